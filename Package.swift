@@ -1,0 +1,92 @@
+// swift-tools-version: 6.1
+import PackageDescription
+
+// Dependencies, by the name their products are imported under.
+let crypto: Target.Dependency = .product(name: "Crypto", package: "swift-crypto")
+let cryptoExtras: Target.Dependency = .product(name: "CryptoExtras", package: "swift-crypto")
+let httpTypes: Target.Dependency = .product(name: "HTTPTypes", package: "swift-http-types")
+let grdb: Target.Dependency = .product(name: "GRDB", package: "GRDB.swift")
+let httpClient: Target.Dependency = .product(name: "AsyncHTTPClient", package: "async-http-client")
+let hummingbird: Target.Dependency = .product(name: "Hummingbird", package: "hummingbird")
+let hummingbirdTLS: Target.Dependency = .product(name: "HummingbirdTLS", package: "hummingbird")
+let lifecycle: Target.Dependency = .product(name: "ServiceLifecycle", package: "swift-service-lifecycle")
+let logging: Target.Dependency = .product(name: "Logging", package: "swift-log")
+let metrics: Target.Dependency = .product(name: "Metrics", package: "swift-metrics")
+let arguments: Target.Dependency = .product(name: "ArgumentParser", package: "swift-argument-parser")
+let systemPackage: Target.Dependency = .product(name: "SystemPackage", package: "swift-system")
+
+let package = Package(
+  name: "ZeroDarkCloud",
+  platforms: [.macOS("26.0"), .iOS("26.0"), .tvOS("26.0"), .watchOS("26.0"), .visionOS("26.0")],
+  products: [
+    .library(name: "ZeroDarkCloud", targets: ["ZeroDarkCloud"]),
+    .library(name: "ZeroDarkCloudTesting", targets: ["ZeroDarkCloudTesting"]),
+    .library(name: "ZDCServer", targets: ["ZDCServer", "ZDCServerSQLite"]),
+    .executable(name: "zdc-server", targets: ["zdc-server"]),
+    .executable(name: "zdc", targets: ["zdc"]),
+  ],
+  dependencies: [
+    .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
+    .package(url: "https://github.com/apple/swift-crypto", from: "4.5.2"),
+    .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
+    .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
+    .package(url: "https://github.com/apple/swift-metrics", from: "2.13.0"),
+    .package(url: "https://github.com/apple/swift-system", from: "1.8.1"),
+    .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
+    .package(url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.1"),
+    .package(url: "https://github.com/swift-server/async-http-client", from: "1.37.0"),
+    .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
+  ],
+  targets: [
+    // What client and server share: objects, codec, replay, routes, limits.
+    .target(name: "ZDCProtocol", dependencies: [crypto, httpTypes]),
+    // Cleartext model and rules. Values only, no input or output.
+    .target(name: "ZDCTreesystem", dependencies: ["ZDCProtocol"]),
+    // Everything that touches a secret key.
+    .target(
+      name: "ZDCCrypto", dependencies: ["ZDCProtocol", crypto, cryptoExtras],
+      resources: [.embedInCode("Resources/bip39-english.txt")]),
+    // The framework that apps import.
+    .target(
+      name: "ZeroDarkCloud",
+      dependencies: [
+        "ZDCProtocol", "ZDCTreesystem", "ZDCCrypto", crypto, grdb, httpClient, httpTypes, logging, metrics, lifecycle,
+      ]),
+    // The server. It may import ZDCProtocol only: what it cannot import it cannot read.
+    .target(
+      name: "ZDCServer",
+      dependencies: ["ZDCProtocol", crypto, hummingbird, hummingbirdTLS, httpTypes, logging, metrics, lifecycle]),
+    .target(name: "ZDCServerSQLite", dependencies: ["ZDCServer", "ZDCProtocol", grdb, logging]),
+    .executableTarget(
+      name: "zdc-server", dependencies: ["ZDCServer", "ZDCServerSQLite", arguments, logging, lifecycle]),
+    .executableTarget(name: "zdc", dependencies: ["ZeroDarkCloud", arguments, logging]),
+    // The testing product for app authors: real server in process, faulty transport, stepped devices.
+    .target(
+      name: "ZeroDarkCloudTesting",
+      dependencies: [
+        "ZeroDarkCloud", "ZDCServer", "ZDCServerSQLite", "ZDCProtocol", "ZDCTreesystem", "ZDCCrypto", grdb, logging,
+        lifecycle, httpTypes,
+      ]),
+
+    .testTarget(name: "ZDCProtocolTests", dependencies: ["ZDCProtocol", crypto]),
+    .testTarget(name: "ZDCTreesystemTests", dependencies: ["ZDCTreesystem"]),
+    .testTarget(
+      name: "ZDCCryptoTests", dependencies: ["ZDCCrypto", "ZDCProtocol", crypto, cryptoExtras],
+      exclude: ["Vectors"]),
+    .testTarget(name: "ZeroDarkCloudTests", dependencies: ["ZeroDarkCloud", "ZeroDarkCloudTesting", grdb]),
+    .testTarget(name: "ZDCServerTests", dependencies: ["ZDCServer", "ZDCServerSQLite", "ZeroDarkCloudTesting", grdb]),
+    .testTarget(name: "SyncTests", dependencies: ["ZeroDarkCloud", "ZeroDarkCloudTesting", "ZDCServer", grdb]),
+    .testTarget(name: "CommandTests", dependencies: ["ZeroDarkCloudTesting"]),
+    .testTarget(name: "ArchitectureTests"),
+  ],
+  swiftLanguageModes: [.v6]
+)
+
+// One settings loop for every target.
+for target in package.targets {
+  target.swiftSettings = [
+    .enableUpcomingFeature("InternalImportsByDefault"),
+    .enableUpcomingFeature("MemberImportVisibility"),
+    .enableUpcomingFeature("ExistentialAny"),
+  ]
+}

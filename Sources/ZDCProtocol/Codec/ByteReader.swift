@@ -1,0 +1,82 @@
+/// Reads a canonical object from front to back.
+///
+/// Every length is compared with what is left *before* anything is allocated, so a hostile length costs nothing.
+/// All failures are ``ZDCSecurityError/Code/nonCanonicalEncoding``: to a reader, short, long and malformed are the same.
+public struct ByteReader: Sendable {
+  private let bytes: ArraySlice<UInt8>
+  private var position: Int
+
+  public init(_ bytes: ArraySlice<UInt8>) {
+    self.bytes = bytes
+    position = bytes.startIndex
+  }
+
+  public init(_ bytes: [UInt8]) {
+    self.init(bytes[...])
+  }
+
+  public var remaining: Int { bytes.endIndex - position }
+
+  /// How many bytes were read so far.
+  public var offset: Int { position - bytes.startIndex }
+
+  public mutating func read(count: Int) throws(ZDCSecurityError) -> ArraySlice<UInt8> {
+    guard count >= 0, count <= remaining else { throw ZDCSecurityError(.nonCanonicalEncoding) }
+    defer { position += count }
+    return bytes[position..<position + count]
+  }
+
+  public mutating func readUInt8() throws(ZDCSecurityError) -> UInt8 { try readInteger() }
+  public mutating func readUInt16() throws(ZDCSecurityError) -> UInt16 { try readInteger() }
+  public mutating func readUInt32() throws(ZDCSecurityError) -> UInt32 { try readInteger() }
+  public mutating func readUInt64() throws(ZDCSecurityError) -> UInt64 { try readInteger() }
+
+  private mutating func readInteger<T: FixedWidthInteger>() throws(ZDCSecurityError) -> T {
+    var value: T = 0
+    for byte in try read(count: MemoryLayout<T>.size) { value = value << 8 | T(byte) }
+    return value
+  }
+
+  /// A boolean is one byte, 0 or 1; anything else has two encodings and is refused.
+  public mutating func readBool() throws(ZDCSecurityError) -> Bool {
+    let value = try readUInt8()
+    guard value <= 1 else { throw ZDCSecurityError(.nonCanonicalEncoding) }
+    return value == 1
+  }
+
+  public mutating func read16<Role>(_ role: Bytes16<Role>.Type = Bytes16<Role>.self) throws(ZDCSecurityError) -> Bytes16<Role> {
+    Bytes16(high: try readUInt64(), low: try readUInt64())
+  }
+
+  public mutating func read32<Role>(_ role: Bytes32<Role>.Type = Bytes32<Role>.self) throws(ZDCSecurityError) -> Bytes32<Role> {
+    Bytes32(try readUInt64(), try readUInt64(), try readUInt64(), try readUInt64())
+  }
+
+  /// `v16`: a two-byte length and that many bytes.
+  public mutating func readVariable16(limit: Int = Int(UInt16.max)) throws(ZDCSecurityError) -> ArraySlice<UInt8> {
+    try readVariable(length: Int(try readUInt16()), limit: limit)
+  }
+
+  /// `v32`: a four-byte length and that many bytes.
+  public mutating func readVariable32(limit: Int) throws(ZDCSecurityError) -> ArraySlice<UInt8> {
+    try readVariable(length: Int(try readUInt32()), limit: limit)
+  }
+
+  private mutating func readVariable(length: Int, limit: Int) throws(ZDCSecurityError) -> ArraySlice<UInt8> {
+    guard length <= limit else { throw ZDCSecurityError(.limitExceeded) }
+    return try read(count: length)
+  }
+
+  /// The six bytes that every stored object begins with.
+  public mutating func readPreamble(magic: String) throws(ZDCSecurityError) {
+    guard try read(count: 4).elementsEqual(magic.utf8) else { throw ZDCSecurityError(.nonCanonicalEncoding) }
+    let version = try readUInt8()
+    let suite = try readUInt8()
+    guard version == 1, suite == 1 else { throw ZDCSecurityError(.unsupportedVersion) }
+  }
+
+  /// A parser consumes everything: a byte behind the end would be covered by a hash and mean nothing.
+  public func finish() throws(ZDCSecurityError) {
+    guard remaining == 0 else { throw ZDCSecurityError(.nonCanonicalEncoding) }
+  }
+}

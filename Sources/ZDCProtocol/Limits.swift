@@ -1,0 +1,86 @@
+/// Compile-time limits of ZDC/1 (PROTOCOL 3.13). Client and server refuse what exceeds them before they allocate.
+public enum Limits {
+  /// A folded name in UTF-8 bytes.
+  public static let nameBytes = 1_024
+  /// Depth of a node below its trunk at creation, and after moves.
+  public static let depthAtCreation = 128
+  public static let depthAfterMoves = 256
+  public static let recordBytes = 64 << 10
+  public static let recordPrivateBytes = 32 << 10
+  public static let oldKeyGenerations = 64
+  public static let commitBytes = 1 << 20
+  public static let commitOperations = 1_000
+  public static let zonesPerRequest = 64
+  /// A commit request in all: commits, records, access lists, grants and inline content.
+  public static let commitRequestBytes = 8 << 20
+  public static let pageBytes = 4 << 20
+  public static let recordsPerRequest = 1_000
+  public static let blobsPerRequest = 1_000
+  public static let aclEntries = 1_024
+  public static let aclBytes = 256 << 10
+  public static let grantBytes = 4 << 10
+  public static let linkBytes = 64 << 10
+  public static let linkChain = 10_000
+  public static let keyringBytes = 64 << 10
+  /// Content whose ciphertext is at most this rides in the commit request and lives in the server's database.
+  public static let inlineContentBytes = 64 << 10
+  public static let metadataBytes = 16 << 20
+  public static let thumbnailBytes = 16 << 20
+  /// 32 GiB, less what the format adds.
+  public static let contentCipherBytes: UInt64 = 32 << 30
+  public static let jsonBytes = 4 << 20
+  public static let jsonDepth = 32
+  public static let appTreeIDBytes = 8...64
+  public static let partsPerBlob = 10_000
+  /// A head event carries its page if that is at most this long.
+  public static let eventPageBytes = 64 << 10
+}
+
+/// The geometry of sealed content (PROTOCOL 3.0, 3.8).
+public enum ContentGeometry {
+  public static let chunkBytes = 16_384
+  public static let tagBytes = 16
+  public static let sealedChunkBytes = chunkBytes + tagBytes
+  /// Salt and commitment.
+  public static let prefixBytes = 56
+  public static let chunksPerLeaf = 4
+  public static let leafBytes = chunksPerLeaf * sealedChunkBytes
+  public static let firstLeafBytes = prefixBytes + leafBytes
+  public static let headerBytes = 64
+
+  /// What SEAL makes of `count` bytes: the last chunk is always short, possibly empty.
+  public static func sealedLength(of count: UInt64) -> UInt64 {
+    UInt64(prefixBytes) + count + (count / UInt64(chunkBytes) + 1) * UInt64(tagBytes)
+  }
+
+  public static func leafCount(cipherLength: UInt64) -> UInt64 {
+    guard cipherLength > UInt64(firstLeafBytes) else { return 1 }
+    return 1 + (cipherLength - UInt64(firstLeafBytes) + UInt64(leafBytes) - 1) / UInt64(leafBytes)
+  }
+
+  /// The ciphertext bytes of leaf `index`.
+  public static func leafRange(_ index: UInt64, cipherLength: UInt64) -> Range<UInt64> {
+    let start = index == 0 ? 0 : UInt64(firstLeafBytes) + (index - 1) * UInt64(leafBytes)
+    let end = UInt64(firstLeafBytes) + index * UInt64(leafBytes)
+    return min(start, cipherLength)..<min(end, cipherLength)
+  }
+
+  /// Leaves in one part of a multi-part upload: about 8 MiB, growing so that there are at most 10,000 parts.
+  public static func leavesPerPart(cipherLength: UInt64) -> UInt64 {
+    let leaves = leafCount(cipherLength: cipherLength)
+    return max(128, (leaves + UInt64(Limits.partsPerBlob) - 1) / UInt64(Limits.partsPerBlob))
+  }
+
+  public static func partCount(cipherLength: UInt64) -> Int {
+    let perPart = leavesPerPart(cipherLength: cipherLength)
+    return Int((leafCount(cipherLength: cipherLength) + perPart - 1) / perPart)
+  }
+
+  /// The ciphertext bytes of part `index`; parts end on leaf borders.
+  public static func partRange(_ index: Int, cipherLength: UInt64) -> Range<UInt64> {
+    let perPart = leavesPerPart(cipherLength: cipherLength)
+    let first = leafRange(UInt64(index) * perPart, cipherLength: cipherLength)
+    let last = leafRange(UInt64(index + 1) * perPart - 1, cipherLength: cipherLength)
+    return first.lowerBound..<max(first.lowerBound, last.upperBound)
+  }
+}

@@ -1,0 +1,160 @@
+/// One link of a user's identity chain (PROTOCOL 3.2).
+///
+/// Decoding checks the form only; ``IdentityReplay`` checks signatures and order.
+public struct IdentityLink: Sendable, Hashable {
+  public enum Kind: UInt8, Sendable {
+    case genesis = 0, rotateKeys = 1, rotateRoot = 2, claims = 3, closed = 4
+  }
+
+  public struct Claim: Sendable, Hashable {
+    public static let handle: UInt8 = 1
+    public static let tree: UInt8 = 2
+    public var type: UInt8
+    public var value: [UInt8]
+
+    public init(type: UInt8, value: [UInt8]) {
+      self.type = type
+      self.value = value
+    }
+
+    /// The claim that an app's tree exists: `H("tree-claim", appTreeID)` and the four genesis commits, in trunk order.
+    public static func tree(appTreeID: String, genesisCommits: [CommitHash]) -> Claim {
+      let name = Bytes32<TreeRole>(labelledHash: "tree-claim", Array(appTreeID.utf8))
+      return Claim(type: tree, value: name.bytes + genesisCommits.flatMap(\.bytes))
+    }
+  }
+
+  public static let encPubBytes = 1_216
+
+  public let kind: Kind
+  public let seq: UInt32
+  public let prev: LinkHash
+  /// Zero in the genesis link: there it is the hash of the link itself.
+  public let statedUserID: UserID
+  public let timeMs: UInt64
+  public let rootPub: [UInt8]
+  public let signGen: UInt32
+  public let signPub: [UInt8]
+  public let encGen: UInt32
+  public let encPub: [UInt8]
+  public let compromise: UInt8
+  public let keyringVersion: UInt64
+  public let keyringHash: KeyringHash
+  public let claims: [Claim]
+  public let sigRoot: [UInt8]
+  public let sigNewRoot: [UInt8]
+  public let sigSign: [UInt8]
+  /// The received bytes. Hashes and signatures are checked over these, never over a re-serialisation.
+  public let bytes: [UInt8]
+
+  static let genesisIDBytes = 1_372
+  static let signatureBytes = 64 * 3
+
+  public init(_ bytes: [UInt8]) throws(ZDCSecurityError) {
+    try require(bytes.count <= Limits.linkBytes, .limitExceeded)
+    self.bytes = bytes
+    var reader = ByteReader(bytes)
+    try reader.readPreamble(magic: "ZDIL")
+    guard let kind = Kind(rawValue: try reader.readUInt8()) else { throw ZDCSecurityError(.nonCanonicalEncoding) }
+    self.kind = kind
+    seq = try reader.readUInt32()
+    prev = try reader.read32()
+    statedUserID = try reader.read32()
+    timeMs = try reader.readUInt64()
+    rootPub = Array(try reader.read(count: 32))
+    signGen = try reader.readUInt32()
+    signPub = Array(try reader.read(count: 32))
+    encGen = try reader.readUInt32()
+    encPub = Array(try reader.read(count: Self.encPubBytes))
+    compromise = try reader.readUInt8()
+    try require(compromise <= 3, .nonCanonicalEncoding)
+    keyringVersion = try reader.readUInt64()
+    keyringHash = try reader.read32()
+    claims = try Self.readClaims(try reader.readVariable16())
+    sigRoot = Array(try reader.read(count: 64))
+    sigNewRoot = Array(try reader.read(count: 64))
+    sigSign = Array(try reader.read(count: 64))
+    try reader.finish()
+  }
+
+  private static func readClaims(_ field: ArraySlice<UInt8>) throws(ZDCSecurityError) -> [Claim] {
+    var reader = ByteReader(field)
+    var claims: [Claim] = []
+    while reader.remaining > 0 {
+      let type = try reader.readUInt8()
+      try require(type == Claim.handle || type == Claim.tree, .nonCanonicalEncoding)
+      claims.append(Claim(type: type, value: Array(try reader.readVariable16())))
+    }
+    return claims
+  }
+
+  public var hash: LinkHash { LinkHash(labelledHash: "link", bytes) }
+
+  /// What the three signatures cover.
+  public var signedBytes: ArraySlice<UInt8> { bytes.dropLast(Self.signatureBytes) }
+
+  /// `H("user-id", genesis bytes [0, 1372))` for a genesis link, else the stated one.
+  public var userID: UserID {
+    kind == .genesis ? UserID(labelledHash: "user-id", bytes.prefix(Self.genesisIDBytes)) : statedUserID
+  }
+
+  /// The fields of a link before it is signed.
+  public struct Fields: Sendable {
+    public var kind: Kind
+    public var seq: UInt32 = 0
+    public var prev: LinkHash = .zero
+    public var userID: UserID = .zero
+    public var timeMs: UInt64
+    public var rootPub: [UInt8]
+    public var signGen: UInt32 = 1
+    public var signPub: [UInt8]
+    public var encGen: UInt32 = 1
+    public var encPub: [UInt8]
+    public var compromise: UInt8 = 0
+    public var keyringVersion: UInt64 = 1
+    public var keyringHash: KeyringHash = .zero
+    public var claims: [Claim] = []
+
+    public init(kind: Kind, timeMs: UInt64, rootPub: [UInt8], signPub: [UInt8], encPub: [UInt8]) {
+      self.kind = kind
+      self.timeMs = timeMs
+      self.rootPub = rootPub
+      self.signPub = signPub
+      self.encPub = encPub
+    }
+
+    /// The user that a genesis link with these fields creates. Independent of keyring and claims.
+    public var genesisUserID: UserID {
+      UserID(labelledHash: "user-id", unsignedBytes.prefix(IdentityLink.genesisIDBytes))
+    }
+
+    /// What the signatures cover.
+    public var unsignedBytes: [UInt8] {
+      var writer = ByteWriter(magic: "ZDIL", capacity: 1_800)
+      writer.append(kind.rawValue)
+      writer.append(seq)
+      writer.append(prev)
+      writer.append(userID)
+      writer.append(timeMs)
+      writer.append(contentsOf: rootPub)
+      writer.append(signGen)
+      writer.append(contentsOf: signPub)
+      writer.append(encGen)
+      writer.append(contentsOf: encPub)
+      writer.append(compromise)
+      writer.append(keyringVersion)
+      writer.append(keyringHash)
+      writer.append16(claimBytes)
+      return writer.bytes
+    }
+
+    private var claimBytes: [UInt8] {
+      var writer = ByteWriter()
+      for claim in claims {
+        writer.append(claim.type)
+        writer.append16(claim.value)
+      }
+      return writer.bytes
+    }
+  }
+}

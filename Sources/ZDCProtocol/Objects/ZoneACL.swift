@@ -1,0 +1,211 @@
+/// Who may do what in a zone (PROTOCOL 3.9). Versions form a hash chain; each is signed by its writer.
+public struct ZoneACL: Sendable, Hashable {
+  public struct Permissions: OptionSet, Sendable, Hashable {
+    public let rawValue: UInt16
+    public init(rawValue: UInt16) { self.rawValue = rawValue }
+    public static let read = Permissions(rawValue: 1)
+    public static let write = Permissions(rawValue: 2)
+    public static let share = Permissions(rawValue: 4)
+    public static let recordsOnly = Permissions(rawValue: 8)
+    public static let leafsOnly = Permissions(rawValue: 16)
+    public static let userOnly = Permissions(rawValue: 32)
+    public static let writeOnce = Permissions(rawValue: 64)
+    public static let burnIfSender = Permissions(rawValue: 128)
+    static let known: UInt16 = 255
+  }
+
+  /// How a member gets the key.
+  public enum WrapKind: UInt8, Sendable, Hashable {
+    case parentWrap = 0
+    case nodeKey = 1
+    case contentKey = 2
+  }
+
+  public struct Entry: Sendable, Hashable {
+    public var user: UserID
+    public var permissions: Permissions
+    public var encGen: UInt32
+    public var wrapKind: WrapKind
+    public var wrapHash: GrantHash
+
+    public init(user: UserID, permissions: Permissions, encGen: UInt32, wrapKind: WrapKind, wrapHash: GrantHash) {
+      self.user = user
+      self.permissions = permissions
+      self.encGen = encGen
+      self.wrapKind = wrapKind
+      self.wrapHash = wrapHash
+    }
+  }
+
+  public struct Fields: Sendable, Hashable {
+    public var zone: ZoneID
+    public var owner: UserID
+    public var trunk: Trunk
+    public var appTreeID: String
+    public var version: UInt32
+    public var prev: ACLHash
+    public var parentLinked: Bool
+    public var minProtocol: UInt8
+    public var zoneKeyGen: UInt32
+    public var commitments: NodeRecord.ZoneCommitments
+    /// Sorted by user.
+    public var entries: [Entry]
+    public var writer: UserID
+    public var writerGen: UInt32
+    public var timeMs: UInt64
+
+    public init(
+      zone: ZoneID, owner: UserID, trunk: Trunk, appTreeID: String, version: UInt32, prev: ACLHash,
+      parentLinked: Bool, minProtocol: UInt8 = 1, zoneKeyGen: UInt32, commitments: NodeRecord.ZoneCommitments,
+      entries: [Entry], writer: UserID, writerGen: UInt32, timeMs: UInt64
+    ) {
+      self.zone = zone
+      self.owner = owner
+      self.trunk = trunk
+      self.appTreeID = appTreeID
+      self.version = version
+      self.prev = prev
+      self.parentLinked = parentLinked
+      self.minProtocol = minProtocol
+      self.zoneKeyGen = zoneKeyGen
+      self.commitments = commitments
+      self.entries = entries
+      self.writer = writer
+      self.writerGen = writerGen
+      self.timeMs = timeMs
+    }
+
+    /// What the signature covers, under the label "acl".
+    public var unsignedBytes: [UInt8] {
+      var out = ByteWriter(magic: "ZDAC", capacity: 320 + entries.count * 71)
+      out.append(zone.tree)
+      out.append(zone.root)
+      out.append(owner)
+      out.append(trunk.rawValue)
+      out.append16(Array(appTreeID.utf8))
+      out.append(version)
+      out.append(prev)
+      out.append(parentLinked)
+      out.append(minProtocol)
+      out.append(zoneKeyGen)
+      out.append(commitments.node)
+      out.append(commitments.content)
+      out.append(UInt16(entries.count))
+      for entry in entries { entry.write(to: &out) }
+      out.append(writer)
+      out.append(writerGen)
+      out.append(timeMs)
+      return out.bytes
+    }
+
+    public func entry(for user: UserID) -> Entry? {
+      entries.first { $0.user == user }
+    }
+  }
+
+  public static let signatureBytes = 64
+
+  public let fields: Fields
+  public let signature: [UInt8]
+  public let bytes: [UInt8]
+  public let hash: ACLHash
+
+  public init(_ fields: Fields, sign: ([UInt8]) throws -> [UInt8]) rethrows {
+    let unsigned = fields.unsignedBytes
+    signature = try sign(unsigned)
+    self.fields = fields
+    bytes = unsigned + signature
+    hash = ACLHash(labelledHash: "acl", bytes)
+  }
+
+  public init(_ bytes: [UInt8]) throws(ZDCSecurityError) {
+    try require(bytes.count <= Limits.aclBytes, .limitExceeded)
+    var reader = ByteReader(bytes)
+    fields = try Self.readFields(&reader)
+    signature = Array(try reader.read(count: Self.signatureBytes))
+    try reader.finish()
+    self.bytes = bytes
+    hash = ACLHash(labelledHash: "acl", bytes)
+  }
+
+  public var signedBytes: ArraySlice<UInt8> { bytes.dropLast(Self.signatureBytes) }
+
+  private static func readFields(_ reader: inout ByteReader) throws(ZDCSecurityError) -> Fields {
+    try reader.readPreamble(magic: "ZDAC")
+    let zone = ZoneID(tree: try reader.read32(), root: try reader.read16())
+    let owner: UserID = try reader.read32()
+    guard let trunk = Trunk(rawValue: try reader.readUInt8()) else { throw ZDCSecurityError(.nonCanonicalEncoding) }
+    let appTreeID = try readAppTreeID(&reader)
+    var fields = Fields(
+      zone: zone, owner: owner, trunk: trunk, appTreeID: appTreeID, version: try reader.readUInt32(),
+      prev: try reader.read32(), parentLinked: try reader.readBool(), minProtocol: try reader.readUInt8(),
+      zoneKeyGen: try reader.readUInt32(),
+      commitments: NodeRecord.ZoneCommitments(node: try reader.read32(), content: try reader.read32()), entries: [],
+      writer: .zero, writerGen: 0, timeMs: 0)
+    try require(fields.minProtocol == 1, .unsupportedVersion)
+    fields.entries = try readEntries(&reader)
+    fields.writer = try reader.read32()
+    fields.writerGen = try reader.readUInt32()
+    fields.timeMs = try reader.readUInt64()
+    return fields
+  }
+
+  private static func readAppTreeID(_ reader: inout ByteReader) throws(ZDCSecurityError) -> String {
+    let field = try reader.readVariable16()
+    let text = String(decoding: field, as: UTF8.self)
+    // A repaired string differs from its bytes: only valid UTF-8 has one reading.
+    try require(text.utf8.elementsEqual(field) && AppTreeID.isValid(text), .nonCanonicalEncoding)
+    return text
+  }
+
+  private static func readEntries(_ reader: inout ByteReader) throws(ZDCSecurityError) -> [Entry] {
+    let count = Int(try reader.readUInt16())
+    try require(count <= Limits.aclEntries, .limitExceeded)
+    var entries: [Entry] = []
+    for _ in 0..<count {
+      let entry = try Entry(&reader)
+      try require(entries.last.map { $0.user < entry.user } ?? true, .nonCanonicalEncoding)
+      entries.append(entry)
+    }
+    return entries
+  }
+}
+
+extension ZoneACL.Entry {
+  init(_ reader: inout ByteReader) throws(ZDCSecurityError) {
+    user = try reader.read32()
+    permissions = ZoneACL.Permissions(rawValue: try reader.readUInt16())
+    encGen = try reader.readUInt32()
+    guard let kind = ZoneACL.WrapKind(rawValue: try reader.readUInt8()) else {
+      throw ZDCSecurityError(.nonCanonicalEncoding)
+    }
+    wrapKind = kind
+    wrapHash = try reader.read32()
+    try require(permissions.rawValue & ~ZoneACL.Permissions.known == 0, .unsupportedVersion)
+    try require(!permissions.contains(.share) || permissions.isSuperset(of: [.read, .write]), .nonCanonicalEncoding)
+  }
+
+  func write(to out: inout ByteWriter) {
+    out.append(user)
+    out.append(permissions.rawValue)
+    out.append(encGen)
+    out.append(wrapKind.rawValue)
+    out.append(wrapHash)
+  }
+}
+
+/// The name of an app's tree: 8 to 64 characters of `0-9 A-Z a-z . - _`, no dot in front. By convention reverse DNS.
+public enum AppTreeID {
+  public static func isValid(_ text: String) -> Bool {
+    Limits.appTreeIDBytes.contains(text.utf8.count) && text.utf8.first != UInt8(ascii: ".")
+      && text.utf8.allSatisfy(isAllowed)
+  }
+
+  private static func isAllowed(_ byte: UInt8) -> Bool {
+    switch byte {
+    case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "A")...UInt8(ascii: "Z"): true
+    case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "."), UInt8(ascii: "-"), UInt8(ascii: "_"): true
+    default: false
+    }
+  }
+}

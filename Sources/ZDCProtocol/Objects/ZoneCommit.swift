@@ -1,0 +1,106 @@
+/// One signed step of a zone's log (PROTOCOL 3.7): at most 1,000 operations, one signature.
+public struct ZoneCommit: Sendable, Hashable {
+  public struct Fields: Sendable, Hashable {
+    public var zone: ZoneID
+    public var seq: UInt64
+    public var prev: CommitHash
+    /// The access list in force after this commit.
+    public var aclHash: ACLHash
+    public var writer: UserID
+    public var writerGen: UInt32
+    public var timeMs: UInt64
+    public var transparencySize: UInt64 = 0
+    public var transparencyRoot: TransparencyRoot = .zero
+    public var operations: [ZoneOperation]
+
+    public init(
+      zone: ZoneID, seq: UInt64, prev: CommitHash, aclHash: ACLHash, writer: UserID, writerGen: UInt32,
+      timeMs: UInt64, operations: [ZoneOperation]
+    ) {
+      self.zone = zone
+      self.seq = seq
+      self.prev = prev
+      self.aclHash = aclHash
+      self.writer = writer
+      self.writerGen = writerGen
+      self.timeMs = timeMs
+      self.operations = operations
+    }
+
+    /// What the signature covers, under the label "commit".
+    public var unsignedBytes: [UInt8] {
+      var out = ByteWriter(magic: "ZDZC", capacity: 280 + operations.count * 73)
+      out.append(zone.tree)
+      out.append(zone.root)
+      out.append(seq)
+      out.append(prev)
+      out.append(aclHash)
+      out.append(writer)
+      out.append(writerGen)
+      out.append(timeMs)
+      out.append(transparencySize)
+      out.append(transparencyRoot)
+      out.append(UInt16(operations.count))
+      for operation in operations { operation.write(to: &out) }
+      return out.bytes
+    }
+  }
+
+  public static let signatureBytes = 64
+
+  public let fields: Fields
+  public let signature: [UInt8]
+  public let bytes: [UInt8]
+  public let hash: CommitHash
+
+  /// Signs fields that this process made. `sign` gets the unsigned bytes and answers 64 bytes.
+  public init(_ fields: Fields, sign: ([UInt8]) throws -> [UInt8]) rethrows {
+    let unsigned = fields.unsignedBytes
+    signature = try sign(unsigned)
+    self.fields = fields
+    bytes = unsigned + signature
+    hash = CommitHash(labelledHash: "commit", bytes)
+  }
+
+  public init(_ bytes: [UInt8]) throws(ZDCSecurityError) {
+    try require(bytes.count <= Limits.commitBytes, .limitExceeded)
+    var reader = ByteReader(bytes)
+    fields = try Self.readFields(&reader)
+    signature = Array(try reader.read(count: Self.signatureBytes))
+    try reader.finish()
+    self.bytes = bytes
+    hash = CommitHash(labelledHash: "commit", bytes)
+  }
+
+  public var signedBytes: ArraySlice<UInt8> { bytes.dropLast(Self.signatureBytes) }
+
+  private static func readFields(_ reader: inout ByteReader) throws(ZDCSecurityError) -> Fields {
+    try reader.readPreamble(magic: "ZDZC")
+    let zone = ZoneID(tree: try reader.read32(), root: try reader.read16())
+    var fields = Fields(
+      zone: zone, seq: try reader.readUInt64(), prev: try reader.read32(), aclHash: try reader.read32(),
+      writer: try reader.read32(), writerGen: try reader.readUInt32(), timeMs: try reader.readUInt64(), operations: [])
+    fields.transparencySize = try reader.readUInt64()
+    fields.transparencyRoot = try reader.read32()
+    let isNone = fields.transparencyRoot == .zero
+    try require((fields.transparencySize == 0) == isNone, .nonCanonicalEncoding)
+    fields.operations = try readOperations(&reader)
+    return fields
+  }
+
+  private static func readOperations(_ reader: inout ByteReader) throws(ZDCSecurityError) -> [ZoneOperation] {
+    let count = Int(try reader.readUInt16())
+    try require(count >= 1, .nonCanonicalEncoding)
+    try require(count <= Limits.commitOperations, .limitExceeded)
+    var operations: [ZoneOperation] = []
+    // The smallest operation is 33 bytes: what cannot be there is not reserved.
+    operations.reserveCapacity(min(count, reader.remaining / 33 + 1))
+    for _ in 0..<count { operations.append(try ZoneOperation(&reader)) }
+    return operations
+  }
+
+  /// `H("zone-genesis", treeID ‖ zoneRoot ‖ parent zone's head before the split, zero for trunks)`: what a genesis has as `prev`.
+  public static func genesisPrev(zone: ZoneID, parentHead: CommitHash = .zero) -> CommitHash {
+    CommitHash(labelledHash: "zone-genesis", zone.tree.bytes, zone.root.bytes, parentHead.bytes)
+  }
+}
