@@ -2,10 +2,17 @@ internal import Crypto
 
 extension Bytes32 {
   /// `H(label, x) = SHA-256("zdc1/" ‖ label ‖ 00 ‖ x)` (PROTOCOL 3.0).
-  public init(labelledHash label: StaticString, _ parts: some Collection<UInt8>...) {
+  public init(labelledHash label: StaticString, _ parts: [UInt8]...) {
     var hash = SHA256()
     hash.update(label: label)
     for part in parts { hash.update(part) }
+    self.init(digest: hash.finalize())
+  }
+
+  public init(labelledHash label: StaticString, slice: ArraySlice<UInt8>) {
+    var hash = SHA256()
+    hash.update(label: label)
+    hash.update(slice)
     self.init(digest: hash.finalize())
   }
 

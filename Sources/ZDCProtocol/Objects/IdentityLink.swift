@@ -95,7 +95,7 @@ public struct IdentityLink: Sendable, Hashable {
 
   /// `H("user-id", genesis bytes [0, 1372))` for a genesis link, else the stated one.
   public var userID: UserID {
-    kind == .genesis ? UserID(labelledHash: "user-id", bytes.prefix(Self.genesisIDBytes)) : statedUserID
+    kind == .genesis ? UserID(labelledHash: "user-id", slice: bytes.prefix(Self.genesisIDBytes)) : statedUserID
   }
 
   /// The fields of a link before it is signed.
@@ -125,7 +125,7 @@ public struct IdentityLink: Sendable, Hashable {
 
     /// The user that a genesis link with these fields creates. Independent of keyring and claims.
     public var genesisUserID: UserID {
-      UserID(labelledHash: "user-id", unsignedBytes.prefix(IdentityLink.genesisIDBytes))
+      UserID(labelledHash: "user-id", slice: unsignedBytes.prefix(IdentityLink.genesisIDBytes))
     }
 
     /// What the signatures cover.

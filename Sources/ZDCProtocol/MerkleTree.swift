@@ -1,0 +1,78 @@
+internal import Crypto
+
+public enum MerkleRole {}
+/// A leaf or inner hash of an RFC 6962 tree.
+public typealias MerkleHash = Bytes32<MerkleRole>
+
+/// The Merkle tree of RFC 6962 over SHA-256: content, zone state and commit logs use it (PROTOCOL 3.0).
+public enum MerkleTree {
+  /// The root of a tree without leaves.
+  public static var emptyRoot: MerkleHash { MerkleHash(sha256: EmptyCollection<UInt8>()) }
+
+  public static func leafHash(_ leaf: some Collection<UInt8>) -> MerkleHash {
+    var hasher = LeafHasher()
+    hasher.update(leaf)
+    return hasher.finalize()
+  }
+
+  public static func nodeHash(_ left: MerkleHash, _ right: MerkleHash) -> MerkleHash {
+    var block = ByteWriter(capacity: 65)
+    block.append(UInt8(1))
+    block.append(left)
+    block.append(right)
+    return MerkleHash(sha256: block.bytes)
+  }
+
+  public static func root(leafHashes: some Sequence<MerkleHash>) -> MerkleHash {
+    var builder = Builder()
+    for hash in leafHashes { builder.append(leafHash: hash) }
+    return builder.root
+  }
+
+  /// Hashes one leaf that arrives in slices.
+  public struct LeafHasher: Sendable {
+    private var hash = SHA256()
+
+    public init() {
+      withUnsafeBytes(of: UInt8(0)) { hash.update(bufferPointer: $0) }
+    }
+
+    public mutating func update(_ slice: some Collection<UInt8>) {
+      hash.update(slice)
+    }
+
+    public mutating func update(bufferPointer: UnsafeRawBufferPointer) {
+      hash.update(bufferPointer: bufferPointer)
+    }
+
+    public func finalize() -> MerkleHash {
+      MerkleHash(digest: hash.finalize())
+    }
+  }
+
+  /// Takes leaves in order and holds one hash for each complete sub-tree: memory grows with the logarithm of the count.
+  public struct Builder: Sendable {
+    /// Roots of complete sub-trees, the largest first; bit k of `count` says whether one of 2^k leaves is among them.
+    private var complete: [MerkleHash] = []
+    public private(set) var count: UInt64 = 0
+
+    public init() {}
+
+    public mutating func append(leafHash: MerkleHash) {
+      var hash = leafHash
+      var covered = count
+      while covered & 1 == 1, let left = complete.popLast() {
+        hash = MerkleTree.nodeHash(left, hash)
+        covered >>= 1
+      }
+      complete.append(hash)
+      count += 1
+    }
+
+    public var root: MerkleHash {
+      guard var hash = complete.last else { return MerkleTree.emptyRoot }
+      for left in complete.dropLast().reversed() { hash = MerkleTree.nodeHash(left, hash) }
+      return hash
+    }
+  }
+}

@@ -1,0 +1,75 @@
+/// The rules of access lists: who may change what (PROTOCOL 3.9).
+public enum ACLReplay {
+  /// Verifies a list against the one before it, nil for a zone's first.
+  ///
+  /// - Throws: `ZDCSecurityError` with the rule that is broken, or what `identities` throws.
+  public static func verify(
+    _ acl: ZoneACL, after previous: ZoneACL?, identities: some IdentityDirectory
+  ) throws {
+    let fields = acl.fields
+    try checkBinding(fields)
+    if let previous {
+      try checkStep(fields, after: previous)
+      try checkRights(fields, after: previous.fields)
+    } else {
+      try checkGenesis(fields)
+    }
+    try checkSignature(acl, identities: identities)
+  }
+
+  private static func checkBinding(_ fields: ZoneACL.Fields) throws(ZDCSecurityError) {
+    let tree = TreeID.derive(owner: fields.owner, trunk: fields.trunk, appTreeID: fields.appTreeID)
+    try require(tree == fields.zone.tree, .recordBindingMismatch)
+    // Z2: the owner always has the key, by its own wrap, and all rights.
+    guard let owner = fields.entry(for: fields.owner) else { throw ZDCSecurityError(.aclOwnerImmutable) }
+    let isComplete = owner.wrapKind == .nodeKey && owner.permissions.isSuperset(of: [.read, .write, .share])
+    try require(isComplete, .aclOwnerImmutable)
+  }
+
+  private static func checkGenesis(_ fields: ZoneACL.Fields) throws(ZDCSecurityError) {
+    try require(fields.version == 1 && fields.prev == .zero, .aclRollback)
+    try require(fields.zoneKeyGen == 1 || fields.zone != ZoneID(trunkOf: fields.zone.tree), .staleKeyGeneration)
+    try require(fields.writer == fields.owner, .aclNotAuthorized)
+  }
+
+  private static func checkStep(_ fields: ZoneACL.Fields, after previous: ZoneACL) throws(ZDCSecurityError) {
+    let old = previous.fields
+    let isNext = old.version < .max && fields.version == old.version + 1 && fields.prev == previous.hash
+    try require(isNext, .aclRollback)
+    let isSameZone =
+      fields.zone == old.zone && fields.owner == old.owner && fields.trunk == old.trunk
+      && fields.appTreeID == old.appTreeID
+    try require(isSameZone, .recordBindingMismatch)
+    try require(fields.minProtocol >= old.minProtocol, .unsupportedVersion)
+    let isSameKey = fields.zoneKeyGen == old.zoneKeyGen && fields.commitments == old.commitments
+    let isNextKey = old.zoneKeyGen < .max && fields.zoneKeyGen == old.zoneKeyGen + 1
+    try require(isSameKey || isNextKey, .staleKeyGeneration)
+  }
+
+  /// The writer needs `s` in the list *before*; nobody gives what he does not have; the owner's rights never change.
+  private static func checkRights(_ fields: ZoneACL.Fields, after old: ZoneACL.Fields) throws(ZDCSecurityError) {
+    try require(
+      fields.entry(for: fields.owner)?.permissions == old.entry(for: old.owner)?.permissions, .aclOwnerImmutable)
+    if fields.writer == fields.owner { return }
+    guard let writer = old.entry(for: fields.writer) else { throw ZDCSecurityError(.aclNotAuthorized) }
+    if isSelfRemoval(fields, after: old) { return }
+    try require(writer.permissions.contains(.share), .aclNotAuthorized)
+    for entry in fields.entries where old.entry(for: entry.user)?.permissions != entry.permissions {
+      try require(entry.permissions.isSubset(of: writer.permissions), .aclNotAuthorized, node: nil)
+    }
+  }
+
+  /// R4: the writer's own entry is gone and nothing else is different.
+  private static func isSelfRemoval(_ fields: ZoneACL.Fields, after old: ZoneACL.Fields) -> Bool {
+    fields.zoneKeyGen == old.zoneKeyGen && fields.entries == old.entries.filter { $0.user != fields.writer }
+  }
+
+  private static func checkSignature(_ acl: ZoneACL, identities: some IdentityDirectory) throws {
+    let fields = acl.fields
+    guard let key = try identities.signKey(user: fields.writer, generation: fields.writerGen) else {
+      throw ZDCSecurityError(.writerUnknown, zone: fields.zone, user: fields.writer)
+    }
+    let isValid = Signatures.isValid(acl.signature, by: key, label: "acl", message: acl.signedBytes)
+    try require(isValid, .aclSignatureInvalid)
+  }
+}

@@ -1,0 +1,137 @@
+/// Where replay finds the signature keys of writers. Clients and server answer from chains that they verified.
+public protocol IdentityDirectory {
+  /// The user's signature key of that generation, or nil if the verified chain has none.
+  func signKey(user: UserID, generation: UInt32) throws -> [UInt8]?
+}
+
+/// A user's chain after it was verified (PROTOCOL 3.2).
+public struct VerifiedIdentity: Sendable, Hashable {
+  public let userID: UserID
+  public internal(set) var seq: UInt32
+  public internal(set) var head: LinkHash
+  public internal(set) var rootPub: [UInt8]
+  public internal(set) var signGen: UInt32
+  public internal(set) var encGen: UInt32
+  /// By generation; all that the chain ever named.
+  public internal(set) var signKeys: [UInt32: [UInt8]]
+  public internal(set) var encKeys: [UInt32: [UInt8]]
+  /// Signature generations below this are distrusted.
+  public internal(set) var trustedSignGen: UInt32
+  public internal(set) var keyringVersion: UInt64
+  public internal(set) var keyringHash: KeyringHash
+  public internal(set) var claims: [IdentityLink.Claim]
+  public internal(set) var isClosed: Bool
+
+  public func hasTreeClaim(appTreeID: String) -> Bool {
+    let prefix = IdentityLink.Claim.tree(appTreeID: appTreeID, genesisCommits: []).value
+    return claims.contains { $0.type == IdentityLink.Claim.tree && $0.value.starts(with: prefix) }
+  }
+}
+
+/// The rules of identity chains, as a pure function over received bytes.
+public enum IdentityReplay {
+  /// Verifies a whole chain from its genesis.
+  ///
+  /// - Parameter expected: the user who was asked for; another one's valid chain is `userIDMismatch`.
+  public static func verify(
+    _ chain: [IdentityLink], expected: UserID? = nil
+  ) throws(ZDCSecurityError) -> VerifiedIdentity {
+    try require(chain.count <= Limits.linkChain, .limitExceeded)
+    guard let genesis = chain.first else { throw ZDCSecurityError(.accountStateMissing, user: expected) }
+    var identity = try begin(genesis)
+    if let expected, identity.userID != expected { throw ZDCSecurityError(.userIDMismatch, user: expected) }
+    for link in chain.dropFirst() { try extend(&identity, with: link) }
+    return identity
+  }
+
+  /// Verifies a genesis link.
+  public static func begin(_ link: IdentityLink) throws(ZDCSecurityError) -> VerifiedIdentity {
+    let isWellFormed =
+      link.kind == .genesis && link.seq == 0 && link.prev == .zero && link.statedUserID == .zero
+      && link.compromise == 0 && link.sigNewRoot.allSatisfy { $0 == 0 }
+    try require(isWellFormed, .identityChainInvalid)
+    try checkKeys(link)
+    try checkSignatures(link, rootPub: link.rootPub)
+    return VerifiedIdentity(
+      userID: link.userID, seq: 0, head: link.hash, rootPub: link.rootPub, signGen: link.signGen,
+      encGen: link.encGen, signKeys: [link.signGen: link.signPub], encKeys: [link.encGen: link.encPub],
+      trustedSignGen: link.signGen, keyringVersion: link.keyringVersion, keyringHash: link.keyringHash,
+      claims: link.claims, isClosed: false)
+  }
+
+  /// Verifies the next link and moves the identity on. The identity is unchanged if this throws.
+  public static func extend(_ identity: inout VerifiedIdentity, with link: IdentityLink) throws(ZDCSecurityError) {
+    let user = identity.userID
+    do {
+      try checkOrder(link, after: identity)
+      try checkKeys(link)
+      try checkChange(link, from: identity)
+      try checkSignatures(link, rootPub: identity.rootPub)
+    } catch { throw error.with(user: user) }
+    advance(&identity, to: link)
+  }
+
+  private static func checkOrder(_ link: IdentityLink, after identity: VerifiedIdentity) throws(ZDCSecurityError) {
+    let (next, overflow) = identity.seq.addingReportingOverflow(1)
+    try require(!overflow && link.seq == next && link.prev == identity.head, .identityChainInvalid)
+    try require(link.kind != .genesis && !identity.isClosed, .identityChainInvalid)
+    try require(link.statedUserID == identity.userID, .userIDMismatch)
+    try require(link.keyringVersion >= identity.keyringVersion, .keyringRollback)
+  }
+
+  private static func checkKeys(_ link: IdentityLink) throws(ZDCSecurityError) {
+    try require(!Signatures.isWeak(link.rootPub) && !Signatures.isWeak(link.signPub), .weakPublicKey)
+  }
+
+  /// What each kind of link may change, and nothing else.
+  private static func checkChange(_ link: IdentityLink, from identity: VerifiedIdentity) throws(ZDCSecurityError) {
+    let sameRoot = link.rootPub == identity.rootPub
+    let sameSign = link.signGen == identity.signGen && link.signPub == identity.signKeys[identity.signGen]
+    let sameEnc = link.encGen == identity.encGen && link.encPub == identity.encKeys[identity.encGen]
+    let sameKeyring = link.keyringVersion == identity.keyringVersion && link.keyringHash == identity.keyringHash
+    switch link.kind {
+    case .genesis: throw ZDCSecurityError(.identityChainInvalid)
+    case .rotateKeys:
+      let signIsNext = identity.signGen < .max && link.signGen == identity.signGen + 1
+      let encIsNext = identity.encGen < .max && link.encGen == identity.encGen + 1
+      let isRotation = sameRoot && (sameSign || signIsNext) && (sameEnc || encIsNext) && !(sameSign && sameEnc)
+      try require(isRotation && link.claims.isEmpty, .identityChainInvalid)
+    case .rotateRoot:
+      try require(!sameRoot && sameSign && sameEnc && link.claims.isEmpty, .identityChainInvalid)
+    case .claims:
+      try require(sameRoot && sameSign && sameEnc && sameKeyring && !link.claims.isEmpty, .identityChainInvalid)
+    case .closed:
+      try require(sameRoot && sameSign && sameEnc && link.claims.isEmpty, .identityChainInvalid)
+    }
+    try require(link.compromise == 0 || link.kind == .rotateKeys, .identityChainInvalid)
+  }
+
+  /// `rootPub` is the root that was current before this link.
+  private static func checkSignatures(_ link: IdentityLink, rootPub: [UInt8]) throws(ZDCSecurityError) {
+    let message = link.signedBytes
+    var isValid =
+      Signatures.isValid(link.sigRoot, by: rootPub, label: "link", message: message)
+      && Signatures.isValid(link.sigSign, by: link.signPub, label: "link", message: message)
+    if link.kind == .rotateRoot {
+      isValid = isValid && Signatures.isValid(link.sigNewRoot, by: link.rootPub, label: "link", message: message)
+    } else {
+      isValid = isValid && link.sigNewRoot.allSatisfy { $0 == 0 }
+    }
+    try require(isValid, .identityChainInvalid)
+  }
+
+  private static func advance(_ identity: inout VerifiedIdentity, to link: IdentityLink) {
+    identity.seq = link.seq
+    identity.head = link.hash
+    identity.rootPub = link.rootPub
+    identity.signGen = link.signGen
+    identity.encGen = link.encGen
+    identity.signKeys[link.signGen] = link.signPub
+    identity.encKeys[link.encGen] = link.encPub
+    if link.compromise & 1 == 1 { identity.trustedSignGen = link.signGen }
+    identity.keyringVersion = link.keyringVersion
+    identity.keyringHash = link.keyringHash
+    identity.claims += link.claims
+    if link.kind == .closed { identity.isClosed = true }
+  }
+}

@@ -1,0 +1,123 @@
+/// The rules of a zone's log (PROTOCOL 3.7), written once: the server runs them to refuse early, the client because it trusts nobody.
+///
+/// Pure: state and identities come in through protocols, nothing else is read or written.
+public struct ZoneReplay<Identities: IdentityDirectory> {
+  private let identities: Identities
+
+  public init(identities: Identities) {
+    self.identities = identities
+  }
+
+  /// Verifies the next commit and applies it to `state`.
+  ///
+  /// - Parameters:
+  ///   - head: where the log stands; nil before the genesis commit.
+  ///   - acl: the access list that the commit's acl operation names, if it has one.
+  /// - Returns: the new head.
+  /// - Throws: `ZDCSecurityError` with the rule that is broken; then `state` is to be rolled back by the caller.
+  public func apply(
+    _ commit: ZoneCommit, acl: ZoneACL?, after head: ZoneHead?, to state: inout some ZoneState
+  ) throws -> ZoneHead {
+    do {
+      try checkOrder(commit, after: head)
+      let newACL = try checkACL(commit, acl, after: head)
+      try checkSignature(commit, after: head)
+      var next = ZoneHead(
+        zone: commit.fields.zone, seq: commit.fields.seq, hash: commit.hash, acl: newACL,
+        retiredBelow: head?.retiredBelow ?? [:])
+      // Rights are those of the list before the commit; a genesis has only its own, signed by the owner.
+      let rights = ZoneRights(acl: head?.acl ?? newACL, writer: commit.fields.writer)
+      var shape = ZoneShape(zone: commit.fields.zone, seq: commit.fields.seq, isGenesis: head == nil)
+      for operation in commit.fields.operations {
+        try rights.check(operation)
+        try apply(operation, shape: &shape, state: &state, next: &next)
+      }
+      try shape.finish(acl: newACL, previous: head?.acl)
+      return next
+    } catch let error as ZDCSecurityError {
+      throw error.with(zone: commit.fields.zone)
+    }
+  }
+
+  private func checkOrder(_ commit: ZoneCommit, after head: ZoneHead?) throws(ZDCSecurityError) {
+    let fields = commit.fields
+    guard let head else {
+      let isGenesis = fields.seq == 0 && fields.prev == ZoneCommit.genesisPrev(zone: fields.zone)
+      return try require(isGenesis, .commitChainBroken)
+    }
+    try require(fields.zone == head.zone, .recordBindingMismatch)
+    try require(head.seq < .max && fields.seq == head.seq + 1 && fields.prev == head.hash, .commitChainBroken)
+  }
+
+  private func checkACL(_ commit: ZoneCommit, _ acl: ZoneACL?, after head: ZoneHead?) throws -> ZoneACL {
+    let changes = commit.fields.operations.compactMap { operation in
+      if case .acl(let version, let hash) = operation { (version, hash) } else { nil }
+    }
+    guard let (version, hash) = changes.first else {
+      guard let current = head?.acl, current.hash == commit.fields.aclHash else {
+        throw ZDCSecurityError(.aclRollback)
+      }
+      return current
+    }
+    guard changes.count == 1, let acl else { throw ZDCSecurityError(.nonCanonicalEncoding) }
+    let isNamed =
+      acl.hash == hash && acl.fields.version == version && commit.fields.aclHash == hash
+      && acl.fields.zone == commit.fields.zone && acl.fields.writer == commit.fields.writer
+    try require(isNamed, .aclSignatureInvalid)
+    try ACLReplay.verify(acl, after: head?.acl, identities: identities)
+    return acl
+  }
+
+  private func checkSignature(_ commit: ZoneCommit, after head: ZoneHead?) throws {
+    let fields = commit.fields
+    guard let key = try identities.signKey(user: fields.writer, generation: fields.writerGen) else {
+      throw ZDCSecurityError(.writerUnknown, user: fields.writer)
+    }
+    let retiredBelow = head?.retiredBelow[fields.writer] ?? 0
+    try require(fields.writerGen >= retiredBelow, .writerNotAuthorized)
+    let isValid = Signatures.isValid(commit.signature, by: key, label: "commit", message: commit.signedBytes)
+    try require(isValid, .signatureInvalid)
+  }
+
+  private func apply(
+    _ operation: ZoneOperation, shape: inout ZoneShape, state: inout some ZoneState, next: inout ZoneHead
+  ) throws {
+    switch operation {
+    case .put(let put): try shape.put(put, in: &state)
+    case .delete(let node, let record, let count):
+      try shape.delete(node, record: record, liveDescendants: count, in: &state)
+    case .acl: break
+    case .retireKey(let user, let gen): next.retiredBelow[user] = max(gen, next.retiredBelow[user] ?? 0)
+    // Zones that nest, moves across zones and checkpoints have their formats; their rules come with sharing.
+    case .split, .moveOut, .moveIn, .checkpoint, .mount: throw ZDCSecurityError(.unsupportedVersion)
+    }
+  }
+}
+
+/// What a writer may do, from the access list in force before his commit (PROTOCOL 3.9).
+struct ZoneRights {
+  let permissions: ZoneACL.Permissions
+  let isOwner: Bool
+  let writer: UserID
+
+  init(acl: ZoneACL, writer: UserID) {
+    self.writer = writer
+    isOwner = writer == acl.fields.owner
+    permissions = acl.fields.entry(for: writer)?.permissions ?? []
+  }
+
+  func check(_ operation: ZoneOperation) throws(ZDCSecurityError) {
+    guard !isOwner else { return }
+    switch operation {
+    case .put, .delete, .moveIn, .moveOut, .mount:
+      if !permissions.contains(.write) { throw ZDCSecurityError(.writerNotAuthorized, user: writer) }
+    case .checkpoint:
+      if !permissions.contains(.share) { throw ZDCSecurityError(.aclNotAuthorized, user: writer) }
+    case .split: throw ZDCSecurityError(.splitNeedsOwner, user: writer)
+    case .retireKey(let user, _):
+      if user != writer, !permissions.contains(.share) { throw ZDCSecurityError(.writerNotAuthorized, user: writer) }
+    // ACLReplay decides: a member without `s` may still remove himself.
+    case .acl: break
+    }
+  }
+}

@@ -1,0 +1,119 @@
+/// Shape and key generations while one commit is applied: parents, cycles, depth, staleness (PROTOCOL 3.7, R1).
+///
+/// Answers about nodes above are remembered for the length of the commit, so a thousand siblings walk up once.
+struct ZoneShape {
+  private let zone: ZoneID
+  private let seq: UInt64
+  private let isGenesis: Bool
+  /// One put or delete per node and commit.
+  private var touched: Set<NodeID> = []
+  private var rootKeyGen: UInt32?
+  private var above: [NodeID: Above] = [:]
+
+  /// What is known of a live node's way up.
+  private struct Above {
+    var depth: Int
+    var keyGen: UInt32
+    var isStale: Bool
+  }
+
+  init(zone: ZoneID, seq: UInt64, isGenesis: Bool) {
+    self.zone = zone
+    self.seq = seq
+    self.isGenesis = isGenesis
+  }
+
+  mutating func put(_ put: ZoneOperation.Put, in state: inout some ZoneState) throws {
+    try require(touched.insert(put.node).inserted, .nonCanonicalEncoding, node: put.node)
+    let old = try state.leaf(put.node)
+    try checkKeyGen(put, old: old, in: state)
+    if put.node == zone.root {
+      try checkRoot(put, old: old)
+    } else {
+      try checkPlace(put, old: old, in: state)
+    }
+    let leaf = ZoneLeaf(
+      node: put.node, parent: put.parent, record: put.record, putSeq: seq, keyGen: put.keyGen,
+      parentKeyGen: put.parentKeyGen)
+    try state.put(leaf, replacing: old)
+    // A new leaf changes nobody else's answers; a moved or re-keyed node changes those of all below it.
+    if let old, old.parent != put.parent || old.keyGen != put.keyGen { above.removeAll() }
+    if old != nil { above[put.node] = nil }
+  }
+
+  mutating func delete(
+    _ node: NodeID, record: RecordHash, liveDescendants: UInt64, in state: inout some ZoneState
+  ) throws {
+    try require(touched.insert(node).inserted, .nonCanonicalEncoding, node: node)
+    try require(node != zone.root, .writerNotAuthorized, node: node)
+    guard let leaf = try state.leaf(node) else { throw ZDCSecurityError(.objectMissing, node: node) }
+    try require(leaf.record == record, .recordHashMismatch, node: node)
+    try require(try state.descendantCount(of: node) == liveDescendants, .moveMismatch, node: node)
+    try state.removeSubtree(node)
+    above.removeAll()
+  }
+
+  /// Z9: the access list and the root's record of the same commit agree on the generation.
+  func finish(acl: ZoneACL, previous: ZoneACL?) throws(ZDCSecurityError) {
+    let isRotation = acl.fields.zoneKeyGen != previous?.fields.zoneKeyGen
+    if isRotation { try require(rootKeyGen != nil, .keyCommitmentMismatch, node: zone.root) }
+    if let rootKeyGen { try require(rootKeyGen == acl.fields.zoneKeyGen, .keyCommitmentMismatch, node: zone.root) }
+  }
+
+  private mutating func checkRoot(_ put: ZoneOperation.Put, old: ZoneLeaf?) throws(ZDCSecurityError) {
+    try require((old == nil) == isGenesis, .commitChainBroken, node: put.node)
+    let isTrunk = put.parent == .zero && put.parentKeyGen == 0
+    try require(isTrunk, .treeCycle, node: put.node)
+    rootKeyGen = put.keyGen
+  }
+
+  private mutating func checkKeyGen(_ put: ZoneOperation.Put, old: ZoneLeaf?, in state: some ZoneState) throws {
+    guard let old else { return try require(put.keyGen >= 1, .staleKeyGeneration, node: put.node) }
+    let isNext = old.keyGen < .max && put.keyGen == old.keyGen + 1
+    let mustRotate = put.node == zone.root ? false : try lookUp(put.node, in: state).isStale
+    try require(isNext || (put.keyGen == old.keyGen && !mustRotate), .staleKeyGeneration, node: put.node)
+  }
+
+  private mutating func checkPlace(_ put: ZoneOperation.Put, old: ZoneLeaf?, in state: some ZoneState) throws {
+    try require(put.node != put.parent, .treeCycle, node: put.node)
+    let parent = try lookUp(put.parent, in: state)
+    let isFresh = !parent.isStale && put.parentKeyGen == parent.keyGen
+    try require(isFresh, .staleKeyGeneration, node: put.node)
+    let isMove = old.map { $0.parent != put.parent } ?? false
+    let limit = old == nil ? Limits.depthAtCreation : Limits.depthAfterMoves
+    if old == nil || isMove { try require(parent.depth < limit, .limitExceeded, node: put.node) }
+    if isMove { try checkNotBelow(put.node, from: put.parent, in: state) }
+  }
+
+  private func checkNotBelow(_ node: NodeID, from start: NodeID, in state: some ZoneState) throws {
+    var current = start
+    while current != zone.root {
+      try require(current != node, .treeCycle, node: node)
+      guard let leaf = try state.leaf(current) else { throw ZDCSecurityError(.objectMissing, node: current) }
+      current = leaf.parent
+    }
+  }
+
+  /// Walks up to the zone's root, or to the first node that is already known, and remembers the way.
+  private mutating func lookUp(_ node: NodeID, in state: some ZoneState) throws -> Above {
+    var path: [ZoneLeaf] = []
+    var current = node
+    while above[current] == nil {
+      guard let leaf = try state.leaf(current) else { throw ZDCSecurityError(.objectMissing, node: current) }
+      path.append(leaf)
+      if current == zone.root { break }
+      try require(path.count <= Limits.depthAfterMoves * 4, .limitExceeded, node: node)
+      current = leaf.parent
+    }
+    for leaf in path.reversed() {
+      if leaf.node == zone.root {
+        above[leaf.node] = Above(depth: 0, keyGen: leaf.keyGen, isStale: false)
+      } else if let parent = above[leaf.parent] {
+        above[leaf.node] = Above(
+          depth: parent.depth + 1, keyGen: leaf.keyGen, isStale: parent.isStale || leaf.parentKeyGen < parent.keyGen)
+      }
+    }
+    guard let found = above[node] else { throw ZDCSecurityError(.objectMissing, node: node) }
+    return found
+  }
+}

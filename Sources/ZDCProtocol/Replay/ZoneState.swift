@@ -1,0 +1,86 @@
+/// What a zone's log says of one live node.
+public struct ZoneLeaf: Hashable, Sendable {
+  public var node: NodeID
+  public var parent: NodeID
+  public var record: RecordHash
+  public var putSeq: UInt64
+  public var keyGen: UInt32
+  public var parentKeyGen: UInt32
+
+  public init(node: NodeID, parent: NodeID, record: RecordHash, putSeq: UInt64, keyGen: UInt32, parentKeyGen: UInt32) {
+    self.node = node
+    self.parent = parent
+    self.record = record
+    self.putSeq = putSeq
+    self.keyGen = keyGen
+    self.parentKeyGen = parentKeyGen
+  }
+}
+
+/// The live nodes of a zone, as replay reads and changes them.
+///
+/// Server and client implement it over their database inside one transaction, tests over a dictionary. Replay calls `put` and `removeSubtree`
+/// only for operations that it accepted; if replay throws, the caller rolls the transaction back.
+public protocol ZoneState {
+  func leaf(_ node: NodeID) throws -> ZoneLeaf?
+  /// Live nodes below `node`, without it.
+  func descendantCount(of node: NodeID) throws -> UInt64
+  mutating func put(_ leaf: ZoneLeaf, replacing old: ZoneLeaf?) throws
+  /// Removes `node` and everything below it.
+  mutating func removeSubtree(_ node: NodeID) throws
+}
+
+/// Where a zone's log stands: what a client pins and a server compares with.
+public struct ZoneHead: Sendable, Hashable {
+  public var zone: ZoneID
+  public var seq: UInt64
+  public var hash: CommitHash
+  public var acl: ZoneACL
+  /// Generations below these are no longer accepted from these users (`retireKey`).
+  public var retiredBelow: [UserID: UInt32]
+
+  public init(zone: ZoneID, seq: UInt64, hash: CommitHash, acl: ZoneACL, retiredBelow: [UserID: UInt32] = [:]) {
+    self.zone = zone
+    self.seq = seq
+    self.hash = hash
+    self.acl = acl
+    self.retiredBelow = retiredBelow
+  }
+}
+
+/// A zone's live nodes in memory.
+public struct MemoryZoneState: ZoneState, Sendable {
+  public private(set) var leaves: [NodeID: ZoneLeaf] = [:]
+  private var children: [NodeID: Set<NodeID>] = [:]
+
+  public init() {}
+
+  public func leaf(_ node: NodeID) -> ZoneLeaf? { leaves[node] }
+
+  public func descendantCount(of node: NodeID) -> UInt64 { UInt64(subtree(of: node).count - 1) }
+
+  public mutating func put(_ leaf: ZoneLeaf, replacing old: ZoneLeaf?) {
+    if let old { children[old.parent]?.remove(old.node) }
+    leaves[leaf.node] = leaf
+    children[leaf.parent, default: []].insert(leaf.node)
+  }
+
+  public mutating func removeSubtree(_ node: NodeID) {
+    let all = subtree(of: node)
+    if let leaf = leaves[node] { children[leaf.parent]?.remove(node) }
+    for id in all {
+      leaves[id] = nil
+      children[id] = nil
+    }
+  }
+
+  private func subtree(of node: NodeID) -> [NodeID] {
+    var found = [node]
+    var next = 0
+    while next < found.count {
+      found += children[found[next]] ?? []
+      next += 1
+    }
+    return found
+  }
+}

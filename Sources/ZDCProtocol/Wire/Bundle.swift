@@ -1,0 +1,121 @@
+/// How objects travel in bulk: a sequence of `u8 type ‖ u32 length ‖ bytes` (PROTOCOL 3.13).
+public enum Bundle {
+  public static let mediaType = "application/vnd.zdc.bundle"
+
+  public enum ItemType: UInt8, Sendable {
+    case commit = 1, record = 2, acl = 3, grant = 4, content = 5, link = 6, leaves = 7
+
+    var limit: Int {
+      switch self {
+      case .commit: Limits.commitBytes + 8
+      case .record: Limits.recordBytes + 16
+      case .acl: Limits.aclBytes
+      case .grant: Limits.grantBytes
+      case .content: Limits.inlineContentBytes + 16
+      case .link: Limits.linkBytes
+      case .leaves: Limits.pageBytes
+      }
+    }
+  }
+
+  /// A decoded item. Times are the server's word; zero on the way to the server.
+  public enum Item: Sendable, Hashable {
+    case commit(receivedMs: UInt64, ZoneCommit)
+    case record(recordReceivedMs: UInt64, dataReceivedMs: UInt64, NodeRecord)
+    case acl(ZoneACL)
+    case grant(Grant)
+    case content(BlobID, ArraySlice<UInt8>)
+    case link(IdentityLink)
+    case leaves(ArraySlice<UInt8>)
+  }
+
+  /// Reads items one by one out of received bytes.
+  public struct Reader: Sendable {
+    private var reader: ByteReader
+
+    public init(_ bytes: [UInt8]) {
+      reader = ByteReader(bytes)
+    }
+
+    /// Returns nil behind the last item. A type that this version does not know is an error: nothing may be skipped unread.
+    public mutating func next() throws(ZDCSecurityError) -> Item? {
+      guard reader.remaining > 0 else { return nil }
+      guard let type = ItemType(rawValue: try reader.readUInt8()) else {
+        throw ZDCSecurityError(.nonCanonicalEncoding)
+      }
+      var item = ByteReader(try reader.readVariable32(limit: type.limit))
+      return try Self.decode(type, &item)
+    }
+
+    /// All items that are left.
+    public mutating func all() throws(ZDCSecurityError) -> [Item] {
+      var items: [Item] = []
+      while let item = try next() { items.append(item) }
+      return items
+    }
+
+    private static func decode(_ type: ItemType, _ item: inout ByteReader) throws(ZDCSecurityError) -> Item {
+      switch type {
+      case .commit: return .commit(receivedMs: try item.readUInt64(), try ZoneCommit(try rest(&item)))
+      case .record:
+        return .record(
+          recordReceivedMs: try item.readUInt64(), dataReceivedMs: try item.readUInt64(),
+          try NodeRecord(try rest(&item)))
+      case .acl: return .acl(try ZoneACL(try rest(&item)))
+      case .grant: return .grant(try Grant(try rest(&item)))
+      case .content: return .content(try item.read16(), try item.read(count: item.remaining))
+      case .link: return .link(try IdentityLink(try rest(&item)))
+      case .leaves: return .leaves(try item.read(count: item.remaining))
+      }
+    }
+
+    private static func rest(_ item: inout ByteReader) throws(ZDCSecurityError) -> [UInt8] {
+      Array(try item.read(count: item.remaining))
+    }
+  }
+
+  /// Appends items to a body.
+  public struct Writer: Sendable {
+    private var out: ByteWriter
+
+    public init(capacity: Int = 0) {
+      out = ByteWriter(capacity: capacity)
+    }
+
+    public var bytes: [UInt8] { out.bytes }
+    public var count: Int { out.bytes.count }
+
+    public mutating func append(commit bytes: [UInt8], receivedMs: UInt64 = 0) {
+      begin(.commit, length: 8 + bytes.count)
+      out.append(receivedMs)
+      out.append(contentsOf: bytes)
+    }
+
+    public mutating func append(record bytes: [UInt8], recordReceivedMs: UInt64 = 0, dataReceivedMs: UInt64 = 0) {
+      begin(.record, length: 16 + bytes.count)
+      out.append(recordReceivedMs)
+      out.append(dataReceivedMs)
+      out.append(contentsOf: bytes)
+    }
+
+    public mutating func append(acl bytes: [UInt8]) { append(.acl, bytes) }
+    public mutating func append(grant bytes: [UInt8]) { append(.grant, bytes) }
+    public mutating func append(link bytes: [UInt8]) { append(.link, bytes) }
+
+    public mutating func append(content bytes: some Collection<UInt8>, blob: BlobID) {
+      begin(.content, length: 16 + bytes.count)
+      out.append(blob)
+      out.append(contentsOf: bytes)
+    }
+
+    private mutating func append(_ type: ItemType, _ bytes: [UInt8]) {
+      begin(type, length: bytes.count)
+      out.append(contentsOf: bytes)
+    }
+
+    private mutating func begin(_ type: ItemType, length: Int) {
+      out.append(type.rawValue)
+      out.append(UInt32(length))
+    }
+  }
+}

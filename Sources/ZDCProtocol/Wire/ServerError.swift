@@ -1,0 +1,78 @@
+/// An error that crosses the wire: the body of every answer that is not a success.
+///
+/// `message` is for people and holds no name, key or content; programs decide by `code`.
+public struct ServerError: Error, Codable, Sendable, Hashable {
+  public enum Code: String, Codable, Sendable, CaseIterable {
+    /// The request's form is wrong; the same request will fail again.
+    case invalidRequest
+    case unauthorized
+    case forbidden
+    /// Unknown, or hidden from this caller: the two look alike.
+    case notFound
+    /// The zone's head is not the commit's `prev`; the body of this answer is a page, not this object.
+    case headMismatch
+    /// A compare-and-swap on something else than a zone failed (identity chain, keyring, tree).
+    case conflict
+    case zoneExists
+    /// A rule of replay is broken; `security` names it.
+    case refused
+    case limitExceeded
+    case quotaExceeded
+    case tooManyRequests
+    /// Another device of a busy zone has the lease; come back after `retryAfterMs`.
+    case zoneBusy
+    case blobGone
+    case blobIncomplete
+    /// A replaced record or content is no longer kept; pull commits again.
+    case gone
+    case registrationClosed
+    case inviteRequired
+    case accountClosed
+    case storageFull
+    case shuttingDown
+    case internalError
+    case unsupportedProtocol
+    case methodNotAllowed
+    case rangeNotSatisfiable
+  }
+
+  public var code: Code
+  public var message: String
+  /// Whether the same request may succeed later.
+  public var retryable: Bool
+  public var retryAfterMs: UInt64?
+  /// The rule that was broken, with `refused`.
+  public var security: ZDCSecurityError.Code?
+
+  public init(
+    _ code: Code, _ message: String, retryable: Bool = false, retryAfterMs: UInt64? = nil,
+    security: ZDCSecurityError.Code? = nil
+  ) {
+    self.code = code
+    self.message = message
+    self.retryable = retryable
+    self.retryAfterMs = retryAfterMs
+    self.security = security
+  }
+
+  /// The HTTP status that carries this error.
+  public var status: Int {
+    switch code {
+    case .invalidRequest: 400
+    case .unauthorized: 401
+    case .forbidden, .registrationClosed, .inviteRequired, .accountClosed: 403
+    case .notFound: 404
+    case .methodNotAllowed: 405
+    case .headMismatch, .conflict, .zoneExists, .blobIncomplete: 409
+    case .gone, .blobGone: 410
+    case .limitExceeded: 413
+    case .rangeNotSatisfiable: 416
+    case .refused: 422
+    case .unsupportedProtocol: 426
+    case .tooManyRequests, .zoneBusy: 429
+    case .internalError: 500
+    case .shuttingDown: 503
+    case .quotaExceeded, .storageFull: 507
+    }
+  }
+}
