@@ -1,0 +1,117 @@
+internal import Foundation
+internal import GRDB
+internal import ZDCCrypto
+internal import ZDCProtocol
+
+// How a NodeRow lies in its columns. Name, keys and creation time are one sealed value, bound to the row's uuid.
+
+extension NodeStore {
+  private static let columns = [
+    "uuid", "zone", "nodeID", "parent", "depth", "nameTag", "sealed", "keyGen", "historyWrap", "recordVersion",
+    "recordHash", "cloudParent", "cloudNameTag", "writer", "recordReceivedMs", "burnMs", "dataVersion", "blobID",
+    "cipherLength", "contentRoot", "dataSize", "metadataSize", "thumbnailSize", "thumbnailTag", "dataWriter",
+    "dataTimeMs", "dataReceivedMs", "quarantine",
+  ]
+
+  static let select = "SELECT id, \(columns.joined(separator: ", ")) FROM zdc_node"
+
+  static let insertStatement = """
+    INSERT INTO zdc_node (\(columns.joined(separator: ", ")))
+    VALUES (\(repeatElement("?", count: columns.count).joined(separator: ", ")))
+    """
+
+  static let updateStatement = """
+    UPDATE zdc_node SET \(columns.map { "\($0) = ?" }.joined(separator: ", ")) WHERE id = ?
+    """
+
+  func fetch(_ condition: String, _ arguments: StatementArguments) throws -> NodeRow? {
+    let statement = try db.cachedStatement(sql: "\(Self.select) \(condition)")
+    return try Row.fetchOne(statement, arguments: arguments).map(decode)
+  }
+
+  func fetchAll(_ condition: String, _ arguments: StatementArguments) throws -> [NodeRow] {
+    let statement = try db.cachedStatement(sql: "\(Self.select) \(condition)")
+    var rows: [NodeRow] = []
+    let cursor = try Row.fetchCursor(statement, arguments: arguments)
+    while let row = try cursor.next() { rows.append(try decode(row)) }
+    return rows
+  }
+
+  func arguments(_ row: NodeRow) throws -> StatementArguments {
+    let cloud = row.cloud
+    let content = row.content
+    return [
+      row.uuid, row.zone, row.nodeID.data, row.parent, row.depth, row.nameTag.data, try seal(row), Int64(row.keyGen),
+      row.historyWrap.isEmpty ? nil : Data(row.historyWrap), cloud?.recordVersion.stored ?? 0,
+      cloud?.recordHash.data, cloud?.parent.data, cloud?.nameTag.data, cloud?.writer.data, cloud?.receivedMs.stored,
+      row.burnMs?.stored, content?.content.dataVersion.stored, content?.content.blobID.data,
+      content?.content.cipherLength.stored, content?.content.contentRoot.data, content?.secrets.sizes.data.stored,
+      (content?.secrets.sizes.metadata).map(Int64.init), (content?.secrets.sizes.thumbnail).map(Int64.init),
+      content?.secrets.thumbnailTag.data, content?.writer.data, content?.timeMs.stored, content?.receivedMs.stored,
+      row.quarantine,
+    ]
+  }
+
+  func decode(_ row: Row) throws -> NodeRow {
+    let uuid: String = row[1]
+    let secrets = try open(try row.requiredBytes(7), uuid: uuid)
+    var node = NodeRow(
+      id: row[0], uuid: uuid, zone: row[2], nodeID: try NodeID(row, 3), parent: row[4], depth: row[5],
+      nameTag: try NameTag(row, 6), name: secrets.name, key: secrets.key, keyGen: UInt32(row[8] as Int64),
+      historyWrap: row.bytes(9) ?? [], createdMs: secrets.createdMs, burnMs: row.unsigned(16))
+    node.quarantine = row[28]
+    node.cloud = try decodeCloud(row)
+    if let key = secrets.contentKey { node.content = try decodeContent(row, key: key) }
+    return node
+  }
+
+  private func decodeCloud(_ row: Row) throws -> NodeRow.CloudFacts? {
+    guard let version = row.unsigned(10), version > 0 else { return nil }
+    return NodeRow.CloudFacts(
+      recordVersion: version, recordHash: try RecordHash(row, 11), parent: try NodeID(row, 12),
+      nameTag: try NameTag(row, 13), writer: try UserID(row, 14), receivedMs: row.unsigned(15) ?? 0)
+  }
+
+  private func decodeContent(_ row: Row, key: ContentKey) throws -> NodeRow.ContentFacts {
+    guard let version = row.unsigned(17), let length = row.unsigned(19) else { throw ZDCError(.corruptDatabase) }
+    let content = NodeRecord.Content(
+      dataVersion: version, blobID: try BlobID(row, 18), cipherLength: length,
+      contentRoot: try ContentRoot(row, 20))
+    let sizes = ContentSizes(
+      metadata: UInt32(row[22] as Int64), thumbnail: UInt32(row[23] as Int64), data: row.unsigned(21) ?? 0)
+    return NodeRow.ContentFacts(
+      content: content,
+      secrets: ContentSecrets(key: key, sizes: sizes, thumbnailTag: try ThumbnailTag(row, 24)),
+      writer: try UserID(row, 25), timeMs: row.unsigned(26) ?? 0, receivedMs: row.unsigned(27) ?? 0)
+  }
+
+  // MARK: The sealed value
+
+  private struct Secrets {
+    var name: [UInt8]
+    var key: NodeKey
+    var createdMs: UInt64
+    var contentKey: ContentKey?
+  }
+
+  private func seal(_ row: NodeRow) throws -> Data {
+    var out = ByteWriter(capacity: 90 + row.name.count)
+    out.append(UInt8(1))
+    out.append16(row.name)
+    out.append(contentsOf: row.key.exportBytes())
+    out.append(row.createdMs)
+    out.append(row.content != nil)
+    if let content = row.content { out.append(contentsOf: content.secrets.key.exportBytes()) }
+    return Data(try sealer.seal(out.bytes, table: "zdc_node", row: Array(row.uuid.utf8)))
+  }
+
+  private func open(_ sealed: [UInt8], uuid: String) throws -> Secrets {
+    var reader = ByteReader(try sealer.open(sealed, table: "zdc_node", row: Array(uuid.utf8)))
+    guard try reader.readUInt8() == 1 else { throw ZDCError(.corruptDatabase) }
+    let name = Array(try reader.readVariable16())
+    guard let key = NodeKey(try reader.read(count: 32)) else { throw ZDCError(.corruptDatabase) }
+    let createdMs = try reader.readUInt64()
+    let contentKey = try reader.readBool() ? ContentKey(try reader.read(count: 32)) : nil
+    return Secrets(name: name, key: key, createdMs: createdMs, contentKey: contentKey)
+  }
+}

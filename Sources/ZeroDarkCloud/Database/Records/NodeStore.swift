@@ -1,0 +1,161 @@
+internal import Foundation
+internal import GRDB
+internal import ZDCCrypto
+internal import ZDCProtocol
+
+/// The rows of zdc_node inside one transaction.
+///
+/// Lives as long as the transaction: it remembers the derived keys of parents, so that a thousand children derive them once.
+final class NodeStore {
+  let db: Database
+  let sealer: ValueSealer
+  private var parentKeys: [Int64: ParentKeys] = [:]
+
+  init(db: Database, sealer: ValueSealer) {
+    self.db = db
+    self.sealer = sealer
+  }
+
+  // MARK: Reading
+
+  func node(id: Int64) throws -> NodeRow? {
+    try fetch("WHERE id = ?", [id])
+  }
+
+  func node(uuid: String) throws -> NodeRow? {
+    try fetch("WHERE uuid = ?", [uuid])
+  }
+
+  func node(zone: Int64, nodeID: NodeID) throws -> NodeRow? {
+    try fetch("WHERE zone = ? AND nodeID = ?", [zone, nodeID.data])
+  }
+
+  /// The root of a zone's trunk.
+  func root(zone: Int64) throws -> NodeRow? {
+    try fetch("WHERE zone = ? AND parent IS NULL", [zone])
+  }
+
+  /// The children with that tag: one, unless the cloud's order of changes has not been followed to its end.
+  func children(of parent: Int64, tag: NameTag) throws -> [NodeRow] {
+    try fetchAll("WHERE parent = ? AND nameTag = ? ORDER BY id", [parent, tag.data])
+  }
+
+  /// The child with that name, which need not be folded; nil also for what cannot be a name.
+  func child(of parent: NodeRow, named name: String) throws -> NodeRow? {
+    guard let folded = try? NameFolding.fold(name) else { return nil }
+    return try children(of: parent.id, tag: try keys(of: parent).nameTag(folded: folded.utf8)).first
+  }
+
+  func children(of parent: Int64) throws -> [NodeRow] {
+    try fetchAll("WHERE parent = ? ORDER BY id", [parent])
+  }
+
+  func childCount(of parent: Int64) throws -> Int {
+    let statement = try db.cachedStatement(sql: "SELECT COUNT(*) FROM zdc_node WHERE parent = ?")
+    return try Int.fetchOne(statement, arguments: [parent]) ?? 0
+  }
+
+  /// The node and all below it, shallow first.
+  func subtree(of id: Int64) throws -> [NodeRow] {
+    try fetchAll("WHERE id IN (\(Self.subtreeQuery)) ORDER BY depth, id", [id])
+  }
+
+  /// Row numbers of the node and all below it, shallow first.
+  func subtreeIDs(of id: Int64) throws -> [Int64] {
+    let statement = try db.cachedStatement(
+      sql: "SELECT id FROM zdc_node WHERE id IN (\(Self.subtreeQuery)) ORDER BY depth, id")
+    return try Int64.fetchAll(statement, arguments: [id])
+  }
+
+  private static let subtreeQuery = """
+    WITH RECURSIVE below(id) AS (
+      SELECT ? UNION ALL SELECT child.id FROM zdc_node child JOIN below ON child.parent = below.id
+    ) SELECT id FROM below
+    """
+
+  /// Calls `body` for each node of a zone, shallow first, without loading them all.
+  func forEach(zone: Int64, _ body: (NodeRow) throws -> Void) throws {
+    let statement = try db.makeStatement(sql: "\(Self.select) WHERE zone = ? ORDER BY depth, id")
+    let cursor = try Row.fetchCursor(statement, arguments: [zone])
+    while let row = try cursor.next() { try body(try decode(row)) }
+  }
+
+  func nodeID(of id: Int64) throws -> NodeID? {
+    let statement = try db.cachedStatement(sql: "SELECT nodeID FROM zdc_node WHERE id = ?")
+    return try Row.fetchOne(statement, arguments: [id])?.optional16(0, NodeRole.self)
+  }
+
+  /// From the trunk's root (without it) down to the node.
+  func ancestry(of node: NodeRow) throws -> [NodeRow] {
+    var path: [NodeRow] = []
+    var current = node
+    while let parent = current.parent {
+      path.append(current)
+      guard let next = try self.node(id: parent) else { throw ZDCError(.corruptDatabase) }
+      current = next
+    }
+    return path.reversed()
+  }
+
+  /// The names from the trunk down to the node.
+  func names(of node: NodeRow) throws -> [String] {
+    try ancestry(of: node).map { String(decoding: $0.name, as: UTF8.self) }
+  }
+
+  func isNode(_ id: Int64, atOrBelow ancestor: Int64) throws -> Bool {
+    let statement = try db.cachedStatement(
+      sql: """
+        WITH RECURSIVE above(id) AS (
+          SELECT ? UNION ALL SELECT parent FROM zdc_node JOIN above USING (id) WHERE parent IS NOT NULL
+        ) SELECT EXISTS (SELECT 1 FROM above WHERE id = ?)
+        """)
+    return try Bool.fetchOne(statement, arguments: [id, ancestor]) ?? false
+  }
+
+  /// The derived keys for a node's children.
+  func keys(of parent: NodeRow) throws -> ParentKeys {
+    if let known = parentKeys[parent.id], known.keyGen == parent.keyGen { return known }
+    let derived = parent.parentKeys
+    parentKeys[parent.id] = derived
+    return derived
+  }
+
+  func keys(ofNode id: Int64) throws -> ParentKeys {
+    if let known = parentKeys[id] { return known }
+    guard let row = try node(id: id) else { throw ZDCError(.corruptDatabase) }
+    return try keys(of: row)
+  }
+
+  // MARK: Writing
+
+  /// Inserts the row and gives it its number.
+  func insert(_ row: inout NodeRow) throws {
+    let statement = try db.cachedStatement(sql: Self.insertStatement)
+    try statement.execute(arguments: try arguments(row))
+    row.id = db.lastInsertedRowID
+  }
+
+  func update(_ row: NodeRow) throws {
+    let statement = try db.cachedStatement(sql: Self.updateStatement)
+    try statement.execute(arguments: try arguments(row) + [row.id])
+    parentKeys[row.id] = nil
+  }
+
+  /// Deletes the node and all below it; links, tags, marks and operations of theirs go by cascade.
+  func deleteSubtree(of id: Int64) throws {
+    let statement = try db.cachedStatement(sql: "DELETE FROM zdc_node WHERE id = ?")
+    // Deep first: a parent may not go before its children.
+    for row in try subtreeIDs(of: id).reversed() {
+      try statement.execute(arguments: [row])
+      parentKeys[row] = nil
+    }
+  }
+
+  /// After a move: the depths below follow.
+  func shiftDepths(below id: Int64, by difference: Int) throws {
+    guard difference != 0 else { return }
+    let statement = try db.cachedStatement(
+      sql: "UPDATE zdc_node SET depth = depth + ? WHERE id IN (\(Self.subtreeQuery)) AND id <> ?")
+    try statement.execute(arguments: [difference, id, id])
+  }
+}

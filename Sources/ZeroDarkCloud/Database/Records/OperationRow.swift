@@ -1,0 +1,72 @@
+internal import ZDCProtocol
+
+/// One intent in the queue. What is sent is made from the node's row when its turn comes.
+struct OperationRow: Sendable, Hashable {
+  enum Kind: Int64, Sendable, CaseIterable {
+    case create = 1
+    /// Rename or move: name and parent as the node's row has them.
+    case move = 2
+    /// Another version of the record, place unchanged.
+    case modify = 3
+    case putData = 4
+    case delete = 5
+  }
+
+  enum State: Int64, Sendable, CaseIterable {
+    case pending = 0
+    /// Its content is being fetched from the app, sealed or sent in parts. Pending again after a relaunch.
+    case uploading = 1
+    /// Part of the request in zdc_in_flight.
+    case inFlight = 2
+  }
+
+  /// Why an operation waits; kept with every change of state, so that "why is my change stuck?" has an answer.
+  enum Reason: Int64, Sendable, CaseIterable {
+    case ready = 0
+    case waitingForOperation = 1
+    case backoff = 2
+    case offline = 3
+    case notPulledYet = 4
+    case paused = 5
+    case noDataFromApp = 6
+    case promisePending = 7
+    case conflictHeld = 8
+    /// The node was deleted in the cloud while this was queued; the app re-queues it or deletes the node.
+    case deletedRemotely = 9
+    case overQuota = 10
+    case serverSaid = 11
+    case zoneFrozen = 12
+    case uploading = 13
+    case inFlight = 14
+  }
+
+  /// The queue's order; 0 until the row is inserted.
+  var id: Int64 = 0
+  let uuid: String
+  var zone: Int64
+  var kind: Kind
+  /// The node's row; nil for a delete.
+  var node: Int64?
+  var nodeUUID: String
+  var nodeID: NodeID
+  var state: State = .pending
+  var reason: Reason = .ready
+  /// A code for people, never a name: the server's error code, another operation's uuid.
+  var reasonDetail: String?
+  var attempts: Int = 0
+  var notBeforeMs: UInt64 = 0
+  var priority: Int32 = 0
+  /// putData: the content's eTag that the edit was based on or merged with; nil for none.
+  var baseETag: String?
+  /// putData: the app's changeset, encoded; sealed in the table.
+  var changeset: [UInt8]?
+  var createdMs: UInt64
+
+  /// Parked: nothing happens until the app or a pull changes something.
+  var isParked: Bool {
+    switch reason {
+    case .noDataFromApp, .conflictHeld, .deletedRemotely, .zoneFrozen: true
+    default: false
+    }
+  }
+}

@@ -1,0 +1,171 @@
+internal import Foundation
+internal import GRDB
+internal import ZDCCrypto
+internal import ZDCProtocol
+
+/// The queue inside one transaction.
+final class OperationStore {
+  let db: Database
+  let sealer: ValueSealer
+  /// Operations that this transaction added, in order.
+  private(set) var added: [OperationRow] = []
+
+  init(db: Database, sealer: ValueSealer) {
+    self.db = db
+    self.sealer = sealer
+  }
+
+  // MARK: Reading
+
+  func operation(id: Int64) throws -> OperationRow? {
+    try fetchAll("WHERE id = ?", [id]).first
+  }
+
+  func operation(uuid: String) throws -> OperationRow? {
+    try fetchAll("WHERE uuid = ?", [uuid]).first
+  }
+
+  /// A zone's queue in order, a page at a time.
+  func operations(zone: Int64, after id: Int64 = 0, limit: Int = 10_000) throws -> [OperationRow] {
+    try fetchAll("WHERE zone = ? AND id > ? ORDER BY id LIMIT ?", [zone, id, limit])
+  }
+
+  func operations(node: Int64) throws -> [OperationRow] {
+    try fetchAll("WHERE node = ? ORDER BY id", [node])
+  }
+
+  func operations(zone: Int64, nodeID: NodeID) throws -> [OperationRow] {
+    try fetchAll("WHERE zone = ? AND nodeID = ? ORDER BY id", [zone, nodeID.data])
+  }
+
+  func deletes(zone: Int64) throws -> [OperationRow] {
+    try fetchAll("WHERE zone = ? AND kind = \(OperationRow.Kind.delete.rawValue) ORDER BY id", [zone])
+  }
+
+  func count(zone: Int64) throws -> Int {
+    let statement = try db.cachedStatement(sql: "SELECT COUNT(*) FROM zdc_operation WHERE zone = ?")
+    return try Int.fetchOne(statement, arguments: [zone]) ?? 0
+  }
+
+  func count(localUser: Int64) throws -> Int {
+    let statement = try db.cachedStatement(
+      sql: "SELECT COUNT(*) FROM zdc_operation WHERE zone IN (SELECT id FROM zdc_zone WHERE localUser = ?)")
+    return try Int.fetchOne(statement, arguments: [localUser]) ?? 0
+  }
+
+  /// The operations that this one waits for and that are still in the queue.
+  func dependencies(of id: Int64) throws -> [Int64] {
+    let statement = try db.cachedStatement(
+      sql: """
+        SELECT dependsOn FROM zdc_dependency
+        WHERE operation = ? AND dependsOn IN (SELECT id FROM zdc_operation) ORDER BY dependsOn
+        """)
+    return try Int64.fetchAll(statement, arguments: [id])
+  }
+
+  /// Every open dependency of a zone's queue.
+  func dependencies(zone: Int64) throws -> [Int64: [Int64]] {
+    let statement = try db.cachedStatement(
+      sql: """
+        SELECT d.operation, d.dependsOn FROM zdc_dependency d JOIN zdc_operation o ON o.id = d.operation
+        WHERE o.zone = ? AND d.dependsOn IN (SELECT id FROM zdc_operation) ORDER BY d.operation, d.dependsOn
+        """)
+    var result: [Int64: [Int64]] = [:]
+    let cursor = try Row.fetchCursor(statement, arguments: [zone])
+    while let row = try cursor.next() { result[row[0], default: []].append(row[1]) }
+    return result
+  }
+
+  // MARK: Writing
+
+  /// Appends to the queue and gives the operation its number.
+  func insert(_ operation: inout OperationRow, dependsOn: [Int64] = []) throws {
+    let statement = try db.cachedStatement(sql: Self.insertStatement)
+    try statement.execute(arguments: try arguments(operation))
+    operation.id = db.lastInsertedRowID
+    for dependency in dependsOn { try addDependency(of: operation.id, on: dependency) }
+    added.append(operation)
+  }
+
+  func update(_ operation: OperationRow) throws {
+    let statement = try db.cachedStatement(sql: Self.updateStatement)
+    try statement.execute(arguments: try arguments(operation) + [operation.id])
+  }
+
+  func addDependency(of operation: Int64, on dependency: Int64) throws {
+    guard operation != dependency else { return }
+    let statement = try db.cachedStatement(sql: "INSERT OR IGNORE INTO zdc_dependency VALUES (?, ?)")
+    try statement.execute(arguments: [operation, dependency])
+  }
+
+  func delete(id: Int64) throws {
+    let statement = try db.cachedStatement(sql: "DELETE FROM zdc_operation WHERE id = ?")
+    try statement.execute(arguments: [id])
+    added.removeAll { $0.id == id }
+  }
+
+  func setState(
+    _ state: OperationRow.State, reason: OperationRow.Reason, detail: String? = nil, id: Int64
+  ) throws {
+    let statement = try db.cachedStatement(
+      sql: "UPDATE zdc_operation SET state = ?, reason = ?, reasonDetail = ? WHERE id = ?")
+    try statement.execute(arguments: [state.rawValue, reason.rawValue, detail, id])
+  }
+
+  // MARK: Columns
+
+  private static let columns = [
+    "uuid", "zone", "kind", "node", "nodeUUID", "nodeID", "state", "reason", "reasonDetail", "attempts",
+    "notBeforeMs", "priority", "baseETag", "sealed", "createdMs",
+  ]
+  private static let select = "SELECT id, \(columns.joined(separator: ", ")) FROM zdc_operation"
+  private static let insertStatement = """
+    INSERT INTO zdc_operation (\(columns.joined(separator: ", ")))
+    VALUES (\(repeatElement("?", count: columns.count).joined(separator: ", ")))
+    """
+  private static let updateStatement = """
+    UPDATE zdc_operation SET \(columns.map { "\($0) = ?" }.joined(separator: ", ")) WHERE id = ?
+    """
+
+  func fetchAll(_ condition: String, _ arguments: StatementArguments) throws -> [OperationRow] {
+    let statement = try db.cachedStatement(sql: "\(Self.select) \(condition)")
+    var rows: [OperationRow] = []
+    let cursor = try Row.fetchCursor(statement, arguments: arguments)
+    while let row = try cursor.next() { rows.append(try decode(row)) }
+    return rows
+  }
+
+  private func arguments(_ operation: OperationRow) throws -> StatementArguments {
+    let sealed = try operation.changeset.map {
+      Data(try sealer.seal($0, table: "zdc_operation", row: Array(operation.uuid.utf8)))
+    }
+    return [
+      operation.uuid, operation.zone, operation.kind.rawValue, operation.node, operation.nodeUUID,
+      operation.nodeID.data, operation.state.rawValue, operation.reason.rawValue, operation.reasonDetail,
+      operation.attempts, operation.notBeforeMs.stored, operation.priority, operation.baseETag, sealed,
+      operation.createdMs.stored,
+    ]
+  }
+
+  private func decode(_ row: Row) throws -> OperationRow {
+    guard
+      let kind = OperationRow.Kind(rawValue: row[3]), let state = OperationRow.State(rawValue: row[7]),
+      let reason = OperationRow.Reason(rawValue: row[8])
+    else { throw ZDCError(.corruptDatabase) }
+    let uuid: String = row[1]
+    var operation = OperationRow(
+      id: row[0], uuid: uuid, zone: row[2], kind: kind, node: row[4], nodeUUID: row[5], nodeID: try NodeID(row, 6),
+      createdMs: row.unsigned(15) ?? 0)
+    operation.state = state
+    operation.reason = reason
+    operation.reasonDetail = row[9]
+    operation.attempts = row[10]
+    operation.notBeforeMs = row.unsigned(11) ?? 0
+    operation.priority = row[12]
+    operation.baseETag = row[13]
+    operation.changeset = try row.bytes(14).map {
+      try sealer.open($0, table: "zdc_operation", row: Array(uuid.utf8))
+    }
+    return operation
+  }
+}

@@ -1,0 +1,232 @@
+internal import GRDB
+
+/// The framework's tables. Names that begin with `zdc_` are reserved for them.
+///
+/// One migrator runs these first and the app's after them. A migration that has shipped is never changed.
+///
+/// What can be read without the key: row counts, sizes, ids, times, and which rows hang together. Names, keys, tags' values and the app's
+/// objects are sealed by value.
+enum FrameworkSchema {
+  static func register(in migrator: inout DatabaseMigrator) {
+    migrator.registerMigration("zdc.1") { db in
+      for statement in tables { try db.execute(sql: statement) }
+    }
+  }
+
+  private static let tables = [
+    meta, object, localUser, user, zone, leaf, leafIndexes, node, nodeIndexes, operation, operationIndexes, dependency,
+    inFlight, inFlightPut, link, tag, needsDownload, securityEvent,
+  ]
+
+  private static let meta = """
+    CREATE TABLE zdc_meta (key TEXT PRIMARY KEY NOT NULL, value BLOB NOT NULL) WITHOUT ROWID
+    """
+
+  /// `rowKey` = HMAC(collection ‖ key), `collection` = HMAC(collection); the sealed value holds both in the clear.
+  private static let object = """
+    CREATE TABLE zdc_object (
+      collection BLOB NOT NULL,
+      rowKey BLOB NOT NULL,
+      value BLOB NOT NULL,
+      PRIMARY KEY (collection, rowKey)
+    ) WITHOUT ROWID
+    """
+
+  /// state: 0 creating, 1 ready. `chain` is a bundle of identity links.
+  private static let localUser = """
+    CREATE TABLE zdc_local_user (
+      id INTEGER PRIMARY KEY,
+      userID BLOB NOT NULL UNIQUE,
+      state INTEGER NOT NULL,
+      chain BLOB NOT NULL,
+      sealed BLOB NOT NULL,
+      createdMs INTEGER NOT NULL
+    )
+    """
+
+  private static let user = """
+    CREATE TABLE zdc_user (
+      userID BLOB PRIMARY KEY NOT NULL,
+      chain BLOB NOT NULL,
+      refreshedMs INTEGER NOT NULL
+    ) WITHOUT ROWID
+    """
+
+  /// A zone that this device follows. `headSeq` is NULL before the first pull; `sealedKey` holds the zone's node key.
+  private static let zone = """
+    CREATE TABLE zdc_zone (
+      id INTEGER PRIMARY KEY,
+      localUser INTEGER NOT NULL REFERENCES zdc_local_user(id) ON DELETE CASCADE,
+      appTreeID TEXT NOT NULL,
+      trunk INTEGER NOT NULL,
+      treeID BLOB NOT NULL,
+      zoneRoot BLOB NOT NULL,
+      headSeq INTEGER,
+      headHash BLOB,
+      acl BLOB,
+      retired BLOB,
+      sealedKey BLOB,
+      frozen TEXT,
+      UNIQUE (localUser, treeID, zoneRoot)
+    )
+    """
+
+  /// What the verified log says of each live node. `pending` = 1 until the record behind `record` is in zdc_node.
+  private static let leaf = """
+    CREATE TABLE zdc_leaf (
+      zone INTEGER NOT NULL REFERENCES zdc_zone(id) ON DELETE CASCADE,
+      node BLOB NOT NULL,
+      parent BLOB NOT NULL,
+      record BLOB NOT NULL,
+      putSeq INTEGER NOT NULL,
+      keyGen INTEGER NOT NULL,
+      parentKeyGen INTEGER NOT NULL,
+      pending INTEGER NOT NULL,
+      PRIMARY KEY (zone, node)
+    ) WITHOUT ROWID
+    """
+
+  private static let leafIndexes = """
+    CREATE INDEX zdc_leaf_parent ON zdc_leaf (zone, parent);
+    CREATE INDEX zdc_leaf_pending ON zdc_leaf (zone) WHERE pending = 1
+    """
+
+  /// The local tree. `parent`, `nameTag` and the sealed name are where the app sees the node; columns from `recordVersion` on are the
+  /// newest version in the cloud that this device knows. `recordVersion` is 0 for a node that was never uploaded.
+  private static let node = """
+    CREATE TABLE zdc_node (
+      id INTEGER PRIMARY KEY,
+      uuid TEXT NOT NULL UNIQUE,
+      zone INTEGER NOT NULL REFERENCES zdc_zone(id) ON DELETE CASCADE,
+      nodeID BLOB NOT NULL,
+      parent INTEGER REFERENCES zdc_node(id),
+      depth INTEGER NOT NULL,
+      nameTag BLOB NOT NULL,
+      sealed BLOB NOT NULL,
+      keyGen INTEGER NOT NULL,
+      historyWrap BLOB,
+      recordVersion INTEGER NOT NULL,
+      recordHash BLOB,
+      cloudParent BLOB,
+      cloudNameTag BLOB,
+      writer BLOB,
+      recordReceivedMs INTEGER,
+      burnMs INTEGER,
+      dataVersion INTEGER,
+      blobID BLOB,
+      cipherLength INTEGER,
+      contentRoot BLOB,
+      dataSize INTEGER,
+      metadataSize INTEGER,
+      thumbnailSize INTEGER,
+      thumbnailTag BLOB,
+      dataWriter BLOB,
+      dataTimeMs INTEGER,
+      dataReceivedMs INTEGER,
+      quarantine TEXT
+    )
+    """
+
+  private static let nodeIndexes = """
+    CREATE UNIQUE INDEX zdc_node_nodeID ON zdc_node (zone, nodeID);
+    CREATE INDEX zdc_node_name ON zdc_node (parent, nameTag)
+    """
+
+  /// The queue. `id` is its order. `node` is NULL for a delete: the row is gone, `nodeID` says what to delete.
+  private static let operation = """
+    CREATE TABLE zdc_operation (
+      id INTEGER PRIMARY KEY AUTOINCREMENT,
+      uuid TEXT NOT NULL UNIQUE,
+      zone INTEGER NOT NULL REFERENCES zdc_zone(id) ON DELETE CASCADE,
+      kind INTEGER NOT NULL,
+      node INTEGER REFERENCES zdc_node(id) ON DELETE CASCADE,
+      nodeUUID TEXT NOT NULL,
+      nodeID BLOB NOT NULL,
+      state INTEGER NOT NULL,
+      reason INTEGER NOT NULL,
+      reasonDetail TEXT,
+      attempts INTEGER NOT NULL,
+      notBeforeMs INTEGER NOT NULL,
+      priority INTEGER NOT NULL,
+      baseETag TEXT,
+      sealed BLOB,
+      createdMs INTEGER NOT NULL
+    )
+    """
+
+  private static let operationIndexes = """
+    CREATE INDEX zdc_operation_zone ON zdc_operation (zone, id);
+    CREATE INDEX zdc_operation_node ON zdc_operation (node);
+    CREATE INDEX zdc_operation_nodeID ON zdc_operation (zone, nodeID)
+    """
+
+  /// A dependency is satisfied when `dependsOn` is no longer in zdc_operation.
+  private static let dependency = """
+    CREATE TABLE zdc_dependency (
+      operation INTEGER NOT NULL REFERENCES zdc_operation(id) ON DELETE CASCADE,
+      dependsOn INTEGER NOT NULL,
+      PRIMARY KEY (operation, dependsOn)
+    ) WITHOUT ROWID;
+    CREATE INDEX zdc_dependency_on ON zdc_dependency (dependsOn)
+    """
+
+  /// The request that was last sent for a zone and has no known outcome. At most one a zone; a retry sends the same bytes.
+  private static let inFlight = """
+    CREATE TABLE zdc_in_flight (
+      zone INTEGER PRIMARY KEY REFERENCES zdc_zone(id) ON DELETE CASCADE,
+      commitHash BLOB NOT NULL,
+      request BLOB NOT NULL,
+      createdMs INTEGER NOT NULL
+    )
+    """
+
+  /// What becomes true of a node, and which operation is done, when the request in flight is accepted. One row an operation.
+  private static let inFlightPut = """
+    CREATE TABLE zdc_in_flight_put (
+      operation INTEGER PRIMARY KEY REFERENCES zdc_operation(id) ON DELETE CASCADE,
+      zone INTEGER NOT NULL REFERENCES zdc_zone(id) ON DELETE CASCADE,
+      node INTEGER,
+      sealed BLOB
+    );
+    CREATE INDEX zdc_in_flight_put_zone ON zdc_in_flight_put (zone)
+    """
+
+  /// Node ↔ app object. `rowKey` is zdc_object's.
+  private static let link = """
+    CREATE TABLE zdc_link (
+      node INTEGER PRIMARY KEY REFERENCES zdc_node(id) ON DELETE CASCADE,
+      rowKey BLOB NOT NULL,
+      localUser INTEGER NOT NULL,
+      sealed BLOB NOT NULL,
+      UNIQUE (localUser, rowKey)
+    )
+    """
+
+  private static let tag = """
+    CREATE TABLE zdc_tag (
+      node INTEGER NOT NULL REFERENCES zdc_node(id) ON DELETE CASCADE,
+      identifier BLOB NOT NULL,
+      sealed BLOB NOT NULL,
+      PRIMARY KEY (node, identifier)
+    ) WITHOUT ROWID
+    """
+
+  private static let needsDownload = """
+    CREATE TABLE zdc_needs_download (
+      node INTEGER PRIMARY KEY REFERENCES zdc_node(id) ON DELETE CASCADE,
+      components INTEGER NOT NULL
+    )
+    """
+
+  private static let securityEvent = """
+    CREATE TABLE zdc_security_event (
+      id INTEGER PRIMARY KEY AUTOINCREMENT,
+      timeMs INTEGER NOT NULL,
+      code TEXT NOT NULL,
+      localUser INTEGER,
+      zone INTEGER,
+      nodeID BLOB,
+      userID BLOB
+    )
+    """
+}
