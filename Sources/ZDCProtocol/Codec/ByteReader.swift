@@ -44,11 +44,15 @@ public struct ByteReader: Sendable {
     return value == 1
   }
 
-  public mutating func read16<Role>(_ role: Bytes16<Role>.Type = Bytes16<Role>.self) throws(ZDCSecurityError) -> Bytes16<Role> {
+  public mutating func read16<Role>(
+    _ role: Bytes16<Role>.Type = Bytes16<Role>.self
+  ) throws(ZDCSecurityError) -> Bytes16<Role> {
     Bytes16(high: try readUInt64(), low: try readUInt64())
   }
 
-  public mutating func read32<Role>(_ role: Bytes32<Role>.Type = Bytes32<Role>.self) throws(ZDCSecurityError) -> Bytes32<Role> {
+  public mutating func read32<Role>(
+    _ role: Bytes32<Role>.Type = Bytes32<Role>.self
+  ) throws(ZDCSecurityError) -> Bytes32<Role> {
     Bytes32(try readUInt64(), try readUInt64(), try readUInt64(), try readUInt64())
   }
 

@@ -1,0 +1,53 @@
+# ZeroDark for Swift. Rules, in the order in which a newcomer needs them:
+#
+#   make demo       two devices, a real server, a real folder: put, pull, compare, edit, search for cleartext
+#   make test       set-up, build, all tests (debug), then the independent reader over our vectors
+#   make build      build everything (debug)
+#   make lint       formatting and house rules
+#   make format     rewrite the sources in the house format
+#   make coverage   tests with line coverage of the protocol and the cryptography; fails below 95 %
+#   make bench      release build, figures beside their yardsticks; also writes .build/bench.json
+#   make setup      install what is missing (Debian and Ubuntu; says what and why); the rules above call it
+#   make clean      remove everything that was built
+#
+# Variables: DEMO_DIR=folder for demo, FILTER=regex for test, ZDC_VECTORS=folder with published test vectors.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.PHONY: help setup build test lint format demo bench coverage clean
+
+SWIFT ?= swift
+FORMATTED := Sources Tests Package.swift $(wildcard Benchmarks/Sources Benchmarks/Package.swift)
+
+help:
+	@awk '/^#$$/ {on = 1; next} /^#/ {if (on) {sub(/^# ?/, ""); print}; next} {exit}' Makefile
+
+setup:
+	@Scripts/setup
+
+build: setup
+	$(SWIFT) build --build-tests
+
+test: build
+	$(SWIFT) test --skip-build $(if $(FILTER),--filter '$(FILTER)')
+	@Scripts/check-vectors
+
+lint:
+	$(SWIFT) format lint --strict --recursive --parallel $(FORMATTED)
+	@Scripts/check-house-rules
+
+format:
+	$(SWIFT) format format --in-place --recursive --parallel $(FORMATTED)
+
+demo: setup
+	@Scripts/demo
+
+bench: setup
+	@Scripts/bench
+
+coverage: setup
+	@Scripts/coverage
+
+clean:
+	rm -rf .build

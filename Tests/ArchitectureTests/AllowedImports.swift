@@ -1,0 +1,66 @@
+/// What a target may import: ARCHITECTURE.md, "Targets", as a value.
+struct TargetRule: Sendable {
+  /// Targets of this package; Package.swift declares exactly these.
+  var ours: Set<String>
+  /// Products of other packages; Package.swift may declare these and no others.
+  var others: Set<String> = []
+  /// Modules whose types stand in the API of a declared product, so that using it means importing them.
+  var reachable: Set<String> = []
+}
+
+/// A module that only some folders of a target may import.
+struct FolderRule: Sendable {
+  var target: String
+  var modules: Set<String>
+  /// The empty folder is the top of the target; any other stands for all below it.
+  var allowedFolders: Set<String>
+  /// Whether only `public import` is restricted.
+  var publicOnly = false
+  var reason: String
+}
+
+enum AllowedImports {
+  static let platform: Set<String> = [
+    "Foundation", "FoundationEssentials", "Dispatch", "Synchronization", "Glibc", "Musl", "Darwin", "Android",
+    "SystemPackage", "os", "Security", "Observation", "RegexBuilder",
+  ]
+
+  private static let nio: Set<String> = [
+    "NIOCore", "NIOHTTP1", "NIOHTTPTypes", "NIOSSL", "NIOPosix", "NIOFoundationCompat", "NIOConcurrencyHelpers",
+  ]
+
+  static let rulesByTarget: [String: TargetRule] = [
+    "ZDCProtocol": TargetRule(ours: [], others: ["Crypto", "HTTPTypes"]),
+    "ZDCTreesystem": TargetRule(ours: ["ZDCProtocol"]),
+    "ZDCCrypto": TargetRule(ours: ["ZDCProtocol"], others: ["Crypto", "CryptoExtras"]),
+    "ZeroDarkCloud": TargetRule(
+      ours: ["ZDCProtocol", "ZDCTreesystem", "ZDCCrypto"],
+      others: ["Crypto", "GRDB", "AsyncHTTPClient", "HTTPTypes", "Logging", "Metrics", "ServiceLifecycle"],
+      reachable: nio),
+    "ZDCServer": TargetRule(
+      ours: ["ZDCProtocol"],
+      others: ["Crypto", "Hummingbird", "HummingbirdTLS", "HTTPTypes", "Logging", "Metrics", "ServiceLifecycle"],
+      reachable: nio.union(["HummingbirdCore", "CoreMetrics"])),
+    "ZDCServerSQLite": TargetRule(ours: ["ZDCServer", "ZDCProtocol"], others: ["GRDB", "Logging"]),
+    "zdc-server": TargetRule(
+      ours: ["ZDCServer", "ZDCServerSQLite"], others: ["ArgumentParser", "Logging", "ServiceLifecycle"]),
+    "zdc": TargetRule(ours: ["ZeroDarkCloud"], others: ["ArgumentParser", "Logging"]),
+    "ZeroDarkCloudTesting": TargetRule(
+      ours: ["ZeroDarkCloud", "ZDCServer", "ZDCServerSQLite", "ZDCProtocol", "ZDCTreesystem", "ZDCCrypto"],
+      others: ["GRDB", "Logging", "ServiceLifecycle", "HTTPTypes"],
+      reachable: nio),
+  ]
+
+  static let folderRules: [FolderRule] = [
+    FolderRule(
+      target: "ZeroDarkCloud", modules: ["GRDB"], allowedFolders: ["Database/"], publicOnly: true,
+      reason: "GRDB's types are in our API only where an app reaches its own tables"),
+    FolderRule(
+      target: "ZeroDarkCloud", modules: nio.union(["AsyncHTTPClient"]), allowedFolders: ["Transport/"],
+      reason: "Transport/ is the only place on the client that knows HTTP"),
+    FolderRule(
+      target: "ZDCServer", modules: nio.union(["Hummingbird", "HummingbirdCore", "HummingbirdTLS", "HTTPTypes"]),
+      allowedFolders: ["", "Routes/", "Middleware/"],
+      reason: "only Routes/ and Middleware/ know HTTP: Domain/ decides, Stores/ keep"),
+  ]
+}

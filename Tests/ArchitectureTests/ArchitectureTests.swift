@@ -1,0 +1,42 @@
+import Testing
+
+/// Zero knowledge is a property of the module graph: what the server cannot import, it cannot read.
+@Suite struct ArchitectureTests {
+  @Test func everySourceFileImportsOnlyWhatItsTargetMay() throws {
+    let imports = try SourceImports.ofRepository(below: "Sources")
+    #expect(Set(imports.map(\.target)).isSuperset(of: ["ZDCProtocol", "zdc", "zdc-server"]), "nothing was read")
+    #expect(ImportChecker().findings(imports) == [])
+  }
+
+  @Test func packageDeclaresWhatTheTableSays() throws {
+    #expect(ImportChecker().findings(try PackageManifest.ofRepository()) == [])
+  }
+
+  @Test func ourTargetsAreImportedOnlyWhereTheyAreDeclared() throws {
+    let manifest = try PackageManifest.ofRepository()
+    let imports = try SourceImports.ofRepository(below: "Sources") + SourceImports.ofRepository(below: "Tests")
+    #expect(ImportChecker().undeclared(imports, in: manifest) == [])
+  }
+
+  @Test func everyTargetOfThePackageIsInTheTableUnlessItIsATest() throws {
+    let targets = Set(try PackageManifest.ofRepository().dependenciesByTarget.keys.filter { !$0.hasSuffix("Tests") })
+    #expect(targets == Set(AllowedImports.rulesByTarget.keys))
+  }
+
+  @Test func serverAndClientShareTheProtocolOnly() {
+    let rules = AllowedImports.rulesByTarget
+    for server in ["ZDCServer", "ZDCServerSQLite", "zdc-server"] {
+      #expect(rules[server]?.ours.isSubset(of: ["ZDCProtocol", "ZDCServer", "ZDCServerSQLite"]) == true)
+    }
+    for client in ["ZDCTreesystem", "ZDCCrypto", "ZeroDarkCloud", "zdc"] {
+      #expect(rules[client]?.ours.isDisjoint(with: ["ZDCServer", "ZDCServerSQLite"]) == true)
+      #expect(rules[client]?.others.contains("Hummingbird") == false)
+    }
+  }
+
+  @Test func productCodeNeverImportsTheTestingProduct() {
+    for (target, rule) in AllowedImports.rulesByTarget {
+      #expect(!rule.ours.contains("ZeroDarkCloudTesting"), "\(target)")
+    }
+  }
+}
