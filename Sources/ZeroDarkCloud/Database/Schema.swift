@@ -71,13 +71,15 @@ enum FrameworkSchema {
     )
     """
 
-  /// What the verified log says of each live node. `pending` = 1 until the record behind `record` is in zdc_node.
+  /// What the verified log says of each live node. `prev` is the record that the last put replaced.
+  /// `pending`: 1 until the record behind `record` is in zdc_node, 2 if it could not be opened (the node is quarantined).
   private static let leaf = """
     CREATE TABLE zdc_leaf (
       zone INTEGER NOT NULL REFERENCES zdc_zone(id) ON DELETE CASCADE,
       node BLOB NOT NULL,
       parent BLOB NOT NULL,
       record BLOB NOT NULL,
+      prev BLOB NOT NULL,
       putSeq INTEGER NOT NULL,
       keyGen INTEGER NOT NULL,
       parentKeyGen INTEGER NOT NULL,

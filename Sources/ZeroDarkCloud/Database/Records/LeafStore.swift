@@ -42,15 +42,15 @@ struct LeafStore: ZoneState {
   mutating func put(_ leaf: ZoneLeaf, replacing old: ZoneLeaf?) throws {
     let statement = try db.cachedStatement(
       sql: """
-        INSERT INTO zdc_leaf (zone, node, parent, record, putSeq, keyGen, parentKeyGen, pending)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+        INSERT INTO zdc_leaf (zone, node, parent, record, prev, putSeq, keyGen, parentKeyGen, pending)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
         ON CONFLICT (zone, node) DO UPDATE SET parent = excluded.parent, record = excluded.record,
-        putSeq = excluded.putSeq, keyGen = excluded.keyGen, parentKeyGen = excluded.parentKeyGen,
+        prev = excluded.prev, putSeq = excluded.putSeq, keyGen = excluded.keyGen, parentKeyGen = excluded.parentKeyGen,
         pending = excluded.pending
         """)
     try statement.execute(arguments: [
-      zone, leaf.node.data, leaf.parent.data, leaf.record.data, leaf.putSeq.stored, Int64(leaf.keyGen),
-      Int64(leaf.parentKeyGen), pending,
+      zone, leaf.node.data, leaf.parent.data, leaf.record.data, (old?.record ?? .zero).data, leaf.putSeq.stored,
+      Int64(leaf.keyGen), Int64(leaf.parentKeyGen), pending,
     ])
     if let old, old.parent != leaf.parent, moved[leaf.node] == nil { moved[leaf.node] = old }
   }
@@ -65,9 +65,57 @@ struct LeafStore: ZoneState {
     removed.append(Removal(top: node, all: all))
   }
 
-  func setApplied(_ node: NodeID) throws {
-    let statement = try db.cachedStatement(sql: "UPDATE zdc_leaf SET pending = 0 WHERE zone = ? AND node = ?")
-    try statement.execute(arguments: [zone, node.data])
+  enum Progress: Int64 {
+    case applied = 0
+    case pending = 1
+    case quarantined = 2
+  }
+
+  func set(_ progress: Progress, _ node: NodeID) throws {
+    let statement = try db.cachedStatement(sql: "UPDATE zdc_leaf SET pending = ? WHERE zone = ? AND node = ?")
+    try statement.execute(arguments: [progress.rawValue, zone, node.data])
+  }
+
+  /// A leaf whose record is still to be fetched, with the record that its put replaced; nil once it is applied.
+  func pendingLeaf(_ node: NodeID) throws -> (leaf: ZoneLeaf, prev: RecordHash)? {
+    let statement = try db.cachedStatement(
+      sql: """
+        SELECT node, parent, record, putSeq, keyGen, parentKeyGen, prev FROM zdc_leaf
+        WHERE zone = ? AND node = ? AND pending = 1
+        """)
+    guard let row = try Row.fetchOne(statement, arguments: [zone, node.data]) else { return nil }
+    return (try Self.decode(row), try RecordHash(row, 6))
+  }
+
+  /// Calls `body` for each leaf from the zone's root down, shallow first, with its depth and whether its record is pending.
+  func forEachByDepth(root: NodeID, _ body: (NodeID, _ parent: NodeID, _ putSeq: UInt64, _ isPending: Bool) -> Void) throws {
+    let statement = try db.makeStatement(
+      sql: """
+        WITH RECURSIVE tree(node, parent, putSeq, pending) AS (
+          SELECT node, parent, putSeq, pending FROM zdc_leaf WHERE zone = ? AND node = ?
+          UNION ALL
+          SELECT l.node, l.parent, l.putSeq, l.pending FROM zdc_leaf l JOIN tree ON l.zone = ? AND l.parent = tree.node
+        ) SELECT node, parent, putSeq, pending FROM tree
+        """)
+    let cursor = try Row.fetchCursor(statement, arguments: [zone, root.data, zone])
+    while let row = try cursor.next() {
+      body(try NodeID(row, 0), try NodeID(row, 1), row.unsigned(2) ?? 0, (row[3] as Int64) == 1)
+    }
+  }
+
+  /// The pending leaves, in no order; nil if there are more than `limit`.
+  func pendingLeaves(limit: Int) throws -> [(node: NodeID, putSeq: UInt64)]? {
+    let statement = try db.cachedStatement(
+      sql: "SELECT node, putSeq FROM zdc_leaf WHERE zone = ? AND pending = 1 LIMIT ?")
+    let rows = try Row.fetchAll(statement, arguments: [zone, limit + 1])
+    guard rows.count <= limit else { return nil }
+    return try rows.map { (try NodeID($0, 0), $0.unsigned(1) ?? 0) }
+  }
+
+  /// Existing operations aside: does the log have a live node below (or at) `node`?
+  func isNode(_ node: NodeID, atOrBelow top: NodeID) throws -> Bool {
+    if node == top { return true }
+    return try ancestors(of: node).contains(top)
   }
 
   func pendingCount() throws -> Int {

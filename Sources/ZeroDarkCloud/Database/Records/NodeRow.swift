@@ -32,6 +32,8 @@ struct NodeRow: Sendable {
     var recordVersion: UInt64
     var recordHash: RecordHash
     var parent: NodeID
+    /// The name there; the row's own is what the app sees.
+    var name: [UInt8]
     var nameTag: NameTag
     var writer: UserID
     var receivedMs: UInt64

@@ -60,15 +60,15 @@ extension NodeStore {
       nameTag: try NameTag(row, 6), name: secrets.name, key: secrets.key, keyGen: UInt32(row[8] as Int64),
       historyWrap: row.bytes(9) ?? [], createdMs: secrets.createdMs, burnMs: row.unsigned(16))
     node.quarantine = row[28]
-    node.cloud = try decodeCloud(row)
+    node.cloud = try decodeCloud(row, name: secrets.cloudName)
     if let key = secrets.contentKey { node.content = try decodeContent(row, key: key) }
     return node
   }
 
-  private func decodeCloud(_ row: Row) throws -> NodeRow.CloudFacts? {
+  private func decodeCloud(_ row: Row, name: [UInt8]) throws -> NodeRow.CloudFacts? {
     guard let version = row.unsigned(10), version > 0 else { return nil }
     return NodeRow.CloudFacts(
-      recordVersion: version, recordHash: try RecordHash(row, 11), parent: try NodeID(row, 12),
+      recordVersion: version, recordHash: try RecordHash(row, 11), parent: try NodeID(row, 12), name: name,
       nameTag: try NameTag(row, 13), writer: try UserID(row, 14), receivedMs: row.unsigned(15) ?? 0)
   }
 
@@ -92,6 +92,7 @@ extension NodeStore {
     var key: NodeKey
     var createdMs: UInt64
     var contentKey: ContentKey?
+    var cloudName: [UInt8]
   }
 
   private func seal(_ row: NodeRow) throws -> Data {
@@ -102,6 +103,10 @@ extension NodeStore {
     out.append(row.createdMs)
     out.append(row.content != nil)
     if let content = row.content { out.append(contentsOf: content.secrets.key.exportBytes()) }
+    // Nearly always the same name: then it is not written twice.
+    let cloudName = row.cloud?.name ?? row.name
+    out.append(cloudName != row.name)
+    if cloudName != row.name { out.append16(cloudName) }
     return Data(try sealer.seal(out.bytes, table: "zdc_node", row: Array(row.uuid.utf8)))
   }
 
@@ -112,6 +117,7 @@ extension NodeStore {
     guard let key = NodeKey(try reader.read(count: 32)) else { throw ZDCError(.corruptDatabase) }
     let createdMs = try reader.readUInt64()
     let contentKey = try reader.readBool() ? ContentKey(try reader.read(count: 32)) : nil
-    return Secrets(name: name, key: key, createdMs: createdMs, contentKey: contentKey)
+    let cloudName = try reader.readBool() ? Array(try reader.readVariable16()) : name
+    return Secrets(name: name, key: key, createdMs: createdMs, contentKey: contentKey, cloudName: cloudName)
   }
 }

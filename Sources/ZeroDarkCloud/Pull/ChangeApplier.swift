@@ -1,0 +1,239 @@
+internal import Foundation
+internal import ZDCCrypto
+internal import ZDCProtocol
+internal import ZDCTreesystem
+
+/// Brings verified records into the local tree and tells the app, inside one transaction.
+///
+/// The local tree is optimistic: it shows what the app did although it is still queued. So each record is compared with what the cloud said
+/// before (`NodeRow.cloud`), not with what the app sees, and a queued move keeps its place until the cloud's own place changes.
+struct ChangeApplier {
+  let session: SyncSession
+  let transaction: ZDCReadWriteTransaction
+  let zoneRow: ZoneRow
+  let leaves: LeafStore
+  let nodes: NodeStore
+  let places: LocalPlaces
+  /// How many callbacks the app got.
+  private(set) var announced = 0
+  private let queuedDeletes: Set<NodeID>
+
+  init(session: SyncSession, zone: Int64, transaction: ZDCReadWriteTransaction) throws {
+    guard let row = try transaction.zones.zone(id: zone) else { throw ZDCError(.corruptDatabase) }
+    self.session = session
+    self.transaction = transaction
+    zoneRow = row
+    leaves = LeafStore(db: transaction.database, zone: zone, pending: true)
+    nodes = transaction.nodes
+    places = LocalPlaces(session: session, transaction: transaction)
+    queuedDeletes = Set(try transaction.operations.deletes(zone: zone).map(\.nodeID))
+  }
+
+  /// Applies a record if its leaf is still pending and its parent is there.
+  ///
+  /// - Returns: whether the node is done with (applied, hidden below a queued delete, or quarantined).
+  /// - Throws: a class 1 `ZDCSecurityError`; what the delegate throws.
+  mutating func apply(_ item: PageContents.Record, node: NodeID) throws -> Bool {
+    guard let (leaf, prev) = try leaves.pendingLeaf(node), leaf.record == item.record.hash else { return false }
+    try checkAgainstLog(item.record, leaf: leaf, prev: prev)
+    if node == zoneRow.zone.root { return try applyRoot(item) }
+    if queuedDeletes.contains(node) { return try finish(node) }
+    guard let parent = try nodes.node(zone: zoneRow.id, nodeID: leaf.parent) else {
+      return try applyBelowMissingParent(node, parent: leaf.parent, item: item)
+    }
+    guard let opened = try open(item.record, parent: parent) else { return true }
+    if let row = try nodes.node(zone: zoneRow.id, nodeID: node) {
+      try update(row, opened, item, parent: parent)
+    } else {
+      try insert(opened, item, parent: parent)
+    }
+    return try finish(node)
+  }
+
+  private func finish(_ node: NodeID) throws -> Bool {
+    try leaves.set(.applied, node)
+    return true
+  }
+
+  private func checkAgainstLog(_ record: NodeRecord, leaf: ZoneLeaf, prev: RecordHash) throws {
+    let put = ZoneOperation.Put(
+      node: leaf.node, parent: leaf.parent, record: leaf.record, keyGen: leaf.keyGen, parentKeyGen: leaf.parentKeyGen)
+    var replaced: ZoneLeaf?
+    if prev != .zero {
+      replaced = leaf
+      replaced?.record = prev
+    }
+    try RecordRules.check(record, put: put, zone: zoneRow.zone, replaced: replaced)
+  }
+
+  // MARK: Opening
+
+  private func applyRoot(_ item: PageContents.Record) throws -> Bool {
+    guard let key = zoneRow.key, let acl = zoneRow.head?.acl else {
+      throw ZDCSecurityError(.grantMissing, zone: zoneRow.zone)
+    }
+    let opened = try RecordOpener.open(zoneRoot: item.record, key: key, commitments: acl.fields.commitments)
+    if var row = try nodes.root(zone: zoneRow.id) {
+      row.absorb(opened, item)
+      try nodes.update(row)
+    } else {
+      var row = NodeRow(opened, item, uuid: try rootUUID(), zone: zoneRow.id, parent: nil, depth: 0)
+      try nodes.insert(&row)
+    }
+    return try finish(zoneRow.zone.root)
+  }
+
+  private func rootUUID() throws -> String {
+    trunkUUID(localUserID: session.localUserID, treeID: zoneRow.appTreeID, trunk: zoneRow.trunk)
+  }
+
+  /// Returns nil if the record cannot be opened: the last good version stays visible, and the node waits for a later put.
+  private func open(_ record: NodeRecord, parent: NodeRow) throws -> OpenedRecord? {
+    do {
+      return try RecordOpener.open(record, parent: try nodes.keys(of: parent))
+    } catch let error as ZDCSecurityError {
+      try quarantine(record, error)
+      return nil
+    }
+  }
+
+  private func quarantine(_ record: NodeRecord, _ error: ZDCSecurityError) throws {
+    let event = error.with(zone: zoneRow.zone, node: record.fields.node, user: record.fields.writer)
+    try leaves.set(.quarantined, record.fields.node)
+    if var row = try nodes.node(zone: zoneRow.id, nodeID: record.fields.node) {
+      row.quarantine = error.code.rawValue
+      try nodes.update(row)
+    }
+    try transaction.record(event, localUser: session.localUser, zone: zoneRow.id, atMs: session.now())
+    session.events.report(event)
+  }
+
+  // MARK: Below what this device deletes
+
+  /// The parent's row is missing: deleted here with the delete still queued, or not there yet.
+  private mutating func applyBelowMissingParent(
+    _ node: NodeID, parent: NodeID, item: PageContents.Record
+  ) throws -> Bool {
+    let above = try leaves.ancestors(of: node)
+    guard let deleted = above.first(where: queuedDeletes.contains) else { return false }
+    // The node moved under the delete after it was queued: it is taken out again before the delete goes.
+    if let row = try nodes.node(zone: zoneRow.id, nodeID: node) {
+      try rescue(row, from: deleted, item: item)
+    }
+    return try finish(node)
+  }
+
+  private mutating func rescue(_ row: NodeRow, from deleted: NodeID, item: PageContents.Record) throws {
+    guard let grandparent = try firstLocalAncestor(of: deleted) else { return }
+    let old = try places.path(row)
+    // The new parent's keys are gone with its row; the node's own key opens what it needs.
+    let secrets = try RecordOpener.openPrivate(item.record, capability: row.key.contentCapability)
+    var row = row
+    row.absorbPublic(item, name: secrets.name)
+    let name = try places.freeName(secrets.name, under: grandparent, except: row.id)
+    try places.place(&row, under: grandparent, name: name)
+    let move = try places.queueMove(row)
+    for delete in try transaction.operations.operations(zone: zoneRow.id, nodeID: deleted) {
+      try transaction.operations.addDependency(of: delete.id, on: move)
+    }
+    try announceMove(row, from: old)
+  }
+
+  private func firstLocalAncestor(of node: NodeID) throws -> NodeRow? {
+    for ancestor in try leaves.ancestors(of: node) {
+      if let row = try nodes.node(zone: zoneRow.id, nodeID: ancestor) { return row }
+    }
+    return nil
+  }
+
+  // MARK: New nodes
+
+  private mutating func insert(_ opened: OpenedRecord, _ item: PageContents.Record, parent: NodeRow) throws {
+    var row = NodeRow(
+      opened, item, uuid: UUID().uuidString, zone: zoneRow.id, parent: parent.id, depth: parent.depth + 1)
+    announced += try places.makeRoom(for: row, under: parent, leaves: leaves)
+    try nodes.insert(&row)
+    let node = try session.node(row, in: transaction)
+    try session.delegate().didDiscoverNewNode(node, at: try places.path(row), transaction: transaction)
+    announced += 1
+  }
+
+  // MARK: Known nodes
+
+  private mutating func update(
+    _ before: NodeRow, _ opened: OpenedRecord, _ item: PageContents.Record, parent: NodeRow
+  ) throws {
+    var row = before
+    let oldPath = try places.path(before)
+    let change = RemoteChange(before: before, after: opened)
+    row.absorb(opened, item)
+    let localMoves = try transaction.operations.operations(node: row.id).filter { $0.kind == .move }
+    if change.moved || localMoves.isEmpty {
+      // The committed move wins over a queued one.
+      for operation in localMoves { try transaction.operations.delete(id: operation.id) }
+      try moveToCloudPlace(&row, opened, parent: parent)
+    } else {
+      try nodes.update(row)
+    }
+    try announce(change, row, oldPath: oldPath, opened)
+  }
+
+  private mutating func moveToCloudPlace(_ row: inout NodeRow, _ opened: OpenedRecord, parent: NodeRow) throws {
+    announced += try places.breakCycle(of: row, under: parent)
+    guard let parent = try nodes.node(id: parent.id) else { return }
+    announced += try places.makeRoom(
+      for: row, tag: opened.record.fields.nameTag, under: parent, leaves: leaves)
+    try places.place(&row, under: parent, name: opened.secrets.name, tag: opened.record.fields.nameTag)
+  }
+
+  private mutating func announce(
+    _ change: RemoteChange, _ row: NodeRow, oldPath: ZDCTreesystemPath, _ opened: OpenedRecord
+  ) throws {
+    let newPath = try places.path(row)
+    if newPath != oldPath { try announceMove(row, from: oldPath) }
+    let node = try session.node(row, in: transaction)
+    let delegate = session.delegate()
+    if change.record && newPath == oldPath {
+      try delegate.didDiscoverModifiedNode(node, with: .treesystem, at: newPath, transaction: transaction)
+      announced += 1
+    }
+    if change.data {
+      try delegate.didDiscoverModifiedNode(node, with: .data, at: newPath, transaction: transaction)
+      announced += 1
+    }
+  }
+
+  private mutating func announceMove(_ row: NodeRow, from old: ZDCTreesystemPath) throws {
+    let new = try places.path(row)
+    guard new != old else { return }
+    let node = try session.node(row, in: transaction)
+    try session.delegate().didDiscoverMovedNode(node, from: old, to: new, transaction: transaction)
+    announced += 1
+  }
+}
+
+/// What a new version of a record changed, compared with the version in the cloud that was known before. Pure.
+struct RemoteChange: Equatable {
+  var moved: Bool
+  var data: Bool
+  /// Something else in the record: access, burn date, key.
+  var record: Bool
+
+  init(before: NodeRow, after: OpenedRecord) {
+    let fields = after.record.fields
+    guard let cloud = before.cloud else {
+      // The node's own first upload, seen before its answer was: nothing changed for the app.
+      self.init(moved: false, data: false, record: false)
+      return
+    }
+    let moved = cloud.parent != fields.parent || cloud.nameTag != fields.nameTag
+    let data = before.content?.content.blobID != fields.content?.blobID
+    self.init(moved: moved, data: data, record: !moved && !data && cloud.recordHash != after.record.hash)
+  }
+
+  init(moved: Bool, data: Bool, record: Bool) {
+    self.moved = moved
+    self.data = data
+    self.record = record
+  }
+}

@@ -1,0 +1,157 @@
+internal import Foundation
+internal import ZDCCrypto
+internal import ZDCProtocol
+internal import ZDCTreesystem
+
+/// Where nodes stand in the local tree: names that clash, moves that would make a ring, and the callbacks for them.
+final class LocalPlaces {
+  private let session: SyncSession
+  private let transaction: ZDCReadWriteTransaction
+  private let nodes: NodeStore
+  /// Paths of parents, until something moves.
+  private var paths: [Int64: ZDCTreesystemPath] = [:]
+
+  init(session: SyncSession, transaction: ZDCReadWriteTransaction) {
+    self.session = session
+    self.transaction = transaction
+    nodes = transaction.nodes
+  }
+
+  // MARK: Paths
+
+  func path(_ row: NodeRow) throws -> ZDCTreesystemPath {
+    guard let parent = row.parent else { return try session.path(row, in: transaction) }
+    return try pathOfParent(parent).appendingComponent(String(decoding: row.name, as: UTF8.self))
+  }
+
+  private func pathOfParent(_ id: Int64) throws -> ZDCTreesystemPath {
+    if let known = paths[id] { return known }
+    guard let row = try nodes.node(id: id) else { throw ZDCError(.corruptDatabase) }
+    let path = try path(row)
+    paths[id] = path
+    return path
+  }
+
+  // MARK: Moving
+
+  func place(_ row: inout NodeRow, under parent: NodeRow, name: [UInt8], tag: NameTag? = nil) throws {
+    let depth = parent.depth + 1
+    let shift = depth - row.depth
+    let isMove = row.parent != parent.id || row.name != name
+    row.parent = parent.id
+    row.name = name
+    row.nameTag = try tag ?? nodes.keys(of: parent).nameTag(folded: name)
+    row.depth = depth
+    try nodes.update(row)
+    try nodes.shiftDepths(below: row.id, by: shift)
+    if isMove { paths.removeAll() }
+  }
+
+  /// Puts the node back to where the cloud has it, dropping its queued moves.
+  ///
+  /// - Returns: the number of callbacks.
+  func returnToCloudPlace(_ row: NodeRow) throws -> Int {
+    guard let cloud = row.cloud, let parent = try nodes.node(zone: row.zone, nodeID: cloud.parent) else { return 0 }
+    for operation in try transaction.operations.operations(node: row.id) where operation.kind == .move {
+      try transaction.operations.delete(id: operation.id)
+    }
+    let old = try path(row)
+    var row = row
+    let name = try freeName(cloud.name, under: parent, except: row.id)
+    try place(&row, under: parent, name: name)
+    // A local node took the name meanwhile: then this one's other name has to be told to the cloud.
+    if name != cloud.name { _ = try queueMove(row) }
+    return try announceMove(row, from: old)
+  }
+
+  /// If `parent` lies below `row` in the local tree because of queued moves, those moves are dropped.
+  func breakCycle(of row: NodeRow, under parent: NodeRow) throws -> Int {
+    guard try nodes.isNode(parent.id, atOrBelow: row.id) else { return 0 }
+    var callbacks = 0
+    var current: NodeRow? = parent
+    while let step = current, step.id != row.id {
+      let next = try step.parent.flatMap { try nodes.node(id: $0) }
+      let isMoved = try transaction.operations.operations(node: step.id).contains { $0.kind == .move }
+      if isMoved {
+        callbacks += try returnToCloudPlace(step)
+        if try !nodes.isNode(parent.id, atOrBelow: row.id) { break }
+      }
+      current = next
+    }
+    return callbacks
+  }
+
+  /// Queues a move that says where the row now is, behind the node's other operations.
+  func queueMove(_ row: NodeRow) throws -> Int64 {
+    let earlier = try transaction.operations.operations(node: row.id)
+    if let move = earlier.last(where: { $0.kind == .move || $0.kind == .create }) { return move.id }
+    var operation = OperationRow(
+      uuid: UUID().uuidString, zone: row.zone, kind: .move, node: row.id, nodeUUID: row.uuid, nodeID: row.nodeID,
+      createdMs: session.now())
+    try transaction.operations.insert(&operation, dependsOn: earlier.map(\.id))
+    return operation.id
+  }
+
+  private func announceMove(_ row: NodeRow, from old: ZDCTreesystemPath) throws -> Int {
+    let new = try path(row)
+    guard new != old else { return 0 }
+    let node = try session.node(row, in: transaction)
+    try session.delegate().didDiscoverMovedNode(node, from: old, to: new, transaction: transaction)
+    return 1
+  }
+
+  // MARK: Names
+
+  /// "Name", or "Name 2", "Name 3" … if another node has it.
+  func freeName(_ name: [UInt8], under parent: NodeRow, except id: Int64) throws -> [UInt8] {
+    let keys = try nodes.keys(of: parent)
+    func isTaken(_ candidate: [UInt8]) throws -> Bool {
+      try nodes.children(of: parent.id, tag: keys.nameTag(folded: candidate)).contains { $0.id != id }
+    }
+    guard try isTaken(name) else { return name }
+    for candidate in NameRules.alternatives(to: String(decoding: name, as: UTF8.self)) {
+      let folded = try NameFolding.fold(candidate).utf8
+      if try !isTaken(folded) { return folded }
+    }
+    throw ZDCError(.corruptDatabase)
+  }
+
+  /// Before a node of the cloud takes its place: local nodes that have its name and are not there in the cloud yet give way (`.path` conflict).
+  ///
+  /// The app is asked first; if the name is still taken afterwards, the local node becomes "Name 2".
+  /// - Returns: the number of callbacks.
+  func makeRoom(
+    for row: NodeRow, tag: NameTag? = nil, under parent: NodeRow, leaves: LeafStore
+  ) throws -> Int {
+    let tag = tag ?? row.nameTag
+    var callbacks = 0
+    for sibling in try nodes.children(of: parent.id, tag: tag) where sibling.id != row.id {
+      guard try isLocalClaim(sibling, leaves: leaves) else { continue }
+      callbacks += try yield(sibling, tag: tag, under: parent)
+    }
+    return callbacks
+  }
+
+  /// Not uploaded, or moved here by a queued operation: the cloud does not know of the claim.
+  private func isLocalClaim(_ sibling: NodeRow, leaves: LeafStore) throws -> Bool {
+    guard let cloud = sibling.cloud else { return true }
+    if cloud.nameTag != sibling.nameTag { return true }
+    guard let parent = try sibling.parent.flatMap({ try nodes.nodeID(of: $0) }) else { return false }
+    return cloud.parent != parent
+  }
+
+  private func yield(_ sibling: NodeRow, tag: NameTag, under parent: NodeRow) throws -> Int {
+    let node = try session.node(sibling, in: transaction)
+    try session.delegate().didDiscoverConflict(
+      .path, forNode: node, atPath: try path(sibling), transaction: transaction)
+    // The app may have renamed, moved or deleted it.
+    guard let current = try nodes.node(id: sibling.id), current.parent == parent.id, current.nameTag == tag else {
+      return 1
+    }
+    let old = try path(current)
+    var row = current
+    let name = try freeName(current.name, under: parent, except: 0)
+    try place(&row, under: parent, name: name)
+    return 1 + (try announceMove(row, from: old))
+  }
+}

@@ -1,0 +1,42 @@
+internal import ZDCCrypto
+internal import ZDCProtocol
+
+extension NodeRow {
+  /// The row of a node that was just discovered, where the cloud has it.
+  init(
+    _ opened: OpenedRecord, _ item: PageContents.Record, uuid: String, zone: Int64, parent: Int64?, depth: Int
+  ) {
+    let fields = opened.record.fields
+    self.init(
+      uuid: uuid, zone: zone, nodeID: fields.node, parent: parent, depth: depth, nameTag: fields.nameTag,
+      name: opened.secrets.name, key: opened.key, keyGen: fields.keyGen, createdMs: opened.secrets.createdMs)
+    absorb(opened, item)
+  }
+
+  /// Takes over what the cloud says; place and name stay as the app sees them.
+  mutating func absorb(_ opened: OpenedRecord, _ item: PageContents.Record) {
+    let fields = opened.record.fields
+    key = opened.key
+    keyGen = fields.keyGen
+    historyWrap = fields.historyWrap
+    createdMs = opened.secrets.createdMs
+    quarantine = nil
+    absorbPublic(item, name: opened.secrets.name)
+    guard let content = fields.content, let secrets = opened.secrets.content else {
+      self.content = nil
+      return
+    }
+    self.content = ContentFacts(
+      content: content, secrets: secrets, writer: fields.dataAuthor?.writer ?? fields.writer,
+      timeMs: fields.dataAuthor?.timeMs ?? fields.timeMs, receivedMs: item.dataReceivedMs)
+  }
+
+  /// Everything but keys and content.
+  mutating func absorbPublic(_ item: PageContents.Record, name: [UInt8]) {
+    let fields = item.record.fields
+    burnMs = fields.burnMs
+    cloud = CloudFacts(
+      recordVersion: fields.recordVersion, recordHash: item.record.hash, parent: fields.parent,
+      name: name, nameTag: fields.nameTag, writer: fields.writer, receivedMs: item.receivedMs)
+  }
+}

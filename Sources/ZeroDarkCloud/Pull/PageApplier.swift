@@ -1,0 +1,68 @@
+internal import Foundation
+internal import GRDB
+internal import ZDCCrypto
+internal import ZDCProtocol
+
+/// Replays a page of commits inside one transaction: log table, pin, key of the zone, deletions, and an own commit whose answer was lost.
+struct PageApplier {
+  let session: SyncSession
+  let zone: Int64
+  let transaction: ZDCReadWriteTransaction
+
+  /// Returns how many commits were new. Commits up to the pin are skipped if they are the pinned ones.
+  func apply(_ page: PageContents) throws -> Int {
+    guard var row = try transaction.zones.zone(id: zone) else { return 0 }
+    let inFlight = InFlightStore(transaction: transaction)
+    let ownHash = try inFlight.commitHash(zone: zone)
+    var count = 0
+    for item in page.commits {
+      if let head = row.head, item.commit.fields.seq <= head.seq {
+        try checkKnown(item.commit, head: head)
+        continue
+      }
+      let isOwn = item.commit.hash == ownHash
+      let state = try replay(item.commit, page: page, isOwn: isOwn, row: &row)
+      if isOwn {
+        try InFlightCompletion(session: session, zone: zone, transaction: transaction)
+          .complete(receivedMs: item.receivedMs)
+      }
+      try remove(state.removed, receivedMs: item.receivedMs)
+      count += 1
+    }
+    try transaction.zones.update(row)
+    return count
+  }
+
+  private func checkKnown(_ commit: ZoneCommit, head: ZoneHead) throws {
+    guard commit.fields.seq == head.seq else { return }
+    try require(commit.hash == head.hash, .zoneForkDetected)
+  }
+
+  private func replay(
+    _ commit: ZoneCommit, page: PageContents, isOwn: Bool, row: inout ZoneRow
+  ) throws -> LeafStore {
+    var state = LeafStore(db: transaction.database, zone: zone, pending: !isOwn)
+    let acl = page.acl(of: commit)
+    row.head = try ZoneReplay(identities: session.keys).apply(commit, acl: acl, after: row.head, to: &state)
+    if let acl { try openGrant(acl, page: page, row: &row) }
+    return state
+  }
+
+  /// A new access list may bring a new key for the zone.
+  private func openGrant(_ acl: ZoneACL, page: PageContents, row: inout ZoneRow) throws {
+    guard let entry = acl.fields.entry(for: session.user), entry.wrapKind == .nodeKey else { return }
+    guard let grant = page.grants[entry.wrapHash] else {
+      if row.key?.commitments == acl.fields.commitments { return }
+      throw ZDCSecurityError(.grantMissing, zone: row.zone)
+    }
+    row.key = try session.keys.open(grant, in: acl)
+  }
+
+  /// Deletions need no record: they are announced with the page.
+  private func remove(_ removals: [LeafStore.Removal], receivedMs: UInt64) throws {
+    guard !removals.isEmpty else { return }
+    let timestamp = receivedMs == 0 ? nil : Date(timeIntervalSince1970: Double(receivedMs) / 1_000)
+    var remover = RemoteRemoval(session: session, zone: zone, transaction: transaction, timestamp: timestamp)
+    for removal in removals { try remover.apply(removal) }
+  }
+}

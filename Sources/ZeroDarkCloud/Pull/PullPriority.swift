@@ -1,0 +1,37 @@
+internal import ZDCProtocol
+
+/// In which order records are fetched: shallow before deep, then recently put first (seed 003).
+///
+/// Below a node that the app prefers, depth counts from that node. Pure.
+struct PullPriority {
+  struct Candidate: Sendable {
+    var node: NodeID
+    var depth: UInt32
+    var putSeq: UInt64
+  }
+
+  private let preferred: Set<NodeID>
+  private var depths: [NodeID: UInt32] = [:]
+  private(set) var candidates: [Candidate] = []
+
+  init(preferred: Set<NodeID>) {
+    self.preferred = preferred
+  }
+
+  /// Takes a zone's nodes, each after its parent.
+  mutating func add(_ node: NodeID, parent: NodeID, putSeq: UInt64, isPending: Bool) {
+    let depth = preferred.contains(node) ? 0 : depths[parent].map { $0 + 1 } ?? 0
+    depths[node] = depth
+    if isPending { candidates.append(Candidate(node: node, depth: depth, putSeq: putSeq)) }
+  }
+
+  /// The order in which to fetch. A node never comes before its parent: a parent is always less deep, unless the node is preferred, and then
+  /// the app has the node already, and so its parent.
+  func sorted() -> [Candidate] {
+    candidates.sorted { a, b in
+      if a.depth != b.depth { return a.depth < b.depth }
+      if a.putSeq != b.putSeq { return a.putSeq > b.putSeq }
+      return a.node < b.node
+    }
+  }
+}

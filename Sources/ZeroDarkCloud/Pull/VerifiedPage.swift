@@ -1,0 +1,44 @@
+internal import ZDCProtocol
+
+/// A page of commits as it came, decoded but not yet verified.
+struct PageContents {
+  struct Commit {
+    var receivedMs: UInt64
+    var commit: ZoneCommit
+  }
+
+  struct Record {
+    var receivedMs: UInt64
+    var dataReceivedMs: UInt64
+    var record: NodeRecord
+  }
+
+  private(set) var commits: [Commit] = []
+  private(set) var lists: [ACLHash: ZoneACL] = [:]
+  private(set) var grants: [GrantHash: Grant] = [:]
+  private(set) var records: [RecordHash: Record] = [:]
+  private(set) var contents: [BlobID: ArraySlice<UInt8>] = [:]
+
+  /// - Throws: `ZDCSecurityError` for bytes that are not canonical.
+  init(_ body: [UInt8]) throws(ZDCSecurityError) {
+    var reader = Bundle.Reader(body)
+    while let item = try reader.next() {
+      switch item {
+      case .commit(let receivedMs, let commit): commits.append(Commit(receivedMs: receivedMs, commit: commit))
+      case .record(let receivedMs, let dataReceivedMs, let record):
+        records[record.hash] = Record(receivedMs: receivedMs, dataReceivedMs: dataReceivedMs, record: record)
+      case .acl(let acl): lists[acl.hash] = acl
+      case .grant(let grant): grants[grant.wrapHash] = grant
+      case .content(let blob, let bytes): contents[blob] = bytes
+      // Chains and leaf hashes have their own routes.
+      case .link, .leaves: throw ZDCSecurityError(.nonCanonicalEncoding)
+      }
+    }
+  }
+
+  /// The access list that a commit brings, if it has one.
+  func acl(of commit: ZoneCommit) -> ZoneACL? {
+    for case .acl(_, let hash) in commit.fields.operations { return lists[hash] }
+    return nil
+  }
+}

@@ -1,0 +1,200 @@
+internal import Foundation
+internal import ZDCCrypto
+internal import ZDCProtocol
+
+/// Follows one zone's log: fetches pages, verifies them by replay, pins the head, and brings the records behind it into the local tree.
+///
+/// Two steps that may be cut apart at any point: a page (what the log says) is one transaction with the pin; the records behind it follow in
+/// batches, each one transaction with the app's changes. What is still to be fetched is in the table, so a relaunch goes on.
+struct ZonePuller {
+  let session: SyncSession
+  let zone: Int64
+
+  /// Pulls until the local tree is what the server's head says.
+  ///
+  /// - Throws: `ZDCSecurityError` if the zone had to be frozen; `ServerError`, `TransportError`; what the delegate throws.
+  func pull() async throws -> PullSummary {
+    var summary = PullSummary()
+    guard var row = try await zoneRow(), row.frozen == nil else { return summary }
+    let isFirst = row.head == nil
+    var hasMore = true
+    while hasMore {
+      let page = try await session.api.commitPage(row.zone, after: row.head?.seq, withRecords: !isFirst)
+      let applied = try await apply(page, to: row)
+      summary.commits += applied.commits
+      hasMore = page.hasMore && applied.commits > 0
+      guard let next = try await zoneRow() else { return summary }
+      row = next
+      try await materialize(applied.records, &summary)
+    }
+    try await materialize([:], &summary)
+    return summary
+  }
+
+  /// Applies a page that came with an event or a 409 answer, then brings its records in.
+  func take(_ page: CommitPage) async throws -> PullSummary {
+    var summary = PullSummary()
+    guard let row = try await zoneRow(), row.frozen == nil else { return summary }
+    let applied = try await apply(page, to: row)
+    summary.commits = applied.commits
+    try await materialize(applied.records, &summary)
+    return summary
+  }
+
+  private func zoneRow() async throws -> ZoneRow? {
+    try await session.database.asyncRead { [zone] transaction in try transaction.zones.zone(id: zone) }
+  }
+
+  // MARK: Pages
+
+  private struct AppliedPage: Sendable {
+    var commits = 0
+    var records: [RecordHash: PageContents.Record] = [:]
+  }
+
+  private func apply(_ page: CommitPage, to row: ZoneRow) async throws -> AppliedPage {
+    let pin = row.head.map { (seq: $0.seq, hash: $0.hash) }
+    switch HeadRules.compare(pin: pin, server: page.head) {
+    case .upToDate: return AppliedPage()
+    case .broken(let code): throw try await freeze(ZDCSecurityError(code, zone: row.zone))
+    case .behind: break
+    }
+    do {
+      let contents = try PageContents(page.body)
+      let count = try await session.database.asyncReadWrite { [session, zone] transaction in
+        try PageApplier(session: session, zone: zone, transaction: transaction).apply(contents)
+      }
+      return AppliedPage(commits: count, records: contents.records)
+    } catch let error as ZDCSecurityError where HeadRules.freezes(error.code) {
+      throw try await freeze(error.with(zone: row.zone))
+    }
+  }
+
+  /// Class 1: nothing more is pulled from or pushed to this zone until the user decides. What was verified stays readable.
+  private func freeze(_ error: ZDCSecurityError) async throws -> ZDCSecurityError {
+    try await session.database.asyncReadWrite { [session, zone] transaction in
+      guard var row = try transaction.zones.zone(id: zone) else { return }
+      row.frozen = error.code
+      try transaction.zones.update(row)
+      try transaction.record(error, localUser: session.localUser, zone: zone, atMs: session.now())
+    }
+    session.events.report(error)
+    return error
+  }
+
+  // MARK: Records
+
+  private static let batch = Limits.recordsPerRequest
+
+  /// Fetches and applies every pending record, in the order that the app prefers.
+  private func materialize(
+    _ known: [RecordHash: PageContents.Record], _ summary: inout PullSummary
+  ) async throws {
+    var order = try await pendingOrder()
+    var missing: Set<NodeID> = []
+    while !order.isEmpty {
+      let (announced, unavailable) = try await materializeInOrder(order, known, &summary)
+      missing.formUnion(unavailable)
+      // A child whose parent came late, or nodes of a page that arrived meanwhile, are still pending.
+      order = announced == 0 ? [] : try await pendingOrder().filter { !missing.contains($0) }
+    }
+    if !missing.isEmpty { try await reportMissing(missing) }
+  }
+
+  private func materializeInOrder(
+    _ order: [NodeID], _ known: [RecordHash: PageContents.Record], _ summary: inout PullSummary
+  ) async throws -> (applied: Int, missing: Set<NodeID>) {
+    var applied = 0
+    var missing: Set<NodeID> = []
+    var rest = order[...]
+    var asked = await session.delegate().preferredNodeIDsForPullingRcrds()
+    while !rest.isEmpty {
+      let nodes = Array(rest.prefix(Self.batch))
+      rest = rest.dropFirst(nodes.count)
+      let result = try await applyBatch(nodes, known)
+      applied += result.applied
+      missing.formUnion(result.missing)
+      summary.records += result.applied
+      summary.announced += result.announced
+      let preferred = await session.delegate().preferredNodeIDsForPullingRcrds()
+      if preferred != asked, !rest.isEmpty {
+        rest = try await pendingOrder().filter { !missing.contains($0) }[...]
+        asked = preferred
+      }
+    }
+    return (applied, missing)
+  }
+
+  private struct BatchResult: Sendable {
+    var applied = 0
+    var announced = 0
+    var missing: Set<NodeID> = []
+  }
+
+  private func applyBatch(
+    _ nodes: [NodeID], _ known: [RecordHash: PageContents.Record]
+  ) async throws -> BatchResult {
+    let wanted = try await session.database.asyncRead { [zone] transaction in
+      let leaves = LeafStore(db: transaction.database, zone: zone, pending: true)
+      return try nodes.compactMap { try leaves.pendingLeaf($0)?.leaf }
+    }
+    let records = try await fetch(wanted.map(\.record), known)
+    return try await session.database.asyncReadWrite { [session, zone] transaction in
+      var applier = try ChangeApplier(session: session, zone: zone, transaction: transaction)
+      var result = BatchResult()
+      for leaf in wanted {
+        guard let record = records[leaf.record] else {
+          result.missing.insert(leaf.node)
+          continue
+        }
+        if try applier.apply(record, node: leaf.node) { result.applied += 1 }
+      }
+      result.announced = applier.announced
+      return result
+    }
+  }
+
+  private func fetch(
+    _ hashes: [RecordHash], _ known: [RecordHash: PageContents.Record]
+  ) async throws -> [RecordHash: PageContents.Record] {
+    var found: [RecordHash: PageContents.Record] = [:]
+    for hash in hashes { found[hash] = known[hash] }
+    var rest = hashes.filter { found[$0] == nil }
+    while !rest.isEmpty {
+      guard let row = try await zoneRow() else { break }
+      let asked = Array(rest.prefix(Self.batch))
+      let answer = try PageContents(try await session.api.records(row.zone, asked)).records
+      // An answer may stop early at its size limit; one without anything that was asked for ends the search.
+      let wanted = answer.filter { asked.contains($0.key) }
+      if wanted.isEmpty { break }
+      found.merge(wanted) { old, _ in old }
+      rest = rest.filter { found[$0] == nil }
+    }
+    return found
+  }
+
+  private func pendingOrder() async throws -> [NodeID] {
+    let preferred = await session.delegate().preferredNodeIDsForPullingRcrds() ?? []
+    return try await session.database.asyncRead { [zone] transaction in
+      guard let row = try transaction.zones.zone(id: zone) else { return [] }
+      let leaves = LeafStore(db: transaction.database, zone: zone, pending: true)
+      guard try leaves.pendingCount() > 0 else { return [] }
+      let preferredIDs = try preferred.compactMap { try transaction.nodes.node(uuid: $0)?.nodeID }
+      var priority = PullPriority(preferred: Set(preferredIDs))
+      try leaves.forEachByDepth(root: row.zone.root) { node, parent, putSeq, isPending in
+        priority.add(node, parent: parent, putSeq: putSeq, isPending: isPending)
+      }
+      return priority.sorted().map(\.node)
+    }
+  }
+
+  /// A record that the log names and the server does not give: the node stays as it is, and is asked for again at the next pull.
+  private func reportMissing(_ nodes: Set<NodeID>) async throws {
+    let first = nodes.min()
+    let error = ZDCSecurityError(.objectMissing, node: first)
+    try await session.database.asyncReadWrite { [session, zone] transaction in
+      try transaction.record(error, localUser: session.localUser, zone: zone, atMs: session.now())
+    }
+    session.events.report(error)
+  }
+}

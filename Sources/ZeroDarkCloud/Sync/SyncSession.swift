@@ -1,0 +1,33 @@
+internal import Foundation
+internal import Logging
+internal import ZDCCrypto
+internal import ZDCProtocol
+internal import ZDCTreesystem
+
+/// What push and pull of one local user share: who he is, his keys, the database, the server, the app.
+struct SyncSession: Sendable {
+  let localUser: Int64
+  let localUserID: String
+  let appTreeID: String
+  let database: ZDCDatabaseConnection
+  let api: ServerAPI
+  let keys: UserKeys
+  let delegate: @Sendable () -> any ZeroDarkCloudDelegate
+  let now: @Sendable () -> UInt64
+  let logger: Logger
+  let events: SyncEvents
+
+  var user: UserID { keys.identity.userID }
+}
+
+extension SyncSession {
+  /// The API's value for a row.
+  func node(_ row: NodeRow, in transaction: ZDCReadTransaction) throws -> ZDCNode {
+    try transaction.zdcNode(row)
+  }
+
+  /// Where the app sees the row.
+  func path(_ row: NodeRow, in transaction: ZDCReadTransaction) throws -> ZDCTreesystemPath {
+    try transaction.zdcPath(row)
+  }
+}
