@@ -8,13 +8,13 @@ extension Keyring {
 
   /// Seals the keyring for the server.
   ///
-  /// - Throws: `CryptoError.invalidParameter` if entries are not sorted or not exactly one of each kind is current.
-  public func seal(_ key: KeyringKey) throws(CryptoError) -> [UInt8] {
+  /// - Throws: `CryptoFailure.invalidParameter` if entries are not sorted or not exactly one of each kind is current.
+  public func seal(_ key: KeyringKey) throws(CryptoFailure) -> [UInt8] {
     var source = SystemRandomSource()
     return try seal(key, random: &source)
   }
 
-  package func seal(_ key: KeyringKey, random: inout some RandomSource) throws(CryptoError) -> [UInt8] {
+  package func seal(_ key: KeyringKey, random: inout some RandomSource) throws(CryptoFailure) -> [UInt8] {
     let plaintext = bytes
     guard (try? Keyring(plaintext)) == self else { throw .invalidParameter }
     return try Seal.seal(
@@ -74,7 +74,7 @@ extension Keyring {
     }
   }
 
-  private func publicKey(_ entry: Entry) throws(CryptoError) -> [UInt8]? {
+  private func publicKey(_ entry: Entry) throws(CryptoFailure) -> [UInt8]? {
     switch entry.kind {
     case .sign: signingKey(gen: entry.gen)?.publicKey
     case .encrypt: try decryptionKey(gen: entry.gen)?.publicKey

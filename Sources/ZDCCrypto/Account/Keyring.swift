@@ -55,7 +55,7 @@ public struct Keyring: Sendable, Equatable {
   }
 
   /// The decryption key of a generation. Old ones are kept, to open old grants.
-  public func decryptionKey(gen: UInt32) throws(CryptoError) -> DecryptionKey? {
+  public func decryptionKey(gen: UInt32) throws(CryptoFailure) -> DecryptionKey? {
     guard let seed = seed(.encrypt, gen).flatMap({ DecryptionSeed($0) }) else { return nil }
     return try DecryptionKey(seed: seed)
   }

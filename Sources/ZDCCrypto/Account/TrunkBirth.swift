@@ -43,7 +43,7 @@ public struct TrunkBirth: Sendable {
     _ trunk: Trunk, appTreeID: String, owner: TrunkOwner, timeMs: UInt64, random: inout some RandomSource,
     wrap: WrapKey = { try $0.seal(for: $1.user, encGen: $1.encGen, encPub: $1.encPub) }
   ) throws {
-    guard AppTreeID.isValid(appTreeID) else { throw CryptoError.invalidParameter }
+    guard AppTreeID.isValid(appTreeID) else { throw CryptoFailure.invalidParameter }
     let zone = ZoneID(trunkOf: .derive(owner: owner.user, trunk: trunk, appTreeID: appTreeID))
     let key = NodeKey.random(&random)
     self.trunk = trunk

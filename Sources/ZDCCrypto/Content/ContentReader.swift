@@ -172,8 +172,8 @@ public struct ContentReader: Sendable {
     var chunk = index * UInt64(ContentGeometry.chunksPerLeaf)
     while start < bytes.count {
       let end = min(start + ContentGeometry.sealedChunkBytes, bytes.count)
-      do throws(CryptoError) {
-        try withBytes(of: bytes, start..<end) { (sealed) throws(CryptoError) in
+      do throws(CryptoFailure) {
+        try withBytes(of: bytes, start..<end) { (sealed) throws(CryptoFailure) in
           try cipher.open(sealed, index: chunk, into: &plaintext)
         }
       } catch { throw ZDCSecurityError(.chunkAuthFailed) }

@@ -82,7 +82,7 @@ public final class ContentSealer {
 
   /// Takes the next slice of data, of any size, and hands out the leaves that it completes.
   ///
-  /// - Throws: `CryptoError.sourceChanged` if there is more than was announced, or what `emit` throws.
+  /// - Throws: `CryptoFailure.sourceChanged` if there is more than was announced, or what `emit` throws.
   public func push(_ slice: some Collection<UInt8>, emit: (SealedLeaf) throws -> Void) throws {
     let done: Void? = try slice.withContiguousStorageIfAvailable {
       try push(bytes: UnsafeRawBufferPointer($0), emit: emit)
@@ -92,7 +92,7 @@ public final class ContentSealer {
 
   /// The same for bytes in memory that the caller owns.
   public func push(bytes: UnsafeRawBufferPointer, emit: (SealedLeaf) throws -> Void) throws {
-    guard !isFinished, UInt64(bytes.count) <= layout.sizes.data - dataPushed else { throw CryptoError.sourceChanged }
+    guard !isFinished, UInt64(bytes.count) <= layout.sizes.data - dataPushed else { throw CryptoFailure.sourceChanged }
     try startIfNeeded(emit)
     dataPushed += UInt64(bytes.count)
     try append(bytes, emit)
@@ -100,11 +100,11 @@ public final class ContentSealer {
 
   /// Adds the padding, hands out the last leaves and returns the public fields for the node's record.
   ///
-  /// - Throws: `CryptoError.sourceChanged` if there was less data than announced, or what `emit` throws.
+  /// - Throws: `CryptoFailure.sourceChanged` if there was less data than announced, or what `emit` throws.
   public func finish(
     dataVersion: UInt64, emit: (SealedLeaf) throws -> Void
   ) throws -> NodeRecord.Content {
-    guard !isFinished, dataPushed == layout.sizes.data else { throw CryptoError.sourceChanged }
+    guard !isFinished, dataPushed == layout.sizes.data else { throw CryptoFailure.sourceChanged }
     try startIfNeeded(emit)
     try appendPadding(emit)
     isFinished = true
@@ -123,7 +123,7 @@ public final class ContentSealer {
   public func leaf(
     _ index: UInt64, read: (_ offset: UInt64, _ buffer: UnsafeMutableRawBufferPointer) throws -> Void
   ) throws -> SealedLeaf {
-    guard index < layout.leafCount else { throw CryptoError.invalidParameter }
+    guard index < layout.leafCount else { throw CryptoFailure.invalidParameter }
     let range = layout.plaintextRange(ofLeaf: index)
     var plaintext = [UInt8](repeating: 0, count: range.count)
     let inHead = range.clamped(to: 0..<UInt64(head.count))
@@ -207,7 +207,7 @@ extension ContentSealer {
   }
 
   /// A full leaf has four full chunks. A shorter one is the last: it ends with a chunk that is short, possibly empty.
-  private func seal(_ plaintext: UnsafeRawBufferPointer, index: UInt64) throws(CryptoError) -> SealedLeaf {
+  private func seal(_ plaintext: UnsafeRawBufferPointer, index: UInt64) throws(CryptoFailure) -> SealedLeaf {
     let isFull = plaintext.count == Self.leafPlaintextBytes
     let chunks = isFull ? ContentGeometry.chunksPerLeaf : plaintext.count / ContentGeometry.chunkBytes + 1
     var bytes: [UInt8] = []

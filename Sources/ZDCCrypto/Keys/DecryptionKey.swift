@@ -9,8 +9,8 @@ public struct DecryptionKey: Sendable, Equatable {
   public let publicKey: [UInt8]
   private let key: XWingMLKEM768X25519.PrivateKey
 
-  /// - Throws: `CryptoError.platformFailure` if the platform cannot expand the seed.
-  public init(seed: DecryptionSeed) throws(CryptoError) {
+  /// - Throws: `CryptoFailure.platformFailure` if the platform cannot expand the seed.
+  public init(seed: DecryptionSeed) throws(CryptoFailure) {
     do {
       key = try XWingMLKEM768X25519.PrivateKey(seedRepresentation: Data(seed.exportBytes()), publicKey: nil)
     } catch { throw .platformFailure }
@@ -18,18 +18,18 @@ public struct DecryptionKey: Sendable, Equatable {
     publicKey = Array(key.publicKey.rawRepresentation)
   }
 
-  public static func random() throws(CryptoError) -> DecryptionKey { try DecryptionKey(seed: .random()) }
+  public static func random() throws(CryptoFailure) -> DecryptionKey { try DecryptionKey(seed: .random()) }
 
-  package static func random(_ source: inout some RandomSource) throws(CryptoError) -> DecryptionKey {
+  package static func random(_ source: inout some RandomSource) throws(CryptoFailure) -> DecryptionKey {
     try DecryptionKey(seed: .random(&source))
   }
 
   /// Opens what ``Wrap/wrap(to:label:context:plaintext:)`` made for this key, label and context.
   ///
-  /// - Throws: `CryptoError.authenticationFailure`, whatever the reason.
+  /// - Throws: `CryptoFailure.authenticationFailure`, whatever the reason.
   public func unwrap(
     label: StaticString, context: some Collection<UInt8>, _ wrapped: some Collection<UInt8>
-  ) throws(CryptoError) -> [UInt8] {
+  ) throws(CryptoFailure) -> [UInt8] {
     guard wrapped.count >= Wrap.overhead else { throw .authenticationFailure }
     do {
       var recipient = try HPKE.Recipient(

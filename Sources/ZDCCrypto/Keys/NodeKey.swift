@@ -51,7 +51,7 @@ public struct ParentKeys: Sendable {
   public func nameTag(_ name: FoldedName) -> NameTag { nameTag(folded: name.utf8) }
 
   /// Over stored bytes: a reader never folds again.
-  func nameTag(folded bytes: [UInt8]) -> NameTag {
+  public func nameTag(folded bytes: [UInt8]) -> NameTag {
     let tag = KeyDerivation.authenticate(nameKey.symmetric, labelPrefix("name") + bytes)
     return NameTag(tag.prefix(16)) ?? .zero
   }
@@ -59,7 +59,7 @@ public struct ParentKeys: Sendable {
   /// `parentWrap` of a child.
   func wrap(
     _ key: NodeKey, tree: TreeID, node: NodeID, keyGen: UInt32, random: inout some RandomSource
-  ) throws(CryptoError) -> [UInt8] {
+  ) throws(CryptoFailure) -> [UInt8] {
     let context = wrapContext(tree: tree, node: node, keyGen: keyGen)
     return try Seal.seal(key: childKey, label: "child-key", context: context, key.exportBytes(), random: &random)
   }

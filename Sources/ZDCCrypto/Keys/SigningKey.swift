@@ -24,7 +24,7 @@ public struct SigningKey: Sendable, Equatable {
   }
 
   /// `SIGN(sk, label, m) = Ed25519(sk, "zdc1/" ‖ label ‖ 00 ‖ m)`, 64 bytes.
-  public func sign(label: StaticString, message: some Collection<UInt8>) throws(CryptoError) -> [UInt8] {
+  public func sign(label: StaticString, message: some Collection<UInt8>) throws(CryptoFailure) -> [UInt8] {
     do {
       return Array(try key.signature(for: labelPrefix(label) + message))
     } catch { throw .platformFailure }

@@ -20,14 +20,14 @@ public enum KeyFile {
   private static let saltBytes = 16
 
   /// Seals a key under a pass-phrase. Slow by design: about half a second and 128 MiB.
-  public static func seal(_ key: DatabaseKey, passphrase: String) throws(CryptoError) -> [UInt8] {
+  public static func seal(_ key: DatabaseKey, passphrase: String) throws(CryptoFailure) -> [UInt8] {
     var source = SystemRandomSource()
     return try seal(key, passphrase: passphrase, random: &source)
   }
 
   package static func seal(
     _ key: DatabaseKey, passphrase: String, random: inout some RandomSource
-  ) throws(CryptoError) -> [UInt8] {
+  ) throws(CryptoFailure) -> [UInt8] {
     guard !passphrase.isEmpty else { throw .invalidParameter }
     let salt = random.bytes(saltBytes)
     let header = header(.floor, salt: salt)
@@ -42,7 +42,7 @@ public enum KeyFile {
 
   /// Opens a key file.
   ///
-  /// - Throws: `CryptoError.authenticationFailure` for a wrong pass-phrase, `ZDCSecurityError.kdfParametersTooWeak` for
+  /// - Throws: `CryptoFailure.authenticationFailure` for a wrong pass-phrase, `ZDCSecurityError.kdfParametersTooWeak` for
   ///   costs below the floor (checked before any work), `limitExceeded` for absurd ones, `nonCanonicalEncoding` and
   ///   `unsupportedVersion` for another form.
   public static func open(_ file: [UInt8], passphrase: String) throws -> DatabaseKey {
@@ -58,7 +58,7 @@ public enum KeyFile {
     guard
       let bytes = try? Seal.open(key: wrapping, label: "key-file", context: header, sealed),
       let key = DatabaseKey(bytes)
-    else { throw CryptoError.authenticationFailure }
+    else { throw CryptoFailure.authenticationFailure }
     return key
   }
 
@@ -82,7 +82,7 @@ public enum KeyFile {
   /// The pass-phrase is normalised, so that it opens from every keyboard.
   private static func derive(
     _ passphrase: String, salt: [UInt8], cost: Cost
-  ) throws(CryptoError) -> SecretKey<PassphraseKeyRole> {
+  ) throws(CryptoFailure) -> SecretKey<PassphraseKeyRole> {
     do {
       return SecretKey(
         symmetric: try KDF.Scrypt.deriveKey(

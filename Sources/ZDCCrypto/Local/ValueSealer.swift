@@ -19,14 +19,14 @@ public struct ValueSealer: Sendable {
   }
 
   /// Seals one value. For many, use ``table(_:)``.
-  public func seal(_ value: [UInt8], table: String, row: some Collection<UInt8>) throws(CryptoError) -> [UInt8] {
+  public func seal(_ value: [UInt8], table: String, row: some Collection<UInt8>) throws(CryptoFailure) -> [UInt8] {
     try self.table(table).seal(value, row: row)
   }
 
   /// Opens one value.
   public func open(
     _ sealed: some Collection<UInt8>, table: String, row: some Collection<UInt8>
-  ) throws(CryptoError) -> [UInt8] {
+  ) throws(CryptoFailure) -> [UInt8] {
     try self.table(table).open(sealed, row: row)
   }
 
@@ -53,27 +53,22 @@ public struct TableSealer: Sendable {
   }
 
   /// What sealing adds: a nonce and a tag.
-  public static let overhead = 28
+  public static let overhead = AuthenticatedCipher.overhead
 
   /// Seals a value for one row, and one column if the row has several sealed ones.
   public func seal(
     _ value: [UInt8], row: some Collection<UInt8>, column: StaticString = ""
-  ) throws(CryptoError) -> [UInt8] {
-    do {
-      let box = try AES.GCM.seal(value, using: valueKey, authenticating: context(row: row, column: column))
-      guard let combined = box.combined else { throw CryptoError.platformFailure }
-      return Array(combined)
-    } catch { throw .platformFailure }
+  ) throws(CryptoFailure) -> [UInt8] {
+    let context = context(row: row, column: column)
+    return Array(try AuthenticatedCipher.seal(value, key: valueKey, nonce: nil, aad: context))
   }
 
-  /// - Throws: `CryptoError.authenticationFailure` for another key, table, row or column, and for altered bytes.
+  /// - Throws: `CryptoFailure.authenticationFailure` for another key, table, row or column, and for altered bytes.
   public func open(
     _ sealed: some Collection<UInt8>, row: some Collection<UInt8>, column: StaticString = ""
-  ) throws(CryptoError) -> [UInt8] {
-    do {
-      let box = try AES.GCM.SealedBox(combined: Data(sealed))
-      return Array(try AES.GCM.open(box, using: valueKey, authenticating: context(row: row, column: column)))
-    } catch { throw .authenticationFailure }
+  ) throws(CryptoFailure) -> [UInt8] {
+    let context = context(row: row, column: column)
+    return Array(try AuthenticatedCipher.open(Data(sealed), key: valueKey, aad: context))
   }
 
   /// `HMAC(row key of the table, v32 part…)`, 32 bytes.

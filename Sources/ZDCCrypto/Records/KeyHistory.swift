@@ -69,14 +69,14 @@ public struct KeyHistory: Sendable, Equatable {
   }
 
   /// Seals under the node's newest key; empty for an empty history.
-  public func seal(tree: TreeID, node: NodeID, key: NodeKey, keyGen: UInt32) throws(CryptoError) -> [UInt8] {
+  public func seal(tree: TreeID, node: NodeID, key: NodeKey, keyGen: UInt32) throws(CryptoFailure) -> [UInt8] {
     var source = SystemRandomSource()
     return try seal(tree: tree, node: node, key: key, keyGen: keyGen, random: &source)
   }
 
   package func seal(
     tree: TreeID, node: NodeID, key: NodeKey, keyGen: UInt32, random: inout some RandomSource
-  ) throws(CryptoError) -> [UInt8] {
+  ) throws(CryptoFailure) -> [UInt8] {
     guard !entries.isEmpty else { return [] }
     var plaintext = ByteWriter(capacity: entries.count * 36)
     for entry in entries {

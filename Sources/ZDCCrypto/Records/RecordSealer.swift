@@ -55,7 +55,7 @@ public struct RecordDraft: Sendable {
 
 /// Makes records (PROTOCOL 3.6): two seals and no public-key operation each.
 public enum RecordSealer {
-  /// - Throws: `CryptoError.invalidParameter` if the draft contradicts itself, `limitExceeded` if the record is too large.
+  /// - Throws: `CryptoFailure.invalidParameter` if the draft contradicts itself, `limitExceeded` if the record is too large.
   public static func seal(_ draft: RecordDraft) throws -> NodeRecord {
     var source = SystemRandomSource()
     return try seal(draft, random: &source)
@@ -63,7 +63,7 @@ public enum RecordSealer {
 
   package static func seal(_ draft: RecordDraft, random: inout some RandomSource) throws -> NodeRecord {
     guard (draft.content != nil) == (draft.secrets.content != nil), draft.dataAuthor == nil || draft.content != nil
-    else { throw CryptoError.invalidParameter }
+    else { throw CryptoFailure.invalidParameter }
     let link = try link(draft, random: &random)
     let record = NodeRecord(
       NodeRecord.Fields(
@@ -80,7 +80,7 @@ public enum RecordSealer {
 
   private static func link(
     _ draft: RecordDraft, random: inout some RandomSource
-  ) throws(CryptoError) -> (keyGen: UInt32, wrap: [UInt8], tag: NameTag) {
+  ) throws(CryptoFailure) -> (keyGen: UInt32, wrap: [UInt8], tag: NameTag) {
     switch draft.parentLink {
     case .keys(let parent):
       let wrap = try parent.wrap(

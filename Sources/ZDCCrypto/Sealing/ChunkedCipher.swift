@@ -6,7 +6,6 @@ internal import ZDCProtocol
 struct ChunkedCipher: Sendable {
   static let saltBytes = 24
   static let commitmentBytes = 32
-  private static let nonceBytes = 12
   private static let prefix = Array("c2sp.org/chunked-encryption@v1+AEAD_AES_256_GCM".utf8) + [0]
 
   let salt: [UInt8]
@@ -31,31 +30,22 @@ struct ChunkedCipher: Sendable {
   }
 
   /// Appends chunk `index` and its tag. Each index is sealed once per salt.
-  func seal(_ chunk: UnsafeRawBufferPointer, index: UInt64, into output: inout [UInt8]) throws(CryptoError) {
-    do {
-      let box = try AES.GCM.seal(chunk, using: key, nonce: try nonce(index))
-      guard let combined = box.combined else { throw CryptoError.platformFailure }
-      combined.withUnsafeBytes { output.append(contentsOf: $0.dropFirst(Self.nonceBytes)) }
-    } catch { throw .platformFailure }
+  func seal(_ chunk: UnsafeRawBufferPointer, index: UInt64, into output: inout [UInt8]) throws(CryptoFailure) {
+    let combined = try AuthenticatedCipher.seal(chunk, key: key, nonce: nonce(index), aad: [UInt8]())
+    combined.withUnsafeBytes { output.append(contentsOf: $0.dropFirst(AuthenticatedCipher.nonceBytes)) }
   }
 
   /// Appends the plaintext of sealed chunk `index`, and nothing if its tag does not fit.
-  func open(_ chunk: UnsafeRawBufferPointer, index: UInt64, into output: inout [UInt8]) throws(CryptoError) {
-    do {
-      var combined = Data(capacity: Self.nonceBytes + chunk.count)
-      combined.append(contentsOf: nonceBytes(index))
-      if let start = chunk.baseAddress { combined.append(start.assumingMemoryBound(to: UInt8.self), count: chunk.count) }
-      let plaintext = try AES.GCM.open(AES.GCM.SealedBox(combined: combined), using: key)
-      plaintext.withUnsafeBytes { output.append(contentsOf: $0) }
-    } catch { throw .authenticationFailure }
-  }
-
-  private func nonce(_ index: UInt64) throws -> AES.GCM.Nonce {
-    try AES.GCM.Nonce(data: nonceBytes(index))
+  func open(_ chunk: UnsafeRawBufferPointer, index: UInt64, into output: inout [UInt8]) throws(CryptoFailure) {
+    var combined = Data(capacity: AuthenticatedCipher.nonceBytes + chunk.count)
+    combined.append(contentsOf: nonce(index))
+    if let start = chunk.baseAddress { combined.append(start.assumingMemoryBound(to: UInt8.self), count: chunk.count) }
+    let plaintext = try AuthenticatedCipher.open(combined, key: key, aad: [UInt8]())
+    plaintext.withUnsafeBytes { output.append(contentsOf: $0) }
   }
 
   /// Base nonce XOR index, the index as a 96-bit big-endian number.
-  private func nonceBytes(_ index: UInt64) -> [UInt8] {
+  private func nonce(_ index: UInt64) -> [UInt8] {
     var nonce = baseNonce
     for position in 0..<8 { nonce[11 - position] ^= UInt8(truncatingIfNeeded: index >> UInt64(8 * position)) }
     return nonce

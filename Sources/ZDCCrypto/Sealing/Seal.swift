@@ -9,7 +9,7 @@ public enum Seal {
   /// Seals with a fresh salt.
   public static func seal<Role>(
     key: SecretKey<Role>, label: StaticString, context: some Collection<UInt8>, _ plaintext: [UInt8]
-  ) throws(CryptoError) -> [UInt8] {
+  ) throws(CryptoFailure) -> [UInt8] {
     var source = SystemRandomSource()
     return try seal(key: key, label: label, context: context, plaintext, random: &source)
   }
@@ -17,7 +17,7 @@ public enum Seal {
   package static func seal<Role>(
     key: SecretKey<Role>, label: StaticString, context: some Collection<UInt8>, _ plaintext: [UInt8],
     random: inout some RandomSource
-  ) throws(CryptoError) -> [UInt8] {
+  ) throws(CryptoFailure) -> [UInt8] {
     let salt = random.bytes(ChunkedCipher.saltBytes)
     let cipher = ChunkedCipher(key: key.symmetric, salt: salt, context: labelPrefix(label) + context)
     return try seal(plaintext, with: cipher)
@@ -45,7 +45,7 @@ public enum Seal {
     return try open(sealed, with: cipher)
   }
 
-  private static func seal(_ plaintext: [UInt8], with cipher: ChunkedCipher) throws(CryptoError) -> [UInt8] {
+  private static func seal(_ plaintext: [UInt8], with cipher: ChunkedCipher) throws(CryptoFailure) -> [UInt8] {
     var output: [UInt8] = []
     output.reserveCapacity(Int(ContentGeometry.sealedLength(of: UInt64(plaintext.count))))
     output += cipher.salt
@@ -54,7 +54,7 @@ public enum Seal {
     for index in 0...plaintext.count / ContentGeometry.chunkBytes {
       let start = index * ContentGeometry.chunkBytes
       let end = min(start + ContentGeometry.chunkBytes, plaintext.count)
-      try withBytes(of: plaintext, start..<end) { (chunk) throws(CryptoError) in
+      try withBytes(of: plaintext, start..<end) { (chunk) throws(CryptoFailure) in
         try cipher.seal(chunk, index: UInt64(index), into: &output)
       }
     }
@@ -70,8 +70,8 @@ public enum Seal {
     for index in 0...body / ContentGeometry.sealedChunkBytes {
       let start = ContentGeometry.prefixBytes + index * ContentGeometry.sealedChunkBytes
       let end = min(start + ContentGeometry.sealedChunkBytes, sealed.count)
-      do throws(CryptoError) {
-        try withBytes(of: sealed, start..<end) { (chunk) throws(CryptoError) in
+      do throws(CryptoFailure) {
+        try withBytes(of: sealed, start..<end) { (chunk) throws(CryptoFailure) in
           try cipher.open(chunk, index: UInt64(index), into: &output)
         }
       } catch { throw ZDCSecurityError(.chunkAuthFailed) }

@@ -1,5 +1,5 @@
 /// What goes wrong with local secrets and local input. What arrives from others fails with `ZDCSecurityError`.
-public enum CryptoError: Error, Sendable, Hashable {
+public enum CryptoFailure: Error, Sendable, Hashable {
   /// Wrong key, wrong context or altered bytes; which of them is not told.
   case authenticationFailure
   /// Bytes that should be a local key or a sealed local value have another form.
@@ -12,7 +12,7 @@ public enum CryptoError: Error, Sendable, Hashable {
   case platformFailure
 }
 
-extension CryptoError: CustomStringConvertible {
+extension CryptoFailure: CustomStringConvertible {
   public var description: String {
     switch self {
     case .authenticationFailure: "authentication failure"
