@@ -6,10 +6,17 @@ public enum Signatures {
   public static func isValid(
     _ signature: some Collection<UInt8>, by publicKey: [UInt8], label: StaticString, message: some Collection<UInt8>
   ) -> Bool {
+    isValid(signature, by: publicKey, signed: labelPrefix(label) + message)
+  }
+
+  /// Over exactly these bytes: published vectors have no label.
+  package static func isValid(
+    _ signature: some Collection<UInt8>, by publicKey: [UInt8], signed message: [UInt8]
+  ) -> Bool {
     guard !isWeak(publicKey), let key = try? Curve25519.Signing.PublicKey(rawRepresentation: publicKey) else {
       return false
     }
-    return key.isValidSignature(Array(signature), for: labelPrefix(label) + message)
+    return key.isValidSignature(Array(signature), for: message)
   }
 
   /// True for keys that are not 32 bytes, not canonical, or one of the small-order points, for which one signature fits many messages.

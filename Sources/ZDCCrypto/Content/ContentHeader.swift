@@ -1,0 +1,60 @@
+internal import Crypto
+public import ZDCProtocol
+
+/// The first 64 bytes of a content's plaintext (PROTOCOL 3.8).
+public struct ContentHeader: Sendable, Hashable {
+  public var sizes: ContentSizes
+  public var paddingSize: UInt64
+  public var thumbnailTag: ThumbnailTag
+
+  public init(sizes: ContentSizes, paddingSize: UInt64, thumbnailTag: ThumbnailTag) {
+    self.sizes = sizes
+    self.paddingSize = paddingSize
+    self.thumbnailTag = thumbnailTag
+  }
+
+  private static let magic = Array("ZDCFILE1".utf8)
+
+  public var bytes: [UInt8] {
+    var out = ByteWriter(capacity: ContentGeometry.headerBytes)
+    out.append(contentsOf: Self.magic)
+    out.append(UInt8(1))
+    out.append(UInt8(0))
+    out.append(UInt16(0))
+    out.append(sizes.metadata)
+    out.append(sizes.thumbnail)
+    out.append(sizes.data)
+    out.append(paddingSize)
+    out.append(thumbnailTag)
+    out.append(contentsOf: repeatElement(0, count: 12))
+    return out.bytes
+  }
+
+  /// - Throws: `contentHeaderInvalid` for every departure from the form.
+  public init(_ bytes: some Collection<UInt8>) throws(ZDCSecurityError) {
+    do throws(ZDCSecurityError) {
+      try self.init(decoding: Array(bytes))
+    } catch { throw ZDCSecurityError(.contentHeaderInvalid) }
+  }
+
+  private init(decoding bytes: [UInt8]) throws(ZDCSecurityError) {
+    var reader = ByteReader(bytes)
+    try require(try reader.read(count: 8).elementsEqual(Self.magic), .contentHeaderInvalid)
+    try require(try reader.readUInt8() == 1, .contentHeaderInvalid)
+    try require(try reader.readUInt8() == 0, .contentHeaderInvalid)
+    try require(try reader.readUInt16() == 0, .contentHeaderInvalid)
+    let metadata = try reader.readUInt32()
+    let thumbnail = try reader.readUInt32()
+    sizes = ContentSizes(metadata: metadata, thumbnail: thumbnail, data: try reader.readUInt64())
+    paddingSize = try reader.readUInt64()
+    thumbnailTag = try reader.read16()
+    try require(try reader.read(count: 12).allSatisfy { $0 == 0 }, .contentHeaderInvalid)
+    try reader.finish()
+  }
+
+  /// `SHA-256(thumbnail)[0..16)`, zero without a thumbnail.
+  public static func tag(ofThumbnail thumbnail: some Collection<UInt8>) -> ThumbnailTag {
+    guard !thumbnail.isEmpty else { return .zero }
+    return ThumbnailTag(prefixOf: Bytes32<ThumbnailTagRole>(sha256: thumbnail))
+  }
+}

@@ -1,0 +1,117 @@
+public import ZDCProtocol
+
+/// The sections of a content that a reader can ask for (PROTOCOL 3.8).
+public enum ContentSection: Sendable, Hashable, CaseIterable {
+  case metadata
+  case thumbnail
+  case data
+}
+
+/// Exact sizes of a content's sections.
+public struct ContentSizes: Sendable, Hashable {
+  public var metadata: UInt32
+  public var thumbnail: UInt32
+  public var data: UInt64
+
+  public init(metadata: UInt32 = 0, thumbnail: UInt32 = 0, data: UInt64) {
+    self.metadata = metadata
+    self.thumbnail = thumbnail
+    self.data = data
+  }
+
+  /// Header and sections together, nil if a section or the whole is above its limit.
+  var unpaddedLength: UInt64? {
+    guard metadata <= Limits.metadataBytes, thumbnail <= Limits.thumbnailBytes, data <= Limits.contentCipherBytes
+    else { return nil }
+    return UInt64(ContentGeometry.headerBytes) + UInt64(metadata) + UInt64(thumbnail) + data
+  }
+}
+
+/// Where everything in a sealed content lies. Sizes and ciphertext length together say how much padding there is.
+public struct ContentLayout: Sendable, Hashable {
+  public let sizes: ContentSizes
+  public let paddingSize: UInt64
+  public let cipherLength: UInt64
+  /// Header, sections and padding.
+  public let plaintextLength: UInt64
+
+  /// The layout of a content that is going to be sealed.
+  ///
+  /// - Throws: `limitExceeded` if a section or the ciphertext would be too large.
+  public init(sizes: ContentSizes, padding: ContentPadding) throws(ZDCSecurityError) {
+    guard let unpadded = sizes.unpaddedLength else { throw ZDCSecurityError(.limitExceeded) }
+    let padded = padding.paddedLength(of: unpadded)
+    try require(padded <= Limits.contentCipherBytes, .limitExceeded)
+    self.sizes = sizes
+    plaintextLength = padded
+    paddingSize = padded - unpadded
+    cipherLength = ContentGeometry.sealedLength(of: padded)
+    try require(cipherLength <= Limits.contentCipherBytes, .limitExceeded)
+  }
+
+  /// The layout of a content that a record describes.
+  ///
+  /// - Throws: `limitExceeded`, or `contentHeaderInvalid` if no content with these sizes has this ciphertext length.
+  public init(sizes: ContentSizes, cipherLength: UInt64) throws(ZDCSecurityError) {
+    guard let unpadded = sizes.unpaddedLength, cipherLength <= Limits.contentCipherBytes else {
+      throw ZDCSecurityError(.limitExceeded)
+    }
+    guard let plaintext = Self.plaintextLength(cipherLength: cipherLength), plaintext >= unpadded else {
+      throw ZDCSecurityError(.contentHeaderInvalid)
+    }
+    self.sizes = sizes
+    self.cipherLength = cipherLength
+    plaintextLength = plaintext
+    paddingSize = plaintext - unpadded
+  }
+
+  private static func plaintextLength(cipherLength: UInt64) -> UInt64? {
+    guard cipherLength >= UInt64(ContentGeometry.prefixBytes) else { return nil }
+    let (full, rest) = (cipherLength - UInt64(ContentGeometry.prefixBytes))
+      .quotientAndRemainder(dividingBy: UInt64(ContentGeometry.sealedChunkBytes))
+    guard rest >= UInt64(ContentGeometry.tagBytes) else { return nil }
+    return full * UInt64(ContentGeometry.chunkBytes) + rest - UInt64(ContentGeometry.tagBytes)
+  }
+
+  public var leafCount: UInt64 { ContentGeometry.leafCount(cipherLength: cipherLength) }
+
+  /// The plaintext bytes of a section.
+  public func range(of section: ContentSection) -> Range<UInt64> {
+    let metadata = UInt64(ContentGeometry.headerBytes)
+    let thumbnail = metadata + UInt64(sizes.metadata)
+    let data = thumbnail + UInt64(sizes.thumbnail)
+    return switch section {
+    case .metadata: metadata..<thumbnail
+    case .thumbnail: thumbnail..<data
+    case .data: data..<data + sizes.data
+    }
+  }
+
+  /// The plaintext bytes of a part of a section, nil if it is not inside.
+  public func range(of part: Range<UInt64>, in section: ContentSection) -> Range<UInt64>? {
+    let whole = range(of: section)
+    guard part.upperBound <= UInt64(whole.count) else { return nil }
+    return whole.lowerBound + part.lowerBound..<whole.lowerBound + part.upperBound
+  }
+
+  /// The plaintext bytes of leaf `index`.
+  func plaintextRange(ofLeaf index: UInt64) -> Range<UInt64> {
+    let leaf = UInt64(ContentGeometry.chunksPerLeaf * ContentGeometry.chunkBytes)
+    let start = min(index * leaf, plaintextLength)
+    return start..<min(start + leaf, plaintextLength)
+  }
+
+  /// The leaves that hold these plaintext bytes.
+  func leaves(covering range: Range<UInt64>) -> Range<UInt64> {
+    guard !range.isEmpty else { return 0..<0 }
+    let leaf = UInt64(ContentGeometry.chunksPerLeaf * ContentGeometry.chunkBytes)
+    return range.lowerBound / leaf..<(range.upperBound - 1) / leaf + 1
+  }
+
+  /// The ciphertext bytes of consecutive leaves.
+  public func cipherRange(ofLeaves leaves: Range<UInt64>) -> Range<UInt64> {
+    guard let first = leaves.first, let last = leaves.last else { return 0..<0 }
+    let start = ContentGeometry.leafRange(first, cipherLength: cipherLength).lowerBound
+    return start..<ContentGeometry.leafRange(last, cipherLength: cipherLength).upperBound
+  }
+}

@@ -1,0 +1,101 @@
+public import ZDCProtocol
+
+/// A content that was opened in one piece.
+public struct OpenedContent: Sendable, Equatable {
+  public var metadata: [UInt8] = []
+  public var thumbnail: [UInt8] = []
+  public var data: [UInt8] = []
+}
+
+/// Opens a whole content as it arrives, leaf by leaf, in constant memory (PROTOCOL 3.8).
+///
+/// Every byte that is handed out was verified. A stream that ends early, goes on too long or was altered ends with an
+/// error, never silently. Synchronous; not for use from two tasks at once.
+public final class ContentOpener {
+  private var reader: ContentReader
+  private let layout: ContentLayout
+  private var pending: [UInt8] = []
+  private var nextLeaf: UInt64 = 0
+  private var failure: ZDCSecurityError?
+
+  /// Takes one section's next verified bytes.
+  public typealias Sink = (ContentSection, ArraySlice<UInt8>) throws -> Void
+
+  public init(_ reference: ContentReference, leaves: ContentLeaves) {
+    reader = ContentReader(reference, leaves: leaves)
+    layout = reference.layout
+    pending.reserveCapacity(ContentGeometry.firstLeafBytes)
+  }
+
+  /// Takes the next slice of ciphertext, of any size, and hands out what is verified.
+  ///
+  /// - Throws: what ``ContentReader/read(_:fetched:)`` throws, now and at every later call; or what `sink` throws.
+  public func push(_ slice: some Collection<UInt8>, sink: Sink) throws {
+    if let failure { throw failure }
+    var rest = slice[...]
+    while !rest.isEmpty {
+      guard nextLeaf < layout.leafCount else { throw fail(ZDCSecurityError(.contentTrailingData)) }
+      let wanted = ContentGeometry.leafRange(nextLeaf, cipherLength: layout.cipherLength).count - pending.count
+      pending.append(contentsOf: rest.prefix(wanted))
+      let isComplete = rest.count >= wanted
+      rest = rest.dropFirst(wanted)
+      if isComplete { try openPending(sink) }
+    }
+  }
+
+  /// The stream has ended. Throws `contentTruncated` unless everything was there.
+  public func finish() throws(ZDCSecurityError) {
+    if let failure { throw failure }
+    guard nextLeaf == layout.leafCount, pending.isEmpty else { throw fail(ZDCSecurityError(.contentTruncated)) }
+  }
+
+  private func openPending(_ sink: Sink) throws {
+    let plaintext: [UInt8]
+    do throws(ZDCSecurityError) {
+      plaintext = try reader.open(leaf: nextLeaf, pending)
+    } catch { throw fail(error) }
+    pending.removeAll(keepingCapacity: true)
+    let range = layout.plaintextRange(ofLeaf: nextLeaf)
+    nextLeaf += 1
+    for section in ContentSection.allCases {
+      let part = layout.range(of: section).clamped(to: range)
+      guard !part.isEmpty else { continue }
+      let start = Int(part.lowerBound - range.lowerBound)
+      try sink(section, plaintext[start..<start + part.count])
+    }
+  }
+
+  private func fail(_ error: ZDCSecurityError) -> ZDCSecurityError {
+    failure = error
+    pending = []
+    return error
+  }
+
+  /// Opens a content that is in memory, such as one that came with its commit.
+  ///
+  /// With all bytes at hand the leaf hashes need no help from the server.
+  public static func openSmall(_ bytes: [UInt8], _ reference: ContentReference) throws -> OpenedContent {
+    let layout = reference.layout
+    try require(UInt64(bytes.count) >= layout.cipherLength, .contentTruncated)
+    try require(UInt64(bytes.count) == layout.cipherLength, .contentTrailingData)
+    let hashes = (0..<layout.leafCount).map { index in
+      let range = ContentGeometry.leafRange(index, cipherLength: layout.cipherLength)
+      return withBytes(of: bytes, Int(range.lowerBound)..<Int(range.upperBound)) { leafHash($0) }
+    }
+    let opener = ContentOpener(reference, leaves: try ContentLeaves(hashes, for: reference))
+    var content = OpenedContent()
+    try opener.push(bytes) { content.append($1, to: $0) }
+    try opener.finish()
+    return content
+  }
+}
+
+extension OpenedContent {
+  fileprivate mutating func append(_ bytes: ArraySlice<UInt8>, to section: ContentSection) {
+    switch section {
+    case .metadata: metadata += bytes
+    case .thumbnail: thumbnail += bytes
+    case .data: data += bytes
+    }
+  }
+}

@@ -1,0 +1,33 @@
+/// How much zero padding hides a content's exact length (PROTOCOL 3.8). The padding is inside the seal.
+public enum ContentPadding: Sendable, Hashable {
+  /// Padmé: at most 12 % more, and only O(log log n) bits of the length stay visible.
+  case padme
+  case none
+  /// Up to the next multiple; zero counts as one.
+  case bucket(UInt64)
+
+  /// The padded length of header, sections and data of `length` bytes together.
+  public func paddedLength(of length: UInt64) -> UInt64 {
+    switch self {
+    case .none: length
+    case .padme: Self.padme(length)
+    case .bucket(let size): Self.roundUp(length, toMultipleOf: max(size, 1))
+    }
+  }
+
+  /// Clears all but the top ⌊log2 ⌊log2 n⌋⌋ + 1 bits below the leading one, rounding up.
+  private static func padme(_ length: UInt64) -> UInt64 {
+    guard length >= 2 else { return length }
+    let exponent = 63 - length.leadingZeroBitCount
+    let kept = Int.bitWidth - exponent.leadingZeroBitCount
+    return roundUp(length, toMultipleOf: 1 << UInt64(max(exponent - kept, 0)))
+  }
+
+  /// Saturates, so that a senseless bucket ends at the content limit instead of a trap.
+  private static func roundUp(_ length: UInt64, toMultipleOf size: UInt64) -> UInt64 {
+    let rest = length % size
+    guard rest > 0 else { return length }
+    let (padded, overflow) = length.addingReportingOverflow(size - rest)
+    return overflow ? .max : padded
+  }
+}

@@ -1,0 +1,202 @@
+public import ZDCProtocol
+
+/// What opening a content needs: the record's public and private fields, checked against each other.
+public struct ContentReference: Sendable {
+  public let content: NodeRecord.Content
+  public let secrets: ContentSecrets
+  public let layout: ContentLayout
+
+  init(content: NodeRecord.Content, secrets: ContentSecrets, layout: ContentLayout) {
+    self.content = content
+    self.secrets = secrets
+    self.layout = layout
+  }
+
+  /// - Throws: `contentHeaderInvalid` or `limitExceeded` if sizes and ciphertext length contradict each other.
+  public init(content: NodeRecord.Content, secrets: ContentSecrets) throws(ZDCSecurityError) {
+    let layout = try ContentLayout(sizes: secrets.sizes, cipherLength: content.cipherLength)
+    self.init(content: content, secrets: secrets, layout: layout)
+  }
+}
+
+/// The verified leaf hashes of a content.
+public struct ContentLeaves: Sendable {
+  public let hashes: [MerkleHash]
+
+  /// Checks the hashes that the server gave against the root in the record. A content of one leaf needs none: its root
+  /// is the leaf's hash.
+  ///
+  /// - Throws: `contentHashMismatch`.
+  public init(_ hashes: [MerkleHash] = [], for reference: ContentReference) throws(ZDCSecurityError) {
+    let root = MerkleHash(reinterpreting: reference.content.contentRoot)
+    guard reference.layout.leafCount > 1 || !hashes.isEmpty else {
+      self.hashes = [root]
+      return
+    }
+    let isComplete = UInt64(hashes.count) == reference.layout.leafCount
+    try require(isComplete && MerkleTree.root(leafHashes: hashes) == root, .contentHashMismatch)
+    self.hashes = hashes
+  }
+
+  /// The same from their concatenation, as a bundle carries it.
+  public init(bytes: some Collection<UInt8>, for reference: ContentReference) throws(ZDCSecurityError) {
+    let isComplete = UInt64(bytes.count) == reference.layout.leafCount * 32
+    try require(isComplete || bytes.isEmpty, .contentHashMismatch)
+    var reader = ByteReader(Array(bytes))
+    var hashes: [MerkleHash] = []
+    hashes.reserveCapacity(bytes.count / 32)
+    while reader.remaining > 0 { hashes.append(try reader.read32()) }
+    try self.init(hashes, for: reference)
+  }
+}
+
+/// Which ciphertext to fetch for a range of plaintext.
+public struct ContentRangePlan: Sendable, Hashable {
+  /// The bytes that were asked for, counted from the start of the plaintext.
+  public let plaintext: Range<UInt64>
+  public let leaves: Range<UInt64>
+  /// Byte ranges of the ciphertext, in order, at most two: the first leaf, unless the reader has it, and the covering
+  /// leaves. Both start and end on leaf borders.
+  public let fetches: [Range<UInt64>]
+}
+
+/// Opens leaves of a content in any order. Nothing is returned before its leaf hash and its tags passed (PROTOCOL 3.8).
+public struct ContentReader: Sendable {
+  public let reference: ContentReference
+  private let leaves: ContentLeaves
+  private var cipher: ChunkedCipher?
+
+  public init(_ reference: ContentReference, leaves: ContentLeaves) {
+    self.reference = reference
+    self.leaves = leaves
+  }
+
+  /// The first leaf holds the salt and the header; it must be opened before any other.
+  public var needsFirstLeaf: Bool { cipher == nil }
+
+  /// Plans the read of a whole section.
+  public func plan(_ section: ContentSection) -> ContentRangePlan {
+    plan(plaintext: reference.layout.range(of: section))
+  }
+
+  /// Plans the read of a part of a section, nil if it is not inside.
+  public func plan(_ part: Range<UInt64>, of section: ContentSection) -> ContentRangePlan? {
+    reference.layout.range(of: part, in: section).map(plan(plaintext:))
+  }
+
+  private func plan(plaintext: Range<UInt64>) -> ContentRangePlan {
+    let layout = reference.layout
+    let covering = layout.leaves(covering: plaintext)
+    var runs: [Range<UInt64>] = []
+    if !covering.isEmpty {
+      if needsFirstLeaf && covering.lowerBound > 1 { runs = [0..<1, covering] }
+      else if needsFirstLeaf { runs = [0..<covering.upperBound] }
+      else { runs = [covering] }
+    }
+    return ContentRangePlan(
+      plaintext: plaintext, leaves: covering, fetches: runs.map(layout.cipherRange(ofLeaves:)))
+  }
+
+  /// Opens what a plan fetched.
+  ///
+  /// - Parameter fetched: one array per range of `plan.fetches`.
+  /// - Throws: `contentTruncated` or `contentTrailingData` for another length, `contentHashMismatch`,
+  ///   `commitmentMismatch`, `contentHeaderInvalid`, `chunkAuthFailed`.
+  public mutating func read(_ plan: ContentRangePlan, fetched: [[UInt8]]) throws(ZDCSecurityError) -> [UInt8] {
+    try require(fetched.count >= plan.fetches.count, .contentTruncated)
+    var result: [UInt8] = []
+    result.reserveCapacity(plan.plaintext.count)
+    for (range, bytes) in zip(plan.fetches, fetched) {
+      try require(bytes.count >= range.count, .contentTruncated)
+      try require(bytes.count == range.count, .contentTrailingData)
+      try open(bytes, from: range.lowerBound, plan: plan, into: &result)
+    }
+    try checkThumbnail(result, plan: plan)
+    return result
+  }
+
+  private mutating func open(
+    _ bytes: [UInt8], from start: UInt64, plan: ContentRangePlan, into result: inout [UInt8]
+  ) throws(ZDCSecurityError) {
+    let end = start + UInt64(bytes.count)
+    var index = start == 0 ? 0 : 1 + (start - UInt64(ContentGeometry.firstLeafBytes)) / UInt64(ContentGeometry.leafBytes)
+    while index < reference.layout.leafCount {
+      let range = ContentGeometry.leafRange(index, cipherLength: reference.layout.cipherLength)
+      guard range.upperBound <= end else { return }
+      let leaf = try open(leaf: index, Array(bytes[Int(range.lowerBound - start)..<Int(range.upperBound - start)]))
+      let plaintext = reference.layout.plaintextRange(ofLeaf: index)
+      let wanted = plaintext.clamped(to: plan.plaintext)
+      if !wanted.isEmpty {
+        let first = Int(wanted.lowerBound - plaintext.lowerBound)
+        result += leaf[first..<first + wanted.count]
+      }
+      index += 1
+    }
+  }
+
+  /// A thumbnail that is read whole must be the one that the record names.
+  private func checkThumbnail(_ bytes: [UInt8], plan: ContentRangePlan) throws(ZDCSecurityError) {
+    let thumbnail = reference.layout.range(of: .thumbnail)
+    guard !thumbnail.isEmpty, plan.plaintext == thumbnail else { return }
+    try require(ContentHeader.tag(ofThumbnail: bytes) == reference.secrets.thumbnailTag, .contentHeaderInvalid)
+  }
+
+  /// Verifies and opens one leaf. The first must come first.
+  public mutating func open(leaf index: UInt64, _ bytes: [UInt8]) throws(ZDCSecurityError) -> [UInt8] {
+    try require(index < UInt64(leaves.hashes.count), .contentTrailingData)
+    let range = ContentGeometry.leafRange(index, cipherLength: reference.layout.cipherLength)
+    try require(bytes.count >= range.count, .contentTruncated)
+    try require(bytes.count == range.count, .contentTrailingData)
+    try require(leafHash(bytes) == leaves.hashes[Int(index)], .contentHashMismatch)
+    if index == 0 { cipher = try firstLeafCipher(bytes) }
+    let plaintext = try openChunks(bytes, leaf: index)
+    if index == 0 { try checkHeader(plaintext) }
+    try checkPadding(plaintext, leaf: index)
+    return plaintext
+  }
+
+  private func firstLeafCipher(_ bytes: [UInt8]) throws(ZDCSecurityError) -> ChunkedCipher {
+    let context = contentContext(reference.content.blobID)
+    let prefix = bytes.prefix(ContentGeometry.prefixBytes)
+    guard let cipher = ChunkedCipher(key: reference.secrets.key.symmetric, prefix: prefix, context: context) else {
+      throw ZDCSecurityError(.commitmentMismatch)
+    }
+    return cipher
+  }
+
+  private func openChunks(_ bytes: [UInt8], leaf index: UInt64) throws(ZDCSecurityError) -> [UInt8] {
+    guard let cipher else { throw ZDCSecurityError(.commitmentMismatch) }
+    var plaintext: [UInt8] = []
+    plaintext.reserveCapacity(bytes.count)
+    var start = index == 0 ? ContentGeometry.prefixBytes : 0
+    var chunk = index * UInt64(ContentGeometry.chunksPerLeaf)
+    while start < bytes.count {
+      let end = min(start + ContentGeometry.sealedChunkBytes, bytes.count)
+      do throws(CryptoFailure) {
+        try withBytes(of: bytes, start..<end) { (sealed) throws(CryptoFailure) in
+          try cipher.open(sealed, index: chunk, into: &plaintext)
+        }
+      } catch { throw ZDCSecurityError(.chunkAuthFailed) }
+      start = end
+      chunk += 1
+    }
+    return plaintext
+  }
+
+  /// Padding is zero: a second reading of the same file would be a channel that nobody looks at.
+  private func checkPadding(_ plaintext: [UInt8], leaf index: UInt64) throws(ZDCSecurityError) {
+    let used = reference.layout.plaintextLength - reference.layout.paddingSize
+    let start = reference.layout.plaintextRange(ofLeaf: index).lowerBound
+    guard start + UInt64(plaintext.count) > used else { return }
+    let padding = plaintext[(used > start ? Int(used - start) : 0)...]
+    try require(padding.allSatisfy { $0 == 0 }, .contentHeaderInvalid)
+  }
+
+  private func checkHeader(_ plaintext: [UInt8]) throws(ZDCSecurityError) {
+    let header = try ContentHeader(plaintext.prefix(ContentGeometry.headerBytes))
+    let expected = ContentHeader(
+      sizes: reference.secrets.sizes, paddingSize: reference.layout.paddingSize,
+      thumbnailTag: reference.secrets.thumbnailTag)
+    try require(header == expected, .contentHeaderInvalid)
+  }
+}

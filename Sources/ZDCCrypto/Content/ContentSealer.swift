@@ -1,0 +1,238 @@
+public import ZDCProtocol
+
+/// A piece of sealed content: the unit of hashing, of verification and of an upload's parts (PROTOCOL 3.8).
+public struct SealedLeaf: Sendable {
+  public let index: UInt64
+  /// At most 65,656 bytes of ciphertext.
+  public let bytes: [UInt8]
+  public let hash: MerkleHash
+}
+
+/// Content that was sealed in one piece.
+public struct SealedContent: Sendable {
+  public let blobID: BlobID
+  public let bytes: [UInt8]
+  public let contentRoot: ContentRoot
+  public let secrets: ContentSecrets
+
+  public var cipherLength: UInt64 { UInt64(bytes.count) }
+
+  /// Whether it may ride in the commit request.
+  public var isInline: Bool { bytes.count <= Limits.inlineContentBytes }
+
+  /// The public fields for the node's record.
+  public func content(dataVersion: UInt64) -> NodeRecord.Content {
+    NodeRecord.Content(
+      dataVersion: dataVersion, blobID: blobID, cipherLength: cipherLength, contentRoot: contentRoot)
+  }
+}
+
+/// Seals one content as a stream of leaves, in constant memory (PROTOCOL 3.8).
+///
+/// Metadata and thumbnail are given at the start, the data's size too: the length of the ciphertext is known before the
+/// first byte. A class, because a copy that went on with other data would use nonces twice. Synchronous; not for use
+/// from two tasks at once.
+///
+/// Each attempt to upload takes a new sealer: salt, content key and blobID are fresh.
+public final class ContentSealer {
+  public let blobID: BlobID
+  public let secrets: ContentSecrets
+  public let layout: ContentLayout
+  /// Header, metadata and thumbnail.
+  private let head: [UInt8]
+  private let cipher: ChunkedCipher
+  private var pending: [UInt8] = []
+  private var position: UInt64 = 0
+  private var dataPushed: UInt64 = 0
+  private var tree = MerkleTree.Builder()
+  private var isFinished = false
+
+  static let leafPlaintextBytes = ContentGeometry.chunksPerLeaf * ContentGeometry.chunkBytes
+
+  /// - Throws: `ZDCSecurityError.limitExceeded` if a section or the whole is too large.
+  public convenience init(
+    metadata: [UInt8] = [], thumbnail: [UInt8] = [], dataSize: UInt64, padding: ContentPadding = .padme
+  ) throws(ZDCSecurityError) {
+    var source = SystemRandomSource()
+    try self.init(
+      metadata: metadata, thumbnail: thumbnail, dataSize: dataSize, padding: padding, blobID: .random(),
+      random: &source)
+  }
+
+  package init(
+    metadata: [UInt8], thumbnail: [UInt8], dataSize: UInt64, padding: ContentPadding, blobID: BlobID,
+    random: inout some RandomSource
+  ) throws(ZDCSecurityError) {
+    guard let metadataSize = UInt32(exactly: metadata.count), let thumbnailSize = UInt32(exactly: thumbnail.count)
+    else { throw ZDCSecurityError(.limitExceeded) }
+    let sizes = ContentSizes(metadata: metadataSize, thumbnail: thumbnailSize, data: dataSize)
+    layout = try ContentLayout(sizes: sizes, padding: padding)
+    let tag = ContentHeader.tag(ofThumbnail: thumbnail)
+    let header = ContentHeader(sizes: sizes, paddingSize: layout.paddingSize, thumbnailTag: tag)
+    head = header.bytes + metadata + thumbnail
+    self.blobID = blobID
+    secrets = ContentSecrets(key: .random(&random), sizes: sizes, thumbnailTag: tag)
+    cipher = ChunkedCipher(
+      key: secrets.key.symmetric, salt: random.bytes(ChunkedCipher.saltBytes),
+      context: contentContext(blobID))
+    pending.reserveCapacity(Self.leafPlaintextBytes)
+  }
+
+  public var cipherLength: UInt64 { layout.cipherLength }
+
+  /// Takes the next slice of data, of any size, and hands out the leaves that it completes.
+  ///
+  /// - Throws: `CryptoFailure.sourceChanged` if there is more than was announced, or what `emit` throws.
+  public func push(_ slice: some Collection<UInt8>, emit: (SealedLeaf) throws -> Void) throws {
+    let done: Void? = try slice.withContiguousStorageIfAvailable {
+      try push(bytes: UnsafeRawBufferPointer($0), emit: emit)
+    }
+    if done == nil { try Array(slice).withUnsafeBytes { try push(bytes: $0, emit: emit) } }
+  }
+
+  /// The same for bytes in memory that the caller owns.
+  public func push(bytes: UnsafeRawBufferPointer, emit: (SealedLeaf) throws -> Void) throws {
+    guard !isFinished, UInt64(bytes.count) <= layout.sizes.data - dataPushed else { throw CryptoFailure.sourceChanged }
+    try startIfNeeded(emit)
+    dataPushed += UInt64(bytes.count)
+    try append(bytes, emit)
+  }
+
+  /// Adds the padding, hands out the last leaves and returns the public fields for the node's record.
+  ///
+  /// - Throws: `CryptoFailure.sourceChanged` if there was less data than announced, or what `emit` throws.
+  public func finish(
+    dataVersion: UInt64, emit: (SealedLeaf) throws -> Void
+  ) throws -> NodeRecord.Content {
+    guard !isFinished, dataPushed == layout.sizes.data else { throw CryptoFailure.sourceChanged }
+    try startIfNeeded(emit)
+    try appendPadding(emit)
+    isFinished = true
+    try sealPending(emit)
+    return NodeRecord.Content(
+      dataVersion: dataVersion, blobID: blobID, cipherLength: layout.cipherLength,
+      contentRoot: ContentRoot(reinterpreting: tree.root))
+  }
+
+  /// Seals leaf `index` again, to repeat a part of an interrupted upload.
+  ///
+  /// The same salt is used, so the source must not have changed: send the part only if its hash is the one that was
+  /// sent before, and throw the attempt away otherwise (SECURITY B9).
+  ///
+  /// - Parameter read: fills the buffer with data from the offset on, completely, or throws.
+  public func leaf(
+    _ index: UInt64, read: (_ offset: UInt64, _ buffer: UnsafeMutableRawBufferPointer) throws -> Void
+  ) throws -> SealedLeaf {
+    guard index < layout.leafCount else { throw CryptoFailure.invalidParameter }
+    let range = layout.plaintextRange(ofLeaf: index)
+    var plaintext = [UInt8](repeating: 0, count: range.count)
+    let inHead = range.clamped(to: 0..<UInt64(head.count))
+    if !inHead.isEmpty {
+      plaintext.replaceSubrange(0..<inHead.count, with: head[Int(inHead.lowerBound)..<Int(inHead.upperBound)])
+    }
+    let data = layout.range(of: .data)
+    let inData = range.clamped(to: data)
+    if !inData.isEmpty {
+      let start = Int(inData.lowerBound - range.lowerBound)
+      try plaintext.withUnsafeMutableBytes { buffer in
+        try read(
+          inData.lowerBound - data.lowerBound,
+          UnsafeMutableRawBufferPointer(rebasing: buffer[start..<start + inData.count]))
+      }
+    }
+    return try plaintext.withUnsafeBytes { try seal($0, index: index) }
+  }
+
+  /// Seals content that is in memory, such as what rides along with its commit.
+  public static func sealSmall(
+    metadata: [UInt8] = [], thumbnail: [UInt8] = [], data: [UInt8], padding: ContentPadding = .padme
+  ) throws -> SealedContent {
+    try ContentSealer(
+      metadata: metadata, thumbnail: thumbnail, dataSize: UInt64(data.count), padding: padding
+    ).sealAll(data)
+  }
+
+  package func sealAll(_ data: [UInt8]) throws -> SealedContent {
+    var bytes: [UInt8] = []
+    bytes.reserveCapacity(Int(layout.cipherLength))
+    try push(data) { bytes += $0.bytes }
+    let content = try finish(dataVersion: 1) { bytes += $0.bytes }
+    return SealedContent(blobID: blobID, bytes: bytes, contentRoot: content.contentRoot, secrets: secrets)
+  }
+}
+
+extension ContentSealer {
+  private func startIfNeeded(_ emit: (SealedLeaf) throws -> Void) throws {
+    guard position == 0 else { return }
+    try head.withUnsafeBytes { try append($0, emit) }
+  }
+
+  private func append(_ bytes: UnsafeRawBufferPointer, _ emit: (SealedLeaf) throws -> Void) throws {
+    position += UInt64(bytes.count)
+    var rest = bytes[...]
+    while !rest.isEmpty {
+      // A whole leaf is sealed where it lies, without a copy.
+      if pending.isEmpty, rest.count >= Self.leafPlaintextBytes {
+        try emitLeaf(UnsafeRawBufferPointer(rebasing: rest.prefix(Self.leafPlaintextBytes)), emit)
+        rest = rest.dropFirst(Self.leafPlaintextBytes)
+        continue
+      }
+      let taken = min(rest.count, Self.leafPlaintextBytes - pending.count)
+      pending.append(contentsOf: rest.prefix(taken))
+      rest = rest.dropFirst(taken)
+      if pending.count == Self.leafPlaintextBytes { try sealPending(emit) }
+    }
+  }
+
+  private func appendPadding(_ emit: (SealedLeaf) throws -> Void) throws {
+    let zeros = [UInt8](repeating: 0, count: Int(min(layout.paddingSize, UInt64(Self.leafPlaintextBytes))))
+    var missing = layout.paddingSize
+    while missing > 0 {
+      let count = min(missing, UInt64(zeros.count))
+      try zeros.withUnsafeBytes { try append(UnsafeRawBufferPointer(rebasing: $0.prefix(Int(count))), emit) }
+      missing -= count
+    }
+  }
+
+  private func sealPending(_ emit: (SealedLeaf) throws -> Void) throws {
+    let leaf = pending
+    pending.removeAll(keepingCapacity: true)
+    try leaf.withUnsafeBytes { try emitLeaf($0, emit) }
+  }
+
+  private func emitLeaf(_ plaintext: UnsafeRawBufferPointer, _ emit: (SealedLeaf) throws -> Void) throws {
+    let leaf = try seal(plaintext, index: tree.count)
+    tree.append(leafHash: leaf.hash)
+    try emit(leaf)
+  }
+
+  /// A full leaf has four full chunks. A shorter one is the last: it ends with a chunk that is short, possibly empty.
+  private func seal(_ plaintext: UnsafeRawBufferPointer, index: UInt64) throws(CryptoFailure) -> SealedLeaf {
+    let isFull = plaintext.count == Self.leafPlaintextBytes
+    let chunks = isFull ? ContentGeometry.chunksPerLeaf : plaintext.count / ContentGeometry.chunkBytes + 1
+    var bytes: [UInt8] = []
+    bytes.reserveCapacity(
+      ContentGeometry.prefixBytes + plaintext.count + chunks * ContentGeometry.tagBytes)
+    if index == 0 { bytes += cipher.salt + cipher.commitment }
+    for chunk in 0..<chunks {
+      let start = chunk * ContentGeometry.chunkBytes
+      let end = min(start + ContentGeometry.chunkBytes, plaintext.count)
+      try cipher.seal(
+        UnsafeRawBufferPointer(rebasing: plaintext[start..<end]),
+        index: index * UInt64(ContentGeometry.chunksPerLeaf) + UInt64(chunk), into: &bytes)
+    }
+    return SealedLeaf(index: index, bytes: bytes, hash: leafHash(bytes))
+  }
+}
+
+func contentContext(_ blobID: BlobID) -> [UInt8] { labelPrefix("content") + blobID.bytes }
+
+func leafHash(_ bytes: [UInt8]) -> MerkleHash {
+  bytes.withUnsafeBytes { leafHash($0) }
+}
+
+func leafHash(_ bytes: UnsafeRawBufferPointer) -> MerkleHash {
+  var hasher = MerkleTree.LeafHasher()
+  hasher.update(bufferPointer: bytes)
+  return hasher.finalize()
+}

@@ -1,0 +1,62 @@
+public import ZDCProtocol
+
+public enum AccessKeyRole {}
+
+/// `AK`: the one secret of an account, 32 random bytes that a person keeps as 24 words (PROTOCOL 3.1).
+///
+/// Whoever holds it is the user. It never leaves the user's devices; the server knows only what is derived from it here.
+public struct AccessKey: Sendable, Equatable {
+  private let secret: SecretKey<AccessKeyRole>
+
+  /// A fresh access key. Only account creation calls this.
+  public static func random() -> AccessKey {
+    AccessKey(secret: .random())
+  }
+
+  package static func random(_ source: inout some RandomSource) -> AccessKey {
+    AccessKey(secret: .random(&source))
+  }
+
+  private init(secret: SecretKey<AccessKeyRole>) {
+    self.secret = secret
+  }
+
+  /// Returns nil unless there are exactly thirty-two bytes.
+  public init?(_ bytes: some Collection<UInt8>) {
+    guard let secret = SecretKey<AccessKeyRole>(bytes) else { return nil }
+    self.secret = secret
+  }
+
+  /// Reads 24 words, spelled exactly as in the list. For typed text, see ``Mnemonic/split(typed:)``.
+  public init(words: [String]) throws(MnemonicError) {
+    guard let secret = SecretKey<AccessKeyRole>(try Mnemonic.decode(words)) else { throw .checksum }
+    self.secret = secret
+  }
+
+  /// The 24 words. Show them to their owner only.
+  public var words: [String] { Mnemonic.encode(secret.exportBytes()) }
+
+  /// The bytes, for sealing into the local store.
+  public func exportBytes() -> [UInt8] { secret.exportBytes() }
+
+  /// The server's index for "log in with words only".
+  public var lookupID: LookupID {
+    let derived: SecretKey<AccessKeyRole> = secret.derive("account-lookup")
+    return LookupID(derived.exportBytes().prefix(16)) ?? .zero
+  }
+
+  /// Signs login challenges; the server stores its public half.
+  public var loginKey: SigningKey { SigningKey(seed: secret.derive("login-sign")) }
+
+  /// Signs identity links and nothing else.
+  public var rootKey: SigningKey { SigningKey(seed: secret.derive("root-sign")) }
+
+  /// Seals the keyring.
+  public var keyringKey: KeyringKey { secret.derive("keyring") }
+}
+
+extension AccessKey: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+  public var description: String { "<access key>" }
+  public var debugDescription: String { description }
+  public var customMirror: Mirror { Mirror(self, children: []) }
+}

@@ -1,0 +1,49 @@
+internal import Crypto
+internal import Foundation
+internal import ZDCProtocol
+
+/// An X-Wing key (ML-KEM-768 with X25519) that opens what others wrapped for its owner (PROTOCOL 3.0).
+public struct DecryptionKey: Sendable, Equatable {
+  public let seed: DecryptionSeed
+  /// 1,216 bytes.
+  public let publicKey: [UInt8]
+  private let key: XWingMLKEM768X25519.PrivateKey
+
+  /// - Throws: `CryptoFailure.platformFailure` if the platform cannot expand the seed.
+  public init(seed: DecryptionSeed) throws(CryptoFailure) {
+    do {
+      key = try XWingMLKEM768X25519.PrivateKey(seedRepresentation: Data(seed.exportBytes()), publicKey: nil)
+    } catch { throw .platformFailure }
+    self.seed = seed
+    publicKey = Array(key.publicKey.rawRepresentation)
+  }
+
+  public static func random() throws(CryptoFailure) -> DecryptionKey { try DecryptionKey(seed: .random()) }
+
+  package static func random(_ source: inout some RandomSource) throws(CryptoFailure) -> DecryptionKey {
+    try DecryptionKey(seed: .random(&source))
+  }
+
+  /// Opens what ``Wrap/wrap(to:label:context:plaintext:)`` made for this key, label and context.
+  ///
+  /// - Throws: `CryptoFailure.authenticationFailure`, whatever the reason.
+  public func unwrap(
+    label: StaticString, context: some Collection<UInt8>, _ wrapped: some Collection<UInt8>
+  ) throws(CryptoFailure) -> [UInt8] {
+    guard wrapped.count >= Wrap.overhead else { throw .authenticationFailure }
+    do {
+      var recipient = try HPKE.Recipient(
+        privateKey: key, ciphersuite: Wrap.suite, info: Data(labelPrefix(label) + context),
+        encapsulatedKey: Data(wrapped.prefix(Wrap.encapsulatedBytes)))
+      return Array(try recipient.open(Data(wrapped.dropFirst(Wrap.encapsulatedBytes))))
+    } catch { throw .authenticationFailure }
+  }
+
+  public static func == (a: DecryptionKey, b: DecryptionKey) -> Bool { a.seed == b.seed }
+}
+
+extension DecryptionKey: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+  public var description: String { "<decryption key>" }
+  public var debugDescription: String { description }
+  public var customMirror: Mirror { Mirror(self, children: []) }
+}

@@ -1,0 +1,88 @@
+internal import Crypto
+internal import Foundation
+internal import ZDCProtocol
+
+/// Seals values of the local database: AES-256-GCM with a random nonce and one key per table (SETTLED, local storage).
+///
+/// A value opens only in the table, row and column that it was sealed for.
+public struct ValueSealer: Sendable {
+  private let key: DatabaseKey
+
+  public init(key: DatabaseKey) {
+    self.key = key
+  }
+
+  /// The sealer of one table. Keep it: deriving its keys costs more than sealing a small value.
+  public func table(_ name: String) -> TableSealer {
+    TableSealer(
+      name: Array(name.utf8), valueKey: derive("db-value", name), rowKey: derive("db-row-key", name))
+  }
+
+  /// Seals one value. For many, use ``table(_:)``.
+  public func seal(_ value: [UInt8], table: String, row: some Collection<UInt8>) throws(CryptoFailure) -> [UInt8] {
+    try self.table(table).seal(value, row: row)
+  }
+
+  /// Opens one value.
+  public func open(
+    _ sealed: some Collection<UInt8>, table: String, row: some Collection<UInt8>
+  ) throws(CryptoFailure) -> [UInt8] {
+    try self.table(table).open(sealed, row: row)
+  }
+
+  /// A keyed hash that stands for secret parts, such as collection and key, in an index.
+  public func rowKey(table: String, _ parts: [UInt8]...) -> [UInt8] {
+    self.table(table).rowKey(parts)
+  }
+
+  private func derive(_ label: StaticString, _ table: String) -> SymmetricKey {
+    KeyDerivation.expand256(key.symmetric, info: labelPrefix(label) + Array(table.utf8), count: 32)
+  }
+}
+
+/// The sealer of one table.
+public struct TableSealer: Sendable {
+  private let name: [UInt8]
+  private let valueKey: SymmetricKey
+  private let rowKey: SymmetricKey
+
+  fileprivate init(name: [UInt8], valueKey: SymmetricKey, rowKey: SymmetricKey) {
+    self.name = name
+    self.valueKey = valueKey
+    self.rowKey = rowKey
+  }
+
+  /// What sealing adds: a nonce and a tag.
+  public static let overhead = AuthenticatedCipher.overhead
+
+  /// Seals a value for one row, and one column if the row has several sealed ones.
+  public func seal(
+    _ value: [UInt8], row: some Collection<UInt8>, column: StaticString = ""
+  ) throws(CryptoFailure) -> [UInt8] {
+    let context = context(row: row, column: column)
+    return Array(try AuthenticatedCipher.seal(value, key: valueKey, nonce: nil, aad: context))
+  }
+
+  /// - Throws: `CryptoFailure.authenticationFailure` for another key, table, row or column, and for altered bytes.
+  public func open(
+    _ sealed: some Collection<UInt8>, row: some Collection<UInt8>, column: StaticString = ""
+  ) throws(CryptoFailure) -> [UInt8] {
+    let context = context(row: row, column: column)
+    return Array(try AuthenticatedCipher.open(Data(sealed), key: valueKey, aad: context))
+  }
+
+  /// `HMAC(row key of the table, v32 part…)`, 32 bytes.
+  public func rowKey(_ parts: [[UInt8]]) -> [UInt8] {
+    var message = ByteWriter(capacity: 64)
+    for part in parts { message.append32(part) }
+    return KeyDerivation.authenticate(rowKey, message.bytes)
+  }
+
+  private func context(row: some Collection<UInt8>, column: StaticString) -> [UInt8] {
+    var context = ByteWriter(capacity: 64)
+    context.append16(name)
+    context.append32(row)
+    column.withUTF8Buffer { context.append16($0) }
+    return context.bytes
+  }
+}

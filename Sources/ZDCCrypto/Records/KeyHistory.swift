@@ -1,0 +1,98 @@
+public import ZDCProtocol
+
+/// The older generations of a node's key that are still in use, sealed under the newest (PROTOCOL 3.5, `historyWrap`).
+public struct KeyHistory: Sendable, Equatable {
+  public struct Entry: Sendable, Equatable {
+    public let keyGen: UInt32
+    public let key: NodeKey
+
+    public init(keyGen: UInt32, key: NodeKey) {
+      self.keyGen = keyGen
+      self.key = key
+    }
+  }
+
+  /// Ascending by generation, all below the key's own.
+  public let entries: [Entry]
+
+  public init() { entries = [] }
+
+  private init(entries: [Entry]) { self.entries = entries }
+
+  /// Opens a `historyWrap` with the node's newest key. An empty wrap is an empty history.
+  ///
+  /// - Throws: `recordAuthFailed` if it does not open, `nonCanonicalEncoding` or `limitExceeded` if its form is wrong.
+  public init(
+    opening wrap: [UInt8], tree: TreeID, node: NodeID, key: NodeKey, keyGen: UInt32
+  ) throws(ZDCSecurityError) {
+    guard !wrap.isEmpty else {
+      self.init()
+      return
+    }
+    let context = Self.context(tree: tree, node: node, keyGen: keyGen)
+    let plaintext: [UInt8]
+    do throws(ZDCSecurityError) {
+      plaintext = try Seal.open(key: key.historyKey, label: "old-keys", context: context, wrap)
+    } catch { throw ZDCSecurityError(.recordAuthFailed, node: node) }
+    try self.init(decoding: plaintext, below: keyGen, node: node)
+  }
+
+  private init(decoding plaintext: [UInt8], below keyGen: UInt32, node: NodeID) throws(ZDCSecurityError) {
+    let count = plaintext.count / 36
+    try require(count <= Limits.oldKeyGenerations, .limitExceeded, node: node)
+    try require(count > 0 && plaintext.count % 36 == 0, .nonCanonicalEncoding, node: node)
+    var reader = ByteReader(plaintext)
+    var entries: [Entry] = []
+    for _ in 0..<count {
+      let generation = try reader.readUInt32()
+      let isAscending = generation > entries.last?.keyGen ?? 0 && generation < keyGen
+      guard isAscending, let key = NodeKey(try reader.read(count: 32)) else {
+        throw ZDCSecurityError(.nonCanonicalEncoding, node: node)
+      }
+      entries.append(Entry(keyGen: generation, key: key))
+    }
+    self.init(entries: entries)
+  }
+
+  /// The history with one more generation, for a rotation.
+  ///
+  /// - Throws: `limitExceeded` at 64 generations: the children are re-keyed first.
+  public func adding(_ entry: Entry) throws(ZDCSecurityError) -> KeyHistory {
+    try require(entries.count < Limits.oldKeyGenerations, .limitExceeded)
+    try require(entry.keyGen > entries.last?.keyGen ?? 0, .staleKeyGeneration)
+    return KeyHistory(entries: entries + [entry])
+  }
+
+  /// The key of an older generation.
+  public func key(_ keyGen: UInt32) -> NodeKey? {
+    entries.first { $0.keyGen == keyGen }?.key
+  }
+
+  /// Seals under the node's newest key; empty for an empty history.
+  public func seal(tree: TreeID, node: NodeID, key: NodeKey, keyGen: UInt32) throws(CryptoFailure) -> [UInt8] {
+    var source = SystemRandomSource()
+    return try seal(tree: tree, node: node, key: key, keyGen: keyGen, random: &source)
+  }
+
+  package func seal(
+    tree: TreeID, node: NodeID, key: NodeKey, keyGen: UInt32, random: inout some RandomSource
+  ) throws(CryptoFailure) -> [UInt8] {
+    guard !entries.isEmpty else { return [] }
+    var plaintext = ByteWriter(capacity: entries.count * 36)
+    for entry in entries {
+      plaintext.append(entry.keyGen)
+      plaintext.append(contentsOf: entry.key.exportBytes())
+    }
+    let context = Self.context(tree: tree, node: node, keyGen: keyGen)
+    return try Seal.seal(
+      key: key.historyKey, label: "old-keys", context: context, plaintext.bytes, random: &random)
+  }
+
+  private static func context(tree: TreeID, node: NodeID, keyGen: UInt32) -> [UInt8] {
+    var context = ByteWriter(capacity: 52)
+    context.append(tree)
+    context.append(node)
+    context.append(keyGen)
+    return context.bytes
+  }
+}

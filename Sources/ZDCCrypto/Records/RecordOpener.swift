@@ -1,0 +1,122 @@
+public import ZDCProtocol
+
+/// A record after all checks that need keys.
+public struct OpenedRecord: Sendable {
+  public let record: NodeRecord
+  public let key: NodeKey
+  public let secrets: RecordPrivate
+  /// Where the sections of the content lie; nil without content.
+  public let layout: ContentLayout?
+
+  public var name: String { String(decoding: secrets.name, as: UTF8.self) }
+
+  /// What opening this node's content needs; nil without content.
+  public var contentReference: ContentReference? {
+    guard let content = record.fields.content, let secrets = secrets.content, let layout else { return nil }
+    return ContentReference(content: content, secrets: secrets, layout: layout)
+  }
+
+  /// The keys for this node's children at its newest generation.
+  public var parentKeys: ParentKeys { ParentKeys(key, keyGen: record.fields.keyGen) }
+
+  /// The node's older keys, for children that were not re-keyed yet.
+  public func history() throws(ZDCSecurityError) -> KeyHistory {
+    try KeyHistory(
+      opening: record.fields.historyWrap, tree: record.fields.tree, node: record.fields.node, key: key,
+      keyGen: record.fields.keyGen)
+  }
+}
+
+/// Opens records: the checks of PROTOCOL 3.6 that need keys, in order.
+///
+/// Size, form, binding, hash, versions and fields were checked before, against the verified log (`RecordRules`).
+/// What fails here quarantines the node (class 2 of PROTOCOL 3.7).
+public enum RecordOpener {
+  /// Opens an ordinary node below a parent whose keys of generation `parentKeyGen` are given.
+  public static func open(_ record: NodeRecord, parent: ParentKeys) throws(ZDCSecurityError) -> OpenedRecord {
+    let fields = record.fields
+    try require(fields.parentKeyGen == parent.keyGen, .staleKeyGeneration, node: fields.node)
+    let key = try parent.unwrap(fields.parentWrap, tree: fields.tree, node: fields.node, keyGen: fields.keyGen)
+    if let stated = fields.commitments {
+      try require(stated == key.commitments, .keyCommitmentMismatch, node: fields.node)
+    }
+    return try open(record, key: key, tagKeys: parent)
+  }
+
+  /// Opens the root of a zone with the zone's key, which came by grant.
+  ///
+  /// - Parameters:
+  ///   - commitments: those of the zone's access list.
+  ///   - parent: the keys of the parent, if the reader is a member there too; without them the tag cannot be checked.
+  public static func open(
+    zoneRoot record: NodeRecord, key: NodeKey, commitments: NodeRecord.ZoneCommitments, parent: ParentKeys? = nil
+  ) throws(ZDCSecurityError) -> OpenedRecord {
+    let fields = record.fields
+    let isCommitted = fields.commitments == commitments && key.commitments == commitments
+    try require(isCommitted, .keyCommitmentMismatch, node: fields.node)
+    let opened = try open(record, key: key, tagKeys: parent)
+    if fields.parent == .zero { try checkTrunkRoot(opened) }
+    return opened
+  }
+
+  /// Opens the private part alone, with the capability of this one node.
+  public static func openPrivate(
+    _ record: NodeRecord, capability: ContentCapability
+  ) throws(ZDCSecurityError) -> RecordPrivate {
+    let fields = record.fields
+    let context = recordContext(
+      tree: fields.tree, node: fields.node, parent: fields.parent, version: fields.recordVersion,
+      keyGen: fields.keyGen)
+    let plaintext: [UInt8]
+    do throws(ZDCSecurityError) {
+      plaintext = try Seal.open(key: capability.recordKey, label: "record", context: context, fields.sealedPrivate)
+    } catch { throw ZDCSecurityError(.recordAuthFailed, node: fields.node) }
+    do throws(ZDCSecurityError) {
+      return try RecordPrivate(plaintext, hasContent: fields.content != nil)
+    } catch { throw error.with(node: fields.node) }
+  }
+
+  private static func open(
+    _ record: NodeRecord, key: NodeKey, tagKeys: ParentKeys?
+  ) throws(ZDCSecurityError) -> OpenedRecord {
+    let fields = record.fields
+    let secrets = try openPrivate(record, capability: key.contentCapability)
+    if fields.parent != .zero { try checkName(secrets.name, node: fields.node) }
+    if let tagKeys {
+      try require(tagKeys.nameTag(folded: secrets.name) == fields.nameTag, .nameTagMismatch, node: fields.node)
+    }
+    try checkPointer(fields, secrets)
+    let layout = try checkContent(fields, secrets)
+    return OpenedRecord(record: record, key: key, secrets: secrets, layout: layout)
+  }
+
+  private static func checkName(_ name: [UInt8], node: NodeID) throws(ZDCSecurityError) {
+    let isName = !name.isEmpty && !name.contains(0) && String(validating: name, as: UTF8.self) != nil
+    try require(isName, .nonCanonicalEncoding, node: node)
+  }
+
+  private static func checkTrunkRoot(_ opened: OpenedRecord) throws(ZDCSecurityError) {
+    let fields = opened.record.fields
+    let isBare =
+      opened.secrets.name.isEmpty && fields.nameTag == .zero && fields.parentKeyGen == 0
+      && fields.parentWrap.isEmpty
+    try require(isBare, .recordBindingMismatch, node: fields.node)
+  }
+
+  /// A pointer says so outside and inside, and has neither content nor children of its own key.
+  private static func checkPointer(_ fields: NodeRecord.Fields, _ secrets: RecordPrivate) throws(ZDCSecurityError) {
+    let agrees = fields.isPointer == (secrets.pointer != nil) && !(fields.isPointer && fields.content != nil)
+    try require(agrees, .recordBindingMismatch, node: fields.node)
+  }
+
+  private static func checkContent(
+    _ fields: NodeRecord.Fields, _ secrets: RecordPrivate
+  ) throws(ZDCSecurityError) -> ContentLayout? {
+    guard let content = fields.content, let inner = secrets.content else { return nil }
+    do throws(ZDCSecurityError) {
+      let layout = try ContentLayout(sizes: inner.sizes, cipherLength: content.cipherLength)
+      try require((inner.sizes.thumbnail == 0) == (inner.thumbnailTag == .zero), .contentHeaderInvalid)
+      return layout
+    } catch { throw error.with(node: fields.node) }
+  }
+}

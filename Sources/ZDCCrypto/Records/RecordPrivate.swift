@@ -1,0 +1,160 @@
+public import ZDCProtocol
+
+/// What only readers learn of a content: its key and its exact sizes (PROTOCOL 3.6).
+public struct ContentSecrets: Sendable, Equatable {
+  public var key: ContentKey
+  public var sizes: ContentSizes
+  /// The start of SHA-256 over the thumbnail; zero without one.
+  public var thumbnailTag: ThumbnailTag
+
+  public init(key: ContentKey, sizes: ContentSizes, thumbnailTag: ThumbnailTag) {
+    self.key = key
+    self.sizes = sizes
+    self.thumbnailTag = thumbnailTag
+  }
+}
+
+/// Where a pointer node points (PROTOCOL 3.6).
+public struct PointerTarget: Sendable, Hashable {
+  public var owner: UserID
+  public var zone: ZoneID
+  public var node: NodeID
+
+  public init(owner: UserID, zone: ZoneID, node: NodeID) {
+    self.owner = owner
+    self.zone = zone
+    self.node = node
+  }
+}
+
+/// The private part of a node's record (PROTOCOL 3.6), before sealing.
+public struct RecordPrivate: Sendable, Equatable {
+  /// Folded UTF-8. Empty in the root of a trunk only.
+  public var name: [UInt8]
+  public var createdMs: UInt64
+  public var pointer: PointerTarget?
+  public var content: ContentSecrets?
+  /// Whom a message goes to.
+  public var recipients: [UserID]
+  /// Those of them who have it.
+  public var served: [UserID]
+
+  public init(
+    name: FoldedName?, createdMs: UInt64, pointer: PointerTarget? = nil, content: ContentSecrets? = nil,
+    recipients: [UserID] = [], served: [UserID] = []
+  ) {
+    self.name = name?.utf8 ?? []
+    self.createdMs = createdMs
+    self.pointer = pointer
+    self.content = content
+    self.recipients = recipients
+    self.served = served
+  }
+
+  private enum Extra: UInt8 {
+    case recipients = 1
+    case served = 2
+  }
+
+  private static let padding = 32
+
+  /// The padded plaintext.
+  public var bytes: [UInt8] {
+    var out = ByteWriter(capacity: 160 + name.count)
+    out.append(UInt8(1))
+    out.append16(name)
+    out.append(createdMs)
+    out.append(pointer != nil)
+    if let pointer { pointer.write(to: &out) }
+    if let content { content.write(to: &out) }
+    let extras: [(Extra, [UserID])] = [(.recipients, recipients), (.served, served)].filter { !$0.1.isEmpty }
+    out.append(UInt16(extras.count))
+    for (type, users) in extras {
+      out.append(type.rawValue)
+      out.append16(users.flatMap(\.bytes))
+    }
+    let fill = (Self.padding - out.bytes.count % Self.padding) % Self.padding
+    out.append(contentsOf: repeatElement(0, count: fill))
+    return out.bytes
+  }
+
+  /// Reads the padded plaintext. Whether content fields are there is said by the record's flag.
+  public init(_ bytes: [UInt8], hasContent: Bool) throws(ZDCSecurityError) {
+    try require(bytes.count <= Limits.recordPrivateBytes, .limitExceeded)
+    try require(bytes.count % Self.padding == 0, .nonCanonicalEncoding)
+    var reader = ByteReader(bytes)
+    try require(try reader.readUInt8() == 1, .unsupportedVersion)
+    name = Array(try reader.readVariable16(limit: Limits.nameBytes))
+    createdMs = try reader.readUInt64()
+    pointer = try reader.readBool() ? try PointerTarget(&reader) : nil
+    content = hasContent ? try ContentSecrets(&reader) : nil
+    recipients = []
+    served = []
+    try readExtras(&reader)
+    let rest = reader.remaining
+    let isPadding = try reader.read(count: rest).allSatisfy { $0 == 0 }
+    try require(isPadding && rest < Self.padding, .nonCanonicalEncoding)
+  }
+
+  private mutating func readExtras(_ reader: inout ByteReader) throws(ZDCSecurityError) {
+    var last: UInt8 = 0
+    for _ in 0..<(try reader.readUInt16()) {
+      let type = try reader.readUInt8()
+      try require(type > last, .nonCanonicalEncoding)
+      last = type
+      let users = try Self.readUsers(try reader.readVariable16())
+      switch Extra(rawValue: type) {
+      case .recipients: recipients = users
+      case .served: served = users
+      case nil: throw ZDCSecurityError(.unsupportedVersion)
+      }
+    }
+  }
+
+  private static func readUsers(_ field: ArraySlice<UInt8>) throws(ZDCSecurityError) -> [UserID] {
+    try require(!field.isEmpty && field.count % 32 == 0, .nonCanonicalEncoding)
+    var reader = ByteReader(field)
+    var users: [UserID] = []
+    while reader.remaining > 0 { users.append(try reader.read32()) }
+    return users
+  }
+}
+
+extension RecordPrivate: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+  public var description: String { "<record private>" }
+  public var debugDescription: String { description }
+  public var customMirror: Mirror { Mirror(self, children: []) }
+}
+
+extension PointerTarget {
+  fileprivate init(_ reader: inout ByteReader) throws(ZDCSecurityError) {
+    owner = try reader.read32()
+    zone = ZoneID(tree: try reader.read32(), root: try reader.read16())
+    node = try reader.read16()
+  }
+
+  fileprivate func write(to out: inout ByteWriter) {
+    out.append(owner)
+    out.append(zone.tree)
+    out.append(zone.root)
+    out.append(node)
+  }
+}
+
+extension ContentSecrets {
+  fileprivate init(_ reader: inout ByteReader) throws(ZDCSecurityError) {
+    guard let key = ContentKey(try reader.read(count: 32)) else { throw ZDCSecurityError(.nonCanonicalEncoding) }
+    self.key = key
+    let data = try reader.readUInt64()
+    sizes = ContentSizes(metadata: try reader.readUInt32(), thumbnail: try reader.readUInt32(), data: data)
+    thumbnailTag = try reader.read16()
+  }
+
+  fileprivate func write(to out: inout ByteWriter) {
+    out.append(contentsOf: key.exportBytes())
+    out.append(sizes.data)
+    out.append(sizes.metadata)
+    out.append(sizes.thumbnail)
+    out.append(thumbnailTag)
+  }
+}

@@ -1,0 +1,29 @@
+internal import Crypto
+internal import Foundation
+
+/// AES-256-GCM with a 12-byte nonce and a 16-byte tag: the one place that calls it.
+enum AuthenticatedCipher {
+  static let nonceBytes = 12
+  static let overhead = nonceBytes + 16
+
+  /// `nonce ‖ ciphertext ‖ tag`; nil takes a random nonce.
+  static func seal<AAD: DataProtocol>(
+    _ plaintext: some DataProtocol, key: SymmetricKey, nonce: [UInt8]?, aad: AAD
+  ) throws(CryptoFailure) -> Data {
+    guard key.bitCount == 256, nonce == nil || nonce?.count == nonceBytes else { throw .invalidParameter }
+    do {
+      let nonce = try nonce.map { try AES.GCM.Nonce(data: $0) }
+      let box = try AES.GCM.seal(plaintext, using: key, nonce: nonce, authenticating: aad)
+      if let combined = box.combined { return combined }
+    } catch {}
+    throw .platformFailure
+  }
+
+  /// Opens `nonce ‖ ciphertext ‖ tag`.
+  static func open<AAD: DataProtocol>(_ combined: Data, key: SymmetricKey, aad: AAD) throws(CryptoFailure) -> Data {
+    guard key.bitCount == 256, combined.count >= overhead else { throw .authenticationFailure }
+    do {
+      return try AES.GCM.open(AES.GCM.SealedBox(combined: combined), using: key, authenticating: aad)
+    } catch { throw .authenticationFailure }
+  }
+}

@@ -1,0 +1,59 @@
+import Foundation
+import Testing
+
+/// Vectors made by others, in the folder that `ZDC_VECTORS` names. They are no part of this repository.
+enum PublishedVectors {
+  private static let environment = ProcessInfo.processInfo.environment
+
+  static let folder: URL? = environment["ZDC_VECTORS"].map { URL(fileURLWithPath: $0, isDirectory: true) }
+
+  /// The bytes of a published file, or nil if there is no folder. Says so loudly, and fails the test if
+  /// `ZDC_REQUIRE_VECTORS=1`.
+  static func data(_ path: String) throws -> Data? {
+    guard let folder else {
+      FileHandle.standardError.write(
+        Data("*** ZDC_VECTORS is not set: NO published vectors of \(path) ran ***\n".utf8))
+      #expect(environment["ZDC_REQUIRE_VECTORS"] != "1", "published vectors are required and ZDC_VECTORS is not set")
+      return nil
+    }
+    return try Data(contentsOf: folder.appendingPathComponent(path))
+  }
+
+  static func wycheproof<Group: Decodable>(_ name: String, _: Group.Type) throws -> [Group]? {
+    guard let data = try data("wycheproof/\(name)_test.json") else { return nil }
+    let file = try JSONDecoder().decode(WycheproofFile<Group>.self, from: data)
+    return file.testGroups
+  }
+}
+
+struct WycheproofFile<Group: Decodable>: Decodable {
+  let testGroups: [Group]
+}
+
+/// Hexadecimal text of a vector.
+struct Hex: Decodable, Hashable {
+  let bytes: [UInt8]
+
+  init(from decoder: any Decoder) throws {
+    let text = try decoder.singleValueContainer().decode(String.self)
+    guard let bytes = [UInt8](hex: text) else {
+      throw DecodingError.dataCorrupted(.init(codingPath: decoder.codingPath, debugDescription: "not hexadecimal"))
+    }
+    self.bytes = bytes
+  }
+}
+
+extension [UInt8] {
+  init?(hex: String) {
+    let digits = hex.utf8.compactMap { Character(UnicodeScalar($0)).hexDigitValue }
+    guard digits.count == hex.utf8.count, digits.count % 2 == 0 else { return nil }
+    self = stride(from: 0, to: digits.count, by: 2).map { UInt8(digits[$0] << 4 | digits[$0 + 1]) }
+  }
+
+  /// A copy with one bit the other way round.
+  func flipping(bit: Int) -> [UInt8] {
+    var copy = self
+    copy[bit / 8] ^= 1 << UInt8(bit % 8)
+    return copy
+  }
+}
