@@ -88,7 +88,8 @@ public final class AsyncHTTPTransport: ZDCTransport {
 
 /// Reads a response's body slice by slice; an actor, because the iterator is not Sendable and the body is.
 private actor BodyReader {
-  private var iterator: HTTPClientResponse.Body.AsyncIterator
+  /// Nil while a slice is being waited for: a second reader at the same time is a mistake, and gets an error.
+  private var iterator: HTTPClientResponse.Body.AsyncIterator?
   private let origin: String
 
   init(_ body: HTTPClientResponse.Body, origin: String) {
@@ -97,9 +98,11 @@ private actor BodyReader {
   }
 
   func next() async throws -> [UInt8]? {
+    guard var current = iterator else { throw TransportError(.cut, origin: origin) }
+    iterator = nil
+    defer { iterator = current }
     do {
-      guard let buffer = try await iterator.next(isolation: self) else { return nil }
-      return [UInt8](buffer.readableBytesView)
+      return try await current.next(isolation: self).map { [UInt8]($0.readableBytesView) }
     } catch { throw TransportError.translate(error, origin: origin) }
   }
 }

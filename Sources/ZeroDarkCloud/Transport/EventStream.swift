@@ -1,4 +1,4 @@
-internal import ZDCProtocol
+package import ZDCProtocol
 
 /// What the event stream tells.
 package enum ServerEvent: Sendable, Hashable {

@@ -1,4 +1,4 @@
-internal import ZDCProtocol
+package import ZDCProtocol
 
 extension ServerAPI {
   /// The sealed keyring.

@@ -1,4 +1,4 @@
-internal import ZDCProtocol
+package import ZDCProtocol
 
 extension ServerAPI {
   package func openBlob(_ ticket: BlobTicketRequest) async throws -> BlobStatus {

@@ -1,4 +1,4 @@
-internal import ZDCProtocol
+package import ZDCProtocol
 
 /// A page of a zone's log as it came, not yet verified.
 package struct CommitPage: Sendable {

@@ -1,4 +1,4 @@
-internal import ZDCProtocol
+package import ZDCProtocol
 
 // The routes that need no session.
 extension ServerConnection {

@@ -1,5 +1,5 @@
-internal import ZDCCrypto
-internal import ZDCProtocol
+package import ZDCCrypto
+package import ZDCProtocol
 
 /// What a device proves itself with.
 package struct SessionCredentials: Sendable {
