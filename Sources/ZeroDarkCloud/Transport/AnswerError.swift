@@ -1,0 +1,55 @@
+internal import Foundation
+internal import ZDCProtocol
+
+/// The one place where a status that is no success becomes an error.
+enum AnswerError {
+  /// What the answer says went wrong: a `ServerError`, or a ``TransportError`` if it is not from a ZeroDark server.
+  static func make(status: Int, headers: [String: String], body: [UInt8], origin: String?) -> any Error {
+    var error: ServerError
+    if let stated = try? JSONDecoder().decode(StatedError.self, from: Data(body)) {
+      error = ServerError(
+        ServerError.Code(rawValue: stated.code) ?? code(status: status) ?? .internalError,
+        String(stated.message.prefix(500)), retryable: stated.retryable ?? false,
+        retryAfterMs: stated.retryAfterMs, security: stated.security.flatMap(ZDCSecurityError.Code.init))
+    } else {
+      guard let code = code(status: status) else { return TransportError(.badAnswer, origin: origin) }
+      error = ServerError(code, "status \(status)", retryable: status >= 500 || status == 429)
+    }
+    if error.retryAfterMs == nil, let seconds = headers["retry-after"].flatMap(UInt64.init) {
+      error.retryAfterMs = min(seconds, 86_400) * 1_000
+    }
+    return error
+  }
+
+  /// Codes as text: a newer server may say one that this version does not know.
+  private struct StatedError: Decodable {
+    var code: String
+    var message: String
+    var retryable: Bool?
+    var retryAfterMs: UInt64?
+    var security: String?
+  }
+
+  private static func code(status: Int) -> ServerError.Code? {
+    switch status {
+    // A request that will fail again as it is.
+    case 400, 415, 422: .invalidRequest
+    // The session has ended: open another one.
+    case 401: .unauthorized
+    case 403: .forbidden
+    // A proxy's words for "smaller" and "slower".
+    case 413: .limitExceeded
+    case 429: .tooManyRequests
+    case 416: .rangeNotSatisfiable
+    // This client is too old or too new for the server.
+    case 426: .unsupportedProtocol
+    case 410: .gone
+    case 507: .storageFull
+    // Somebody in between, or the server on its way down: later.
+    case 502, 503, 504: .shuttingDown
+    case 500..<600: .internalError
+    // 404, 405 and redirects without our body come from a web server that is not ours.
+    default: nil
+    }
+  }
+}

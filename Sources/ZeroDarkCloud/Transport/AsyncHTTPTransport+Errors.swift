@@ -1,0 +1,61 @@
+internal import AsyncHTTPClient
+internal import NIOCore
+internal import NIOPosix
+internal import NIOSSL
+
+#if canImport(Glibc)
+  internal import Glibc
+#elseif canImport(Musl)
+  internal import Musl
+#elseif canImport(Darwin)
+  internal import Darwin
+#endif
+
+extension TransportError {
+  /// What an error of the HTTP client means for its user. Anything unforeseen is a cut connection, which may be retried.
+  static func translate(_ error: any Error, origin: String) -> any Error {
+    switch error {
+    case is CancellationError, is TransportError: error
+    case let error as HTTPClientError: translate(error, origin: origin)
+    case let error as NIOConnectionError: TransportError(code(of: error), origin: origin)
+    case let error as IOError: TransportError(code(errno: error.errnoCode), origin: origin)
+    case is NIOSSLError, is BoringSSLError, is NIOSSLExtraError: TransportError(.tls, origin: origin)
+    case let error as ChannelError where error == .connectTimeout(.zero) || "\(error)".hasPrefix("connectTimeout"):
+      TransportError(.timeout, origin: origin)
+    default: TransportError(.cut, origin: origin)
+    }
+  }
+
+  private static func translate(_ error: HTTPClientError, origin: String) -> any Error {
+    switch error {
+    case .cancelled: CancellationError()
+    case .connectTimeout, .readTimeout, .writeTimeout, .deadlineExceeded, .getConnectionFromPoolTimeout:
+      TransportError(.timeout, origin: origin)
+    case .tlsHandshakeTimeout: TransportError(.tls, origin: origin)
+    case .invalidURL, .emptyHost, .emptyScheme: TransportError(.invalidAddress, origin: origin)
+    default: TransportError(.cut, origin: origin)
+    }
+  }
+
+  /// A host may have several addresses: the most telling failure counts.
+  private static func code(of error: NIOConnectionError) -> Code {
+    guard !error.connectionErrors.isEmpty else { return .unknownHost }
+    let codes = error.connectionErrors.map { failure -> Code in
+      switch failure.error {
+      case let error as IOError: code(errno: error.errnoCode)
+      case let error as ChannelError where "\(error)".hasPrefix("connectTimeout"): .timeout
+      default: .refused
+      }
+    }
+    return [Code.refused, .timeout, .offline].first(where: codes.contains) ?? codes[0]
+  }
+
+  private static func code(errno: CInt) -> Code {
+    switch errno {
+    case ECONNREFUSED: .refused
+    case ENETDOWN, ENETUNREACH, EHOSTDOWN, EHOSTUNREACH, EADDRNOTAVAIL: .offline
+    case ETIMEDOUT: .timeout
+    default: .cut
+    }
+  }
+}

@@ -1,0 +1,123 @@
+internal import AsyncHTTPClient
+internal import NIOCore
+internal import NIOHTTP1
+internal import NIOPosix
+internal import NIOSSL
+
+/// The transport for everyday use: HTTP/1.1 with connections that are kept and used again, bodies streamed both ways.
+///
+/// HTTP/2 is off on purpose: for bulk it is several times slower and buffers without bound. Redirects are not followed:
+/// a token goes to the configured server and nowhere else.
+public final class AsyncHTTPTransport: ZDCTransport {
+  private let client: HTTPClient
+  private let origin: String
+
+  /// - Parameters:
+  ///   - serverURL: `https://host[:port]`; `http` only for this machine.
+  ///   - caCertificates: authorities in PEM form to trust in addition to the system's; nil for the system's alone.
+  /// - Throws: ``TransportError`` with `invalidAddress`, `insecureAddress`, or `tls` for unreadable certificates.
+  public convenience init(serverURL: String, caCertificates: [UInt8]? = nil) throws {
+    try self.init(address: ServerAddress(serverURL), caCertificates: caCertificates)
+  }
+
+  package init(address: ServerAddress, caCertificates: [UInt8]?) throws {
+    origin = address.origin
+    // The same event loops on every platform, so that certificates and errors behave alike everywhere.
+    client = HTTPClient(
+      eventLoopGroupProvider: .shared(MultiThreadedEventLoopGroup.singleton),
+      configuration: try Self.configuration(caCertificates: caCertificates, origin: address.origin))
+  }
+
+  deinit {
+    // The closure holds the client until its connections are closed.
+    client.shutdown { [client] _ in _ = client }
+  }
+
+  private static func configuration(
+    caCertificates: [UInt8]?, origin: String
+  ) throws -> HTTPClient.Configuration {
+    var tls = TLSConfiguration.makeClientConfiguration()
+    tls.minimumTLSVersion = .tlsv12
+    if let caCertificates {
+      guard let authorities = try? NIOSSLCertificate.fromPEMBytes(caCertificates), !authorities.isEmpty else {
+        throw TransportError(.tls, origin: origin)
+      }
+      tls.additionalTrustRoots = [.certificates(authorities)]
+    }
+    var configuration = HTTPClient.Configuration(
+      tlsConfiguration: tls, redirectConfiguration: .disallow,
+      timeout: .init(connect: .seconds(10), read: .seconds(60), write: .seconds(60)),
+      connectionPool: .init(idleTimeout: .seconds(30), concurrentHTTP1ConnectionsPerHostSoftLimit: 8),
+      decompression: .disabled)
+    configuration.httpVersion = .http1Only
+    // The engines know when to try again; a refused connection is news for them at once.
+    configuration.connectionPool.retryConnectionEstablishment = false
+    return configuration
+  }
+
+  public func send(_ request: TransportRequest) async throws -> TransportResponse {
+    do {
+      let response = try await client.execute(translate(request), timeout: .init(request.timeout))
+      return TransportResponse(
+        status: Int(response.status.code), headers: Self.headers(response.headers), body: body(of: response))
+    } catch { throw TransportError.translate(error, origin: origin) }
+  }
+
+  private func translate(_ request: TransportRequest) -> HTTPClientRequest {
+    var translated = HTTPClientRequest(url: origin + request.path)
+    translated.method = HTTPMethod(rawValue: request.method.rawValue)
+    for (name, value) in request.headers { translated.headers.add(name: name, value: value) }
+    switch request.body {
+    case .none: break
+    case .bytes(let bytes): translated.body = .bytes(ByteBuffer(bytes: bytes))
+    case .stream(let length, let body):
+      translated.body = .stream(BufferSequence(body: body), length: .known(Int64(clamping: length)))
+    }
+    return translated
+  }
+
+  private static func headers(_ headers: HTTPHeaders) -> [String: String] {
+    Dictionary(headers.map { ($0.name.lowercased(), $0.value) }, uniquingKeysWith: { $1 })
+  }
+
+  private func body(of response: HTTPClientResponse) -> TransportBody {
+    let reader = BodyReader(response.body, origin: origin)
+    return TransportBody { try await reader.next() }
+  }
+}
+
+/// Reads a response's body slice by slice; an actor, because the iterator is not Sendable and the body is.
+private actor BodyReader {
+  /// Nil while a slice is being waited for: a second reader at the same time is a mistake, and gets an error.
+  private var iterator: HTTPClientResponse.Body.AsyncIterator?
+  private let origin: String
+
+  init(_ body: HTTPClientResponse.Body, origin: String) {
+    iterator = body.makeAsyncIterator()
+    self.origin = origin
+  }
+
+  func next() async throws -> [UInt8]? {
+    guard var current = iterator else { throw TransportError(.cut, origin: origin) }
+    iterator = nil
+    defer { iterator = current }
+    do {
+      return try await current.next(isolation: self).map { [UInt8]($0.readableBytesView) }
+    } catch { throw TransportError.translate(error, origin: origin) }
+  }
+}
+
+private struct BufferSequence: AsyncSequence, Sendable {
+  typealias Element = ByteBuffer
+  let body: TransportBody
+
+  struct AsyncIterator: AsyncIteratorProtocol {
+    let body: TransportBody
+
+    mutating func next() async throws -> ByteBuffer? {
+      try await body.next().map { ByteBuffer(bytes: $0) }
+    }
+  }
+
+  func makeAsyncIterator() -> AsyncIterator { AsyncIterator(body: body) }
+}

@@ -1,0 +1,61 @@
+package import ZDCProtocol
+
+/// What the event stream tells.
+package enum ServerEvent: Sendable, Hashable {
+  /// First of all: my zones with a commit behind the cursor.
+  case zones(ZoneList)
+  /// A zone has a new commit.
+  case head(HeadEvent)
+}
+
+extension ServerAPI {
+  /// The event stream: one connection, until it ends or the reader lets go. Whoever reads it reconnects, with `since`.
+  ///
+  /// Events are read when they are asked for. Ends without an error when the server closes it in good order.
+  package func events(since cursor: UInt64?) -> AsyncThrowingStream<ServerEvent, any Error> {
+    let reader = EventReader(api: self, cursor: cursor)
+    return AsyncThrowingStream { try await reader.next() }
+  }
+}
+
+private actor EventReader {
+  private let api: ServerAPI
+  private let cursor: UInt64?
+  private var body: TransportBody?
+  private var parser = EventStreamParser()
+  private var pending: ArraySlice<ServerEvent> = []
+
+  init(api: ServerAPI, cursor: UInt64?) {
+    self.api = api
+    self.cursor = cursor
+  }
+
+  func next() async throws -> ServerEvent? {
+    while pending.isEmpty {
+      guard let slice = try await openBody().next() else { return nil }
+      pending = ArraySlice(try parser.push(slice).compactMap(decode))
+    }
+    return pending.popFirst()
+  }
+
+  private func openBody() async throws -> TransportBody {
+    if let body { return body }
+    var request = TransportRequest.get(Routes.events, query: [("since", cursor.map(String.init))])
+    request.headers["accept"] = "text/event-stream"
+    let response = try await api.open(request)
+    guard response.headers["content-type"]?.hasPrefix("text/event-stream") == true else {
+      throw TransportError(.badAnswer, origin: api.connection.origin)
+    }
+    body = response.body
+    return response.body
+  }
+
+  /// Events that this version does not know are for newer ones.
+  private func decode(_ event: EventStreamParser.Event) throws -> ServerEvent? {
+    switch event.name {
+    case "zones": .zones(try api.connection.decode(event.data))
+    case "head": .head(try api.connection.decode(event.data))
+    default: nil
+    }
+  }
+}

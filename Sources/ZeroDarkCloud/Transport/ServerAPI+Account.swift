@@ -1,0 +1,54 @@
+package import ZDCProtocol
+
+extension ServerAPI {
+  /// The sealed keyring.
+  package func keyring() async throws -> [UInt8] {
+    try await answer(to: .get(Routes.keyring), limit: Limits.keyringBytes).body
+  }
+
+  /// A user's identity chain, as the bundle that came, not yet verified.
+  package func chain(of user: UserID) async throws -> [UInt8] {
+    let limit = Limits.linkChain * 2_048
+    return try await answer(to: .get(Routes.path(Routes.chain, user.text)), limit: limit).body
+  }
+
+  package func appendLink(_ request: AppendLinkRequest) async throws {
+    _ = try await answer(to: .json(.post, Routes.links, request), limit: Limits.jsonBytes)
+  }
+
+  /// Makes another app's trunks on an existing account. `bundle`: the items of four births in trunk order.
+  package func createTree(_ appTreeID: String, bundle: [UInt8]) async throws -> ZoneList {
+    let path = Routes.path(Routes.tree, Self.escaped(appTreeID))
+    return try await json(.bytes(.put, path, bundle, type: Bundle.mediaType))
+  }
+
+  /// What the server holds for this user, field by field.
+  package func audit() async throws -> AuditReport {
+    try await json(.get(Routes.audit))
+  }
+
+  package func sessions() async throws -> SessionList {
+    try await json(.get(Routes.sessions))
+  }
+
+  /// Ends this session. The device stays known.
+  package func endSession() async throws {
+    _ = try await answer(to: TransportRequest(.delete, Routes.session), limit: Limits.jsonBytes)
+    await session.forget()
+  }
+
+  /// Makes the server forget a device and its sessions.
+  package func endSessions(of device: DeviceID) async throws {
+    let path = Routes.path(Routes.sessionOfDevice, device.text)
+    _ = try await answer(to: TransportRequest(.delete, path), limit: Limits.jsonBytes)
+  }
+
+  /// The name of an app's tree may hold any character; unreserved ones stand for themselves in a path.
+  private static func escaped(_ text: String) -> String {
+    text.utf8.map { byte in
+      let isPlain = byte < 0x80 && (Character(Unicode.Scalar(byte)).isLetter || (48...57).contains(byte))
+      let sign = isPlain || "-._~".utf8.contains(byte)
+      return sign ? String(Unicode.Scalar(byte)) : "%" + hexadecimal([byte]).uppercased()
+    }.joined()
+  }
+}

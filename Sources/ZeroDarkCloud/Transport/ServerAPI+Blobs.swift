@@ -1,0 +1,56 @@
+package import ZDCProtocol
+
+extension ServerAPI {
+  package func openBlob(_ ticket: BlobTicketRequest) async throws -> BlobStatus {
+    try await json(.json(.post, Routes.blobs, ticket))
+  }
+
+  /// Which parts of an upload the server has.
+  package func blobStatus(_ blob: BlobID) async throws -> BlobStatus {
+    try await json(.get(Routes.path(Routes.blobParts, blob.text)))
+  }
+
+  /// Sends one part, named by its hash: the same part may be sent again, another one under the same index is refused.
+  package func putPart(_ blob: BlobID, index: Int, bytes: [UInt8]) async throws {
+    let path = Routes.path(Routes.blobPart, blob.text, String(index))
+    var request = TransportRequest.bytes(.put, path, bytes)
+    request.headers[WireHeaders.partHash] = ContentRoot(sha256: bytes).text
+    _ = try await answer(to: request, limit: Limits.jsonBytes)
+  }
+
+  package func completeBlob(_ blob: BlobID) async throws -> BlobStatus {
+    try await json(TransportRequest(.post, Routes.path(Routes.blobComplete, blob.text)))
+  }
+
+  /// Gives up an upload that no commit refers to.
+  package func abortBlob(_ blob: BlobID) async throws {
+    _ = try await answer(to: TransportRequest(.delete, Routes.path(Routes.blob, blob.text)), limit: Limits.jsonBytes)
+  }
+
+  /// A content's ciphertext, or a range of it, as it comes.
+  ///
+  /// - Returns: the length that the server announces, which is that of the range if there is one, and the bytes.
+  package func content(
+    _ zone: ZoneID, node: NodeID, blob: BlobID, range: Range<UInt64>? = nil
+  ) async throws -> (length: UInt64, body: TransportBody) {
+    var request = TransportRequest.get(Routes.path(Routes.content, zone.tree.text, node.text, blob.text))
+    if let range, !range.isEmpty {
+      request.headers["range"] = "bytes=\(range.lowerBound)-\(range.upperBound - 1)"
+    }
+    let response = try await open(request)
+    let isWhole = range?.isEmpty ?? true
+    guard response.status == (isWhole ? 200 : 206),
+      let length = response.headers["content-length"].flatMap(UInt64.init)
+    else { throw TransportError(.badAnswer, origin: connection.origin) }
+    return (length, response.body)
+  }
+
+  /// Hashes of a content's leaves, 32 bytes each. At most 131,072 a request.
+  package func leafHashes(
+    _ zone: ZoneID, node: NodeID, blob: BlobID, from: UInt64, count: Int
+  ) async throws -> [UInt8] {
+    let path = Routes.path(Routes.leafHashes, zone.tree.text, node.text, blob.text)
+    let request = TransportRequest.get(path, query: [("from", String(from)), ("count", String(count))])
+    return try await answer(to: request, limit: 32 * count).body
+  }
+}

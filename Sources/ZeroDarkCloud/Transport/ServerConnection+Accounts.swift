@@ -1,0 +1,36 @@
+package import ZDCProtocol
+
+// The routes that need no session.
+extension ServerConnection {
+  /// The generation of the protocol that this package speaks.
+  static let protocolGeneration = 1
+
+  /// `GET /v1/info`.
+  ///
+  /// - Throws: `ServerError` with `unsupportedProtocol` if the server has moved on to protocols that this version of the
+  ///   framework does not speak.
+  package func info() async throws -> ServerInfo {
+    let info = try await json(.get(Routes.info), as: ServerInfo.self)
+    guard info.protocols.contains(Self.protocolGeneration) else {
+      throw ServerError(.unsupportedProtocol, "the server no longer speaks this protocol; update the app")
+    }
+    return info
+  }
+
+  /// `POST /v1/accounts` with a body that was made, and stored, before.
+  package func register(_ body: [UInt8]) async throws -> RegisterResponse {
+    try await json(.bytes(.post, Routes.accounts, body, type: TransportRequest.jsonType))
+  }
+
+  package func challenge(_ request: ChallengeRequest) async throws -> ChallengeResponse {
+    try await json(.json(.post, Routes.challenge, request))
+  }
+
+  package func login(_ request: LoginRequest) async throws -> SessionResponse {
+    try await json(.json(.post, Routes.login, request))
+  }
+
+  package func deviceLogin(_ request: DeviceLoginRequest) async throws -> SessionResponse {
+    try await json(.json(.post, Routes.deviceLogin, request))
+  }
+}

@@ -1,0 +1,73 @@
+internal import Foundation
+internal import ZDCProtocol
+
+/// Requests and answers in the protocol's terms, without a session: JSON and octets in, values or typed errors out.
+package struct ServerConnection: Sendable {
+  package let transport: any ZDCTransport
+  package let origin: String
+
+  package init(transport: any ZDCTransport, address: ServerAddress) {
+    self.transport = transport
+    origin = address.origin
+  }
+
+  /// An answer that is a success, or one of the statuses that the caller asked for.
+  struct Answer {
+    var status: Int
+    var headers: [String: String]
+    var body: [UInt8]
+  }
+
+  /// Sends a request and reads the whole answer.
+  ///
+  /// - Parameter accepting: a status besides 2xx that is an answer to this request.
+  /// - Throws: `ServerError`, ``TransportError``, `CancellationError`.
+  func answer(to request: TransportRequest, limit: Int, accepting: Int? = nil) async throws -> Answer {
+    let response = try await open(request, accepting: accepting)
+    let expected = response.headers["content-length"].flatMap(Int.init) ?? 0
+    let body = try await response.body.collect(upTo: limit, expected: expected)
+    return Answer(status: response.status, headers: response.headers, body: body)
+  }
+
+  /// Sends a request and returns with the answer's head; its body is a success or a bundle.
+  func open(_ request: TransportRequest, accepting: Int? = nil) async throws -> TransportResponse {
+    let response = try await transport.send(request)
+    if 200..<300 ~= response.status { return response }
+    let isBundle = response.headers["content-type"]?.hasPrefix(Bundle.mediaType) == true
+    if response.status == accepting, isBundle { return response }
+    let body = try await response.body.collect(upTo: Limits.jsonBytes)
+    throw AnswerError.make(status: response.status, headers: response.headers, body: body, origin: origin)
+  }
+
+  func json<Value: Decodable>(_ request: TransportRequest, as type: Value.Type = Value.self) async throws -> Value {
+    try decode(try await answer(to: request, limit: Limits.jsonBytes).body)
+  }
+
+  func decode<Value: Decodable>(_ bytes: [UInt8], as type: Value.Type = Value.self) throws -> Value {
+    do {
+      return try JSONDecoder().decode(type, from: Data(bytes))
+    } catch { throw TransportError(.badAnswer, origin: origin) }
+  }
+}
+
+extension TransportRequest {
+  static let jsonType = "application/json"
+  static let octetType = "application/octet-stream"
+
+  static func get(_ path: String, query: [(String, String?)] = []) -> TransportRequest {
+    let items = query.compactMap { name, value in value.map { "\(name)=\($0)" } }
+    return TransportRequest(.get, items.isEmpty ? path : path + "?" + items.joined(separator: "&"))
+  }
+
+  static func json(_ method: Method, _ path: String, _ value: some Encodable) throws -> TransportRequest {
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+    return .bytes(method, path, [UInt8](try encoder.encode(value)), type: jsonType)
+  }
+
+  static func bytes(
+    _ method: Method, _ path: String, _ bytes: [UInt8], type: String = octetType
+  ) -> TransportRequest {
+    TransportRequest(method, path, headers: ["content-type": type], body: .bytes(bytes))
+  }
+}

@@ -1,0 +1,107 @@
+package import ZDCCrypto
+package import ZDCProtocol
+
+/// What a device proves itself with.
+package struct SessionCredentials: Sendable {
+  package var userID: UserID
+  package var accessKey: AccessKey
+  package var deviceID: DeviceID
+  package var deviceKey: SigningKey
+
+  package init(userID: UserID, accessKey: AccessKey, deviceID: DeviceID, deviceKey: SigningKey) {
+    self.userID = userID
+    self.accessKey = accessKey
+    self.deviceID = deviceID
+    self.deviceKey = deviceKey
+  }
+}
+
+/// A user's session on a server: opened when first needed, opened again when the server forgot it (PROTOCOL 3.4).
+///
+/// However many requests find the session gone at once, it is opened once.
+package actor Session {
+  private let connection: ServerConnection
+  private let credentials: SessionCredentials
+  private var token: String?
+  private var opening: Task<String, any Error>?
+
+  package init(connection: ServerConnection, credentials: SessionCredentials) {
+    self.connection = connection
+    self.credentials = credentials
+  }
+
+  /// The bearer token, from a new session if there is none.
+  func currentToken() async throws -> String {
+    if let token { return token }
+    return try await open()
+  }
+
+  /// A token other than the one that was refused.
+  func token(after refused: String) async throws -> String {
+    if token == refused { token = nil }
+    return try await currentToken()
+  }
+
+  private func open() async throws -> String {
+    if let opening { return try await opening.value }
+    let task = Task { [connection, credentials] in try await Self.open(connection, credentials) }
+    opening = task
+    defer { opening = nil }
+    let opened = try await task.value
+    token = opened
+    return opened
+  }
+
+  /// By the device's key; if the server does not know it (any more), by the access key, which makes it known again.
+  private static func open(_ connection: ServerConnection, _ credentials: SessionCredentials) async throws -> String {
+    let response: SessionResponse
+    do {
+      response = try await Login.byDevice(connection, credentials)
+    } catch let error as ServerError where error.code == .unauthorized {
+      response = try await Login.byAccessKey(
+        connection, credentials.accessKey, deviceID: credentials.deviceID, deviceKey: credentials.deviceKey)
+    }
+    guard response.userID == credentials.userID else {
+      throw ZDCSecurityError(.userIDMismatch, user: credentials.userID)
+    }
+    return ZBase32.encode(response.token.bytes)
+  }
+
+  /// Takes over a session that a login has just opened.
+  package func adopt(_ response: SessionResponse) {
+    token = ZBase32.encode(response.token.bytes)
+  }
+
+  /// Forgets the token; the next request opens another session.
+  package func forget() {
+    token = nil
+  }
+}
+
+/// The two ways to answer a challenge (PROTOCOL 3.4).
+enum Login {
+  /// The account's login key vouches for this device and its key.
+  static func byAccessKey(
+    _ connection: ServerConnection, _ accessKey: AccessKey, deviceID: DeviceID, deviceKey: SigningKey
+  ) async throws -> SessionResponse {
+    let challenge = try await connection.challenge(ChallengeRequest(lookupID: accessKey.lookupID))
+    var request = LoginRequest(
+      lookupID: accessKey.lookupID, origin: connection.origin, deviceID: deviceID,
+      deviceKey: WireBytes(deviceKey.publicKey), nonce: challenge.nonce, expiresMs: challenge.expiresMs,
+      signature: WireBytes([]))
+    request.signature = WireBytes(try accessKey.loginKey.sign(label: "login", message: request.signedBytes))
+    return try await connection.login(request)
+  }
+
+  static func byDevice(
+    _ connection: ServerConnection, _ credentials: SessionCredentials
+  ) async throws -> SessionResponse {
+    let challenge = try await connection.challenge(ChallengeRequest(userID: credentials.userID))
+    var request = DeviceLoginRequest(
+      userID: credentials.userID, origin: connection.origin, deviceID: credentials.deviceID,
+      nonce: challenge.nonce, expiresMs: challenge.expiresMs, signature: WireBytes([]))
+    request.signature = WireBytes(
+      try credentials.deviceKey.sign(label: "device-login", message: request.signedBytes))
+    return try await connection.deviceLogin(request)
+  }
+}
