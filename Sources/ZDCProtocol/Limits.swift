@@ -48,39 +48,43 @@ public enum ContentGeometry {
   public static let firstLeafBytes = prefixBytes + leafBytes
   public static let headerBytes = 64
 
-  /// What SEAL makes of `count` bytes: the last chunk is always short, possibly empty.
+  /// What SEAL makes of `count` bytes: the last chunk is always short, possibly empty. A hostile count saturates.
   public static func sealedLength(of count: UInt64) -> UInt64 {
-    UInt64(prefixBytes) + count + (count / UInt64(chunkBytes) + 1) * UInt64(tagBytes)
+    guard count <= 1 << 62 else { return .max }
+    return UInt64(prefixBytes) + count + (count / UInt64(chunkBytes) + 1) * UInt64(tagBytes)
   }
 
   public static func leafCount(cipherLength: UInt64) -> UInt64 {
     guard cipherLength > UInt64(firstLeafBytes) else { return 1 }
-    return 1 + (cipherLength - UInt64(firstLeafBytes) + UInt64(leafBytes) - 1) / UInt64(leafBytes)
+    return 2 + (cipherLength - UInt64(firstLeafBytes) - 1) / UInt64(leafBytes)
   }
 
-  /// The ciphertext bytes of leaf `index`.
+  /// The ciphertext bytes of leaf `index`; empty, at the end, behind the last.
   public static func leafRange(_ index: UInt64, cipherLength: UInt64) -> Range<UInt64> {
+    guard index < leafCount(cipherLength: cipherLength) else { return cipherLength..<cipherLength }
     let start = index == 0 ? 0 : UInt64(firstLeafBytes) + (index - 1) * UInt64(leafBytes)
-    let end = UInt64(firstLeafBytes) + index * UInt64(leafBytes)
-    return min(start, cipherLength)..<min(end, cipherLength)
+    let size = index == 0 ? firstLeafBytes : leafBytes
+    return start..<start + min(UInt64(size), cipherLength - start)
   }
 
   /// Leaves in one part of a multi-part upload: about 8 MiB, growing so that there are at most 10,000 parts.
   public static func leavesPerPart(cipherLength: UInt64) -> UInt64 {
     let leaves = leafCount(cipherLength: cipherLength)
-    return max(128, (leaves + UInt64(Limits.partsPerBlob) - 1) / UInt64(Limits.partsPerBlob))
+    return max(128, (leaves - 1) / UInt64(Limits.partsPerBlob) + 1)
   }
 
   public static func partCount(cipherLength: UInt64) -> Int {
     let perPart = leavesPerPart(cipherLength: cipherLength)
-    return Int((leafCount(cipherLength: cipherLength) + perPart - 1) / perPart)
+    return Int((leafCount(cipherLength: cipherLength) - 1) / perPart + 1)
   }
 
-  /// The ciphertext bytes of part `index`; parts end on leaf borders.
+  /// The ciphertext bytes of part `index`; parts end on leaf borders. Empty, at the end, for an index that is none.
   public static func partRange(_ index: Int, cipherLength: UInt64) -> Range<UInt64> {
+    guard index >= 0, index < partCount(cipherLength: cipherLength) else { return cipherLength..<cipherLength }
     let perPart = leavesPerPart(cipherLength: cipherLength)
-    let first = leafRange(UInt64(index) * perPart, cipherLength: cipherLength)
-    let last = leafRange(UInt64(index + 1) * perPart - 1, cipherLength: cipherLength)
-    return first.lowerBound..<max(first.lowerBound, last.upperBound)
+    let first = UInt64(index) * perPart
+    let last = first + min(perPart, leafCount(cipherLength: cipherLength) - first) - 1
+    let start = leafRange(first, cipherLength: cipherLength).lowerBound
+    return start..<leafRange(last, cipherLength: cipherLength).upperBound
   }
 }

@@ -61,7 +61,8 @@ public enum ACLReplay {
 
   /// R4: the writer's own entry is gone and nothing else is different.
   private static func isSelfRemoval(_ fields: ZoneACL.Fields, after old: ZoneACL.Fields) -> Bool {
-    fields.zoneKeyGen == old.zoneKeyGen && fields.entries == old.entries.filter { $0.user != fields.writer }
+    fields.zoneKeyGen == old.zoneKeyGen && fields.parentLinked == old.parentLinked
+      && fields.entries == old.entries.filter { $0.user != fields.writer }
   }
 
   private static func checkSignature(_ acl: ZoneACL, identities: some IdentityDirectory) throws {
