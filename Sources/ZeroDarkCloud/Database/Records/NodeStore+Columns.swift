@@ -107,11 +107,11 @@ extension NodeStore {
     let cloudName = row.cloud?.name ?? row.name
     out.append(cloudName != row.name)
     if cloudName != row.name { out.append16(cloudName) }
-    return Data(try sealer.seal(out.bytes, table: "zdc_node", row: Array(row.uuid.utf8)))
+    return Data(try sealer.seal(out.bytes, row: Array(row.uuid.utf8)))
   }
 
   private func open(_ sealed: [UInt8], uuid: String) throws -> Secrets {
-    var reader = ByteReader(try sealer.open(sealed, table: "zdc_node", row: Array(uuid.utf8)))
+    var reader = ByteReader(try sealer.open(sealed, row: Array(uuid.utf8)))
     guard try reader.readUInt8() == 1 else { throw ZDCError(.corruptDatabase) }
     let name = Array(try reader.readVariable16())
     guard let key = NodeKey(try reader.read(count: 32)) else { throw ZDCError(.corruptDatabase) }

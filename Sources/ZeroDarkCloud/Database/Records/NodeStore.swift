@@ -8,12 +8,12 @@ internal import ZDCProtocol
 /// Lives as long as the transaction: it remembers the derived keys of parents, so that a thousand children derive them once.
 final class NodeStore {
   let db: Database
-  let sealer: ValueSealer
+  let sealer: TableSealer
   private var parentKeys: [Int64: ParentKeys] = [:]
 
   init(db: Database, sealer: ValueSealer) {
     self.db = db
-    self.sealer = sealer
+    self.sealer = sealer.table("zdc_node")
   }
 
   // MARK: Reading

@@ -6,13 +6,13 @@ internal import ZDCProtocol
 /// The queue inside one transaction.
 final class OperationStore {
   let db: Database
-  let sealer: ValueSealer
+  let sealer: TableSealer
   /// Operations that this transaction added, in order.
   private(set) var added: [OperationRow] = []
 
   init(db: Database, sealer: ValueSealer) {
     self.db = db
-    self.sealer = sealer
+    self.sealer = sealer.table("zdc_operation")
   }
 
   // MARK: Reading
@@ -137,7 +137,7 @@ final class OperationStore {
 
   private func arguments(_ operation: OperationRow) throws -> StatementArguments {
     let sealed = try operation.changeset.map {
-      Data(try sealer.seal($0, table: "zdc_operation", row: Array(operation.uuid.utf8)))
+      Data(try sealer.seal($0, row: Array(operation.uuid.utf8)))
     }
     return [
       operation.uuid, operation.zone, operation.kind.rawValue, operation.node, operation.nodeUUID,
@@ -164,7 +164,7 @@ final class OperationStore {
     operation.priority = row[12]
     operation.baseETag = row[13]
     operation.changeset = try row.bytes(14).map {
-      try sealer.open($0, table: "zdc_operation", row: Array(uuid.utf8))
+      try sealer.open($0, row: Array(uuid.utf8))
     }
     return operation
   }

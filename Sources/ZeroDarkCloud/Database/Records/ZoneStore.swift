@@ -21,11 +21,11 @@ struct ZoneRow: Sendable {
 /// The rows of zdc_zone inside one transaction.
 final class ZoneStore {
   let db: Database
-  let sealer: ValueSealer
+  let sealer: TableSealer
 
   init(db: Database, sealer: ValueSealer) {
     self.db = db
-    self.sealer = sealer
+    self.sealer = sealer.table("zdc_zone")
   }
 
   func zone(id: Int64) throws -> ZoneRow? {
@@ -78,7 +78,7 @@ final class ZoneStore {
 
   private func arguments(_ row: ZoneRow) throws -> StatementArguments {
     let sealedKey = try row.key.map {
-      Data(try sealer.seal($0.exportBytes(), table: "zdc_zone", row: row.zone.tree.bytes + row.zone.root.bytes))
+      Data(try sealer.seal($0.exportBytes(), row: row.zone.tree.bytes + row.zone.root.bytes))
     }
     return [
       row.localUser, row.appTreeID, row.trunk.rawValue, row.zone.tree.data, row.zone.root.data,
@@ -98,7 +98,7 @@ final class ZoneStore {
         retiredBelow: try decodeRetired(row.bytes(9) ?? []))
     }
     result.key = try row.bytes(10).flatMap {
-      NodeKey(try sealer.open($0, table: "zdc_zone", row: zone.tree.bytes + zone.root.bytes))
+      NodeKey(try sealer.open($0, row: zone.tree.bytes + zone.root.bytes))
     }
     result.frozen = (row[11] as String?).flatMap(ZDCSecurityError.Code.init(rawValue:))
     return result

@@ -1,0 +1,149 @@
+internal import Foundation
+internal import ZDCCrypto
+internal import ZDCProtocol
+
+/// Makes one signed commit out of the operations that may run now, inside the transaction that stores it as in flight.
+///
+/// Everything is read again here: what the app changed since the operations were chosen is what is sent.
+struct CommitBuilder {
+  let session: SyncSession
+  let zoneRow: ZoneRow
+  let head: ZoneHead
+  let transaction: ZDCReadWriteTransaction
+  private let leaves: LeafStore
+  private let nodes: NodeStore
+
+  private var operations: [ZoneOperation] = []
+  private var records: [NodeRecord] = []
+  private var contents: [(BlobID, [UInt8])] = []
+  private var outcomes: [InFlightStore.Outcome] = []
+  /// Records of this commit by node: a child's parent may be among them.
+  private var putNodes: Set<NodeID> = []
+  private var size = 0
+
+  /// Headroom below the limit of a request for the commit itself and the bundle's frames.
+  private static let requestBytes = Limits.commitRequestBytes - (1 << 20)
+
+  init(session: SyncSession, zoneRow: ZoneRow, head: ZoneHead, transaction: ZDCReadWriteTransaction) {
+    self.session = session
+    self.zoneRow = zoneRow
+    self.head = head
+    self.transaction = transaction
+    leaves = LeafStore(db: transaction.database, zone: zoneRow.id, pending: false)
+    nodes = transaction.nodes
+  }
+
+  var isFull: Bool { operations.count >= Limits.commitOperations || size >= Self.requestBytes }
+  var isEmpty: Bool { operations.isEmpty }
+
+  // MARK: Puts
+
+  /// Adds the node's next record, which satisfies `done`.
+  ///
+  /// - Returns: false if the node cannot be put in this commit (its parent is not in the cloud yet, or no room is left).
+  mutating func put(_ id: Int64, content: SuppliedContent?, done: [Int64]) throws -> Bool {
+    guard let row = try nodes.node(id: id), let parent = try row.parent.flatMap({ try nodes.node(id: $0) }) else {
+      return false
+    }
+    let isParentThere = try putNodes.contains(parent.nodeID) || leaves.leaf(parent.nodeID) != nil
+    guard isParentThere, hasRoom(for: content) else { return false }
+    let record = try seal(row, parent: parent, content: content)
+    operations.append(.put(ZoneOperation.Put(record)))
+    records.append(record)
+    putNodes.insert(row.nodeID)
+    size += record.bytes.count
+    if let inline = content?.inlineBytes, let blob = record.fields.content?.blobID {
+      contents.append((blob, inline))
+      size += inline.count
+    }
+    addOutcomes(row, record, content, done: done)
+    return true
+  }
+
+  private func hasRoom(for content: SuppliedContent?) -> Bool {
+    let needed = 2_048 + (content?.inlineBytes?.count ?? 0)
+    return operations.count < Limits.commitOperations && (operations.isEmpty || size + needed <= Self.requestBytes)
+  }
+
+  private func seal(_ row: NodeRow, parent: NodeRow, content: SuppliedContent?) throws -> NodeRecord {
+    let now = session.now()
+    let newContent = content?.fields(dataVersion: (row.content?.content.dataVersion ?? 0) + 1)
+    var draft = RecordDraft(
+      tree: zoneRow.zone.tree, node: row.nodeID, parent: parent.nodeID,
+      recordVersion: (row.cloud?.recordVersion ?? 0) + 1, prevRecord: try leaves.leaf(row.nodeID)?.record ?? .zero,
+      key: row.key, keyGen: row.keyGen, parentLink: .keys(try nodes.keys(of: parent)),
+      secrets: RecordPrivate(
+        folded: row.name, createdMs: row.createdMs, content: content?.secrets ?? row.content?.secrets),
+      content: newContent ?? row.content?.content, writer: session.user, writerGen: session.keys.signGen, timeMs: now)
+    draft.historyWrap = row.historyWrap
+    draft.burnMs = row.burnMs
+    if newContent == nil, let old = row.content {
+      draft.dataAuthor = NodeRecord.DataAuthor(writer: old.writer, timeMs: old.timeMs)
+    }
+    return try RecordSealer.seal(draft)
+  }
+
+  private mutating func addOutcomes(
+    _ row: NodeRow, _ record: NodeRecord, _ content: SuppliedContent?, done: [Int64]
+  ) {
+    var facts = InFlightStore.Outcome.Facts(
+      recordVersion: record.fields.recordVersion, recordHash: record.hash, parent: record.fields.parent,
+      nameTag: record.fields.nameTag, name: row.name, keyGen: record.fields.keyGen)
+    if let content, let fields = record.fields.content {
+      facts.content = (fields, content.secrets, record.fields.timeMs)
+    }
+    for (index, operation) in done.enumerated() {
+      outcomes.append(
+        InFlightStore.Outcome(operation: operation, node: row.id, facts: index == 0 ? facts : nil))
+    }
+  }
+
+  // MARK: Deletes
+
+  enum DeleteResult {
+    case added
+    /// Something that lives on is still below it in the cloud; its move goes first.
+    case later
+    /// The cloud does not have the node (any more).
+    case nothingToDo
+  }
+
+  mutating func delete(_ operation: OperationRow) throws -> DeleteResult {
+    guard let leaf = try leaves.leaf(operation.nodeID) else { return .nothingToDo }
+    guard operations.count < Limits.commitOperations, try !hasSurvivors(below: operation.nodeID) else { return .later }
+    operations.append(
+      .delete(
+        node: operation.nodeID, record: leaf.record,
+        liveDescendants: try leaves.descendantCount(of: operation.nodeID)))
+    outcomes.append(InFlightStore.Outcome(operation: operation.id, node: nil, facts: nil))
+    return .added
+  }
+
+  /// Whether a node that the app still has lies below, as the cloud sees it: it was moved out here, and that has not been sent.
+  private func hasSurvivors(below top: NodeID) throws -> Bool {
+    // A put of this commit may have moved one out, or in: counts are taken of the table, so it goes into the next commit.
+    for node in putNodes where try leaves.leaf(node) != nil && leaves.isNode(node, atOrBelow: top) { return true }
+    let moves = try transaction.operations.moves(zone: zoneRow.id)
+    return try moves.contains { try leaves.leaf($0) != nil && leaves.isNode($0, atOrBelow: top) }
+  }
+
+  // MARK: The request
+
+  struct Built {
+    var commit: ZoneCommit
+    var request: [UInt8]
+    var outcomes: [InFlightStore.Outcome]
+  }
+
+  func build() throws -> Built {
+    let fields = ZoneCommit.Fields(
+      zone: zoneRow.zone, seq: head.seq + 1, prev: head.hash, aclHash: head.acl.hash, writer: session.user,
+      writerGen: session.keys.signGen, timeMs: session.now(), operations: operations)
+    let commit = try ZoneCommit(fields) { try session.keys.signKey.sign(label: "commit", $0) }
+    var bundle = Bundle.Writer(capacity: size + operations.count * 100)
+    for (blob, bytes) in contents { bundle.append(content: bytes, blob: blob) }
+    for record in records { bundle.append(record: record.bytes) }
+    bundle.append(commit: commit.bytes)
+    return Built(commit: commit, request: bundle.bytes, outcomes: outcomes)
+  }
+}

@@ -1,0 +1,67 @@
+internal import Foundation
+internal import ZDCCrypto
+internal import ZDCProtocol
+
+/// What follows from knowing that the request in flight was accepted, by its answer or by meeting its commit in a pull: once, in one transaction.
+struct InFlightCompletion {
+  let session: SyncSession
+  let zone: Int64
+  let transaction: ZDCReadWriteTransaction
+
+  func complete(receivedMs: UInt64) throws {
+    let store = InFlightStore(transaction: transaction)
+    let outcomes = try store.outcomes(zone: zone)
+    try store.remove(zone: zone)
+    for outcome in outcomes {
+      try transaction.operations.delete(id: outcome.operation)
+    }
+    for outcome in outcomes {
+      guard let id = outcome.node, let facts = outcome.facts else { continue }
+      // The app deleted the node meanwhile: the delete that it queued takes care of the rest.
+      guard let row = try transaction.nodes.node(id: id) else { continue }
+      try update(row, facts, receivedMs: receivedMs)
+    }
+  }
+
+  private func update(_ before: NodeRow, _ facts: InFlightStore.Outcome.Facts, receivedMs: UInt64) throws {
+    var row = before
+    row.cloud = NodeRow.CloudFacts(
+      recordVersion: facts.recordVersion, recordHash: facts.recordHash, parent: facts.parent, name: facts.name,
+      nameTag: facts.nameTag, writer: session.user, receivedMs: receivedMs)
+    row.keyGen = facts.keyGen
+    guard let content = facts.content else { return try transaction.nodes.update(row) }
+    let base = before.content?.content.eTag
+    row.content = NodeRow.ContentFacts(
+      content: content.public, secrets: content.secrets, writer: session.user, timeMs: content.timeMs,
+      receivedMs: receivedMs)
+    try transaction.nodes.update(row)
+    try rebaseSuccessors(of: row, from: base, to: content.public.eTag)
+    let node = try session.node(row, in: transaction)
+    try session.delegate().didPushNodeData(node, at: try session.path(row, in: transaction), transaction: transaction)
+  }
+
+  /// Edits that were queued while this one was under way are based on it: without this, a device would conflict with itself.
+  private func rebaseSuccessors(of row: NodeRow, from old: String?, to new: String) throws {
+    for var operation in try transaction.operations.operations(node: row.id)
+    where operation.kind == .putData && operation.baseETag == old {
+      operation.baseETag = new
+      try transaction.operations.update(operation)
+    }
+  }
+
+  /// The request was not accepted and never will be: its operations go back to the queue.
+  func abandon(reason: OperationRow.Reason = .ready, detail: String? = nil, notBeforeMs: UInt64 = 0) throws {
+    let store = InFlightStore(transaction: transaction)
+    let outcomes = try store.outcomes(zone: zone)
+    try store.remove(zone: zone)
+    for outcome in outcomes {
+      guard var operation = try transaction.operations.operation(id: outcome.operation) else { continue }
+      operation.state = .pending
+      operation.reason = reason
+      operation.reasonDetail = detail
+      operation.notBeforeMs = notBeforeMs
+      if notBeforeMs > 0 { operation.attempts += 1 }
+      try transaction.operations.update(operation)
+    }
+  }
+}

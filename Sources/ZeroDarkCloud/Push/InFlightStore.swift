@@ -1,0 +1,133 @@
+internal import Foundation
+internal import GRDB
+internal import ZDCCrypto
+internal import ZDCProtocol
+
+/// The request without a known outcome: stored before it is sent, so that every retry sends the same bytes.
+struct InFlightStore {
+  let transaction: ZDCReadTransaction
+  private var db: Database { transaction.database }
+
+  init(transaction: ZDCReadTransaction) {
+    self.transaction = transaction
+  }
+
+  struct Request: Sendable {
+    var commitHash: CommitHash
+    var body: [UInt8]
+  }
+
+  func request(zone: Int64) throws -> Request? {
+    let statement = try db.cachedStatement(sql: "SELECT commitHash, request FROM zdc_in_flight WHERE zone = ?")
+    return try Row.fetchOne(statement, arguments: [zone]).map {
+      Request(commitHash: try CommitHash($0, 0), body: try $0.requiredBytes(1))
+    }
+  }
+
+  func commitHash(zone: Int64) throws -> CommitHash? {
+    let statement = try db.cachedStatement(sql: "SELECT commitHash FROM zdc_in_flight WHERE zone = ?")
+    return try Row.fetchOne(statement, arguments: [zone]).map { try CommitHash($0, 0) }
+  }
+
+  // MARK: Writing
+
+  func store(_ commit: CommitHash, request: [UInt8], zone: Int64, outcomes: [Outcome], atMs: UInt64) throws {
+    try db.execute(
+      sql: "INSERT INTO zdc_in_flight (zone, commitHash, request, createdMs) VALUES (?, ?, ?, ?)",
+      arguments: [zone, commit.data, Data(request), atMs.stored])
+    let sealer = transaction.context.sealer.table("zdc_in_flight_put")
+    let insert = try db.cachedStatement(
+      sql: "INSERT INTO zdc_in_flight_put (operation, zone, node, sealed) VALUES (?, ?, ?, ?)")
+    for outcome in outcomes {
+      let sealed = try outcome.facts.map {
+        Data(try sealer.seal($0.bytes, row: Array(String(outcome.operation).utf8)))
+      }
+      try insert.execute(arguments: [outcome.operation, zone, outcome.node, sealed])
+      try transaction.operations.setState(.inFlight, reason: .inFlight, id: outcome.operation)
+    }
+  }
+
+  func outcomes(zone: Int64) throws -> [Outcome] {
+    let sealer = transaction.context.sealer.table("zdc_in_flight_put")
+    let statement = try db.cachedStatement(
+      sql: "SELECT operation, node, sealed FROM zdc_in_flight_put WHERE zone = ? ORDER BY operation")
+    return try Row.fetchAll(statement, arguments: [zone]).map { row in
+      let operation: Int64 = row[0]
+      let facts = try row.bytes(2).map {
+        try Outcome.Facts(try sealer.open($0, row: Array(String(operation).utf8)))
+      }
+      return Outcome(operation: operation, node: row[1], facts: facts)
+    }
+  }
+
+  func remove(zone: Int64) throws {
+    try db.execute(sql: "DELETE FROM zdc_in_flight WHERE zone = ?", arguments: [zone])
+    try db.execute(sql: "DELETE FROM zdc_in_flight_put WHERE zone = ?", arguments: [zone])
+  }
+}
+
+extension InFlightStore {
+  /// What is true once the request is accepted: an operation is done, and its node's version in the cloud is this.
+  struct Outcome: Sendable {
+    var operation: Int64
+    /// The node's row; nil for a delete.
+    var node: Int64?
+    /// Set in the first outcome of a node.
+    var facts: Facts?
+
+    struct Facts: Sendable {
+      var recordVersion: UInt64
+      var recordHash: RecordHash
+      var parent: NodeID
+      var nameTag: NameTag
+      var name: [UInt8]
+      var keyGen: UInt32
+      var content: (public: NodeRecord.Content, secrets: ContentSecrets, timeMs: UInt64)?
+    }
+  }
+}
+
+extension InFlightStore.Outcome.Facts {
+  var bytes: [UInt8] {
+    var out = ByteWriter(capacity: 280 + name.count)
+    out.append(recordVersion)
+    out.append(recordHash)
+    out.append(parent)
+    out.append(nameTag)
+    out.append16(name)
+    out.append(keyGen)
+    out.append(content != nil)
+    guard let content else { return out.bytes }
+    out.append(content.public.dataVersion)
+    out.append(content.public.blobID)
+    out.append(content.public.cipherLength)
+    out.append(content.public.contentRoot)
+    out.append(contentsOf: content.secrets.key.exportBytes())
+    out.append(content.secrets.sizes.metadata)
+    out.append(content.secrets.sizes.thumbnail)
+    out.append(content.secrets.sizes.data)
+    out.append(content.secrets.thumbnailTag)
+    out.append(content.timeMs)
+    return out.bytes
+  }
+
+  init(_ bytes: [UInt8]) throws {
+    var reader = ByteReader(bytes)
+    recordVersion = try reader.readUInt64()
+    recordHash = try reader.read32()
+    parent = try reader.read16()
+    nameTag = try reader.read16()
+    name = Array(try reader.readVariable16())
+    keyGen = try reader.readUInt32()
+    guard try reader.readBool() else { return }
+    let content = NodeRecord.Content(
+      dataVersion: try reader.readUInt64(), blobID: try reader.read16(), cipherLength: try reader.readUInt64(),
+      contentRoot: try reader.read32())
+    guard let key = ContentKey(try reader.read(count: 32)) else { throw ZDCError(.corruptDatabase) }
+    let metadata = try reader.readUInt32()
+    let thumbnail = try reader.readUInt32()
+    let sizes = ContentSizes(metadata: metadata, thumbnail: thumbnail, data: try reader.readUInt64())
+    let secrets = ContentSecrets(key: key, sizes: sizes, thumbnailTag: try reader.read16())
+    self.content = (content, secrets, try reader.readUInt64())
+  }
+}
