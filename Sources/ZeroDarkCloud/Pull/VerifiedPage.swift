@@ -36,6 +36,12 @@ struct PageContents {
     }
   }
 
+  /// The commit of an own request that was accepted; its records need no look.
+  init(ownRequest body: [UInt8], receivedMs: UInt64) throws(ZDCSecurityError) {
+    try self.init(body)
+    commits = commits.map { Commit(receivedMs: receivedMs, commit: $0.commit) }
+  }
+
   /// The access list that a commit brings, if it has one.
   func acl(of commit: ZoneCommit) -> ZoneACL? {
     for case .acl(_, let hash) in commit.fields.operations { return lists[hash] }

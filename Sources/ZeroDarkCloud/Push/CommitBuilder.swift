@@ -19,6 +19,10 @@ struct CommitBuilder {
   private var outcomes: [InFlightStore.Outcome] = []
   /// Records of this commit by node: a child's parent may be among them.
   private var putNodes: Set<NodeID> = []
+  /// How many nodes this commit already removes below a node.
+  private var removedBelow: [NodeID: UInt64] = [:]
+  /// Everything in the cloud that has a surviving node below it.
+  private var aboveSurvivors: Set<NodeID>?
   private var size = 0
 
   /// Headroom below the limit of a request for the commit itself and the bundle's frames.
@@ -48,6 +52,7 @@ struct CommitBuilder {
     let isParentThere = try putNodes.contains(parent.nodeID) || leaves.leaf(parent.nodeID) != nil
     guard isParentThere, hasRoom(for: content) else { return false }
     let record = try seal(row, parent: parent, content: content)
+    aboveSurvivors = nil
     operations.append(.put(ZoneOperation.Put(record)))
     records.append(record)
     putNodes.insert(row.nodeID)
@@ -111,20 +116,24 @@ struct CommitBuilder {
   mutating func delete(_ operation: OperationRow) throws -> DeleteResult {
     guard let leaf = try leaves.leaf(operation.nodeID) else { return .nothingToDo }
     guard operations.count < Limits.commitOperations, try !hasSurvivors(below: operation.nodeID) else { return .later }
-    operations.append(
-      .delete(
-        node: operation.nodeID, record: leaf.record,
-        liveDescendants: try leaves.descendantCount(of: operation.nodeID)))
+    let below = try leaves.descendantCount(of: operation.nodeID) - (removedBelow[operation.nodeID] ?? 0)
+    for ancestor in try leaves.ancestors(of: operation.nodeID) { removedBelow[ancestor, default: 0] += below + 1 }
+    operations.append(.delete(node: operation.nodeID, record: leaf.record, liveDescendants: below))
     outcomes.append(InFlightStore.Outcome(operation: operation.id, node: nil, facts: nil))
     return .added
   }
 
   /// Whether a node that the app still has lies below, as the cloud sees it: it was moved out here, and that has not been sent.
-  private func hasSurvivors(below top: NodeID) throws -> Bool {
-    // A put of this commit may have moved one out, or in: counts are taken of the table, so it goes into the next commit.
-    for node in putNodes where try leaves.leaf(node) != nil && leaves.isNode(node, atOrBelow: top) { return true }
-    let moves = try transaction.operations.moves(zone: zoneRow.id)
-    return try moves.contains { try leaves.leaf($0) != nil && leaves.isNode($0, atOrBelow: top) }
+  ///
+  /// Counts are taken of the table, so a put of this commit that moves one out is too late for this commit as well.
+  private mutating func hasSurvivors(below top: NodeID) throws -> Bool {
+    if let aboveSurvivors { return aboveSurvivors.contains(top) }
+    var above: Set<NodeID> = []
+    for node in putNodes.union(try transaction.operations.movedNodes(zone: zoneRow.id)) {
+      above.formUnion(try leaves.ancestors(of: node))
+    }
+    aboveSurvivors = above
+    return above.contains(top)
   }
 
   // MARK: The request
@@ -139,7 +148,9 @@ struct CommitBuilder {
     let fields = ZoneCommit.Fields(
       zone: zoneRow.zone, seq: head.seq + 1, prev: head.hash, aclHash: head.acl.hash, writer: session.user,
       writerGen: session.keys.signGen, timeMs: session.now(), operations: operations)
-    let commit = try ZoneCommit(fields) { try session.keys.signKey.sign(label: "commit", $0) }
+    let commit = try ZoneCommit(fields) {
+      try session.keys.signKey.sign(label: "commit", message: $0)
+    }
     var bundle = Bundle.Writer(capacity: size + operations.count * 100)
     for (blob, bytes) in contents { bundle.append(content: bytes, blob: blob) }
     for record in records { bundle.append(record: record.bytes) }

@@ -42,6 +42,13 @@ final class OperationStore {
     try fetchAll("WHERE zone = ? AND kind = \(OperationRow.Kind.delete.rawValue) ORDER BY id", [zone])
   }
 
+  /// Nodes with a queued move.
+  func movedNodes(zone: Int64) throws -> [NodeID] {
+    let statement = try db.cachedStatement(
+      sql: "SELECT nodeID FROM zdc_operation WHERE zone = ? AND kind = \(OperationRow.Kind.move.rawValue)")
+    return try Row.fetchAll(statement, arguments: [zone]).map { try NodeID($0, 0) }
+  }
+
   func count(zone: Int64) throws -> Int {
     let statement = try db.cachedStatement(sql: "SELECT COUNT(*) FROM zdc_operation WHERE zone = ?")
     return try Int.fetchOne(statement, arguments: [zone]) ?? 0
@@ -110,6 +117,19 @@ final class OperationStore {
     let statement = try db.cachedStatement(
       sql: "UPDATE zdc_operation SET state = ?, reason = ?, reasonDetail = ? WHERE id = ?")
     try statement.execute(arguments: [state.rawValue, reason.rawValue, detail, id])
+  }
+
+  /// Uploads that were under way are not any more; what waited for the app, or was held by a conflict, is asked again.
+  func resetAfterLaunch(localUser: Int64) throws {
+    let reasons: [OperationRow.Reason] = [.noDataFromApp, .promisePending, .conflictHeld, .uploading]
+    try db.execute(
+      sql: """
+        UPDATE zdc_operation SET state = 0, reason = 0, reasonDetail = NULL, notBeforeMs = 0
+        WHERE state <> \(OperationRow.State.inFlight.rawValue)
+        AND (state = \(OperationRow.State.uploading.rawValue)
+          OR reason IN (\(reasons.map { String($0.rawValue) }.joined(separator: ", "))))
+        AND zone IN (SELECT id FROM zdc_zone WHERE localUser = ?)
+        """, arguments: [localUser])
   }
 
   // MARK: Columns

@@ -1,0 +1,62 @@
+internal import Foundation
+internal import ZDCCrypto
+internal import ZDCProtocol
+
+/// Turns what the app answered into content that can be committed: small ones sealed in memory, large ones sent in parts.
+struct ContentPreparer: Sendable {
+  let session: SyncSession
+  let zone: ZoneID
+
+  enum Plan: Sendable {
+    /// At hand and small: sealed at once, goes with the record.
+    case small([UInt8], metadata: [UInt8], thumbnail: [UInt8])
+    /// Has to be waited for, or is large: on its own task.
+    case slow
+  }
+
+  /// Decides without waiting.
+  func plan(_ answer: ContentAnswer) throws -> Plan {
+    guard let source = try answer.data.immediateSource(), let metadata = try bytesAtHand(answer.metadata),
+      let thumbnail = try bytesAtHand(answer.thumbnail)
+    else { return .slow }
+    let total = source.size + UInt64(metadata.count) + UInt64(thumbnail.count)
+    guard total <= UInt64(Limits.inlineContentBytes) else { return .slow }
+    return .small(try source.readAll(), metadata: metadata, thumbnail: thumbnail)
+  }
+
+  private func bytesAtHand(_ data: ZDCData?) throws -> [UInt8]? {
+    guard let data else { return [] }
+    guard let source = try data.immediateSource(), source.size <= UInt64(Limits.metadataBytes) else { return nil }
+    return try source.readAll()
+  }
+
+  /// Seals, or returns nil if padding makes the content too large to ride along.
+  func seal(_ data: [UInt8], metadata: [UInt8], thumbnail: [UInt8]) throws -> SuppliedContent? {
+    let sealed = try ContentSealer.sealSmall(metadata: metadata, thumbnail: thumbnail, data: data)
+    return sealed.isInline ? .inline(sealed) : nil
+  }
+
+  /// Waits for the app where it promised, seals and sends. Runs outside of any transaction.
+  ///
+  /// A source that changes while it is read is read again, with a fresh key (SECURITY B9).
+  func prepareSlowly(
+    _ answer: ContentAnswer, progress: @escaping @Sendable (UInt64, UInt64) -> Void
+  ) async throws -> SuppliedContent {
+    let source = try await answer.data.source()
+    let metadata = try await section(answer.metadata, limit: Limits.metadataBytes)
+    let thumbnail = try await section(answer.thumbnail, limit: Limits.thumbnailBytes)
+    let upload = ContentUpload(api: session.api, tree: zone.tree, node: answer.nodeID, progress: progress)
+    if source.size <= UInt64(Limits.inlineContentBytes) {
+      let bytes = try source.readAll()
+      if let small = try seal(bytes, metadata: metadata, thumbnail: thumbnail) { return small }
+    }
+    return try await upload.send(source, metadata: metadata, thumbnail: thumbnail)
+  }
+
+  private func section(_ data: ZDCData?, limit: Int) async throws -> [UInt8] {
+    guard let data else { return [] }
+    let source = try await data.source()
+    guard source.size <= UInt64(limit) else { throw ZDCSecurityError(.limitExceeded) }
+    return try source.readAll()
+  }
+}

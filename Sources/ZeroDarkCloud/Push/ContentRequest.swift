@@ -1,0 +1,63 @@
+internal import Foundation
+internal import ZDCCrypto
+internal import ZDCProtocol
+internal import ZDCTreesystem
+
+/// What the app answered when it was asked for a node's content.
+struct ContentAnswer: Sendable {
+  var node: Int64
+  var nodeUUID: String
+  var nodeID: NodeID
+  /// The operations that were queued when the app was asked.
+  var covers: [Int64]
+  var data: ZDCData
+  var metadata: ZDCData?
+  var thumbnail: ZDCData?
+}
+
+/// Asks the app for the content of nodes whose turn it is, in one read transaction (seed 000: content is asked for when it is sent, never before).
+struct ContentRequest {
+  let session: SyncSession
+  let transaction: ZDCReadTransaction
+
+  enum Result {
+    case answer(ContentAnswer)
+    /// The content in the cloud is not the one that the edit was based on.
+    case conflict(OperationRow)
+    case refused(OperationRow, any Error)
+  }
+
+  /// - Returns: nil if the node is gone.
+  func ask(_ operations: [OperationRow]) throws -> Result? {
+    guard let first = operations.first, let row = try first.node.flatMap({ try transaction.nodes.node(id: $0) })
+    else { return nil }
+    if try isInConflict(first) { return .conflict(first) }
+    do {
+      let node = try session.node(row, in: transaction)
+      let path = try session.path(row, in: transaction)
+      let delegate = session.delegate()
+      let data = try delegate.data(for: node, at: path, transaction: transaction)
+      let metadata = try delegate.metadata(for: node, at: path, transaction: transaction)
+      let thumbnail = try delegate.thumbnail(for: node, at: path, transaction: transaction)
+      return .answer(
+        ContentAnswer(
+          node: row.id, nodeUUID: row.uuid, nodeID: row.nodeID,
+          covers: covered(operations, by: [data, metadata, thumbnail]), data: data, metadata: metadata,
+          thumbnail: thumbnail))
+    } catch {
+      return .refused(first, error)
+    }
+  }
+
+  /// Whether the content in the cloud is another one than the edit was based on.
+  func isInConflict(_ operation: OperationRow) throws -> Bool {
+    guard let row = try operation.node.flatMap({ try transaction.nodes.node(id: $0) }) else { return false }
+    return row.isUploaded && operation.baseETag != row.content?.content.eTag
+  }
+
+  /// The newest state satisfies every edit that was queued before it was given; other versions are sent one by one.
+  private func covered(_ operations: [OperationRow], by parts: [ZDCData?]) -> [Int64] {
+    let isLatest = parts.allSatisfy { $0?.isLatestVersion ?? true }
+    return isLatest ? operations.map(\.id) : operations.prefix(1).map(\.id)
+  }
+}

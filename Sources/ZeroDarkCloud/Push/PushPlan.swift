@@ -1,0 +1,90 @@
+internal import ZDCProtocol
+
+/// Which operations of a zone's queue may go into the next commit, and why the others wait. Pure.
+///
+/// Dependencies are hard, priorities are hints: higher first, then the queue's order. A dependency on an operation of the same plan is satisfied if
+/// that comes earlier, because a commit applies its operations in order.
+struct PushPlan: Equatable {
+  /// One node's part of the commit.
+  struct Step: Equatable {
+    /// The node's row; nil for a delete.
+    var node: Int64?
+    /// In queue order. A delete stands alone.
+    var operations: [OperationRow]
+
+    var dataOperations: [OperationRow] { operations.filter { $0.kind == .putData } }
+    var recordOperations: [OperationRow] { operations.filter { $0.kind != .putData } }
+    var isDelete: Bool { operations.first?.kind == .delete }
+  }
+
+  struct Waiting: Equatable {
+    var operation: Int64
+    var reason: OperationRow.Reason
+    var detail: String?
+  }
+
+  private(set) var steps: [Step] = []
+  private(set) var waiting: [Waiting] = []
+  /// The earliest time at which a pause ends.
+  private(set) var nextMs: UInt64?
+
+  init(
+    operations: [OperationRow], dependencies: [Int64: [Int64]], nowMs: UInt64,
+    limit: Int = Limits.commitOperations
+  ) {
+    let byID = Dictionary(uniqueKeysWithValues: operations.map { ($0.id, $0) })
+    var stepByNode: [Int64: Int] = [:]
+    var chosen: Set<Int64> = []
+    for operation in Self.ordered(operations, dependencies) {
+      let open = (dependencies[operation.id] ?? []).first { !chosen.contains($0) }
+      if let wait = wait(operation, open: open, byID: byID, nowMs: nowMs) {
+        waiting.append(wait)
+        continue
+      }
+      guard place(operation, &stepByNode, limit: limit) else { continue }
+      chosen.insert(operation.id)
+    }
+  }
+
+  private mutating func wait(
+    _ operation: OperationRow, open: Int64?, byID: [Int64: OperationRow], nowMs: UInt64
+  ) -> Waiting? {
+    if operation.state != .pending { return Waiting(operation: operation.id, reason: operation.reason) }
+    if operation.isParked { return Waiting(operation: operation.id, reason: operation.reason) }
+    if operation.notBeforeMs > nowMs {
+      nextMs = min(nextMs ?? .max, operation.notBeforeMs)
+      return Waiting(operation: operation.id, reason: operation.reason, detail: operation.reasonDetail)
+    }
+    return open.map { Waiting(operation: operation.id, reason: .waitingForOperation, detail: byID[$0]?.uuid) }
+  }
+
+  /// Adds the operation to its node's step. Returns false when the plan is full.
+  private mutating func place(_ operation: OperationRow, _ stepByNode: inout [Int64: Int], limit: Int) -> Bool {
+    if let node = operation.node, let index = stepByNode[node] {
+      steps[index].operations.append(operation)
+      return true
+    }
+    guard steps.count < limit else { return false }
+    if let node = operation.node { stepByNode[node] = steps.count }
+    steps.append(Step(node: operation.node, operations: [operation]))
+    return true
+  }
+
+  /// Priority, then queue order, but never before what is depended on: a dependency inherits the priority of what waits for it.
+  private static func ordered(
+    _ operations: [OperationRow], _ dependencies: [Int64: [Int64]]
+  ) -> [OperationRow] {
+    guard operations.contains(where: { $0.priority != 0 }) else { return operations }
+    var priority = Dictionary(uniqueKeysWithValues: operations.map { ($0.id, $0.priority) })
+    for operation in operations.reversed() {
+      for dependency in dependencies[operation.id] ?? [] {
+        guard let own = priority[operation.id], let other = priority[dependency] else { continue }
+        priority[dependency] = max(own, other)
+      }
+    }
+    return operations.sorted { a, b in
+      let (left, right) = (priority[a.id] ?? 0, priority[b.id] ?? 0)
+      return left == right ? a.id < b.id : left > right
+    }
+  }
+}

@@ -1,0 +1,135 @@
+internal import Foundation
+internal import ZDCCrypto
+internal import ZDCProtocol
+internal import ZDCTreesystem
+
+/// Stores what was decided for a zone's next commit, in one transaction: conflicts, refusals, what waits and why, and the request itself.
+struct PushStager {
+  let session: SyncSession
+  let choice: SyncEngine.Choice
+  let contents: [Int64: ReadyContent]
+  let uploading: Set<Int64>
+  let transaction: ZDCReadWriteTransaction
+
+  /// - Returns: the request to send, or nil if nothing can go out.
+  func stage() throws -> InFlightStore.Request? {
+    let held = try announceConflicts()
+    try storeReasons()
+    let refused = try storeRefusals()
+    var builder = CommitBuilder(
+      session: session, zoneRow: choice.zone, head: choice.head, transaction: transaction)
+    for step in choice.plan.steps where !step.isDelete {
+      try add(step, except: held.union(refused), to: &builder)
+    }
+    for step in choice.plan.steps where step.isDelete { try addDelete(step, to: &builder) }
+    guard !builder.isEmpty else { return nil }
+    let built = try builder.build()
+    try InFlightStore(transaction: transaction).store(
+      built.commit.hash, request: built.request, zone: choice.zone.id, outcomes: built.outcomes,
+      atMs: session.now())
+    return InFlightStore.Request(commitHash: built.commit.hash, body: built.request)
+  }
+
+  // MARK: Steps
+
+  private func add(_ step: PushPlan.Step, except held: Set<Int64>, to builder: inout CommitBuilder) throws {
+    guard let node = step.node else { return }
+    // Only what is still in the queue: the app may have taken something back since.
+    let alive = try step.operations.filter {
+      try transaction.operations.operation(id: $0.id)?.state == .pending && !held.contains($0.id)
+    }
+    let records = alive.filter { $0.kind != .putData }.map(\.id)
+    let queued = Set(alive.map(\.id))
+    let content = contents[node].flatMap { ready in
+      ready.covers.contains(where: queued.contains) ? ready : nil
+    }
+    let covered = content?.covers.filter(queued.contains) ?? []
+    guard !records.isEmpty || !covered.isEmpty else { return try markUploading(step) }
+    guard try builder.put(node, content: content?.content, done: records + covered) else { return }
+    if content == nil { try markUploading(step) }
+  }
+
+  private func markUploading(_ step: PushPlan.Step) throws {
+    guard let node = step.node, uploading.contains(node) else { return }
+    for operation in step.dataOperations where try transaction.operations.operation(id: operation.id) != nil {
+      try transaction.operations.setState(.pending, reason: .uploading, id: operation.id)
+    }
+  }
+
+  private func addDelete(_ step: PushPlan.Step, to builder: inout CommitBuilder) throws {
+    guard let operation = step.operations.first,
+      let current = try transaction.operations.operation(id: operation.id), current.state == .pending
+    else { return }
+    if try builder.delete(current) == .nothingToDo { try transaction.operations.delete(id: current.id) }
+  }
+
+  // MARK: What waits
+
+  /// Calls the app for each conflict, after the hold is stored, so that the callback can lift it.
+  private func announceConflicts() throws -> Set<Int64> {
+    var held: Set<Int64> = []
+    for conflict in choice.conflicts {
+      guard let operation = try transaction.operations.operation(id: conflict.id),
+        let row = try operation.node.flatMap({ try transaction.nodes.node(id: $0) }),
+        operation.baseETag != row.content?.content.eTag
+      else { continue }
+      try transaction.operations.setState(.pending, reason: .conflictHeld, id: operation.id)
+      held.insert(operation.id)
+      let node = try session.node(row, in: transaction)
+      try session.delegate().didDiscoverConflict(
+        .data, forNode: node, atPath: try session.path(row, in: transaction), transaction: transaction)
+    }
+    return held
+  }
+
+  private func storeReasons() throws {
+    for waiting in choice.plan.waiting where waiting.reason == .waitingForOperation {
+      guard let operation = try transaction.operations.operation(id: waiting.operation),
+        operation.reason != .waitingForOperation || operation.reasonDetail != waiting.detail
+      else { continue }
+      try transaction.operations.setState(
+        operation.state, reason: .waitingForOperation, detail: waiting.detail, id: operation.id)
+    }
+  }
+
+  private func storeRefusals() throws -> Set<Int64> {
+    for refusal in choice.refusals {
+      try transaction.operations.setState(.pending, reason: .noDataFromApp, id: refusal.operation.id)
+      session.events.report(refusal.error)
+    }
+    return Set(choice.refusals.map(\.operation.id))
+  }
+}
+
+/// What a failed supply of content means for its operations. Pure but for storing it.
+struct ContentFailure {
+  private let reason: OperationRow.Reason
+  private let detail: String?
+  private let isPause: Bool
+
+  init(_ error: any Error) {
+    switch error {
+    case is CancellationError: (reason, detail, isPause) = (.ready, nil, false)
+    case let error as ServerError where error.code == .quotaExceeded:
+      (reason, detail, isPause) = (.overQuota, error.code.rawValue, true)
+    case let error as ServerError: (reason, detail, isPause) = (.serverSaid, error.code.rawValue, true)
+    case is TransportError: (reason, detail, isPause) = (.offline, nil, true)
+    case CryptoFailure.sourceChanged: (reason, detail, isPause) = (.backoff, "sourceChanged", true)
+    default: (reason, detail, isPause) = (.noDataFromApp, nil, false)
+    }
+  }
+
+  func store(_ operations: [Int64], transaction: ZDCReadWriteTransaction, nowMs: UInt64) throws {
+    for id in operations {
+      guard var operation = try transaction.operations.operation(id: id) else { continue }
+      operation.state = .pending
+      operation.reason = reason
+      operation.reasonDetail = detail
+      if isPause {
+        operation.attempts += 1
+        operation.notBeforeMs = nowMs + Backoff.pause(attempts: operation.attempts, random: .random(in: 0.5..<1))
+      }
+      try transaction.operations.update(operation)
+    }
+  }
+}

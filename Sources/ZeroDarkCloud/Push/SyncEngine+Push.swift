@@ -1,0 +1,254 @@
+internal import Foundation
+internal import ZDCCrypto
+internal import ZDCProtocol
+
+// How one commit goes out: choose, ask the app, seal, build and store, send, complete.
+
+extension SyncEngine {
+  func pushAll() async throws -> PushSummary {
+    try await prepareOnce()
+    guard !isPaused else { return PushSummary() }
+    session.events.post { .pushStarted(localUserID: $0) }
+    var summary = PushSummary()
+    for zone in try await zones() where zone.frozen == nil { summary += try await push(zone.id) }
+    let operations = summary.operations
+    session.events.post { .pushFinished(localUserID: $0, operations: operations) }
+    return summary
+  }
+
+  private func push(_ zone: Int64) async throws -> PushSummary {
+    if let request = try await storedRequest(zone) { return try await send(request, zone: zone) }
+    guard let choice = try await choose(zone) else { return PushSummary() }
+    var summary = PushSummary()
+    summary.waiting = choice.plan.waiting.count
+    try supply(choice)
+    let built = try await buildAndStore(choice)
+    guard let built else { return summary }
+    let sent = try await send(built, zone: zone)
+    summary.commits = sent.commits
+    summary.operations = sent.operations
+    return summary
+  }
+
+  private func storedRequest(_ zone: Int64) async throws -> InFlightStore.Request? {
+    try await session.database.asyncRead { transaction in
+      try InFlightStore(transaction: transaction).request(zone: zone)
+    }
+  }
+
+  // MARK: Choosing
+
+  /// What may go into the next commit of a zone, and what the app said about it.
+  struct Choice: Sendable {
+    var zone: ZoneRow
+    var head: ZoneHead
+    var plan: PushPlan
+    var answers: [ContentAnswer] = []
+    var conflicts: [OperationRow] = []
+    var refusals: [(operation: OperationRow, error: any Error)] = []
+
+    var isIdle: Bool { plan.steps.isEmpty && plan.waiting.isEmpty }
+  }
+
+  private func choose(_ zone: Int64) async throws -> Choice? {
+    let known = Set(ready.keys).union(uploads.keys)
+    let limit = limits[zone] ?? Limits.commitOperations
+    let choice = try await session.database.asyncRead { [session] transaction -> Choice? in
+      guard let row = try transaction.zones.zone(id: zone), let head = row.head else { return nil }
+      let operations = try transaction.operations.operations(zone: zone, limit: Self.window)
+      guard !operations.isEmpty else { return nil }
+      let plan = PushPlan(
+        operations: operations, dependencies: try transaction.operations.dependencies(zone: zone),
+        nowMs: session.now(), limit: limit)
+      var choice = Choice(zone: row, head: head, plan: plan)
+      try Self.ask(&choice, known: known, session: session, transaction: transaction)
+      return choice
+    }
+    if let next = choice?.plan.nextMs { scheduleWake(atMs: next) }
+    return choice
+  }
+
+  /// How far into the queue a commit looks: enough for a thousand nodes with several operations each.
+  private static var window: Int { 4_000 }
+
+  private static func ask(
+    _ choice: inout Choice, known: Set<Int64>, session: SyncSession, transaction: ZDCReadTransaction
+  ) throws {
+    let request = ContentRequest(session: session, transaction: transaction)
+    for step in choice.plan.steps {
+      guard let node = step.node, let first = step.dataOperations.first else { continue }
+      if known.contains(node) {
+        if try request.isInConflict(first) { choice.conflicts.append(first) }
+        continue
+      }
+      switch try request.ask(step.dataOperations) {
+      case .answer(let answer): choice.answers.append(answer)
+      case .conflict(let operation): choice.conflicts.append(operation)
+      case .refused(let operation, let error): choice.refusals.append((operation, error))
+      case nil: break
+      }
+    }
+  }
+
+  // MARK: Contents
+
+  /// Seals what is small, starts what is slow.
+  private func supply(_ choice: Choice) throws {
+    let preparer = ContentPreparer(session: session, zone: choice.zone.zone)
+    for answer in choice.answers {
+      do {
+        if case .small(let data, let metadata, let thumbnail) = try preparer.plan(answer),
+          let content = try preparer.seal(data, metadata: metadata, thumbnail: thumbnail)
+        {
+          ready[answer.node] = ReadyContent(content: content, covers: answer.covers)
+        } else {
+          start(answer, preparer)
+        }
+      } catch {
+        failed(answer, error)
+      }
+    }
+  }
+
+  private func start(_ answer: ContentAnswer, _ preparer: ContentPreparer) {
+    let progress = session.progress(forNode: answer.nodeUUID)
+    uploads[answer.node] = Task { [weak self] in
+      do {
+        let content = try await preparer.prepareSlowly(answer, progress: progress)
+        await self?.finished(answer, content)
+      } catch {
+        await self?.failed(answer, error)
+      }
+      self?.signal()
+    }
+  }
+
+  private func finished(_ answer: ContentAnswer, _ content: SuppliedContent) {
+    uploads[answer.node] = nil
+    ready[answer.node] = ReadyContent(content: content, covers: answer.covers)
+  }
+
+  private func failed(_ answer: ContentAnswer, _ error: any Error) {
+    uploads[answer.node] = nil
+    ready[answer.node] = nil
+    session.events.report(error)
+    let session = session
+    let operations = answer.covers
+    // Stored by a task of its own: the state is for people and for the next turn, nothing is lost without it.
+    Task { [weak self] in
+      do {
+        try await session.database.asyncReadWrite { transaction in
+          try ContentFailure(error).store(operations, transaction: transaction, nowMs: session.now())
+        }
+      } catch { session.events.report(error) }
+      self?.signal()
+    }
+  }
+
+  // MARK: Building
+
+  private func buildAndStore(_ choice: Choice) async throws -> InFlightStore.Request? {
+    let contents = ready
+    let uploading = Set(uploads.keys)
+    let hasWork = choice.plan.steps.contains { $0.isDelete || !$0.recordOperations.isEmpty || contents[$0.node ?? 0] != nil }
+    guard hasWork || !choice.conflicts.isEmpty || !choice.refusals.isEmpty || !choice.answers.isEmpty else {
+      return nil
+    }
+    return try await session.database.asyncReadWrite { [session] transaction in
+      try PushStager(
+        session: session, choice: choice, contents: contents, uploading: uploading, transaction: transaction
+      ).stage()
+    }
+  }
+
+  // MARK: Sending
+
+  private func send(_ request: InFlightStore.Request, zone: Int64) async throws -> PushSummary {
+    do {
+      switch try await session.api.push(request.body) {
+      case .accepted(let response): return try await accepted(request, response, zone: zone)
+      case .headMismatch(let page): return try await overtaken(page, zone: zone)
+      }
+    } catch let error as ServerError {
+      return try await failed(error, zone: zone)
+    }
+  }
+
+  private func accepted(
+    _ request: InFlightStore.Request, _ response: CommitResponse, zone: Int64
+  ) async throws -> PushSummary {
+    let page = try PageContents(ownRequest: request.body, receivedMs: response.receivedMs)
+    let nodes = try await session.database.asyncReadWrite { [session] transaction in
+      let nodes = try InFlightStore(transaction: transaction).outcomes(zone: zone)
+      _ = try PageApplier(session: session, zone: zone, transaction: transaction).apply(page)
+      return nodes
+    }
+    for node in nodes where node.facts?.content != nil { ready[node.node ?? 0] = nil }
+    limits[zone] = limits[zone].map { min($0 * 2, Limits.commitOperations) }
+    return PushSummary(commits: 1, operations: nodes.count)
+  }
+
+  /// Somebody else's commit came first, or this one was there already and its answer was lost.
+  private func overtaken(_ page: CommitPage, zone: Int64) async throws -> PushSummary {
+    let before = try await storedRequest(zone)
+    let pulled = try await puller(zone).take(page)
+    if page.hasMore || pulled.commits == 0 { _ = try await puller(zone).pull() }
+    let after = try await storedRequest(zone)
+    if before != nil, after == nil { return PushSummary(commits: 1) }
+    try await abandon(zone)
+    // The caller's loop plans again on the new head.
+    return PushSummary(commits: 1)
+  }
+
+  private func abandon(
+    _ zone: Int64, reason: OperationRow.Reason = .ready, detail: String? = nil, pauseMs: UInt64 = 0
+  ) async throws {
+    try await session.database.asyncReadWrite { [session] transaction in
+      try InFlightCompletion(session: session, zone: zone, transaction: transaction).abandon(
+        reason: reason, detail: detail, notBeforeMs: pauseMs == 0 ? 0 : session.now() + pauseMs)
+    }
+  }
+
+  private func failed(_ error: ServerError, zone: Int64) async throws -> PushSummary {
+    switch PushFailure(error) {
+    case .unknownOutcome, .retryLater, .noAccess: throw error
+    case .contentLost:
+      ready.removeAll()
+      try await abandon(zone)
+      return PushSummary(commits: 1)
+    case .overQuota(let pause):
+      try await abandon(zone, reason: .overQuota, detail: error.code.rawValue, pauseMs: pause)
+      session.events.report(error)
+      return PushSummary()
+    case .refused: return try await refused(error, zone: zone)
+    }
+  }
+
+  /// A commit of many is split until the one that the server refuses stands alone and is set aside.
+  private func refused(_ error: ServerError, zone: Int64) async throws -> PushSummary {
+    let outcomes = try await session.database.asyncRead { transaction in
+      try InFlightStore(transaction: transaction).outcomes(zone: zone)
+    }
+    let nodes = Set(outcomes.map { $0.node ?? -$0.operation }).count
+    if nodes > 1 {
+      limits[zone] = max(1, nodes / 2)
+      try await abandon(zone)
+      return PushSummary(commits: 1)
+    }
+    let attempts = outcomes.isEmpty ? 1 : 8
+    let pause = Backoff.pause(attempts: attempts, random: 1)
+    try await abandon(
+      zone, reason: .serverSaid, detail: error.security?.rawValue ?? error.code.rawValue, pauseMs: pause)
+    session.events.report(error)
+    return PushSummary()
+  }
+
+  private func scheduleWake(atMs time: UInt64) {
+    let now = session.now()
+    guard time > now else { return signal() }
+    Task { [weak self] in
+      try await Task.sleep(for: .milliseconds(Int64(min(time - now, 3_600_000))))
+      self?.signal()
+    }
+  }
+}

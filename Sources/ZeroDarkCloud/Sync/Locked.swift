@@ -1,0 +1,15 @@
+internal import Foundation
+internal import Synchronization
+
+/// A value behind a lock. `Mutex` cannot be captured or copied; a reference to one can.
+final class Locked<Value: Sendable>: Sendable {
+  private let mutex: Mutex<Value>
+
+  init(_ value: Value) {
+    mutex = Mutex(value)
+  }
+
+  func withLock<Result: Sendable>(_ body: (inout Value) throws -> Result) rethrows -> Result {
+    try mutex.withLock { value in try body(&value) }
+  }
+}

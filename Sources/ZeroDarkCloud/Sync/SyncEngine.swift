@@ -1,0 +1,138 @@
+internal import Foundation
+internal import ZDCCrypto
+internal import ZDCProtocol
+
+/// Keeps one local user's trees in step with the server: pulls, then pushes, one thing at a time.
+///
+/// What is to be done stands in the database. Memory holds only what may be lost: contents that are sealed and wait for their commit, uploads that
+/// are under way.
+actor SyncEngine {
+  nonisolated let session: SyncSession
+  private let gate = SerialGate()
+  /// Content by node row, until its commit is accepted.
+  var ready: [Int64: ReadyContent] = [:]
+  var uploads: [Int64: Task<Void, Never>] = [:]
+  /// How many nodes the next commit of a zone may hold; halved when the server refuses one, to find the culprit.
+  var limits: [Int64: Int] = [:]
+  var isPaused = false
+  var hasStarted = false
+  nonisolated let wakeups: AsyncStream<Void>
+  nonisolated private let wake: AsyncStream<Void>.Continuation
+
+  init(session: SyncSession) {
+    self.session = session
+    (wakeups, wake) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
+  }
+
+  /// There may be something to do.
+  nonisolated func signal() {
+    wake.yield()
+  }
+
+  // MARK: Steps
+
+  /// Pulls all zones of the user's tree.
+  func pull() async throws -> PullSummary {
+    try await gate.run { try await self.pullAll() }
+  }
+
+  /// Sends at most one commit for each zone.
+  func push() async throws -> PushSummary {
+    try await gate.run { try await self.pushAll() }
+  }
+
+  /// Applies what an event brought, or pulls if it does not continue what is pinned.
+  func take(_ event: HeadEvent) async throws -> PullSummary {
+    try await gate.run { try await self.apply(event) }
+  }
+
+  /// Pulls the zones whose head is not the pinned one.
+  func follow(_ list: ZoneList) async throws -> PullSummary {
+    try await gate.run { try await self.pullChanged(list) }
+  }
+
+  /// Pulls and pushes until no operation can run. Operations that wait are counted, not waited for.
+  func syncUntilQuiet() async throws -> ZDCSyncSummary {
+    var summary = ZDCSyncSummary()
+    summary.pulled = try await pull()
+    var wakeupIterator = wakeups.makeAsyncIterator()
+    while true {
+      let pushed = try await push()
+      summary.pushed.commits += pushed.commits
+      summary.pushed.operations += pushed.operations
+      summary.pushed.waiting = pushed.waiting
+      if pushed.commits > 0 { continue }
+      if uploads.isEmpty { return summary }
+      _ = await wakeupIterator.next()
+      try Task.checkCancellation()
+    }
+  }
+
+  // MARK: Pulling
+
+  private func pullAll() async throws -> PullSummary {
+    try await prepareOnce()
+    session.events.post { .pullStarted(localUserID: $0) }
+    var summary = PullSummary()
+    for zone in try await zones() { summary += try await puller(zone.id).pull() }
+    let result = summary
+    session.events.post {
+      .pullFinished(localUserID: $0, commits: result.commits, announced: result.announced)
+    }
+    return summary
+  }
+
+  private func pullChanged(_ list: ZoneList) async throws -> PullSummary {
+    try await prepareOnce()
+    var summary = PullSummary()
+    for status in list.zones {
+      guard let row = try await zones().first(where: { $0.zone == status.zone }) else { continue }
+      if row.head?.seq == status.seq, row.head?.hash == status.head { continue }
+      summary += try await puller(row.id).pull()
+    }
+    return summary
+  }
+
+  private func apply(_ event: HeadEvent) async throws -> PullSummary {
+    try await prepareOnce()
+    let status = event.status
+    guard let row = try await zones().first(where: { $0.zone == status.zone }) else { return PullSummary() }
+    guard let head = row.head, let page = event.page, head.seq + 1 == status.seq else {
+      if let head = row.head, head.seq == status.seq, head.hash == status.head { return PullSummary() }
+      return try await puller(row.id).pull()
+    }
+    return try await puller(row.id).take(
+      CommitPage(body: page.bytes, head: (status.seq, status.head), hasMore: false))
+  }
+
+  func puller(_ zone: Int64) -> ZonePuller {
+    ZonePuller(session: session, zone: zone)
+  }
+
+  func zones() async throws -> [ZoneRow] {
+    try await session.database.asyncRead { [session] transaction in
+      try transaction.zones.zones(localUser: session.localUser).filter { $0.appTreeID == session.appTreeID }
+    }
+  }
+
+  /// After a launch: what was under way in memory is not any more, and what waited for the app is asked again.
+  func prepareOnce() async throws {
+    guard !hasStarted else { return }
+    try await session.database.asyncReadWrite { [session] transaction in
+      try transaction.operations.resetAfterLaunch(localUser: session.localUser)
+    }
+    hasStarted = true
+  }
+
+  // MARK: Pausing
+
+  func setPaused(_ paused: Bool) {
+    isPaused = paused
+    session.events.post { paused ? .pushPaused(localUserID: $0) : .pushResumed(localUserID: $0) }
+    if !paused { signal() }
+  }
+
+  func cancelUploads() {
+    for upload in uploads.values { upload.cancel() }
+  }
+}

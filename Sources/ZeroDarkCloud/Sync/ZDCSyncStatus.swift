@@ -1,0 +1,52 @@
+public import ZDCProtocol
+
+/// What the sync engine of a local user is doing; see ``ZDCSyncManager/statusUpdates``.
+public enum ZDCSyncStatus: Sendable {
+  case pullStarted(localUserID: String)
+  /// `commits` that were new, and how many callbacks the app got for them.
+  case pullFinished(localUserID: String, commits: Int, announced: Int)
+  case pushStarted(localUserID: String)
+  case pushFinished(localUserID: String, operations: Int)
+  case pushPaused(localUserID: String)
+  case pushResumed(localUserID: String)
+  /// The event stream is open: changes of others arrive by themselves.
+  case online(localUserID: String)
+  /// The server cannot be reached. The engine tries again by itself; nothing is lost.
+  case offline(localUserID: String)
+  /// Something failed. The engine goes on where it can; what waits is told by `explain`.
+  case error(localUserID: String, any Error)
+  /// What the server sent is not what an honest server sends. Also kept in the database.
+  case security(localUserID: String, ZDCSecurityError)
+}
+
+/// How much a pull brought.
+public struct PullSummary: Sendable, Hashable {
+  public var commits = 0
+  public var records = 0
+  public var announced = 0
+
+  static func += (a: inout PullSummary, b: PullSummary) {
+    a.commits += b.commits
+    a.records += b.records
+    a.announced += b.announced
+  }
+}
+
+/// How much a push sent, and how many operations wait for something else than their turn.
+public struct PushSummary: Sendable, Hashable {
+  public var commits = 0
+  public var operations = 0
+  public var waiting = 0
+
+  static func += (a: inout PushSummary, b: PushSummary) {
+    a.commits += b.commits
+    a.operations += b.operations
+    a.waiting += b.waiting
+  }
+}
+
+/// The outcome of ``ZDCSyncManager/syncUntilQuiet(localUserID:)``.
+public struct ZDCSyncSummary: Sendable, Hashable {
+  public var pulled = PullSummary()
+  public var pushed = PushSummary()
+}
