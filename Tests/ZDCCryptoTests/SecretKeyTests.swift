@@ -1,0 +1,66 @@
+import Testing
+import ZDCProtocol
+
+@testable import ZDCCrypto
+
+@Suite struct SecretKeyTests {
+  @Test func onlyThirtyTwoBytesAreAKey() {
+    for count in [0, 16, 31, 33, 64] {
+      #expect(NodeKey([UInt8](repeating: 1, count: count)) == nil)
+      #expect(AccessKey([UInt8](repeating: 1, count: count)) == nil)
+    }
+    #expect(NodeKey([UInt8](repeating: 1, count: 32)) != nil)
+  }
+
+  @Test func nothingSecretIsPrinted() throws {
+    let bytes = [UInt8](repeating: 0xAB, count: 32)
+    let access = try #require(AccessKey(bytes))
+    let node = try #require(NodeKey(bytes))
+    let signing = SigningKey(seed: try #require(SigningSeed(bytes)))
+    let decryption = try DecryptionKey(seed: try #require(DecryptionSeed(bytes)))
+    let entry = Keyring.Entry(signing: signing, gen: 1, status: .current, createdMs: 0)
+    let keyring = Keyring(version: 1, user: .zero, entries: [entry])
+    let secrets = RecordPrivate(name: try FoldedName("canary"), createdMs: 0)
+    let values: [Any] = [access, node, signing, decryption, entry, keyring, secrets, node.childKey]
+    for value in values {
+      var dumped = ""
+      dump(value, to: &dumped)
+      for text in ["\(value)", String(reflecting: value), dumped] {
+        let lower = text.lowercased()
+        #expect(!lower.contains("abab") && !lower.contains("171") && !lower.contains("canary"), "\(text)")
+      }
+    }
+  }
+
+  @Test func eachRoleOfANodeKeyIsAnotherKey() {
+    let key = NodeKey.random()
+    let derived = [
+      key.exportBytes(), key.contentCapability.exportBytes(), key.childKey.exportBytes(), key.nameKey.exportBytes(),
+      key.historyKey.exportBytes(), key.contentCapability.recordKey.exportBytes(), key.commitments.node.bytes,
+      key.commitments.content.bytes,
+    ]
+    #expect(Set(derived).count == derived.count)
+  }
+
+  @Test func aSignatureCountsUnderItsLabelOnly() throws {
+    let key = SigningKey.random()
+    let signature = try key.sign(label: "commit", message: [1, 2, 3])
+    #expect(Signatures.isValid(signature, by: key.publicKey, label: "commit", message: [1, 2, 3]))
+    #expect(!Signatures.isValid(signature, by: key.publicKey, label: "acl", message: [1, 2, 3]))
+    #expect(!Signatures.isValid(signature, by: key.publicKey, label: "commit", message: [1, 2, 4]))
+  }
+
+  @Test func keysAreEqualByTheirSeed() throws {
+    let signing = SigningKey.random()
+    #expect(SigningKey(seed: signing.seed) == signing)
+    #expect(SigningKey.random() != signing)
+    let decryption = try DecryptionKey.random()
+    #expect(try DecryptionKey(seed: decryption.seed) == decryption)
+    #expect(try DecryptionKey.random() != decryption)
+  }
+
+  @Test func failuresSayNothingButTheirKind() {
+    let all: [CryptoFailure] = [.authenticationFailure, .malformed, .sourceChanged, .invalidParameter, .platformFailure]
+    #expect(Set(all.map(\.description)).count == all.count)
+  }
+}
