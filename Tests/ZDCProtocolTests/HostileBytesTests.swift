@@ -37,8 +37,8 @@ import ZDCProtocol
   @Test(arguments: Codec.all) func everyLengthFieldBlownUpIsRefusedBeforeItIsAllocated(codec: Codec) {
     var generator = SeededGenerator(seed: Self.seed)
     let bytes = codec.sample(&generator)
-    for width in [1, 2, 4, 8] {
-      for filler in [UInt8(0xff), 0x7f, 0x00] {
+    for width in [1, 2, 4] {
+      for filler in [UInt8(0xff), 0x00] {
         for offset in 0...(bytes.count - width) {
           var changed = bytes
           for index in offset..<offset + width { changed[index] = filler }
