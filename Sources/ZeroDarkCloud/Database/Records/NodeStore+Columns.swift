@@ -46,7 +46,7 @@ extension NodeStore {
       cloud?.recordHash.data, cloud?.parent.data, cloud?.nameTag.data, cloud?.writer.data, cloud?.receivedMs.stored,
       row.burnMs?.stored, content?.content.dataVersion.stored, content?.content.blobID.data,
       content?.content.cipherLength.stored, content?.content.contentRoot.data, content?.secrets.sizes.data.stored,
-      (content?.secrets.sizes.metadata).map(Int64.init), (content?.secrets.sizes.thumbnail).map(Int64.init),
+      (content?.secrets.sizes.metadata).map { Int64($0) }, (content?.secrets.sizes.thumbnail).map { Int64($0) },
       content?.secrets.thumbnailTag.data, content?.writer.data, content?.timeMs.stored, content?.receivedMs.stored,
       row.quarantine,
     ]

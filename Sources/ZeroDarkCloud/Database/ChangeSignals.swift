@@ -1,0 +1,82 @@
+internal import Synchronization
+
+/// Hints that something was committed. A hint may be lost with the process: whoever gets one reads the tables again.
+package final class ChangeSignals: Sendable {
+  package enum Interest: Hashable, Sendable {
+    /// Operations of this row of zdc_local_user were queued, parked or woken.
+    case queue(localUser: Int64)
+    /// Local users came or went.
+    case localUsers
+    /// App objects changed.
+    case objects
+    /// Nodes that the app wants downloaded.
+    case downloads
+  }
+
+  private struct Subscriber {
+    var interests: Set<Interest>
+    var continuation: AsyncStream<Void>.Continuation
+  }
+
+  private struct State {
+    var nextID = 0
+    var subscribers: [Int: Subscriber] = [:]
+    var failureListeners: [Int: AsyncStream<any Error>.Continuation] = [:]
+  }
+
+  private let state = Mutex(State())
+
+  package init() {}
+
+  /// A new stream that holds at most one hint that was not taken yet. No interest means all of them.
+  package func hints(_ interests: Interest...) -> AsyncStream<Void> {
+    let (stream, continuation) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+    let id = state.withLock { state in
+      state.nextID += 1
+      state.subscribers[state.nextID] = Subscriber(interests: Set(interests), continuation: continuation)
+      return state.nextID
+    }
+    continuation.onTermination = { [weak self] _ in
+      self?.state.withLock { _ = $0.subscribers.removeValue(forKey: id) }
+    }
+    return stream
+  }
+
+  package func send(_ interests: Set<Interest>) {
+    let found = state.withLock { state in
+      state.subscribers.values.filter { $0.interests.isEmpty || !$0.interests.isDisjoint(with: interests) }
+    }
+    for subscriber in found { subscriber.continuation.yield() }
+  }
+
+  package func queueChanged(localUser: Int64) { send([.queue(localUser: localUser)]) }
+
+  package func objectsChanged() { send([.objects]) }
+
+  package func localUsersChanged() { send([.localUsers]) }
+
+  /// Another process wrote: it could be anything.
+  package func everythingMayHaveChanged() {
+    for subscriber in state.withLock({ Array($0.subscribers.values) }) { subscriber.continuation.yield() }
+  }
+
+  // MARK: Failures that nobody waits for
+
+  /// Errors of transactions whose caller takes no result; for the status stream.
+  package func failures() -> AsyncStream<any Error> {
+    let (stream, continuation) = AsyncStream.makeStream(of: (any Error).self, bufferingPolicy: .bufferingNewest(64))
+    let id = state.withLock { state in
+      state.nextID += 1
+      state.failureListeners[state.nextID] = continuation
+      return state.nextID
+    }
+    continuation.onTermination = { [weak self] _ in
+      self?.state.withLock { _ = $0.failureListeners.removeValue(forKey: id) }
+    }
+    return stream
+  }
+
+  func report(_ error: any Error) {
+    for listener in state.withLock({ Array($0.failureListeners.values) }) { listener.yield(error) }
+  }
+}

@@ -1,0 +1,46 @@
+internal import Foundation
+
+/// Which type the app keeps in which collection.
+package struct CollectionRegistry: Sendable {
+  struct Entry: Sendable {
+    let type: any (Codable & Sendable).Type
+    let decode: @Sendable (_ json: [UInt8]) throws -> any Codable & Sendable
+    let matches: @Sendable (any Codable & Sendable) -> Bool
+  }
+
+  private var entries: [String: Entry] = [:]
+
+  package init() {}
+
+  mutating func register<T: Codable & Sendable>(_ type: T.Type, inCollection collection: String) {
+    entries[collection] = Entry(
+      type: type, decode: { try ObjectCoding.decode(T.self, $0) }, matches: { $0 is T })
+  }
+
+  /// - Throws: `ZDCError` with `collectionNotRegistered`.
+  func entry(_ collection: String) throws(ZDCError) -> Entry {
+    guard let entry = entries[collection] else { throw ZDCError(.collectionNotRegistered) }
+    return entry
+  }
+
+  /// An unregistered collection takes any type; it is read by the typed calls.
+  func check(_ object: some Codable & Sendable, inCollection collection: String) throws(ZDCError) {
+    guard let entry = entries[collection], !entry.matches(object) else { return }
+    throw ZDCError(.collectionTypeMismatch, detail: "registered: \(entry.type)")
+  }
+}
+
+/// App objects as bytes: JSON, so that a type may gain optional fields between versions.
+enum ObjectCoding {
+  static func encode(_ object: some Encodable) throws(ZDCError) -> [UInt8] {
+    do { return [UInt8](try JSONEncoder().encode(object)) } catch {
+      throw ZDCError(.objectNotEncodable, underlying: error)
+    }
+  }
+
+  static func decode<T: Decodable>(_ type: T.Type, _ bytes: [UInt8]) throws(ZDCError) -> T {
+    do { return try JSONDecoder().decode(T.self, from: Data(bytes)) } catch {
+      throw ZDCError(.objectNotDecodable, detail: "\(T.self)", underlying: error)
+    }
+  }
+}

@@ -1,0 +1,48 @@
+package import Logging
+package import ZDCCrypto
+
+/// What every transaction of an opened database carries.
+package final class DatabaseContext: Sendable {
+  /// Seals values under the database's key.
+  package let sealer: ValueSealer
+  /// The sealer of zdc_object, made once: deriving costs more than sealing a small value.
+  let objectSealer: TableSealer
+  package let registry: CollectionRegistry
+  /// Milliseconds since 1970.
+  package let clock: @Sendable () -> UInt64
+  package let changes: ChangeSignals
+  package let logger: Logger
+  /// Called inside the transaction that removed an app object.
+  let objectRemoved: [ObjectRemovedObserver]
+
+  init(
+    sealer: ValueSealer, registry: CollectionRegistry = CollectionRegistry(), clock: @escaping @Sendable () -> UInt64,
+    logger: Logger, changes: ChangeSignals = ChangeSignals(),
+    objectRemoved: [ObjectRemovedObserver] = DatabaseObservers.objectRemoved
+  ) {
+    self.sealer = sealer
+    objectSealer = sealer.table("zdc_object")
+    self.registry = registry
+    self.clock = clock
+    self.changes = changes
+    self.logger = logger
+    self.objectRemoved = objectRemoved
+  }
+
+  func logPoison(_ error: any Error) {
+    logger.error("transaction poisoned", metadata: ["error": "\(loggable(error))"])
+  }
+
+  /// For errors that no caller takes.
+  func logFailure(_ error: any Error) {
+    logger.error("database access failed", metadata: ["error": "\(loggable(error))"])
+  }
+}
+
+/// `rowKey` is the key of the removed row in zdc_object, as zdc_link has it.
+typealias ObjectRemovedObserver = @Sendable (_ transaction: ZDCReadWriteTransaction, _ rowKey: [UInt8]) throws -> Void
+
+/// The framework's own observers of its database: one list, read in one place.
+enum DatabaseObservers {
+  static let objectRemoved: [ObjectRemovedObserver] = []
+}

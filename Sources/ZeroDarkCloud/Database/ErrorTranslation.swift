@@ -1,0 +1,35 @@
+internal import GRDB
+
+/// Turns the failures of the file into a ``ZDCError``. What an app's own statements cause, such as a broken constraint, stays as it is.
+func translated(_ error: any Error) -> any Error {
+  guard let failure = error as? DatabaseError else { return error }
+  switch failure.resultCode {
+  case .SQLITE_CORRUPT, .SQLITE_NOTADB: return ZDCError(.corruptDatabase, underlying: error)
+  case .SQLITE_READONLY, .SQLITE_CANTOPEN, .SQLITE_PERM: return ZDCError(.databaseNotWritable, underlying: error)
+  case .SQLITE_FULL: return ZDCError(.diskFull, underlying: error)
+  case .SQLITE_BUSY, .SQLITE_LOCKED, .SQLITE_PROTOCOL: return ZDCError(.databaseBusy, underlying: error)
+  case .SQLITE_IOERR: return ZDCError(.databaseFailure, detail: failure.loggable, underlying: error)
+  default: return error
+  }
+}
+
+func translating<T>(_ body: () throws -> T) throws -> T {
+  do { return try body() } catch { throw translated(error) }
+}
+
+/// What of an error may stand in a log. Messages of SQLite can quote an app's statement.
+func loggable(_ error: any Error) -> String {
+  switch error {
+  case let error as ZDCError: error.description
+  case let error as DatabaseError: error.loggable
+  case let error as any CustomStringConvertible & LoggableError: error.description
+  default: "\(type(of: error))"
+  }
+}
+
+/// An error whose description holds no name, key or content.
+package protocol LoggableError: Error {}
+
+extension DatabaseError {
+  fileprivate var loggable: String { "SQLite \(extendedResultCode.rawValue)" }
+}

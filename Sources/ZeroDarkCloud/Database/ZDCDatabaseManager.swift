@@ -1,0 +1,44 @@
+internal import Foundation
+internal import GRDB
+internal import Synchronization
+internal import ZDCCrypto
+
+/// The open database: one file, write-ahead log, every commit synced to disk before it is reported.
+///
+/// Several processes may have it open. Writes of one wait for those of another.
+public final class ZDCDatabaseManager: Sendable {
+  /// For reading and writing.
+  public let rwDatabaseConnection: ZDCDatabaseConnection
+  /// For reading.
+  public let roDatabaseConnection: ZDCDatabaseConnection
+  /// For reading from user interfaces, with `observe` for what they show.
+  public let uiDatabaseConnection: ZDCDatabaseConnection
+  package let context: DatabaseContext
+  /// Notices what other processes commit. Somebody has to run it.
+  package let changeWatcher: ChangeWatcher
+  /// Which process runs the engines of this database.
+  package let engineLease: EngineLease
+  private let pool: DatabasePool
+
+  /// Opens or makes the database.
+  ///
+  /// - Throws: See ``ZeroDarkCloud/unlockOrCreateDatabase(_:)``.
+  package init(config: ZDCConfig, databaseConfig: ZDCDatabaseConfig) throws {
+    guard let key = DatabaseKey(databaseConfig.encryptionKey) else { throw ZDCError(.invalidEncryptionKey) }
+    let sealer = ValueSealer(key: key)
+    pool = try DatabaseOpener(path: config.databasePath, sealer: sealer).open(databaseConfig.migrations)
+    context = DatabaseContext(
+      sealer: sealer, registry: databaseConfig.registry, clock: config.clock, logger: config.logger)
+    rwDatabaseConnection = ZDCDatabaseConnection(pool: pool, context: context, isReadOnly: false)
+    roDatabaseConnection = ZDCDatabaseConnection(pool: pool, context: context, isReadOnly: true)
+    uiDatabaseConnection = ZDCDatabaseConnection(pool: pool, context: context, isReadOnly: true)
+    changeWatcher = ChangeWatcher(pool: pool, context: context, interval: config.changePollInterval)
+    engineLease = EngineLease(databasePath: config.databasePath)
+  }
+
+  /// Waits for running transactions, gives the lease back and closes the file.
+  package func close() throws {
+    engineLease.release()
+    try translating { try pool.close() }
+  }
+}

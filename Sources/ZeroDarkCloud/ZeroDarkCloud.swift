@@ -1,0 +1,114 @@
+public import Foundation
+internal import Synchronization
+
+/// The framework: one object per app database.
+///
+/// Made locked. After ``unlockOrCreateDatabase(_:)`` the managers are there, and with `syncAutomatically` the engines of all local
+/// users run.
+///
+/// ```swift
+/// let config = ZDCConfig(primaryTreeID: "com.example.todo", serverURL: URL(string: "https://sync.example.com")!)
+/// let zdc = try ZeroDarkCloud(delegate: myDelegate, config: config)
+/// let keys = zdc.databaseKeyManager
+/// let key = keys.isConfigured ? try keys.unlock() : try keys.createKey()
+/// try zdc.unlockOrCreateDatabase(ZDCDatabaseConfig(encryptionKey: key))
+/// ```
+public final class ZeroDarkCloud: Sendable {
+  public let config: ZDCConfig
+  /// Keeps the database's key. There before the database is unlocked.
+  public let databaseKeyManager: ZDCDatabaseKeyManager
+  let delegateBox: DelegateBox
+  private let state = Mutex(State.locked)
+
+  private enum State {
+    case locked
+    case opening
+    case unlocked(Managers)
+  }
+
+  /// - Parameter delegate: Held strongly.
+  /// - Throws: `ZDCError` with `invalidTreeID`, `invalidServerURL`, `insecureServerURL` or `invalidDatabaseName`.
+  public init(delegate: any ZeroDarkCloudDelegate, config: ZDCConfig) throws(ZDCError) {
+    try config.validate()
+    self.config = config
+    delegateBox = DelegateBox(delegate)
+    databaseKeyManager = ZDCDatabaseKeyManager(config: config)
+  }
+
+  /// Held strongly; may be replaced at any time.
+  public var delegate: any ZeroDarkCloudDelegate {
+    get { delegateBox.value }
+    set { delegateBox.value = newValue }
+  }
+
+  public var primaryTreeID: String { config.primaryTreeID }
+
+  /// The database's file, whether it exists or not.
+  public var databasePath: URL { config.databasePath }
+
+  /// Until this is true the managers are nil.
+  public var isDatabaseUnlocked: Bool { managers != nil }
+
+  /// Opens the database, or makes it, and starts the managers.
+  ///
+  /// Runs the framework's migrations, then the app's. Blocks while it does, and while another process does the same.
+  ///
+  /// - Throws: `ZDCError`: `invalidEncryptionKey`, `wrongDatabaseKey`, `corruptDatabase`, `foreignDatabase`, `databaseTooNew`,
+  ///   `databaseNotWritable`, `diskFull`, `databaseBusy`, `reservedName`, `databaseAlreadyUnlocked`. In all these cases the file is
+  ///   as it was. An error of an app's migration comes as it is; that migration was rolled back.
+  public func unlockOrCreateDatabase(_ databaseConfig: ZDCDatabaseConfig) throws {
+    try beginOpening()
+    do {
+      let database = try ZDCDatabaseManager(config: config, databaseConfig: databaseConfig)
+      let managers = try Managers(config: config, delegate: delegateBox, database: database)
+      state.withLock { $0 = .unlocked(managers) }
+      managers.start()
+    } catch {
+      state.withLock { $0 = .locked }
+      throw error
+    }
+  }
+
+  private func beginOpening() throws(ZDCError) {
+    let wasLocked = state.withLock { state in
+      guard case .locked = state else { return false }
+      state = .opening
+      return true
+    }
+    guard wasLocked else { throw ZDCError(.databaseAlreadyUnlocked) }
+  }
+
+  /// Stops the managers and closes the database; all managers are nil afterwards.
+  package func close() async throws {
+    let open = state.withLock { state -> Managers? in
+      guard case .unlocked(let managers) = state else { return nil }
+      state = .opening
+      return managers
+    }
+    guard let open else { return }
+    defer { state.withLock { $0 = .locked } }
+    await open.stop()
+    try open.database.close()
+  }
+
+  var managers: Managers? {
+    state.withLock { state in
+      guard case .unlocked(let managers) = state else { return nil }
+      return managers
+    }
+  }
+}
+
+/// The app's delegate, which may be replaced while managers hold it.
+final class DelegateBox: Sendable {
+  private let current: Mutex<any ZeroDarkCloudDelegate>
+
+  init(_ delegate: any ZeroDarkCloudDelegate) {
+    current = Mutex(delegate)
+  }
+
+  var value: any ZeroDarkCloudDelegate {
+    get { current.withLock { $0 } }
+    set { current.withLock { $0 = newValue } }
+  }
+}
