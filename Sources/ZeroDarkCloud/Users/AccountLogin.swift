@@ -1,0 +1,81 @@
+internal import ZDCCrypto
+internal import ZDCProtocol
+
+/// Logging in with words: challenge, session, chain and keyring fetched and verified, then one transaction.
+///
+/// Nothing is generated but the device's own id and key: an account whose state is missing or does not verify ends with
+/// an error, never with new keys (PROTOCOL 3.4).
+struct AccountLogin {
+  let database: ZDCDatabaseConnection
+  let connection: ServerConnection
+  let appTreeID: String
+  let now: @Sendable () -> UInt64
+
+  struct Result: Sendable {
+    var row: LocalUserRow
+    var session: SessionResponse
+  }
+
+  func run(_ accessKey: AccessKey) async throws -> Result {
+    _ = try await connection.info()
+    let deviceID = DeviceID.random()
+    let deviceKey = SigningKey.random()
+    let session = try await login(accessKey, deviceID, deviceKey)
+    let (chain, keyringBlob) = try await fetchState(session, accessKey, deviceID, deviceKey)
+    let keys = try UserKeys(
+      chain: chain, keyringBlob: keyringBlob, accessKey: accessKey, expected: session.userID)
+    guard keys.identity.hasTreeClaim(appTreeID: appTreeID) else {
+      throw ZDCSecurityError(.accountStateMissing, user: session.userID)
+    }
+    let secrets = LocalUserSecrets(
+      accessKey: accessKey, deviceID: deviceID, deviceKey: deviceKey, origin: connection.origin,
+      appTreeID: appTreeID, keyringBlob: keyringBlob)
+    let row = LocalUserRow(
+      userID: session.userID, state: .ready, chain: chain, secrets: secrets, createdMs: now())
+    return Result(row: try await store(row), session: session)
+  }
+
+  private func login(
+    _ accessKey: AccessKey, _ deviceID: DeviceID, _ deviceKey: SigningKey
+  ) async throws -> SessionResponse {
+    do {
+      return try await Login.byAccessKey(connection, accessKey, deviceID: deviceID, deviceKey: deviceKey)
+    } catch let error as ServerError where error.code == .unauthorized {
+      // Words that nobody has and words that somebody had before look alike to the server, and on purpose.
+      throw ZDCError(.accountNotFound, underlying: error)
+    }
+  }
+
+  private func fetchState(
+    _ response: SessionResponse, _ accessKey: AccessKey, _ deviceID: DeviceID, _ deviceKey: SigningKey
+  ) async throws -> (chain: [UInt8], keyring: [UInt8]) {
+    let credentials = SessionCredentials(
+      userID: response.userID, accessKey: accessKey, deviceID: deviceID, deviceKey: deviceKey)
+    let session = Session(connection: connection, credentials: credentials)
+    await session.adopt(response)
+    let api = ServerAPI(connection: connection, session: session)
+    do {
+      return (try await api.chain(of: response.userID), try await api.keyring())
+    } catch let error as ServerError where error.code == .notFound {
+      throw ZDCSecurityError(.accountStateMissing, user: response.userID)
+    }
+  }
+
+  /// The same account again takes the new device key and keeps everything it has.
+  private func store(_ row: LocalUserRow) async throws -> LocalUserRow {
+    try await database.asyncReadWrite { transaction in
+      var stored = row
+      if let known = try transaction.localUsers.user(row.userID) {
+        stored.id = known.id
+        stored.createdMs = known.createdMs
+        try transaction.localUsers.update(stored)
+      } else {
+        try transaction.localUsers.insert(&stored)
+      }
+      try TrunkRows(
+        transaction: transaction, localUser: stored.id, appTreeID: stored.secrets.appTreeID, owner: stored.userID
+      ).insertUnknown()
+      return stored
+    }
+  }
+}

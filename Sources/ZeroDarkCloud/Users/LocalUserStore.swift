@@ -1,0 +1,118 @@
+internal import Foundation
+internal import GRDB
+internal import ZDCCrypto
+internal import ZDCProtocol
+
+/// A row of zdc_local_user.
+struct LocalUserRow: Sendable {
+  enum State: Int64, Sendable {
+    /// The account's secrets are safe here; whether the server has the account is not yet known.
+    case creating = 0
+    case ready = 1
+  }
+
+  var id: Int64 = 0
+  var userID: UserID
+  var state: State
+  /// The user's own identity chain, a bundle.
+  var chain: [UInt8]
+  var secrets: LocalUserSecrets
+  var createdMs: UInt64
+}
+
+/// The rows of zdc_local_user inside one transaction.
+struct LocalUserStore {
+  let db: Database
+  let sealer: TableSealer
+
+  init(db: Database, sealer: ValueSealer) {
+    self.db = db
+    self.sealer = sealer.table("zdc_local_user")
+  }
+
+  func all() throws -> [LocalUserRow] {
+    try fetch("ORDER BY id", [])
+  }
+
+  /// The account whose creation was begun and not finished, if there is one for this server and tree.
+  func unfinished(origin: String, appTreeID: String) throws -> LocalUserRow? {
+    try fetch("WHERE state = ? ORDER BY id", [LocalUserRow.State.creating.rawValue]).first {
+      $0.secrets.origin == origin && $0.secrets.appTreeID == appTreeID
+    }
+  }
+
+  func user(_ userID: UserID) throws -> LocalUserRow? {
+    try fetch("WHERE userID = ?", [userID.data]).first
+  }
+
+  func user(id: Int64) throws -> LocalUserRow? {
+    try fetch("WHERE id = ?", [id]).first
+  }
+
+  /// The ready ones, without opening what is sealed.
+  func readyIDs() throws -> [UserID] {
+    let statement = try db.cachedStatement(sql: "SELECT userID FROM zdc_local_user WHERE state = 1 ORDER BY id")
+    return try Row.fetchAll(statement).map { try UserID($0, 0) }
+  }
+
+  func insert(_ row: inout LocalUserRow) throws {
+    try db.execute(
+      sql: "INSERT INTO zdc_local_user (userID, state, chain, sealed, createdMs) VALUES (?, ?, ?, ?, ?)",
+      arguments: try arguments(row))
+    row.id = db.lastInsertedRowID
+  }
+
+  func update(_ row: LocalUserRow) throws {
+    try db.execute(
+      sql: "UPDATE zdc_local_user SET userID = ?, state = ?, chain = ?, sealed = ?, createdMs = ? WHERE id = ?",
+      arguments: try arguments(row) + [row.id])
+  }
+
+  /// Deletes the user with everything of his on this device.
+  func delete(id: Int64) throws {
+    try db.execute(sql: "DELETE FROM zdc_security_event WHERE localUser = ?", arguments: [id])
+    try db.execute(sql: "DELETE FROM zdc_link WHERE localUser = ?", arguments: [id])
+    try db.execute(sql: "DELETE FROM zdc_local_user WHERE id = ?", arguments: [id])
+  }
+
+  func hasQueuedChanges(id: Int64) throws -> Bool {
+    let statement = try db.cachedStatement(
+      sql: """
+        SELECT EXISTS (SELECT 1 FROM zdc_operation o JOIN zdc_zone z ON o.zone = z.id WHERE z.localUser = ?)
+        """)
+    return try Bool.fetchOne(statement, arguments: [id]) ?? false
+  }
+
+  private func fetch(_ condition: String, _ arguments: StatementArguments) throws -> [LocalUserRow] {
+    let statement = try db.cachedStatement(
+      sql: "SELECT id, userID, state, chain, sealed, createdMs FROM zdc_local_user \(condition)")
+    return try Row.fetchAll(statement, arguments: arguments).map(decode)
+  }
+
+  private func arguments(_ row: LocalUserRow) throws -> StatementArguments {
+    let sealed = try sealer.seal(row.secrets.bytes, row: row.userID.bytes)
+    return [row.userID.data, row.state.rawValue, Data(row.chain), Data(sealed), row.createdMs.stored]
+  }
+
+  private func decode(_ row: Row) throws -> LocalUserRow {
+    let userID = try UserID(row, 1)
+    guard let state = LocalUserRow.State(rawValue: row[2]) else { throw ZDCError(.corruptDatabase) }
+    return LocalUserRow(
+      id: row[0], userID: userID, state: state, chain: try row.requiredBytes(3),
+      secrets: try LocalUserSecrets(try sealer.open(try row.requiredBytes(4), row: userID.bytes)),
+      createdMs: row.unsigned(5) ?? 0)
+  }
+}
+
+extension LocalUserRow {
+  var localUser: ZDCLocalUser {
+    ZDCLocalUser(
+      uuid: userID.text, serverOrigin: secrets.origin, treeID: secrets.appTreeID,
+      addedDate: Date(timeIntervalSince1970: Double(createdMs) / 1_000))
+  }
+
+  var credentials: SessionCredentials {
+    SessionCredentials(
+      userID: userID, accessKey: secrets.accessKey, deviceID: secrets.deviceID, deviceKey: secrets.deviceKey)
+  }
+}

@@ -1,0 +1,28 @@
+public import Foundation
+
+/// An account that is logged in on this device.
+///
+/// A value: reading gives a copy. Its secrets stay in the database, sealed.
+public struct ZDCLocalUser: Sendable, Hashable, Identifiable {
+  /// The text of the account's userID; `localUserID` everywhere in the API.
+  public let uuid: String
+  /// The server that it was created on or logged in to, as `scheme://host[:port]`.
+  public let serverOrigin: String
+  /// The app's tree that it was set up for.
+  public let treeID: String
+  /// When it came to this device.
+  public let addedDate: Date
+
+  public var id: String { uuid }
+  public var isLocal: Bool { true }
+
+  /// What a user list shows as long as there is no handle: the start of the id.
+  public var displayName: String { String(uuid.prefix(8)) }
+
+  package init(uuid: String, serverOrigin: String, treeID: String, addedDate: Date) {
+    self.uuid = uuid
+    self.serverOrigin = serverOrigin
+    self.treeID = treeID
+    self.addedDate = addedDate
+  }
+}

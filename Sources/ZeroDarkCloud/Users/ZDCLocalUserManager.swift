@@ -1,0 +1,184 @@
+public import Foundation
+internal import Synchronization
+internal import ZDCCrypto
+package import ZDCProtocol
+
+/// Accounts on this device: creating them, logging in to them, listing and removing them.
+///
+/// Several can be there at once; each has its own trees, keys and session.
+public final class ZDCLocalUserManager: Sendable {
+  let database: ZDCDatabaseConnection
+  let connection: ServerConnection
+  let appTreeID: String
+  let now: @Sendable () -> UInt64
+  private let gate = SerialGate()
+  private let open = Mutex<[UserID: OpenUser]>([:])
+
+  /// What is made once per local user and kept: keys take a signature check for each link, a session takes two requests.
+  private struct OpenUser {
+    var keys: UserKeys
+    var api: ServerAPI
+  }
+
+  init(
+    database: ZDCDatabaseConnection, transport: any ZDCTransport, address: ServerAddress, appTreeID: String,
+    now: @escaping @Sendable () -> UInt64
+  ) {
+    self.database = database
+    connection = ServerConnection(transport: transport, address: address)
+    self.appTreeID = appTreeID
+    self.now = now
+  }
+
+  /// Creates an account on the server and makes it a local user.
+  ///
+  /// The secrets are stored here, sealed, before anything is sent. If the app is killed or the network fails at any
+  /// point, call it again: it goes on with the same account and returns the same words.
+  ///
+  /// - Parameter invite: what the server's operator gave out, where registration is by invitation.
+  /// - Returns: The user, and the 24 words that are the account: show them to their owner once, and keep them nowhere.
+  ///   Each device that is given them can do everything.
+  /// - Throws: `ServerError` with `registrationClosed`, `inviteRequired` or `unsupportedProtocol`, ``TransportError``,
+  ///   ``ZDCError``.
+  public func createAccount(
+    invite: String? = nil
+  ) async throws -> (localUser: ZDCLocalUser, words: [String]) {
+    let creation = AccountCreation(database: database, connection: connection, appTreeID: appTreeID, now: now)
+    let row = try await gate.run { try await creation.run(invite: invite) }
+    return (row.localUser, row.secrets.accessKey.words)
+  }
+
+  /// Makes an existing account a local user, from its 24 words.
+  ///
+  /// Its trees are empty until the first pull. Doing it again for an account that is here renews its session and keeps
+  /// its data.
+  ///
+  /// - Parameter words: spelled as in the list; case and surrounding space do not matter.
+  /// - Throws: ``ZDCError`` with `invalidWords` if they are not an access key, `accountNotFound` if no account has it;
+  ///   `ZDCSecurityError` with `accountStateMissing`, `identityChainRollback` or `keyringMismatch` if what the server
+  ///   gives does not belong to it: nothing is stored then, and no keys are made; `ServerError`; ``TransportError``.
+  public func login(words: [String]) async throws -> ZDCLocalUser {
+    let accessKey = try Self.accessKey(words)
+    let login = AccountLogin(database: database, connection: connection, appTreeID: appTreeID, now: now)
+    let result = try await gate.run { try await login.run(accessKey) }
+    forget(result.row.userID)
+    let api = try await serverAPI(for: result.row.userID)
+    await api.session.adopt(result.session)
+    return result.row.localUser
+  }
+
+  private static func accessKey(_ words: [String]) throws -> AccessKey {
+    let typed = Mnemonic.split(typed: words.joined(separator: " "))
+    do {
+      return try AccessKey(words: typed)
+    } catch { throw ZDCError(.invalidWords, detail: error.description, underlying: error) }
+  }
+
+  /// Removes a local user and everything of his from this device. The account on the server is not touched.
+  ///
+  /// The server is told to forget this device, if it can be reached.
+  ///
+  /// - Parameter force: also if changes are queued, which are then lost.
+  /// - Throws: ``ZDCError`` with `changesQueued` or `localUserNotFound`.
+  public func delete(_ localUserID: String, force: Bool = false) async throws {
+    let userID = try Self.userID(localUserID)
+    let row = try await database.asyncReadWrite { transaction in
+      let users = transaction.localUsers
+      guard let row = try users.user(userID) else { throw ZDCError(.localUserNotFound) }
+      guard try force || !users.hasQueuedChanges(id: row.id) else { throw ZDCError(.changesQueued) }
+      try users.delete(id: row.id)
+      return row
+    }
+    forget(userID)
+    let session = Session(connection: connection, credentials: row.credentials)
+    // Only a courtesy: a device that nobody has is no danger, and offline the user must be removable too.
+    _ = try? await ServerAPI(connection: connection, session: session).endSessions(of: row.secrets.deviceID)
+  }
+
+  /// The same for a value.
+  public func delete(_ localUser: ZDCLocalUser, force: Bool = false) async throws {
+    try await delete(localUser.uuid, force: force)
+  }
+
+  private func forget(_ userID: UserID) {
+    open.withLock { $0[userID] = nil }
+  }
+
+  static func userID(_ localUserID: String) throws -> UserID {
+    guard let userID = UserID(text: localUserID) else { throw ZDCError(.localUserNotFound) }
+    return userID
+  }
+}
+
+// MARK: Looking up
+
+extension ZDCLocalUserManager {
+  /// The accounts on this device, in the order in which they came. One whose creation has not finished is not among them.
+  public func allLocalUsers() async throws -> [ZDCLocalUser] {
+    try await database.asyncRead { transaction in
+      try transaction.localUsers.all().filter { $0.state == .ready }.map(\.localUser)
+    }
+  }
+
+  public func allLocalUserIDs() async throws -> [String] {
+    try await database.asyncRead { transaction in try transaction.localUsers.readyIDs().map(\.text) }
+  }
+
+  /// The same as ``allLocalUsers()`` inside a transaction.
+  public func allLocalUsers(_ transaction: ZDCReadTransaction) throws -> [ZDCLocalUser] {
+    try transaction.localUsers.all().filter { $0.state == .ready }.map(\.localUser)
+  }
+
+  public func localUser(id localUserID: String) async throws -> ZDCLocalUser? {
+    guard let userID = UserID(text: localUserID) else { return nil }
+    return try await database.asyncRead { transaction in
+      guard let row = try transaction.localUsers.user(userID), row.state == .ready else { return nil }
+      return row.localUser
+    }
+  }
+
+  /// The account's 24 words. Ask for the device's unlock first, and show them to their owner only.
+  ///
+  /// - Throws: ``ZDCError`` with `localUserNotFound`.
+  public func accessWords(for localUserID: String) async throws -> [String] {
+    let userID = try Self.userID(localUserID)
+    return try await database.asyncRead { transaction in
+      guard let row = try transaction.localUsers.user(userID) else { throw ZDCError(.localUserNotFound) }
+      return row.secrets.accessKey.words
+    }
+  }
+}
+
+// MARK: For the engines
+
+extension ZDCLocalUserManager {
+  /// The verified identity and keys of a local user.
+  ///
+  /// - Throws: ``ZDCError`` with `localUserNotFound` or `localUserNotReady`; `ZDCSecurityError` if what is stored does not
+  ///   verify.
+  package func keys(for userID: UserID) async throws -> UserKeys {
+    try await openUser(userID).keys
+  }
+
+  /// The server's API with this user's session, which is opened when it is first needed.
+  package func serverAPI(for userID: UserID) async throws -> ServerAPI {
+    try await openUser(userID).api
+  }
+
+  private func openUser(_ userID: UserID) async throws -> OpenUser {
+    if let known = open.withLock({ $0[userID] }) { return known }
+    let row = try await database.asyncRead { transaction in
+      guard let row = try transaction.localUsers.user(userID) else { throw ZDCError(.localUserNotFound) }
+      guard row.state == .ready else { throw ZDCError(.localUserNotReady) }
+      return row
+    }
+    let session = Session(connection: connection, credentials: row.credentials)
+    let made = OpenUser(keys: try UserKeys(row), api: ServerAPI(connection: connection, session: session))
+    // Two may have come here at once: the first one's session counts.
+    return open.withLock { open in
+      let kept = open[userID] ?? made
+      open[userID] = kept
+      return kept
+    }
+  }
+}

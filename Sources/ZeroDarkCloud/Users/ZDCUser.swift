@@ -1,0 +1,22 @@
+/// A user, local or not, whose identity chain this device has verified.
+public struct ZDCUser: Sendable, Hashable, Identifiable {
+  /// The text of the account's userID.
+  public let uuid: String
+  /// Whether the account is logged in on this device.
+  public let isLocal: Bool
+
+  public var id: String { uuid }
+  public var isRemote: Bool { !isLocal }
+
+  /// What a user list shows as long as there is no handle: the start of the id.
+  public var displayName: String { String(uuid.prefix(8)) }
+
+  public init(uuid: String, isLocal: Bool) {
+    self.uuid = uuid
+    self.isLocal = isLocal
+  }
+
+  public init(_ localUser: ZDCLocalUser) {
+    self.init(uuid: localUser.uuid, isLocal: true)
+  }
+}
