@@ -111,7 +111,7 @@ extension SyncEngine {
   }
 
   private func start(_ answer: ContentAnswer, _ preparer: ContentPreparer) {
-    let progress = session.progress(forNode: answer.nodeUUID)
+    let progress = session.progress.reporter(forNode: answer.nodeUUID)
     uploads[answer.node] = Task { [weak self] in
       do {
         let content = try await preparer.prepareSlowly(answer, progress: progress)

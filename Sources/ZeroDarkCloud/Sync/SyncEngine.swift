@@ -16,6 +16,8 @@ actor SyncEngine {
   var limits: [Int64: Int] = [:]
   var isPaused = false
   var hasStarted = false
+  /// Whether every zone was pulled once: before that, nothing is pushed in the background.
+  private(set) var hasPulled = false
   nonisolated let wakeups: AsyncStream<Void>
   nonisolated private let wake: AsyncStream<Void>.Continuation
 
@@ -75,6 +77,7 @@ actor SyncEngine {
     session.events.post { .pullStarted(localUserID: $0) }
     var summary = PullSummary()
     for zone in try await zones() { summary += try await puller(zone.id).pull() }
+    hasPulled = true
     let result = summary
     session.events.post {
       .pullFinished(localUserID: $0, commits: result.commits, announced: result.announced)
@@ -90,6 +93,7 @@ actor SyncEngine {
       if row.head?.seq == status.seq, row.head?.hash == status.head { continue }
       summary += try await puller(row.id).pull()
     }
+    hasPulled = true
     return summary
   }
 

@@ -16,6 +16,7 @@ struct SyncSession: Sendable {
   let now: @Sendable () -> UInt64
   let logger: Logger
   let events: SyncEvents
+  let progress: UploadProgress
 
   var user: UserID { keys.identity.userID }
 }

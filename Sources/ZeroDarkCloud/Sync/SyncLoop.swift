@@ -1,0 +1,88 @@
+internal import Foundation
+internal import ZDCProtocol
+
+/// Runs one engine in the background: events of the server bring changes in, hints of the database bring them out.
+///
+/// Ends when its task is cancelled. Every failure is reported and tried again after a pause; nothing here loses anything, because everything that is to
+/// be done stands in the tables.
+struct SyncLoop: Sendable {
+  let engine: SyncEngine
+  let changes: ChangeSignals
+
+  func run() async {
+    await withTaskGroup(of: Void.self) { group in
+      group.addTask { await listen() }
+      group.addTask { await forwardHints() }
+      group.addTask { await work() }
+      await group.waitForAll()
+    }
+    await engine.cancelUploads()
+  }
+
+  // MARK: Out
+
+  private func forwardHints() async {
+    for await _ in changes.hints(.queue(localUser: engine.session.localUser)) { engine.signal() }
+  }
+
+  /// Pushes whenever there may be something. Waits for the first pull: before it, nobody knows what is new.
+  private func work() async {
+    var backoff = Backoff()
+    engine.signal()
+    for await _ in engine.wakeups {
+      if Task.isCancelled { return }
+      do {
+        guard await engine.hasPulled else { continue }
+        while try await engine.push().commits > 0 {}
+        backoff.reset()
+      } catch {
+        guard await pause(after: error, &backoff) else { return }
+        engine.signal()
+      }
+    }
+  }
+
+  // MARK: In
+
+  /// Keeps the event stream open. Its first event tells which zones have moved, so nothing is asked twice.
+  private func listen() async {
+    var backoff = Backoff()
+    while !Task.isCancelled {
+      do {
+        try await listenOnce { backoff.reset() }
+      } catch {
+        if error is TransportError { engine.session.events.post { .offline(localUserID: $0) } }
+        guard await pause(after: error, &backoff) else { return }
+      }
+    }
+  }
+
+  private func listenOnce(connected: () -> Void) async throws {
+    for try await event in engine.session.api.events(since: nil) {
+      switch event {
+      case .zones(let list):
+        _ = try await engine.follow(list)
+        connected()
+        engine.session.events.post { .online(localUserID: $0) }
+        engine.signal()
+      case .head(let head):
+        let summary = try await engine.take(head)
+        if summary.commits > 0 { engine.signal() }
+      }
+    }
+  }
+
+  // MARK: Waiting
+
+  /// - Returns: false if the loop is to end.
+  private func pause(after error: any Error, _ backoff: inout Backoff) async -> Bool {
+    if Task.isCancelled || error is CancellationError { return !Task.isCancelled }
+    engine.session.events.report(error)
+    let asked = (error as? ServerError)?.retryAfterMs ?? 0
+    let milliseconds = backoff.next(random: .random(in: 0..<1), atLeast: asked)
+    do {
+      try await Task.sleep(for: .milliseconds(Int64(milliseconds)))
+      return true
+    } catch { return false }
+  }
+}
