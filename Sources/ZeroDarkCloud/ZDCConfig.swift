@@ -23,6 +23,8 @@ public struct ZDCConfig: Sendable {
   /// Milliseconds since 1970.
   package var clock: @Sendable () -> UInt64 = { UInt64(max(0, Date().timeIntervalSince1970 * 1_000)) }
   /// How often the engine looks for changes that other processes made.
+  /// Instead of HTTP to `serverURL`: tests put faults in between.
+  package var transport: (any ZDCTransport)?
   package var changePollInterval: Duration = .milliseconds(200)
 
   /// - Parameters:

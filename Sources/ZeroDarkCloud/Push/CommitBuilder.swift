@@ -158,3 +158,11 @@ struct CommitBuilder {
     return Built(commit: commit, request: bundle.bytes, outcomes: outcomes)
   }
 }
+
+extension RecordPrivate {
+  /// The private part for a name that is folded already.
+  fileprivate init(folded name: [UInt8], createdMs: UInt64, content: ContentSecrets?) {
+    self.init(name: nil, createdMs: createdMs, content: content)
+    self.name = name
+  }
+}
