@@ -1,15 +1,10 @@
 import ArgumentParser
+import Foundation
 import Logging
 import ServiceLifecycle
 import UnixSignals
 import ZDCServer
 import ZDCServerSQLite
-
-#if canImport(FoundationEssentials)
-  import FoundationEssentials
-#else
-  import Foundation
-#endif
 
 struct Serve: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
@@ -76,12 +71,12 @@ struct Serve: AsyncParsableCommand {
     let server = Server(
       configuration: settings, metadata: folder.metadata, blobs: folder.blobs, logger: logger,
       onReady: { port in
-        print("zdc-server listening on \(scheme)://\(shownHost):\(port)")
-        fflush(nil)
+        FileHandle.standardOutput.write(Data("zdc-server listening on \(scheme)://\(shownHost):\(port)\n".utf8))
       })
+    let service = ServiceGroupConfiguration.ServiceConfiguration(
+      service: server, successTerminationBehavior: .gracefullyShutdownGroup)
     var group = ServiceGroupConfiguration(
-      services: [.init(service: server, successTerminationBehavior: .gracefullyShutdownGroup)],
-      gracefulShutdownSignals: [.sigterm, .sigint], logger: quiet(logger))
+      services: [service], gracefulShutdownSignals: [.sigterm, .sigint], logger: quiet(logger))
     // A reader who never takes the end of his download must not hold the server up for ever.
     group.maximumGracefulShutdownDuration = .seconds(20)
     do { try await ServiceGroup(configuration: group).run() } catch { throw Failure(starting: error, address: listen) }
