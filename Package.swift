@@ -8,8 +8,11 @@ let httpTypes: Target.Dependency = .product(name: "HTTPTypes", package: "swift-h
 let grdb: Target.Dependency = .product(name: "GRDB", package: "GRDB.swift")
 let httpClient: Target.Dependency = .product(name: "AsyncHTTPClient", package: "async-http-client")
 let hummingbird: Target.Dependency = .product(name: "Hummingbird", package: "hummingbird")
+let hummingbirdCore: Target.Dependency = .product(name: "HummingbirdCore", package: "hummingbird")
 let hummingbirdTLS: Target.Dependency = .product(name: "HummingbirdTLS", package: "hummingbird")
 let lifecycle: Target.Dependency = .product(name: "ServiceLifecycle", package: "swift-service-lifecycle")
+let unixSignals: Target.Dependency = .product(name: "UnixSignals", package: "swift-service-lifecycle")
+let sqlite: Target.Dependency = .product(name: "GRDBSQLite", package: "GRDB.swift")
 let logging: Target.Dependency = .product(name: "Logging", package: "swift-log")
 let metrics: Target.Dependency = .product(name: "Metrics", package: "swift-metrics")
 let arguments: Target.Dependency = .product(name: "ArgumentParser", package: "swift-argument-parser")
@@ -53,10 +56,13 @@ let package = Package(
     // The server. It may import ZDCProtocol only: what it cannot import it cannot read.
     .target(
       name: "ZDCServer",
-      dependencies: ["ZDCProtocol", crypto, hummingbird, hummingbirdTLS, httpTypes, logging, metrics, lifecycle]),
-    .target(name: "ZDCServerSQLite", dependencies: ["ZDCServer", "ZDCProtocol", grdb, logging]),
+      dependencies: [
+        "ZDCProtocol", crypto, hummingbird, hummingbirdCore, hummingbirdTLS, httpTypes, logging, metrics, lifecycle,
+      ]),
+    .target(name: "ZDCServerSQLite", dependencies: ["ZDCServer", "ZDCProtocol", grdb, sqlite, logging]),
     .executableTarget(
-      name: "zdc-server", dependencies: ["ZDCServer", "ZDCServerSQLite", arguments, logging, lifecycle]),
+      name: "zdc-server",
+      dependencies: ["ZDCServer", "ZDCServerSQLite", arguments, logging, lifecycle, unixSignals]),
     .executableTarget(name: "zdc", dependencies: ["ZeroDarkCloud", arguments, logging]),
     // The testing product for app authors: real server in process, faulty transport, stepped devices.
     .target(
@@ -72,7 +78,9 @@ let package = Package(
       name: "ZDCCryptoTests", dependencies: ["ZDCCrypto", "ZDCProtocol", crypto, cryptoExtras],
       exclude: ["Vectors"]),
     .testTarget(name: "ZeroDarkCloudTests", dependencies: ["ZeroDarkCloud", "ZeroDarkCloudTesting", grdb]),
-    .testTarget(name: "ZDCServerTests", dependencies: ["ZDCServer", "ZDCServerSQLite", "ZeroDarkCloudTesting", grdb]),
+    .testTarget(
+      name: "ZDCServerTests",
+      dependencies: ["ZDCServer", "ZDCServerSQLite", "ZDCProtocol", crypto, grdb, httpClient, logging]),
     .testTarget(name: "SyncTests", dependencies: ["ZeroDarkCloud", "ZeroDarkCloudTesting", "ZDCServer", grdb]),
     .testTarget(name: "CommandTests", dependencies: ["ZeroDarkCloudTesting"]),
     .testTarget(name: "ArchitectureTests"),

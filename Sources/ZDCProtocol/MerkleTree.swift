@@ -50,6 +50,19 @@ public enum MerkleTree {
     }
   }
 
+  /// Plain SHA-256 over something that arrives in slices: the parts of an upload.
+  public struct PartHasher: Sendable {
+    private var hash = SHA256()
+
+    public init() {}
+
+    public mutating func update(_ slice: some Collection<UInt8>) {
+      hash.update(slice)
+    }
+
+    public func finalize() -> [UInt8] { MerkleHash(digest: hash.finalize()).bytes }
+  }
+
   /// Takes leaves in order and holds one hash for each complete sub-tree: memory grows with the logarithm of the count.
   public struct Builder: Sendable {
     /// Roots of complete sub-trees, the largest first; bit k of `count` says whether one of 2^k leaves is among them.

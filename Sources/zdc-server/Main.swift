@@ -1,2 +1,11 @@
 import ArgumentParser
-@main struct M: ParsableCommand { func run() {} }
+
+/// The program `zdc-server`.
+@main
+struct Command: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "zdc-server",
+    abstract: "Keeps sealed trees: it orders, stores and hands out what it cannot read.",
+    discussion: ExitStatus.help,
+    subcommands: [Serve.self, Version.self])
+}

@@ -19,6 +19,19 @@ public enum RecordRules {
     try checkVersions(record, replaced: replaced, previous: previous)
   }
 
+  /// Checks what a record shares with the commit that puts it: its writer, and for a zone's root the list's key commitments (Z9).
+  ///
+  /// - Parameter acl: the list in force after the commit.
+  public static func check(
+    _ record: NodeRecord, commit: ZoneCommit.Fields, acl: ZoneACL.Fields
+  ) throws(ZDCSecurityError) {
+    let fields = record.fields
+    let isSameWriter = fields.writer == commit.writer && fields.writerGen == commit.writerGen
+    try require(isSameWriter, .recordBindingMismatch, node: fields.node)
+    guard let commitments = fields.commitments else { return }
+    try require(commitments == acl.commitments, .keyCommitmentMismatch, node: fields.node)
+  }
+
   private static func checkVersions(
     _ record: NodeRecord, replaced: ZoneLeaf?, previous: NodeRecord?
   ) throws(ZDCSecurityError) {

@@ -108,6 +108,11 @@ public enum Bundle {
       out.append(contentsOf: bytes)
     }
 
+    /// Appends items that another writer encoded.
+    public mutating func append(items: [UInt8]) {
+      out.append(contentsOf: items)
+    }
+
     private mutating func append(_ type: ItemType, _ bytes: [UInt8]) {
       begin(type, length: bytes.count)
       out.append(contentsOf: bytes)

@@ -1,0 +1,85 @@
+internal import ZDCProtocol
+
+/// How a server runs. Everything has a sensible default for one machine.
+package struct Configuration: Sendable {
+  package enum Registration: String, Sendable, CaseIterable {
+    case open, invite, closed
+  }
+
+  package struct TLSFiles: Sendable {
+    package var certificate: String
+    package var key: String
+
+    package init(certificate: String, key: String) {
+      self.certificate = certificate
+      self.key = key
+    }
+  }
+
+  /// What one server takes; the protocol's own limits are in `ZDCProtocol.Limits`.
+  package struct Bounds: Sendable {
+    package var contentBytes: UInt64 = Limits.contentCipherBytes
+    package var eventStreamsPerUser = 64
+    package var pendingEventBytes = 1 << 20
+    package var connections = 4_096
+    /// Unauthenticated account calls per client address and minute; nil: not limited.
+    package var accountCallsPerMinute: Int?
+    package var sessionMs: UInt64 = 24 * 3_600_000
+    package var challengeMs: UInt64 = 120_000
+    package var retentionMs: UInt64 = 30 * 24 * 3_600_000
+    package var abandonedUploadMs: UInt64 = 7 * 24 * 3_600_000
+    package var heartbeatSeconds = 15
+
+    package init() {}
+  }
+
+  package var host = "127.0.0.1"
+  /// Zero lets the system choose; ``Server/start()`` tells which.
+  package var port = 0
+  /// Origins that logins may name. Empty: the loopback names of the port that is listened on.
+  package var origins: [String] = []
+  /// Nil: open on loopback, else by invite.
+  package var registration: Registration?
+  /// Codes that may be used once each.
+  package var invites: Set<String> = []
+  package var tls: TLSFiles?
+  package var bounds = Bounds()
+  package var serverName = "zdc-server"
+  package var version = ServerVersion.text
+
+  package init() {}
+
+  package var isLoopback: Bool { ["127.0.0.1", "::1", "localhost"].contains(host) }
+
+  package var effectiveRegistration: Registration { registration ?? (isLoopback ? .open : .invite) }
+
+  /// The origins in force once the port is known.
+  package func effectiveOrigins(port: Int) -> Set<String> {
+    guard origins.isEmpty else { return Set(origins.map(Self.normalizedOrigin)) }
+    let hosts = isLoopback ? ["127.0.0.1", "localhost", "[::1]"] : [host]
+    return Set(hosts.flatMap { host in ["http", "https"].map { Self.normalizedOrigin("\($0)://\(host):\(port)") } })
+  }
+
+  /// Lower case, without the scheme's default port and without a slash at the end.
+  package static func normalizedOrigin(_ origin: String) -> String {
+    var text = origin.lowercased()
+    if text.hasSuffix("/") { text.removeLast() }
+    if text.hasPrefix("http://"), text.hasSuffix(":80") { text.removeLast(3) }
+    if text.hasPrefix("https://"), text.hasSuffix(":443") { text.removeLast(4) }
+    return text
+  }
+}
+
+/// The version of this package's server.
+package enum ServerVersion {
+  package static let text = "0.1.0"
+}
+
+/// Where the server gets the time, milliseconds since 1970. Tests give their own.
+package struct ServerClock: Sendable {
+  package let nowMs: @Sendable () -> UInt64
+
+  package init(nowMs: @escaping @Sendable () -> UInt64) {
+    self.nowMs = nowMs
+  }
+}

@@ -1,0 +1,150 @@
+internal import ZDCProtocol
+
+/// Accounts: their identity chains, keyrings and login keys (PROTOCOL 3.1, 3.2, 3.4).
+enum Accounts {
+  /// A registration that holds by itself; whether the store takes it is another question.
+  struct Registration: Sendable {
+    let genesis: IdentityLink
+    let identity: VerifiedIdentity
+    let keyring: [UInt8]
+    let lookup: LookupID
+    let loginKey: [UInt8]
+    let invite: String?
+    let births: [TrunkBirth]
+
+    init(_ request: RegisterRequest) throws {
+      genesis = try IdentityLink(request.genesis.bytes)
+      identity = try IdentityReplay.begin(genesis)
+      keyring = request.keyring.bytes
+      lookup = request.lookupID
+      loginKey = request.loginKey.bytes
+      invite = request.invite
+      births = try TrunkBirth.all(request.tree.trunks.map(\.bytes))
+      try Accounts.check(keyring: keyring, against: genesis)
+      try require(!Signatures.isWeak(loginKey), .weakPublicKey)
+      try checkTree(request.tree.appTreeID)
+    }
+
+    /// The genesis link claims exactly these four genesis commits, so a server cannot swap the tree for an empty one.
+    private func checkTree(_ appTreeID: String) throws {
+      guard AppTreeID.isValid(appTreeID) else { throw ServerError(.invalidRequest, "not the name of an app's tree") }
+      let claim = IdentityLink.Claim.tree(appTreeID: appTreeID, genesisCommits: births.map(\.commit.hash))
+      try require(genesis.claims == [claim], .identityChainInvalid)
+      for (trunk, birth) in zip(Trunk.allCases, births) {
+        try birth.verify(
+          trunk: trunk, appTreeID: appTreeID, owner: identity.userID,
+          identities: SingleIdentity(identity: identity))
+        try require(birth.commit.fields.writerGen == genesis.signGen, .writerNotAuthorized)
+      }
+    }
+  }
+
+  static func check(keyring: [UInt8], against link: IdentityLink) throws(ZDCSecurityError) {
+    try require(keyring.count <= Limits.keyringBytes, .limitExceeded)
+    try require(KeyringHash(labelledHash: "keyring-blob", keyring) == link.keyringHash, .keyringMismatch)
+  }
+
+  /// Stores a registration, whole or not at all.
+  ///
+  /// - Returns: true if the account is new, false if exactly this account was there.
+  static func register(
+    _ registration: Registration, mode: Configuration.Registration, invites: Set<String>, now: UInt64,
+    in tx: any MetadataTransaction
+  ) throws -> Bool {
+    let user = registration.identity.userID
+    if let known = try tx.user(user) {
+      guard known.genesis == registration.genesis.hash, known.lookup == registration.lookup else {
+        throw ServerError(.conflict, "the account exists with other data")
+      }
+      return false
+    }
+    guard try tx.user(lookup: registration.lookup) == nil else {
+      throw ServerError(.conflict, "the access key belongs to another account")
+    }
+    try admit(registration, mode: mode, invites: invites, now: now, in: tx)
+    try tx.insertUser(
+      UserRow(
+        id: user, lookup: registration.lookup, loginKey: registration.loginKey, genesis: registration.genesis.hash,
+        linkSeq: 0, linkHead: registration.genesis.hash, signGen: registration.genesis.signGen, isClosed: false,
+        createdMs: now))
+    try tx.appendLink(registration.genesis, to: user)
+    try tx.setKeyring(registration.keyring, of: user)
+    for birth in registration.births { try birth.store(owner: user, now: now, in: tx) }
+    return true
+  }
+
+  private static func admit(
+    _ registration: Registration, mode: Configuration.Registration, invites: Set<String>, now: UInt64,
+    in tx: any MetadataTransaction
+  ) throws {
+    switch mode {
+    case .open: return
+    case .closed: throw ServerError(.registrationClosed, "this server takes no new accounts")
+    case .invite:
+      let refusal = ServerError(.inviteRequired, "this server takes new accounts by invite")
+      guard let code = registration.invite, invites.contains(code) else { throw refusal }
+      let hash = Bytes32<LookupRole>(labelledHash: "invite", Array(code.utf8)).bytes
+      guard try !tx.isInviteUsed(hash) else { throw refusal }
+      try tx.useInvite(hash, user: registration.identity.userID, now: now)
+    }
+  }
+
+  /// `POST /v1/account/links`: compare-and-swap on the chain's last link.
+  ///
+  /// - Returns: true if the link is new, false if exactly this link was there.
+  static func append(
+    _ request: AppendLinkRequest, user id: UserID, in tx: any MetadataTransaction
+  ) throws -> Bool {
+    guard var user = try tx.user(id) else { throw ServerError(.unauthorized, "no such session") }
+    let chain = try tx.links(of: id)
+    if chain.contains(request.link.bytes) { return false }
+    let link = try IdentityLink(request.link.bytes)
+    guard link.seq == user.linkSeq &+ 1, link.prev == user.linkHead else {
+      throw ServerError(.conflict, "the chain has another last link: fetch it again")
+    }
+    var identity = try IdentityReplay.verify(try chain.map { bytes in try IdentityLink(bytes) }, expected: id)
+    let keyringBefore = identity.keyringHash
+    try IdentityReplay.extend(&identity, with: link)
+    try updateKeyring(request.keyring?.bytes, link: link, before: keyringBefore, user: id, in: tx)
+    try updateLogin(request, link: link, user: &user)
+    user.linkSeq = link.seq
+    user.linkHead = link.hash
+    user.signGen = link.signGen
+    user.isClosed = identity.isClosed
+    try tx.appendLink(link, to: id)
+    try tx.updateUser(user)
+    return true
+  }
+
+  private static func updateKeyring(
+    _ keyring: [UInt8]?, link: IdentityLink, before: KeyringHash, user: UserID, in tx: any MetadataTransaction
+  ) throws {
+    guard let keyring else { return try require(link.keyringHash == before, .keyringMismatch) }
+    try check(keyring: keyring, against: link)
+    try tx.setKeyring(keyring, of: user)
+  }
+
+  /// A new root comes from a new access key, and with it a new lookup id and login key; no other link changes the login.
+  private static func updateLogin(_ request: AppendLinkRequest, link: IdentityLink, user: inout UserRow) throws {
+    guard link.kind == .rotateRoot else {
+      guard request.lookupID == nil, request.loginKey == nil else {
+        throw ServerError(.invalidRequest, "only a new root changes the login")
+      }
+      return
+    }
+    guard let lookup = request.lookupID, let key = request.loginKey?.bytes else {
+      throw ServerError(.invalidRequest, "a new root needs a new lookup id and login key")
+    }
+    try require(!Signatures.isWeak(key), .weakPublicKey)
+    user.lookup = lookup
+    user.loginKey = key
+  }
+
+  static func chain(of user: UserID, in reader: any MetadataReader) throws -> [UInt8] {
+    let links = try reader.links(of: user)
+    guard !links.isEmpty else { throw ServerError(.notFound, "no such user") }
+    var writer = Bundle.Writer()
+    for link in links { writer.append(link: link) }
+    return writer.bytes
+  }
+}

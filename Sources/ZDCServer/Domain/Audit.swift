@@ -1,0 +1,74 @@
+internal import ZDCProtocol
+
+/// `GET /v1/account/audit`: every field that the server holds for a user. A new column needs a line here.
+enum Audit {
+  static func report(for id: UserID, now: UInt64, in reader: any MetadataReader) throws -> AuditReport {
+    guard let user = try reader.user(id) else { throw ServerError(.unauthorized, "no such session") }
+    return AuditReport(sections: [
+      try account(user, in: reader), try devices(of: id, in: reader), try sessions(of: id, now: now, in: reader),
+      try trees(of: id, in: reader), try zones(of: id, in: reader), try stored(for: id, in: reader),
+    ])
+  }
+
+  private static func account(_ user: UserRow, in reader: any MetadataReader) throws -> AuditReport.Section {
+    let keyring = try reader.keyring(of: user.id)?.count ?? 0
+    return section(
+      "account",
+      [
+        ("user id", user.id.text), ("lookup id", user.lookup.text), ("login public key", hexadecimal(user.loginKey)),
+        ("identity links", "\(user.linkSeq + 1)"), ("last link", user.linkHead.text),
+        ("signature key generation", "\(user.signGen)"), ("sealed keyring, bytes", "\(keyring)"),
+        ("closed", "\(user.isClosed)"), ("created", "\(user.createdMs)"),
+      ])
+  }
+
+  private static func devices(of user: UserID, in reader: any MetadataReader) throws -> AuditReport.Section {
+    section(
+      "devices",
+      try reader.devices(of: user).map { device in
+        (device.id.text, "public key \(hexadecimal(device.key)), since \(device.createdMs)")
+      })
+  }
+
+  private static func sessions(
+    of user: UserID, now: UInt64, in reader: any MetadataReader
+  ) throws -> AuditReport.Section {
+    section(
+      "sessions",
+      try reader.sessions(of: user).map { session in
+        (
+          session.device.text,
+          "hash of token \(hexadecimal(session.tokenHash)), from \(session.createdMs) to \(session.expiresMs)"
+        )
+      })
+  }
+
+  private static func trees(of user: UserID, in reader: any MetadataReader) throws -> AuditReport.Section {
+    section(
+      "trees", try reader.trees(of: user).map { tree in ("\(tree.appTreeID), \(tree.trunk)", tree.tree.text) })
+  }
+
+  private static func zones(of user: UserID, in reader: any MetadataReader) throws -> AuditReport.Section {
+    section(
+      "zones",
+      try reader.zones(readableBy: user, since: 0).map { zone in
+        ("\(zone.treeID.text)/\(zone.zoneRoot.text)", "\(zone.seq + 1) commits, head \(zone.head.text), rx \(zone.rx)")
+      })
+  }
+
+  private static func stored(for user: UserID, in reader: any MetadataReader) throws -> AuditReport.Section {
+    let usage = try reader.usage(of: user)
+    return section(
+      "stored in own trees",
+      [
+        ("live nodes (id, parent id, tag of the name, key generations)", "\(usage.liveNodes)"),
+        ("signed commits", "\(usage.commits)"), ("sealed records", "\(usage.records)"),
+        ("sealed records, bytes", "\(usage.recordBytes)"), ("sealed contents", "\(usage.blobs)"),
+        ("sealed contents, bytes", "\(usage.contentBytes)"),
+      ])
+  }
+
+  private static func section(_ title: String, _ fields: [(String, String)]) -> AuditReport.Section {
+    AuditReport.Section(title: title, fields: fields.map { AuditReport.Field(name: $0.0, value: $0.1) })
+  }
+}

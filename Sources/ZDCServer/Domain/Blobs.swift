@@ -1,0 +1,113 @@
+internal import ZDCProtocol
+
+/// Uploads of large content: tickets, parts, completion (PROTOCOL 3.8).
+enum Blobs {
+  /// A ticket binds a blob's id to the user, the node and the length. Asking again gives the same ticket.
+  static func ticket(
+    _ request: BlobTicketRequest, user: UserID, limit: UInt64, now: UInt64, in tx: any MetadataTransaction
+  ) throws -> BlobStatus {
+    try checkLength(request.cipherLength, limit: limit)
+    let zone = try zone(for: request, user: user, in: tx)
+    if let known = try tx.blob(request.blobID) {
+      let isSame =
+        known.owner == user && known.state != .attached && known.node == request.nodeID && known.zone == zone
+        && known.cipherLength == request.cipherLength && !known.isInline
+      guard isSame else { throw ServerError(.conflict, "the blob's id is taken: choose another one") }
+      return try status(of: known, in: tx)
+    }
+    let row = BlobRow(
+      id: request.blobID, zone: zone, node: request.nodeID, cipherLength: request.cipherLength, state: .receiving,
+      isInline: false, owner: user, contentRoot: nil, touchedMs: now)
+    _ = try tx.insertBlob(row, content: nil)
+    return try status(of: row, in: tx)
+  }
+
+  private static func checkLength(_ length: UInt64, limit: UInt64) throws {
+    guard length <= limit else { throw ServerError(.limitExceeded, "content may have \(limit) bytes at most") }
+    guard length > UInt64(Limits.inlineContentBytes) else {
+      throw ServerError(.invalidRequest, "content of this size rides in the commit request")
+    }
+  }
+
+  /// The zone that holds the node, or the trunk's while the node is still to be put.
+  private static func zone(
+    for request: BlobTicketRequest, user: UserID, in tx: any MetadataTransaction
+  ) throws -> ZoneKey {
+    let home = try tx.zone(ofNode: request.nodeID, tree: request.treeID)
+    guard let zone = try home ?? tx.zone(ZoneID(trunkOf: request.treeID)),
+      try Access.holds(.write, user: user, zone: zone.key, in: tx)
+    else { throw ServerError(.notFound, "no such tree") }
+    return zone.key
+  }
+
+  /// The caller's own ticket; other people's look like none.
+  static func own(_ id: BlobID, user: UserID, in reader: any MetadataReader) throws -> BlobRow {
+    guard let row = try reader.blob(id), row.owner == user, row.state != .attached, !row.isInline else {
+      throw ServerError(.notFound, "no such upload")
+    }
+    return row
+  }
+
+  static func status(of row: BlobRow, in reader: any MetadataReader) throws -> BlobStatus {
+    BlobStatus(
+      blobID: row.id, cipherLength: row.cipherLength, isComplete: row.state != .receiving,
+      contentRoot: row.contentRoot, parts: try reader.parts(of: row.id))
+  }
+
+  /// What to do with a part that is offered.
+  enum PartDecision: Sendable {
+    case take(cipherLength: UInt64, range: Range<UInt64>)
+    case alreadyThere
+  }
+
+  static func offer(
+    _ index: Int, sha256: [UInt8], of id: BlobID, user: UserID, in reader: any MetadataReader
+  ) throws -> PartDecision {
+    let row = try own(id, user: user, in: reader)
+    guard index >= 0, index < ContentGeometry.partCount(cipherLength: row.cipherLength) else {
+      throw ServerError(.invalidRequest, "the content has no such part")
+    }
+    if let part = try reader.parts(of: id).first(where: { $0.index == index }) {
+      guard part.sha256.bytes == sha256 else { throw ServerError(.conflict, "the part is there with other bytes") }
+      return .alreadyThere
+    }
+    let range = ContentGeometry.partRange(index, cipherLength: row.cipherLength)
+    return .take(cipherLength: row.cipherLength, range: range)
+  }
+
+  /// Records a part whose bytes are durable.
+  static func record(
+    _ index: Int, sha256: [UInt8], of id: BlobID, user: UserID, now: UInt64, in tx: any MetadataTransaction
+  ) throws {
+    var row = try own(id, user: user, in: tx)
+    row.touchedMs = now
+    try tx.insertPart(index, sha256: sha256, of: id, now: now)
+    try tx.updateBlob(row)
+  }
+
+  /// The ticket, if all parts are there.
+  static func ready(_ id: BlobID, user: UserID, in reader: any MetadataReader) throws -> BlobRow {
+    let row = try own(id, user: user, in: reader)
+    let count = ContentGeometry.partCount(cipherLength: row.cipherLength)
+    guard try row.state == .complete || reader.parts(of: id).count == count else {
+      throw ServerError(.blobIncomplete, "parts are missing", retryable: true)
+    }
+    return row
+  }
+
+  static func complete(
+    _ id: BlobID, root: ContentRoot, user: UserID, now: UInt64, in tx: any MetadataTransaction
+  ) throws -> BlobStatus {
+    var row = try own(id, user: user, in: tx)
+    row.state = .complete
+    row.contentRoot = root
+    row.touchedMs = now
+    try tx.updateBlob(row)
+    return try status(of: row, in: tx)
+  }
+
+  static func abort(_ id: BlobID, user: UserID, in tx: any MetadataTransaction) throws {
+    _ = try own(id, user: user, in: tx)
+    try tx.removeBlob(id)
+  }
+}

@@ -1,0 +1,88 @@
+internal import ZDCProtocol
+
+/// The body of `POST /v1/commits`, parsed and checked as far as its own bytes allow. Nothing here needs the store.
+package struct CommitRequest: Sendable {
+  package struct ZonePart: Sendable {
+    var commit: ZoneCommit
+    var acl: ZoneACL?
+    var grants: [Grant] = []
+    var records: [RecordHash: NodeRecord] = [:]
+  }
+
+  struct InlineContent: Sendable {
+    var bytes: ArraySlice<UInt8>
+    var root: ContentRoot
+  }
+
+  /// In zone-id order, the order in which several zones are compared and changed.
+  let parts: [ZonePart]
+  let contents: [BlobID: InlineContent]
+
+  package init(_ body: [UInt8]) throws {
+    guard body.count <= Limits.commitRequestBytes else {
+      throw ServerError(.limitExceeded, "the request is longer than \(Limits.commitRequestBytes) bytes")
+    }
+    var builder = Builder()
+    var reader = Bundle.Reader(body)
+    while let item = try reader.next() { try builder.add(item) }
+    parts = try builder.finish()
+    contents = builder.contents
+  }
+
+  private struct Builder {
+    var parts: [ZonePart] = []
+    var contents: [BlobID: InlineContent] = [:]
+    private var acl: ZoneACL?
+    private var grants: [Grant] = []
+    private var records: [RecordHash: NodeRecord] = [:]
+
+    mutating func add(_ item: Bundle.Item) throws {
+      switch item {
+      case .content(let blob, let bytes): try add(bytes, as: blob)
+      case .acl(let list):
+        guard acl == nil else { throw invalid("two access lists for one commit") }
+        acl = list
+      case .grant(let grant): grants.append(grant)
+      case .record(_, _, let record): records[record.hash] = record
+      case .commit(_, let commit): try close(commit)
+      case .link, .leaves: throw invalid("an item that does not belong into a commit request")
+      }
+    }
+
+    private mutating func add(_ bytes: ArraySlice<UInt8>, as blob: BlobID) throws {
+      guard contents[blob] == nil else { throw invalid("one content twice") }
+      // At most 64 KiB are one leaf: its hash is the root.
+      let root = ContentRoot(reinterpreting: MerkleTree.leafHash(bytes))
+      contents[blob] = InlineContent(bytes: bytes, root: root)
+    }
+
+    private mutating func close(_ commit: ZoneCommit) throws {
+      let zone = commit.fields.zone
+      guard parts.count < Limits.zonesPerRequest else { throw ZDCSecurityError(.tooManyZones, zone: zone) }
+      guard !parts.contains(where: { $0.commit.fields.zone == zone }) else { throw invalid("one zone twice") }
+      try checkRecords(of: commit)
+      parts.append(ZonePart(commit: commit, acl: acl, grants: grants, records: records))
+      acl = nil
+      grants = []
+      records = [:]
+    }
+
+    /// Every put comes with its record, and no record comes without a put.
+    private func checkRecords(of commit: ZoneCommit) throws {
+      var puts = 0
+      for case .put(let put) in commit.fields.operations {
+        guard records[put.record] != nil else { throw ZDCSecurityError(.objectMissing, node: put.node) }
+        puts += 1
+      }
+      guard puts == records.count else { throw invalid("a record that no put names") }
+    }
+
+    func finish() throws -> [ZonePart] {
+      guard acl == nil, grants.isEmpty, records.isEmpty else { throw invalid("items behind the last commit") }
+      guard !parts.isEmpty else { throw invalid("no commit") }
+      return parts.sorted { $0.commit.fields.zone < $1.commit.fields.zone }
+    }
+
+    private func invalid(_ message: String) -> ServerError { ServerError(.invalidRequest, message) }
+  }
+}

@@ -1,0 +1,126 @@
+internal import ZDCProtocol
+
+/// The zone's head is not the commit's `prev`: the caller is shown what came behind the head that he knew.
+struct StaleHead: Error {
+  var zone: ZoneID
+  var after: UInt64?
+}
+
+/// `POST /v1/commits`: compare with the head, replay, store (PROTOCOL 3.7, 3.12).
+enum Commits {
+  struct Outcome: Sendable {
+    var response: CommitResponse
+    /// Empty for a request that the log had already.
+    var notices: [HeadNotice]
+    var operations: Int
+  }
+
+  /// Applies a request, all zones or none.
+  ///
+  /// - Throws: ``StaleHead``, `ServerError`, or the broken rule as `ZDCSecurityError`; then the transaction is undone.
+  static func apply(
+    _ request: CommitRequest, by user: UserID, now: UInt64, in tx: any MetadataTransaction
+  ) throws -> Outcome {
+    if let replayed = try replayed(request, by: user, in: tx) {
+      return Outcome(response: replayed, notices: [], operations: 0)
+    }
+    var notices: [HeadNotice] = []
+    for part in request.parts {
+      notices.append(try apply(part, contents: request.contents, by: user, now: now, in: tx))
+    }
+    let response = CommitResponse(receivedMs: now, zones: notices.map(\.status))
+    return Outcome(
+      response: response, notices: notices,
+      operations: request.parts.reduce(0) { $0 + $1.commit.fields.operations.count })
+  }
+
+  /// A lost response is asked for again with the same bytes: the answer is the first one.
+  private static func replayed(
+    _ request: CommitRequest, by user: UserID, in tx: any MetadataTransaction
+  ) throws -> CommitResponse? {
+    var known: [StoredCommit] = []
+    for part in request.parts where part.commit.fields.writer == user {
+      if let commit = try tx.commit(part.commit.hash) { known.append(commit) }
+    }
+    guard let first = known.first else { return nil }
+    guard known.count == request.parts.count else {
+      throw ServerError(.conflict, "some of these commits are in the log already")
+    }
+    return CommitResponse(receivedMs: first.receivedMs, zones: known.map(\.status))
+  }
+
+  private static func apply(
+    _ part: CommitRequest.ZonePart, contents: [BlobID: CommitRequest.InlineContent], by user: UserID, now: UInt64,
+    in tx: any MetadataTransaction
+  ) throws -> HeadNotice {
+    let fields = part.commit.fields
+    guard fields.writer == user else { throw ServerError(.forbidden, "the commit's writer is not this session's user") }
+    let row = try Access.zone(fields.zone, of: user, needs: [], in: tx)
+    try checkHead(part.commit, of: row)
+    try checkWriter(part.commit, in: tx)
+    let old = try row.zoneHead()
+    var state = CommitState(
+      part: part, contents: contents, zone: row.key, acl: (part.acl ?? old.acl).fields, now: now, tx: tx)
+    let head = try ZoneReplay(identities: StoredIdentities(reader: tx))
+      .apply(part.commit, acl: part.acl, after: old, to: &state)
+    try state.finishNames()
+    let acl = try storeACL(part, after: old.acl, zone: row.key, in: tx)
+    let stored = NewCommit(
+      head: head, bytes: part.commit.bytes, receivedMs: now, acl: acl, records: state.recordRange)
+    let rx = try tx.appendCommit(stored, to: row.key)
+    let status = ZoneStatus(zone: fields.zone, seq: head.seq, head: head.hash, rx: rx)
+    return HeadNotice(status: status, part: part, acl: head.acl, stored: state.stored, receivedMs: now)
+  }
+
+  private static func checkHead(_ commit: ZoneCommit, of row: ZoneRow) throws {
+    let fields = commit.fields
+    guard fields.seq > 0 else { throw ServerError(.zoneExists, "the zone has a genesis commit") }
+    guard fields.seq - 1 == row.seq, fields.prev == row.head else {
+      throw StaleHead(zone: fields.zone, after: fields.seq - 1)
+    }
+  }
+
+  /// The server takes commits only under the writer's current key (PROTOCOL 3.9).
+  private static func checkWriter(_ commit: ZoneCommit, in tx: any MetadataTransaction) throws {
+    guard let writer = try tx.user(commit.fields.writer) else { throw ZDCSecurityError(.writerUnknown) }
+    guard !writer.isClosed else { throw ServerError(.accountClosed, "the account is closed") }
+    guard commit.fields.writerGen == writer.signGen else { throw ZDCSecurityError(.writerNotAuthorized) }
+  }
+
+  /// Every member whose wrap is new gets his grant with the list that names it.
+  private static func storeACL(
+    _ part: CommitRequest.ZonePart, after old: ZoneACL, zone: ZoneKey, in tx: any MetadataTransaction
+  ) throws -> Int64? {
+    guard let acl = part.acl else {
+      guard part.grants.isEmpty else { throw ServerError(.invalidRequest, "a grant without an access list") }
+      return nil
+    }
+    try Grants.check(part.grants, of: acl, after: old)
+    return try tx.insertACL(acl, grants: part.grants, in: zone)
+  }
+}
+
+/// Grants and the access list that names them by hash (PROTOCOL 3.9).
+enum Grants {
+  static func check(_ grants: [Grant], of acl: ZoneACL, after old: ZoneACL?) throws {
+    var given: Set<UserID> = []
+    for grant in grants {
+      let entry = acl.fields.entry(for: grant.user)
+      let isNamed =
+        entry?.wrapHash == grant.wrapHash && entry?.wrapKind != .parentWrap && grant.zone == acl.fields.zone
+        && grant.zoneKeyGen == acl.fields.zoneKeyGen
+      try require(isNamed && given.insert(grant.user).inserted, .grantHashMismatch)
+    }
+    for entry in acl.fields.entries where entry.wrapKind != .parentWrap {
+      let isKept = old?.fields.entry(for: entry.user)?.wrapHash == entry.wrapHash
+      try require(isKept || given.contains(entry.user), .grantMissing)
+    }
+  }
+}
+
+extension ZoneRow {
+  /// What replay compares the next commit with.
+  func zoneHead() throws -> ZoneHead {
+    ZoneHead(zone: zone, seq: seq, hash: head, acl: try ZoneACL(acl), retiredBelow: retiredBelow)
+  }
+}

@@ -1,0 +1,51 @@
+internal import Logging
+internal import ZDCProtocol
+
+/// Collects what nobody can ask for any more, and keeps the store's files small while the server is idle.
+struct Reaper {
+  let core: ServerCore
+
+  /// A pass once an hour, and a tidy-up some seconds after the last write.
+  func run() async {
+    var lastWrites: UInt64 = 0
+    var tidied: UInt64 = 0
+    var ticks = 0
+    while (try? await Task.sleep(for: .seconds(5))) != nil {
+      let writes = core.metadata.writeStatistics.writes
+      if writes == lastWrites, writes != tidied {
+        tidied = writes
+        await attempt("tidy") { try await core.metadata.tidy() }
+      }
+      lastWrites = writes
+      ticks += 1
+      if ticks % 720 == 1 { await attempt("collect") { try await collect() } }
+    }
+  }
+
+  private func attempt(_ what: String, _ body: () async throws -> Void) async {
+    do { try await body() } catch { core.logger.warning("upkeep failed", metadata: ["step": "\(what)"]) }
+  }
+
+  /// Removes what was replaced or deleted longer than the retention ago, abandoned uploads, and files that no row knows.
+  ///
+  /// Rows go first: a file without a row is found by the next pass, a row without a file would be a broken promise.
+  func collect() async throws {
+    let bounds = core.configuration.bounds
+    let now = core.now
+    let replacedBefore = now - min(now, bounds.retentionMs)
+    let abandonedBefore = now - min(now, bounds.abandonedUploadMs)
+    while true {
+      let gone = try await core.metadata.write { tx in
+        try tx.collect(replacedBefore: replacedBefore, abandonedBefore: abandonedBefore, limit: Self.batch)
+      }
+      for blob in gone { try await core.blobs.remove(blob) }
+      guard gone.count >= Self.batch else { break }
+    }
+    for blob in try await core.blobs.all() {
+      guard try await core.metadata.read({ try $0.blob(blob) }) == nil else { continue }
+      try await core.blobs.remove(blob)
+    }
+  }
+
+  private static let batch = 1_000
+}

@@ -1,0 +1,117 @@
+internal import ZDCProtocol
+
+/// The four objects that bring a trunk into the world: its root's record, the owner's grant, access list 1 and commit 0 (PROTOCOL 3.9).
+struct TrunkBirth: Sendable {
+  let record: NodeRecord
+  let grant: Grant
+  let acl: ZoneACL
+  let commit: ZoneCommit
+
+  /// Exactly these four, in this order.
+  init(_ items: some Collection<Bundle.Item>) throws {
+    var iterator = items.makeIterator()
+    guard items.count == 4, case .record(_, _, let record)? = iterator.next(), case .grant(let grant)? = iterator.next(),
+      case .acl(let acl)? = iterator.next(), case .commit(_, let commit)? = iterator.next()
+    else { throw ServerError(.invalidRequest, "a trunk is a record, a grant, an access list and a commit") }
+    self.record = record
+    self.grant = grant
+    self.acl = acl
+    self.commit = commit
+  }
+
+  /// The four trunks of one app, from one bundle each.
+  static func all(_ bundles: [[UInt8]]) throws -> [TrunkBirth] {
+    guard bundles.count == Trunk.allCases.count else { throw ServerError(.invalidRequest, "an app has four trunks") }
+    return try bundles.map { bytes in
+      var reader = Bundle.Reader(bytes)
+      return try TrunkBirth(try reader.all())
+    }
+  }
+
+  /// The four trunks of one app, from one bundle with all their items.
+  static func all(_ bundle: [UInt8]) throws -> [TrunkBirth] {
+    var reader = Bundle.Reader(bundle)
+    let items = try reader.all()
+    guard items.count == 4 * Trunk.allCases.count else {
+      throw ServerError(.invalidRequest, "an app has four trunks of four objects")
+    }
+    return try stride(from: 0, to: items.count, by: 4).map { try TrunkBirth(items[$0..<$0 + 4]) }
+  }
+
+  /// Verifies a trunk against its owner by the rules that clients use; nothing is stored.
+  func verify(trunk: Trunk, appTreeID: String, owner: UserID, identities: some IdentityDirectory) throws {
+    let tree = TreeID.derive(owner: owner, trunk: trunk, appTreeID: appTreeID)
+    let zone = ZoneID(trunkOf: tree)
+    try require(commit.fields.zone == zone && acl.fields.zone == zone, .recordBindingMismatch)
+    try require(acl.fields.owner == owner && commit.fields.writer == owner, .aclNotAuthorized)
+    try require(acl.fields.trunk == trunk && acl.fields.appTreeID == appTreeID, .recordBindingMismatch)
+    try require(acl.fields.entries.count == 1 && !acl.fields.parentLinked, .aclNotAuthorized)
+    let put = ZoneOperation.Put(record)
+    let expected: [ZoneOperation] = [.acl(version: acl.fields.version, hash: acl.hash), .put(put)]
+    try require(commit.fields.operations == expected, .commitChainBroken)
+    var state = MemoryZoneState()
+    _ = try ZoneReplay(identities: identities).apply(commit, acl: acl, after: nil, to: &state)
+    try RecordRules.check(record, put: put, zone: zone, replaced: nil)
+    try RecordRules.check(record, commit: commit.fields, acl: acl.fields)
+    try checkRoot()
+    try Grants.check([grant], of: acl, after: nil)
+  }
+
+  /// A trunk's root has no name, no parent key and no content.
+  private func checkRoot() throws(ZDCSecurityError) {
+    let fields = record.fields
+    let isBare =
+      fields.nameTag == .zero && fields.parentWrap.isEmpty && fields.historyWrap.isEmpty && fields.content == nil
+      && fields.keyGen == 1
+    try require(isBare, .recordBindingMismatch, node: fields.node)
+  }
+
+  func store(owner: UserID, now: UInt64, in tx: any MetadataTransaction) throws {
+    let zone = commit.fields.zone
+    let key = try tx.insertZone(zone, owner: owner, trunk: acl.fields.trunk, appTreeID: acl.fields.appTreeID)
+    let list = try tx.insertACL(acl, grants: [grant], in: key)
+    let row = StoredRecord(bytes: record.bytes, recordReceivedMs: now, dataReceivedMs: 0)
+    let stored = try tx.insertRecord(row, hash: record.hash, in: key)
+    let leaf = ZoneLeaf(
+      node: zone.root, parent: .zero, record: record.hash, putSeq: 0, keyGen: record.fields.keyGen, parentKeyGen: 0)
+    _ = try tx.putNode(NodeRow(leaf: leaf, tag: nil, record: stored, blob: nil), in: key)
+    let head = ZoneHead(zone: zone, seq: 0, hash: commit.hash, acl: acl)
+    _ = try tx.appendCommit(
+      NewCommit(head: head, bytes: commit.bytes, receivedMs: now, acl: list, records: stored...stored), to: key)
+  }
+}
+
+/// `PUT /v1/trees/{appTreeID}`: another app on an account that exists.
+enum Trees {
+  struct Outcome: Sendable {
+    var zones: ZoneList
+    var isNew: Bool
+  }
+
+  static func create(
+    _ births: [TrunkBirth], appTreeID: String, owner: UserID, now: UInt64, in tx: any MetadataTransaction
+  ) throws -> Outcome {
+    guard AppTreeID.isValid(appTreeID) else { throw ServerError(.invalidRequest, "not the name of an app's tree") }
+    let known = try tx.genesisCommits(owner: owner, appTreeID: appTreeID)
+    let isNew = known.isEmpty
+    guard isNew || known == births.map(\.commit.hash) else {
+      throw ServerError(.zoneExists, "the app has a tree: throw yours away and pull")
+    }
+    if isNew { try store(births, appTreeID: appTreeID, owner: owner, now: now, in: tx) }
+    let zones = try births.compactMap { try tx.zone($0.commit.fields.zone)?.status }
+    return Outcome(zones: ZoneList(rx: try tx.lastRx(), zones: zones), isNew: isNew)
+  }
+
+  private static func store(
+    _ births: [TrunkBirth], appTreeID: String, owner: UserID, now: UInt64, in tx: any MetadataTransaction
+  ) throws {
+    guard let user = try tx.user(owner), !user.isClosed else {
+      throw ServerError(.accountClosed, "the account is closed")
+    }
+    for (trunk, birth) in zip(Trunk.allCases, births) {
+      try birth.verify(trunk: trunk, appTreeID: appTreeID, owner: owner, identities: StoredIdentities(reader: tx))
+      try require(birth.commit.fields.writerGen == user.signGen, .writerNotAuthorized)
+      try birth.store(owner: owner, now: now, in: tx)
+    }
+  }
+}

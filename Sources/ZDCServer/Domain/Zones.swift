@@ -1,0 +1,110 @@
+internal import ZDCProtocol
+
+/// A page of a zone's log, and where the log stands.
+struct CommitPage: Sendable {
+  var body: [UInt8]
+  var seq: UInt64
+  var head: CommitHash
+  var more: Bool
+}
+
+/// Reading zones: which there are, their logs, records and small contents (PROTOCOL 3.7).
+enum Zones {
+  static func list(of user: UserID, since rx: UInt64, in reader: any MetadataReader) throws -> ZoneList {
+    let zones = try reader.zones(readableBy: user, since: rx)
+    return ZoneList(rx: max(rx, try reader.lastRx()), zones: zones)
+  }
+
+  /// Whole commits behind `after`, and behind them the live records of their puts.
+  ///
+  /// A page never splits a commit. Records that do not fit are left out: the client asks for them by hash.
+  static func page(
+    _ id: ZoneID, for user: UserID, after: UInt64?, withRecords: Bool, in reader: any MetadataReader
+  ) throws -> CommitPage {
+    let zone = try Access.zone(id, of: user, needs: .read, in: reader)
+    var commits = Bundle.Writer()
+    var records = Bundle.Writer()
+    var last = after
+    try reader.commits(of: zone.key, after: after) { row in
+      let items = try items(of: row, zone: zone, user: user, in: reader)
+      let live = withRecords ? try liveRecords(of: row, room: Limits.pageBytes - items.count, in: reader) : []
+      let isFirst = commits.count == 0
+      guard isFirst || commits.count + records.count + items.count + live.count <= Limits.pageBytes else { return false }
+      commits.append(items: items)
+      records.append(items: live)
+      last = row.seq
+      return commits.count + records.count < Limits.pageBytes
+    }
+    let more = last.map { $0 < zone.seq } ?? true
+    return CommitPage(body: commits.bytes + records.bytes, seq: zone.seq, head: zone.head, more: more)
+  }
+
+  /// The access list that the commit brought in, the caller's own grant, and the commit.
+  private static func items(
+    of row: CommitRow, zone: ZoneRow, user: UserID, in reader: any MetadataReader
+  ) throws -> [UInt8] {
+    var writer = Bundle.Writer(capacity: row.bytes.count + 16)
+    if let key = row.acl, let bytes = try reader.acl(key) {
+      writer.append(acl: bytes)
+      if let entry = try ZoneACL(bytes).fields.entry(for: user),
+        let grant = try reader.grant(zone: zone.key, user: user, hash: entry.wrapHash)
+      {
+        writer.append(grant: grant)
+      }
+    }
+    writer.append(commit: row.bytes, receivedMs: row.receivedMs)
+    return writer.bytes
+  }
+
+  private static func liveRecords(of row: CommitRow, room: Int, in reader: any MetadataReader) throws -> [UInt8] {
+    guard let keys = row.records else { return [] }
+    var writer = Bundle.Writer()
+    try reader.liveRecords(keys) { record in
+      guard writer.count + record.bytes.count + 21 <= room else { return false }
+      writer.append(record)
+      return true
+    }
+    return writer.bytes
+  }
+
+  /// Records by hash, in the order asked; what is unknown, or not of this zone, is left out.
+  static func records(
+    _ hashes: [RecordHash], zone id: ZoneID, user: UserID, in reader: any MetadataReader
+  ) throws -> [UInt8] {
+    let zone = try Access.zone(id, of: user, needs: .read, in: reader)
+    var writer = Bundle.Writer()
+    for hash in hashes {
+      guard let record = try reader.record(hash: hash, in: zone.key) else { continue }
+      guard writer.count == 0 || writer.count + record.bytes.count + 21 <= Limits.pageBytes else { break }
+      writer.append(record)
+    }
+    return writer.bytes
+  }
+
+  /// Small contents, in the order asked; what is unknown, large, or not of this zone, is left out.
+  static func contents(
+    _ asked: [(node: NodeID, blob: BlobID)], zone id: ZoneID, user: UserID, in reader: any MetadataReader
+  ) throws -> [UInt8] {
+    let zone = try Access.zone(id, of: user, needs: .read, in: reader)
+    let rights = try reader.permissions(of: user, in: zone.key) ?? []
+    guard Access.mayReadContent(rights) else { return [] }
+    var writer = Bundle.Writer()
+    for (node, id) in asked {
+      guard let blob = try reader.blob(id), blob.isInline, blob.node == node, blob.zone == zone.key,
+        let bytes = try reader.inlineContent(id)
+      else { continue }
+      guard writer.count == 0 || writer.count + bytes.count + 21 <= Limits.pageBytes else { break }
+      writer.append(content: bytes, blob: id)
+    }
+    return writer.bytes
+  }
+
+  static func status(
+    ofNode node: NodeID, tree: TreeID, user: UserID, in reader: any MetadataReader
+  ) throws -> ZoneStatus {
+    guard let zone = try reader.zone(ofNode: node, tree: tree),
+      try Access.holds(.read, user: user, zone: zone.key, in: reader)
+    else { throw ServerError(.notFound, "no such node") }
+    return zone.status
+  }
+}

@@ -1,0 +1,101 @@
+internal import Synchronization
+internal import ZDCProtocol
+
+#if canImport(FoundationEssentials)
+  internal import FoundationEssentials
+#else
+  internal import Foundation
+#endif
+
+/// Tells open event streams of new heads. Publishing happens in commit order, on the store's writer, and never waits for a reader.
+final class EventHub: Sendable {
+  struct Subscription: Sendable {
+    let id: UInt64
+    let user: UserID
+    let device: DeviceID
+    let mailbox: Mailbox
+  }
+
+  private struct State {
+    var nextID: UInt64 = 0
+    var byUser: [UserID: [UInt64: Subscription]] = [:]
+    var isClosed = false
+  }
+
+  private let streamsPerUser: Int
+  private let pendingBytes: Int
+  private let state = Mutex(State())
+
+  init(streamsPerUser: Int, pendingBytes: Int) {
+    self.streamsPerUser = streamsPerUser
+    self.pendingBytes = pendingBytes
+  }
+
+  var openStreams: Int { state.withLock { $0.byUser.values.reduce(0) { $0 + $1.count } } }
+
+  func subscribe(user: UserID, device: DeviceID) throws -> Subscription {
+    try state.withLock { state in
+      guard !state.isClosed else { throw ServerError(.shuttingDown, "the server is stopping", retryable: true) }
+      guard state.byUser[user, default: [:]].count < streamsPerUser else {
+        throw ServerError(.tooManyRequests, "too many event streams", retryable: true, retryAfterMs: 5_000)
+      }
+      state.nextID += 1
+      let subscription = Subscription(
+        id: state.nextID, user: user, device: device, mailbox: Mailbox(limit: pendingBytes))
+      state.byUser[user, default: [:]][subscription.id] = subscription
+      return subscription
+    }
+  }
+
+  func unsubscribe(_ subscription: Subscription) {
+    subscription.mailbox.close()
+    state.withLock { state in
+      state.byUser[subscription.user]?[subscription.id] = nil
+      if state.byUser[subscription.user]?.isEmpty == true { state.byUser[subscription.user] = nil }
+    }
+  }
+
+  func publish(_ notice: HeadNotice) {
+    let subscribers = state.withLock { state in
+      notice.readers.flatMap { state.byUser[$0].map { Array($0.values) } ?? [] }
+    }
+    var encoded: [UserID: Mailbox.Frame] = [:]
+    var common: Mailbox.Frame?
+    for subscription in subscribers {
+      let frame = common ?? encoded[subscription.user] ?? Self.frame(notice, for: subscription.user)
+      if notice.isSameForAll { common = frame } else { encoded[subscription.user] = frame }
+      subscription.mailbox.offer(frame)
+    }
+  }
+
+  /// A comment line keeps proxies from closing a quiet stream, and finds readers that have gone.
+  func heartbeat() {
+    let all = state.withLock { $0.byUser.values.flatMap(\.values) }
+    for subscription in all { subscription.mailbox.offer(Mailbox.Frame(rx: nil, bytes: Array(": \n\n".utf8))) }
+  }
+
+  func close(device: DeviceID, of user: UserID) {
+    let ended = state.withLock { $0.byUser[user]?.values.filter { $0.device == device } ?? [] }
+    for subscription in ended { subscription.mailbox.close() }
+  }
+
+  func close() {
+    let all = state.withLock { state in
+      state.isClosed = true
+      return state.byUser.values.flatMap(\.values)
+    }
+    for subscription in all { subscription.mailbox.close() }
+  }
+
+  private static func frame(_ notice: HeadNotice, for user: UserID) -> Mailbox.Frame {
+    let event = HeadEvent(status: notice.status, page: notice.page(for: user).map(WireBytes.init))
+    return Mailbox.Frame(rx: notice.status.rx, bytes: Self.event("head", rx: notice.status.rx, event))
+  }
+
+  /// `id`, `event` and one line of JSON.
+  static func event(_ name: String, rx: UInt64, _ value: some Encodable) -> [UInt8] {
+    // These types are ours and hold nothing that JSON cannot: failing is impossible, an empty object would be ignored by clients.
+    let data = (try? JSONEncoder().encode(value)).map { [UInt8]($0) } ?? Array("{}".utf8)
+    return Array("id: \(rx)\nevent: \(name)\ndata: ".utf8) + data + Array("\n\n".utf8)
+  }
+}

@@ -1,0 +1,39 @@
+internal import HTTPTypes
+internal import Hummingbird
+internal import ZDCProtocol
+
+/// Finds the session that a request belongs to, or counts a call that needs none.
+enum Authenticate {
+  static func check(
+    _ auth: Route.Auth, _ request: Request, _ context: ServerContext, _ core: ServerCore
+  ) async throws -> SessionRow? {
+    switch auth {
+    case .open: return nil
+    case .limited:
+      try LimitRate.check(context, core)
+      return nil
+    case .session:
+      guard let session = try await core.session(token: try token(request)) else {
+        throw ServerError(.unauthorized, "no such session: log in")
+      }
+      return session
+    }
+  }
+
+  private static func token(_ request: Request) throws -> [UInt8] {
+    let header = request.headers[.authorization] ?? ""
+    let scheme = "Bearer "
+    guard header.hasPrefix(scheme), let token = ZBase32.decode(header.dropFirst(scheme.count), byteCount: 32) else {
+      throw ServerError(.unauthorized, "no session: log in")
+    }
+    return token
+  }
+}
+
+/// Slows down who tries accounts and logins. Off unless configured.
+enum LimitRate {
+  static func check(_ context: ServerContext, _ core: ServerCore) throws {
+    guard let wait = core.limiter?.wait(address: context.clientAddress, now: core.now) else { return }
+    throw ServerError(.tooManyRequests, "too many calls", retryable: true, retryAfterMs: wait)
+  }
+}

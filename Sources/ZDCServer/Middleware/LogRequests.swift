@@ -1,0 +1,39 @@
+internal import HTTPTypes
+internal import Hummingbird
+internal import Logging
+
+/// One line and one count per request: route pattern, status, time, size. Never a path with ids, a query, a header or an address.
+struct LogRequests: RouterMiddleware {
+  let core: ServerCore
+
+  func handle(
+    _ request: Request, context: ServerContext,
+    next: (Request, ServerContext) async throws -> Response
+  ) async throws -> Response {
+    let start = ContinuousClock.now
+    do {
+      let response = try await next(request, context)
+      note(request, context, status: Int(response.status.code), bytes: response.body.contentLength ?? 0, since: start)
+      return response
+    } catch {
+      note(request, context, status: 499, bytes: 0, since: start)
+      throw error
+    }
+  }
+
+  private func note(
+    _ request: Request, _ context: ServerContext, status: Int, bytes: Int, since start: ContinuousClock.Instant
+  ) {
+    let elapsed = ContinuousClock.now - start
+    let route = context.endpointPath ?? "unknown"
+    let milliseconds = Double(elapsed.components.seconds) * 1_000 + Double(elapsed.components.attoseconds) * 1e-15
+    let key = ServerMetrics.RequestKey(method: request.method.rawValue, route: route, status: status)
+    core.metrics.countRequest(key, seconds: milliseconds / 1_000, bytesOut: bytes)
+    core.logger.log(
+      level: status >= 500 ? .error : .info, "request",
+      metadata: [
+        "method": "\(request.method.rawValue)", "route": "\(route)", "status": "\(status)",
+        "ms": "\((milliseconds * 10).rounded() / 10)", "bytes": "\(bytes)",
+      ])
+  }
+}

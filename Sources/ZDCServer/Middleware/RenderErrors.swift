@@ -1,0 +1,56 @@
+internal import HTTPTypes
+internal import Hummingbird
+internal import Logging
+internal import ZDCProtocol
+
+/// The only place where an error becomes an answer. Handlers throw what went wrong.
+struct RenderErrors: RouterMiddleware {
+  let core: ServerCore
+
+  func handle(
+    _ request: Request, context: ServerContext,
+    next: (Request, ServerContext) async throws -> Response
+  ) async throws -> Response {
+    do {
+      guard !core.isStopping || request.uri.path == Routes.health || request.uri.path == Routes.ready else {
+        throw ServerError(.shuttingDown, "the server is stopping", retryable: true, retryAfterMs: 1_000)
+      }
+      return try await next(request, context)
+    } catch is CancellationError {
+      throw CancellationError()
+    } catch {
+      return try render(translate(error, request))
+    }
+  }
+
+  private func translate(_ error: any Error, _ request: Request) -> ServerError {
+    switch error {
+    case let error as ServerError: return error
+    case let error as ZDCSecurityError:
+      return ServerError(.refused, "a rule of the protocol is broken: \(error.code.rawValue)", security: error.code)
+    case is StorageFull: return ServerError(.storageFull, "the server's disk is full", retryable: true)
+    case let error as HTTPError: return translate(error, request)
+    default:
+      // The error's text may hold anything: only its type is logged, and nothing goes to the client.
+      core.logger.error("request failed", metadata: ["error": "\(type(of: error))"])
+      core.logger.debug("request failed", metadata: ["detail": "\(error)"])
+      return ServerError(.internalError, "the server failed", retryable: true)
+    }
+  }
+
+  private func translate(_ error: HTTPError, _ request: Request) -> ServerError {
+    switch error.status {
+    case .notFound where RouteTable.hasPath(request.uri.path):
+      ServerError(.methodNotAllowed, "this path has no such method")
+    case .notFound: ServerError(.notFound, "no such path")
+    case .contentTooLarge: ServerError(.limitExceeded, "the body is too long")
+    default: ServerError(.invalidRequest, "the request is malformed")
+    }
+  }
+
+  private func render(_ error: ServerError) throws -> Response {
+    var response = try Response.json(error, status: HTTPResponse.Status(code: error.status))
+    if let wait = error.retryAfterMs { response.headers[.retryAfter] = "\((wait + 999) / 1_000)" }
+    return response
+  }
+}

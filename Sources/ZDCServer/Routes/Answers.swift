@@ -1,0 +1,54 @@
+internal import HTTPTypes
+internal import Hummingbird
+internal import ZDCProtocol
+
+#if canImport(FoundationEssentials)
+  internal import FoundationEssentials
+#else
+  internal import Foundation
+#endif
+
+/// The few shapes of an answer.
+extension Response {
+  static func json(_ value: some Encodable, status: HTTPResponse.Status = .ok) throws -> Response {
+    let data = try JSONEncoder().encode(value)
+    return Response(
+      status: status, headers: [.contentType: "application/json", .cacheControl: "no-store"],
+      body: ResponseBody(byteBuffer: ByteBuffer(bytes: data)))
+  }
+
+  static func octets(_ bytes: [UInt8]) -> Response {
+    Response(
+      status: .ok, headers: [.contentType: "application/octet-stream", .cacheControl: "no-store"],
+      body: ResponseBody(byteBuffer: ByteBuffer(bytes: bytes)))
+  }
+
+  static func bundle(_ bytes: [UInt8]) -> Response {
+    Response(
+      status: .ok, headers: [.contentType: Bundle.mediaType, .cacheControl: "no-store"],
+      body: ResponseBody(byteBuffer: ByteBuffer(bytes: bytes)))
+  }
+
+  /// A page of a zone's log with the zone's head; with 409 it is the answer to a commit that came too late.
+  static func page(_ page: CommitPage, status: HTTPResponse.Status = .ok) -> Response {
+    var response = bundle(page.body)
+    response.status = status
+    response.headers[.zoneHead] = "\(page.seq):\(page.head.text)"
+    if page.more { response.headers[.more] = "1" }
+    return response
+  }
+
+  static func text(_ text: String, status: HTTPResponse.Status = .ok) -> Response {
+    Response(
+      status: status, headers: [.contentType: "text/plain; charset=utf-8"],
+      body: ResponseBody(byteBuffer: ByteBuffer(string: text)))
+  }
+
+  static var noContent: Response { Response(status: .noContent) }
+}
+
+extension HTTPField.Name {
+  static let zoneHead = HTTPField.Name(WireHeaders.zoneHead)!
+  static let more = HTTPField.Name(WireHeaders.more)!
+  static let partHash = HTTPField.Name(WireHeaders.partHash)!
+}

@@ -1,0 +1,183 @@
+internal import HTTPTypes
+internal import Hummingbird
+internal import ZDCProtocol
+
+/// Large content: up in parts, down in ranges, with bounded memory both ways.
+enum BlobRoutes {
+  static func ticket(_ call: Call) async throws -> Response {
+    let user = try call.user
+    let request = try await call.json(BlobTicketRequest.self)
+    let limit = call.core.configuration.bounds.contentBytes
+    let now = call.now
+    let status = try await call.write { tx in
+      try Blobs.ticket(request, user: user, limit: limit, now: now, in: tx)
+    }
+    return try .json(status, status: .created)
+  }
+
+  static func parts(_ call: Call) async throws -> Response {
+    let user = try call.user
+    let blob: BlobID = try call.id("blobID")
+    return try .json(
+      try await call.read { reader in
+        try Blobs.status(of: try Blobs.own(blob, user: user, in: reader), in: reader)
+      })
+  }
+
+  static func putPart(_ call: Call) async throws -> Response {
+    let user = try call.user
+    let blob: BlobID = try call.id("blobID")
+    guard let index = Int(call.context.parameters.get("index") ?? "") else {
+      throw ServerError(.notFound, "not a part")
+    }
+    guard let hash = ZBase32.decode(call.request.headers[.partHash] ?? "", byteCount: 32) else {
+      throw ServerError(.invalidRequest, "the header \(WireHeaders.partHash) is missing")
+    }
+    let claim = "\(blob)/\(index)"
+    guard call.core.claim(part: claim) else {
+      throw ServerError(.conflict, "the part is being received", retryable: true, retryAfterMs: 1_000)
+    }
+    defer { call.core.release(part: claim) }
+    let decision = try await call.read { try Blobs.offer(index, sha256: hash, of: blob, user: user, in: $0) }
+    guard case .take(let length, let range) = decision else { return .noContent }
+    try await receive(call, blob: blob, index: index, cipherLength: length, count: range.count, hash: hash)
+    let now = call.now
+    try await call.write { try Blobs.record(index, sha256: hash, of: blob, user: user, now: now, in: $0) }
+    return .noContent
+  }
+
+  /// Streams a part into its file; never more than four leaves are in memory.
+  private static func receive(
+    _ call: Call, blob: BlobID, index: Int, cipherLength: UInt64, count: Int, hash: [UInt8]
+  ) async throws {
+    let wrongLength = ServerError(.invalidRequest, "the part has \(count) bytes")
+    if let stated = call.request.headers[.contentLength].flatMap(Int.init), stated != count { throw wrongLength }
+    let writer = try await call.core.blobs.openPart(blob, index: index, cipherLength: cipherLength)
+    do {
+      var pending: [UInt8] = []
+      pending.reserveCapacity(slice + 64 << 10)
+      var received = 0
+      for try await buffer in call.request.body {
+        received += buffer.readableBytes
+        guard received <= count else { throw wrongLength }
+        buffer.withUnsafeReadableBytes { pending.append(contentsOf: $0) }
+        guard pending.count >= slice else { continue }
+        try await writer.write(pending)
+        pending.removeAll(keepingCapacity: true)
+      }
+      guard received == count else { throw wrongLength }
+      if !pending.isEmpty { try await writer.write(pending) }
+      guard try await writer.finish() == hash else {
+        throw ServerError(.refused, "the part's bytes are not those of its hash", security: .contentHashMismatch)
+      }
+      call.core.metrics.countBytes(in: received)
+    } catch {
+      await writer.abandon()
+      throw error
+    }
+  }
+
+  private static let slice = 3 * ContentGeometry.leafBytes
+
+  static func complete(_ call: Call) async throws -> Response {
+    let user = try call.user
+    let blob: BlobID = try call.id("blobID")
+    let row = try await call.read { try Blobs.ready(blob, user: user, in: $0) }
+    if row.state == .complete {
+      return try .json(try await call.read { try Blobs.status(of: row, in: $0) })
+    }
+    let root = try await call.core.blobs.contentRoot(blob, cipherLength: row.cipherLength)
+    let now = call.now
+    let status = try await call.write { try Blobs.complete(blob, root: root, user: user, now: now, in: $0) }
+    return try .json(status)
+  }
+
+  static func abort(_ call: Call) async throws -> Response {
+    let user = try call.user
+    let blob: BlobID = try call.id("blobID")
+    try await call.write { try Blobs.abort(blob, user: user, in: $0) }
+    try await call.core.blobs.remove(blob)
+    return .noContent
+  }
+
+  static func leafHashes(_ call: Call) async throws -> Response {
+    let row = try await blob(of: call)
+    let leaves = ContentGeometry.leafCount(cipherLength: row.cipherLength)
+    let first = try call.number("from") ?? 0
+    let count = min(try call.number("count") ?? leaves, 131_072)
+    guard first < leaves else { throw ServerError(.rangeNotSatisfiable, "the content has \(leaves) leaves") }
+    let wanted = Int(min(count, leaves - first))
+    if row.isInline {
+      let bytes = try await call.read { try $0.inlineContent(row.id) } ?? []
+      return .octets(MerkleTree.leafHash(bytes).bytes)
+    }
+    return .octets(try await call.core.blobs.leafHashes(row.id, first: first, count: wanted))
+  }
+
+  static func content(_ call: Call) async throws -> Response {
+    let row = try await blob(of: call)
+    let length = row.cipherLength
+    let range = try ByteRange.parse(call.request.headers[.range], length: length)
+    var headers: HTTPFields = [
+      .contentType: "application/octet-stream", .acceptRanges: "bytes", .eTag: "\"\(row.id.text)\"",
+      .cacheControl: "no-store",
+    ]
+    if let range { headers[.contentRange] = "bytes \(range.lowerBound)-\(range.upperBound - 1)/\(length)" }
+    let body = try await body(call, row, range: range ?? 0..<length)
+    return Response(status: range == nil ? .ok : .partialContent, headers: headers, body: body)
+  }
+
+  private static func blob(of call: Call) async throws -> BlobRow {
+    let user = try call.user
+    let tree: TreeID = try call.id("treeID")
+    let node: NodeID = try call.id("nodeID")
+    let blob: BlobID = try call.id("blobID")
+    return try await call.read { try Access.content(blob, node: node, tree: tree, user: user, in: $0) }
+  }
+
+  private static func body(_ call: Call, _ row: BlobRow, range: Range<UInt64>) async throws -> ResponseBody {
+    if row.isInline {
+      guard let bytes = try await call.read({ try $0.inlineContent(row.id) }) else {
+        throw ServerError(.blobGone, "the content is no longer kept")
+      }
+      return ResponseBody(byteBuffer: ByteBuffer(bytes: bytes[Int(range.lowerBound)..<Int(range.upperBound)]))
+    }
+    let blobs = call.core.blobs
+    let isWritable = call.context.isWritable
+    let metrics = call.core.metrics
+    return ResponseBody(contentLength: Int(range.count)) { writer in
+      var position = range.lowerBound
+      while position < range.upperBound {
+        let end = min(position + UInt64(downloadSlice), range.upperBound)
+        let bytes = try await blobs.read(row.id, range: position..<end)
+        try await writer.write(ByteBuffer(bytes: bytes))
+        metrics.countBytes(out: bytes.count)
+        position = end
+        // NB: over TLS the writer does not hold back a generator by itself; without this a slow reader fills the memory.
+        while !isWritable(), position < range.upperBound { try await Task.sleep(for: .milliseconds(1)) }
+      }
+      try await writer.finish(nil)
+    }
+  }
+
+  private static let downloadSlice = 256 << 10
+}
+
+/// One range of `bytes=a-b`, `bytes=a-` or `bytes=-n`; several at once are not offered.
+enum ByteRange {
+  /// Nil: the whole.
+  static func parse(_ header: String?, length: UInt64) throws -> Range<UInt64>? {
+    guard let header, header.hasPrefix("bytes="), !header.contains(",") else { return nil }
+    let parts = header.dropFirst(6).split(separator: "-", maxSplits: 1, omittingEmptySubsequences: false)
+    guard parts.count == 2 else { return nil }
+    let unsatisfiable = ServerError(.rangeNotSatisfiable, "the content has \(length) bytes")
+    if parts[0].isEmpty {
+      guard let count = UInt64(parts[1]), count > 0 else { throw unsatisfiable }
+      return length - min(count, length)..<length
+    }
+    guard let start = UInt64(parts[0]), start < length else { throw unsatisfiable }
+    if parts[1].isEmpty { return start..<length }
+    guard let last = UInt64(parts[1]), last >= start else { throw unsatisfiable }
+    return start..<min(last, length - 1) + 1
+  }
+}

@@ -1,0 +1,121 @@
+internal import Hummingbird
+internal import ZDCProtocol
+
+#if canImport(FoundationEssentials)
+  internal import FoundationEssentials
+#else
+  internal import Foundation
+#endif
+
+/// Hummingbird's context with what we need of the connection.
+struct ServerContext: RequestContext {
+  var coreContext: CoreRequestContextStorage
+  let clientAddress: String
+  /// Whether the socket takes more now; a generator over TLS asks before it makes more.
+  let isWritable: @Sendable () -> Bool
+
+  init(source: ApplicationRequestContextSource) {
+    coreContext = CoreRequestContextStorage(source: source)
+    let channel = source.channel
+    clientAddress = channel.remoteAddress?.ipAddress ?? "unknown"
+    isWritable = { channel.isWritable }
+  }
+}
+
+/// One request on its way through a route: the only thing that handlers get.
+struct Call: Sendable {
+  let request: Request
+  let context: ServerContext
+  let core: ServerCore
+  let route: Route
+  /// Nil on routes without authentication.
+  let session: SessionRow?
+
+  var now: UInt64 { core.now }
+
+  var user: UserID {
+    get throws { try authenticated.user }
+  }
+
+  var authenticated: SessionRow {
+    get throws {
+      guard let session else { throw ServerError(.unauthorized, "no session") }
+      return session
+    }
+  }
+
+  /// The whole body, refused by its stated length before a byte of it is kept.
+  func bytes() async throws -> [UInt8] {
+    let limit = route.bodyLimit
+    if let length = request.headers[.contentLength].flatMap(Int.init), length > limit { throw tooLong }
+    do {
+      let buffer = try await request.body.collect(upTo: limit)
+      core.metrics.countBytes(in: buffer.readableBytes)
+      return buffer.withUnsafeReadableBytes { [UInt8]($0) }
+    } catch let error as HTTPError where error.status == .contentTooLarge { throw tooLong }
+  }
+
+  private var tooLong: ServerError {
+    ServerError(.limitExceeded, "the body may have \(route.bodyLimit) bytes at most")
+  }
+
+  func json<T: Decodable>(_ type: T.Type = T.self) async throws -> T {
+    let body = try await bytes()
+    guard JSONDepth.isWithinLimit(body) else { throw ServerError(.invalidRequest, "the JSON is nested too deeply") }
+    do {
+      return try JSONDecoder().decode(type, from: Data(body))
+    } catch is DecodingError { throw ServerError(.invalidRequest, "the JSON is not what this route takes") }
+  }
+
+  func id<Role>(_ name: String) throws -> Bytes16<Role> {
+    guard let id = Bytes16<Role>(text: context.parameters.get(name) ?? "") else { throw Self.unknownID }
+    return id
+  }
+
+  func id<Role>(_ name: String) throws -> Bytes32<Role> {
+    guard let id = Bytes32<Role>(text: context.parameters.get(name) ?? "") else { throw Self.unknownID }
+    return id
+  }
+
+  private static let unknownID = ServerError(.notFound, "not an id")
+
+  func zone() throws -> ZoneID { ZoneID(tree: try id("treeID"), root: try id("zoneRoot")) }
+
+  /// A number of the query; nil if it is not given.
+  func number(_ name: Substring) throws -> UInt64? {
+    guard let text = request.uri.queryParameters[name] else { return nil }
+    guard let number = UInt64(text) else { throw ServerError(.invalidRequest, "\(name) is not a number") }
+    return number
+  }
+
+  func read<T: Sendable>(_ body: @escaping @Sendable (any MetadataReader) throws -> T) async throws -> T {
+    try await core.metadata.read(body)
+  }
+
+  func write<T: Sendable>(_ body: @escaping @Sendable (any MetadataTransaction) throws -> T) async throws -> T {
+    try await core.metadata.write(body)
+  }
+}
+
+/// JSON of a hostile depth is refused before a decoder recurses into it.
+enum JSONDepth {
+  static func isWithinLimit(_ bytes: [UInt8], limit: Int = Limits.jsonDepth) -> Bool {
+    var depth = 0
+    var isString = false
+    var isEscaped = false
+    for byte in bytes {
+      if isString {
+        if isEscaped { isEscaped = false } else if byte == UInt8(ascii: "\\") { isEscaped = true } else if byte == UInt8(ascii: "\"") { isString = false }
+        continue
+      }
+      switch byte {
+      case UInt8(ascii: "\""): isString = true
+      case UInt8(ascii: "{"), UInt8(ascii: "["): depth += 1
+      case UInt8(ascii: "}"), UInt8(ascii: "]"): depth -= 1
+      default: break
+      }
+      if depth > limit { return false }
+    }
+    return true
+  }
+}

@@ -1,0 +1,52 @@
+internal import HTTPTypes
+internal import Hummingbird
+internal import ServiceLifecycle
+internal import ZDCProtocol
+
+/// Server-Sent Events: first the zones behind the cursor, then every new head.
+enum EventRoutes {
+  static func stream(_ call: Call) async throws -> Response {
+    let session = try call.authenticated
+    let since = try call.number("since") ?? 0
+    // Subscribed before the list is read: a commit in between is in one of the two, and in the stream only if it is behind the list.
+    let subscription = try call.core.hub.subscribe(user: session.user, device: session.device)
+    do {
+      let list = try await call.read { try Zones.list(of: session.user, since: since, in: $0) }
+      return response(call, subscription, list)
+    } catch {
+      call.core.hub.unsubscribe(subscription)
+      throw error
+    }
+  }
+
+  private static func response(_ call: Call, _ subscription: EventHub.Subscription, _ list: ZoneList) -> Response {
+    let request = call.request
+    let hub = call.core.hub
+    let body = ResponseBody { writer in
+      defer { hub.unsubscribe(subscription) }
+      try await writer.write(ByteBuffer(bytes: EventHub.event("zones", rx: list.rx, list)))
+      // Streams end with the server: who waits for a commit that will not come must not hold the shutdown up.
+      try await withGracefulShutdownHandler {
+        try await request.body.consumeWithInboundCloseHandler { _ in
+          try await forward(subscription.mailbox, behind: list.rx, to: &writer)
+        } onInboundClosed: {
+          subscription.mailbox.close()
+        }
+      } onGracefulShutdown: {
+        subscription.mailbox.close()
+      }
+      try await writer.finish(nil)
+    }
+    return Response(
+      status: .ok, headers: [.contentType: "text/event-stream", .cacheControl: "no-store"], body: body)
+  }
+
+  private static func forward(
+    _ mailbox: Mailbox, behind rx: UInt64, to writer: inout any ResponseBodyWriter
+  ) async throws {
+    while let frame = await mailbox.next() {
+      if let number = frame.rx, number <= rx { continue }
+      try await writer.write(ByteBuffer(bytes: frame.bytes))
+    }
+  }
+}

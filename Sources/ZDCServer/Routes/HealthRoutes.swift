@@ -1,0 +1,30 @@
+internal import Hummingbird
+internal import ZDCProtocol
+
+/// For load balancers, scrapers, and clients that meet a server for the first time.
+enum HealthRoutes {
+  static func live(_ call: Call) -> Response { .text("ok\n") }
+
+  static func ready(_ call: Call) async throws -> Response {
+    guard call.core.isReady else { return .text("stopping\n", status: .serviceUnavailable) }
+    _ = try await call.read { try $0.lastRx() }
+    return .text("ok\n")
+  }
+
+  static func metrics(_ call: Call) -> Response {
+    let writes = call.core.metadata.writeStatistics
+    return .text(
+      call.core.metrics.text(
+        ServerMetrics.Gauges(
+          eventStreams: call.core.hub.openStreams, writes: writes.writes, writeGroups: writes.groups,
+          writeWaitSeconds: writes.waitedSeconds)))
+  }
+
+  static func info(_ call: Call) throws -> Response {
+    let configuration = call.core.configuration
+    return try .json(
+      ServerInfo(
+        name: configuration.serverName, version: configuration.version, protocols: [1],
+        registration: configuration.effectiveRegistration.rawValue, timeMs: call.now))
+  }
+}

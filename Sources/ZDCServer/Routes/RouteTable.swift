@@ -1,0 +1,96 @@
+internal import HTTPTypes
+internal import Hummingbird
+internal import ZDCProtocol
+
+/// A route: who may call it, how long its body may be, and who answers.
+struct Route: Sendable {
+  enum Auth: Sendable {
+    case open
+    /// Open, but counted per client address.
+    case limited
+    case session
+  }
+
+  typealias Handler = @Sendable (Call) async throws -> Response
+
+  let method: HTTPRequest.Method
+  let path: String
+  let auth: Auth
+  let bodyLimit: Int
+  let handler: Handler
+
+  init(
+    _ method: HTTPRequest.Method, _ path: String, _ auth: Auth, body bodyLimit: Int = 0, _ handler: @escaping Handler
+  ) {
+    self.method = method
+    self.path = path
+    self.auth = auth
+    self.bodyLimit = bodyLimit
+    self.handler = handler
+  }
+}
+
+/// Every route on one screen. A body limit of zero: the route reads no body, or streams it and checks by itself (parts).
+enum RouteTable {
+  static let all: [Route] = [
+    Route(.get, Routes.health, .open, HealthRoutes.live),
+    Route(.get, Routes.ready, .open, HealthRoutes.ready),
+    Route(.get, Routes.metrics, .open, HealthRoutes.metrics),
+    Route(.get, Routes.info, .open, HealthRoutes.info),
+
+    Route(.post, Routes.accounts, .limited, body: Limits.jsonBytes, AccountRoutes.register),
+    Route(.post, Routes.challenge, .limited, body: small, SessionRoutes.challenge),
+    Route(.post, Routes.login, .limited, body: small, SessionRoutes.login),
+    Route(.post, Routes.deviceLogin, .limited, body: small, SessionRoutes.deviceLogin),
+    Route(.delete, Routes.session, .session, SessionRoutes.end),
+    Route(.get, Routes.sessions, .session, SessionRoutes.list),
+    Route(.delete, Routes.sessionOfDevice, .session, SessionRoutes.removeDevice),
+
+    Route(.get, Routes.keyring, .session, AccountRoutes.keyring),
+    Route(.post, Routes.links, .session, body: 4 * Limits.linkBytes, AccountRoutes.appendLink),
+    Route(.get, Routes.audit, .session, AccountRoutes.audit),
+    Route(.get, Routes.chain, .session, AccountRoutes.chain),
+
+    Route(.put, Routes.tree, .session, body: Limits.commitRequestBytes, ZoneRoutes.createTree),
+    Route(.get, Routes.zones, .session, ZoneRoutes.list),
+    Route(.get, Routes.events, .session, EventRoutes.stream),
+    Route(.post, Routes.commits, .session, body: Limits.commitRequestBytes, ZoneRoutes.commit),
+    Route(.get, Routes.zoneCommits, .session, ZoneRoutes.page),
+    Route(.post, Routes.records, .session, body: 32 * Limits.recordsPerRequest, ZoneRoutes.records),
+    Route(.post, Routes.contents, .session, body: 32 * Limits.blobsPerRequest, ZoneRoutes.contents),
+    Route(.get, Routes.node, .session, ZoneRoutes.node),
+
+    Route(.get, Routes.content, .session, BlobRoutes.content),
+    Route(.get, Routes.leafHashes, .session, BlobRoutes.leafHashes),
+    Route(.post, Routes.blobs, .session, body: small, BlobRoutes.ticket),
+    Route(.put, Routes.blobPart, .session, BlobRoutes.putPart),
+    Route(.get, Routes.blobParts, .session, BlobRoutes.parts),
+    Route(.post, Routes.blobComplete, .session, BlobRoutes.complete),
+    Route(.delete, Routes.blob, .session, BlobRoutes.abort),
+  ]
+
+  private static let small = 16 << 10
+
+  static func router(for core: ServerCore) -> Router<ServerContext> {
+    let router = Router(context: ServerContext.self)
+    router.add(middleware: LogRequests(core: core))
+    router.add(middleware: RenderErrors(core: core))
+    for route in all {
+      router.on(RouterPath(route.path), method: route.method) { request, context in
+        let session = try await Authenticate.check(route.auth, request, context, core)
+        return try await route.handler(
+          Call(request: request, context: context, core: core, route: route, session: session))
+      }
+    }
+    return router
+  }
+
+  /// Whether some route has this path under another method.
+  static func hasPath(_ path: String) -> Bool {
+    let parts = path.split(separator: "/", omittingEmptySubsequences: true)
+    return all.contains { route in
+      let pattern = route.path.split(separator: "/")
+      return pattern.count == parts.count && zip(pattern, parts).allSatisfy { $0.first == "{" || $0 == $1 }
+    }
+  }
+}

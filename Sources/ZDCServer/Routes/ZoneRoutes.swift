@@ -1,0 +1,87 @@
+internal import Hummingbird
+internal import ZDCProtocol
+
+/// Trees, zones, their logs and what the logs name.
+enum ZoneRoutes {
+  static func createTree(_ call: Call) async throws -> Response {
+    let user = try call.user
+    let appTreeID = call.context.parameters.get("appTreeID") ?? ""
+    let births = try TrunkBirth.all(try await call.bytes())
+    let now = call.now
+    let outcome = try await call.write { tx in
+      try Trees.create(births, appTreeID: appTreeID, owner: user, now: now, in: tx)
+    }
+    return try .json(outcome.zones, status: outcome.isNew ? .created : .ok)
+  }
+
+  static func list(_ call: Call) async throws -> Response {
+    let user = try call.user
+    let since = try call.number("since") ?? 0
+    return try .json(try await call.read { try Zones.list(of: user, since: since, in: $0) })
+  }
+
+  /// The body is parsed and its hashes are computed here, before the store's only writer is asked for.
+  static func commit(_ call: Call) async throws -> Response {
+    let user = try call.user
+    let request = try CommitRequest(try await call.bytes())
+    let core = call.core
+    let now = call.now
+    do {
+      let outcome = try await call.write { tx in
+        let outcome = try Commits.apply(request, by: user, now: now, in: tx)
+        let notices = outcome.notices
+        tx.afterCommit { for notice in notices { core.hub.publish(notice) } }
+        return outcome
+      }
+      core.metrics.countCommits(outcome.notices.count, operations: outcome.operations)
+      return try .json(outcome.response)
+    } catch let stale as StaleHead {
+      let page = try await call.read { reader in
+        try Zones.page(stale.zone, for: user, after: stale.after, withRecords: true, in: reader)
+      }
+      return .page(page, status: .conflict)
+    }
+  }
+
+  static func page(_ call: Call) async throws -> Response {
+    let user = try call.user
+    let zone = try call.zone()
+    let after = try call.number("after")
+    let withRecords = try call.number("records") == 1
+    return .page(
+      try await call.read { reader in
+        try Zones.page(zone, for: user, after: after, withRecords: withRecords, in: reader)
+      })
+  }
+
+  static func records(_ call: Call) async throws -> Response {
+    let user = try call.user
+    let zone = try call.zone()
+    let body = try await call.bytes()
+    var reader = ByteReader(body)
+    guard body.count % 32 == 0 else { throw ServerError(.invalidRequest, "a list of 32-byte hashes") }
+    var hashes: [RecordHash] = []
+    while reader.remaining > 0 { hashes.append(try reader.read32()) }
+    let asked = hashes
+    return .bundle(try await call.read { try Zones.records(asked, zone: zone, user: user, in: $0) })
+  }
+
+  static func contents(_ call: Call) async throws -> Response {
+    let user = try call.user
+    let zone = try call.zone()
+    let body = try await call.bytes()
+    var reader = ByteReader(body)
+    guard body.count % 32 == 0 else { throw ServerError(.invalidRequest, "a list of node ids and blob ids") }
+    var pairs: [(node: NodeID, blob: BlobID)] = []
+    while reader.remaining > 0 { pairs.append((try reader.read16(), try reader.read16())) }
+    let asked = pairs
+    return .bundle(try await call.read { try Zones.contents(asked, zone: zone, user: user, in: $0) })
+  }
+
+  static func node(_ call: Call) async throws -> Response {
+    let user = try call.user
+    let tree: TreeID = try call.id("treeID")
+    let node: NodeID = try call.id("nodeID")
+    return try .json(try await call.read { try Zones.status(ofNode: node, tree: tree, user: user, in: $0) })
+  }
+}

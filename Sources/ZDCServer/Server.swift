@@ -1,0 +1,144 @@
+internal import Hummingbird
+internal import HummingbirdCore
+internal import HummingbirdTLS
+package import Logging
+internal import ServiceLifecycle
+internal import Synchronization
+
+/// A server over two stores. The program and the tests run the same one.
+///
+/// `run()` serves until the task is cancelled or its service group shuts down gracefully; then running requests finish, event streams
+/// end, and the stores are flushed and closed.
+package struct Server: Service {
+  private let core: ServerCore
+  private let onReady: @Sendable (_ port: Int) -> Void
+
+  /// - Parameter onReady: called once, when the server listens.
+  package init(
+    configuration: Configuration, metadata: any MetadataStore, blobs: any BlobStore, clock: ServerClock = .system,
+    logger: Logger, onReady: @escaping @Sendable (_ port: Int) -> Void = { _ in }
+  ) {
+    core = ServerCore(configuration: configuration, metadata: metadata, blobs: blobs, clock: clock, logger: logger)
+    self.onReady = onReady
+  }
+
+  package func run() async throws {
+    let core = core
+    let application = try application()
+    let outcome: Result<Void, any Error>
+    do {
+      try await withGracefulShutdownHandler {
+        try await withThrowingTaskGroup(of: Void.self) { group in
+          group.addTask { await beat() }
+          group.addTask { await Reaper(core: core).run() }
+          defer { group.cancelAll() }
+          try await application.run()
+        }
+      } onGracefulShutdown: {
+        core.stop()
+      }
+      outcome = .success(())
+    } catch { outcome = .failure(error) }
+    core.stop()
+    try await core.metadata.close()
+    try outcome.get()
+  }
+
+  private func application() throws -> some ApplicationProtocol {
+    let configuration = core.configuration
+    var http = HTTPServerBuilder.http1()
+    if let files = configuration.tls { http = try .tls(http, tlsConfiguration: Self.tls(files)) }
+    return Application(
+      router: RouteTable.router(for: core), server: http,
+      configuration: ApplicationConfiguration(
+        address: .hostname(configuration.host, port: configuration.port), serverName: configuration.serverName,
+        backlog: 512),
+      onServerRunning: { [core, onReady] channel in
+        let port = channel.localAddress?.port ?? 0
+        core.begin(port: port)
+        onReady(port)
+      },
+      logger: Self.quiet(core.logger))
+  }
+
+  /// The framework's own lines say nothing that ours do not; its errors stay.
+  private static func quiet(_ logger: Logger) -> Logger {
+    var logger = logger
+    logger.logLevel = max(logger.logLevel, .warning)
+    return logger
+  }
+
+  private static func tls(_ files: Configuration.TLSFiles) throws -> TLSConfiguration {
+    let chain = try NIOSSLCertificate.fromPEMFile(files.certificate)
+    let key = try NIOSSLPrivateKey(file: files.key, format: .pem)
+    return .makeServerConfiguration(certificateChain: chain.map { .certificate($0) }, privateKey: .privateKey(key))
+  }
+
+  private func beat() async {
+    let interval = Duration.seconds(core.configuration.bounds.heartbeatSeconds)
+    while (try? await Task.sleep(for: interval)) != nil { core.hub.heartbeat() }
+  }
+}
+
+/// A server that runs in this process, for tests and for programs that bring their own.
+package final class RunningServer: Sendable {
+  /// The port that it listens on.
+  package let port: Int
+  package let configuration: Configuration
+  private let group: ServiceGroup
+  private let task: Task<Void, any Error>
+
+  private init(port: Int, configuration: Configuration, group: ServiceGroup, task: Task<Void, any Error>) {
+    self.port = port
+    self.configuration = configuration
+    self.group = group
+    self.task = task
+  }
+
+  /// `http://127.0.0.1:PORT`, or https with TLS files.
+  package var url: String { "\(configuration.tls == nil ? "http" : "https")://\(configuration.host):\(port)" }
+
+  /// Starts a server and returns when it listens.
+  ///
+  /// - Throws: why it cannot listen; then the stores are closed.
+  package static func start(
+    configuration: Configuration = Configuration(), metadata: any MetadataStore, blobs: any BlobStore,
+    clock: ServerClock = .system, logger: Logger
+  ) async throws -> RunningServer {
+    let (ready, signal) = AsyncThrowingStream<Int, any Error>.makeStream()
+    let server = Server(
+      configuration: configuration, metadata: metadata, blobs: blobs, clock: clock, logger: logger,
+      onReady: { port in
+        signal.yield(port)
+        signal.finish()
+      })
+    let group = ServiceGroup(
+      configuration: ServiceGroupConfiguration(services: [server], logger: Server.groupLogger(logger)))
+    let task = Task {
+      do {
+        try await group.run()
+        signal.finish(throwing: CancellationError())
+      } catch {
+        signal.finish(throwing: error)
+        throw error
+      }
+    }
+    for try await port in ready {
+      return RunningServer(port: port, configuration: configuration, group: group, task: task)
+    }
+    throw CancellationError()
+  }
+
+  /// Refuses what is new, lets finish what runs, ends event streams, flushes and closes the stores.
+  package func stop() async throws {
+    await group.triggerGracefulShutdown()
+    try await task.value
+  }
+
+  /// Waits until the server ends by itself or by ``stop()``.
+  package func wait() async throws { try await task.value }
+}
+
+extension Server {
+  static func groupLogger(_ logger: Logger) -> Logger { quiet(logger) }
+}

@@ -1,0 +1,27 @@
+package import ZDCProtocol
+
+/// Where the server keeps large content: the ciphertext and its leaf hashes.
+///
+/// Contract: a finished part is durable; the file exists durably before its first part is acknowledged. Offsets and lengths were checked
+/// by the caller. Calls about one part are not concurrent; calls about different parts may be.
+package protocol BlobStore: Sendable {
+  /// Writes one part in place, slice by slice.
+  func openPart(_ blob: BlobID, index: Int, cipherLength: UInt64) async throws -> any BlobPartWriter
+  /// The Merkle root over all leaf hashes of a blob whose parts are all there.
+  func contentRoot(_ blob: BlobID, cipherLength: UInt64) async throws -> ContentRoot
+  func read(_ blob: BlobID, range: Range<UInt64>) async throws -> [UInt8]
+  /// `count` leaf hashes from leaf `first`, 32 bytes each.
+  func leafHashes(_ blob: BlobID, first: UInt64, count: Int) async throws -> [UInt8]
+  func remove(_ blob: BlobID) async throws
+  /// All blobs that have a file.
+  func all() async throws -> [BlobID]
+}
+
+package protocol BlobPartWriter: Sendable {
+  /// The next bytes of the part; at most a few leaves at a time.
+  func write(_ bytes: [UInt8]) async throws
+  /// Makes the part and its leaf hashes durable; returns the SHA-256 of the part.
+  func finish() async throws -> [UInt8]
+  /// Gives up; what was written is overwritten by the next attempt.
+  func abandon() async
+}

@@ -1,0 +1,135 @@
+package import ZDCProtocol
+
+/// Where the server keeps everything but large content: accounts, sessions, logs, records, small content.
+///
+/// Contract, the same for every store (`MetadataStoreContract` tests it):
+/// - `write` runs its closure alone, on the store's own executor. What it did is durable when the call returns, and gone if it throws.
+///   Concurrent writes may share one durable step; each still succeeds or fails by itself.
+/// - `read` sees one consistent state.
+/// - Both closures are synchronous: a suspension inside would hold the store's only writer.
+package protocol MetadataStore: Sendable {
+  func write<T: Sendable>(_ body: @escaping @Sendable (any MetadataTransaction) throws -> T) async throws -> T
+  func read<T: Sendable>(_ body: @escaping @Sendable (any MetadataReader) throws -> T) async throws -> T
+  /// Brings the store's files into their smallest form. Called when the server is idle.
+  func tidy() async throws
+  /// Flushes and closes. No call may follow.
+  func close() async throws
+  /// How often and for how long writes waited; for `/metrics`.
+  var writeStatistics: WriteStatistics { get }
+}
+
+package struct WriteStatistics: Sendable, Hashable {
+  package var writes: UInt64 = 0
+  /// Durable steps; fewer than `writes` when writes were grouped.
+  package var groups: UInt64 = 0
+  package var waitedSeconds: Double = 0
+
+  package init() {}
+}
+
+/// A consistent view of the store, valid inside one closure.
+package protocol MetadataReader: AnyObject {
+  // Accounts
+  func user(_ id: UserID) throws -> UserRow?
+  func user(lookup: LookupID) throws -> UserRow?
+  func links(of user: UserID) throws -> [[UInt8]]
+  func signKey(user: UserID, generation: UInt32) throws -> [UInt8]?
+  func keyring(of user: UserID) throws -> [UInt8]?
+  func isInviteUsed(_ codeHash: [UInt8]) throws -> Bool
+
+  // Devices and sessions
+  func device(_ id: DeviceID, of user: UserID) throws -> DeviceRow?
+  func devices(of user: UserID) throws -> [DeviceRow]
+  func session(tokenHash: [UInt8]) throws -> SessionRow?
+  func sessions(of user: UserID) throws -> [SessionRow]
+
+  // Zones
+  func zone(_ id: ZoneID) throws -> ZoneRow?
+  /// Zones that the user may read and that have a commit behind the cursor.
+  func zones(readableBy user: UserID, since rx: UInt64) throws -> [ZoneStatus]
+  func permissions(of user: UserID, in zone: ZoneKey) throws -> ZoneACL.Permissions?
+  func genesisCommits(owner: UserID, appTreeID: String) throws -> [CommitHash]
+  func trees(of owner: UserID) throws -> [TreeRow]
+  func treeID(of zone: ZoneKey) throws -> TreeID?
+  func lastRx() throws -> UInt64
+
+  // Logs
+  func commit(_ hash: CommitHash) throws -> StoredCommit?
+  /// Calls `body` with commits behind `after` (nil: from genesis) in order, until it answers false.
+  func commits(of zone: ZoneKey, after: UInt64?, _ body: (CommitRow) throws -> Bool) throws
+  func acl(_ key: Int64) throws -> [UInt8]?
+  func grant(zone: ZoneKey, user: UserID, hash: GrantHash) throws -> [UInt8]?
+
+  // Nodes and records
+  func node(_ id: NodeID, in zone: ZoneKey) throws -> NodeRow?
+  /// The zone that now holds the node.
+  func zone(ofNode node: NodeID, tree: TreeID) throws -> ZoneRow?
+  func descendantCount(of node: NodeID, in zone: ZoneKey) throws -> UInt64
+  func record(_ key: Int64) throws -> StoredRecord?
+  func record(hash: RecordHash, in zone: ZoneKey) throws -> StoredRecord?
+  /// Records of a range of keys that no later put or delete replaced, until `body` answers false.
+  func liveRecords(_ keys: ClosedRange<Int64>, _ body: (StoredRecord) throws -> Bool) throws
+
+  // Content
+  func blob(_ id: BlobID) throws -> BlobRow?
+  func inlineContent(_ id: BlobID) throws -> [UInt8]?
+  func parts(of blob: BlobID) throws -> [BlobStatus.Part]
+
+  /// Counts and sizes for the audit report.
+  func usage(of user: UserID) throws -> UsageRow
+}
+
+/// A read-write view. Everything it does is undone if the closure throws.
+package protocol MetadataTransaction: MetadataReader {
+  // Accounts
+  func insertUser(_ user: UserRow) throws
+  /// Updates login, chain head and state.
+  func updateUser(_ user: UserRow) throws
+  func appendLink(_ link: IdentityLink, to user: UserID) throws
+  func setKeyring(_ bytes: [UInt8], of user: UserID) throws
+  func useInvite(_ codeHash: [UInt8], user: UserID, now: UInt64) throws
+
+  // Devices and sessions
+  func putDevice(_ device: DeviceRow, of user: UserID) throws
+  func removeDevice(_ id: DeviceID, of user: UserID) throws
+  func insertSession(_ session: SessionRow) throws
+  func removeSession(tokenHash: [UInt8]) throws
+  func removeExpiredSessions(now: UInt64) throws
+
+  // Zones and logs
+  func insertZone(_ zone: ZoneID, owner: UserID, trunk: Trunk, appTreeID: String) throws -> ZoneKey
+  /// Stores a list, its members' rights and their grants; returns the list's key.
+  func insertACL(_ acl: ZoneACL, grants: [Grant], in zone: ZoneKey) throws -> Int64
+  /// Appends a commit and moves the zone's head; returns the server-wide number.
+  func appendCommit(_ commit: NewCommit, to zone: ZoneKey) throws -> UInt64
+
+  // Nodes
+  func insertRecord(_ record: StoredRecord, hash: RecordHash, in zone: ZoneKey) throws -> Int64
+  /// Inserts or updates a node. With `tag` nil it has no name until `setTag`.
+  /// - Returns: false, and nothing done, if a live sibling has the tag.
+  func putNode(_ node: NodeRow, in zone: ZoneKey) throws -> Bool
+  /// - Returns: false, and nothing done, if a live sibling has the tag.
+  func setTag(_ tag: NameTag, of node: NodeID, in zone: ZoneKey) throws -> Bool
+  /// Removes a node and all below it; their records and contents count as replaced at `now`.
+  func removeSubtree(_ node: NodeID, in zone: ZoneKey, now: UInt64) throws
+  func markReplaced(record: Int64, now: UInt64) throws
+  func markReplaced(blob: Int64, now: UInt64) throws
+
+  // Content
+  func insertBlob(_ blob: BlobRow, content: ArraySlice<UInt8>?) throws -> Int64
+  func updateBlob(_ blob: BlobRow) throws
+  func insertPart(_ index: Int, sha256: [UInt8], of blob: BlobID, now: UInt64) throws
+  func removeBlob(_ id: BlobID) throws
+
+  // Waste
+  /// Removes replaced records and small contents older than `replacedBefore`, large ones and abandoned tickets; returns blobs whose files may go.
+  func collect(replacedBefore: UInt64, abandonedBefore: UInt64, limit: Int) throws -> [BlobID]
+
+  /// Runs after this transaction is durable, in commit order, before the caller of `write` goes on. Must be quick.
+  func afterCommit(_ effect: @escaping @Sendable () -> Void)
+}
+
+/// The disk is full; nothing of the write is kept.
+package struct StorageFull: Error {
+  package init() {}
+}

@@ -1,0 +1,224 @@
+package import ZDCProtocol
+
+/// A store's own number of a zone.
+package struct ZoneKey: Hashable, Sendable {
+  package let rawValue: Int64
+  package init(_ rawValue: Int64) { self.rawValue = rawValue }
+}
+
+package struct UserRow: Sendable, Hashable {
+  package var id: UserID
+  package var lookup: LookupID
+  package var loginKey: [UInt8]
+  package var genesis: LinkHash
+  package var linkSeq: UInt32
+  package var linkHead: LinkHash
+  package var signGen: UInt32
+  package var isClosed: Bool
+  package var createdMs: UInt64
+
+  package init(
+    id: UserID, lookup: LookupID, loginKey: [UInt8], genesis: LinkHash, linkSeq: UInt32, linkHead: LinkHash,
+    signGen: UInt32, isClosed: Bool, createdMs: UInt64
+  ) {
+    self.id = id
+    self.lookup = lookup
+    self.loginKey = loginKey
+    self.genesis = genesis
+    self.linkSeq = linkSeq
+    self.linkHead = linkHead
+    self.signGen = signGen
+    self.isClosed = isClosed
+    self.createdMs = createdMs
+  }
+}
+
+package struct DeviceRow: Sendable, Hashable {
+  package var id: DeviceID
+  package var key: [UInt8]
+  package var createdMs: UInt64
+
+  package init(id: DeviceID, key: [UInt8], createdMs: UInt64) {
+    self.id = id
+    self.key = key
+    self.createdMs = createdMs
+  }
+}
+
+/// A session. The token itself is not kept: whoever reads the database cannot use what he finds.
+package struct SessionRow: Sendable, Hashable {
+  package var tokenHash: [UInt8]
+  package var user: UserID
+  package var device: DeviceID
+  package var createdMs: UInt64
+  package var expiresMs: UInt64
+
+  package init(tokenHash: [UInt8], user: UserID, device: DeviceID, createdMs: UInt64, expiresMs: UInt64) {
+    self.tokenHash = tokenHash
+    self.user = user
+    self.device = device
+    self.createdMs = createdMs
+    self.expiresMs = expiresMs
+  }
+}
+
+package struct ZoneRow: Sendable {
+  package var key: ZoneKey
+  package var zone: ZoneID
+  package var seq: UInt64
+  package var head: CommitHash
+  package var rx: UInt64
+  /// The list in force.
+  package var acl: [UInt8]
+  package var retiredBelow: [UserID: UInt32]
+
+  package init(
+    key: ZoneKey, zone: ZoneID, seq: UInt64, head: CommitHash, rx: UInt64, acl: [UInt8],
+    retiredBelow: [UserID: UInt32]
+  ) {
+    self.key = key
+    self.zone = zone
+    self.seq = seq
+    self.head = head
+    self.rx = rx
+    self.acl = acl
+    self.retiredBelow = retiredBelow
+  }
+
+  package var status: ZoneStatus { ZoneStatus(zone: zone, seq: seq, head: head, rx: rx) }
+}
+
+package struct TreeRow: Sendable, Hashable {
+  package var tree: TreeID
+  package var trunk: Trunk
+  package var appTreeID: String
+
+  package init(tree: TreeID, trunk: Trunk, appTreeID: String) {
+    self.tree = tree
+    self.trunk = trunk
+    self.appTreeID = appTreeID
+  }
+}
+
+/// Where a commit stands that the log has.
+package struct StoredCommit: Sendable, Hashable {
+  package var status: ZoneStatus
+  package var receivedMs: UInt64
+
+  package init(status: ZoneStatus, receivedMs: UInt64) {
+    self.status = status
+    self.receivedMs = receivedMs
+  }
+}
+
+/// A commit of a zone's log with what belongs to its page.
+package struct CommitRow: Sendable {
+  package var seq: UInt64
+  package var receivedMs: UInt64
+  package var bytes: [UInt8]
+  /// The list that this commit brought in.
+  package var acl: Int64?
+  /// The keys of the records that came with it.
+  package var records: ClosedRange<Int64>?
+
+  package init(seq: UInt64, receivedMs: UInt64, bytes: [UInt8], acl: Int64?, records: ClosedRange<Int64>?) {
+    self.seq = seq
+    self.receivedMs = receivedMs
+    self.bytes = bytes
+    self.acl = acl
+    self.records = records
+  }
+}
+
+package struct NewCommit: Sendable {
+  package var head: ZoneHead
+  package var bytes: [UInt8]
+  package var receivedMs: UInt64
+  package var acl: Int64?
+  package var records: ClosedRange<Int64>?
+
+  package init(head: ZoneHead, bytes: [UInt8], receivedMs: UInt64, acl: Int64?, records: ClosedRange<Int64>?) {
+    self.head = head
+    self.bytes = bytes
+    self.receivedMs = receivedMs
+    self.acl = acl
+    self.records = records
+  }
+}
+
+package struct StoredRecord: Sendable {
+  package var bytes: [UInt8]
+  package var recordReceivedMs: UInt64
+  /// When the content was first named by a record; zero without content.
+  package var dataReceivedMs: UInt64
+
+  package init(bytes: [UInt8], recordReceivedMs: UInt64, dataReceivedMs: UInt64) {
+    self.bytes = bytes
+    self.recordReceivedMs = recordReceivedMs
+    self.dataReceivedMs = dataReceivedMs
+  }
+}
+
+/// A live node: its leaf, its name's tag, and where its record and content are.
+package struct NodeRow: Sendable {
+  package var leaf: ZoneLeaf
+  /// Nil for a zone's root, which has no name here, and while names change inside a commit.
+  package var tag: NameTag?
+  package var record: Int64
+  package var blob: Int64?
+
+  package init(leaf: ZoneLeaf, tag: NameTag?, record: Int64, blob: Int64?) {
+    self.leaf = leaf
+    self.tag = tag
+    self.record = record
+    self.blob = blob
+  }
+}
+
+/// Sealed content: a file of the blob store, or small and in the metadata store.
+package struct BlobRow: Sendable {
+  package enum State: Int64, Sendable {
+    case receiving = 0, complete = 1, attached = 2
+  }
+
+  package var key: Int64
+  package var id: BlobID
+  package var zone: ZoneKey
+  package var node: NodeID
+  package var cipherLength: UInt64
+  package var state: State
+  package var isInline: Bool
+  /// Whose ticket it is; nil once attached.
+  package var owner: UserID?
+  package var contentRoot: ContentRoot?
+  package var touchedMs: UInt64
+  package var replacedMs: UInt64?
+
+  package init(
+    key: Int64 = 0, id: BlobID, zone: ZoneKey, node: NodeID, cipherLength: UInt64, state: State, isInline: Bool,
+    owner: UserID?, contentRoot: ContentRoot?, touchedMs: UInt64, replacedMs: UInt64? = nil
+  ) {
+    self.key = key
+    self.id = id
+    self.zone = zone
+    self.node = node
+    self.cipherLength = cipherLength
+    self.state = state
+    self.isInline = isInline
+    self.owner = owner
+    self.contentRoot = contentRoot
+    self.touchedMs = touchedMs
+    self.replacedMs = replacedMs
+  }
+}
+
+package struct UsageRow: Sendable, Hashable {
+  package var liveNodes: UInt64 = 0
+  package var commits: UInt64 = 0
+  package var records: UInt64 = 0
+  package var recordBytes: UInt64 = 0
+  package var blobs: UInt64 = 0
+  package var contentBytes: UInt64 = 0
+
+  package init() {}
+}

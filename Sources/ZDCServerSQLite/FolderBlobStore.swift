@@ -1,0 +1,162 @@
+internal import Dispatch
+internal import Synchronization
+package import ZDCProtocol
+package import ZDCServer
+
+#if canImport(FoundationEssentials)
+  internal import FoundationEssentials
+#else
+  internal import Foundation
+#endif
+
+/// Large contents as files of one folder: `<blob>.content` with the ciphertext and `<blob>.leaves` with 32 bytes a leaf.
+package final class FolderBlobStore: BlobStore {
+  private let folder: String
+  /// Blocking calls run here, never on a thread that serves connections.
+  private let queue = DispatchQueue(label: "zdc.server.blobs", qos: .userInitiated, attributes: .concurrent)
+
+  package init(folder: String) throws {
+    self.folder = folder
+    do {
+      try FileManager.default.createDirectory(
+        atPath: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+    } catch { throw StoreOpenError(.cannotCreate, path: folder) }
+  }
+
+  private func content(_ blob: BlobID) -> String { "\(folder)/\(blob.text).content" }
+  private func leaves(_ blob: BlobID) -> String { "\(folder)/\(blob.text).leaves" }
+
+  private func blocking<T: Sendable>(_ body: @escaping @Sendable () throws -> T) async throws -> T {
+    try await withCheckedThrowingContinuation { continuation in
+      queue.async { continuation.resume(with: Result { try body() }) }
+    }
+  }
+
+  package func openPart(_ blob: BlobID, index: Int, cipherLength: UInt64) async throws -> any BlobPartWriter {
+    let folder = folder
+    let content = content(blob)
+    let leaves = leaves(blob)
+    let queue = queue
+    return try await blocking {
+      let isNew = !FileManager.default.fileExists(atPath: leaves)
+      let files = try (content: OpenFile(content, .create), leaves: OpenFile(leaves, .create))
+      // The names must be durable too, or an acknowledged part would be lost with its folder's entry.
+      if isNew { try OpenFile(folder, .folder).synchronize() }
+      return PartWriter(content: files.content, leaves: files.leaves, index: index, cipherLength: cipherLength, queue: queue)
+    }
+  }
+
+  package func contentRoot(_ blob: BlobID, cipherLength: UInt64) async throws -> ContentRoot {
+    let leaves = leaves(blob)
+    return try await blocking {
+      let file = try OpenFile(leaves, .read)
+      let count = ContentGeometry.leafCount(cipherLength: cipherLength)
+      var builder = MerkleTree.Builder()
+      var next: UInt64 = 0
+      while next < count {
+        let batch = Int(min(8_192, count - next))
+        let hashes = try file.read(at: next * 32, count: batch * 32)
+        for index in 0..<batch {
+          guard let hash = MerkleHash(hashes[index * 32..<index * 32 + 32]) else { throw StoreError.damaged }
+          builder.append(leafHash: hash)
+        }
+        next += UInt64(batch)
+      }
+      return ContentRoot(reinterpreting: builder.root)
+    }
+  }
+
+  package func read(_ blob: BlobID, range: Range<UInt64>) async throws -> [UInt8] {
+    let path = content(blob)
+    return try await blocking { try OpenFile(path, .read).read(at: range.lowerBound, count: range.count) }
+  }
+
+  package func leafHashes(_ blob: BlobID, first: UInt64, count: Int) async throws -> [UInt8] {
+    let path = leaves(blob)
+    return try await blocking { try OpenFile(path, .read).read(at: first * 32, count: count * 32) }
+  }
+
+  package func remove(_ blob: BlobID) async throws {
+    let paths = [content(blob), leaves(blob)]
+    try await blocking { for path in paths { try OpenFile.remove(path) } }
+  }
+
+  package func all() async throws -> [BlobID] {
+    let folder = folder
+    return try await blocking {
+      try FileManager.default.contentsOfDirectory(atPath: folder).compactMap { name in
+        name.hasSuffix(".leaves") ? BlobID(text: name.dropLast(7)) : nil
+      }
+    }
+  }
+}
+
+/// Writes a part at its place and hashes it on the way: SHA-256 over the part, a Merkle leaf hash per leaf.
+private final class PartWriter: BlobPartWriter {
+  private struct State {
+    var position: UInt64
+    var leaf: UInt64
+    var leafHasher = MerkleTree.LeafHasher()
+    var leafHashes: [UInt8] = []
+    var partHash = MerkleTree.PartHasher()
+  }
+
+  private let content: OpenFile
+  private let leaves: OpenFile
+  private let cipherLength: UInt64
+  private let firstLeaf: UInt64
+  private let queue: DispatchQueue
+  private let state: Mutex<State>
+
+  init(content: OpenFile, leaves: OpenFile, index: Int, cipherLength: UInt64, queue: DispatchQueue) {
+    self.content = content
+    self.leaves = leaves
+    self.cipherLength = cipherLength
+    self.queue = queue
+    firstLeaf = UInt64(index) * ContentGeometry.leavesPerPart(cipherLength: cipherLength)
+    let start = ContentGeometry.partRange(index, cipherLength: cipherLength).lowerBound
+    state = Mutex(State(position: start, leaf: firstLeaf))
+  }
+
+  func write(_ bytes: [UInt8]) async throws {
+    try await blocking { try self.state.withLock { try self.append(bytes, to: &$0) } }
+  }
+
+  private func append(_ bytes: [UInt8], to state: inout State) throws {
+    try content.write(bytes, at: state.position)
+    state.partHash.update(bytes)
+    var rest = bytes[...]
+    while !rest.isEmpty {
+      let end = ContentGeometry.leafRange(state.leaf, cipherLength: cipherLength).upperBound
+      let piece = rest.prefix(Int(end - state.position))
+      state.leafHasher.update(piece)
+      state.position += UInt64(piece.count)
+      rest = rest.dropFirst(piece.count)
+      if state.position == end { closeLeaf(&state) }
+    }
+  }
+
+  private func closeLeaf(_ state: inout State) {
+    state.leafHashes += state.leafHasher.finalize().bytes
+    state.leafHasher = MerkleTree.LeafHasher()
+    state.leaf += 1
+  }
+
+  func finish() async throws -> [UInt8] {
+    try await blocking {
+      let (hashes, part) = self.state.withLock { ($0.leafHashes, $0.partHash.finalize()) }
+      try self.leaves.write(hashes, at: self.firstLeaf * 32)
+      try self.content.synchronize()
+      try self.leaves.synchronize()
+      return part
+    }
+  }
+
+  func abandon() async {}
+
+  private func blocking<T: Sendable>(_ body: @escaping @Sendable () throws -> T) async throws -> T {
+    try await withCheckedThrowingContinuation { continuation in
+      queue.async { continuation.resume(with: Result { try body() }) }
+    }
+  }
+}

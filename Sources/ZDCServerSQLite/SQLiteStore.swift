@@ -1,0 +1,164 @@
+internal import GRDB
+package import ZDCServer
+
+#if canImport(FoundationEssentials)
+  internal import FoundationEssentials
+#else
+  internal import Foundation
+#endif
+
+/// The embedded metadata store: one SQLite file, WAL, `synchronous` FULL, commits grouped.
+package final class SQLiteStore: MetadataStore {
+  private let pool: DatabasePool
+  private let queue: WriteQueue
+
+  /// Opens or creates the database.
+  ///
+  /// - Throws: ``StoreOpenError``; then nothing was changed.
+  package init(path: String) throws {
+    let version = try Self.existingVersion(path)
+    do {
+      pool = try DatabasePool(path: path, configuration: Self.configuration)
+      try Self.prepare(pool, version: version)
+    } catch let error as StoreOpenError {
+      throw error
+    } catch {
+      throw StoreOpenError(error, path: path)
+    }
+    queue = WriteQueue(pool: pool)
+  }
+
+  private static var configuration: GRDB.Configuration {
+    var configuration = GRDB.Configuration()
+    configuration.label = "zdc.server"
+    configuration.maximumReaderCount = 4
+    configuration.foreignKeysEnabled = false
+    configuration.busyMode = .timeout(5)
+    return configuration
+  }
+
+  /// The schema's version in a file that exists, read without opening it for writing; 0 if there is none.
+  private static func existingVersion(_ path: String) throws -> Int {
+    guard FileManager.default.fileExists(atPath: path) else { return 0 }
+    var configuration = GRDB.Configuration()
+    configuration.readonly = true
+    do {
+      let queue = try DatabaseQueue(path: path, configuration: configuration)
+      let (version, application) = try queue.read { db in
+        (try Int.fetchOne(db, sql: "PRAGMA user_version") ?? 0, try Int64.fetchOne(db, sql: "PRAGMA application_id") ?? 0)
+      }
+      try queue.close()
+      guard application == Schema.applicationID || version == 0 && application == 0 else {
+        throw StoreOpenError(.damaged, path: path)
+      }
+      guard version <= Schema.version else { throw StoreOpenError(.newer, path: path) }
+      return version
+    } catch let error as StoreOpenError {
+      throw error
+    } catch {
+      throw StoreOpenError(error, path: path)
+    }
+  }
+
+  private static func prepare(_ pool: DatabasePool, version: Int) throws {
+    try pool.writeWithoutTransaction { db in
+      try Schema.migrate(db, from: version)
+      // NB: a pool sets NORMAL itself while it opens; acknowledged means durable only with FULL, so it is set last and read back.
+      try db.execute(sql: "PRAGMA synchronous = FULL; PRAGMA journal_size_limit = 4194304; PRAGMA cache_size = -16384")
+      let isFull = try Int.fetchOne(db, sql: "PRAGMA synchronous") == 2
+      let isWAL = try String.fetchOne(db, sql: "PRAGMA journal_mode") == "wal"
+      precondition(isFull && isWAL, "SQLite refuses synchronous = FULL or WAL")
+    }
+  }
+
+  package func write<T: Sendable>(
+    _ body: @escaping @Sendable (any MetadataTransaction) throws -> T
+  ) async throws -> T {
+    try await withCheckedThrowingContinuation { continuation in
+      let job = WriteQueue.Job(
+        body: { transaction in
+          let value = try body(transaction)
+          return { error in
+            if let error { continuation.resume(throwing: error) } else { continuation.resume(returning: value) }
+          }
+        },
+        fail: { continuation.resume(throwing: Self.translated($0)) })
+      queue.enqueue(job)
+    }
+  }
+
+  package func read<T: Sendable>(_ body: @escaping @Sendable (any MetadataReader) throws -> T) async throws -> T {
+    do {
+      return try await pool.read { db in
+        let transaction = SQLiteTransaction(db)
+        defer { transaction.invalidate() }
+        return try body(transaction)
+      }
+    } catch { throw Self.translated(error) }
+  }
+
+  package func tidy() async throws {
+    _ = try await pool.writeWithoutTransaction { db in try db.checkpoint(.truncate) }
+  }
+
+  package func close() async throws {
+    try await tidy()
+    try pool.close()
+  }
+
+  package var writeStatistics: WriteStatistics { queue.statistics }
+
+  private static func translated(_ error: any Error) -> any Error {
+    guard let error = error as? DatabaseError, error.resultCode == .SQLITE_FULL else { return error }
+    return StorageFull()
+  }
+}
+
+/// Why a data folder or database cannot be opened.
+package struct StoreOpenError: Error, CustomStringConvertible {
+  package enum Reason: Sendable {
+    /// Not a database of ours, or damaged.
+    case damaged
+    /// Written by a newer server.
+    case newer
+    /// Another server runs on it.
+    case inUse
+    case cannotCreate
+    case noPermission
+    case other(String)
+  }
+
+  package let reason: Reason
+  package let path: String
+
+  package init(_ reason: Reason, path: String) {
+    self.reason = reason
+    self.path = path
+  }
+
+  init(_ error: any Error, path: String) {
+    self.path = path
+    guard let error = error as? DatabaseError else {
+      reason = .other("\(error)")
+      return
+    }
+    switch error.resultCode {
+    case .SQLITE_NOTADB, .SQLITE_CORRUPT: reason = .damaged
+    case .SQLITE_CANTOPEN: reason = .cannotCreate
+    case .SQLITE_PERM, .SQLITE_READONLY, .SQLITE_AUTH: reason = .noPermission
+    case .SQLITE_BUSY, .SQLITE_LOCKED: reason = .inUse
+    default: reason = .other(error.resultCode.description)
+    }
+  }
+
+  package var description: String {
+    switch reason {
+    case .damaged: "\(path) is damaged or not a database of this server; nothing was changed"
+    case .newer: "\(path) was written by a newer version of this server; nothing was changed"
+    case .inUse: "\(path) is in use by another server"
+    case .cannotCreate: "cannot create or open \(path)"
+    case .noPermission: "no permission to read and write \(path)"
+    case .other(let what): "cannot open \(path): \(what)"
+    }
+  }
+}

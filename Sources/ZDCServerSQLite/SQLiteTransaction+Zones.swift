@@ -1,0 +1,184 @@
+internal import GRDB
+internal import ZDCProtocol
+internal import ZDCServer
+
+// Zones
+extension SQLiteTransaction {
+  private static let zoneQuery = """
+    SELECT z.id, t.tree_id, z.root, z.seq, z.head, z.rx, a.bytes, z.retired
+    FROM zones z JOIN trees t ON t.id = z.tree JOIN acls a ON a.id = z.acl
+    """
+
+  func zone(_ id: ZoneID) throws -> ZoneRow? {
+    try db.first("\(Self.zoneQuery) WHERE t.tree_id = ? AND z.root = ?", .id(id.tree), .id(id.root), row: zoneRow)
+  }
+
+  func zone(ofNode node: NodeID, tree: TreeID) throws -> ZoneRow? {
+    try db.first(
+      "\(Self.zoneQuery) JOIN nodes n ON n.tree = t.id AND n.zone = z.id WHERE t.tree_id = ? AND n.node = ?", .id(tree),
+      .id(node), row: zoneRow)
+  }
+
+  private func zoneRow(_ row: SQLRow) throws -> ZoneRow {
+    ZoneRow(
+      key: ZoneKey(row.int(0)), zone: ZoneID(tree: try row.id(1), root: try row.id(2)), seq: row.unsigned(3),
+      head: try row.id(4), rx: row.unsigned(5), acl: row.bytes(6), retiredBelow: try retired(row.bytes(7)))
+  }
+
+  func zones(readableBy user: UserID, since rx: UInt64) throws -> [ZoneStatus] {
+    try db.all(
+      """
+      SELECT t.tree_id, z.root, z.seq, z.head, z.rx FROM members m JOIN zones z ON z.id = m.zone
+      JOIN trees t ON t.id = z.tree WHERE m.user_id = ? AND m.permissions & 1 AND z.rx > ? ORDER BY z.rx
+      """, .id(user), .ms(rx)
+    ) { row in
+      ZoneStatus(
+        zone: ZoneID(tree: try row.id(0), root: try row.id(1)), seq: row.unsigned(2), head: try row.id(3),
+        rx: row.unsigned(4))
+    }
+  }
+
+  func permissions(of user: UserID, in zone: ZoneKey) throws -> ZoneACL.Permissions? {
+    try db.first(
+      "SELECT permissions FROM members WHERE user_id = ? AND zone = ?", .id(user), .int(zone.rawValue)
+    ) { ZoneACL.Permissions(rawValue: UInt16(clamping: $0.int(0))) }
+  }
+
+  func genesisCommits(owner: UserID, appTreeID: String) throws -> [CommitHash] {
+    try db.all(
+      """
+      SELECT c.hash FROM trees t JOIN users u ON u.id = t.owner
+      JOIN zones z ON z.tree = t.id AND z.root = substr(t.tree_id, 1, 16) JOIN commits c ON c.zone = z.id AND c.seq = 0
+      WHERE u.user_id = ? AND t.app = ? ORDER BY t.trunk
+      """, .id(owner), .text(appTreeID)
+    ) { try $0.id(0) }
+  }
+
+  func trees(of owner: UserID) throws -> [TreeRow] {
+    try db.all(
+      """
+      SELECT t.tree_id, t.trunk, t.app FROM trees t JOIN users u ON u.id = t.owner
+      WHERE u.user_id = ? ORDER BY t.app, t.trunk
+      """, .id(owner)
+    ) { row in
+      guard let trunk = Trunk(rawValue: UInt8(clamping: row.int(1))) else { throw StoreError.damaged }
+      return TreeRow(tree: try row.id(0), trunk: trunk, appTreeID: row.text(2))
+    }
+  }
+
+  func treeID(of zone: ZoneKey) throws -> TreeID? {
+    try db.first(
+      "SELECT t.tree_id FROM zones z JOIN trees t ON t.id = z.tree WHERE z.id = ?", .int(zone.rawValue)
+    ) { try $0.id(0) }
+  }
+
+  func lastRx() throws -> UInt64 {
+    try db.first("SELECT max(rx) FROM commits") { $0.unsigned(0) } ?? 0
+  }
+
+  func insertZone(_ zone: ZoneID, owner: UserID, trunk: Trunk, appTreeID: String) throws -> ZoneKey {
+    try db.run(
+      "INSERT INTO trees(tree_id, owner, trunk, app) SELECT ?, id, ?, ? FROM users WHERE user_id = ?", .id(zone.tree),
+      .int(Int64(trunk.rawValue)), .text(appTreeID), .id(owner))
+    let tree = db.lastInsertedRowID
+    try db.run(
+      "INSERT INTO zones(tree, root, seq, head, rx, acl, retired) VALUES (?, ?, -1, x'', 0, 0, x'')", .int(tree),
+      .id(zone.root))
+    return ZoneKey(db.lastInsertedRowID)
+  }
+
+  func insertACL(_ acl: ZoneACL, grants: [Grant], in zone: ZoneKey) throws -> Int64 {
+    try db.run("INSERT INTO acls(zone, bytes) VALUES (?, ?)", .int(zone.rawValue), .bytes(acl.bytes))
+    let key = db.lastInsertedRowID
+    try db.run("DELETE FROM members WHERE zone = ?", .int(zone.rawValue))
+    for entry in acl.fields.entries {
+      try db.run(
+        "INSERT INTO members(user_id, zone, permissions) VALUES (?, ?, ?)", .id(entry.user), .int(zone.rawValue),
+        .int(Int64(entry.permissions.rawValue)))
+    }
+    for grant in grants {
+      try db.run(
+        "INSERT OR IGNORE INTO grants(zone, user_id, hash, bytes) VALUES (?, ?, ?, ?)", .int(zone.rawValue),
+        .id(grant.user), .id(grant.wrapHash), .bytes(grant.bytes))
+    }
+    return key
+  }
+
+  private func retired(_ bytes: [UInt8]) throws -> [UserID: UInt32] {
+    var reader = ByteReader(bytes)
+    var retired: [UserID: UInt32] = [:]
+    while reader.remaining > 0 {
+      let user: UserID = try reader.read32()
+      retired[user] = try reader.readUInt32()
+    }
+    return retired
+  }
+
+  private func bytes(_ retired: [UserID: UInt32]) -> [UInt8] {
+    var writer = ByteWriter()
+    for (user, generation) in retired.sorted(by: { $0.key < $1.key }) {
+      writer.append(user)
+      writer.append(generation)
+    }
+    return writer.bytes
+  }
+}
+
+// Logs
+extension SQLiteTransaction {
+  func appendCommit(_ commit: NewCommit, to zone: ZoneKey) throws -> UInt64 {
+    try db.run(
+      """
+      INSERT INTO commits(zone, seq, hash, received_ms, acl, first_record, last_record, bytes)
+      VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+      """, .int(zone.rawValue), .ms(commit.head.seq), .id(commit.head.hash), .ms(commit.receivedMs),
+      .optional(commit.acl), .optional(commit.records?.lowerBound), .optional(commit.records?.upperBound),
+      .bytes(commit.bytes))
+    let rx = db.lastInsertedRowID
+    try db.run(
+      "UPDATE zones SET seq = ?, head = ?, rx = ?, acl = coalesce(?, acl), retired = ? WHERE id = ?",
+      .ms(commit.head.seq), .id(commit.head.hash), .int(rx), .optional(commit.acl),
+      .bytes(bytes(commit.head.retiredBelow)), .int(zone.rawValue))
+    return UInt64(rx)
+  }
+
+  func commit(_ hash: CommitHash) throws -> StoredCommit? {
+    try db.first(
+      """
+      SELECT t.tree_id, z.root, c.seq, c.rx, c.received_ms FROM commits c JOIN zones z ON z.id = c.zone
+      JOIN trees t ON t.id = z.tree WHERE substr(c.hash, 1, 8) = ? AND c.hash = ?
+      """, .slice(hash.bytes[..<8]), .id(hash)
+    ) { row in
+      let zone = ZoneID(tree: try row.id(0), root: try row.id(1))
+      return StoredCommit(
+        status: ZoneStatus(zone: zone, seq: row.unsigned(2), head: hash, rx: row.unsigned(3)),
+        receivedMs: row.unsigned(4))
+    }
+  }
+
+  func commits(of zone: ZoneKey, after: UInt64?, _ body: (CommitRow) throws -> Bool) throws {
+    let sql = """
+      SELECT seq, received_ms, bytes, acl, first_record, last_record FROM commits
+      WHERE zone = ? AND seq > ? ORDER BY seq
+      """
+    let start = after.map { Int64(clamping: $0) } ?? -1
+    try db.each(sql, [.int(zone.rawValue), .int(start)]) { row in
+      var records: ClosedRange<Int64>?
+      if let first = row.optionalInt(4), let last = row.optionalInt(5), first <= last { records = first...last }
+      return try body(
+        CommitRow(
+          seq: row.unsigned(0), receivedMs: row.unsigned(1), bytes: row.bytes(2), acl: row.optionalInt(3),
+          records: records))
+    }
+  }
+
+  func acl(_ key: Int64) throws -> [UInt8]? {
+    try db.first("SELECT bytes FROM acls WHERE id = ?", .int(key)) { $0.bytes(0) }
+  }
+
+  func grant(zone: ZoneKey, user: UserID, hash: GrantHash) throws -> [UInt8]? {
+    try db.first(
+      "SELECT bytes FROM grants WHERE zone = ? AND user_id = ? AND hash = ?", .int(zone.rawValue), .id(user), .id(hash)
+    ) { $0.bytes(0) }
+  }
+}

@@ -1,0 +1,172 @@
+internal import GRDB
+internal import ZDCProtocol
+internal import ZDCServer
+
+/// A transaction of the store, valid inside one closure of `read` or `write`.
+final class SQLiteTransaction: MetadataTransaction {
+  private var database: Database?
+  private(set) var effects: [@Sendable () -> Void] = []
+  /// The zone asked for last and its tree: one commit asks for the same thousands of times.
+  var treeOfZone: (zone: ZoneKey, tree: Int64)?
+
+  init(_ database: Database) {
+    self.database = database
+  }
+
+  /// The block has returned: any later use is a mistake of the program and stops it.
+  func invalidate() { database = nil }
+
+  var db: Database {
+    guard let database else { preconditionFailure("a transaction was used after its block returned") }
+    return database
+  }
+
+  func afterCommit(_ effect: @escaping @Sendable () -> Void) { effects.append(effect) }
+}
+
+// Accounts
+extension SQLiteTransaction {
+  private static let userColumns =
+    "user_id, lookup_id, login_key, genesis, link_seq, link_head, sign_gen, is_closed, created_ms"
+
+  func user(_ id: UserID) throws -> UserRow? {
+    try db.first("SELECT \(Self.userColumns) FROM users WHERE user_id = ?", .id(id), row: userRow)
+  }
+
+  func user(lookup: LookupID) throws -> UserRow? {
+    try db.first("SELECT \(Self.userColumns) FROM users WHERE lookup_id = ?", .id(lookup), row: userRow)
+  }
+
+  private func userRow(_ row: SQLRow) throws -> UserRow {
+    UserRow(
+      id: try row.id(0), lookup: try row.id(1), loginKey: row.bytes(2), genesis: try row.id(3),
+      linkSeq: UInt32(clamping: row.int(4)), linkHead: try row.id(5), signGen: UInt32(clamping: row.int(6)),
+      isClosed: row.int(7) != 0, createdMs: row.unsigned(8))
+  }
+
+  func insertUser(_ user: UserRow) throws {
+    try db.run(
+      "INSERT INTO users(\(Self.userColumns)) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", .id(user.id), .id(user.lookup),
+      .bytes(user.loginKey), .id(user.genesis), .int(Int64(user.linkSeq)), .id(user.linkHead),
+      .int(Int64(user.signGen)), .int(user.isClosed ? 1 : 0), .ms(user.createdMs))
+  }
+
+  func updateUser(_ user: UserRow) throws {
+    try db.run(
+      """
+      UPDATE users SET lookup_id = ?, login_key = ?, link_seq = ?, link_head = ?, sign_gen = ?, is_closed = ?
+      WHERE user_id = ?
+      """, .id(user.lookup), .bytes(user.loginKey), .int(Int64(user.linkSeq)), .id(user.linkHead),
+      .int(Int64(user.signGen)), .int(user.isClosed ? 1 : 0), .id(user.id))
+  }
+
+  func links(of user: UserID) throws -> [[UInt8]] {
+    try db.all(
+      "SELECT l.bytes FROM links l JOIN users u ON u.id = l.user WHERE u.user_id = ? ORDER BY l.seq", .id(user)
+    ) { $0.bytes(0) }
+  }
+
+  func appendLink(_ link: IdentityLink, to user: UserID) throws {
+    try db.run(
+      "INSERT INTO links(user, seq, bytes) SELECT id, ?, ? FROM users WHERE user_id = ?", .int(Int64(link.seq)),
+      .bytes(link.bytes), .id(user))
+    try db.run(
+      "INSERT OR IGNORE INTO sign_keys(user, gen, key) SELECT id, ?, ? FROM users WHERE user_id = ?",
+      .int(Int64(link.signGen)), .bytes(link.signPub), .id(user))
+  }
+
+  func signKey(user: UserID, generation: UInt32) throws -> [UInt8]? {
+    try db.first(
+      "SELECT k.key FROM sign_keys k JOIN users u ON u.id = k.user WHERE u.user_id = ? AND k.gen = ?", .id(user),
+      .int(Int64(generation))
+    ) { $0.bytes(0) }
+  }
+
+  func keyring(of user: UserID) throws -> [UInt8]? {
+    try db.first("SELECT keyring FROM users WHERE user_id = ? AND keyring IS NOT NULL", .id(user)) { $0.bytes(0) }
+  }
+
+  func setKeyring(_ bytes: [UInt8], of user: UserID) throws {
+    try db.run("UPDATE users SET keyring = ? WHERE user_id = ?", .bytes(bytes), .id(user))
+  }
+
+  func isInviteUsed(_ codeHash: [UInt8]) throws -> Bool {
+    try db.first("SELECT 1 FROM invites WHERE code_hash = ?", .bytes(codeHash)) { _ in true } ?? false
+  }
+
+  func useInvite(_ codeHash: [UInt8], user: UserID, now: UInt64) throws {
+    // The account's row follows in the same transaction; its number is not known yet.
+    try db.run("INSERT INTO invites(code_hash, user, used_ms) VALUES (?, 0, ?)", .bytes(codeHash), .ms(now))
+  }
+}
+
+// Devices and sessions
+extension SQLiteTransaction {
+  func device(_ id: DeviceID, of user: UserID) throws -> DeviceRow? {
+    try db.first(
+      """
+      SELECT d.device_id, d.key, d.created_ms FROM devices d JOIN users u ON u.id = d.user
+      WHERE u.user_id = ? AND d.device_id = ?
+      """, .id(user), .id(id), row: deviceRow)
+  }
+
+  func devices(of user: UserID) throws -> [DeviceRow] {
+    try db.all(
+      """
+      SELECT d.device_id, d.key, d.created_ms FROM devices d JOIN users u ON u.id = d.user
+      WHERE u.user_id = ? ORDER BY d.created_ms
+      """, .id(user), row: deviceRow)
+  }
+
+  private func deviceRow(_ row: SQLRow) throws -> DeviceRow {
+    DeviceRow(id: try row.id(0), key: row.bytes(1), createdMs: row.unsigned(2))
+  }
+
+  func putDevice(_ device: DeviceRow, of user: UserID) throws {
+    try db.run(
+      "INSERT OR REPLACE INTO devices(user, device_id, key, created_ms) SELECT id, ?, ?, ? FROM users WHERE user_id = ?",
+      .id(device.id), .bytes(device.key), .ms(device.createdMs), .id(user))
+  }
+
+  func removeDevice(_ id: DeviceID, of user: UserID) throws {
+    for table in ["devices", "sessions"] {
+      try db.run(
+        "DELETE FROM \(table) WHERE user = (SELECT id FROM users WHERE user_id = ?) AND device_id = ?", .id(user),
+        .id(id))
+    }
+  }
+
+  private static let sessionQuery =
+    "SELECT s.token_hash, u.user_id, s.device_id, s.created_ms, s.expires_ms FROM sessions s JOIN users u ON u.id = s.user"
+
+  func session(tokenHash: [UInt8]) throws -> SessionRow? {
+    try db.first("\(Self.sessionQuery) WHERE s.token_hash = ?", .bytes(tokenHash), row: sessionRow)
+  }
+
+  func sessions(of user: UserID) throws -> [SessionRow] {
+    try db.all("\(Self.sessionQuery) WHERE u.user_id = ? ORDER BY s.created_ms", .id(user), row: sessionRow)
+  }
+
+  private func sessionRow(_ row: SQLRow) throws -> SessionRow {
+    SessionRow(
+      tokenHash: row.bytes(0), user: try row.id(1), device: try row.id(2), createdMs: row.unsigned(3),
+      expiresMs: row.unsigned(4))
+  }
+
+  func insertSession(_ session: SessionRow) throws {
+    try db.run(
+      """
+      INSERT INTO sessions(token_hash, user, device_id, created_ms, expires_ms)
+      SELECT ?, id, ?, ?, ? FROM users WHERE user_id = ?
+      """, .bytes(session.tokenHash), .id(session.device), .ms(session.createdMs), .ms(session.expiresMs),
+      .id(session.user))
+  }
+
+  func removeSession(tokenHash: [UInt8]) throws {
+    try db.run("DELETE FROM sessions WHERE token_hash = ?", .bytes(tokenHash))
+  }
+
+  func removeExpiredSessions(now: UInt64) throws {
+    try db.run("DELETE FROM sessions WHERE expires_ms <= ?", .ms(now))
+  }
+}

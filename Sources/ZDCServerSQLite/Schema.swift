@@ -1,0 +1,91 @@
+internal import GRDB
+
+/// The tables. A step is never changed once a server has run it; a new one is added behind.
+enum Schema {
+  /// The database's `application_id`: "ZDCS".
+  static let applicationID: Int64 = 0x5a44_4353
+
+  static var version: Int { steps.count }
+
+  static func migrate(_ db: Database, from version: Int) throws {
+    for (index, step) in steps.enumerated() where index >= version {
+      try db.inTransaction(.immediate) {
+        try db.execute(sql: step)
+        try db.execute(sql: "PRAGMA user_version = \(index + 1)")
+        return .commit
+      }
+    }
+  }
+
+  private static let steps = [
+    """
+    PRAGMA application_id = \(applicationID);
+
+    CREATE TABLE users(
+      id INTEGER PRIMARY KEY, user_id BLOB NOT NULL UNIQUE, lookup_id BLOB NOT NULL UNIQUE, login_key BLOB NOT NULL,
+      genesis BLOB NOT NULL, link_seq INTEGER NOT NULL, link_head BLOB NOT NULL, sign_gen INTEGER NOT NULL,
+      is_closed INTEGER NOT NULL, created_ms INTEGER NOT NULL, keyring BLOB);
+    CREATE TABLE links(
+      user INTEGER NOT NULL REFERENCES users, seq INTEGER NOT NULL, bytes BLOB NOT NULL, PRIMARY KEY(user, seq));
+    CREATE TABLE sign_keys(
+      user INTEGER NOT NULL, gen INTEGER NOT NULL, key BLOB NOT NULL, PRIMARY KEY(user, gen)) WITHOUT ROWID;
+    CREATE TABLE invites(
+      code_hash BLOB PRIMARY KEY, user INTEGER NOT NULL, used_ms INTEGER NOT NULL) WITHOUT ROWID;
+    CREATE TABLE devices(
+      user INTEGER NOT NULL, device_id BLOB NOT NULL, key BLOB NOT NULL, created_ms INTEGER NOT NULL,
+      PRIMARY KEY(user, device_id)) WITHOUT ROWID;
+    CREATE TABLE sessions(
+      token_hash BLOB PRIMARY KEY, user INTEGER NOT NULL, device_id BLOB NOT NULL, created_ms INTEGER NOT NULL,
+      expires_ms INTEGER NOT NULL) WITHOUT ROWID;
+    CREATE INDEX sessions_of_user ON sessions(user, device_id);
+    CREATE INDEX sessions_by_end ON sessions(expires_ms);
+
+    CREATE TABLE trees(
+      id INTEGER PRIMARY KEY, tree_id BLOB NOT NULL UNIQUE, owner INTEGER NOT NULL, trunk INTEGER NOT NULL,
+      app TEXT NOT NULL, UNIQUE(owner, app, trunk));
+    CREATE TABLE zones(
+      id INTEGER PRIMARY KEY, tree INTEGER NOT NULL, root BLOB NOT NULL, seq INTEGER NOT NULL, head BLOB NOT NULL,
+      rx INTEGER NOT NULL, acl INTEGER NOT NULL, retired BLOB NOT NULL, UNIQUE(tree, root));
+    CREATE TABLE acls(id INTEGER PRIMARY KEY, zone INTEGER NOT NULL, bytes BLOB NOT NULL);
+    CREATE TABLE grants(
+      id INTEGER PRIMARY KEY, zone INTEGER NOT NULL, user_id BLOB NOT NULL, hash BLOB NOT NULL, bytes BLOB NOT NULL,
+      UNIQUE(zone, user_id, hash));
+    CREATE TABLE members(
+      user_id BLOB NOT NULL, zone INTEGER NOT NULL, permissions INTEGER NOT NULL,
+      PRIMARY KEY(user_id, zone)) WITHOUT ROWID;
+    CREATE INDEX members_of_zone ON members(zone);
+
+    -- The key is the server-wide number of an accepted commit: it only grows, commits are never deleted.
+    CREATE TABLE commits(
+      rx INTEGER PRIMARY KEY, zone INTEGER NOT NULL, seq INTEGER NOT NULL, hash BLOB NOT NULL,
+      received_ms INTEGER NOT NULL, acl INTEGER, first_record INTEGER, last_record INTEGER, bytes BLOB NOT NULL,
+      UNIQUE(zone, seq));
+    CREATE INDEX commits_by_hash ON commits(substr(hash, 1, 8));
+
+    -- A record is stored once, appended; those of one commit have neighbouring keys. Eight bytes of its hash find it.
+    CREATE TABLE records(
+      id INTEGER PRIMARY KEY, zone INTEGER NOT NULL, hash BLOB NOT NULL, received_ms INTEGER NOT NULL,
+      data_received_ms INTEGER NOT NULL, replaced_ms INTEGER, bytes BLOB NOT NULL);
+    CREATE INDEX records_by_hash ON records(substr(hash, 1, 8));
+    CREATE INDEX replaced_records ON records(replaced_ms) WHERE replaced_ms IS NOT NULL;
+
+    -- The live nodes. A tag is null for roots, and while a commit changes names.
+    CREATE TABLE nodes(
+      tree INTEGER NOT NULL, node BLOB NOT NULL, zone INTEGER NOT NULL, parent BLOB NOT NULL, tag BLOB,
+      record INTEGER NOT NULL, blob INTEGER, put_seq INTEGER NOT NULL, key_gen INTEGER NOT NULL,
+      parent_key_gen INTEGER NOT NULL, PRIMARY KEY(tree, node)) WITHOUT ROWID;
+    CREATE UNIQUE INDEX nodes_by_name ON nodes(tree, parent, tag);
+
+    -- State: 0 receiving, 1 complete, 2 attached. Content only up to 64 KiB; larger ones are files.
+    CREATE TABLE blobs(
+      id INTEGER PRIMARY KEY, blob_id BLOB NOT NULL UNIQUE, zone INTEGER NOT NULL, node BLOB NOT NULL,
+      length INTEGER NOT NULL, state INTEGER NOT NULL, owner INTEGER, root BLOB, touched_ms INTEGER NOT NULL,
+      replaced_ms INTEGER, content BLOB);
+    CREATE INDEX replaced_blobs ON blobs(replaced_ms) WHERE replaced_ms IS NOT NULL;
+    CREATE INDEX unattached_blobs ON blobs(touched_ms) WHERE state < 2;
+    CREATE TABLE parts(
+      blob INTEGER NOT NULL, idx INTEGER NOT NULL, sha256 BLOB NOT NULL, received_ms INTEGER NOT NULL,
+      PRIMARY KEY(blob, idx)) WITHOUT ROWID;
+    """
+  ]
+}

@@ -1,0 +1,121 @@
+internal import Dispatch
+internal import GRDB
+internal import Synchronization
+internal import ZDCServer
+
+/// Group commit: writes that arrive while SQLite waits for the disk share the next transaction, each in its own savepoint, so that one
+/// fsync acknowledges many.
+final class WriteQueue: Sendable {
+  /// A write. `body` runs inside the savepoint; what it returns is called once the transaction is durable, or with the reason why it is not.
+  struct Job: Sendable {
+    typealias Completion = @Sendable ((any Error)?) -> Void
+    let enqueued = ContinuousClock.now
+    let body: @Sendable (SQLiteTransaction) throws -> Completion
+    let fail: @Sendable (any Error) -> Void
+  }
+
+  private struct State {
+    var waiting: [Job] = []
+    var isDraining = false
+    var statistics = WriteStatistics()
+  }
+
+  /// Bounds the time that the first job of a group waits for the last one.
+  private static let groupLimit = 128
+
+  private let pool: DatabasePool
+  private let queue = DispatchQueue(label: "zdc.server.writer", qos: .userInitiated)
+  private let state = Mutex(State())
+
+  init(pool: DatabasePool) {
+    self.pool = pool
+  }
+
+  var statistics: WriteStatistics { state.withLock { $0.statistics } }
+
+  func enqueue(_ job: Job) {
+    let mustStart = state.withLock { state in
+      state.waiting.append(job)
+      defer { state.isDraining = true }
+      return !state.isDraining
+    }
+    if mustStart { queue.async { self.drain() } }
+  }
+
+  private func drain() {
+    while let group = next() { perform(group) }
+  }
+
+  private func next() -> [Job]? {
+    state.withLock { state in
+      guard !state.waiting.isEmpty else {
+        state.isDraining = false
+        return nil
+      }
+      let group = Array(state.waiting.prefix(Self.groupLimit))
+      state.waiting.removeFirst(group.count)
+      let now = ContinuousClock.now
+      state.statistics.groups += 1
+      state.statistics.writes += UInt64(group.count)
+      for job in group { state.statistics.waitedSeconds += (now - job.enqueued).seconds }
+      return group
+    }
+  }
+
+  /// What is to be told when the group's fate is known.
+  private struct Ending {
+    var succeeded: [(completion: Job.Completion, effects: [@Sendable () -> Void])] = []
+    var failed: [@Sendable () -> Void] = []
+  }
+
+  private func perform(_ group: [Job]) {
+    var ending = Ending()
+    var failure: (any Error)?
+    do {
+      try pool.writeWithoutTransaction { db in
+        try db.beginTransaction(.immediate)
+        do {
+          for job in group { try perform(job, in: db, &ending) }
+          try db.commit()
+        } catch {
+          if db.isInsideTransaction { try? db.rollback() }
+          throw error
+        }
+      }
+    } catch {
+      failure = error
+    }
+    tell(group, ending, failure: failure)
+  }
+
+  private func perform(_ job: Job, in db: Database, _ ending: inout Ending) throws {
+    try db.run("SAVEPOINT job")
+    let transaction = SQLiteTransaction(db)
+    defer { transaction.invalidate() }
+    do {
+      let completion = try job.body(transaction)
+      try db.run("RELEASE job")
+      ending.succeeded.append((completion, transaction.effects))
+    } catch {
+      // A full disk may have ended the whole transaction; then the others are lost too and the next statement says so.
+      try db.run("ROLLBACK TO job")
+      try db.run("RELEASE job")
+      ending.failed.append { job.fail(error) }
+    }
+  }
+
+  private func tell(_ group: [Job], _ ending: Ending, failure: (any Error)?) {
+    if let failure {
+      // Jobs that failed by themselves get the group's error as well: nothing of this group is durable.
+      for job in group { job.fail(failure) }
+      return
+    }
+    for (_, effects) in ending.succeeded { for effect in effects { effect() } }
+    for (completion, _) in ending.succeeded { completion(nil) }
+    for fail in ending.failed { fail() }
+  }
+}
+
+extension Duration {
+  var seconds: Double { Double(components.seconds) + Double(components.attoseconds) * 1e-18 }
+}

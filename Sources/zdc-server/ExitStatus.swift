@@ -1,0 +1,62 @@
+import ArgumentParser
+import ZDCServerSQLite
+
+/// The exit codes, after sysexits(3).
+enum ExitStatus: Int32 {
+  case usage = 64
+  case damagedData = 65
+  case unavailable = 69
+  case software = 70
+  case cannotCreate = 73
+  case noPermission = 77
+
+  static let help = """
+    EXIT CODES
+      0   stopped as asked
+      64  wrong command line
+      65  the data folder is damaged, or was written by a newer server
+      69  the address or the data folder is in use
+      70  the server failed
+      73  the data folder cannot be created
+      77  no permission
+    """
+
+  var code: ExitCode { ExitCode(rawValue) }
+}
+
+/// Something that ends the program with one line and an exit code.
+struct Failure: Error {
+  var status: ExitStatus
+  var message: String
+  var hint: String?
+
+  init(_ status: ExitStatus, _ message: String, hint: String? = nil) {
+    self.status = status
+    self.message = message
+    self.hint = hint
+  }
+
+  init(_ error: StoreOpenError) {
+    message = error.description
+    switch error.reason {
+    case .damaged: (status, hint) = (.damagedData, "restore the folder from a backup, or start with an empty one")
+    case .newer: (status, hint) = (.damagedData, "run the newer version of zdc-server")
+    case .inUse: (status, hint) = (.unavailable, "stop the other server, or choose another --data folder")
+    case .cannotCreate: (status, hint) = (.cannotCreate, nil)
+    case .noPermission: (status, hint) = (.noPermission, "the user who runs the server must own the folder")
+    case .other: (status, hint) = (.software, nil)
+    }
+  }
+
+  /// What binding the address failed with; the network layer's error is known by the number at its end.
+  init(starting error: any Error, address: String) {
+    let text = "\(error)"
+    let number = text.split(separator: "errno: ").dropFirst().last.flatMap { Int($0.prefix { $0.isNumber }) }
+    switch number {
+    case 98, 48: self.init(.unavailable, "\(address) is in use", hint: "choose another --listen address")
+    case 99, 49: self.init(.unavailable, "\(address) is not an address of this machine")
+    case 13: self.init(.noPermission, "no permission to listen on \(address)", hint: "ports below 1024 need a privilege")
+    default: self.init(.software, "the server ended: \(text)")
+    }
+  }
+}

@@ -1,0 +1,10 @@
+import ArgumentParser
+import ZDCServer
+
+struct Version: ParsableCommand {
+  static let configuration = CommandConfiguration(abstract: "Prints the version.")
+
+  func run() {
+    print("zdc-server \(ServerVersion.text), protocol ZDC/1")
+  }
+}
