@@ -1,6 +1,7 @@
 internal import Foundation
 internal import ZDCCrypto
 internal import ZDCProtocol
+internal import ZDCTreesystem
 
 /// A content to fetch: where it is, and what its verified record says about it.
 struct ContentTarget: Sendable {
@@ -20,10 +21,11 @@ struct ContentTarget: Sendable {
   var info: ZDCCloudDataInfo {
     let secrets = reference.secrets
     return ZDCCloudDataInfo(
-      dataSize: secrets.sizes.data, metadataSize: UInt64(secrets.sizes.metadata),
-      thumbnailSize: UInt64(secrets.sizes.thumbnail),
-      thumbnailTag: secrets.thumbnailTag == .zero ? nil : secrets.thumbnailTag.text, eTag: reference.content.eTag,
-      lastModified: Date(timeIntervalSince1970: Double(receivedMs) / 1_000))
+      eTag: reference.content.eTag,
+      lastModified: receivedMs == 0 ? nil : Date(timeIntervalSince1970: Double(receivedMs) / 1_000),
+      metadataSize: UInt64(secrets.sizes.metadata), thumbnailSize: UInt64(secrets.sizes.thumbnail),
+      dataSize: secrets.sizes.data,
+      thumbnailTag: secrets.thumbnailTag == .zero ? nil : secrets.thumbnailTag.text)
   }
 }
 
