@@ -104,6 +104,7 @@ struct AccountCreation {
         owner: finished.userID)
       try rows.insertBorn(request.tree.trunks.map(\.bytes), keys: keys)
       try transaction.localUsers.update(finished)
+      transaction.signal(.localUsers)
     }
     return finished
   }

@@ -18,8 +18,7 @@ struct AccountLogin {
 
   func run(_ accessKey: AccessKey) async throws -> Result {
     _ = try await connection.info()
-    let deviceID = DeviceID.random()
-    let deviceKey = SigningKey.random()
+    let (deviceID, deviceKey) = try await device(accessKey)
     let session = try await login(accessKey, deviceID, deviceKey)
     let (chain, keyringBlob) = try await fetchState(session, accessKey, deviceID, deviceKey)
     let keys = try UserKeys(
@@ -33,6 +32,14 @@ struct AccountLogin {
     let row = LocalUserRow(
       userID: session.userID, state: .ready, chain: chain, secrets: secrets, createdMs: now())
     return Result(row: try await store(row), session: session)
+  }
+
+  /// An account that is here already keeps its device; a new one gets a new one.
+  private func device(_ accessKey: AccessKey) async throws -> (DeviceID, SigningKey) {
+    let known = try await database.asyncRead { transaction in
+      try transaction.localUsers.all().first { $0.secrets.accessKey == accessKey }?.secrets
+    }
+    return (known?.deviceID ?? .random(), known?.deviceKey ?? .random())
   }
 
   private func login(
@@ -61,7 +68,7 @@ struct AccountLogin {
     }
   }
 
-  /// The same account again takes the new device key and keeps everything it has.
+  /// The same account again keeps everything it has.
   private func store(_ row: LocalUserRow) async throws -> LocalUserRow {
     try await database.asyncReadWrite { transaction in
       var stored = row
@@ -75,6 +82,7 @@ struct AccountLogin {
       try TrunkRows(
         transaction: transaction, localUser: stored.id, appTreeID: stored.secrets.appTreeID, owner: stored.userID
       ).insertUnknown()
+      transaction.signal(.localUsers)
       return stored
     }
   }

@@ -87,6 +87,7 @@ public final class ZDCLocalUserManager: Sendable {
       guard let row = try users.user(userID) else { throw ZDCError(.localUserNotFound) }
       guard try force || !users.hasQueuedChanges(id: row.id) else { throw ZDCError(.changesQueued) }
       try users.delete(id: row.id)
+      transaction.signal(.localUsers)
       return row
     }
     forget(userID)

@@ -1,0 +1,49 @@
+internal import Foundation
+internal import ZDCCrypto
+internal import ZDCProtocol
+internal import ZDCTreesystem
+
+/// A content to fetch: where it is, and what its verified record says about it.
+struct ContentTarget: Sendable {
+  let user: UserID
+  let zone: ZoneID
+  let node: NodeID
+  let reference: ContentReference
+  /// The server's clock when it received this version.
+  let receivedMs: UInt64
+
+  var blob: BlobID { reference.content.blobID }
+  var cipherLength: UInt64 { reference.layout.cipherLength }
+  var isSmall: Bool { cipherLength <= UInt64(Limits.inlineContentBytes) }
+
+  var key: TransferTable.Key { TransferTable.Key(user: user, tree: zone.tree, blob: blob) }
+
+  var info: ZDCCloudDataInfo {
+    let secrets = reference.secrets
+    return ZDCCloudDataInfo(
+      eTag: reference.content.eTag,
+      lastModified: receivedMs == 0 ? nil : Date(timeIntervalSince1970: Double(receivedMs) / 1_000),
+      metadataSize: UInt64(secrets.sizes.metadata), thumbnailSize: UInt64(secrets.sizes.thumbnail),
+      dataSize: secrets.sizes.data,
+      thumbnailTag: secrets.thumbnailTag == .zero ? nil : secrets.thumbnailTag.text)
+  }
+}
+
+extension ZDCReadTransaction {
+  /// What to fetch for a node.
+  ///
+  /// - Throws: ``ZDCError`` with `nodeNotFound`, `nodeNotUploaded` or `noContent`.
+  func contentTarget(nodeUUID: String) throws -> ContentTarget {
+    guard let row = try nodes.node(uuid: nodeUUID) else { throw ZDCError(.nodeNotFound) }
+    guard let content = row.content else {
+      throw ZDCError(row.isUploaded ? .noContent : .nodeNotUploaded)
+    }
+    guard let zone = try zones.zone(id: row.zone), let owner = try localUsers.user(id: zone.localUser) else {
+      throw ZDCError(.corruptDatabase)
+    }
+    return ContentTarget(
+      user: owner.userID, zone: zone.zone, node: row.nodeID,
+      reference: try ContentReference(content: content.content, secrets: content.secrets),
+      receivedMs: content.receivedMs)
+  }
+}

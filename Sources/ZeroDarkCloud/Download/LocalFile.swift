@@ -1,0 +1,118 @@
+internal import Foundation
+
+#if canImport(Glibc)
+  internal import Glibc
+#elseif canImport(Musl)
+  internal import Musl
+#elseif canImport(Darwin)
+  internal import Darwin
+#endif
+
+/// An open file: plain reads and writes of byte arrays, closed with the last reference.
+final class LocalFile: Sendable {
+  private let descriptor: CInt
+
+  private init(_ descriptor: CInt) throws {
+    guard descriptor >= 0 else {
+      throw ZDCError(errno == ENOSPC ? .diskFull : .fileFailure, detail: String(cString: strerror(errno)))
+    }
+    self.descriptor = descriptor
+  }
+
+  /// A new file, readable by its owner only. Fails if there is one.
+  static func create(_ url: URL) throws -> LocalFile {
+    try LocalFile(open(url.path, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0o600))
+  }
+
+  static func read(_ url: URL) throws -> LocalFile {
+    try LocalFile(open(url.path, O_RDONLY | O_CLOEXEC))
+  }
+
+  deinit {
+    close(descriptor)
+  }
+
+  /// Replaces what is at `target`, in one step.
+  static func rename(_ source: URL, to target: URL) throws {
+    guard systemRename(source.path, target.path) == 0 else {
+      throw ZDCError(.fileFailure, detail: String(cString: strerror(errno)))
+    }
+  }
+
+  func write(_ bytes: some Collection<UInt8>) throws {
+    let done: Void? = try bytes.withContiguousStorageIfAvailable { try write(UnsafeRawBufferPointer($0)) }
+    if done == nil { try Array(bytes).withUnsafeBytes(write) }
+  }
+
+  private func write(_ buffer: UnsafeRawBufferPointer) throws {
+    var rest = buffer[...]
+    while !rest.isEmpty {
+      let part = UnsafeRawBufferPointer(rebasing: rest)
+      let count = systemWrite(descriptor, part.baseAddress, part.count)
+      if count < 0 {
+        if errno == EINTR { continue }
+        throw ZDCError(errno == ENOSPC ? .diskFull : .fileFailure, detail: String(cString: strerror(errno)))
+      }
+      rest = rest.dropFirst(count)
+    }
+  }
+
+  /// The next bytes, empty at the end.
+  func read(upTo count: Int) throws -> [UInt8] {
+    try [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
+      var got = systemRead(descriptor, buffer.baseAddress, count)
+      while got < 0 && errno == EINTR { got = systemRead(descriptor, buffer.baseAddress, count) }
+      guard got >= 0 else { throw ZDCError(.fileFailure, detail: String(cString: strerror(errno))) }
+      filled = got
+    }
+  }
+}
+
+// The methods above have the system calls' names.
+private func systemWrite(_ descriptor: CInt, _ buffer: UnsafeRawPointer?, _ count: Int) -> Int {
+  write(descriptor, buffer, count)
+}
+
+private func systemRead(_ descriptor: CInt, _ buffer: UnsafeMutableRawPointer?, _ count: Int) -> Int {
+  read(descriptor, buffer, count)
+}
+
+private func systemRename(_ source: String, _ target: String) -> CInt {
+  rename(source, target)
+}
+
+/// Where downloads are kept until their caller has them: a folder of this process, for its owner only.
+struct DownloadFolder: Sendable {
+  let url: URL
+
+  init(below parent: URL = FileManager.default.temporaryDirectory) {
+    url = parent.appendingPathComponent("zdc-\(UUID().uuidString)", isDirectory: true)
+  }
+
+  /// A path that nothing has yet.
+  func newURL() throws -> URL {
+    do {
+      try FileManager.default.createDirectory(
+        at: url, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+    } catch { throw ZDCError(.fileFailure, underlying: error) }
+    return url.appendingPathComponent(UUID().uuidString, isDirectory: false)
+  }
+
+  /// Only for files that this process made and nobody else has.
+  static func remove(_ url: URL) {
+    unlink(url.path)
+  }
+
+  /// The same bytes under another path, without a copy where the file system can.
+  func duplicate(_ file: URL) throws -> URL {
+    let copy = try newURL()
+    do {
+      try FileManager.default.linkItem(at: file, to: copy)
+    } catch {
+      do {
+        try FileManager.default.copyItem(at: file, to: copy)
+      } catch { throw ZDCError(.fileFailure, underlying: error) }
+    }
+    return copy
+  }
+}

@@ -1,0 +1,142 @@
+public import Foundation
+internal import Synchronization
+internal import ZDCCrypto
+internal import ZDCProtocol
+public import ZDCTreesystem
+
+/// Downloads nodes' contents when the app wants them (seeds 001, 002).
+///
+/// Any number of downloads may be asked for at once: requests for one node join one transfer, small contents travel
+/// together. Memory stays bounded whatever the size. Nothing is handed out before all of it was verified against the
+/// node's signed record.
+public final class ZDCDownloadManager: Sendable {
+  /// What a completion block gets.
+  public typealias DataCompletion =
+    @Sendable (_ cloudDataInfo: ZDCCloudDataInfo?, _ cryptoFile: ZDCCryptoFile?, _ error: (any Error)?) -> Void
+
+  let database: ZDCDatabaseConnection
+  let users: ZDCLocalUserManager
+  let folder: DownloadFolder
+  let transfers: TransferTable
+  private let batchers = Mutex<[BatchKey: SmallContentBatcher]>([:])
+  private let tags = Mutex<Set<TagKey>>([])
+
+  private struct BatchKey: Hashable {
+    var user: UserID
+    var zone: ZoneID
+  }
+
+  private struct TagKey: Hashable {
+    var node: String
+    var tag: String
+  }
+
+  init(database: ZDCDatabaseConnection, users: ZDCLocalUserManager, folder: DownloadFolder = DownloadFolder()) {
+    self.database = database
+    self.users = users
+    self.folder = folder
+    transfers = TransferTable(folder: folder)
+  }
+
+  /// Downloads the newest content of a node that this device knows of.
+  ///
+  /// - Returns: What the record says about it, and a file of ciphertext that belongs to the caller: open it with
+  ///   ``ZDCFileConversion`` and delete it.
+  /// - Throws: ``ZDCError`` with `nodeNotFound`, `nodeNotUploaded`, `noContent`, `diskFull` or `fileFailure`;
+  ///   `ZDCSecurityError` with `contentHashMismatch`, `contentTruncated` or `contentTrailingData`; `ServerError` with
+  ///   `blobGone` or `notFound` if it was replaced or deleted meanwhile; ``TransportError``; `CancellationError`.
+  public func downloadNodeData(
+    _ node: ZDCNode, options: ZDCDownloadOptions? = nil
+  ) async throws -> (cloudDataInfo: ZDCCloudDataInfo, cryptoFile: ZDCCryptoFile) {
+    try await download(nodeUUID: node.uuid) { _, _ in }
+  }
+
+  /// The same with a completion block (seeds 001, 002).
+  ///
+  /// - Parameters:
+  ///   - completionQueue: where the block runs; nil for the main queue.
+  ///   - completionBlock: called once, with a file or an error.
+  /// - Returns: A ticket with the progress; through it the download can be given up.
+  @discardableResult
+  public func downloadNodeData(
+    _ node: ZDCNode, options: ZDCDownloadOptions? = nil, completionQueue: DispatchQueue? = nil,
+    completionBlock: @escaping DataCompletion
+  ) -> ZDCDownloadTicket {
+    let ticket = ZDCDownloadTicket()
+    let tag = options?.completionTag.map { TagKey(node: node.uuid, tag: $0) }
+    let isFirst = tag.map { tag in tags.withLock { $0.insert(tag).inserted } } ?? true
+    let uuid = node.uuid
+    let task = Task {
+      let result = await result(nodeUUID: uuid, ticket)
+      if isFirst, let tag { _ = tags.withLock { $0.remove(tag) } }
+      guard isFirst, !ticket.isIgnored else {
+        if case .success(let download) = result { DownloadFolder.remove(download.1.fileURL) }
+        return
+      }
+      (completionQueue ?? .main).async {
+        switch result {
+        case .success(let (info, file)): completionBlock(info, file, nil)
+        case .failure(let error): completionBlock(nil, nil, error)
+        }
+      }
+    }
+    ticket.begin(task)
+    return ticket
+  }
+
+  private func result(
+    nodeUUID: String, _ ticket: ZDCDownloadTicket
+  ) async -> Result<(ZDCCloudDataInfo, ZDCCryptoFile), any Error> {
+    do {
+      return .success(try await download(nodeUUID: nodeUUID) { ticket.report($0, of: $1) })
+    } catch { return .failure(error) }
+  }
+
+  func download(
+    nodeUUID: String, progress: @escaping @Sendable (_ received: UInt64, _ total: UInt64) -> Void
+  ) async throws -> (cloudDataInfo: ZDCCloudDataInfo, cryptoFile: ZDCCryptoFile) {
+    let target = try await database.asyncRead { try $0.contentTarget(nodeUUID: nodeUUID) }
+    let total = target.cipherLength
+    progress(0, total)
+    let file = try await transfers.file(target.key, progress: { progress($0, total) }) { report in
+      try await self.transfer(target, report)
+    }
+    return (target.info, file)
+  }
+
+  private func transfer(_ target: ContentTarget, _ report: @escaping ContentFetch.Progress) async throws -> ZDCCryptoFile {
+    let api = try await users.serverAPI(for: target.user)
+    let url = try folder.newURL()
+    if target.isSmall, let bytes = try await batcher(target, api).content(target) {
+      let file = try Self.store(bytes, target, url)
+      report(target.cipherLength)
+      return file
+    }
+    return try await ContentFetch(api: api, target: target).download(to: url, progress: report)
+  }
+
+  private static func store(_ bytes: [UInt8], _ target: ContentTarget, _ url: URL) throws -> ZDCCryptoFile {
+    var verifier = StreamVerifier(target.reference)
+    try verifier.push(bytes)
+    let leaves = try verifier.finish()
+    let file = try LocalFile.create(url)
+    do {
+      try file.write(bytes)
+    } catch {
+      DownloadFolder.remove(url)
+      throw error
+    }
+    return ZDCCryptoFile(fileURL: url, reference: target.reference, leaves: leaves)
+  }
+
+  private func batcher(_ target: ContentTarget, _ api: ServerAPI) -> SmallContentBatcher {
+    batchers.withLock { batchers in
+      let key = BatchKey(user: target.user, zone: target.zone)
+      if let known = batchers[key] { return known }
+      let zone = target.zone
+      let batcher = SmallContentBatcher { try await api.contents(zone, $0) }
+      batchers[key] = batcher
+      return batcher
+    }
+  }
+}
