@@ -1,0 +1,53 @@
+/// What one user may do with a node (seed 004).
+///
+/// A fresh item allows nothing; the app adds letters.
+///
+/// ```swift
+/// var item = ZDCShareItem()
+/// item.addPermission(.read)
+/// item.addPermission(.write)
+/// ```
+public struct ZDCShareItem: Sendable, Hashable, Codable {
+  private var letters: Set<String> = []
+
+  public init() {}
+
+  /// - Parameter permissions: Letters; those that are none are left out.
+  public init(permissions: String) {
+    for letter in permissions { ZDCSharePermission(rawValue: letter).map { addPermission($0) } }
+  }
+
+  /// The letters in the order of ``ZDCSharePermission``'s cases.
+  public var permissions: String {
+    String(ZDCSharePermission.allCases.filter(hasPermission).map(\.rawValue))
+  }
+
+  public func hasPermission(_ permission: ZDCSharePermission) -> Bool {
+    letters.contains(String(permission.rawValue))
+  }
+
+  public mutating func addPermission(_ permission: ZDCSharePermission) {
+    letters.insert(String(permission.rawValue))
+  }
+
+  public mutating func removePermission(_ permission: ZDCSharePermission) {
+    letters.remove(String(permission.rawValue))
+  }
+
+  /// Whether it allows nothing at all.
+  public var isEmpty: Bool { letters.isEmpty }
+}
+
+extension ZDCShareItem {
+  private enum CodingKeys: String, CodingKey { case perms }
+
+  public init(from decoder: any Decoder) throws {
+    let container = try decoder.container(keyedBy: CodingKeys.self)
+    self.init(permissions: try container.decode(String.self, forKey: .perms))
+  }
+
+  public func encode(to encoder: any Encoder) throws {
+    var container = encoder.container(keyedBy: CodingKeys.self)
+    try container.encode(permissions, forKey: .perms)
+  }
+}

@@ -1,0 +1,68 @@
+package import ZDCProtocol
+
+/// Who may do what with a node: the effective list of its zone (seed 004, SETTLED "Zones are live").
+public struct ZDCShareList: Sendable, Hashable, Codable {
+  private var items: [String: ZDCShareItem] = [:]
+
+  public init() {}
+
+  public var count: Int { items.count }
+
+  public var isEmpty: Bool { items.isEmpty }
+
+  /// All users with an item, sorted.
+  public func allUserIDs() -> [String] { items.keys.sorted() }
+
+  public func countOfUserIDs() -> Int { items.count }
+
+  public func countOfUserIDs(excluding userID: String) -> Int {
+    items.keys.count { $0 != userID }
+  }
+
+  public func hasShareItem(forUserID userID: String) -> Bool { items[userID] != nil }
+
+  public func shareItem(forUserID userID: String) -> ZDCShareItem? { items[userID] }
+
+  /// Adds an item for a user who has none.
+  ///
+  /// - Returns: false if the user has one already; then nothing changes.
+  @discardableResult
+  public mutating func addShareItem(_ item: ZDCShareItem, forUserID userID: String) -> Bool {
+    guard items[userID] == nil else { return false }
+    items[userID] = item
+    return true
+  }
+
+  public mutating func removeShareItem(forUserID userID: String) {
+    items[userID] = nil
+  }
+
+  public mutating func removeAllShareItems() {
+    items = [:]
+  }
+}
+
+extension ZDCShareList {
+  /// What a zone's access list says.
+  package init(_ acl: ZoneACL) {
+    for entry in acl.fields.entries { items[entry.user.text] = ZDCShareItem(entry.permissions) }
+  }
+}
+
+extension ZDCShareItem {
+  package init(_ permissions: ZoneACL.Permissions) {
+    self.init()
+    for (letter, bit) in Self.bits where permissions.contains(bit) { addPermission(letter) }
+  }
+
+  package var aclPermissions: ZoneACL.Permissions {
+    Self.bits.reduce(into: []) { result, pair in
+      if hasPermission(pair.0) { result.insert(pair.1) }
+    }
+  }
+
+  private static let bits: [(ZDCSharePermission, ZoneACL.Permissions)] = [
+    (.read, .read), (.write, .write), (.share, .share), (.recordsOnly, .recordsOnly), (.leafsOnly, .leafsOnly),
+    (.userOnly, .userOnly), (.writeOnce, .writeOnce), (.burnIfSender, .burnIfSender),
+  ]
+}

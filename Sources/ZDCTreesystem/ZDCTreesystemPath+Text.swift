@@ -1,0 +1,68 @@
+extension ZDCTreesystemPath: CustomStringConvertible {
+  /// `home:/a/b`. A slash or backslash inside a name has a backslash before it, so that ``init(_:)`` reads the same path back.
+  public func fullPath() -> String { "\(trunk.rawValue):\(relativePath())" }
+
+  /// `/a/b`, without the trunk.
+  public func relativePath() -> String {
+    "/" + pathComponents.map(Self.escape).joined(separator: "/")
+  }
+
+  public var description: String { fullPath() }
+
+  /// Reads `home:/a/b`, `~/a/b` or `/a/b`; the last two are below home.
+  ///
+  /// Repeated and trailing slashes do not matter. `.` and `..` are names like any other. Nil for anything else.
+  public init?(_ text: String) {
+    if text == "~" {
+      self.init(pathComponents: [])
+    } else if text.utf8.first == UInt8(ascii: "/") {
+      self.init(pathComponents: Self.split(text))
+    } else if text.hasPrefix("~/") {
+      self.init(pathComponents: Self.split(String(text.dropFirst())))
+    } else {
+      self.init(withTrunk: text)
+    }
+  }
+
+  private init?(withTrunk text: String) {
+    let utf8 = text.utf8
+    guard
+      let colon = utf8.firstIndex(of: UInt8(ascii: ":")), let trunk = ZDCTreesystemTrunk(rawValue: String(text[..<colon]))
+    else { return nil }
+    let rest = utf8[utf8.index(after: colon)...]
+    guard rest.isEmpty || rest.first == UInt8(ascii: "/") else { return nil }
+    self.init(pathComponents: Self.split(String(decoding: rest, as: UTF8.self)), trunk: trunk)
+  }
+
+  private static let slash = UInt8(ascii: "/")
+  private static let backslash = UInt8(ascii: "\\")
+
+  // Bytes, not characters: a name that begins with a combining mark would join a character with the slash before it.
+  private static func escape(_ name: String) -> String {
+    var bytes: [UInt8] = []
+    for byte in name.utf8 {
+      if byte == slash || byte == backslash { bytes.append(backslash) }
+      bytes.append(byte)
+    }
+    return String(decoding: bytes, as: UTF8.self)
+  }
+
+  private static func split(_ text: String) -> [String] {
+    var components: [String] = []
+    var current: [UInt8] = []
+    var bytes = Array(text.utf8)[...]
+    while let byte = bytes.popFirst() {
+      if byte == slash {
+        if !current.isEmpty { components.append(String(decoding: current, as: UTF8.self)) }
+        current = []
+      } else if byte == backslash, let next = bytes.first, next == slash || next == backslash {
+        current.append(next)
+        bytes.removeFirst()
+      } else {
+        current.append(byte)
+      }
+    }
+    if !current.isEmpty { components.append(String(decoding: current, as: UTF8.self)) }
+    return components
+  }
+}

@@ -1,0 +1,45 @@
+/// Where a node is in its tree: a trunk and the names from there down (seed 000).
+///
+/// An array of names, so no character needs care: a name may hold slashes, dots or spaces. The text form is for people and command
+/// lines; see ``fullPath()``.
+///
+/// ```swift
+/// let path = ZDCTreesystemPath(pathComponents: ["foo", "bar"])
+/// let child = path.appendingComponent("soap")
+/// print(child.fullPath())  // home:/foo/bar/soap
+/// ```
+public struct ZDCTreesystemPath: Sendable, Hashable, Codable {
+  public let trunk: ZDCTreesystemTrunk
+  /// From the trunk down; empty for the trunk itself.
+  public let pathComponents: [String]
+
+  public init(pathComponents: [String], trunk: ZDCTreesystemTrunk = .home) {
+    self.trunk = trunk
+    self.pathComponents = pathComponents
+  }
+
+  /// Whether this is the trunk itself.
+  public var isTrunk: Bool { pathComponents.isEmpty }
+
+  /// The last name; the trunk's own name for a trunk.
+  public var nodeName: String { pathComponents.last ?? trunk.rawValue }
+
+  /// The path one level up; nil for a trunk.
+  public func parent() -> ZDCTreesystemPath? {
+    guard !isTrunk else { return nil }
+    return ZDCTreesystemPath(pathComponents: Array(pathComponents.dropLast()), trunk: trunk)
+  }
+
+  /// The same as ``parent()``.
+  public func parentPath() -> ZDCTreesystemPath? { parent() }
+
+  /// The path of a child with that name.
+  public func appendingComponent(_ name: String) -> ZDCTreesystemPath {
+    ZDCTreesystemPath(pathComponents: pathComponents + [name], trunk: trunk)
+  }
+
+  /// Whether `other` is this path or lies below it.
+  public func contains(_ other: ZDCTreesystemPath) -> Bool {
+    trunk == other.trunk && other.pathComponents.starts(with: pathComponents)
+  }
+}

@@ -1,0 +1,85 @@
+import Foundation
+import Testing
+import ZDCTreesystem
+
+@Suite struct NodeTests {
+  @Test func aFreshNodeHasItsIdsAndNothingFromTheCloud() {
+    let node = ZDCNode(localUserID: "alice")
+    #expect(node.localUserID == "alice")
+    #expect(!node.isUploaded)
+    #expect(node.cloudID.count == 26)
+    #expect(node.eTag_rcrd == nil)
+    #expect(node.lastModified == nil)
+    #expect(ZDCNode(localUserID: "alice").uuid != node.uuid)
+    #expect(ZDCNode(localUserID: "alice").cloudID != node.cloudID)
+  }
+
+  @Test func lastModifiedIsTheLaterOfRecordAndContent() {
+    var node = ZDCNode(localUserID: "alice")
+    node.lastModified_rcrd = Date(timeIntervalSince1970: 5)
+    #expect(node.lastModified == Date(timeIntervalSince1970: 5))
+    node.lastModified_data = Date(timeIntervalSince1970: 9)
+    #expect(node.lastModified == Date(timeIntervalSince1970: 9))
+    node.lastModified_rcrd = Date(timeIntervalSince1970: 11)
+    #expect(node.lastModified == Date(timeIntervalSince1970: 11))
+  }
+
+  @Test func aNodeIsCodableWithAllItKnows() throws {
+    var node = ZDCNode(localUserID: "alice")
+    node.name = "soap"
+    node.parentID = "p"
+    node.treeID = "com.example.todo"
+    node.isUploaded = true
+    node.eTag_data = "v1"
+    var item = ZDCShareItem()
+    item.addPermission(.read)
+    node.shareList.addShareItem(item, forUserID: "alice")
+    node.cloudDataInfo = ZDCCloudDataInfo(
+      eTag: "v1", lastModified: nil, metadataSize: 1, thumbnailSize: 2, dataSize: 3, thumbnailTag: "t")
+    let copy = try JSONDecoder().decode(ZDCNode.self, from: JSONEncoder().encode(node))
+    #expect(copy == node)
+    #expect(copy.cloudID == node.cloudID)
+  }
+
+  @Test func theRootOfATrunkIsNamedAfterUserTreeAndTrunk() {
+    #expect(ZDCTrunkNode.uuid(forLocalUserID: "u", treeID: "t.e", trunk: .home) == "u|t.e|home")
+  }
+}
+
+@Suite struct ShareListTests {
+  @Test func aFreshItemAllowsNothingUntilTheAppAddsLetters() {
+    var item = ZDCShareItem()
+    #expect(item.isEmpty)
+    #expect(item.permissions == "")
+    item.addPermission(.write)
+    item.addPermission(.read)
+    #expect(item.permissions == "rw")
+    item.removePermission(.read)
+    #expect(item.permissions == "w")
+    #expect(!item.hasPermission(.read))
+  }
+
+  @Test func upperAndLowerCaseLettersAreOtherPermissions() {
+    #expect(ZDCShareItem(permissions: "WrRB?r").permissions == "rRWB")
+    #expect(ZDCShareItem(permissions: "W").hasPermission(.write) == false)
+  }
+
+  @Test func anItemThatExistsIsNotReplaced() {
+    var list = ZDCShareList()
+    #expect(list.addShareItem(ZDCShareItem(permissions: "r"), forUserID: "bob"))
+    #expect(!list.addShareItem(ZDCShareItem(permissions: "rw"), forUserID: "bob"))
+    #expect(list.shareItem(forUserID: "bob")?.permissions == "r")
+    #expect(list.countOfUserIDs(excluding: "bob") == 0)
+    list.removeShareItem(forUserID: "bob")
+    #expect(!list.hasShareItem(forUserID: "bob"))
+  }
+
+  @Test func everyLetterSurvivesTheWayThroughAnAccessList() {
+    for permission in ZDCSharePermission.allCases {
+      var item = ZDCShareItem()
+      item.addPermission(permission)
+      #expect(ZDCShareItem(item.aclPermissions) == item)
+      #expect(item.aclPermissions.rawValue.nonzeroBitCount == 1)
+    }
+  }
+}
