@@ -59,14 +59,22 @@ struct ZonePuller {
     case .broken(let code): throw try await freeze(ZDCSecurityError(code, zone: row.zone))
     case .behind: break
     }
-    do {
+    return try await freezing(row.zone) {
       let contents = try PageContents(page.body)
       let count = try await session.database.asyncReadWrite { [session, zone] transaction in
         try PageApplier(session: session, zone: zone, transaction: transaction).apply(contents)
       }
+      // The server says that there is more and shows none of it.
+      guard count > 0 else { throw ZDCSecurityError(.commitChainBroken) }
       return AppliedPage(commits: count, records: contents.records)
+    }
+  }
+
+  private func freezing<Result>(_ zone: ZoneID, _ body: () async throws -> Result) async throws -> Result {
+    do {
+      return try await body()
     } catch let error as ZDCSecurityError where HeadRules.freezes(error.code) {
-      throw try await freeze(error.with(zone: row.zone))
+      throw try await freeze(error.with(zone: zone))
     }
   }
 
@@ -138,8 +146,17 @@ struct ZonePuller {
       let leaves = LeafStore(db: transaction.database, zone: zone, pending: true)
       return try nodes.compactMap { try leaves.pendingLeaf($0)?.leaf }
     }
-    let records = try await fetch(wanted.map(\.record), known)
-    return try await session.database.asyncReadWrite { [session, zone] transaction in
+    guard let zoneID = try await zoneRow()?.zone else { return BatchResult() }
+    return try await freezing(zoneID) {
+      let records = try await fetch(wanted.map(\.record), known, zone: zoneID)
+      return try await apply(records, to: wanted)
+    }
+  }
+
+  private func apply(
+    _ records: [RecordHash: PageContents.Record], to wanted: [ZoneLeaf]
+  ) async throws -> BatchResult {
+    try await session.database.asyncReadWrite { [session, zone] transaction in
       var applier = try ChangeApplier(session: session, zone: zone, transaction: transaction)
       var result = BatchResult()
       for leaf in wanted {
@@ -155,17 +172,17 @@ struct ZonePuller {
   }
 
   private func fetch(
-    _ hashes: [RecordHash], _ known: [RecordHash: PageContents.Record]
+    _ hashes: [RecordHash], _ known: [RecordHash: PageContents.Record], zone: ZoneID
   ) async throws -> [RecordHash: PageContents.Record] {
     var found: [RecordHash: PageContents.Record] = [:]
     for hash in hashes { found[hash] = known[hash] }
     var rest = hashes.filter { found[$0] == nil }
     while !rest.isEmpty {
-      guard let row = try await zoneRow() else { break }
       let asked = Array(rest.prefix(Self.batch))
-      let answer = try PageContents(try await session.api.records(row.zone, asked)).records
+      let answer = try PageContents(try await session.api.records(zone, asked)).records
       // An answer may stop early at its size limit; one without anything that was asked for ends the search.
-      let wanted = answer.filter { asked.contains($0.key) }
+      let isAsked = Set(asked)
+      let wanted = answer.filter { isAsked.contains($0.key) }
       if wanted.isEmpty { break }
       found.merge(wanted) { old, _ in old }
       rest = rest.filter { found[$0] == nil }

@@ -7,31 +7,24 @@ struct ContentPreparer: Sendable {
   let session: SyncSession
   let zone: ZoneID
 
-  enum Plan: Sendable {
-    /// At hand and small: sealed at once, goes with the record.
-    case small([UInt8], metadata: [UInt8], thumbnail: [UInt8])
-    /// Has to be waited for, or is large: on its own task.
-    case slow
-  }
-
-  /// Decides without waiting.
-  func plan(_ answer: ContentAnswer) throws -> Plan {
+  /// Seals what is at hand and small; nil if it has to be waited for, or is large.
+  func prepareAtOnce(_ answer: ContentAnswer) throws -> SuppliedContent? {
     guard let source = try answer.data.immediateSource(), let metadata = try bytesAtHand(answer.metadata),
       let thumbnail = try bytesAtHand(answer.thumbnail)
-    else { return .slow }
+    else { return nil }
     let total = source.size + UInt64(metadata.count) + UInt64(thumbnail.count)
-    guard total <= UInt64(Limits.inlineContentBytes) else { return .slow }
-    return .small(try source.readAll(), metadata: metadata, thumbnail: thumbnail)
+    guard total <= UInt64(Limits.inlineContentBytes) else { return nil }
+    return try seal(try source.readAll(), metadata: metadata, thumbnail: thumbnail)
   }
 
   private func bytesAtHand(_ data: ZDCData?) throws -> [UInt8]? {
     guard let data else { return [] }
-    guard let source = try data.immediateSource(), source.size <= UInt64(Limits.metadataBytes) else { return nil }
+    guard let source = try data.immediateSource(), source.size <= UInt64(Limits.inlineContentBytes) else { return nil }
     return try source.readAll()
   }
 
-  /// Seals, or returns nil if padding makes the content too large to ride along.
-  func seal(_ data: [UInt8], metadata: [UInt8], thumbnail: [UInt8]) throws -> SuppliedContent? {
+  /// Returns nil if padding makes the content too large to ride along.
+  private func seal(_ data: [UInt8], metadata: [UInt8], thumbnail: [UInt8]) throws -> SuppliedContent? {
     let sealed = try ContentSealer.sealSmall(metadata: metadata, thumbnail: thumbnail, data: data)
     return sealed.isInline ? .inline(sealed) : nil
   }

@@ -10,6 +10,8 @@ struct ContentAnswer: Sendable {
   var nodeID: NodeID
   /// The operations that were queued when the app was asked.
   var covers: [Int64]
+  /// The version that the first of them was based on then.
+  var baseETag: String?
   var data: ZDCData
   var metadata: ZDCData?
   var thumbnail: ZDCData?
@@ -42,8 +44,8 @@ struct ContentRequest {
       return .answer(
         ContentAnswer(
           node: row.id, nodeUUID: row.uuid, nodeID: row.nodeID,
-          covers: covered(operations, by: [data, metadata, thumbnail]), data: data, metadata: metadata,
-          thumbnail: thumbnail))
+          covers: covered(operations, by: [data, metadata, thumbnail]), baseETag: first.baseETag, data: data,
+          metadata: metadata, thumbnail: thumbnail))
     } catch {
       return .refused(first, error)
     }

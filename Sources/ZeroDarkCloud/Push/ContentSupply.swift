@@ -30,8 +30,24 @@ enum SuppliedContent: Sendable {
   }
 }
 
-/// Content that is ready to be committed, and the operations that it satisfies: those that were queued when the app was asked.
+/// Content that is ready to be committed.
 struct ReadyContent: Sendable {
   var content: SuppliedContent
+  /// The operations that it satisfies: those that were queued when the app was asked.
   var covers: [Int64]
+  /// The version that the edit was based on then. If that changes, the app has merged, and this is not its word any more.
+  var baseETag: String?
+
+  init(content: SuppliedContent, answer: ContentAnswer) {
+    self.content = content
+    covers = answer.covers
+    baseETag = answer.baseETag
+  }
+}
+
+/// A content that is waited for, sealed or sent on a task of its own.
+struct Upload: Sendable {
+  var id: UUID
+  var task: Task<Void, Never>
+  var baseETag: String?
 }

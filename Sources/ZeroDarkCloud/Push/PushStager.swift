@@ -15,6 +15,9 @@ struct PushStager {
   func stage() throws -> InFlightStore.Request? {
     let held = try announceConflicts()
     try storeReasons()
+    for (operations, failure) in choice.failures {
+      try failure.store(operations, transaction: transaction, nowMs: session.now())
+    }
     let refused = try storeRefusals()
     var builder = CommitBuilder(
       session: session, zoneRow: choice.zone, head: choice.head, transaction: transaction)
@@ -40,13 +43,19 @@ struct PushStager {
     }
     let records = alive.filter { $0.kind != .putData }.map(\.id)
     let queued = Set(alive.map(\.id))
-    let content = contents[node].flatMap { ready in
-      ready.covers.contains(where: queued.contains) ? ready : nil
+    let content = try contents[node].flatMap { ready in
+      try ready.covers.contains(where: queued.contains) && isCurrent(ready, alive) ? ready : nil
     }
     let covered = content?.covers.filter(queued.contains) ?? []
     guard !records.isEmpty || !covered.isEmpty else { return try markUploading(step) }
     guard try builder.put(node, content: content?.content, done: records + covered) else { return }
     if content == nil { try markUploading(step) }
+  }
+
+  /// Whether the app's word still stands: nothing was merged since.
+  private func isCurrent(_ ready: ReadyContent, _ alive: [OperationRow]) throws -> Bool {
+    guard let first = alive.first(where: { $0.kind == .putData }) else { return false }
+    return try transaction.operations.operation(id: first.id)?.baseETag == ready.baseETag
   }
 
   private func markUploading(_ step: PushPlan.Step) throws {
@@ -102,7 +111,7 @@ struct PushStager {
 }
 
 /// What a failed supply of content means for its operations. Pure but for storing it.
-struct ContentFailure {
+struct ContentFailure: Sendable {
   private let reason: OperationRow.Reason
   private let detail: String?
   private let isPause: Bool

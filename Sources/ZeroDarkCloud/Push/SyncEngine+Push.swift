@@ -18,12 +18,11 @@ extension SyncEngine {
 
   private func push(_ zone: Int64) async throws -> PushSummary {
     if let request = try await storedRequest(zone) { return try await send(request, zone: zone) }
-    guard let choice = try await choose(zone) else { return PushSummary() }
+    guard var choice = try await choose(zone) else { return PushSummary() }
     var summary = PushSummary()
     summary.waiting = choice.plan.waiting.count
-    try supply(choice)
-    let built = try await buildAndStore(choice)
-    guard let built else { return summary }
+    supply(&choice)
+    guard let built = try await buildAndStore(choice) else { return summary }
     let sent = try await send(built, zone: zone)
     summary.commits = sent.commits
     summary.operations = sent.operations
@@ -46,12 +45,14 @@ extension SyncEngine {
     var answers: [ContentAnswer] = []
     var conflicts: [OperationRow] = []
     var refusals: [(operation: OperationRow, error: any Error)] = []
+    var failures: [(operations: [Int64], failure: ContentFailure)] = []
 
-    var isIdle: Bool { plan.steps.isEmpty && plan.waiting.isEmpty }
+    /// Something to tell the app or to store, even if nothing goes out.
+    var hasNews: Bool { !(conflicts.isEmpty && refusals.isEmpty && answers.isEmpty && failures.isEmpty) }
   }
 
   private func choose(_ zone: Int64) async throws -> Choice? {
-    let known = Set(ready.keys).union(uploads.keys)
+    let known = prepared
     let limit = limits[zone] ?? Limits.commitOperations
     let choice = try await session.database.asyncRead { [session] transaction -> Choice? in
       guard let row = try transaction.zones.zone(id: zone), let head = row.head else { return nil }
@@ -65,19 +66,34 @@ extension SyncEngine {
       return choice
     }
     if let next = choice?.plan.nextMs { scheduleWake(atMs: next) }
+    for conflict in choice?.conflicts ?? [] { forgetContent(of: conflict.node) }
     return choice
+  }
+
+  /// For each node whose content is prepared or under way: the version that its edit was based on.
+  private var prepared: [Int64: String?] {
+    var prepared = uploads.mapValues(\.baseETag)
+    for (node, content) in ready { prepared[node] = content.baseETag }
+    return prepared
+  }
+
+  /// What was prepared is not what the app would say now.
+  private func forgetContent(of node: Int64?) {
+    guard let node else { return }
+    ready[node] = nil
+    uploads.removeValue(forKey: node)?.task.cancel()
   }
 
   /// How far into the queue a commit looks: enough for a thousand nodes with several operations each.
   private static var window: Int { 4_000 }
 
   private static func ask(
-    _ choice: inout Choice, known: Set<Int64>, session: SyncSession, transaction: ZDCReadTransaction
+    _ choice: inout Choice, known: [Int64: String?], session: SyncSession, transaction: ZDCReadTransaction
   ) throws {
     let request = ContentRequest(session: session, transaction: transaction)
     for step in choice.plan.steps {
       guard let node = step.node, let first = step.dataOperations.first else { continue }
-      if known.contains(node) {
+      if let base = known[node], base == first.baseETag {
         if try request.isInConflict(first) { choice.conflicts.append(first) }
         continue
       }
@@ -93,56 +109,59 @@ extension SyncEngine {
   // MARK: Contents
 
   /// Seals what is small, starts what is slow.
-  private func supply(_ choice: Choice) throws {
+  ///
+  /// Stops when what is sealed fills a request; the app is asked again for the rest when its turn comes.
+  private func supply(_ choice: inout Choice) {
     let preparer = ContentPreparer(session: session, zone: choice.zone.zone)
+    var sealedBytes = ready.values.reduce(0) { $0 + ($1.content.inlineBytes?.count ?? 0) }
     for answer in choice.answers {
+      guard sealedBytes < Limits.commitRequestBytes else { return }
       do {
-        if case .small(let data, let metadata, let thumbnail) = try preparer.plan(answer),
-          let content = try preparer.seal(data, metadata: metadata, thumbnail: thumbnail)
-        {
-          ready[answer.node] = ReadyContent(content: content, covers: answer.covers)
-        } else {
+        guard let content = try preparer.prepareAtOnce(answer) else {
           start(answer, preparer)
+          continue
         }
+        sealedBytes += content.inlineBytes?.count ?? 0
+        ready[answer.node] = ReadyContent(content: content, answer: answer)
       } catch {
-        failed(answer, error)
+        choice.failures.append((answer.covers, ContentFailure(error)))
+        session.events.report(error)
       }
     }
   }
 
   private func start(_ answer: ContentAnswer, _ preparer: ContentPreparer) {
+    uploads.removeValue(forKey: answer.node)?.task.cancel()
+    let id = UUID()
     let progress = session.progress.reporter(forNode: answer.nodeUUID)
-    uploads[answer.node] = Task { [weak self] in
+    let task = Task { [weak self] in
       do {
         let content = try await preparer.prepareSlowly(answer, progress: progress)
-        await self?.finished(answer, content)
+        await self?.finished(id, ReadyContent(content: content, answer: answer), node: answer.node)
       } catch {
-        await self?.failed(answer, error)
+        await self?.failed(id, answer, error)
       }
       self?.signal()
     }
+    uploads[answer.node] = Upload(id: id, task: task, baseETag: answer.baseETag)
   }
 
-  private func finished(_ answer: ContentAnswer, _ content: SuppliedContent) {
-    uploads[answer.node] = nil
-    ready[answer.node] = ReadyContent(content: content, covers: answer.covers)
+  private func finished(_ id: UUID, _ content: ReadyContent, node: Int64) {
+    // Another attempt may have taken its place.
+    guard uploads[node]?.id == id else { return }
+    uploads[node] = nil
+    ready[node] = content
   }
 
-  private func failed(_ answer: ContentAnswer, _ error: any Error) {
-    uploads[answer.node] = nil
-    ready[answer.node] = nil
+  private func failed(_ id: UUID, _ answer: ContentAnswer, _ error: any Error) async {
+    guard uploads[answer.node]?.id == id else { return }
     session.events.report(error)
-    let session = session
-    let operations = answer.covers
-    // Stored by a task of its own: the state is for people and for the next turn, nothing is lost without it.
-    Task { [weak self] in
-      do {
-        try await session.database.asyncReadWrite { transaction in
-          try ContentFailure(error).store(operations, transaction: transaction, nowMs: session.now())
-        }
-      } catch { session.events.report(error) }
-      self?.signal()
-    }
+    do {
+      try await session.database.asyncReadWrite { [session] transaction in
+        try ContentFailure(error).store(answer.covers, transaction: transaction, nowMs: session.now())
+      }
+    } catch { session.events.report(error) }
+    if uploads[answer.node]?.id == id { uploads[answer.node] = nil }
   }
 
   // MARK: Building
@@ -150,10 +169,10 @@ extension SyncEngine {
   private func buildAndStore(_ choice: Choice) async throws -> InFlightStore.Request? {
     let contents = ready
     let uploading = Set(uploads.keys)
-    let hasWork = choice.plan.steps.contains { $0.isDelete || !$0.recordOperations.isEmpty || contents[$0.node ?? 0] != nil }
-    guard hasWork || !choice.conflicts.isEmpty || !choice.refusals.isEmpty || !choice.answers.isEmpty else {
-      return nil
+    let hasWork = choice.plan.steps.contains {
+      $0.isDelete || !$0.recordOperations.isEmpty || contents[$0.node ?? 0] != nil
     }
+    guard hasWork || choice.hasNews else { return nil }
     return try await session.database.asyncReadWrite { [session] transaction in
       try PushStager(
         session: session, choice: choice, contents: contents, uploading: uploading, transaction: transaction
@@ -191,10 +210,14 @@ extension SyncEngine {
   /// Somebody else's commit came first, or this one was there already and its answer was lost.
   private func overtaken(_ page: CommitPage, zone: Int64) async throws -> PushSummary {
     let before = try await storedRequest(zone)
-    let pulled = try await puller(zone).take(page)
-    if page.hasMore || pulled.commits == 0 { _ = try await puller(zone).pull() }
+    var pulled = try await puller(zone).take(page)
+    if page.hasMore || pulled.commits == 0 { pulled += try await puller(zone).pull() }
     let after = try await storedRequest(zone)
     if before != nil, after == nil { return PushSummary(commits: 1) }
+    // A server that says no and shows no reason: the same bytes again, later.
+    guard pulled.commits > 0 else {
+      throw ServerError(.headMismatch, "the server names another head and shows no commit for it", retryable: true)
+    }
     try await abandon(zone)
     // The caller's loop plans again on the new head.
     return PushSummary(commits: 1)

@@ -11,7 +11,7 @@ actor SyncEngine {
   private let gate = SerialGate()
   /// Content by node row, until its commit is accepted.
   var ready: [Int64: ReadyContent] = [:]
-  var uploads: [Int64: Task<Void, Never>] = [:]
+  var uploads: [Int64: Upload] = [:]
   /// How many nodes the next commit of a zone may hold; halved when the server refuses one, to find the culprit.
   var limits: [Int64: Int] = [:]
   var isPaused = false
@@ -137,6 +137,6 @@ actor SyncEngine {
   }
 
   func cancelUploads() {
-    for upload in uploads.values { upload.cancel() }
+    for upload in uploads.values { upload.task.cancel() }
   }
 }
