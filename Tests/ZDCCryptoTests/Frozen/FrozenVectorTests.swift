@@ -1,0 +1,44 @@
+import Foundation
+import Testing
+import ZDCProtocol
+
+@testable import ZDCCrypto
+
+/// Our own known answers, one file a case, read by two implementations (the other is `Tools/zdccheck.py`).
+///
+/// `ZDC_WRITE_VECTORS=1` writes the folder anew. A change of any byte is a change of the protocol.
+@Suite(.serialized) struct FrozenVectorTests {
+  private static let isWriting = ProcessInfo.processInfo.environment["ZDC_WRITE_VECTORS"] == "1"
+
+  @Test func writeIfAsked() throws {
+    guard Self.isWriting else { return }
+    let cases = try VectorCases.all()
+    let names = Set(cases.map(\.name))
+    for stored in try Vector.stored() where !names.contains(stored.name) {
+      try FileManager.default.removeItem(at: Vector.url(stored.name))
+    }
+    for vector in cases { try Data(vector.text.utf8).write(to: Vector.url(vector.name)) }
+  }
+
+  @Test func everyFileIsMadeAgainByteForByte() throws {
+    // NB: CryptoKit's Ed25519 signatures are randomised; there the files are only opened.
+    #if !canImport(CryptoKit)
+      let cases = try VectorCases.all()
+      let names = cases.map(\.name)
+      #expect(Set(names).count == names.count)
+      for vector in cases {
+        let stored = try String(contentsOf: Vector.url(vector.name), encoding: .utf8)
+        #expect(stored == vector.text, "\(vector.name)")
+      }
+      #expect(Set(try Vector.stored().map(\.name)) == Set(names))
+    #endif
+  }
+
+  @Test func everyFileOpensOrFailsAsItSays() throws {
+    let stored = try Vector.stored()
+    for vector in stored {
+      #expect(try VectorOpening(vector: vector).outcome() == vector.string("expect"), "\(vector.name)")
+    }
+    #expect(stored.count >= 100)
+  }
+}

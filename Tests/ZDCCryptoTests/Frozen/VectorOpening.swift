@@ -1,0 +1,250 @@
+import Crypto
+import Testing
+import ZDCProtocol
+
+@testable import ZDCCrypto
+
+/// Opens a vector from its file alone, by the public API, and compares what comes out.
+struct VectorOpening {
+  let vector: Vector
+
+  /// "ok" or the name of the error.
+  func outcome() throws -> String {
+    do {
+      try open()
+      return "ok"
+    } catch let error as ZDCSecurityError {
+      return error.code.rawValue
+    } catch let error as MnemonicError {
+      switch error {
+      case .wordCount: return "wordCount"
+      case .unknownWord: return "unknownWord"
+      case .checksum: return "checksum"
+      }
+    } catch let error as NameError {
+      return "\(error)"
+    } catch let error as CryptoFailure where error == .authenticationFailure {
+      return "authenticationFailure"
+    }
+  }
+
+  private func open() throws {
+    switch try vector.string("kind") {
+    case "account": try openAccount()
+    case "mnemonic": _ = try AccessKey(words: try vector.string("words").split(separator: " ").map(String.init))
+    case "chain": _ = try chain(expected: UserID(try vector.bytes("userID")))
+    case "keyring": try openKeyring()
+    case "names": try openNames()
+    case "name": _ = try NameFolding.fold(String(decoding: try vector.bytes("given"), as: UTF8.self))
+    case "record": try openRecord()
+    case "history": try openHistory()
+    case "grant": try openGrant()
+    case "log": try openLog()
+    case "content": try openContent()
+    case "key-file": try openKeyFile()
+    case let kind: Issue.record("no reader for vectors of kind \(kind)")
+    }
+  }
+
+  private func key<Role>(_ name: String, _: SecretKey<Role>.Type = SecretKey<Role>.self) throws -> SecretKey<Role> {
+    try #require(SecretKey<Role>(try vector.bytes(name)))
+  }
+
+  private func expect(_ bytes: some Sequence<UInt8>, _ name: String, in object: Vector? = nil) throws {
+    #expect(try (object ?? vector).bytes(name) == Array(bytes), "\(vector.name).\(name)")
+  }
+
+  private func chain(expected: UserID?) throws -> VerifiedIdentity {
+    let links = try vector.byteLists("links").map { try IdentityLink($0) }
+    return try IdentityReplay.verify(links, expected: expected)
+  }
+
+  private func openAccount() throws {
+    let access = try AccessKey(words: try vector.string("words").split(separator: " ").map(String.init))
+    try expect(access.exportBytes(), "entropy")
+    try expect(access.lookupID.bytes, "lookupID")
+    try expect(access.loginKey.publicKey, "loginPub")
+    try expect(access.rootKey.publicKey, "rootPub")
+    try expect(access.keyringKey.exportBytes(), "keyringKey")
+    let identity = try IdentityReplay.verify([try IdentityLink(try vector.bytes("genesis"))])
+    try expect(identity.userID.bytes, "userID")
+    #expect(try vector.string("userIDText") == identity.userID.text)
+    let keyring = try Keyring.open(try vector.bytes("keyring"), key: access.keyringKey, identity: identity)
+    let encryption = try #require(try keyring.decryptionKey(gen: 1))
+    let directory = ChainDirectory(identity: identity)
+    for trunk in try vector.objects("trunks") {
+      let acl = try ZoneACL(try trunk.bytes("acl"))
+      let commit = try ZoneCommit(try trunk.bytes("commit"))
+      var state = MemoryZoneState()
+      let head = try ZoneReplay(identities: directory).apply(commit, acl: acl, after: nil, to: &state)
+      try expect(head.zone.tree.bytes, "treeID", in: trunk)
+      let granted = try GrantOpener.open(
+        try Grant(try trunk.bytes("grant")), acl: acl, user: identity.userID, key: encryption)
+      guard case .node(let key) = granted else { throw ZDCSecurityError(.grantMissing) }
+      try expect(key.exportBytes(), "nodeKey", in: trunk)
+      let record = try NodeRecord(try trunk.bytes("record"))
+      #expect(state.leaf(record.fields.node)?.record == record.hash)
+      _ = try RecordOpener.open(zoneRoot: record, key: key, commitments: acl.fields.commitments)
+    }
+  }
+
+  private func openKeyring() throws {
+    let keyring = try Keyring.open(
+      try vector.bytes("blob"), key: try key("key"), identity: try chain(expected: nil),
+      pinnedVersion: UInt64(try vector.int("pinnedVersion")))
+    #expect(keyring.version == UInt64(try vector.int("version")))
+    for (entry, stated) in zip(keyring.entries, try vector.objects("entries")) {
+      try expect(entry.seed, "seed", in: stated)
+      #expect(try stated.int("gen") == Int(entry.gen) && stated.int("status") == Int(entry.status.rawValue))
+    }
+    #expect(keyring.entries.count == (try vector.list("entries").count))
+  }
+
+  private func openNames() throws {
+    let parent = ParentKeys(try key("nodeKey"), keyGen: 1)
+    for row in try vector.objects("names") {
+      let folded = try NameFolding.fold(String(decoding: try row.bytes("given"), as: UTF8.self))
+      try expect(folded.utf8, "folded", in: row)
+      try expect(parent.nameTag(folded).bytes, "tag", in: row)
+    }
+  }
+
+  private func openRecord() throws {
+    let record = try NodeRecord(try vector.bytes("record"))
+    let opened: OpenedRecord
+    if vector["zoneKey"] != nil {
+      let commitments = NodeRecord.ZoneCommitments(
+        node: try #require(KeyCommitment(try vector.bytes("nkCommit"))),
+        content: try #require(KeyCommitment(try vector.bytes("ckCommit"))))
+      opened = try RecordOpener.open(zoneRoot: record, key: try key("zoneKey"), commitments: commitments)
+    } else {
+      let parent = ParentKeys(try key("parentKey"), keyGen: UInt32(try vector.int("parentKeyGen")))
+      opened = try RecordOpener.open(record, parent: parent)
+    }
+    try expect(record.hash.bytes, "recordHash")
+    try expect(opened.key.exportBytes(), "nodeKey")
+    try expect(opened.secrets.name, "name")
+    #expect(try vector.int("createdMs") == Int(opened.secrets.createdMs))
+    if vector["private"] != nil { try expect(opened.secrets.bytes, "private") }
+  }
+
+  private func openHistory() throws {
+    let history = try KeyHistory(
+      opening: try vector.bytes("wrap"), tree: try #require(TreeID(try vector.bytes("treeID"))),
+      node: try #require(NodeID(try vector.bytes("nodeID"))), key: try key("nodeKey"),
+      keyGen: UInt32(try vector.int("keyGen")))
+    for (entry, stated) in zip(history.entries, try vector.objects("entries")) {
+      try expect(entry.key.exportBytes(), "key", in: stated)
+    }
+    #expect(history.entries.count == (try vector.list("entries").count))
+  }
+
+  private func openGrant() throws {
+    let granted = try GrantOpener.open(
+      try Grant(try vector.bytes("grant")), acl: try ZoneACL(try vector.bytes("acl")),
+      user: try #require(UserID(try vector.bytes("user"))), key: try DecryptionKey(seed: try key("encSeed")))
+    switch granted {
+    case .node(let key): try expect(key.exportBytes(), "granted")
+    case .content(let key): try expect(key.exportBytes(), "granted")
+    }
+  }
+
+  private func openLog() throws {
+    let replay = ZoneReplay(identities: ChainDirectory(identity: try chain(expected: nil)))
+    var (head, state): (ZoneHead?, MemoryZoneState) = (nil, MemoryZoneState())
+    for step in try vector.objects("commits") {
+      let acl = step["acl"] == nil ? nil : try ZoneACL(try step.bytes("acl"))
+      head = try replay.apply(try ZoneCommit(try step.bytes("commit")), acl: acl, after: head, to: &state)
+    }
+    try expect(try #require(head).hash.bytes, "head")
+  }
+
+  private func openKeyFile() throws {
+    let passphrase = String(decoding: try vector.bytes("passphrase"), as: UTF8.self)
+    try expect(try KeyFile.open(try vector.bytes("file"), passphrase: passphrase).exportBytes(), "key")
+  }
+}
+
+/// One verified chain.
+struct ChainDirectory: IdentityDirectory {
+  let identity: VerifiedIdentity
+
+  func signKey(user: UserID, generation: UInt32) -> [UInt8]? {
+    user == identity.userID ? identity.signKeys[generation] : nil
+  }
+}
+
+extension VectorOpening {
+  fileprivate func openContent() throws {
+    let sealed = try sealContent()
+    var bytes = sealed.bytes
+    for step in (try? vector.objects("change")) ?? [] { try apply(step, to: &bytes) }
+    let root = try #require(ContentRoot(try vector.bytes("contentRoot")))
+    var content = NodeRecord.Content(
+      dataVersion: 1, blobID: try #require(BlobID(try vector.bytes("blobID"))),
+      cipherLength: UInt64(try vector.int("cipherLength")), contentRoot: root)
+    var hashes = sealed.hashes
+    if (try? vector.int("rehash")) == 1 {
+      hashes = (0..<UInt64(hashes.count)).map { index in
+        let range = ContentGeometry.leafRange(index, cipherLength: UInt64(bytes.count))
+        return MerkleTree.leafHash(bytes[Int(range.lowerBound)..<Int(range.upperBound)])
+      }
+      content.contentRoot = ContentRoot(reinterpreting: MerkleTree.root(leafHashes: hashes))
+    }
+    let secrets = ContentSecrets(
+      key: try key("key"), sizes: sealed.sizes, thumbnailTag: try #require(ThumbnailTag(try vector.bytes("thumbnailTag"))))
+    let reference = try ContentReference(content: content, secrets: secrets)
+    let opener = ContentOpener(reference, leaves: try ContentLeaves(hashes, for: reference))
+    var data: [UInt8] = []
+    try opener.push(bytes) { section, part in if section == .data { data += part } }
+    try opener.finish()
+    #expect(data == pattern(Int(sealed.sizes.data)))
+  }
+
+  /// The ciphertext that the description says, sealed again from key, blobID and salt by the one-shot SEAL.
+  private func sealContent() throws -> (bytes: [UInt8], hashes: [MerkleHash], sizes: ContentSizes) {
+    let (metadata, thumbnail) = (pattern(try vector.int("metadataSize")), pattern(try vector.int("thumbnailSize")))
+    let data = pattern(try vector.int("dataSize"))
+    let sizes = ContentSizes(
+      metadata: UInt32(metadata.count), thumbnail: UInt32(thumbnail.count), data: UInt64(data.count))
+    let layout = try ContentLayout(sizes: sizes, padding: ContentVector.policy(try vector.string("padding")))
+    let header = ContentHeader(
+      sizes: sizes, paddingSize: layout.paddingSize, thumbnailTag: ContentHeader.tag(ofThumbnail: thumbnail))
+    let plaintext =
+      header.bytes + metadata + thumbnail + data + [UInt8](repeating: 0, count: Int(layout.paddingSize))
+    let key: ContentKey = try key(vector["sealKey"] == nil ? "key" : "sealKey")
+    var salt = FixedSource(rest: try vector.bytes("salt"))
+    let blobID = try vector.bytes(vector["sealBlobID"] == nil ? "blobID" : "sealBlobID")
+    let bytes = try Seal.seal(key: key, label: "content", context: blobID, plaintext, random: &salt)
+    #expect(bytes.count == (try vector.int("cipherLength")))
+    try expect(Array(SHA256.hash(data: bytes)), "cipherSHA256")
+    let hashes = (0..<layout.leafCount).map { index in
+      let range = ContentGeometry.leafRange(index, cipherLength: layout.cipherLength)
+      return MerkleTree.leafHash(bytes[Int(range.lowerBound)..<Int(range.upperBound)])
+    }
+    try expect(Array(SHA256.hash(data: hashes.flatMap(\.bytes))), "leavesSHA256")
+    #expect(hashes.count == (try vector.int("leafCount")))
+    return (bytes, hashes, sizes)
+  }
+
+  private func apply(_ step: Vector, to bytes: inout [UInt8]) throws {
+    if let bit = try? step.int("flip") { bytes = bytes.flipping(bit: bit) }
+    if let count = try? step.int("truncate") { bytes = Array(bytes.prefix(count)) }
+    if let tail = try? step.bytes("append") { bytes += tail }
+    if let first = try? step.int("swap") {
+      let start = ContentGeometry.prefixBytes + first * ContentGeometry.sealedChunkBytes
+      let one = Array(bytes[start..<start + ContentGeometry.sealedChunkBytes])
+      bytes.removeSubrange(start..<start + one.count)
+      bytes.insert(contentsOf: one, at: start + one.count)
+    }
+  }
+}
+
+struct FixedSource: RandomSource {
+  var rest: [UInt8]
+
+  mutating func bytes(_ count: Int) -> [UInt8] {
+    defer { rest.removeFirst(count) }
+    return Array(rest.prefix(count))
+  }
+}
