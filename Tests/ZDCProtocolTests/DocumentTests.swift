@@ -38,13 +38,33 @@ import ZDCProtocol
     #expect(codesByStatus == stated.mapValues { Set($0.map(\.rawValue)) })
   }
 
-  @Test func everyRouteIsDescribed() throws {
+  /// `Routes.zones` → `/v1/zones`.
+  private func pathsByName() throws -> [String: String] {
     let source = try text("Sources/ZDCProtocol/Wire/Routes.swift")
-    let routes = Set(source.matches(of: /= "(?<path>\/[^"]*)"/).map { String($0.output.path) })
-    #expect(routes.count > 20)
-    let document = try text("PROTOCOL.md")
-    let rows = document.matches(of: /\| `(?:GET|PUT|POST|DELETE) (?<path>[^?`]+)/)
-    #expect(Set(rows.map { String($0.output.path) }) == routes)
+    let constants = source.matches(of: /static let (?<name>\w+) = "(?<path>\/[^"]*)"/)
+    return Dictionary(uniqueKeysWithValues: constants.map { (String($0.output.name), String($0.output.path)) })
+  }
+
+  /// `GET /v1/zones`, as the tables of the wire API have it.
+  private func describedRoutes() throws -> Set<String> {
+    let rows = try text("PROTOCOL.md").matches(of: /\| `(?<verb>GET|PUT|POST|DELETE) (?<path>[^?`]+)/)
+    return Set(rows.map { "\($0.output.verb) \($0.output.path)" })
+  }
+
+  @Test func everyRouteIsDescribed() throws {
+    let paths = Set(try pathsByName().values)
+    #expect(paths.count > 20)
+    #expect(Set(try describedRoutes().map { $0.drop { $0 != "/" } }.map(String.init)) == paths)
+  }
+
+  @Test func theServerAnswersTheRoutesThatAreDescribedAndNoOthers() throws {
+    let table = try text("Sources/ZDCServer/Routes/RouteTable.swift")
+    let paths = try pathsByName()
+    let served = table.matches(of: /Route\(\.(?<verb>\w+), Routes\.(?<name>\w+)/).map { match in
+      "\(match.output.verb.uppercased()) \(paths[String(match.output.name)] ?? "")"
+    }
+    #expect(Set(served) == (try describedRoutes()))
+    #expect(served.count == Set(served).count)
   }
 
   @Test func operationsAndBundleItemsHaveTheirNumbers() throws {
