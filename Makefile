@@ -33,7 +33,7 @@ test: build
 	$(SWIFT) test --skip-build $(if $(FILTER),--filter '$(FILTER)')
 	@Scripts/check-vectors
 
-lint:
+lint: setup
 	$(SWIFT) format lint --strict --recursive --parallel $(FORMATTED)
 	@Scripts/check-house-rules
 

@@ -39,11 +39,16 @@ enum AllowedImports {
       reachable: nio),
     "ZDCServer": TargetRule(
       ours: ["ZDCProtocol"],
-      others: ["Crypto", "Hummingbird", "HummingbirdTLS", "HTTPTypes", "Logging", "Metrics", "ServiceLifecycle"],
-      reachable: nio.union(["HummingbirdCore", "CoreMetrics"])),
-    "ZDCServerSQLite": TargetRule(ours: ["ZDCServer", "ZDCProtocol"], others: ["GRDB", "Logging"]),
+      others: [
+        "Crypto", "Hummingbird", "HummingbirdCore", "HummingbirdTLS", "HTTPTypes", "Logging", "Metrics",
+        "ServiceLifecycle",
+      ],
+      reachable: nio.union(["CoreMetrics"])),
+    "ZDCServerSQLite": TargetRule(
+      ours: ["ZDCServer", "ZDCProtocol"], others: ["GRDB", "GRDBSQLite", "Logging"]),
     "zdc-server": TargetRule(
-      ours: ["ZDCServer", "ZDCServerSQLite"], others: ["ArgumentParser", "Logging", "ServiceLifecycle"]),
+      ours: ["ZDCServer", "ZDCServerSQLite"],
+      others: ["ArgumentParser", "Logging", "ServiceLifecycle", "UnixSignals"]),
     "zdc": TargetRule(ours: ["ZeroDarkCloud"], others: ["ArgumentParser", "Logging"]),
     "ZeroDarkCloudTesting": TargetRule(
       ours: ["ZeroDarkCloud", "ZDCServer", "ZDCServerSQLite", "ZDCProtocol", "ZDCTreesystem", "ZDCCrypto"],

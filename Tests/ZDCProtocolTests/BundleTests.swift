@@ -25,6 +25,15 @@ import ZDCProtocol
     #expect(try reader.next() == nil)
   }
 
+  @Test func itemsOfAnotherWriterAreAppendedAsTheyAre() {
+    var generator = SeededGenerator(seed: 2)
+    let bundle = Samples.bundle(&generator)
+    var writer = Bundle.Writer()
+    writer.append(content: [1], blob: .zero)
+    writer.append(items: bundle)
+    #expect(writer.bytes == Codec.rawItem(.content, BlobID.zero.bytes + [1]) + bundle)
+  }
+
   @Test func leavesAreHandedOnAsTheyAre() throws {
     var reader = Bundle.Reader(Codec.rawItem(.leaves, [9, 8, 7]))
     #expect(try reader.all() == [.leaves([9, 8, 7])])

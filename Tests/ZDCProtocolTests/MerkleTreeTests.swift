@@ -55,6 +55,13 @@ import ZDCProtocol
     #expect(MerkleTree.leafHash(leaf) == MerkleHash(sha256: [0] + leaf))
   }
 
+  @Test func aPartsHashHasNoPrefix() {
+    var hasher = MerkleTree.PartHasher()
+    hasher.update([1, 2])
+    hasher.update([3])
+    #expect(hasher.finalize() == MerkleHash(sha256: [1, 2, 3]).bytes)
+  }
+
   @Test func aLeafIsNeverAnInnerNode() {
     let (left, right) = (MerkleTree.leafHash([1]), MerkleTree.leafHash([2]))
     #expect(MerkleTree.nodeHash(left, right) != MerkleTree.leafHash(left.bytes + right.bytes))

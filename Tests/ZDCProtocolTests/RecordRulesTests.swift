@@ -100,4 +100,23 @@ import ZDCProtocol
     #expect(refusalOfContent { ($0.dataVersion, $0.blobID) = (6, .zero) } == .recordRollback)
     #expect(refusalOfContent { $0.contentRoot = .zero } == .recordRollback)
   }
+
+  @Test func writerAndCommitmentsAreThoseOfTheCommit() throws {
+    var generator = SeededGenerator(seed: 2)
+    let (commit, acl) = (Samples.commit(&generator), Samples.acl(&generator))
+    func refusalInCommit(_ change: (inout NodeRecord.Fields) -> Void) -> ZDCSecurityError.Code? {
+      let record = NodeRecord(
+        changed {
+          ($0.writer, $0.writerGen) = (commit.writer, commit.writerGen)
+          change(&$0)
+        })
+      return refusal { try RecordRules.check(record, commit: commit, acl: acl) }
+    }
+    #expect(refusalInCommit { _ in } == nil)
+    #expect(refusalInCommit { $0.writer = .zero } == .recordBindingMismatch)
+    #expect(refusalInCommit { $0.writerGen += 1 } == .recordBindingMismatch)
+    #expect(refusalInCommit { $0.commitments = acl.commitments } == nil)
+    let others = NodeRecord.ZoneCommitments(node: acl.commitments.content, content: acl.commitments.node)
+    #expect(refusalInCommit { $0.commitments = others } == .keyCommitmentMismatch)
+  }
 }

@@ -1,0 +1,78 @@
+import Foundation
+import Testing
+import ZDCProtocol
+
+/// PROTOCOL.md is normative: what the code names must stand there, and nothing else.
+@Suite struct DocumentTests {
+  private static let root = URL(fileURLWithPath: #filePath)
+    .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+
+  private func text(_ path: String) throws -> String {
+    try String(contentsOf: Self.root.appendingPathComponent(path), encoding: .utf8)
+  }
+
+  /// The document from the heading that begins with `heading` to the next one of any level.
+  private func section(_ heading: String) throws -> Substring {
+    let document = try text("PROTOCOL.md")
+    let start = try #require(document.range(of: "\n\(heading)"), "no such heading: \(heading)")
+    let rest = document[start.upperBound...]
+    return rest[..<(rest.range(of: "\n#")?.lowerBound ?? rest.endIndex)]
+  }
+
+  @Test func everySecurityErrorHasItsName() throws {
+    let section = try section("### 3.15")
+    let list = section.drop { $0 != ":" }.prefix { $0 != "." }
+    let names = list.matches(of: /[a-z]\w+/).map { String($0.output) }
+    #expect(Set(names) == Set(ZDCSecurityError.Code.allCases.map(\.rawValue)))
+    #expect(names.count == Set(names).count)
+  }
+
+  @Test func everyWireErrorHasItsStatus() throws {
+    var codesByStatus: [Int: Set<String>] = [:]
+    for row in try section("### 4.6").split(separator: "\n") {
+      guard let match = row.firstMatch(of: /^\| (?<status>\d{3}) \| (?<codes>[^(|]*)/) else { continue }
+      codesByStatus[Int(match.output.status) ?? 0] = Set(
+        match.output.codes.matches(of: /\w+/).map { String($0.output) })
+    }
+    let stated = Dictionary(grouping: ServerError.Code.allCases) { ServerError($0, "").status }
+    #expect(codesByStatus == stated.mapValues { Set($0.map(\.rawValue)) })
+  }
+
+  /// `Routes.zones` → `/v1/zones`.
+  private func pathsByName() throws -> [String: String] {
+    let source = try text("Sources/ZDCProtocol/Wire/Routes.swift")
+    let constants = source.matches(of: /static let (?<name>\w+) = "(?<path>\/[^"]*)"/)
+    return Dictionary(uniqueKeysWithValues: constants.map { (String($0.output.name), String($0.output.path)) })
+  }
+
+  /// `GET /v1/zones`, as the tables of the wire API have it.
+  private func describedRoutes() throws -> Set<String> {
+    let rows = try text("PROTOCOL.md").matches(of: /\| `(?<verb>GET|PUT|POST|DELETE) (?<path>[^?`]+)/)
+    return Set(rows.map { "\($0.output.verb) \($0.output.path)" })
+  }
+
+  @Test func everyRouteIsDescribed() throws {
+    let paths = Set(try pathsByName().values)
+    #expect(paths.count > 20)
+    #expect(Set(try describedRoutes().map { $0.drop { $0 != "/" } }.map(String.init)) == paths)
+  }
+
+  @Test func theServerAnswersTheRoutesThatAreDescribedAndNoOthers() throws {
+    let table = try text("Sources/ZDCServer/Routes/RouteTable.swift")
+    let paths = try pathsByName()
+    let served = table.matches(of: /Route\(\.(?<verb>\w+), Routes\.(?<name>\w+)/).map { match in
+      "\(match.output.verb.uppercased()) \(paths[String(match.output.name)] ?? "")"
+    }
+    #expect(Set(served) == (try describedRoutes()))
+    #expect(served.count == Set(served).count)
+  }
+
+  @Test func operationsAndBundleItemsHaveTheirNumbers() throws {
+    let zoneLog = try section("### 3.7")
+    for (kind, size) in zip(1...9, [73, 57, 37, 57, 105, 105, 73, 37, 33]) {
+      #expect(zoneLog.contains(try Regex("\\| \(kind) \\| \\w+ \\| .* \\| \(size) \\|")), "operation \(kind)")
+    }
+    let items = try section("### 3.13").split(separator: "\n").compactMap { $0.firstMatch(of: /^\| (?<type>[1-9]) \|/) }
+    #expect(items.map { String($0.output.type) } == (1...7).map(String.init))
+  }
+}
