@@ -62,6 +62,8 @@ struct Serve: AsyncParsableCommand {
   }
 
   private func serve() async throws {
+    // What the server writes is its user's alone.
+    umask(0o077)
     let settings = try settings()
     let logger = try logger()
     let folder: DataFolder

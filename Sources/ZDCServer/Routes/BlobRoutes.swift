@@ -27,7 +27,7 @@ enum BlobRoutes {
   static func putPart(_ call: Call) async throws -> Response {
     let user = try call.user
     let blob: BlobID = try call.id("blobID")
-    guard let index = Int(call.context.parameters.get("index") ?? "") else {
+    guard let index = Int(call.parameter("index")) else {
       throw ServerError(.notFound, "not a part")
     }
     guard let hash = ZBase32.decode(call.request.headers[.partHash] ?? "", byteCount: 32) else {

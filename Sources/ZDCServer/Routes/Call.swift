@@ -67,13 +67,19 @@ struct Call: Sendable {
     } catch is DecodingError { throw ServerError(.invalidRequest, "the JSON is not what this route takes") }
   }
 
+  /// The part of the path that stands where the route has `{name}`.
+  func parameter(_ name: String) -> String {
+    let place = route.path.split(separator: "/").firstIndex { $0.dropFirst().dropLast() == name }
+    return place.flatMap { context.parameters.get("\($0)") } ?? ""
+  }
+
   func id<Role>(_ name: String) throws -> Bytes16<Role> {
-    guard let id = Bytes16<Role>(text: context.parameters.get(name) ?? "") else { throw Self.unknownID }
+    guard let id = Bytes16<Role>(text: parameter(name)) else { throw Self.unknownID }
     return id
   }
 
   func id<Role>(_ name: String) throws -> Bytes32<Role> {
-    guard let id = Bytes32<Role>(text: context.parameters.get(name) ?? "") else { throw Self.unknownID }
+    guard let id = Bytes32<Role>(text: parameter(name)) else { throw Self.unknownID }
     return id
   }
 

@@ -76,7 +76,7 @@ enum RouteTable {
     router.add(middleware: LogRequests(core: core))
     router.add(middleware: RenderErrors(core: core))
     for route in all {
-      router.on(RouterPath(route.path), method: route.method) { request, context in
+      router.on(RouterPath(positional(route.path)), method: route.method) { request, context in
         let session = try await Authenticate.check(route.auth, request, context, core)
         return try await route.handler(
           Call(request: request, context: context, core: core, route: route, session: session))
@@ -84,6 +84,16 @@ enum RouteTable {
     }
     return router
   }
+
+  /// The router wants one name for a parameter of one place, whatever follows: it gets the place's number.
+  static func positional(_ path: String) -> String {
+    path.split(separator: "/").enumerated()
+      .map { $1.first == "{" ? "/{\($0)}" : "/\($1)" }.joined()
+  }
+
+  /// The path as written here, for logs and metrics.
+  static let displayPath: [String: String] = Dictionary(
+    all.map { (positional($0.path), $0.path) }, uniquingKeysWith: { first, _ in first })
 
   /// Whether some route has this path under another method.
   static func hasPath(_ path: String) -> Bool {

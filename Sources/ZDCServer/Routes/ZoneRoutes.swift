@@ -5,7 +5,7 @@ internal import ZDCProtocol
 enum ZoneRoutes {
   static func createTree(_ call: Call) async throws -> Response {
     let user = try call.user
-    let appTreeID = call.context.parameters.get("appTreeID") ?? ""
+    let appTreeID = call.parameter("appTreeID")
     let births = try TrunkBirth.all(try await call.bytes())
     let now = call.now
     let outcome = try await call.write { tx in
