@@ -77,7 +77,12 @@ let package = Package(
     .testTarget(
       name: "ZDCCryptoTests", dependencies: ["ZDCCrypto", "ZDCProtocol", crypto, cryptoExtras],
       exclude: ["Vectors"]),
-    .testTarget(name: "ZeroDarkCloudTests", dependencies: ["ZeroDarkCloud", "ZeroDarkCloudTesting", grdb]),
+    .testTarget(
+      name: "ZeroDarkCloudTests",
+      dependencies: [
+        "ZeroDarkCloud", "ZeroDarkCloudTesting", "ZDCServer", "ZDCServerSQLite", "ZDCProtocol", "ZDCTreesystem",
+        "ZDCCrypto", grdb, logging,
+      ]),
     .testTarget(
       name: "ZDCServerTests",
       dependencies: ["ZDCServer", "ZDCServerSQLite", "ZDCProtocol", crypto, grdb, httpClient, logging]),

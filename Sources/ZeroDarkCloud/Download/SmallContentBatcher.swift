@@ -37,6 +37,8 @@ actor SmallContentBatcher {
     }
   }
 
+  var waitingCount: Int { waiting.count }
+
   private func run() async {
     await wait()
     while !waiting.isEmpty {

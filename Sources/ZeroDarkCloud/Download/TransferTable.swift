@@ -97,8 +97,10 @@ actor TransferTable {
     transfers[key] = nil
   }
 
-  /// How many transfers there are, for tests.
+  /// How many transfers there are, and how many wait for one of them.
   var count: Int { transfers.count }
+
+  func waiterCount(_ key: Key) -> Int { transfers[key]?.waiters.count ?? 0 }
 }
 
 /// Who is told how far a transfer is.

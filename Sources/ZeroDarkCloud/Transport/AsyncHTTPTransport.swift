@@ -14,7 +14,7 @@ public final class AsyncHTTPTransport: ZDCTransport {
 
   /// - Parameters:
   ///   - serverURL: `https://host[:port]`; `http` only for this machine.
-  ///   - caCertificates: authorities in PEM form to trust in addition to the system's; nil for the system's alone.
+  ///   - caCertificates: authorities in PEM form to trust instead of the system's; nil for the system's.
   /// - Throws: ``TransportError`` with `invalidAddress`, `insecureAddress`, or `tls` for unreadable certificates.
   public convenience init(serverURL: String, caCertificates: [UInt8]? = nil) throws {
     try self.init(address: ServerAddress(serverURL), caCertificates: caCertificates)
@@ -42,7 +42,7 @@ public final class AsyncHTTPTransport: ZDCTransport {
       guard let authorities = try? NIOSSLCertificate.fromPEMBytes(caCertificates), !authorities.isEmpty else {
         throw TransportError(.tls, origin: origin)
       }
-      tls.additionalTrustRoots = [.certificates(authorities)]
+      tls.trustRoots = .certificates(authorities)
     }
     var configuration = HTTPClient.Configuration(
       tlsConfiguration: tls, redirectConfiguration: .disallow,

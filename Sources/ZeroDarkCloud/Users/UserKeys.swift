@@ -5,7 +5,7 @@ package import ZDCProtocol
 package struct UserKeys: Sendable {
   package let identity: VerifiedIdentity
   /// The current signature key.
-  package let signKey: SigningKey
+  package let signingKey: SigningKey
   package let accessKey: AccessKey
   private let keyring: Keyring
   /// The current decryption key, expanded once.
@@ -32,7 +32,7 @@ package struct UserKeys: Sendable {
     guard let signing = keyring.signingKey(gen: identity.signGen),
       let decryption = try keyring.decryptionKey(gen: identity.encGen)
     else { throw ZDCSecurityError(.keyringMismatch, user: expected) }
-    signKey = signing
+    signingKey = signing
     decryptionKey = decryption
     self.accessKey = accessKey
   }

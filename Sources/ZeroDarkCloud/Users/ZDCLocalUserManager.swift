@@ -30,6 +30,16 @@ public final class ZDCLocalUserManager: Sendable {
     self.now = now
   }
 
+  /// - Parameter transport: nil for one over the network.
+  convenience init(config: ZDCConfig, database: ZDCDatabaseManager, transport: (any ZDCTransport)? = nil) throws {
+    let address = try ServerAddress(config.serverOrigin())
+    let transport = try transport ?? AsyncHTTPTransport(
+      address: address, caCertificates: config.caCertificates.map { [UInt8]($0) })
+    self.init(
+      database: database.rwDatabaseConnection, transport: transport, address: address,
+      appTreeID: config.primaryTreeID, now: config.clock)
+  }
+
   /// Creates an account on the server and makes it a local user.
   ///
   /// The secrets are stored here, sealed, before anything is sent. If the app is killed or the network fails at any

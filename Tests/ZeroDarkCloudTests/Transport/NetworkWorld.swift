@@ -1,0 +1,129 @@
+import Foundation
+import Logging
+import Synchronization
+import ZDCProtocol
+import ZDCServer
+import ZDCServerSQLite
+
+@testable import ZeroDarkCloud
+
+/// A real server in this process with devices that talk to it over loopback.
+final class NetworkWorld: Sendable {
+  static let treeID = "com.example.network"
+
+  let server: RunningServer
+  let folder: URL
+  private let nextDevice = Mutex(0)
+
+  private init(server: RunningServer, folder: URL) {
+    self.server = server
+    self.folder = folder
+  }
+
+  /// Runs a test in a world of its own and takes it down again.
+  @discardableResult
+  static func run<Value>(
+    _ configure: (inout Configuration) -> Void = { _ in }, _ body: (NetworkWorld) async throws -> Value
+  ) async throws -> Value {
+    let folder = FileManager.default.temporaryDirectory.appendingPathComponent("zdc-net-\(UUID().uuidString)")
+    defer { try? FileManager.default.removeItem(at: folder) }
+    let data = folder.appendingPathComponent("server")
+    try FileManager.default.createDirectory(at: data, withIntermediateDirectories: true)
+    var configuration = Configuration()
+    configure(&configuration)
+    var logger = Logger(label: "test")
+    logger.logLevel = .critical
+    let server = try await RunningServer.start(
+      configuration: configuration, metadata: SQLiteStore(path: data.appendingPathComponent("zdc.sqlite").path),
+      blobs: FolderBlobStore(folder: data.appendingPathComponent("blobs").path), logger: logger)
+    let outcome: Result<Value, any Error>
+    do {
+      outcome = .success(try await body(NetworkWorld(server: server, folder: folder)))
+    } catch { outcome = .failure(error) }
+    try await server.stop()
+    return try outcome.get()
+  }
+
+  /// A device with an empty database, or the one of `name` again.
+  func device(_ name: String? = nil, hooks: HookedTransport.Hooks = .init()) throws -> NetworkDevice {
+    let name = name ?? nextDevice.withLock { count in
+      count += 1
+      return "device\(count)"
+    }
+    return try NetworkDevice(
+      url: server.url, folder: folder.appendingPathComponent(name, isDirectory: true), hooks: hooks)
+  }
+}
+
+/// A client's database and managers, without the engines.
+final class NetworkDevice: Sendable {
+  let transport: HookedTransport
+  let database: ZDCDatabaseManager
+  let users: ZDCLocalUserManager
+  let downloads: ZDCDownloadManager
+
+  init(url: String, folder: URL, hooks: HookedTransport.Hooks) throws {
+    guard let serverURL = URL(string: url) else { throw TransportError(.invalidAddress) }
+    let config = ZDCConfig(
+      primaryTreeID: NetworkWorld.treeID, serverURL: serverURL, databaseDirectory: folder)
+    transport = HookedTransport(try AsyncHTTPTransport(serverURL: url), hooks)
+    database = try ZDCDatabaseManager(
+      config: config, databaseConfig: ZDCDatabaseConfig(encryptionKey: Data(repeating: 7, count: 32)))
+    users = try ZDCLocalUserManager(config: config, database: database, transport: transport)
+    downloads = ZDCDownloadManager(
+      database: database.rwDatabaseConnection, users: users,
+      folder: DownloadFolder(below: folder))
+  }
+
+  var connection: ZDCDatabaseConnection { database.rwDatabaseConnection }
+
+  func close() throws {
+    try database.close()
+  }
+}
+
+/// The real transport with hooks before and behind it, which also counts.
+final class HookedTransport: ZDCTransport {
+  struct Hooks: Sendable {
+    var before: @Sendable (TransportRequest) async throws -> Void = { _ in }
+    var after: @Sendable (TransportRequest, TransportResponse) async throws -> TransportResponse = { $1 }
+  }
+
+  private let real: any ZDCTransport
+  private let hooks: Mutex<Hooks>
+  private let sent = Mutex<[String]>([])
+
+  init(_ real: any ZDCTransport, _ hooks: Hooks = .init()) {
+    self.real = real
+    self.hooks = Mutex(hooks)
+  }
+
+  func set(_ hooks: Hooks) {
+    self.hooks.withLock { $0 = hooks }
+  }
+
+  /// "POST /v1/…" without the query, in order.
+  var requests: [String] { sent.withLock { $0 } }
+
+  func count(_ part: String) -> Int { requests.count { $0.contains(part) } }
+
+  func send(_ request: TransportRequest) async throws -> TransportResponse {
+    let path = request.path.split(separator: "?").first.map(String.init) ?? request.path
+    sent.withLock { $0.append("\(request.method.rawValue) \(path)") }
+    let hooks = hooks.withLock { $0 }
+    try await hooks.before(request)
+    return try await hooks.after(request, try await real.send(request))
+  }
+}
+
+/// What a hook does the first time only.
+final class Once: Sendable {
+  private let done = Mutex(false)
+
+  func take() -> Bool {
+    done.withLock { done in
+      defer { done = true }
+      return !done
+    }
+  }
+}

@@ -1,0 +1,143 @@
+import Testing
+import ZDCCrypto
+import ZDCProtocol
+import ZDCServer
+
+@testable import ZeroDarkCloud
+
+@Suite struct SessionTests {
+  private func api(_ device: NetworkDevice) async throws -> ServerAPI {
+    let user = try await device.users.createAccount().localUser
+    return try await device.users.serverAPI(for: ZDCLocalUserManager.userID(user.uuid))
+  }
+
+  @Test func theFirstRequestOpensTheSession_othersUseIt() async throws {
+    try await NetworkWorld.run { world in
+      let device = try world.device()
+      let api = try await api(device)
+      #expect(try await api.zones(since: nil).zones.count == 4)
+      _ = try await api.audit()
+      // The device is not known yet, so its key is refused once and the access key vouches for it.
+      #expect(device.transport.count("/v1/auth/device") == 1)
+      #expect(device.transport.count("/v1/auth/login") == 1)
+    }
+  }
+
+  @Test func manyRequestsAtOnce_openOneSession() async throws {
+    try await NetworkWorld.run { world in
+      let device = try world.device()
+      let api = try await api(device)
+      try await withThrowingTaskGroup(of: Void.self) { group in
+        for _ in 0..<20 { group.addTask { _ = try await api.zones(since: nil) } }
+        try await group.waitForAll()
+      }
+      #expect(device.transport.count("/v1/auth/login") == 1)
+      #expect(device.transport.count("GET /v1/zones") == 20)
+    }
+  }
+
+  @Test func aForgottenSessionIsOpenedAgainByTheDevicesKey_andTheRequestSucceeds() async throws {
+    try await NetworkWorld.run { world in
+      let device = try world.device()
+      let api = try await api(device)
+      _ = try await api.zones(since: nil)
+      let token = try await api.session.currentToken()
+      try await api.endSession()
+      // A request that still holds the ended session's token.
+      await api.session.adopt(
+        SessionResponse(token: WireBytes(ZBase32.decode(token) ?? []), userID: .zero, expiresMs: 0))
+      #expect(try await api.zones(since: nil).zones.count == 4)
+      #expect(device.transport.count("/v1/auth/login") == 1)
+      #expect(device.transport.count("/v1/auth/device") == 2)
+    }
+  }
+
+  @Test func aRefusalThatStays_isTriedTwiceAndThenTold() async throws {
+    try await NetworkWorld.run { world in
+      let device = try world.device()
+      let api = try await api(device)
+      device.transport.set(
+        .init(after: { request, response in
+          guard request.path.hasPrefix("/v1/zones") else { return response }
+          return TransportResponse(status: 401, headers: [:], body: TransportBody(bytes: []))
+        }))
+      let error = await #expect(throws: ServerError.self) { try await api.zones(since: nil) }
+      #expect(error?.code == .unauthorized)
+      #expect(device.transport.count("GET /v1/zones") == 2)
+    }
+  }
+
+  @Test func aServerThatDoesNotKnowItsOwnAddress_refusesTheLogin() async throws {
+    try await NetworkWorld.run({ $0.origins = ["https://sync.example.com"] }) { world in
+      let device = try world.device()
+      let api = try await api(device)
+      let error = await #expect(throws: ServerError.self) { try await api.zones(since: nil) }
+      #expect(error?.code == .unauthorized)
+    }
+  }
+
+  @Test func aServerOfAnotherProtocol_isNamedAsSuch() async throws {
+    try await NetworkWorld.run { world in
+      let device = try world.device()
+      device.transport.set(
+        .init(after: { request, response in
+          guard request.path == Routes.info else { return response }
+          let body = #"{"name":"x","version":"9","protocols":[2,3],"registration":"open","timeMs":1}"#
+          return TransportResponse(status: 200, headers: [:], body: TransportBody(bytes: Array(body.utf8)))
+        }))
+      let error = await #expect(throws: ServerError.self) { try await device.users.createAccount() }
+      #expect(error?.code == .unsupportedProtocol)
+    }
+  }
+
+  @Test func theEventStreamBeginsWithTheZones() async throws {
+    try await NetworkWorld.run { world in
+      let device = try world.device()
+      let api = try await api(device)
+      for try await event in api.events(since: nil) {
+        guard case .zones(let list) = event else {
+          Issue.record("the first event is \(event)")
+          break
+        }
+        #expect(list.zones.count == 4)
+        break
+      }
+    }
+  }
+
+  @Test func whereNothingListens_theConnectionIsRefused() async throws {
+    let url = try await NetworkWorld.run { $0.server.url }
+    let transport = try AsyncHTTPTransport(serverURL: url)
+    let error = await #expect(throws: TransportError.self) { try await transport.send(.get(Routes.info)) }
+    #expect(error == TransportError(.refused, origin: url))
+  }
+
+  @Test func encryptionThatTheServerDoesNotSpeak_isTold() async throws {
+    try await NetworkWorld.run { world in
+      let url = "https://127.0.0.1:\(world.server.port)"
+      let transport = try AsyncHTTPTransport(serverURL: url)
+      let error = await #expect(throws: TransportError.self) { try await transport.send(.get(Routes.info)) }
+      #expect(error == TransportError(.tls, origin: url))
+    }
+  }
+
+  @Test func certificatesThatAreNone_areRefusedAtOnce() {
+    #expect(throws: TransportError(.tls, origin: "https://a.b")) {
+      try AsyncHTTPTransport(serverURL: "https://a.b", caCertificates: Array("no certificate".utf8))
+    }
+  }
+
+  @Test func aCancelledRequestEndsWithACancellation() async throws {
+    try await NetworkWorld.run { world in
+      let device = try world.device()
+      let api = try await api(device)
+      let stream = api.events(since: nil)
+      let reader = Task { for try await _ in stream {} }
+      // The stream is open once the server was asked for it.
+      while device.transport.count("/v1/events") == 0 { await Task.yield() }
+      reader.cancel()
+      let result = await reader.result
+      if case .failure(let error) = result { #expect(error is CancellationError) }
+    }
+  }
+}
