@@ -149,7 +149,7 @@ struct CommitBuilder {
       zone: zoneRow.zone, seq: head.seq + 1, prev: head.hash, aclHash: head.acl.hash, writer: session.user,
       writerGen: session.keys.signGen, timeMs: session.now(), operations: operations)
     let commit = try ZoneCommit(fields) {
-      try session.keys.signKey.sign(label: "commit", message: $0)
+      try session.keys.signingKey.sign(label: "commit", message: $0)
     }
     var bundle = Bundle.Writer(capacity: size + operations.count * 100)
     for (blob, bytes) in contents { bundle.append(content: bytes, blob: blob) }
