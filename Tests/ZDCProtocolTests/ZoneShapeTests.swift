@@ -39,6 +39,9 @@ import ZDCProtocol
     #expect(try refusalOf([zone.put(.n(8)), child], in: zone) == nil)
     let below = zone.put(.n(9), below: .n(1), parentKeyGen: 1)
     #expect(try refusalOf([delete(.n(1), 2, in: zone), below], in: zone) == .objectMissing)
+    // Also if the commit itself has just looked at the parent.
+    let after = zone.put(.n(10), below: .n(1), parentKeyGen: 1)
+    #expect(try refusalOf([below, delete(.n(1), 3, in: zone), after], in: zone) == .objectMissing)
   }
 
   @Test func aNodeIsTouchedOnceACommit() throws {
