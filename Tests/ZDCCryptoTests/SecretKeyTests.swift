@@ -60,7 +60,9 @@ import ZDCProtocol
   }
 
   @Test func failuresSayNothingButTheirKind() {
-    let all: [CryptoFailure] = [.authenticationFailure, .malformed, .sourceChanged, .invalidParameter, .platformFailure]
+    let all: [CryptoFailure] = [
+      .authenticationFailure, .malformed, .sourceChanged, .invalidParameter, .platformFailure,
+    ]
     #expect(Set(all.map(\.description)).count == all.count)
   }
 }
