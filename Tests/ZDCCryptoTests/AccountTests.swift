@@ -50,7 +50,9 @@ import ZDCProtocol
       user: one.userID, signingKey: one.signingKey, signGen: 1, encPub: one.decryptionKey.publicKey, encGen: 1)
     let again = try TrunkBirth(.home, appTreeID: World.appTreeID, owner: owner, timeMs: 1)
     #expect(again.zone == one.trunks[0].zone && again.key != one.trunks[0].key)
-    #expect(throws: CryptoFailure.invalidParameter) { try TrunkBirth(.home, appTreeID: ".bad", owner: owner, timeMs: 1) }
+    #expect(throws: CryptoFailure.invalidParameter) {
+      try TrunkBirth(.home, appTreeID: ".bad", owner: owner, timeMs: 1)
+    }
   }
 
   @Test func loginAndRootKeysAreDerivedApart() {

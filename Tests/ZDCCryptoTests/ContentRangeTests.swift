@@ -117,5 +117,6 @@ import ZDCProtocol
     var reader = ContentReader(reference, leaves: try ContentLeaves(for: reference))
     let plan = reader.plan(.thumbnail)
     #expect(try securityCode { _ = try reader.read(plan, fetched: [bytes]) } == .contentHeaderInvalid)
+    #expect(try securityCode { _ = try ContentOpener.openSmall(bytes, reference) } == .contentHeaderInvalid)
   }
 }

@@ -31,7 +31,9 @@ struct ContentSample {
   var hashes: [MerkleHash] { leaves.map(\.hash) }
 
   /// What a reader with the reference gets from these bytes, or the error that ends the stream.
-  func open(_ bytes: [UInt8], hashes: [MerkleHash]? = nil, slice: Int = 7_000) throws -> (OpenedContent, ZDCSecurityError.Code?) {
+  func open(
+    _ bytes: [UInt8], hashes: [MerkleHash]? = nil, slice: Int = 7_000
+  ) throws -> (OpenedContent, ZDCSecurityError.Code?) {
     var content = OpenedContent()
     let code = try securityCode {
       let leaves = try ContentLeaves(hashes ?? self.hashes, for: reference)
@@ -56,7 +58,9 @@ struct ContentSample {
 
   /// Lengths around the borders of chunks and leaves.
   static let lengths: [Int] = {
-    let borders = [0, 16_384, 32_768, 65_536, 131_072, 196_608].flatMap { [$0 - header - 1, $0 - header, $0 - header + 1] }
+    let borders = [0, 16_384, 32_768, 65_536, 131_072, 196_608].flatMap {
+      [$0 - header - 1, $0 - header, $0 - header + 1]
+    }
     return (borders + [0, 1, 65_535, 65_536, 1 << 20]).filter { $0 >= 0 }
   }()
 
@@ -275,7 +279,13 @@ struct ContentSample {
   @Test func aHeaderThatDisagreesWithTheRecordIsFound() throws {
     let sample = try ContentSample(metadata: 8, thumbnail: 8, data: 100)
     #expect(try open(sample.bytes, like: sample, { $0.sizes.data -= 1 }) == .contentHeaderInvalid)
-    #expect(try open(sample.bytes, like: sample, { $0.sizes.metadata += 1; $0.sizes.data -= 1 }) == .contentHeaderInvalid)
+    #expect(
+      try open(
+        sample.bytes, like: sample,
+        {
+          $0.sizes.metadata += 1
+          $0.sizes.data -= 1
+        }) == .contentHeaderInvalid)
     #expect(try open(sample.bytes, like: sample, { $0.thumbnailTag = .random() }) == .contentHeaderInvalid)
     #expect(try open(sample.bytes, like: sample, { $0.sizes.data = 1 << 30 }) == .contentHeaderInvalid)
   }

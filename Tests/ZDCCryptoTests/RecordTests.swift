@@ -212,7 +212,8 @@ import ZDCProtocol
   @Test func thePrivatePartSurvivesAndHidesTheNamesLength() throws {
     let secrets = RecordPrivate(
       name: try FoldedName("n"), createdMs: 7, pointer: PointerTarget(owner: .zero, zone: world.home.zone, node: .zero),
-      content: ContentSecrets(key: .random(), sizes: ContentSizes(metadata: 1, thumbnail: 2, data: 3), thumbnailTag: .random()),
+      content: ContentSecrets(
+        key: .random(), sizes: ContentSizes(metadata: 1, thumbnail: 2, data: 3), thumbnailTag: .random()),
       recipients: [UserID(w: 1), UserID(w: 2)], served: [UserID(w: 2)])
     #expect(secrets.bytes.count % 32 == 0)
     #expect(try RecordPrivate(secrets.bytes, hasContent: true) == secrets)

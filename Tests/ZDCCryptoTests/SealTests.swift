@@ -37,7 +37,8 @@ import ZDCProtocol
 
   @Test func trailingBytesAreAnError() throws {
     let sealed = try Seal.seal(key: key, label: "record", context: [1], pattern(20))
-    #expect(try securityCode { _ = try Seal.open(key: key, label: "record", context: [1], sealed + [0]) } == .chunkAuthFailed)
+    #expect(
+      try securityCode { _ = try Seal.open(key: key, label: "record", context: [1], sealed + [0]) } == .chunkAuthFailed)
   }
 
   @Test func otherKeyLabelOrContextFailsAtTheCommitment() throws {
@@ -92,7 +93,8 @@ import ZDCProtocol
 
   @Test func malformedPublicKeysAreRefused() throws {
     for key in [[], [UInt8](repeating: 0xFF, count: 1_216), [UInt8](repeating: 1, count: 1_215)] as [[UInt8]] {
-      #expect(try securityCode { _ = try Wrap.wrap(to: key, label: "grant", context: [], plaintext: [1]) } == .weakPublicKey)
+      #expect(
+        try securityCode { _ = try Wrap.wrap(to: key, label: "grant", context: [], plaintext: [1]) } == .weakPublicKey)
     }
   }
 }

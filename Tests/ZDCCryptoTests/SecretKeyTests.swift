@@ -50,6 +50,31 @@ import ZDCProtocol
     #expect(!Signatures.isValid(signature, by: key.publicKey, label: "commit", message: [1, 2, 4]))
   }
 
+  /// The eight points of small order in all encodings, and a y above the field's prime.
+  @Test func weakVerificationKeysAreRefused() throws {
+    let points = [
+      "0000000000000000000000000000000000000000000000000000000000000000",
+      "0000000000000000000000000000000000000000000000000000000000000080",
+      "0100000000000000000000000000000000000000000000000000000000000000",
+      "0100000000000000000000000000000000000000000000000000000000000080",
+      "ecffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f",
+      "ecffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff",
+      "26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05",
+      "26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc85",
+      "c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac037a",
+      "c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac03fa",
+      "edffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f",
+      "eeffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f",
+      "ffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff",
+    ]
+    for point in points { #expect(Signatures.isWeak(try #require([UInt8](hex: point))), "\(point)") }
+    #expect(Signatures.isWeak([]))
+    for _ in 0..<100 { #expect(!Signatures.isWeak(SigningKey.random().publicKey)) }
+    // R = the neutral element, S = 0: valid for every message under a small-order key where libraries do not look.
+    let signature = [1] + [UInt8](repeating: 0, count: 63)
+    #expect(!Signatures.isValid(signature, by: try #require([UInt8](hex: points[2])), signed: [1, 2, 3]))
+  }
+
   @Test func keysAreEqualByTheirSeed() throws {
     let signing = SigningKey.random()
     #expect(SigningKey(seed: signing.seed) == signing)
@@ -60,7 +85,9 @@ import ZDCProtocol
   }
 
   @Test func failuresSayNothingButTheirKind() {
-    let all: [CryptoFailure] = [.authenticationFailure, .malformed, .sourceChanged, .invalidParameter, .platformFailure]
+    let all: [CryptoFailure] = [
+      .authenticationFailure, .malformed, .sourceChanged, .invalidParameter, .platformFailure,
+    ]
     #expect(Set(all.map(\.description)).count == all.count)
   }
 }

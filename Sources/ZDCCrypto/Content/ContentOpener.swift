@@ -1,3 +1,4 @@
+internal import Crypto
 public import ZDCProtocol
 
 /// A content that was opened in one piece.
@@ -16,6 +17,7 @@ public final class ContentOpener {
   private let layout: ContentLayout
   private var pending: [UInt8] = []
   private var nextLeaf: UInt64 = 0
+  private var thumbnailHash = SHA256()
   private var failure: ZDCSecurityError?
 
   /// Takes one section's next verified bytes.
@@ -61,8 +63,18 @@ public final class ContentOpener {
       let part = layout.range(of: section).clamped(to: range)
       guard !part.isEmpty else { continue }
       let start = Int(part.lowerBound - range.lowerBound)
-      try sink(section, plaintext[start..<start + part.count])
+      let bytes = plaintext[start..<start + part.count]
+      if section == .thumbnail { try checkThumbnail(bytes, end: part.upperBound) }
+      try sink(section, bytes)
     }
+  }
+
+  /// The thumbnail must be the one that record and header name; its last bytes wait for that.
+  private func checkThumbnail(_ bytes: ArraySlice<UInt8>, end: UInt64) throws(ZDCSecurityError) {
+    bytes.withUnsafeBytes { thumbnailHash.update(bufferPointer: $0) }
+    guard end == layout.range(of: .thumbnail).upperBound else { return }
+    let isNamed = thumbnailHash.finalize().starts(with: reader.reference.secrets.thumbnailTag.bytes)
+    guard isNamed else { throw fail(ZDCSecurityError(.contentHeaderInvalid)) }
   }
 
   private func fail(_ error: ZDCSecurityError) -> ZDCSecurityError {

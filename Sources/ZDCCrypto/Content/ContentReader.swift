@@ -89,9 +89,13 @@ public struct ContentReader: Sendable {
     let covering = layout.leaves(covering: plaintext)
     var runs: [Range<UInt64>] = []
     if !covering.isEmpty {
-      if needsFirstLeaf && covering.lowerBound > 1 { runs = [0..<1, covering] }
-      else if needsFirstLeaf { runs = [0..<covering.upperBound] }
-      else { runs = [covering] }
+      if needsFirstLeaf && covering.lowerBound > 1 {
+        runs = [0..<1, covering]
+      } else if needsFirstLeaf {
+        runs = [0..<covering.upperBound]
+      } else {
+        runs = [covering]
+      }
     }
     return ContentRangePlan(
       plaintext: plaintext, leaves: covering, fetches: runs.map(layout.cipherRange(ofLeaves:)))
@@ -119,7 +123,8 @@ public struct ContentReader: Sendable {
     _ bytes: [UInt8], from start: UInt64, plan: ContentRangePlan, into result: inout [UInt8]
   ) throws(ZDCSecurityError) {
     let end = start + UInt64(bytes.count)
-    var index = start == 0 ? 0 : 1 + (start - UInt64(ContentGeometry.firstLeafBytes)) / UInt64(ContentGeometry.leafBytes)
+    var index =
+      start == 0 ? 0 : 1 + (start - UInt64(ContentGeometry.firstLeafBytes)) / UInt64(ContentGeometry.leafBytes)
     while index < reference.layout.leafCount {
       let range = ContentGeometry.leafRange(index, cipherLength: reference.layout.cipherLength)
       guard range.upperBound <= end else { return }

@@ -33,7 +33,8 @@ public struct SecretKey<Role>: Sendable, Equatable {
   }
 
   /// `D(key, label)` (PROTOCOL 3.0).
-  func derive<Other>(_ label: StaticString, as role: SecretKey<Other>.Type = SecretKey<Other>.self) -> SecretKey<Other> {
+  func derive<Other>(_ label: StaticString, as role: SecretKey<Other>.Type = SecretKey<Other>.self) -> SecretKey<Other>
+  {
     SecretKey<Other>(symmetric: KeyDerivation.derive(symmetric, label: label))
   }
 }

@@ -43,7 +43,9 @@ extension VectorCases {
     add("mnemonic-25-words", "mnemonic", "one word too many", expect: "wordCount", phrase(words + ["zoo"]))
     add("mnemonic-checksum", "mnemonic", "two words are swapped", expect: "checksum", phrase(swapped))
     add("mnemonic-capital", "mnemonic", "a word in capitals is not in the list", expect: "unknownWord", phrase(capital))
-    add("mnemonic-unknown", "mnemonic", "a word that is not in the list", expect: "unknownWord", phrase(["zdc"] + words.dropFirst()))
+    add(
+      "mnemonic-unknown", "mnemonic", "a word that is not in the list", expect: "unknownWord",
+      phrase(["zdc"] + words.dropFirst()))
   }
 
   // MARK: chains
@@ -110,17 +112,23 @@ extension VectorCases {
     }
     let bytes = chain.map(\.bytes)
     add("chain", "chain", "genesis, rotateKeys, claims, rotateRoot, closed", members(bytes))
-    add("chain-other-user", "chain", "a valid chain of somebody else", expect: .userIDMismatch, members(bytes, user: .init(w: 1)))
+    add(
+      "chain-other-user", "chain", "a valid chain of somebody else", expect: .userIDMismatch,
+      members(bytes, user: .init(w: 1)))
     add("chain-empty", "chain", "no link at all", expect: .accountStateMissing, members([]))
     add("chain-gap", "chain", "a link is left out", expect: .identityChainInvalid, members([bytes[0], bytes[2]]))
-    add("chain-after-closed", "chain", "a link behind the closing one", expect: .identityChainInvalid, members(bytes + [bytes[4]]))
+    add(
+      "chain-after-closed", "chain", "a link behind the closing one", expect: .identityChainInvalid,
+      members(bytes + [bytes[4]]))
     for (name, offset) in [("root", 64 * 3), ("sign", 1)] {
       let bit = (bytes[1].count - offset) * 8
       add(
         "chain-bad-signature-\(name)", "chain", "a flipped bit in the \(name) signature",
         expect: .identityChainInvalid, members([bytes[0], bytes[1].flipping(bit: bit)]))
     }
-    add("chain-version", "chain", "another format version", expect: .unsupportedVersion, members([bytes[0].flipping(bit: 33)]))
+    add(
+      "chain-version", "chain", "another format version", expect: .unsupportedVersion,
+      members([bytes[0].flipping(bit: 33)]))
     add("chain-trailing", "chain", "a byte too many", expect: .nonCanonicalEncoding, members([bytes[0] + [0]]))
     add("chain-truncated", "chain", "a byte too few", expect: .nonCanonicalEncoding, members([bytes[0].dropLast()]))
     try addWeakKey()
@@ -159,17 +167,35 @@ extension VectorCases {
     }
     let (old, new) = (birth.accessKey.keyringKey, links.newAccess.keyringKey)
     let first = [birth.genesis]
-    add("keyring", "keyring", "after a rotation of keys and of the root", members(links.blob, all, key: new, entries: links.keyring))
-    add("keyring-flip-salt", "keyring", "a flipped bit in the salt", expect: .keyringAuthFailed, members(birth.keyringBlob.flipping(bit: 3), first, key: old))
-    add("keyring-flip-commitment", "keyring", "a flipped bit in the commitment", expect: .keyringAuthFailed, members(birth.keyringBlob.flipping(bit: 24 * 8), first, key: old))
-    add("keyring-flip-body", "keyring", "a flipped bit in the body", expect: .keyringAuthFailed, members(birth.keyringBlob.flipping(bit: 100 * 8), first, key: old))
-    add("keyring-truncated", "keyring", "a byte too few", expect: .keyringAuthFailed, members(birth.keyringBlob.dropLast(), first, key: old))
-    add("keyring-wrong-key", "keyring", "another access key", expect: .keyringAuthFailed, members(birth.keyringBlob, first, key: new))
-    add("keyring-older-version", "keyring", "the first version under a chain that names the second", expect: .keyringRollback, members(birth.keyringBlob, [birth.genesis, links.rotateKeys], key: old))
-    add("keyring-older-than-pinned", "keyring", "chain and keyring of version 1, version 2 was seen", expect: .keyringRollback, members(birth.keyringBlob, first, key: old, pinned: 2))
+    add(
+      "keyring", "keyring", "after a rotation of keys and of the root",
+      members(links.blob, all, key: new, entries: links.keyring))
+    add(
+      "keyring-flip-salt", "keyring", "a flipped bit in the salt", expect: .keyringAuthFailed,
+      members(birth.keyringBlob.flipping(bit: 3), first, key: old))
+    add(
+      "keyring-flip-commitment", "keyring", "a flipped bit in the commitment", expect: .keyringAuthFailed,
+      members(birth.keyringBlob.flipping(bit: 24 * 8), first, key: old))
+    add(
+      "keyring-flip-body", "keyring", "a flipped bit in the body", expect: .keyringAuthFailed,
+      members(birth.keyringBlob.flipping(bit: 100 * 8), first, key: old))
+    add(
+      "keyring-truncated", "keyring", "a byte too few", expect: .keyringAuthFailed,
+      members(birth.keyringBlob.dropLast(), first, key: old))
+    add(
+      "keyring-wrong-key", "keyring", "another access key", expect: .keyringAuthFailed,
+      members(birth.keyringBlob, first, key: new))
+    add(
+      "keyring-older-version", "keyring", "the first version under a chain that names the second",
+      expect: .keyringRollback, members(birth.keyringBlob, [birth.genesis, links.rotateKeys], key: old))
+    add(
+      "keyring-older-than-pinned", "keyring", "chain and keyring of version 1, version 2 was seen",
+      expect: .keyringRollback, members(birth.keyringBlob, first, key: old, pinned: 2))
     var source = SeededSource("zdc1 vectors keyring")
     let resealed = try birth.keyring.seal(old, random: &source)
-    add("keyring-not-the-named", "keyring", "authentic, and not the one that the chain names", expect: .keyringMismatch, members(resealed, first, key: old))
+    add(
+      "keyring-not-the-named", "keyring", "authentic, and not the one that the chain names", expect: .keyringMismatch,
+      members(resealed, first, key: old))
   }
 
   private static func describe(_ entry: Keyring.Entry) -> VectorValue {

@@ -22,8 +22,14 @@ struct ContentVector {
       metadata: pattern(metadata), thumbnail: pattern(thumbnail), dataSize: UInt64(data),
       padding: Self.policy(padding), blobID: blobID, random: &source)
     var (bytes, hashes): ([UInt8], [MerkleHash]) = ([], [])
-    try sealer.push(pattern(data)) { bytes += $0.bytes; hashes.append($0.hash) }
-    _ = try sealer.finish(dataVersion: 1) { bytes += $0.bytes; hashes.append($0.hash) }
+    try sealer.push(pattern(data)) {
+      bytes += $0.bytes
+      hashes.append($0.hash)
+    }
+    _ = try sealer.finish(dataVersion: 1) {
+      bytes += $0.bytes
+      hashes.append($0.hash)
+    }
     (self.bytes, self.hashes) = (bytes, hashes)
   }
 
@@ -77,24 +83,44 @@ extension VectorCases {
   /// made anew, as a reader who colludes with the server could.
   private mutating func addContentFailures() throws {
     let content = try ContentVector("failures", metadata: 10, thumbnail: 10, data: 100_000)
-    func members(_ change: [VectorValue], rehash: Bool = false, _ more: [String: VectorValue] = [:]) -> [String: VectorValue] {
+    func members(
+      _ change: [VectorValue], rehash: Bool = false, _ more: [String: VectorValue] = [:]
+    ) -> [String: VectorValue] {
       content.members.merging(["change": VectorValue(change), "rehash": rehash ? 1 : 0]) { $1 }.merging(more) { $1 }
     }
     let size = content.bytes.count
     for (name, bit) in [("salt", 3), ("commitment", 30 * 8), ("body", 20_000 * 8), ("tag", size * 8 - 1)] {
       let flip: VectorValue = ["flip": VectorValue(bit)]
-      add("content-flip-\(name)", "content", "a flipped bit in the \(name)", expect: .contentHashMismatch, members([flip]))
+      add(
+        "content-flip-\(name)", "content", "a flipped bit in the \(name)", expect: .contentHashMismatch, members([flip])
+      )
     }
-    add("content-flip-body-rehash", "content", "the same with new hashes", expect: .chunkAuthFailed, members([["flip": 160_000]], rehash: true))
-    add("content-flip-commitment-rehash", "content", "another commitment with new hashes", expect: .commitmentMismatch, members([["flip": 240]], rehash: true))
+    add(
+      "content-flip-body-rehash", "content", "the same with new hashes", expect: .chunkAuthFailed,
+      members([["flip": 160_000]], rehash: true))
+    add(
+      "content-flip-commitment-rehash", "content", "another commitment with new hashes", expect: .commitmentMismatch,
+      members([["flip": 240]], rehash: true))
     for (name, count) in [("chunk", 16_456), ("leaf", 65_656), ("byte", size - 1), ("all", 0)] {
-      add("content-cut-\(name)", "content", "the stream ends early", expect: .contentTruncated, members([["truncate": VectorValue(count)]]))
+      add(
+        "content-cut-\(name)", "content", "the stream ends early", expect: .contentTruncated,
+        members([["truncate": VectorValue(count)]]))
     }
     add("content-trailing", "content", "a byte too many", expect: .contentTrailingData, members([["append": "00"]]))
-    add("content-swapped-chunks", "content", "two chunks change places", expect: .contentHashMismatch, members([["swap": 0]]))
-    add("content-swapped-chunks-rehash", "content", "two chunks change places, with new hashes", expect: .chunkAuthFailed, members([["swap": 0]], rehash: true))
-    add("content-wrong-key", "content", "another content key", expect: .commitmentMismatch, members([], ["key": VectorValue(pattern(32)), "sealKey": VectorValue(content.sealer.secrets.key.exportBytes())]))
-    add("content-wrong-blob", "content", "under another blobID", expect: .commitmentMismatch, members([], ["blobID": VectorValue(pattern(16)), "sealBlobID": VectorValue(content.blobID.bytes)]))
-    add("content-wrong-root", "content", "the root of another content", expect: .contentHashMismatch, members([], ["contentRoot": VectorValue(pattern(32))]))
+    add(
+      "content-swapped-chunks", "content", "two chunks change places", expect: .contentHashMismatch,
+      members([["swap": 0]]))
+    add(
+      "content-swapped-chunks-rehash", "content", "two chunks change places, with new hashes", expect: .chunkAuthFailed,
+      members([["swap": 0]], rehash: true))
+    add(
+      "content-wrong-key", "content", "another content key", expect: .commitmentMismatch,
+      members([], ["key": VectorValue(pattern(32)), "sealKey": VectorValue(content.sealer.secrets.key.exportBytes())]))
+    add(
+      "content-wrong-blob", "content", "under another blobID", expect: .commitmentMismatch,
+      members([], ["blobID": VectorValue(pattern(16)), "sealBlobID": VectorValue(content.blobID.bytes)]))
+    add(
+      "content-wrong-root", "content", "the root of another content", expect: .contentHashMismatch,
+      members([], ["contentRoot": VectorValue(pattern(32))]))
   }
 }

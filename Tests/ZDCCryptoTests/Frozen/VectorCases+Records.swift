@@ -26,9 +26,12 @@ extension VectorCases {
         "tag": VectorValue(parent.nameTag(folded).bytes),
       ]
     }
-    add("names", "names", "folding and tags under one folder's key", ["nodeKey": VectorValue(key.exportBytes()), "names": VectorValue(rows)])
+    add(
+      "names", "names", "folding and tags under one folder's key",
+      ["nodeKey": VectorValue(key.exportBytes()), "names": VectorValue(rows)])
     for (name, given, failure) in [
-      ("empty", "", "empty"), ("null", "a\0b", "containsNull"), ("long", String(repeating: "a", count: 1_025), "tooLong"),
+      ("empty", "", "empty"), ("null", "a\0b", "containsNull"),
+      ("long", String(repeating: "a", count: 1_025), "tooLong"),
       ("long-folded", String(repeating: "é", count: 513), "tooLong"),
     ] {
       add("name-\(name)", "name", "a text that is not a name", expect: failure, ["given": VectorValue(given.utf8)])
@@ -76,7 +79,9 @@ extension VectorCases {
     var source = SeededSource("zdc1 vectors records")
     let folder = try draft("Fotos", &source)
     let folderRecord = try RecordSealer.seal(folder, random: &source)
-    add("record-folder", "record", "a folder below home", members(folderRecord).merging(opened(folderRecord, folder)) { $1 })
+    add(
+      "record-folder", "record", "a folder below home",
+      members(folderRecord).merging(opened(folderRecord, folder)) { $1 })
     try addFile(&source)
     try addPointer(&source)
     try addRootRecord()
@@ -98,24 +103,34 @@ extension VectorCases {
     file.secrets.recipients = [UserID(w: 1), UserID(w: 2)]
     file.secrets.served = [UserID(w: 2)]
     let record = try RecordSealer.seal(file, random: &source)
-    add("record-file", "record", "a file with every optional field", members(record).merging(opened(record, file)) { $1 })
+    add(
+      "record-file", "record", "a file with every optional field", members(record).merging(opened(record, file)) { $1 })
     file.secrets.content?.sizes.data = 1 << 21
-    add("record-content-sizes", "record", "sizes that the ciphertext's length contradicts", expect: .contentHeaderInvalid, members(try RecordSealer.seal(file, random: &source)))
+    add(
+      "record-content-sizes", "record", "sizes that the ciphertext's length contradicts", expect: .contentHeaderInvalid,
+      members(try RecordSealer.seal(file, random: &source)))
     file.secrets.content?.sizes.data = 1_000
     file.secrets.content?.thumbnailTag = .zero
-    add("record-content-no-tag", "record", "a thumbnail without a tag", expect: .contentHeaderInvalid, members(try RecordSealer.seal(file, random: &source)))
+    add(
+      "record-content-no-tag", "record", "a thumbnail without a tag", expect: .contentHeaderInvalid,
+      members(try RecordSealer.seal(file, random: &source)))
     file.secrets.content?.sizes.metadata = (16 << 20) + 1
-    add("record-content-limit", "record", "metadata above its limit", expect: .limitExceeded, members(try RecordSealer.seal(file, random: &source)))
+    add(
+      "record-content-limit", "record", "metadata above its limit", expect: .limitExceeded,
+      members(try RecordSealer.seal(file, random: &source)))
   }
 
   private mutating func addPointer(_ source: inout SeededSource) throws {
     var pointer = try draft("pointer", &source)
     pointer.secrets.pointer = PointerTarget(owner: UserID(w: 5), zone: world.home.zone, node: source.nodeID())
     let record = try RecordSealer.seal(pointer, random: &source)
-    add("record-pointer", "record", "a pointer to another node", members(record).merging(opened(record, pointer)) { $1 })
+    add(
+      "record-pointer", "record", "a pointer to another node", members(record).merging(opened(record, pointer)) { $1 })
     var fields = record.fields
     fields.isPointer = false
-    add("record-pointer-hidden", "record", "a pointer inside, none outside", expect: .recordBindingMismatch, members(NodeRecord(fields)))
+    add(
+      "record-pointer-hidden", "record", "a pointer inside, none outside", expect: .recordBindingMismatch,
+      members(NodeRecord(fields)))
   }
 
   private mutating func addRootRecord() throws {
@@ -131,13 +146,21 @@ extension VectorCases {
       "recordHash": VectorValue(home.root.hash.bytes), "nodeKey": VectorValue(home.key.exportBytes()), "name": "",
       "createdMs": VectorValue(FrozenWorld.timeMs),
     ]
-    add("record-root", "record", "the root of home", members(home.root.bytes, key: home.key, commitments: commitments).merging(success) { $1 })
+    add(
+      "record-root", "record", "the root of home",
+      members(home.root.bytes, key: home.key, commitments: commitments).merging(success) { $1 })
     let other = world.birth.trunks[1].key
-    add("record-root-other-key", "record", "a key that is not the committed one", expect: .keyCommitmentMismatch, members(home.root.bytes, key: other, commitments: commitments))
-    add("record-root-other-list", "record", "the access list commits to another key", expect: .keyCommitmentMismatch, members(home.root.bytes, key: home.key, commitments: other.commitments))
+    add(
+      "record-root-other-key", "record", "a key that is not the committed one", expect: .keyCommitmentMismatch,
+      members(home.root.bytes, key: other, commitments: commitments))
+    add(
+      "record-root-other-list", "record", "the access list commits to another key", expect: .keyCommitmentMismatch,
+      members(home.root.bytes, key: home.key, commitments: other.commitments))
     var fields = home.root.fields
     fields.nameTag = NameTag(high: 1, low: 1)
-    add("record-root-tagged", "record", "a trunk's root has no tag", expect: .recordBindingMismatch, members(fields.bytes, key: home.key, commitments: commitments))
+    add(
+      "record-root-tagged", "record", "a trunk's root has no tag", expect: .recordBindingMismatch,
+      members(fields.bytes, key: home.key, commitments: commitments))
   }
 
   private mutating func addRecordFailures(
@@ -153,18 +176,36 @@ extension VectorCases {
     add("record-truncated", "record", "a byte too few", expect: .nonCanonicalEncoding, members(bytes.dropLast()))
     add("record-suite", "record", "another suite", expect: .unsupportedVersion, members(bytes.flipping(bit: 40)))
     add("record-flags", "record", "an unknown flag", expect: .unsupportedVersion, members(bytes.flipping(bit: 6 * 8)))
-    add("record-wrong-key", "record", "another parent's key", expect: .recordAuthFailed, members(record, key: world.birth.trunks[1].key))
-    add("record-stale", "record", "made for another generation of the parent", expect: .staleKeyGeneration, members(record, gen: 2))
-    add("record-other-node", "record", "moved to another nodeID", expect: .recordAuthFailed, members(altered { $0.node = NodeID(high: 9, low: 9) }))
-    add("record-other-parent", "record", "moved below another parent", expect: .recordAuthFailed, members(altered { $0.parent = NodeID(high: 9, low: 9) }))
-    add("record-other-version", "record", "another record version", expect: .recordAuthFailed, members(altered { $0.recordVersion = 2 }))
-    add("record-tag", "record", "another tag than the name's", expect: .nameTagMismatch, members(altered { $0.nameTag = .zero }))
-    add("record-flip-wrap", "record", "a flipped bit in parentWrap", expect: .recordAuthFailed, members(altered { $0.parentWrap = $0.parentWrap.flipping(bit: 700) }))
-    add("record-flip-private", "record", "a flipped bit in the private part", expect: .recordAuthFailed, members(altered { $0.sealedPrivate = $0.sealedPrivate.flipping(bit: 800) }))
+    add(
+      "record-wrong-key", "record", "another parent's key", expect: .recordAuthFailed,
+      members(record, key: world.birth.trunks[1].key))
+    add(
+      "record-stale", "record", "made for another generation of the parent", expect: .staleKeyGeneration,
+      members(record, gen: 2))
+    add(
+      "record-other-node", "record", "moved to another nodeID", expect: .recordAuthFailed,
+      members(altered { $0.node = NodeID(high: 9, low: 9) }))
+    add(
+      "record-other-parent", "record", "moved below another parent", expect: .recordAuthFailed,
+      members(altered { $0.parent = NodeID(high: 9, low: 9) }))
+    add(
+      "record-other-version", "record", "another record version", expect: .recordAuthFailed,
+      members(altered { $0.recordVersion = 2 }))
+    add(
+      "record-tag", "record", "another tag than the name's", expect: .nameTagMismatch,
+      members(altered { $0.nameTag = .zero }))
+    add(
+      "record-flip-wrap", "record", "a flipped bit in parentWrap", expect: .recordAuthFailed,
+      members(altered { $0.parentWrap = $0.parentWrap.flipping(bit: 700) }))
+    add(
+      "record-flip-private", "record", "a flipped bit in the private part", expect: .recordAuthFailed,
+      members(altered { $0.sealedPrivate = $0.sealedPrivate.flipping(bit: 800) }))
     for (name, bytes) in [("empty", []), ("null", [0x61, 0]), ("not-utf8", [0xC3, 0x28])] as [(String, [UInt8])] {
       var hostile = draft
       hostile.secrets.name = bytes
-      add("record-name-\(name)", "record", "a sealed name that is none", expect: .nonCanonicalEncoding, members(try RecordSealer.seal(hostile, random: &source)))
+      add(
+        "record-name-\(name)", "record", "a sealed name that is none", expect: .nonCanonicalEncoding,
+        members(try RecordSealer.seal(hostile, random: &source)))
     }
   }
 
@@ -178,11 +219,13 @@ extension VectorCases {
     let wrap = try history.seal(tree: tree, node: node, key: keys[2], keyGen: 3, random: &source)
     func members(_ wrap: [UInt8], gen: UInt32 = 3) -> [String: VectorValue] {
       [
-        "treeID": VectorValue(tree.bytes), "nodeID": VectorValue(node.bytes), "nodeKey": VectorValue(keys[2].exportBytes()),
+        "treeID": VectorValue(tree.bytes), "nodeID": VectorValue(node.bytes),
+        "nodeKey": VectorValue(keys[2].exportBytes()),
         "keyGen": VectorValue(gen), "wrap": VectorValue(wrap),
       ]
     }
-    let entries = VectorValue(history.entries.map { ["gen": VectorValue($0.keyGen), "key": VectorValue($0.key.exportBytes())] })
+    let entries = VectorValue(
+      history.entries.map { ["gen": VectorValue($0.keyGen), "key": VectorValue($0.key.exportBytes())] })
     add("history", "history", "two older generations", members(wrap).merging(["entries": entries]) { $1 })
     add("history-generation", "history", "under another generation", expect: .recordAuthFailed, members(wrap, gen: 4))
     add("history-flip", "history", "a flipped bit", expect: .recordAuthFailed, members(wrap.flipping(bit: 600)))
@@ -191,8 +234,14 @@ extension VectorCases {
         key: keys[2].historyKey, label: "old-keys", context: tree.bytes + node.bytes + [0, 0, 0, 3],
         generations.flatMap { [0, 0, 0, $0] + pattern(32) }, random: &source)
     }
-    add("history-order", "history", "generations that do not rise", expect: .nonCanonicalEncoding, members(try forged([2, 1])))
-    add("history-own", "history", "the newest generation among the old", expect: .nonCanonicalEncoding, members(try forged([3])))
-    add("history-limit", "history", "more than 64", expect: .limitExceeded, members(try forged((0..<65).map { UInt8($0) })))
+    add(
+      "history-order", "history", "generations that do not rise", expect: .nonCanonicalEncoding,
+      members(try forged([2, 1])))
+    add(
+      "history-own", "history", "the newest generation among the old", expect: .nonCanonicalEncoding,
+      members(try forged([3])))
+    add(
+      "history-limit", "history", "more than 64", expect: .limitExceeded,
+      members(try forged((0..<65).map { UInt8($0) })))
   }
 }

@@ -5,7 +5,9 @@ import ZDCProtocol
 extension VectorCases {
   // MARK: grants
 
-  private func members(_ grant: Grant, _ acl: ZoneACL, user: UserID? = nil, seed: DecryptionSeed? = nil) -> [String: VectorValue] {
+  private func members(
+    _ grant: Grant, _ acl: ZoneACL, user: UserID? = nil, seed: DecryptionSeed? = nil
+  ) -> [String: VectorValue] {
     [
       "grant": VectorValue(grant.bytes), "acl": VectorValue(acl.bytes),
       "user": VectorValue((user ?? world.birth.userID).bytes),
@@ -17,20 +19,36 @@ extension VectorCases {
     let (home, prefs) = (world.home, world.birth.trunks[1])
     let user = world.birth.userID
     let encPub = world.birth.decryptionKey.publicKey
-    add("grant", "grant", "the owner's grant of home", members(home.grant, home.acl).merging(["granted": VectorValue(home.key.exportBytes()), "grantedKind": "node"]) { $1 })
-    add("grant-other-zone", "grant", "the grant of another zone", expect: .recordBindingMismatch, members(prefs.grant, home.acl))
-    add("grant-not-listed", "grant", "the list has no entry of the user", expect: .grantMissing, members(home.grant, home.acl, user: UserID(w: 8)))
-    add("grant-other-key", "grant", "another decryption key", expect: .keyCommitmentMismatch, members(home.grant, home.acl, seed: DecryptionSeed(pattern(32))))
+    add(
+      "grant", "grant", "the owner's grant of home",
+      members(home.grant, home.acl).merging(["granted": VectorValue(home.key.exportBytes()), "grantedKind": "node"]) {
+        $1
+      })
+    add(
+      "grant-other-zone", "grant", "the grant of another zone", expect: .recordBindingMismatch,
+      members(prefs.grant, home.acl))
+    add(
+      "grant-not-listed", "grant", "the list has no entry of the user", expect: .grantMissing,
+      members(home.grant, home.acl, user: UserID(w: 8)))
+    add(
+      "grant-other-key", "grant", "another decryption key", expect: .keyCommitmentMismatch,
+      members(home.grant, home.acl, seed: DecryptionSeed(pattern(32))))
     let stale = Grant(zone: home.zone, zoneKeyGen: 2, user: user, wrap: home.grant.wrap)
     add("grant-generation", "grant", "another generation", expect: .staleKeyGeneration, members(stale, home.acl))
     let foreign = GrantSealer(zone: home.zone, zoneKeyGen: 1, key: prefs.key)
     let substitute = try storedGrant("grant-substitute") { try foreign.seal(for: user, encGen: 1, encPub: encPub) }
-    add("grant-substitute", "grant", "a valid wrap of another key", expect: .grantHashMismatch, members(substitute, home.acl))
+    add(
+      "grant-substitute", "grant", "a valid wrap of another key", expect: .grantHashMismatch,
+      members(substitute, home.acl))
     var fields = home.acl.fields
     fields.entries[0].wrapHash = substitute.wrapHash
     let lying = try ZoneACL(fields, sign: world.sign("acl"))
-    add("grant-commitment", "grant", "the list names the wrap of another key", expect: .keyCommitmentMismatch, members(substitute, lying))
-    add("grant-trailing", "grant", "a byte too many", expect: .nonCanonicalEncoding, members(home.grant, home.acl).merging(["grant": VectorValue(home.grant.bytes + [0])]) { $1 })
+    add(
+      "grant-commitment", "grant", "the list names the wrap of another key", expect: .keyCommitmentMismatch,
+      members(substitute, lying))
+    add(
+      "grant-trailing", "grant", "a byte too many", expect: .nonCanonicalEncoding,
+      members(home.grant, home.acl).merging(["grant": VectorValue(home.grant.bytes + [0])]) { $1 })
     try addContentGrant()
   }
 
@@ -116,25 +134,57 @@ extension VectorCases {
   private mutating func addLogFailures(_ genesis: Step, _ one: ZoneCommit, _ two: ZoneCommit) throws {
     let home = world.home
     let size = one.bytes.count
-    add("log-gap", "log", "a commit is left out", expect: .commitChainBroken, members([genesis, Step(commit: two.bytes)]))
-    add("log-signature", "log", "a flipped bit in a signature", expect: .signatureInvalid, members([genesis, Step(commit: one.bytes.flipping(bit: size * 8 - 1))]))
-    add("log-content", "log", "a flipped bit in a time", expect: .signatureInvalid, members([genesis, Step(commit: one.bytes.flipping(bit: 169 * 8))]))
-    add("log-trailing", "log", "a byte too many", expect: .nonCanonicalEncoding, members([genesis, Step(commit: one.bytes + [0])]))
-    add("log-no-list", "log", "the genesis without its access list", expect: .nonCanonicalEncoding, members([Step(commit: genesis.commit)]))
-    add("log-other-list", "log", "the genesis with another zone's list", expect: .aclSignatureInvalid, members([Step(commit: genesis.commit, acl: world.birth.trunks[1].acl.bytes)]))
+    add(
+      "log-gap", "log", "a commit is left out", expect: .commitChainBroken, members([genesis, Step(commit: two.bytes)]))
+    add(
+      "log-signature", "log", "a flipped bit in a signature", expect: .signatureInvalid,
+      members([genesis, Step(commit: one.bytes.flipping(bit: size * 8 - 1))]))
+    add(
+      "log-content", "log", "a flipped bit in a time", expect: .signatureInvalid,
+      members([genesis, Step(commit: one.bytes.flipping(bit: 169 * 8))]))
+    add(
+      "log-trailing", "log", "a byte too many", expect: .nonCanonicalEncoding,
+      members([genesis, Step(commit: one.bytes + [0])]))
+    add(
+      "log-no-list", "log", "the genesis without its access list", expect: .nonCanonicalEncoding,
+      members([Step(commit: genesis.commit)]))
+    add(
+      "log-other-list", "log", "the genesis with another zone's list", expect: .aclSignatureInvalid,
+      members([Step(commit: genesis.commit, acl: world.birth.trunks[1].acl.bytes)]))
     let acl = genesis.acl ?? []
-    add("log-list-bytes", "log", "an access list with a flipped bit in its signature", expect: .aclSignatureInvalid, members([Step(commit: genesis.commit, acl: acl.flipping(bit: acl.count * 8 - 1))]))
+    add(
+      "log-list-bytes", "log", "an access list with a flipped bit in its signature", expect: .aclSignatureInvalid,
+      members([Step(commit: genesis.commit, acl: acl.flipping(bit: acl.count * 8 - 1))]))
     var fields = one.fields
     fields.writer = UserID(w: 6)
     let stranger = try ZoneCommit(fields, sign: world.sign("commit"))
-    add("log-stranger", "log", "a writer without a chain", expect: .writerUnknown, members([genesis, Step(commit: stranger.bytes)]))
-    let orphan = ZoneOperation.put(ZoneOperation.Put(node: NodeID(high: 3, low: 3), parent: NodeID(high: 4, low: 4), record: RecordHash(1, 0, 0, 0), keyGen: 1, parentKeyGen: 1))
-    add("log-orphan", "log", "a put below a node that is not there", expect: .objectMissing, members([genesis, Step(commit: try commit(1, after: home.commit, [orphan]).bytes)]))
+    add(
+      "log-stranger", "log", "a writer without a chain", expect: .writerUnknown,
+      members([genesis, Step(commit: stranger.bytes)]))
+    let orphan = ZoneOperation.put(
+      ZoneOperation.Put(
+        node: NodeID(high: 3, low: 3), parent: NodeID(high: 4, low: 4), record: RecordHash(1, 0, 0, 0), keyGen: 1,
+        parentKeyGen: 1))
+    add(
+      "log-orphan", "log", "a put below a node that is not there", expect: .objectMissing,
+      members([genesis, Step(commit: try commit(1, after: home.commit, [orphan]).bytes)]))
     let count = ZoneOperation.delete(node: NodeID(high: 1, low: 1), record: RecordHash(1, 0, 0, 0), liveDescendants: 7)
-    add("log-delete-count", "log", "a delete that counts wrongly", expect: .moveMismatch, members([genesis, Step(commit: one.bytes), Step(commit: try commit(2, after: one, [count]).bytes)]))
-    let cycle = ZoneOperation.put(ZoneOperation.Put(node: NodeID(high: 1, low: 1), parent: NodeID(high: 2, low: 2), record: RecordHash(9, 0, 0, 0), keyGen: 1, parentKeyGen: 1))
-    add("log-cycle", "log", "a folder moved below its own child", expect: .treeCycle, members([genesis, Step(commit: one.bytes), Step(commit: try commit(2, after: one, [cycle]).bytes)]))
-    let stale = ZoneOperation.put(ZoneOperation.Put(node: NodeID(high: 3, low: 3), parent: home.zone.root, record: RecordHash(1, 0, 0, 0), keyGen: 1, parentKeyGen: 0))
-    add("log-stale", "log", "a put under another generation of its parent", expect: .staleKeyGeneration, members([genesis, Step(commit: try commit(1, after: home.commit, [stale]).bytes)]))
+    add(
+      "log-delete-count", "log", "a delete that counts wrongly", expect: .moveMismatch,
+      members([genesis, Step(commit: one.bytes), Step(commit: try commit(2, after: one, [count]).bytes)]))
+    let cycle = ZoneOperation.put(
+      ZoneOperation.Put(
+        node: NodeID(high: 1, low: 1), parent: NodeID(high: 2, low: 2), record: RecordHash(9, 0, 0, 0), keyGen: 1,
+        parentKeyGen: 1))
+    add(
+      "log-cycle", "log", "a folder moved below its own child", expect: .treeCycle,
+      members([genesis, Step(commit: one.bytes), Step(commit: try commit(2, after: one, [cycle]).bytes)]))
+    let stale = ZoneOperation.put(
+      ZoneOperation.Put(
+        node: NodeID(high: 3, low: 3), parent: home.zone.root, record: RecordHash(1, 0, 0, 0), keyGen: 1,
+        parentKeyGen: 0))
+    add(
+      "log-stale", "log", "a put under another generation of its parent", expect: .staleKeyGeneration,
+      members([genesis, Step(commit: try commit(1, after: home.commit, [stale]).bytes)]))
   }
 }

@@ -192,7 +192,8 @@ extension VectorOpening {
       content.contentRoot = ContentRoot(reinterpreting: MerkleTree.root(leafHashes: hashes))
     }
     let secrets = ContentSecrets(
-      key: try key("key"), sizes: sealed.sizes, thumbnailTag: try #require(ThumbnailTag(try vector.bytes("thumbnailTag"))))
+      key: try key("key"), sizes: sealed.sizes,
+      thumbnailTag: try #require(ThumbnailTag(try vector.bytes("thumbnailTag"))))
     let reference = try ContentReference(content: content, secrets: secrets)
     let opener = ContentOpener(reference, leaves: try ContentLeaves(hashes, for: reference))
     var data: [UInt8] = []

@@ -1,0 +1,1260 @@
+#!/usr/bin/env python3
+"""An independent reader of the protocol ZDC/1.
+
+Written from the text of PROTOCOL.md, not from the Swift sources: another language, another library, the same bytes.
+Needs Python 3.11 or newer and `cryptography` 48 to 50, nothing else.
+
+    zdccheck.py [vectors] DIR     opens every vector file (*.json) of DIR and compares; exit code 1 if anything differs
+    zdccheck.py write DIR         writes vectors made here (python-*.json) that the Swift side must open
+"""
+
+import hashlib
+import hmac
+import json
+import os
+import pathlib
+import struct
+import sys
+import unicodedata
+
+from cryptography.exceptions import InvalidSignature, InvalidTag
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import mlkem, x25519
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.hpke import AEAD, KDF, KEM, MLKEM768X25519PrivateKey, MLKEM768X25519PublicKey, Suite
+from cryptography.hazmat.primitives.kdf.hkdf import HKDFExpand
+from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
+
+# --- errors --------------------------------------------------------------------------------------------------------
+
+
+class ZDCError(Exception):
+    """A rule of the protocol is broken; `code` is its name in PROTOCOL 3.15."""
+
+    def __init__(self, code):
+        super().__init__(code)
+        self.code = code
+
+
+class Mismatch(Exception):
+    """A vector states one thing and the bytes say another."""
+
+
+def require(condition, code):
+    if not condition:
+        raise ZDCError(code)
+
+
+# --- limits (3.13) ---------------------------------------------------------------------------------------------------
+
+NAME_BYTES = 1024
+RECORD_BYTES = 64 << 10
+PRIVATE_BYTES = 32 << 10
+COMMIT_BYTES = 1 << 20
+COMMIT_OPERATIONS = 1000
+LINK_CHAIN = 10_000
+ACL_ENTRIES = 1024
+OLD_GENERATIONS = 64
+SECTION_BYTES = 16 << 20
+CONTENT_BYTES = 32 << 30
+KEYRING_BYTES = 64 << 10
+
+# --- primitives (3.0) ------------------------------------------------------------------------------------------------
+
+ZERO16 = bytes(16)
+ZERO32 = bytes(32)
+CHUNK = 16_384
+SEALED_CHUNK = CHUNK + 16
+PREFIX = 56
+LEAF = 4 * SEALED_CHUNK
+
+
+def u8(value):
+    return struct.pack(">B", value)
+
+
+def u16(value):
+    return struct.pack(">H", value)
+
+
+def u32(value):
+    return struct.pack(">I", value)
+
+
+def u64(value):
+    return struct.pack(">Q", value)
+
+
+def v16(value):
+    return u16(len(value)) + value
+
+
+def v32(value):
+    return u32(len(value)) + value
+
+
+def tagged(label):
+    return b"zdc1/" + label.encode("ascii") + b"\0"
+
+
+def H(label, data):
+    return hashlib.sha256(tagged(label) + data).digest()
+
+
+def D(key, label):
+    return HKDFExpand(hashes.SHA256(), 32, b"zdc1/" + label.encode("ascii")).derive(key)
+
+
+def commitment_equal(a, b):
+    return hmac.compare_digest(a, b)
+
+
+def chunked_keys(key, salt, context):
+    info = b"c2sp.org/chunked-encryption@v1+AEAD_AES_256_GCM" + b"\0" + salt + context
+    okm = HKDFExpand(hashes.SHA512(), 76, info).derive(key)
+    return AESGCM(okm[:32]), okm[32:44], okm[44:76]
+
+
+def chunk_nonce(base, index):
+    return (int.from_bytes(base, "big") ^ index).to_bytes(12, "big")
+
+
+def seal(key, label, ctx, plaintext, salt=None):
+    require(len(key) == 32, "invalidKey")
+    salt = os.urandom(24) if salt is None else salt
+    aead, base, commitment = chunked_keys(key, salt, tagged(label) + ctx)
+    out = bytearray(salt + commitment)
+    for index in range(len(plaintext) // CHUNK + 1):
+        out += aead.encrypt(chunk_nonce(base, index), plaintext[index * CHUNK:(index + 1) * CHUNK], b"")
+    return bytes(out)
+
+
+def open_seal(key, label, ctx, sealed):
+    require(len(key) == 32, "invalidKey")
+    require(len(sealed) >= PREFIX, "contentTruncated")
+    aead, base, commitment = chunked_keys(key, sealed[:24], tagged(label) + ctx)
+    require(commitment_equal(commitment, sealed[24:PREFIX]), "commitmentMismatch")
+    body = sealed[PREFIX:]
+    require(len(body) % SEALED_CHUNK >= 16, "contentTruncated")
+    return b"".join(
+        open_chunk(aead, base, index, body[index * SEALED_CHUNK:(index + 1) * SEALED_CHUNK])
+        for index in range(len(body) // SEALED_CHUNK + 1))
+
+
+def open_chunk(aead, base, index, chunk):
+    try:
+        return aead.decrypt(chunk_nonce(base, index), chunk, b"")
+    except InvalidTag:
+        raise ZDCError("chunkAuthFailed") from None
+
+
+def open_or(code, *arguments):
+    """Opens a seal; every failure has the one name that its object gives it."""
+    try:
+        return open_seal(*arguments)
+    except ZDCError:
+        raise ZDCError(code) from None
+
+
+HPKE = Suite(KEM.MLKEM768_X25519, KDF.HKDF_SHA256, AEAD.AES_256_GCM)
+
+
+def xwing_key(seed):
+    expanded = hashlib.shake_256(seed).digest(96)
+    return MLKEM768X25519PrivateKey(
+        mlkem.MLKEM768PrivateKey.from_seed_bytes(expanded[:64]),
+        x25519.X25519PrivateKey.from_private_bytes(expanded[64:]))
+
+
+def xwing_public(seed):
+    expanded = hashlib.shake_256(seed).digest(96)
+    kem = mlkem.MLKEM768PrivateKey.from_seed_bytes(expanded[:64]).public_key().public_bytes_raw()
+    return kem + x25519.X25519PrivateKey.from_private_bytes(expanded[64:]).public_key().public_bytes_raw()
+
+
+def xwing_public_key(raw):
+    return MLKEM768X25519PublicKey(
+        mlkem.MLKEM768PublicKey.from_public_bytes(raw[:1184]), x25519.X25519PublicKey.from_public_bytes(raw[1184:]))
+
+
+def unwrap(seed, label, ctx, wrapped):
+    return HPKE.decrypt(wrapped, xwing_key(seed), tagged(label) + ctx)
+
+
+def sign_public(seed):
+    return Ed25519PrivateKey.from_private_bytes(seed).public_key().public_bytes_raw()
+
+
+def sign(seed, label, message):
+    return Ed25519PrivateKey.from_private_bytes(seed).sign(tagged(label) + message)
+
+
+SMALL_ORDER_Y = {
+    0, 1, 2**255 - 20,
+    int.from_bytes(bytes.fromhex("26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05"), "little"),
+    int.from_bytes(bytes.fromhex("c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac037a"), "little"),
+}
+
+
+def is_weak(public):
+    y = int.from_bytes(public, "little") & (2**255 - 1)
+    return len(public) != 32 or y >= 2**255 - 19 or y in SMALL_ORDER_Y
+
+
+def verifies(public, label, message, signature):
+    if is_weak(public):
+        return False
+    try:
+        Ed25519PublicKey.from_public_bytes(public).verify(signature, tagged(label) + message)
+        return True
+    except (InvalidSignature, ValueError):
+        return False
+
+
+def merkle_root(leaves):
+    """RFC 6962 over leaf hashes, by its recursive definition."""
+    if not leaves:
+        return hashlib.sha256(b"").digest()
+    if len(leaves) == 1:
+        return leaves[0]
+    split = 1
+    while split * 2 < len(leaves):
+        split *= 2
+    return hashlib.sha256(b"\1" + merkle_root(leaves[:split]) + merkle_root(leaves[split:])).digest()
+
+
+def leaf_hash(leaf):
+    return hashlib.sha256(b"\0" + leaf).digest()
+
+
+Z_BASE_32 = "ybndrfg8ejkmcpqxot1uwisza345h769"
+
+
+def z_base_32(data):
+    bits = len(data) * 8
+    padded = int.from_bytes(data, "big") << (-bits % 5)
+    count = (bits + 4) // 5
+    return "".join(Z_BASE_32[padded >> (5 * (count - 1 - i)) & 31] for i in range(count))
+
+
+class Reader:
+    """Reads a canonical object from front to back."""
+
+    def __init__(self, data):
+        self.data = data
+        self.offset = 0
+
+    @property
+    def remaining(self):
+        return len(self.data) - self.offset
+
+    def take(self, count):
+        require(count <= self.remaining, "nonCanonicalEncoding")
+        self.offset += count
+        return self.data[self.offset - count:self.offset]
+
+    def number(self, size):
+        return int.from_bytes(self.take(size), "big")
+
+    def u8(self):
+        return self.number(1)
+
+    def u16(self):
+        return self.number(2)
+
+    def u32(self):
+        return self.number(4)
+
+    def u64(self):
+        return self.number(8)
+
+    def flag(self):
+        value = self.u8()
+        require(value <= 1, "nonCanonicalEncoding")
+        return value == 1
+
+    def v16(self, limit=65_535):
+        count = self.u16()
+        require(count <= limit, "limitExceeded")
+        return self.take(count)
+
+    def v32(self, limit):
+        count = self.u32()
+        require(count <= limit, "limitExceeded")
+        return self.take(count)
+
+    def preamble(self, magic):
+        require(self.take(4) == magic, "nonCanonicalEncoding")
+        require(self.take(2) == b"\1\1", "unsupportedVersion")
+
+    def finish(self):
+        require(self.remaining == 0, "nonCanonicalEncoding")
+
+    def padding(self, block):
+        """The rest is zero, shorter than a block, and ends on one."""
+        require(len(self.data) % block == 0, "nonCanonicalEncoding")
+        rest = self.take(self.remaining)
+        require(len(rest) < block and not any(rest), "nonCanonicalEncoding")
+
+
+# --- access key (3.1) ------------------------------------------------------------------------------------------------
+
+WORD_LIST = pathlib.Path(__file__).resolve().parent.parent / "Sources/ZDCCrypto/Resources/bip39-english.txt"
+WORD_LIST_SHA256 = "2f5eed53a4727b4bf8880d8f3f199efc90e58503646d9ff8eff3a2ed3b24dbda"
+
+
+def word_list():
+    data = WORD_LIST.read_bytes()
+    if hashlib.sha256(data).hexdigest() != WORD_LIST_SHA256:
+        raise Mismatch("the word list is not the published one")
+    return data.decode("ascii").split()
+
+
+def access_key(words):
+    index = {word: number for number, word in enumerate(word_list())}
+    require(len(words) == 24, "wordCount")
+    require(all(word in index for word in words), "unknownWord")
+    bits = 0
+    for word in words:
+        bits = bits << 11 | index[word]
+    data = bits.to_bytes(33, "big")
+    require(hashlib.sha256(data[:32]).digest()[0] == data[32], "checksum")
+    return data[:32]
+
+
+def to_words(key):
+    words = word_list()
+    bits = int.from_bytes(key + hashlib.sha256(key).digest()[:1], "big")
+    return [words[bits >> (11 * (23 - i)) & 2047] for i in range(24)]
+
+
+# --- identity chain (3.2) --------------------------------------------------------------------------------------------
+
+
+class Link:
+    def __init__(self, data):
+        require(len(data) <= 64 << 10, "limitExceeded")
+        reader = Reader(data)
+        reader.preamble(b"ZDIL")
+        self.data = data
+        self.kind = reader.u8()
+        require(self.kind <= 4, "nonCanonicalEncoding")
+        self.seq = reader.u32()
+        self.prev = reader.take(32)
+        self.stated_user = reader.take(32)
+        self.time_ms = reader.u64()
+        self.root_pub = reader.take(32)
+        self.sign_gen, self.sign_pub = reader.u32(), reader.take(32)
+        self.enc_gen, self.enc_pub = reader.u32(), reader.take(1216)
+        self.compromise = reader.u8()
+        require(self.compromise <= 3, "nonCanonicalEncoding")
+        if reader.offset != 1372:
+            raise Mismatch("the identity part of a link does not end at 1372")
+        self.keyring_version, self.keyring_hash = reader.u64(), reader.take(32)
+        self.claims = self.read_claims(Reader(reader.v16()))
+        self.signed = data[:reader.offset]
+        self.sig_root, self.sig_new_root, self.sig_sign = reader.take(64), reader.take(64), reader.take(64)
+        reader.finish()
+
+    @staticmethod
+    def read_claims(reader):
+        claims = []
+        while reader.remaining:
+            kind = reader.u8()
+            require(kind in (1, 2), "nonCanonicalEncoding")
+            claims.append((kind, reader.v16()))
+        return claims
+
+    @property
+    def hash(self):
+        return H("link", self.data)
+
+
+class Identity:
+    """A user's verified chain."""
+
+    def __init__(self, links):
+        require(len(links) <= LINK_CHAIN, "limitExceeded")
+        require(links, "accountStateMissing")
+        genesis = links[0]
+        ok = (genesis.kind == 0 and genesis.seq == 0 and genesis.prev == ZERO32 and genesis.stated_user == ZERO32
+              and genesis.compromise == 0 and not any(genesis.sig_new_root))
+        require(ok, "identityChainInvalid")
+        self.check(genesis, genesis.root_pub)
+        self.user = H("user-id", genesis.data[:1372])
+        self.sign_keys, self.enc_keys, self.claims, self.keyring_hashes = {}, {}, [], []
+        self.last = None
+        self.advance(genesis)
+        for link in links[1:]:
+            self.extend(link)
+
+    def extend(self, link):
+        last = self.last
+        require(last.kind != 4 and link.kind != 0, "identityChainInvalid")
+        require(link.seq == last.seq + 1 and link.prev == last.hash, "identityChainInvalid")
+        require(link.stated_user == self.user, "userIDMismatch")
+        require(link.keyring_version >= last.keyring_version, "keyringRollback")
+        root = link.root_pub == last.root_pub
+        same_sign = (link.sign_gen, link.sign_pub) == (last.sign_gen, last.sign_pub)
+        same_enc = (link.enc_gen, link.enc_pub) == (last.enc_gen, last.enc_pub)
+        if link.kind == 1:
+            allowed = root and not (same_sign and same_enc)
+            allowed = allowed and (same_sign or link.sign_gen == last.sign_gen + 1)
+            allowed = allowed and (same_enc or link.enc_gen == last.enc_gen + 1)
+        else:
+            allowed = same_sign and same_enc and root == (link.kind != 2) and link.compromise == 0
+        require(allowed, "identityChainInvalid")
+        self.check(link, last.root_pub)
+        self.advance(link)
+
+    @staticmethod
+    def check(link, root_pub):
+        require(not is_weak(link.root_pub) and not is_weak(link.sign_pub), "weakPublicKey")
+        ok = verifies(root_pub, "link", link.signed, link.sig_root)
+        ok = ok and verifies(link.sign_pub, "link", link.signed, link.sig_sign)
+        if link.kind == 2:
+            ok = ok and verifies(link.root_pub, "link", link.signed, link.sig_new_root)
+        else:
+            ok = ok and not any(link.sig_new_root)
+        require(ok, "identityChainInvalid")
+
+    def advance(self, link):
+        self.last = link
+        self.sign_keys[link.sign_gen] = link.sign_pub
+        self.enc_keys[link.enc_gen] = link.enc_pub
+        self.claims += link.claims
+
+    def sign_key(self, user, generation):
+        return self.sign_keys.get(generation) if user == self.user else None
+
+
+# --- keyring (3.1) ---------------------------------------------------------------------------------------------------
+
+
+def parse_keyring(plaintext):
+    require(len(plaintext) <= KEYRING_BYTES, "limitExceeded")
+    reader = Reader(plaintext)
+    reader.preamble(b"ZDKR")
+    version, user = reader.u64(), reader.take(32)
+    entries = []
+    for _ in range(reader.u16()):
+        kind, generation, status = reader.u8(), reader.u32(), reader.u8()
+        require(kind in (1, 2) and status in (1, 2, 3) and generation > 0, "nonCanonicalEncoding")
+        entries.append({
+            "kind": kind, "gen": generation, "status": status, "createdMs": reader.u64(),
+            "seed": reader.take(32).hex()})
+    keys = [(entry["kind"], entry["gen"]) for entry in entries]
+    require(keys == sorted(set(keys)), "nonCanonicalEncoding")
+    require([entry["kind"] for entry in entries if entry["status"] == 1] == [1, 2], "nonCanonicalEncoding")
+    reader.padding(512)
+    return version, user, entries
+
+
+def open_keyring(blob, key, identity, pinned):
+    newest = identity.last
+    require(newest.keyring_version >= pinned, "keyringRollback")
+    require(len(blob) <= KEYRING_BYTES, "limitExceeded")
+
+    def attempt(version):
+        try:
+            return open_seal(key, "keyring", identity.user + u64(version), blob)
+        except ZDCError:
+            return None
+
+    plaintext = attempt(newest.keyring_version)
+    if plaintext is None:
+        older = any(attempt(version) is not None for version in range(newest.keyring_version))
+        raise ZDCError("keyringRollback" if older else "keyringAuthFailed")
+    try:
+        version, user, entries = parse_keyring(plaintext)
+    except ZDCError:
+        raise ZDCError("keyringMismatch") from None
+    require(H("keyring-blob", blob) == newest.keyring_hash, "keyringMismatch")
+    require((version, user) == (newest.keyring_version, identity.user), "keyringMismatch")
+    for entry in entries:
+        seed = bytes.fromhex(entry["seed"])
+        if entry["kind"] == 1:
+            derived, stated, current = sign_public(seed), identity.sign_keys, newest.sign_gen
+        else:
+            derived, stated, current = xwing_public(seed), identity.enc_keys, newest.enc_gen
+        require(stated.get(entry["gen"]) == derived, "keyringMismatch")
+        require((entry["gen"] == current) == (entry["status"] == 1), "keyringMismatch")
+    return version, entries
+
+
+# --- node keys and names (3.5) ---------------------------------------------------------------------------------------
+
+
+def tree_id(owner, trunk, app_tree):
+    return H("tree", owner + u8(trunk) + v16(app_tree.encode()))
+
+
+def content_capability(node_key):
+    return D(node_key, "content-capability")
+
+
+def commitments(node_key):
+    return D(node_key, "nk-commit"), D(content_capability(node_key), "ck-commit")
+
+
+def fold(name):
+    require(name != "", "empty")
+    require("\0" not in name, "containsNull")
+    folded = unicodedata.normalize("NFC", unicodedata.normalize("NFD", name)).encode("utf-8")
+    require(len(folded) <= NAME_BYTES, "tooLong")
+    return folded
+
+
+def name_tag(parent_key, folded):
+    return hmac.new(D(parent_key, "names"), b"zdc1/name\0" + folded, hashlib.sha256).digest()[:16]
+
+
+def open_history(wrap, tree, node, key, generation):
+    if not wrap:
+        return []
+    plaintext = open_or("recordAuthFailed", D(key, "history"), "old-keys", tree + node + u32(generation), wrap)
+    require(len(plaintext) // 36 <= OLD_GENERATIONS, "limitExceeded")
+    require(plaintext and len(plaintext) % 36 == 0, "nonCanonicalEncoding")
+    reader = Reader(plaintext)
+    entries = []
+    while reader.remaining:
+        entries.append((reader.u32(), reader.take(32)))
+    generations = [0] + [entry[0] for entry in entries] + [generation]
+    require(all(a < b for a, b in zip(generations, generations[1:])), "nonCanonicalEncoding")
+    return entries
+
+
+# --- records (3.6) ---------------------------------------------------------------------------------------------------
+
+
+class Record:
+    def __init__(self, data):
+        require(len(data) <= RECORD_BYTES, "limitExceeded")
+        self.data = data
+        reader = Reader(data)
+        reader.preamble(b"ZDNR")
+        self.flags = reader.u16()
+        require(self.flags & ~31 == 0, "unsupportedVersion")
+        require(not self.flags & 16 or self.flags & 4, "nonCanonicalEncoding")
+        self.tree, self.node, self.parent = reader.take(32), reader.take(16), reader.take(16)
+        self.version, self.prev = reader.u64(), reader.take(32)
+        self.key_gen, self.parent_key_gen = reader.u32(), reader.u32()
+        self.parent_wrap, self.history_wrap, self.name_tag = reader.v16(), reader.v16(), reader.take(16)
+        self.commitments = (reader.take(32), reader.take(32)) if self.flags & 1 else None
+        self.content = self.read_content(reader) if self.flags & 4 else None
+        self.data_by = (reader.take(32), reader.u64()) if self.flags & 16 else None
+        self.burn_ms = reader.u64() if self.flags & 8 else None
+        self.private = reader.v32(PRIVATE_BYTES)
+        self.writer, self.writer_gen, self.time_ms = reader.take(32), reader.u32(), reader.u64()
+        reader.finish()
+        self.hash = H("record", data)
+
+    @staticmethod
+    def read_content(reader):
+        content = {
+            "dataVersion": reader.u64(), "blobID": reader.take(16), "cipherLen": reader.u64(),
+            "contentRoot": reader.take(32)}
+        require(content["cipherLen"] <= CONTENT_BYTES, "limitExceeded")
+        require(content["cipherLen"] >= sealed_length(64), "nonCanonicalEncoding")
+        return content
+
+    def open(self, node_key, parent_key=None):
+        """The private part, after the checks of 3.6 that need keys."""
+        context = self.tree + self.node + self.parent + u64(self.version) + u32(self.key_gen)
+        record_key = D(content_capability(node_key), "record")
+        plaintext = open_or("recordAuthFailed", record_key, "record", context, self.private)
+        private = parse_private(plaintext, bool(self.flags & 4))
+        if self.parent != ZERO16:
+            require_name(private["name"])
+        if parent_key is not None:
+            require(name_tag(parent_key, private["name"]) == self.name_tag, "nameTagMismatch")
+        pointer = bool(self.flags & 2)
+        require(pointer == (private["pointer"] is not None) and not (pointer and self.content), "recordBindingMismatch")
+        if self.content:
+            inner = private["content"]
+            check_sizes(inner["sizes"], self.content["cipherLen"])
+            require((inner["sizes"][1] == 0) == (inner["tag"] == ZERO16), "contentHeaderInvalid")
+        private["plaintext"] = plaintext
+        return private
+
+
+def require_name(name):
+    require(name and 0 not in name, "nonCanonicalEncoding")
+    try:
+        name.decode("utf-8")
+    except UnicodeDecodeError:
+        raise ZDCError("nonCanonicalEncoding") from None
+
+
+def parse_private(plaintext, has_content):
+    require(len(plaintext) <= PRIVATE_BYTES, "limitExceeded")
+    reader = Reader(plaintext)
+    require(len(plaintext) % 32 == 0, "nonCanonicalEncoding")
+    require(reader.u8() == 1, "unsupportedVersion")
+    private = {"name": reader.v16(NAME_BYTES), "createdMs": reader.u64(), "pointer": None, "content": None}
+    if reader.flag():
+        private["pointer"] = (reader.take(32), reader.take(32), reader.take(16), reader.take(16))
+    if has_content:
+        key, data, metadata, thumbnail = reader.take(32), reader.u64(), reader.u32(), reader.u32()
+        private["content"] = {"key": key, "sizes": (metadata, thumbnail, data), "tag": reader.take(16)}
+    last = 0
+    for _ in range(reader.u16()):
+        kind = reader.u8()
+        require(kind > last, "nonCanonicalEncoding")
+        last = kind
+        value = reader.v16()
+        require(value and len(value) % 32 == 0, "nonCanonicalEncoding")
+        require(kind in (1, 2), "unsupportedVersion")
+    reader.padding(32)
+    return private
+
+
+def open_record(record, parent_key, parent_gen):
+    require(record.parent_key_gen == parent_gen, "staleKeyGeneration")
+    context = record.tree + record.node + u32(record.key_gen) + u32(parent_gen)
+    node_key = open_or("recordAuthFailed", D(parent_key, "children"), "child-key", context, record.parent_wrap)
+    require(len(node_key) == 32, "recordAuthFailed")
+    if record.commitments:
+        require(record.commitments == commitments(node_key), "keyCommitmentMismatch")
+    return node_key, record.open(node_key, parent_key)
+
+
+def open_root(record, zone_key, stated):
+    require(record.commitments == stated and commitments(zone_key) == stated, "keyCommitmentMismatch")
+    private = record.open(zone_key)
+    if record.parent == ZERO16:
+        bare = not private["name"] and record.name_tag == ZERO16
+        require(bare and record.parent_key_gen == 0 and not record.parent_wrap, "recordBindingMismatch")
+    return zone_key, private
+
+
+# --- content (3.8) ---------------------------------------------------------------------------------------------------
+
+
+def sealed_length(count):
+    return PREFIX + count + (count // CHUNK + 1) * 16
+
+
+def leaf_ranges(length):
+    borders = [0] + list(range(PREFIX + LEAF, length, LEAF)) + [length]
+    return list(zip(borders, borders[1:]))
+
+
+def padme(length):
+    exponent = length.bit_length() - 1
+    dropped = exponent - exponent.bit_length() if exponent else 0
+    mask = (1 << max(dropped, 0)) - 1
+    return (length + mask) & ~mask
+
+
+def padded_length(length, policy):
+    if policy == "none":
+        return length
+    if policy == "padme":
+        return padme(length)
+    size = int(policy.split(":")[1])
+    return -(-length // size) * size
+
+
+def check_sizes(sizes, cipher_length):
+    """Padding, from the sizes and the length of the ciphertext."""
+    metadata, thumbnail, data = sizes
+    require(metadata <= SECTION_BYTES and thumbnail <= SECTION_BYTES and data <= CONTENT_BYTES, "limitExceeded")
+    require(cipher_length <= CONTENT_BYTES, "limitExceeded")
+    full, rest = divmod(cipher_length - PREFIX, SEALED_CHUNK)
+    require(cipher_length >= PREFIX and rest >= 16, "contentHeaderInvalid")
+    padding = full * CHUNK + rest - 16 - 64 - metadata - thumbnail - data
+    require(padding >= 0, "contentHeaderInvalid")
+    return padding
+
+
+def content_header(sizes, padding, tag):
+    metadata, thumbnail, data = sizes
+    head = b"ZDCFILE1" + u8(1) + u8(0) + u16(0) + u32(metadata) + u32(thumbnail) + u64(data) + u64(padding)
+    return head + tag + bytes(12)
+
+
+def thumbnail_tag(thumbnail):
+    return hashlib.sha256(thumbnail).digest()[:16] if thumbnail else ZERO16
+
+
+def open_content(content, leaves, sizes, tag, key):
+    """Opens a ciphertext as a reader does: leaf against root, commitment, tags, header."""
+    data, blob_id, length, root = content["bytes"], content["blobID"], content["cipherLen"], content["contentRoot"]
+    padding = check_sizes(sizes, length)
+    ranges = leaf_ranges(length)
+    require(len(leaves) == len(ranges) and merkle_root(leaves) == root, "contentHashMismatch")
+    aead, plaintext = None, b""
+    for index, (start, end) in enumerate(ranges):
+        require(len(data) >= end, "contentTruncated")
+        leaf = data[start:end]
+        require(leaf_hash(leaf) == leaves[index], "contentHashMismatch")
+        if index == 0:
+            aead, base, commitment = chunked_keys(key, leaf[:24], tagged("content") + blob_id)
+            require(commitment_equal(commitment, leaf[24:PREFIX]), "commitmentMismatch")
+            leaf = leaf[PREFIX:]
+        for number, offset in enumerate(range(0, len(leaf), SEALED_CHUNK)):
+            plaintext += open_chunk(aead, base, 4 * index + number, leaf[offset:offset + SEALED_CHUNK])
+        if index == 0:
+            require(plaintext[:64] == content_header(sizes, padding, tag), "contentHeaderInvalid")
+    require(len(data) == length, "contentTrailingData")
+    require(not any(plaintext[len(plaintext) - padding:]) if padding else True, "contentHeaderInvalid")
+    metadata, thumbnail, _ = sizes
+    require(thumbnail_tag(plaintext[64 + metadata:64 + metadata + thumbnail]) == tag, "contentHeaderInvalid")
+    return plaintext[64:len(plaintext) - padding]
+
+
+# --- access list, grant (3.9) ----------------------------------------------------------------------------------------
+
+
+class ACL:
+    def __init__(self, data):
+        self.data = data
+        reader = Reader(data)
+        reader.preamble(b"ZDAC")
+        self.tree, self.root, self.owner, self.trunk = reader.take(32), reader.take(16), reader.take(32), reader.u8()
+        require(1 <= self.trunk <= 4, "nonCanonicalEncoding")
+        try:
+            self.app_tree = reader.v16().decode("ascii")
+        except UnicodeDecodeError:
+            raise ZDCError("nonCanonicalEncoding") from None
+        self.version, self.prev = reader.u32(), reader.take(32)
+        self.parent_linked = reader.flag()
+        require(reader.u8() == 1, "unsupportedVersion")
+        self.key_gen, self.commitments = reader.u32(), (reader.take(32), reader.take(32))
+        count = reader.u16()
+        require(count <= ACL_ENTRIES, "limitExceeded")
+        self.entries = {}
+        for _ in range(count):
+            user, perms, enc_gen, kind, wrap_hash = (
+                reader.take(32), reader.u16(), reader.u32(), reader.u8(), reader.take(32))
+            require(kind <= 2 and user > max(self.entries, default=b""), "nonCanonicalEncoding")
+            require(perms <= 255, "unsupportedVersion")
+            require(not perms & 4 or perms & 3 == 3, "nonCanonicalEncoding")
+            self.entries[user] = (perms, enc_gen, kind, wrap_hash)
+        self.writer, self.writer_gen, self.time_ms = reader.take(32), reader.u32(), reader.u64()
+        self.signed, self.signature = data[:reader.offset], reader.take(64)
+        reader.finish()
+        self.hash = H("acl", data)
+
+    def verify_genesis(self, identity):
+        """A zone's first list (3.9): bound to its tree, with its owner, signed by him."""
+        require(tree_id(self.owner, self.trunk, self.app_tree) == self.tree, "recordBindingMismatch")
+        entry = self.entries.get(self.owner)
+        require(entry is not None and entry[2] == 1 and entry[0] & 7 == 7, "aclOwnerImmutable")
+        require(self.version == 1 and self.prev == ZERO32, "aclRollback")
+        require(self.writer == self.owner, "aclNotAuthorized")
+        public = identity.sign_key(self.writer, self.writer_gen)
+        require(public is not None, "writerUnknown")
+        require(verifies(public, "acl", self.signed, self.signature), "aclSignatureInvalid")
+
+
+class Grant:
+    def __init__(self, data):
+        reader = Reader(data)
+        reader.preamble(b"ZDGR")
+        self.tree, self.root, self.key_gen, self.user = reader.take(32), reader.take(16), reader.u32(), reader.take(32)
+        self.wrap = reader.v16()
+        reader.finish()
+
+
+def grant_context(acl, user, enc_gen, kind):
+    nk, ck = acl.commitments
+    return acl.tree + acl.root + u32(acl.key_gen) + user + u32(enc_gen) + u8(kind) + nk + ck
+
+
+def open_grant(grant, acl, user, seed):
+    entry = acl.entries.get(user)
+    require(entry is not None and entry[2] != 0, "grantMissing")
+    _, enc_gen, kind, wrap_hash = entry
+    same_zone = (grant.tree, grant.root) == (acl.tree, acl.root)
+    require(same_zone and grant.user == user, "recordBindingMismatch")
+    require(grant.key_gen == acl.key_gen, "staleKeyGeneration")
+    require(H("grant", grant.wrap) == wrap_hash, "grantHashMismatch")
+    try:
+        key = unwrap(seed, "grant", grant_context(acl, user, enc_gen, kind), grant.wrap)
+    except Exception:  # the library has several types for a failed opening; they mean the same
+        raise ZDCError("keyCommitmentMismatch") from None
+    if kind == 1:
+        require(len(key) == 32 and commitments(key) == acl.commitments, "keyCommitmentMismatch")
+    else:
+        require(len(key) == 32 and D(key, "ck-commit") == acl.commitments[1], "keyCommitmentMismatch")
+    return kind, key
+
+
+# --- zone log (3.7) --------------------------------------------------------------------------------------------------
+
+
+class Commit:
+    def __init__(self, data):
+        require(len(data) <= COMMIT_BYTES, "limitExceeded")
+        reader = Reader(data)
+        reader.preamble(b"ZDZC")
+        self.tree, self.root = reader.take(32), reader.take(16)
+        self.seq, self.prev, self.acl_hash = reader.u64(), reader.take(32), reader.take(32)
+        self.writer, self.writer_gen, self.time_ms = reader.take(32), reader.u32(), reader.u64()
+        kt_size, kt_root = reader.u64(), reader.take(32)
+        require((kt_size == 0) == (kt_root == ZERO32), "nonCanonicalEncoding")
+        count = reader.u16()
+        require(count >= 1, "nonCanonicalEncoding")
+        require(count <= COMMIT_OPERATIONS, "limitExceeded")
+        self.operations = [self.read_operation(reader) for _ in range(count)]
+        self.signed, self.signature = data[:reader.offset], reader.take(64)
+        reader.finish()
+        self.hash = H("commit", data)
+
+    @staticmethod
+    def read_operation(reader):
+        kind = reader.u8()
+        if kind == 1:
+            return kind, reader.take(16), reader.take(16), reader.take(32), reader.u32(), reader.u32()
+        if kind == 2:
+            return kind, reader.take(16), reader.take(32), reader.u64()
+        if kind == 3:
+            return kind, reader.u32(), reader.take(32)
+        if kind == 8:
+            return kind, reader.take(32), reader.u32()
+        sizes = {4: 56, 5: 104, 6: 104, 7: 72, 9: 32}
+        require(kind in sizes, "nonCanonicalEncoding")
+        return kind, reader.take(sizes[kind])
+
+
+class Zone:
+    """A zone's replayed log: what lives, and the newest head."""
+
+    def __init__(self, identity):
+        self.identity, self.seq, self.head, self.acl = identity, None, None, None
+        self.leaves, self.retired = {}, {}
+
+    def apply(self, commit, acl):
+        if self.head is None:
+            genesis = H("zone-genesis", commit.tree + commit.root + ZERO32)
+            require(commit.seq == 0 and commit.prev == genesis, "commitChainBroken")
+        else:
+            require(commit.seq == self.seq + 1 and commit.prev == self.head, "commitChainBroken")
+        current = self.next_acl(commit, acl)
+        public = self.identity.sign_key(commit.writer, commit.writer_gen)
+        require(public is not None, "writerUnknown")
+        require(commit.writer_gen >= self.retired.get(commit.writer, 0), "writerNotAuthorized")
+        require(verifies(public, "commit", commit.signed, commit.signature), "signatureInvalid")
+        touched = set()
+        for operation in commit.operations:
+            self.operate(operation, commit, touched)
+        self.seq, self.head, self.acl = commit.seq, commit.hash, current
+
+    def next_acl(self, commit, acl):
+        named = [operation for operation in commit.operations if operation[0] == 3]
+        if not named:
+            require(self.acl is not None and commit.acl_hash == self.acl.hash, "aclRollback")
+            return self.acl
+        require(len(named) == 1 and acl is not None, "nonCanonicalEncoding")
+        _, version, acl_hash = named[0]
+        same = acl.hash == acl_hash == commit.acl_hash and acl.version == version and acl.writer == commit.writer
+        require(same and (acl.tree, acl.root) == (commit.tree, commit.root), "aclSignatureInvalid")
+        require(self.acl is None, "unsupportedVersion")
+        acl.verify_genesis(self.identity)
+        return acl
+
+    def operate(self, operation, commit, touched):
+        kind = operation[0]
+        if kind == 1:
+            self.put(operation, commit, touched)
+        elif kind == 2:
+            _, node, record, count = operation
+            require(node in self.leaves, "objectMissing")
+            require(self.leaves[node][1] == record, "recordHashMismatch")
+            below = [other for other in self.leaves if other != node and node in self.path(other)]
+            require(len(below) == count, "moveMismatch")
+            for gone in below + [node]:
+                del self.leaves[gone]
+        elif kind == 8:
+            _, user, generation = operation
+            self.retired[user] = max(self.retired.get(user, 0), generation)
+        else:
+            require(kind == 3, "unsupportedVersion")
+
+    def put(self, operation, commit, touched):
+        _, node, parent, record, key_gen, parent_key_gen = operation
+        require(node not in touched, "nonCanonicalEncoding")
+        touched.add(node)
+        old = self.leaves.get(node)
+        require(key_gen in ((1,) if old is None else (old[3], old[3] + 1)), "staleKeyGeneration")
+        if node == commit.root:
+            require(parent == ZERO16 and parent_key_gen == 0, "recordBindingMismatch")
+        else:
+            require(parent in self.leaves, "objectMissing")
+            require(node != parent and node not in self.path(parent), "treeCycle")
+            require(parent_key_gen == self.leaves[parent][3], "staleKeyGeneration")
+        self.leaves[node] = (parent, record, commit.seq, key_gen, parent_key_gen)
+
+    def path(self, node):
+        path = []
+        while node in self.leaves:
+            node = self.leaves[node][0]
+            path.append(node)
+        return path
+
+    def state_root(self):
+        leaves = sorted(self.leaves.items())
+        return merkle_root([
+            leaf_hash(node + parent + record + u64(seq) + u32(gen) + u32(parent_gen))
+            for node, (parent, record, seq, gen, parent_gen) in leaves])
+
+
+# --- key file --------------------------------------------------------------------------------------------------------
+
+
+def open_key_file(data, passphrase):
+    reader = Reader(data)
+    reader.preamble(b"ZDKF")
+    log_n, r, p = reader.u8(), reader.u32(), reader.u32()
+    require(log_n >= 17 and r >= 8 and p >= 1, "kdfParametersTooWeak")
+    require(log_n <= 20 and r <= 16 and p <= 8, "limitExceeded")
+    salt = reader.take(16)
+    header = data[:reader.offset]
+    sealed = reader.v32(1 << 10)
+    reader.finish()
+    text = unicodedata.normalize("NFC", passphrase.decode("utf-8")).encode("utf-8")
+    key = Scrypt(salt=salt, length=32, n=1 << log_n, r=r, p=p).derive(text)
+    return open_or("authenticationFailure", key, "key-file", header, sealed)
+
+
+# --- vectors ---------------------------------------------------------------------------------------------------------
+
+
+def pattern(count):
+    return bytes((i * 31 + i // 256) % 251 for i in range(count))
+
+
+class Case:
+    """One vector file."""
+
+    def __init__(self, path):
+        self.name = path.stem
+        self.members = json.loads(path.read_text("utf-8"))
+
+    def __getitem__(self, name):
+        return self.members[name]
+
+    def __contains__(self, name):
+        return name in self.members
+
+    def bytes(self, name):
+        return bytes.fromhex(self.members[name])
+
+    def same(self, name, value, stated=None):
+        """Compares what was computed with what the file states; bytes are hexadecimal there."""
+        value = value.hex() if isinstance(value, bytes) else value
+        stated = self.members[name] if stated is None else stated
+        if value != stated:
+            raise Mismatch(f"{name} is {value!r:.80}, the file says {stated!r:.80}")
+
+
+def check_account(case):
+    key = access_key(case["words"].split())
+    case.same("entropy", key)
+    case.same("words", " ".join(to_words(key)))
+    case.same("lookupID", D(key, "account-lookup")[:16])
+    case.same("loginPub", sign_public(D(key, "login-sign")))
+    case.same("rootPub", sign_public(D(key, "root-sign")))
+    case.same("keyringKey", D(key, "keyring"))
+    identity = Identity([Link(case.bytes("genesis"))])
+    case.same("userID", identity.user)
+    case.same("userIDText", z_base_32(identity.user))
+    case.same("rootPub", identity.last.root_pub)
+    _, entries = open_keyring(case.bytes("keyring"), D(key, "keyring"), identity, 0)
+    case.same("signSeed", entries[0]["seed"])
+    case.same("encSeed", entries[1]["seed"])
+    heads = b"".join(check_trunk(case, trunk, identity) for trunk in case["trunks"])
+    claim = (2, H("tree-claim", case["appTreeID"].encode()) + heads)
+    if identity.claims != [claim]:
+        raise Mismatch("the tree claim is not that of the four genesis commits")
+
+
+def check_trunk(case, trunk, identity):
+    acl, commit = ACL(bytes.fromhex(trunk["acl"])), Commit(bytes.fromhex(trunk["commit"]))
+    grant, record = Grant(bytes.fromhex(trunk["grant"])), Record(bytes.fromhex(trunk["record"]))
+    zone = Zone(identity)
+    zone.apply(commit, acl)
+    case.same("treeID", tree_id(identity.user, trunk["trunk"], case["appTreeID"]), trunk["treeID"])
+    if (acl.tree.hex(), acl.root, acl.parent_linked) != (trunk["treeID"], acl.tree[:16], False):
+        raise Mismatch("the access list is not that of the trunk")
+    kind, key = open_grant(grant, acl, identity.user, case.bytes("encSeed"))
+    case.same("nodeKey", key, trunk["nodeKey"])
+    if kind != 1 or zone.leaves != {acl.root: (ZERO16, record.hash, 0, 1, 0)}:
+        raise Mismatch("the genesis does not put the root record")
+    if (record.version, record.prev, record.history_wrap) != (1, ZERO32, b""):
+        raise Mismatch("the root record is not a first version")
+    open_root(record, key, acl.commitments)
+    return commit.hash
+
+
+def check_mnemonic(case):
+    access_key(case["words"].split(" "))
+
+
+def chain_of(case):
+    return Identity([Link(bytes.fromhex(link)) for link in case["links"]])
+
+
+def check_chain(case):
+    identity = chain_of(case)
+    require(identity.user == case.bytes("userID"), "userIDMismatch")
+
+
+def check_keyring(case):
+    version, entries = open_keyring(case.bytes("blob"), case.bytes("key"), chain_of(case), case["pinnedVersion"])
+    case.same("version", version)
+    case.same("entries", entries)
+
+
+def check_names(case):
+    for row in case["names"]:
+        folded = fold(bytes.fromhex(row["given"]).decode("utf-8"))
+        case.same("folded", folded, row["folded"])
+        case.same("tag", name_tag(case.bytes("nodeKey"), folded), row["tag"])
+
+
+def check_name(case):
+    fold(case.bytes("given").decode("utf-8"))
+
+
+def check_record(case):
+    record = Record(case.bytes("record"))
+    if "zoneKey" in case:
+        key, private = open_root(record, case.bytes("zoneKey"), (case.bytes("nkCommit"), case.bytes("ckCommit")))
+    else:
+        key, private = open_record(record, case.bytes("parentKey"), case["parentKeyGen"])
+    case.same("recordHash", record.hash)
+    case.same("nodeKey", key)
+    case.same("name", private["name"])
+    case.same("createdMs", private["createdMs"])
+    if "private" in case:
+        case.same("private", private["plaintext"])
+    if "content" in case:
+        inner = private["content"]
+        metadata, thumbnail, data = inner["sizes"]
+        case.same("content", {
+            "key": inner["key"].hex(), "dataSize": data, "metadataSize": metadata, "thumbnailSize": thumbnail,
+            "thumbnailTag": inner["tag"].hex()})
+    open_history(record.history_wrap, record.tree, record.node, key, record.key_gen)
+
+
+def check_history(case):
+    entries = open_history(
+        case.bytes("wrap"), case.bytes("treeID"), case.bytes("nodeID"), case.bytes("nodeKey"), case["keyGen"])
+    case.same("entries", [{"gen": generation, "key": key.hex()} for generation, key in entries])
+
+
+def check_grant(case):
+    kind, key = open_grant(
+        Grant(case.bytes("grant")), ACL(case.bytes("acl")), case.bytes("user"), case.bytes("encSeed"))
+    case.same("granted", key)
+    case.same("grantedKind", {1: "node", 2: "content"}[kind])
+
+
+def check_log(case):
+    zone = Zone(chain_of(case))
+    for step in case["commits"]:
+        acl = ACL(bytes.fromhex(step["acl"])) if "acl" in step else None
+        zone.apply(Commit(bytes.fromhex(step["commit"])), acl)
+    case.same("head", zone.head)
+    case.same("stateRoot", zone.state_root())
+
+
+def check_content(case):
+    sizes = (case["metadataSize"], case["thumbnailSize"], case["dataSize"])
+    metadata, thumbnail, body = (pattern(size) for size in sizes)
+    unpadded = 64 + sum(sizes)
+    padding = padded_length(unpadded, case["padding"]) - unpadded
+    plaintext = content_header(sizes, padding, thumbnail_tag(thumbnail)) + metadata + thumbnail + body + bytes(padding)
+    seal_key = case.bytes("sealKey" if "sealKey" in case else "key")
+    seal_blob = case.bytes("sealBlobID" if "sealBlobID" in case else "blobID")
+    data = seal(seal_key, "content", seal_blob, plaintext, case.bytes("salt"))
+    case.same("cipherLength", len(data))
+    case.same("cipherSHA256", hashlib.sha256(data).digest())
+    case.same("thumbnailTag", thumbnail_tag(thumbnail))
+    leaves = [leaf_hash(data[start:end]) for start, end in leaf_ranges(len(data))]
+    case.same("leafCount", len(leaves))
+    case.same("leavesSHA256", hashlib.sha256(b"".join(leaves)).digest())
+    root = case.bytes("contentRoot")
+    data = change_content(data, case["change"] if "change" in case else [])
+    if "rehash" in case and case["rehash"] == 1:
+        leaves = [leaf_hash(data[start:end]) for start, end in leaf_ranges(len(data))]
+        root = merkle_root(leaves)
+    content = {"bytes": data, "blobID": case.bytes("blobID"), "cipherLen": case["cipherLength"], "contentRoot": root}
+    opened = open_content(content, leaves, sizes, case.bytes("thumbnailTag"), case.bytes("key"))
+    if opened != metadata + thumbnail + body:
+        raise Mismatch("the sections are not those that were sealed")
+
+
+def change_content(data, steps):
+    for step in steps:
+        if "flip" in step:
+            changed = bytearray(data)
+            changed[step["flip"] // 8] ^= 1 << step["flip"] % 8
+            data = bytes(changed)
+        if "truncate" in step:
+            data = data[:step["truncate"]]
+        if "append" in step:
+            data += bytes.fromhex(step["append"])
+        if "swap" in step:
+            start = PREFIX + step["swap"] * SEALED_CHUNK
+            one, two = data[start:start + SEALED_CHUNK], data[start + SEALED_CHUNK:start + 2 * SEALED_CHUNK]
+            data = data[:start] + two + one + data[start + 2 * SEALED_CHUNK:]
+    return data
+
+
+def check_key_file(case):
+    case.same("key", open_key_file(case.bytes("file"), case.bytes("passphrase")))
+
+
+CHECKS = {
+    "account": check_account, "mnemonic": check_mnemonic, "chain": check_chain, "keyring": check_keyring,
+    "names": check_names, "name": check_name, "record": check_record, "history": check_history,
+    "grant": check_grant, "log": check_log, "content": check_content, "key-file": check_key_file,
+}
+
+
+def check(path):
+    """None if the vector does what it says, else what is wrong."""
+    case = Case(path)
+    if case["kind"] not in CHECKS:
+        return f"no reader for vectors of kind {case['kind']}"
+    try:
+        CHECKS[case["kind"]](case)
+        outcome = "ok"
+    except ZDCError as error:
+        outcome = error.code
+    except Mismatch as error:
+        return str(error)
+    if outcome != case["expect"]:
+        return f"expected {case['expect']}, got {outcome}"
+    return None
+
+
+def check_folder(folder):
+    paths = sorted(pathlib.Path(folder).glob("*.json"))
+    counts, wrong = {}, 0
+    for path in paths:
+        problem = check(path)
+        case = Case(path)
+        row = counts.setdefault(case["kind"], [0, 0])
+        row[case["expect"] != "ok"] += 1
+        if problem:
+            wrong += 1
+            print(f"{path.name}: {problem}")
+    print(f"{'kind':<12}{'opened':>8}{'refused':>9}")
+    for kind, (opened, refused) in sorted(counts.items()):
+        print(f"{kind:<12}{opened:>8}{refused:>9}")
+    print(f"{len(paths)} vectors, {wrong} wrong")
+    return 1 if wrong or not paths else 0
+
+
+# --- the other direction: vectors made here --------------------------------------------------------------------------
+
+
+def write_folder(folder):
+    """Seals a chain, a keyring, a record, a grant and a content with this code, for the Swift side to open."""
+    account = Case(folder / "account.json")
+    home = account["trunks"][0]
+    acl, zone_key = ACL(bytes.fromhex(home["acl"])), bytes.fromhex(home["nodeKey"])
+    cases = {
+        "python-keyring": write_keyring(account),
+        "python-record": write_record(acl, zone_key, account.bytes("userID")),
+        "python-grant": write_grant(account, acl, zone_key),
+        "python-content": write_content(),
+    }
+    for name, members in cases.items():
+        members |= {"about": "made by the independent reader", "expect": "ok"}
+        (folder / f"{name}.json").write_text(json.dumps(members, indent=2, sort_keys=True) + "\n", "utf-8")
+        print(f"wrote {name}")
+    return check_folder(folder)
+
+
+def sign_seed_link(kind, time_ms, root_seed, sign_seed, enc_seed, keyring_hash):
+    unsigned = b"ZDIL" + u8(1) + u8(1) + u8(kind) + u32(0) + ZERO32 + ZERO32 + u64(time_ms) + sign_public(root_seed)
+    unsigned += u32(1) + sign_public(sign_seed) + u32(1) + xwing_public(enc_seed) + u8(0) + u64(1) + keyring_hash
+    unsigned += v16(b"")
+    return unsigned + sign(root_seed, "link", unsigned) + bytes(64) + sign(sign_seed, "link", unsigned)
+
+
+def write_keyring(account):
+    key, sign_seed, enc_seed = os.urandom(32), os.urandom(32), os.urandom(32)
+    root_seed, time_ms = D(key, "root-sign"), 1_790_000_000_000
+    user = H("user-id", sign_seed_link(0, time_ms, root_seed, sign_seed, enc_seed, ZERO32)[:1372])
+    seeds = [(1, sign_seed), (2, enc_seed)]
+    plaintext = b"ZDKR" + u8(1) + u8(1) + u64(1) + user + u16(2)
+    plaintext += b"".join(u8(kind) + u32(1) + u8(1) + u64(time_ms) + seed for kind, seed in seeds)
+    plaintext += bytes(-len(plaintext) % 512)
+    blob = seal(D(key, "keyring"), "keyring", user + u64(1), plaintext)
+    link = sign_seed_link(0, time_ms, root_seed, sign_seed, enc_seed, H("keyring-blob", blob))
+    return {
+        "kind": "keyring", "links": [link.hex()], "key": D(key, "keyring").hex(), "blob": blob.hex(),
+        "pinnedVersion": 0, "version": 1, "entries": [
+            {"kind": kind, "gen": 1, "status": 1, "createdMs": time_ms, "seed": seed.hex()} for kind, seed in seeds]}
+
+
+def write_record(acl, zone_key, user):
+    node, node_key, name = os.urandom(16), os.urandom(32), fold("Gr\u00fc\u00dfe aus Python")
+    private = u8(1) + v16(name) + u64(5) + u8(0) + u16(0)
+    private += bytes(-len(private) % 32)
+    context = acl.tree + node + acl.root + u64(1) + u32(1)
+    sealed = seal(D(content_capability(node_key), "record"), "record", context, private)
+    wrap = seal(D(zone_key, "children"), "child-key", acl.tree + node + u32(1) + u32(1), node_key)
+    record = b"ZDNR" + u8(1) + u8(1) + u16(0) + acl.tree + node + acl.root + u64(1) + ZERO32 + u32(1) + u32(1)
+    record += v16(wrap) + v16(b"") + name_tag(zone_key, name) + v32(sealed) + user + u32(1) + u64(6)
+    return {
+        "kind": "record", "record": record.hex(), "parentKey": zone_key.hex(), "parentKeyGen": 1,
+        "recordHash": H("record", record).hex(), "nodeKey": node_key.hex(), "name": name.hex(), "createdMs": 5,
+        "private": private.hex()}
+
+
+def write_grant(account, acl, zone_key):
+    """An access list that the owner signed here, and in it the wrap for a friend."""
+    friend_seed, friend = os.urandom(32), os.urandom(32)
+    info = tagged("grant") + grant_context(acl, friend, 7, 1)
+    wrap = HPKE.encrypt(zone_key, xwing_public_key(xwing_public(friend_seed)), info)
+    entries = sorted(acl.entries.items()) + [(friend, (1, 7, 1, H("grant", wrap)))]
+    nk, ck = acl.commitments
+    unsigned = b"ZDAC" + u8(1) + u8(1) + acl.tree + acl.root + acl.owner + u8(acl.trunk)
+    unsigned += v16(acl.app_tree.encode()) + u32(2) + acl.hash + u8(0) + u8(1) + u32(1) + nk + ck + u16(len(entries))
+    for user, (perms, enc_gen, kind, wrap_hash) in sorted(entries):
+        unsigned += user + u16(perms) + u32(enc_gen) + u8(kind) + wrap_hash
+    unsigned += acl.owner + u32(1) + u64(7)
+    signed = unsigned + sign(account.bytes("signSeed"), "acl", unsigned)
+    grant = b"ZDGR" + u8(1) + u8(1) + acl.tree + acl.root + u32(1) + friend + v16(wrap)
+    return {
+        "kind": "grant", "grant": grant.hex(), "acl": signed.hex(), "user": friend.hex(),
+        "encSeed": friend_seed.hex(), "granted": zone_key.hex(), "grantedKind": "node"}
+
+
+def write_content():
+    key, blob, salt, sizes = os.urandom(32), os.urandom(16), os.urandom(24), (11, 13, 70_001)
+    metadata, thumbnail, body = (pattern(size) for size in sizes)
+    padding = padme(64 + sum(sizes)) - 64 - sum(sizes)
+    tag = thumbnail_tag(thumbnail)
+    plaintext = content_header(sizes, padding, tag) + metadata + thumbnail + body + bytes(padding)
+    data = seal(key, "content", blob, plaintext, salt)
+    leaves = [leaf_hash(data[start:end]) for start, end in leaf_ranges(len(data))]
+    return {
+        "kind": "content", "key": key.hex(), "blobID": blob.hex(), "salt": salt.hex(), "metadataSize": sizes[0],
+        "thumbnailSize": sizes[1], "dataSize": sizes[2], "padding": "padme", "thumbnailTag": tag.hex(),
+        "cipherLength": len(data), "cipherSHA256": hashlib.sha256(data).hexdigest(), "leafCount": len(leaves),
+        "leavesSHA256": hashlib.sha256(b"".join(leaves)).hexdigest(), "contentRoot": merkle_root(leaves).hex()}
+
+
+def main(arguments):
+    if arguments[:1] == ["vectors"]:
+        arguments = arguments[1:]
+    if len(arguments) == 2 and arguments[0] == "write":
+        return write_folder(pathlib.Path(arguments[1]))
+    if len(arguments) != 1 or arguments[0].startswith("-"):
+        print(__doc__.strip(), file=sys.stderr)
+        return 2
+    return check_folder(arguments[0])
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
