@@ -92,8 +92,8 @@ import Testing
     try await zdc.close()
     #expect(zdc.databaseManager == nil)
     try zdc.unlockOrCreateDatabase(config)
-    let count = try await zdc.databaseManager?.roDatabaseConnection.read { try $0.numberOfKeys(inCollection: "numbers") }
-    #expect(count == 1)
+    let reopened = try #require(zdc.databaseManager)
+    #expect(try await reopened.roDatabaseConnection.read { try $0.numberOfKeys(inCollection: "numbers") } == 1)
   }
 
   @Test func delegate_isHeldStrongly_andMayBeReplaced() throws {

@@ -80,7 +80,7 @@ public final class ZDCDatabaseConnection: Sendable {
     completion: (@Sendable (Result<T, any Error>) -> Void)? = nil
   ) {
     guard !isReadOnly else { return finish(.failure(ZDCError(.readOnlyConnection)), completion) }
-    pool.asyncWrite { try self.run(body, $0) } completion: { _, result in self.finish(result, completion) }
+    pool.asyncWrite({ try self.run(body, $0) }, completion: { _, result in self.finish(result, completion) })
   }
 
   // MARK: Observing

@@ -44,6 +44,17 @@ final class DatabaseFixture: Sendable {
   }
 }
 
+extension ZDCDatabaseManager {
+  /// One note of the collection that tests use.
+  func note(_ key: String) async throws -> Note? {
+    try await roDatabaseConnection.read { try $0.object(Note.self, forKey: key, inCollection: "notes") }
+  }
+
+  func put(_ note: Note, _ key: String) async throws {
+    try await rwDatabaseConnection.write { $0.setObject(note, forKey: key, inCollection: "notes") }
+  }
+}
+
 struct Note: Codable, Sendable, Equatable {
   var title: String
   var stars = 0
@@ -84,7 +95,7 @@ func zdcCode(_ body: () throws -> Void) -> ZDCError.Code? {
   return nil
 }
 
-func zdcCode(_ body: () async throws -> Void) async -> ZDCError.Code? {
+func zdcCodeOf(_ body: () async throws -> Void) async -> ZDCError.Code? {
   do { try await body() } catch { return (error as? ZDCError)?.code }
   return nil
 }

@@ -98,8 +98,11 @@ import Testing
     #expect(throws: ZDCSecurityError(.kdfParametersTooWeak)) { _ = try keys.unlock(passphrase: "correct horse") }
   }
 
-  @Test(arguments: [[], [1, 2, 3], Array("ZDKR".utf8) + [1, 1], Array("ZDKR".utf8) + [UInt8](repeating: 1, count: 35)])
-  func damagedKeyFile_isSaidToBeDamaged(bytes: [UInt8]) throws {
+  private static let damaged = [
+    [], [1, 2, 3], Array("ZDKR".utf8) + [1, 1], Array("ZDKR".utf8) + [UInt8](repeating: 1, count: 35),
+  ]
+
+  @Test(arguments: damaged) func damagedKeyFile_isSaidToBeDamaged(bytes: [UInt8]) throws {
     #expect(try store.create(bytes))
     #expect(zdcCode { _ = try keys.unlock() } == .corruptKeyFile)
     #expect(keys.isConfigured)

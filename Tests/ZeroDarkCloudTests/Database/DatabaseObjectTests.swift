@@ -69,7 +69,8 @@ import Testing
   @Test func typedReadOfAnotherType_throws_andPoisonsNothing() async throws {
     try await rw.write { transaction in
       transaction.setObject("text", forKey: "1", inCollection: "mixed")
-      #expect(zdcCode { _ = try transaction.object(Int.self, forKey: "1", inCollection: "mixed") } == .objectNotDecodable)
+      let code = zdcCode { _ = try transaction.object(Int.self, forKey: "1", inCollection: "mixed") }
+      #expect(code == .objectNotDecodable)
       transaction.setObject("more", forKey: "2", inCollection: "mixed")
     }
     #expect(try await ui.read { try $0.numberOfKeys(inCollection: "mixed") } == 2)
@@ -77,7 +78,9 @@ import Testing
 
   @Test func enumerate_seesEachOnce_stops_andAllowsRemoval() async throws {
     try await rw.write { transaction in
-      for number in 0..<10 { transaction.setObject(Note(title: "\(number)"), forKey: "\(number)", inCollection: "notes") }
+      for key in (0..<10).map(String.init) {
+        transaction.setObject(Note(title: key), forKey: key, inCollection: "notes")
+      }
       var seen: [String] = []
       try transaction.enumerateKeysAndObjects(Note.self, inCollection: "notes") { key, note, _ in
         #expect(note.title == key)
@@ -102,11 +105,13 @@ import Testing
     let removed = RemovedRows()
     let context = DatabaseContext(
       sealer: manager.context.sealer, clock: { 0 }, logger: fixture.config.logger,
-      objectRemoved: [{ transaction, rowKey in
-        let isStillThere = try transaction.hasObject(forKey: "1", inCollection: "notes")
-        #expect(!isStillThere)
-        removed.append(rowKey)
-      }])
+      objectRemoved: [
+        { transaction, rowKey in
+          let isStillThere = try transaction.hasObject(forKey: "1", inCollection: "notes")
+          #expect(!isStillThere)
+          removed.append(rowKey)
+        }
+      ])
     let connection = ZDCDatabaseConnection(pool: rw.pool, context: context, isReadOnly: false)
     let expected = try await connection.write { transaction in
       transaction.setObject(Note(title: "a"), forKey: "1", inCollection: "notes")

@@ -18,7 +18,7 @@ import Testing
   /// A database with one note, closed.
   private func makeDatabase() async throws {
     let manager = try fixture.open()
-    try await manager.rwDatabaseConnection.write { $0.setObject(Note(title: "kept"), forKey: "1", inCollection: "notes") }
+    try await manager.put(Note(title: "kept"), "1")
     try manager.close()
   }
 
@@ -38,8 +38,7 @@ import Testing
 
   private func expectNoteIsKept() async throws {
     let manager = try fixture.open()
-    let note = try await manager.roDatabaseConnection.read { try $0.object(Note.self, forKey: "1", inCollection: "notes") }
-    #expect(note == Note(title: "kept"))
+    #expect(try await manager.note("1") == Note(title: "kept"))
   }
 
   // MARK: What works
@@ -76,8 +75,8 @@ import Testing
     let manager = try ZDCDatabaseManager(
       config: config, databaseConfig: ZDCDatabaseConfig(encryptionKey: DatabaseFixture.key))
     try manager.close()
-    let mode = try FileManager.default.attributesOfItem(atPath: config.databaseDirectory.path)[.posixPermissions] as? Int
-    #expect(mode == 0o700)
+    let facts = try FileManager.default.attributesOfItem(atPath: config.databaseDirectory.path)
+    #expect(facts[.posixPermissions] as? Int == 0o700)
   }
 
   @Test func manyAtOnce_makeOneDatabase() async throws {
@@ -87,9 +86,9 @@ import Testing
       return try await group.reduce(into: []) { $0.append($1) }
     }
     for (number, manager) in opened.enumerated() {
-      try await manager.rwDatabaseConnection.write { $0.setObject(number, forKey: "\(number)", inCollection: "numbers") }
+      try await manager.put(Note(title: "\(number)"), "\(number)")
     }
-    let count = try await opened[0].roDatabaseConnection.read { try $0.numberOfKeys(inCollection: "numbers") }
+    let count = try await opened[0].roDatabaseConnection.read { try $0.numberOfKeys(inCollection: "notes") }
     #expect(count == 8)
   }
 
@@ -160,7 +159,8 @@ import Testing
     var config = fixture.config
     config.databaseDirectory = file.appendingPathComponent("below")
     let databaseConfig = ZDCDatabaseConfig(encryptionKey: DatabaseFixture.key)
-    #expect(zdcCode { _ = try ZDCDatabaseManager(config: config, databaseConfig: databaseConfig) } == .databaseNotWritable)
+    let code = zdcCode { _ = try ZDCDatabaseManager(config: config, databaseConfig: databaseConfig) }
+    #expect(code == .databaseNotWritable)
   }
 
   /// In a process of its own, which gives up root's rights: root may write everywhere.
@@ -261,7 +261,8 @@ import Testing
     let manager = try fixture.open()
     try await manager.rwDatabaseConnection.write { transaction in
       for number in 0..<50 {
-        transaction.setObject(Note(title: "CANARYvalue\(number)"), forKey: "CANARYkey\(number)", inCollection: "CANARYcollection")
+        let note = Note(title: "CANARYvalue\(number)")
+        transaction.setObject(note, forKey: "CANARYkey\(number)", inCollection: "CANARYcollection")
       }
       transaction.setObject(Note(title: "CANARYvalue"), forKey: "CANARYkey7", inCollection: "CANARYcollection")
       transaction.removeObject(forKey: "CANARYkey8", inCollection: "CANARYcollection")

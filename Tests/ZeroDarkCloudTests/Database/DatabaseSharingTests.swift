@@ -3,6 +3,12 @@ import Testing
 
 @testable import ZeroDarkCloud
 
+#if canImport(Glibc)
+  import Glibc
+#elseif canImport(Darwin)
+  import Darwin
+#endif
+
 /// Two managers on one file stand for two processes: nothing is shared between them but the file.
 @Suite struct DatabaseSharingTests {
   let fixture: DatabaseFixture
@@ -46,7 +52,9 @@ import Testing
       }
       try await group.waitForAll()
     }
-    let count = try await mine.roDatabaseConnection.read { try $0.object(Int.self, forKey: "count", inCollection: "numbers") }
+    let count = try await mine.roDatabaseConnection.read {
+      try $0.object(Int.self, forKey: "count", inCollection: "numbers")
+    }
     #expect(count == 50)
   }
 
@@ -102,6 +110,19 @@ import Testing
     #expect(try mine.engineLease.tryAcquire())
     try mine.close()
     #expect(try theirs.engineLease.tryAcquire())
+  }
+
+  /// The child is killed while it holds the lease.
+  @Test func lease_isGivenBackWhenItsHolderIsKilled() async throws {
+    let file = FileManager.default.temporaryDirectory.appendingPathComponent("zdc-lease-\(UUID().uuidString)")
+    defer { try? FileManager.default.removeItem(at: file.appendingPathExtension("lease")) }
+    await #expect(processExitsWith: .signal(SIGKILL)) { [path = file.path] in
+      let lease = EngineLease(databasePath: URL(fileURLWithPath: path))
+      try #require(try lease.tryAcquire())
+      try #require(try EngineLease(databasePath: URL(fileURLWithPath: path)).tryAcquire() == false)
+      kill(getpid(), SIGKILL)
+    }
+    #expect(try EngineLease(databasePath: file).tryAcquire())
   }
 
   @Test func lease_isGivenBackWhenItsHolderIsGone() throws {

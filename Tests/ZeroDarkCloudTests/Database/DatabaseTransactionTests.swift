@@ -70,7 +70,7 @@ struct AppError: Error, Equatable {}
 
   @Test func setObjectOfAnotherType_blockRunsToItsEnd_everythingRollsBack() async throws {
     let reachedEnd = Mutex(false)
-    let code = await zdcCode {
+    let code = await zdcCodeOf {
       try await rw.write { transaction in
         transaction.setObject(Note(title: "first"), forKey: "1", inCollection: "notes")
         transaction.setObject(Unrelated(number: 1), forKey: "2", inCollection: "notes")
@@ -86,7 +86,7 @@ struct AppError: Error, Equatable {}
   }
 
   @Test func objectThatCannotBeEncoded_poisons() async throws {
-    let code = await zdcCode {
+    let code = await zdcCodeOf {
       try await rw.write { $0.setObject(Double.infinity, forKey: "1", inCollection: "numbers") }
     }
     #expect(code == .objectNotEncodable)
@@ -106,7 +106,7 @@ struct AppError: Error, Equatable {}
   }
 
   @Test func unregisteredCollection_untypedReadPoisonsARead() async throws {
-    let code = await zdcCode {
+    let code = await zdcCodeOf {
       try await manager.uiDatabaseConnection.read { _ = $0.object(forKey: "1", inCollection: "unknown") }
     }
     #expect(code == .collectionNotRegistered)
@@ -141,7 +141,7 @@ struct AppError: Error, Equatable {}
       transaction.setObject(Note(title: "a"), forKey: "1", inCollection: "notes")
     }
     rw.asyncReadWrite { _ in order.append(2) }
-    rw.asyncReadWrite { _ in order.append(3) } completion: { _ in whenDone() }
+    rw.asyncReadWrite({ _ in order.append(3) }, completion: { _ in whenDone() })
   }
 
   @Test func fireAndForgetThatFails_reachesLogAndStatusStream() async throws {
@@ -183,7 +183,10 @@ struct AppError: Error, Equatable {}
     try await rw.write { transaction in
       transaction.setObject(Note(title: "a"), forKey: "1", inCollection: "notes")
       transaction.afterCommit { collected.append(1) }
-      transaction.afterCommit { collected.append((try? ro.read { try $0.numberOfKeys(inCollection: "notes") }) == 1 ? 2 : -2) }
+      transaction.afterCommit {
+        let count = try? ro.read { try $0.numberOfKeys(inCollection: "notes") }
+        collected.append(count == 1 ? 2 : -2)
+      }
       collected.append(0)
     }
     try await rw.write { _ in }
@@ -229,7 +232,7 @@ struct AppError: Error, Equatable {}
   // MARK: Misuse
 
   @Test func writingOnAReadingConnection_isRefused() async throws {
-    #expect(await zdcCode { try await manager.roDatabaseConnection.write { _ in } } == .readOnlyConnection)
+    #expect(await zdcCodeOf { try await manager.roDatabaseConnection.write { _ in } } == .readOnlyConnection)
     #expect(zdcCode { try syncWrite(manager.uiDatabaseConnection) } == .readOnlyConnection)
   }
 
@@ -314,12 +317,11 @@ struct AppError: Error, Equatable {}
       mayCommit.wait()
     }
     await wait(hasWritten)
-    let during = try await manager.roDatabaseConnection.read { try $0.object(Note.self, forKey: "1", inCollection: "notes") }
+    let during = try await manager.note("1")
     mayCommit.signal()
     try await written
-    let after = try await manager.roDatabaseConnection.read { try $0.object(Note.self, forKey: "1", inCollection: "notes") }
     #expect(during == Note(title: "old"))
-    #expect(after == Note(title: "new"))
+    #expect(try await manager.note("1") == Note(title: "new"))
   }
 }
 
