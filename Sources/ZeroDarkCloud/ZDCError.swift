@@ -56,7 +56,7 @@ extension ZDCError.Code {
     .insecureServerURL: "plain http is only for loopback: use https",
     .invalidDatabaseName: "the database's name must be a file name",
     .invalidParameter: "an argument is outside its range",
-    .cancelled: "cancelled",
+    .cancelled: "the task was cancelled",
   ]
 
   private static let database: [Self: String] = [

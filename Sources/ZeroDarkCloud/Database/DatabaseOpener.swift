@@ -97,7 +97,11 @@ struct DatabaseOpener {
 
   private func checkNothingElse(_ db: Database) throws {
     let tables = try Int.fetchOne(
-      db, sql: "SELECT COUNT(*) FROM sqlite_master WHERE name NOT LIKE 'grdb\\_%' ESCAPE '\\' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'")
+      db,
+      sql: """
+        SELECT COUNT(*) FROM sqlite_master
+        WHERE name NOT LIKE 'grdb\\_%' ESCAPE '\\' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'
+        """)
     guard tables == 0 else { throw ZDCError(.foreignDatabase) }
   }
 

@@ -6,6 +6,8 @@ internal import Foundation
 
 /// Where the database's key lies.
 protocol KeyStore: Sendable {
+  /// Whether there is something, readable or not.
+  var exists: Bool { get }
   func read() throws -> [UInt8]?
   /// - Returns: false if there is something already; it is left alone.
   func create(_ bytes: [UInt8]) throws -> Bool
@@ -31,6 +33,8 @@ struct FileKeyStore: KeyStore {
   init(databasePath: URL) {
     file = databasePath.deletingPathExtension().appendingPathExtension("key")
   }
+
+  var exists: Bool { FileManager.default.fileExists(atPath: file.path) }
 
   func read() throws -> [UInt8]? {
     try PrivateFile.read(file, limit: Self.limit)
@@ -62,6 +66,8 @@ struct FileKeyStore: KeyStore {
     private var query: [CFString: Any] {
       [kSecClass: kSecClassGenericPassword, kSecAttrService: "ZeroDarkCloud", kSecAttrAccount: account]
     }
+
+    var exists: Bool { SecItemCopyMatching(query as CFDictionary, nil) != errSecItemNotFound }
 
     func read() throws -> [UInt8]? {
       var result: CFTypeRef?

@@ -1,3 +1,4 @@
+internal import Dispatch
 internal import GRDB
 internal import ZDCProtocol
 
@@ -79,7 +80,7 @@ public final class ZDCDatabaseConnection: Sendable {
     completion: (@Sendable (Result<T, any Error>) -> Void)? = nil
   ) {
     guard !isReadOnly else { return finish(.failure(ZDCError(.readOnlyConnection)), completion) }
-    pool.asyncWrite { try self.run(body, $0) } completion: { _, result in self.finish(result, completion) }
+    pool.asyncWrite({ try self.run(body, $0) }, completion: { _, result in self.finish(result, completion) })
   }
 
   // MARK: Observing
@@ -93,9 +94,11 @@ public final class ZDCDatabaseConnection: Sendable {
   ) -> AsyncThrowingStream<T, any Error> {
     let observation = ValueObservation.tracking { try self.run(body, $0) }.removeDuplicates()
     let pool = self.pool
+    // Serial: a task for each value could deliver an older one last.
+    let queue = DispatchQueue(label: "ZeroDarkCloud.observe")
     return AsyncThrowingStream(bufferingPolicy: .bufferingNewest(1)) { continuation in
       let observer = observation.start(
-        in: pool, scheduling: .task, onError: { continuation.finish(throwing: translated($0)) },
+        in: pool, scheduling: .async(onQueue: queue), onError: { continuation.finish(throwing: translated($0)) },
         onChange: { continuation.yield($0) })
       continuation.onTermination = { _ in observer.cancel() }
     }

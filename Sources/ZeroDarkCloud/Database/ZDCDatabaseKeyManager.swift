@@ -23,7 +23,7 @@ public final class ZDCDatabaseKeyManager: Sendable {
   // MARK: Asking
 
   /// Whether there is a key, with or without a pass-phrase.
-  public var isConfigured: Bool { get throws { try stored() != nil } }
+  public var isConfigured: Bool { store.exists }
 
   /// Whether the key is under a pass-phrase.
   public var usesPassphrase: Bool { get throws { try stored()?.isSealed ?? false } }
@@ -50,7 +50,7 @@ public final class ZDCDatabaseKeyManager: Sendable {
   }
 
   private func create(_ bytes: StoredKey, _ key: DatabaseKey) throws {
-    guard try stored() == nil else { throw ZDCError(.keyAlreadyConfigured) }
+    guard !store.exists else { throw ZDCError(.keyAlreadyConfigured) }
     guard !FileManager.default.fileExists(atPath: databasePath.path) else { throw ZDCError(.keyMissing) }
     guard try store.create(bytes.bytes) else { throw ZDCError(.keyAlreadyConfigured) }
   }
@@ -114,7 +114,7 @@ extension ZDCDatabaseKeyManager {
 
   /// Puts the key under a pass-phrase; makes a key if there is none.
   public func createPassphraseEntry(_ passphrase: String) throws {
-    if try isConfigured {
+    if isConfigured {
       try changePassphrase(from: nil, to: passphrase)
     } else {
       _ = try createKey(passphrase: passphrase)
