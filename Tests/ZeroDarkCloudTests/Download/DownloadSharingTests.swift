@@ -267,7 +267,7 @@ actor Gate {
     let id = next
     next += 1
     try await withTaskCancellationHandler {
-      try await withCheckedThrowingContinuation { continuation in
+      try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
         if Task.isCancelled { return continuation.resume(throwing: CancellationError()) }
         waiting[id] = continuation
       }

@@ -64,7 +64,8 @@ import ZDCTreesystem
       let publisher = try await Publisher(device)
       let node = try await publisher.publish([.init(data: pattern(size))])[0]
       device.transport.set(.init(after: { request, response in
-        guard request.path.hasSuffix("/contents") || request.path.contains("/blobs/") else { return response }
+        let isContent = request.path.contains("/blobs/") && !request.path.contains("/leaves")
+        guard request.path.hasSuffix("/contents") || isContent else { return response }
         return try await Self.damage(response, damage, isBundle: request.path.hasSuffix("/contents"))
       }))
       let error = await #expect(throws: ZDCSecurityError.self) { try await device.downloads.downloadNodeData(node) }

@@ -24,9 +24,10 @@ struct Publisher {
   func publish(_ items: [Item]) async throws -> [ZDCNode] {
     let api = try await device.api(user)
     let keys = try await device.users.keys(for: ZDCLocalUserManager.userID(user.uuid))
-    guard let zone = try await device.zones(of: user).first, let head = zone.head,
-      let root = try await device.connection.asyncRead({ try $0.nodes.root(zone: zone.id) })
-    else { throw ZDCError(.corruptDatabase) }
+    let zones = try await device.zones(of: user)
+    guard let zone = zones.first, let head = zone.head else { throw ZDCError(.corruptDatabase) }
+    let row = try await device.connection.asyncRead { try $0.nodes.root(zone: zone.id) }
+    guard let root = row else { throw ZDCError(.corruptDatabase) }
     var bundle = Bundle.Writer()
     var rows: [NodeRow] = []
     var operations: [ZoneOperation] = []

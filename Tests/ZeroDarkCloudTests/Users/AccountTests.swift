@@ -244,7 +244,7 @@ import ZDCServer
       let login = AccountLogin(
         database: device.connection, connection: device.users.connection, appTreeID: "com.example.another",
         now: { 1 })
-      let error = try await #expect(throws: ZDCSecurityError.self) {
+      let error = await #expect(throws: ZDCSecurityError.self) {
         try await login.run(try AccessKey(words: words))
       }
       #expect(error?.code == .accountStateMissing)
@@ -318,23 +318,5 @@ import ZDCServer
         for secret in secrets { #expect(bytes.range(of: Data(secret)) == nil, "\(file.lastPathComponent)") }
       }
     }
-  }
-}
-
-extension NetworkDevice {
-  func zones(of user: ZDCLocalUser) async throws -> [ZoneRow] {
-    let userID = try ZDCLocalUserManager.userID(user.uuid)
-    return try await connection.asyncRead { transaction in
-      guard let row = try transaction.localUsers.user(userID) else { return [] }
-      return try transaction.zones.zones(localUser: row.id)
-    }
-  }
-
-  func api(_ user: ZDCLocalUser) async throws -> ServerAPI {
-    try await users.serverAPI(for: ZDCLocalUserManager.userID(user.uuid))
-  }
-
-  func storedUserIDs() async throws -> [UserID] {
-    try await connection.asyncRead { try $0.localUsers.all().map(\.userID) }
   }
 }
