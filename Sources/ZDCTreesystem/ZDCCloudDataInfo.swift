@@ -13,14 +13,14 @@ public struct ZDCCloudDataInfo: Sendable, Hashable, Codable {
   public let thumbnailTag: String?
 
   public init(
-    dataSize: UInt64, metadataSize: UInt64, thumbnailSize: UInt64, thumbnailTag: String?, eTag: String,
-    lastModified: Date?
+    eTag: String, lastModified: Date?, metadataSize: UInt64, thumbnailSize: UInt64, dataSize: UInt64,
+    thumbnailTag: String?
   ) {
-    self.dataSize = dataSize
-    self.metadataSize = metadataSize
-    self.thumbnailSize = thumbnailSize
-    self.thumbnailTag = thumbnailTag
     self.eTag = eTag
     self.lastModified = lastModified
+    self.metadataSize = metadataSize
+    self.thumbnailSize = thumbnailSize
+    self.dataSize = dataSize
+    self.thumbnailTag = thumbnailTag
   }
 }

@@ -1,22 +1,25 @@
 internal import Foundation
 internal import ZDCCrypto
 
-/// Where the bytes of an upload come from: memory, or a file that is read in slices.
+/// Where the bytes of an upload come from: memory, or a file that is read in slices, sealed or not.
 enum ContentSource: Sendable {
   case memory([UInt8])
   case file(FileSource)
+  case cryptoFile(ZDCCryptoFile)
 
   var size: UInt64 {
     switch self {
     case .memory(let bytes): UInt64(bytes.count)
     case .file(let file): file.size
+    case .cryptoFile(let file): file.cleartextFileSize
     }
   }
 
   func open() throws -> Reader {
     switch self {
-    case .memory(let bytes): Reader(rest: bytes[...], handle: nil)
-    case .file(let file): Reader(rest: [], handle: try FileHandle(forReadingFrom: file.url))
+    case .memory(let bytes): Reader(rest: bytes[...])
+    case .file(let file): Reader(handle: try FileHandle(forReadingFrom: file.url))
+    case .cryptoFile(let file): Reader(opener: try CryptoFileReader(file))
     }
   }
 
@@ -37,10 +40,12 @@ enum ContentSource: Sendable {
 
   struct Reader {
     private static let sliceBytes = 1 << 20
-    fileprivate var rest: ArraySlice<UInt8>
-    fileprivate let handle: FileHandle?
+    fileprivate var rest: ArraySlice<UInt8> = []
+    fileprivate var handle: FileHandle?
+    fileprivate var opener: CryptoFileReader?
 
     mutating func next() throws -> [UInt8]? {
+      if let opener { return try opener.next() }
       if let handle {
         guard let data = try handle.read(upToCount: Self.sliceBytes), !data.isEmpty else { return nil }
         return [UInt8](data)

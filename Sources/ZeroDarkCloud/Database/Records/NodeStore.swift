@@ -10,6 +10,8 @@ final class NodeStore {
   let db: Database
   let sealer: TableSealer
   private var parentKeys: [Int64: ParentKeys] = [:]
+  /// How often a row was changed or removed: what others remember of rows is good for as long as this stays.
+  private(set) var changeCount = 0
 
   init(db: Database, sealer: ValueSealer) {
     self.db = db
@@ -139,11 +141,13 @@ final class NodeStore {
     let statement = try db.cachedStatement(sql: Self.updateStatement)
     try statement.execute(arguments: try arguments(row) + [row.id])
     parentKeys[row.id] = nil
+    changeCount += 1
   }
 
   /// Deletes the node and all below it; links, tags, marks and operations of theirs go by cascade.
   func deleteSubtree(of id: Int64) throws {
     let statement = try db.cachedStatement(sql: "DELETE FROM zdc_node WHERE id = ?")
+    changeCount += 1
     // Deep first: a parent may not go before its children.
     for row in try subtreeIDs(of: id).reversed() {
       try statement.execute(arguments: [row])

@@ -1,0 +1,99 @@
+internal import GRDB
+internal import ZDCProtocol
+internal import ZDCTreesystem
+
+/// What the cloud layer remembers during one transaction, whoever asks: the app, the delegate, the engine.
+final class CloudState {
+  /// What a zone gives to each of its nodes.
+  struct ZoneFacts {
+    var row: ZoneRow
+    var localUserID: String
+    var trunk: ZDCTreesystemTrunk
+    var shareList: ZDCShareList
+  }
+
+  /// A link whose node is gone, still to be found while the app is told.
+  struct RemovedLink {
+    var nodeUUID: String
+    var collection: String
+    var key: String
+  }
+
+  private unowned let transaction: ZDCReadTransaction
+  private var zoneFacts: [Int64: ZoneFacts] = [:]
+  private var known = KnownNodes()
+  var removedLinks: [RemovedLink] = []
+
+  /// Rows as they were at a count of changes; forgotten when it goes on.
+  private struct KnownNodes {
+    var changeCount = 0
+    var uuids: [Int64: String] = [:]
+    var parents: [String: NodeRow] = [:]
+    var paths: [ZDCTreesystemPath: NodeRow] = [:]
+  }
+
+  init(_ transaction: ZDCReadTransaction) {
+    self.transaction = transaction
+  }
+
+  // MARK: Zones
+
+  func facts(ofZone id: Int64) throws -> ZoneFacts {
+    if let known = zoneFacts[id] { return known }
+    guard let row = try transaction.zones.zone(id: id) else { throw ZDCError(.corruptDatabase) }
+    let facts = ZoneFacts(
+      row: row, localUserID: try userID(ofLocalUser: row.localUser).text, trunk: ZDCTreesystemTrunk(row.trunk),
+      shareList: row.head.map { ZDCShareList($0.acl) } ?? ZDCShareList())
+    // Before the first pull there is no access list; it may come within this transaction.
+    if row.head != nil { zoneFacts[id] = facts }
+    return facts
+  }
+
+  /// The zone's access list may have changed.
+  func forgetZones() {
+    zoneFacts = [:]
+  }
+
+  private func userID(ofLocalUser id: Int64) throws -> UserID {
+    let statement = try transaction.database.cachedStatement(sql: "SELECT userID FROM zdc_local_user WHERE id = ?")
+    guard let row = try Row.fetchOne(statement, arguments: [id]) else { throw ZDCError(.corruptDatabase) }
+    return try UserID(row, 0)
+  }
+
+  // MARK: Nodes
+
+  private func validate() {
+    let count = transaction.nodes.changeCount
+    if known.changeCount != count { known = KnownNodes(changeCount: count) }
+  }
+
+  func uuid(of id: Int64) throws -> String {
+    validate()
+    if let uuid = known.uuids[id] { return uuid }
+    let statement = try transaction.database.cachedStatement(sql: "SELECT uuid FROM zdc_node WHERE id = ?")
+    guard let uuid = try String.fetchOne(statement, arguments: [id]) else { throw ZDCError(.corruptDatabase) }
+    known.uuids[id] = uuid
+    return uuid
+  }
+
+  /// A node that others are put below: asked for once for a thousand children.
+  func parent(uuid: String) throws -> NodeRow? {
+    validate()
+    if let row = known.parents[uuid] { return row }
+    let row = try transaction.nodes.node(uuid: uuid)
+    known.parents[uuid] = row
+    return row
+  }
+
+  func parent(at path: ZDCTreesystemPath, _ find: () throws -> NodeRow?) throws -> NodeRow? {
+    validate()
+    if let row = known.paths[path] { return row }
+    let row = try find()
+    known.paths[path] = row
+    return row
+  }
+}
+
+extension ZDCReadTransaction {
+  var cloudState: CloudState { cached { CloudState(self) } }
+}
