@@ -1,0 +1,214 @@
+public import Foundation
+internal import Synchronization
+public import ZDCTreesystem
+public import ZeroDarkCloud
+
+/// A delegate that writes down every call as a line of text, and can be told to fail or to answer late.
+///
+/// It serves ``TestContent`` from the database; a node without one is uploaded with empty content.
+///
+/// ```
+/// data /notes
+/// pushed /notes
+/// new /notes/todo
+/// moved /notes/todo -> /done
+/// conflict path /notes
+/// ```
+public final class RecordingDelegate: ZeroDarkCloudDelegate {
+  public enum Callback: String, Sendable, CaseIterable {
+    case data, metadata, thumbnail, pushed, new, modified, moved, deleted, deletedDirty, conflict
+  }
+
+  /// What is done about a `.data` conflict.
+  public enum DataConflictPolicy: Sendable {
+    /// The upload stays held.
+    case hold
+    /// The local edit is dropped.
+    case takeCloud
+    /// ``TestDevice/download(user:)`` merges line by line.
+    case mergeLines
+  }
+
+  /// Runs inside a callback, in its transaction: a read-write one, but for `data`, `metadata` and `thumbnail`.
+  public typealias Action = @Sendable (_ node: ZDCNode, _ transaction: ZDCReadTransaction) throws -> Void
+
+  private struct Script {
+    var callback: Callback
+    var path: String?
+    var times: Int
+    var action: Action
+  }
+
+  private struct State {
+    var lines: [String] = []
+    var scripts: [Script] = []
+    var served: [String: ZDCData] = [:]
+    var preferred: Set<String>?
+    var policy = DataConflictPolicy.hold
+    var isRecordingData = true
+  }
+
+  private let state = Mutex(State())
+  private let cloud = Mutex<ZeroDarkCloud?>(nil)
+
+  public init() {}
+
+  // MARK: What was called
+
+  /// All lines since the start or the last ``take()``.
+  public var lines: [String] { state.withLock { $0.lines } }
+
+  /// The lines, which are forgotten.
+  public func take() -> [String] {
+    state.withLock { state in
+      defer { state.lines = [] }
+      return state.lines
+    }
+  }
+
+  // MARK: What it is told
+
+  /// Does something in the next calls; throwing from `action` is throwing from the delegate.
+  ///
+  /// - Parameter path: `/a/b`; nil for any.
+  public func on(_ callback: Callback, _ path: String? = nil, times: Int = 1, _ action: @escaping Action) {
+    state.withLock { $0.scripts.append(Script(callback: callback, path: path, times: times, action: action)) }
+  }
+
+  /// Answers for a node, by its uuid, instead of the database; nil to stop that.
+  public func serve(_ data: ZDCData?, forNodeID nodeID: String) {
+    state.withLock { $0.served[nodeID] = data }
+  }
+
+  public var dataConflictPolicy: DataConflictPolicy {
+    get { state.withLock { $0.policy } }
+    set { state.withLock { $0.policy = newValue } }
+  }
+
+  /// The answer to `preferredNodeIDsForPullingRcrds`.
+  public var preferredNodeIDs: Set<String>? {
+    get { state.withLock { $0.preferred } }
+    set { state.withLock { $0.preferred = newValue } }
+  }
+
+  func attach(_ cloud: ZeroDarkCloud?) { self.cloud.withLock { $0 = cloud } }
+
+  // MARK: Push
+
+  public func data(for node: ZDCNode, at path: ZDCTreesystemPath, transaction: ZDCReadTransaction) throws -> ZDCData {
+    try note(.data, node, path.relativePath(), transaction)
+    if let served = state.withLock({ $0.served[node.uuid] }) { return served }
+    return ZDCData(data: try Self.content(of: node, transaction)?.data ?? Data())
+  }
+
+  public func metadata(
+    for node: ZDCNode, at path: ZDCTreesystemPath, transaction: ZDCReadTransaction
+  ) throws -> ZDCData? {
+    try note(.metadata, node, path.relativePath(), transaction, isRecorded: false)
+    return try Self.content(of: node, transaction)?.metadata.map { ZDCData(data: $0) }
+  }
+
+  public func thumbnail(
+    for node: ZDCNode, at path: ZDCTreesystemPath, transaction: ZDCReadTransaction
+  ) throws -> ZDCData? {
+    try note(.thumbnail, node, path.relativePath(), transaction, isRecorded: false)
+    return try Self.content(of: node, transaction)?.thumbnail.map { ZDCData(data: $0) }
+  }
+
+  public func didPushNodeData(
+    _ node: ZDCNode, at path: ZDCTreesystemPath, transaction: ZDCReadWriteTransaction
+  ) throws {
+    try note(.pushed, node, path.relativePath(), transaction)
+    var content = try Self.content(of: node, transaction) ?? TestContent(data: Data())
+    content.eTag = node.eTag_data
+    Self.store(content, of: node, transaction)
+  }
+
+  // MARK: Pull
+
+  public func didDiscoverNewNode(
+    _ node: ZDCNode, at path: ZDCTreesystemPath, transaction: ZDCReadWriteTransaction
+  ) throws {
+    try note(.new, node, path.relativePath(), transaction)
+  }
+
+  public func didDiscoverModifiedNode(
+    _ node: ZDCNode, with change: ZDCNodeChange, at path: ZDCTreesystemPath, transaction: ZDCReadWriteTransaction
+  ) throws {
+    try note(.modified, node, path.relativePath(), transaction, detail: "\(change) ")
+  }
+
+  public func didDiscoverMovedNode(
+    _ node: ZDCNode, from oldPath: ZDCTreesystemPath, to newPath: ZDCTreesystemPath, transaction: ZDCReadWriteTransaction
+  ) throws {
+    try note(
+      .moved, node, oldPath.relativePath(), transaction, suffix: " -> \(newPath.relativePath())")
+  }
+
+  public func didDiscoverDeletedNode(
+    _ node: ZDCNode, at path: ZDCTreesystemPath, timestamp: Date?, transaction: ZDCReadWriteTransaction
+  ) throws {
+    try note(.deleted, node, path.relativePath(), transaction)
+  }
+
+  public func didDiscoverDeletedDirtyNode(
+    _ node: ZDCNode, dirtyAncestors: [String], timestamp: Date?, transaction: ZDCReadWriteTransaction
+  ) throws {
+    let nodes = cloudTransaction(transaction, node)
+    let path = nodes?.shownPath(of: node) ?? "?"
+    let dirty = dirtyAncestors.map { id in nodes?.node(id: id).flatMap { nodes?.shownPath(of: $0) } ?? "?" }
+    try note(.deletedDirty, node, path, transaction, suffix: " [\(dirty.joined(separator: ", "))]")
+  }
+
+  public func didDiscoverConflict(
+    _ conflict: ZDCNodeConflict, forNode node: ZDCNode, atPath path: ZDCTreesystemPath,
+    transaction: ZDCReadWriteTransaction
+  ) throws {
+    try note(.conflict, node, path.relativePath(), transaction, detail: "\(conflict) ")
+    guard conflict == .data, dataConflictPolicy == .takeCloud else { return }
+    cloudTransaction(transaction, node)?.skipDataUploads(forNodeID: node.uuid)
+  }
+
+  public func preferredNodeIDsForPullingRcrds() async -> Set<String>? { preferredNodeIDs }
+
+  // MARK: Recording
+
+  private func note(
+    _ callback: Callback, _ node: ZDCNode, _ path: String, _ transaction: ZDCReadTransaction, detail: String = "",
+    suffix: String = "", isRecorded: Bool = true
+  ) throws {
+    let actions = state.withLock { state -> [Action] in
+      if isRecorded { state.lines.append("\(callback.rawValue) \(detail)\(path)\(suffix)") }
+      return state.actions(for: callback, path)
+    }
+    for action in actions { try action(node, transaction) }
+  }
+
+  private func cloudTransaction(_ transaction: ZDCReadWriteTransaction, _ node: ZDCNode) -> ZDCCloudTransaction? {
+    cloud.withLock { $0 }?.cloudTransaction(transaction, forLocalUserID: node.localUserID)
+  }
+
+  // MARK: Contents
+
+  static func content(of node: ZDCNode, _ transaction: ZDCReadTransaction) throws -> TestContent? {
+    try transaction.object(TestContent.self, forKey: node.uuid, inCollection: TestContent.collection)
+  }
+
+  static func store(_ content: TestContent, of node: ZDCNode, _ transaction: ZDCReadWriteTransaction) {
+    transaction.setObject(content, forKey: node.uuid, inCollection: TestContent.collection)
+  }
+}
+
+extension RecordingDelegate.State {
+  fileprivate mutating func actions(
+    for callback: RecordingDelegate.Callback, _ path: String
+  ) -> [RecordingDelegate.Action] {
+    var due: [RecordingDelegate.Action] = []
+    for index in scripts.indices where scripts[index].callback == callback && (scripts[index].path ?? path) == path {
+      scripts[index].times -= 1
+      due.append(scripts[index].action)
+    }
+    scripts.removeAll { $0.times <= 0 }
+    return due
+  }
+}

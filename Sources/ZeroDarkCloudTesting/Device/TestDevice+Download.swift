@@ -1,0 +1,70 @@
+public import Foundation
+internal import ZDCTreesystem
+internal import ZeroDarkCloud
+
+extension TestDevice {
+  /// Downloads every content that the app does not have in its newest version, small ones in batches.
+  ///
+  /// Where an edit is queued, the two are merged line by line if ``RecordingDelegate/dataConflictPolicy`` says so, and left alone otherwise.
+  /// - Returns: how many were downloaded.
+  @discardableResult
+  public func download(user: String? = nil) async throws -> Int {
+    guard let manager = try zdc.downloadManager else { throw TestFailure("\(name)'s database is locked") }
+    let wanted = try await outdatedNodes(user: user)
+    var count = 0
+    for try await download in manager.downloadContents(of: wanted) {
+      let (data, metadata, thumbnail) = try Self.opened(try download.content.get())
+      let node = download.node
+      try await write(user: user) { [recorder] transaction, cloud in
+        try recorder.take(data, metadata, thumbnail, node: node, transaction, cloud)
+      }
+      count += 1
+    }
+    return count
+  }
+
+  private func outdatedNodes(user: String?) async throws -> [ZDCNode] {
+    let merges = recorder.dataConflictPolicy == .mergeLines
+    return try await write(user: user) { transaction, cloud in
+      try Self.allNodes(transaction, user: cloud.localUserID).compactMap { id -> ZDCNode? in
+        guard let node = cloud.node(id: id), let eTag = node.eTag_data else { return nil }
+        guard try RecordingDelegate.content(of: node, transaction)?.eTag != eTag else { return nil }
+        return merges || !cloud.hasPendingDataUploads(forNodeID: id) ? node : nil
+      }
+    }
+  }
+
+  private static func opened(_ content: ZDCNodeContent) throws -> (Data, Data, Data) {
+    switch content {
+    case .memory(let data, let metadata, let thumbnail): return (data, metadata, thumbnail)
+    case .file(let file):
+      defer { discard(file.fileURL) }
+      return (
+        try ZDCFileConversion.decryptCryptoFile(intoMemory: file), try ZDCFileConversion.decryptMetadata(of: file),
+        try ZDCFileConversion.decryptThumbnail(of: file)
+      )
+    }
+  }
+
+  /// It lies in a folder that goes anyway.
+  private static func discard(_ url: URL) { try? FileManager.default.removeItem(at: url) }
+}
+
+extension RecordingDelegate {
+  fileprivate func take(
+    _ data: Data, _ metadata: Data, _ thumbnail: Data, node: ZDCNode, _ transaction: ZDCReadWriteTransaction,
+    _ cloud: ZDCCloudTransaction
+  ) throws {
+    // Deleted, or changed again, since it was asked for.
+    guard cloud.node(id: node.uuid)?.eTag_data == node.eTag_data, let eTag = node.eTag_data else { return }
+    var content = TestContent(
+      data: data, metadata: metadata.isEmpty ? nil : metadata, thumbnail: thumbnail.isEmpty ? nil : thumbnail, eTag: eTag)
+    if cloud.hasPendingDataUploads(forNodeID: node.uuid) {
+      content.data = try Self.content(of: node, transaction)?.merged(with: data) ?? data
+      Self.store(content, of: node, transaction)
+      cloud.didMergeData(withETag: eTag, forNodeID: node.uuid)
+    } else {
+      Self.store(content, of: node, transaction)
+    }
+  }
+}

@@ -1,0 +1,125 @@
+internal import Foundation
+internal import GRDB
+internal import ZDCTreesystem
+internal import ZeroDarkCloud
+
+extension TestDevice {
+  /// The local tree below `home`, one node a line, sorted by path: `path  version  content  [queued operations]`.
+  ///
+  /// The version is that of the record in the cloud, `new` before the first upload. Content is what the app has: nothing if it is empty, `?` if it was not
+  /// downloaded. In brackets stands each queued operation with the code of its reason.
+  ///
+  /// ```
+  /// /notes       v2  "hello"
+  /// /notes/todo  new  "milk"  [create ready, putData waitingForOperation]
+  /// ```
+  public func tree(versions: Bool = true, user: String? = nil) async throws -> String {
+    let lines = try await write(user: user) { transaction, cloud in
+      try Self.nodes(transaction, user: cloud.localUserID).compactMap { row -> (String, String)? in
+        guard let node = cloud.node(id: row.uuid) else { return nil }
+        let path = cloud.shownPath(of: node)
+        return (path, try row.line(path, node, versions: versions, transaction))
+      }
+    }
+    return lines.sorted { $0.0 < $1.0 }.map(\.1).joined(separator: "\n")
+  }
+
+  /// The queue, in order: `kind path reason`.
+  public func queue(user: String? = nil) async throws -> String {
+    try await write(user: user) { transaction, cloud in
+      try Self.operations(transaction, user: cloud.localUserID).map { operation in
+        let node = cloud.node(id: operation.nodeUUID)
+        return "\(operation.kind) \(node.map { cloud.shownPath(of: $0) } ?? "(deleted)") \(operation.shownReason)"
+      }.joined(separator: "\n")
+    }
+  }
+
+  /// How many operations are queued, of all accounts.
+  public func queueCount() async throws -> Int {
+    try await database.read { transaction in
+      try Int.fetchOne(transaction.database, sql: "SELECT COUNT(*) FROM zdc_operation") ?? 0
+    }
+  }
+
+  /// Codes of the security errors that this device has met, oldest first.
+  public func securityErrors() async throws -> [String] {
+    try await database.read { transaction in
+      try String.fetchAll(transaction.database, sql: "SELECT code FROM zdc_security_event ORDER BY id")
+    }
+  }
+
+  // MARK: Rows
+
+  struct OperationLine: Sendable {
+    var kind: String
+    var nodeUUID: String
+    var reason: String
+    var detail: String?
+
+    var shownReason: String { reason }
+  }
+
+  private struct NodeLine {
+    var uuid: String
+    var recordVersion: Int64
+    var operations: [OperationLine]
+
+    func line(
+      _ path: String, _ node: ZDCNode, versions: Bool, _ transaction: ZDCReadTransaction
+    ) throws -> String {
+      let content = try RecordingDelegate.content(of: node, transaction)
+      let isQueued = operations.contains { $0.kind == "putData" }
+      let isCurrent = isQueued || content?.eTag == node.eTag_data || node.eTag_data == nil
+      var parts = [path]
+      if versions { parts.append(recordVersion == 0 ? "new" : "v\(recordVersion)") }
+      parts.append(isCurrent ? content?.shown ?? "" : "?")
+      if !operations.isEmpty {
+        parts.append("[" + operations.map { "\($0.kind) \($0.shownReason)" }.joined(separator: ", ") + "]")
+      }
+      return parts.filter { !$0.isEmpty }.joined(separator: "  ")
+    }
+  }
+
+  private static func nodes(_ transaction: ZDCReadTransaction, user: String) throws -> [NodeLine] {
+    let queued = Dictionary(grouping: try operations(transaction, user: user), by: \.nodeUUID)
+    let trunk = ZDCNode.uuid(forLocalUserID: user, treeID: treeID, trunk: .home)
+    return try Row.fetchAll(
+      transaction.database,
+      sql: """
+        SELECT uuid, recordVersion FROM zdc_node
+        WHERE parent IS NOT NULL AND zone = (SELECT zone FROM zdc_node WHERE uuid = ?)
+        """, arguments: [trunk]
+    ).map { row in
+      NodeLine(uuid: row[0], recordVersion: row[1], operations: queued[row[0]] ?? [])
+    }
+  }
+
+  private static let kinds: [Int64: String] = [1: "create", 2: "move", 3: "modify", 4: "putData", 5: "delete"]
+  private static let reasons = [
+    "ready", "waitingForOperation", "backoff", "offline", "notPulledYet", "paused", "noDataFromApp", "promisePending",
+    "conflictHeld", "deletedRemotely", "overQuota", "serverSaid", "zoneFrozen", "uploading", "inFlight",
+  ]
+
+  private static func operations(_ transaction: ZDCReadTransaction, user: String) throws -> [OperationLine] {
+    let trunk = ZDCNode.uuid(forLocalUserID: user, treeID: treeID, trunk: .home)
+    return try Row.fetchAll(
+      transaction.database,
+      sql: """
+        SELECT kind, nodeUUID, reason, reasonDetail FROM zdc_operation
+        WHERE zone = (SELECT zone FROM zdc_node WHERE uuid = ?) ORDER BY id
+        """, arguments: [trunk]
+    ).map { row in
+      let reason: Int = row[2]
+      return OperationLine(
+        kind: kinds[row[0]] ?? "?", nodeUUID: row[1],
+        reason: reasons.indices.contains(reason) ? reasons[reason] : "?", detail: row[3])
+    }
+  }
+}
+
+extension TestDevice {
+  /// The uuids of all nodes below `home`.
+  static func allNodes(_ transaction: ZDCReadTransaction, user: String) throws -> [String] {
+    try nodes(transaction, user: user).map(\.uuid)
+  }
+}

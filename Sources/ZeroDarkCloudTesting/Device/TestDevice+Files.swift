@@ -1,0 +1,99 @@
+public import Foundation
+public import ZDCTreesystem
+public import ZeroDarkCloud
+
+// What an app does with nodes, by path. Each call is one transaction.
+
+extension TestDevice {
+  /// Runs a transaction of the app.
+  @discardableResult
+  public func write<T: Sendable>(
+    user: String? = nil, _ body: @escaping @Sendable (ZDCReadWriteTransaction, ZDCCloudTransaction) throws -> T
+  ) async throws -> T {
+    let zdc = try zdc
+    let user = try user ?? localUserID
+    return try await database.write { transaction in
+      guard let cloud = zdc.cloudTransaction(transaction, forLocalUserID: user) else {
+        throw TestFailure("no cloud transaction")
+      }
+      return try body(transaction, cloud)
+    }
+  }
+
+  @discardableResult
+  public func create(_ path: String, _ text: String = "", user: String? = nil) async throws -> ZDCNode {
+    try await create(path, TestContent(text), user: user)
+  }
+
+  @discardableResult
+  public func create(_ path: String, _ content: TestContent, user: String? = nil) async throws -> ZDCNode {
+    try await write(user: user) { transaction, cloud in
+      let node = try cloud.createNode(withPath: try Self.path(path))
+      RecordingDelegate.store(content, of: node, transaction)
+      return node
+    }
+  }
+
+  /// Stores new content and queues its upload.
+  public func edit(_ path: String, _ text: String, user: String? = nil) async throws {
+    try await write(user: user) { transaction, cloud in
+      let node = try cloud.existingNode(path)
+      var content = try RecordingDelegate.content(of: node, transaction) ?? TestContent(data: Data(), eTag: node.eTag_data)
+      content.data = Data(text.utf8)
+      RecordingDelegate.store(content, of: node, transaction)
+      _ = try cloud.queueDataUpload(forNodeID: node.uuid, withChangeset: nil)
+    }
+  }
+
+  public func rename(_ path: String, to name: String, user: String? = nil) async throws {
+    try await write(user: user) { _, cloud in
+      var node = try cloud.existingNode(path)
+      node.name = name
+      _ = try cloud.modifyNode(node)
+    }
+  }
+
+  public func move(_ path: String, to newPath: String, user: String? = nil) async throws {
+    try await write(user: user) { _, cloud in
+      _ = try cloud.moveNode(try cloud.existingNode(path), to: try Self.path(newPath))
+    }
+  }
+
+  public func delete(_ path: String, user: String? = nil) async throws {
+    try await write(user: user) { _, cloud in _ = try cloud.delete(try cloud.existingNode(path)) }
+  }
+
+  public func node(_ path: String, user: String? = nil) async throws -> ZDCNode {
+    try await write(user: user) { _, cloud in try cloud.existingNode(path) }
+  }
+
+  /// What the app stores for the node; nil if nothing was downloaded.
+  public func content(of path: String, user: String? = nil) async throws -> TestContent? {
+    try await write(user: user) { transaction, cloud in
+      try RecordingDelegate.content(of: try cloud.existingNode(path), transaction)
+    }
+  }
+
+  static func path(_ text: String) throws -> ZDCTreesystemPath {
+    guard let path = ZDCTreesystemPath(text) else { throw TestFailure("not a path: \(text)") }
+    return path
+  }
+}
+
+extension ZDCCloudReadTransaction {
+  func existingNode(_ path: String) throws -> ZDCNode {
+    guard let node = node(path: try TestDevice.path(path)) else { throw TestFailure("no node at \(path)") }
+    return node
+  }
+
+  /// `/a/b`, climbed from the node itself.
+  func shownPath(of node: ZDCNode) -> String {
+    var names: [String] = []
+    var current: ZDCNode? = node
+    while let step = current, step.trunk == nil {
+      names.insert(step.name ?? "?", at: 0)
+      current = step.parentID.flatMap { self.node(id: $0) }
+    }
+    return ZDCTreesystemPath(pathComponents: names).relativePath()
+  }
+}

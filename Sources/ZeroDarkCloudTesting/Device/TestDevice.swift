@@ -1,0 +1,226 @@
+public import Foundation
+internal import GRDB
+internal import Synchronization
+public import ZDCTreesystem
+public import ZeroDarkCloud
+
+/// One device: its own database file, network and delegate, stepped by hand.
+///
+/// Nothing happens by itself. `pull`, `push` and `sync` do one thing and return; time stands still.
+///
+/// ```swift
+/// let a = try await TestDevice("A", server: server, clock: clock)
+/// let words = try await a.createAccount()
+/// try await a.create("/notes", "hello")
+/// try await a.sync()
+///
+/// let b = try await TestDevice("B", server: server, clock: clock)
+/// try await b.login(words: words)
+/// try await b.sync()
+/// #expect(try await b.tree() == "/notes  v1")
+/// ```
+public final class TestDevice: Sendable {
+  /// Where a killed device's network is.
+  public enum Network: Sendable {
+    /// Gone as well: nothing more is sent.
+    case dead
+    /// There: what is under way still reaches the server, and its answer changes nothing here.
+    case alive
+  }
+
+  private struct State {
+    var zdc: ZeroDarkCloud?
+    var guardian: CommitGuard?
+    var users: [String] = []
+  }
+
+  public static let treeID = "test.zerodark.tree"
+
+  public let name: String
+  public let network: FaultyTransport
+  public let recorder = RecordingDelegate()
+  /// What the framework wrote to its log on this device.
+  public let log = CapturedLog()
+  public let clock: ManualClock
+  private let temporary: TemporaryFolder
+  private let serverURL: URL
+  private let delegate: (any ZeroDarkCloudDelegate)?
+  private let databaseKey = Data((0..<32).map { _ in UInt8.random(in: 0...255) })
+  private let configure: @Sendable (inout ZDCDatabaseConfig) -> Void
+  private let state = Mutex(State())
+
+  /// Makes a device with an empty database.
+  ///
+  /// - Parameters:
+  ///   - delegate: the app's own; nil for ``recorder``.
+  ///   - configure: registers the app's collections and migrations.
+  public init(
+    _ name: String, server: TestServer, clock: ManualClock, delegate: (any ZeroDarkCloudDelegate)? = nil,
+    configure: @escaping @Sendable (inout ZDCDatabaseConfig) -> Void = { _ in }
+  ) async throws {
+    self.name = name
+    self.clock = clock
+    self.delegate = delegate
+    self.configure = configure
+    temporary = try TemporaryFolder()
+    serverURL = server.url
+    network = FaultyTransport(
+      try AsyncHTTPTransport(serverURL: server.url.absoluteString), clock: clock)
+    try await open()
+  }
+
+  // MARK: The instance
+
+  /// The framework's object. Another one after each ``relaunch()``.
+  public var zdc: ZeroDarkCloud {
+    get throws {
+      guard let zdc = state.withLock({ $0.zdc }) else { throw TestFailure("\(name) is not running") }
+      return zdc
+    }
+  }
+
+  public var database: ZDCDatabaseConnection {
+    get throws {
+      guard let manager = try zdc.databaseManager else { throw TestFailure("\(name)'s database is locked") }
+      return manager.rwDatabaseConnection
+    }
+  }
+
+  public var syncManager: ZDCSyncManager {
+    get throws {
+      guard let manager = try zdc.syncManager else { throw TestFailure("\(name)'s database is locked") }
+      return manager
+    }
+  }
+
+  /// The folder with the device's database.
+  public var folder: URL { temporary.url }
+
+  private func open() async throws {
+    var config = ZDCConfig(primaryTreeID: Self.treeID, serverURL: serverURL, databaseDirectory: folder)
+    config.syncAutomatically = false
+    config.transport = network
+    config.clock = { [clock] in clock.nowMs }
+    config.logger = log.logger(label: name)
+    let opened = try ZeroDarkCloud(delegate: delegate ?? recorder, config: config)
+    var databaseConfig = ZDCDatabaseConfig(encryptionKey: databaseKey)
+    databaseConfig.register(TestContent.self, inCollection: TestContent.collection)
+    configure(&databaseConfig)
+    try opened.unlockOrCreateDatabase(databaseConfig)
+    recorder.attach(opened)
+    let guardian = CommitGuard { [weak self] in self?.died() }
+    try await opened.databaseManager?.rwDatabaseConnection.write { transaction in
+      transaction.database.add(transactionObserver: guardian, extent: .databaseLifetime)
+    }
+    state.withLock { state in
+      state.zdc = opened
+      state.guardian = guardian
+    }
+  }
+
+  /// Closes the database and drops everything in memory, and opens the same file again: what a relaunch of the app does.
+  public func relaunch() async throws {
+    try await close()
+    network.isOffline = false
+    try await open()
+  }
+
+  /// Ends the instance. The file stays.
+  public func close() async throws {
+    let old = state.withLock { state in
+      defer { state.zdc = nil }
+      return state.zdc
+    }
+    recorder.attach(nil)
+    try await old?.close()
+  }
+
+  // MARK: Dying
+
+  /// Lets `count` more transactions that change something commit, and none after them, until ``relaunch()``.
+  ///
+  /// The file then holds what a process would leave behind that was killed at this moment.
+  public func die(afterCommits count: Int, network: Network = .dead) {
+    diesWithNetwork.withLock { $0 = network == .dead }
+    state.withLock { $0.guardian }?.arm(after: count)
+  }
+
+  /// Whether the device has died since its last launch.
+  public var isDead: Bool { state.withLock { $0.guardian }?.isDead ?? false }
+
+  private let diesWithNetwork = Mutex(true)
+
+  private func died() {
+    if diesWithNetwork.withLock({ $0 }) { network.isOffline = true }
+  }
+
+  // MARK: Accounts
+
+  /// The first account on the device.
+  public var localUserID: String {
+    get throws {
+      guard let user = state.withLock({ $0.users.first }) else { throw TestFailure("\(name) has no account") }
+      return user
+    }
+  }
+
+  /// All accounts on the device, in the order in which they came.
+  public var localUserIDs: [String] { state.withLock { $0.users } }
+
+  /// - Returns: the account's words.
+  @discardableResult
+  public func createAccount(invite: String? = nil) async throws -> [String] {
+    let (user, words) = try await users.createAccount(invite: invite)
+    enter(user.uuid)
+    return words
+  }
+
+  @discardableResult
+  public func login(words: [String]) async throws -> String {
+    let user = try await users.login(words: words)
+    enter(user.uuid)
+    return user.uuid
+  }
+
+  private func enter(_ user: String) {
+    state.withLock { state in
+      if !state.users.contains(user) { state.users.append(user) }
+    }
+  }
+
+  private var users: ZDCLocalUserManager {
+    get throws {
+      guard let manager = try zdc.localUserManager else { throw TestFailure("\(name)'s database is locked") }
+      return manager
+    }
+  }
+
+  // MARK: Stepping
+
+  /// Pulls all zones once. Downloads no content.
+  @discardableResult
+  public func pull(user: String? = nil) async throws -> PullSummary {
+    try await syncManager.pullOnce(localUserID: user ?? localUserID)
+  }
+
+  /// Sends at most one commit for each zone.
+  @discardableResult
+  public func push(user: String? = nil) async throws -> PushSummary {
+    try await syncManager.pushOnce(localUserID: user ?? localUserID)
+  }
+
+  /// Pulls and pushes until nothing can run.
+  @discardableResult
+  public func sync(user: String? = nil) async throws -> ZDCSyncSummary {
+    try await syncManager.syncUntilQuiet(localUserID: user ?? localUserID)
+  }
+}
+
+/// A test is set up wrongly, or its world is not as it should be at the end.
+public struct TestFailure: Error, Sendable, CustomStringConvertible {
+  public let description: String
+
+  public init(_ description: String) {
+    self.description = description
+  }
+}

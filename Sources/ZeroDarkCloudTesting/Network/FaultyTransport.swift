@@ -1,0 +1,274 @@
+internal import Synchronization
+public import ZeroDarkCloud
+
+/// A network that fails by script: put it between a device and its server, tell it what to do to which request, and count what passed.
+///
+/// ```swift
+/// let network = FaultyTransport(try AsyncHTTPTransport(serverURL: server.url), clock: clock)
+/// network.fail(.loseResponse, "POST", "/v1/commits")             // the first one from now on
+/// network.fail(.answer(status: 503, code: "shuttingDown"), "GET")  // of any GET the first
+/// network.isOffline = true
+/// print(network.counts())                                        // one line a route
+/// ```
+public final class FaultyTransport: ZDCTransport {
+  fileprivate struct Rule {
+    var fault: Fault
+    var method: String?
+    var pattern: String?
+    /// How many matching requests still pass unharmed.
+    var skip: Int
+    /// How many are harmed then.
+    var times: Int
+  }
+
+  fileprivate struct State {
+    var rules: [Rule] = []
+    var requests: [RecordedRequest] = []
+    var isOffline = false
+    var traffic: [[UInt8]]?
+  }
+
+  private let inner: any ZDCTransport
+  private let clock: ManualClock
+  private let state = Mutex(State())
+
+  public init(_ inner: any ZDCTransport, clock: ManualClock) {
+    self.inner = inner
+    self.clock = clock
+  }
+
+  // MARK: The script
+
+  /// While true every request fails at once.
+  public var isOffline: Bool {
+    get { state.withLock { $0.isOffline } }
+    set { state.withLock { $0.isOffline = newValue } }
+  }
+
+  /// Harms a request to come.
+  ///
+  /// - Parameters:
+  ///   - method: nil for any.
+  ///   - pattern: a path of the wire API with its parameters in braces; nil for any.
+  ///   - occurrence: 1 for the first that matches from now on.
+  ///   - times: how many in a row.
+  public func fail(
+    _ fault: Fault, _ method: String? = nil, _ pattern: String? = nil, occurrence: Int = 1, times: Int = 1
+  ) {
+    state.withLock {
+      $0.rules.append(Rule(fault: fault, method: method, pattern: pattern, skip: occurrence - 1, times: times))
+    }
+  }
+
+  /// Forgets the script. Faults that have struck already stay struck.
+  public func heal() {
+    state.withLock {
+      $0.rules = []
+      $0.isOffline = false
+    }
+  }
+
+  /// Whether every scripted fault has struck.
+  public var hasStruck: Bool { state.withLock { $0.rules.isEmpty } }
+
+  // MARK: Counting
+
+  /// Everything since the start or the last ``resetCounts()``.
+  public var requests: [RecordedRequest] { state.withLock { $0.requests } }
+
+  public func resetCounts() { state.withLock { $0.requests = [] } }
+
+  /// How many requests of a route there were.
+  public func count(_ method: String? = nil, _ pattern: String? = nil) -> Int {
+    requests.filter { (method ?? $0.route.method) == $0.route.method && (pattern ?? $0.route.pattern) == $0.route.pattern }
+      .count
+  }
+
+  /// One line a route, sorted: `POST /v1/commits × 3`.
+  public func counts() -> String {
+    let byRoute = Dictionary(grouping: requests, by: \.route.description)
+    return byRoute.sorted { $0.key < $1.key }.map { "\($0.key) × \($0.value.count)" }.joined(separator: "\n")
+  }
+
+  /// From now on every byte of bodies, paths and headers is kept, for ``traffic``.
+  public func keepTraffic() { state.withLock { $0.traffic = $0.traffic ?? [] } }
+
+  /// What passed since ``keepTraffic()``, one element a path, header block, request body or slice of an answer.
+  public var traffic: [[UInt8]] { state.withLock { $0.traffic ?? [] } }
+
+  // MARK: Sending
+
+  public func send(_ request: TransportRequest) async throws -> TransportResponse {
+    let (number, faults, isOffline) = enter(request)
+    guard !isOffline else { throw TransportError(.offline) }
+    var request = request
+    for fault in faults {
+      if let response = try await apply(fault, to: &request, number: number) { return response }
+    }
+    note(request)
+    let response = try await inner.send(request)
+    state.withLock { $0.setStatus(response.status, of: number) }
+    note(headers: response.headers)
+    var body = watched(response.body, number: number)
+    for fault in faults { body = try await apply(fault, to: body) }
+    return TransportResponse(status: response.status, headers: response.headers, body: body)
+  }
+
+  private func enter(_ request: TransportRequest) -> (number: Int, faults: [Fault], isOffline: Bool) {
+    let route = WireRoutes.route(method: request.method.rawValue, path: request.path)
+    return state.withLock { state in
+      let number = state.requests.count
+      state.requests.append(
+        RecordedRequest(
+          number: number, route: route, path: request.path, bytesSent: request.body.count, bytesReceived: 0, status: nil))
+      return (number, state.isOffline ? [] : state.faults(for: route), state.isOffline)
+    }
+  }
+
+  /// What happens before the server sees the request; an answer in its place ends it.
+  private func apply(
+    _ fault: Fault, to request: inout TransportRequest, number: Int
+  ) async throws -> TransportResponse? {
+    switch fault {
+    case .loseRequest: throw TransportError(.cut)
+    case .delay(let duration): try await clock.sleep(for: duration)
+    case .before(let body): try await body()
+    case .answer(let status, let code):
+      state.withLock { $0.setStatus(status, of: number) }
+      return Self.answer(status: status, code: code)
+    case .duplicate:
+      let first = try await inner.send(request)
+      while try await first.body.next() != nil {}
+    case .corruptRequest(let offset):
+      if case .bytes(let bytes) = request.body { request.body = .bytes(bytes.turningBit(ofByteAt: offset)) }
+    case .loseResponse, .cutResponse, .corruptResponse, .after: break
+    }
+    return nil
+  }
+
+  private func apply(_ fault: Fault, to body: TransportBody) async throws -> TransportBody {
+    switch fault {
+    case .loseResponse:
+      while try await body.next() != nil {}
+      throw TransportError(.cut)
+    case .cutResponse(let count): return body.cut(after: count)
+    case .corruptResponse(let offset):
+      var all: [UInt8] = []
+      while let slice = try await body.next() { all += slice }
+      return TransportBody(bytes: all.turningBit(ofByteAt: offset))
+    case .after(let work):
+      try await work()
+      return body
+    case .loseRequest, .delay, .answer, .duplicate, .corruptRequest, .before: return body
+    }
+  }
+
+  private static func answer(status: Int, code: String) -> TransportResponse {
+    let json = #"{"code":"\#(code)","message":"by script","retryable":true}"#
+    return TransportResponse(
+      status: status, headers: ["content-type": "application/json", "content-length": "\(json.utf8.count)"],
+      body: TransportBody(bytes: Array(json.utf8)))
+  }
+
+  // MARK: Watching
+
+  private func note(_ request: TransportRequest) {
+    guard state.withLock({ $0.traffic != nil }) else { return }
+    note(headers: request.headers)
+    state.withLock { state in
+      state.traffic?.append(Array(request.path.utf8))
+      if case .bytes(let bytes) = request.body { state.traffic?.append(bytes) }
+    }
+  }
+
+  private func note(headers: [String: String]) {
+    let text = headers.map { "\($0.key): \($0.value)\n" }.joined()
+    state.withLock { $0.traffic?.append(Array(text.utf8)) }
+  }
+
+  private func watched(_ body: TransportBody, number: Int) -> TransportBody {
+    TransportBody { [weak self] in
+      let slice = try await body.next()
+      if let slice { self?.state.withLock { $0.received(slice, by: number) } }
+      return slice
+    }
+  }
+}
+
+extension FaultyTransport.State {
+  mutating func faults(for route: WireRoutes.Route) -> [Fault] {
+    var struck: [Fault] = []
+    for index in rules.indices {
+      guard (rules[index].method ?? route.method) == route.method,
+        (rules[index].pattern ?? route.pattern) == route.pattern
+      else { continue }
+      if rules[index].skip > 0 {
+        rules[index].skip -= 1
+      } else {
+        rules[index].times -= 1
+        struck.append(rules[index].fault)
+      }
+    }
+    rules.removeAll { $0.times <= 0 }
+    return struck
+  }
+
+  mutating func setStatus(_ status: Int, of number: Int) {
+    guard requests.indices.contains(number) else { return }
+    requests[number].status = status
+  }
+
+  mutating func received(_ slice: [UInt8], by number: Int) {
+    if requests.indices.contains(number) { requests[number].bytesReceived += slice.count }
+    traffic?.append(slice)
+  }
+}
+
+extension TransportRequest.Body {
+  fileprivate var count: Int {
+    switch self {
+    case .none: 0
+    case .bytes(let bytes): bytes.count
+    case .stream(let length, _): Int(clamping: length)
+    }
+  }
+}
+
+extension [UInt8] {
+  fileprivate func turningBit(ofByteAt offset: Int) -> [UInt8] {
+    let index = offset < 0 ? count + offset : offset
+    guard indices.contains(index) else { return self }
+    var bytes = self
+    bytes[index] ^= 1
+    return bytes
+  }
+}
+
+extension TransportBody {
+  /// The first `limit` bytes, then a broken connection. Breaks also if there is nothing more.
+  fileprivate func cut(after limit: Int) -> TransportBody {
+    let shared = SharedCount(left: limit)
+    return TransportBody {
+      guard let slice = try await self.next() else { throw TransportError(.cut) }
+      let allowed = shared.take(slice.count)
+      guard allowed > 0 else { throw TransportError(.cut) }
+      return Array(slice.prefix(allowed))
+    }
+  }
+}
+
+private final class SharedCount: Sendable {
+  private let left: Mutex<Int>
+
+  init(left: Int) {
+    self.left = Mutex(left)
+  }
+
+  func take(_ wanted: Int) -> Int {
+    left.withLock { left in
+      let taken = Swift.min(left, wanted)
+      left -= taken
+      return taken
+    }
+  }
+}

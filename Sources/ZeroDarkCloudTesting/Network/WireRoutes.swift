@@ -1,0 +1,42 @@
+internal import ZDCProtocol
+
+/// The wire API's routes by method: what requests are counted and faults are scripted by.
+public enum WireRoutes {
+  public struct Route: Sendable, Hashable, CustomStringConvertible {
+    public let method: String
+    /// With parameters in braces.
+    public let pattern: String
+
+    public var description: String { "\(method) \(pattern)" }
+  }
+
+  public static let all: [Route] = [
+    Route(method: "GET", pattern: Routes.health), Route(method: "GET", pattern: Routes.ready),
+    Route(method: "GET", pattern: Routes.metrics), Route(method: "GET", pattern: Routes.info),
+    Route(method: "POST", pattern: Routes.accounts), Route(method: "POST", pattern: Routes.challenge),
+    Route(method: "POST", pattern: Routes.login), Route(method: "POST", pattern: Routes.deviceLogin),
+    Route(method: "DELETE", pattern: Routes.session), Route(method: "GET", pattern: Routes.sessions),
+    Route(method: "DELETE", pattern: Routes.sessionOfDevice), Route(method: "GET", pattern: Routes.keyring),
+    Route(method: "POST", pattern: Routes.links), Route(method: "GET", pattern: Routes.audit),
+    Route(method: "GET", pattern: Routes.chain), Route(method: "PUT", pattern: Routes.tree),
+    Route(method: "GET", pattern: Routes.zones), Route(method: "GET", pattern: Routes.events),
+    Route(method: "POST", pattern: Routes.commits), Route(method: "GET", pattern: Routes.zoneCommits),
+    Route(method: "POST", pattern: Routes.records), Route(method: "POST", pattern: Routes.contents),
+    Route(method: "GET", pattern: Routes.node), Route(method: "GET", pattern: Routes.content),
+    Route(method: "GET", pattern: Routes.leafHashes), Route(method: "POST", pattern: Routes.blobs),
+    Route(method: "PUT", pattern: Routes.blobPart), Route(method: "GET", pattern: Routes.blobParts),
+    Route(method: "POST", pattern: Routes.blobComplete), Route(method: "DELETE", pattern: Routes.blob),
+  ]
+
+  /// The route of a request; its bare path if there is none.
+  static func route(method: String, path: String) -> Route {
+    let bare = path.prefix { $0 != "?" }
+    let parts = bare.split(separator: "/")
+    let known = all.first { route in
+      let pattern = route.pattern.split(separator: "/")
+      return route.method == method && pattern.count == parts.count
+        && zip(pattern, parts).allSatisfy { $0.first == "{" || $0 == $1 }
+    }
+    return known ?? Route(method: method, pattern: String(bare))
+  }
+}

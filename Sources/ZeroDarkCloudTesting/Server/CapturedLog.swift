@@ -1,0 +1,44 @@
+public import Logging
+internal import Synchronization
+
+/// Log lines, kept in memory: `level message key=value …`.
+public final class CapturedLog: Sendable {
+  private let kept = Mutex<[String]>([])
+
+  public init() {}
+
+  public var lines: [String] { kept.withLock { $0 } }
+
+  public var text: String { lines.joined(separator: "\n") }
+
+  /// A logger that writes here, at every level.
+  public func logger(label: String) -> Logger {
+    var logger = Logger(label: label) { _ in Handler(log: self) }
+    logger.logLevel = .trace
+    return logger
+  }
+
+  private func append(_ line: String) { kept.withLock { $0.append(line) } }
+
+  private struct Handler: LogHandler {
+    let log: CapturedLog
+    var logLevel = Logger.Level.trace
+    var metadata = Logger.Metadata()
+    var metadataProvider: Logger.MetadataProvider?
+
+    init(log: CapturedLog) {
+      self.log = log
+    }
+
+    subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+      get { metadata[key] }
+      set { metadata[key] = newValue }
+    }
+
+    func log(event: LogEvent) {
+      let all = metadata.merging(event.metadata ?? [:]) { _, new in new }
+      let fields = all.sorted { $0.key < $1.key }.map { "\($0.key)=\($0.value)" }
+      log.append((["\(event.level)", "\(event.message)"] + fields).joined(separator: " "))
+    }
+  }
+}

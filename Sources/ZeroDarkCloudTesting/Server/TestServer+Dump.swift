@@ -1,0 +1,111 @@
+internal import Foundation
+internal import GRDB
+internal import ZDCProtocol
+
+extension TestServer {
+  /// What the server holds, as text: accounts, and their trees as far as the server can see them. Nodes are numbered in the order in which they came.
+  ///
+  /// ```
+  /// account 1: 2 devices
+  ///   home: seq 3, 2 nodes
+  ///     n1 v1
+  ///       n2 v2, content 372
+  /// ```
+  public func dump() throws -> String {
+    try read { db in
+      let users = try Row.fetchAll(db, sql: "SELECT id FROM users ORDER BY id")
+      var labels = NodeLabels()
+      return try users.enumerated().flatMap { index, row -> [String] in
+        let id: Int64 = row[0]
+        let devices = try Int.fetchOne(db, sql: "SELECT COUNT(*) FROM devices WHERE user = ?", arguments: [id]) ?? 0
+        return ["account \(index + 1): \(devices) devices"] + (try trees(of: id, db, &labels))
+      }.joined(separator: "\n")
+    }
+  }
+
+  /// How many nodes are live, roots of trunks not counted.
+  public func nodeCount() throws -> Int {
+    try read { db in
+      try Int.fetchOne(
+        db, sql: "SELECT (SELECT COUNT(*) FROM nodes) - (SELECT COUNT(*) FROM zones)") ?? 0
+    }
+  }
+
+  /// How many commits there are in all logs, those of births counted.
+  public func commitCount() throws -> Int {
+    try read { db in try Int.fetchOne(db, sql: "SELECT COUNT(*) FROM commits") ?? 0 }
+  }
+
+  private func read<T>(_ body: (Database) throws -> T) throws -> T {
+    var configuration = GRDB.Configuration()
+    configuration.readonly = true
+    configuration.busyMode = .timeout(5)
+    let queue = try DatabaseQueue(
+      path: folder.appendingPathComponent("zdc.sqlite").path, configuration: configuration)
+    defer { closeQuietly(queue) }
+    return try queue.read(body)
+  }
+
+  /// A connection that cannot be closed has nothing to lose: it only reads.
+  private func closeQuietly(_ queue: DatabaseQueue) { try? queue.close() }
+
+  private struct NodeLabels {
+    var known: [Data: Int] = [:]
+
+    mutating func label(_ node: Data) -> String {
+      let number = known[node] ?? known.count + 1
+      known[node] = number
+      return "n\(number)"
+    }
+  }
+
+  private func trees(of user: Int64, _ db: Database, _ labels: inout NodeLabels) throws -> [String] {
+    let zones = try Row.fetchAll(
+      db,
+      sql: """
+        SELECT z.id, z.root, z.seq, t.trunk FROM zones z JOIN trees t ON t.id = z.tree WHERE t.owner = ? ORDER BY t.id, z.id
+        """, arguments: [user])
+    var lines: [String] = []
+    for zone in zones {
+      let seq: Int64 = zone[2]
+      guard seq > 0 else { continue }
+      let nodes = try self.nodes(of: zone[0], db)
+      let trunk = Trunk(rawValue: zone[3]).map { "\($0)" } ?? "?"
+      lines.append("  \(trunk): seq \(seq), \(nodes.values.joined().count) nodes")
+      add(below: zone[1], nodes, indent: "    ", to: &lines, &labels)
+    }
+    return lines
+  }
+
+  private struct Node {
+    var id: Data
+    var text: String
+  }
+
+  private func nodes(of zone: Int64, _ db: Database) throws -> [Data: [Node]] {
+    let rows = try Row.fetchAll(
+      db,
+      sql: """
+        SELECT n.node, n.parent, r.bytes, b.length FROM nodes n JOIN records r ON r.id = n.record
+        LEFT JOIN blobs b ON b.id = n.blob
+        WHERE n.zone = ? AND n.node <> (SELECT root FROM zones WHERE id = n.zone) ORDER BY n.record
+        """, arguments: [zone])
+    var children: [Data: [Node]] = [:]
+    for row in rows {
+      let bytes: Data = row[2]
+      let version = try NodeRecord([UInt8](bytes)).fields.recordVersion
+      let content = (row[3] as Int64?).map { ", content \($0)" } ?? ""
+      children[row[1], default: []].append(Node(id: row[0], text: " v\(version)\(content)"))
+    }
+    return children
+  }
+
+  private func add(
+    below parent: Data, _ nodes: [Data: [Node]], indent: String, to lines: inout [String], _ labels: inout NodeLabels
+  ) {
+    for node in nodes[parent] ?? [] {
+      lines.append(indent + labels.label(node.id) + node.text)
+      add(below: node.id, nodes, indent: indent + "  ", to: &lines, &labels)
+    }
+  }
+}

@@ -1,0 +1,93 @@
+public import Foundation
+internal import Logging
+internal import Synchronization
+internal import ZDCServer
+internal import ZDCServerSQLite
+
+/// The real server, in this process: SQLite and blob folder in a temporary place, on a free port of 127.0.0.1.
+///
+/// ```swift
+/// let server = try await TestServer.start()
+/// let config = ZDCConfig(primaryTreeID: "com.example.todo", serverURL: server.url)
+/// …
+/// try await server.restart()   // same port, same data, nothing in memory
+/// print(try server.dump())     // what it holds, as text
+/// try await server.stop()
+/// ```
+public final class TestServer: Sendable {
+  private let running: Mutex<RunningServer?>
+  private let temporary: TemporaryFolder
+  private let clock: ManualClock
+  private let registration: Configuration.Registration?
+  private let invites: Set<String>
+  private let port: Int
+  /// Everything that the server wrote to its log, at every level.
+  public let log: CapturedLog
+  /// Where all of the server's files are.
+  public let folder: URL
+
+  private init(
+    temporary: TemporaryFolder, folder: URL, clock: ManualClock, registration: Configuration.Registration?,
+    invites: Set<String>, log: CapturedLog, running: RunningServer
+  ) {
+    self.temporary = temporary
+    self.folder = folder
+    self.clock = clock
+    self.registration = registration
+    self.invites = invites
+    self.log = log
+    port = running.port
+    self.running = Mutex(running)
+  }
+
+  /// Starts a server on an empty folder.
+  ///
+  /// - Parameter clock: the server's own clock, from which received times come.
+  public static func start(clock: ManualClock = ManualClock(), invites: Set<String>? = nil) async throws -> TestServer {
+    let temporary = try TemporaryFolder()
+    let folder = temporary.url.appendingPathComponent("server", isDirectory: true)
+    let log = CapturedLog()
+    let registration: Configuration.Registration? = invites == nil ? nil : .invite
+    let running = try await launch(
+      folder: folder, port: 0, clock: clock, registration: registration, invites: invites ?? [], log: log)
+    return TestServer(
+      temporary: temporary, folder: folder, clock: clock, registration: registration, invites: invites ?? [], log: log,
+      running: running)
+  }
+
+  public var url: URL {
+    var parts = URLComponents()
+    (parts.scheme, parts.host, parts.port) = ("http", "127.0.0.1", port)
+    return parts.url ?? folder
+  }
+
+  /// Stops gracefully and starts again on the same folder and port.
+  public func restart() async throws {
+    try await stop()
+    let started = try await Self.launch(
+      folder: folder, port: port, clock: clock, registration: registration, invites: invites, log: log)
+    running.withLock { $0 = started }
+  }
+
+  /// Finishes what runs, flushes and closes. Does nothing if the server is stopped.
+  public func stop() async throws {
+    let stopping = running.withLock { running in
+      defer { running = nil }
+      return running
+    }
+    try await stopping?.stop()
+  }
+
+  private static func launch(
+    folder: URL, port: Int, clock: ManualClock, registration: Configuration.Registration?, invites: Set<String>,
+    log: CapturedLog
+  ) async throws -> RunningServer {
+    var configuration = Configuration()
+    configuration.port = port
+    configuration.registration = registration
+    configuration.invites = invites
+    let data = try DataFolder(path: folder.path)
+    return try await data.start(
+      configuration: configuration, clock: ServerClock { clock.nowMs }, logger: log.logger(label: "zdc-server"))
+  }
+}

@@ -1,0 +1,29 @@
+public import Foundation
+
+/// A folder that goes with this object.
+///
+/// In memory where the system has such a place: what a test writes need not outlive it, and synced writes to a disk would be most of its time.
+public final class TemporaryFolder: Sendable {
+  public let url: URL
+
+  public init() throws {
+    let memory = URL(fileURLWithPath: "/dev/shm", isDirectory: true)
+    let isThere = FileManager.default.isWritableFile(atPath: memory.path)
+    url = (isThere ? memory : FileManager.default.temporaryDirectory)
+      .appendingPathComponent("zdc-testing-\(UUID().uuidString)", isDirectory: true)
+    try FileManager.default.createDirectory(at: url, withIntermediateDirectories: true)
+  }
+
+  deinit {
+    do { try FileManager.default.removeItem(at: url) } catch {
+      FileHandle.standardError.write(Data("cannot remove a test's folder: \(error)\n".utf8))
+    }
+  }
+
+  /// A new folder in this one.
+  public func folder(_ name: String) throws -> URL {
+    let folder = url.appendingPathComponent(name, isDirectory: true)
+    try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+    return folder
+  }
+}

@@ -1,0 +1,153 @@
+internal import Foundation
+internal import Synchronization
+public import ZeroDarkCloud
+
+/// A server, a clock and the devices of one or more accounts, for the length of a test.
+///
+/// At the end it checks what must be true after every test: no operation is left in a queue, no device met a security error, and every device shows exactly
+/// what a fresh device gets from the server. Whatever a test means to leave behind it says beforehand.
+///
+/// ```swift
+/// try await TestWorld.run { world in
+///   let a = try await world.device("A")
+///   let b = try await world.device("B")        // same account
+///   try await a.create("/hello", "world")
+///   try await a.sync()
+///   try await b.sync()
+///   #expect(try await b.tree() == try await a.tree())
+/// }
+/// ```
+public final class TestWorld: Sendable {
+  private struct State {
+    var devices: [(device: TestDevice, account: String)] = []
+    var words: [String: [String]] = [:]
+    var mayWait: Set<String> = []
+    var expectedErrors: [String: [String]] = [:]
+    var isCompared = true
+  }
+
+  public let server: TestServer
+  public let clock: ManualClock
+  private let state = Mutex(State())
+
+  private init(server: TestServer, clock: ManualClock) {
+    self.server = server
+    self.clock = clock
+  }
+
+  /// Makes a world, runs the test in it, and checks it at the end.
+  ///
+  /// - Throws: ``TestFailure`` that says all that is wrong; what the test throws.
+  public static func run(_ body: @Sendable (TestWorld) async throws -> Void) async throws {
+    let clock = ManualClock()
+    let world = TestWorld(server: try await TestServer.start(clock: clock), clock: clock)
+    do {
+      try await body(world)
+      try await world.check()
+    } catch {
+      try await world.end()
+      throw error
+    }
+    try await world.end()
+  }
+
+  // MARK: Devices
+
+  /// Makes a device. The first one of an account creates it, others log in with its words.
+  public func device(_ name: String, account: String = "alice") async throws -> TestDevice {
+    let device = try await TestDevice(name, server: server, clock: clock)
+    if let words = words(of: account) {
+      try await device.login(words: words)
+    } else {
+      let words = try await device.createAccount()
+      state.withLock { $0.words[account] = words }
+    }
+    state.withLock { $0.devices.append((device, account)) }
+    return device
+  }
+
+  /// The words of an account; nil if no device has created it.
+  public func words(of account: String = "alice") -> [String]? { state.withLock { $0.words[account] } }
+
+  /// Syncs the devices round after round, contents included, until a round changes nothing.
+  public func settle(_ devices: TestDevice...) async throws {
+    for _ in 0..<20 {
+      var isQuiet = true
+      for device in devices {
+        let summary = try await device.sync()
+        let downloaded = try await device.download()
+        isQuiet = isQuiet && summary.pulled.commits == 0 && summary.pushed.commits == 0 && downloaded == 0
+      }
+      if isQuiet { return }
+    }
+    throw TestFailure("the devices do not come to rest")
+  }
+
+  // MARK: What a test may leave behind
+
+  /// The device's queue need not be empty, and its tree is not compared.
+  public func mayWait(_ device: TestDevice) { state.withLock { _ = $0.mayWait.insert(device.name) } }
+
+  /// These security errors are what the test is about.
+  public func expectsSecurityErrors(_ codes: [String], on device: TestDevice) {
+    state.withLock { $0.expectedErrors[device.name] = codes }
+  }
+
+  /// The server is not asked at the end, for tests that leave it stopped.
+  public func skipsComparison() { state.withLock { $0.isCompared = false } }
+
+  // MARK: The end
+
+  /// Checks now what ``run(_:)`` checks at the end.
+  public func check() async throws {
+    var failures: [String] = []
+    let (devices, isCompared) = state.withLock { ($0.devices, $0.isCompared) }
+    for (device, _) in devices { failures += try await quietFailures(device) }
+    if isCompared, failures.isEmpty {
+      for account in Set(devices.map(\.account)).sorted() {
+        failures += try await treeFailures(devices.filter { $0.account == account }.map(\.device), account)
+      }
+    }
+    guard failures.isEmpty else { throw TestFailure(failures.joined(separator: "\n")) }
+  }
+
+  private func quietFailures(_ device: TestDevice) async throws -> [String] {
+    device.network.heal()
+    var failures: [String] = []
+    let (mayWait, expected) = state.withLock {
+      ($0.mayWait.contains(device.name), $0.expectedErrors[device.name] ?? [])
+    }
+    if !mayWait, try await device.queueCount() > 0 {
+      failures.append("\(device.name)'s queue is not empty:\n\(try await device.queue())")
+    }
+    let met = try await device.securityErrors()
+    if met != expected { failures.append("\(device.name) met security errors: \(met), expected \(expected)") }
+    return failures
+  }
+
+  private func treeFailures(_ devices: [TestDevice], _ account: String) async throws -> [String] {
+    guard let words = words(of: account) else { return [] }
+    let mayWait = state.withLock { $0.mayWait }
+    let witness = try await TestDevice("witness", server: server, clock: clock)
+    let user = try await witness.login(words: words)
+    try await witness.pull()
+    try await witness.download()
+    let honest = try await witness.tree()
+    var failures: [String] = []
+    for device in devices where !mayWait.contains(device.name) {
+      try await device.pull(user: user)
+      try await device.download(user: user)
+      let tree = try await device.tree(user: user)
+      if tree != honest { failures.append("\(device.name) shows\n\(tree)\nand the server has\n\(honest)") }
+    }
+    let errors = try await witness.securityErrors()
+    if !errors.isEmpty { failures.append("a fresh device met security errors: \(errors)") }
+    try await witness.close()
+    return failures
+  }
+
+  private func end() async throws {
+    for (device, _) in state.withLock({ $0.devices }) { try await device.close() }
+    try await server.stop()
+  }
+}
