@@ -63,7 +63,9 @@ let package = Package(
     .executableTarget(
       name: "zdc-server",
       dependencies: ["ZDCServer", "ZDCServerSQLite", arguments, logging, lifecycle, unixSignals]),
-    .executableTarget(name: "zdc", dependencies: ["ZeroDarkCloud", arguments, logging]),
+    // What the commands of zdc do; the executable only parses their arguments.
+    .target(name: "ZDCCommands", dependencies: ["ZeroDarkCloud", "ZDCProtocol", logging]),
+    .executableTarget(name: "zdc", dependencies: ["ZDCCommands", arguments]),
     // The testing product for app authors: real server in process, faulty transport, stepped devices.
     .target(
       name: "ZeroDarkCloudTesting",
@@ -87,7 +89,7 @@ let package = Package(
       name: "ZDCServerTests",
       dependencies: ["ZDCServer", "ZDCServerSQLite", "ZDCProtocol", crypto, grdb, httpClient, logging]),
     .testTarget(name: "SyncTests", dependencies: ["ZeroDarkCloud", "ZeroDarkCloudTesting", "ZDCServer", grdb]),
-    .testTarget(name: "CommandTests", dependencies: ["ZeroDarkCloudTesting"]),
+    .testTarget(name: "CommandTests", dependencies: ["ZDCCommands", "zdc", "zdc-server"], exclude: ["scripts"]),
     .testTarget(name: "ArchitectureTests"),
   ],
   swiftLanguageModes: [.v6]

@@ -49,7 +49,8 @@ enum AllowedImports {
     "zdc-server": TargetRule(
       ours: ["ZDCServer", "ZDCServerSQLite"],
       others: ["ArgumentParser", "Logging", "ServiceLifecycle", "UnixSignals"]),
-    "zdc": TargetRule(ours: ["ZeroDarkCloud"], others: ["ArgumentParser", "Logging"]),
+    "ZDCCommands": TargetRule(ours: ["ZeroDarkCloud", "ZDCProtocol"], others: ["Logging"]),
+    "zdc": TargetRule(ours: ["ZDCCommands"], others: ["ArgumentParser"]),
     "ZeroDarkCloudTesting": TargetRule(
       ours: ["ZeroDarkCloud", "ZDCServer", "ZDCServerSQLite", "ZDCProtocol", "ZDCTreesystem", "ZDCCrypto"],
       others: ["GRDB", "Logging", "ServiceLifecycle", "HTTPTypes"],

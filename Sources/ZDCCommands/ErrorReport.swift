@@ -1,0 +1,157 @@
+internal import ZDCProtocol
+internal import ZeroDarkCloud
+
+/// What a failed command says and how it exits: the one place where errors become codes.
+package struct ErrorReport: Sendable, Hashable {
+  package var status: ExitStatus
+  /// Stable, for programs.
+  package var code: String
+  package var message: String
+  package var hint: String?
+
+  package init(_ error: any Error) {
+    switch error {
+    case let error as CommandError:
+      self.init(error.status, error.code, error.message, error.hint)
+    case let error as ZDCError: self.init(error)
+    case let error as ZDCSecurityError: self.init(error)
+    case let error as ServerError: self.init(error)
+    case let error as TransportError: self.init(error)
+    case let error as ZDCCloudError: self.init(error)
+    case is CancellationError:
+      self.init(.tryAgain, "interrupted", "interrupted", "what is queued stays queued: zdc sync")
+    default:
+      self.init(.software, "internal", "an error inside zdc: \(type(of: error))", "run it again with --verbose")
+    }
+  }
+
+  private init(_ status: ExitStatus, _ code: String, _ message: String, _ hint: String?) {
+    self.status = status
+    self.code = code
+    self.message = message
+    self.hint = hint
+  }
+
+  /// As the terminal shows it: `zdc: …`, and perhaps `hint: …`.
+  package var text: String {
+    hint.map { "zdc: \(message)\nhint: \($0)" } ?? "zdc: \(message)"
+  }
+
+  /// With `--json`, on standard error: `{"error":{"code","exit","hint"?,"message"}}`.
+  package var json: JSONForm { JSONForm(error: .init(code: code, exit: status.rawValue, hint: hint, message: message)) }
+
+  package struct JSONForm: Encodable, Sendable {
+    package struct Body: Encodable, Sendable {
+      var code: String
+      var exit: Int32
+      var hint: String?
+      var message: String
+    }
+
+    var error: Body
+  }
+}
+
+// MARK: This device
+
+extension ErrorReport {
+  private init(_ error: ZDCError) {
+    self.init(Self.status(error.code), error.code.rawValue, error.description, Self.hint(error.code))
+  }
+
+  private static func status(_ code: ZDCError.Code) -> ExitStatus {
+    switch code {
+    case .invalidTreeID, .invalidServerURL, .insecureServerURL, .invalidDatabaseName, .invalidParameter: .usage
+    case .corruptDatabase, .foreignDatabase, .corruptKeyFile, .invalidWords, .objectNotDecodable: .data
+    case .nodeNotFound, .noContent: .noInput
+    case .serverUnreachable: .unavailable
+    case .databaseNotWritable, .diskFull, .localUserExists, .fileFailure: .cannotCreate
+    case .databaseBusy, .changesQueued, .nodeNotUploaded, .cancelled: .tryAgain
+    case .wrongDatabaseKey, .keyFileExposed, .passphraseRequired, .wrongPassphrase, .invalidPassphrase,
+      .accountNotFound, .registrationRefused, .sessionExpired:
+      .noPermission
+    case .databaseTooNew, .keyNotConfigured, .keyAlreadyConfigured, .keyMissing, .keyStoreFailure, .localUserNotFound,
+      .localUserNotReady, .serverTooNew:
+      .configuration
+    case .serverAnswerInvalid: .security
+    case .serverRefused, .downloadFailed: .failure
+    case .databaseLocked, .databaseAlreadyUnlocked, .invalidEncryptionKey, .databaseFailure, .readOnlyConnection,
+      .reservedName, .duplicateMigration, .collectionNotRegistered, .collectionTypeMismatch, .objectNotEncodable:
+      .software
+    default: .software
+    }
+  }
+
+  private static func hint(_ code: ZDCError.Code) -> String? {
+    switch code {
+    case .passphraseRequired: "give it with --passphrase-file FILE"
+    case .wrongPassphrase: "nothing was changed; try again"
+    case .invalidWords: "type all 24 words, in order; each is on the list of BIP 39"
+    case .accountNotFound: "check the words and the server's address"
+    case .localUserNotFound, .keyNotConfigured: "begin with: zdc account create, or zdc account login"
+    case .localUserNotReady: "run zdc account create again: it goes on where it stopped"
+    case .databaseTooNew, .serverTooNew: "update zdc"
+    case .diskFull: "make room and run the same command again"
+    case .databaseBusy: "another zdc is at work; try again"
+    default: nil
+    }
+  }
+
+  private init(_ error: ZDCCloudError) {
+    let status: ExitStatus =
+      switch error.code {
+      case .missingParent: .noInput
+      case .conflict: .cannotCreate
+      default: .usage
+      }
+    let path = error.path.map { ShownName.text($0.fullPath()) + ": " } ?? ""
+    self.init(status, error.code.rawValue, path + error.description, nil)
+  }
+}
+
+// MARK: The server
+
+extension ErrorReport {
+  private init(_ error: ZDCSecurityError) {
+    let hint =
+      error.code == .unsafeExportName
+      ? nil : "nothing of it was taken over; if it stays, do not trust this server and keep your words safe"
+    self.init(
+      .security, error.code.rawValue, "what the server sent does not verify: \(error.description)", hint)
+  }
+
+  private init(_ error: ServerError) {
+    let (status, hint) = Self.rule(error.code)
+    var message = "the server says \(error.code.rawValue): \(ShownName.text(error.message))"
+    if let milliseconds = error.retryAfterMs { message += " (retry after \((milliseconds + 999) / 1_000) s)" }
+    self.init(status, error.code.rawValue, message, hint)
+  }
+
+  private static func rule(_ code: ServerError.Code) -> (ExitStatus, String?) {
+    switch code {
+    case .unauthorized: (.noPermission, "log in again with zdc account login")
+    case .forbidden, .accountClosed: (.noPermission, nil)
+    case .registrationClosed: (.noPermission, "ask the server's operator")
+    case .inviteRequired: (.noPermission, "ask the server's operator for a code and give it with --invite-file")
+    case .notFound, .gone, .blobGone: (.noInput, "pull first: zdc sync")
+    case .tooManyRequests, .zoneBusy, .shuttingDown, .headMismatch, .conflict: (.tryAgain, "try again later")
+    case .quotaExceeded, .storageFull, .limitExceeded: (.failure, "what is queued stays queued")
+    case .unsupportedProtocol: (.configuration, "server and zdc are of different versions: update the older one")
+    case .refused: (.security, nil)
+    case .invalidRequest, .methodNotAllowed, .rangeNotSatisfiable, .zoneExists, .blobIncomplete: (.software, nil)
+    case .internalError: (.tryAgain, "look into the server's log")
+    }
+  }
+
+  private init(_ error: TransportError) {
+    let (status, hint): (ExitStatus, String?) =
+      switch error.code {
+      case .invalidAddress, .insecureAddress: (.usage, nil)
+      case .tls: (.noPermission, "name the server's own authority with --ca-file")
+      case .badAnswer: (.security, "check the address: is it that of a zdc-server?")
+      case .offline, .unknownHost, .refused, .timeout, .cut:
+        (.unavailable, "nothing is lost; changes can be queued with --queue and sent later by zdc sync")
+      }
+    self.init(status, error.code.rawValue, error.description, hint)
+  }
+}

@@ -1,0 +1,106 @@
+internal import Foundation
+
+#if canImport(Glibc)
+  internal import Glibc
+#elseif canImport(Musl)
+  internal import Musl
+#elseif canImport(Darwin)
+  internal import Darwin
+#endif
+
+/// A folder that an export writes into, held by its descriptor: what happens to the path afterwards changes nothing.
+///
+/// Names are single components that ``ExportName`` has made safe; anything else is refused again here. Links are never followed.
+package final class ExportFolder: Sendable {
+  let descriptor: Int32
+  /// For messages only.
+  package let path: String
+
+  private init(descriptor: Int32, path: String) {
+    self.descriptor = descriptor
+    self.path = path
+  }
+
+  deinit { close(descriptor) }
+
+  // MARK: Opening
+
+  /// Opens the folder that the user named. Here links are followed: he chose the place.
+  package static func open(_ path: String) throws(CommandError) -> ExportFolder {
+    let descriptor = Foundation.open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+    guard descriptor >= 0 else { throw FileFailure.error(path, reading: errno == ENOENT) }
+    return ExportFolder(descriptor: descriptor, path: path)
+  }
+
+  /// A folder below this one, made if it is missing.
+  ///
+  /// - Throws: ``CommandError`` with `unsafeExportName` if a link or a file is in its place.
+  package func folder(_ name: String) throws(CommandError) -> ExportFolder {
+    try check(name)
+    let isNew = mkdirat(descriptor, name, 0o700) == 0
+    guard isNew || errno == EEXIST else { throw FileFailure.error(path(of: name)) }
+    let child = openat(descriptor, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+    guard child >= 0 else {
+      guard errno == ELOOP || errno == ENOTDIR else { throw FileFailure.error(path(of: name)) }
+      throw CommandError(
+        .cannotCreate, "unsafeExportName", "\(ShownName.text(path(of: name))): something else than a folder is in its place")
+    }
+    return ExportFolder(descriptor: child, path: path(of: name))
+  }
+
+  func path(of name: String) -> String {
+    path.hasSuffix("/") ? path + name : path + "/" + name
+  }
+
+  /// A second lock behind ``ExportName``.
+  private func check(_ name: String) throws(CommandError) {
+    let bytes = name.utf8
+    guard !bytes.isEmpty, bytes.count <= ExportName.longest, name != ".", name != "..", !bytes.contains(0x2F),
+      !bytes.contains(0)
+    else { throw CommandError(.security, "unsafeExportName", "a name that is not safe reached the disk") }
+  }
+
+  // MARK: Looking
+
+  /// - Returns: nil if there is nothing under that name.
+  package func facts(_ name: String) throws(CommandError) -> FileFacts? {
+    try check(name)
+    var info = stat()
+    guard fstatat(descriptor, name, &info, AT_SYMLINK_NOFOLLOW) == 0 else {
+      if errno == ENOENT { return nil }
+      throw FileFailure.error(path(of: name), reading: true)
+    }
+    return FileFacts(info)
+  }
+
+  /// Whether the file system here takes `a` and `A` for one name. Asked by making a file.
+  package func foldsCase() throws(CommandError) -> Bool {
+    let name = ".zdc-case-\(UUID().uuidString.lowercased())"
+    let file = openat(descriptor, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
+    guard file >= 0 else { throw FileFailure.error(path) }
+    close(file)
+    defer { unlinkat(descriptor, name, 0) }
+    return try facts(name.uppercased()) != nil
+  }
+
+  // MARK: Writing
+
+  /// Sets permission bits and time of the folder itself, after everything in it is there.
+  package func restore(_ metadata: FileMetadata) throws(CommandError) {
+    try ExportFolder.restore(metadata, descriptor, path)
+  }
+
+  static func restore(_ metadata: FileMetadata, _ descriptor: Int32, _ path: String) throws(CommandError) {
+    // Not the bits that lend somebody else's rights: the tree may come from elsewhere.
+    guard fchmod(descriptor, mode_t(metadata.mode & 0o777)) == 0 else { throw FileFailure.error(path) }
+    let time = timespec(tv_sec: time_t(metadata.time.seconds), tv_nsec: Int(metadata.time.nanoseconds))
+    guard futimens(descriptor, [timespec(tv_sec: 0, tv_nsec: utimeOmit), time]) == 0 else { throw FileFailure.error(path) }
+  }
+
+  #if canImport(Darwin)
+    private static let utimeOmit = Int(UTIME_OMIT)
+  #else
+    // NB: the macro does not come through the importer on Linux: ((1l << 30) - 2l).
+    private static let utimeOmit = (1 << 30) - 2
+  #endif
+}

@@ -1,0 +1,130 @@
+internal import Foundation
+
+#if canImport(Glibc)
+  internal import Glibc
+#elseif canImport(Musl)
+  internal import Musl
+#elseif canImport(Darwin)
+  internal import Darwin
+#endif
+
+/// A folder of its own beside what is exported, where files are finished before they get their name.
+///
+/// Hidden, for its owner only, gone at the end. A killed export leaves it, and nothing half-written under a real name.
+package final class StagingFolder: Sendable {
+  private let parent: ExportFolder
+  private let folder: ExportFolder
+  private let name: String
+
+  package init(in parent: ExportFolder) throws(CommandError) {
+    self.parent = parent
+    name = ".zdc-get-\(UUID().uuidString.lowercased())"
+    guard mkdirat(parent.descriptor, name, 0o700) == 0 else { throw FileFailure.error(parent.path) }
+    folder = try parent.folder(name)
+  }
+
+  deinit { remove() }
+
+  /// Removes the folder and what was left in it.
+  package func remove() {
+    guard let stream = opendir(folder.path) else { return }
+    defer { closedir(stream) }
+    while let entry = readdir(stream) {
+      let name = withUnsafePointer(to: &entry.pointee.d_name) { pointer in
+        pointer.withMemoryRebound(to: CChar.self, capacity: Int(NAME_MAX) + 1) { String(cString: $0) }
+      }
+      if name != "." && name != ".." { unlinkat(folder.descriptor, name, 0) }
+    }
+    unlinkat(parent.descriptor, self.name, AT_REMOVEDIR)
+  }
+
+  /// Where a large content may be written by its path; then ``StagedFile/adopt(_:in:)``.
+  package func newPath() -> (name: String, path: String) {
+    let name = UUID().uuidString.lowercased()
+    return (name, folder.path(of: name))
+  }
+
+  /// A new file with these bytes.
+  package func file(_ bytes: [UInt8]) throws(CommandError) -> StagedFile {
+    let name = UUID().uuidString.lowercased()
+    let file = openat(folder.descriptor, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
+    guard file >= 0 else { throw FileFailure.error(folder.path) }
+    let staged = StagedFile(folder: folder, name: name, descriptor: file)
+    try staged.write(bytes)
+    return staged
+  }
+
+  /// The file that somebody else wrote under a name from ``newPath()``.
+  package func adopt(_ name: String) throws(CommandError) -> StagedFile {
+    let file = openat(folder.descriptor, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC)
+    guard file >= 0 else { throw FileFailure.error(folder.path) }
+    return StagedFile(folder: folder, name: name, descriptor: file)
+  }
+}
+
+/// A finished file without its final name.
+package final class StagedFile: Sendable {
+  private let folder: ExportFolder
+  private let name: String
+  private let descriptor: Int32
+
+  init(folder: ExportFolder, name: String, descriptor: Int32) {
+    self.folder = folder
+    self.name = name
+    self.descriptor = descriptor
+  }
+
+  deinit {
+    close(descriptor)
+    unlinkat(folder.descriptor, name, 0)
+  }
+
+  func write(_ bytes: [UInt8]) throws(CommandError) {
+    var rest = bytes[...]
+    while !rest.isEmpty {
+      let count = rest.withUnsafeBytes { Foundation.write(descriptor, $0.baseAddress, $0.count) }
+      if count < 0 && errno == EINTR { continue }
+      guard count > 0 else { throw FileFailure.error(folder.path) }
+      rest = rest.dropFirst(count)
+    }
+  }
+
+  package func restore(_ metadata: FileMetadata) throws(CommandError) {
+    try ExportFolder.restore(metadata, descriptor, folder.path)
+  }
+
+  /// Gives the file its name, at once.
+  ///
+  /// - Parameter overwriting: Whether another file or link there may go. A folder never does.
+  /// - Returns: false if the name is taken.
+  package func place(in target: ExportFolder, as final: String, overwriting: Bool) throws(CommandError) -> Bool {
+    if overwriting {
+      // A link in the place is replaced, not followed.
+      guard renameat(folder.descriptor, name, target.descriptor, final) == 0 else {
+        if errno == EISDIR || errno == ENOTEMPTY || errno == EEXIST { return false }
+        throw FileFailure.error(target.path(of: final))
+      }
+      return true
+    }
+    if linkat(folder.descriptor, name, target.descriptor, final, 0) == 0 { return true }
+    switch errno {
+    case EEXIST: return false
+    case EPERM, EMLINK, ENOTSUP, ENOSYS: return try placeWithoutLinks(in: target, as: final)
+    default: throw FileFailure.error(target.path(of: final))
+    }
+  }
+
+  /// For file systems without hard links: take the name with an empty file of our own, then put the full one in its place.
+  private func placeWithoutLinks(in target: ExportFolder, as final: String) throws(CommandError) -> Bool {
+    let taken = openat(target.descriptor, final, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
+    guard taken >= 0 else {
+      if errno == EEXIST { return false }
+      throw FileFailure.error(target.path(of: final))
+    }
+    close(taken)
+    guard renameat(folder.descriptor, name, target.descriptor, final) == 0 else {
+      throw FileFailure.error(target.path(of: final))
+    }
+    return true
+  }
+}

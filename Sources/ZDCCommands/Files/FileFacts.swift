@@ -1,0 +1,66 @@
+internal import Foundation
+
+#if canImport(Glibc)
+  internal import Glibc
+#elseif canImport(Musl)
+  internal import Musl
+#elseif canImport(Darwin)
+  internal import Darwin
+#endif
+
+/// What the file system says of a file, links not followed.
+package struct FileFacts: Sendable, Hashable {
+  package enum Kind: String, Sendable {
+    case file, folder
+    case link = "symbolic link"
+    case socket, pipe, device
+  }
+
+  package var kind: Kind
+  package var size: UInt64
+  package var mode: UInt16
+  package var time: FileTime
+
+  /// - Returns: nil if there is no such file.
+  /// - Throws: ``CommandError``.
+  package static func of(_ path: String, followingLink: Bool = false) throws(CommandError) -> FileFacts? {
+    var info = stat()
+    guard (followingLink ? stat(path, &info) : lstat(path, &info)) == 0 else {
+      if errno == ENOENT || errno == ENOTDIR { return nil }
+      throw FileFailure.error(path, reading: true)
+    }
+    return FileFacts(info)
+  }
+
+  init(_ info: stat) {
+    kind = Self.kind(info.st_mode)
+    size = UInt64(max(0, info.st_size))
+    mode = UInt16(info.st_mode & 0o7777)
+    #if canImport(Darwin)
+      let time = info.st_mtimespec
+    #else
+      let time = info.st_mtim
+    #endif
+    self.time = FileTime(seconds: Int64(time.tv_sec), nanoseconds: UInt32(clamping: time.tv_nsec))
+  }
+
+  private static func kind(_ mode: mode_t) -> Kind {
+    switch mode & S_IFMT {
+    case S_IFREG: .file
+    case S_IFDIR: .folder
+    case S_IFLNK: .link
+    case S_IFSOCK: .socket
+    case S_IFIFO: .pipe
+    default: .device
+    }
+  }
+
+  /// What is kept of it in the cloud; nil for what `put` skips.
+  package var metadata: FileMetadata? {
+    switch kind {
+    case .file: FileMetadata(kind: .file, mode: mode, time: time)
+    case .folder: FileMetadata(kind: .folder, mode: mode, time: time)
+    default: nil
+    }
+  }
+}

@@ -1,0 +1,34 @@
+/// What this profile knows of the file behind a node; the app's own object, in collection ``collection`` under the node's uuid, linked to the node.
+///
+/// It is written in the transaction that queues the upload, so a rerun of `put` can tell what has changed without asking the server.
+package struct FileRecord: Sendable, Hashable, Codable {
+  package static let collection = "zdc.files"
+
+  package var kind: FileMetadata.Kind
+  /// Where the bytes are until they were sent: an absolute path. Nil for a folder, and for what `get` wrote.
+  package var source: String?
+  /// Whether the source is a copy of our own, to be deleted once it was sent.
+  package var isSpooled = false
+  package var size: UInt64
+  package var mode: UInt16
+  package var time: FileTime
+  /// The content in the cloud that this describes; nil until it was sent.
+  package var eTag: String?
+
+  package init(_ metadata: FileMetadata, size: UInt64, source: String? = nil, eTag: String? = nil) {
+    kind = metadata.kind
+    mode = metadata.mode
+    time = metadata.time
+    self.size = metadata.kind == .file ? size : 0
+    self.source = source
+    self.eTag = eTag
+  }
+
+  package var metadata: FileMetadata { FileMetadata(kind: kind, mode: mode, time: time) }
+
+  /// Whether a file with these facts is the one that the record describes.
+  package func describes(_ facts: FileFacts) -> Bool {
+    guard facts.metadata == metadata else { return false }
+    return kind == .folder || facts.size == size
+  }
+}

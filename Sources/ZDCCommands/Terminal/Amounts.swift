@@ -1,0 +1,34 @@
+/// Numbers for people.
+package enum Amounts {
+  /// `999 B`, `1.2 KiB`, `34 MiB`.
+  package static func bytes(_ count: UInt64) -> String {
+    guard count >= 1_024 else { return "\(count) B" }
+    var value = Double(count) / 1_024
+    var units = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"][...]
+    while value >= 1_023.5, units.count > 1 {
+      value /= 1_024
+      units.removeFirst()
+    }
+    return "\(short(value)) \(units.first ?? "")"
+  }
+
+  /// Three figures at most: `1.23` is `1.2`, `123.4` is `123`.
+  private static func short(_ value: Double) -> String {
+    guard value < 9.95 else { return "\(Int(value.rounded()))" }
+    let tenths = Int((value * 10).rounded())
+    return "\(tenths / 10).\(tenths % 10)"
+  }
+
+  /// `0:07`, `12:30`, `1:02:03`.
+  package static func duration(seconds: Int) -> String {
+    let (hours, minutes, rest) = (seconds / 3_600, seconds / 60 % 60, seconds % 60)
+    let end = rest < 10 ? "0\(rest)" : "\(rest)"
+    guard hours > 0 else { return "\(minutes):\(end)" }
+    return "\(hours):\(minutes < 10 ? "0" : "")\(minutes):\(end)"
+  }
+
+  /// `1 file`, `3 files`.
+  package static func count(_ number: Int, _ one: String, _ many: String? = nil) -> String {
+    number == 1 ? "1 \(one)" : "\(number) \(many ?? one + "s")"
+  }
+}

@@ -1,0 +1,61 @@
+internal import Foundation
+
+/// Where a command's results and remarks go: results to standard output, remarks to standard error.
+package struct Output: Sendable {
+  package var isJSON: Bool
+  package var isQuiet: Bool
+
+  package init(isJSON: Bool, isQuiet: Bool) {
+    self.isJSON = isJSON
+    self.isQuiet = isQuiet
+  }
+
+  /// Whether a progress bar may be drawn.
+  package var showsProgress: Bool { !isJSON && !isQuiet && Terminal.isErrorTerminal }
+
+  /// A line of text; not with `--json`.
+  package func line(_ text: String) {
+    if !isJSON { Terminal.writeOutput(text + "\n") }
+  }
+
+  /// One JSON object on one line; only with `--json`.
+  package func object(_ value: some Encodable) throws {
+    if isJSON { Terminal.writeOutput(try Self.json(value) + "\n") }
+  }
+
+  /// A remark that `--quiet` silences.
+  package func note(_ text: String) {
+    if !isQuiet && !isJSON { Terminal.writeError(text + "\n") }
+  }
+
+  /// A remark that is always made.
+  package func warning(_ text: String) {
+    Terminal.writeError("zdc: \(text)\n")
+  }
+
+  package static func json(_ value: some Encodable) throws -> String {
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+    return String(decoding: try encoder.encode(value), as: UTF8.self)
+  }
+}
+
+/// Collects lines and writes them in large pieces: a listing of ten thousand nodes is a few writes.
+package struct LineBuffer {
+  private var text = ""
+  private static let piece = 1 << 16
+
+  package init() {}
+
+  package mutating func append(_ line: String) {
+    text += line
+    text += "\n"
+    if text.utf8.count >= Self.piece { flush() }
+  }
+
+  package mutating func flush() {
+    guard !text.isEmpty else { return }
+    Terminal.writeOutput(text)
+    text = ""
+  }
+}

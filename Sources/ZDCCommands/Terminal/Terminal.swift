@@ -1,0 +1,113 @@
+internal import Foundation
+
+#if canImport(Glibc)
+  internal import Glibc
+#elseif canImport(Musl)
+  internal import Musl
+#elseif canImport(Darwin)
+  internal import Darwin
+#endif
+
+/// The terminal, if there is one.
+package enum Terminal {
+  package static var isInputTerminal: Bool { isatty(STDIN_FILENO) == 1 }
+  package static var isErrorTerminal: Bool { isatty(STDERR_FILENO) == 1 }
+
+  package static var width: Int {
+    var size = winsize()
+    guard ioctl(STDERR_FILENO, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 else { return 80 }
+    return Int(size.ws_col)
+  }
+
+  package static func writeError(_ text: String) {
+    write(text, to: STDERR_FILENO)
+  }
+
+  /// Ends the program quietly when nobody reads any more, as in `zdc tree | head`.
+  package static func writeOutput(_ text: String) {
+    write(text, to: STDOUT_FILENO)
+  }
+
+  private static func write(_ text: String, to descriptor: Int32) {
+    var text = text
+    text.withUTF8 { bytes in write(UnsafeRawBufferPointer(bytes), to: descriptor) }
+  }
+
+  package static func writeOutput(_ bytes: [UInt8]) {
+    bytes.withUnsafeBytes { write($0, to: STDOUT_FILENO) }
+  }
+
+  private static func write(_ bytes: UnsafeRawBufferPointer, to descriptor: Int32) {
+    var rest = bytes[...]
+    while !rest.isEmpty {
+      let count = Foundation.write(descriptor, UnsafeRawBufferPointer(rebasing: rest).baseAddress, rest.count)
+      if count < 0 && (errno == EINTR || errno == EAGAIN) { continue }
+      guard count > 0 else {
+        if errno == EPIPE { exit(141) }
+        return
+      }
+      rest = rest.dropFirst(count)
+    }
+  }
+
+  /// Asks on the terminal and reads a line without showing it.
+  ///
+  /// - Throws: ``CommandError`` if nobody is there to ask.
+  package static func readSecret(_ prompt: String) throws(CommandError) -> String {
+    guard isInputTerminal else {
+      throw CommandError(.usage, "noTerminal", "there is no terminal to ask on", hint: "give the secret by a file")
+    }
+    writeError(prompt)
+    var settings = termios()
+    let isKnown = tcgetattr(STDIN_FILENO, &settings) == 0
+    if isKnown {
+      var silent = settings
+      silent.c_lflag &= ~tcflag_t(ECHO)
+      tcsetattr(STDIN_FILENO, TCSAFLUSH, &silent)
+    }
+    defer {
+      if isKnown { tcsetattr(STDIN_FILENO, TCSAFLUSH, &settings) }
+      writeError("\n")
+    }
+    guard let line = readLine(strippingNewline: true) else {
+      throw CommandError(.usage, "noInput", "nothing was typed")
+    }
+    return line
+  }
+
+  /// Everything on standard input, up to a limit that no secret reaches.
+  package static func readInput(limit: Int) throws(CommandError) -> [UInt8] {
+    try readAll(STDIN_FILENO, limit: limit)
+  }
+
+  /// A secret from a file, without its last line end; `-` is standard input.
+  package static func readSecretFile(_ path: String) throws(CommandError) -> String {
+    var bytes: [UInt8]
+    if path == "-" {
+      bytes = try readInput(limit: 65_536)
+    } else {
+      let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+      guard descriptor >= 0 else { throw FileFailure.error(path, reading: true) }
+      defer { close(descriptor) }
+      bytes = try readAll(descriptor, limit: 65_536)
+    }
+    while bytes.last == 0x0A || bytes.last == 0x0D { bytes.removeLast() }
+    guard let text = String(validating: bytes, as: UTF8.self) else {
+      throw CommandError(.data, "notText", "the secret is not UTF-8 text")
+    }
+    return text
+  }
+
+  private static func readAll(_ descriptor: Int32, limit: Int) throws(CommandError) -> [UInt8] {
+    var all: [UInt8] = []
+    var buffer = [UInt8](repeating: 0, count: 4_096)
+    while true {
+      let count = buffer.withUnsafeMutableBytes { read(descriptor, $0.baseAddress, $0.count) }
+      if count < 0 && errno == EINTR { continue }
+      guard count >= 0 else { throw FileFailure.error("standard input", reading: true) }
+      if count == 0 { return all }
+      all += buffer.prefix(count)
+      guard all.count <= limit else { throw CommandError(.data, "tooLong", "the input is longer than a secret can be") }
+    }
+  }
+}
