@@ -64,18 +64,21 @@ final class OperationStore {
   func dependencies(of id: Int64) throws -> [Int64] {
     let statement = try db.cachedStatement(
       sql: """
-        SELECT dependsOn FROM zdc_dependency
-        WHERE operation = ? AND dependsOn IN (SELECT id FROM zdc_operation) ORDER BY dependsOn
+        SELECT d.dependsOn FROM zdc_dependency d
+        WHERE d.operation = ? AND EXISTS (SELECT 1 FROM zdc_operation t WHERE t.id = d.dependsOn)
+        ORDER BY d.dependsOn
         """)
     return try Int64.fetchAll(statement, arguments: [id])
   }
 
   /// Every open dependency of a zone's queue.
   func dependencies(zone: Int64) throws -> [Int64: [Int64]] {
+    // NB: with IN instead of EXISTS, SQLite walks through all operations for each one.
     let statement = try db.cachedStatement(
       sql: """
-        SELECT d.operation, d.dependsOn FROM zdc_dependency d JOIN zdc_operation o ON o.id = d.operation
-        WHERE o.zone = ? AND d.dependsOn IN (SELECT id FROM zdc_operation) ORDER BY d.operation, d.dependsOn
+        SELECT d.operation, d.dependsOn FROM zdc_operation o CROSS JOIN zdc_dependency d ON d.operation = o.id
+        WHERE o.zone = ? AND EXISTS (SELECT 1 FROM zdc_operation t WHERE t.id = d.dependsOn)
+        ORDER BY o.id, d.dependsOn
         """)
     var result: [Int64: [Int64]] = [:]
     let cursor = try Row.fetchCursor(statement, arguments: [zone])
