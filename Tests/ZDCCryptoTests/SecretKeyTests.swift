@@ -12,6 +12,17 @@ import ZDCProtocol
     #expect(NodeKey([UInt8](repeating: 1, count: 32)) != nil)
   }
 
+  @Test func randomBytesOfAnyCountAreAllFilled() {
+    let source = SystemRandomSource()
+    #expect(source.bytes(0).isEmpty)
+    for count in [1, 24, 32, 255, 256, 257, 1_000] {
+      let samples = (0..<40).map { _ in source.bytes(count) }
+      #expect(samples.allSatisfy { $0.count == count })
+      // Each position varies: forty equal bytes by chance are 2^-312.
+      #expect((0..<count).allSatisfy { index in Set(samples.map { $0[index] }).count > 1 })
+    }
+  }
+
   @Test func nothingSecretIsPrinted() throws {
     let bytes = [UInt8](repeating: 0xAB, count: 32)
     let access = try #require(AccessKey(bytes))

@@ -1,4 +1,4 @@
-internal import Crypto
+internal import Foundation
 
 /// Where keys, salts and ids come from.
 ///
@@ -12,7 +12,16 @@ package protocol RandomSource {
 package struct SystemRandomSource: RandomSource {
   package init() {}
 
+  /// One system call for each 256 bytes; Swift's own generator makes one for each eight.
   package func bytes(_ count: Int) -> [UInt8] {
-    SymmetricKey(size: SymmetricKeySize(bitCount: count * 8)).withUnsafeBytes { Array($0) }
+    [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
+      while filled < count {
+        let part = UnsafeMutableBufferPointer(rebasing: buffer[filled..<min(filled + 256, count)])
+        guard getentropy(part.baseAddress, part.count) == 0 else {
+          preconditionFailure("the system has no randomness: no key may be made")
+        }
+        filled += part.count
+      }
+    }
   }
 }
