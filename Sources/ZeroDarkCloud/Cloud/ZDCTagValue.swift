@@ -38,17 +38,19 @@ enum TagCoding {
 
   static func decode(_ bytes: [UInt8]) throws -> any ZDCTagValue {
     guard let code = bytes.first, Int(code) < types.count else { throw ZDCError(.corruptDatabase) }
-    return try decode(types[Int(code)], Array(bytes.dropFirst()))
-  }
-
-  private static func decode<T: ZDCTagValue>(_ type: T.Type, _ json: [UInt8]) throws -> any ZDCTagValue {
-    guard let value = try ObjectCoding.decode([T].self, json).first else { throw ZDCError(.corruptDatabase) }
-    return value
+    return try types[Int(code)].decodeTag(Array(bytes.dropFirst()))
   }
 
   private struct Boxed: Encodable {
     let value: any ZDCTagValue
     init(_ value: any ZDCTagValue) { self.value = value }
     func encode(to encoder: any Encoder) throws { try value.encode(to: encoder) }
+  }
+}
+
+extension ZDCTagValue {
+  fileprivate static func decodeTag(_ json: [UInt8]) throws -> any ZDCTagValue {
+    guard let value = try ObjectCoding.decode([Self].self, json).first else { throw ZDCError(.corruptDatabase) }
+    return value
   }
 }

@@ -16,7 +16,7 @@ extension ZeroDarkCloud {
   public func cloudTransaction(
     _ transaction: ZDCReadWriteTransaction, forLocalUserID localUserID: String, treeID: String? = nil
   ) -> ZDCCloudTransaction? {
-    transaction.cloud(forLocalUserID: localUserID, treeID: treeID ?? primaryTreeID)
+    transaction.writableCloud(forLocalUserID: localUserID, treeID: treeID ?? primaryTreeID)
   }
 }
 
@@ -28,7 +28,7 @@ extension ZDCReadTransaction {
 }
 
 extension ZDCReadWriteTransaction {
-  package func cloud(forLocalUserID localUserID: String, treeID: String) -> ZDCCloudTransaction? {
+  package func writableCloud(forLocalUserID localUserID: String, treeID: String) -> ZDCCloudTransaction? {
     let id = poisoning { try cloudState.localUser(localUserID, treeID: treeID) } ?? nil
     return id.map { ZDCCloudTransaction(self, localUserID: localUserID, localUser: $0, treeID: treeID) }
   }
