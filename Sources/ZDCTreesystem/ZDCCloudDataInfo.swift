@@ -13,14 +13,14 @@ public struct ZDCCloudDataInfo: Sendable, Hashable, Codable {
   public let thumbnailTag: String?
 
   public init(
-    eTag: String, lastModified: Date?, metadataSize: UInt64, thumbnailSize: UInt64, dataSize: UInt64,
-    thumbnailTag: String?
+    dataSize: UInt64, metadataSize: UInt64, thumbnailSize: UInt64, thumbnailTag: String?, eTag: String,
+    lastModified: Date?
   ) {
-    self.eTag = eTag
-    self.lastModified = lastModified
+    self.dataSize = dataSize
     self.metadataSize = metadataSize
     self.thumbnailSize = thumbnailSize
-    self.dataSize = dataSize
     self.thumbnailTag = thumbnailTag
+    self.eTag = eTag
+    self.lastModified = lastModified
   }
 }

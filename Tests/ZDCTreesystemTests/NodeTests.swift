@@ -35,7 +35,7 @@ import ZDCTreesystem
     item.addPermission(.read)
     node.shareList.addShareItem(item, forUserID: "alice")
     node.cloudDataInfo = ZDCCloudDataInfo(
-      eTag: "v1", lastModified: nil, metadataSize: 1, thumbnailSize: 2, dataSize: 3, thumbnailTag: "t")
+      dataSize: 3, metadataSize: 1, thumbnailSize: 2, thumbnailTag: "t", eTag: "v1", lastModified: nil)
     let copy = try JSONDecoder().decode(ZDCNode.self, from: JSONEncoder().encode(node))
     #expect(copy == node)
     #expect(copy.cloudID == node.cloudID)

@@ -21,6 +21,7 @@ final class CloudState {
 
   private unowned let transaction: ZDCReadTransaction
   private var zoneFacts: [Int64: ZoneFacts] = [:]
+  private var localUsers: [Tree: Int64] = [:]
   private var known = KnownNodes()
   var removedLinks: [RemovedLink] = []
 
@@ -29,11 +30,40 @@ final class CloudState {
     var changeCount = 0
     var uuids: [Int64: String] = [:]
     var parents: [String: NodeRow] = [:]
-    var paths: [ZDCTreesystemPath: NodeRow] = [:]
+    var places: [Place: NodeRow] = [:]
+  }
+
+  /// A path in somebody's tree.
+  struct Place: Hashable {
+    var localUser: Int64
+    var treeID: String
+    var path: ZDCTreesystemPath
+  }
+
+  private struct Tree: Hashable {
+    var localUserID: String
+    var treeID: String
   }
 
   init(_ transaction: ZDCReadTransaction) {
     self.transaction = transaction
+  }
+
+  // MARK: Users
+
+  /// The row of a local user who has the tree; nil if there is none.
+  func localUser(_ localUserID: String, treeID: String) throws -> Int64? {
+    let tree = Tree(localUserID: localUserID, treeID: treeID)
+    if let known = localUsers[tree] { return known }
+    guard let userID = UserID(text: localUserID) else { return nil }
+    let statement = try transaction.database.cachedStatement(
+      sql: """
+        SELECT u.id FROM zdc_local_user u WHERE u.userID = ? AND u.state = 1
+        AND EXISTS (SELECT 1 FROM zdc_zone z WHERE z.localUser = u.id AND z.appTreeID = ?)
+        """)
+    let id = try Int64.fetchOne(statement, arguments: [userID.data, treeID])
+    localUsers[tree] = id
+    return id
   }
 
   // MARK: Zones
@@ -85,11 +115,11 @@ final class CloudState {
     return row
   }
 
-  func parent(at path: ZDCTreesystemPath, _ find: () throws -> NodeRow?) throws -> NodeRow? {
+  func parent(at place: Place, _ find: () throws -> NodeRow?) throws -> NodeRow? {
     validate()
-    if let row = known.paths[path] { return row }
+    if let row = known.places[place] { return row }
     let row = try find()
-    known.paths[path] = row
+    known.places[place] = row
     return row
   }
 }

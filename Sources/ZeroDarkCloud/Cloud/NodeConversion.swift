@@ -45,8 +45,8 @@ extension ZDCNode {
     eTag_data = content.content.eTag
     lastModified_data = Date(serverMs: content.receivedMs)
     cloudDataInfo = ZDCCloudDataInfo(
-      eTag: content.content.eTag, lastModified: lastModified_data, metadataSize: UInt64(sizes.metadata),
-      thumbnailSize: UInt64(sizes.thumbnail), dataSize: sizes.data, thumbnailTag: tag == .zero ? nil : tag.text)
+      dataSize: sizes.data, metadataSize: UInt64(sizes.metadata), thumbnailSize: UInt64(sizes.thumbnail),
+      thumbnailTag: tag == .zero ? nil : tag.text, eTag: content.content.eTag, lastModified: lastModified_data)
   }
 }
 

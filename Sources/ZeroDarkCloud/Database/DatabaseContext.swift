@@ -44,5 +44,5 @@ typealias ObjectRemovedObserver = @Sendable (_ transaction: ZDCReadWriteTransact
 
 /// The framework's own observers of its database: one list, read in one place.
 enum DatabaseObservers {
-  static let objectRemoved: [ObjectRemovedObserver] = []
+  static let objectRemoved: [ObjectRemovedObserver] = [LinkedObjectRemoval.observe]
 }

@@ -1,0 +1,62 @@
+internal import ZDCProtocol
+public import ZDCTreesystem
+
+// Which node stands for which of the app's objects (seed 000, "One-to-one mappings").
+
+extension ZDCCloudReadTransaction {
+  /// Where the linked object is; nil if the node is not linked.
+  public final func linkedCollectionAndKey(forNodeID nodeID: String) -> (collection: String, key: String)? {
+    transaction.poisoning { () -> (collection: String, key: String)? in
+      // While the app is told of a deletion, the node is gone and its link is not.
+      if let removed = transaction.cloudState.removedLinks.first(where: { $0.nodeUUID == nodeID }) {
+        return (removed.collection, removed.key)
+      }
+      return try row(nodeID).flatMap { try transaction.links.link(ofNode: $0.id) }
+    } ?? nil
+  }
+
+  public final func linkedCollection(forNodeID nodeID: String) -> String? {
+    linkedCollectionAndKey(forNodeID: nodeID)?.collection
+  }
+
+  public final func linkedKey(forNodeID nodeID: String) -> String? {
+    linkedCollectionAndKey(forNodeID: nodeID)?.key
+  }
+
+  public final func isNodeLinked(_ nodeID: String) -> Bool {
+    linkedCollectionAndKey(forNodeID: nodeID) != nil
+  }
+
+  /// The linked object, as the type that is registered for its collection; nil if there is none.
+  public final func linkedObject(forNodeID nodeID: String) -> Any? {
+    linkedCollectionAndKey(forNodeID: nodeID).flatMap {
+      transaction.object(forKey: $0.key, inCollection: $0.collection)
+    }
+  }
+
+  /// The object that is linked to the node at that path.
+  public final func linkedObject(forPath path: ZDCTreesystemPath) -> Any? {
+    node(path: path).flatMap { linkedObject(forNodeID: $0.uuid) }
+  }
+
+  /// The ``ZDCNode/uuid`` of the node that is linked to the object.
+  public final func linkedNodeID(forKey key: String, inCollection collection: String) -> String? {
+    transaction.poisoning { () -> String? in
+      let removed = transaction.cloudState.removedLinks.first { $0.key == key && $0.collection == collection }
+      if let removed { return removed.nodeUUID }
+      return try linkedRow(forKey: key, inCollection: collection)?.uuid
+    } ?? nil
+  }
+
+  public final func linkedNode(forKey key: String, inCollection collection: String) -> ZDCNode? {
+    transaction.poisoning {
+      try linkedRow(forKey: key, inCollection: collection).map(transaction.zdcNode)
+    } ?? nil
+  }
+
+  final func linkedRow(forKey key: String, inCollection collection: String) throws -> NodeRow? {
+    let rowKey = transaction.objects.rowKey(forKey: key, inCollection: collection)
+    guard let id = try transaction.links.node(localUser: localUser, rowKey: rowKey) else { return nil }
+    return try transaction.nodes.node(id: id).flatMap(ours)
+  }
+}

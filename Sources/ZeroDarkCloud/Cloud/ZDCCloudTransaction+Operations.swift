@@ -1,0 +1,34 @@
+// The queue, as far as the app may change it.
+
+extension ZDCCloudTransaction {
+  /// What was queued so far in this transaction, in order.
+  public func addedOperations() -> [ZDCCloudOperation] {
+    readWrite.poisoning {
+      try operations.added.compactMap { try operationRow($0.uuid) }.map(transaction.zdcOperation)
+    } ?? []
+  }
+
+  /// What was queued so far in this transaction for one node.
+  public func addedOperations(forNodeID nodeID: String) -> [ZDCCloudOperation] {
+    addedOperations().filter { $0.nodeID == nodeID }
+  }
+
+  /// Stores a changed copy: its priority, and dependencies that were added. Dependencies are not taken away.
+  ///
+  /// An operation that is done already is left alone.
+  ///
+  /// - Throws: ``ZDCCloudError`` `invalidParameter` if the operation would have to wait for itself.
+  public func modifyOperation(_ operation: ZDCCloudOperation) throws {
+    guard var row = try operationRow(operation.uuid) else { return }
+    let known = Set(try operations.dependencies(of: row.id))
+    for uuid in operation.dependencies.sorted() {
+      guard let dependency = try operations.operation(uuid: uuid), !known.contains(dependency.id) else { continue }
+      try addDependency(of: row.id, on: dependency.id)
+    }
+    if row.priority != operation.priority {
+      row.priority = operation.priority
+      try operations.update(row)
+    }
+    signalQueue()
+  }
+}

@@ -1,0 +1,46 @@
+// Small values that hang on a node, on this device only (seed 000, "Using tags for mappings"). They go with the node.
+
+extension ZDCCloudReadTransaction {
+  /// The tag's value, of the type that was stored; nil if there is none.
+  public final func tag(forNodeID nodeID: String, withIdentifier identifier: String) -> Any? {
+    transaction.poisoning { () -> Any? in
+      guard let row = try row(nodeID), let bytes = try transaction.tags.value(node: row.id, identifier: identifier)
+      else { return nil }
+      return try TagCoding.decode(bytes)
+    } ?? nil
+  }
+
+  /// Calls `block` with each tag of the node, by identifier, until it sets `stop`.
+  public final func enumerateTags(
+    forNodeID nodeID: String, with block: (_ identifier: String, _ tag: Any, _ stop: inout Bool) throws -> Void
+  ) throws {
+    guard let row = try row(nodeID) else { return }
+    var stop = false
+    for (identifier, bytes) in try transaction.tags.values(node: row.id) where !stop {
+      try block(identifier, try TagCoding.decode(bytes), &stop)
+    }
+  }
+}
+
+extension ZDCCloudTransaction {
+  /// Stores a tag; nil removes it. An unknown node is left alone.
+  public func setTag(_ tag: (any ZDCTagValue)?, forNodeID nodeID: String, withIdentifier identifier: String) {
+    guard let tag else { return removeTag(forNodeID: nodeID, withIdentifier: identifier) }
+    readWrite.poisoning {
+      guard let row = try row(nodeID) else { return }
+      try transaction.tags.set(try TagCoding.encode(tag), node: row.id, identifier: identifier)
+    }
+  }
+
+  public func removeTag(forNodeID nodeID: String, withIdentifier identifier: String) {
+    readWrite.poisoning {
+      if let row = try row(nodeID) { try transaction.tags.remove(node: row.id, identifier: identifier) }
+    }
+  }
+
+  public func removeAllTags(forNodeID nodeID: String) {
+    readWrite.poisoning {
+      if let row = try row(nodeID) { try transaction.tags.removeAll(node: row.id) }
+    }
+  }
+}

@@ -1,0 +1,141 @@
+public import ZDCTreesystem
+
+/// Looks into the local trees of all users, by node (reference 3.14). Nothing here asks the server.
+///
+/// ```swift
+/// let path = try zdc.nodeManager?.path(for: node, transaction: transaction)
+/// ```
+public struct ZDCNodeManager: Sendable {
+  public static let sharedInstance = ZDCNodeManager()
+
+  /// What to do after a node was visited.
+  public enum Step: Sendable {
+    case recurse
+    /// Leave out what is below the node.
+    case skipChildren
+    case stop
+  }
+
+  // MARK: One node
+
+  /// Where the node is; nil if it is not on this device.
+  public func path(for node: ZDCNode, transaction: ZDCReadTransaction) throws -> ZDCTreesystemPath? {
+    try transaction.nodes.node(uuid: node.uuid).map(transaction.zdcPath)
+  }
+
+  public func trunkNode(
+    forLocalUserID localUserID: String, treeID: String, trunk: ZDCTreesystemTrunk, transaction: ZDCReadTransaction
+  ) throws -> ZDCTrunkNode? {
+    let uuid = ZDCTrunkNode.uuid(forLocalUserID: localUserID, treeID: treeID, trunk: trunk)
+    return try transaction.nodes.node(uuid: uuid).map(transaction.zdcNode)
+  }
+
+  /// The root of the trunk that the node is below.
+  public func trunkNode(for node: ZDCNode, transaction: ZDCReadTransaction) throws -> ZDCTrunkNode? {
+    guard let row = try transaction.nodes.node(uuid: node.uuid) else { return nil }
+    return try transaction.nodes.root(zone: row.zone).map(transaction.zdcNode)
+  }
+
+  /// The nodes above, from the trunk's root down to the parent.
+  public func parentNodeIDs(for node: ZDCNode, transaction: ZDCReadTransaction) throws -> [String] {
+    guard let row = try transaction.nodes.node(uuid: node.uuid), row.parent != nil else { return [] }
+    let root = try transaction.nodes.root(zone: row.zone).map { [$0.uuid] } ?? []
+    return root + (try transaction.nodes.ancestry(of: row).dropLast().map(\.uuid))
+  }
+
+  /// Whether the node is somewhere below the other; a node is not below itself.
+  public func isNode(
+    _ nodeID: String, aDescendantOf other: String, transaction: ZDCReadTransaction
+  ) throws -> Bool {
+    guard nodeID != other, let row = try transaction.nodes.node(uuid: nodeID),
+      let ancestor = try transaction.nodes.node(uuid: other)
+    else { return false }
+    return try transaction.nodes.isNode(row.id, atOrBelow: ancestor.id)
+  }
+
+  public func hasChildren(_ nodeID: String, transaction: ZDCReadTransaction) throws -> Bool {
+    guard let row = try transaction.nodes.node(uuid: nodeID) else { return false }
+    return try transaction.nodes.childCount(of: row.id) > 0
+  }
+
+  // MARK: Finding
+
+  /// The child of that name; the name need not be normalised.
+  public func findNode(
+    withName name: String, parentID: String, transaction: ZDCReadTransaction
+  ) throws -> ZDCNode? {
+    guard let parent = try transaction.nodes.node(uuid: parentID) else { return nil }
+    return try transaction.nodes.child(of: parent, named: name).map(transaction.zdcNode)
+  }
+
+  public func findNode(
+    withPath path: ZDCTreesystemPath, localUserID: String, treeID: String, transaction: ZDCReadTransaction
+  ) throws -> ZDCNode? {
+    try transaction.cloud(forLocalUserID: localUserID, treeID: treeID)?.row(at: path).map(transaction.zdcNode)
+  }
+
+  public func findNode(
+    withCloudID cloudID: String, localUserID: String, treeID: String, transaction: ZDCReadTransaction
+  ) throws -> ZDCNode? {
+    try transaction.cloud(forLocalUserID: localUserID, treeID: treeID)?.row(cloudID: cloudID).map(transaction.zdcNode)
+  }
+
+  // MARK: Enumerating
+
+  /// Calls `body` with each child, in the order in which this device met them, until it sets `stop`.
+  ///
+  /// The tree may be changed meanwhile; what is gone is left out.
+  public func enumerateNodes(
+    withParentID parentID: String, transaction: ZDCReadTransaction,
+    using body: (_ node: ZDCNode, _ stop: inout Bool) throws -> Void
+  ) throws {
+    guard let parent = try transaction.nodes.node(uuid: parentID) else { return }
+    var stop = false
+    try forEachChild(of: parent.id, transaction) { row in
+      try body(try transaction.zdcNode(row), &stop)
+      return !stop
+    }
+  }
+
+  /// Calls `body` with each node below, a parent before its children, and with the nodes that lead to it from the parent.
+  public func recursiveEnumerateNodes(
+    withParentID parentID: String, transaction: ZDCReadTransaction,
+    using body: (_ node: ZDCNode, _ pathFromParent: [ZDCNode]) throws -> Step
+  ) throws {
+    guard let parent = try transaction.nodes.node(uuid: parentID) else { return }
+    _ = try recurse(parent.id, [], transaction, body)
+  }
+
+  private func recurse(
+    _ parent: Int64, _ path: [ZDCNode], _ transaction: ZDCReadTransaction,
+    _ body: (ZDCNode, [ZDCNode]) throws -> Step
+  ) throws -> Bool {
+    try forEachChild(of: parent, transaction) { row in
+      let node = try transaction.zdcNode(row)
+      switch try body(node, path) {
+      case .stop: return false
+      case .skipChildren: return true
+      case .recurse: return try recurse(row.id, path + [node], transaction, body)
+      }
+    }
+  }
+
+  /// A page of children at a time: a folder may have a million.
+  @discardableResult
+  private func forEachChild(
+    of parent: Int64, _ transaction: ZDCReadTransaction, _ body: (NodeRow) throws -> Bool
+  ) throws -> Bool {
+    var last: Int64 = 0
+    while true {
+      let page = try transaction.nodes.children(of: parent, after: last, limit: 500)
+      guard let end = page.last else { return true }
+      last = end.id
+      for row in page where try !body(row) { return false }
+    }
+  }
+}
+
+extension ZeroDarkCloud {
+  /// Look-ups on local nodes; nil until the database is unlocked.
+  public var nodeManager: ZDCNodeManager? { isDatabaseUnlocked ? .sharedInstance : nil }
+}

@@ -1,0 +1,55 @@
+internal import GRDB
+internal import ZDCProtocol
+
+// Questions that the cloud layer asks about nodes.
+
+extension NodeStore {
+  func hasChild(of parent: Int64, tag: NameTag, except id: Int64 = 0) throws -> Bool {
+    let statement = try db.cachedStatement(
+      sql: "SELECT EXISTS (SELECT 1 FROM zdc_node WHERE parent = ? AND nameTag = ? AND id <> ?)")
+    return try Bool.fetchOne(statement, arguments: [parent, tag.data, id]) ?? false
+  }
+
+  /// A page of children, in the order of their rows.
+  func children(of parent: Int64, after id: Int64, limit: Int) throws -> [NodeRow] {
+    try fetchAll("WHERE parent = ? AND id > ? ORDER BY id LIMIT ?", [parent, id, limit])
+  }
+
+  /// A node of a sub-tree and where the cloud has it.
+  struct CloudPlace {
+    var id: Int64
+    var uuid: String
+    var nodeID: NodeID
+    var parent: Int64?
+    /// Nil if it was never uploaded.
+    var cloudParent: NodeID?
+  }
+
+  /// The node and all below it, shallow first, without opening anything.
+  func cloudPlaces(atOrBelow id: Int64) throws -> [CloudPlace] {
+    let statement = try db.cachedStatement(
+      sql: """
+        WITH RECURSIVE below(id) AS (
+          SELECT ? UNION ALL SELECT child.id FROM zdc_node child JOIN below ON child.parent = below.id
+        ) SELECT id, uuid, nodeID, parent, cloudParent, recordVersion FROM zdc_node
+        WHERE id IN (SELECT id FROM below) ORDER BY depth, id
+        """)
+    return try Row.fetchAll(statement, arguments: [id]).map { row in
+      let isUploaded = (row[5] as Int64) > 0
+      return CloudPlace(
+        id: row[0], uuid: row[1], nodeID: try NodeID(row, 2), parent: row[3],
+        cloudParent: isUploaded ? try NodeID(row, 4) : nil)
+    }
+  }
+
+  /// How many levels there are below a node.
+  func height(of id: Int64, depth: Int) throws -> Int {
+    let statement = try db.cachedStatement(
+      sql: """
+        WITH RECURSIVE below(id) AS (
+          SELECT ? UNION ALL SELECT child.id FROM zdc_node child JOIN below ON child.parent = below.id
+        ) SELECT MAX(depth) FROM zdc_node WHERE id IN (SELECT id FROM below)
+        """)
+    return try Int.fetchOne(statement, arguments: [id]).map { $0 - depth } ?? 0
+  }
+}

@@ -1,0 +1,66 @@
+public import Foundation
+
+/// What an operation does in the cloud.
+public enum ZDCCloudOperationType: String, Sendable, Hashable, CaseIterable {
+  case put
+  case move
+  case deleteNode
+}
+
+/// Which part of a node a put sends.
+public enum ZDCCloudOperationPutType: String, Sendable, Hashable, CaseIterable {
+  /// Name, place, access.
+  case node_Rcrd
+  /// The content that the app stored.
+  case node_Data
+}
+
+/// A change that waits to be pushed, as it was when it was read (seed 004).
+///
+/// A value: change a copy and hand it to `modifyOperation(_:)`.
+///
+/// Dependencies are hard, priorities are hints: an operation never runs before what it depends on. A dependency on an operation that is no
+/// longer in the queue is satisfied.
+public struct ZDCCloudOperation: Sendable, Hashable, Identifiable {
+  public let uuid: String
+  public let localUserID: String
+  public let treeID: String
+  public let type: ZDCCloudOperationType
+  /// Set for a put.
+  public let putType: ZDCCloudOperationPutType?
+  /// The node's ``ZDCNode/uuid``. For a delete the node is gone from this device.
+  public let nodeID: String
+  /// The node's ``ZDCNode/cloudID``.
+  public let cloudID: String
+  /// For content: the version that the edit was based on or merged with; nil for none.
+  public let eTag: String?
+  public let createdAt: Date
+  /// The uuids of the queued operations that run before this one.
+  public package(set) var dependencies: Set<String>
+  /// Higher runs earlier, as far as dependencies let it.
+  public var priority: Int32
+
+  public var id: String { uuid }
+
+  public mutating func addDependency(_ operation: ZDCCloudOperation) {
+    dependencies.insert(operation.uuid)
+  }
+
+  public mutating func addDependency(_ operationUUID: String) {
+    dependencies.insert(operationUUID)
+  }
+
+  public mutating func addDependencies(_ operations: [ZDCCloudOperation]) {
+    for operation in operations { addDependency(operation) }
+  }
+
+  public func isPutNodeRcrdOperation() -> Bool { putType == .node_Rcrd }
+
+  public func isPutNodeDataOperation() -> Bool { putType == .node_Data }
+
+  /// Whether both do the same to the same node.
+  public func hasSameTarget(_ other: ZDCCloudOperation) -> Bool {
+    (localUserID, treeID, nodeID) == (other.localUserID, other.treeID, other.nodeID) && type == other.type
+      && putType == other.putType
+  }
+}

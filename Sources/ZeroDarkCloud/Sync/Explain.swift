@@ -1,0 +1,174 @@
+public import Foundation
+internal import ZDCProtocol
+internal import ZDCTreesystem
+
+/// Why an operation waits.
+public enum ZDCWaitReason: String, Sendable, Hashable, Codable, CaseIterable {
+  case ready, waitingForOperation, backoff, offline, notPulledYet, paused, noDataFromApp, promisePending, conflictHeld
+  case deletedRemotely, overQuota, serverSaid, zoneFrozen, uploading, inFlight
+
+  /// What would let it go on.
+  public var unblockedBy: String {
+    switch self {
+    case .ready: "nothing: it goes with the next push"
+    case .waitingForOperation: "the end of the operation that it waits for"
+    case .backoff: "time: it is tried again by itself"
+    case .offline: "a connection to the server"
+    case .notPulledYet: "the first pull of the tree"
+    case .paused: "resumePush"
+    case .noDataFromApp: "the app: queueDataUpload once it has the content, or a relaunch"
+    case .promisePending: "the app: fulfill or reject the promise"
+    case .conflictHeld: "the app: didMergeData(withETag:) or skipDataUploads"
+    case .deletedRemotely: "the app: queueDataUpload or insertNode to keep the node, or delete it"
+    case .overQuota: "room in the account"
+    case .serverSaid: "the server; it is tried again from time to time"
+    case .zoneFrozen: "a decision about the security error of the tree"
+    case .uploading: "nothing: its content is on its way"
+    case .inFlight: "the server's answer"
+    }
+  }
+}
+
+/// A queued operation, why it waits, and what would let it go on.
+public struct ZDCOperationExplanation: Sendable, Hashable, Codable, Identifiable {
+  public var uuid: String
+  /// create, move, modify, putData or delete.
+  public var kind: String
+  public var nodeID: String
+  public var cloudID: String
+  public var reason: ZDCWaitReason
+  /// A code, never a name: what the server said, the uuid of another operation.
+  public var detail: String?
+  /// The operations that it waits for directly, by uuid.
+  public var waitsFor: [String]
+  /// The operations at the end of all that it waits for.
+  public var rootCauses: [String]
+  /// How often it was tried.
+  public var attempts: Int
+  /// When it is tried again, after a failure.
+  public var notBefore: Date?
+  public var createdAt: Date
+  public var priority: Int32
+
+  public var id: String { uuid }
+  public var unblockedBy: String { reason.unblockedBy }
+}
+
+/// What is known of a node, and what is queued for it.
+public struct ZDCNodeExplanation: Sendable, Hashable, Codable {
+  public var nodeID: String
+  public var cloudID: String
+  public var isUploaded: Bool
+  public var hasContentInCloud: Bool
+  /// Why the newest version in the cloud could not be opened.
+  public var quarantine: String?
+  /// Why nothing is pulled or pushed for the node's tree.
+  public var zoneFrozen: String?
+  /// Oldest first; empty if the cloud has it all.
+  public var operations: [ZDCOperationExplanation]
+
+  /// The cloud has all that this device knows.
+  public var isInSync: Bool { operations.isEmpty && isUploaded }
+}
+
+extension ZDCCloudReadTransaction {
+  /// Why a node is not in sync; nil for an unknown node.
+  public final func explain(nodeID: String) -> ZDCNodeExplanation? {
+    transaction.poisoning { () -> ZDCNodeExplanation? in
+      guard let row = try row(nodeID) else { return nil }
+      let zone = try transaction.cloudState.facts(ofZone: row.zone).row
+      let queued = try transaction.operations.operations(node: row.id)
+      return ZDCNodeExplanation(
+        nodeID: row.uuid, cloudID: row.nodeID.text, isUploaded: row.isUploaded,
+        hasContentInCloud: row.content != nil, quarantine: row.quarantine, zoneFrozen: zone.frozen?.rawValue,
+        operations: try Explainer(transaction, zone: zone).explain(queued))
+    } ?? nil
+  }
+
+  /// Why an operation waits; nil once it is done.
+  public final func explain(operationUUID: String) -> ZDCOperationExplanation? {
+    transaction.poisoning { () -> ZDCOperationExplanation? in
+      guard let operation = try operationRow(operationUUID),
+        let zone = try transaction.zones.zone(id: operation.zone)
+      else { return nil }
+      return try Explainer(transaction, zone: zone).explain([operation]).first
+    } ?? nil
+  }
+
+  /// The whole queue of the tree, in its order, with the reasons.
+  public final func explainQueue() -> [ZDCOperationExplanation] {
+    transaction.poisoning {
+      let zones = try transaction.zones.zones(localUser: localUser).filter { $0.appTreeID == treeID }
+      return try zones.flatMap { zone in
+        let queued = try transaction.operations.operations(zone: zone.id, limit: .max)
+        return queued.isEmpty ? [] : try Explainer(transaction, zone: zone).explain(queued)
+      }
+    } ?? []
+  }
+}
+
+/// Gives reasons by asking the plan that the push engine would make now.
+struct Explainer {
+  private let transaction: ZDCReadTransaction
+  private let zone: ZoneRow
+  private let dependencies: [Int64: [Int64]]
+  private let waiting: [Int64: PushPlan.Waiting]
+
+  init(_ transaction: ZDCReadTransaction, zone: ZoneRow) throws {
+    self.transaction = transaction
+    self.zone = zone
+    dependencies = try transaction.operations.dependencies(zone: zone.id)
+    let plan = PushPlan(
+      operations: try transaction.operations.operations(zone: zone.id, limit: .max), dependencies: dependencies,
+      nowMs: transaction.context.clock(), limit: .max)
+    waiting = Dictionary(plan.waiting.map { ($0.operation, $0) }) { first, _ in first }
+  }
+
+  func explain(_ operations: [OperationRow]) throws -> [ZDCOperationExplanation] {
+    let graph = OperationGraph(dependencies)
+    return try operations.map { operation in
+      let (reason, detail) = cause(of: operation)
+      return ZDCOperationExplanation(
+        uuid: operation.uuid, kind: "\(operation.kind)", nodeID: operation.nodeUUID, cloudID: operation.nodeID.text,
+        reason: reason, detail: detail, waitsFor: try uuids(dependencies[operation.id] ?? []),
+        rootCauses: try uuids(graph.roots(of: operation.id).sorted()), attempts: operation.attempts,
+        notBefore: operation.notBeforeMs > 0 ? Date(ms: operation.notBeforeMs) : nil,
+        createdAt: Date(ms: operation.createdMs), priority: operation.priority)
+    }
+  }
+
+  /// What holds the whole tree comes first, then what the plan says, then what was stored when it was last tried.
+  private func cause(of operation: OperationRow) -> (ZDCWaitReason, String?) {
+    if let frozen = zone.frozen { return (.zoneFrozen, frozen.rawValue) }
+    if zone.head == nil { return (.notPulledYet, nil) }
+    if let waiting = waiting[operation.id] { return (ZDCWaitReason(waiting.reason), waiting.detail) }
+    // It may run now: reasons of earlier tries are history.
+    return operation.reason == .uploading ? (.uploading, operation.reasonDetail) : (.ready, nil)
+  }
+
+  private func uuids(_ ids: [Int64]) throws -> [String] {
+    try ids.compactMap { try transaction.operations.operation(id: $0)?.uuid }
+  }
+}
+
+extension ZDCWaitReason {
+  init(_ reason: OperationRow.Reason) {
+    switch reason {
+    case .ready: self = .ready
+    case .waitingForOperation: self = .waitingForOperation
+    case .backoff: self = .backoff
+    case .offline: self = .offline
+    case .notPulledYet: self = .notPulledYet
+    case .paused: self = .paused
+    case .noDataFromApp: self = .noDataFromApp
+    case .promisePending: self = .promisePending
+    case .conflictHeld: self = .conflictHeld
+    case .deletedRemotely: self = .deletedRemotely
+    case .overQuota: self = .overQuota
+    case .serverSaid: self = .serverSaid
+    case .zoneFrozen: self = .zoneFrozen
+    case .uploading: self = .uploading
+    case .inFlight: self = .inFlight
+    }
+  }
+}
