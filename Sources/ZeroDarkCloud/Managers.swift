@@ -1,17 +1,14 @@
-internal import Foundation
-internal import ZDCProtocol
-
 /// What exists while the database is unlocked. Made in one place, so that each part is handed exactly what it needs.
 struct Managers: Sendable {
   let database: ZDCDatabaseManager
   let localUsers: ZDCLocalUserManager
+  let downloads: ZDCDownloadManager
   let sync: ZDCSyncManager
 
   init(config: ZDCConfig, delegate: DelegateBox, database: ZDCDatabaseManager) throws {
     self.database = database
-    localUsers = ZDCLocalUserManager(
-      database: database.rwDatabaseConnection, transport: try config.makeTransport(),
-      address: try ServerAddress(config.serverOrigin()), appTreeID: config.primaryTreeID, now: config.clock)
+    localUsers = try ZDCLocalUserManager(config: config, database: database, transport: config.transport)
+    downloads = ZDCDownloadManager(database: database.rwDatabaseConnection, users: localUsers)
     sync = ZDCSyncManager(database: database, users: localUsers, config: config, delegate: delegate)
   }
 
@@ -29,14 +26,9 @@ extension ZeroDarkCloud {
   /// Accounts on this device; nil until the database is unlocked.
   public var localUserManager: ZDCLocalUserManager? { managers?.localUsers }
 
+  /// Contents of nodes; nil until the database is unlocked.
+  public var downloadManager: ZDCDownloadManager? { managers?.downloads }
+
   /// Push and pull; nil until the database is unlocked.
   public var syncManager: ZDCSyncManager? { managers?.sync }
-}
-
-extension ZDCConfig {
-  fileprivate func makeTransport() throws -> any ZDCTransport {
-    if let transport { return transport }
-    return try AsyncHTTPTransport(
-      address: ServerAddress(serverOrigin()), caCertificates: caCertificates.map { [UInt8]($0) })
-  }
 }

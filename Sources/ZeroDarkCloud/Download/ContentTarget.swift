@@ -21,10 +21,11 @@ struct ContentTarget: Sendable {
   var info: ZDCCloudDataInfo {
     let secrets = reference.secrets
     return ZDCCloudDataInfo(
-      dataSize: secrets.sizes.data, metadataSize: UInt64(secrets.sizes.metadata),
-      thumbnailSize: UInt64(secrets.sizes.thumbnail),
-      thumbnailTag: secrets.thumbnailTag == .zero ? nil : secrets.thumbnailTag.text, eTag: reference.content.eTag,
-      lastModified: receivedMs == 0 ? nil : Date(timeIntervalSince1970: Double(receivedMs) / 1_000))
+      eTag: reference.content.eTag,
+      lastModified: receivedMs == 0 ? nil : Date(timeIntervalSince1970: Double(receivedMs) / 1_000),
+      metadataSize: UInt64(secrets.sizes.metadata), thumbnailSize: UInt64(secrets.sizes.thumbnail),
+      dataSize: secrets.sizes.data,
+      thumbnailTag: secrets.thumbnailTag == .zero ? nil : secrets.thumbnailTag.text)
   }
 }
 
@@ -37,12 +38,24 @@ extension ZDCReadTransaction {
     guard let content = row.content else {
       throw ZDCError(row.isUploaded ? .noContent : .nodeNotUploaded)
     }
-    guard let zone = try zones.zone(id: row.zone), let owner = try localUsers.user(id: zone.localUser) else {
-      throw ZDCError(.corruptDatabase)
-    }
+    let place = try cached { ContentPlaces() }.place(ofZone: row.zone, in: self)
     return ContentTarget(
-      user: owner.userID, zone: zone.zone, node: row.nodeID,
+      user: place.user, zone: place.zone, node: row.nodeID,
       reference: try ContentReference(content: content.content, secrets: content.secrets),
       receivedMs: content.receivedMs)
+  }
+}
+
+/// Remembers whose zones the rows belong to: for ten thousand nodes that is looked up once.
+private final class ContentPlaces {
+  private var places: [Int64: (user: UserID, zone: ZoneID)] = [:]
+
+  func place(ofZone id: Int64, in transaction: ZDCReadTransaction) throws -> (user: UserID, zone: ZoneID) {
+    if let known = places[id] { return known }
+    guard let zone = try transaction.zones.zone(id: id),
+      let owner = try transaction.localUsers.user(id: zone.localUser)
+    else { throw ZDCError(.corruptDatabase) }
+    places[id] = (owner.userID, zone.zone)
+    return (owner.userID, zone.zone)
   }
 }

@@ -103,6 +103,11 @@ struct DownloadFolder: Sendable {
     unlink(url.path)
   }
 
+  /// Files that still lie here belong to their callers.
+  func removeIfEmpty() {
+    rmdir(url.path)
+  }
+
   /// The same bytes under another path, without a copy where the file system can.
   func duplicate(_ file: URL) throws -> URL {
     let copy = try newURL()

@@ -35,9 +35,10 @@ struct StreamVerifier {
   private mutating func endLeaf() {
     hashes.append(hasher.finalize())
     hasher = MerkleTree.LeafHasher()
-    leafEnd = ContentGeometry.leafRange(
-      UInt64(hashes.count), cipherLength: reference.layout.cipherLength
-    ).upperBound
+    leafEnd =
+      ContentGeometry.leafRange(
+        UInt64(hashes.count), cipherLength: reference.layout.cipherLength
+      ).upperBound
   }
 
   /// The hashes of all leaves, now verified.

@@ -65,7 +65,8 @@ extension ZDCDownloadManager {
   /// - Returns: What the record says about the content, and its metadata.
   /// - Throws: as ``downloadNodeData(_:options:)``; `fileFailure` also if the folder cannot be written.
   public func downloadNodeData(
-    _ node: ZDCNode, toFile url: URL, progress: @escaping @Sendable (_ received: UInt64, _ total: UInt64) -> Void = { _, _ in }
+    _ node: ZDCNode, toFile url: URL,
+    progress: @escaping @Sendable (_ received: UInt64, _ total: UInt64) -> Void = { _, _ in }
   ) async throws -> (cloudDataInfo: ZDCCloudDataInfo, metadata: Data) {
     let uuid = node.uuid
     let target = try await database.asyncRead { try $0.contentTarget(nodeUUID: uuid) }

@@ -38,6 +38,10 @@ public final class ZDCDownloadManager: Sendable {
     transfers = TransferTable(folder: folder)
   }
 
+  deinit {
+    folder.removeIfEmpty()
+  }
+
   /// Downloads the newest content of a node that this device knows of.
   ///
   /// - Returns: What the record says about it, and a file of ciphertext that belongs to the caller: open it with
@@ -104,7 +108,9 @@ public final class ZDCDownloadManager: Sendable {
     return (target.info, file)
   }
 
-  private func transfer(_ target: ContentTarget, _ report: @escaping ContentFetch.Progress) async throws -> ZDCCryptoFile {
+  private func transfer(
+    _ target: ContentTarget, _ report: @escaping ContentFetch.Progress
+  ) async throws -> ZDCCryptoFile {
     let api = try await users.serverAPI(for: target.user)
     let url = try folder.newURL()
     if target.isSmall, let bytes = try await batcher(target, api).content(target) {

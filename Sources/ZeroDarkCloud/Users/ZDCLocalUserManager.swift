@@ -33,8 +33,10 @@ public final class ZDCLocalUserManager: Sendable {
   /// - Parameter transport: nil for one over the network.
   convenience init(config: ZDCConfig, database: ZDCDatabaseManager, transport: (any ZDCTransport)? = nil) throws {
     let address = try ServerAddress(config.serverOrigin())
-    let transport = try transport ?? AsyncHTTPTransport(
-      address: address, caCertificates: config.caCertificates.map { [UInt8]($0) })
+    let transport =
+      try transport
+      ?? AsyncHTTPTransport(
+        address: address, caCertificates: config.caCertificates.map { [UInt8]($0) })
     self.init(
       database: database.rwDatabaseConnection, transport: transport, address: address,
       appTreeID: config.primaryTreeID, now: config.clock)

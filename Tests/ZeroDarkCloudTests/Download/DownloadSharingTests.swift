@@ -15,10 +15,11 @@ import ZDCTreesystem
       let node = try await Publisher(device).publish([.init(data: data)])[0]
       let key = try await device.connection.asyncRead { try $0.contentTarget(nodeUUID: node.uuid).key }
       // The answer is held back until all have asked.
-      device.transport.set(.init(before: { [device] request in
-        guard request.path.contains("/blobs/") else { return }
-        while await device.downloads.transfers.waiterCount(key) < 10 { await Task.yield() }
-      }))
+      device.transport.set(
+        .init(before: { [device] request in
+          guard request.path.contains("/blobs/") else { return }
+          while await device.downloads.transfers.waiterCount(key) < 10 { await Task.yield() }
+        }))
       let urls = try await withThrowingTaskGroup(of: URL.self) { group in
         for _ in 0..<10 {
           group.addTask {
@@ -44,9 +45,10 @@ import ZDCTreesystem
       let key = try await device.connection.asyncRead { try $0.contentTarget(nodeUUID: node.uuid).key }
       let transfers = device.downloads.transfers
       let gate = Gate()
-      device.transport.set(.init(before: { request in
-        if request.path.contains("/blobs/") { try await gate.wait() }
-      }))
+      device.transport.set(
+        .init(before: { request in
+          if request.path.contains("/blobs/") { try await gate.wait() }
+        }))
       let first = Task { try await device.downloads.downloadNodeData(node) }
       let second = Task { try await device.downloads.downloadNodeData(node) }
       while await transfers.waiterCount(key) < 2 { await Task.yield() }
@@ -101,9 +103,10 @@ import ZDCTreesystem
       let device = try world.device()
       let node = try await Publisher(device).publish([.init(data: pattern(300_000))])[0]
       let gate = Gate()
-      device.transport.set(.init(before: { request in
-        if request.path.contains("/blobs/") { try await gate.wait() }
-      }))
+      device.transport.set(
+        .init(before: { request in
+          if request.path.contains("/blobs/") { try await gate.wait() }
+        }))
       let calls = Log()
       let ignored = device.downloads.downloadNodeData(node, completionQueue: .global()) { _, _, _ in
         Task { await calls.append("ignored") }
@@ -128,9 +131,10 @@ import ZDCTreesystem
       let device = try world.device()
       let node = try await Publisher(device).publish([.init(data: pattern(300_000))])[0]
       let gate = Gate()
-      device.transport.set(.init(before: { request in
-        if request.path.contains("/blobs/") { try await gate.wait() }
-      }))
+      device.transport.set(
+        .init(before: { request in
+          if request.path.contains("/blobs/") { try await gate.wait() }
+        }))
       let options = ZDCDownloadOptions()
       options.completionTag = "cell"
       let calls = Mutex<[String]>([])

@@ -63,11 +63,12 @@ import ZDCTreesystem
       let device = try world.device()
       let publisher = try await Publisher(device)
       let node = try await publisher.publish([.init(data: pattern(size))])[0]
-      device.transport.set(.init(after: { request, response in
-        let isContent = request.path.contains("/blobs/") && !request.path.contains("/leaves")
-        guard request.path.hasSuffix("/contents") || isContent else { return response }
-        return try await Self.damage(response, damage, isBundle: request.path.hasSuffix("/contents"))
-      }))
+      device.transport.set(
+        .init(after: { request, response in
+          let isContent = request.path.contains("/blobs/") && !request.path.contains("/leaves")
+          guard request.path.hasSuffix("/contents") || isContent else { return response }
+          return try await Self.damage(response, damage, isBundle: request.path.hasSuffix("/contents"))
+        }))
       let error = await #expect(throws: ZDCSecurityError.self) { try await device.downloads.downloadNodeData(node) }
       let expected: ZDCSecurityError.Code =
         switch damage {
@@ -120,11 +121,12 @@ import ZDCTreesystem
       let device = try world.device()
       let node = try await Publisher(device).publish([.init(data: pattern(300_000))])[0]
       for (length, code) in [("5", ZDCSecurityError.Code.contentTruncated), ("99999999", .contentTrailingData)] {
-        device.transport.set(.init(after: { request, response in
-          var changed = response
-          if request.path.contains("/blobs/") { changed.headers["content-length"] = length }
-          return changed
-        }))
+        device.transport.set(
+          .init(after: { request, response in
+            var changed = response
+            if request.path.contains("/blobs/") { changed.headers["content-length"] = length }
+            return changed
+          }))
         let error = await #expect(throws: ZDCSecurityError.self) {
           try await device.downloads.downloadNodeData(node)
         }
@@ -139,11 +141,12 @@ import ZDCTreesystem
       let data = pattern(2 << 20)
       let node = try await Publisher(device).publish([.init(data: data)])[0]
       let ranges = Log()
-      device.transport.set(.init(after: { request, response in
-        guard request.path.contains("/blobs/") else { return response }
-        await ranges.append(request.headers["range"] ?? "all")
-        return await ranges.count < 4 ? Self.cut(response, after: 500_000) : response
-      }))
+      device.transport.set(
+        .init(after: { request, response in
+          guard request.path.contains("/blobs/") else { return response }
+          await ranges.append(request.headers["range"] ?? "all")
+          return await ranges.count < 4 ? Self.cut(response, after: 500_000) : response
+        }))
       let file = try await device.downloads.downloadNodeData(node).cryptoFile
       #expect(try [UInt8](ZDCFileConversion.decryptCryptoFile(intoMemory: file)) == data)
       let asked = await ranges.lines
@@ -157,9 +160,10 @@ import ZDCTreesystem
     try await NetworkWorld.run { world in
       let device = try world.device()
       let node = try await Publisher(device).publish([.init(data: pattern(2 << 20))])[0]
-      device.transport.set(.init(after: { request, response in
-        request.path.contains("/blobs/") ? Self.cut(response, after: 0) : response
-      }))
+      device.transport.set(
+        .init(after: { request, response in
+          request.path.contains("/blobs/") ? Self.cut(response, after: 0) : response
+        }))
       await #expect(throws: TransportError(.cut)) { try await device.downloads.downloadNodeData(node) }
       #expect(device.transport.requests.count { $0.hasPrefix("GET /v1/trees/") } == 1)
     }
@@ -203,16 +207,17 @@ import ZDCTreesystem
       let item = Publisher.Item(data: pattern(5 << 20), metadata: pattern(700), thumbnail: pattern(90_000, seed: 3))
       let node = try await Publisher(device).publish([item])[0]
       let received = Counter(0)
-      device.transport.set(.init(after: { _, response in
-        var counted = response
-        let body = response.body
-        counted.body = TransportBody {
-          let slice = try await body.next()
-          await received.subtract(-(slice?.count ?? 0))
-          return slice
-        }
-        return counted
-      }))
+      device.transport.set(
+        .init(after: { _, response in
+          var counted = response
+          let body = response.body
+          counted.body = TransportBody {
+            let slice = try await body.next()
+            await received.subtract(-(slice?.count ?? 0))
+            return slice
+          }
+          return counted
+        }))
       let (info, metadata, thumbnail) = try await device.downloads.downloadNodeMeta(node, components: .all)
       #expect(metadata.map { [UInt8]($0) } == item.metadata)
       #expect(thumbnail.map { [UInt8]($0) } == item.thumbnail)

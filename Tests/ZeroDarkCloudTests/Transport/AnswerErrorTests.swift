@@ -39,7 +39,8 @@ import ZDCProtocol
 
   @Test(arguments: [301, 302, 307, 404, 405, 418])
   func whatOnlyAnotherServerAnswers_isNoServerOfOurs(status: Int) {
-    #expect(make(status, "<html>not here</html>") as? TransportError == TransportError(.badAnswer, origin: "https://a.b"))
+    #expect(
+      make(status, "<html>not here</html>") as? TransportError == TransportError(.badAnswer, origin: "https://a.b"))
   }
 
   @Test func theHeaderSaysWhenToComeBack_ifTheBodyDoesNot() {

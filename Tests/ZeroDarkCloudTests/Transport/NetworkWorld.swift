@@ -46,10 +46,12 @@ final class NetworkWorld: Sendable {
 
   /// A device with an empty database, or the one of `name` again.
   func device(_ name: String? = nil, hooks: HookedTransport.Hooks = .init()) throws -> NetworkDevice {
-    let name = name ?? nextDevice.withLock { count in
-      count += 1
-      return "device\(count)"
-    }
+    let name =
+      name
+      ?? nextDevice.withLock { count in
+        count += 1
+        return "device\(count)"
+      }
     return try NetworkDevice(
       url: server.url, folder: folder.appendingPathComponent(name, isDirectory: true), hooks: hooks)
   }
