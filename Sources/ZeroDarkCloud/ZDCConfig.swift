@@ -44,7 +44,7 @@ public struct ZDCConfig: Sendable {
 
   private static var defaultDirectory: URL {
     let folder = FileManager.default.urls(for: .applicationSupportDirectory, in: .userDomainMask).first
-    return (folder ?? FileManager.default.homeDirectoryForCurrentUser).appendingPathComponent("ZeroDarkCloud")
+    return (folder ?? URL(fileURLWithPath: NSHomeDirectory())).appendingPathComponent("ZeroDarkCloud")
   }
 }
 

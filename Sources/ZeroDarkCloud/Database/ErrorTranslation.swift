@@ -1,4 +1,6 @@
 internal import GRDB
+internal import ZDCCrypto
+internal import ZDCProtocol
 
 /// Turns the failures of the file into a ``ZDCError``. What an app's own statements cause, such as a broken constraint, stays as it is.
 func translated(_ error: any Error) -> any Error {
@@ -20,12 +22,15 @@ func translating<T>(_ body: () throws -> T) throws -> T {
 /// What of an error may stand in a log. Messages of SQLite can quote an app's statement.
 func loggable(_ error: any Error) -> String {
   switch error {
-  case let error as ZDCError: error.description
+  case let error as ZDCSecurityError: error.code.rawValue
   case let error as DatabaseError: error.loggable
   case let error as any CustomStringConvertible & LoggableError: error.description
   default: "\(type(of: error))"
   }
 }
+
+extension ZDCError: LoggableError {}
+extension CryptoFailure: LoggableError {}
 
 /// An error whose description holds no name, key or content.
 package protocol LoggableError: Error {}

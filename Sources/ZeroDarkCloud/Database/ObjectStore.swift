@@ -75,7 +75,9 @@ final class ObjectStore {
   private func entry(rowKey: [UInt8], collectionKey: [UInt8]) throws -> Entry? {
     let statement = try db.cachedStatement(sql: "SELECT value FROM zdc_object WHERE collection = ? AND rowKey = ?")
     guard let sealed = try Data.fetchOne(statement, arguments: [Data(collectionKey), Data(rowKey)]) else { return nil }
-    return try decode(try sealer.open(sealed, row: rowKey))
+    do { return try decode(try sealer.open(sealed, row: rowKey)) } catch {
+      throw ZDCError(.corruptDatabase, detail: "an object does not open", underlying: error)
+    }
   }
 
   // MARK: Writing

@@ -5,7 +5,7 @@ internal import ZDCProtocol
 /// Makes and keeps the database's key: 32 random bytes.
 ///
 /// On Apple platforms it lies in the keychain, for this device only. Elsewhere it lies in a file beside the database that only its owner may
-/// read. With a pass-phrase it lies in such a file on every platform, sealed under it. A key that exists is never replaced by a new one.
+/// read. With a pass-phrase, what lies there is sealed under it. A key that exists is never replaced by a new one.
 public final class ZDCDatabaseKeyManager: Sendable {
   private let store: any KeyStore
   private let databasePath: URL

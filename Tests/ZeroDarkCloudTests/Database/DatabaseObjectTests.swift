@@ -143,9 +143,8 @@ import Testing
         sql: "UPDATE zdc_object SET value = (SELECT value FROM zdc_object WHERE rowKey <> ?1) WHERE rowKey = ?1",
         arguments: [rowKey])
     }
-    await #expect(throws: (any Error).self) {
-      try await ui.read { _ = $0.object(forKey: "1", inCollection: "notes") }
-    }
+    let code = await zdcCodeOf { try await ui.read { _ = $0.object(forKey: "1", inCollection: "notes") } }
+    #expect(code == .corruptDatabase)
   }
 
   @Test func observe_givesTheFirstValue_andEachChange() async throws {

@@ -116,7 +116,7 @@ import Testing
   @Test func lease_isGivenBackWhenItsHolderIsKilled() async throws {
     let file = FileManager.default.temporaryDirectory.appendingPathComponent("zdc-lease-\(UUID().uuidString)")
     defer { try? FileManager.default.removeItem(at: file.appendingPathExtension("lease")) }
-    await #expect(processExitsWith: .signal(SIGKILL)) { [path = file.path] in
+    await #expect(processExitsWith: .signal(SIGKILL)) { [path = file.path as String] in
       let lease = EngineLease(databasePath: URL(fileURLWithPath: path))
       try #require(try lease.tryAcquire())
       try #require(try EngineLease(databasePath: URL(fileURLWithPath: path)).tryAcquire() == false)

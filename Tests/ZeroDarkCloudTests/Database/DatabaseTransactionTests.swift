@@ -66,6 +66,12 @@ struct AppError: Error, Equatable {}
     #expect(try taskCount() == 0)
   }
 
+  @Test func brokenConstraintOfTheAppsTable_staysGRDBsError() async throws {
+    await #expect(throws: DatabaseError.self) {
+      try await rw.write { try $0.database.execute(sql: "INSERT INTO task VALUES ('1', NULL)") }
+    }
+  }
+
   // MARK: Poison
 
   @Test func setObjectOfAnotherType_blockRunsToItsEnd_everythingRollsBack() async throws {
