@@ -1,0 +1,71 @@
+import ZeroDarkCloudTesting
+
+/// One case of the convergence table: what two devices do to the same start, in which order it reaches the server, and what is there at the end.
+struct ConvergenceRow: Sendable, CustomTestStringConvertible {
+  enum Change: String, Sendable, CaseIterable {
+    case create, data, rename, move, delete
+  }
+
+  enum Order: String, Sendable, CaseIterable {
+    /// A's change is on the server before B, which has not heard of it, syncs.
+    case aFirst = "A first"
+    case bFirst = "B first"
+    /// Both push without having pulled: A's commit arrives first, B's is refused and planned again.
+    case bothOffline = "both offline"
+  }
+
+  enum Relation: String, Sendable, CaseIterable {
+    case sameNode = "same node"
+    /// A's change is about the parent, B's about its child.
+    case parentAndChild = "parent and child"
+    case sameName = "siblings with the same name"
+    case other
+  }
+
+  /// At the end. `server` is what everybody shows who has nothing queued.
+  struct Outcome: Sendable {
+    var server: String
+    /// Set if that device shows something else, because operations of it wait for its app.
+    var a: String?
+    var b: String?
+  }
+
+  var relation: Relation
+  var changes: String
+  var order: Order
+  var scene: Scene
+  var outcome: Outcome
+
+  var testDescription: String { "\(relation.rawValue): \(changes), \(order.rawValue)" }
+}
+
+extension ConvergenceRow {
+  /// Steps of one device, all paths below the row's own folder.
+  typealias Steps = @Sendable (Actor) async throws -> Void
+
+  struct Scene: Sendable {
+    var start: Steps
+    var a: Steps
+    var b: Steps
+    /// A's first change is on the server and its answer was lost: B has seen it, A does not know that it arrived.
+    var isAUnderWay = false
+  }
+
+  /// A device inside one folder.
+  struct Actor: Sendable {
+    let device: TestDevice
+    let folder: String
+
+    func create(_ path: String, _ text: String = "") async throws { try await device.create(folder + path, text) }
+    func edit(_ path: String, _ text: String) async throws { try await device.edit(folder + path, text) }
+    func rename(_ path: String, _ name: String) async throws { try await device.rename(folder + path, to: name) }
+    func move(_ path: String, _ new: String) async throws { try await device.move(folder + path, to: folder + new) }
+    func delete(_ path: String) async throws { try await device.delete(folder + path) }
+
+    /// The tree below the folder, with paths from there.
+    func tree() async throws -> String {
+      try await device.tree(versions: false).split(separator: "\n").filter { $0.hasPrefix(folder + "/") }
+        .map { $0.dropFirst(folder.count) }.joined(separator: "\n")
+    }
+  }
+}
