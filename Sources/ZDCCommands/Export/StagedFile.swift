@@ -93,6 +93,11 @@ package final class StagedFile: Sendable {
     try ExportFolder.restore(metadata, descriptor, folder.path)
   }
 
+  /// For content that came without metadata: as a new file would be.
+  package func restoreStandardMode() throws(CommandError) {
+    guard fchmod(descriptor, 0o644) == 0 else { throw FileFailure.error(folder.path) }
+  }
+
   /// Gives the file its name, at once.
   ///
   /// - Parameter overwriting: Whether another file or link there may go. A folder never does.

@@ -1,0 +1,58 @@
+internal import ZDCProtocol
+internal import ZeroDarkCloud
+
+/// `zdc audit`: exactly what the server holds for this user, and what it means.
+package enum AuditCommand {
+  /// One section a line: `{"fields":[{"name","value"}],"meaning"?,"title"}`
+  struct Section: Encodable, Sendable {
+    var title: String
+    var meaning: String?
+    var fields: [AuditReport.Field]
+  }
+
+  package static func run(_ options: ProfileOptions) async throws {
+    let opened = try OpenProfile.open(options)
+    guard let userID = UserID(text: try await opened.localUserID()) else { throw ZDCError(.localUserNotFound) }
+    let report = try await opened.users.serverAPI(for: userID).audit()
+    for section in report.sections {
+      let section = Section(title: section.title, meaning: meaning(section.title), fields: section.fields)
+      try options.output.object(section)
+      for line in lines(section) { options.output.line(line) }
+    }
+    options.output.line(neverHeld)
+    try await opened.close()
+  }
+
+  private static func lines(_ section: Section) -> [String] {
+    let title = ShownName.text(section.title)
+    let width = min(section.fields.map(\.name.count).max() ?? 0, 32)
+    let fields = section.fields.map { field in
+      let space = String(repeating: " ", count: max(1, width - field.name.count + 2))
+      return "  \(ShownName.text(field.name))\(space)\(ShownName.text(field.value))"
+    }
+    return [title + (section.meaning.map { ": \($0)" } ?? "")] + fields + [""]
+  }
+
+  /// What a section of the report tells somebody who reads the server's disk.
+  private static func meaning(_ title: String) -> String? {
+    let title = title.lowercased()
+    return meanings.first { title.contains($0.word) }?.meaning
+  }
+
+  private static let meanings: [(word: String, meaning: String)] = [
+    ("account", "which account, since when, and the public keys that everybody may see"),
+    ("chain", "the public history of the account's keys"),
+    ("keyring", "the account's secret keys, sealed under the 24 words"),
+    ("device", "which devices log in, and when they did last"),
+    ("session", "open sessions; the tokens themselves are not kept, only their hashes"),
+    ("zone", "the shape of the tree: ids, parents, sizes, times; no names"),
+    ("tree", "the shape of the tree: ids, parents, sizes, times; no names"),
+    ("node", "ids, parents, versions and padded sizes; no names, no types"),
+    ("blob", "sealed contents by id and padded size"),
+    ("content", "sealed contents by id and padded size"),
+    ("commit", "the signed history: who changed which id when"),
+  ]
+
+  private static let neverHeld =
+    "Not there in any form that the server can open: names, contents, thumbnails, metadata, the 24 words, secret keys."
+}

@@ -1,0 +1,115 @@
+internal import ZDCProtocol
+internal import ZeroDarkCloud
+
+/// Gets queued changes to the server and the server's here, as the process that holds the lease or with the help of the one that does.
+struct Engine: Sendable {
+  let opened: OpenProfile
+  let user: String
+
+  init(_ opened: OpenProfile) async throws {
+    self.opened = opened
+    user = try await opened.localUserID()
+  }
+
+  // MARK: Pulling
+
+  /// Brings the local tree up to date. With another process at work there is nothing to do: it follows the server's events.
+  ///
+  /// - Returns: Whether this process holds the lease now.
+  @discardableResult
+  func pull() async throws -> Bool {
+    guard try opened.databaseManager.engineLease.tryAcquire() else { return false }
+    _ = try await opened.sync.pullOnce(localUserID: user)
+    try await LastPull.store(opened.connection)
+    return true
+  }
+
+  // MARK: Until it is durable
+
+  /// Returns when the server has everything that is queued for these nodes.
+  ///
+  /// - Throws: ``CommandError`` with `stillQueued` if something of it waits for more than its turn.
+  func settle(_ nodes: Set<String>, progress: ProgressDisplay) async throws {
+    guard !nodes.isEmpty else { return }
+    if try opened.databaseManager.engineLease.tryAcquire() {
+      try await syncHere(progress)
+    } else {
+      try await waitForHolder(nodes, progress)
+    }
+    let waiting = try await remaining(nodes)
+    guard let first = waiting.first else { return }
+    throw CommandError(
+      .tryAgain, "stillQueued", "\(Amounts.count(waiting.count, "change")) still queued: \(first.reason)",
+      hint: "see zdc status and zdc explain PATH; zdc sync tries again")
+  }
+
+  /// Pushes and pulls in this process, and keeps the progress bar going.
+  func syncHere(_ progress: ProgressDisplay) async throws {
+    let before = opened.app.pushed
+    let ticker = Task {
+      while !Task.isCancelled {
+        let now = opened.app.pushed
+        let uploading = opened.sync.uploadedBytes
+        progress.update { line in
+          line.itemsDone = now.nodes - before.nodes
+          line.bytesDone = now.bytes - before.bytes + uploading
+        }
+        try await Task.sleep(for: .milliseconds(100))
+      }
+    }
+    defer { ticker.cancel() }
+    do {
+      _ = try await opened.sync.syncUntilQuiet(localUserID: user)
+    } catch let error as TransportError where error.isTemporary {
+      throw CommandError(
+        .tryAgain, "stillQueued", "\(error)", hint: "the changes are queued and not lost; zdc sync sends them")
+    }
+    try await LastPull.store(opened.connection)
+  }
+
+  /// Another process sends: looks until everything is gone, or waits for something that time does not bring.
+  private func waitForHolder(_ nodes: Set<String>, _ progress: ProgressDisplay) async throws {
+    let all = nodes.count
+    while true {
+      let waiting = try await remaining(nodes)
+      let left = Set(waiting.map(\.nodeUUID)).count
+      progress.update { $0.itemsDone = all - left }
+      if waiting.isEmpty || waiting.allSatisfy(\.isStuck) { return }
+      // The holder may have ended meanwhile.
+      if try opened.databaseManager.engineLease.tryAcquire() { return try await syncHere(progress) }
+      try await Task.sleep(for: .milliseconds(20))
+    }
+  }
+
+  private func remaining(_ nodes: Set<String>) async throws -> [QueuedOperation] {
+    try await opened.reader.read { [opened, user] transaction in
+      let cloud = try opened.cloud(transaction, user)
+      return try cloud.queue(ofNodes: nodes)
+    }
+  }
+}
+
+/// One waiting change, as far as commands care.
+struct QueuedOperation: Sendable, Hashable {
+  var nodeUUID: String
+  var kind: String
+  /// A code: `ready`, `offline`, `backoff`, …
+  var code: String
+  /// For people.
+  var reason: String
+  /// Whether only a change of the app or of the cloud moves it.
+  var isStuck: Bool
+}
+
+/// When this device last heard everything from the server.
+struct LastPull: Codable, Sendable, Hashable {
+  static let collection = "zdc.state"
+  static let key = "lastPull"
+
+  var milliseconds: UInt64
+
+  static func store(_ connection: ZDCDatabaseConnection) async throws {
+    let now = LastPull(milliseconds: WallClock.milliseconds)
+    try await connection.write { transaction in transaction.setObject(now, forKey: key, inCollection: collection) }
+  }
+}

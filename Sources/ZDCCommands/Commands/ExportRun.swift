@@ -1,0 +1,232 @@
+internal import Foundation
+internal import ZeroDarkCloud
+
+/// One export: plans names, makes folders, fetches contents, restores modes and times.
+///
+/// Nothing is written outside the folder that the user named, nothing that exists is replaced unless he said so, and a file gets its name when it
+/// is whole.
+final class ExportRun {
+  struct Place {
+    /// Must exist.
+    var folder: String
+    /// What the top is to be called there; nil puts the children of a trunk right into the folder.
+    var name: String?
+    /// Whether the user chose the name: then it is used as it is.
+    var isChosen: Bool
+  }
+
+  let opened: OpenProfile
+  let user: String
+  let nodes: [TreeEntry]
+  let overwrites: Bool
+  let progress: ProgressDisplay
+  let tree: ExportTree
+  let staging: StagingFolder
+  let plan: ExportPlan
+  /// Names before those of the plan.
+  private let top: [String]
+  var report = GetCommand.Report()
+  var records: [(uuid: String, record: FileRecord)] = []
+  /// Contents above this are written by the download itself.
+  static let largeBytes: UInt64 = 60_000
+
+  init(
+    opened: OpenProfile, user: String, nodes: [TreeEntry], place: Place, policy: ExportNamePolicy, overwrites: Bool,
+    progress: ProgressDisplay
+  ) throws {
+    self.opened = opened
+    self.user = user
+    self.nodes = nodes
+    self.overwrites = overwrites
+    self.progress = progress
+    let root = try ExportFolder.open(place.folder)
+    tree = ExportTree(root: root)
+    staging = try StagingFolder(in: root)
+    let sources = nodes.enumerated().map { index, entry in
+      ExportPlan.Source(
+        id: entry.node.uuid, parent: index == 0 ? nil : entry.node.parentID, name: entry.node.name ?? "",
+        hasData: (entry.node.cloudDataInfo?.dataSize ?? 0) > 0)
+    }
+    plan = ExportPlan(sources, policy: policy, foldsCase: try root.foldsCase())
+    top = place.name.map { [place.isChosen ? $0 : ExportName.safe($0, policy: policy)] } ?? []
+    if let name = place.name, !place.isChosen, let safe = top.first, Array(name.utf8) != Array(safe.utf8) {
+      report.renamed.append(.init(name: name, file: safe))
+    }
+    report.renamed += plan.renamed.map { .init(name: $0.from, file: (top + $0.to).joined(separator: "/")) }
+  }
+
+  func run() async throws -> GetCommand.Report {
+    defer { staging.remove() }
+    try makeFolders()
+    let wanted = try plannedDownloads()
+    let total = wanted.reduce(0) { $0 + ($1.cloudDataInfo?.dataSize ?? 0) }
+    progress.update { line in
+      line.itemsTotal = wanted.count
+      line.bytesTotal = total
+    }
+    try await fetchSmall(wanted.filter { !Self.isLarge($0) })
+    for node in wanted where Self.isLarge(node) { try await fetchLarge(node) }
+    try await storeRecords()
+    staging.remove()
+    try tree.restoreFolders()
+    return report
+  }
+
+  private static func isLarge(_ node: ZDCNode) -> Bool {
+    guard let info = node.cloudDataInfo else { return false }
+    return info.dataSize + info.metadataSize + info.thumbnailSize > largeBytes
+  }
+
+  // MARK: Planning
+
+  private func makeFolders() throws {
+    for entry in nodes where plan.foldersByID.contains(entry.node.uuid) {
+      guard let place = place(entry.node) else { continue }
+      _ = try tree.folder(place)
+      if !place.isEmpty { report.folders += 1 }
+    }
+  }
+
+  private func place(_ node: ZDCNode) -> [String]? {
+    plan.placeByID[node.uuid].map { top + $0 }
+  }
+
+  private func dataPlace(_ node: ZDCNode) -> [String]? {
+    plan.dataPlace(node.uuid).map { top + $0 }
+  }
+
+  /// What has to be fetched: without what is here already, and without what would have to be overwritten.
+  private func plannedDownloads() throws -> [ZDCNode] {
+    try nodes.compactMap { entry in
+      let node = entry.node
+      guard node.trunk == nil else { return nil }
+      guard let eTag = node.eTag_data else {
+        if !plan.foldersByID.contains(node.uuid) { report.withoutContent.append(entry.path.fullPath()) }
+        return nil
+      }
+      guard let place = dataPlace(node), let record = entry.record, record.eTag == eTag else { return node }
+      return try isHere(record, node, place) ? nil : node
+    }
+  }
+
+  private func isHere(_ record: FileRecord, _ node: ZDCNode, _ place: [String]) throws -> Bool {
+    if record.kind == .folder {
+      guard let own = self.place(node) else { return false }
+      _ = try tree.folder(own)
+      if !plan.foldersByID.contains(node.uuid) { report.folders += 1 }
+      tree.remember(record.metadata, of: own)
+      return true
+    }
+    guard let name = place.last else { return false }
+    guard let facts = try tree.folder(place.dropLast().map { $0 }).facts(name) else { return false }
+    if record.describes(facts) {
+      report.unchanged += 1
+      return true
+    }
+    guard !overwrites else { return false }
+    report.exists.append(place.joined(separator: "/"))
+    return true
+  }
+
+  // MARK: Fetching
+
+  private func fetchSmall(_ nodes: [ZDCNode]) async throws {
+    guard !nodes.isEmpty, let downloads = opened.zdc.downloadManager else { return }
+    for try await download in downloads.downloadContents(of: nodes) {
+      do {
+        switch try download.content.get() {
+        case .memory(let data, let metadata, _):
+          try place(download.node, FileMetadata([UInt8](metadata))) { try self.staging.file([UInt8](data)) }
+        case .file(let file): try place(file, download.node)
+        }
+      } catch { try noteFailure(error, download.node) }
+      advance(download.node)
+      if records.count >= 1_000 { try await storeRecords() }
+    }
+  }
+
+  private func place(_ file: ZDCCryptoFile, _ node: ZDCNode) throws {
+    defer { try? FileManager.default.removeItem(at: file.fileURL) }
+    let metadata = FileMetadata([UInt8](try ZDCFileConversion.decryptMetadata(of: file)))
+    try place(node, metadata) {
+      let (name, path) = self.staging.newPath()
+      try ZDCFileConversion.decryptCryptoFile(file, to: URL(fileURLWithPath: path))
+      return try self.staging.adopt(name)
+    }
+  }
+
+  private func fetchLarge(_ node: ZDCNode) async throws {
+    guard let downloads = opened.zdc.downloadManager else { return }
+    let (name, path) = staging.newPath()
+    let before = report.bytes
+    do {
+      let (info, metadata) = try await downloads.downloadNodeData(node, toFile: URL(fileURLWithPath: path)) {
+        [progress] received, total in
+        progress.update { $0.bytesDone = before + min(received, total) }
+      }
+      _ = info
+      try place(node, FileMetadata([UInt8](metadata))) { try self.staging.adopt(name) }
+    } catch { try noteFailure(error, node) }
+    advance(node)
+    if records.count >= 1_000 { try await storeRecords() }
+  }
+
+  private func advance(_ node: ZDCNode) {
+    let done = report.bytes
+    progress.update { line in
+      line.itemsDone += 1
+      line.bytesDone = max(line.bytesDone, done)
+    }
+  }
+
+  /// A content that cannot be had is named and the rest goes on; what concerns all of them ends the export.
+  private func noteFailure(_ error: any Error, _ node: ZDCNode) throws {
+    if error is CancellationError || error is TransportError { throw error }
+    if let error = error as? CommandError, error.code == "diskFull" { throw error }
+    let report = ErrorReport(error)
+    let path = nodes.first { $0.node.uuid == node.uuid }?.path.fullPath() ?? ""
+    self.report.failed.append(.init(path: path, code: report.code, message: report.message))
+  }
+
+  // MARK: Placing
+
+  private func place(_ node: ZDCNode, _ metadata: FileMetadata?, file: () throws -> StagedFile) throws {
+    if metadata?.kind == .folder { return try placeFolder(node, metadata) }
+    guard let place = dataPlace(node), let name = place.last else { return }
+    if plan.foldersByID.contains(node.uuid), (node.cloudDataInfo?.dataSize ?? 0) == 0 { return }
+    let folder = try tree.folder(place.dropLast().map { $0 })
+    if !overwrites, try folder.facts(name) != nil { return report.exists.append(place.joined(separator: "/")) }
+    let staged = try file()
+    if let metadata { try staged.restore(metadata) } else { try staged.restoreStandardMode() }
+    guard try staged.place(in: folder, as: name, overwriting: overwrites) else {
+      return report.exists.append(place.joined(separator: "/"))
+    }
+    report.files += 1
+    report.bytes += node.cloudDataInfo?.dataSize ?? 0
+    remember(node, metadata)
+  }
+
+  private func placeFolder(_ node: ZDCNode, _ metadata: FileMetadata?) throws {
+    guard let place = place(node), let metadata else { return }
+    _ = try tree.folder(place)
+    if !plan.foldersByID.contains(node.uuid) { report.folders += 1 }
+    tree.remember(metadata, of: place)
+    remember(node, metadata)
+  }
+
+  private func remember(_ node: ZDCNode, _ metadata: FileMetadata?) {
+    guard let metadata, let info = node.cloudDataInfo else { return }
+    records.append((node.uuid, FileRecord(metadata, size: info.dataSize, eTag: info.eTag)))
+  }
+
+  /// So that `put` can tell what changed here since.
+  private func storeRecords() async throws {
+    let due = records
+    records = []
+    guard !due.isEmpty else { return }
+    try await opened.connection.write { [opened, user] transaction in
+      let cloud = try opened.cloud(transaction, user)
+      for (uuid, record) in due { try cloud.store(record, uuid) }
+    }
+  }
+}

@@ -1,0 +1,100 @@
+internal import Foundation
+internal import ZeroDarkCloud
+
+/// A node as `ls` and `tree` show it: `{"cloudID","kind"?,"mode"?,"modified"?,"name","path","size"?,"state","version"?,"dataVersion"?}`
+package struct ListedNode: Encodable, Sendable, Hashable {
+  package var path: String
+  package var name: String
+  package var cloudID: String
+  /// Bytes of its data; nothing without content.
+  package var size: UInt64?
+  /// The record's version in the cloud; nothing before the first upload.
+  package var version: String?
+  /// The content's version in the cloud.
+  package var dataVersion: String?
+  /// `synced`; `queued` with something waiting for its turn; `held` with something that needs a decision; `quarantined` if the newest version
+  /// cannot be opened.
+  package var state: String
+  /// When the server took the newest version, ISO 8601.
+  package var modified: String?
+  /// `file` or `folder`, as far as this device knows.
+  package var kind: String?
+  /// Permission bits in octal, as far as this device knows.
+  package var mode: String?
+
+  init(_ entry: TreeEntry) {
+    let node = entry.node
+    path = entry.path.fullPath()
+    name = node.name ?? entry.path.trunk.rawValue
+    cloudID = node.cloudID
+    size = node.cloudDataInfo?.dataSize
+    version = node.eTag_rcrd
+    dataVersion = node.eTag_data
+    state = entry.state
+    modified = node.lastModified.map { $0.formatted(.iso8601) }
+    kind = entry.record?.kind == .folder || entry.hasChildren ? "folder" : entry.record.map { _ in "file" }
+    mode = entry.record.map { String($0.mode, radix: 8) }
+  }
+
+  var isFolder: Bool { kind == "folder" }
+}
+
+/// `zdc ls` and `zdc tree`: what is in the local copy of the tree. They ask no server.
+package enum ListCommands {
+  package static func list(_ options: ProfileOptions, path: String, long: Bool) async throws {
+    let path = try NodePath.parse(path)
+    let entries = try await entries(options) { try $0.listing(at: path) }
+    var lines = LineBuffer()
+    for entry in entries {
+      let node = ListedNode(entry)
+      if options.output.isJSON {
+        lines.append(try Output.json(node))
+      } else {
+        lines.append(long ? longLine(node) : ShownName.text(node.name) + (node.isFolder ? "/" : ""))
+      }
+    }
+    lines.flush()
+  }
+
+  package static func tree(_ options: ProfileOptions, path: String) async throws {
+    let path = try NodePath.parse(path)
+    let entries = try await entries(options) { try $0.subtree(at: path) }
+    var lines = LineBuffer()
+    if options.output.isJSON {
+      for entry in entries where entry.node.trunk == nil { lines.append(try Output.json(ListedNode(entry))) }
+    } else {
+      for line in TreeDrawing.lines(entries.map { ($0.path.pathComponents.count, label($0)) }) { lines.append(line) }
+    }
+    lines.flush()
+  }
+
+  private static func entries(
+    _ options: ProfileOptions, _ read: @escaping @Sendable (ReadableTree) throws -> [TreeEntry]
+  ) async throws -> [TreeEntry] {
+    let opened = try OpenProfile.open(options)
+    let user = try await opened.localUserID()
+    let entries = try await opened.reader.read { transaction in try read(opened.cloud(transaction, user)) }
+    try await opened.close()
+    return entries
+  }
+
+  private static func longLine(_ node: ListedNode) -> String {
+    let columns = [
+      padded(node.mode ?? "-", 5), padded(node.size.map(Amounts.bytes) ?? "-", 9, left: true),
+      padded(node.modified ?? "-", 21), padded(node.state, 11),
+    ]
+    return columns.joined(separator: " ") + " " + ShownName.text(node.name) + (node.isFolder ? "/" : "")
+  }
+
+  private static func padded(_ text: String, _ width: Int, left: Bool = false) -> String {
+    let space = String(repeating: " ", count: max(0, width - text.count))
+    return left ? space + text : text + space
+  }
+
+  private static func label(_ entry: TreeEntry) -> String {
+    let node = ListedNode(entry)
+    if entry.node.trunk != nil { return entry.path.fullPath() }
+    let state = node.state == "synced" ? "" : "  (\(node.state))"
+    return ShownName.text(node.name) + (node.isFolder ? "/" : "") + state
+  }
+}

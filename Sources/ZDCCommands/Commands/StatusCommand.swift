@@ -1,0 +1,95 @@
+internal import ZDCProtocol
+internal import ZeroDarkCloud
+
+/// `zdc status`.
+package enum StatusCommand {
+  /// `{"connection","engine","heldNodes"?,"lastPullMs"?,"nodes","profile","quarantined","queue":{"byReason","total"},"server","userID"}`
+  package struct Report: Encodable, Sendable {
+    package struct Queue: Encodable, Sendable {
+      var total = 0
+      var byReason: [String: Int] = [:]
+    }
+
+    var profile: String
+    var server: String
+    var userID: String
+    /// `ok`, an error's code, or `unasked`.
+    var connection: String
+    /// What the server says about its version, if it was asked.
+    var serverVersion: String?
+    /// `running` in another process, or `idle`.
+    var engine: String
+    var nodes = 0
+    var quarantined = 0
+    var queue = Queue()
+    var lastPullMs: UInt64?
+  }
+
+  package static func run(_ options: ProfileOptions, isOffline: Bool) async throws {
+    let opened = try OpenProfile.open(options)
+    let engine = try await Engine(opened)
+    let lease = opened.databaseManager.engineLease
+    let isIdle = try lease.tryAcquire()
+    lease.release()
+    var report = try await local(options, engine)
+    report.engine = isIdle ? "idle" : "running"
+    if !isOffline { (report.connection, report.serverVersion) = await ask(engine) }
+    try options.output.object(report)
+    for line in lines(report) { options.output.line(line) }
+    try await opened.close()
+  }
+
+  private static func local(_ options: ProfileOptions, _ engine: Engine) async throws -> Report {
+    let opened = engine.opened
+    let start = Report(
+      profile: options.name, server: opened.server, userID: engine.user, connection: "unasked", engine: "idle")
+    return try await opened.reader.read { transaction in
+      var report = start
+      let tree = try opened.cloud(transaction, engine.user)
+      for trunk in ZDCTreesystemTrunk.allCases where trunk != .detached {
+        let path = ZDCTreesystemPath(pathComponents: [], trunk: trunk)
+        guard try tree.node(at: path) != nil else { continue }
+        for entry in try tree.subtree(at: path) where entry.node.trunk == nil {
+          report.nodes += 1
+          if entry.node.quarantine != nil { report.quarantined += 1 }
+        }
+      }
+      for entry in try tree.queue().values.joined() {
+        report.queue.total += 1
+        report.queue.byReason[entry.code, default: 0] += 1
+      }
+      report.lastPullMs = try transaction.object(
+        LastPull.self, forKey: LastPull.key, inCollection: LastPull.collection)?.milliseconds
+      return report
+    }
+  }
+
+  private static func ask(_ engine: Engine) async -> (String, String?) {
+    do {
+      guard let userID = UserID(text: engine.user) else { return ("internal", nil) }
+      let info = try await engine.opened.users.serverAPI(for: userID).info()
+      return ("ok", "\(info.name) \(info.version)")
+    } catch { return (ErrorReport(error).code, nil) }
+  }
+
+  private static func lines(_ report: Report) -> [String] {
+    var lines = [
+      "profile     \(report.profile)", "user        \(report.userID)", "server      \(report.server)",
+      "connection  \(report.connection)\(report.serverVersion.map { " (\(ShownName.text($0)))" } ?? "")",
+      "engine      \(report.engine == "running" ? "running in another process" : "idle")",
+      "nodes       \(report.nodes)\(report.quarantined > 0 ? ", \(report.quarantined) quarantined" : "")",
+    ]
+    lines.append("last pull   \(report.lastPullMs.map(ago) ?? "never")")
+    lines.append("queue       \(report.queue.total == 0 ? "empty" : "\(report.queue.total)")")
+    for (reason, count) in report.queue.byReason.sorted(by: { $0.key < $1.key }) {
+      lines.append("            \(count) \(reason)")
+    }
+    return lines
+  }
+
+  private static func ago(_ milliseconds: UInt64) -> String {
+    let now = WallClock.milliseconds
+    guard now > milliseconds else { return "just now" }
+    return "\(Amounts.duration(seconds: Int((now - milliseconds) / 1_000))) ago"
+  }
+}

@@ -1,0 +1,113 @@
+internal import Synchronization
+internal import ZDCProtocol
+internal import ZeroDarkCloud
+
+/// `zdc sync` and `zdc watch`.
+package enum SyncCommand {
+  /// `{"announced","commits","pushedCommits","pushedOperations","waiting"}`
+  struct Report: Encodable, Sendable {
+    var commits: Int
+    var announced: Int
+    var pushedCommits: Int
+    var pushedOperations: Int
+    /// Operations that stay queued, and not for their turn.
+    var waiting: Int
+  }
+
+  /// Pulls and pushes until nothing is left that can be done.
+  package static func once(_ options: ProfileOptions) async throws {
+    let opened = try OpenProfile.open(options)
+    let engine = try await Engine(opened)
+    guard try opened.databaseManager.engineLease.tryAcquire() else { throw busy }
+    let summary = try await opened.sync.syncUntilQuiet(localUserID: engine.user)
+    try await LastPull.store(opened.connection)
+    let report = Report(
+      commits: summary.pulled.commits, announced: summary.pulled.announced, pushedCommits: summary.pushed.commits,
+      pushedOperations: summary.pushed.operations, waiting: summary.pushed.waiting)
+    try options.output.object(report)
+    options.output.note(
+      "pulled \(Amounts.count(report.commits, "commit")), pushed \(Amounts.count(report.pushedOperations, "change")), "
+        + "\(report.waiting) waiting")
+    try await opened.close()
+    if report.waiting > 0 { throw SilentExit(.tryAgain) }
+  }
+
+  private static let busy = CommandError(
+    .tryAgain, "engineBusy", "another zdc syncs this profile already", hint: "its changes arrive here by themselves")
+
+  // MARK: Going on
+
+  /// Syncs until the task is cancelled; prints a line for each change of others.
+  package static func watch(_ options: ProfileOptions) async throws {
+    let opened = try OpenProfile.open(options)
+    let engine = try await Engine(opened)
+    guard try opened.databaseManager.engineLease.tryAcquire() else { throw busy }
+    try await run(engine, options.output)
+    try await opened.close()
+  }
+
+  /// `zdc watch`: the changes of others as they arrive, with the engine of this process or of another.
+  package static func changes(_ options: ProfileOptions) async throws {
+    let opened = try OpenProfile.open(options)
+    let engine = try await Engine(opened)
+    if try opened.databaseManager.engineLease.tryAcquire() {
+      try await run(engine, options.output)
+    } else {
+      try await TreeWatch(engine: engine, output: options.output).run()
+    }
+    try await opened.close()
+  }
+
+  private static func run(_ engine: Engine, _ output: Output) async throws {
+    let opened = engine.opened
+    opened.app.listen { print($0, output) }
+    let status = opened.sync.statusUpdates
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      group.addTask { await opened.sync.run() }
+      group.addTask { await opened.databaseManager.changeWatcher.run() }
+      group.addTask { try await follow(status, engine, output) }
+      defer { group.cancelAll() }
+      try await group.next()
+    }
+  }
+
+  static func print(_ event: RemoteEvent, _ output: Output) {
+    // A line that cannot be encoded does not exist: all its fields are text and numbers.
+    try? output.object(event)
+    output.line(event.text)
+  }
+
+  /// `{"status":"online"|"offline"|"error", "code"?, "message"?}` lines between the events.
+  private struct StatusLine: Encodable {
+    var status: String
+    var code: String?
+    var message: String?
+  }
+
+  private static func follow(
+    _ status: AsyncStream<ZDCSyncStatus>, _ engine: Engine, _ output: Output
+  ) async throws {
+    for await update in status {
+      switch update {
+      case .online:
+        try output.object(StatusLine(status: "online"))
+        output.note("online: changes arrive by themselves")
+        try await LastPull.store(engine.opened.connection)
+      case .offline:
+        try output.object(StatusLine(status: "offline"))
+        output.note("offline: trying again")
+      case .error(_, let error): try show(error, output)
+      case .security(_, let error): try show(error, output)
+      case .pullFinished(_, let commits, _) where commits > 0: try await LastPull.store(engine.opened.connection)
+      default: break
+      }
+    }
+  }
+
+  private static func show(_ error: any Error, _ output: Output) throws {
+    if error is CancellationError { return }
+    let report = ErrorReport(error)
+    try output.object(StatusLine(status: "error", code: report.code, message: report.message))
+    if !output.isJSON { output.warning(report.message) }
+  }
+}

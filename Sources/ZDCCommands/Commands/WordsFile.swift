@@ -1,0 +1,35 @@
+internal import Foundation
+
+#if canImport(Glibc)
+  internal import Glibc
+#elseif canImport(Musl)
+  internal import Musl
+#elseif canImport(Darwin)
+  internal import Darwin
+#endif
+
+/// A file that gets the words of a new account.
+package enum WordsFile {
+  /// Fails before anything else is done if the file could not be made later.
+  package static func check(_ path: String) throws(CommandError) {
+    if try FileFacts.of(path) != nil {
+      throw CommandError(.cannotCreate, "fileExists", "\(ShownName.text(path)) exists; it is not overwritten")
+    }
+    guard access(AbsolutePath.folder(of: path), W_OK) == 0 else { throw FileFailure.error(path) }
+  }
+
+  /// A new file for its owner only, on disk when this returns.
+  package static func write(_ words: [String], to path: String) throws(CommandError) {
+    let file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
+    guard file >= 0 else { throw FileFailure.error(path) }
+    defer { close(file) }
+    var rest = Array((words.joined(separator: " ") + "\n").utf8)[...]
+    while !rest.isEmpty {
+      let count = rest.withUnsafeBytes { Foundation.write(file, $0.baseAddress, $0.count) }
+      if count < 0 && errno == EINTR { continue }
+      guard count > 0 else { throw FileFailure.error(path) }
+      rest = rest.dropFirst(count)
+    }
+    guard fsync(file) == 0 else { throw FileFailure.error(path) }
+  }
+}

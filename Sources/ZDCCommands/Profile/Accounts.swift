@@ -1,0 +1,86 @@
+package import ZeroDarkCloud
+
+/// `zdc account …`
+package enum Accounts {
+  /// What `account create` and `account login` print with `--json`: `{"profile","server","userID","words"?}`.
+  package struct Report: Encodable, Sendable {
+    package var profile: String
+    package var server: String
+    package var userID: String
+    /// Only from `create`, and only if the words do not go to a file.
+    package var words: [String]?
+  }
+
+  /// Creates an account and the profile for it. Interrupted, the same call goes on with the same account.
+  package static func create(
+    _ options: ProfileOptions, invite: String?, newPassphrase: () throws -> String?
+  ) async throws -> Report {
+    let profile = try begin(options)
+    // Written first: if this is interrupted, the next call knows the server.
+    try profile.write(options.paths())
+    let opened = try OpenProfile.prepare(options, profile: profile, newPassphrase: newPassphrase)
+    let (user, words) = try await opened.users.createAccount(invite: invite)
+    try finish(options, profile, user)
+    try await opened.close()
+    return Report(profile: options.name, server: user.serverOrigin, userID: user.uuid, words: words)
+  }
+
+  /// Makes an account that exists the profile's.
+  package static func login(
+    _ options: ProfileOptions, words: String, newPassphrase: () throws -> String?
+  ) async throws -> Report {
+    let profile = try begin(options)
+    let opened = try OpenProfile.prepare(options, profile: profile, newPassphrase: newPassphrase)
+    let user = try await opened.users.login(words: [words])
+    try finish(options, profile, user)
+    try await opened.close()
+    return Report(profile: options.name, server: user.serverOrigin, userID: user.uuid)
+  }
+
+  private static func begin(_ options: ProfileOptions) throws -> Profile {
+    let paths = try options.paths()
+    let known = try Profile.read(paths)
+    guard known?.userID == nil else {
+      throw CommandError(
+        .cannotCreate, "profileInUse", "profile \(options.name) has an account already",
+        hint: "name another one: --profile NAME")
+    }
+    guard let server = options.askedServer ?? known?.server else {
+      throw CommandError(.usage, "noServer", "which server?", hint: "add --server https://host, or set ZDC_SERVER")
+    }
+    return Profile(server: server, caFile: options.caFile.map(absolute) ?? known?.caFile)
+  }
+
+  private static func finish(_ options: ProfileOptions, _ profile: Profile, _ user: ZDCLocalUser) throws {
+    var finished = profile
+    finished.server = user.serverOrigin
+    finished.userID = user.uuid
+    try finished.write(options.paths())
+  }
+
+  private static func absolute(_ path: String) -> String { AbsolutePath.of(path) }
+
+  /// The 24 words of the profile's account.
+  package static func words(_ options: ProfileOptions) async throws -> [String] {
+    let opened = try OpenProfile.open(options)
+    let words = try await opened.users.accessWords(for: opened.localUserID())
+    try await opened.close()
+    return words
+  }
+
+  /// One line of `account list`: `{"profile","server","userID"?}`; without userID the account is not finished.
+  package struct Listed: Encodable, Sendable, Hashable {
+    package var profile: String
+    package var server: String
+    package var userID: String?
+  }
+
+  /// All profiles of this user of the machine. Opens no database, asks no pass-phrase.
+  package static func list(environment: [String: String]) throws -> [Listed] {
+    try ProfilePaths.all(environment: environment).compactMap { name in
+      try Profile.read(ProfilePaths(name, environment: environment)).map {
+        Listed(profile: name, server: $0.server, userID: $0.userID)
+      }
+    }
+  }
+}

@@ -1,0 +1,157 @@
+package import Foundation
+internal import Logging
+package import ZeroDarkCloud
+
+/// How the user asked for a profile.
+package struct ProfileOptions: Sendable {
+  package var name: String
+  package var server: String?
+  package var caFile: String?
+  package var passphraseFile: String?
+  package var isVerbose: Bool
+  package var output: Output
+  package var environment: [String: String]
+
+  package init(
+    name: String, server: String?, caFile: String?, passphraseFile: String?, isVerbose: Bool, output: Output,
+    environment: [String: String] = ProcessInfo.processInfo.environment
+  ) {
+    self.name = name
+    self.server = server
+    self.caFile = caFile
+    self.passphraseFile = passphraseFile
+    self.isVerbose = isVerbose
+    self.output = output
+    self.environment = environment
+  }
+
+  package func paths() throws(CommandError) -> ProfilePaths {
+    try ProfilePaths(name, environment: environment)
+  }
+
+  /// The server's address: as asked for, else from the environment.
+  package var askedServer: String? { server ?? environment["ZDC_SERVER"].flatMap { $0.isEmpty ? nil : $0 } }
+}
+
+/// A profile with its database open: one database, one local user.
+package final class OpenProfile: Sendable {
+  package let paths: ProfilePaths
+  package let output: Output
+  package let zdc: ZeroDarkCloud
+  package let app: FilesApp
+  package let server: String
+  let connection: ZDCDatabaseConnection
+  let reader: ZDCDatabaseConnection
+  let databaseManager: ZDCDatabaseManager
+  let users: ZDCLocalUserManager
+  let sync: ZDCSyncManager
+
+  /// The tree of everybody who uses `zdc`.
+  package static let treeID = "zdc.files"
+
+  init(_ options: ProfileOptions, profile: Profile, key: (ZDCDatabaseKeyManager) throws -> Data) throws {
+    paths = try options.paths()
+    output = options.output
+    server = profile.server
+    app = FilesApp()
+    zdc = try ZeroDarkCloud(delegate: app, config: Self.config(options, profile, paths))
+    var database = ZDCDatabaseConfig(encryptionKey: try key(zdc.databaseKeyManager))
+    database.register(FileRecord.self, inCollection: FileRecord.collection)
+    try zdc.unlockOrCreateDatabase(database)
+    guard let manager = zdc.databaseManager, let users = zdc.localUserManager, let sync = zdc.syncManager else {
+      throw ZDCError(.databaseLocked)
+    }
+    databaseManager = manager
+    connection = manager.rwDatabaseConnection
+    reader = manager.roDatabaseConnection
+    self.users = users
+    self.sync = sync
+    app.attach(zdc)
+  }
+
+  private static func config(
+    _ options: ProfileOptions, _ profile: Profile, _ paths: ProfilePaths
+  ) throws -> ZDCConfig {
+    guard let url = URL(string: profile.server) else { throw ZDCError(.invalidServerURL) }
+    var config = ZDCConfig(
+      primaryTreeID: treeID, serverURL: url,
+      databaseDirectory: URL(fileURLWithPath: paths.dataFolder, isDirectory: true))
+    config.databaseName = "zdc"
+    config.syncAutomatically = false
+    config.changePollInterval = .milliseconds(25)
+    config.logger = Logger(label: "zdc") { label in
+      options.isVerbose ? StreamLogHandler.standardError(label: label) : SwiftLogNoOpLogHandler()
+    }
+    if options.isVerbose { config.logger.logLevel = .debug }
+    if let file = options.caFile ?? profile.caFile {
+      guard let certificates = FileManager.default.contents(atPath: file) else {
+        throw CommandError(.noInput, "noSuchFile", "\(ShownName.text(file)): no such certificate file")
+      }
+      config.caCertificates = certificates
+    }
+    return config
+  }
+
+  // MARK: Opening
+
+  /// Opens the profile of an account that is there.
+  ///
+  /// - Throws: ``CommandError`` with `noAccount`; ``ZDCError`` of key and database.
+  package static func open(_ options: ProfileOptions) throws -> OpenProfile {
+    let paths = try options.paths()
+    guard var profile = try Profile.read(paths), profile.userID != nil else {
+      throw CommandError(
+        .configuration, "noAccount", "profile \(options.name) has no account",
+        hint: "begin with: zdc account create --server URL, or zdc account login --server URL")
+    }
+    if let server = options.askedServer { profile.server = server }
+    return try OpenProfile(options, profile: profile) { keys in
+      guard try keys.isConfigured else { throw ZDCError(.keyMissing) }
+      return try unlock(keys, options)
+    }
+  }
+
+  private static func unlock(_ keys: ZDCDatabaseKeyManager, _ options: ProfileOptions) throws -> Data {
+    guard try keys.usesPassphrase else { return try keys.unlock() }
+    if let file = options.passphraseFile { return try keys.unlock(passphrase: Terminal.readSecretFile(file)) }
+    guard Terminal.isInputTerminal else { throw ZDCError(.passphraseRequired) }
+    return try keys.unlock(passphrase: Terminal.readSecret("Pass-phrase of profile \(options.name): "))
+  }
+
+  /// Opens a profile that gets its account next; makes key and database if they are missing.
+  ///
+  /// - Parameter passphrase: asked for when a key is made, or one under a pass-phrase opened; nil to do without.
+  static func prepare(
+    _ options: ProfileOptions, profile: Profile, newPassphrase: () throws -> String?
+  ) throws -> OpenProfile {
+    try OpenProfile(options, profile: profile) { keys in
+      if try keys.isConfigured { return try unlock(keys, options) }
+      try makePrivateFolder(options.paths().dataFolder)
+      guard let passphrase = try newPassphrase() else { return try keys.createKey() }
+      return try keys.createKey(passphrase: passphrase)
+    }
+  }
+
+  private static func makePrivateFolder(_ path: String) throws(CommandError) {
+    do {
+      try FileManager.default.createDirectory(
+        atPath: path, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+    } catch {
+      throw CommandError(
+        .cannotCreate, "cannotCreateProfile", "\(path) cannot be made",
+        hint: "check the folder's permissions, or set XDG_DATA_HOME")
+    }
+  }
+
+  // MARK: The account
+
+  /// The profile's only local user.
+  func localUserID() async throws -> String {
+    guard let id = try await users.allLocalUserIDs().first else { throw ZDCError(.localUserNotFound) }
+    return id
+  }
+
+  package func close() async throws {
+    try await zdc.close()
+  }
+}

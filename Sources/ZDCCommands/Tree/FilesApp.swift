@@ -1,0 +1,131 @@
+internal import Foundation
+internal import Synchronization
+package import ZeroDarkCloud
+
+/// The app behind `zdc`: it tells the framework where a node's bytes are, and hears what others did.
+///
+/// Runs in whichever process holds the engine lease, which need not be the one that queued: all that it needs stands in the ``FileRecord``s.
+package final class FilesApp: ZeroDarkCloudDelegate {
+  private struct State {
+    var pushedNodes = 0
+    var pushedBytes: UInt64 = 0
+    var listener: (@Sendable (RemoteEvent) -> Void)?
+  }
+
+  private let state = Mutex(State())
+  private let framework = Mutex<WeakFramework>(WeakFramework())
+
+  private struct WeakFramework {
+    weak var zdc: ZeroDarkCloud?
+  }
+
+  package init() {}
+
+  func attach(_ zdc: ZeroDarkCloud) {
+    framework.withLock { $0.zdc = zdc }
+  }
+
+  /// How many contents were sent since the start, and their bytes.
+  var pushed: (nodes: Int, bytes: UInt64) { state.withLock { ($0.pushedNodes, $0.pushedBytes) } }
+
+  /// Told of each change that others made, after it is on disk.
+  func listen(_ listener: @escaping @Sendable (RemoteEvent) -> Void) {
+    state.withLock { $0.listener = listener }
+  }
+
+  // MARK: Pushing
+
+  package func data(
+    for node: ZDCNode, at path: ZDCTreesystemPath, transaction: ZDCReadTransaction
+  ) throws -> ZDCData {
+    let record = try record(node, transaction)
+    guard record.kind == .file else { return ZDCData(data: Data()) }
+    guard let source = record.source else { throw NoSource() }
+    guard try FileFacts.of(source)?.kind == .file else { throw NoSource() }
+    return ZDCData(cleartextFileURL: URL(fileURLWithPath: source))
+  }
+
+  package func metadata(
+    for node: ZDCNode, at path: ZDCTreesystemPath, transaction: ZDCReadTransaction
+  ) throws -> ZDCData? {
+    let record = try record(node, transaction)
+    // As it is now, like the bytes: the next run sees that the record is older.
+    if let source = record.source, !record.isSpooled, let facts = try FileFacts.of(source), let metadata = facts.metadata {
+      return ZDCData(data: Data(metadata.bytes))
+    }
+    return ZDCData(data: Data(record.metadata.bytes))
+  }
+
+  package func didPushNodeData(
+    _ node: ZDCNode, at path: ZDCTreesystemPath, transaction: ZDCReadWriteTransaction
+  ) throws {
+    guard var record = try transaction.object(FileRecord.self, forKey: node.uuid, inCollection: FileRecord.collection)
+    else { return }
+    let (spooled, size) = (record.isSpooled ? record.source : nil, record.size)
+    record.eTag = node.eTag_data
+    if record.isSpooled { (record.source, record.isSpooled) = (nil, false) }
+    transaction.setObject(record, forKey: node.uuid, inCollection: FileRecord.collection)
+    transaction.afterCommit { [self] in
+      if let spooled { try? FileManager.default.removeItem(atPath: spooled) }
+      state.withLock { state in
+        state.pushedNodes += 1
+        state.pushedBytes += size
+      }
+    }
+  }
+
+  /// The app has no bytes for a node: shown by `zdc explain` as "no data from the app".
+  private struct NoSource: Error {}
+
+  private func record(_ node: ZDCNode, _ transaction: ZDCReadTransaction) throws -> FileRecord {
+    let record = try transaction.object(FileRecord.self, forKey: node.uuid, inCollection: FileRecord.collection)
+    guard let record else { throw NoSource() }
+    return record
+  }
+
+  // MARK: Pulling
+
+  package func didDiscoverNewNode(
+    _ node: ZDCNode, at path: ZDCTreesystemPath, transaction: ZDCReadWriteTransaction
+  ) throws {
+    tell(transaction) { RemoteEvent(.new, node, path, at: $0) }
+  }
+
+  package func didDiscoverModifiedNode(
+    _ node: ZDCNode, with change: ZDCNodeChange, at path: ZDCTreesystemPath, transaction: ZDCReadWriteTransaction
+  ) throws {
+    tell(transaction) { RemoteEvent(change == .data ? .modified : .changed, node, path, at: $0) }
+  }
+
+  package func didDiscoverMovedNode(
+    _ node: ZDCNode, from oldPath: ZDCTreesystemPath, to newPath: ZDCTreesystemPath,
+    transaction: ZDCReadWriteTransaction
+  ) throws {
+    tell(transaction) { RemoteEvent(.moved, node, newPath, from: oldPath.fullPath(), at: $0) }
+  }
+
+  package func didDiscoverDeletedNode(
+    _ node: ZDCNode, at path: ZDCTreesystemPath, timestamp: Date?, transaction: ZDCReadWriteTransaction
+  ) throws {
+    transaction.removeObject(forKey: node.uuid, inCollection: FileRecord.collection)
+    tell(transaction) { RemoteEvent(.deleted, node, path, at: $0) }
+  }
+
+  private func tell(_ transaction: ZDCReadWriteTransaction, _ event: @escaping @Sendable (UInt64) -> RemoteEvent) {
+    guard let listener = state.withLock({ $0.listener }) else { return }
+    transaction.afterCommit { listener(event(WallClock.milliseconds)) }
+  }
+
+  func report(_ event: @escaping @Sendable (UInt64) -> RemoteEvent, _ transaction: ZDCReadWriteTransaction) {
+    tell(transaction, event)
+  }
+
+  var zdc: ZeroDarkCloud? { framework.withLock { $0.zdc } }
+}
+
+extension RemoteEvent {
+  init(_ kind: Kind, _ node: ZDCNode, _ path: ZDCTreesystemPath, from: String? = nil, at: UInt64) {
+    self.init(
+      kind, path: path.fullPath(), from: from, cloudID: node.cloudID, size: node.cloudDataInfo?.dataSize, at: at)
+  }
+}

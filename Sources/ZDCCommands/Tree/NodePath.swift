@@ -1,0 +1,14 @@
+package import ZeroDarkCloud
+
+/// Paths as users type them.
+package enum NodePath {
+  /// `home:/a/b`, `~/a/b` or `/a/b`.
+  package static func parse(_ text: String) throws(CommandError) -> ZDCTreesystemPath {
+    guard let path = ZDCTreesystemPath(text) else {
+      throw CommandError(
+        .usage, "invalidPath", "not a path in the tree: \(ShownName.text(text))",
+        hint: "write home:/a/b, ~/a/b or /a/b; quote the tilde: '~/a'")
+    }
+    return path
+  }
+}

@@ -1,0 +1,190 @@
+internal import ZeroDarkCloud
+
+/// A node with all that commands show of it.
+struct TreeEntry: Sendable {
+  var node: ZDCNode
+  var path: ZDCTreesystemPath
+  var record: FileRecord?
+  var hasChildren: Bool
+  /// See ``ListedNode/state``.
+  var state: String
+}
+
+/// The local tree inside one transaction.
+class ReadableTree {
+  let cloud: ZDCCloudReadTransaction
+  let transaction: ZDCReadTransaction
+  private var queueByNode: [String: [QueuedOperation]]?
+
+  init(_ cloud: ZDCCloudReadTransaction, _ transaction: ZDCReadTransaction) {
+    self.cloud = cloud
+    self.transaction = transaction
+  }
+
+  final func node(at path: ZDCTreesystemPath) throws -> ZDCNode? {
+    cloud.node(path: path)
+  }
+
+  final func requireNode(at path: ZDCTreesystemPath) throws -> ZDCNode {
+    guard let node = try node(at: path) else {
+      throw CommandError(
+        .noInput, "nodeNotFound", "\(ShownName.text(path.fullPath())): no such node in the tree",
+        hint: path.isTrunk ? "pull first: zdc sync" : "see what is there: zdc ls")
+    }
+    return node
+  }
+
+  /// Sorted by the bytes of their names.
+  final func children(of node: ZDCNode) throws -> [ZDCNode] {
+    try cloud.children(ofNodeID: node.uuid).sorted { a, b in
+      (a.name ?? "").utf8.lexicographicallyPrecedes((b.name ?? "").utf8)
+    }
+  }
+
+  final func hasChildren(_ node: ZDCNode) throws -> Bool {
+    cloud.hasChildren(node.uuid)
+  }
+
+  final func record(of node: ZDCNode) throws -> FileRecord? {
+    guard node.trunk == nil else { return nil }
+    return try transaction.object(FileRecord.self, forKey: node.uuid, inCollection: FileRecord.collection)
+  }
+
+  // MARK: Listing
+
+  /// The children of a node, or the node itself if it has none.
+  final func listing(at path: ZDCTreesystemPath) throws -> [TreeEntry] {
+    let node = try requireNode(at: path)
+    let children = try children(of: node)
+    guard !children.isEmpty || node.trunk != nil || (try record(of: node))?.kind == .folder else {
+      return [try entry(node, path, hasChildren: false)]
+    }
+    return try children.map { child in
+      try entry(child, path.appendingComponent(child.name ?? ""), hasChildren: try hasChildren(child))
+    }
+  }
+
+  /// The node and all below it, parents before children.
+  final func subtree(at path: ZDCTreesystemPath) throws -> [TreeEntry] {
+    var entries: [TreeEntry] = []
+    try collect(try requireNode(at: path), path, into: &entries)
+    return entries
+  }
+
+  private func collect(_ node: ZDCNode, _ path: ZDCTreesystemPath, into entries: inout [TreeEntry]) throws {
+    // A file of ours has no children to be asked for, most nodes are files, and one query each is what takes the time.
+    let children = try children(of: node)
+    entries.append(try entry(node, path, hasChildren: !children.isEmpty))
+    for child in children { try collect(child, path.appendingComponent(child.name ?? ""), into: &entries) }
+  }
+
+  private func entry(_ node: ZDCNode, _ path: ZDCTreesystemPath, hasChildren: Bool) throws -> TreeEntry {
+    TreeEntry(
+      node: node, path: path, record: try record(of: node), hasChildren: hasChildren, state: try state(of: node))
+  }
+
+  private func state(of node: ZDCNode) throws -> String {
+    if node.quarantine != nil { return "quarantined" }
+    guard let queued = try queue()[node.uuid] else { return "synced" }
+    return queued.contains(where: \.isStuck) ? "held" : "queued"
+  }
+
+  // MARK: The queue
+
+  final func queue() throws -> [String: [QueuedOperation]] {
+    if let queueByNode { return queueByNode }
+    let made = Dictionary(grouping: cloud.explainQueue().map(QueuedOperation.init), by: \.nodeUUID)
+    queueByNode = made
+    return made
+  }
+
+  final func queue(ofNodes nodes: Set<String>) throws -> [QueuedOperation] {
+    try queue().filter { nodes.contains($0.key) }.flatMap(\.value)
+  }
+}
+
+/// The local tree inside a transaction that changes it.
+final class WritableTree: ReadableTree {
+  private let writable: ZDCCloudTransaction
+  private let readWrite: ZDCReadWriteTransaction
+
+  init(_ cloud: ZDCCloudTransaction, _ transaction: ZDCReadWriteTransaction) {
+    writable = cloud
+    readWrite = transaction
+    super.init(cloud, transaction)
+  }
+
+  /// A new node, with its record and its content queued.
+  func insert(_ name: String, below parent: ZDCNode) throws -> ZDCNode {
+    var node = ZDCNode(localUserID: writable.localUserID)
+    node.parentID = parent.uuid
+    node.name = name
+    return try writable.insertNode(node)
+  }
+
+  /// Ties the node to its ``FileRecord``.
+  func link(_ node: ZDCNode) throws {
+    try writable.linkNodeID(node.uuid, toKey: node.uuid, inCollection: FileRecord.collection)
+  }
+
+  func queueUpload(_ node: ZDCNode) {
+    writable.queueDataUpload(forNodeID: node.uuid, withChangeset: nil)
+  }
+
+  func hasQueuedUpload(_ node: ZDCNode) throws -> Bool {
+    writable.hasPendingDataUploads(forNodeID: node.uuid)
+  }
+
+  func move(_ node: ZDCNode, to path: ZDCTreesystemPath) throws {
+    try writable.moveNode(node, to: path)
+  }
+
+  /// Deletes a branch with the records of its files.
+  ///
+  /// - Returns: The uuids of what was deleted.
+  func delete(_ node: ZDCNode) throws -> [String] {
+    var uuids: [String] = []
+    var open = [node]
+    while let next = open.popLast() {
+      uuids.append(next.uuid)
+      open += try cloud.children(ofNodeID: next.uuid)
+    }
+    try writable.delete(node)
+    for uuid in uuids { readWrite.removeObject(forKey: uuid, inCollection: FileRecord.collection) }
+    return uuids
+  }
+
+  func store(_ record: FileRecord, _ uuid: String) throws {
+    guard let node = writable.node(id: uuid), node.eTag_data == record.eTag else { return }
+    // What is queued here is newer than what was fetched.
+    guard !writable.hasPendingDataUploads(forNodeID: uuid) else { return }
+    let isLinked = try readWrite.hasObject(forKey: uuid, inCollection: FileRecord.collection)
+    readWrite.setObject(record, forKey: uuid, inCollection: FileRecord.collection)
+    if !isLinked { try link(node) }
+  }
+}
+
+extension OpenProfile {
+  func cloud(_ transaction: ZDCReadTransaction, _ user: String) throws -> ReadableTree {
+    guard let cloud = zdc.cloudTransaction(transaction, forLocalUserID: user) else { throw ZDCError(.localUserNotFound) }
+    return ReadableTree(cloud, transaction)
+  }
+
+  func cloud(_ transaction: ZDCReadWriteTransaction, _ user: String) throws -> WritableTree {
+    guard let cloud = zdc.cloudTransaction(transaction, forLocalUserID: user) else { throw ZDCError(.localUserNotFound) }
+    return WritableTree(cloud, transaction)
+  }
+}
+
+extension QueuedOperation {
+  init(_ explanation: ZDCOperationExplanation) {
+    nodeUUID = explanation.nodeID
+    kind = explanation.kind
+    code = explanation.reason.rawValue
+    reason = explanation.detail.map { "\(explanation.reason.rawValue) (\($0))" } ?? explanation.reason.rawValue
+    switch explanation.reason {
+    case .noDataFromApp, .conflictHeld, .deletedRemotely, .zoneFrozen, .overQuota, .paused: isStuck = true
+    default: isStuck = explanation.attempts >= 3
+    }
+  }
+}

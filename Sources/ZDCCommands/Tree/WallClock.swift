@@ -1,0 +1,7 @@
+internal import Foundation
+
+/// This device's clock, as the reports show it.
+enum WallClock {
+  /// Milliseconds since 1970.
+  static var milliseconds: UInt64 { UInt64(max(0, Date().timeIntervalSince1970 * 1_000)) }
+}

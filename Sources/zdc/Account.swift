@@ -1,0 +1,142 @@
+import ArgumentParser
+import ZDCCommands
+
+struct Account: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    abstract: "Create an account, log in to one, list them, show the words.",
+    subcommands: [Create.self, Login.self, ListProfiles.self, ShowWords.self])
+}
+
+/// How a new profile's database key is kept.
+struct NewKeyOptions: ParsableArguments {
+  @Flag(help: "Put the database's key under a pass-phrase and ask for it now; or give it by --passphrase-file.")
+  var passphrase = false
+
+  func newPassphrase(_ common: CommonOptions) throws -> String? {
+    if let file = common.passphraseFile { return try Terminal.readSecretFile(file) }
+    guard passphrase else { return nil }
+    let first = try Terminal.readSecret("New pass-phrase: ")
+    guard try Terminal.readSecret("Once more: ") == first else {
+      throw CommandError(.data, "passphrasesDiffer", "the two pass-phrases differ", hint: "nothing was made; try again")
+    }
+    return first
+  }
+}
+
+extension Account {
+  struct Create: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+      abstract: "Create an account and show its 24 words.",
+      discussion: """
+        The words are the account: who has them can read everything, and without them nobody can help. They are printed once on standard
+        output, or written to a new file. Interrupted, the same command goes on with the same account.
+
+        EXAMPLES
+          zdc account create --server https://sync.example.org
+          zdc account create --server http://127.0.0.1:7342 --words-file words.txt
+          zdc account create --server https://sync.example.org --passphrase
+
+        JSON: {"profile","server","userID","words"?}
+        """)
+
+    @OptionGroup var common: CommonOptions
+    @OptionGroup var key: NewKeyOptions
+
+    @Option(help: ArgumentHelp("Write the words to this new file (mode 0600) instead of standard output.", valueName: "file"))
+    var wordsFile: String?
+
+    @Option(help: ArgumentHelp("Read an invitation code from this file, or - for standard input.", valueName: "file"))
+    var inviteFile: String?
+
+    func run() async throws {
+      if let wordsFile { try WordsFile.check(wordsFile) }
+      let invite = try inviteFile.map(Terminal.readSecretFile)
+      var report = try await Accounts.create(common.options, invite: invite) { try key.newPassphrase(common) }
+      let output = common.output
+      let words = report.words ?? []
+      if let wordsFile {
+        try WordsFile.write(words, to: wordsFile)
+        report.words = nil
+        output.note("the words are in \(wordsFile): keep them safe, and away from this machine")
+      } else {
+        output.note("These 24 words are the account. Write them down; they cannot be replaced:")
+      }
+      try output.object(report)
+      if wordsFile == nil { output.line(words.joined(separator: " ")) }
+      output.note("profile \(report.profile): account \(report.userID) on \(report.server)")
+    }
+  }
+
+  struct Login: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+      abstract: "Log in to an account with its 24 words.",
+      discussion: """
+        The words are asked for without showing them, or read from standard input or a file.
+
+        EXAMPLES
+          zdc account login --server https://sync.example.org
+          zdc account login --server https://sync.example.org --words-file words.txt
+          zdc account show-words | zdc --profile second account login --words-file -
+
+        JSON: {"profile","server","userID"}
+        """)
+
+    @OptionGroup var common: CommonOptions
+    @OptionGroup var key: NewKeyOptions
+
+    @Option(help: ArgumentHelp("Read the words from this file, or - for standard input.", valueName: "file"))
+    var wordsFile: String?
+
+    func run() async throws {
+      let report = try await Accounts.login(common.options, words: words()) { try key.newPassphrase(common) }
+      try common.output.object(report)
+      common.output.note("profile \(report.profile): account \(report.userID) on \(report.server)")
+      common.output.note("next: zdc sync")
+    }
+
+    private func words() throws -> String {
+      if let wordsFile { return try Terminal.readSecretFile(wordsFile) }
+      guard !Terminal.isInputTerminal else { return try Terminal.readSecret("The 24 words: ") }
+      return try Terminal.readSecretFile("-")
+    }
+  }
+
+  struct ListProfiles: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+      commandName: "list", abstract: "List the profiles on this machine.",
+      discussion: """
+        EXAMPLE
+          zdc account list --json
+
+        JSON, one a line: {"profile","server","userID"?}
+        """)
+
+    @OptionGroup var common: CommonOptions
+
+    func run() async throws {
+      for listed in try Accounts.list(environment: common.options.environment) {
+        try common.output.object(listed)
+        common.output.line("\(listed.profile)  \(listed.userID ?? "(not finished)")  \(listed.server)")
+      }
+    }
+  }
+
+  struct ShowWords: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+      abstract: "Show the 24 words of the profile's account.",
+      discussion: """
+        EXAMPLE
+          zdc account show-words > words.txt
+
+        JSON: {"words":[…]}
+        """)
+
+    @OptionGroup var common: CommonOptions
+
+    func run() async throws {
+      let words = try await Accounts.words(common.options)
+      try common.output.object(["words": words])
+      common.output.line(words.joined(separator: " "))
+    }
+  }
+}

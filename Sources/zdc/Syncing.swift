@@ -1,0 +1,125 @@
+import ArgumentParser
+import ZDCCommands
+
+struct Sync: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    abstract: "Pull and push until nothing is left to do.",
+    discussion: """
+      With --watch it goes on until it is interrupted, and prints a line for each change of others, as zdc watch does. One process syncs a
+      profile; the others queue, and what they queue is sent by it.
+
+      EXAMPLES
+        zdc sync
+        zdc sync --watch
+
+      JSON: {"announced","commits","pushedCommits","pushedOperations","waiting"}; with --watch as zdc watch.
+      Exit code 75 if something stays queued.
+      """)
+
+  @OptionGroup var common: CommonOptions
+  @Flag(help: "Go on until interrupted.")
+  var watch = false
+
+  func run() async throws {
+    if watch { try await SyncCommand.watch(common.options) } else { try await SyncCommand.once(common.options) }
+  }
+}
+
+struct Watch: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    abstract: "Print a line for each change of others as it arrives.",
+    discussion: """
+      Syncs meanwhile, unless another process does so already. Until it is interrupted.
+
+      EXAMPLES
+        zdc watch
+        zdc watch --json | jq .path
+
+      JSON, one change a line: {"at","cloudID","event","from"?,"path","size"?} with event new, modified (content), changed (record only), moved,
+      deleted or conflict, and at in milliseconds since 1970; between them {"code"?,"message"?,"status"} with status online, offline or error.
+      """)
+
+  @OptionGroup var common: CommonOptions
+
+  func run() async throws {
+    try await SyncCommand.changes(common.options)
+  }
+}
+
+struct Status: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    abstract: "Show the queue, the connection and the last pull.",
+    discussion: """
+      EXAMPLES
+        zdc status
+        zdc status --json --offline
+
+      JSON: {"connection","engine","lastPullMs"?,"nodes","profile","quarantined","queue":{"byReason","total"},"server","serverVersion"?,"userID"}
+      """)
+
+  @OptionGroup var common: CommonOptions
+  @Flag(help: "Do not ask the server.")
+  var offline = false
+
+  func run() async throws {
+    try await StatusCommand.run(common.options, isOffline: offline)
+  }
+}
+
+struct Explain: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    abstract: "Say why a node is not in sync, and what would change that.",
+    discussion: """
+      EXAMPLE
+        zdc explain home:/Documents/letter.txt
+
+      JSON: {"cloudID","hasContentInCloud","isInSync","isUploaded","nodeID","operations":[{"attempts","createdAt","detail"?,"kind","notBefore"?,
+      "reason","unblockedBy","waitsFor"}],"path","quarantine"?,"zoneFrozen"?}
+      """)
+
+  @OptionGroup var common: CommonOptions
+  @Argument(help: "A path in the tree.")
+  var path: String
+
+  func run() async throws {
+    try await ExplainCommand.run(common.options, path: path)
+  }
+}
+
+struct Audit: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    abstract: "Show exactly what the server holds for this account, field by field.",
+    discussion: """
+      EXAMPLE
+        zdc audit
+
+      JSON, one section a line: {"fields":[{"name","value"}],"meaning"?,"title"}
+      """)
+
+  @OptionGroup var common: CommonOptions
+
+  func run() async throws {
+    try await AuditCommand.run(common.options)
+  }
+}
+
+struct Completions: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    abstract: "Print a completion script.",
+    discussion: """
+      EXAMPLES
+        zdc completions bash > ~/.local/share/bash-completion/completions/zdc
+        zdc completions zsh > ~/.zfunc/_zdc
+        zdc completions fish > ~/.config/fish/completions/zdc.fish
+      """)
+
+  @Argument(help: "bash, zsh or fish.")
+  var shell: String
+
+  func run() throws {
+    guard let shell = CompletionShell(rawValue: shell) else {
+      throw ValidationError("Unknown shell; take bash, zsh or fish.")
+    }
+    Terminal.writeOutput(ZDC.completionScript(for: shell) + "\n")
+  }
+}

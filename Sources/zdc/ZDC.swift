@@ -1,0 +1,66 @@
+import ArgumentParser
+import ZDCCommands
+
+/// The program `zdc`.
+struct ZDC: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "zdc",
+    abstract: "Files in an end-to-end encrypted tree: put, get, sync, and see what the server knows.",
+    discussion: """
+      Paths in the tree are written home:/a/b, ~/a/b or /a/b. A backslash before a slash makes it part of a name.
+
+      EXAMPLES
+        zdc account create --server https://sync.example.org
+        zdc put Documents home:/
+        zdc tree
+        zdc get home:/Documents/letter.txt
+        zdc sync --watch
+
+      A profile is one account with one database. --profile NAME, or ZDC_PROFILE, names it; settings lie below XDG_CONFIG_HOME, data below
+      XDG_DATA_HOME. Secrets are never taken from the command line: they come from a prompt, standard input or a file.
+
+      With --json, results are JSON on standard output, one object a line, and an error is one object on standard error:
+      {"error":{"code","exit","hint"?,"message"}}.
+
+      \(ExitStatus.help)
+      """,
+    version: "0.1.0",
+    subcommands: [
+      Account.self, List.self, Tree.self, Put.self, Get.self, Move.self, Remove.self, Sync.self, Watch.self,
+      Status.self, Explain.self, Audit.self, Completions.self,
+    ])
+}
+
+/// What every command takes.
+struct CommonOptions: ParsableArguments {
+  @Option(help: ArgumentHelp("The profile: one account, one database. (default: $ZDC_PROFILE, else \"default\")", valueName: "name"))
+  var profile: String?
+
+  @Option(help: ArgumentHelp("The server, https://host[:port]. (default: the profile's, else $ZDC_SERVER)", valueName: "url"))
+  var server: String?
+
+  @Option(help: ArgumentHelp("Trust the certificates in this PEM file instead of the system's.", valueName: "file"))
+  var caFile: String?
+
+  @Option(
+    help: ArgumentHelp("Read the pass-phrase of the profile's database from this file, or - for standard input.", valueName: "file"))
+  var passphraseFile: String?
+
+  @Flag(help: "Print JSON.")
+  var json = false
+
+  @Flag(name: [.short, .long], help: "No remarks and no progress bar.")
+  var quiet = false
+
+  @Flag(name: [.short, .long], help: "Log to standard error what the framework does. Never names, keys or contents.")
+  var verbose = false
+
+  var output: Output { Output(isJSON: json, isQuiet: quiet) }
+
+  var options: ProfileOptions {
+    let environment = Environment.current
+    return ProfileOptions(
+      name: profile ?? environment["ZDC_PROFILE"].flatMap { $0.isEmpty ? nil : $0 } ?? "default", server: server,
+      caFile: caFile, passphraseFile: passphraseFile, isVerbose: verbose, output: output, environment: environment)
+  }
+}
