@@ -10,7 +10,7 @@ internal import Synchronization
 /// `run()` serves until the task is cancelled or its service group shuts down gracefully; then running requests finish, event streams
 /// end, and the stores are flushed and closed.
 package struct Server: Service {
-  private let core: ServerCore
+  fileprivate let core: ServerCore
   private let onReady: @Sendable (_ port: Int) -> Void
 
   /// - Parameter onReady: called once, when the server listens.
@@ -85,11 +85,15 @@ package final class RunningServer: Sendable {
   /// The port that it listens on.
   package let port: Int
   package let configuration: Configuration
+  private let core: ServerCore
   private let group: ServiceGroup
   private let task: Task<Void, any Error>
 
-  private init(port: Int, configuration: Configuration, group: ServiceGroup, task: Task<Void, any Error>) {
+  private init(
+    port: Int, configuration: Configuration, core: ServerCore, group: ServiceGroup, task: Task<Void, any Error>
+  ) {
     self.port = port
+    self.core = core
     self.configuration = configuration
     self.group = group
     self.task = task
@@ -124,7 +128,8 @@ package final class RunningServer: Sendable {
       }
     }
     for try await port in ready {
-      return RunningServer(port: port, configuration: configuration, group: group, task: task)
+      return RunningServer(
+        port: port, configuration: configuration, core: server.core, group: group, task: task)
     }
     throw CancellationError()
   }
@@ -134,6 +139,12 @@ package final class RunningServer: Sendable {
     await group.triggerGracefulShutdown()
     try await task.value
   }
+
+  /// False once the server was told to stop.
+  package var isReady: Bool { core.isReady }
+
+  /// Collects what retention has released, as the server itself does once an hour.
+  package func collect() async throws { try await Reaper(core: core).collect() }
 
   /// Waits until the server ends by itself or by ``stop()``.
   package func wait() async throws { try await task.value }

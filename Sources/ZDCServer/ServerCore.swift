@@ -132,7 +132,7 @@ final class RateLimiter: Sendable {
       bucket.calls = min(capacity, bucket.calls + elapsed * capacity / 60_000)
       bucket.atMs = now
       defer { buckets[address] = bucket }
-      guard bucket.calls >= 1 else { return UInt64((1 - bucket.calls) * 60_000 / capacity) + 1 }
+      guard bucket.calls >= 1 else { return UInt64(((1 - bucket.calls) * 60_000 / capacity).rounded(.up)) }
       bucket.calls -= 1
       return nil
     }

@@ -106,6 +106,15 @@ package final class SQLiteStore: MetadataStore {
     try pool.close()
   }
 
+  /// `synchronous` and `journal_mode` as SQLite reports them on the writer.
+  package func settings() async throws -> [String] {
+    try await pool.writeWithoutTransaction { db in
+      [
+        try String.fetchOne(db, sql: "PRAGMA synchronous") ?? "", try String.fetchOne(db, sql: "PRAGMA journal_mode") ?? "",
+      ]
+    }
+  }
+
   package var writeStatistics: WriteStatistics { queue.statistics }
 
   private static func translated(_ error: any Error) -> any Error {

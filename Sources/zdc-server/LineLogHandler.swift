@@ -24,7 +24,7 @@ struct LineLogHandler: LogHandler {
     FileHandle.standardError.write(Data((line + "\n").utf8))
   }
 
-  private var time: String { Date.now.formatted(.iso8601.time(includingFractionalSeconds: true)) }
+  private var time: String { Date.now.ISO8601Format(.init(includingFractionalSeconds: true)) }
 
   private func text(_ event: LogEvent, _ fields: [(String, String)]) -> String {
     let shown = fields.map { "\($0.0)=\($0.1.contains(" ") ? "\"\($0.1)\"" : $0.1)" }

@@ -25,14 +25,19 @@ final class ServerMetrics: Sendable {
     var requestSeconds: [String: Double] = [:]
     var commits: UInt64 = 0
     var operations: UInt64 = 0
+    var openRequests = 0
     var bytesIn: UInt64 = 0
     var bytesOut: UInt64 = 0
   }
 
   private let state = Mutex(State())
 
+  /// A request begins; `countRequest` ends it.
+  func openRequest() { state.withLock { $0.openRequests += 1 } }
+
   func countRequest(_ key: RequestKey, seconds: Double, bytesOut: Int) {
     state.withLock { state in
+      state.openRequests -= 1
       state.requests[key, default: 0] += 1
       state.requestSeconds[key.route, default: 0] += seconds
       state.bytesOut += UInt64(bytesOut)
@@ -69,6 +74,8 @@ final class ServerMetrics: Sendable {
     out.single("zdc_operations_total", "counter", "Operations in accepted commits.", "\(state.operations)")
     out.single("zdc_received_bytes_total", "counter", "Bytes of request bodies.", "\(state.bytesIn)")
     out.single("zdc_sent_bytes_total", "counter", "Bytes of answers.", "\(state.bytesOut)")
+    // The request that asks for this is not counted.
+    out.single("zdc_open_requests", "gauge", "Requests that are being answered.", "\(state.openRequests - 1)")
     out.single("zdc_event_streams", "gauge", "Open event streams.", "\(gauges.eventStreams)")
     out.single("zdc_writes_total", "counter", "Write transactions.", "\(gauges.writes)")
     out.single("zdc_write_groups_total", "counter", "Durable steps that they shared.", "\(gauges.writeGroups)")

@@ -11,6 +11,7 @@ struct LogRequests: RouterMiddleware {
     next: (Request, ServerContext) async throws -> Response
   ) async throws -> Response {
     let start = ContinuousClock.now
+    core.metrics.openRequest()
     do {
       let response = try await next(request, context)
       note(request, context, status: Int(response.status.code), bytes: response.body.contentLength ?? 0, since: start)

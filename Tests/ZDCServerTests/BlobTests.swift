@@ -1,0 +1,244 @@
+import Testing
+import ZDCProtocol
+import ZDCServer
+
+@Suite struct BlobTests {
+  /// Content of three parts: two full ones and a short one.
+  struct Large {
+    let blob = BlobID.random()
+    let bytes: [UInt8]
+
+    init(_ count: Int? = nil) {
+      bytes = count.map(randomBytes) ?? Self.shared
+    }
+
+    private static let shared = randomBytes(2 * 128 * ContentGeometry.leafBytes + 100_000)
+    private static let sharedLeafHashes = Large().computedLeafHashes
+
+    var length: UInt64 { UInt64(bytes.count) }
+
+    func part(_ index: Int) -> [UInt8] {
+      let range = ContentGeometry.partRange(index, cipherLength: length)
+      return Array(bytes[Int(range.lowerBound)..<Int(range.upperBound)])
+    }
+
+    var leafHashes: [MerkleHash] { Self.sharedLeafHashes }
+
+    private var computedLeafHashes: [MerkleHash] {
+      (0..<ContentGeometry.leafCount(cipherLength: length)).map { index in
+        let range = ContentGeometry.leafRange(index, cipherLength: length)
+        return MerkleTree.leafHash(bytes[Int(range.lowerBound)..<Int(range.upperBound)])
+      }
+    }
+
+    var root: ContentRoot { ContentRoot(reinterpreting: MerkleTree.root(leafHashes: leafHashes)) }
+
+    var field: NodeRecord.Content {
+      NodeRecord.Content(dataVersion: 1, blobID: blob, cipherLength: length, contentRoot: root)
+    }
+  }
+
+  private func ticket(_ large: Large, _ node: NodeID, _ zone: TestZone, _ server: TestServer, _ token: [UInt8])
+    async throws -> Answer
+  {
+    let request = BlobTicketRequest(
+      blobID: large.blob, treeID: zone.zone.tree, nodeID: node, cipherLength: large.length)
+    return try await server.sendJSON(.POST, Routes.blobs, request, token: token)
+  }
+
+  private func putPart(
+    _ index: Int, _ large: Large, _ server: TestServer, _ token: [UInt8], bytes: [UInt8]? = nil, hash: [UInt8]? = nil
+  ) async throws -> Answer {
+    let bytes = bytes ?? large.part(index)
+    let hash = hash ?? Bytes32<BlobRole>(sha256: bytes).bytes
+    return try await server.send(
+      .PUT, Routes.path(Routes.blobPart, large.blob.text, "\(index)"), token: token,
+      headers: [(WireHeaders.partHash, ZBase32.encode(hash))], body: bytes)
+  }
+
+  private func complete(_ large: Large, _ server: TestServer, _ token: [UInt8]) async throws -> Answer {
+    try await server.send(.POST, Routes.path(Routes.blobComplete, large.blob.text), token: token)
+  }
+
+  private func upload(
+    _ large: Large, _ node: NodeID, _ zone: TestZone, _ server: TestServer, _ token: [UInt8]
+  ) async throws {
+    _ = try await ticket(large, node, zone, server, token).expect(201)
+    for index in [2, 0, 1] { _ = try await putPart(index, large, server, token).expect(204) }
+    _ = try await complete(large, server, token).expect(200)
+  }
+
+  @Test func partsInAnyOrder_thenTheCommit_thenRangesOfIt() async throws {
+    try await TestServer.run { (server: TestServer) async throws in
+      let (account, token) = try await server.newAccount()
+      var zone = account.home
+      let large = Large()
+      let node = NodeID.random()
+      try await upload(large, node, zone, server, token)
+      let status = try await complete(large, server, token).json(BlobStatus.self)
+      #expect(status.contentRoot == large.root)
+      #expect(status.parts.map(\.index) == [0, 1, 2])
+      let record = zone.record(node, content: large.field)
+      try await server.put([record], in: &zone, token: token)
+
+      let path = Routes.path(Routes.content, zone.zone.tree.text, node.text, large.blob.text)
+      let whole = try await server.send(.GET, path, token: token)
+      #expect(whole.bytes == large.bytes)
+      #expect(whole.headers["etag"] == "\"\(large.blob.text)\"")
+      let middle = try await server.send(.GET, path, token: token, headers: [("range", "bytes=100000-300000")])
+      #expect((middle.status, middle.bytes) == (206, Array(large.bytes[100_000...300_000])))
+      #expect(middle.headers["content-range"] == "bytes 100000-300000/\(large.length)")
+      let end = try await server.send(.GET, path, token: token, headers: [("range", "bytes=-7")])
+      #expect(end.bytes == Array(large.bytes.suffix(7)))
+      let beyond = try await server.send(.GET, path, token: token, headers: [("range", "bytes=\(large.length)-")])
+      #expect((beyond.status, beyond.error?.code) == (416, .rangeNotSatisfiable))
+      let leaves = Routes.path(Routes.leafHashes, zone.zone.tree.text, node.text, large.blob.text)
+      let some = try await server.send(.GET, leaves + "?from=3&count=2", token: token)
+      #expect(some.bytes == large.leafHashes[3].bytes + large.leafHashes[4].bytes)
+
+      let (_, stranger) = try await server.newAccount()
+      #expect(try await server.send(.GET, path, token: stranger).status == 404)
+      #expect(try await server.send(.GET, leaves, token: stranger).status == 404)
+    }
+  }
+
+  @Test func aPartIsWhatItsHashSays() async throws {
+    try await TestServer.run { (server: TestServer) async throws in
+      let (account, token) = try await server.newAccount()
+      let large = Large()
+      _ = try await ticket(large, .random(), account.home, server, token).expect(201)
+      let lying = try await putPart(0, large, server, token, hash: randomBytes(32))
+      #expect(lying.error?.security == .contentHashMismatch)
+      #expect(try await putPart(0, large, server, token).status == 204)
+      #expect(try await putPart(0, large, server, token).status == 204)
+      let other = try await putPart(0, large, server, token, bytes: randomBytes(large.part(0).count))
+      #expect(other.error?.code == .conflict)
+      #expect(try await putPart(1, large, server, token, bytes: [1, 2, 3]).status == 400)
+      #expect(try await putPart(9, large, server, token, bytes: [1]).status == 400)
+      #expect(try await complete(large, server, token).error?.code == .blobIncomplete)
+    }
+  }
+
+  @Test func aTicketIsBoundToItsFacts_andToItsOwner() async throws {
+    try await TestServer.run { (server: TestServer) async throws in
+      let (account, token) = try await server.newAccount()
+      let (other, stranger) = try await server.newAccount()
+      let large = Large()
+      let node = NodeID.random()
+      #expect(try await ticket(large, node, account.home, server, token).status == 201)
+      #expect(try await ticket(large, node, account.home, server, token).status == 201)
+      #expect(try await ticket(large, .random(), account.home, server, token).error?.code == .conflict)
+      #expect(try await ticket(large, node, other.home, server, stranger).error?.code == .conflict)
+      #expect(try await ticket(Large(), node, account.home, server, stranger).error?.code == .notFound)
+      let parts = Routes.path(Routes.blobParts, large.blob.text)
+      #expect(try await server.send(.GET, parts, token: stranger).status == 404)
+      #expect(try await putPart(0, large, server, stranger).status == 404)
+      #expect(try await ticket(Large(100), node, account.home, server, token).status == 400)
+    }
+  }
+
+  @Test func aBlobBelongsToTheNodeOfItsTicket() async throws {
+    try await TestServer.run { (server: TestServer) async throws in
+      let (account, token) = try await server.newAccount()
+      let zone = account.home
+      let large = Large()
+      try await upload(large, .random(), zone, server, token)
+      let elsewhere = zone.record(.random(), content: large.field)
+      #expect(try await server.commit(try zone.put([elsewhere]).body, token: token).error?.security == .blobNotYours)
+    }
+  }
+
+  @Test func aCommitWaitsForItsContent_andTellsWhy() async throws {
+    try await TestServer.run { (server: TestServer) async throws in
+      let (account, token) = try await server.newAccount()
+      let zone = account.home
+      let large = Large()
+      let node = NodeID.random()
+      let record = zone.record(node, content: large.field)
+      let body = try zone.put([record]).body
+      #expect(try await server.commit(body, token: token).error?.code == .blobGone)
+      _ = try await ticket(large, node, zone, server, token)
+      #expect(try await server.commit(body, token: token).error?.code == .blobIncomplete)
+      for index in 0..<3 { _ = try await putPart(index, large, server, token).expect(204) }
+      _ = try await complete(large, server, token)
+      let wrongRoot = NodeRecord.Content(
+        dataVersion: 1, blobID: large.blob, cipherLength: large.length, contentRoot: .zero)
+      let lie = try zone.put([zone.record(node, content: wrongRoot)]).body
+      #expect(try await server.commit(lie, token: token).error?.security == .contentHashMismatch)
+      #expect(try await server.commit(body, token: token).status == 200)
+    }
+  }
+
+  @Test func anAbortedUploadIsGone() async throws {
+    try await TestServer.run { (server: TestServer) async throws in
+      let (account, token) = try await server.newAccount()
+      let large = Large()
+      try await upload(large, .random(), account.home, server, token)
+      let path = Routes.path(Routes.blob, large.blob.text)
+      #expect(try await server.send(.DELETE, path, token: token).status == 204)
+      #expect(try await complete(large, server, token).status == 404)
+      #expect(try server.blobFiles() == [])
+    }
+  }
+
+  @Test func smallContentRidesAlong_andComesBackInBatches() async throws {
+    try await TestServer.run { (server: TestServer) async throws in
+      let (account, token) = try await server.newAccount()
+      var zone = account.home
+      let contents = [TestZone.Content(300), TestZone.Content(Limits.inlineContentBytes)]
+      let records = contents.map { zone.record(.random(), content: $0.field()) }
+      var damaged = contents[0]
+      damaged.bytes[0] ^= 1
+      let (_, lie) = try zone.put([records[0]], contents: [damaged])
+      #expect(try await server.commit(lie, token: token).error?.security == .contentHashMismatch)
+      let (_, none) = try zone.put([records[0]])
+      #expect(try await server.commit(none, token: token).error?.code == .blobGone)
+      try await server.put(records, contents: contents, in: &zone, token: token)
+      let path = Routes.path(Routes.contents, zone.zone.tree.text, zone.zone.root.text)
+      let asked = zip(records, contents).flatMap { $0.fields.node.bytes + $1.blob.bytes } + randomBytes(32)
+      let answer = try await server.send(.POST, path, token: token, body: asked)
+      #expect(try answer.items() == contents.map { .content($0.blob, $0.bytes[...]) })
+      let single = Routes.path(
+        Routes.content, zone.zone.tree.text, records[0].fields.node.text, contents[0].blob.text)
+      let range = try await server.send(.GET, single, token: token, headers: [("range", "bytes=10-19")])
+      #expect(range.bytes == Array(contents[0].bytes[10...19]))
+      // A rename keeps the content and the time when it came.
+      let received = server.clock.nowMs
+      server.clock.advance(ms: 1_000)
+      let renamed = zone.record(records[0].fields.node, tag: .random())
+      try await server.put([renamed], in: &zone, token: token)
+      #expect(
+        try await server.page(zone.zone, after: 1, token: token).items().last
+          == .record(recordReceivedMs: received + 1_000, dataReceivedMs: received, renamed))
+    }
+  }
+
+  @Test func replacedContentIsKeptForThirtyDays() async throws {
+    let folder = TestServer.newFolder()
+    defer { TestServer.remove(folder) }
+    try await TestServer.run(in: folder) { (server: TestServer) async throws in
+      let (account, token) = try await server.newAccount()
+      var zone = account.home
+      let old = TestZone.Content()
+      let new = TestZone.Content()
+      let node = NodeID.random()
+      let first = zone.record(node, content: old.field())
+      try await server.put([first], contents: [old], in: &zone, token: token)
+      let second = zone.record(node, content: new.field(version: 2))
+      try await server.put([second], contents: [new], in: &zone, token: token)
+      let path = Routes.path(Routes.content, zone.zone.tree.text, node.text, old.blob.text)
+      #expect(try await server.send(.GET, path, token: token).bytes == old.bytes)
+      let records = Routes.path(Routes.records, zone.zone.tree.text, zone.zone.root.text)
+      server.clock.advance(ms: 29 * 24 * 3_600_000)
+      try await server.server.collect()
+      let again = try await server.login(account)
+      #expect(try await server.send(.GET, path, token: again).status == 200)
+      server.clock.advance(ms: 2 * 24 * 3_600_000)
+      try await server.server.collect()
+      let late = try await server.login(account)
+      #expect(try await server.send(.GET, path, token: late).status == 404)
+      let answer = try await server.send(.POST, records, token: late, body: first.hash.bytes + second.hash.bytes)
+      #expect(try answer.items().count == 1)
+    }
+  }
+}

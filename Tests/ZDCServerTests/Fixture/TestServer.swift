@@ -1,0 +1,199 @@
+import AsyncHTTPClient
+import Foundation
+import Logging
+import NIOCore
+import NIOHTTP1
+import Synchronization
+import ZDCProtocol
+import ZDCServer
+import ZDCServerSQLite
+
+/// A real server on a socket, with a folder of its own that goes with it.
+final class TestServer: Sendable {
+  let folder: String
+  let server: RunningServer
+  let clock: TestClock
+  let log: LogCapture
+
+  private init(folder: String, server: RunningServer, clock: TestClock, log: LogCapture) {
+    self.folder = folder
+    self.server = server
+    self.clock = clock
+    self.log = log
+  }
+
+  var origin: String { server.url }
+
+  /// Runs a server around `body`; `folder` nil takes a new one and removes it.
+  @discardableResult
+  static func run<T>(
+    in folder: String? = nil, _ change: (inout Configuration) -> Void = { _ in },
+    _ body: (TestServer) async throws -> T
+  ) async throws -> T {
+    let path = folder ?? newFolder()
+    defer { if folder == nil { try? FileManager.default.removeItem(atPath: path) } }
+    var configuration = Configuration()
+    change(&configuration)
+    let clock = TestClock()
+    let log = LogCapture()
+    let data = try DataFolder(path: path)
+    let running = try await data.start(configuration: configuration, clock: clock.clock, logger: log.logger)
+    let result: Result<T, any Error>
+    do {
+      result = .success(
+        try await body(TestServer(folder: path, server: running, clock: clock, log: log)))
+    } catch { result = .failure(error) }
+    try await running.stop()
+    return try result.get()
+  }
+
+  static func newFolder() -> String {
+    FileManager.default.temporaryDirectory.appendingPathComponent("zdc-server-\(UUID().uuidString)").path
+  }
+
+  // MARK: requests
+
+  func send(
+    _ method: Method, _ path: String, token: [UInt8]? = nil, headers: [(String, String)] = [],
+    body: [UInt8]? = nil
+  ) async throws -> Answer {
+    var request = HTTPClientRequest(url: server.url + path)
+    request.method = HTTPMethod(rawValue: method.rawValue)
+    if let token { request.headers.add(name: "authorization", value: "Bearer \(ZBase32.encode(token))") }
+    for (name, value) in headers { request.headers.add(name: name, value: value) }
+    if let body { request.body = .bytes(body) }
+    let response = try await HTTPClient.shared.execute(request, timeout: .seconds(60))
+    let buffer = try await response.body.collect(upTo: 64 << 20)
+    let pairs = response.headers.map { ($0.name.lowercased(), $0.value) }
+    return Answer(
+      status: Int(response.status.code), headers: Dictionary(pairs, uniquingKeysWith: { first, _ in first }),
+      bytes: Array(buffer.readableBytesView))
+  }
+
+  func sendJSON(_ method: Method, _ path: String, _ value: some Encodable, token: [UInt8]? = nil) async throws -> Answer {
+    try await send(method, path, token: token, body: [UInt8](JSONEncoder().encode(value)))
+  }
+
+  func challenge(_ account: TestAccount) async throws -> ChallengeResponse {
+    try await sendJSON(.POST, Routes.challenge, ChallengeRequest(lookupID: account.lookupID)).json()
+  }
+
+  func login(_ account: TestAccount) async throws -> [UInt8] {
+    let request = try account.login(try await challenge(account), origin: origin)
+    let session: SessionResponse = try await sendJSON(.POST, Routes.login, request).json()
+    return session.token.bytes
+  }
+
+  /// An account that is registered and logged in.
+  func newAccount() async throws -> (account: TestAccount, token: [UInt8]) {
+    let account = try TestAccount()
+    _ = try await sendJSON(.POST, Routes.accounts, account.registration()).expect(201)
+    return (account, try await login(account))
+  }
+
+  func commit(_ body: [UInt8], token: [UInt8]) async throws -> Answer {
+    try await send(.POST, Routes.commits, token: token, body: body)
+  }
+
+  /// Puts nodes and moves the zone on.
+  func put(
+    _ puts: [NodeRecord], contents: [TestZone.Content] = [], in zone: inout TestZone, token: [UInt8]
+  ) async throws {
+    let (commit, body) = try zone.put(puts, contents: contents)
+    _ = try await self.commit(body, token: token).expect(200)
+    zone.accepted(commit, records: puts)
+  }
+
+  func page(_ zone: ZoneID, after: UInt64? = nil, token: [UInt8]) async throws -> Answer {
+    let query = after.map { "?after=\($0)&records=1" } ?? "?records=1"
+    return try await send(
+      .GET, Routes.path(Routes.zoneCommits, zone.tree.text, zone.root.text) + query, token: token)
+  }
+}
+
+enum Method: String {
+  case GET, POST, PUT, DELETE
+}
+
+struct Answer {
+  let status: Int
+  /// By lower-case name.
+  let headers: [String: String]
+  let bytes: [UInt8]
+
+  func json<T: Decodable>(_ type: T.Type = T.self) throws -> T {
+    guard (200..<300).contains(status) else { throw Unexpected(status: status, text: text) }
+    return try JSONDecoder().decode(type, from: Data(bytes))
+  }
+
+  var error: ServerError? { try? JSONDecoder().decode(ServerError.self, from: Data(bytes)) }
+  var text: String { String(decoding: bytes, as: UTF8.self) }
+
+  func items() throws -> [ZDCProtocol.Bundle.Item] {
+    var reader = ZDCProtocol.Bundle.Reader(bytes)
+    return try reader.all()
+  }
+
+  /// The items' kinds and, for commits, their numbers: a page as text.
+  func outline() throws -> String {
+    try items().map { item in
+      switch item {
+      case .commit(_, let commit): "commit \(commit.fields.seq)"
+      case .record(_, _, let record): "record v\(record.fields.recordVersion)"
+      case .acl: "acl"
+      case .grant: "grant"
+      case .content: "content"
+      case .link: "link"
+      case .leaves: "leaves"
+      }
+    }.joined(separator: ", ")
+  }
+
+  func expect(_ status: Int) throws -> Answer {
+    guard self.status == status else { throw Unexpected(status: self.status, text: text) }
+    return self
+  }
+}
+
+struct Unexpected: Error, CustomStringConvertible {
+  let status: Int
+  let text: String
+  var description: String { "unexpected answer \(status): \(text.prefix(300))" }
+}
+
+/// A clock that moves when told.
+final class TestClock: Sendable {
+  private let now = Mutex<UInt64>(1_800_000_000_000)
+  var clock: ServerClock { ServerClock { self.now.withLock { $0 } } }
+  var nowMs: UInt64 { now.withLock { $0 } }
+  func advance(ms: UInt64) { now.withLock { $0 += ms } }
+}
+
+/// Everything that a server logged, at the most talkative level.
+final class LogCapture: Sendable {
+  private let lines = Mutex<[String]>([])
+  var text: String { lines.withLock { $0.joined(separator: "\n") } }
+
+  var logger: Logger {
+    var logger = Logger(label: "test") { _ in Handler(capture: self) }
+    logger.logLevel = .trace
+    return logger
+  }
+
+  private struct Handler: LogHandler {
+    let capture: LogCapture
+    var logLevel = Logger.Level.trace
+    var metadata = Logger.Metadata()
+    var metadataProvider: Logger.MetadataProvider?
+
+    subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+      get { metadata[key] }
+      set { metadata[key] = newValue }
+    }
+
+    func log(event: LogEvent) {
+      let all = metadata.merging(event.metadata ?? [:]) { _, new in new }
+      capture.lines.withLock { $0.append("\(event.level) \(event.message) \(all)") }
+    }
+  }
+}

@@ -1,0 +1,200 @@
+import AsyncHTTPClient
+import NIOCore
+import Testing
+import ZDCProtocol
+import ZDCServer
+import ZDCServerSQLite
+
+@Suite struct ServiceTests {
+  @Test func aRestartKeepsEverything() async throws {
+    let folder = TestServer.newFolder()
+    defer { TestServer.remove(folder) }
+    let account = try TestAccount()
+    let zone = try await TestServer.run(in: folder) { (server: TestServer) async throws in
+      _ = try await server.sendJSON(.POST, Routes.accounts, account.registration()).expect(201)
+      let token = try await server.login(account)
+      var zone = account.home
+      let content = TestZone.Content()
+      let record = zone.record(.random(), content: content.field())
+      try await server.put([record], contents: [content], in: &zone, token: token)
+      return zone
+    }
+    try await TestServer.run(in: folder) { (server: TestServer) async throws in
+      let token = try await server.login(account)
+      let page = try await server.page(zone.zone, token: token)
+      #expect(page.headers[WireHeaders.zoneHead] == "1:\(zone.headHash.text)")
+      #expect(try page.outline() == "acl, grant, commit 0, commit 1, record v1, record v1")
+    }
+  }
+
+  @Test func aSessionOutlivesTheServer() async throws {
+    let folder = TestServer.newFolder()
+    defer { TestServer.remove(folder) }
+    let token = try await TestServer.run(in: folder) { try await $0.newAccount().token }
+    try await TestServer.run(in: folder) { (server: TestServer) async throws in
+      #expect(try await server.send(.GET, Routes.zones, token: token).status == 200)
+    }
+  }
+
+  @Test func twoServersDoNotShareAFolder() async throws {
+    try await TestServer.run { (server: TestServer) async throws in
+      #expect {
+        try DataFolder(path: server.folder)
+      } throws: { error in
+        if case .inUse? = (error as? StoreOpenError)?.reason { true } else { false }
+      }
+    }
+  }
+
+  @Test func zonesBehindTheCursorAreListed() async throws {
+    try await TestServer.run { (server: TestServer) async throws in
+      let (account, token) = try await server.newAccount()
+      var zone = account.home
+      let before: ZoneList = try await server.send(.GET, Routes.zones, token: token).json()
+      #expect(before.zones.count == 4)
+      try await server.put([zone.record(.random())], in: &zone, token: token)
+      let after: ZoneList = try await server.send(.GET, Routes.zones + "?since=\(before.rx)", token: token).json()
+      #expect(after.zones.map(\.zone) == [zone.zone])
+      #expect(after.rx == before.rx + 1)
+      let none: ZoneList = try await server.send(.GET, Routes.zones + "?since=\(after.rx)", token: token).json()
+      #expect(none.zones.isEmpty)
+      #expect(try await server.send(.GET, Routes.zones + "?since=x", token: token).status == 400)
+    }
+  }
+
+  @Test func anEventStreamTellsOfEveryHead_withItsPage() async throws {
+    try await TestServer.run { (server: TestServer) async throws in
+      let (account, token) = try await server.newAccount()
+      let (other, otherToken) = try await server.newAccount()
+      var zone = account.home
+      var foreign = other.home
+      let stream = try await server.events(token: token)
+      var events = stream.makeAsyncIterator()
+      let first = try await events.next()
+      #expect(first?.name == "zones")
+      #expect(try first?.decode(ZoneList.self).zones.count == 4)
+      let small = zone.record(.random())
+      // Somebody else's commit is not told; mine comes with its page, a large one without.
+      try await server.put([foreign.record(.random())], in: &foreign, token: otherToken)
+      try await server.put([small], in: &zone, token: token)
+      try await server.put((0..<200).map { _ in zone.record(.random()) }, in: &zone, token: token)
+      let second = try await events.next()
+      let head = try #require(try second?.decode(HeadEvent.self))
+      #expect((second?.name, second?.id) == ("head", "\(head.status.rx)"))
+      #expect((head.status.zone, head.status.seq) == (zone.zone, 1))
+      var page = Bundle.Reader(try #require(head.page).bytes)
+      #expect(try page.all().last == .record(recordReceivedMs: server.clock.nowMs, dataReceivedMs: 0, small))
+      let third = try await events.next()
+      let large = try #require(try third?.decode(HeadEvent.self))
+      #expect((large.status.seq, large.page) == (2, nil))
+    }
+  }
+
+  @Test func stoppingEndsEventStreams() async throws {
+    let ended = try await TestServer.run { (server: TestServer) async throws in
+      let (_, token) = try await server.newAccount()
+      let stream = try await server.events(token: token)
+      var events = stream.makeAsyncIterator()
+      _ = try await events.next()
+      return stream
+    }
+    var rest = ended.makeAsyncIterator()
+    #expect(try await rest.next() == nil)
+  }
+
+  @Test func readyTellsFromHealthy_andMetricsCount() async throws {
+    try await TestServer.run { (server: TestServer) async throws in
+      #expect(try await server.send(.GET, Routes.health).text == "ok\n")
+      #expect(try await server.send(.GET, Routes.ready).status == 200)
+      let info: ServerInfo = try await server.send(.GET, Routes.info).json()
+      #expect((info.protocols, info.registration) == ([1], "open"))
+      let (account, token) = try await server.newAccount()
+      var zone = account.home
+      try await server.put([zone.record(.random())], in: &zone, token: token)
+      let text = try await server.send(.GET, Routes.metrics).text
+      #expect(text.contains("zdc_requests_total{route=\"/v1/commits\",method=\"POST\",status=\"200\"} 1\n"))
+      #expect(text.contains("zdc_commits_total 1\n"))
+      #expect(text.contains("# TYPE zdc_event_streams gauge\nzdc_event_streams 0\n"))
+      #expect(!text.contains(account.userID.text))
+    }
+  }
+
+  @Test func unknownPathsAndMethodsAreToldApart() async throws {
+    try await TestServer.run { (server: TestServer) async throws in
+      #expect(try await server.send(.GET, "/v2/nothing").error?.code == .notFound)
+      let answer = try await server.send(.PUT, Routes.zones)
+      #expect((answer.status, answer.error?.code) == (405, .methodNotAllowed))
+    }
+  }
+
+  @Test func deeplyNestedJSONIsRefusedUnread() async throws {
+    try await TestServer.run { (server: TestServer) async throws in
+      let bomb = [UInt8](repeating: UInt8(ascii: "["), count: 10_000)
+      #expect(try await server.send(.POST, Routes.challenge, body: bomb).error?.code == .invalidRequest)
+      let long = [UInt8](repeating: UInt8(ascii: " "), count: 20_000)
+      #expect(try await server.send(.POST, Routes.challenge, body: long).status == 413)
+    }
+  }
+
+  @Test func aRequestThatRunsWhenTheServerStopsIsFinished() async throws {
+    let (body, answer) = AsyncStream<[UInt8]>.makeStream()
+    let folder = TestServer.newFolder()
+    defer { TestServer.remove(folder) }
+    let result = try await TestServer.run(in: folder) { (server: TestServer) async throws in
+      let (account, token) = try await server.newAccount()
+      let commit = try account.home.put([account.home.record(.random())]).body
+      // The first half is with the server when it is told to stop; the second half follows.
+      let request = Task { try await server.upload(Routes.commits, token: token, body: body, length: commit.count) }
+      answer.yield(Array(commit[..<100]))
+      while try await server.send(.GET, Routes.metrics).text.contains("zdc_open_requests 1\n") == false {}
+      let stop = Task { try await server.server.stop() }
+      while server.server.isReady { await Task.yield() }
+      answer.yield(Array(commit[100...]))
+      answer.finish()
+      let status = try await request.value
+      try await stop.value
+      return status
+    }
+    #expect(result == 200)
+  }
+
+  /// A planted clear text shows that the search would find one; what a client sends sealed is all that is there.
+  @Test func theFolderHoldsWhatWasSent_andNothingInClear() async throws {
+    let folder = TestServer.newFolder()
+    defer { TestServer.remove(folder) }
+    let canary = Array("canary-of-a-careless-client".utf8)
+    let token = try await TestServer.run(in: folder) { (server: TestServer) async throws in
+      let (account, token) = try await server.newAccount()
+      var zone = account.home
+      var careless = TestZone.Content(canary.count + 200)
+      careless.bytes.replaceSubrange(100..<100 + canary.count, with: canary)
+      let record = zone.record(.random(), content: careless.field())
+      try await server.put([record], contents: [careless], in: &zone, token: token)
+      #expect(!server.log.text.contains("canary"))
+      return token
+    }
+    #expect(try TestServer.folder(folder, holds: canary))
+    // The session's token is a secret that the server was told: only its hash may be there.
+    #expect(try !TestServer.folder(folder, holds: token))
+    #expect(try !TestServer.folder(folder, holds: Array(ZBase32.encode(token).utf8)))
+  }
+
+  @Test func logsHoldNoIdsAndNoTokens() async throws {
+    try await TestServer.run { (server: TestServer) async throws in
+      let (account, token) = try await server.newAccount()
+      var zone = account.home
+      let record = zone.record(.random())
+      try await server.put([record], in: &zone, token: token)
+      _ = try await server.page(zone.zone, after: 0, token: token)
+      _ = try await server.send(.GET, Routes.path(Routes.chain, account.userID.text), token: token)
+      let log = server.log.text
+      #expect(log.contains("/v1/trees/{treeID}/zones/{zoneRoot}/commits"))
+      for secret in [
+        ZBase32.encode(token), account.userID.text, account.lookupID.text, zone.zone.tree.text, zone.zone.root.text,
+        record.fields.node.text, "after=0",
+      ] {
+        #expect(!log.contains(secret))
+      }
+    }
+  }
+}

@@ -1,0 +1,156 @@
+import GRDB
+import Synchronization
+import Testing
+import ZDCProtocol
+import ZDCServer
+import ZDCServerSQLite
+
+/// What every metadata store must do. A new store is one more line in `stores`.
+@Suite struct StoreContractTests {
+  struct Maker: Sendable, CustomTestStringConvertible {
+    let testDescription: String
+    let open: @Sendable (_ folder: String) throws -> any MetadataStore
+  }
+
+  static let stores = [
+    Maker(testDescription: "SQLite") { try SQLiteStore(path: $0 + ".sqlite") }
+  ]
+
+  private func withStore(_ maker: Maker, _ body: (any MetadataStore) async throws -> Void) async throws {
+    let folder = TestServer.newFolder()
+    defer { for suffix in [".sqlite", ".sqlite-wal", ".sqlite-shm"] { TestServer.remove(folder + suffix) } }
+    let store = try maker.open(folder)
+    try await body(store)
+    try await store.close()
+  }
+
+  private func user(_ number: UInt8) -> UserRow {
+    let id = UserID([UInt8](repeating: number, count: 32))!
+    return UserRow(
+      id: id, lookup: LookupID([UInt8](repeating: number, count: 16))!, loginKey: [number],
+      genesis: LinkHash(reinterpreting: id), linkSeq: 0, linkHead: LinkHash(reinterpreting: id), signGen: 1,
+      isClosed: false, createdMs: 1)
+  }
+
+  @Test(arguments: stores) func aWriteThatThrowsLeavesNothing(_ maker: Maker) async throws {
+    try await withStore(maker) { store in
+      let row = user(1)
+      struct Stop: Error {}
+      await #expect(throws: Stop.self) {
+        try await store.write { tx in
+          try tx.insertUser(row)
+          throw Stop()
+        }
+      }
+      #expect(try await store.read { try $0.user(row.id) } == nil)
+    }
+  }
+
+  @Test(arguments: stores) func writesThatShareADurableStepFailByThemselves(_ maker: Maker) async throws {
+    try await withStore(maker) { store in
+      struct Odd: Error {}
+      let outcomes = await withTaskGroup(of: (UInt8, Bool).self) { group in
+        for number in UInt8(1)...100 {
+          let row = user(number)
+          group.addTask {
+            let done: Void? = try? await store.write { tx in
+              try tx.insertUser(row)
+              if number % 2 == 1 { throw Odd() }
+            }
+            return (number, done != nil)
+          }
+        }
+        return await group.reduce(into: [:]) { $0[$1.0] = $1.1 }
+      }
+      for number in UInt8(1)...100 {
+        let row = user(number)
+        #expect(outcomes[number] == (number % 2 == 0))
+        #expect(try await store.read { try $0.user(row.id) } == (number % 2 == 0 ? row : nil))
+      }
+      #expect(store.writeStatistics.writes == 100)
+      #expect(store.writeStatistics.groups <= 100)
+    }
+  }
+
+  @Test(arguments: stores) func effectsRunAfterTheCommit_inOrder_andNotForFailures(_ maker: Maker) async throws {
+    try await withStore(maker) { store in
+      let seen = Mutex<[Int]>([])
+      struct Stop: Error {}
+      for number in 0..<5 {
+        try? await store.write { tx in
+          tx.afterCommit { seen.withLock { $0.append(number) } }
+          if number == 2 { throw Stop() }
+        }
+      }
+      #expect(seen.withLock { $0 } == [0, 1, 3, 4])
+    }
+  }
+
+  @Test(arguments: stores) func aNameIsTakenOnce_andFreeAfterADelete(_ maker: Maker) async throws {
+    try await withStore(maker) { store in
+      let row = user(1)
+      let root = NodeID.random()
+      let tag = NameTag.random()
+      let a = NodeID.random()
+      let b = NodeID.random()
+      func node(_ id: NodeID, _ tag: NameTag?, _ record: Int64) -> NodeRow {
+        let leaf = ZoneLeaf(node: id, parent: root, record: .zero, putSeq: 1, keyGen: 1, parentKeyGen: 1)
+        return NodeRow(leaf: leaf, tag: tag, record: record, blob: nil)
+      }
+      let results = try await store.write { tx in
+        try tx.insertUser(row)
+        let tree = TreeID.derive(owner: row.id, trunk: .home, appTreeID: "org.example.store")
+        let zone = try tx.insertZone(
+          ZoneID(trunkOf: tree), owner: row.id, trunk: .home, appTreeID: "org.example.store")
+        let stored = StoredRecord(bytes: [1, 2, 3], recordReceivedMs: 1, dataReceivedMs: 0)
+        let record = try tx.insertRecord(stored, hash: .zero, in: zone)
+        var results = [try tx.putNode(node(a, tag, record), in: zone)]
+        results.append(try tx.putNode(node(b, tag, record), in: zone))
+        results.append(try tx.putNode(node(b, nil, record), in: zone))
+        results.append(try tx.setTag(tag, of: b, in: zone))
+        results.append(try tx.descendantCount(of: root, in: zone) == 2)
+        try tx.removeSubtree(a, in: zone, now: 5)
+        results.append(try tx.setTag(tag, of: b, in: zone))
+        return results
+      }
+      #expect(results == [true, false, true, false, true, true])
+    }
+  }
+
+  @Test func synchronousIsFull_andTheLogIsAheadOfTheFile() async throws {
+    let path = TestServer.newFolder()
+    defer { for suffix in ["", "-wal", "-shm"] { TestServer.remove(path + suffix) } }
+    let store = try SQLiteStore(path: path)
+    #expect(try await store.settings() == ["2", "wal"])
+    try await store.close()
+  }
+
+  @Test func aNewerDatabaseIsLeftAlone() async throws {
+    let path = TestServer.newFolder()
+    defer { for suffix in ["", "-wal", "-shm"] { TestServer.remove(path + suffix) } }
+    try await SQLiteStore(path: path).close()
+    let queue = try DatabaseQueue(path: path)
+    try await queue.write { try $0.execute(sql: "PRAGMA user_version = 99") }
+    try queue.close()
+    let before = try TestServer.bytes(of: path)
+    #expect {
+      try SQLiteStore(path: path)
+    } throws: { error in
+      if case .newer? = (error as? StoreOpenError)?.reason { true } else { false }
+    }
+    #expect(try TestServer.bytes(of: path) == before)
+  }
+
+  @Test func aFileThatIsNoDatabaseIsLeftAlone() async throws {
+    let path = TestServer.newFolder()
+    defer { TestServer.remove(path) }
+    try TestServer.write(randomBytes(8_192), to: path)
+    let before = try TestServer.bytes(of: path)
+    #expect {
+      try SQLiteStore(path: path)
+    } throws: { error in
+      if case .damaged? = (error as? StoreOpenError)?.reason { true } else { false }
+    }
+    #expect(try TestServer.bytes(of: path) == before)
+  }
+}
