@@ -21,11 +21,10 @@ struct ContentTarget: Sendable {
   var info: ZDCCloudDataInfo {
     let secrets = reference.secrets
     return ZDCCloudDataInfo(
-      eTag: reference.content.eTag,
-      lastModified: receivedMs == 0 ? nil : Date(timeIntervalSince1970: Double(receivedMs) / 1_000),
-      metadataSize: UInt64(secrets.sizes.metadata), thumbnailSize: UInt64(secrets.sizes.thumbnail),
-      dataSize: secrets.sizes.data,
-      thumbnailTag: secrets.thumbnailTag == .zero ? nil : secrets.thumbnailTag.text)
+      dataSize: secrets.sizes.data, metadataSize: UInt64(secrets.sizes.metadata),
+      thumbnailSize: UInt64(secrets.sizes.thumbnail),
+      thumbnailTag: secrets.thumbnailTag == .zero ? nil : secrets.thumbnailTag.text, eTag: reference.content.eTag,
+      lastModified: receivedMs == 0 ? nil : Date(timeIntervalSince1970: Double(receivedMs) / 1_000))
   }
 }
 
