@@ -67,7 +67,7 @@ package final class SQLiteStore: MetadataStore {
       try db.execute(sql: "PRAGMA synchronous = FULL; PRAGMA journal_size_limit = 4194304; PRAGMA cache_size = -16384")
       let isFull = try Int.fetchOne(db, sql: "PRAGMA synchronous") == 2
       let isWAL = try String.fetchOne(db, sql: "PRAGMA journal_mode") == "wal"
-      precondition(isFull && isWAL, "SQLite refuses synchronous = FULL or WAL")
+      guard isFull, isWAL else { throw StoreOpenError(.other("SQLite refuses WAL or synchronous = FULL"), path: pool.path) }
     }
   }
 

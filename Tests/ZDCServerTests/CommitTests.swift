@@ -195,6 +195,38 @@ import ZDCServer
     }
   }
 
+  @Test func fiveWritersIntoOneZone_allGetThrough() async throws {
+    try await TestServer.run { (server: TestServer) async throws in
+      let (account, token) = try await server.newAccount()
+      let start = account.home
+      try await withThrowingTaskGroup(of: Void.self) { group in
+        for _ in 0..<5 {
+          group.addTask {
+            var zone = start
+            var left = 4
+            while left > 0 {
+              let (commit, body) = try zone.put([zone.record(.random())])
+              let answer = try await server.commit(body, token: token)
+              if answer.status == 200 {
+                zone.accepted(commit)
+                left -= 1
+              } else {
+                guard answer.status == 409, case .commit(_, let last)? = try answer.lastCommit() else {
+                  throw Unexpected(status: answer.status, text: answer.text)
+                }
+                zone.accepted(last)
+              }
+            }
+          }
+        }
+        try await group.waitForAll()
+      }
+      let page = try await server.page(start.zone, token: token)
+      #expect(page.headers[WireHeaders.zoneHead]?.hasPrefix("20:") == true)
+      #expect(try page.items().count == 2 + 21 + 21)
+    }
+  }
+
   @Test func aPageEndsBeforeTheHead_andSaysSo() async throws {
     try await TestServer.run { (server: TestServer) async throws in
       let (account, token) = try await server.newAccount()

@@ -149,6 +149,11 @@ struct Answer {
     }.joined(separator: ", ")
   }
 
+  /// The newest commit of a page.
+  func lastCommit() throws -> ZDCProtocol.Bundle.Item? {
+    try items().last { if case .commit = $0 { true } else { false } }
+  }
+
   func expect(_ status: Int) throws -> Answer {
     guard self.status == status else { throw Unexpected(status: self.status, text: text) }
     return self
