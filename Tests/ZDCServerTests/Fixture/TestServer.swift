@@ -70,7 +70,8 @@ final class TestServer: Sendable {
       bytes: Array(buffer.readableBytesView))
   }
 
-  func sendJSON(_ method: Method, _ path: String, _ value: some Encodable, token: [UInt8]? = nil) async throws -> Answer {
+  func sendJSON(_ method: Method, _ path: String, _ value: some Encodable, token: [UInt8]? = nil) async throws -> Answer
+  {
     try await send(method, path, token: token, body: [UInt8](JSONEncoder().encode(value)))
   }
 
