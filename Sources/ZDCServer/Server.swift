@@ -52,7 +52,7 @@ package struct Server: Service {
       router: RouteTable.router(for: core), server: http,
       configuration: ApplicationConfiguration(
         address: .hostname(configuration.host, port: configuration.port), serverName: configuration.serverName,
-        backlog: 512),
+        backlog: 512, availableConnectionsDelegate: MaximumAvailableConnections(configuration.bounds.connections)),
       onServerRunning: { [core, onReady] channel in
         let port = channel.localAddress?.port ?? 0
         core.begin(port: port)

@@ -42,7 +42,8 @@ package final class FolderBlobStore: BlobStore {
       let files = try (content: OpenFile(content, .create), leaves: OpenFile(leaves, .create))
       // The names must be durable too, or an acknowledged part would be lost with its folder's entry.
       if isNew { try OpenFile(folder, .folder).synchronize() }
-      return PartWriter(content: files.content, leaves: files.leaves, index: index, cipherLength: cipherLength, queue: queue)
+      return PartWriter(
+        content: files.content, leaves: files.leaves, index: index, cipherLength: cipherLength, queue: queue)
     }
   }
 

@@ -1,3 +1,5 @@
+internal import ZDCServer
+
 #if canImport(Glibc)
   internal import Glibc
 #elseif canImport(Musl)
@@ -5,7 +7,6 @@
 #else
   internal import Darwin
 #endif
-internal import ZDCServer
 
 /// A file by its descriptor: positioned reads and writes, no shared offset, so that parts of one file are written side by side.
 final class OpenFile: Sendable {

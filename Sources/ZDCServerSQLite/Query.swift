@@ -111,7 +111,8 @@ extension Database {
 
   private func error(_ code: Int32) -> any Error {
     if code & 0xff == SQLITE_CONSTRAINT { return StoreError.constraint }
-    return DatabaseError(resultCode: ResultCode(rawValue: code), message: String(cString: sqlite3_errmsg(sqliteConnection)))
+    let message = String(cString: sqlite3_errmsg(sqliteConnection))
+    return DatabaseError(resultCode: ResultCode(rawValue: code), message: message)
   }
 }
 

@@ -45,7 +45,8 @@ package final class SQLiteStore: MetadataStore {
     do {
       let queue = try DatabaseQueue(path: path, configuration: configuration)
       let (version, application) = try queue.read { db in
-        (try Int.fetchOne(db, sql: "PRAGMA user_version") ?? 0, try Int64.fetchOne(db, sql: "PRAGMA application_id") ?? 0)
+        let version = try Int.fetchOne(db, sql: "PRAGMA user_version") ?? 0
+        return (version, try Int64.fetchOne(db, sql: "PRAGMA application_id") ?? 0)
       }
       try queue.close()
       guard application == Schema.applicationID || version == 0 && application == 0 else {
@@ -67,7 +68,9 @@ package final class SQLiteStore: MetadataStore {
       try db.execute(sql: "PRAGMA synchronous = FULL; PRAGMA journal_size_limit = 4194304; PRAGMA cache_size = -16384")
       let isFull = try Int.fetchOne(db, sql: "PRAGMA synchronous") == 2
       let isWAL = try String.fetchOne(db, sql: "PRAGMA journal_mode") == "wal"
-      precondition(isFull && isWAL, "SQLite refuses synchronous = FULL or WAL")
+      guard isFull, isWAL else {
+        throw StoreOpenError(.other("SQLite refuses WAL or synchronous = FULL"), path: pool.path)
+      }
     }
   }
 
@@ -109,9 +112,8 @@ package final class SQLiteStore: MetadataStore {
   /// `synchronous` and `journal_mode` as SQLite reports them on the writer.
   package func settings() async throws -> [String] {
     try await pool.writeWithoutTransaction { db in
-      [
-        try String.fetchOne(db, sql: "PRAGMA synchronous") ?? "", try String.fetchOne(db, sql: "PRAGMA journal_mode") ?? "",
-      ]
+      let synchronous = try String.fetchOne(db, sql: "PRAGMA synchronous") ?? ""
+      return [synchronous, try String.fetchOne(db, sql: "PRAGMA journal_mode") ?? ""]
     }
   }
 

@@ -92,7 +92,9 @@ extension SQLiteTransaction {
   }
 
   func usage(of user: UserID) throws -> UsageRow {
-    let zones = "(SELECT z.id FROM zones z JOIN trees t ON t.id = z.tree JOIN users u ON u.id = t.owner WHERE u.user_id = ?)"
+    let zones = """
+      (SELECT z.id FROM zones z JOIN trees t ON t.id = z.tree JOIN users u ON u.id = t.owner WHERE u.user_id = ?)
+      """
     var usage = UsageRow()
     usage.liveNodes = try count("count(*)", "nodes", zones, user)
     usage.commits = try count("count(*)", "commits", zones, user)

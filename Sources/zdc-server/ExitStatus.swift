@@ -55,7 +55,8 @@ struct Failure: Error {
     switch number {
     case 98, 48: self.init(.unavailable, "\(address) is in use", hint: "choose another --listen address")
     case 99, 49: self.init(.unavailable, "\(address) is not an address of this machine")
-    case 13: self.init(.noPermission, "no permission to listen on \(address)", hint: "ports below 1024 need a privilege")
+    case 13:
+      self.init(.noPermission, "no permission to listen on \(address)", hint: "ports below 1024 need a privilege")
     default: self.init(.software, "the server ended: \(text)")
     }
   }

@@ -22,7 +22,7 @@ struct Serve: AsyncParsableCommand {
   @Option(name: .long, help: "Address and port; port 0 lets the system choose.")
   var listen = "127.0.0.1:7342"
 
-  @Option(name: .long, help: "An origin that clients may log in under, such as https://sync.example.org. May be repeated.")
+  @Option(name: .long, help: "An origin that clients log in under, such as https://sync.example.org. Repeatable.")
   var origin: [String] = []
 
   @Option(name: .long, help: "Who may register: open, invite or closed. (default: open on loopback, else invite)")
@@ -49,7 +49,9 @@ struct Serve: AsyncParsableCommand {
   @Option(name: .long, help: "Event streams that one user may have open.")
   var maxStreams: Int?
 
-  @Option(name: .long, help: "Registrations and logins per client address and minute. (default: 60, on loopback not limited)")
+  @Option(
+    name: .long,
+    help: "Registrations and logins per client address and minute. (default: 60, on loopback not limited)")
   var maxAccountCalls: Int?
 
   func run() async throws {

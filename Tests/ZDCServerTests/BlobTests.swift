@@ -38,7 +38,9 @@ import ZDCServer
     }
   }
 
-  private func ticket(_ large: Large, _ node: NodeID, _ zone: TestZone, _ server: TestServer, _ token: [UInt8])
+  private func ticket(
+    _ large: Large, _ node: NodeID, _ zone: TestZone, _ server: TestServer, _ token: [UInt8]
+  )
     async throws -> Answer
   {
     let request = BlobTicketRequest(

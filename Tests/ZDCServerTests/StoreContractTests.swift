@@ -33,7 +33,7 @@ import ZDCServerSQLite
   }
 
   @Test(arguments: stores) func aWriteThatThrowsLeavesNothing(_ maker: Maker) async throws {
-    try await withStore(maker) { store in
+    try await withStore(maker) { (store: any MetadataStore) async throws in
       let row = user(1)
       struct Stop: Error {}
       await #expect(throws: Stop.self) {
@@ -47,7 +47,7 @@ import ZDCServerSQLite
   }
 
   @Test(arguments: stores) func writesThatShareADurableStepFailByThemselves(_ maker: Maker) async throws {
-    try await withStore(maker) { store in
+    try await withStore(maker) { (store: any MetadataStore) async throws in
       struct Odd: Error {}
       let outcomes = await withTaskGroup(of: (UInt8, Bool).self) { group in
         for number in UInt8(1)...100 {
@@ -73,7 +73,7 @@ import ZDCServerSQLite
   }
 
   @Test(arguments: stores) func effectsRunAfterTheCommit_inOrder_andNotForFailures(_ maker: Maker) async throws {
-    try await withStore(maker) { store in
+    try await withStore(maker) { (store: any MetadataStore) async throws in
       let seen = Mutex<[Int]>([])
       struct Stop: Error {}
       for number in 0..<5 {
@@ -87,13 +87,13 @@ import ZDCServerSQLite
   }
 
   @Test(arguments: stores) func aNameIsTakenOnce_andFreeAfterADelete(_ maker: Maker) async throws {
-    try await withStore(maker) { store in
+    try await withStore(maker) { (store: any MetadataStore) async throws in
       let row = user(1)
       let root = NodeID.random()
       let tag = NameTag.random()
       let a = NodeID.random()
       let b = NodeID.random()
-      func node(_ id: NodeID, _ tag: NameTag?, _ record: Int64) -> NodeRow {
+      @Sendable func node(_ id: NodeID, _ tag: NameTag?, _ record: Int64) -> NodeRow {
         let leaf = ZoneLeaf(node: id, parent: root, record: .zero, putSeq: 1, keyGen: 1, parentKeyGen: 1)
         return NodeRow(leaf: leaf, tag: tag, record: record, blob: nil)
       }

@@ -10,8 +10,9 @@ struct TrunkBirth: Sendable {
   /// Exactly these four, in this order.
   init(_ items: some Collection<Bundle.Item>) throws {
     var iterator = items.makeIterator()
-    guard items.count == 4, case .record(_, _, let record)? = iterator.next(), case .grant(let grant)? = iterator.next(),
-      case .acl(let acl)? = iterator.next(), case .commit(_, let commit)? = iterator.next()
+    guard items.count == 4, case .record(_, _, let record)? = iterator.next(),
+      case .grant(let grant)? = iterator.next(), case .acl(let acl)? = iterator.next(),
+      case .commit(_, let commit)? = iterator.next()
     else { throw ServerError(.invalidRequest, "a trunk is a record, a grant, an access list and a commit") }
     self.record = record
     self.grant = grant

@@ -28,8 +28,8 @@ enum Zones {
     try reader.commits(of: zone.key, after: after) { row in
       let items = try items(of: row, zone: zone, user: user, in: reader)
       let live = withRecords ? try liveRecords(of: row, room: Limits.pageBytes - items.count, in: reader) : []
-      let isFirst = commits.count == 0
-      guard isFirst || commits.count + records.count + items.count + live.count <= Limits.pageBytes else { return false }
+      let length = commits.count + records.count + items.count + live.count
+      guard commits.count == 0 || length <= Limits.pageBytes else { return false }
       commits.append(items: items)
       records.append(items: live)
       last = row.seq

@@ -111,7 +111,12 @@ enum JSONDepth {
     var isEscaped = false
     for byte in bytes {
       if isString {
-        if isEscaped { isEscaped = false } else if byte == UInt8(ascii: "\\") { isEscaped = true } else if byte == UInt8(ascii: "\"") { isString = false }
+        switch byte {
+        case _ where isEscaped: isEscaped = false
+        case UInt8(ascii: "\\"): isEscaped = true
+        case UInt8(ascii: "\""): isString = false
+        default: break
+        }
         continue
       }
       switch byte {

@@ -11,7 +11,11 @@ enum HealthRoutes {
     return .text("ok\n")
   }
 
-  static func metrics(_ call: Call) -> Response {
+  /// For scrapers on this machine; to others the path does not exist.
+  static func metrics(_ call: Call) throws -> Response {
+    guard ["127.0.0.1", "::1"].contains(call.context.clientAddress) else {
+      throw ServerError(.notFound, "no such path")
+    }
     let writes = call.core.metadata.writeStatistics
     return .text(
       call.core.metrics.text(

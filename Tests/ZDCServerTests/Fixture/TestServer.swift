@@ -70,7 +70,8 @@ final class TestServer: Sendable {
       bytes: Array(buffer.readableBytesView))
   }
 
-  func sendJSON(_ method: Method, _ path: String, _ value: some Encodable, token: [UInt8]? = nil) async throws -> Answer {
+  func sendJSON(_ method: Method, _ path: String, _ value: some Encodable, token: [UInt8]? = nil) async throws -> Answer
+  {
     try await send(method, path, token: token, body: [UInt8](JSONEncoder().encode(value)))
   }
 
@@ -147,6 +148,11 @@ struct Answer {
       case .leaves: "leaves"
       }
     }.joined(separator: ", ")
+  }
+
+  /// The newest commit of a page.
+  func lastCommit() throws -> ZDCProtocol.Bundle.Item? {
+    try items().last { if case .commit = $0 { true } else { false } }
   }
 
   func expect(_ status: Int) throws -> Answer {

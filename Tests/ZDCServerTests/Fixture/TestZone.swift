@@ -78,7 +78,8 @@ struct TestZone {
   }
 
   /// The next commit of this zone, signed; the zone's own state does not move.
-  func commit(_ operations: [ZoneOperation], change: (inout ZoneCommit.Fields) -> Void = { _ in }) throws -> ZoneCommit {
+  func commit(_ operations: [ZoneOperation], change: (inout ZoneCommit.Fields) -> Void = { _ in }) throws -> ZoneCommit
+  {
     var fields = ZoneCommit.Fields(
       zone: zone, seq: seq + 1, prev: headHash, aclHash: acl.hash, writer: owner, writerGen: 1, timeMs: 3,
       operations: operations)
