@@ -1,0 +1,222 @@
+import Foundation
+import GRDB
+import Synchronization
+import Testing
+import ZDCCrypto
+import ZDCProtocol
+import ZDCTreesystem
+
+@testable import ZeroDarkCloud
+
+/// A device with a local user and no network: what the app's transactions do to the database.
+final class CloudFixture: Sendable {
+  static let treeID = "com.example.test"
+
+  let files: DatabaseFixture
+  let zdc: ZeroDarkCloud
+  let userID: String
+  private let time = Mutex<UInt64>(1_000_000)
+
+  init() async throws {
+    files = try DatabaseFixture()
+    var config = files.config
+    let time = Clock()
+    config.clock = { time.tick() }
+    zdc = try ZeroDarkCloud(delegate: SilentDelegate(), config: config)
+    var database = ZDCDatabaseConfig(encryptionKey: DatabaseFixture.key)
+    database.register(Note.self, inCollection: "notes")
+    try zdc.unlockOrCreateDatabase(database)
+    userID = try await Self.addUser(zdc)
+  }
+
+  /// Later at each look, so that times tell an order.
+  private final class Clock: Sendable {
+    private let now = Mutex<UInt64>(1_700_000_000_000)
+
+    func tick() -> UInt64 {
+      now.withLock { now in
+        now += 1
+        return now
+      }
+    }
+  }
+
+  /// An account as `createAccount` leaves it, without a server.
+  static func addUser(_ zdc: ZeroDarkCloud) async throws -> String {
+    let birth = try AccountBirth(accessKey: .random(), appTreeID: treeID, timeMs: 1)
+    var chain = Bundle.Writer()
+    chain.append(link: birth.genesis.bytes)
+    let secrets = LocalUserSecrets(
+      accessKey: birth.accessKey, deviceID: .random(), deviceKey: .random(), origin: "http://127.0.0.1:8080",
+      appTreeID: treeID, keyringBlob: birth.keyringBlob)
+    let row = LocalUserRow(
+      userID: birth.userID, state: .ready, chain: chain.bytes, secrets: secrets, createdMs: 1)
+    let bundles = birth.trunks.map { trunk -> [UInt8] in
+      var bundle = Bundle.Writer()
+      bundle.append(record: trunk.root.bytes)
+      bundle.append(grant: trunk.grant.bytes)
+      bundle.append(acl: trunk.acl.bytes)
+      bundle.append(commit: trunk.commit.bytes)
+      return bundle.bytes
+    }
+    try await zdc.rw.write { transaction in
+      var inserted = row
+      try transaction.localUsers.insert(&inserted)
+      let keys = try UserKeys(inserted)
+      try TrunkRows(transaction: transaction, localUser: inserted.id, appTreeID: treeID, owner: row.userID)
+        .insertBorn(bundles, keys: keys)
+    }
+    return birth.userID.text
+  }
+
+  // MARK: Transactions
+
+  func write<T: Sendable>(_ body: @Sendable @escaping (ZDCCloudTransaction) throws -> T) async throws -> T {
+    try await zdc.rw.write { [zdc, userID] transaction in
+      try body(try #require(zdc.cloudTransaction(transaction, forLocalUserID: userID)))
+    }
+  }
+
+  func read<T: Sendable>(_ body: @Sendable @escaping (ZDCCloudReadTransaction) throws -> T) async throws -> T {
+    try await zdc.rw.asyncRead { [zdc, userID] transaction in
+      try body(try #require(zdc.cloudTransaction(transaction, forLocalUserID: userID)))
+    }
+  }
+
+  /// Creates the nodes in order.
+  func create(_ paths: String...) async throws {
+    try await write { cloud in
+      for path in paths { try cloud.createNode(withPath: try #require(ZDCTreesystemPath(path))) }
+    }
+  }
+
+  // MARK: What a push or a pull would leave
+
+  /// The queue is empty and the cloud has every node where it is now, with content of that version.
+  func pretendAllPushed(dataVersion: UInt64 = 1) async throws {
+    try await write { cloud in
+      for operation in try cloud.queue() { try cloud.operations.delete(id: operation.id) }
+      let zones = try cloud.transaction.zones.zones(localUser: cloud.localUser)
+      for zone in zones {
+        var rows: [NodeRow] = []
+        try cloud.nodes.forEach(zone: zone.id) { rows.append($0) }
+        for row in rows where row.parent != nil { try cloud.pretendPushed(row, dataVersion: dataVersion) }
+      }
+    }
+  }
+
+  /// The operations become part of a request without an answer.
+  func pretendInFlight(_ path: String) async throws {
+    try await write { cloud in
+      let row = try cloud.row(path: path)
+      for operation in try cloud.operations.operations(node: row.id) {
+        try cloud.operations.setState(.inFlight, reason: .inFlight, id: operation.id)
+        try cloud.transaction.database.execute(
+          sql: "INSERT INTO zdc_in_flight_put (operation, zone, node) VALUES (?, ?, ?)",
+          arguments: [operation.id, row.zone, row.id])
+      }
+    }
+  }
+
+  // MARK: Dumps
+
+  /// The local tree, a line for each node, sorted.
+  func tree() async throws -> String {
+    try await read { cloud in
+      var lines: [String] = []
+      for trunk in [ZDCTreesystemTrunk.home, .prefs] {
+        guard let root = cloud.trunkNode(trunk) else { continue }
+        try ZDCNodeManager.sharedInstance.recursiveEnumerateNodes(
+          withParentID: root.uuid, transaction: cloud.transaction
+        ) { node, parents in
+          let path = (parents + [node]).compactMap(\.name)
+          lines.append(ZDCTreesystemPath(pathComponents: path, trunk: trunk).fullPath())
+          return .recurse
+        }
+      }
+      return lines.sorted().joined(separator: "\n")
+    }
+  }
+
+  /// The queue in its order: kind, path (or what is left of a deleted node), and what it waits for by number.
+  func queue() async throws -> String {
+    try await read { cloud in
+      let queue = try cloud.queue()
+      let numbers = Dictionary(uniqueKeysWithValues: queue.enumerated().map { ($1.id, $0 + 1) })
+      return try queue.map { operation in
+        let row = try operation.node.flatMap { try cloud.transaction.nodes.node(id: $0) }
+        let path = try row.map { try cloud.transaction.zdcPath($0).relativePath() } ?? "-"
+        let waits = try cloud.transaction.operations.dependencies(of: operation.id).compactMap { numbers[$0] }
+        let suffix = waits.isEmpty ? "" : " after \(waits.map(String.init).joined(separator: ","))"
+        return "\(numbers[operation.id] ?? 0) \(operation.kind) \(path)\(suffix)"
+      }.joined(separator: "\n")
+    }
+  }
+}
+
+extension ZDCCloudReadTransaction {
+  func row(path: String) throws -> NodeRow {
+    try #require(try row(at: try #require(ZDCTreesystemPath(path))))
+  }
+
+  func at(_ path: String) throws -> ZDCNode {
+    try #require(node(path: try #require(ZDCTreesystemPath(path))))
+  }
+}
+
+extension ZDCCloudTransaction {
+  func pretendPushed(_ row: NodeRow, dataVersion: UInt64) throws {
+    guard let parent = try row.parent.flatMap({ try nodes.nodeID(of: $0) }) else { return }
+    var row = row
+    row.cloud = NodeRow.CloudFacts(
+      recordVersion: (row.cloud?.recordVersion ?? 0) + 1, recordHash: .zero, parent: parent, name: row.name,
+      nameTag: row.nameTag, writer: .zero, receivedMs: 1_000)
+    row.content = NodeRow.ContentFacts(
+      content: NodeRecord.Content(dataVersion: dataVersion, blobID: .random(), cipherLength: 1, contentRoot: .zero),
+      secrets: ContentSecrets(
+        key: .random(), sizes: ContentSizes(metadata: 1, thumbnail: 0, data: 3), thumbnailTag: .zero),
+      writer: .zero, timeMs: 1, receivedMs: 2_000)
+    try nodes.update(row)
+  }
+}
+
+extension ZeroDarkCloud {
+  var rw: ZDCDatabaseConnection {
+    get throws { try #require(databaseManager).rwDatabaseConnection }
+  }
+}
+
+/// The code of the ``ZDCCloudError`` that `body` throws; nil if it throws something else or nothing.
+func cloudCode(_ body: () throws -> Void) -> ZDCCloudError.Code? {
+  do { try body() } catch { return (error as? ZDCCloudError)?.code }
+  return nil
+}
+
+/// Does what is required and nothing more; it also shows what is required.
+final class SilentDelegate: ZeroDarkCloudDelegate {
+  func data(for node: ZDCNode, at path: ZDCTreesystemPath, transaction: ZDCReadTransaction) -> ZDCData {
+    ZDCData(data: Data())
+  }
+
+  func didPushNodeData(_ node: ZDCNode, at path: ZDCTreesystemPath, transaction: ZDCReadWriteTransaction) {}
+
+  func didDiscoverNewNode(_ node: ZDCNode, at path: ZDCTreesystemPath, transaction: ZDCReadWriteTransaction) {}
+
+  func didDiscoverModifiedNode(
+    _ node: ZDCNode, with change: ZDCNodeChange, at path: ZDCTreesystemPath, transaction: ZDCReadWriteTransaction
+  ) {}
+
+  func didDiscoverMovedNode(
+    _ node: ZDCNode, from oldPath: ZDCTreesystemPath, to newPath: ZDCTreesystemPath,
+    transaction: ZDCReadWriteTransaction
+  ) {}
+
+  func didDiscoverDeletedNode(
+    _ node: ZDCNode, at path: ZDCTreesystemPath, timestamp: Date?, transaction: ZDCReadWriteTransaction
+  ) {}
+
+  func didDiscoverConflict(
+    _ conflict: ZDCNodeConflict, forNode node: ZDCNode, atPath path: ZDCTreesystemPath,
+    transaction: ZDCReadWriteTransaction
+  ) {}
+}

@@ -1,0 +1,162 @@
+import Foundation
+import Testing
+import ZDCTreesystem
+
+@testable import ZeroDarkCloud
+
+@Suite struct NodeManagerTests {
+  let device: CloudFixture
+
+  init() async throws { device = try await CloudFixture() }
+
+  @Test func lookups_findTheSameNodeEveryWay() async throws {
+    try await device.create("/a", "/a/b")
+    let userID = device.userID
+    try await device.read { cloud in
+      let manager = ZDCNodeManager.sharedInstance
+      let (transaction, treeID) = (cloud.transaction, cloud.treeID)
+      let (a, b) = (try cloud.at("/a"), try cloud.at("/a/b"))
+      let path = ZDCTreesystemPath(pathComponents: ["a", "b"])
+      #expect(try manager.path(for: b, transaction: transaction) == path)
+      #expect(try manager.findNode(withName: "b", parentID: a.uuid, transaction: transaction) == b)
+      #expect(
+        try manager.findNode(withPath: path, localUserID: userID, treeID: treeID, transaction: transaction) == b)
+      #expect(
+        try manager.findNode(withCloudID: b.cloudID, localUserID: userID, treeID: treeID, transaction: transaction) == b)
+      let home = try #require(cloud.trunkNode(.home))
+      #expect(home.trunk == .home)
+      #expect(try manager.trunkNode(for: b, transaction: transaction) == home)
+      #expect(
+        try manager.trunkNode(forLocalUserID: userID, treeID: treeID, trunk: .home, transaction: transaction) == home)
+      #expect(try manager.parentNodeIDs(for: b, transaction: transaction) == [home.uuid, a.uuid])
+      #expect(try manager.parentNodeIDs(for: home, transaction: transaction) == [])
+      #expect(try manager.isNode(b.uuid, aDescendantOf: home.uuid, transaction: transaction))
+      #expect(try !manager.isNode(a.uuid, aDescendantOf: a.uuid, transaction: transaction))
+      #expect(try manager.hasChildren(a.uuid, transaction: transaction))
+      #expect(cloud.hasChildren(b.uuid) == false)
+      #expect(cloud.parentNode(b) == a)
+      #expect(cloud.parentNode(home) == nil)
+      #expect(cloud.targetNode(b) == b)
+      #expect(cloud.node(name: "b", parentID: a.uuid) == b)
+      #expect(cloud.user(id: userID)?.isLocal == true)
+      #expect(cloud.user(id: "nobody") == nil)
+    }
+  }
+
+  @Test func recursion_canSkipABranch_orStop() async throws {
+    try await device.create("/a", "/a/1", "/b", "/b/2", "/c")
+    try await device.read { cloud in
+      let home = try #require(cloud.trunkNode(.home))
+      var seen: [String] = []
+      try ZDCNodeManager.sharedInstance.recursiveEnumerateNodes(
+        withParentID: home.uuid, transaction: cloud.transaction
+      ) { node, parents in
+        seen.append((parents + [node]).compactMap(\.name).joined(separator: "/"))
+        if node.name == "a" { return .skipChildren }
+        return node.name == "2" ? .stop : .recurse
+      }
+      #expect(seen == ["a", "b", "b/2"])
+    }
+  }
+
+  @Test func childrenBeyondAPage_areAllSeen_andStopStops() async throws {
+    try await device.write { cloud in
+      for index in 0..<1_203 { try cloud.createNode(withPath: ZDCTreesystemPath(pathComponents: ["\(index)"])) }
+    }
+    try await device.read { cloud in
+      let home = try #require(cloud.trunkNode(.home)).uuid
+      var names: [String] = []
+      try ZDCNodeManager.sharedInstance.enumerateNodes(withParentID: home, transaction: cloud.transaction) { node, _ in
+        names.append(node.name ?? "")
+      }
+      #expect(names == (0..<1_203).map(String.init))
+      var count = 0
+      try ZDCNodeManager.sharedInstance.enumerateNodes(withParentID: home, transaction: cloud.transaction) { _, stop in
+        count += 1
+        stop = count == 501
+      }
+      #expect(count == 501)
+    }
+  }
+}
+
+@Suite struct ExplainTests {
+  let device: CloudFixture
+
+  init() async throws { device = try await CloudFixture() }
+
+  @Test func newNode_isReady_itsContentGoesAlong_andItsChildToo() async throws {
+    try await device.create("/a", "/a/b")
+    try await device.read { cloud in
+      let explained = try #require(cloud.explain(nodeID: try cloud.at("/a/b").uuid))
+      #expect(!explained.isUploaded && !explained.isInSync)
+      #expect(explained.operations.map(\.kind) == ["create", "putData"])
+      #expect(explained.operations.map(\.reason) == [.ready, .ready])
+    }
+  }
+
+  @Test func waitingOperation_namesWhatItWaitsFor_andTheRootOfIt() async throws {
+    try await device.create("/a", "/a/b")
+    try await device.write { cloud in
+      let create = try #require(try cloud.queue().first)
+      try cloud.operations.setState(.pending, reason: .deletedRemotely, id: create.id)
+    }
+    try await device.read { cloud in
+      let queue = cloud.explainQueue()
+      #expect(queue.map(\.reason) == [.deletedRemotely] + Array(repeating: .waitingForOperation, count: 3))
+      #expect(queue[3].waitsFor == [queue[2].uuid])
+      #expect(queue[3].rootCauses == [queue[0].uuid])
+      #expect(queue[3].detail == queue[2].uuid)
+      #expect(cloud.explain(operationUUID: queue[3].uuid) == queue[3])
+      #expect(queue[0].unblockedBy.contains("the app"))
+    }
+  }
+
+  @Test func pauseUntilLater_isToldWithItsTime() async throws {
+    try await device.create("/a")
+    try await device.write { cloud in
+      var operation = try #require(try cloud.queue().first)
+      operation.reason = .backoff
+      operation.notBeforeMs = 9_999_999_999_999
+      operation.attempts = 3
+      try cloud.operations.update(operation)
+    }
+    try await device.read { cloud in
+      let explained = try #require(cloud.explainQueue().first)
+      #expect(explained.reason == .backoff)
+      #expect(explained.attempts == 3)
+      #expect(explained.notBefore == Date(timeIntervalSince1970: 9_999_999_999.999))
+    }
+  }
+
+  @Test func frozenTree_isTheReasonForAllOfIt() async throws {
+    try await device.create("/a")
+    try await device.write { cloud in
+      var zone = try #require(try cloud.transaction.zones.zone(id: try cloud.row(path: "/a").zone))
+      zone.frozen = .zoneForkDetected
+      try cloud.transaction.zones.update(zone)
+    }
+    try await device.read { cloud in
+      #expect(cloud.explainQueue().allSatisfy { $0.reason == .zoneFrozen && $0.detail == "zoneForkDetected" })
+      #expect(cloud.explain(nodeID: try cloud.at("/a").uuid)?.zoneFrozen == "zoneForkDetected")
+    }
+  }
+
+  @Test func pushedNode_isInSync_andUnknownOnesHaveNoAnswer() async throws {
+    try await device.create("/a")
+    try await device.pretendAllPushed()
+    try await device.read { cloud in
+      #expect(cloud.explain(nodeID: try cloud.at("/a").uuid)?.isInSync == true)
+      #expect(cloud.explain(nodeID: "nobody") == nil)
+      #expect(cloud.explain(operationUUID: "nothing") == nil)
+      #expect(cloud.explainQueue().isEmpty)
+    }
+  }
+
+  @Test func everyReason_hasAnAnswer() {
+    for reason in OperationRow.Reason.allCases {
+      #expect(ZDCWaitReason(reason).rawValue == "\(reason)")
+      #expect(!ZDCWaitReason(reason).unblockedBy.isEmpty)
+    }
+  }
+}
