@@ -29,12 +29,12 @@ struct Engine: Sendable {
   /// Returns when the server has everything that is queued for these nodes.
   ///
   /// - Throws: ``CommandError`` with `stillQueued` if something of it waits for more than its turn.
-  func settle(_ nodes: Set<String>, progress: ProgressDisplay) async throws {
+  func settle(_ nodes: Set<String>, large: [String] = [], progress: ProgressDisplay) async throws {
     guard !nodes.isEmpty else { return }
     if try opened.databaseManager.engineLease.tryAcquire() {
-      try await syncHere(progress)
+      try await syncHere(large, progress)
     } else {
-      try await waitForHolder(nodes, progress)
+      try await waitForHolder(nodes, large, progress)
     }
     let waiting = try await remaining(nodes)
     guard let first = waiting.first else { return }
@@ -44,12 +44,12 @@ struct Engine: Sendable {
   }
 
   /// Pushes and pulls in this process, and keeps the progress bar going.
-  func syncHere(_ progress: ProgressDisplay) async throws {
+  private func syncHere(_ large: [String], _ progress: ProgressDisplay) async throws {
     let before = opened.app.pushed
     let ticker = Task {
       while !Task.isCancelled {
         let now = opened.app.pushed
-        let uploading = opened.sync.uploadedBytes
+        let uploading = large.reduce(0) { $0 + (opened.sync.uploadProgress(forNodeID: $1)?.sent ?? 0) }
         progress.update { line in
           line.itemsDone = now.nodes - before.nodes
           line.bytesDone = now.bytes - before.bytes + uploading
@@ -68,7 +68,9 @@ struct Engine: Sendable {
   }
 
   /// Another process sends: looks until everything is gone, or waits for something that time does not bring.
-  private func waitForHolder(_ nodes: Set<String>, _ progress: ProgressDisplay) async throws {
+  private func waitForHolder(
+    _ nodes: Set<String>, _ large: [String], _ progress: ProgressDisplay
+  ) async throws {
     let all = nodes.count
     while true {
       let waiting = try await remaining(nodes)
@@ -76,7 +78,7 @@ struct Engine: Sendable {
       progress.update { $0.itemsDone = all - left }
       if waiting.isEmpty || waiting.allSatisfy(\.isStuck) { return }
       // The holder may have ended meanwhile.
-      if try opened.databaseManager.engineLease.tryAcquire() { return try await syncHere(progress) }
+      if try opened.databaseManager.engineLease.tryAcquire() { return try await syncHere(large, progress) }
       try await Task.sleep(for: .milliseconds(20))
     }
   }

@@ -1,3 +1,4 @@
+internal import Foundation
 internal import ZeroDarkCloud
 
 /// `zdc explain PATH`: why a node is not in sync.

@@ -71,7 +71,7 @@ package struct PutCommand: Sendable {
     let line = ProgressLine(verb: "put", itemsTotal: queue.queuedNodes.count, bytesTotal: queue.report.bytes)
     let progress = ProgressDisplay(line, isEnabled: engine.opened.output.showsProgress)
     defer { progress.finish() }
-    try await engine.settle(queue.queuedNodes, progress: progress)
+    try await engine.settle(queue.queuedNodes, large: queue.largeNodes, progress: progress)
   }
 
   private func item(_ source: String, _ opened: OpenProfile) throws -> Item {

@@ -9,6 +9,8 @@ struct PutQueue {
   private(set) var report = PutCommand.Report()
   /// Nodes with an upload of ours.
   private(set) var queuedNodes: Set<String> = []
+  /// Those of them whose upload takes long enough to be watched.
+  private(set) var largeNodes: [String] = []
 
   static let otherKind = "the tree has a folder where this is a file, or the other way round"
   private static let batch = 1_000
@@ -24,6 +26,7 @@ struct PutQueue {
   struct State: Sendable {
     var report: PutCommand.Report
     var queuedNodes: Set<String>
+    var largeNodes: [String]
     /// Nodes that have children in the source, by the names that lead there.
     var folders: [[String]: ZDCNode] = [:]
     /// Folders that were left out, so that what is below them is too.
@@ -31,7 +34,7 @@ struct PutQueue {
   }
 
   mutating func add(_ item: PutCommand.Item) async throws {
-    var state = State(report: report, queuedNodes: queuedNodes)
+    var state = State(report: report, queuedNodes: queuedNodes, largeNodes: largeNodes)
     state.report.skipped += item.scan.skipped.map { .init(path: $0.path, reason: $0.reason) }
     let rules = PutTransaction.Rules(
       target: item.target, isSpooled: item.isSpooled, overwrites: overwrites, makesParents: makesParents)
@@ -48,6 +51,7 @@ struct PutQueue {
     }
     report = state.report
     queuedNodes = state.queuedNodes
+    largeNodes = state.largeNodes
   }
 }
 
@@ -130,6 +134,7 @@ struct PutTransaction {
     state.queuedNodes.insert(node.uuid)
     if isNew { state.report.created += 1 } else { state.report.updated += 1 }
     state.report.bytes += record.size
+    if record.size > ExportRun.largeBytes { state.largeNodes.append(node.uuid) }
     enter(entry, node)
   }
 

@@ -1,4 +1,4 @@
-package import ZeroDarkCloud
+internal import ZeroDarkCloud
 
 /// `zdc account …`
 package enum Accounts {

@@ -1,4 +1,4 @@
-package import Foundation
+internal import Foundation
 internal import Logging
 package import ZeroDarkCloud
 
@@ -80,7 +80,8 @@ package final class OpenProfile: Sendable {
     config.syncAutomatically = false
     config.changePollInterval = .milliseconds(25)
     config.logger = Logger(label: "zdc") { label in
-      options.isVerbose ? StreamLogHandler.standardError(label: label) : SwiftLogNoOpLogHandler()
+      if options.isVerbose { return StreamLogHandler.standardError(label: label) }
+      return SwiftLogNoOpLogHandler()
     }
     if options.isVerbose { config.logger.logLevel = .debug }
     if let file = options.caFile ?? profile.caFile {

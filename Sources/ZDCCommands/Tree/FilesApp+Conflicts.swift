@@ -1,4 +1,4 @@
-internal import Foundation
+package import Foundation
 package import ZeroDarkCloud
 
 // Two devices changed the same: both versions stay, under two names.

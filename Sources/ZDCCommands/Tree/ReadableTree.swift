@@ -56,7 +56,8 @@ class ReadableTree {
   final func listing(at path: ZDCTreesystemPath) throws -> [TreeEntry] {
     let node = try requireNode(at: path)
     let children = try children(of: node)
-    guard !children.isEmpty || node.trunk != nil || (try record(of: node))?.kind == .folder else {
+    let isFolder = try record(of: node)?.kind == .folder
+    guard !children.isEmpty || node.trunk != nil || isFolder else {
       return [try entry(node, path, hasChildren: false)]
     }
     return try children.map { child in
