@@ -20,8 +20,7 @@ extension TransportError {
     case let error as NIOConnectionError: TransportError(code(of: error), origin: origin)
     case let error as IOError: TransportError(code(errno: error.errnoCode), origin: origin)
     case is NIOSSLError, is BoringSSLError, is NIOSSLExtraError: TransportError(.tls, origin: origin)
-    case let error as ChannelError where error == .connectTimeout(.zero) || "\(error)".hasPrefix("connectTimeout"):
-      TransportError(.timeout, origin: origin)
+    case ChannelError.connectTimeout: TransportError(.timeout, origin: origin)
     default: TransportError(.cut, origin: origin)
     }
   }
@@ -43,7 +42,7 @@ extension TransportError {
     let codes = error.connectionErrors.map { failure -> Code in
       switch failure.error {
       case let error as IOError: code(errno: error.errnoCode)
-      case let error as ChannelError where "\(error)".hasPrefix("connectTimeout"): .timeout
+      case ChannelError.connectTimeout: .timeout
       default: .refused
       }
     }
