@@ -14,7 +14,7 @@ enum ExitStatus: Int32 {
     EXIT CODES
       0   stopped as asked
       64  wrong command line
-      65  the data folder is damaged, or was written by a newer server
+      65  the data folder is damaged, or was written by a newer server; or the TLS files are
       69  the address or the data folder is in use
       70  the server failed
       73  the data folder cannot be created
@@ -57,6 +57,8 @@ struct Failure: Error {
     case 99, 49: self.init(.unavailable, "\(address) is not an address of this machine")
     case 13:
       self.init(.noPermission, "no permission to listen on \(address)", hint: "ports below 1024 need a privilege")
+    case nil where text.hasPrefix("failedToLoad"):
+      self.init(.damagedData, "the TLS files do not hold a certificate and its key in PEM form")
     default: self.init(.software, "the server ended: \(text)")
     }
   }

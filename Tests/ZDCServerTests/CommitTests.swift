@@ -268,6 +268,47 @@ import ZDCServer
     }
   }
 
+  @Test func severalZonesInOneRequest_allOrNone() async throws {
+    try await TestServer.run { (server: TestServer) async throws in
+      let (account, token) = try await server.newAccount()
+      var home = account.home
+      var prefs = account.zones[.prefs]!
+      let stale = try prefs.put([prefs.record(.random())]).body
+      try await server.put([prefs.record(.random())], in: &prefs, token: token)
+      let (commit, body) = try home.put([home.record(.random())])
+      #expect(try await server.commit(body + stale, token: token).status == 409)
+      #expect(try await server.page(home.zone, token: token).headers[WireHeaders.zoneHead]?.hasPrefix("0:") == true)
+      let fresh = try prefs.put([prefs.record(.random())])
+      let both = body + fresh.body
+      let first: CommitResponse = try await server.commit(both, token: token).json()
+      let again: CommitResponse = try await server.commit(both, token: token).json()
+      #expect(first == again)
+      #expect(Set(first.zones.map(\.head)) == [commit.hash, fresh.commit.hash])
+      let twice = try await server.commit(body + body, token: token)
+      #expect(twice.error?.code == .invalidRequest)
+      home.accepted(commit)
+    }
+  }
+
+  @Test func aRecordOfAnAncestorRotatedKey_mustFollow() async throws {
+    try await TestServer.run { (server: TestServer) async throws in
+      let (account, token) = try await server.newAccount()
+      var zone = account.home
+      let folder = zone.record(.random())
+      let file = zone.record(.random(), parent: folder.fields.node)
+      try await server.put([folder, file], in: &zone, token: token)
+      let rotated = zone.record(folder.fields.node) { $0.keyGen = 2 }
+      try await server.put([rotated], in: &zone, token: token)
+      let old = zone.record(file.fields.node)
+      #expect(try await server.commit(try zone.put([old]).body, token: token).error?.security == .staleKeyGeneration)
+      let new = zone.record(file.fields.node) {
+        $0.keyGen = 2
+        $0.parentKeyGen = 2
+      }
+      try await server.put([new], in: &zone, token: token)
+    }
+  }
+
   @Test func hostileBundlesAreRefused() async throws {
     try await TestServer.run { (server: TestServer) async throws in
       let (account, token) = try await server.newAccount()

@@ -1,0 +1,104 @@
+import Testing
+import ZDCProtocol
+
+@testable import ZDCServer
+
+@Suite struct UnitTests {
+  /// The policy of all routes as text: a change here is a change of who may do what.
+  @Test func everyRouteWithItsAuthAndItsLimit() {
+    let table = RouteTable.all.map { "\($0.method) \($0.path) \($0.auth) \($0.bodyLimit)" }
+    #expect(
+      table.joined(separator: "\n") == """
+        GET /healthz open 0
+        GET /readyz open 0
+        GET /metrics open 0
+        GET /v1/info open 0
+        POST /v1/accounts limited 4194304
+        POST /v1/auth/challenge limited 16384
+        POST /v1/auth/login limited 16384
+        POST /v1/auth/device limited 16384
+        DELETE /v1/auth/session session 0
+        GET /v1/auth/sessions session 0
+        DELETE /v1/auth/sessions/{deviceID} session 0
+        GET /v1/account/keyring session 0
+        POST /v1/account/links session 262144
+        GET /v1/account/audit session 0
+        GET /v1/users/{userID}/chain session 0
+        PUT /v1/trees/{appTreeID} session 8388608
+        GET /v1/zones session 0
+        GET /v1/events session 0
+        POST /v1/commits session 8388608
+        GET /v1/trees/{treeID}/zones/{zoneRoot}/commits session 0
+        POST /v1/trees/{treeID}/zones/{zoneRoot}/records session 32000
+        POST /v1/trees/{treeID}/zones/{zoneRoot}/contents session 32000
+        GET /v1/trees/{treeID}/nodes/{nodeID} session 0
+        GET /v1/trees/{treeID}/nodes/{nodeID}/blobs/{blobID} session 0
+        GET /v1/trees/{treeID}/nodes/{nodeID}/blobs/{blobID}/leaves session 0
+        POST /v1/blobs session 16384
+        PUT /v1/blobs/{blobID}/parts/{index} session 0
+        GET /v1/blobs/{blobID}/parts session 0
+        POST /v1/blobs/{blobID}/complete session 0
+        DELETE /v1/blobs/{blobID} session 0
+        """)
+  }
+
+  @Test func aReaderWhoDoesNotReadIsCutOff() async {
+    let mailbox = Mailbox(limit: 100)
+    let frame = Mailbox.Frame(rx: 1, bytes: [UInt8](repeating: 0, count: 40))
+    mailbox.offer(frame)
+    mailbox.offer(frame)
+    #expect(await mailbox.next()?.rx == 1)
+    mailbox.offer(frame)
+    mailbox.offer(frame)
+    #expect(await mailbox.next() == nil)
+    #expect(await mailbox.next() == nil)
+  }
+
+  @Test func closingAMailboxWakesItsReader() async {
+    let mailbox = Mailbox(limit: 100)
+    let reader = Task { await mailbox.next() }
+    mailbox.close()
+    #expect(await reader.value == nil)
+  }
+
+  @Test func ranges() throws {
+    #expect(try ByteRange.parse(nil, length: 10) == nil)
+    #expect(try ByteRange.parse("bytes=0-4", length: 10) == 0..<5)
+    #expect(try ByteRange.parse("bytes=5-", length: 10) == 5..<10)
+    #expect(try ByteRange.parse("bytes=5-99", length: 10) == 5..<10)
+    #expect(try ByteRange.parse("bytes=-3", length: 10) == 7..<10)
+    #expect(try ByteRange.parse("bytes=-30", length: 10) == 0..<10)
+    #expect(try ByteRange.parse("bytes=0-1,3-4", length: 10) == nil)
+    for wrong in ["bytes=10-", "bytes=4-3", "bytes=-0", "bytes=x-3", "bytes=18446744073709551616-"] {
+      #expect(throws: ServerError.self) { try ByteRange.parse(wrong, length: 10) }
+    }
+  }
+
+  @Test func originsAreComparedInOneForm() {
+    var configuration = Configuration()
+    #expect(configuration.effectiveOrigins(port: 7_342).contains("http://localhost:7342"))
+    #expect(configuration.effectiveOrigins(port: 80).contains("http://127.0.0.1"))
+    configuration.origins = ["HTTPS://Sync.Example.org:443/"]
+    #expect(configuration.effectiveOrigins(port: 1) == ["https://sync.example.org"])
+    configuration.host = "0.0.0.0"
+    #expect(configuration.effectiveRegistration == .invite)
+  }
+
+  @Test func nestingIsCountedOutsideOfStrings() {
+    #expect(JSONDepth.isWithinLimit(Array(#"{"a":"[[[[\"[[["}"#.utf8), limit: 1))
+    #expect(!JSONDepth.isWithinLimit(Array("[[1]]".utf8), limit: 1))
+  }
+
+  @Test func aChallengeIsOnlyOurs_untilItsEnd_once() {
+    let challenges = Challenges()
+    let challenge = challenges.make(now: 1_000, lifetimeMs: 100)
+    let nonce = challenge.nonce.bytes
+    #expect(challenges.isValid(nonce: nonce, expiresMs: 1_100, now: 1_099))
+    #expect(!challenges.isValid(nonce: nonce, expiresMs: 1_100, now: 1_100))
+    #expect(!challenges.isValid(nonce: nonce, expiresMs: 1_101, now: 1_000))
+    #expect(!Challenges().isValid(nonce: nonce, expiresMs: 1_100, now: 1_000))
+    #expect(challenges.use(nonce: nonce, expiresMs: 1_100, now: 1_000))
+    #expect(!challenges.use(nonce: nonce, expiresMs: 1_100, now: 1_000))
+    #expect(!challenges.isValid(nonce: nonce, expiresMs: 1_100, now: 1_000))
+  }
+}
