@@ -57,16 +57,24 @@ actor SyncEngine {
   func syncUntilQuiet() async throws -> ZDCSyncSummary {
     var summary = ZDCSyncSummary()
     summary.pulled = try await pull()
-    var wakeupIterator = wakeups.makeAsyncIterator()
     while true {
       let pushed = try await push()
       summary.pushed.commits += pushed.commits
       summary.pushed.operations += pushed.operations
       summary.pushed.waiting = pushed.waiting
       if pushed.commits > 0 { continue }
-      if uploads.isEmpty { return summary }
-      _ = await wakeupIterator.next()
+      guard let upload = uploads.values.first else { return summary }
+      await finish(upload)
       try Task.checkCancellation()
+    }
+  }
+
+  /// Waits for an upload to end, one way or the other. Who stops waiting stops the upload.
+  private func finish(_ upload: Upload) async {
+    await withTaskCancellationHandler {
+      await upload.task.value
+    } onCancel: {
+      upload.task.cancel()
     }
   }
 
