@@ -91,7 +91,6 @@ final class ObjectStore {
         ON CONFLICT (collection, rowKey) DO UPDATE SET value = excluded.value
         """)
     try statement.execute(arguments: [Data(collectionKey(collection)), Data(rowKey), Data(sealed)])
-    try notify()
   }
 
   /// - Returns: The key of the removed row; nil if there was none.
@@ -99,14 +98,7 @@ final class ObjectStore {
     let rowKey = rowKey(forKey: key, inCollection: collection)
     let statement = try db.cachedStatement(sql: "DELETE FROM zdc_object WHERE collection = ? AND rowKey = ?")
     try statement.execute(arguments: [Data(collectionKey(collection)), Data(rowKey)])
-    guard db.changesCount > 0 else { return nil }
-    try notify()
-    return rowKey
-  }
-
-  /// SQLite does not tell of changes in tables without rowid.
-  private func notify() throws {
-    try db.notifyChanges(in: Table("zdc_object"))
+    return db.changesCount > 0 ? rowKey : nil
   }
 
   // MARK: Bytes

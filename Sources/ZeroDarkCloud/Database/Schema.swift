@@ -23,13 +23,15 @@ enum FrameworkSchema {
     """
 
   /// `rowKey` = HMAC(collection ‖ key), `collection` = HMAC(collection); the sealed value holds both in the clear.
+  ///
+  /// This one and zdc_tag keep their rowid, because SQLite tells nobody of changes in a table without: apps observe them.
   private static let object = """
     CREATE TABLE zdc_object (
       collection BLOB NOT NULL,
       rowKey BLOB NOT NULL,
       value BLOB NOT NULL,
       PRIMARY KEY (collection, rowKey)
-    ) WITHOUT ROWID
+    )
     """
 
   /// state: 0 creating, 1 ready. `chain` is a bundle of identity links.
@@ -210,7 +212,7 @@ enum FrameworkSchema {
       identifier BLOB NOT NULL,
       sealed BLOB NOT NULL,
       PRIMARY KEY (node, identifier)
-    ) WITHOUT ROWID
+    )
     """
 
   private static let needsDownload = """

@@ -3,7 +3,8 @@ import Testing
 
 @testable import ZeroDarkCloud
 
-@Suite struct DatabaseKeyTests {
+/// One after another: scrypt takes a thread and 128 MiB each time.
+@Suite(.serialized) struct DatabaseKeyTests {
   let fixture: DatabaseFixture
   let store: FileKeyStore
   let keys: ZDCDatabaseKeyManager
