@@ -78,7 +78,6 @@ extension ErrorReport {
     case .databaseLocked, .databaseAlreadyUnlocked, .invalidEncryptionKey, .databaseFailure, .readOnlyConnection,
       .reservedName, .duplicateMigration, .collectionNotRegistered, .collectionTypeMismatch, .objectNotEncodable:
       .software
-    default: .software
     }
   }
 

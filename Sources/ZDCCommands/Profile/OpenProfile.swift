@@ -107,7 +107,7 @@ package final class OpenProfile: Sendable {
     }
     if let server = options.askedServer { profile.server = server }
     return try OpenProfile(options, profile: profile) { keys in
-      guard try keys.isConfigured else { throw ZDCError(.keyMissing) }
+      guard keys.isConfigured else { throw ZDCError(.keyMissing) }
       return try unlock(keys, options)
     }
   }
@@ -126,7 +126,7 @@ package final class OpenProfile: Sendable {
     _ options: ProfileOptions, profile: Profile, newPassphrase: () throws -> String?
   ) throws -> OpenProfile {
     try OpenProfile(options, profile: profile) { keys in
-      if try keys.isConfigured { return try unlock(keys, options) }
+      if keys.isConfigured { return try unlock(keys, options) }
       try makePrivateFolder(options.paths().dataFolder)
       guard let passphrase = try newPassphrase() else { return try keys.createKey() }
       return try keys.createKey(passphrase: passphrase)
