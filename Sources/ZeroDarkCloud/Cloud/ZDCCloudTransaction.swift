@@ -93,7 +93,7 @@ public final class ZDCCloudTransaction: ZDCCloudReadTransaction {
   private func isUsed(_ nodeID: NodeID, zone: Int64) throws -> Bool {
     if try nodes.node(zone: zone, nodeID: nodeID) != nil { return true }
     if try !operations.operations(zone: zone, nodeID: nodeID).isEmpty { return true }
-    return try LeafStore(db: transaction.database, zone: zone, pending: false).leaf(nodeID) != nil
+    return try LeafStore(db: transaction.database, zone: zone).leaf(nodeID) != nil
   }
 
   struct Draft {

@@ -85,6 +85,8 @@ enum FrameworkSchema {
       putSeq INTEGER NOT NULL,
       keyGen INTEGER NOT NULL,
       parentKeyGen INTEGER NOT NULL,
+      writer BLOB NOT NULL,
+      writerGen INTEGER NOT NULL,
       pending INTEGER NOT NULL,
       PRIMARY KEY (zone, node)
     ) WITHOUT ROWID

@@ -23,7 +23,7 @@ struct ChangeApplier {
     self.session = session
     self.transaction = transaction
     zoneRow = row
-    leaves = LeafStore(db: transaction.database, zone: zone, pending: true)
+    leaves = LeafStore(db: transaction.database, zone: zone)
     nodes = transaction.nodes
     places = LocalPlaces(session: session, transaction: transaction)
     queuedDeletes = Set(try transaction.operations.deletes(zone: zone).map(\.nodeID))
@@ -34,8 +34,9 @@ struct ChangeApplier {
   /// - Returns: whether the node is done with (applied, hidden below a queued delete, or quarantined).
   /// - Throws: a class 1 `ZDCSecurityError`; what the delegate throws.
   mutating func apply(_ item: PageContents.Record, node: NodeID) throws -> Bool {
-    guard let (leaf, prev) = try leaves.pendingLeaf(node), leaf.record == item.record.hash else { return false }
-    try checkAgainstLog(item.record, leaf: leaf, prev: prev)
+    guard let expected = try leaves.pendingLeaf(node), expected.leaf.record == item.record.hash else { return false }
+    let leaf = expected.leaf
+    try checkAgainstLog(item.record, expected)
     if node == zoneRow.zone.root { return try applyRoot(item) }
     if queuedDeletes.contains(node) { return try finish(node) }
     guard let parent = try nodes.node(zone: zoneRow.id, nodeID: leaf.parent) else {
@@ -55,15 +56,18 @@ struct ChangeApplier {
     return true
   }
 
-  private func checkAgainstLog(_ record: NodeRecord, leaf: ZoneLeaf, prev: RecordHash) throws {
+  private func checkAgainstLog(_ record: NodeRecord, _ expected: LeafStore.Expected) throws {
+    let leaf = expected.leaf
     let put = ZoneOperation.Put(
       node: leaf.node, parent: leaf.parent, record: leaf.record, keyGen: leaf.keyGen, parentKeyGen: leaf.parentKeyGen)
     var replaced: ZoneLeaf?
-    if prev != .zero {
+    if expected.prev != .zero {
       replaced = leaf
-      replaced?.record = prev
+      replaced?.record = expected.prev
     }
     try RecordRules.check(record, put: put, zone: zoneRow.zone, replaced: replaced)
+    let isSameWriter = record.fields.writer == expected.writer && record.fields.writerGen == expected.writerGen
+    try require(isSameWriter, .recordBindingMismatch, node: leaf.node)
   }
 
   // MARK: Opening

@@ -41,7 +41,7 @@ struct PageApplier {
   private func replay(
     _ commit: ZoneCommit, page: PageContents, isOwn: Bool, row: inout ZoneRow
   ) throws -> LeafStore {
-    var state = LeafStore(db: transaction.database, zone: zone, pending: !isOwn)
+    var state = LeafStore(db: transaction.database, zone: zone, commit: commit, pending: !isOwn)
     let acl = page.acl(of: commit)
     row.head = try ZoneReplay(identities: session.keys).apply(commit, acl: acl, after: row.head, to: &state)
     if let acl { try openGrant(acl, page: page, row: &row) }

@@ -143,7 +143,7 @@ struct ZonePuller {
     _ nodes: [NodeID], _ known: [RecordHash: PageContents.Record]
   ) async throws -> BatchResult {
     let wanted = try await session.database.asyncRead { [zone] transaction in
-      let leaves = LeafStore(db: transaction.database, zone: zone, pending: true)
+      let leaves = LeafStore(db: transaction.database, zone: zone)
       return try nodes.compactMap { try leaves.pendingLeaf($0)?.leaf }
     }
     guard let zoneID = try await zoneRow()?.zone else { return BatchResult() }
@@ -194,7 +194,7 @@ struct ZonePuller {
     let preferred = await session.delegate().preferredNodeIDsForPullingRcrds() ?? []
     return try await session.database.asyncRead { [zone] transaction in
       guard let row = try transaction.zones.zone(id: zone) else { return [] }
-      let leaves = LeafStore(db: transaction.database, zone: zone, pending: true)
+      let leaves = LeafStore(db: transaction.database, zone: zone)
       guard try leaves.pendingCount() > 0 else { return [] }
       let preferredIDs = try preferred.compactMap { try transaction.nodes.node(uuid: $0)?.nodeID }
       var priority = PullPriority(preferred: Set(preferredIDs))

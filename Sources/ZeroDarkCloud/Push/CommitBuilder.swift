@@ -33,7 +33,7 @@ struct CommitBuilder {
     self.zoneRow = zoneRow
     self.head = head
     self.transaction = transaction
-    leaves = LeafStore(db: transaction.database, zone: zoneRow.id, pending: false)
+    leaves = LeafStore(db: transaction.database, zone: zoneRow.id)
     nodes = transaction.nodes
   }
 

@@ -37,7 +37,7 @@ struct TrunkRows {
     let key = try keys.open(grant, in: acl)
     row.key = key
     try transaction.zones.insert(&row)
-    var leaves = LeafStore(db: transaction.database, zone: row.id, pending: false)
+    var leaves = LeafStore(db: transaction.database, zone: row.id, commit: commit, pending: false)
     row.head = try ZoneReplay(identities: keys).apply(commit, acl: acl, after: nil, to: &leaves)
     try transaction.zones.update(row)
     let opened = try RecordOpener.open(zoneRoot: root.record, key: key, commitments: acl.fields.commitments)

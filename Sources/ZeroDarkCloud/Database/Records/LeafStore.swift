@@ -10,6 +10,8 @@ struct LeafStore: ZoneState {
   let zone: Int64
   /// 1 for commits of others: their records have to be fetched. 0 for own ones: the rows already say what they say.
   let pending: Int64
+  /// Who signed the commit that is replayed; a record that it puts must say the same.
+  private let author: (user: UserID, gen: UInt32)?
   /// Top-most nodes that were removed, with everything that was below them.
   private(set) var removed: [Removal] = []
   /// Existing nodes that now hang on another parent: their leaves before the put.
@@ -20,10 +22,20 @@ struct LeafStore: ZoneState {
     var all: [NodeID]
   }
 
-  init(db: Database, zone: Int64, pending: Bool) {
+  /// For looking up.
+  init(db: Database, zone: Int64) {
+    self.db = db
+    self.zone = zone
+    pending = 0
+    author = nil
+  }
+
+  /// For replaying a commit.
+  init(db: Database, zone: Int64, commit: ZoneCommit, pending: Bool) {
     self.db = db
     self.zone = zone
     self.pending = pending ? 1 : 0
+    author = (commit.fields.writer, commit.fields.writerGen)
   }
 
   func leaf(_ node: NodeID) throws -> ZoneLeaf? {
@@ -42,15 +54,16 @@ struct LeafStore: ZoneState {
   mutating func put(_ leaf: ZoneLeaf, replacing old: ZoneLeaf?) throws {
     let statement = try db.cachedStatement(
       sql: """
-        INSERT INTO zdc_leaf (zone, node, parent, record, prev, putSeq, keyGen, parentKeyGen, pending)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+        INSERT INTO zdc_leaf
+        (zone, node, parent, record, prev, putSeq, keyGen, parentKeyGen, writer, writerGen, pending)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
         ON CONFLICT (zone, node) DO UPDATE SET parent = excluded.parent, record = excluded.record,
         prev = excluded.prev, putSeq = excluded.putSeq, keyGen = excluded.keyGen, parentKeyGen = excluded.parentKeyGen,
-        pending = excluded.pending
+        writer = excluded.writer, writerGen = excluded.writerGen, pending = excluded.pending
         """)
     try statement.execute(arguments: [
       zone, leaf.node.data, leaf.parent.data, leaf.record.data, (old?.record ?? .zero).data, leaf.putSeq.stored,
-      Int64(leaf.keyGen), Int64(leaf.parentKeyGen), pending,
+      Int64(leaf.keyGen), Int64(leaf.parentKeyGen), author?.user.data, author.map { Int64($0.gen) }, pending,
     ])
     if let old, old.parent != leaf.parent, moved[leaf.node] == nil { moved[leaf.node] = old }
   }
@@ -76,15 +89,27 @@ struct LeafStore: ZoneState {
     try statement.execute(arguments: [progress.rawValue, zone, node.data])
   }
 
-  /// A leaf whose record is still to be fetched, with the record that its put replaced; nil once it is applied.
-  func pendingLeaf(_ node: NodeID) throws -> (leaf: ZoneLeaf, prev: RecordHash)? {
+  /// What the log says of a record that is still to be fetched.
+  struct Expected {
+    var leaf: ZoneLeaf
+    /// The record that the put replaced.
+    var prev: RecordHash
+    /// Who signed the put.
+    var writer: UserID
+    var writerGen: UInt32
+  }
+
+  /// Returns nil once the record is applied.
+  func pendingLeaf(_ node: NodeID) throws -> Expected? {
     let statement = try db.cachedStatement(
       sql: """
-        SELECT node, parent, record, putSeq, keyGen, parentKeyGen, prev FROM zdc_leaf
+        SELECT node, parent, record, putSeq, keyGen, parentKeyGen, prev, writer, writerGen FROM zdc_leaf
         WHERE zone = ? AND node = ? AND pending = 1
         """)
     guard let row = try Row.fetchOne(statement, arguments: [zone, node.data]) else { return nil }
-    return (try Self.decode(row), try RecordHash(row, 6))
+    return Expected(
+      leaf: try Self.decode(row), prev: try RecordHash(row, 6), writer: try UserID(row, 7),
+      writerGen: UInt32(row[8] as Int64))
   }
 
   /// Calls `body` for each leaf from the zone's root down, shallow first, with its depth and whether its record is pending.
