@@ -1,3 +1,4 @@
+import Testing
 import ZeroDarkCloudTesting
 
 /// One case of the convergence table: what two devices do to the same start, in which order it reaches the server, and what is there at the end.

@@ -9,18 +9,18 @@ extension ConvergenceTable {
   /// Who comes later becomes "n 2".
   private static let claims: [ConvergenceRow] =
     claim("create / create", nothing, newA, newB, "A", "B")
-    + claim("create / rename", b, newA, renameB, "A", "b")
-    + claim("create / move", y, newA, moveY, "A", "y", "/y")
+    + claim("create / rename", [b], newA, renameB, "A", "b")
+    + claim("create / move", [y], newA, moveY, "A", "y", "/y")
     + claim("rename / rename", [a, b], renameA, renameB, "a", "b")
     + claim("rename / move", [a, y], renameA, moveY, "a", "y", "/y")
     + claim("move / move", [x, y], moveX, moveY, "x", "y", "/x", "/y")
 
   /// A replaces /n by another node while B edits or deletes it.
   private static let reuse: [ConvergenceRow] =
-    replace("create / data", nothing, newA, "A") + replace("rename / data", a, renameA, "a")
-    + replace("move / data", x, moveX, "x", "/x")
-    + deleted("create / delete", nothing, newA, "/n  \"A\"") + deleted("rename / delete", a, renameA, "/n  \"a\"")
-    + deleted("move / delete", x, moveX, "/n  \"x\"\n/x")
+    replace("create / data", nothing, newA, "A") + replace("rename / data", [a], renameA, "a")
+    + replace("move / data", [x], moveX, "x", "/x")
+    + deleted("create / delete", nothing, newA, "/n  \"A\"") + deleted("rename / delete", [a], renameA, "/n  \"a\"")
+    + deleted("move / delete", [x], moveX, "/n  \"x\"\n/x")
 
   /// Neighbours after a clash have nothing to do with each other.
   private static let neighbours: [ConvergenceRow] =
@@ -51,22 +51,8 @@ extension ConvergenceTable {
   // MARK: Making rows
 
   private static func claim(
-    _ changes: String, _ start: Steps, _ a: @escaping Steps, _ b: @escaping Steps, _ textA: String, _ textB: String,
-    _ folders: String...
-  ) -> [ConvergenceRow] {
-    claim(changes, [start], a, b, textA, textB, folders: folders)
-  }
-
-  private static func claim(
     _ changes: String, _ start: [Steps], _ a: @escaping Steps, _ b: @escaping Steps, _ textA: String, _ textB: String,
     _ folders: String...
-  ) -> [ConvergenceRow] {
-    claim(changes, start, a, b, textA, textB, folders: folders)
-  }
-
-  private static func claim(
-    _ changes: String, _ start: [Steps], _ a: @escaping Steps, _ b: @escaping Steps, _ textA: String, _ textB: String,
-    folders: [String]
   ) -> [ConvergenceRow] {
     func outcome(_ first: String, _ second: String) -> ConvergenceRow.Outcome {
       .init(server: (["/n  \"\(first)\"", "/n 2  \"\(second)\""] + folders).joined(separator: "\n"))
@@ -86,25 +72,12 @@ extension ConvergenceTable {
       .init(server: server, b: waiting), .init(server: server))
   }
 
-  private static func replace(
-    _ changes: String, _ start: @escaping Steps, _ claim: @escaping Steps, _ text: String, _ folders: String...
-  ) -> [ConvergenceRow] {
-    folders.isEmpty
-      ? replace(changes, [start], claim, text) : replace(changes, [start], claim, text, folders[0])
-  }
-
   private static func deleted(
     _ changes: String, _ start: [Steps], _ claim: @escaping Steps, _ always: String
   ) -> [ConvergenceRow] {
     rows(
       .sameName, changes, .init(start: withN(start), a: replacing(claim), b: { try await $0.delete("/n") }),
       .init(server: always), .init(server: always))
-  }
-
-  private static func deleted(
-    _ changes: String, _ start: @escaping Steps, _ claim: @escaping Steps, _ always: String
-  ) -> [ConvergenceRow] {
-    deleted(changes, [start], claim, always)
   }
 
   private static func pair(

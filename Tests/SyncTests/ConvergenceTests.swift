@@ -3,21 +3,17 @@ import ZeroDarkCloudTesting
 
 /// Two devices change the same things without knowing of each other. => Both and the server end with the tree that PROTOCOL 3.7 names, or what differs is
 /// said to wait for the app.
+///
+/// The rows share one world and play each in a folder of its own.
 @Suite(.serialized) struct ConvergenceTests {
   @Test(arguments: ConvergenceTable.all)
   func twoDevices_oneOutcome(_ row: ConvergenceRow) async throws {
-    try await TestWorld.run { world in
-      let a = ConvergenceRow.Actor(device: try await world.device("A"), folder: "/w")
-      let b = ConvergenceRow.Actor(device: try await world.device("B"), folder: "/w")
-      try await play(row, a, b, world)
-      try await world.settle(a.device, b.device)
-      #expect(try await a.tree() == row.outcome.a ?? row.outcome.server)
-      #expect(try await b.tree() == row.outcome.b ?? row.outcome.server)
-      if row.outcome.a != nil { world.mayWait(a.device) }
-      if row.outcome.b != nil { world.mayWait(b.device) }
-      let witness = ConvergenceRow.Actor(device: try await world.device("W"), folder: "/w")
-      try await world.settle(witness.device)
-      #expect(try await witness.tree() == row.outcome.server)
+    let world = try await SharedWorld.current()
+    do {
+      try await play(row, in: world)
+    } catch {
+      await SharedWorld.discard()
+      throw error
     }
   }
 
@@ -30,19 +26,36 @@ import ZeroDarkCloudTesting
     #expect(Set(ConvergenceTable.all.map(\.testDescription)).count == ConvergenceTable.all.count)
   }
 
-  private func play(
-    _ row: ConvergenceRow, _ a: ConvergenceRow.Actor, _ b: ConvergenceRow.Actor, _ world: TestWorld
-  ) async throws {
+  private func play(_ row: ConvergenceRow, in world: SharedWorld) async throws {
+    let (a, b, witness) = world.actors()
+    try await start(row, a, b)
+    try await change(row, a, b)
+    try await settle(a.device, b.device, witness.device)
+    let trees = [try await a.tree(), try await b.tree(), try await witness.tree()]
+    let expected = row.outcome
+    #expect(trees == [expected.a ?? expected.server, expected.b ?? expected.server, expected.server])
+    for device in [a.device, b.device, witness.device] {
+      let errors = try await device.securityErrors()
+      #expect(errors == [])
+    }
+    let queued = [try await a.device.queueCount(), try await b.device.queueCount()]
+    #expect(queued.map { $0 > 0 } == [expected.a != nil, expected.b != nil])
+    try await clear(a, b)
+  }
+
+  private func start(_ row: ConvergenceRow, _ a: ConvergenceRow.Actor, _ b: ConvergenceRow.Actor) async throws {
     try await a.device.create(a.folder)
     try await row.scene.start(a)
-    try await world.settle(a.device, b.device)
+    try await settle(a.device, b.device)
     try await row.scene.a(a)
-    if row.scene.isAUnderWay {
-      a.device.network.fail(.loseResponse, "POST", "/v1/commits")
-      await #expect(throws: (any Error).self) { try await a.device.push() }
-      try await b.device.pull()
-      try await b.device.download()
-    }
+    guard row.scene.isAUnderWay else { return }
+    a.device.network.fail(.loseResponse, "POST", "/v1/commits")
+    await #expect(throws: (any Error).self) { try await a.device.push() }
+    try await b.device.pull()
+    try await b.device.download()
+  }
+
+  private func change(_ row: ConvergenceRow, _ a: ConvergenceRow.Actor, _ b: ConvergenceRow.Actor) async throws {
     switch row.order {
     case .aFirst:
       try await a.device.sync()
@@ -57,5 +70,62 @@ import ZeroDarkCloudTesting
       try await a.device.push()
       try await b.device.push()
     }
+  }
+
+  private func settle(_ devices: TestDevice...) async throws {
+    try await TestWorld.settle(devices)
+  }
+
+  /// What still waits is given up, so that the next row begins with empty queues.
+  private func clear(_ a: ConvergenceRow.Actor, _ b: ConvergenceRow.Actor) async throws {
+    for actor in [a, b] {
+      try await actor.device.write { _, cloud in
+        for operation in cloud.pendingOperations() { cloud.skipDataUploads(forNodeID: operation.nodeID) }
+      }
+      if try await actor.device.queueCount() > 0 { try await actor.device.delete(actor.folder) }
+    }
+    try await settle(a.device, b.device)
+    let queued = [try await a.device.queueCount(), try await b.device.queueCount()]
+    guard queued == [0, 0] else { throw TestFailure("what waits cannot be given up: \(queued)") }
+  }
+}
+
+/// The world that all rows share.
+private actor Worlds {
+  static let only = Worlds()
+  private var making: Task<SharedWorld, any Error>?
+
+  func current() async throws -> SharedWorld {
+    let task = making ?? Task { try await SharedWorld() }
+    making = task
+    return try await task.value
+  }
+
+  func discard() { making = nil }
+}
+
+private final class SharedWorld: Sendable {
+  private let server: TestServer
+  private let devices: [TestDevice]
+
+  static func current() async throws -> SharedWorld { try await Worlds.only.current() }
+  static func discard() async { await Worlds.only.discard() }
+
+  init() async throws {
+    let clock = ManualClock()
+    server = try await TestServer.start(clock: clock)
+    var devices: [TestDevice] = []
+    for name in ["A", "B", "W"] { devices.append(try await TestDevice(name, server: server, clock: clock)) }
+    self.devices = devices
+    let words = try await devices[0].createAccount()
+    for device in devices.dropFirst() { try await device.login(words: words) }
+    for device in devices { try await device.sync() }
+  }
+
+  /// The three devices in a folder that nobody has used.
+  func actors() -> (a: ConvergenceRow.Actor, b: ConvergenceRow.Actor, witness: ConvergenceRow.Actor) {
+    let folder = "/\(UInt64.random(in: 0 ... .max))"
+    let actors = devices.map { ConvergenceRow.Actor(device: $0, folder: folder) }
+    return (actors[0], actors[1], actors[2])
   }
 }

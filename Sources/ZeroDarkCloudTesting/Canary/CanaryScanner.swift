@@ -116,12 +116,18 @@ public struct CanaryScanner: Sendable {
   }
 
   static func find(_ needle: [UInt8], in hay: [UInt8], from: Int) -> Int? {
-    guard from < hay.count, !needle.isEmpty else { return nil }
+    guard let first = needle.first, from >= 0 else { return nil }
     return hay.withUnsafeBytes { hay in
       needle.withUnsafeBytes { needle in
         guard let base = hay.baseAddress, let wanted = needle.baseAddress else { return nil }
-        guard let hit = memmem(base + from, hay.count - from, wanted, needle.count) else { return nil }
-        return UnsafeRawPointer(hit) - base
+        var position = from
+        while position + needle.count <= hay.count {
+          guard let hit = memchr(base + position, Int32(first), hay.count - needle.count - position + 1) else { return nil }
+          position = UnsafeRawPointer(hit) - base
+          if memcmp(hit, wanted, needle.count) == 0 { return position }
+          position += 1
+        }
+        return nil
       }
     }
   }

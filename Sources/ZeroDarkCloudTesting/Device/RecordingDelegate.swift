@@ -32,14 +32,14 @@ public final class RecordingDelegate: ZeroDarkCloudDelegate {
   /// Runs inside a callback, in its transaction: a read-write one, but for `data`, `metadata` and `thumbnail`.
   public typealias Action = @Sendable (_ node: ZDCNode, _ transaction: ZDCReadTransaction) throws -> Void
 
-  private struct Script {
+  fileprivate struct Script {
     var callback: Callback
     var path: String?
     var times: Int
     var action: Action
   }
 
-  private struct State {
+  fileprivate struct State {
     var lines: [String] = []
     var scripts: [Script] = []
     var served: [String: ZDCData] = [:]
@@ -120,7 +120,8 @@ public final class RecordingDelegate: ZeroDarkCloudDelegate {
   ) throws {
     try note(.pushed, node, path.relativePath(), transaction)
     var content = try Self.content(of: node, transaction) ?? TestContent(data: Data())
-    content.eTag = node.eTag_data
+    // What was served by hand is not what is stored here: it counts as not downloaded.
+    content.eTag = state.withLock { $0.served[node.uuid] } == nil ? node.eTag_data : nil
     Self.store(content, of: node, transaction)
   }
 

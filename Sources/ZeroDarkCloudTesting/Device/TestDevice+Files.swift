@@ -1,4 +1,4 @@
-public import Foundation
+internal import Foundation
 public import ZDCTreesystem
 public import ZeroDarkCloud
 
@@ -41,7 +41,7 @@ extension TestDevice {
       var content = try RecordingDelegate.content(of: node, transaction) ?? TestContent(data: Data(), eTag: node.eTag_data)
       content.data = Data(text.utf8)
       RecordingDelegate.store(content, of: node, transaction)
-      _ = try cloud.queueDataUpload(forNodeID: node.uuid, withChangeset: nil)
+      cloud.queueDataUpload(forNodeID: node.uuid, withChangeset: nil)
     }
   }
 

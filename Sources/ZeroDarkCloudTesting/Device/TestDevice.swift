@@ -1,7 +1,6 @@
 public import Foundation
 internal import GRDB
 internal import Synchronization
-public import ZDCTreesystem
 public import ZeroDarkCloud
 
 /// One device: its own database file, network and delegate, stepped by hand.

@@ -18,7 +18,8 @@ public final class CapturedLog: Sendable {
     return logger
   }
 
-  private func append(_ line: String) { kept.withLock { $0.append(line) } }
+  /// Adds a line by hand.
+  public func append(_ line: String) { kept.withLock { $0.append(line) } }
 
   private struct Handler: LogHandler {
     let log: CapturedLog

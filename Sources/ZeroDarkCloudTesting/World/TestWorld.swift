@@ -1,6 +1,6 @@
 internal import Foundation
 internal import Synchronization
-public import ZeroDarkCloud
+internal import ZeroDarkCloud
 
 /// A server, a clock and the devices of one or more accounts, for the length of a test.
 ///
@@ -71,6 +71,11 @@ public final class TestWorld: Sendable {
 
   /// Syncs the devices round after round, contents included, until a round changes nothing.
   public func settle(_ devices: TestDevice...) async throws {
+    try await Self.settle(devices)
+  }
+
+  /// The same for devices of no world.
+  public static func settle(_ devices: [TestDevice]) async throws {
     for _ in 0..<20 {
       var isQuiet = true
       for device in devices {
