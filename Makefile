@@ -18,7 +18,7 @@ SHELL := /bin/bash
 .PHONY: help setup build test lint format demo bench coverage clean
 
 SWIFT ?= swift
-FORMATTED := Sources Tests Package.swift $(wildcard Benchmarks/Sources Benchmarks/Package.swift)
+FORMATTED := Sources Tests Benchmarks Package.swift
 
 help:
 	@awk '/^#$$/ {on = 1; next} /^#/ {if (on) {sub(/^# ?/, ""); print}; next} {exit}' Makefile

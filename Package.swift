@@ -73,6 +73,11 @@ let package = Package(
         "ZeroDarkCloud", "ZDCServer", "ZDCServerSQLite", "ZDCProtocol", "ZDCTreesystem", "ZDCCrypto", grdb, logging,
         lifecycle, httpTypes,
       ]),
+    // `make bench`. A target and not a package of its own, so that it measures what `make demo` built.
+    .executableTarget(
+      name: "zdc-bench",
+      dependencies: ["ZeroDarkCloud", "ZDCTreesystem", "ZDCCrypto", "ZDCProtocol", crypto, grdb, arguments],
+      path: "Benchmarks"),
 
     .testTarget(name: "ZDCProtocolTests", dependencies: ["ZDCProtocol", crypto]),
     .testTarget(name: "ZDCTreesystemTests", dependencies: ["ZDCTreesystem"]),

@@ -1,0 +1,53 @@
+import Foundation
+import Synchronization
+import ZDCTreesystem
+import ZeroDarkCloud
+
+/// An app that has content for every node and counts what it is told.
+final class BenchApp: ZeroDarkCloudDelegate {
+  let pushed = Tally()
+  let discovered = Tally()
+  let modified = Tally()
+  private let nodes = Mutex<[ZDCNode]>([])
+  private let content: Data
+
+  /// - Parameter content: the same for every node; what travels differs all the same, each is sealed with its own key.
+  init(content: Data) {
+    self.content = content
+  }
+
+  var discoveredNodes: [ZDCNode] { nodes.withLock { $0 } }
+
+  func data(for node: ZDCNode, at path: ZDCTreesystemPath, transaction: ZDCReadTransaction) -> ZDCData {
+    ZDCData(data: content)
+  }
+
+  func didPushNodeData(_ node: ZDCNode, at path: ZDCTreesystemPath, transaction: ZDCReadWriteTransaction) {
+    pushed.add()
+  }
+
+  func didDiscoverNewNode(_ node: ZDCNode, at path: ZDCTreesystemPath, transaction: ZDCReadWriteTransaction) {
+    nodes.withLock { $0.append(node) }
+    discovered.add()
+  }
+
+  func didDiscoverModifiedNode(
+    _ node: ZDCNode, with change: ZDCNodeChange, at path: ZDCTreesystemPath, transaction: ZDCReadWriteTransaction
+  ) {
+    if change == .data { modified.add() }
+  }
+
+  func didDiscoverMovedNode(
+    _ node: ZDCNode, from oldPath: ZDCTreesystemPath, to newPath: ZDCTreesystemPath,
+    transaction: ZDCReadWriteTransaction
+  ) {}
+
+  func didDiscoverDeletedNode(
+    _ node: ZDCNode, at path: ZDCTreesystemPath, timestamp: Date?, transaction: ZDCReadWriteTransaction
+  ) {}
+
+  func didDiscoverConflict(
+    _ conflict: ZDCNodeConflict, forNode node: ZDCNode, atPath path: ZDCTreesystemPath,
+    transaction: ZDCReadWriteTransaction
+  ) {}
+}

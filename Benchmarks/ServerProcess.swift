@@ -1,0 +1,98 @@
+import Foundation
+import ZeroDarkCloud
+
+/// `zdc-server` of the same build, in its own process with its own folder.
+final class ServerProcess {
+  let url: URL
+  let folder: URL
+  private let process: Process
+  private let http: AsyncHTTPTransport
+
+  /// Starts it and returns after its first answer.
+  init(folder: URL) async throws {
+    self.folder = folder
+    process = Process()
+    process.executableURL = Bench.program("zdc-server")
+    process.arguments = ["serve", "--data", folder.path, "--listen", "127.0.0.1:0"]
+    let output = Pipe()
+    process.standardOutput = output
+    try process.run()
+    url = try Self.address(output.fileHandleForReading)
+    http = try AsyncHTTPTransport(serverURL: url.absoluteString)
+    _ = try await get("/healthz")
+  }
+
+  /// The server says where it listens when it is ready.
+  private static func address(_ output: FileHandle) throws -> URL {
+    var text = ""
+    while !text.contains("\n") {
+      let bytes = output.availableData
+      guard !bytes.isEmpty else { throw BenchError("zdc-server did not start") }
+      text += String(decoding: bytes, as: UTF8.self)
+    }
+    guard let url = text.split(whereSeparator: \.isWhitespace).last.flatMap({ URL(string: String($0)) }) else {
+      throw BenchError("zdc-server said something else than its address")
+    }
+    return url
+  }
+
+  func get(_ path: String) async throws -> String {
+    let answer = try await http.send(TransportRequest(.get, path))
+    guard answer.status == 200 else { throw BenchError("\(path) gave \(answer.status)") }
+    return String(decoding: try await answer.body.collect(upTo: 1 << 20), as: UTF8.self)
+  }
+
+  /// Bytes of request bodies so far.
+  func receivedBytes() async throws -> Double {
+    let lines = try await get("/metrics").split(separator: "\n")
+    let line = lines.first { $0.hasPrefix("zdc_received_bytes_total ") }
+    guard let value = line?.split(separator: " ").last.flatMap({ Double(String($0)) }) else {
+      throw BenchError("the server does not count what it receives")
+    }
+    return value
+  }
+
+  var memory: ProcessMemory { ProcessMemory(process.processIdentifier) }
+
+  func stop() {
+    guard process.isRunning else { return }
+    process.terminate()
+    process.waitUntilExit()
+  }
+
+  deinit { stop() }
+}
+
+/// A process's resident memory in MiB.
+struct ProcessMemory {
+  private let process: Int32
+
+  init(_ process: Int32) {
+    self.process = process
+  }
+
+  var peak: Double {
+    get throws { try value("VmHWM") }
+  }
+
+  /// - Returns: NaN where there is no /proc.
+  private func value(_ name: String) throws -> Double {
+    guard FileManager.default.fileExists(atPath: "/proc/self/status") else { return .nan }
+    let status = try String(contentsOf: URL(fileURLWithPath: "/proc/\(process)/status"), encoding: .utf8)
+    let line = status.split(separator: "\n").first { $0.hasPrefix(name + ":") }
+    guard let kibibytes = line?.split(whereSeparator: \.isWhitespace).dropFirst().first.flatMap({ Double($0) }) else {
+      throw BenchError("no \(name) in /proc")
+    }
+    return kibibytes / 1_024
+  }
+}
+
+/// Bytes of all files in a folder.
+func diskBytes(_ folder: URL) throws -> Double {
+  guard let files = FileManager.default.enumerator(at: folder, includingPropertiesForKeys: [.fileSizeKey]) else {
+    throw BenchError("cannot list \(folder.path)")
+  }
+  var sum = 0
+  for case let file as URL in files { sum += try file.resourceValues(forKeys: [.fileSizeKey]).fileSize ?? 0 }
+  return Double(sum)
+}
