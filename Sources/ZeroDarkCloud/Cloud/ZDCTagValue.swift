@@ -44,7 +44,12 @@ enum TagCoding {
   private struct Boxed: Encodable {
     let value: any ZDCTagValue
     init(_ value: any ZDCTagValue) { self.value = value }
-    func encode(to encoder: any Encoder) throws { try value.encode(to: encoder) }
+
+    // Through a container: asked directly, Data, Date and URL would be coded in another way than they are decoded.
+    func encode(to encoder: any Encoder) throws {
+      var container = encoder.singleValueContainer()
+      try container.encode(value)
+    }
   }
 }
 

@@ -1,4 +1,5 @@
 import Foundation
+import GRDB
 import Testing
 import ZDCTreesystem
 
@@ -16,7 +17,8 @@ import ZDCTreesystem
     let userID = device.userID
     try await device.read { cloud in
       #expect(cloud.node(id: node.uuid) == node)
-      #expect(try cloud.at("/foo") == node)
+      let found = try cloud.at("/foo")
+      #expect(found == node)
       #expect(node.name == "foo")
       #expect(node.localUserID == userID)
       #expect(node.treeID == CloudFixture.treeID)
@@ -87,7 +89,11 @@ import ZDCTreesystem
       #expect(cloud.node(path: decomposed)?.name.map { Array($0.utf8) } == Array("caf\u{e9}".utf8))
       try cloud.createNode(withPath: ZDCTreesystemPath(pathComponents: ["CAF\u{c9}"]))
     }
-    #expect(try await device.read { try $0.children(ofNodeID: try #require($0.trunkNode(.home)).uuid).count } == 2)
+    let count = try await device.read { cloud in
+      let home = try #require(cloud.trunkNode(.home))
+      return try cloud.children(ofNodeID: home.uuid).count
+    }
+    #expect(count == 2)
   }
 
   @Test(arguments: ["", "\0", "a\0b", String(repeating: "x", count: 1_025), String(repeating: "ä", count: 513)])

@@ -15,7 +15,6 @@ final class CloudFixture: Sendable {
   let files: DatabaseFixture
   let zdc: ZeroDarkCloud
   let userID: String
-  private let time = Mutex<UInt64>(1_000_000)
 
   init() async throws {
     files = try DatabaseFixture()
@@ -71,6 +70,7 @@ final class CloudFixture: Sendable {
 
   // MARK: Transactions
 
+  @discardableResult
   func write<T: Sendable>(_ body: @Sendable @escaping (ZDCCloudTransaction) throws -> T) async throws -> T {
     try await zdc.rw.write { [zdc, userID] transaction in
       try body(try #require(zdc.cloudTransaction(transaction, forLocalUserID: userID)))
@@ -86,7 +86,10 @@ final class CloudFixture: Sendable {
   /// Creates the nodes in order.
   func create(_ paths: String...) async throws {
     try await write { cloud in
-      for path in paths { try cloud.createNode(withPath: try #require(ZDCTreesystemPath(path))) }
+      for text in paths {
+        let path = try #require(ZDCTreesystemPath(text))
+        try cloud.createNode(withPath: path)
+      }
     }
   }
 
@@ -155,12 +158,14 @@ final class CloudFixture: Sendable {
 }
 
 extension ZDCCloudReadTransaction {
-  func row(path: String) throws -> NodeRow {
-    try #require(try row(at: try #require(ZDCTreesystemPath(path))))
+  func row(path text: String) throws -> NodeRow {
+    let path = try #require(ZDCTreesystemPath(text))
+    return try #require(try row(at: path))
   }
 
-  func at(_ path: String) throws -> ZDCNode {
-    try #require(node(path: try #require(ZDCTreesystemPath(path))))
+  func at(_ text: String) throws -> ZDCNode {
+    let path = try #require(ZDCTreesystemPath(text))
+    return try #require(node(path: path))
   }
 }
 

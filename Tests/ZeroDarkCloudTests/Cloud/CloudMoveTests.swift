@@ -99,7 +99,10 @@ import ZDCTreesystem
     try await device.write { cloud in
       let a = try cloud.at("/a")
       func code(_ path: String) -> ZDCCloudError.Code? {
-        cloudCode { try cloud.moveNode(a, to: try #require(ZDCTreesystemPath(path))) }
+        cloudCode {
+          let path = try #require(ZDCTreesystemPath(path))
+          try cloud.moveNode(a, to: path)
+        }
       }
       #expect(code("/a/b/a") == .invalidParameter)
       #expect(code("/a/a") == .invalidParameter)

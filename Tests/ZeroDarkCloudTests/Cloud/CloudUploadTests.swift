@@ -15,7 +15,8 @@ import ZDCTreesystem
   private func otherContentArrives(_ path: String) async throws -> String {
     try await device.write { cloud in
       try cloud.pretendPushed(try cloud.row(path: path), dataVersion: 2)
-      return try #require(try cloud.at(path).eTag_data)
+      let eTag = try cloud.at(path).eTag_data
+      return try #require(eTag)
     }
   }
 
@@ -32,7 +33,8 @@ import ZDCTreesystem
       #expect(node.lastModified == Date(timeIntervalSince1970: 2))
     }
     try await device.read { cloud in
-      #expect(cloud.pendingChangesets(forNodeID: try cloud.at("/a").uuid) == [changes])
+      let node = try cloud.at("/a")
+      #expect(cloud.pendingChangesets(forNodeID: node.uuid) == [changes])
     }
   }
 

@@ -132,13 +132,15 @@ import ZDCTreesystem
   @Test func frozenTree_isTheReasonForAllOfIt() async throws {
     try await device.create("/a")
     try await device.write { cloud in
-      var zone = try #require(try cloud.transaction.zones.zone(id: try cloud.row(path: "/a").zone))
+      let row = try cloud.row(path: "/a")
+      var zone = try #require(try cloud.transaction.zones.zone(id: row.zone))
       zone.frozen = .zoneForkDetected
       try cloud.transaction.zones.update(zone)
     }
     try await device.read { cloud in
+      let node = try cloud.at("/a")
       #expect(cloud.explainQueue().allSatisfy { $0.reason == .zoneFrozen && $0.detail == "zoneForkDetected" })
-      #expect(cloud.explain(nodeID: try cloud.at("/a").uuid)?.zoneFrozen == "zoneForkDetected")
+      #expect(cloud.explain(nodeID: node.uuid)?.zoneFrozen == "zoneForkDetected")
     }
   }
 
@@ -146,7 +148,8 @@ import ZDCTreesystem
     try await device.create("/a")
     try await device.pretendAllPushed()
     try await device.read { cloud in
-      #expect(cloud.explain(nodeID: try cloud.at("/a").uuid)?.isInSync == true)
+      let node = try cloud.at("/a")
+      #expect(cloud.explain(nodeID: node.uuid)?.isInSync == true)
       #expect(cloud.explain(nodeID: "nobody") == nil)
       #expect(cloud.explain(operationUUID: "nothing") == nil)
       #expect(cloud.explainQueue().isEmpty)
