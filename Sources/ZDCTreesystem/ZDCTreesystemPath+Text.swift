@@ -27,7 +27,8 @@ extension ZDCTreesystemPath: CustomStringConvertible {
   private init?(withTrunk text: String) {
     let utf8 = text.utf8
     guard
-      let colon = utf8.firstIndex(of: UInt8(ascii: ":")), let trunk = ZDCTreesystemTrunk(rawValue: String(text[..<colon]))
+      let colon = utf8.firstIndex(of: UInt8(ascii: ":")),
+      let trunk = ZDCTreesystemTrunk(rawValue: String(text[..<colon]))
     else { return nil }
     let rest = utf8[utf8.index(after: colon)...]
     guard rest.isEmpty || rest.first == UInt8(ascii: "/") else { return nil }

@@ -128,8 +128,9 @@ extension ZDCCloudReadTransaction {
   }
 
   final func root(_ trunk: ZDCTreesystemTrunk) throws -> NodeRow? {
-    let path = CloudState.Place(localUser: localUser, treeID: treeID, path: ZDCTreesystemPath(pathComponents: [], trunk: trunk))
-    return try transaction.cloudState.parent(at: path) {
+    let path = ZDCTreesystemPath(pathComponents: [], trunk: trunk)
+    let place = CloudState.Place(localUser: localUser, treeID: treeID, path: path)
+    return try transaction.cloudState.parent(at: place) {
       guard let trunk = trunk.protocolTrunk,
         let zone = try transaction.zones.trunk(trunk, localUser: localUser, appTreeID: treeID)
       else { return nil }

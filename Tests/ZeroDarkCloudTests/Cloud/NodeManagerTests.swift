@@ -22,7 +22,8 @@ import ZDCTreesystem
       #expect(
         try manager.findNode(withPath: path, localUserID: userID, treeID: treeID, transaction: transaction) == b)
       #expect(
-        try manager.findNode(withCloudID: b.cloudID, localUserID: userID, treeID: treeID, transaction: transaction) == b)
+        try manager.findNode(withCloudID: b.cloudID, localUserID: userID, treeID: treeID, transaction: transaction)
+          == b)
       let home = try #require(cloud.trunkNode(.home))
       #expect(home.trunk == .home)
       #expect(try manager.trunkNode(for: b, transaction: transaction) == home)
