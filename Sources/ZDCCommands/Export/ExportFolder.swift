@@ -25,8 +25,11 @@ package final class ExportFolder: Sendable {
 
   // MARK: Opening
 
-  /// Opens the folder that the user named. Here links are followed: he chose the place.
+  /// Opens the folder that the user named, made if only its last part is missing. Here links are followed: he chose the place.
   package static func open(_ path: String) throws(CommandError) -> ExportFolder {
+    guard mkdir(path, 0o777) == 0 || errno == EEXIST || errno == EISDIR else {
+      throw FileFailure.error(path, reading: errno == ENOENT)
+    }
     let descriptor = Foundation.open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
     guard descriptor >= 0 else { throw FileFailure.error(path, reading: errno == ENOENT) }
     return ExportFolder(descriptor: descriptor, path: path)
