@@ -66,7 +66,7 @@ import Testing
     let expected = [
       "ZDCCrypto is not in Package.swift",
       "Package.swift: ZDCTreesystem may not depend on GRDB",
-      "Package.swift: zdc does not declare ZeroDarkCloud, which the table lists",
+      "Package.swift: zdc does not declare ZDCCommands, which the table lists",
     ]
     #expect(checker.findings(manifest) == expected)
   }
