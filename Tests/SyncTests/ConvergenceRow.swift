@@ -1,4 +1,5 @@
 import Testing
+import ZeroDarkCloud
 import ZeroDarkCloudTesting
 
 /// One case of the convergence table: what two devices do to the same start, in which order it reaches the server, and what is there at the end.
@@ -62,6 +63,11 @@ extension ConvergenceRow {
     func rename(_ path: String, _ name: String) async throws { try await device.rename(folder + path, to: name) }
     func move(_ path: String, _ new: String) async throws { try await device.move(folder + path, to: folder + new) }
     func delete(_ path: String) async throws { try await device.delete(folder + path) }
+
+    func exists() async throws -> Bool {
+      let path = ZDCTreesystemPath(folder)
+      return try await device.write { _, cloud in path.flatMap(cloud.node(path:)) != nil }
+    }
 
     /// The tree below the folder, with paths from there.
     func tree() async throws -> String {

@@ -189,7 +189,6 @@ struct DelegateTests {
       try await a.sync()
       try await world.settle(b)
       #expect(try await b.tree(versions: false) == "/slow  \"at last\"\n/slow/child  \"c\"")
-      world.skipsComparison()
     }
   }
 
