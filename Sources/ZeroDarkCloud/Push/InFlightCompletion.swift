@@ -55,7 +55,9 @@ struct InFlightCompletion {
     let outcomes = try store.outcomes(zone: zone)
     try store.remove(zone: zone)
     for outcome in outcomes {
-      guard var operation = try transaction.operations.operation(id: outcome.operation) else { continue }
+      // One that is not in flight any more was parked by the page that overtook the request: it stays parked.
+      guard var operation = try transaction.operations.operation(id: outcome.operation), operation.state == .inFlight
+      else { continue }
       operation.state = .pending
       operation.reason = reason
       operation.reasonDetail = detail

@@ -150,6 +150,7 @@ extension SyncEngine {
     // Another attempt may have taken its place.
     guard uploads[node]?.id == id else { return }
     uploads[node] = nil
+    settledUploads += 1
     ready[node] = content
   }
 
@@ -161,6 +162,7 @@ extension SyncEngine {
         try ContentFailure(error).store(answer.covers, transaction: transaction, nowMs: session.now())
       }
     } catch { session.events.report(error) }
+    settledUploads += 1
     if uploads[answer.node]?.id == id { uploads[answer.node] = nil }
   }
 

@@ -12,6 +12,8 @@ actor SyncEngine {
   /// Content by node row, until its commit is accepted.
   var ready: [Int64: ReadyContent] = [:]
   var uploads: [Int64: Upload] = [:]
+  /// How many uploads have ended, one way or the other.
+  var settledUploads = 0
   /// How many nodes the next commit of a zone may hold; halved when the server refuses one, to find the culprit.
   var limits: [Int64: Int] = [:]
   var isPaused = false
@@ -58,11 +60,13 @@ actor SyncEngine {
     var summary = ZDCSyncSummary()
     summary.pulled = try await pull()
     while true {
+      let settled = settledUploads
       let pushed = try await push()
       summary.pushed.commits += pushed.commits
       summary.pushed.operations += pushed.operations
       summary.pushed.waiting = pushed.waiting
-      if pushed.commits > 0 { continue }
+      // An upload that ended during the push has something for the next one.
+      if pushed.commits > 0 || settledUploads != settled { continue }
       guard let upload = uploads.values.first else { return summary }
       await finish(upload)
       try Task.checkCancellation()
