@@ -30,18 +30,35 @@ enum SuppliedContent: Sendable {
   }
 }
 
-/// Content that is ready to be committed.
-struct ReadyContent: Sendable {
-  var content: SuppliedContent
-  /// The operations that it satisfies: those that were queued when the app was asked.
+/// What the app was asked for: the content of a node, as it was when these operations were queued.
+struct ContentClaim: Sendable {
+  /// The operations that it satisfies. Their numbers are never used again, unlike those of nodes.
   var covers: [Int64]
   /// The version that the edit was based on then. If that changes, the app has merged, and this is not its word any more.
   var baseETag: String?
+  /// An upload is bound to it; a node that is kept after a remote delete gets another one.
+  var nodeID: NodeID
+
+  init(_ answer: ContentAnswer) {
+    covers = answer.covers
+    baseETag = answer.baseETag
+    nodeID = answer.nodeID
+  }
+
+  /// Whether it is still what that operation wants to send.
+  func holds(for operation: OperationRow) -> Bool {
+    covers.contains(operation.id) && baseETag == operation.baseETag && nodeID == operation.nodeID
+  }
+}
+
+/// Content that is ready to be committed.
+struct ReadyContent: Sendable {
+  var content: SuppliedContent
+  var claim: ContentClaim
 
   init(content: SuppliedContent, answer: ContentAnswer) {
     self.content = content
-    covers = answer.covers
-    baseETag = answer.baseETag
+    claim = ContentClaim(answer)
   }
 }
 
@@ -49,5 +66,5 @@ struct ReadyContent: Sendable {
 struct Upload: Sendable {
   var id: UUID
   var task: Task<Void, Never>
-  var baseETag: String?
+  var claim: ContentClaim
 }

@@ -44,9 +44,9 @@ struct PushStager {
     let records = alive.filter { $0.kind != .putData }.map(\.id)
     let queued = Set(alive.map(\.id))
     let content = try contents[node].flatMap { ready in
-      try ready.covers.contains(where: queued.contains) && isCurrent(ready, alive) ? ready : nil
+      try isCurrent(ready, alive) ? ready : nil
     }
-    let covered = content?.covers.filter(queued.contains) ?? []
+    let covered = content?.claim.covers.filter(queued.contains) ?? []
     guard !records.isEmpty || !covered.isEmpty else { return try markUploading(step) }
     guard try builder.put(node, content: content?.content, done: records + covered) else { return }
     if content == nil { try markUploading(step) }
@@ -55,7 +55,7 @@ struct PushStager {
   /// Whether the app's word still stands: nothing was merged since.
   private func isCurrent(_ ready: ReadyContent, _ alive: [OperationRow]) throws -> Bool {
     guard let first = alive.first(where: { $0.kind == .putData }) else { return false }
-    return try transaction.operations.operation(id: first.id)?.baseETag == ready.baseETag
+    return try transaction.operations.operation(id: first.id).map(ready.claim.holds) ?? false
   }
 
   private func markUploading(_ step: PushPlan.Step) throws {

@@ -70,11 +70,9 @@ extension SyncEngine {
     return choice
   }
 
-  /// For each node whose content is prepared or under way: the version that its edit was based on.
-  private var prepared: [Int64: String?] {
-    var prepared = uploads.mapValues(\.baseETag)
-    for (node, content) in ready { prepared[node] = content.baseETag }
-    return prepared
+  /// What nodes whose content is prepared or under way were asked for.
+  private var prepared: [Int64: ContentClaim] {
+    uploads.mapValues(\.claim).merging(ready.mapValues(\.claim)) { _, ready in ready }
   }
 
   /// What was prepared is not what the app would say now.
@@ -88,12 +86,12 @@ extension SyncEngine {
   private static var window: Int { 4_000 }
 
   private static func ask(
-    _ choice: inout Choice, known: [Int64: String?], session: SyncSession, transaction: ZDCReadTransaction
+    _ choice: inout Choice, known: [Int64: ContentClaim], session: SyncSession, transaction: ZDCReadTransaction
   ) throws {
     let request = ContentRequest(session: session, transaction: transaction)
     for step in choice.plan.steps {
       guard let node = step.node, let first = step.dataOperations.first else { continue }
-      if let base = known[node], base == first.baseETag {
+      if known[node]?.holds(for: first) == true {
         if try request.isInConflict(first) { choice.conflicts.append(first) }
         continue
       }
@@ -143,7 +141,7 @@ extension SyncEngine {
       }
       self?.signal()
     }
-    uploads[answer.node] = Upload(id: id, task: task, baseETag: answer.baseETag)
+    uploads[answer.node] = Upload(id: id, task: task, claim: ContentClaim(answer))
   }
 
   private func finished(_ id: UUID, _ content: ReadyContent, node: Int64) {
