@@ -124,6 +124,8 @@ struct DatabaseOpener {
       guard try Int.fetchOne(db, sql: "PRAGMA synchronous") == 2 else {
         throw ZDCError(.databaseFailure, detail: "commits cannot be made durable")
       }
+      // The writer's pages, at most 32 MiB: beyond it a transaction of ten thousand nodes writes pages out and reads them back.
+      try db.execute(sql: "PRAGMA cache_size = -32768")
     }
   }
 }
