@@ -112,6 +112,8 @@ struct LeafStore: ZoneState {
       writerGen: UInt32(row[8] as Int64))
   }
 
+  // Indexes are named: without statistics SQLite takes the primary key, and reads the whole zone for each row.
+
   /// Calls `body` for each leaf from the zone's root down, shallow first, with its depth and whether its record is pending.
   func forEachByDepth(root: NodeID, _ body: (NodeID, _ parent: NodeID, _ putSeq: UInt64, _ isPending: Bool) -> Void) throws {
     let statement = try db.makeStatement(
@@ -119,7 +121,8 @@ struct LeafStore: ZoneState {
         WITH RECURSIVE tree(node, parent, putSeq, pending) AS (
           SELECT node, parent, putSeq, pending FROM zdc_leaf WHERE zone = ? AND node = ?
           UNION ALL
-          SELECT l.node, l.parent, l.putSeq, l.pending FROM zdc_leaf l JOIN tree ON l.zone = ? AND l.parent = tree.node
+          SELECT l.node, l.parent, l.putSeq, l.pending
+          FROM tree JOIN zdc_leaf l INDEXED BY zdc_leaf_parent ON l.zone = ? AND l.parent = tree.node
         ) SELECT node, parent, putSeq, pending FROM tree
         """)
     let cursor = try Row.fetchCursor(statement, arguments: [zone, root.data, zone])
@@ -131,7 +134,7 @@ struct LeafStore: ZoneState {
   /// The pending leaves, in no order; nil if there are more than `limit`.
   func pendingLeaves(limit: Int) throws -> [(node: NodeID, putSeq: UInt64)]? {
     let statement = try db.cachedStatement(
-      sql: "SELECT node, putSeq FROM zdc_leaf WHERE zone = ? AND pending = 1 LIMIT ?")
+      sql: "SELECT node, putSeq FROM zdc_leaf INDEXED BY zdc_leaf_pending WHERE zone = ? AND pending = 1 LIMIT ?")
     let rows = try Row.fetchAll(statement, arguments: [zone, limit + 1])
     guard rows.count <= limit else { return nil }
     return try rows.map { (try NodeID($0, 0), $0.unsigned(1) ?? 0) }
@@ -144,7 +147,8 @@ struct LeafStore: ZoneState {
   }
 
   func pendingCount() throws -> Int {
-    let statement = try db.cachedStatement(sql: "SELECT COUNT(*) FROM zdc_leaf WHERE zone = ? AND pending = 1")
+    let statement = try db.cachedStatement(
+      sql: "SELECT COUNT(*) FROM zdc_leaf INDEXED BY zdc_leaf_pending WHERE zone = ? AND pending = 1")
     return try Int.fetchOne(statement, arguments: [zone]) ?? 0
   }
 
@@ -166,7 +170,8 @@ struct LeafStore: ZoneState {
   private static let below = """
     WITH RECURSIVE below(node, zone) AS (
       SELECT ?, ? UNION ALL
-      SELECT l.node, l.zone FROM zdc_leaf l JOIN below ON l.zone = below.zone AND l.parent = below.node
+      SELECT l.node, l.zone FROM below
+      JOIN zdc_leaf l INDEXED BY zdc_leaf_parent ON l.zone = below.zone AND l.parent = below.node
     )
     """
 

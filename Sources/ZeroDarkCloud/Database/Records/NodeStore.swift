@@ -34,7 +34,8 @@ final class NodeStore {
 
   /// The root of a zone's trunk.
   func root(zone: Int64) throws -> NodeRow? {
-    try fetch("WHERE zone = ? AND parent IS NULL", [zone])
+    // Named: without statistics SQLite takes the zone's index, and reads all its nodes.
+    try fetch("INDEXED BY zdc_node_name WHERE parent IS NULL AND zone = ?", [zone])
   }
 
   /// The children with that tag: one, unless the cloud's order of changes has not been followed to its end.
