@@ -28,7 +28,7 @@ private final class Notes: ZeroDarkCloudDelegate {
 }
 
 private func readmeExample() async throws {
-  let config = ZDCConfig(primaryTreeID: "com.example.notes", serverURL: URL(string: "http://127.0.0.1:8080")!)
+  let config = ZDCConfig(primaryTreeID: "com.example.notes", serverURL: URL(string: "http://127.0.0.1:7342")!)
   let zdc = try ZeroDarkCloud(delegate: Notes(), config: config)
   let keys = zdc.databaseKeyManager
   let key = try keys.isConfigured ? keys.unlock() : keys.createKey()

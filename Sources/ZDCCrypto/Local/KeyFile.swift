@@ -3,7 +3,7 @@ internal import CryptoExtras
 internal import Foundation
 internal import ZDCProtocol
 
-/// A database key under a pass-phrase, for platforms without a key store (PROTOCOL 3.0).
+/// A database key under a pass-phrase, for platforms without a key store (PROTOCOL 3.16).
 ///
 /// `"ZDKF" u8 1 u8 1 | u8 log2(N) u32 r u32 p | b[16] salt | v32 SEAL(scrypt(pass, salt), "key-file", all before, key)`
 public enum KeyFile {
