@@ -1,4 +1,5 @@
 import Foundation
+import GRDB
 import Testing
 import ZDCTreesystem
 
@@ -144,6 +145,24 @@ import ZDCTreesystem
       cloud.removeAllTags(forNodeID: id)
       #expect(cloud.tag(forNodeID: id, withIdentifier: "z") == nil)
       cloud.setTag("lost", forNodeID: "nobody", withIdentifier: "x")
+    }
+  }
+
+  @Test func callWithoutTry_thatTheDatabaseFails_takesTheWholeTransactionBack() async throws {
+    try await device.create("/a")
+    await #expect(throws: (any Error).self) {
+      try await device.write { cloud in
+        try cloud.createNode(withPath: ZDCTreesystemPath(pathComponents: ["b"]))
+        try cloud.transaction.database.execute(sql: "DROP TABLE zdc_tag")
+        cloud.setTag("x", forNodeID: try cloud.at("/a").uuid, withIdentifier: "x")
+        #expect(cloud.tag(forNodeID: try cloud.at("/a").uuid, withIdentifier: "x") == nil)
+      }
+    }
+    #expect(try await device.tree() == "home:/a")
+    try await device.write { cloud in
+      let node = try cloud.at("/a")
+      cloud.setTag("x", forNodeID: node.uuid, withIdentifier: "x")
+      #expect(cloud.tag(forNodeID: node.uuid, withIdentifier: "x") as? String == "x")
     }
   }
 
