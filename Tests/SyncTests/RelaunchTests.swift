@@ -119,7 +119,9 @@ struct RelaunchTests {
           a.die(afterCommits: steps, network: network)
           _ = try? await a.createAccount()
           try await a.relaunch()
-          try await a.createAccount()
+          // Ready is ready, though nobody heard of it; else the same call goes on.
+          if try await a.knownAccounts().isEmpty { try await a.createAccount() }
+          try await a.pull()
           try await a.create("/f")
           try await a.sync()
           #expect(try await a.tree() == "/f  v1")
