@@ -37,8 +37,8 @@ struct EndToEndTests {
           account 1: 1 devices
             home: seq 2, 3 nodes
               n1 v1, content 136
-              n2 v1, content 136
-                n3 v2, content 152
+                n2 v2, content 152
+              n3 v1, content 136
           """)
     }
   }

@@ -25,6 +25,8 @@ struct PushPlan: Equatable {
 
   private(set) var steps: [Step] = []
   private(set) var waiting: [Waiting] = []
+  /// What each operation waits for, as the plan was made.
+  let dependencies: [Int64: [Int64]]
   /// The earliest time at which a pause ends.
   private(set) var nextMs: UInt64?
 
@@ -32,6 +34,7 @@ struct PushPlan: Equatable {
     operations: [OperationRow], dependencies: [Int64: [Int64]], nowMs: UInt64,
     limit: Int = Limits.commitOperations
   ) {
+    self.dependencies = dependencies
     let byID = Dictionary(uniqueKeysWithValues: operations.map { ($0.id, $0) })
     var stepByNode: [Int64: Int] = [:]
     var chosen: Set<Int64> = []

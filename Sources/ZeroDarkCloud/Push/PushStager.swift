@@ -21,10 +21,12 @@ struct PushStager {
     let refused = try storeRefusals()
     var builder = CommitBuilder(
       session: session, zoneRow: choice.zone, head: choice.head, transaction: transaction)
+    // What this commit holds so far. The plan hoped for more: contents that are not there yet, parents that found no room.
+    var included: Set<Int64> = []
     for step in choice.plan.steps where !step.isDelete {
-      try add(step, except: held.union(refused), to: &builder)
+      try add(step, except: held.union(refused), to: &builder, &included)
     }
-    for step in choice.plan.steps where step.isDelete { try addDelete(step, to: &builder) }
+    for step in choice.plan.steps where step.isDelete { try addDelete(step, to: &builder, included) }
     guard !builder.isEmpty else { return nil }
     let built = try builder.build()
     try InFlightStore(transaction: transaction).store(
@@ -35,21 +37,43 @@ struct PushStager {
 
   // MARK: Steps
 
-  private func add(_ step: PushPlan.Step, except held: Set<Int64>, to builder: inout CommitBuilder) throws {
+  private func add(
+    _ step: PushPlan.Step, except held: Set<Int64>, to builder: inout CommitBuilder, _ included: inout Set<Int64>
+  ) throws {
     guard let node = step.node else { return }
     // Only what is still in the queue: the app may have taken something back since.
     let alive = try step.operations.filter {
       try transaction.operations.operation(id: $0.id)?.state == .pending && !held.contains($0.id)
     }
     let records = alive.filter { $0.kind != .putData }.map(\.id)
+    guard records.allSatisfy({ isFree($0, included, own: records) }) else {
+      return try storeWaiting(alive, included, own: records)
+    }
     let queued = Set(alive.map(\.id))
     let content = try contents[node].flatMap { ready in
       try isCurrent(ready, alive) ? ready : nil
     }
-    let covered = content?.claim.covers.filter(queued.contains) ?? []
+    let covers = content?.claim.covers.filter(queued.contains) ?? []
+    let covered = covers.filter { isFree($0, included, own: records + covers) }
     guard !records.isEmpty || !covered.isEmpty else { return try markUploading(step) }
-    guard try builder.put(node, content: content?.content, done: records + covered) else { return }
-    if content == nil { try markUploading(step) }
+    let supplied = covered.isEmpty ? nil : content
+    guard try builder.put(node, content: supplied?.content, done: records + covered) else { return }
+    included.formUnion(records + covered)
+    if supplied == nil { try markUploading(step) }
+  }
+
+  /// Whether everything that the operation waits for is done, in this commit, or in its node's own part of it.
+  private func isFree(_ operation: Int64, _ included: Set<Int64>, own: [Int64] = []) -> Bool {
+    (choice.plan.dependencies[operation] ?? []).allSatisfy { included.contains($0) || own.contains($0) }
+  }
+
+  private func storeWaiting(_ operations: [OperationRow], _ included: Set<Int64>, own: [Int64]) throws {
+    for operation in operations where operation.reason != .waitingForOperation {
+      let open = choice.plan.dependencies[operation.id]?.first { !included.contains($0) && !own.contains($0) }
+      let detail = try open.flatMap { try transaction.operations.operation(id: $0)?.uuid }
+      try transaction.operations.setState(
+        operation.state, reason: .waitingForOperation, detail: detail, id: operation.id)
+    }
   }
 
   /// Whether the app's word still stands: nothing was merged since.
@@ -65,8 +89,10 @@ struct PushStager {
     }
   }
 
-  private func addDelete(_ step: PushPlan.Step, to builder: inout CommitBuilder) throws {
-    guard let operation = step.operations.first,
+  private func addDelete(
+    _ step: PushPlan.Step, to builder: inout CommitBuilder, _ included: Set<Int64>
+  ) throws {
+    guard let operation = step.operations.first, isFree(operation.id, included),
       let current = try transaction.operations.operation(id: operation.id), current.state == .pending
     else { return }
     if try builder.delete(current) == .nothingToDo { try transaction.operations.delete(id: current.id) }

@@ -45,7 +45,7 @@ public final class RecordingDelegate: ZeroDarkCloudDelegate {
     var served: [String: ZDCData] = [:]
     var preferred: Set<String>?
     var policy = DataConflictPolicy.hold
-    var isRecordingData = true
+    var waiting: [(line: String, continuation: CheckedContinuation<Void, Never>)] = []
   }
 
   private let state = Mutex(State())
@@ -63,6 +63,20 @@ public final class RecordingDelegate: ZeroDarkCloudDelegate {
     state.withLock { state in
       defer { state.lines = [] }
       return state.lines
+    }
+  }
+
+  /// Suspends until the line has been written down; returns at once if it is there.
+  ///
+  /// The call's transaction may not have committed yet.
+  public func wait(for line: String) async {
+    await withCheckedContinuation { continuation in
+      let isThere = state.withLock { state in
+        if state.lines.contains(line) { return true }
+        state.waiting.append((line, continuation))
+        return false
+      }
+      if isThere { continuation.resume() }
     }
   }
 
@@ -178,10 +192,12 @@ public final class RecordingDelegate: ZeroDarkCloudDelegate {
     _ callback: Callback, _ node: ZDCNode, _ path: String, _ transaction: ZDCReadTransaction, detail: String = "",
     suffix: String = "", isRecorded: Bool = true
   ) throws {
-    let actions = state.withLock { state -> [Action] in
-      if isRecorded { state.lines.append("\(callback.rawValue) \(detail)\(path)\(suffix)") }
-      return state.actions(for: callback, path)
+    let line = "\(callback.rawValue) \(detail)\(path)\(suffix)"
+    let (actions, waiting) = state.withLock { state in
+      let waiting = isRecorded ? state.record(line) : []
+      return (state.actions(for: callback, path), waiting)
     }
+    for continuation in waiting { continuation.resume() }
     for action in actions { try action(node, transaction) }
   }
 
@@ -201,6 +217,14 @@ public final class RecordingDelegate: ZeroDarkCloudDelegate {
 }
 
 extension RecordingDelegate.State {
+  /// - Returns: who waited for the line.
+  fileprivate mutating func record(_ line: String) -> [CheckedContinuation<Void, Never>] {
+    lines.append(line)
+    let met = waiting.filter { $0.line == line }.map(\.continuation)
+    waiting.removeAll { $0.line == line }
+    return met
+  }
+
   fileprivate mutating func actions(
     for callback: RecordingDelegate.Callback, _ path: String
   ) -> [RecordingDelegate.Action] {

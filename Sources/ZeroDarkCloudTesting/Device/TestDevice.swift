@@ -181,6 +181,14 @@ public final class TestDevice: Sendable {
     return user.uuid
   }
 
+  /// The accounts that the database holds, which after a death may be one that no call has returned.
+  @discardableResult
+  public func knownAccounts() async throws -> [String] {
+    let known = try await users.allLocalUserIDs()
+    for user in known { enter(user) }
+    return known
+  }
+
   private func enter(_ user: String) {
     state.withLock { state in
       if !state.users.contains(user) { state.users.append(user) }
@@ -212,6 +220,32 @@ public final class TestDevice: Sendable {
   @discardableResult
   public func sync(user: String? = nil) async throws -> ZDCSyncSummary {
     try await syncManager.syncUntilQuiet(localUserID: user ?? localUserID)
+  }
+}
+
+extension TestDevice {
+  /// Runs the engines of all accounts, event stream included, until the task is cancelled.
+  public func runInBackground() throws -> Task<Void, Never> {
+    let manager = try syncManager
+    return Task { await manager.run() }
+  }
+
+  /// Runs `body` while the engines run. Returns when they have ended.
+  public func whileRunning(_ body: @Sendable () async throws -> Void) async throws {
+    let updates = try syncManager.statusUpdates
+    let engines = try runInBackground()
+    do {
+      for await update in updates {
+        if case .online = update { break }
+      }
+      try await body()
+    } catch {
+      engines.cancel()
+      await engines.value
+      throw error
+    }
+    engines.cancel()
+    await engines.value
   }
 }
 

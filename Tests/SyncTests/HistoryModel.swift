@@ -1,0 +1,49 @@
+import ZeroDarkCloudTesting
+
+/// A source of numbers that a seed repeats.
+struct SeededNumbers: RandomNumberGenerator {
+  private var state: UInt64
+
+  init(seed: UInt64) { state = seed &* 0x9E37_79B9_7F4A_7C15 &+ 0x1234_5678_9ABC_DEF1 }
+
+  mutating func next() -> UInt64 {
+    state &+= 0x9E37_79B9_7F4A_7C15
+    var value = state
+    value = (value ^ (value >> 30)) &* 0xBF58_476D_1CE4_E5B9
+    value = (value ^ (value >> 27)) &* 0x94D0_49BB_1331_11EB
+    return value ^ (value >> 31)
+  }
+}
+
+/// What a history must not lose: every text that was written, unless its node, or something that it lay in, was deleted by somebody.
+struct HistoryModel {
+  private var nodes: [String: Set<String>] = [:]
+  private var deleted: Set<String> = []
+  private var parents: [String: Set<String>] = [:]
+  private var given: Set<String> = []
+
+  var tokens: [String] { nodes.keys.sorted() }
+
+  /// A text was written into a node.
+  mutating func wrote(_ token: String, cloudID: String) { nodes[token, default: []].insert(cloudID) }
+
+  /// A node was put below another.
+  mutating func placed(_ cloudID: String, below parent: String) { parents[cloudID, default: []].insert(parent) }
+
+  /// A node, and what was below it on that device, with its texts.
+  mutating func delete(_ cloudIDs: [String], texts: [String]) {
+    deleted.formUnion(cloudIDs)
+    given.formUnion(texts)
+  }
+
+  /// Whether the text may be gone.
+  func mayBeGone(_ token: String) -> Bool {
+    given.contains(token) || (nodes[token] ?? []).contains { isDeleted($0, seen: []) }
+  }
+
+  private func isDeleted(_ cloudID: String, seen: Set<String>) -> Bool {
+    if deleted.contains(cloudID) { return true }
+    let next = seen.union([cloudID])
+    return (parents[cloudID] ?? []).subtracting(next).contains { isDeleted($0, seen: next) }
+  }
+}

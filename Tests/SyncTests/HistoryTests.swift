@@ -1,0 +1,222 @@
+import Foundation
+import Testing
+import ZeroDarkCloud
+import ZeroDarkCloudTesting
+
+/// Two devices do whatever a seed says: changes, syncs, pushes without pulls, lost answers, relaunches. => At the end both and a third device show the same
+/// tree, every text that nobody deleted is in it, and no text is in it twice.
+///
+/// `ZDC_HISTORIES` says how many; a failure names its seed.
+struct HistoryTests {
+  private static let count = ProcessInfo.processInfo.environment["ZDC_HISTORIES"].flatMap { UInt64($0) } ?? 100
+  private static let worlds: UInt64 = 4
+
+  @Test(arguments: 0..<worlds)
+  func randomHistories_convergeAndLoseNothing(world number: UInt64) async throws {
+    let clock = ManualClock()
+    let server = try await TestServer.start(clock: clock)
+    var devices: [TestDevice] = []
+    for name in ["A", "B", "W"] { devices.append(try await TestDevice(name, server: server, clock: clock)) }
+    let words = try await devices[0].createAccount()
+    for device in devices.dropFirst() { try await device.login(words: words) }
+    for device in devices {
+      device.recorder.dataConflictPolicy = .mergeLines
+      try await device.sync()
+    }
+    for seed in stride(from: number, to: Self.count, by: Int(Self.worlds)) {
+      var history = History(seed: seed, a: devices[0], b: devices[1], witness: devices[2])
+      try await history.run()
+    }
+    for device in devices { try await device.close() }
+    try await server.stop()
+  }
+}
+
+private struct History {
+  private let seed: UInt64
+  private let devices: [TestDevice]
+  private let witness: TestDevice
+  private let folder: String
+  private var numbers: SeededNumbers
+  private var model = HistoryModel()
+  private var log: [String] = []
+  private var nextToken = 0
+
+  init(seed: UInt64, a: TestDevice, b: TestDevice, witness: TestDevice) {
+    self.seed = seed
+    devices = [a, b]
+    self.witness = witness
+    folder = "/h\(seed)"
+    numbers = SeededNumbers(seed: seed)
+  }
+
+  mutating func run() async throws {
+    do {
+      try await devices[0].create(folder)
+      for device in devices { try await device.sync() }
+      for _ in 0..<Int.random(in: 8...20, using: &numbers) { try await step() }
+      try await settle()
+      try await check()
+      try await devices[0].delete(folder)
+      try await settle()
+      try await witness.pull()
+    } catch { throw TestFailure("seed \(seed): \(error)\n\(log.joined(separator: "\n"))") }
+  }
+
+  // MARK: Steps
+
+  private mutating func step() async throws {
+    let device = devices[Int.random(in: 0...1, using: &numbers)]
+    switch Int.random(in: 0..<20, using: &numbers) {
+    case 0..<5: try await create(device)
+    case 5..<8: try await edit(device)
+    case 8..<10: try await rename(device)
+    case 10..<12: try await move(device)
+    case 12: try await delete(device)
+    case 13: await attempt("loses an answer", device) {
+      device.network.fail(.loseResponse, "POST", "/v1/commits")
+      try await device.push()
+    }
+    case 14: await attempt("relaunches", device) { try await device.relaunch() }
+    case 15..<17: await attempt("pushes", device) { try await device.push() }
+    default: await attempt("syncs", device) {
+      try await device.sync()
+      try await device.download()
+    }
+    }
+    device.network.heal()
+  }
+
+  private mutating func attempt(
+    _ what: String, _ device: TestDevice, _ body: () async throws -> Void
+  ) async {
+    do {
+      try await body()
+      log.append("\(device.name) \(what)")
+    } catch { log.append("\(device.name) \(what): \(error)") }
+  }
+
+  private mutating func token() -> String {
+    nextToken += 1
+    return "s\(seed)t\(nextToken)"
+  }
+
+  private mutating func name() -> String { ["x", "y", "z"].randomElement(using: &numbers) ?? "x" }
+
+  /// A node of the history that the device has, or its folder.
+  private mutating func anyPath(_ device: TestDevice, withFolder: Bool) async throws -> String? {
+    let paths = try await device.paths(below: folder) + (withFolder ? [folder] : [])
+    return paths.randomElement(using: &numbers)
+  }
+
+  private mutating func create(_ device: TestDevice) async throws {
+    guard let parent = try await anyPath(device, withFolder: true) else { return }
+    let path = "\(parent)/\(name())"
+    let text = token()
+    await attempt("creates \(path) \(text)", device) { try await device.create(path, text) }
+    guard log.last == "\(device.name) creates \(path) \(text)" else { return }
+    let node = try await device.node(path)
+    model.wrote(text, cloudID: node.cloudID)
+    model.placed(node.cloudID, below: try await device.node(parent).cloudID)
+  }
+
+  /// Adds a line to what the app has; it never writes over what it has not seen.
+  private mutating func edit(_ device: TestDevice) async throws {
+    try await device.download()
+    guard let path = try await anyPath(device, withFolder: false) else { return }
+    let text = token()
+    let before = try await device.content(of: path).map { String(decoding: $0.data, as: UTF8.self) } ?? ""
+    let node = try await device.node(path)
+    await attempt("edits \(path) \(text)", device) { try await device.edit(path, before + "\n" + text) }
+    model.wrote(text, cloudID: node.cloudID)
+  }
+
+  private mutating func rename(_ device: TestDevice) async throws {
+    guard let path = try await anyPath(device, withFolder: false) else { return }
+    let name = name()
+    await attempt("renames \(path) \(name)", device) { try await device.rename(path, to: name) }
+  }
+
+  private mutating func move(_ device: TestDevice) async throws {
+    guard let path = try await anyPath(device, withFolder: false),
+      let parent = try await anyPath(device, withFolder: true)
+    else { return }
+    let target = "\(parent)/\(name())"
+    let node = try await device.node(path)
+    let above = try await device.node(parent)
+    await attempt("moves \(path) \(target)", device) { try await device.move(path, to: target) }
+    model.placed(node.cloudID, below: above.cloudID)
+  }
+
+  private mutating func delete(_ device: TestDevice) async throws {
+    guard let path = try await anyPath(device, withFolder: false) else { return }
+    let (ids, texts) = try await device.subtree(path)
+    await attempt("deletes \(path)", device) { try await device.delete(path) }
+    model.delete(ids, texts: texts)
+  }
+
+  // MARK: The end
+
+  /// Syncs until nothing moves; what was deleted elsewhere and changed here is queued again.
+  private mutating func settle() async throws {
+    for _ in 0..<10 {
+      try await TestWorld.settle(devices)
+      var isQuiet = true
+      for device in devices where try await device.queueCount() > 0 {
+        isQuiet = false
+        try await device.reviveAll()
+        device.clock.advance(by: .seconds(120))
+      }
+      if isQuiet { return }
+    }
+    throw TestFailure("the queues do not drain:\n\(try await devices[0].queue())\n--\n\(try await devices[1].queue())")
+  }
+
+  private func check() async throws {
+    try await witness.pull()
+    try await witness.download()
+    let tree = try await witness.tree()
+    for device in devices {
+      let own = try await device.tree()
+      guard own == tree else { throw TestFailure("\(device.name) shows\n\(own)\nand the server has\n\(tree)") }
+      let errors = try await device.securityErrors()
+      guard errors.isEmpty else { throw TestFailure("\(device.name) met \(errors)") }
+    }
+    let texts = try await witness.subtree(folder).texts
+    for token in model.tokens {
+      let count = texts.filter { $0 == token }.count
+      guard count <= 1 else { throw TestFailure("\(token) is there \(count) times\n\(tree)") }
+      guard count == 1 || model.mayBeGone(token) else { throw TestFailure("\(token) is lost\n\(tree)") }
+    }
+  }
+}
+
+extension TestDevice {
+  /// Paths of all nodes below a folder, sorted.
+  fileprivate func paths(below folder: String) async throws -> [String] {
+    try await tree(versions: false).split(separator: "\n").map { line in
+      line.range(of: "  ").map { String(line[..<$0.lowerBound]) } ?? String(line)
+    }.filter { $0.hasPrefix(folder + "/") }
+  }
+
+  /// The cloud's ids of a node and of all below it, and every line that their contents hold here.
+  fileprivate func subtree(_ path: String) async throws -> (ids: [String], texts: [String]) {
+    var ids: [String] = []
+    var texts: [String] = []
+    for path in [path] + (try await paths(below: path)) {
+      ids.append(try await node(path).cloudID)
+      let data = try await content(of: path)?.data ?? Data()
+      texts += String(decoding: data, as: UTF8.self).split(separator: "\n").map(String.init)
+    }
+    return (ids, texts)
+  }
+
+  /// Queues again what waits because it was deleted elsewhere.
+  fileprivate func reviveAll() async throws {
+    try await write { _, cloud in
+      for operation in cloud.pendingOperations() {
+        cloud.queueDataUpload(forNodeID: operation.nodeID, withChangeset: nil)
+      }
+    }
+  }
+}

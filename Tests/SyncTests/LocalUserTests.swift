@@ -1,0 +1,42 @@
+import Testing
+import ZeroDarkCloud
+import ZeroDarkCloudTesting
+
+/// Several accounts in one database.
+struct LocalUserTests {
+  @Test func twoAccounts_onOneDevice_doNotSeeEachOther() async throws {
+    try await TestWorld.run { world in
+      let alice = try await world.device("A", account: "alice")
+      let bob = try await world.device("B", account: "bob")
+      let words = try #require(world.words(of: "bob"))
+      let bobOnA = try await alice.login(words: words)
+      try await alice.pull(user: bobOnA)
+      try await alice.create("/same", "alice's")
+      try await alice.create("/same", "bob's", user: bobOnA)
+      try await alice.sync()
+      try await alice.sync(user: bobOnA)
+      try await world.settle(bob)
+      #expect(try await bob.tree() == "/same  v1  \"bob's\"")
+      #expect(try await alice.tree() == "/same  v1  \"alice's\"")
+      #expect(try await alice.tree(user: bobOnA) == "/same  v1  \"bob's\"")
+      #expect(try world.server.nodeCount() == 2)
+    }
+  }
+
+  @Test func deletedAccount_takesItsTree_andLeavesTheOther() async throws {
+    try await TestWorld.run { world in
+      let device = try await world.device("A")
+      _ = try await world.device("B", account: "bob")
+      let bob = try await device.login(words: try #require(world.words(of: "bob")))
+      try await device.create("/mine", "1")
+      try await device.sync()
+      try await device.pull(user: bob)
+      try await device.create("/his", "2", user: bob)
+      let manager = try #require(try device.zdc.localUserManager)
+      await #expect(throws: ZDCError.self) { try await manager.delete(bob) }
+      try await manager.delete(bob, force: true)
+      #expect(try await device.tree() == "/mine  v1  \"1\"")
+      #expect(try await device.queueCount() == 0)
+    }
+  }
+}
