@@ -83,8 +83,12 @@ final class LocalPlaces {
 
   /// Queues a move that says where the row now is, behind the node's other operations.
   func queueMove(_ row: NodeRow) throws -> Int64 {
-    let earlier = try transaction.operations.operations(node: row.id)
-    if let move = earlier.last(where: { $0.kind == .move || $0.kind == .create }) { return move.id }
+    let earlier = try transaction.operations.operations(node: row.id).filter { $0.kind != .putData }
+    // What is in flight says the old place.
+    let isSayingIt = { (operation: OperationRow) in
+      operation.state != .inFlight && (operation.kind == .move || operation.kind == .create)
+    }
+    if let waiting = earlier.last(where: isSayingIt) { return waiting.id }
     var operation = OperationRow(
       uuid: UUID().uuidString, zone: row.zone, kind: .move, node: row.id, nodeUUID: row.uuid, nodeID: row.nodeID,
       createdMs: session.now())
