@@ -59,12 +59,32 @@ struct Engine: Sendable {
     }
     defer { ticker.cancel() }
     do {
-      _ = try await opened.sync.syncUntilQuiet(localUserID: user)
+      _ = try await syncUntilQuiet()
     } catch let error as TransportError where error.isTemporary {
       throw CommandError(
         .tryAgain, "stillQueued", "\(error)", hint: "the changes are queued and not lost; zdc sync sends them")
     }
     try await LastPull.store(opened.connection)
+  }
+
+  /// Until nothing is left that can be done now, with what conflicts queued on the way.
+  func syncUntilQuiet() async throws -> ZDCSyncSummary {
+    var total = ZDCSyncSummary()
+    var before: Set<String> = []
+    while true {
+      let summary = try await opened.sync.syncUntilQuiet(localUserID: user)
+      total.pulled.commits += summary.pulled.commits
+      total.pulled.announced += summary.pulled.announced
+      total.pushed.commits += summary.pushed.commits
+      total.pushed.operations += summary.pushed.operations
+      let queue = try await opened.reader.read { [opened, user] transaction in
+        try opened.cloud(transaction, user).queue().values.joined().map { ($0.uuid, $0.code == "ready") }
+      }
+      total.pushed.waiting = queue.count
+      let ready = Set(queue.filter(\.1).map(\.0))
+      if ready.isSubset(of: before) { return total }
+      before = ready
+    }
   }
 
   /// Another process sends: looks until everything is gone, or waits for something that time does not bring.
@@ -93,6 +113,7 @@ struct Engine: Sendable {
 
 /// One waiting change, as far as commands care.
 struct QueuedOperation: Sendable, Hashable {
+  var uuid: String
   var nodeUUID: String
   var kind: String
   /// A code: `ready`, `offline`, `backoff`, …
