@@ -69,21 +69,26 @@ struct Engine: Sendable {
 
   /// Until nothing is left that can be done now, with what conflicts queued on the way.
   func syncUntilQuiet() async throws -> ZDCSyncSummary {
-    var total = ZDCSyncSummary()
-    var before: Set<String> = []
-    while true {
+    var total = try await opened.sync.syncUntilQuiet(localUserID: user)
+    var before = try await readyOperations()
+    while !before.isEmpty {
       let summary = try await opened.sync.syncUntilQuiet(localUserID: user)
       total.pulled.commits += summary.pulled.commits
       total.pulled.announced += summary.pulled.announced
       total.pushed.commits += summary.pushed.commits
       total.pushed.operations += summary.pushed.operations
-      let queue = try await opened.reader.read { [opened, user] transaction in
-        try opened.cloud(transaction, user).queue().values.joined().map { ($0.uuid, $0.code == "ready") }
-      }
-      total.pushed.waiting = queue.count
-      let ready = Set(queue.filter(\.1).map(\.0))
-      if ready.isSubset(of: before) { return total }
+      total.pushed.waiting = summary.pushed.waiting
+      let ready = try await readyOperations()
+      if ready.isSubset(of: before) { break }
       before = ready
+    }
+    return total
+  }
+
+  private func readyOperations() async throws -> Set<String> {
+    try await opened.reader.read { [opened, user] transaction in
+      let queue = try opened.cloud(transaction, user).queue()
+      return Set(queue.values.joined().filter { $0.code == ZDCWaitReason.ready.rawValue }.map(\.uuid))
     }
   }
 
