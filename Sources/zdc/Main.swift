@@ -13,7 +13,7 @@ enum Main {
   }
 
   private static func run() async throws {
-    var command = try ZDC.parseAsRoot()
+    var command = try ZDC.parseAsRoot(CommonOptions.moved(Array(CommandLine.arguments.dropFirst())))
     if var command = command as? any AsyncParsableCommand {
       try await command.run()
     } else {

@@ -55,6 +55,27 @@ struct CommonOptions: ParsableArguments {
   @Flag(name: [.short, .long], help: "Log to standard error what the framework does. Never names, keys or contents.")
   var verbose = false
 
+  /// The same command line with these options behind the command: `zdc --profile work ls` is `zdc ls --profile work`.
+  static func moved(_ arguments: [String]) -> [String] {
+    var rest = arguments[...]
+    var options: [String] = []
+    while let argument = rest.first {
+      if ["--json", "-q", "--quiet", "-v", "--verbose"].contains(argument) || values.contains(where: { argument.hasPrefix($0 + "=") }) {
+        options.append(rest.removeFirst())
+      } else if values.contains(argument), rest.count > 1 {
+        options += rest.prefix(2)
+        rest = rest.dropFirst(2)
+      } else {
+        break
+      }
+    }
+    guard !options.isEmpty, !rest.isEmpty else { return arguments }
+    let end = rest.firstIndex(of: "--") ?? rest.endIndex
+    return Array(rest[..<end]) + options + Array(rest[end...])
+  }
+
+  private static let values = ["--profile", "--server", "--ca-file", "--passphrase-file"]
+
   var output: Output { Output(isJSON: json, isQuiet: quiet) }
 
   var options: ProfileOptions {

@@ -4,16 +4,17 @@ import Testing
 struct ScriptTests {
   @Test("every script", arguments: Script.all)
   func script(_ script: Script) async throws {
-    let run = try ScriptRun()
-    try await run.startServer()
-    for step in script.steps {
-      let outcome = try await run.run(step)
-      let said = "\(script.name).txt:\(step.line): \(step.command)\n" + (outcome.output + outcome.errors).joined(separator: "\n")
-      try #require(outcome.status == step.status, "exit code \(outcome.status)\n\(said)")
-      try #require(Pattern.matches(outcome.output[...], step.output[...]), "other output\n\(said)")
-      for error in step.errors {
-        try #require(outcome.errors.contains { Pattern.matches($0, error) }, "no error \(error)\n\(said)")
-      }
+    try await ScriptRun.with { run in
+      for step in script.steps { try await check(step, of: script, run.run(step)) }
+    }
+  }
+
+  private func check(_ step: Script.Step, of script: Script, _ outcome: ScriptRun.Outcome) throws {
+    let said = "\(script.name).txt:\(step.line): \(step.command)\n" + (outcome.output + outcome.errors).joined(separator: "\n")
+    try #require(outcome.status == step.status, "exit code \(outcome.status)\n\(said)")
+    try #require(Pattern.matches(outcome.output[...], step.output[...]), "other output\n\(said)")
+    for error in step.errors {
+      try #require(outcome.errors.contains { Pattern.matches($0, error) }, "no error \(error)\n\(said)")
     }
   }
 

@@ -59,12 +59,37 @@ struct Engine: Sendable {
     }
     defer { ticker.cancel() }
     do {
-      _ = try await opened.sync.syncUntilQuiet(localUserID: user)
+      _ = try await syncUntilQuiet()
     } catch let error as TransportError where error.isTemporary {
       throw CommandError(
         .tryAgain, "stillQueued", "\(error)", hint: "the changes are queued and not lost; zdc sync sends them")
     }
     try await LastPull.store(opened.connection)
+  }
+
+  /// Until nothing is left that can be done now, with what conflicts queued on the way.
+  func syncUntilQuiet() async throws -> ZDCSyncSummary {
+    var total = try await opened.sync.syncUntilQuiet(localUserID: user)
+    var before = try await readyOperations()
+    while !before.isEmpty {
+      let summary = try await opened.sync.syncUntilQuiet(localUserID: user)
+      total.pulled.commits += summary.pulled.commits
+      total.pulled.announced += summary.pulled.announced
+      total.pushed.commits += summary.pushed.commits
+      total.pushed.operations += summary.pushed.operations
+      total.pushed.waiting = summary.pushed.waiting
+      let ready = try await readyOperations()
+      if ready.isSubset(of: before) { break }
+      before = ready
+    }
+    return total
+  }
+
+  private func readyOperations() async throws -> Set<String> {
+    try await opened.reader.read { [opened, user] transaction in
+      let queue = try opened.cloud(transaction, user).queue()
+      return Set(queue.values.joined().filter { $0.code == ZDCWaitReason.ready.rawValue }.map(\.uuid))
+    }
   }
 
   /// Another process sends: looks until everything is gone, or waits for something that time does not bring.
@@ -93,6 +118,7 @@ struct Engine: Sendable {
 
 /// One waiting change, as far as commands care.
 struct QueuedOperation: Sendable, Hashable {
+  var uuid: String
   var nodeUUID: String
   var kind: String
   /// A code: `ready`, `offline`, `backoff`, …

@@ -83,7 +83,7 @@ final class ExportRun {
     for entry in nodes where plan.foldersByID.contains(entry.node.uuid) {
       guard let place = place(entry.node) else { continue }
       _ = try tree.folder(place)
-      if !place.isEmpty { report.folders += 1 }
+      if entry.node.trunk == nil { report.folders += 1 }
     }
   }
 

@@ -63,7 +63,7 @@ package enum ListCommands {
     if options.output.isJSON {
       for entry in entries where entry.node.trunk == nil { lines.append(try Output.json(ListedNode(entry))) }
     } else {
-      for line in TreeDrawing.lines(entries.map { ($0.path.pathComponents.count, label($0)) }) { lines.append(line) }
+      for line in TreeDrawing.lines(entries.map { ($0.path.pathComponents.count, label($0, top: path)) }) { lines.append(line) }
     }
     lines.flush()
   }
@@ -91,9 +91,9 @@ package enum ListCommands {
     return left ? space + text : text + space
   }
 
-  private static func label(_ entry: TreeEntry) -> String {
+  private static func label(_ entry: TreeEntry, top: ZDCTreesystemPath) -> String {
     let node = ListedNode(entry)
-    if entry.node.trunk != nil { return entry.path.fullPath() }
+    if entry.path == top { return ShownName.text(entry.path.fullPath()) }
     let state = node.state == "synced" ? "" : "  (\(node.state))"
     return ShownName.text(node.name) + (node.isFolder ? "/" : "") + state
   }

@@ -76,7 +76,7 @@ package struct PutCommand: Sendable {
 
   private func item(_ source: String, _ opened: OpenProfile) throws -> Item {
     if source == "-" { return try spooledItem(opened) }
-    let path = AbsolutePath.of(source)
+    let path = try AbsolutePath.followed(source)
     return Item(scan: try SourceScan(path), target: try target(named: AbsolutePath.name(of: source)))
   }
 

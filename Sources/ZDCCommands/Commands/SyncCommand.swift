@@ -19,7 +19,7 @@ package enum SyncCommand {
     let opened = try OpenProfile.open(options)
     let engine = try await Engine(opened)
     guard try opened.databaseManager.engineLease.tryAcquire() else { throw busy }
-    let summary = try await opened.sync.syncUntilQuiet(localUserID: engine.user)
+    let summary = try await engine.syncUntilQuiet()
     try await LastPull.store(opened.connection)
     let report = Report(
       commits: summary.pulled.commits, announced: summary.pulled.announced, pushedCommits: summary.pushed.commits,

@@ -9,6 +9,13 @@ package enum AbsolutePath {
     return path == "." ? folder : folder + (folder.hasSuffix("/") ? "" : "/") + path
   }
 
+  /// The same, with a link that the user named replaced by what it leads to.
+  package static func followed(_ path: String) throws(CommandError) -> String {
+    let absolute = of(path)
+    guard try FileFacts.of(absolute)?.kind == .link else { return absolute }
+    return URL(fileURLWithPath: absolute).resolvingSymlinksInPath().path
+  }
+
   /// The last name of a path; empty for `/`, `.`, `..` and for what ends with them.
   package static func name(of path: String) -> String {
     guard let last = path.split(separator: "/").last, last != ".", last != ".." else { return "" }

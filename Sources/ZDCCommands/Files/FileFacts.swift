@@ -21,6 +21,13 @@ package struct FileFacts: Sendable, Hashable {
   package var mode: UInt16
   package var time: FileTime
 
+  package init(kind: Kind, size: UInt64, mode: UInt16, time: FileTime) {
+    self.kind = kind
+    self.size = size
+    self.mode = mode
+    self.time = time
+  }
+
   /// - Returns: nil if there is no such file.
   /// - Throws: ``CommandError``.
   package static func of(_ path: String, followingLink: Bool = false) throws(CommandError) -> FileFacts? {

@@ -16,9 +16,9 @@ package enum Accounts {
     _ options: ProfileOptions, invite: String?, newPassphrase: () throws -> String?
   ) async throws -> Report {
     let profile = try begin(options)
-    // Written first: if this is interrupted, the next call knows the server.
-    try profile.write(options.paths())
     let opened = try OpenProfile.prepare(options, profile: profile, newPassphrase: newPassphrase)
+    // Written before anything is sent: if this is interrupted, the next call knows the server.
+    try profile.write(options.paths())
     let (user, words) = try await opened.users.createAccount(invite: invite)
     try finish(options, profile, user)
     try await opened.close()

@@ -179,6 +179,7 @@ extension OpenProfile {
 
 extension QueuedOperation {
   init(_ explanation: ZDCOperationExplanation) {
+    uuid = explanation.uuid
     nodeUUID = explanation.nodeID
     kind = explanation.kind
     code = explanation.reason.rawValue

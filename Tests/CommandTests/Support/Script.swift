@@ -30,8 +30,10 @@ struct Script: Sendable, CustomStringConvertible {
 
   static var all: [Script] {
     let folder = folder.appendingPathComponent("scripts")
+    // For working on one: ZDC_SCRIPT=files swift test --filter CommandTests
+    let only = ProcessInfo.processInfo.environment["ZDC_SCRIPT"].map { $0 + ".txt" }
     let files = (try? FileManager.default.contentsOfDirectory(atPath: folder.path)) ?? []
-    return files.filter { $0.hasSuffix(".txt") }.sorted().compactMap { file in
+    return files.filter { $0.hasSuffix(".txt") && $0 == only ?? $0 }.sorted().compactMap { file in
       let text = try? String(contentsOf: folder.appendingPathComponent(file), encoding: .utf8)
       return text.map { Script(name: String(file.dropLast(4)), steps: steps($0)) }
     }

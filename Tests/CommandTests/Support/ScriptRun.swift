@@ -2,12 +2,12 @@ import Foundation
 import Testing
 
 /// One script in a folder of its own, with a server of its own: the real programs of this build.
-final class ScriptRun {
+final class ScriptRun: Sendable {
   private let folder: URL
-  private let shell: [String: String]
-  private var background: [Process] = []
+  private let environment: [String: String]
+  private let server: ChildProcess
 
-  init() throws {
+  private init() throws {
     folder = FileManager.default.temporaryDirectory.appendingPathComponent("zdc-test-\(UUID().uuidString)")
     try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
     var environment = ProcessInfo.processInfo.environment.filter { !$0.key.hasPrefix("ZDC_") && !$0.key.hasPrefix("XDG_") }
@@ -15,15 +15,35 @@ final class ScriptRun {
     environment["HOME"] = folder.path
     environment["T"] = folder.path
     environment["LC_ALL"] = "C.UTF-8"
-    shell = environment
+    self.environment = environment
     try Self.prelude.write(to: folder.appendingPathComponent(".prelude"), atomically: true, encoding: .utf8)
+    server = try ChildProcess(
+      Self.programs.appendingPathComponent("zdc-server").path,
+      ["serve", "--data", folder.appendingPathComponent("server").path, "--listen", "127.0.0.1:0"],
+      environment: environment, output: folder.appendingPathComponent("server.out"),
+      errors: folder.appendingPathComponent("server.log"))
   }
 
-  deinit {
-    let pid = folder.appendingPathComponent(".background")
-    if let text = try? String(contentsOf: pid, encoding: .utf8), let number = pid_t(text.dropLast()) { kill(number, SIGTERM) }
-    for process in background where process.isRunning { process.terminate() }
-    for process in background { process.waitUntilExit() }
+  /// Starts a server, hands the run to `body`, and ends everything that was started, whatever happens.
+  static func with(_ body: (ScriptRun) async throws -> Void) async throws {
+    let run = try ScriptRun()
+    do {
+      try await run.awaitServer()
+      try await body(run)
+    } catch {
+      await run.finish()
+      throw error
+    }
+    await run.finish()
+  }
+
+  private func finish() async {
+    for name in [".background", ".first"] {
+      let file = folder.appendingPathComponent(name)
+      // Not ours to wait for: its shell has ended.
+      if let text = try? String(contentsOf: file, encoding: .utf8), let pid = pid_t(text.dropLast()) { kill(pid, SIGTERM) }
+    }
+    await server.stop()
     _ = try? FileManager.default.removeItem(at: folder)
   }
 
@@ -61,17 +81,8 @@ final class ScriptRun {
 
   // MARK: Running
 
-  func startServer() async throws {
-    let process = Process()
-    process.executableURL = Self.programs.appendingPathComponent("zdc-server")
-    process.arguments = ["serve", "--data", folder.appendingPathComponent("server").path, "--listen", "127.0.0.1:0"]
-    process.environment = shell
-    let log = folder.appendingPathComponent("server.out")
-    process.standardOutput = try Self.file(log)
-    process.standardError = try Self.file(folder.appendingPathComponent("server.log"))
-    try process.run()
-    background.append(process)
-    let step = Script.Step(line: 0, command: "await server.out http:; grep -o 'http://[^ ]*' server.out | tr -d '\\n' >.url")
+  private func awaitServer() async throws {
+    let step = Script.Step(line: 0, command: "await server.out http: && grep -o 'http://[^ ]*' server.out | tr -d '\\n' >.url")
     try await #require(run(step).status == 0, "zdc-server did not start")
   }
 
@@ -84,24 +95,11 @@ final class ScriptRun {
   func run(_ step: Script.Step) async throws -> Outcome {
     let names = ["in", "out", "err"].map { folder.appendingPathComponent(".\($0)") }
     try Data(step.input.map { $0 + "\n" }.joined().utf8).write(to: names[0])
-    let process = Process()
-    process.executableURL = URL(fileURLWithPath: "/bin/sh")
-    process.arguments = ["-c", ". ./.prelude\n\(step.command)"]
-    process.currentDirectoryURL = folder
-    process.environment = shell
-    process.standardInput = try FileHandle(forReadingFrom: names[0])
-    process.standardOutput = try Self.file(names[1])
-    process.standardError = try Self.file(names[2])
-    let status = try await withCheckedThrowingContinuation { (done: CheckedContinuation<Int32, any Error>) in
-      process.terminationHandler = { done.resume(returning: $0.terminationStatus) }
-      do { try process.run() } catch { done.resume(throwing: error) }
-    }
+    let child = try ChildProcess(
+      "/bin/sh", ["-c", "cd \"$T\" && . ./.prelude\n\(step.command)"], environment: environment, input: names[0],
+      output: names[1], errors: names[2])
+    let status = await child.wait()
     return Outcome(status: status, output: try Self.lines(names[1]), errors: try Self.lines(names[2]))
-  }
-
-  private static func file(_ url: URL) throws -> FileHandle {
-    try Data().write(to: url)
-    return try FileHandle(forWritingTo: url)
   }
 
   private static func lines(_ url: URL) throws -> [String] {

@@ -1,0 +1,63 @@
+import Foundation
+
+#if canImport(Glibc)
+  import Glibc
+#elseif canImport(Musl)
+  import Musl
+#elseif canImport(Darwin)
+  import Darwin
+#endif
+
+/// A program that was started and has to be waited for.
+///
+/// NB: not Foundation's Process: on Linux that takes a program for running until everything that it left in the background has ended.
+struct ChildProcess: Sendable {
+  let pid: pid_t
+
+  /// - Parameters:
+  ///   - input: nil for none.
+  ///   - output, errors: files that are made or emptied.
+  init(
+    _ program: String, _ arguments: [String], environment: [String: String], input: URL? = nil, output: URL, errors: URL
+  ) throws {
+    var actions = posix_spawn_file_actions_t()
+    posix_spawn_file_actions_init(&actions)
+    defer { posix_spawn_file_actions_destroy(&actions) }
+    posix_spawn_file_actions_addopen(&actions, 0, input?.path ?? "/dev/null", O_RDONLY, 0)
+    posix_spawn_file_actions_addopen(&actions, 1, output.path, O_WRONLY | O_CREAT | O_TRUNC, 0o600)
+    posix_spawn_file_actions_addopen(&actions, 2, errors.path, O_WRONLY | O_CREAT | O_TRUNC, 0o600)
+    var pid: pid_t = 0
+    let status = Self.withStrings([program] + arguments) { arguments in
+      Self.withStrings(environment.map { "\($0)=\($1)" }) { environment in
+        posix_spawn(&pid, program, &actions, nil, arguments, environment)
+      }
+    }
+    guard status == 0 else { throw POSIXError(POSIXErrorCode(rawValue: status) ?? .EINVAL) }
+    self.pid = pid
+  }
+
+  private static func withStrings<T>(
+    _ strings: [String], _ body: ([UnsafeMutablePointer<CChar>?]) -> T
+  ) -> T {
+    let copies = strings.map { strdup($0) }
+    defer { for copy in copies { free(copy) } }
+    return body(copies + [nil])
+  }
+
+  /// Its exit code, or 128 and the number of the signal that ended it.
+  func wait() async -> Int32 {
+    await withCheckedContinuation { done in
+      Thread.detachNewThread {
+        var status: Int32 = 0
+        while waitpid(pid, &status, 0) < 0 && errno == EINTR {}
+        done.resume(returning: status & 0x7F == 0 ? (status >> 8) & 0xFF : 128 + (status & 0x7F))
+      }
+    }
+  }
+
+  /// Ends it as a service manager would, and waits.
+  func stop() async {
+    kill(pid, SIGTERM)
+    _ = await wait()
+  }
+}

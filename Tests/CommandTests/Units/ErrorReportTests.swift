@@ -1,0 +1,38 @@
+import Testing
+import ZDCCommands
+import ZeroDarkCloud
+
+@Suite("Errors and exit codes")
+struct ErrorReportTests {
+  @Test func everyErrorOfTheFramework_hasACodeAMessageAndADocumentedExit() {
+    for code in ZDCError.Code.allCases {
+      let report = ErrorReport(ZDCError(code))
+      #expect(report.code == code.rawValue)
+      #expect(report.status != .success)
+      #expect(report.message.count > 10, "\(code)")
+    }
+    for code in ZDCSecurityError.Code.allCases {
+      #expect(ErrorReport(ZDCSecurityError(code)).status == .security)
+    }
+    for code in TransportError.Code.allCases {
+      #expect([.unavailable, .usage, .noPermission, .security].contains(ErrorReport(TransportError(code)).status))
+    }
+  }
+
+  @Test func theHelpListsEveryExitCode() {
+    for status in ExitStatus.allCases { #expect(ExitStatus.help.contains("\n  \(status.rawValue) ")) }
+  }
+
+  @Test func theTextHasAHintLine_andTheJSONItsFields() throws {
+    let report = ErrorReport(CommandError(.usage, "invalidPath", "not a path", hint: "write home:/a"))
+    #expect(report.text == "zdc: not a path\nhint: write home:/a")
+    #expect(
+      try Output.json(report.json)
+        == #"{"error":{"code":"invalidPath","exit":64,"hint":"write home:/a","message":"not a path"}}"#)
+  }
+
+  @Test func anErrorThatNobodyKnows_isZdcsOwn() {
+    struct Surprise: Error {}
+    #expect(ErrorReport(Surprise()).status == .software)
+  }
+}

@@ -1,0 +1,116 @@
+import Foundation
+import Testing
+import ZDCCommands
+
+@Suite("Writing an export")
+struct ExportFolderTests {
+  private let base: URL
+  private let inside: URL
+
+  init() throws {
+    base = FileManager.default.temporaryDirectory.appendingPathComponent("zdc-export-\(UUID().uuidString)")
+    inside = base.appendingPathComponent("target")
+    try FileManager.default.createDirectory(at: inside, withIntermediateDirectories: true)
+  }
+
+  private func tidy() { _ = try? FileManager.default.removeItem(at: base) }
+
+  private func files(_ folder: URL) throws -> Set<String> {
+    Set(try FileManager.default.subpathsOfDirectory(atPath: folder.path))
+  }
+
+  @Test func hostileNames_areAllInside_andNoneReplacesAnother() throws {
+    defer { tidy() }
+    let root = try ExportFolder.open(inside.path)
+    let staging = try StagingFolder(in: root)
+    let names = ExportNames.assign(HostileNames.all, foldsCase: try root.foldsCase())
+    for (number, name) in names.enumerated() {
+      let file = try staging.file(Array("\(number)".utf8))
+      #expect(try file.place(in: root, as: name, overwriting: false), "\(name.debugDescription)")
+    }
+    staging.remove()
+    #expect(try files(inside).count == names.count)
+    #expect(try files(base).count == names.count + 1)
+    for (number, name) in names.enumerated() {
+      #expect(try String(contentsOf: inside.appendingPathComponent(name), encoding: .utf8) == "\(number)")
+    }
+  }
+
+  @Test(arguments: ["", ".", "..", "a/b", "/etc/passwd", "a\u{0}b", String(repeating: "a", count: 256)])
+  func aNameThatWasNotMadeSafe_isRefusedAtTheDisk(_ name: String) throws {
+    defer { tidy() }
+    let root = try ExportFolder.open(inside.path)
+    let error = #expect(throws: CommandError.self) { _ = try root.folder(name) }
+    #expect(error?.code == "unsafeExportName")
+  }
+
+  @Test func aLinkInTheWay_isNotFollowed() throws {
+    defer { tidy() }
+    let outside = base.appendingPathComponent("outside")
+    try FileManager.default.createDirectory(at: outside, withIntermediateDirectories: true)
+    try FileManager.default.createSymbolicLink(at: inside.appendingPathComponent("link"), withDestinationURL: outside)
+    let root = try ExportFolder.open(inside.path)
+    let error = #expect(throws: CommandError.self) { _ = try root.folder("link") }
+    #expect(error?.code == "unsafeExportName")
+
+    let staging = try StagingFolder(in: root)
+    #expect(try !staging.file([1]).place(in: root, as: "link", overwriting: false))
+    #expect(try staging.file([1]).place(in: root, as: "link", overwriting: true))
+    staging.remove()
+    #expect(try files(outside).isEmpty)
+    #expect(try Data(contentsOf: inside.appendingPathComponent("link")) == Data([1]))
+  }
+
+  @Test func aFolderIsNeverReplaced_andAFileOnlyWhenAsked() throws {
+    defer { tidy() }
+    let root = try ExportFolder.open(inside.path)
+    let staging = try StagingFolder(in: root)
+    _ = try root.folder("folder")
+    #expect(try !staging.file([1]).place(in: root, as: "folder", overwriting: true))
+    #expect(try staging.file([1]).place(in: root, as: "file", overwriting: false))
+    #expect(try !staging.file([2]).place(in: root, as: "file", overwriting: false))
+    #expect(try Data(contentsOf: inside.appendingPathComponent("file")) == Data([1]))
+    #expect(try staging.file([2]).place(in: root, as: "file", overwriting: true))
+    #expect(try Data(contentsOf: inside.appendingPathComponent("file")) == Data([2]))
+    staging.remove()
+    #expect(try files(inside) == ["folder", "file"])
+  }
+
+  @Test func theFolderThatWasOpened_isWrittenTo_whateverItsPathNamesLater() throws {
+    defer { tidy() }
+    let root = try ExportFolder.open(inside.path)
+    let moved = base.appendingPathComponent("moved")
+    try FileManager.default.moveItem(at: inside, to: moved)
+    try FileManager.default.createSymbolicLink(at: inside, withDestinationURL: URL(fileURLWithPath: "/"))
+    _ = try root.folder("made")
+    #expect(try files(moved) == ["made"])
+  }
+
+  @Test func modesAndTimes_areRestored_withoutBorrowedRights() throws {
+    defer { tidy() }
+    let root = try ExportFolder.open(inside.path)
+    let staging = try StagingFolder(in: root)
+    let time = FileTime(seconds: 981_173_106, nanoseconds: 789_123_456)
+    let file = try staging.file([1])
+    try file.restore(FileMetadata(kind: .file, mode: 0o6751, time: time))
+    #expect(try file.place(in: root, as: "file", overwriting: false))
+    let facts = try #require(try root.facts("file"))
+    #expect(facts.mode == 0o751)
+    #expect(facts.time == time)
+  }
+
+  @Test func readOnlyFolders_areRestoredAfterWhatIsInThem() throws {
+    defer { tidy() }
+    let root = try ExportFolder.open(inside.path)
+    let tree = ExportTree(root: root)
+    let time = FileTime(seconds: 1_000_000, nanoseconds: 5)
+    tree.remember(FileMetadata(kind: .folder, mode: 0o555, time: time), of: ["a"])
+    tree.remember(FileMetadata(kind: .folder, mode: 0o500, time: time), of: ["a", "b"])
+    _ = try tree.folder(["a", "b"])
+    try tree.restoreFolders()
+    #expect(try root.facts("a")?.mode == 0o555)
+    #expect(try root.facts("a")?.time == time)
+    #expect(try tree.folder(["a"]).facts("b")?.mode == 0o500)
+    try root.folder("a").restore(FileMetadata(kind: .folder, mode: 0o755, time: time))
+  }
+}
