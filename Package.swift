@@ -51,7 +51,8 @@ let package = Package(
     .target(
       name: "ZeroDarkCloud",
       dependencies: [
-        "ZDCProtocol", "ZDCTreesystem", "ZDCCrypto", crypto, grdb, httpClient, httpTypes, logging, metrics, lifecycle,
+        "ZDCProtocol", "ZDCTreesystem", "ZDCCrypto", crypto, grdb, sqlite, httpClient, httpTypes, logging, metrics,
+        lifecycle,
       ]),
     // The server. It may import ZDCProtocol only: what it cannot import it cannot read.
     .target(

@@ -28,7 +28,6 @@ final class CloudState {
   /// Rows as they were at a count of changes; forgotten when it goes on.
   private struct KnownNodes {
     var changeCount = 0
-    var uuids: [Int64: String] = [:]
     var parents: [String: NodeRow] = [:]
     var places: [Place: NodeRow] = [:]
   }
@@ -97,13 +96,9 @@ final class CloudState {
     if known.changeCount != count { known = KnownNodes(changeCount: count) }
   }
 
-  func uuid(of id: Int64) throws -> String {
-    validate()
-    if let uuid = known.uuids[id] { return uuid }
-    let statement = try transaction.database.cachedStatement(sql: "SELECT uuid FROM zdc_node WHERE id = ?")
-    guard let uuid = try String.fetchOne(statement, arguments: [id]) else { throw ZDCError(.corruptDatabase) }
-    known.uuids[id] = uuid
-    return uuid
+  func uuid(ofParent id: Int64) throws -> String {
+    guard let row = try transaction.nodes.parent(id: id) else { throw ZDCError(.corruptDatabase) }
+    return row.uuid
   }
 
   /// A node that others are put below: asked for once for a thousand children.

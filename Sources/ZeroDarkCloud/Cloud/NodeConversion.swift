@@ -15,7 +15,7 @@ extension ZDCReadTransaction {
     node.burnDate = row.burnMs.map(Date.init(ms:))
     node.quarantine = row.quarantine
     if let parent = row.parent {
-      node.parentID = try cloudState.uuid(of: parent)
+      node.parentID = try cloudState.uuid(ofParent: parent)
       node.name = String(decoding: row.name, as: UTF8.self)
     } else {
       node.trunk = zone.trunk

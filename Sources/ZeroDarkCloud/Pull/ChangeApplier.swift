@@ -39,7 +39,7 @@ struct ChangeApplier {
     try checkAgainstLog(item.record, expected)
     if node == zoneRow.zone.root { return try applyRoot(item) }
     if queuedDeletes.contains(node) { return try finish(node) }
-    guard let parent = try nodes.node(zone: zoneRow.id, nodeID: leaf.parent) else {
+    guard let parent = try nodes.parent(zone: zoneRow.id, nodeID: leaf.parent) else {
       return try applyBelowMissingParent(node, parent: leaf.parent, item: item)
     }
     guard let opened = try open(item.record, parent: parent) else { return true }

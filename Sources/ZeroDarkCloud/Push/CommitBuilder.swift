@@ -46,7 +46,7 @@ struct CommitBuilder {
   ///
   /// - Returns: false if the node cannot be put in this commit (its parent is not in the cloud yet, or no room is left).
   mutating func put(_ id: Int64, content: SuppliedContent?, done: [Int64]) throws -> Bool {
-    guard let row = try nodes.node(id: id), let parent = try row.parent.flatMap({ try nodes.node(id: $0) }) else {
+    guard let row = try nodes.node(id: id), let parent = try row.parent.flatMap({ try nodes.parent(id: $0) }) else {
       return false
     }
     let isParentThere = try putNodes.contains(parent.nodeID) || leaves.leaf(parent.nodeID) != nil

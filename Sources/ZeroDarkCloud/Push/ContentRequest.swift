@@ -33,7 +33,7 @@ struct ContentRequest {
   func ask(_ operations: [OperationRow]) throws -> Result? {
     guard let first = operations.first, let row = try first.node.flatMap({ try transaction.nodes.node(id: $0) })
     else { return nil }
-    if try isInConflict(first) { return .conflict(first) }
+    if isInConflict(first, row) { return .conflict(first) }
     do {
       let node = try session.node(row, in: transaction)
       let path = try session.path(row, in: transaction)
@@ -54,7 +54,11 @@ struct ContentRequest {
   /// Whether the content in the cloud is another one than the edit was based on.
   func isInConflict(_ operation: OperationRow) throws -> Bool {
     guard let row = try operation.node.flatMap({ try transaction.nodes.node(id: $0) }) else { return false }
-    return row.isUploaded && operation.baseETag != row.content?.content.eTag
+    return isInConflict(operation, row)
+  }
+
+  private func isInConflict(_ operation: OperationRow, _ row: NodeRow) -> Bool {
+    row.isUploaded && operation.baseETag != row.content?.content.eTag
   }
 
   /// The newest state satisfies every edit that was queued before it was given; other versions are sent one by one.

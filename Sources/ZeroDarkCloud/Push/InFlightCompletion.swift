@@ -11,10 +11,8 @@ struct InFlightCompletion {
   func complete(receivedMs: UInt64) throws {
     let store = InFlightStore(transaction: transaction)
     let outcomes = try store.outcomes(zone: zone)
+    try transaction.operations.deleteInFlight(zone: zone)
     try store.remove(zone: zone)
-    for outcome in outcomes {
-      try transaction.operations.delete(id: outcome.operation)
-    }
     for outcome in outcomes {
       guard let id = outcome.node, let facts = outcome.facts else { continue }
       // The app deleted the node meanwhile: the delete that it queued takes care of the rest.
@@ -29,12 +27,12 @@ struct InFlightCompletion {
       recordVersion: facts.recordVersion, recordHash: facts.recordHash, parent: facts.parent, name: facts.name,
       nameTag: facts.nameTag, writer: session.user, receivedMs: receivedMs)
     row.keyGen = facts.keyGen
-    guard let content = facts.content else { return try transaction.nodes.update(row) }
+    guard let content = facts.content else { return try transaction.nodes.updateCloud(row) }
     let base = before.content?.content.eTag
     row.content = NodeRow.ContentFacts(
       content: content.public, secrets: content.secrets, writer: session.user, timeMs: content.timeMs,
       receivedMs: receivedMs)
-    try transaction.nodes.update(row)
+    try transaction.nodes.updateCloud(row)
     try rebaseSuccessors(of: row, from: base, to: content.public.eTag)
     let node = try session.node(row, in: transaction)
     try session.delegate().didPushNodeData(node, at: try session.path(row, in: transaction), transaction: transaction)

@@ -43,21 +43,22 @@ struct InFlightStore {
         Data(try sealer.seal($0.bytes, row: Array(String(outcome.operation).utf8)))
       }
       try insert.execute(arguments: [outcome.operation, zone, outcome.node, sealed])
-      try transaction.operations.setState(.inFlight, reason: .inFlight, id: outcome.operation)
     }
+    try transaction.operations.setInFlight(zone: zone)
   }
 
   func outcomes(zone: Int64) throws -> [Outcome] {
     let sealer = transaction.context.sealer.table("zdc_in_flight_put")
-    let statement = try db.cachedStatement(
-      sql: "SELECT operation, node, sealed FROM zdc_in_flight_put WHERE zone = ? ORDER BY operation")
-    return try Row.fetchAll(statement, arguments: [zone]).map { row in
+    var outcomes: [Outcome] = []
+    let query = "SELECT operation, node, sealed FROM zdc_in_flight_put WHERE zone = ? ORDER BY operation"
+    try db.forEachRow(query, [zone]) { row in
       let operation: Int64 = row[0]
       let facts = try row.bytes(2).map {
         try Outcome.Facts(try sealer.open($0, row: Array(String(operation).utf8)))
       }
-      return Outcome(operation: operation, node: row[1], facts: facts)
+      outcomes.append(Outcome(operation: operation, node: row[1], facts: facts))
     }
+    return outcomes
   }
 
   func remove(zone: Int64) throws {

@@ -39,7 +39,9 @@ struct PushPlan: Equatable {
     var stepByNode: [Int64: Int] = [:]
     var chosen: Set<Int64> = []
     for operation in Self.ordered(operations, dependencies) {
-      let open = (dependencies[operation.id] ?? []).first { !chosen.contains($0) }
+      // Behind a full plan nothing waits for anything but its turn.
+      let isBeyond = steps.count >= limit && operation.node.map { stepByNode[$0] == nil } ?? true
+      let open = isBeyond ? nil : (dependencies[operation.id] ?? []).first { !chosen.contains($0) }
       if let wait = wait(operation, open: open, byID: byID, nowMs: nowMs) {
         waiting.append(wait)
         continue

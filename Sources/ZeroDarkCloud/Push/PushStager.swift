@@ -42,16 +42,15 @@ struct PushStager {
   ) throws {
     guard let node = step.node else { return }
     // Only what is still in the queue: the app may have taken something back since.
-    let alive = try step.operations.filter {
-      try transaction.operations.operation(id: $0.id)?.state == .pending && !held.contains($0.id)
-    }
+    let alive = try step.operations.compactMap { try transaction.operations.operation(id: $0.id) }
+      .filter { $0.state == .pending && !held.contains($0.id) }
     let records = alive.filter { $0.kind != .putData }.map(\.id)
     guard records.allSatisfy({ isFree($0, included, own: records) }) else {
       return try storeWaiting(alive, included, own: records)
     }
     let queued = Set(alive.map(\.id))
-    let content = try contents[node].flatMap { ready in
-      try isCurrent(ready, alive) ? ready : nil
+    let content = contents[node].flatMap { ready in
+      isCurrent(ready, alive) ? ready : nil
     }
     let covers = content?.claim.covers.filter(queued.contains) ?? []
     let covered = covers.filter { isFree($0, included, own: records + covers) }
@@ -77,9 +76,9 @@ struct PushStager {
   }
 
   /// Whether the app's word still stands: nothing was merged since.
-  private func isCurrent(_ ready: ReadyContent, _ alive: [OperationRow]) throws -> Bool {
+  private func isCurrent(_ ready: ReadyContent, _ alive: [OperationRow]) -> Bool {
     guard let first = alive.first(where: { $0.kind == .putData }) else { return false }
-    return try transaction.operations.operation(id: first.id).map(ready.claim.holds) ?? false
+    return ready.claim.holds(first)
   }
 
   private func markUploading(_ step: PushPlan.Step) throws {

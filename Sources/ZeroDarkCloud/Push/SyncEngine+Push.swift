@@ -59,7 +59,8 @@ extension SyncEngine {
       let operations = try transaction.operations.operations(zone: zone, limit: Self.window)
       guard !operations.isEmpty else { return nil }
       let plan = PushPlan(
-        operations: operations, dependencies: try transaction.operations.dependencies(zone: zone),
+        operations: operations,
+        dependencies: try transaction.operations.dependencies(zone: zone, upTo: operations.last?.id ?? 0),
         nowMs: session.now(), limit: limit)
       var choice = Choice(zone: row, head: head, plan: plan)
       try Self.ask(&choice, known: known, session: session, transaction: transaction)

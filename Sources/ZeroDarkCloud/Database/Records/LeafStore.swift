@@ -39,11 +39,9 @@ struct LeafStore: ZoneState {
   }
 
   func leaf(_ node: NodeID) throws -> ZoneLeaf? {
-    let statement = try db.cachedStatement(
-      sql: """
-        SELECT node, parent, record, putSeq, keyGen, parentKeyGen FROM zdc_leaf WHERE zone = ? AND node = ?
-        """)
-    return try Row.fetchOne(statement, arguments: [zone, node.data]).map(Self.decode)
+    try db.firstRow(
+      "SELECT node, parent, record, putSeq, keyGen, parentKeyGen FROM zdc_leaf WHERE zone = ? AND node = ?",
+      [zone, node.data], Self.decode)
   }
 
   func descendantCount(of node: NodeID) throws -> UInt64 {
@@ -101,15 +99,16 @@ struct LeafStore: ZoneState {
 
   /// Returns nil once the record is applied.
   func pendingLeaf(_ node: NodeID) throws -> Expected? {
-    let statement = try db.cachedStatement(
-      sql: """
-        SELECT node, parent, record, putSeq, keyGen, parentKeyGen, prev, writer, writerGen FROM zdc_leaf
-        WHERE zone = ? AND node = ? AND pending = 1
-        """)
-    guard let row = try Row.fetchOne(statement, arguments: [zone, node.data]) else { return nil }
-    return Expected(
-      leaf: try Self.decode(row), prev: try RecordHash(row, 6), writer: try UserID(row, 7),
-      writerGen: UInt32(row[8] as Int64))
+    try db.firstRow(
+      """
+      SELECT node, parent, record, putSeq, keyGen, parentKeyGen, prev, writer, writerGen FROM zdc_leaf
+      WHERE zone = ? AND node = ? AND pending = 1
+      """, [zone, node.data]
+    ) { row in
+      Expected(
+        leaf: try Self.decode(row), prev: try RecordHash(row, 6), writer: try UserID(row, 7),
+        writerGen: UInt32(row[8] as Int64))
+    }
   }
 
   // Indexes are named: without statistics SQLite takes the primary key, and reads the whole zone for each row.
@@ -125,7 +124,7 @@ struct LeafStore: ZoneState {
           FROM tree JOIN zdc_leaf l INDEXED BY zdc_leaf_parent ON l.zone = ? AND l.parent = tree.node
         ) SELECT node, parent, putSeq, pending FROM tree
         """)
-    let cursor = try Row.fetchCursor(statement, arguments: [zone, root.data, zone])
+    let cursor = try RawRow.fetchCursor(statement, arguments: [zone, root.data, zone])
     while let row = try cursor.next() {
       body(try NodeID(row, 0), try NodeID(row, 1), row.unsigned(2) ?? 0, (row[3] as Int64) == 1)
     }
@@ -175,7 +174,7 @@ struct LeafStore: ZoneState {
     )
     """
 
-  private static func decode(_ row: Row) throws -> ZoneLeaf {
+  private static func decode(_ row: RawRow) throws -> ZoneLeaf {
     ZoneLeaf(
       node: try NodeID(row, 0), parent: try NodeID(row, 1), record: try RecordHash(row, 2),
       putSeq: row.unsigned(3) ?? 0, keyGen: UInt32(row[4] as Int64), parentKeyGen: UInt32(row[5] as Int64))

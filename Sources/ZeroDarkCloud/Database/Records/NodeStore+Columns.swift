@@ -25,19 +25,27 @@ extension NodeStore {
     """
 
   func fetch(_ condition: String, _ arguments: StatementArguments) throws -> NodeRow? {
-    let statement = try db.cachedStatement(sql: "\(Self.select) \(condition)")
-    return try Row.fetchOne(statement, arguments: arguments).map(decode)
+    try db.firstRow("\(Self.select) \(condition)", arguments, decode)
   }
 
   func fetchAll(_ condition: String, _ arguments: StatementArguments) throws -> [NodeRow] {
-    let statement = try db.cachedStatement(sql: "\(Self.select) \(condition)")
     var rows: [NodeRow] = []
-    let cursor = try Row.fetchCursor(statement, arguments: arguments)
-    while let row = try cursor.next() { rows.append(try decode(row)) }
+    try db.forEachRow("\(Self.select) \(condition)", arguments) { rows.append(try decode($0)) }
     return rows
   }
 
-  func arguments(_ row: NodeRow) throws -> StatementArguments {
+  /// Without the row's identity and its place in the local tree: no index has to be touched.
+  static let updateCloudStatement = """
+    UPDATE zdc_node SET \(columns[6...].map { "\($0) = ?" }.joined(separator: ", ")) WHERE id = ?
+    """
+
+  func cloudArguments(_ row: NodeRow) throws -> StatementArguments {
+    StatementArguments(try values(row).dropFirst(6) + [row.id])
+  }
+
+  func arguments(_ row: NodeRow) throws -> StatementArguments { StatementArguments(try values(row)) }
+
+  private func values(_ row: NodeRow) throws -> [(any DatabaseValueConvertible)?] {
     let cloud = row.cloud
     let content = row.content
     return [
@@ -52,7 +60,7 @@ extension NodeStore {
     ]
   }
 
-  func decode(_ row: Row) throws -> NodeRow {
+  func decode(_ row: RawRow) throws -> NodeRow {
     let uuid: String = row[1]
     let secrets = try open(try row.requiredBytes(7), uuid: uuid)
     var node = NodeRow(
@@ -65,14 +73,14 @@ extension NodeStore {
     return node
   }
 
-  private func decodeCloud(_ row: Row, name: [UInt8]) throws -> NodeRow.CloudFacts? {
+  private func decodeCloud(_ row: RawRow, name: [UInt8]) throws -> NodeRow.CloudFacts? {
     guard let version = row.unsigned(10), version > 0 else { return nil }
     return NodeRow.CloudFacts(
       recordVersion: version, recordHash: try RecordHash(row, 11), parent: try NodeID(row, 12), name: name,
       nameTag: try NameTag(row, 13), writer: try UserID(row, 14), receivedMs: row.unsigned(15) ?? 0)
   }
 
-  private func decodeContent(_ row: Row, key: ContentKey) throws -> NodeRow.ContentFacts {
+  private func decodeContent(_ row: RawRow, key: ContentKey) throws -> NodeRow.ContentFacts {
     guard let version = row.unsigned(17), let length = row.unsigned(19) else { throw ZDCError(.corruptDatabase) }
     let content = NodeRecord.Content(
       dataVersion: version, blobID: try BlobID(row, 18), cipherLength: length,

@@ -5,11 +5,13 @@ internal import ZDCProtocol
 
 /// The rows of zdc_node inside one transaction.
 ///
-/// Lives as long as the transaction: it remembers the derived keys of parents, so that a thousand children derive them once.
+/// Lives as long as the transaction: it remembers parents and their derived keys, so that a thousand children read and derive them once.
 final class NodeStore {
   let db: Database
   let sealer: TableSealer
   private var parentKeys: [Int64: ParentKeys] = [:]
+  private var parents: [Int64: NodeRow] = [:]
+  private var parentNumbers: [NodeID: Int64] = [:]
   /// How often a row was changed or removed: what others remember of rows is good for as long as this stays.
   private(set) var changeCount = 0
 
@@ -30,6 +32,23 @@ final class NodeStore {
 
   func node(zone: Int64, nodeID: NodeID) throws -> NodeRow? {
     try fetch("WHERE zone = ? AND nodeID = ?", [zone, nodeID.data])
+  }
+
+  /// Like ``node(id:)``, for a node that is likely to be asked for by each of its children.
+  func parent(id: Int64) throws -> NodeRow? {
+    if let known = parents[id] { return known }
+    return try node(id: id).map(remember)
+  }
+
+  func parent(zone: Int64, nodeID: NodeID) throws -> NodeRow? {
+    if let known = parentNumbers[nodeID].flatMap({ parents[$0] }), known.zone == zone { return known }
+    return try node(zone: zone, nodeID: nodeID).map(remember)
+  }
+
+  private func remember(_ parent: NodeRow) -> NodeRow {
+    parents[parent.id] = parent
+    parentNumbers[parent.nodeID] = parent.id
+    return parent
   }
 
   /// The root of a zone's trunk.
@@ -79,7 +98,7 @@ final class NodeStore {
   /// Calls `body` for each node of a zone, shallow first, without loading them all.
   func forEach(zone: Int64, _ body: (NodeRow) throws -> Void) throws {
     let statement = try db.makeStatement(sql: "\(Self.select) WHERE zone = ? ORDER BY depth, id")
-    let cursor = try Row.fetchCursor(statement, arguments: [zone])
+    let cursor = try RawRow.fetchCursor(statement, arguments: [zone])
     while let row = try cursor.next() { try body(try decode(row)) }
   }
 
@@ -94,7 +113,7 @@ final class NodeStore {
     var current = node
     while let parent = current.parent {
       path.append(current)
-      guard let next = try self.node(id: parent) else { throw ZDCError(.corruptDatabase) }
+      guard let next = try self.parent(id: parent) else { throw ZDCError(.corruptDatabase) }
       current = next
     }
     return path.reversed()
@@ -141,7 +160,19 @@ final class NodeStore {
   func update(_ row: NodeRow) throws {
     let statement = try db.cachedStatement(sql: Self.updateStatement)
     try statement.execute(arguments: try arguments(row) + [row.id])
-    parentKeys[row.id] = nil
+    forget(row.id)
+  }
+
+  /// The same for a row whose place in the local tree stays as it is.
+  func updateCloud(_ row: NodeRow) throws {
+    let statement = try db.cachedStatement(sql: Self.updateCloudStatement)
+    try statement.execute(arguments: try cloudArguments(row))
+    forget(row.id)
+  }
+
+  private func forget(_ id: Int64) {
+    parentKeys[id] = nil
+    parents[id] = nil
     changeCount += 1
   }
 
@@ -153,12 +184,14 @@ final class NodeStore {
     for row in try subtreeIDs(of: id).reversed() {
       try statement.execute(arguments: [row])
       parentKeys[row] = nil
+      parents[row] = nil
     }
   }
 
   /// After a move: the depths below follow.
   func shiftDepths(below id: Int64, by difference: Int) throws {
     guard difference != 0 else { return }
+    parents.removeAll()
     let statement = try db.cachedStatement(
       sql: "UPDATE zdc_node SET depth = depth + ? WHERE id IN (\(Self.subtreeQuery)) AND id <> ?")
     try statement.execute(arguments: [difference, id, id])

@@ -71,17 +71,17 @@ final class OperationStore {
     return try Int64.fetchAll(statement, arguments: [id])
   }
 
-  /// Every open dependency of a zone's queue.
-  func dependencies(zone: Int64) throws -> [Int64: [Int64]] {
+  /// Every open dependency of a zone's queue, up to an operation.
+  func dependencies(zone: Int64, upTo last: Int64 = .max) throws -> [Int64: [Int64]] {
     // NB: with IN instead of EXISTS, SQLite walks through all operations for each one.
     let statement = try db.cachedStatement(
       sql: """
         SELECT d.operation, d.dependsOn FROM zdc_operation o CROSS JOIN zdc_dependency d ON d.operation = o.id
-        WHERE o.zone = ? AND EXISTS (SELECT 1 FROM zdc_operation t WHERE t.id = d.dependsOn)
+        WHERE o.zone = ? AND o.id <= ? AND EXISTS (SELECT 1 FROM zdc_operation t WHERE t.id = d.dependsOn)
         ORDER BY o.id, d.dependsOn
         """)
     var result: [Int64: [Int64]] = [:]
-    let cursor = try Row.fetchCursor(statement, arguments: [zone])
+    let cursor = try RawRow.fetchCursor(statement, arguments: [zone, last])
     while let row = try cursor.next() { result[row[0], default: []].append(row[1]) }
     return result
   }
@@ -122,6 +122,23 @@ final class OperationStore {
     try statement.execute(arguments: [state.rawValue, reason.rawValue, detail, id])
   }
 
+  /// The operations of the request in flight are part of it.
+  func setInFlight(zone: Int64) throws {
+    try db.execute(
+      sql: """
+        UPDATE zdc_operation SET state = ?, reason = ?, reasonDetail = NULL
+        WHERE id IN (SELECT operation FROM zdc_in_flight_put WHERE zone = ?)
+        """,
+      arguments: [OperationRow.State.inFlight.rawValue, OperationRow.Reason.inFlight.rawValue, zone])
+  }
+
+  /// The request in flight was accepted: its operations are done.
+  func deleteInFlight(zone: Int64) throws {
+    try db.execute(
+      sql: "DELETE FROM zdc_operation WHERE id IN (SELECT operation FROM zdc_in_flight_put WHERE zone = ?)",
+      arguments: [zone])
+  }
+
   /// Uploads that were under way are not any more; what waited for the app, or was held by a conflict, is asked again.
   func resetAfterLaunch(localUser: Int64) throws {
     let reasons: [OperationRow.Reason] = [.noDataFromApp, .promisePending, .conflictHeld, .uploading]
@@ -151,10 +168,8 @@ final class OperationStore {
     """
 
   func fetchAll(_ condition: String, _ arguments: StatementArguments) throws -> [OperationRow] {
-    let statement = try db.cachedStatement(sql: "\(Self.select) \(condition)")
     var rows: [OperationRow] = []
-    let cursor = try Row.fetchCursor(statement, arguments: arguments)
-    while let row = try cursor.next() { rows.append(try decode(row)) }
+    try db.forEachRow("\(Self.select) \(condition)", arguments) { rows.append(try decode($0)) }
     return rows
   }
 
@@ -170,7 +185,7 @@ final class OperationStore {
     ]
   }
 
-  private func decode(_ row: Row) throws -> OperationRow {
+  private func decode(_ row: RawRow) throws -> OperationRow {
     guard
       let kind = OperationRow.Kind(rawValue: row[3]), let state = OperationRow.State(rawValue: row[7]),
       let reason = OperationRow.Reason(rawValue: row[8])

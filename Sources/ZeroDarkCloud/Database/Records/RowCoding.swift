@@ -7,7 +7,7 @@ internal import ZDCProtocol
 extension Bytes16 {
   var data: Data { Data(bytes) }
 
-  init(_ row: Row, _ column: Int) throws {
+  init(_ row: some ColumnReading, _ column: Int) throws {
     guard let value = try row.optional16(column, Role.self) else { throw ZDCError(.corruptDatabase) }
     self = value
   }
@@ -16,20 +16,30 @@ extension Bytes16 {
 extension Bytes32 {
   var data: Data { Data(bytes) }
 
-  init(_ row: Row, _ column: Int) throws {
+  init(_ row: some ColumnReading, _ column: Int) throws {
     guard let value = try row.optional32(column, Role.self) else { throw ZDCError(.corruptDatabase) }
     self = value
   }
 }
 
-extension Row {
-  func bytes(_ column: Int) -> [UInt8]? {
-    (self[column] as Data?).map { [UInt8]($0) }
-  }
+/// A row in either of its forms.
+protocol ColumnReading {
+  func bytes(_ column: Int) -> [UInt8]?
+  func optional16<Role>(_ column: Int, _ role: Role.Type) throws -> Bytes16<Role>?
+  func optional32<Role>(_ column: Int, _ role: Role.Type) throws -> Bytes32<Role>?
+  func unsigned(_ column: Int) -> UInt64?
+}
 
+extension ColumnReading {
   func requiredBytes(_ column: Int) throws -> [UInt8] {
     guard let bytes = bytes(column) else { throw ZDCError(.corruptDatabase) }
     return bytes
+  }
+}
+
+extension Row: ColumnReading {
+  func bytes(_ column: Int) -> [UInt8]? {
+    (self[column] as Data?).map { [UInt8]($0) }
   }
 
   func optional16<Role>(_ column: Int, _ role: Role.Type) throws -> Bytes16<Role>? {
