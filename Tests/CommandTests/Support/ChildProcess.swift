@@ -26,10 +26,18 @@ struct ChildProcess: Sendable {
     posix_spawn_file_actions_addopen(&actions, 0, input?.path ?? "/dev/null", O_RDONLY, 0)
     posix_spawn_file_actions_addopen(&actions, 1, output.path, O_WRONLY | O_CREAT | O_TRUNC, 0o600)
     posix_spawn_file_actions_addopen(&actions, 2, errors.path, O_WRONLY | O_CREAT | O_TRUNC, 0o600)
+    var attributes = posix_spawnattr_t()
+    posix_spawnattr_init(&attributes)
+    defer { posix_spawnattr_destroy(&attributes) }
+    // Threads of the pool block all signals, and a child inherits that: its shell would wait for ever.
+    var noSignals = sigset_t()
+    sigemptyset(&noSignals)
+    posix_spawnattr_setsigmask(&attributes, &noSignals)
+    posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK))
     var pid: pid_t = 0
     let status = Self.withStrings([program] + arguments) { arguments in
       Self.withStrings(environment.map { "\($0)=\($1)" }) { environment in
-        posix_spawn(&pid, program, &actions, nil, arguments, environment)
+        posix_spawn(&pid, program, &actions, &attributes, arguments, environment)
       }
     }
     guard status == 0 else { throw POSIXError(POSIXErrorCode(rawValue: status) ?? .EINVAL) }
