@@ -49,9 +49,7 @@ struct PushStager {
       return try storeWaiting(alive, included, own: records)
     }
     let queued = Set(alive.map(\.id))
-    let content = contents[node].flatMap { ready in
-      isCurrent(ready, alive) ? ready : nil
-    }
+    let content = contents[node].flatMap { isCurrent($0, alive) ? $0 : nil }
     let covers = content?.claim.covers.filter(queued.contains) ?? []
     let covered = covers.filter { isFree($0, included, own: records + covers) }
     guard !records.isEmpty || !covered.isEmpty else { return try markUploading(step) }
@@ -78,7 +76,7 @@ struct PushStager {
   /// Whether the app's word still stands: nothing was merged since.
   private func isCurrent(_ ready: ReadyContent, _ alive: [OperationRow]) -> Bool {
     guard let first = alive.first(where: { $0.kind == .putData }) else { return false }
-    return ready.claim.holds(first)
+    return ready.claim.holds(for: first)
   }
 
   private func markUploading(_ step: PushPlan.Step) throws {
