@@ -75,7 +75,9 @@ extension Bench {
     guard let downloads = device.zdc.downloadManager else { throw BenchError("not unlocked") }
     var bytes = 0
     for try await download in downloads.downloadContents(of: device.app.discoveredNodes) {
-      guard case .memory(let data, _, _) = try download.content.get() else { throw BenchError("a small node in a file") }
+      guard case .memory(let data, _, _) = try download.content.get() else {
+        throw BenchError("a small node in a file")
+      }
       bytes += data.count
     }
     guard bytes == Self.nodes * Self.contentBytes else { throw BenchError("contents are missing") }

@@ -10,7 +10,7 @@ extension Bench {
   func rowsYardstick() throws -> Yardstick {
     let database = try plainDatabase()
     let row = Data(repeating: 0x5a, count: 1_024)
-    let (time, _) = try seconds {
+    let (time, _) = try secondsAtOnce {
       for _ in 0..<10 {
         try database.write { db in
           let statement = try db.cachedStatement(sql: "INSERT INTO plain (bytes) VALUES (?)")
@@ -57,7 +57,7 @@ extension Bench {
     let chunks = (64 << 20) / chunk.count
     var values: [Double] = []
     for _ in 0..<max(runs, 3) {
-      let (time, _) = try seconds {
+      let (time, _) = try secondsAtOnce {
         for _ in 0..<chunks {
           let box = try AES.GCM.seal(chunk, using: key)
           _ = SHA256.hash(data: box.ciphertext)
@@ -72,7 +72,7 @@ extension Bench {
   func programYardstick(_ name: String, _ arguments: [String]) throws -> Yardstick {
     var times: [Double] = []
     for _ in 0..<max(runs, 3) {
-      let (time, _) = try seconds { try Program(name).run(arguments) }
+      let (time, _) = try secondsAtOnce { try Program(name).run(arguments) }
       times.append(time)
     }
     return Yardstick(name: "\(name) \(arguments.joined(separator: " "))", value: median(times))

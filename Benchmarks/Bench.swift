@@ -52,7 +52,7 @@ func seconds<T>(_ work: () async throws -> T) async rethrows -> (Double, T) {
   return ((ContinuousClock.now - start).seconds, result)
 }
 
-func seconds<T>(_ work: () throws -> T) rethrows -> (Double, T) {
+func secondsAtOnce<T>(_ work: () throws -> T) rethrows -> (Double, T) {
   let start = ContinuousClock.now
   let result = try work()
   return ((ContinuousClock.now - start).seconds, result)

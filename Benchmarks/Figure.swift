@@ -27,7 +27,8 @@ struct Figure: Codable {
   }
 }
 
-/// What the machine, or a plain program, needs for a comparable piece of work. In the unit of the row that it stands beside.
+/// What the machine, or a plain program, needs for a comparable piece of work. In the unit of the row that it stands
+/// beside.
 struct Yardstick {
   var name: String
   var value: Double

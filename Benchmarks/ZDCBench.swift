@@ -30,7 +30,10 @@ import Foundation
   }
 
   func run() async throws {
-    guard !list else { return Row.all.forEach { print("\($0.id)  \($0.title)") } }
+    if list {
+      for row in Row.all { print("\(row.id)  \(row.title)") }
+      return
+    }
     let wanted = only.isEmpty ? Set(Row.all.map(\.id)) : Set(only)
     let folder = try TemporaryFolder()
     defer { folder.remove() }

@@ -7,7 +7,8 @@ internal import Synchronization
 
 /// A server over two stores. The program and the tests run the same one.
 ///
-/// `run()` serves until the task is cancelled or its service group shuts down gracefully; then running requests finish, event streams
+/// `run()` serves until the task is cancelled or its service group shuts down gracefully; then running requests finish,
+/// event streams
 /// end, and the stores are flushed and closed.
 package struct Server: Service {
   fileprivate let core: ServerCore

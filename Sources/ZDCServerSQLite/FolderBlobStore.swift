@@ -9,7 +9,8 @@ package import ZDCServer
   internal import Foundation
 #endif
 
-/// Large contents as files of one folder: `<blob>.content` with the ciphertext and `<blob>.leaves` with 32 bytes a leaf.
+/// Large contents as files of one folder: `<blob>.content` with the ciphertext and `<blob>.leaves` with 32 bytes a
+/// leaf.
 package final class FolderBlobStore: BlobStore {
   private let folder: String
   /// Blocking calls run here, never on a thread that serves connections.

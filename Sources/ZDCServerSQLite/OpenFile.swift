@@ -8,7 +8,8 @@ internal import ZDCServer
   internal import Darwin
 #endif
 
-/// A file by its descriptor: positioned reads and writes, no shared offset, so that parts of one file are written side by side.
+/// A file by its descriptor: positioned reads and writes, no shared offset, so that parts of one file are written side
+/// by side.
 final class OpenFile: Sendable {
   enum Mode {
     case read, create, folder

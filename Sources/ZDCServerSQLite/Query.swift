@@ -52,7 +52,8 @@ enum StoreError: Error {
   case constraint
 }
 
-/// Runs prepared statements by SQLite's own calls: GRDB prepares and keeps them, its row decoding is too slow for a thousand puts a commit.
+/// Runs prepared statements by SQLite's own calls: GRDB prepares and keeps them, its row decoding is too slow for a
+/// thousand puts a commit.
 extension Database {
   func run(_ sql: String, _ values: SQLValue...) throws {
     try each(sql, values) { _ in false }

@@ -64,7 +64,8 @@ package final class SQLiteStore: MetadataStore {
   private static func prepare(_ pool: DatabasePool, version: Int) throws {
     try pool.writeWithoutTransaction { db in
       try Schema.migrate(db, from: version)
-      // NB: a pool sets NORMAL itself while it opens; acknowledged means durable only with FULL, so it is set last and read back.
+      // NB: a pool sets NORMAL itself while it opens; acknowledged means durable only with FULL, so it is set last and
+      // read back.
       try db.execute(sql: "PRAGMA synchronous = FULL; PRAGMA journal_size_limit = 4194304; PRAGMA cache_size = -16384")
       let isFull = try Int.fetchOne(db, sql: "PRAGMA synchronous") == 2
       let isWAL = try String.fetchOne(db, sql: "PRAGMA journal_mode") == "wal"

@@ -3,10 +3,12 @@ internal import GRDB
 internal import Synchronization
 internal import ZDCServer
 
-/// Group commit: writes that arrive while SQLite waits for the disk share the next transaction, each in its own savepoint, so that one
+/// Group commit: writes that arrive while SQLite waits for the disk share the next transaction, each in its own
+/// savepoint, so that one
 /// fsync acknowledges many.
 final class WriteQueue: Sendable {
-  /// A write. `body` runs inside the savepoint; what it returns is called once the transaction is durable, or with the reason why it is not.
+  /// A write. `body` runs inside the savepoint; what it returns is called once the transaction is durable, or with the
+  /// reason why it is not.
   struct Job: Sendable {
     typealias Completion = @Sendable ((any Error)?) -> Void
     let enqueued = ContinuousClock.now

@@ -1,4 +1,5 @@
-/// What happens when a change that is still queued here meets one that somebody else has committed: the table "Outcomes of concurrent
+/// What happens when a change that is still queued here meets one that somebody else has committed: the table "Outcomes
+/// of concurrent
 /// changes" of PROTOCOL 3.7 as a function. Pure.
 package enum ConflictRules {
   /// What this device has queued.

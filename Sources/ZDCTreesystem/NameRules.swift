@@ -13,7 +13,8 @@ package enum NameRules {
 
   /// The names to try when `name` is taken, in order, without end.
   ///
-  /// A number that the name ends with is continued: "Foobar 7" gives "Foobar 8". Names that would be longer than `limit` bytes lose the
+  /// A number that the name ends with is continued: "Foobar 7" gives "Foobar 8". Names that would be longer than
+  /// `limit` bytes lose the
   /// end of their stem, never half a character.
   package static func alternatives(to name: String, limit: Int = Limits.nameBytes) -> some Sequence<String> {
     let parts = split(name)
@@ -43,7 +44,8 @@ package enum NameRules {
     return Parts(stem: base[..<space], suffix: suffix, number: number)
   }
 
-  /// A dot at the beginning hides a file, one at the end is part of the name, and an extension is short and has no space.
+  /// A dot at the beginning hides a file, one at the end is part of the name, and an extension is short and has no
+  /// space.
   private static func splitSuffix(_ name: String) -> (base: Substring, suffix: Substring) {
     guard let dot = name.lastIndex(of: "."), dot > name.startIndex else { return (name[...], "") }
     let suffix = name[dot...]

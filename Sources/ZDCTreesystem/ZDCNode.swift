@@ -3,7 +3,8 @@ package import ZDCProtocol
 
 /// What the treesystem knows of a node: name, place, access, versions. Not the content, which is the app's (seed 000).
 ///
-/// A value: reading gives a copy, and a changed copy counts once it is handed to `modifyNode`. Apps link nodes to their own objects
+/// A value: reading gives a copy, and a changed copy counts once it is handed to `modifyNode`. Apps link nodes to their
+/// own objects
 /// instead of subclassing.
 ///
 /// ## Topics
@@ -68,7 +69,8 @@ public struct ZDCNode: Sendable, Hashable, Codable, Identifiable {
 
   public var id: String { uuid }
 
-  /// Names the node in the cloud, for everybody who has access. There from creation; ``isUploaded`` says whether the server knows it.
+  /// Names the node in the cloud, for everybody who has access. There from creation; ``isUploaded`` says whether the
+  /// server knows it.
   public var cloudID: String { identifier.value.text }
 
   /// The later of ``lastModified_rcrd`` and ``lastModified_data``.

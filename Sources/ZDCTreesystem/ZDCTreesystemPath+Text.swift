@@ -1,5 +1,6 @@
 extension ZDCTreesystemPath: CustomStringConvertible {
-  /// `home:/a/b`. A slash or backslash inside a name has a backslash before it, so that ``init(_:)`` reads the same path back.
+  /// `home:/a/b`. A slash or backslash inside a name has a backslash before it, so that ``init(_:)`` reads the same
+  /// path back.
   public func fullPath() -> String { "\(trunk.rawValue):\(relativePath())" }
 
   /// `/a/b`, without the trunk.

@@ -1,6 +1,7 @@
 /// Where a node is in its tree: a trunk and the names from there down (seed 000).
 ///
-/// An array of names, so no character needs care: a name may hold slashes, dots or spaces. The text form is for people and command
+/// An array of names, so no character needs care: a name may hold slashes, dots or spaces. The text form is for people
+/// and command
 /// lines; see ``fullPath()``.
 ///
 /// ```swift

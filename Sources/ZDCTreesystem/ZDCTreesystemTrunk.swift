@@ -2,7 +2,8 @@ package import ZDCProtocol
 
 /// The top-level containers of a tree (reference: trunks).
 ///
-/// Every local user has one root for each of the first four; they are made with the account and cannot be created, moved or deleted.
+/// Every local user has one root for each of the first four; they are made with the account and cannot be created,
+/// moved or deleted.
 public enum ZDCTreesystemTrunk: String, Sendable, Codable, CaseIterable {
   /// The app's data. The only trunk whose nodes can be shared.
   case home

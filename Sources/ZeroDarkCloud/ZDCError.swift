@@ -1,6 +1,7 @@
 /// What went wrong on this device: configuration, database, keys, files, network, the account.
 ///
-/// What arrives from others and does not verify is a ``ZDCSecurityError``; what a transaction refuses is a `ZDCCloudError`. The
+/// What arrives from others and does not verify is a ``ZDCSecurityError``; what a transaction refuses is a
+/// `ZDCCloudError`. The
 /// description holds no names, keys or content, so it may be logged; ``underlying`` is for a debugger.
 public struct ZDCError: Error, Sendable {
   public enum Code: String, Sendable, CaseIterable, Codable {

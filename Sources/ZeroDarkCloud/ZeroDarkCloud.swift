@@ -3,7 +3,8 @@ internal import Synchronization
 
 /// The framework: one object per app database.
 ///
-/// Made locked. After ``unlockOrCreateDatabase(_:)`` the managers are there, and with `syncAutomatically` the engines of all local
+/// Made locked. After ``unlockOrCreateDatabase(_:)`` the managers are there, and with `syncAutomatically` the engines
+/// of all local
 /// users run.
 ///
 /// ```swift
@@ -53,8 +54,10 @@ public final class ZeroDarkCloud: Sendable {
   ///
   /// Runs the framework's migrations, then the app's. Blocks while it does, and while another process does the same.
   ///
-  /// - Throws: `ZDCError`: `invalidEncryptionKey`, `wrongDatabaseKey`, `corruptDatabase`, `foreignDatabase`, `databaseTooNew`,
-  ///   `databaseNotWritable`, `diskFull`, `databaseBusy`, `reservedName`, `databaseAlreadyUnlocked`. In all these cases the file is
+  /// - Throws: `ZDCError`: `invalidEncryptionKey`, `wrongDatabaseKey`, `corruptDatabase`, `foreignDatabase`,
+  ///   `databaseTooNew`,
+  ///   `databaseNotWritable`, `diskFull`, `databaseBusy`, `reservedName`, `databaseAlreadyUnlocked`. In all these cases
+  ///   the file is
   ///   as it was. An error of an app's migration comes as it is; that migration was rolled back.
   public func unlockOrCreateDatabase(_ databaseConfig: ZDCDatabaseConfig) throws {
     try beginOpening()

@@ -42,7 +42,8 @@ extension Account {
     @OptionGroup var common: CommonOptions
     @OptionGroup var key: NewKeyOptions
 
-    @Option(help: ArgumentHelp("Write the words to this new file (mode 0600) instead of standard output.", valueName: "file"))
+    @Option(
+      help: ArgumentHelp("Write the words to this new file (mode 0600) instead of standard output.", valueName: "file"))
     var wordsFile: String?
 
     @Option(help: ArgumentHelp("Read an invitation code from this file, or - for standard input.", valueName: "file"))

@@ -74,12 +74,15 @@ struct Put: AsyncParsableCommand {
   var overwrite = false
   @Flag(name: [.short, .long], help: "Make missing folders on the way.")
   var parents = false
-  @Argument(help: ArgumentHelp("Files and folders, or - for standard input; then the path in the tree.", valueName: "source ... path"))
+  @Argument(
+    help: ArgumentHelp(
+      "Files and folders, or - for standard input; then the path in the tree.", valueName: "source ... path"))
   var arguments: [String]
 
   func run() async throws {
     let command = PutCommand(
-      sources: sources, destination: arguments.count > 1 ? arguments.last : nil, queuesOnly: queue, overwrites: overwrite,
+      sources: sources, destination: arguments.count > 1 ? arguments.last : nil, queuesOnly: queue,
+      overwrites: overwrite,
       makesParents: parents)
     try await command.run(common.options)
   }

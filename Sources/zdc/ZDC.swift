@@ -33,17 +33,21 @@ struct ZDC: AsyncParsableCommand {
 
 /// What every command takes.
 struct CommonOptions: ParsableArguments {
-  @Option(help: ArgumentHelp("The profile: one account, one database. (default: $ZDC_PROFILE, else \"default\")", valueName: "name"))
+  @Option(
+    help: ArgumentHelp(
+      "The profile: one account, one database. (default: $ZDC_PROFILE, else \"default\")", valueName: "name"))
   var profile: String?
 
-  @Option(help: ArgumentHelp("The server, https://host[:port]. (default: the profile's, else $ZDC_SERVER)", valueName: "url"))
+  @Option(
+    help: ArgumentHelp("The server, https://host[:port]. (default: the profile's, else $ZDC_SERVER)", valueName: "url"))
   var server: String?
 
   @Option(help: ArgumentHelp("Trust the certificates in this PEM file instead of the system's.", valueName: "file"))
   var caFile: String?
 
   @Option(
-    help: ArgumentHelp("Read the pass-phrase of the profile's database from this file, or - for standard input.", valueName: "file"))
+    help: ArgumentHelp(
+      "Read the pass-phrase of the profile's database from this file, or - for standard input.", valueName: "file"))
   var passphraseFile: String?
 
   @Flag(help: "Print JSON.")
@@ -60,7 +64,9 @@ struct CommonOptions: ParsableArguments {
     var rest = arguments[...]
     var options: [String] = []
     while let argument = rest.first {
-      if ["--json", "-q", "--quiet", "-v", "--verbose"].contains(argument) || values.contains(where: { argument.hasPrefix($0 + "=") }) {
+      if ["--json", "-q", "--quiet", "-v", "--verbose"].contains(argument)
+        || values.contains(where: { argument.hasPrefix($0 + "=") })
+      {
         options.append(rest.removeFirst())
       } else if values.contains(argument), rest.count > 1 {
         options += rest.prefix(2)

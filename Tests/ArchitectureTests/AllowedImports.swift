@@ -54,7 +54,8 @@ enum AllowedImports {
     "ZDCCommands": TargetRule(ours: ["ZeroDarkCloud", "ZDCProtocol"], others: ["Logging"]),
     "zdc": TargetRule(ours: ["ZDCCommands"], others: ["ArgumentParser"]),
     "zdc-bench": TargetRule(
-      ours: ["ZeroDarkCloud", "ZDCTreesystem", "ZDCCrypto", "ZDCProtocol"], others: ["Crypto", "GRDB", "ArgumentParser"]),
+      ours: ["ZeroDarkCloud", "ZDCTreesystem", "ZDCCrypto", "ZDCProtocol"],
+      others: ["Crypto", "GRDB", "ArgumentParser"]),
     "ZeroDarkCloudTesting": TargetRule(
       ours: ["ZeroDarkCloud", "ZDCServer", "ZDCServerSQLite", "ZDCProtocol", "ZDCTreesystem", "ZDCCrypto"],
       others: ["GRDB", "Logging", "ServiceLifecycle", "HTTPTypes"],

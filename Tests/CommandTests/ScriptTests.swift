@@ -10,7 +10,8 @@ struct ScriptTests {
   }
 
   private func check(_ step: Script.Step, of script: Script, _ outcome: ScriptRun.Outcome) throws {
-    let said = "\(script.name).txt:\(step.line): \(step.command)\n" + (outcome.output + outcome.errors).joined(separator: "\n")
+    let said =
+      "\(script.name).txt:\(step.line): \(step.command)\n" + (outcome.output + outcome.errors).joined(separator: "\n")
     try #require(outcome.status == step.status, "exit code \(outcome.status)\n\(said)")
     try #require(Pattern.matches(outcome.output[...], step.output[...]), "other output\n\(said)")
     for error in step.errors {

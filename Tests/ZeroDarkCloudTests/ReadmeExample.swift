@@ -1,7 +1,8 @@
 import Foundation
 import ZeroDarkCloud
 
-// README.md's code, so that it compiles; `DocumentTests` compares the two line by line. It is not run: it needs a server.
+// README.md's code, so that it compiles; `DocumentTests` compares the two line by line. It is not run: it needs a
+// server.
 
 private final class Notes: ZeroDarkCloudDelegate {
   func data(for node: ZDCNode, at path: ZDCTreesystemPath, transaction: ZDCReadTransaction) -> ZDCData {

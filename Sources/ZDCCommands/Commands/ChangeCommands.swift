@@ -73,7 +73,8 @@ package enum ChangeCommands {
     let node = try tree.requireNode(at: path)
     guard try recursive || !tree.hasChildren(node) else {
       throw CommandError(
-        .usage, "notEmpty", "\(ShownName.text(path.fullPath())) is not empty", hint: "add --recursive to remove all of it")
+        .usage, "notEmpty", "\(ShownName.text(path.fullPath())) is not empty",
+        hint: "add --recursive to remove all of it")
     }
     return try tree.delete(node)
   }

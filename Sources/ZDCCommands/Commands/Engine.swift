@@ -1,7 +1,8 @@
 internal import ZDCProtocol
 internal import ZeroDarkCloud
 
-/// Gets queued changes to the server and the server's here, as the process that holds the lease or with the help of the one that does.
+/// Gets queued changes to the server and the server's here, as the process that holds the lease or with the help of the
+/// one that does.
 struct Engine: Sendable {
   let opened: OpenProfile
   let user: String
@@ -13,7 +14,8 @@ struct Engine: Sendable {
 
   // MARK: Pulling
 
-  /// Brings the local tree up to date. With another process at work there is nothing to do: it follows the server's events.
+  /// Brings the local tree up to date. With another process at work there is nothing to do: it follows the server's
+  /// events.
   ///
   /// - Returns: Whether this process holds the lease now.
   @discardableResult

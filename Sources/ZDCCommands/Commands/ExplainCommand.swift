@@ -3,7 +3,8 @@ internal import ZeroDarkCloud
 
 /// `zdc explain PATH`: why a node is not in sync.
 package enum ExplainCommand {
-  /// `{"cloudID","hasContentInCloud","isInSync","isUploaded","nodeID","operations":[…],"path","quarantine"?,"zoneFrozen"?}`; each operation:
+  /// `{"cloudID","hasContentInCloud","isInSync","isUploaded","nodeID","operations":[…],"path","quarantine"?,"zoneFrozen"?}`;
+  /// each operation:
   /// `{"attempts","createdAt","detail"?,"kind","notBefore"?,"reason","unblockedBy","waitsFor"}`.
   struct Report: Encodable, Sendable {
     struct Operation: Encodable, Sendable {
@@ -70,7 +71,8 @@ package enum ExplainCommand {
     }
     if let frozen = report.zoneFrozen { lines.append("  nothing is pulled or pushed for its tree: \(frozen)") }
     for operation in report.operations {
-      lines.append("  \(operation.kind): \(operation.reason)\(operation.detail.map { " (\(ShownName.text($0)))" } ?? "")")
+      lines.append(
+        "  \(operation.kind): \(operation.reason)\(operation.detail.map { " (\(ShownName.text($0)))" } ?? "")")
       lines.append("    goes on with \(operation.unblockedBy)")
       if operation.attempts > 0 { lines.append("    tried \(Amounts.count(operation.attempts, "time"))") }
       if let time = operation.notBefore { lines.append("    next try \(time)") }

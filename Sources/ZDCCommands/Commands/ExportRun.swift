@@ -3,7 +3,8 @@ internal import ZeroDarkCloud
 
 /// One export: plans names, makes folders, fetches contents, restores modes and times.
 ///
-/// Nothing is written outside the folder that the user named, nothing that exists is replaced unless he said so, and a file gets its name when it
+/// Nothing is written outside the folder that the user named, nothing that exists is replaced unless he said so, and a
+/// file gets its name when it
 /// is whole.
 final class ExportRun {
   struct Place {

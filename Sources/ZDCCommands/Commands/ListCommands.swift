@@ -1,7 +1,8 @@
 internal import Foundation
 internal import ZeroDarkCloud
 
-/// A node as `ls` and `tree` show it: `{"cloudID","kind"?,"mode"?,"modified"?,"name","path","size"?,"state","version"?,"dataVersion"?}`
+/// A node as `ls` and `tree` show it:
+/// `{"cloudID","kind"?,"mode"?,"modified"?,"name","path","size"?,"state","version"?,"dataVersion"?}`
 package struct ListedNode: Encodable, Sendable, Hashable {
   package var path: String
   package var name: String
@@ -12,7 +13,8 @@ package struct ListedNode: Encodable, Sendable, Hashable {
   package var version: String?
   /// The content's version in the cloud.
   package var dataVersion: String?
-  /// `synced`; `queued` with something waiting for its turn; `held` with something that needs a decision; `quarantined` if the newest version
+  /// `synced`; `queued` with something waiting for its turn; `held` with something that needs a decision; `quarantined`
+  /// if the newest version
   /// cannot be opened.
   package var state: String
   /// When the server took the newest version, ISO 8601.
@@ -63,7 +65,9 @@ package enum ListCommands {
     if options.output.isJSON {
       for entry in entries where entry.node.trunk == nil { lines.append(try Output.json(ListedNode(entry))) }
     } else {
-      for line in TreeDrawing.lines(entries.map { ($0.path.pathComponents.count, label($0, top: path)) }) { lines.append(line) }
+      for line in TreeDrawing.lines(entries.map { ($0.path.pathComponents.count, label($0, top: path)) }) {
+        lines.append(line)
+      }
     }
     lines.flush()
   }

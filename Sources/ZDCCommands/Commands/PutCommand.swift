@@ -101,7 +101,8 @@ package struct PutCommand: Sendable {
     try output.object(report)
     guard !output.isJSON else { return }
     for path in report.conflicts {
-      output.warning("\(ShownName.text(path)): changed here and in the tree, left alone (--overwrite to replace the tree's)")
+      output.warning(
+        "\(ShownName.text(path)): changed here and in the tree, left alone (--overwrite to replace the tree's)")
     }
     for path in report.newerInTree {
       output.note("\(ShownName.text(path)): newer in the tree, left alone (zdc get, or --overwrite)")

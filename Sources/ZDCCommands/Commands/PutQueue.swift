@@ -146,7 +146,9 @@ struct PutTransaction {
 
   private mutating func place(of entry: SourceScan.Entry) throws -> (parent: ZDCNode, name: String) {
     if let name = entry.names.last, let parent = state.folders[Array(entry.names.dropLast())] { return (parent, name) }
-    guard let parent = rules.target.parent() else { throw CommandError(.software, "internal", "a file without a folder") }
+    guard let parent = rules.target.parent() else {
+      throw CommandError(.software, "internal", "a file without a folder")
+    }
     return (try folder(at: parent), rules.target.nodeName)
   }
 

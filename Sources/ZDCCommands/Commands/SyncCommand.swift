@@ -60,7 +60,7 @@ package enum SyncCommand {
 
   private static func run(_ engine: Engine, _ output: Output) async throws {
     let opened = engine.opened
-    opened.app.listen { print($0, output) }
+    opened.app.listen { tell($0, output) }
     let status = opened.sync.statusUpdates
     try await withThrowingTaskGroup(of: Void.self) { group in
       group.addTask { await opened.sync.run() }
@@ -71,7 +71,7 @@ package enum SyncCommand {
     }
   }
 
-  static func print(_ event: RemoteEvent, _ output: Output) {
+  static func tell(_ event: RemoteEvent, _ output: Output) {
     // A line that cannot be encoded does not exist: all its fields are text and numbers.
     try? output.object(event)
     output.line(event.text)

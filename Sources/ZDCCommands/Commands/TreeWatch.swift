@@ -1,6 +1,7 @@
 internal import ZeroDarkCloud
 
-/// Watches the tree from a process that does not run the engine, by comparing it with how it was after each commit of the one that does.
+/// Watches the tree from a process that does not run the engine, by comparing it with how it was after each commit of
+/// the one that does.
 struct TreeWatch {
   let engine: Engine
   let output: Output
@@ -22,7 +23,7 @@ struct TreeWatch {
       try await Task.sleep(for: .milliseconds(25))
       guard try await watcher.poll() else { continue }
       let after = try await snapshot()
-      for event in Self.events(from: before, to: after, at: WallClock.milliseconds) { SyncCommand.print(event, output) }
+      for event in Self.events(from: before, to: after, at: WallClock.milliseconds) { SyncCommand.tell(event, output) }
       before = after
     }
   }

@@ -10,7 +10,8 @@ internal import Foundation
 
 /// A folder that an export writes into, held by its descriptor: what happens to the path afterwards changes nothing.
 ///
-/// Names are single components that ``ExportName`` has made safe; anything else is refused again here. Links are never followed.
+/// Names are single components that ``ExportName`` has made safe; anything else is refused again here. Links are never
+/// followed.
 package final class ExportFolder: Sendable {
   let descriptor: Int32
   /// For messages only.
@@ -25,7 +26,8 @@ package final class ExportFolder: Sendable {
 
   // MARK: Opening
 
-  /// Opens the folder that the user named, made if only its last part is missing. Here links are followed: he chose the place.
+  /// Opens the folder that the user named, made if only its last part is missing. Here links are followed: he chose the
+  /// place.
   package static func open(_ path: String) throws(CommandError) -> ExportFolder {
     guard mkdir(path, 0o777) == 0 || errno == EEXIST || errno == EISDIR else {
       throw FileFailure.error(path, reading: errno == ENOENT)
@@ -46,7 +48,8 @@ package final class ExportFolder: Sendable {
     guard child >= 0 else {
       guard errno == ELOOP || errno == ENOTDIR else { throw FileFailure.error(path(of: name)) }
       throw CommandError(
-        .cannotCreate, "unsafeExportName", "\(ShownName.text(path(of: name))): something else than a folder is in its place")
+        .cannotCreate, "unsafeExportName",
+        "\(ShownName.text(path(of: name))): something else than a folder is in its place")
     }
     return ExportFolder(descriptor: child, path: path(of: name))
   }
@@ -97,7 +100,9 @@ package final class ExportFolder: Sendable {
     // Not the bits that lend somebody else's rights: the tree may come from elsewhere.
     guard fchmod(descriptor, mode_t(metadata.mode & 0o777)) == 0 else { throw FileFailure.error(path) }
     let time = timespec(tv_sec: time_t(metadata.time.seconds), tv_nsec: Int(metadata.time.nanoseconds))
-    guard futimens(descriptor, [timespec(tv_sec: 0, tv_nsec: utimeOmit), time]) == 0 else { throw FileFailure.error(path) }
+    guard futimens(descriptor, [timespec(tv_sec: 0, tv_nsec: utimeOmit), time]) == 0 else {
+      throw FileFailure.error(path)
+    }
   }
 
   #if canImport(Darwin)

@@ -1,6 +1,7 @@
 /// Which names an export may write.
 package enum ExportNamePolicy: String, Sendable, CaseIterable {
-  /// What this platform's file systems can hold, without what endangers it: separators, `..`, control and bidi characters.
+  /// What this platform's file systems can hold, without what endangers it: separators, `..`, control and bidi
+  /// characters.
   case native
   /// What every platform can hold: no device names of Windows either, no `a:b`, no dot or space at the end.
   case portable
@@ -8,7 +9,8 @@ package enum ExportNamePolicy: String, Sendable, CaseIterable {
 
 /// Turns a node's name, which may be anything, into a name that is safe to create in a folder. Pure.
 ///
-/// The result is never empty, `.` or `..`, holds no separator, no NUL, no control character and nothing that turns the direction of writing, and
+/// The result is never empty, `.` or `..`, holds no separator, no NUL, no control character and nothing that turns the
+/// direction of writing, and
 /// has at most 255 bytes.
 package enum ExportName {
   package static let longest = 255

@@ -4,10 +4,12 @@ internal import Foundation
 package enum ExportNames {
   /// Safe names in the order of the given ones, no two of which could meet in the folder.
   ///
-  /// Names that are safe as they are keep it, whatever the order; those that had to change get a number when theirs is taken. The same names give
+  /// Names that are safe as they are keep it, whatever the order; those that had to change get a number when theirs is
+  /// taken. The same names give
   /// the same result, in any order, so that a second export finds the files of the first.
   ///
-  /// - Parameter foldsCase: Whether the folder's file system takes `README` and `readme` for one name. Names that differ only in how their
+  /// - Parameter foldsCase: Whether the folder's file system takes `README` and `readme` for one name. Names that
+  ///   differ only in how their
   ///   characters are composed never stand side by side.
   package static func assign(
     _ names: [String], policy: ExportNamePolicy = .native, foldsCase: Bool = false

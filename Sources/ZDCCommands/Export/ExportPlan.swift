@@ -29,7 +29,11 @@ package struct ExportPlan: Sendable {
   package init(_ sources: [Source], policy: ExportNamePolicy, foldsCase: Bool) {
     var childrenByID: [String: [Int]] = [:]
     for (index, source) in sources.enumerated() {
-      if let parent = source.parent { childrenByID[parent, default: []].append(index) } else { placeByID[source.id] = [] }
+      if let parent = source.parent {
+        childrenByID[parent, default: []].append(index)
+      } else {
+        placeByID[source.id] = []
+      }
     }
     for source in sources {
       guard let children = childrenByID[source.id], let place = placeByID[source.id] else { continue }

@@ -119,7 +119,8 @@ package final class StagedFile: Sendable {
     }
   }
 
-  /// For file systems without hard links: take the name with an empty file of our own, then put the full one in its place.
+  /// For file systems without hard links: take the name with an empty file of our own, then put the full one in its
+  /// place.
   private func placeWithoutLinks(in target: ExportFolder, as final: String) throws(CommandError) -> Bool {
     let taken = openat(target.descriptor, final, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
     guard taken >= 0 else {

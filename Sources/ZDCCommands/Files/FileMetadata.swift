@@ -10,7 +10,8 @@ internal import ZDCProtocol
 /// 8   u64   seconds     modification time since 1970, two's complement
 /// 16  u32   nanoseconds 0 … 999,999,999
 /// ```
-/// Big-endian, 20 bytes. A later version may only append, and raises the version byte; a reader takes the bytes that it knows.
+/// Big-endian, 20 bytes. A later version may only append, and raises the version byte; a reader takes the bytes that it
+/// knows.
 package struct FileMetadata: Sendable, Hashable {
   package enum Kind: UInt8, Sendable, Codable {
     case file = 1

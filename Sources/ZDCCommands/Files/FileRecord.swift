@@ -1,6 +1,8 @@
-/// What this profile knows of the file behind a node; the app's own object, in collection ``collection`` under the node's uuid, linked to the node.
+/// What this profile knows of the file behind a node; the app's own object, in collection ``collection`` under the
+/// node's uuid, linked to the node.
 ///
-/// It is written in the transaction that queues the upload, so a rerun of `put` can tell what has changed without asking the server.
+/// It is written in the transaction that queues the upload, so a rerun of `put` can tell what has changed without
+/// asking the server.
 package struct FileRecord: Sendable, Hashable, Codable {
   package static let collection = "zdc.files"
 

@@ -28,7 +28,8 @@ package struct SourceScan: Sendable {
 
   package var bytes: UInt64 { entries.reduce(0) { $0 + ($1.facts.kind == .file ? $1.facts.size : 0) } }
 
-  /// - Parameter path: A file, a folder, or a link to one: the link that the user names is followed, those below it are not.
+  /// - Parameter path: A file, a folder, or a link to one: the link that the user names is followed, those below it are
+  ///   not.
   /// - Throws: ``CommandError`` if the source itself cannot be read. What cannot be read below it is skipped and named.
   package init(_ path: String) throws(CommandError) {
     guard let facts = try FileFacts.of(path, followingLink: true) else {
@@ -80,7 +81,9 @@ package struct SourceScan: Sendable {
     while let entry = readdir(stream) {
       let bytes = withUnsafePointer(to: &entry.pointee.d_name) { pointer in
         pointer.withMemoryRebound(to: UInt8.self, capacity: Int(NAME_MAX) + 1) { start in
-          Array(UnsafeBufferPointer(start: start, count: strlen(UnsafeRawPointer(start).assumingMemoryBound(to: CChar.self))))
+          Array(
+            UnsafeBufferPointer(
+              start: start, count: strlen(UnsafeRawPointer(start).assumingMemoryBound(to: CChar.self))))
         }
       }
       if bytes == [0x2E] || bytes == [0x2E, 0x2E] { continue }

@@ -6,7 +6,8 @@ package struct ProfilePaths: Sendable, Hashable {
   package let configFolder: String
   package let dataFolder: String
 
-  /// - Parameter environment: `XDG_CONFIG_HOME`, `XDG_DATA_HOME` and `HOME` count; values that are not absolute do not, as the XDG
+  /// - Parameter environment: `XDG_CONFIG_HOME`, `XDG_DATA_HOME` and `HOME` count; values that are not absolute do not,
+  ///   as the XDG
   ///   specification says.
   /// - Throws: ``CommandError`` for a name that could leave the folder.
   package init(_ name: String, environment: [String: String]) throws(CommandError) {

@@ -1,6 +1,7 @@
 /// Names as a terminal may show them.
 package enum ShownName {
-  /// The name with everything that could move the cursor, forge a line or turn the direction of writing spelled out as `\u{…}`.
+  /// The name with everything that could move the cursor, forge a line or turn the direction of writing spelled out as
+  /// `\u{…}`.
   package static func text(_ name: String) -> String {
     guard name.unicodeScalars.contains(where: isHarmful) else { return name }
     var out = ""

@@ -9,7 +9,9 @@ extension FilesApp {
     transaction: ZDCReadWriteTransaction
   ) throws {
     // For a path the framework renames the node that came later, and tells.
-    guard conflict == .data, let cloud = zdc?.cloudTransaction(transaction, forLocalUserID: node.localUserID) else { return }
+    guard conflict == .data, let cloud = zdc?.cloudTransaction(transaction, forLocalUserID: node.localUserID) else {
+      return
+    }
     guard var record = try transaction.object(FileRecord.self, forKey: node.uuid, inCollection: FileRecord.collection)
     else { return cloud.skipDataUploads(forNodeID: node.uuid) }
     guard record.kind == .file, let parent = node.parentID else {
@@ -25,7 +27,8 @@ extension FilesApp {
     record.eTag = nil
     transaction.setObject(record, forKey: stored.uuid, inCollection: FileRecord.collection)
     cloud.skipDataUploads(forNodeID: node.uuid)
-    // Nothing here describes the version that is in the cloud now. Unlinked first: removing a linked object would delete its node.
+    // Nothing here describes the version that is in the cloud now. Unlinked first: removing a linked object would
+    // delete its node.
     cloud.unlinkNodeID(node.uuid)
     transaction.removeObject(forKey: node.uuid, inCollection: FileRecord.collection)
     report({ RemoteEvent(.conflict, node, path, from: free.fullPath(), at: $0) }, transaction)

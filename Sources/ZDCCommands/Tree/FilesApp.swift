@@ -4,7 +4,8 @@ package import ZeroDarkCloud
 
 /// The app behind `zdc`: it tells the framework where a node's bytes are, and hears what others did.
 ///
-/// Runs in whichever process holds the engine lease, which need not be the one that queued: all that it needs stands in the ``FileRecord``s.
+/// Runs in whichever process holds the engine lease, which need not be the one that queued: all that it needs stands in
+/// the ``FileRecord``s.
 package final class FilesApp: ZeroDarkCloudDelegate {
   private struct State {
     var pushedNodes = 0
@@ -50,7 +51,9 @@ package final class FilesApp: ZeroDarkCloudDelegate {
   ) throws -> ZDCData? {
     let record = try record(node, transaction)
     // As it is now, like the bytes: the next run sees that the record is older.
-    if let source = record.source, !record.isSpooled, let facts = try FileFacts.of(source), let metadata = facts.metadata {
+    if let source = record.source, !record.isSpooled, let facts = try FileFacts.of(source),
+      let metadata = facts.metadata
+    {
       return ZDCData(data: Data(metadata.bytes))
     }
     return ZDCData(data: Data(record.metadata.bytes))

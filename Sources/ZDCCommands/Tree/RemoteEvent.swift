@@ -4,7 +4,8 @@ package struct RemoteEvent: Sendable, Hashable, Encodable {
     case new, modified, changed, moved, deleted, conflict
   }
 
-  /// `new`; `modified` (the content); `changed` (only the record: its access, its keys); `moved`; `deleted`; `conflict`.
+  /// `new`; `modified` (the content); `changed` (only the record: its access, its keys); `moved`; `deleted`;
+  /// `conflict`.
   package var event: Kind
   package var path: String
   /// Where it was, for `moved`; where the other version is now, for `conflict`.

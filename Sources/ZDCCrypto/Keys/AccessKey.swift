@@ -4,7 +4,8 @@ public enum AccessKeyRole {}
 
 /// `AK`: the one secret of an account, 32 random bytes that a person keeps as 24 words (PROTOCOL 3.1).
 ///
-/// Whoever holds it is the user. It never leaves the user's devices; the server knows only what is derived from it here.
+/// Whoever holds it is the user. It never leaves the user's devices; the server knows only what is derived from it
+/// here.
 public struct AccessKey: Sendable, Equatable {
   private let secret: SecretKey<AccessKeyRole>
 

@@ -42,7 +42,8 @@ public enum KeyFile {
 
   /// Opens a key file.
   ///
-  /// - Throws: `CryptoFailure.authenticationFailure` for a wrong pass-phrase, `ZDCSecurityError.kdfParametersTooWeak` for
+  /// - Throws: `CryptoFailure.authenticationFailure` for a wrong pass-phrase, `ZDCSecurityError.kdfParametersTooWeak`
+  ///   for
   ///   costs below the floor (checked before any work), `limitExceeded` for absurd ones, `nonCanonicalEncoding` and
   ///   `unsupportedVersion` for another form.
   public static func open(_ file: [UInt8], passphrase: String) throws -> DatabaseKey {

@@ -55,7 +55,8 @@ public struct RecordDraft: Sendable {
 
 /// Makes records (PROTOCOL 3.6): two seals and no public-key operation each.
 public enum RecordSealer {
-  /// - Throws: `CryptoFailure.invalidParameter` if the draft contradicts itself, `limitExceeded` if the record is too large.
+  /// - Throws: `CryptoFailure.invalidParameter` if the draft contradicts itself, `limitExceeded` if the record is too
+  ///   large.
   public static func seal(_ draft: RecordDraft) throws -> NodeRecord {
     var source = SystemRandomSource()
     return try seal(draft, random: &source)

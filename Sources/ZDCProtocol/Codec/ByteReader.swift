@@ -1,7 +1,8 @@
 /// Reads a canonical object from front to back.
 ///
 /// Every length is compared with what is left *before* anything is allocated, so a hostile length costs nothing.
-/// All failures are ``ZDCSecurityError/Code/nonCanonicalEncoding``: to a reader, short, long and malformed are the same.
+/// All failures are ``ZDCSecurityError/Code/nonCanonicalEncoding``: to a reader, short, long and malformed are the
+/// same.
 public struct ByteReader: Sendable {
   private let bytes: ArraySlice<UInt8>
   private var position: Int

@@ -2,7 +2,8 @@ internal import Crypto
 
 /// Ed25519 verification with the checks that libraries leave out (PROTOCOL 3.2, SECURITY A9).
 public enum Signatures {
-  /// `SIGN(sk, label, m) = Ed25519(sk, "zdc1/" ‖ label ‖ 00 ‖ m)`; false for a wrong signature and for a weak key alike.
+  /// `SIGN(sk, label, m) = Ed25519(sk, "zdc1/" ‖ label ‖ 00 ‖ m)`; false for a wrong signature and for a weak key
+  /// alike.
   public static func isValid(
     _ signature: some Collection<UInt8>, by publicKey: [UInt8], label: StaticString, message: some Collection<UInt8>
   ) -> Bool {
@@ -19,7 +20,8 @@ public enum Signatures {
     return key.isValidSignature(Array(signature), for: message)
   }
 
-  /// True for keys that are not 32 bytes, not canonical, or one of the small-order points, for which one signature fits many messages.
+  /// True for keys that are not 32 bytes, not canonical, or one of the small-order points, for which one signature fits
+  /// many messages.
   public static func isWeak(_ publicKey: [UInt8]) -> Bool {
     guard publicKey.count == 32 else { return true }
     var point = publicKey

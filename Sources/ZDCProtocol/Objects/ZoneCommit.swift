@@ -99,7 +99,8 @@ public struct ZoneCommit: Sendable, Hashable {
     return operations
   }
 
-  /// `H("zone-genesis", treeID ‖ zoneRoot ‖ parent zone's head before the split, zero for trunks)`: what a genesis has as `prev`.
+  /// `H("zone-genesis", treeID ‖ zoneRoot ‖ parent zone's head before the split, zero for trunks)`: what a genesis has
+  /// as `prev`.
   public static func genesisPrev(zone: ZoneID, parentHead: CommitHash = .zero) -> CommitHash {
     CommitHash(labelledHash: "zone-genesis", zone.tree.bytes, zone.root.bytes, parentHead.bytes)
   }

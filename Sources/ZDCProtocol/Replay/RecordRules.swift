@@ -1,9 +1,11 @@
-/// The checks of a record that need no key (PROTOCOL 3.6), in order. Class 1: an honest server has already refused what fails here.
+/// The checks of a record that need no key (PROTOCOL 3.6), in order. Class 1: an honest server has already refused what
+/// fails here.
 public enum RecordRules {
   /// Checks a record against the put that names it and the zone's commit.
   ///
   /// - Parameters:
-  ///   - previous: the node's record before this put, if the checker has it; its hash must be the one that the log replaced.
+  ///   - previous: the node's record before this put, if the checker has it; its hash must be the one that the log
+  ///     replaced.
   ///   - replaced: the log's leaf before this put, nil for a new node.
   public static func check(
     _ record: NodeRecord, put: ZoneOperation.Put, zone: ZoneID, replaced: ZoneLeaf?, previous: NodeRecord? = nil
@@ -19,7 +21,8 @@ public enum RecordRules {
     try checkVersions(record, replaced: replaced, previous: previous)
   }
 
-  /// Checks what a record shares with the commit that puts it: its writer, and for a zone's root the list's key commitments (Z9).
+  /// Checks what a record shares with the commit that puts it: its writer, and for a zone's root the list's key
+  /// commitments (Z9).
   ///
   /// - Parameter acl: the list in force after the commit.
   public static func check(

@@ -1,4 +1,5 @@
-/// The rules of a zone's log (PROTOCOL 3.7), written once: the server runs them to refuse early, the client because it trusts nobody.
+/// The rules of a zone's log (PROTOCOL 3.7), written once: the server runs them to refuse early, the client because it
+/// trusts nobody.
 ///
 /// Pure: state and identities come in through protocols, nothing else is read or written.
 public struct ZoneReplay<Identities: IdentityDirectory> {

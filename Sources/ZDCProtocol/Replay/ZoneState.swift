@@ -19,7 +19,8 @@ public struct ZoneLeaf: Hashable, Sendable {
 
 /// The live nodes of a zone, as replay reads and changes them.
 ///
-/// Server and client implement it over their database inside one transaction, tests over a dictionary. Replay calls `put` and `removeSubtree`
+/// Server and client implement it over their database inside one transaction, tests over a dictionary. Replay calls
+/// `put` and `removeSubtree`
 /// only for operations that it accepted; if replay throws, the caller rolls the transaction back.
 public protocol ZoneState {
   func leaf(_ node: NodeID) throws -> ZoneLeaf?

@@ -37,7 +37,8 @@ public enum Bundle {
       reader = ByteReader(bytes)
     }
 
-    /// Returns nil behind the last item. A type that this version does not know is an error: nothing may be skipped unread.
+    /// Returns nil behind the last item. A type that this version does not know is an error: nothing may be skipped
+    /// unread.
     public mutating func next() throws(ZDCSecurityError) -> Item? {
       guard reader.remaining > 0 else { return nil }
       guard let type = ItemType(rawValue: try reader.readUInt8()) else {

@@ -124,7 +124,8 @@ enum Accounts {
     try tx.setKeyring(keyring, of: user)
   }
 
-  /// A new root comes from a new access key, and with it a new lookup id and login key; no other link changes the login.
+  /// A new root comes from a new access key, and with it a new lookup id and login key; no other link changes the
+  /// login.
   private static func updateLogin(_ request: AppendLinkRequest, link: IdentityLink, user: inout UserRow) throws {
     guard link.kind == .rotateRoot else {
       guard request.lookupID == nil, request.loginKey == nil else {

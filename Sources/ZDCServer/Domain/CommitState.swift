@@ -1,6 +1,7 @@
 internal import ZDCProtocol
 
-/// A zone's live nodes in the store while one commit is replayed. What replay accepts is checked against its record and stored at once.
+/// A zone's live nodes in the store while one commit is replayed. What replay accepts is checked against its record and
+/// stored at once.
 struct CommitState: ZoneState {
   private let part: CommitRequest.ZonePart
   private let contents: [BlobID: CommitRequest.InlineContent]

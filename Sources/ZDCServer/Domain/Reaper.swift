@@ -26,7 +26,8 @@ struct Reaper {
     do { try await body() } catch { core.logger.warning("upkeep failed", metadata: ["step": "\(what)"]) }
   }
 
-  /// Removes what was replaced or deleted longer than the retention ago, abandoned uploads, and files that no row knows.
+  /// Removes what was replaced or deleted longer than the retention ago, abandoned uploads, and files that no row
+  /// knows.
   ///
   /// Rows go first: a file without a row is found by the next pass, a row without a file would be a broken promise.
   func collect() async throws {

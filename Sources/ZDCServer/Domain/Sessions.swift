@@ -2,9 +2,11 @@ internal import Crypto
 internal import Synchronization
 internal import ZDCProtocol
 
-/// Login challenges. Nothing is stored until one is used: a challenge proves by its own bytes that this process made it, and when it ends.
+/// Login challenges. Nothing is stored until one is used: a challenge proves by its own bytes that this process made
+/// it, and when it ends.
 ///
-/// nonce = 16 random bytes ‖ first 16 bytes of HMAC(process key, random ‖ u64 expires). The key dies with the process, and so do challenges.
+/// nonce = 16 random bytes ‖ first 16 bytes of HMAC(process key, random ‖ u64 expires). The key dies with the process,
+/// and so do challenges.
 final class Challenges: Sendable {
   private let key = SymmetricKey(size: .bits256)
   /// Nonces that opened a session, until they expire by themselves.

@@ -1,6 +1,7 @@
 internal import ZDCProtocol
 
-/// The four objects that bring a trunk into the world: its root's record, the owner's grant, access list 1 and commit 0 (PROTOCOL 3.9).
+/// The four objects that bring a trunk into the world: its root's record, the owner's grant, access list 1 and commit 0
+/// (PROTOCOL 3.9).
 struct TrunkBirth: Sendable {
   let record: NodeRecord
   let grant: Grant

@@ -7,7 +7,8 @@ internal import ZDCProtocol
   internal import Foundation
 #endif
 
-/// Tells open event streams of new heads. Publishing happens in commit order, on the store's writer, and never waits for a reader.
+/// Tells open event streams of new heads. Publishing happens in commit order, on the store's writer, and never waits
+/// for a reader.
 final class EventHub: Sendable {
   struct Subscription: Sendable {
     let id: UInt64
@@ -94,7 +95,8 @@ final class EventHub: Sendable {
 
   /// `id`, `event` and one line of JSON.
   static func event(_ name: String, rx: UInt64, _ value: some Encodable) -> [UInt8] {
-    // These types are ours and hold nothing that JSON cannot: failing is impossible, an empty object would be ignored by clients.
+    // These types are ours and hold nothing that JSON cannot: failing is impossible, an empty object would be ignored
+    // by clients.
     let data = (try? JSONEncoder().encode(value)).map { [UInt8]($0) } ?? Array("{}".utf8)
     return Array("id: \(rx)\nevent: \(name)\ndata: ".utf8) + data + Array("\n\n".utf8)
   }

@@ -2,7 +2,8 @@ internal import HTTPTypes
 internal import Hummingbird
 internal import Logging
 
-/// One line and one count per request: route pattern, status, time, size. Never a path with ids, a query, a header or an address.
+/// One line and one count per request: route pattern, status, time, size. Never a path with ids, a query, a header or
+/// an address.
 struct LogRequests: RouterMiddleware {
   let core: ServerCore
 

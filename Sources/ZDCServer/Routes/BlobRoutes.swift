@@ -153,7 +153,8 @@ enum BlobRoutes {
         try await writer.write(ByteBuffer(bytes: bytes))
         metrics.countBytes(out: bytes.count)
         position = end
-        // NB: over TLS the writer does not hold back a generator by itself; without this a slow reader fills the memory.
+        // NB: over TLS the writer does not hold back a generator by itself; without this a slow reader fills the
+        // memory.
         while !isWritable(), position < range.upperBound { try await Task.sleep(for: .milliseconds(1)) }
       }
       try await writer.finish(nil)

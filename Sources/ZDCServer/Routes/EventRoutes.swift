@@ -8,7 +8,8 @@ enum EventRoutes {
   static func stream(_ call: Call) async throws -> Response {
     let session = try call.authenticated
     let since = try call.number("since") ?? 0
-    // Subscribed before the list is read: a commit in between is in one of the two, and in the stream only if it is behind the list.
+    // Subscribed before the list is read: a commit in between is in one of the two, and in the stream only if it is
+    // behind the list.
     let subscription = try call.core.hub.subscribe(user: session.user, device: session.device)
     do {
       let list = try await call.read { try Zones.list(of: session.user, since: since, in: $0) }

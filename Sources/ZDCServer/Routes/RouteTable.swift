@@ -30,7 +30,8 @@ struct Route: Sendable {
   }
 }
 
-/// Every route on one screen. A body limit of zero: the route reads no body, or streams it and checks by itself (parts).
+/// Every route on one screen. A body limit of zero: the route reads no body, or streams it and checks by itself
+/// (parts).
 enum RouteTable {
   static let all: [Route] = [
     Route(.get, Routes.health, .open, HealthRoutes.live),

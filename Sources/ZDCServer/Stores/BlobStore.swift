@@ -2,7 +2,8 @@ package import ZDCProtocol
 
 /// Where the server keeps large content: the ciphertext and its leaf hashes.
 ///
-/// Contract: a finished part is durable; the file exists durably before its first part is acknowledged. Offsets and lengths were checked
+/// Contract: a finished part is durable; the file exists durably before its first part is acknowledged. Offsets and
+/// lengths were checked
 /// by the caller. Calls about one part are not concurrent; calls about different parts may be.
 package protocol BlobStore: Sendable {
   /// Writes one part in place, slice by slice.

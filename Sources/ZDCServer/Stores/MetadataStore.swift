@@ -3,7 +3,8 @@ package import ZDCProtocol
 /// Where the server keeps everything but large content: accounts, sessions, logs, records, small content.
 ///
 /// Contract, the same for every store (`MetadataStoreContract` tests it):
-/// - `write` runs its closure alone, on the store's own executor. What it did is durable when the call returns, and gone if it throws.
+/// - `write` runs its closure alone, on the store's own executor. What it did is durable when the call returns, and
+///   gone if it throws.
 ///   Concurrent writes may share one durable step; each still succeeds or fails by itself.
 /// - `read` sees one consistent state.
 /// - Both closures are synchronous: a suspension inside would hold the store's only writer.
@@ -122,7 +123,8 @@ package protocol MetadataTransaction: MetadataReader {
   func removeBlob(_ id: BlobID) throws
 
   // Waste
-  /// Removes replaced records and small contents older than `replacedBefore`, large ones and abandoned tickets; returns blobs whose files may go.
+  /// Removes replaced records and small contents older than `replacedBefore`, large ones and abandoned tickets; returns
+  /// blobs whose files may go.
   func collect(replacedBefore: UInt64, abandonedBefore: UInt64, limit: Int) throws -> [BlobID]
 
   /// Runs after this transaction is durable, in commit order, before the caller of `write` goes on. Must be quick.

@@ -4,7 +4,8 @@ public import ZDCTreesystem
 
 /// A local user's tree, as the transaction sees it (seed 000).
 ///
-/// Valid as long as the transaction it was made from. Look-ups do not throw: a database error poisons the transaction, which then rolls
+/// Valid as long as the transaction it was made from. Look-ups do not throw: a database error poisons the transaction,
+/// which then rolls
 /// back and throws it to whoever opened it.
 public class ZDCCloudReadTransaction {
   public let localUserID: String

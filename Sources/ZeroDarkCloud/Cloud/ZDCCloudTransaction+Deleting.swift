@@ -20,7 +20,8 @@ public struct ZDCDeleteNodeOptions: OptionSet, Sendable, Hashable {
 extension ZDCCloudTransaction {
   /// Deletes a node and all below it: here at once, in the cloud when the operation's turn has come.
   ///
-  /// Links and tags of the nodes go, and so does what was queued for them. In the cloud also the nodes go that this device has never seen.
+  /// Links and tags of the nodes go, and so does what was queued for them. In the cloud also the nodes go that this
+  /// device has never seen.
   ///
   /// - Returns: nil if the cloud never had any of it: then there is nothing to send.
   /// - Throws: ``ZDCCloudError`` `invalidParameter` for an unknown node or a trunk.
@@ -58,7 +59,8 @@ extension ZDCCloudTransaction {
     return first
   }
 
-  /// The nodes to delete in the cloud so that all of these go: those that it has, or may get by the request in flight, and whose place there is
+  /// The nodes to delete in the cloud so that all of these go: those that it has, or may get by the request in flight,
+  /// and whose place there is
   /// not below another of them. A node that was moved in here and not sent yet is elsewhere in the cloud.
   private func cloudTargets(_ places: [NodeStore.CloudPlace], zone: Int64) throws -> [NodeStore.CloudPlace] {
     let inFlight = try operations.nodesInFlight(zone: zone)

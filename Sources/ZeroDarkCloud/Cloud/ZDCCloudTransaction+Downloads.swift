@@ -30,7 +30,8 @@ extension ZDCCloudTransaction {
 
   /// Takes the components away.
   ///
-  /// - Parameter eTag: The version that was downloaded. If the node has a newer one by now, the marks stay. Nil: in any case.
+  /// - Parameter eTag: The version that was downloaded. If the node has a newer one by now, the marks stay. Nil: in any
+  ///   case.
   public func unmarkNodeAsNeedsDownload(
     _ nodeID: String, components: ZDCNodeComponents, ifETagMatches eTag: String? = nil
   ) {

@@ -3,7 +3,8 @@ extension ZDCCloudTransaction {
   ///
   /// From then on deleting the object deletes the node. Deleting the node only takes the link away.
   ///
-  /// - Throws: ``ZDCCloudError``: `invalidParameter` for an unknown node, `conflict` if the node or the object is linked to something else.
+  /// - Throws: ``ZDCCloudError``: `invalidParameter` for an unknown node, `conflict` if the node or the object is
+  ///   linked to something else.
   public func linkNodeID(_ nodeID: String, toKey key: String, inCollection collection: String) throws {
     guard let row = try row(nodeID) else {
       throw ZDCCloudError(.invalidParameter, detail: "the node is not in the tree")
@@ -41,7 +42,8 @@ extension ZDCCloudTransaction {
 }
 
 extension ZDCReadWriteTransaction {
-  /// Before a node that was deleted in the cloud is removed here: its links, and those below, stay findable until ``endRemoval()``, so that
+  /// Before a node that was deleted in the cloud is removed here: its links, and those below, stay findable until
+  /// ``endRemoval()``, so that
   /// the app can look them up while it is told.
   func unlinkBeforeRemoval(of row: NodeRow, keepLookups: Bool) throws {
     cloudState.removedLinks = keepLookups ? try links.links(atOrBelow: row.id) : []

@@ -10,7 +10,8 @@ extension ZDCCloudTransaction {
   ///
   /// An operation of the node that is queued and was not sent yet takes the change along; it is returned then.
   ///
-  /// - Throws: ``ZDCCloudError``: `invalidParameter` for an unknown node, a trunk, a bad name, or a parent below the node itself; `missingParent`;
+  /// - Throws: ``ZDCCloudError``: `invalidParameter` for an unknown node, a trunk, a bad name, or a parent below the
+  ///   node itself; `missingParent`;
   ///   `conflict` if the name is taken; `unsupportedShare` if ``ZDCNode/shareList`` was changed.
   @discardableResult
   public func modifyNode(_ node: ZDCNode) throws -> ZDCCloudOperation {
@@ -87,7 +88,8 @@ extension ZDCCloudTransaction {
     try nodes.ancestry(of: row).dropLast().flatMap { try operations.placements(ofNode: $0.id) }
   }
 
-  /// What is queued for the node waits for its new parents and no longer for the old ones: else two nodes that changed places would wait for
+  /// What is queued for the node waits for its new parents and no longer for the old ones: else two nodes that changed
+  /// places would wait for
   /// each other.
   private func replaceDependencies(of row: NodeRow, before: [Int64], after: [Int64]) throws {
     let queued = try operations.operations(node: row.id).filter { $0.kind.isRecord && $0.state != .inFlight }
@@ -97,7 +99,8 @@ extension ZDCCloudTransaction {
     }
   }
 
-  /// Queues a new version of the node's record, unless one is queued that was not sent yet: it is made from the row when it is sent.
+  /// Queues a new version of the node's record, unless one is queued that was not sent yet: it is made from the row
+  /// when it is sent.
   func queueRecord(_ kind: OperationRow.Kind, _ row: NodeRow) throws -> OperationRow {
     let earlier = try operations.operations(node: row.id).filter(\.kind.isRecord)
     let waiting = earlier.last { $0.state != .inFlight }

@@ -21,7 +21,8 @@ extension ZDCCloudTransaction {
     } ?? nil
   }
 
-  /// The upload is based on what an earlier one that is still queued is based on: the app has merged nothing in between. Else on the newest
+  /// The upload is based on what an earlier one that is still queued is based on: the app has merged nothing in
+  /// between. Else on the newest
   /// version that this device knows.
   private func queueUpload(_ row: NodeRow, changeset: ZDCChangeset?) throws -> OperationRow {
     let earlier = try operations.operations(node: row.id)
@@ -45,7 +46,8 @@ extension ZDCCloudTransaction {
     }
   }
 
-  /// The app has merged that version of the content into its own: what is queued may replace it, and a held upload goes on.
+  /// The app has merged that version of the content into its own: what is queued may replace it, and a held upload goes
+  /// on.
   ///
   /// - Parameter eTag: Of the version that was downloaded (``ZDCCloudDataInfo/eTag``), which need not be the newest.
   public func didMergeData(withETag eTag: String, forNodeID nodeID: String) {
@@ -59,7 +61,8 @@ extension ZDCCloudTransaction {
     }
   }
 
-  /// Drops the queued uploads of the node's content: the version in the cloud holds. What has been sent already stays sent.
+  /// Drops the queued uploads of the node's content: the version in the cloud holds. What has been sent already stays
+  /// sent.
   public func skipDataUploads(forNodeID nodeID: String) {
     readWrite.poisoning {
       for operation in try uploads(nodeID) where operation.state != .inFlight {

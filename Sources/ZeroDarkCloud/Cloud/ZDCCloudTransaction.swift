@@ -5,10 +5,12 @@ public import ZDCTreesystem
 
 /// Changes to a local user's tree (seed 000).
 ///
-/// Each call changes the local tree at once and queues what has to be sent; all of it, and the app's own rows, commit together or not at all.
+/// Each call changes the local tree at once and queues what has to be sent; all of it, and the app's own rows, commit
+/// together or not at all.
 /// The push engine starts when the commit is on disk.
 ///
-/// Calls that throw ``ZDCCloudError`` have done nothing. Calls without `try` poison the transaction if the database fails.
+/// Calls that throw ``ZDCCloudError`` have done nothing. Calls without `try` poison the transaction if the database
+/// fails.
 ///
 /// ## Topics
 /// ### Nodes
@@ -34,9 +36,11 @@ public final class ZDCCloudTransaction: ZDCCloudReadTransaction {
 
   /// Creates a node, and queues its record and its content.
   ///
-  /// It has the access list of its parent. The content is asked for with `data(for:at:transaction:)` when its turn has come.
+  /// It has the access list of its parent. The content is asked for with `data(for:at:transaction:)` when its turn has
+  /// come.
   ///
-  /// - Throws: ``ZDCCloudError``: `missingParent` if a node on the way is missing, `conflict` if a node is there already, `invalidParameter` for
+  /// - Throws: ``ZDCCloudError``: `missingParent` if a node on the way is missing, `conflict` if a node is there
+  ///   already, `invalidParameter` for
   ///   a trunk, a name that is empty, has a zero byte or more than 1,024 bytes, or a depth above 128.
   @discardableResult
   public func createNode(withPath path: ZDCTreesystemPath) throws -> ZDCNode {
@@ -68,7 +72,8 @@ public final class ZDCCloudTransaction: ZDCCloudReadTransaction {
   /// A node that was kept after it had been deleted in the cloud is queued again, with the nodes above it.
   ///
   /// - Returns: the node as it is stored.
-  /// - Throws: ``ZDCCloudError``: `missingParent`, `conflict` if the name is taken or the node is in the tree already, `invalidParameter`,
+  /// - Throws: ``ZDCCloudError``: `missingParent`, `conflict` if the name is taken or the node is in the tree already,
+  ///   `invalidParameter`,
   ///   `unsupportedShare` for an access list of its own.
   @discardableResult
   public func insertNode(_ node: ZDCNode) throws -> ZDCNode {

@@ -97,7 +97,8 @@ public struct ZDCNodeManager: Sendable {
     }
   }
 
-  /// Calls `body` with each node below, a parent before its children, and with the nodes that lead to it from the parent.
+  /// Calls `body` with each node below, a parent before its children, and with the nodes that lead to it from the
+  /// parent.
   public func recursiveEnumerateNodes(
     withParentID parentID: String, transaction: ZDCReadTransaction,
     using body: (_ node: ZDCNode, _ pathFromParent: [ZDCNode]) throws -> Step

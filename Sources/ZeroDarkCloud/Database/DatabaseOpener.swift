@@ -2,7 +2,8 @@ internal import Foundation
 internal import GRDB
 internal import ZDCCrypto
 
-/// Opens or makes the database file. Looks before it writes: a file that is not ours, is damaged, newer or under another key stays as it is.
+/// Opens or makes the database file. Looks before it writes: a file that is not ours, is damaged, newer or under
+/// another key stays as it is.
 struct DatabaseOpener {
   let path: URL
   let sealer: ValueSealer
@@ -124,7 +125,8 @@ struct DatabaseOpener {
       guard try Int.fetchOne(db, sql: "PRAGMA synchronous") == 2 else {
         throw ZDCError(.databaseFailure, detail: "commits cannot be made durable")
       }
-      // The writer's pages, at most 32 MiB: beyond it a transaction of ten thousand nodes writes pages out and reads them back.
+      // The writer's pages, at most 32 MiB: beyond it a transaction of ten thousand nodes writes pages out and reads
+      // them back.
       try db.execute(sql: "PRAGMA cache_size = -32768")
     }
   }

@@ -3,7 +3,8 @@ internal import Synchronization
 
 /// Which process runs the engines of a database: the one that holds the lock on `<database>.lease`.
 ///
-/// The others open the database, queue and read; the holder's change watcher notices what they commit. The lease ends with the process.
+/// The others open the database, queue and read; the holder's change watcher notices what they commit. The lease ends
+/// with the process.
 package final class EngineLease: Sendable {
   private let file: URL
   private let lock = Mutex<FileLock?>(nil)

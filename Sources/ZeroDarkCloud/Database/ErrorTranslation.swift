@@ -2,7 +2,8 @@ internal import GRDB
 internal import ZDCCrypto
 internal import ZDCProtocol
 
-/// Turns the failures of the file into a ``ZDCError``. What an app's own statements cause, such as a broken constraint, stays as it is.
+/// Turns the failures of the file into a ``ZDCError``. What an app's own statements cause, such as a broken constraint,
+/// stays as it is.
 func translated(_ error: any Error) -> any Error {
   guard let failure = error as? DatabaseError else { return error }
   switch failure.resultCode {

@@ -60,7 +60,8 @@ final class ObjectStore {
     return keys.sorted()
   }
 
-  /// Calls `body` for each row until it returns false. The rows may be changed meanwhile: those that are gone are left out.
+  /// Calls `body` for each row until it returns false. The rows may be changed meanwhile: those that are gone are left
+  /// out.
   func forEach(inCollection collection: String, _ body: (Entry) throws -> Bool) throws {
     let collectionKey = collectionKey(collection)
     let rowKeys = try Data.fetchAll(

@@ -4,7 +4,8 @@ internal import GRDB
 ///
 /// One migrator runs these first and the app's after them. A migration that has shipped is never changed.
 ///
-/// What can be read without the key: row counts, sizes, ids, times, and which rows hang together. Names, keys, tags' values and the app's
+/// What can be read without the key: row counts, sizes, ids, times, and which rows hang together. Names, keys, tags'
+/// values and the app's
 /// objects are sealed by value.
 enum FrameworkSchema {
   static func register(in migrator: inout DatabaseMigrator) {
@@ -24,7 +25,8 @@ enum FrameworkSchema {
 
   /// `rowKey` = HMAC(collection ‖ key), `collection` = HMAC(collection); the sealed value holds both in the clear.
   ///
-  /// This one and zdc_tag keep their rowid, because SQLite tells nobody of changes in a table without: apps observe them.
+  /// This one and zdc_tag keep their rowid, because SQLite tells nobody of changes in a table without: apps observe
+  /// them.
   private static let object = """
     CREATE TABLE zdc_object (
       collection BLOB NOT NULL,
@@ -74,7 +76,8 @@ enum FrameworkSchema {
     """
 
   /// What the verified log says of each live node. `prev` is the record that the last put replaced.
-  /// `pending`: 1 until the record behind `record` is in zdc_node, 2 if it could not be opened (the node is quarantined).
+  /// `pending`: 1 until the record behind `record` is in zdc_node, 2 if it could not be opened (the node is
+  /// quarantined).
   private static let leaf = """
     CREATE TABLE zdc_leaf (
       zone INTEGER NOT NULL REFERENCES zdc_zone(id) ON DELETE CASCADE,
@@ -97,7 +100,8 @@ enum FrameworkSchema {
     CREATE INDEX zdc_leaf_pending ON zdc_leaf (zone) WHERE pending = 1
     """
 
-  /// The local tree. `parent`, `nameTag` and the sealed name are where the app sees the node; columns from `recordVersion` on are the
+  /// The local tree. `parent`, `nameTag` and the sealed name are where the app sees the node; columns from
+  /// `recordVersion` on are the
   /// newest version in the cloud that this device knows. `recordVersion` is 0 for a node that was never uploaded.
   private static let node = """
     CREATE TABLE zdc_node (
@@ -176,7 +180,8 @@ enum FrameworkSchema {
     CREATE INDEX zdc_dependency_on ON zdc_dependency (dependsOn)
     """
 
-  /// The request that was last sent for a zone and has no known outcome. At most one a zone; a retry sends the same bytes.
+  /// The request that was last sent for a zone and has no known outcome. At most one a zone; a retry sends the same
+  /// bytes.
   private static let inFlight = """
     CREATE TABLE zdc_in_flight (
       zone INTEGER PRIMARY KEY REFERENCES zdc_zone(id) ON DELETE CASCADE,
@@ -186,7 +191,8 @@ enum FrameworkSchema {
     )
     """
 
-  /// What becomes true of a node, and which operation is done, when the request in flight is accepted. One row an operation.
+  /// What becomes true of a node, and which operation is done, when the request in flight is accepted. One row an
+  /// operation.
   private static let inFlightPut = """
     CREATE TABLE zdc_in_flight_put (
       operation INTEGER PRIMARY KEY REFERENCES zdc_operation(id) ON DELETE CASCADE,

@@ -35,7 +35,8 @@ public struct ZDCDatabaseConfig: Sendable {
 
 /// Takes the app's migrations of its own tables.
 ///
-/// Each runs once, in its own transaction, in the order of registration, after all of the framework's. A migration that makes, changes
+/// Each runs once, in its own transaction, in the order of registration, after all of the framework's. A migration that
+/// makes, changes
 /// or drops anything of the framework's (`zdc_`) is rolled back.
 public struct ZDCDatabaseMigrator: Sendable {
   private(set) var migrations: [AppMigration] = []

@@ -4,7 +4,8 @@ internal import ZDCProtocol
 
 /// A way into the database. Blocks run on the database's queues, never on the caller's actor.
 ///
-/// Reads see the last commit and run beside a write. Writes run one after another, across processes. A block is synchronous: it cannot await,
+/// Reads see the last commit and run beside a write. Writes run one after another, across processes. A block is
+/// synchronous: it cannot await,
 /// and must not open another transaction; use the one that it was given.
 public final class ZDCDatabaseConnection: Sendable {
   let pool: DatabasePool
@@ -58,7 +59,8 @@ public final class ZDCDatabaseConnection: Sendable {
     return try translating { try pool.write { try self.run(body, $0) } }
   }
 
-  /// Writes; returns when the commit is on disk. A task that is cancelled meanwhile throws `CancellationError`, and nothing is written.
+  /// Writes; returns when the commit is on disk. A task that is cancelled meanwhile throws `CancellationError`, and
+  /// nothing is written.
   public func write<T: Sendable>(_ body: @Sendable (ZDCReadWriteTransaction) throws -> T) async throws -> T {
     try checkWritable()
     do { return try await pool.write { try self.run(body, $0) } } catch { throw translated(error) }
@@ -74,7 +76,8 @@ public final class ZDCDatabaseConnection: Sendable {
 
   /// Writes soon, and returns at once, as the seed documents do. Blocks run in the order of the calls.
   ///
-  /// Without a completion an error goes to the log and the status stream. The completion runs on a queue of the database: return quickly.
+  /// Without a completion an error goes to the log and the status stream. The completion runs on a queue of the
+  /// database: return quickly.
   public func asyncReadWrite<T: Sendable>(
     _ body: @escaping @Sendable (ZDCReadWriteTransaction) throws -> T,
     completion: (@Sendable (Result<T, any Error>) -> Void)? = nil
@@ -87,7 +90,8 @@ public final class ZDCDatabaseConnection: Sendable {
 
   /// The result of `body`, now and whenever a commit changes it, until the stream is dropped.
   ///
-  /// Values that a slow reader did not take are replaced by the newest. Commits of other processes show when the engine's holder, or
+  /// Values that a slow reader did not take are replaced by the newest. Commits of other processes show when the
+  /// engine's holder, or
   /// a change watcher, has seen them.
   public func observe<T: Sendable & Equatable>(
     _ body: @escaping @Sendable (ZDCReadTransaction) throws -> T

@@ -4,7 +4,8 @@ internal import ZDCProtocol
 
 /// Makes and keeps the database's key: 32 random bytes.
 ///
-/// On Apple platforms it lies in the keychain, for this device only. Elsewhere it lies in a file beside the database that only its owner may
+/// On Apple platforms it lies in the keychain, for this device only. Elsewhere it lies in a file beside the database
+/// that only its owner may
 /// read. With a pass-phrase, what lies there is sealed under it. A key that exists is never replaced by a new one.
 public final class ZDCDatabaseKeyManager: Sendable {
   private let store: any KeyStore
@@ -33,7 +34,8 @@ public final class ZDCDatabaseKeyManager: Sendable {
   /// Makes a key and keeps it.
   ///
   /// - Returns: The key for ``ZDCDatabaseConfig``.
-  /// - Throws: `ZDCError` with `keyAlreadyConfigured`; `keyMissing` if there is a database already, which no new key could open.
+  /// - Throws: `ZDCError` with `keyAlreadyConfigured`; `keyMissing` if there is a database already, which no new key
+  ///   could open.
   public func createKey() throws -> Data {
     let key = DatabaseKey.random()
     try create(StoredKey.plain(key), key)
@@ -66,7 +68,8 @@ public final class ZDCDatabaseKeyManager: Sendable {
 
   /// The key that lies under a pass-phrase.
   ///
-  /// - Throws: `ZDCError` with `keyNotConfigured`, `wrongPassphrase` or `corruptKeyFile`; `ZDCSecurityError` with `kdfParametersTooWeak` if
+  /// - Throws: `ZDCError` with `keyNotConfigured`, `wrongPassphrase` or `corruptKeyFile`; `ZDCSecurityError` with
+  ///   `kdfParametersTooWeak` if
   ///   somebody made guessing cheap.
   public func unlock(passphrase: String) throws -> Data {
     Data(try requireStored().open(passphrase).exportBytes())

@@ -59,7 +59,8 @@ extension ZDCReadTransaction {
 extension ZDCReadWriteTransaction {
   /// Stores a copy of the object under its key, replacing what was there.
   ///
-  /// Does not throw. A database error, an object that cannot be encoded, or one of another type than the collection is registered for poison
+  /// Does not throw. A database error, an object that cannot be encoded, or one of another type than the collection is
+  /// registered for poison
   /// the transaction.
   public func setObject(_ object: some Codable & Sendable, forKey key: String, inCollection collection: String) {
     poisoning {

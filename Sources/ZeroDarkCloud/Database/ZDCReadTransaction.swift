@@ -2,10 +2,12 @@ public import GRDB
 
 /// A view of the database, frozen when the block was entered.
 ///
-/// Valid inside the block that it was handed to, and on that block's queue. Any use afterwards traps. It cannot be sent to another task,
+/// Valid inside the block that it was handed to, and on that block's queue. Any use afterwards traps. It cannot be sent
+/// to another task,
 /// and nothing can be awaited inside the block: what is slow happens outside.
 ///
-/// Calls without `try` do not throw. If the database fails inside one, the transaction is *poisoned*: the block runs to its end, nothing it
+/// Calls without `try` do not throw. If the database fails inside one, the transaction is *poisoned*: the block runs to
+/// its end, nothing it
 /// did counts, and the first error is thrown to whoever called `read` or `write`.
 public class ZDCReadTransaction {
   private var openDatabase: Database?

@@ -3,7 +3,8 @@ internal import Synchronization
 
 /// A transaction that may write. Everything in it commits together, or nothing does.
 ///
-/// The app's objects, the app's own tables, nodes and queued operations share it. Throwing from the block rolls all of it back.
+/// The app's objects, the app's own tables, nodes and queued operations share it. Throwing from the block rolls all of
+/// it back.
 public final class ZDCReadWriteTransaction: ZDCReadTransaction {
   private var commitActions: CommitActions?
 

@@ -10,7 +10,8 @@ internal import Synchronization
 /// return ZDCData(promise: promise)
 /// ```
 ///
-/// The first answer counts. A promise that is never answered keeps its node's upload waiting, and only that; after a relaunch the app is
+/// The first answer counts. A promise that is never answered keeps its node's upload waiting, and only that; after a
+/// relaunch the app is
 /// asked again.
 public final class ZDCDataPromise: Sendable {
   private typealias Waiter = CheckedContinuation<ZDCData, any Error>

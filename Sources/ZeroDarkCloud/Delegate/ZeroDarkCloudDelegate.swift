@@ -3,7 +3,8 @@ public import ZDCTreesystem
 
 /// The app's part in pushing and pulling (seed 003).
 ///
-/// The framework keeps the local tree in step with the cloud; the delegate supplies content when it is sent, and is told what others
+/// The framework keeps the local tree in step with the cloud; the delegate supplies content when it is sent, and is
+/// told what others
 /// changed. All calls that take a transaction run inside it, on the database's queue: be quick, and put slow work in
 /// `transaction.afterCommit` or an asynchronous ``ZDCData``. Methods that do not throw satisfy requirements that do.
 ///
@@ -26,7 +27,8 @@ public protocol ZeroDarkCloudDelegate: AnyObject, Sendable {
 
   /// The content to upload for a node.
   ///
-  /// Asked when the node's turn has come, not when the upload was queued, and again at every retry that needs the bytes: return the newest
+  /// Asked when the node's turn has come, not when the upload was queued, and again at every retry that needs the
+  /// bytes: return the newest
   /// state.
   ///
   /// - Throws: The upload is parked as "no data from the app" and asked for again after the next change or launch.
@@ -38,7 +40,8 @@ public protocol ZeroDarkCloudDelegate: AnyObject, Sendable {
   /// A picture that others can download without the data; nil for none. At most 16 MiB.
   func thumbnail(for node: ZDCNode, at path: ZDCTreesystemPath, transaction: ZDCReadTransaction) throws -> ZDCData?
 
-  /// A node's content is in the cloud. The node has been updated, and its operation is gone from the queue, in this transaction.
+  /// A node's content is in the cloud. The node has been updated, and its operation is gone from the queue, in this
+  /// transaction.
   ///
   /// - Throws: The transaction rolls back; it is tried again.
   func didPushNodeData(_ node: ZDCNode, at path: ZDCTreesystemPath, transaction: ZDCReadWriteTransaction) throws
@@ -75,7 +78,8 @@ public protocol ZeroDarkCloudDelegate: AnyObject, Sendable {
     _ node: ZDCNode, with change: ZDCNodeChange, at path: ZDCTreesystemPath, transaction: ZDCReadWriteTransaction
   ) throws
 
-  /// A node was moved or renamed, or both; also when the framework renamed it to solve a conflict. Nodes below it are not announced.
+  /// A node was moved or renamed, or both; also when the framework renamed it to solve a conflict. Nodes below it are
+  /// not announced.
   ///
   /// - Throws: The batch rolls back; it is applied again at the next pull.
   func didDiscoverMovedNode(
@@ -93,14 +97,16 @@ public protocol ZeroDarkCloudDelegate: AnyObject, Sendable {
 
   /// A node was deleted in the cloud while changes of it, or of nodes below it, are still queued here.
   ///
-  /// Everything is still in the database. Afterwards the clean branches go, each announced; the dirty nodes and the way to them stay, as nodes
+  /// Everything is still in the database. Afterwards the clean branches go, each announced; the dirty nodes and the way
+  /// to them stay, as nodes
   /// that were never uploaded, and their operations wait. Delete them, or queue them again.
   ///
   /// - Parameter dirtyAncestors: The ``ZDCNode/uuid`` of the nodes with queued changes.
   func didDiscoverDeletedDirtyNode(
     _ node: ZDCNode, dirtyAncestors: [String], timestamp: Date?, transaction: ZDCReadWriteTransaction) throws
 
-  /// A change that is queued here does not go together with what is in the cloud. See ``ZDCNodeConflict`` for what to do.
+  /// A change that is queued here does not go together with what is in the cloud. See ``ZDCNodeConflict`` for what to
+  /// do.
   ///
   /// - Throws: The transaction rolls back; the conflict is announced again.
   func didDiscoverConflict(
@@ -117,7 +123,8 @@ public protocol ZeroDarkCloudDelegate: AnyObject, Sendable {
   /// Like ``didBackgroundDownloadNodeMeta(_:at:with:header:metadata:thumbnail:)``. The file is the app's to delete.
   func didBackgroundDownloadNodeData(_ node: ZDCNode, at path: ZDCTreesystemPath, with cryptoFile: ZDCCryptoFile)
 
-  /// The nodes below which new nodes should be fetched first, for example what is on the screen. Asked before every batch.
+  /// The nodes below which new nodes should be fetched first, for example what is on the screen. Asked before every
+  /// batch.
   func preferredNodeIDsForPullingRcrds() async -> Set<String>?
 
   /// The server can be reached again: a good time to restart downloads that are marked as needed.

@@ -2,7 +2,8 @@ internal import Foundation
 internal import Synchronization
 internal import ZDCProtocol
 
-/// The downloads under way: requests for the same content join one transfer, which ends early when nobody wants it any more.
+/// The downloads under way: requests for the same content join one transfer, which ends early when nobody wants it any
+/// more.
 actor TransferTable {
   struct Key: Hashable, Sendable {
     var user: UserID

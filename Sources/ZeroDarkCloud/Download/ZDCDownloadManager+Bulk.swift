@@ -19,10 +19,12 @@ public struct ZDCContentDownload: Sendable {
 }
 
 extension ZDCDownloadManager {
-  /// Downloads the contents of many nodes: small ones in batches of up to a thousand, the next batch under way while one
+  /// Downloads the contents of many nodes: small ones in batches of up to a thousand, the next batch under way while
+  /// one
   /// is being read, large ones one after the other.
   ///
-  /// Order: small contents first, otherwise as given. Stop reading, and the rest is not fetched. The stream throws only for
+  /// Order: small contents first, otherwise as given. Stop reading, and the rest is not fetched. The stream throws only
+  /// for
   /// what concerns all: the database, an unreachable server, a refused session.
   public func downloadContents(of nodes: [ZDCNode]) -> AsyncThrowingStream<ZDCContentDownload, any Error> {
     let bulk = BulkDownload(manager: self, nodes: nodes)

@@ -4,7 +4,8 @@ internal import ZDCProtocol
 
 /// Opens crypto files (seed 002).
 ///
-/// Synchronous: these calls read the disk, so keep them off the main thread. Everything that comes out was verified. A file
+/// Synchronous: these calls read the disk, so keep them off the main thread. Everything that comes out was verified. A
+/// file
 /// that changed since it was downloaded throws `ZDCSecurityError`: `contentHashMismatch`, `contentTruncated`,
 /// `contentTrailingData`, `commitmentMismatch`, `chunkAuthFailed` or `contentHeaderInvalid`.
 public enum ZDCFileConversion {

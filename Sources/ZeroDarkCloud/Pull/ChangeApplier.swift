@@ -5,8 +5,10 @@ internal import ZDCTreesystem
 
 /// Brings verified records into the local tree and tells the app, inside one transaction.
 ///
-/// The local tree is optimistic: it shows what the app did although it is still queued. So each record is compared with what the cloud said
-/// before (`NodeRow.cloud`), not with what the app sees, and a queued move keeps its place until the cloud's own place changes.
+/// The local tree is optimistic: it shows what the app did although it is still queued. So each record is compared with
+/// what the cloud said
+/// before (`NodeRow.cloud`), not with what the app sees, and a queued move keeps its place until the cloud's own place
+/// changes.
 struct ChangeApplier {
   let session: SyncSession
   let transaction: ZDCReadWriteTransaction
@@ -91,7 +93,8 @@ struct ChangeApplier {
     trunkUUID(localUserID: session.localUserID, treeID: zoneRow.appTreeID, trunk: zoneRow.trunk)
   }
 
-  /// Returns nil if the record cannot be opened: the last good version stays visible, and the node waits for a later put.
+  /// Returns nil if the record cannot be opened: the last good version stays visible, and the node waits for a later
+  /// put.
   private func open(_ record: NodeRecord, parent: NodeRow) throws -> OpenedRecord? {
     do {
       return try RecordOpener.open(record, parent: try nodes.keys(of: parent))

@@ -17,7 +17,8 @@ enum HeadRules {
     return server.hash == pin.hash ? .upToDate : .broken(.zoneForkDetected)
   }
 
-  /// Whether an error is decidable from public bytes (class 1): then the server should have refused, and the zone is frozen.
+  /// Whether an error is decidable from public bytes (class 1): then the server should have refused, and the zone is
+  /// frozen.
   static func freezes(_ code: ZDCSecurityError.Code) -> Bool {
     switch code {
     case .recordAuthFailed, .nameTagMismatch, .duplicateName, .keyCommitmentMismatch, .contentHeaderInvalid,

@@ -120,7 +120,8 @@ final class LocalPlaces {
     throw ZDCError(.corruptDatabase)
   }
 
-  /// Before a node of the cloud takes its place: local nodes that have its name and are not there in the cloud yet give way (`.path` conflict).
+  /// Before a node of the cloud takes its place: local nodes that have its name and are not there in the cloud yet give
+  /// way (`.path` conflict).
   ///
   /// The app is asked first; if the name is still taken afterwards, the local node becomes "Name 2".
   /// - Returns: the number of callbacks.

@@ -3,7 +3,8 @@ internal import GRDB
 internal import ZDCCrypto
 internal import ZDCProtocol
 
-/// Replays a page of commits inside one transaction: log table, pin, key of the zone, deletions, and an own commit whose answer was lost.
+/// Replays a page of commits inside one transaction: log table, pin, key of the zone, deletions, and an own commit
+/// whose answer was lost.
 struct PageApplier {
   let session: SyncSession
   let zone: Int64

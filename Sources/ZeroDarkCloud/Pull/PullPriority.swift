@@ -25,7 +25,8 @@ struct PullPriority {
     if isPending { candidates.append(Candidate(node: node, depth: depth, putSeq: putSeq)) }
   }
 
-  /// The order in which to fetch. A node never comes before its parent: a parent is always less deep, unless the node is preferred, and then
+  /// The order in which to fetch. A node never comes before its parent: a parent is always less deep, unless the node
+  /// is preferred, and then
   /// the app has the node already, and so its parent.
   func sorted() -> [Candidate] {
     candidates.sorted { a, b in

@@ -4,7 +4,8 @@ internal import ZDCTreesystem
 
 /// What a deletion in the cloud does to the local tree (seed 003, PROTOCOL 3.7 "Outcomes").
 ///
-/// A clean sub-tree goes at once, announced by its top. Where operations are queued, the app is told first, with everything still there; then
+/// A clean sub-tree goes at once, announced by its top. Where operations are queued, the app is told first, with
+/// everything still there; then
 /// the clean branches go, and the dirty nodes and the way to them stay, as if they had never been uploaded.
 struct RemoteRemoval {
   let session: SyncSession

@@ -2,17 +2,21 @@ internal import Foundation
 internal import ZDCCrypto
 internal import ZDCProtocol
 
-/// Follows one zone's log: fetches pages, verifies them by replay, pins the head, and brings the records behind it into the local tree.
+/// Follows one zone's log: fetches pages, verifies them by replay, pins the head, and brings the records behind it into
+/// the local tree.
 ///
-/// Two steps that may be cut apart at any point: a page (what the log says) is one transaction with the pin; the records behind it follow in
-/// batches, each one transaction with the app's changes. What is still to be fetched is in the table, so a relaunch goes on.
+/// Two steps that may be cut apart at any point: a page (what the log says) is one transaction with the pin; the
+/// records behind it follow in
+/// batches, each one transaction with the app's changes. What is still to be fetched is in the table, so a relaunch
+/// goes on.
 struct ZonePuller {
   let session: SyncSession
   let zone: Int64
 
   /// Pulls until the local tree is what the server's head says.
   ///
-  /// - Throws: `ZDCSecurityError` if the zone had to be frozen; `ServerError`, `TransportError`; what the delegate throws.
+  /// - Throws: `ZDCSecurityError` if the zone had to be frozen; `ServerError`, `TransportError`; what the delegate
+  ///   throws.
   func pull() async throws -> PullSummary {
     var summary = PullSummary()
     guard var row = try await zoneRow(), row.frozen == nil else { return summary }
@@ -78,7 +82,8 @@ struct ZonePuller {
     }
   }
 
-  /// Class 1: nothing more is pulled from or pushed to this zone until the user decides. What was verified stays readable.
+  /// Class 1: nothing more is pulled from or pushed to this zone until the user decides. What was verified stays
+  /// readable.
   private func freeze(_ error: ZDCSecurityError) async throws -> ZDCSecurityError {
     try await session.database.asyncReadWrite { [session, zone] transaction in
       guard var row = try transaction.zones.zone(id: zone) else { return }
@@ -205,7 +210,8 @@ struct ZonePuller {
     }
   }
 
-  /// A record that the log names and the server does not give: the node stays as it is, and is asked for again at the next pull.
+  /// A record that the log names and the server does not give: the node stays as it is, and is asked for again at the
+  /// next pull.
   private func reportMissing(_ nodes: Set<NodeID>) async throws {
     let first = nodes.min()
     let error = ZDCSecurityError(.objectMissing, node: first)

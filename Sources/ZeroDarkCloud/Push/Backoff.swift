@@ -1,4 +1,5 @@
-/// How long to wait before the next try: full jitter below a doubling ceiling (PROTOCOL 3.7). Pure but for the random number it is given.
+/// How long to wait before the next try: full jitter below a doubling ceiling (PROTOCOL 3.7). Pure but for the random
+/// number it is given.
 struct Backoff: Sendable {
   private(set) var attempts = 0
   static let ceilingMs: UInt64 = 60_000

@@ -44,7 +44,8 @@ struct CommitBuilder {
 
   /// Adds the node's next record, which satisfies `done`.
   ///
-  /// - Returns: false if the node cannot be put in this commit (its parent is not in the cloud yet, or no room is left).
+  /// - Returns: false if the node cannot be put in this commit (its parent is not in the cloud yet, or no room is
+  ///   left).
   mutating func put(_ id: Int64, content: SuppliedContent?, done: [Int64]) throws -> Bool {
     guard let row = try nodes.node(id: id), let parent = try row.parent.flatMap({ try nodes.parent(id: $0) }) else {
       return false
@@ -123,7 +124,8 @@ struct CommitBuilder {
     return .added
   }
 
-  /// Whether a node that the app still has lies below, as the cloud sees it: it was moved out here, and that has not been sent.
+  /// Whether a node that the app still has lies below, as the cloud sees it: it was moved out here, and that has not
+  /// been sent.
   ///
   /// Counts are taken of the table, so a put of this commit that moves one out is too late for this commit as well.
   private mutating func hasSurvivors(below top: NodeID) throws -> Bool {

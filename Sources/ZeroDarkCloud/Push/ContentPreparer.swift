@@ -2,7 +2,8 @@ internal import Foundation
 internal import ZDCCrypto
 internal import ZDCProtocol
 
-/// Turns what the app answered into content that can be committed: small ones sealed in memory, large ones sent in parts.
+/// Turns what the app answered into content that can be committed: small ones sealed in memory, large ones sent in
+/// parts.
 struct ContentPreparer: Sendable {
   let session: SyncSession
   let zone: ZoneID

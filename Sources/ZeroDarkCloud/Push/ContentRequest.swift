@@ -17,7 +17,8 @@ struct ContentAnswer: Sendable {
   var thumbnail: ZDCData?
 }
 
-/// Asks the app for the content of nodes whose turn it is, in one read transaction (seed 000: content is asked for when it is sent, never before).
+/// Asks the app for the content of nodes whose turn it is, in one read transaction (seed 000: content is asked for when
+/// it is sent, never before).
 struct ContentRequest {
   let session: SyncSession
   let transaction: ZDCReadTransaction

@@ -34,7 +34,8 @@ enum SuppliedContent: Sendable {
 struct ContentClaim: Sendable {
   /// The operations that it satisfies. Their numbers are never used again, unlike those of nodes.
   var covers: [Int64]
-  /// The version that the edit was based on then. If that changes, the app has merged, and this is not its word any more.
+  /// The version that the edit was based on then. If that changes, the app has merged, and this is not its word any
+  /// more.
   var baseETag: String?
   /// An upload is bound to it; a node that is kept after a remote delete gets another one.
   var nodeID: NodeID

@@ -2,7 +2,8 @@ internal import Foundation
 internal import ZDCCrypto
 internal import ZDCProtocol
 
-/// What follows from knowing that the request in flight was accepted, by its answer or by meeting its commit in a pull: once, in one transaction.
+/// What follows from knowing that the request in flight was accepted, by its answer or by meeting its commit in a pull:
+/// once, in one transaction.
 struct InFlightCompletion {
   let session: SyncSession
   let zone: Int64
@@ -38,7 +39,8 @@ struct InFlightCompletion {
     try session.delegate().didPushNodeData(node, at: try session.path(row, in: transaction), transaction: transaction)
   }
 
-  /// Edits that were queued while this one was under way are based on it: without this, a device would conflict with itself.
+  /// Edits that were queued while this one was under way are based on it: without this, a device would conflict with
+  /// itself.
   private func rebaseSuccessors(of row: NodeRow, from old: String?, to new: String) throws {
     for var operation in try transaction.operations.operations(node: row.id)
     where operation.kind == .putData && operation.baseETag == old {

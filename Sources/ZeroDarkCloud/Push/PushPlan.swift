@@ -2,7 +2,8 @@ internal import ZDCProtocol
 
 /// Which operations of a zone's queue may go into the next commit, and why the others wait. Pure.
 ///
-/// Dependencies are hard, priorities are hints: higher first, then the queue's order. A dependency on an operation of the same plan is satisfied if
+/// Dependencies are hard, priorities are hints: higher first, then the queue's order. A dependency on an operation of
+/// the same plan is satisfied if
 /// that comes earlier, because a commit applies its operations in order.
 struct PushPlan: Equatable {
   /// One node's part of the commit.
@@ -75,7 +76,8 @@ struct PushPlan: Equatable {
     return true
   }
 
-  /// Priority, then queue order, but never before what is depended on: a dependency inherits the priority of what waits for it.
+  /// Priority, then queue order, but never before what is depended on: a dependency inherits the priority of what waits
+  /// for it.
   private static func ordered(
     _ operations: [OperationRow], _ dependencies: [Int64: [Int64]]
   ) -> [OperationRow] {

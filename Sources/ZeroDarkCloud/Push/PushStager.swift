@@ -3,7 +3,8 @@ internal import ZDCCrypto
 internal import ZDCProtocol
 internal import ZDCTreesystem
 
-/// Stores what was decided for a zone's next commit, in one transaction: conflicts, refusals, what waits and why, and the request itself.
+/// Stores what was decided for a zone's next commit, in one transaction: conflicts, refusals, what waits and why, and
+/// the request itself.
 struct PushStager {
   let session: SyncSession
   let choice: SyncEngine.Choice
@@ -21,7 +22,8 @@ struct PushStager {
     let refused = try storeRefusals()
     var builder = CommitBuilder(
       session: session, zoneRow: choice.zone, head: choice.head, transaction: transaction)
-    // What this commit holds so far. The plan hoped for more: contents that are not there yet, parents that found no room.
+    // What this commit holds so far. The plan hoped for more: contents that are not there yet, parents that found no
+    // room.
     var included: Set<Int64> = []
     for step in choice.plan.steps where !step.isDelete {
       try add(step, except: held.union(refused), to: &builder, &included)

@@ -29,7 +29,8 @@ struct OperationGraph {
     Self.closesCircle(operation, waitingFor: dependency) { dependencies[$0] ?? [] }
   }
 
-  /// The operations that wait for nothing else and that `operation` waits for, however many steps away. Empty if it waits for nothing.
+  /// The operations that wait for nothing else and that `operation` waits for, however many steps away. Empty if it
+  /// waits for nothing.
   func roots(of operation: Int64) -> Set<Int64> {
     var roots: Set<Int64> = []
     var open = dependencies[operation] ?? []

@@ -19,7 +19,8 @@ public enum ZDCCloudOperationPutType: String, Sendable, Hashable, CaseIterable {
 ///
 /// A value: change a copy and hand it to `modifyOperation(_:)`.
 ///
-/// Dependencies are hard, priorities are hints: an operation never runs before what it depends on. A dependency on an operation that is no
+/// Dependencies are hard, priorities are hints: an operation never runs before what it depends on. A dependency on an
+/// operation that is no
 /// longer in the queue is satisfied.
 public struct ZDCCloudOperation: Sendable, Hashable, Identifiable {
   public let uuid: String

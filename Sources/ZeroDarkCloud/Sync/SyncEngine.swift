@@ -4,7 +4,8 @@ internal import ZDCProtocol
 
 /// Keeps one local user's trees in step with the server: pulls, then pushes, one thing at a time.
 ///
-/// What is to be done stands in the database. Memory holds only what may be lost: contents that are sealed and wait for their commit, uploads that
+/// What is to be done stands in the database. Memory holds only what may be lost: contents that are sealed and wait for
+/// their commit, uploads that
 /// are under way.
 actor SyncEngine {
   nonisolated let session: SyncSession

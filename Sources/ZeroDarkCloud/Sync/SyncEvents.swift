@@ -1,7 +1,8 @@
 internal import Foundation
 internal import ZDCProtocol
 
-/// Passes the engine's status on to everybody who listens, and counts nothing away: a slow listener loses old messages, never newest ones.
+/// Passes the engine's status on to everybody who listens, and counts nothing away: a slow listener loses old messages,
+/// never newest ones.
 final class SyncEvents: Sendable {
   private let localUserID: String
   private let hub: StatusHub

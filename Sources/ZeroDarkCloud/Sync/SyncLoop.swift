@@ -3,7 +3,8 @@ internal import ZDCProtocol
 
 /// Runs one engine in the background: events of the server bring changes in, hints of the database bring them out.
 ///
-/// Ends when its task is cancelled. Every failure is reported and tried again after a pause; nothing here loses anything, because everything that is to
+/// Ends when its task is cancelled. Every failure is reported and tried again after a pause; nothing here loses
+/// anything, because everything that is to
 /// be done stands in the tables.
 struct SyncLoop: Sendable {
   let engine: SyncEngine

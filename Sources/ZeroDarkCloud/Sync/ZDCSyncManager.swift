@@ -5,8 +5,10 @@ internal import ZDCProtocol
 
 /// Pulls and pushes for every local user.
 ///
-/// With ``ZDCConfig/syncAutomatically`` the engines run from the moment the database is unlocked: the server's event stream brings changes in, every
-/// commit of your own transactions that queued something brings it out. Without, call ``syncUntilQuiet(localUserID:)`` or ``run()``.
+/// With ``ZDCConfig/syncAutomatically`` the engines run from the moment the database is unlocked: the server's event
+/// stream brings changes in, every
+/// commit of your own transactions that queued something brings it out. Without, call ``syncUntilQuiet(localUserID:)``
+/// or ``run()``.
 ///
 /// One process per database runs the engines (see `EngineLease`).
 public final class ZDCSyncManager: Sendable {
@@ -42,7 +44,8 @@ public final class ZDCSyncManager: Sendable {
 
   /// Pulls, then pushes, until no operation can run. Operations that wait for something else are counted in the result.
   ///
-  /// - Throws: `TransportError` if the server cannot be reached, `ServerError` if it refuses, `ZDCSecurityError` if it lies, or what your delegate throws.
+  /// - Throws: `TransportError` if the server cannot be reached, `ServerError` if it refuses, `ZDCSecurityError` if it
+  ///   lies, or what your delegate throws.
   @discardableResult
   public func syncUntilQuiet(localUserID: String) async throws -> ZDCSyncSummary {
     try await engine(for: localUserID).syncUntilQuiet()

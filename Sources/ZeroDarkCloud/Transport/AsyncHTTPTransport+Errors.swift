@@ -12,7 +12,8 @@ internal import NIOSSL
 #endif
 
 extension TransportError {
-  /// What an error of the HTTP client means for its user. Anything unforeseen is a cut connection, which may be retried.
+  /// What an error of the HTTP client means for its user. Anything unforeseen is a cut connection, which may be
+  /// retried.
   static func translate(_ error: any Error, origin: String) -> any Error {
     switch error {
     case is CancellationError, is TransportError: error

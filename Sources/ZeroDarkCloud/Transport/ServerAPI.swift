@@ -18,7 +18,8 @@ package enum PushAnswer: Sendable {
 
 /// The server's API for one local user: one function per route.
 ///
-/// Opens the session when it is needed. Every function throws `ServerError` (the server said no), ``TransportError`` (no
+/// Opens the session when it is needed. Every function throws `ServerError` (the server said no), ``TransportError``
+/// (no
 /// usable answer), or `CancellationError`. Nothing is retried here, except once with a new session after 401.
 package struct ServerAPI: Sendable {
   package let connection: ServerConnection

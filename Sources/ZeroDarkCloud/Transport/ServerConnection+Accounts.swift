@@ -7,7 +7,8 @@ extension ServerConnection {
 
   /// `GET /v1/info`.
   ///
-  /// - Throws: `ServerError` with `unsupportedProtocol` if the server has moved on to protocols that this version of the
+  /// - Throws: `ServerError` with `unsupportedProtocol` if the server has moved on to protocols that this version of
+  ///   the
   ///   framework does not speak.
   package func info() async throws -> ServerInfo {
     let info = try await json(.get(Routes.info), as: ServerInfo.self)

@@ -8,7 +8,8 @@ public struct TransportBody: AsyncSequence, Sendable {
 
   private let nextSlice: @Sendable () async throws -> [UInt8]?
 
-  /// - Parameter next: returns slices of any length in order, nil at the end; throws ``TransportError`` if the connection
+  /// - Parameter next: returns slices of any length in order, nil at the end; throws ``TransportError`` if the
+  ///   connection
   ///   breaks off.
   public init(_ next: @escaping @Sendable () async throws -> [UInt8]?) {
     nextSlice = next

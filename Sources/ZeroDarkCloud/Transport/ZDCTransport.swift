@@ -1,13 +1,15 @@
 /// Carries requests to a server and answers back: the only thing between the framework and the network.
 ///
-/// The framework uses ``AsyncHTTPTransport``. Tests put another one in between, which loses, cuts or alters what passes.
+/// The framework uses ``AsyncHTTPTransport``. Tests put another one in between, which loses, cuts or alters what
+/// passes.
 /// Calls come from many tasks at once.
 public protocol ZDCTransport: Sendable {
   /// Sends a request and returns when the answer's status and headers are there; its body follows as a stream.
   ///
   /// Any status is an answer. A cancelled task gives up the request and the connection it runs on.
   ///
-  /// - Throws: ``TransportError`` if there is no answer, or `CancellationError`. The server may have acted on the request
+  /// - Throws: ``TransportError`` if there is no answer, or `CancellationError`. The server may have acted on the
+  ///   request
   ///   all the same.
   func send(_ request: TransportRequest) async throws -> TransportResponse
 }

@@ -3,7 +3,8 @@ internal import ZDCProtocol
 
 /// What the row of a local user keeps sealed.
 ///
-/// `"ZDLU" u8 1 u8 1 | b[32] access key | b[16] deviceID | b[32] device seed | v16 origin | v16 appTreeID | v32 keyring blob |
+/// `"ZDLU" u8 1 u8 1 | b[32] access key | b[16] deviceID | b[32] device seed | v16 origin | v16 appTreeID | v32 keyring
+/// blob |
 /// v32 request`
 struct LocalUserSecrets: Sendable {
   var accessKey: AccessKey

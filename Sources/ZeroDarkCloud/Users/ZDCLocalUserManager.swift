@@ -14,7 +14,8 @@ public final class ZDCLocalUserManager: Sendable {
   private let gate = SerialGate()
   private let open = Mutex<[UserID: OpenUser]>([:])
 
-  /// What is made once per local user and kept: keys take a signature check for each link, a session takes two requests.
+  /// What is made once per local user and kept: keys take a signature check for each link, a session takes two
+  /// requests.
   private struct OpenUser {
     var keys: UserKeys
     var api: ServerAPI
@@ -126,7 +127,8 @@ public final class ZDCLocalUserManager: Sendable {
 // MARK: Looking up
 
 extension ZDCLocalUserManager {
-  /// The accounts on this device, in the order in which they came. One whose creation has not finished is not among them.
+  /// The accounts on this device, in the order in which they came. One whose creation has not finished is not among
+  /// them.
   public func allLocalUsers() async throws -> [ZDCLocalUser] {
     try await database.asyncRead { transaction in
       try transaction.localUsers.all().filter { $0.state == .ready }.map(\.localUser)
@@ -167,7 +169,8 @@ extension ZDCLocalUserManager {
 extension ZDCLocalUserManager {
   /// The verified identity and keys of a local user.
   ///
-  /// - Throws: ``ZDCError`` with `localUserNotFound` or `localUserNotReady`; `ZDCSecurityError` if what is stored does not
+  /// - Throws: ``ZDCError`` with `localUserNotFound` or `localUserNotReady`; `ZDCSecurityError` if what is stored does
+  ///   not
   ///   verify.
   package func keys(for userID: UserID) async throws -> UserKeys {
     try await openUser(userID).keys

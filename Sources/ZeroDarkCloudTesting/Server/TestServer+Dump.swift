@@ -3,7 +3,8 @@ internal import GRDB
 internal import ZDCProtocol
 
 extension TestServer {
-  /// What the server holds, as text: accounts, and their trees as far as the server can see them. Nodes are numbered in the order in which they came.
+  /// What the server holds, as text: accounts, and their trees as far as the server can see them. Nodes are numbered in
+  /// the order in which they came.
   ///
   /// ```
   /// account 1: 2 devices

@@ -10,7 +10,8 @@ import Foundation
 
 /// A program that was started and has to be waited for.
 ///
-/// NB: not Foundation's Process: on Linux that takes a program for running until everything that it left in the background has ended.
+/// NB: not Foundation's Process: on Linux that takes a program for running until everything that it left in the
+/// background has ended.
 struct ChildProcess: Sendable {
   let pid: pid_t
 

@@ -4,13 +4,15 @@ import Foundation
 ///
 /// ```
 /// # remarks
-/// $ a put src home:/       a shell command; `a` and `b` run zdc as two devices, `$URL` is the server, `$T` an empty folder
+/// $ a put src home:/       a shell command; `a` and `b` run zdc as two devices, `$URL` is the server, `$T` an empty
+/// folder
 /// < a line of its standard input
 /// a line of its standard output, exactly; `*` stands for anything, and a line `...` for any lines
 /// ! a line that standard error has among others, with the same `*`
 /// = 64                     its exit code, 0 if it is not given
 /// ```
-/// Output that is not written down fails the test, unless a line `...` allows it. Standard error is looked at only where `!` lines ask.
+/// Output that is not written down fails the test, unless a line `...` allows it. Standard error is looked at only
+/// where `!` lines ask.
 struct Script: Sendable, CustomStringConvertible {
   struct Step: Sendable {
     var line: Int

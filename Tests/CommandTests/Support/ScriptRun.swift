@@ -10,7 +10,9 @@ final class ScriptRun: Sendable {
   private init() throws {
     folder = FileManager.default.temporaryDirectory.appendingPathComponent("zdc-test-\(UUID().uuidString)")
     try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-    var environment = ProcessInfo.processInfo.environment.filter { !$0.key.hasPrefix("ZDC_") && !$0.key.hasPrefix("XDG_") }
+    var environment = ProcessInfo.processInfo.environment.filter {
+      !$0.key.hasPrefix("ZDC_") && !$0.key.hasPrefix("XDG_")
+    }
     environment["PATH"] = "\(Self.programs.path):\(environment["PATH"] ?? "/usr/bin:/bin")"
     environment["HOME"] = folder.path
     environment["T"] = folder.path
@@ -41,7 +43,9 @@ final class ScriptRun: Sendable {
     for name in [".background", ".first"] {
       let file = folder.appendingPathComponent(name)
       // Not ours to wait for: its shell has ended.
-      if let text = try? String(contentsOf: file, encoding: .utf8), let pid = pid_t(text.dropLast()) { kill(pid, SIGTERM) }
+      if let text = try? String(contentsOf: file, encoding: .utf8), let pid = pid_t(text.dropLast()) {
+        kill(pid, SIGTERM)
+      }
     }
     await server.stop()
     _ = try? FileManager.default.removeItem(at: folder)
@@ -82,7 +86,8 @@ final class ScriptRun: Sendable {
   // MARK: Running
 
   private func awaitServer() async throws {
-    let step = Script.Step(line: 0, command: "await server.out http: && grep -o 'http://[^ ]*' server.out | tr -d '\\n' >.url")
+    let step = Script.Step(
+      line: 0, command: "await server.out http: && grep -o 'http://[^ ]*' server.out | tr -d '\\n' >.url")
     try await #require(run(step).status == 0, "zdc-server did not start")
   }
 

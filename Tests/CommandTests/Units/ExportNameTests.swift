@@ -40,7 +40,9 @@ struct ExportNameTests {
   }
 
   @Test func ordinaryNames_stayAsTheyAre() {
-    for name in ["a.txt", ".profile", "x y", "naïve café.md", "日本語", "a-b_c~1", "שלום", "a.b.c", "👩‍👩‍👧.png", "...x", "x..y"] {
+    for name in [
+      "a.txt", ".profile", "x y", "naïve café.md", "日本語", "a-b_c~1", "שלום", "a.b.c", "👩‍👩‍👧.png", "...x", "x..y",
+    ] {
       #expect(ExportName.safe(name) == name)
       #expect(ExportName.safe(name, policy: .portable) == name)
     }
@@ -65,8 +67,12 @@ struct ExportNameTests {
   @Test func assigning_doesNotDependOnTheOrder() {
     let names = HostileNames.all
     let forward = Dictionary(zip(names.map { Array($0.utf8) }, ExportNames.assign(names))) { first, _ in first }
-    let backward = Dictionary(zip(names.reversed().map { Array($0.utf8) }, ExportNames.assign(names.reversed()))) { first, _ in first }
-    for (name, safe) in forward where names.filter({ Array($0.utf8) == name }).count == 1 { #expect(backward[name] == safe) }
+    let backward = Dictionary(zip(names.reversed().map { Array($0.utf8) }, ExportNames.assign(names.reversed()))) {
+      first, _ in first
+    }
+    for (name, safe) in forward where names.filter({ Array($0.utf8) == name }).count == 1 {
+      #expect(backward[name] == safe)
+    }
   }
 
   @Test func aNameThatIsSafe_keepsIt_whateverAnotherBecomes() {

@@ -11,7 +11,8 @@ struct ProfileTests {
     let moved = try ProfilePaths("work", environment: ["XDG_CONFIG_HOME": "/c", "XDG_DATA_HOME": "/d"])
     #expect(moved.configFile == "/c/zdc/profiles/work.json")
     #expect(moved.dataFolder == "/d/zdc/profiles/work")
-    let relative = try ProfilePaths("work", environment: ["HOME": "/home/u", "XDG_CONFIG_HOME": "c", "XDG_DATA_HOME": ""])
+    let relative = try ProfilePaths(
+      "work", environment: ["HOME": "/home/u", "XDG_CONFIG_HOME": "c", "XDG_DATA_HOME": ""])
     #expect(relative == standard)
     #expect(throws: CommandError.self) { try ProfilePaths("work", environment: [:]) }
   }

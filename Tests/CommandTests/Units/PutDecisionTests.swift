@@ -5,12 +5,15 @@ import ZDCCommands
 struct PutDecisionTests {
   private static let time = FileTime(seconds: 1_000, nanoseconds: 5)
 
-  private func facts(_ kind: FileFacts.Kind = .file, size: UInt64 = 10, mode: UInt16 = 0o644, time: FileTime = time) throws -> FileFacts {
+  private func facts(
+    _ kind: FileFacts.Kind = .file, size: UInt64 = 10, mode: UInt16 = 0o644, time: FileTime = time
+  ) throws -> FileFacts {
     FileFacts(kind: kind, size: size, mode: mode, time: time)
   }
 
   private func existing(
-    eTag: String? = "1", recorded: String? = "1", queued: Bool = false, children: Bool = false, kind: FileMetadata.Kind = .file
+    eTag: String? = "1", recorded: String? = "1", queued: Bool = false, children: Bool = false,
+    kind: FileMetadata.Kind = .file
   ) -> PutDecision.Existing {
     let record = FileRecord(FileMetadata(kind: kind, mode: 0o644, time: Self.time), size: 10, eTag: recorded)
     return PutDecision.Existing(eTag: eTag, isQueued: queued, hasChildren: children, record: record)
@@ -37,7 +40,8 @@ struct PutDecisionTests {
 
   @Test func whatIsQueuedHere_isTheNewest() throws {
     #expect(PutDecision.decide(try facts(), over: existing(eTag: "2", queued: true), overwrite: false) == .unchanged)
-    #expect(PutDecision.decide(try facts(size: 11), over: existing(eTag: "2", queued: true), overwrite: false) == .update)
+    #expect(
+      PutDecision.decide(try facts(size: 11), over: existing(eTag: "2", queued: true), overwrite: false) == .update)
   }
 
   @Test func aFileThatNobodyHereHasSeen_isNotReplaced() throws {

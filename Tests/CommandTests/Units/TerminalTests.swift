@@ -7,7 +7,9 @@ struct TerminalTests {
     var line = ProgressLine(verb: "put", itemsTotal: 240, bytesTotal: 4_000_000)
     line.itemsDone = 120
     line.bytesDone = 2_000_000
-    #expect(line.text(seconds: 2, width: 100) == "put  [####################--------------------]   50%  120/240  1.9 MiB/3.8 MiB  977 KiB/s  0:02")
+    #expect(
+      line.text(seconds: 2, width: 100)
+        == "put  [####################--------------------]   50%  120/240  1.9 MiB/3.8 MiB  977 KiB/s  0:02")
     #expect(line.text(seconds: 0, width: 30) == "put   50%  120/240  1.9 MiB/3.")
   }
 
@@ -37,7 +39,8 @@ struct TerminalTests {
     for name in HostileNames.all {
       let shown = ShownName.text(name)
       #expect(!shown.unicodeScalars.contains { $0.value < 0x20 || (0x7F...0x9F).contains($0.value) })
-      #expect(!shown.unicodeScalars.contains { (0x202A...0x202E).contains($0.value) || (0x2066...0x2069).contains($0.value) })
+      #expect(
+        !shown.unicodeScalars.contains { (0x202A...0x202E).contains($0.value) || (0x2066...0x2069).contains($0.value) })
     }
     #expect(ShownName.text("a\u{1B}[2Jb") == "a\\u{1b}[2Jb")
     #expect(ShownName.text("naïve.txt") == "naïve.txt")

@@ -56,7 +56,8 @@ extension VectorValue: ExpressibleByStringLiteral, ExpressibleByIntegerLiteral, 
   init(_ list: [VectorValue]) { self = .list(list) }
 }
 
-/// One case: a file `name.json` with the members `about`, `kind`, `expect` ("ok" or an error's name) and the case's own.
+/// One case: a file `name.json` with the members `about`, `kind`, `expect` ("ok" or an error's name) and the case's
+/// own.
 struct Vector {
   let name: String
   var members: [String: VectorValue]

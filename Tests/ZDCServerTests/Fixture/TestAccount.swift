@@ -28,7 +28,8 @@ func randomBytes(_ count: Int) -> [UInt8] {
   }
 }
 
-/// An account as its owner's device knows it. What would be sealed is random: a server that could tell would know too much.
+/// An account as its owner's device knows it. What would be sealed is random: a server that could tell would know too
+/// much.
 struct TestAccount {
   static let app = "org.example.tests"
 

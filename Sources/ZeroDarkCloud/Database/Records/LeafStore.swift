@@ -113,8 +113,11 @@ struct LeafStore: ZoneState {
 
   // Indexes are named: without statistics SQLite takes the primary key, and reads the whole zone for each row.
 
-  /// Calls `body` for each leaf from the zone's root down, shallow first, with its depth and whether its record is pending.
-  func forEachByDepth(root: NodeID, _ body: (NodeID, _ parent: NodeID, _ putSeq: UInt64, _ isPending: Bool) -> Void) throws {
+  /// Calls `body` for each leaf from the zone's root down, shallow first, with its depth and whether its record is
+  /// pending.
+  func forEachByDepth(
+    root: NodeID, _ body: (NodeID, _ parent: NodeID, _ putSeq: UInt64, _ isPending: Bool) -> Void
+  ) throws {
     let statement = try db.makeStatement(
       sql: """
         WITH RECURSIVE tree(node, parent, putSeq, pending) AS (

@@ -1,7 +1,8 @@
 internal import ZDCCrypto
 internal import ZDCProtocol
 
-/// A node as this device has it: place and name as the app sees them, and the newest version in the cloud that is known.
+/// A node as this device has it: place and name as the app sees them, and the newest version in the cloud that is
+/// known.
 struct NodeRow: Sendable {
   /// The row's number; 0 until the row is inserted.
   var id: Int64 = 0

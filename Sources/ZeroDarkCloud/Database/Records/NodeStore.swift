@@ -5,7 +5,8 @@ internal import ZDCProtocol
 
 /// The rows of zdc_node inside one transaction.
 ///
-/// Lives as long as the transaction: it remembers parents and their derived keys, so that a thousand children read and derive them once.
+/// Lives as long as the transaction: it remembers parents and their derived keys, so that a thousand children read and
+/// derive them once.
 final class NodeStore {
   let db: Database
   let sealer: TableSealer

@@ -3,9 +3,11 @@ internal import GRDB
 internal import GRDBSQLite
 internal import ZDCProtocol
 
-/// The row that a statement stands on, valid until its next step; for tables of which thousands of rows are read at once.
+/// The row that a statement stands on, valid until its next step; for tables of which thousands of rows are read at
+/// once.
 ///
-/// GRDB's `Row` names its columns in a dictionary each time, which costs more than reading them. As a column value it takes part in everything
+/// GRDB's `Row` names its columns in a dictionary each time, which costs more than reading them. As a column value it
+/// takes part in everything
 /// else that GRDB does, such as observation. The first column must not be NULL.
 struct RawRow: DatabaseValueConvertible, StatementColumnConvertible {
   private let handle: SQLiteStatement

@@ -3,7 +3,8 @@ internal import GRDB
 internal import ZDCCrypto
 internal import ZDCProtocol
 
-/// The rows of zdc_tag inside one transaction. Identifier and value are sealed together; the identifier's keyed hash is the key.
+/// The rows of zdc_tag inside one transaction. Identifier and value are sealed together; the identifier's keyed hash is
+/// the key.
 final class TagStore {
   let db: Database
   let sealer: TableSealer
