@@ -72,6 +72,7 @@ struct Engine: Sendable {
   /// Until nothing is left that can be done now, with what conflicts queued on the way.
   func syncUntilQuiet() async throws -> ZDCSyncSummary {
     var total = try await opened.sync.syncUntilQuiet(localUserID: user)
+    try await requeueKept()
     var before = try await readyOperations()
     while !before.isEmpty {
       let summary = try await opened.sync.syncUntilQuiet(localUserID: user)
@@ -80,11 +81,21 @@ struct Engine: Sendable {
       total.pushed.commits += summary.pushed.commits
       total.pushed.operations += summary.pushed.operations
       total.pushed.waiting = summary.pushed.waiting
+      try await requeueKept()
       let ready = try await readyOperations()
       if ready.isSubset(of: before) { break }
       before = ready
     }
     return total
+  }
+
+  /// What was put below something that others deleted stays, as new nodes.
+  func requeueKept() async throws {
+    try await opened.connection.write { [opened, user] transaction in
+      let tree = try opened.cloud(transaction, user)
+      let kept = try tree.queue().filter { $0.value.contains { $0.code == ZDCWaitReason.deletedRemotely.rawValue } }
+      for uuid in kept.keys.sorted() { tree.queueUpload(uuid) }
+    }
   }
 
   private func readyOperations() async throws -> Set<String> {

@@ -130,7 +130,7 @@ struct PutTransaction {
     record.isSpooled = rules.isSpooled
     transaction.setObject(record, forKey: node.uuid, inCollection: FileRecord.collection)
     // A new node has its first upload queued with it.
-    if !isNew { cloud.queueUpload(node) }
+    if !isNew { cloud.queueUpload(node.uuid) }
     state.queuedNodes.insert(node.uuid)
     if isNew { state.report.created += 1 } else { state.report.updated += 1 }
     state.report.bytes += record.size

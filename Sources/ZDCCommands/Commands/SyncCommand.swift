@@ -98,7 +98,9 @@ package enum SyncCommand {
         output.note("offline: trying again")
       case .error(_, let error): try show(error, output)
       case .security(_, let error): try show(error, output)
-      case .pullFinished(_, let commits, _) where commits > 0: try await LastPull.store(engine.opened.connection)
+      case .pullFinished(_, let commits, _) where commits > 0:
+        try await engine.requeueKept()
+        try await LastPull.store(engine.opened.connection)
       default: break
       }
     }

@@ -39,13 +39,8 @@ extension FilesApp {
     cloud.didMergeData(withETag: current, forNodeID: node.uuid)
   }
 
-  /// Somebody deleted a branch in which something is queued here: what was put stays, as new nodes.
+  /// Somebody deleted a branch in which something is queued here. It stays; `Engine` queues it again once this transaction is through.
   package func didDiscoverDeletedDirtyNode(
     _ node: ZDCNode, dirtyAncestors: [String], timestamp: Date?, transaction: ZDCReadWriteTransaction
-  ) throws {
-    guard let cloud = zdc?.cloudTransaction(transaction, forLocalUserID: node.localUserID) else { return }
-    for uuid in dirtyAncestors where try transaction.hasObject(forKey: uuid, inCollection: FileRecord.collection) {
-      cloud.queueDataUpload(forNodeID: uuid, withChangeset: nil)
-    }
-  }
+  ) throws {}
 }

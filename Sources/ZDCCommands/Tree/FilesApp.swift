@@ -81,9 +81,14 @@ package final class FilesApp: ZeroDarkCloudDelegate {
   private struct NoSource: Error {}
 
   private func record(_ node: ZDCNode, _ transaction: ZDCReadTransaction) throws -> FileRecord {
-    let record = try transaction.object(FileRecord.self, forKey: node.uuid, inCollection: FileRecord.collection)
-    guard let record else { throw NoSource() }
-    return record
+    if let record = try transaction.object(FileRecord.self, forKey: node.uuid, inCollection: FileRecord.collection) {
+      return record
+    }
+    // A folder that others made and deleted, and that stays for what is below it.
+    guard zdc?.cloudTransaction(transaction, forLocalUserID: node.localUserID)?.hasChildren(node.uuid) ?? false
+    else { throw NoSource() }
+    let now = FileTime(seconds: Int64(WallClock.milliseconds / 1_000), nanoseconds: 0)
+    return FileRecord(FileMetadata(kind: .folder, mode: 0o755, time: now), size: 0)
   }
 
   // MARK: Pulling

@@ -128,8 +128,8 @@ final class WritableTree: ReadableTree {
     try writable.linkNodeID(node.uuid, toKey: node.uuid, inCollection: FileRecord.collection)
   }
 
-  func queueUpload(_ node: ZDCNode) {
-    writable.queueDataUpload(forNodeID: node.uuid, withChangeset: nil)
+  func queueUpload(_ uuid: String) {
+    writable.queueDataUpload(forNodeID: uuid, withChangeset: nil)
   }
 
   func hasQueuedUpload(_ node: ZDCNode) throws -> Bool {
