@@ -1,7 +1,8 @@
 public import Foundation
 internal import Synchronization
 
-/// A clock that stands still until a test moves it on. Device, server and faulty network share one, so that no test ever waits for time.
+/// A clock that stands still until a test moves it on. Device, server and faulty network share one, so that no test
+/// ever waits for time.
 ///
 /// ```swift
 /// let clock = ManualClock()

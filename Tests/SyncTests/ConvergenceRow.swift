@@ -2,7 +2,8 @@ import Testing
 import ZeroDarkCloud
 import ZeroDarkCloudTesting
 
-/// One case of the convergence table: what two devices do to the same start, in which order it reaches the server, and what is there at the end.
+/// One case of the convergence table: what two devices do to the same start, in which order it reaches the server, and
+/// what is there at the end.
 struct ConvergenceRow: Sendable, CustomTestStringConvertible {
   enum Change: String, Sendable, CaseIterable {
     case create, data, rename, move, delete

@@ -49,7 +49,8 @@ extension ConvergenceTable {
   private static let deletedParent: [ConvergenceRow] =
     deleting(
       "delete / create", create, b: "/e\n/p\(parked)\n/p/n  \"B\"\(parked)")
-    + deleting("delete / data", data, b: "/e\n/p\(parked)\n/p/c  \"B\"  [putData deletedRemotely, create deletedRemotely]")
+    + deleting(
+      "delete / data", data, b: "/e\n/p\(parked)\n/p/c  \"B\"  [putData deletedRemotely, create deletedRemotely]")
     + deleting("delete / rename", rename, b: "/e\n/p\(parked)\n/p/d  \"base\"\(parked)")
     // B took the child out of the folder: committed first, it is saved; too late, it waits at its new place.
     + rows(

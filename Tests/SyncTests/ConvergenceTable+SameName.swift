@@ -1,4 +1,5 @@
-// Two nodes that both want to be /n. A brings a new one, /a, or /x/n; B a new one, /b, or /y/n. Where one side edits or deletes /n, the other deletes it
+// Two nodes that both want to be /n. A brings a new one, /a, or /x/n; B a new one, /b, or /y/n. Where one side edits or
+// deletes /n, the other deletes it
 // and puts its own node there.
 
 extension ConvergenceTable {

@@ -1,6 +1,7 @@
 import Foundation
 
-// The convergence table (PROTOCOL 3.7, "Outcomes of concurrent changes"): {create, data, rename, move, delete} twice, in three orders, on the same node, on
+// The convergence table (PROTOCOL 3.7, "Outcomes of concurrent changes"): {create, data, rename, move, delete} twice,
+// in three orders, on the same node, on
 // parent and child, on siblings with the same name. Every outcome is a literal tree.
 
 enum ConvergenceTable {

@@ -2,7 +2,8 @@ import Testing
 import ZeroDarkCloud
 import ZeroDarkCloudTesting
 
-/// Two devices change the same things without knowing of each other. => Both and the server end with the tree that PROTOCOL 3.7 names, or what differs is
+/// Two devices change the same things without knowing of each other. => Both and the server end with the tree that
+/// PROTOCOL 3.7 names, or what differs is
 /// said to wait for the app.
 ///
 /// The rows share one world and play each in a folder of its own.
@@ -42,7 +43,9 @@ import ZeroDarkCloudTesting
       #expect(errors == [])
     }
     // What waits is in the trees; nothing else is queued.
-    let queues = [expected.a == nil ? try await a.device.queue() : "", expected.b == nil ? try await b.device.queue() : ""]
+    let queues = [
+      expected.a == nil ? try await a.device.queue() : "", expected.b == nil ? try await b.device.queue() : "",
+    ]
     #expect(queues == ["", ""])
     try await clear(a, b)
   }

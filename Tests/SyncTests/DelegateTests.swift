@@ -16,7 +16,8 @@ struct DelegateTests {
       b.recorder.on(.new, times: 2) { node, transaction in
         let cloud = try #require(try b.zdc.cloudTransaction(transaction, forLocalUserID: node.localUserID))
         let stored = try #require(cloud.node(id: node.uuid))
-        seen.add("\(stored.name ?? "") uploaded=\(stored.isUploaded) parent=\(cloud.parentNode(stored)?.name ?? "trunk")")
+        seen.add(
+          "\(stored.name ?? "") uploaded=\(stored.isUploaded) parent=\(cloud.parentNode(stored)?.name ?? "trunk")")
       }
       try await a.create("/p")
       try await a.create("/p/c")
@@ -59,7 +60,8 @@ struct DelegateTests {
       a.recorder.on(.pushed) { node, transaction in
         let cloud = try #require(try a.zdc.cloudTransaction(transaction, forLocalUserID: node.localUserID))
         let stored = cloud.node(id: node.uuid)
-        seen.add("eTag=\(stored?.eTag_data == node.eTag_data) queued=\(cloud.hasPendingDataUploads(forNodeID: node.uuid))")
+        seen.add(
+          "eTag=\(stored?.eTag_data == node.eTag_data) queued=\(cloud.hasPendingDataUploads(forNodeID: node.uuid))")
       }
       try await a.create("/f", "1")
       try await a.sync()
@@ -113,7 +115,8 @@ struct DelegateTests {
       }
       await #expect(throws: AppError.self) { try await b.pull() }
       #expect(try await b.tree() == "")
-      #expect(try await b.database.read { try $0.hasObject(forKey: "half", inCollection: TestContent.collection) } == false)
+      #expect(
+        try await b.database.read { try $0.hasObject(forKey: "half", inCollection: TestContent.collection) } == false)
       _ = b.recorder.take()
       try await b.pull()
       #expect(b.recorder.take().sorted() == ["new /1", "new /2"])

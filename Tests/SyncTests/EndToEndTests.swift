@@ -51,7 +51,8 @@ struct EndToEndTests {
       let b = try await world.device("B")
       let content = TestContent(
         data: Self.bytes(size, seed: 1), metadata: Self.bytes(200, seed: 2), thumbnail: Self.bytes(3_000, seed: 3))
-      let node = try await a.create("/film", TestContent(data: Data(), metadata: content.metadata, thumbnail: content.thumbnail))
+      let node = try await a.create(
+        "/film", TestContent(data: Data(), metadata: content.metadata, thumbnail: content.thumbnail))
       a.recorder.serve(ZDCData(data: content.data), forNodeID: node.uuid)
       try await a.sync()
       #expect(a.recorder.lines.filter { $0 == "pushed /film" }.count == 1)
@@ -128,11 +129,12 @@ struct EndToEndTests {
 
   static func bytes(_ count: Int, seed: UInt8) -> Data {
     var value = UInt64(seed) &* 0x9E37_79B9_7F4A_7C15 | 1
-    return Data((0..<count).map { _ in
-      value ^= value << 13
-      value ^= value >> 7
-      value ^= value << 17
-      return UInt8(truncatingIfNeeded: value)
-    })
+    return Data(
+      (0..<count).map { _ in
+        value ^= value << 13
+        value ^= value >> 7
+        value ^= value << 17
+        return UInt8(truncatingIfNeeded: value)
+      })
   }
 }

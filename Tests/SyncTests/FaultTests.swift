@@ -3,7 +3,8 @@ import Testing
 import ZeroDarkCloud
 import ZeroDarkCloudTesting
 
-/// The network fails in every way at every request. => The device says so, loses nothing, doubles nothing, and goes on when the network is back.
+/// The network fails in every way at every request. => The device says so, loses nothing, doubles nothing, and goes on
+/// when the network is back.
 struct FaultTests {
   // MARK: Lost answers
 
@@ -109,11 +110,12 @@ struct FaultTests {
       }
     }
 
-    /// A bit that turned over cannot be told from a server that lies: what verifies nothing freezes nothing only without it.
+    /// Looks like a server that lies: it may end in a security error, which the other faults must not.
     var isCorruption: Bool { [.corruptFirst, .corruptLast, .corruptRequest].contains(self) }
   }
 
-  /// The main job of a device that comes fresh: log in, pull, change, push small and large content, pull back on the other side.
+  /// The main job of a device that comes fresh: log in, pull, change, push small and large content, pull back on the
+  /// other side.
   @Test(arguments: Kind.allCases.filter { !$0.isCorruption })
   func anyFault_atAnyRequest_losesAndDoublesNothing(kind: Kind) async throws {
     try await TestWorld.run { world in
@@ -165,7 +167,7 @@ struct FaultTests {
       do {
         try await device.sync()
         if try await device.queueCount() == 0 { return }
-      } catch where attempt < 4 {}
+      } catch  where attempt < 4 {}
       device.clock.advance(by: .seconds(120))
     }
     throw TestFailure("the queue does not drain:\n\(try await device.queue())")
@@ -239,7 +241,8 @@ struct FaultTests {
 
   // MARK: Contention
 
-  /// Two devices that write alternately into one zone, none ever pulling first: each commit of B is refused once and planned again.
+  /// Two devices that write alternately into one zone, none ever pulling first: each commit of B is refused once and
+  /// planned again.
   @Test func twoDevicesWritingAlternately_bothProgress() async throws {
     try await TestWorld.run { world in
       let a = try await world.device("A")

@@ -15,7 +15,8 @@ struct SeededNumbers: RandomNumberGenerator {
   }
 }
 
-/// What a history must not lose: every text that was written, unless its node, or something that it lay in, was deleted by somebody.
+/// What a history must not lose: every text that was written, unless its node, or something that it lay in, was deleted
+/// by somebody.
 struct HistoryModel {
   private var nodes: [String: Set<String>] = [:]
   private var deleted: Set<String> = []

@@ -3,7 +3,8 @@ import Testing
 import ZeroDarkCloud
 import ZeroDarkCloudTesting
 
-/// Two devices do whatever a seed says: changes, syncs, pushes without pulls, lost answers, relaunches. => At the end both and a third device show the same
+/// Two devices do whatever a seed says: changes, syncs, pushes without pulls, lost answers, relaunches. => At the end
+/// both and a third device show the same
 /// tree, every text that nobody deleted is in it, and no text is in it twice.
 ///
 /// `ZDC_HISTORIES` says how many; a failure names its seed.
@@ -73,16 +74,18 @@ private struct History {
     case 8..<10: try await rename(device)
     case 10..<12: try await move(device)
     case 12: try await delete(device)
-    case 13: await attempt("loses an answer", device) {
-      device.network.fail(.loseResponse, "POST", "/v1/commits")
-      try await device.push()
-    }
+    case 13:
+      await attempt("loses an answer", device) {
+        device.network.fail(.loseResponse, "POST", "/v1/commits")
+        try await device.push()
+      }
     case 14: await attempt("relaunches", device) { try await device.relaunch() }
     case 15..<17: await attempt("pushes", device) { try await device.push() }
-    default: await attempt("syncs", device) {
-      try await device.sync()
-      try await device.download()
-    }
+    default:
+      await attempt("syncs", device) {
+        try await device.sync()
+        try await device.download()
+      }
     }
     device.network.heal()
   }

@@ -3,7 +3,8 @@ import Testing
 import ZeroDarkCloud
 import ZeroDarkCloudTesting
 
-/// The device dies behind every single commit of its database, once with the network gone as well and once with what is under way still reaching the
+/// The device dies behind every single commit of its database, once with the network gone as well and once with what is
+/// under way still reaching the
 /// server. => After the relaunch nothing is lost and nothing is there twice.
 struct RelaunchTests {
   @Test(arguments: [true, false])
@@ -30,7 +31,8 @@ struct RelaunchTests {
         steps += 1
       }
       #expect(steps > 4)
-      #expect(a.recorder.lines.filter { $0.hasPrefix("conflict") || $0.hasPrefix("new") || $0.hasPrefix("moved") } == [])
+      #expect(
+        a.recorder.lines.filter { $0.hasPrefix("conflict") || $0.hasPrefix("new") || $0.hasPrefix("moved") } == [])
     }
   }
 

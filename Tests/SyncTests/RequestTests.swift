@@ -22,7 +22,9 @@ struct RequestTests {
       try await b.pull()
       b.network.resetCounts()
       try await b.pull()
-      #expect(b.network.requests.map(\.route.description) == [String](repeating: "GET /v1/trees/{treeID}/zones/{zoneRoot}/commits", count: 4))
+      #expect(
+        b.network.requests.map(\.route.description)
+          == [String](repeating: "GET /v1/trees/{treeID}/zones/{zoneRoot}/commits", count: 4))
       #expect(b.network.requests.map(\.bytesReceived) == [0, 0, 0, 0])
       #expect(try world.server.nodeCount() == 1_000)
     }

@@ -10,7 +10,8 @@ public import Foundation
 
 /// Looks for planted texts where they must not be: in a server's files, its log, the traffic.
 ///
-/// Each is searched as UTF-8, UTF-16 in both orders, hexadecimal, base64 in its three phases (both alphabets), and inside whatever is deflated (zlib, gzip,
+/// Each is searched as UTF-8, UTF-16 in both orders, hexadecimal, base64 in its three phases (both alphabets), and
+/// inside whatever is deflated (zlib, gzip,
 /// or raw from the first byte).
 ///
 /// ```swift
@@ -41,7 +42,9 @@ public struct CanaryScanner: Sendable {
   public static let shortest = 12
 
   private let patterns: [Pattern]
-  private static let deflateMarks: [[UInt8]] = [[0x78, 0x01], [0x78, 0x5e], [0x78, 0x9c], [0x78, 0xda], [0x1f, 0x8b, 0x08]]
+  private static let deflateMarks: [[UInt8]] = [
+    [0x78, 0x01], [0x78, 0x5e], [0x78, 0x9c], [0x78, 0xda], [0x1f, 0x8b, 0x08],
+  ]
 
   /// - Parameter canaries: each of at least ``shortest`` bytes.
   public init(_ canaries: [String]) {
@@ -122,7 +125,9 @@ public struct CanaryScanner: Sendable {
         guard let base = hay.baseAddress, let wanted = needle.baseAddress else { return nil }
         var position = from
         while position + needle.count <= hay.count {
-          guard let hit = memchr(base + position, Int32(first), hay.count - needle.count - position + 1) else { return nil }
+          guard let hit = memchr(base + position, Int32(first), hay.count - needle.count - position + 1) else {
+            return nil
+          }
           position = UnsafeRawPointer(hit) - base
           if memcmp(hit, wanted, needle.count) == 0 { return position }
           position += 1

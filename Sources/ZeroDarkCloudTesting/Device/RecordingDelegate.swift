@@ -154,7 +154,8 @@ public final class RecordingDelegate: ZeroDarkCloudDelegate {
   }
 
   public func didDiscoverMovedNode(
-    _ node: ZDCNode, from oldPath: ZDCTreesystemPath, to newPath: ZDCTreesystemPath, transaction: ZDCReadWriteTransaction
+    _ node: ZDCNode, from oldPath: ZDCTreesystemPath, to newPath: ZDCTreesystemPath,
+    transaction: ZDCReadWriteTransaction
   ) throws {
     try note(
       .moved, node, oldPath.relativePath(), transaction, suffix: " -> \(newPath.relativePath())")

@@ -1,6 +1,7 @@
 public import Foundation
 
-/// The app's side of a node: what a test device stores for it, in the device's own database, and uploads when it is asked.
+/// The app's side of a node: what a test device stores for it, in the device's own database, and uploads when it is
+/// asked.
 public struct TestContent: Codable, Sendable, Hashable {
   /// The collection that these are in; keys are the nodes' uuids.
   public static let collection = "zdc.testing"

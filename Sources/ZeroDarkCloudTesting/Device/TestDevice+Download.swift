@@ -5,7 +5,8 @@ internal import ZeroDarkCloud
 extension TestDevice {
   /// Downloads every content that the app does not have in its newest version, small ones in batches.
   ///
-  /// Where an edit is queued, the two are merged line by line if ``RecordingDelegate/dataConflictPolicy`` says so, and left alone otherwise.
+  /// Where an edit is queued, the two are merged line by line if ``RecordingDelegate/dataConflictPolicy`` says so, and
+  /// left alone otherwise.
   /// - Returns: how many were downloaded.
   @discardableResult
   public func download(user: String? = nil) async throws -> Int {
@@ -58,7 +59,8 @@ extension RecordingDelegate {
     // Deleted, or changed again, since it was asked for.
     guard cloud.node(id: node.uuid)?.eTag_data == node.eTag_data, let eTag = node.eTag_data else { return }
     var content = TestContent(
-      data: data, metadata: metadata.isEmpty ? nil : metadata, thumbnail: thumbnail.isEmpty ? nil : thumbnail, eTag: eTag)
+      data: data, metadata: metadata.isEmpty ? nil : metadata, thumbnail: thumbnail.isEmpty ? nil : thumbnail,
+      eTag: eTag)
     if cloud.hasPendingDataUploads(forNodeID: node.uuid) {
       content.data = try Self.content(of: node, transaction)?.merged(with: data) ?? data
       Self.store(content, of: node, transaction)

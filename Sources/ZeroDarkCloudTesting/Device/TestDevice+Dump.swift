@@ -6,7 +6,8 @@ internal import ZeroDarkCloud
 extension TestDevice {
   /// The local tree below `home`, one node a line, sorted by path: `path  version  content  [queued operations]`.
   ///
-  /// The version is that of the record in the cloud, `new` before the first upload. Content is what the app has: nothing if it is empty, `?` if it was not
+  /// The version is that of the record in the cloud, `new` before the first upload. Content is what the app has:
+  /// nothing if it is empty, `?` if it was not
   /// downloaded. In brackets stands each queued operation with the code of its reason.
   ///
   /// ```

@@ -38,7 +38,8 @@ extension TestDevice {
   public func edit(_ path: String, _ text: String, user: String? = nil) async throws {
     try await write(user: user) { transaction, cloud in
       let node = try cloud.existingNode(path)
-      var content = try RecordingDelegate.content(of: node, transaction) ?? TestContent(data: Data(), eTag: node.eTag_data)
+      var content =
+        try RecordingDelegate.content(of: node, transaction) ?? TestContent(data: Data(), eTag: node.eTag_data)
       content.data = Data(text.utf8)
       RecordingDelegate.store(content, of: node, transaction)
       cloud.queueDataUpload(forNodeID: node.uuid, withChangeset: nil)

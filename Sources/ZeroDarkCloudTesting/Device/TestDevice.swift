@@ -117,7 +117,8 @@ public final class TestDevice: Sendable {
     }
   }
 
-  /// Closes the database and drops everything in memory, and opens the same file again: what a relaunch of the app does.
+  /// Closes the database and drops everything in memory, and opens the same file again: what a relaunch of the app
+  /// does.
   public func relaunch() async throws {
     try await close()
     network.isOffline = false

@@ -1,7 +1,8 @@
 internal import Synchronization
 public import ZeroDarkCloud
 
-/// A network that fails by script: put it between a device and its server, tell it what to do to which request, and count what passed.
+/// A network that fails by script: put it between a device and its server, tell it what to do to which request, and
+/// count what passed.
 ///
 /// ```swift
 /// let network = FaultyTransport(try AsyncHTTPTransport(serverURL: server.url), clock: clock)
@@ -80,8 +81,10 @@ public final class FaultyTransport: ZDCTransport {
 
   /// How many requests of a route there were.
   public func count(_ method: String? = nil, _ pattern: String? = nil) -> Int {
-    requests.filter { (method ?? $0.route.method) == $0.route.method && (pattern ?? $0.route.pattern) == $0.route.pattern }
-      .count
+    requests.filter {
+      (method ?? $0.route.method) == $0.route.method && (pattern ?? $0.route.pattern) == $0.route.pattern
+    }
+    .count
   }
 
   /// One line a route, sorted: `POST /v1/commits × 3`.
@@ -120,7 +123,8 @@ public final class FaultyTransport: ZDCTransport {
       let number = state.requests.count
       state.requests.append(
         RecordedRequest(
-          number: number, route: route, path: request.path, bytesSent: request.body.count, bytesReceived: 0, status: nil))
+          number: number, route: route, path: request.path, bytesSent: request.body.count, bytesReceived: 0, status: nil
+        ))
       return (number, state.isOffline ? [] : state.faults(for: route), state.isOffline)
     }
   }

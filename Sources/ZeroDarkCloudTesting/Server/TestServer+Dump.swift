@@ -3,7 +3,8 @@ internal import GRDB
 internal import ZDCProtocol
 
 extension TestServer {
-  /// What the server holds, as text: accounts, and their trees as far as the server can see them. Nodes are numbered in the order in which they came.
+  /// What the server holds, as text: accounts, and their trees as far as the server can see them. Nodes are numbered in
+  /// the order in which they came.
   ///
   /// ```
   /// account 1: 2 devices
@@ -63,7 +64,8 @@ extension TestServer {
     let zones = try Row.fetchAll(
       db,
       sql: """
-        SELECT z.id, z.root, z.seq, t.trunk FROM zones z JOIN trees t ON t.id = z.tree WHERE t.owner = ? ORDER BY t.id, z.id
+        SELECT z.id, z.root, z.seq, t.trunk FROM zones z JOIN trees t ON t.id = z.tree
+        WHERE t.owner = ? ORDER BY t.id, z.id
         """, arguments: [user])
     var lines: [String] = []
     for zone in zones {

@@ -2,7 +2,8 @@ public import Foundation
 
 /// A folder that goes with this object.
 ///
-/// In memory where the system has such a place: what a test writes need not outlive it, and synced writes to a disk would be most of its time.
+/// In memory where the system has such a place: what a test writes need not outlive it, and synced writes to a disk
+/// would be most of its time.
 public final class TemporaryFolder: Sendable {
   public let url: URL
 

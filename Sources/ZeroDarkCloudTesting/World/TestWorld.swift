@@ -4,7 +4,8 @@ internal import ZeroDarkCloud
 
 /// A server, a clock and the devices of one or more accounts, for the length of a test.
 ///
-/// At the end it checks what must be true after every test: no operation is left in a queue, no device met a security error, and every device shows exactly
+/// At the end it checks what must be true after every test: no operation is left in a queue, no device met a security
+/// error, and every device shows exactly
 /// what a fresh device gets from the server. Whatever a test means to leave behind it says beforehand.
 ///
 /// ```swift
