@@ -110,8 +110,7 @@ struct FaultTests {
       }
     }
 
-    /// A bit that turned over cannot be told from a server that lies: what verifies nothing freezes nothing only
-    /// without it.
+    /// Looks like a server that lies: it may end in a security error, which the other faults must not.
     var isCorruption: Bool { [.corruptFirst, .corruptLast, .corruptRequest].contains(self) }
   }
 

@@ -64,7 +64,8 @@ extension TestServer {
     let zones = try Row.fetchAll(
       db,
       sql: """
-        SELECT z.id, z.root, z.seq, t.trunk FROM zones z JOIN trees t ON t.id = z.tree WHERE t.owner = ? ORDER BY t.id, z.id
+        SELECT z.id, z.root, z.seq, t.trunk FROM zones z JOIN trees t ON t.id = z.tree
+        WHERE t.owner = ? ORDER BY t.id, z.id
         """, arguments: [user])
     var lines: [String] = []
     for zone in zones {
