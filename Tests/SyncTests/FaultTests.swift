@@ -75,6 +75,24 @@ struct FaultTests {
     }
   }
 
+  /// - A's commit was first, and the refusal of B's got lost; B pulls, then tries the stored request again
+  /// => the server refuses it without anything new to show, and B plans again
+  @Test func lostRefusal_isPlannedAgain() async throws {
+    try await TestWorld.run { world in
+      let a = try await world.device("A")
+      let b = try await world.device("B")
+      try await world.settle(a, b)
+      try await a.create("/a")
+      try await a.sync()
+      try await b.create("/b")
+      b.network.fail(.loseResponse, "POST", "/v1/commits")
+      await #expect(throws: TransportError.self) { try await b.push() }
+      try await world.settle(b, a)
+      let tree = try await a.tree()
+      #expect(tree == "/a  v1\n/b  v1")
+    }
+  }
+
   @Test func lostAnswer_toTheRegistration_isOneAccount() async throws {
     try await TestWorld.run { world in
       let a = try await TestDevice("A", server: world.server, clock: world.clock)

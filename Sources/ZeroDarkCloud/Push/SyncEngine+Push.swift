@@ -216,12 +216,21 @@ extension SyncEngine {
     let after = try await storedRequest(zone)
     if before != nil, after == nil { return PushSummary(commits: 1) }
     // A server that says no and shows no reason: the same bytes again, later.
-    guard pulled.commits > 0 else {
+    guard try await pulled.commits > 0 || isOutrun(before, zone: zone) else {
       throw ServerError(.headMismatch, "the server names another head and shows no commit for it", retryable: true)
     }
     try await abandon(zone)
     // The caller's loop plans again on the new head.
     return PushSummary(commits: 1)
+  }
+
+  /// Whether the verified log has another commit where the request's would be: a pull came between the refusal, whose answer was lost, and this try.
+  private func isOutrun(_ request: InFlightStore.Request?, zone: Int64) async throws -> Bool {
+    guard let request else { return false }
+    let commits = try PageContents(request.body).commits
+    let head = try await session.database.asyncRead { transaction in try transaction.zones.zone(id: zone)?.head }
+    guard let head else { return false }
+    return commits.allSatisfy { $0.commit.fields.seq <= head.seq }
   }
 
   private func abandon(
