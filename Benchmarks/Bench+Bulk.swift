@@ -48,7 +48,7 @@ extension Bench {
     let before = try await server.receivedBytes()
     let (time, _) = try await seconds {
       try await device.create((0..<Self.nodes).map { "node \($0)" }, user: user)
-      await device.app.pushed.wait(until: Self.nodes)
+      try await device.app.pushed.wait(until: Self.nodes)
       try await device.settle()
     }
     bulk.push.append(time)
@@ -62,7 +62,7 @@ extension Bench {
     let device = try Device(server: server.url, folder: newFolder())
     let (skeleton, _) = try await seconds {
       try await device.login(words)
-      await device.app.discovered.wait(until: Self.nodes)
+      try await device.app.discovered.wait(until: Self.nodes)
       try await device.settle()
     }
     let (contents, _) = try await seconds { try await download(device) }

@@ -12,7 +12,7 @@ extension Bench {
     for index in 1...samples {
       let (time, _) = try await seconds {
         try await device.create(["node \(index)"], user: user)
-        await device.app.pushed.wait(until: index)
+        try await device.app.pushed.wait(until: index)
       }
       times.append(time * 1_000)
     }
@@ -29,18 +29,18 @@ extension Bench {
     let b = try Device(server: server.url, folder: newFolder())
     let (user, words) = try await a.createAccount()
     try await a.create(["note"], user: user)
-    await a.app.pushed.wait(until: 1)
+    try await a.app.pushed.wait(until: 1)
     try await b.loginAndPull(words)
-    await b.app.discovered.wait(until: 1)
+    try await b.app.discovered.wait(until: 1)
     var times: [Double] = []
     for index in 1...samples {
       let (time, _) = try await seconds {
         try await a.edit("note", user: user)
-        await b.app.modified.wait(until: index)
+        try await b.app.modified.wait(until: index)
       }
       times.append(time * 1_000)
       // The next edit begins when this one is over for A too.
-      await a.app.pushed.wait(until: index + 1)
+      try await a.app.pushed.wait(until: index + 1)
       try await a.settle()
     }
     try await a.close()

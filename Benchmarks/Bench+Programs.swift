@@ -22,7 +22,7 @@ extension Bench {
     let device = try Device(server: server.url, folder: newFolder())
     let (user, words) = try await device.createAccount()
     try await device.create((0..<Self.nodes).map { "node \($0)" }, user: user)
-    await device.app.pushed.wait(until: Self.nodes)
+    try await device.app.pushed.wait(until: Self.nodes)
     try await device.close()
     let wordsFile = home.appendingPathComponent("words.txt")
     try Data(words.joined(separator: " ").utf8).write(to: wordsFile)

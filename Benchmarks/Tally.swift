@@ -1,10 +1,18 @@
+import Dispatch
+import Foundation
 import Synchronization
 
 /// Counts what happens and wakes whoever waits for a number of it.
 final class Tally: Sendable {
+  private struct Waiter {
+    var id = UUID()
+    var count: Int
+    var continuation: CheckedContinuation<Void, any Error>
+  }
+
   private struct State {
     var count = 0
-    var waiting: [(count: Int, continuation: CheckedContinuation<Void, Never>)] = []
+    var waiting: [Waiter] = []
   }
 
   private let state = Mutex(State())
@@ -21,14 +29,26 @@ final class Tally: Sendable {
     for waiter in ready { waiter.continuation.resume() }
   }
 
-  func wait(until count: Int) async {
-    await withCheckedContinuation { continuation in
+  /// - Throws: if it takes minutes: then something is broken, not slow.
+  func wait(until count: Int) async throws {
+    try await withCheckedThrowingContinuation { continuation in
+      let waiter = Waiter(count: count, continuation: continuation)
       let isReady = state.withLock { state in
         if state.count >= count { return true }
-        state.waiting.append((count, continuation))
+        state.waiting.append(waiter)
         return false
       }
-      if isReady { continuation.resume() }
+      if isReady { return continuation.resume() }
+      DispatchQueue.global().asyncAfter(deadline: .now() + .seconds(180)) { [weak self] in self?.giveUp(waiter.id) }
     }
+  }
+
+  private func giveUp(_ id: UUID) {
+    let (waiter, count) = state.withLock { state in
+      let index = state.waiting.firstIndex { $0.id == id }
+      return (index.map { state.waiting.remove(at: $0) }, state.count)
+    }
+    guard let waiter else { return }
+    waiter.continuation.resume(throwing: BenchError("waited in vain: \(count) of \(waiter.count)"))
   }
 }

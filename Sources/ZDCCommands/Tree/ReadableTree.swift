@@ -36,9 +36,10 @@ class ReadableTree {
 
   /// Sorted by the bytes of their names.
   final func children(of node: ZDCNode) throws -> [ZDCNode] {
-    try cloud.children(ofNodeID: node.uuid).sorted { a, b in
-      (a.name ?? "").utf8.lexicographicallyPrecedes((b.name ?? "").utf8)
-    }
+    let children = try cloud.children(ofNodeID: node.uuid)
+    // Positions are sorted, and not the nodes: moving those about costs more than comparing.
+    let names = children.map { Array(($0.name ?? "").utf8) }
+    return children.indices.sorted { names[$0].lexicographicallyPrecedes(names[$1]) }.map { children[$0] }
   }
 
   final func hasChildren(_ node: ZDCNode) throws -> Bool {

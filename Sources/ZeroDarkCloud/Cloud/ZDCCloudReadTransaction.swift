@@ -87,7 +87,9 @@ public class ZDCCloudReadTransaction {
   }
 
   public final func hasChildren(_ nodeID: String) -> Bool {
-    transaction.poisoning { try row(nodeID).map { try transaction.nodes.childCount(of: $0.id) > 0 } ?? false } ?? false
+    transaction.poisoning {
+      try transaction.nodes.hasChildren(uuid: nodeID, localUser: localUser, appTreeID: treeID)
+    } ?? false
   }
 
   // MARK: Users

@@ -10,9 +10,21 @@ extension NodeStore {
     return try Bool.fetchOne(statement, arguments: [parent, tag.data, id]) ?? false
   }
 
+  /// Whether there is a node below that one, if it is in that tree. Opens nothing.
+  func hasChildren(uuid: String, localUser: Int64, appTreeID: String) throws -> Bool {
+    let statement = try db.cachedStatement(
+      sql: """
+        SELECT EXISTS (SELECT 1 FROM zdc_node WHERE parent = (
+          SELECT n.id FROM zdc_node n JOIN zdc_zone z ON z.id = n.zone
+          WHERE n.uuid = ? AND z.localUser = ? AND z.appTreeID = ?))
+        """)
+    return try Bool.fetchOne(statement, arguments: [uuid, localUser, appTreeID]) ?? false
+  }
+
   /// A page of children, in the order of their rows.
   func children(of parent: Int64, after id: Int64, limit: Int) throws -> [NodeRow] {
-    try fetchAll("WHERE parent = ? AND id > ? ORDER BY id LIMIT ?", [parent, id, limit])
+    try fetchAll(
+      "WHERE id IN (SELECT id FROM zdc_node WHERE parent = ? AND id > ?) ORDER BY id LIMIT ?", [parent, id, limit])
   }
 
   /// A node of a sub-tree and where the cloud has it.
