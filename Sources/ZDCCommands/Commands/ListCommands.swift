@@ -34,7 +34,7 @@ package struct ListedNode: Encodable, Sendable, Hashable {
     dataVersion = node.eTag_data
     state = entry.state
     modified = node.lastModified.map { $0.formatted(.iso8601) }
-    kind = entry.record?.kind == .folder || entry.hasChildren ? "folder" : entry.record.map { _ in "file" }
+    kind = entry.isFolder ? "folder" : entry.record.map { _ in "file" }
     mode = entry.record.map { String($0.mode, radix: 8) }
   }
 
@@ -48,11 +48,10 @@ package enum ListCommands {
     let entries = try await entries(options) { try $0.listing(at: path) }
     var lines = LineBuffer()
     for entry in entries {
-      let node = ListedNode(entry)
       if options.output.isJSON {
-        lines.append(try Output.json(node))
+        lines.append(try Output.json(ListedNode(entry)))
       } else {
-        lines.append(long ? longLine(node) : ShownName.text(node.name) + (node.isFolder ? "/" : ""))
+        lines.append(long ? longLine(ListedNode(entry)) : shortLine(entry))
       }
     }
     lines.flush()
@@ -80,6 +79,10 @@ package enum ListCommands {
     let entries = try await opened.reader.read { transaction in try read(opened.cloud(transaction, user)) }
     try await opened.close()
     return entries
+  }
+
+  private static func shortLine(_ entry: TreeEntry) -> String {
+    ShownName.text(entry.node.name ?? entry.path.trunk.rawValue) + (entry.isFolder ? "/" : "")
   }
 
   private static func longLine(_ node: ListedNode) -> String {

@@ -8,6 +8,8 @@ struct TreeEntry: Sendable {
   var hasChildren: Bool
   /// See ``ListedNode/state``.
   var state: String
+
+  var isFolder: Bool { record?.kind == .folder || hasChildren }
 }
 
 /// The local tree inside one transaction.

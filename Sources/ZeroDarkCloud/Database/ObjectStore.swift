@@ -17,6 +17,9 @@ final class ObjectStore {
     var json: [UInt8]
   }
 
+  /// An app has few collections and many objects.
+  private var collectionKeys: [String: [UInt8]] = [:]
+
   init(db: Database, sealer: TableSealer) {
     self.db = db
     self.sealer = sealer
@@ -29,7 +32,10 @@ final class ObjectStore {
   }
 
   private func collectionKey(_ collection: String) -> [UInt8] {
-    sealer.rowKey([Array(collection.utf8)])
+    if let known = collectionKeys[collection] { return known }
+    let key = sealer.rowKey([Array(collection.utf8)])
+    collectionKeys[collection] = key
+    return key
   }
 
   // MARK: Reading
