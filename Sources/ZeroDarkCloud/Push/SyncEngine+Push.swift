@@ -216,7 +216,8 @@ extension SyncEngine {
     let after = try await storedRequest(zone)
     if before != nil, after == nil { return PushSummary(commits: 1) }
     // A server that says no and shows no reason: the same bytes again, later.
-    guard try await pulled.commits > 0 || isOutrun(before, zone: zone) else {
+    let isOutrun = try await isOutrun(before, zone: zone)
+    guard pulled.commits > 0 || isOutrun else {
       throw ServerError(.headMismatch, "the server names another head and shows no commit for it", retryable: true)
     }
     try await abandon(zone)
@@ -224,7 +225,8 @@ extension SyncEngine {
     return PushSummary(commits: 1)
   }
 
-  /// Whether the verified log has another commit where the request's would be: a pull came between the refusal, whose answer was lost, and this try.
+  /// Whether the verified log has another commit where the request's would be: a pull came between the refusal, whose
+  /// answer was lost, and this try.
   private func isOutrun(_ request: InFlightStore.Request?, zone: Int64) async throws -> Bool {
     guard let request else { return false }
     let commits = try PageContents(request.body).commits
