@@ -134,4 +134,37 @@ struct RelaunchTests {
       #expect(try world.server.dump().split(separator: "\n").filter { $0.hasPrefix("account") }.count == 12)
     }
   }
+
+  /// The same with a process of its own, which really aborts.
+  @Test func abortedProcess_leavesWhatIsNeededToGoOn() async throws {
+    try await TestWorld.run { world in
+      let a = try await world.device("A")
+      let b = try await world.device("B")
+      try await a.create("/known", "0")
+      try await world.settle(a, b)
+      try await Self.queueJob(a, "/n0", edit: 0)
+      let before = a.commits
+      try await a.sync()
+      let steps = a.commits - before
+      #expect(steps > 4)
+      for step in 1..<steps {
+        try await Self.queueJob(a, "/n\(step)", edit: step)
+        try await a.close()
+        let (url, folder, key) = (world.server.url.absoluteString, a.folder.path, a.databaseKey)
+        await #expect(processExitsWith: .signal(SIGABRT), "step \(step)") {
+          [url = url as String, folder = folder as String, key = key as Data, step = step as Int] in
+          let server = try #require(URL(string: url))
+          let child = try await TestDevice(
+            "child", reopening: URL(fileURLWithPath: folder), databaseKey: key, serverURL: server)
+          child.abortProcess(afterCommits: step)
+          try await child.sync()
+        }
+        try await a.relaunch()
+        try await world.settle(a, b)
+        let lines = try await Self.lines(b, "/n\(step)")
+        #expect(lines == Self.expected("/n\(step)", edit: step), "aborted after \(step) commits")
+        #expect(try await a.queueCount() == 0)
+      }
+    }
+  }
 }

@@ -216,7 +216,7 @@ extension SyncEngine {
     let after = try await storedRequest(zone)
     if before != nil, after == nil { return PushSummary(commits: 1) }
     // A server that says no and shows no reason: the same bytes again, later.
-    guard try await pulled.commits > 0 || isOutrun(before, zone: zone) else {
+    guard try await isOutrun(before, zone: zone) else {
       throw ServerError(.headMismatch, "the server names another head and shows no commit for it", retryable: true)
     }
     try await abandon(zone)

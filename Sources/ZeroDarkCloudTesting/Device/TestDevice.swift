@@ -41,10 +41,13 @@ public final class TestDevice: Sendable {
   /// What the framework wrote to its log on this device.
   public let log = CapturedLog()
   public let clock: ManualClock
-  private let temporary: TemporaryFolder
+  private let temporary: TemporaryFolder?
+  /// The folder with the device's database.
+  public let folder: URL
+  /// The database's key.
+  public let databaseKey: Data
   private let serverURL: URL
   private let delegate: (any ZeroDarkCloudDelegate)?
-  private let databaseKey = Data((0..<32).map { _ in UInt8.random(in: 0...255) })
   private let configure: @Sendable (inout ZDCDatabaseConfig) -> Void
   private let state = Mutex(State())
 
@@ -61,11 +64,28 @@ public final class TestDevice: Sendable {
     self.clock = clock
     self.delegate = delegate
     self.configure = configure
-    temporary = try TemporaryFolder()
+    let temporary = try TemporaryFolder()
+    self.temporary = temporary
+    folder = temporary.url
+    databaseKey = Data((0..<32).map { _ in UInt8.random(in: 0...255) })
     serverURL = server.url
-    network = FaultyTransport(
-      try AsyncHTTPTransport(serverURL: server.url.absoluteString), clock: clock)
+    network = FaultyTransport(try AsyncHTTPTransport(serverURL: server.url.absoluteString), clock: clock)
     try await open()
+  }
+
+  /// Opens the database of a device that another process has made, which must have closed it.
+  public init(
+    _ name: String, reopening folder: URL, databaseKey: Data, serverURL: URL, clock: ManualClock = ManualClock()
+  ) async throws {
+    self.name = name
+    self.clock = clock
+    self.folder = folder
+    self.databaseKey = databaseKey
+    self.serverURL = serverURL
+    (delegate, temporary, configure) = (nil, nil, { _ in })
+    network = FaultyTransport(try AsyncHTTPTransport(serverURL: serverURL.absoluteString), clock: clock)
+    try await open()
+    try await knownAccounts()
   }
 
   // MARK: The instance
@@ -91,9 +111,6 @@ public final class TestDevice: Sendable {
       return manager
     }
   }
-
-  /// The folder with the device's database.
-  public var folder: URL { temporary.url }
 
   private func open() async throws {
     var config = ZDCConfig(primaryTreeID: Self.treeID, serverURL: serverURL, databaseDirectory: folder)
@@ -145,12 +162,23 @@ public final class TestDevice: Sendable {
     state.withLock { $0.guardian }?.arm(after: count)
   }
 
+  /// Aborts this process behind the `count`th transaction that changes something.
+  public func abortProcess(afterCommits count: Int) {
+    abortsProcess.withLock { $0 = true }
+    state.withLock { $0.guardian }?.arm(after: count)
+  }
+
+  /// How many transactions have changed something since the launch or the last call of ``die(afterCommits:network:)``.
+  public var commits: Int { state.withLock { $0.guardian }?.commits ?? 0 }
+
   /// Whether the device has died since its last launch.
   public var isDead: Bool { state.withLock { $0.guardian }?.isDead ?? false }
 
   private let diesWithNetwork = Mutex(true)
+  private let abortsProcess = Mutex(false)
 
   private func died() {
+    if abortsProcess.withLock({ $0 }) { abort() }
     if diesWithNetwork.withLock({ $0 }) { network.isOffline = true }
   }
 
