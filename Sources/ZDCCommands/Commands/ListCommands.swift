@@ -45,7 +45,8 @@ package struct ListedNode: Encodable, Sendable, Hashable {
 package enum ListCommands {
   package static func list(_ options: ProfileOptions, path: String, long: Bool) async throws {
     let path = try NodePath.parse(path)
-    let entries = try await entries(options) { try $0.listing(at: path) }
+    let isDetailed = long || options.output.isJSON
+    let entries = try await entries(options) { try $0.listing(at: path, isDetailed: isDetailed) }
     var lines = LineBuffer()
     for entry in entries {
       if options.output.isJSON {

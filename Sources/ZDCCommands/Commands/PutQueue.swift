@@ -182,8 +182,11 @@ struct PutTransaction {
   }
 
   private func describe(_ node: ZDCNode) throws -> PutDecision.Existing {
-    PutDecision.Existing(
-      eTag: node.eTag_data, isQueued: try cloud.hasQueuedUpload(node), hasChildren: try cloud.hasChildren(node),
-      record: try record(of: node))
+    let record = try record(of: node)
+    // Asked only where the answer decides: a rerun over ten thousand files that did not change asks nothing.
+    let isCurrent = record.map { $0.eTag == node.eTag_data } ?? false
+    return PutDecision.Existing(
+      eTag: node.eTag_data, isQueued: try !isCurrent && cloud.hasQueuedUpload(node),
+      hasChildren: try record == nil && cloud.hasChildren(node), record: record)
   }
 }

@@ -56,7 +56,9 @@ class ReadableTree {
   // MARK: Listing
 
   /// The children of a node, or the node itself if it has none.
-  final func listing(at path: ZDCTreesystemPath) throws -> [TreeEntry] {
+  ///
+  /// - Parameter isDetailed: Without it, what has data is taken for a file, and nothing more is asked about it.
+  final func listing(at path: ZDCTreesystemPath, isDetailed: Bool) throws -> [TreeEntry] {
     let node = try requireNode(at: path)
     let children = try children(of: node)
     let isFolder = try record(of: node)?.kind == .folder
@@ -64,7 +66,11 @@ class ReadableTree {
       return [try entry(node, path, hasChildren: false)]
     }
     return try children.map { child in
-      try entry(child, path.appendingComponent(child.name ?? ""), hasChildren: try hasChildren(child))
+      if !isDetailed, let info = child.cloudDataInfo, info.dataSize > 0 {
+        let place = path.appendingComponent(child.name ?? "")
+        return TreeEntry(node: child, path: place, record: nil, hasChildren: false, state: "")
+      }
+      return try entry(child, path.appendingComponent(child.name ?? ""), hasChildren: try hasChildren(child))
     }
   }
 
