@@ -6,19 +6,20 @@
 #   make lint       formatting and house rules
 #   make format     rewrite the sources in the house format
 #   make coverage   tests with line coverage of the protocol and the cryptography; fails below 95 %
+#   make fuzz       every decoder under libFuzzer and AddressSanitizer, 60 seconds each
 #   make bench      release build, figures beside their yardsticks; also writes .build/bench.json
 #   make setup      install what is missing (Debian and Ubuntu; says what and why); the rules above call it
 #   make clean      remove everything that was built
 #
-# Variables: DEMO_DIR=folder for demo, FILTER=regex for test, ZDC_VECTORS=folder with published test vectors.
+# Variables: DEMO_DIR=folder for demo, FILTER=regex for test, FUZZ_SECONDS and FUZZ_TARGET for fuzz, ZDC_VECTORS=folder with published test vectors.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup build test lint format demo bench coverage clean
+.PHONY: help setup build test lint format demo fuzz bench coverage clean
 
 SWIFT ?= swift
-FORMATTED := Sources Tests Benchmarks Package.swift
+FORMATTED := Sources Tests Benchmarks Fuzz Package.swift
 
 help:
 	@awk '/^#$$/ {on = 1; next} /^#/ {if (on) {sub(/^# ?/, ""); print}; next} {exit}' Makefile
@@ -50,6 +51,9 @@ format:
 
 demo: setup
 	@Scripts/demo
+
+fuzz: setup
+	@Scripts/fuzz
 
 bench: setup
 	@Scripts/bench

@@ -80,6 +80,14 @@ let package = Package(
       dependencies: ["ZeroDarkCloud", "ZDCTreesystem", "ZDCCrypto", "ZDCProtocol", crypto, grdb, arguments],
       path: "Benchmarks"),
 
+    // Every decoder with what must hold for any bytes: replayed by `make test`, explored by `make fuzz`.
+    .target(
+      name: "ZDCFuzzTargets",
+      dependencies: [
+        "ZDCProtocol", "ZDCTreesystem", "ZDCCrypto", "ZDCServer", "ZeroDarkCloud", "ZDCCommands", crypto,
+      ],
+      path: "Fuzz/Targets"),
+
     .testTarget(name: "ZDCProtocolTests", dependencies: ["ZDCProtocol", crypto]),
     .testTarget(name: "ZDCTreesystemTests", dependencies: ["ZDCTreesystem"]),
     .testTarget(
@@ -98,6 +106,7 @@ let package = Package(
     .testTarget(
       name: "CommandTests", dependencies: ["ZDCCommands", "ZeroDarkCloud", "zdc", "zdc-server"],
       exclude: ["scripts"]),
+    .testTarget(name: "FuzzTests", dependencies: ["ZDCFuzzTargets"], exclude: ["Corpus"]),
     .testTarget(name: "ArchitectureTests"),
   ],
   swiftLanguageModes: [.v6]
@@ -110,4 +119,18 @@ for target in package.targets {
     .enableUpcomingFeature("MemberImportVisibility"),
     .enableUpcomingFeature("ExistentialAny"),
   ]
+}
+
+// `make fuzz`: libFuzzer brings the main function and needs our own targets instrumented. Unsafe flags keep a package
+// from being a dependency, so they exist in that build only.
+if Context.environment["ZDC_FUZZ"] == "1" {
+  let sanitizers = SwiftSetting.unsafeFlags(["-sanitize=fuzzer,address", "-O"])
+  for target in package.targets where target.type == .regular { target.swiftSettings?.append(sanitizers) }
+  package.targets.append(
+    .executableTarget(
+      name: "zdc-fuzz", dependencies: ["ZDCFuzzTargets"], path: "Fuzz/Driver",
+      swiftSettings: [
+        sanitizers, .unsafeFlags(["-parse-as-library"]), .enableUpcomingFeature("InternalImportsByDefault"),
+      ],
+      linkerSettings: [.unsafeFlags(["-sanitize=fuzzer,address"])]))
 }

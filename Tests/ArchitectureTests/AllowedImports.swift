@@ -56,6 +56,9 @@ enum AllowedImports {
     "zdc-bench": TargetRule(
       ours: ["ZeroDarkCloud", "ZDCTreesystem", "ZDCCrypto", "ZDCProtocol"],
       others: ["Crypto", "GRDB", "ArgumentParser"]),
+    "ZDCFuzzTargets": TargetRule(
+      ours: ["ZDCProtocol", "ZDCTreesystem", "ZDCCrypto", "ZDCServer", "ZeroDarkCloud", "ZDCCommands"],
+      others: ["Crypto"]),
     "ZeroDarkCloudTesting": TargetRule(
       ours: ["ZeroDarkCloud", "ZDCServer", "ZDCServerSQLite", "ZDCProtocol", "ZDCTreesystem", "ZDCCrypto"],
       others: ["GRDB", "Logging", "ServiceLifecycle", "HTTPTypes"],

@@ -67,7 +67,7 @@ public struct Keyring: Sendable, Equatable {
   private static let padding = 512
 
   /// The padded plaintext.
-  var bytes: [UInt8] {
+  package var bytes: [UInt8] {
     var out = ByteWriter(magic: "ZDKR", capacity: 1_024)
     out.append(version)
     out.append(user)
@@ -78,7 +78,7 @@ public struct Keyring: Sendable, Equatable {
     return out.bytes
   }
 
-  init(_ bytes: [UInt8]) throws(ZDCSecurityError) {
+  package init(_ bytes: [UInt8]) throws(ZDCSecurityError) {
     try require(bytes.count <= Limits.keyringBytes, .limitExceeded)
     try require(bytes.count % Self.padding == 0, .nonCanonicalEncoding)
     var reader = ByteReader(bytes)

@@ -46,6 +46,7 @@ public struct ContentHeader: Sendable, Hashable {
     let metadata = try reader.readUInt32()
     let thumbnail = try reader.readUInt32()
     sizes = ContentSizes(metadata: metadata, thumbnail: thumbnail, data: try reader.readUInt64())
+    try require(sizes.unpaddedLength != nil, .contentHeaderInvalid)
     paddingSize = try reader.readUInt64()
     thumbnailTag = try reader.read16()
     try require(try reader.read(count: 12).allSatisfy { $0 == 0 }, .contentHeaderInvalid)

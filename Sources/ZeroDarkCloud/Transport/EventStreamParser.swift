@@ -4,11 +4,11 @@ internal import ZDCProtocol
 ///
 /// Fields besides `event`, `data` and `id` and comments are skipped, as the format demands. Lines and events have a
 /// bound, so a server that never ends one cannot fill the memory.
-struct EventStreamParser {
-  struct Event: Hashable {
-    var name: String
-    var data: [UInt8]
-    var id: String?
+package struct EventStreamParser {
+  package struct Event: Hashable {
+    package var name: String
+    package var data: [UInt8]
+    package var id: String?
   }
 
   private let limit: Int
@@ -19,14 +19,14 @@ struct EventStreamParser {
   private var hasData = false
   private var id: String?
 
-  init(limit: Int = Limits.jsonBytes) {
+  package init(limit: Int = Limits.jsonBytes) {
     self.limit = limit
   }
 
   /// The events that these bytes complete.
   ///
   /// - Throws: `ZDCSecurityError.limitExceeded` for a line or an event above the bound.
-  mutating func push(_ bytes: some Collection<UInt8>) throws(ZDCSecurityError) -> [Event] {
+  package mutating func push(_ bytes: some Collection<UInt8>) throws(ZDCSecurityError) -> [Event] {
     var events: [Event] = []
     var rest = bytes[...]
     while !rest.isEmpty {

@@ -1,0 +1,26 @@
+internal import ZDCFuzzTargets
+
+#if canImport(Glibc)
+  internal import Glibc
+#elseif canImport(Musl)
+  internal import Musl
+#elseif canImport(Darwin)
+  internal import Darwin
+#endif
+
+// libFuzzer has the main function; it calls these two. Built only with ZDC_FUZZ=1 (see Scripts/fuzz).
+
+private let target: FuzzTarget = {
+  guard let name = getenv("ZDC_FUZZ_TARGET"), let target = FuzzTarget.named(String(cString: name)) else {
+    fputs("ZDC_FUZZ_TARGET must be one of: \(FuzzTarget.all.map(\.name).joined(separator: ", "))\n", stderr)
+    exit(2)
+  }
+  return target
+}()
+
+@_cdecl("LLVMFuzzerTestOneInput")
+public func fuzzOneInput(_ data: UnsafePointer<UInt8>, _ size: Int) -> CInt {
+  let bytes = Array(UnsafeBufferPointer(start: data, count: size))
+  do { try target.run(bytes) } catch { preconditionFailure("\(target.name): \(error)") }
+  return 0
+}

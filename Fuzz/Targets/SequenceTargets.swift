@@ -1,0 +1,51 @@
+internal import ZDCProtocol
+internal import ZDCServer
+internal import ZeroDarkCloud
+
+extension FuzzTarget {
+  /// Sequences of objects: bundles, chains, requests, event streams.
+  static let sequences: [FuzzTarget] = [
+    FuzzTarget("bundle", longest: 64 << 10) { bytes in
+      var reader = Bundle.Reader(bytes)
+      var items = 0
+      while let item = try accepted({ try reader.next() }) ?? nil {
+        items += 1
+        if case .content(_, let content) = item {
+          try FuzzFinding.require(content.count <= Limits.inlineContentBytes, "a content item keeps its limit")
+        }
+      }
+      try FuzzFinding.require(items * 5 <= bytes.count, "an item has a header of its own")
+    },
+    FuzzTarget("identity-chain", longest: 64 << 10) { bytes in
+      var reader = Bundle.Reader(bytes)
+      guard let items = try accepted({ try reader.all() }) else { return }
+      var links: [IdentityLink] = []
+      for case .link(let link) in items { links.append(link) }
+      guard let identity = try accepted({ try IdentityReplay.verify(links) })
+      else { return }
+      try FuzzFinding.require(Int(identity.seq) == links.count - 1, "a verified chain has no gap")
+    },
+    FuzzTarget("commit-request", longest: 64 << 10) { bytes in
+      do {
+        _ = try CommitRequest(bytes)
+      } catch is ServerError {} catch is ZDCSecurityError {}
+    },
+    FuzzTarget("event-stream", longest: 64 << 10) { bytes in try checkEventStream(bytes) },
+  ]
+
+  /// The same events whatever slices the bytes come in.
+  private static func checkEventStream(_ bytes: [UInt8]) throws {
+    var whole = EventStreamParser()
+    var sliced = EventStreamParser()
+    guard let events = try accepted({ try whole.push(bytes) }) else { return }
+    var others: [EventStreamParser.Event] = []
+    var rest = bytes[...]
+    while !rest.isEmpty {
+      // The input itself says where it is cut.
+      let length = 1 + Int(rest[rest.startIndex] & 7)
+      others += try sliced.push(rest.prefix(length))
+      rest = rest.dropFirst(length)
+    }
+    try FuzzFinding.require(events == others, "events do not depend on how the bytes were cut")
+  }
+}

@@ -1,0 +1,117 @@
+internal import Crypto
+internal import ZDCProtocol
+
+extension FuzzTarget {
+  /// The input is a history: validly signed commits whose operations are anything. What replay lets through is a tree.
+  static let zoneHistory = FuzzTarget("zone-history", longest: 4 << 10) { bytes in
+    var history = try ZoneHistory()
+    var reader = ByteReader(bytes)
+    while reader.remaining > 0 {
+      guard let operations = try accepted({ try readOperations(&reader, history) })
+      else { return }
+      if !operations.isEmpty { try history.apply(operations) }
+    }
+  }
+
+  private static func readOperations(
+    _ reader: inout ByteReader, _ history: ZoneHistory
+  ) throws(ZDCSecurityError) -> [ZoneOperation] {
+    var operations: [ZoneOperation] = []
+    for _ in 0..<(try reader.readUInt8() % 8) {
+      let (kind, node) = (try reader.readUInt8(), history.node(try reader.readUInt8()))
+      let (parent, number) = (history.node(try reader.readUInt8()), try reader.readUInt8())
+      switch kind % 4 {
+      case 0:
+        operations.append(.delete(node: node, record: history.record(of: node), liveDescendants: UInt64(number)))
+      default:
+        // Mostly what replay would accept, so that histories grow.
+        let keyGen = kind & 0x80 == 0 ? history.keyGen(of: node) : UInt32(number)
+        operations.append(
+          .put(
+            .init(
+              node: node, parent: parent, record: RecordHash(UInt64(number), 1, 1, UInt64(kind)), keyGen: keyGen,
+              parentKeyGen: kind & 0x40 == 0 ? history.keyGen(of: parent) : UInt32(kind))))
+      }
+    }
+    return operations
+  }
+}
+
+/// A trunk's log with one writer, replayed in memory.
+struct ZoneHistory {
+  private let signer: Curve25519.Signing.PrivateKey
+  private let zone: ZoneID
+  private let user: UserID
+  private var head: ZoneHead
+  private var state = MemoryZoneState()
+
+  init() throws {
+    signer = Curve25519.Signing.PrivateKey()
+    user = UserID(1, 2, 3, 4)
+    zone = ZoneID(trunkOf: TreeID.derive(owner: user, trunk: .home, appTreeID: "com.example.fuzz"))
+    let owner = ZoneACL.Entry(
+      user: user, permissions: [.read, .write, .share], encGen: 1, wrapKind: .nodeKey, wrapHash: .zero)
+    let fields = ZoneACL.Fields(
+      zone: zone, owner: user, trunk: .home, appTreeID: "com.example.fuzz", version: 1, prev: .zero,
+      parentLinked: false, zoneKeyGen: 1, commitments: .init(node: .init(1, 1, 1, 1), content: .init(2, 2, 2, 2)),
+      entries: [owner], writer: user, writerGen: 1, timeMs: 1)
+    let acl = try ZoneACL(fields) { [signer] in try Self.sign(signer, "acl", $0) }
+    let root = ZoneOperation.Put(node: zone.root, parent: .zero, record: .init(9, 9, 9, 9), keyGen: 1, parentKeyGen: 0)
+    let birth = ZoneCommit.Fields(
+      zone: zone, seq: 0, prev: ZoneCommit.genesisPrev(zone: zone), aclHash: acl.hash, writer: user, writerGen: 1,
+      timeMs: 1, operations: [.acl(version: 1, hash: acl.hash), .put(root)])
+    let commit = try ZoneCommit(birth) { [signer] in try Self.sign(signer, "commit", $0) }
+    head = try ZoneReplay(identities: OneKey(key: Array(signer.publicKey.rawRepresentation)))
+      .apply(commit, acl: acl, after: nil, to: &state)
+  }
+
+  private static func sign(
+    _ key: Curve25519.Signing.PrivateKey, _ label: StaticString, _ message: [UInt8]
+  ) throws -> [UInt8] {
+    Array(try key.signature(for: labelPrefix(label) + message))
+  }
+
+  // MARK: What the input may name
+
+  func node(_ number: UInt8) -> NodeID { number % 24 == 0 ? zone.root : NodeID(high: 7, low: UInt64(number % 24)) }
+  func keyGen(of node: NodeID) -> UInt32 { state.leaf(node)?.keyGen ?? 1 }
+  func record(of node: NodeID) -> RecordHash { state.leaf(node)?.record ?? .zero }
+
+  // MARK: Replay
+
+  mutating func apply(_ operations: [ZoneOperation]) throws {
+    let fields = ZoneCommit.Fields(
+      zone: zone, seq: head.seq + 1, prev: head.hash, aclHash: head.acl.hash, writer: user, writerGen: 1, timeMs: 2,
+      operations: operations)
+    let commit = try ZoneCommit(fields) { [signer] in try Self.sign(signer, "commit", $0) }
+    var next = state
+    do {
+      head = try ZoneReplay(identities: OneKey(key: Array(signer.publicKey.rawRepresentation)))
+        .apply(try ZoneCommit(commit.bytes), acl: nil, after: head, to: &next)
+    } catch is ZDCSecurityError { return }
+    state = next
+    try checkTree()
+  }
+
+  /// Every node has a living parent, and the way up ends at the root.
+  private func checkTree() throws {
+    for leaf in state.leaves.values where leaf.node != zone.root {
+      var steps = 0
+      var current = leaf
+      while current.node != zone.root {
+        guard let parent = state.leaf(current.parent) else { throw FuzzFinding(description: "a node hangs in the air") }
+        try FuzzFinding.require(current.parentKeyGen <= parent.keyGen, "no node knows a key of its parent's future")
+        steps += 1
+        try FuzzFinding.require(steps <= Limits.depthAfterMoves, "the way up ends at the root")
+        current = parent
+      }
+    }
+    try FuzzFinding.require(state.leaf(zone.root) != nil, "the root stays")
+  }
+}
+
+private struct OneKey: IdentityDirectory {
+  let key: [UInt8]
+
+  func signKey(user: UserID, generation: UInt32) -> [UInt8]? { generation == 1 ? key : nil }
+}
