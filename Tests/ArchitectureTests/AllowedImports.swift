@@ -56,6 +56,7 @@ enum AllowedImports {
     "zdc-bench": TargetRule(
       ours: ["ZeroDarkCloud", "ZDCTreesystem", "ZDCCrypto", "ZDCProtocol"],
       others: ["Crypto", "GRDB", "ArgumentParser"]),
+    "zdc-fuzz": TargetRule(ours: ["ZDCFuzzTargets"]),
     "ZDCFuzzTargets": TargetRule(
       ours: ["ZDCProtocol", "ZDCTreesystem", "ZDCCrypto", "ZDCServer", "ZeroDarkCloud", "ZDCCommands"],
       others: ["Crypto"]),
