@@ -39,6 +39,7 @@ struct ChangeApplier {
     guard let expected = try leaves.pendingLeaf(node), expected.leaf.record == item.record.hash else { return false }
     let leaf = expected.leaf
     try checkAgainstLog(item.record, expected)
+    try checkAgainstPin(item.record)
     if node == zoneRow.zone.root { return try applyRoot(item) }
     if queuedDeletes.contains(node) { return try finish(node) }
     guard let parent = try nodes.parent(zone: zoneRow.id, nodeID: leaf.parent) else {
@@ -70,6 +71,15 @@ struct ChangeApplier {
     try RecordRules.check(record, put: put, zone: zoneRow.zone, replaced: replaced)
     let isSameWriter = record.fields.writer == expected.writer && record.fields.writerGen == expected.writerGen
     try require(isSameWriter, .recordBindingMismatch, node: leaf.node)
+  }
+
+  /// A server that lets a writer number his versions anew could show the same node in two orders.
+  private func checkAgainstPin(_ record: NodeRecord) throws {
+    guard let row = try nodes.node(zone: zoneRow.id, nodeID: record.fields.node), let cloud = row.cloud,
+      cloud.recordHash != record.hash
+    else { return }
+    try RecordRules.check(
+      record, after: RecordPin(recordVersion: cloud.recordVersion, content: row.content?.content))
   }
 
   // MARK: Opening

@@ -49,6 +49,17 @@ struct LeafStore: ZoneState {
     return try Int64.fetchOne(statement, arguments: [node.data, zone]).map { UInt64(bitPattern: $0) } ?? 0
   }
 
+  func height(of node: NodeID) throws -> Int {
+    let statement = try db.cachedStatement(
+      sql: """
+        WITH RECURSIVE below(node, zone, level) AS (
+          SELECT ?, ?, 0 UNION ALL SELECT l.node, l.zone, below.level + 1 FROM below
+          JOIN zdc_leaf l INDEXED BY zdc_leaf_parent ON l.zone = below.zone AND l.parent = below.node
+        ) SELECT MAX(level) FROM below
+        """)
+    return try Int.fetchOne(statement, arguments: [node.data, zone]) ?? 0
+  }
+
   mutating func put(_ leaf: ZoneLeaf, replacing old: ZoneLeaf?) throws {
     let statement = try db.cachedStatement(
       sql: """
