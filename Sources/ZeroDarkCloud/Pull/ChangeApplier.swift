@@ -39,15 +39,16 @@ struct ChangeApplier {
     guard let expected = try leaves.pendingLeaf(node), expected.leaf.record == item.record.hash else { return false }
     let leaf = expected.leaf
     try checkAgainstLog(item.record, expected)
-    try checkAgainstPin(item.record)
     if node == zoneRow.zone.root { return try applyRoot(item) }
     if queuedDeletes.contains(node) { return try finish(node) }
     guard let parent = try nodes.parent(zone: zoneRow.id, nodeID: leaf.parent) else {
       return try applyBelowMissingParent(node, parent: leaf.parent, item: item)
     }
+    let known = try nodes.node(zone: zoneRow.id, nodeID: node)
+    try checkAgainstPin(item.record, known)
     guard let opened = try open(item.record, parent: parent) else { return true }
-    if let row = try nodes.node(zone: zoneRow.id, nodeID: node) {
-      try update(row, opened, item, parent: parent)
+    if let known {
+      try update(known, opened, item, parent: parent)
     } else {
       try insert(opened, item, parent: parent)
     }
@@ -74,10 +75,8 @@ struct ChangeApplier {
   }
 
   /// A server that lets a writer number his versions anew could show the same node in two orders.
-  private func checkAgainstPin(_ record: NodeRecord) throws {
-    guard let row = try nodes.node(zone: zoneRow.id, nodeID: record.fields.node), let cloud = row.cloud,
-      cloud.recordHash != record.hash
-    else { return }
+  private func checkAgainstPin(_ record: NodeRecord, _ known: NodeRow?) throws {
+    guard let row = known, let cloud = row.cloud, cloud.recordHash != record.hash else { return }
     try RecordRules.check(
       record, after: RecordPin(recordVersion: cloud.recordVersion, content: row.content?.content))
   }
@@ -85,11 +84,10 @@ struct ChangeApplier {
   // MARK: Opening
 
   private func applyRoot(_ item: PageContents.Record) throws -> Bool {
-    guard let key = zoneRow.key, let acl = zoneRow.head?.acl else {
-      throw ZDCSecurityError(.grantMissing, zone: zoneRow.zone)
-    }
-    let opened = try RecordOpener.open(zoneRoot: item.record, key: key, commitments: acl.fields.commitments)
-    if var row = try nodes.root(zone: zoneRow.id) {
+    let known = try nodes.root(zone: zoneRow.id)
+    try checkAgainstPin(item.record, known)
+    guard let opened = try openRoot(item.record) else { return true }
+    if var row = known {
       row.absorb(opened, item)
       try nodes.update(row)
     } else {
@@ -97,6 +95,17 @@ struct ChangeApplier {
       try nodes.insert(&row)
     }
     return try finish(zoneRow.zone.root)
+  }
+
+  /// Returns nil if the zone's root cannot be opened: the whole zone waits, as it is, for a later put.
+  private func openRoot(_ record: NodeRecord) throws -> OpenedRecord? {
+    do {
+      guard let key = zoneRow.key, let acl = zoneRow.head?.acl else { throw ZDCSecurityError(.grantMissing) }
+      return try RecordOpener.open(zoneRoot: record, key: key, commitments: acl.fields.commitments)
+    } catch let error as ZDCSecurityError {
+      try quarantine(record, error)
+      return nil
+    }
   }
 
   private func rootUUID() throws -> String {
