@@ -77,8 +77,14 @@ struct ChangeApplier {
   /// A server that lets a writer number his versions anew could show the same node in two orders.
   private func checkAgainstPin(_ record: NodeRecord, _ known: NodeRow?) throws {
     guard let row = known, let cloud = row.cloud, cloud.recordHash != record.hash else { return }
-    try RecordRules.check(
-      record, after: RecordPin(recordVersion: cloud.recordVersion, content: row.content?.content))
+    do {
+      try RecordRules.check(
+        record, after: RecordPin(recordVersion: cloud.recordVersion, content: row.content?.content))
+    } catch {
+      // The user has accepted a server that went back; what it lost is about to be sent again.
+      guard try Resending(row, transaction) == nil else { return }
+      throw error
+    }
   }
 
   // MARK: Opening
@@ -189,6 +195,9 @@ struct ChangeApplier {
   private mutating func update(
     _ before: NodeRow, _ opened: OpenedRecord, _ item: PageContents.Record, parent: NodeRow
   ) throws {
+    if let resending = try Resending(before, transaction) {
+      return try settle(resending, before, opened, item, parent: parent)
+    }
     var row = before
     let oldPath = try places.path(before)
     let change = RemoteChange(before: before, after: opened)
@@ -204,7 +213,7 @@ struct ChangeApplier {
     try announce(change, row, oldPath: oldPath, opened)
   }
 
-  private mutating func moveToCloudPlace(_ row: inout NodeRow, _ opened: OpenedRecord, parent: NodeRow) throws {
+  mutating func moveToCloudPlace(_ row: inout NodeRow, _ opened: OpenedRecord, parent: NodeRow) throws {
     announced += try places.breakCycle(of: row, under: parent)
     guard let parent = try nodes.node(id: parent.id) else { return }
     announced += try places.makeRoom(
@@ -212,7 +221,7 @@ struct ChangeApplier {
     try places.place(&row, under: parent, name: opened.secrets.name, tag: opened.record.fields.nameTag)
   }
 
-  private mutating func announce(
+  mutating func announce(
     _ change: RemoteChange, _ row: NodeRow, oldPath: ZDCTreesystemPath, _ opened: OpenedRecord
   ) throws {
     let newPath = try places.path(row)

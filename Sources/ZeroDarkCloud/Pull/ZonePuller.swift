@@ -68,7 +68,7 @@ struct ZonePuller {
     let pin = row.head.map { (seq: $0.seq, hash: $0.hash) }
     switch HeadRules.compare(pin: pin, server: page.head) {
     case .upToDate: return AppliedPage()
-    case .broken(let code): throw try await freeze(ZDCSecurityError(code, zone: row.zone))
+    case .broken(let code): return try await broken(code, page, row)
     case .behind: break
     }
     return try await freezing(row.zone) {
@@ -79,6 +79,25 @@ struct ZonePuller {
       // The server says that there is more and shows none of it.
       guard count > 0 else { throw ZDCSecurityError(.commitChainBroken) }
       return AppliedPage(commits: count, records: contents.records)
+    }
+  }
+
+  /// A server that lost nothing but what this device sent gets it again; everything else is for the user to decide.
+  private func broken(_ code: ZDCSecurityError.Code, _ page: CommitPage, _ row: ZoneRow) async throws -> AppliedPage {
+    var code = code
+    if code == .zoneRollback {
+      code = try await session.database.asyncRead { [zone] transaction in
+        let log = CommitLogStore(db: transaction.database, zone: zone)
+        return HeadRules.shorter(
+          known: try log.hash(seq: page.head.seq), server: page.head.hash,
+          isMissingOwn: try log.isAllOwn(after: page.head.seq))
+      }
+    }
+    let error = ZDCSecurityError(code, zone: row.zone)
+    guard code == .ownCommitMissing else { throw try await freeze(error) }
+    return try await freezing(row.zone) {
+      _ = try await ZoneRestore(session: session, zone: zone).run(event: error)
+      return AppliedPage()
     }
   }
 

@@ -54,6 +54,22 @@ actor SyncEngine {
     try await gate.run { try await self.pushAll() }
   }
 
+  /// Takes the server's log as it is, and queues what it lacks.
+  func acceptServerState(of zone: ZoneID) async throws -> ZDCRestoreSummary {
+    try await gate.run { try await self.accept(zone) }
+  }
+
+  private func accept(_ zone: ZoneID) async throws -> ZDCRestoreSummary {
+    try await prepareOnce()
+    guard let row = try await zones().first(where: { $0.zone == zone }), row.frozen != nil else {
+      return ZDCRestoreSummary()
+    }
+    let summary = try await ZoneRestore(session: session, zone: row.id).run()
+    _ = try await puller(row.id).pull()
+    signal()
+    return summary
+  }
+
   /// Applies what an event brought, or pulls if it does not continue what is pinned.
   func take(_ event: HeadEvent) async throws -> PullSummary {
     try await gate.run { try await self.apply(event) }

@@ -19,6 +19,13 @@ extension ZDCReadTransaction {
     else { return nil }
     return (code, row.unsigned(1) ?? 0)
   }
+
+  /// When that was last found out about a zone.
+  func lastSecurityEvent(zone: Int64, code: ZDCSecurityError.Code) throws -> UInt64? {
+    let statement = try database.cachedStatement(
+      sql: "SELECT timeMs FROM zdc_security_event WHERE zone = ? AND code = ? ORDER BY id DESC LIMIT 1")
+    return try Row.fetchOne(statement, arguments: [zone, code.rawValue])?.unsigned(0)
+  }
 }
 
 extension ZDCReadWriteTransaction {
