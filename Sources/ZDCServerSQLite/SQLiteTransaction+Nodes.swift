@@ -65,6 +65,18 @@ extension SQLiteTransaction {
     return count ?? 0
   }
 
+  func height(of node: NodeID, in zone: ZoneKey) throws -> Int {
+    let height = try db.first(
+      """
+      WITH RECURSIVE below(node, level) AS (
+        VALUES (?2, 0) UNION ALL
+        SELECT n.node, b.level + 1 FROM nodes n JOIN below b ON n.tree = ?1 AND n.parent = b.node)
+      SELECT max(level) FROM below
+      """, .int(try tree(of: zone)), .id(node)
+    ) { $0.int(0) }
+    return Int(height ?? 0)
+  }
+
   func removeSubtree(_ node: NodeID, in zone: ZoneKey, now: UInt64) throws {
     let tree = try tree(of: zone)
     let doomed = try db.all(

@@ -43,6 +43,31 @@ import ZDCProtocol
     #expect(!identity.hasTreeClaim(appTreeID: "com.example.other"))
   }
 
+  /// - a chain claims a tree twice, the second time with other genesis commits
+  /// => the first claim holds; another first commit is a fork, in each trunk
+  @Test func theFirstCommitOfATrunkIsTheOneThatTheChainNames() throws {
+    var user = try TestUser()
+    var zone = TestZone(owner: user)
+    let genesis = try zone.genesis(acl: zone.firstACL())
+    zone.users = [user]
+    var other = try zone.nextFields([.acl(version: 1, hash: zone.firstACL().hash), zone.rootPut], acl: zone.firstACL())
+    other.timeMs += 1
+    let forged = try zone.signed(other, by: user)
+    for commits in [[genesis.hash, .zero, .zero, .zero], [forged.hash, .zero, .zero, .zero]] {
+      var claims = user.nextFields(.claims)
+      claims.claims = [.tree(appTreeID: TestZone.appTreeID, genesisCommits: commits)]
+      try user.append(claims)
+    }
+    let identity = try IdentityReplay.verify(user.chain, expected: user.id)
+    func refusalOf(_ commit: ZoneCommit, _ trunk: Trunk, _ tree: String) -> ZDCSecurityError.Code? {
+      refusal { try identity.checkGenesis(commit, trunk: trunk, appTreeID: tree) }
+    }
+    #expect(refusalOf(genesis, .home, TestZone.appTreeID) == nil)
+    #expect(refusalOf(forged, .home, TestZone.appTreeID) == .zoneForkDetected)
+    #expect(refusalOf(genesis, .prefs, TestZone.appTreeID) == .zoneForkDetected)
+    #expect(refusalOf(genesis, .home, "com.example.other") == .zoneForkDetected)
+  }
+
   @Test func anEmptyChainIsAMissingAccount() {
     #expect(refusalOf([]) == .accountStateMissing)
   }

@@ -101,6 +101,29 @@ import ZDCProtocol
     #expect(refusalOfContent { $0.contentRoot = .zero } == .recordRollback)
   }
 
+  @Test func aRecordNeverGoesBehindWhatWasAccepted_versionsBetweenMayBeMissing() throws {
+    let old = try #require(fields.content)
+    func refusalAfter(_ version: UInt64, _ content: NodeRecord.Content?) -> ZDCSecurityError.Code? {
+      let record = NodeRecord(next { $0.recordVersion = 9 })
+      return refusal { try RecordRules.check(record, after: RecordPin(recordVersion: version, content: content)) }
+    }
+    func earlier(_ change: (inout NodeRecord.Content) -> Void) -> NodeRecord.Content {
+      var copy = old
+      change(&copy)
+      return copy
+    }
+    #expect(refusalAfter(3, nil) == nil)
+    #expect(refusalAfter(8, old) == nil)
+    #expect(refusalAfter(9, old) == .recordRollback)
+    #expect(refusalAfter(10, nil) == .recordRollback)
+    #expect(refusalAfter(8, earlier { ($0.dataVersion, $0.blobID) = (old.dataVersion - 1, .zero) }) == nil)
+    #expect(refusalAfter(8, earlier { ($0.dataVersion, $0.blobID) = (old.dataVersion + 1, .zero) }) == .recordRollback)
+    #expect(refusalAfter(8, earlier { $0.blobID = .zero }) == .recordRollback)
+    let without = NodeRecord(next { ($0.recordVersion, $0.content, $0.dataAuthor) = (9, nil, nil) })
+    let pin = RecordPin(recordVersion: 8, content: old)
+    #expect(refusal { try RecordRules.check(without, after: pin) } == .recordRollback)
+  }
+
   @Test func writerAndCommitmentsAreThoseOfTheCommit() throws {
     var generator = SeededGenerator(seed: 2)
     let (commit, acl) = (Samples.commit(&generator), Samples.acl(&generator))

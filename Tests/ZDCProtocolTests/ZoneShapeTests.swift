@@ -110,6 +110,27 @@ import ZDCProtocol
     #expect(try refusalOf([zone.put(.n(2_000), below: .n(1_128))], in: zone) == .limitExceeded)
   }
 
+  @Test func aMoveTakesTheDepthOfItsWholeBranchAlong() throws {
+    var zone = try TestZone.born(owner: alice)
+    func chain(_ range: ClosedRange<UInt64>) -> [ZoneOperation] {
+      range.map { zone.put(.n($0), below: $0 == range.lowerBound ? nil : .n($0 - 1), parentKeyGen: 1) }
+    }
+    try zone.apply(chain(1...128) + chain(1_001...1_128) + chain(2_001...2_002))
+    try zone.apply([zone.put(.n(1_001), below: .n(128))])
+    // 2,001 would be at 256, and 2,002 below it at 257.
+    #expect(try refusalOf([zone.put(.n(2_001), below: .n(1_127))], in: zone) == .limitExceeded)
+    #expect(try refusalOf([zone.put(.n(2_001), below: .n(1_126))], in: zone) == nil)
+    // Up, or as deep as before, is always possible.
+    #expect(try refusalOf([zone.put(.n(1_001), below: zone.zone.root)], in: zone) == nil)
+    // Of several moves in one commit each counts what the ones before it brought.
+    let moves = [zone.put(.n(2_001), below: .n(1_126)), zone.put(.n(1_001), below: .n(127))]
+    #expect(try refusalOf(moves, in: zone) == nil)
+    try zone.apply([zone.put(.n(3_000))])
+    #expect(
+      try refusalOf([zone.put(.n(2_001), below: .n(3_000)), zone.put(.n(3_000), below: .n(1_126))], in: zone)
+        == .limitExceeded)
+  }
+
   // MARK: Key generations
 
   /// The zone after its root was rotated: 1, 2, 3 and 4 are stale.

@@ -69,39 +69,30 @@ struct Engine: Sendable {
     try await LastPull.store(opened.connection)
   }
 
-  /// Until nothing is left that can be done now, with what conflicts queued on the way.
+  /// Until nothing is left that can be done now.
   func syncUntilQuiet() async throws -> ZDCSyncSummary {
     var total = try await opened.sync.syncUntilQuiet(localUserID: user)
-    try await requeueKept()
-    var before = try await readyOperations()
-    while !before.isEmpty {
+    while try await requeueKept() {
       let summary = try await opened.sync.syncUntilQuiet(localUserID: user)
       total.pulled.commits += summary.pulled.commits
       total.pulled.announced += summary.pulled.announced
       total.pushed.commits += summary.pushed.commits
       total.pushed.operations += summary.pushed.operations
       total.pushed.waiting = summary.pushed.waiting
-      try await requeueKept()
-      let ready = try await readyOperations()
-      if ready.isSubset(of: before) { break }
-      before = ready
     }
     return total
   }
 
   /// What was put below something that others deleted stays, as new nodes.
-  func requeueKept() async throws {
+  ///
+  /// - Returns: Whether there was any.
+  @discardableResult
+  func requeueKept() async throws -> Bool {
     try await opened.connection.write { [opened, user] transaction in
       let tree = try opened.cloud(transaction, user)
       let kept = try tree.queue().filter { $0.value.contains { $0.code == ZDCWaitReason.deletedRemotely.rawValue } }
       for uuid in kept.keys.sorted() { tree.queueUpload(uuid) }
-    }
-  }
-
-  private func readyOperations() async throws -> Set<String> {
-    try await opened.reader.read { [opened, user] transaction in
-      let queue = try opened.cloud(transaction, user).queue()
-      return Set(queue.values.joined().filter { $0.code == ZDCWaitReason.ready.rawValue }.map(\.uuid))
+      return !kept.isEmpty
     }
   }
 

@@ -26,6 +26,27 @@ public struct VerifiedIdentity: Sendable, Hashable {
     let prefix = IdentityLink.Claim.tree(appTreeID: appTreeID, genesisCommits: []).value
     return claims.contains { $0.type == IdentityLink.Claim.tree && $0.value.starts(with: prefix) }
   }
+
+  /// The genesis commits of an app's four trunks, in trunk order, as the chain claims them; nil without a claim.
+  ///
+  /// The first claim of a tree stands: a later one changes nothing.
+  public func genesisCommits(appTreeID: String) -> [CommitHash]? {
+    let prefix = IdentityLink.Claim.tree(appTreeID: appTreeID, genesisCommits: []).value
+    let claim = claims.first { $0.type == IdentityLink.Claim.tree && $0.value.starts(with: prefix) }
+    guard let bytes = claim?.value.dropFirst(prefix.count), bytes.count == Trunk.allCases.count * 32 else { return nil }
+    return stride(from: bytes.startIndex, to: bytes.endIndex, by: 32).compactMap { CommitHash(bytes[$0..<$0 + 32]) }
+  }
+
+  /// The first commit of an own trunk is the one that the chain names (PROTOCOL 3.7): a server cannot begin the tree
+  /// anew.
+  ///
+  /// - Throws: `zoneForkDetected`.
+  public func checkGenesis(_ commit: ZoneCommit, trunk: Trunk, appTreeID: String) throws(ZDCSecurityError) {
+    let named = genesisCommits(appTreeID: appTreeID)?[Int(trunk.rawValue) - 1]
+    guard named == commit.hash else {
+      throw ZDCSecurityError(.zoneForkDetected, zone: commit.fields.zone, user: userID)
+    }
+  }
 }
 
 /// The rules of identity chains, as a pure function over received bytes.

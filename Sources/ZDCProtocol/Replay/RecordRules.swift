@@ -40,11 +40,35 @@ public enum RecordRules {
   ) throws(ZDCSecurityError) {
     let fields = record.fields
     if replaced == nil { try require(fields.recordVersion == 1, .recordRollback, node: fields.node) }
-    guard let previous else { return }
-    try require(fields.recordVersion > previous.fields.recordVersion, .recordRollback, node: fields.node)
-    guard let content = fields.content, let old = previous.fields.content else { return }
+    if let previous { try check(record, after: RecordPin(previous)) }
+  }
+
+  /// Checks that a record does not go behind what its checker has accepted of the node before.
+  ///
+  /// - Parameter pin: of the record that it replaces, or of an earlier one: versions may have been skipped.
+  public static func check(_ record: NodeRecord, after pin: RecordPin) throws(ZDCSecurityError) {
+    let fields = record.fields
+    try require(fields.recordVersion > pin.recordVersion, .recordRollback, node: fields.node)
+    guard let old = pin.content else { return }
+    // Content that is there stays, as itself or newer: without it, its number could begin anew.
+    guard let content = fields.content else { throw ZDCSecurityError(.recordRollback, node: fields.node) }
     let isSame = content == old
     let isNewer = content.dataVersion > old.dataVersion && content.blobID != old.blobID
     try require(isSame || isNewer, .recordRollback, node: fields.node)
+  }
+}
+
+/// What somebody has accepted of a node.
+public struct RecordPin: Hashable, Sendable {
+  public var recordVersion: UInt64
+  public var content: NodeRecord.Content?
+
+  public init(recordVersion: UInt64, content: NodeRecord.Content?) {
+    self.recordVersion = recordVersion
+    self.content = content
+  }
+
+  public init(_ record: NodeRecord) {
+    self.init(recordVersion: record.fields.recordVersion, content: record.fields.content)
   }
 }

@@ -80,9 +80,17 @@ struct ZoneShape {
     let isFresh = !parent.isStale && put.parentKeyGen == parent.keyGen
     try require(isFresh, .staleKeyGeneration, node: put.node)
     let isMove = old.map { $0.parent != put.parent } ?? false
-    let limit = old == nil ? Limits.depthAtCreation : Limits.depthAfterMoves
-    if old == nil || isMove { try require(parent.depth < limit, .limitExceeded, node: put.node) }
-    if isMove { try checkNotBelow(put.node, from: put.parent, in: state) }
+    if old == nil { try require(parent.depth < Limits.depthAtCreation, .limitExceeded, node: put.node) }
+    guard isMove else { return }
+    try checkNotBelow(put.node, from: put.parent, in: state)
+    try checkDepth(put.node, movedBelow: parent, in: state)
+  }
+
+  /// What moves takes all below it along; only a move further down can make anything too deep.
+  private mutating func checkDepth(_ node: NodeID, movedBelow parent: Above, in state: some ZoneState) throws {
+    guard try parent.depth + 1 > lookUp(node, in: state).depth else { return }
+    let deepest = try parent.depth + 1 + state.height(of: node)
+    try require(deepest <= Limits.depthAfterMoves, .limitExceeded, node: node)
   }
 
   private func checkNotBelow(_ node: NodeID, from start: NodeID, in state: some ZoneState) throws {

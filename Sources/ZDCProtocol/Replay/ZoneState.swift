@@ -26,6 +26,8 @@ public protocol ZoneState {
   func leaf(_ node: NodeID) throws -> ZoneLeaf?
   /// Live nodes below `node`, without it.
   func descendantCount(of node: NodeID) throws -> UInt64
+  /// How many levels of live nodes there are below `node`; 0 for a leaf of the tree.
+  func height(of node: NodeID) throws -> Int
   mutating func put(_ leaf: ZoneLeaf, replacing old: ZoneLeaf?) throws
   /// Removes `node` and everything below it.
   mutating func removeSubtree(_ node: NodeID) throws
@@ -59,6 +61,16 @@ public struct MemoryZoneState: ZoneState, Sendable {
   public func leaf(_ node: NodeID) -> ZoneLeaf? { leaves[node] }
 
   public func descendantCount(of node: NodeID) -> UInt64 { UInt64(subtree(of: node).count - 1) }
+
+  public func height(of node: NodeID) -> Int {
+    var level = [node]
+    var height = -1
+    while !level.isEmpty {
+      height += 1
+      level = level.flatMap { Array(children[$0] ?? []) }
+    }
+    return height
+  }
 
   public mutating func put(_ leaf: ZoneLeaf, replacing old: ZoneLeaf?) {
     if let old { children[old.parent]?.remove(old.node) }

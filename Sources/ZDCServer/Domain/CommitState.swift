@@ -33,6 +33,8 @@ struct CommitState: ZoneState {
 
   func descendantCount(of node: NodeID) throws -> UInt64 { try tx.descendantCount(of: node, in: zone) }
 
+  func height(of node: NodeID) throws -> Int { try tx.height(of: node, in: zone) }
+
   mutating func removeSubtree(_ node: NodeID) throws { try tx.removeSubtree(node, in: zone, now: now) }
 
   mutating func put(_ leaf: ZoneLeaf, replacing old: ZoneLeaf?) throws {

@@ -66,6 +66,8 @@ package protocol MetadataReader: AnyObject {
   /// The zone that now holds the node.
   func zone(ofNode node: NodeID, tree: TreeID) throws -> ZoneRow?
   func descendantCount(of node: NodeID, in zone: ZoneKey) throws -> UInt64
+  /// How many levels of nodes there are below.
+  func height(of node: NodeID, in zone: ZoneKey) throws -> Int
   func record(_ key: Int64) throws -> StoredRecord?
   func record(hash: RecordHash, in zone: ZoneKey) throws -> StoredRecord?
   /// Records of a range of keys that no later put or delete replaced, until `body` answers false.

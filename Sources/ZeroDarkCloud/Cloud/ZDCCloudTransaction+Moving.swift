@@ -58,13 +58,23 @@ extension ZDCCloudTransaction {
     guard try !nodes.isNode(parent.id, atOrBelow: row.id) else {
       throw ZDCCloudError(.invalidParameter, path: path, detail: "a node cannot be moved below itself")
     }
-    let depth = parent.depth + 1
-    guard try depth <= row.depth || depth + nodes.height(of: row.id, depth: row.depth) <= Limits.depthAfterMoves else {
-      throw ZDCCloudError(.invalidParameter, path: path, detail: "deeper than \(Limits.depthAfterMoves) levels")
-    }
+    try checkDepth(row, parent.depth + 1, path)
     let tag = try nodes.keys(of: parent).nameTag(name)
     guard try !nodes.hasChild(of: parent.id, tag: tag, except: row.id) else {
       throw ZDCCloudError(.conflict, path: path, detail: "the name is taken")
+    }
+  }
+
+  /// Of the whole branch: what the cloud has may go down to one limit, what is still to be created there to another.
+  private func checkDepth(_ row: NodeRow, _ depth: Int, _ path: ZDCTreesystemPath?) throws {
+    guard depth > row.depth else { return }
+    let heights = try nodes.heights(of: row.id, depth: row.depth)
+    guard depth + heights.all <= Limits.depthAfterMoves else {
+      throw ZDCCloudError(.invalidParameter, path: path, detail: "deeper than \(Limits.depthAfterMoves) levels")
+    }
+    guard depth + (heights.new ?? -depth) <= Limits.depthAtCreation else {
+      throw ZDCCloudError(
+        .invalidParameter, path: path, detail: "a new node would be deeper than \(Limits.depthAtCreation) levels")
     }
   }
 

@@ -12,7 +12,29 @@ enum FrameworkSchema {
     migrator.registerMigration("zdc.1") { db in
       for statement in tables { try db.execute(sql: statement) }
     }
+    migrator.registerMigration("zdc.2") { db in
+      for statement in [log, operationResend, quarantineIndex] { try db.execute(sql: statement) }
+    }
   }
+
+  /// The verified log, a hash for each commit: where a server's log parts from it, and whether what is missing there was
+  /// made here. About 50 bytes each.
+  private static let log = """
+    CREATE TABLE zdc_log (
+      zone INTEGER NOT NULL REFERENCES zdc_zone(id) ON DELETE CASCADE,
+      seq INTEGER NOT NULL,
+      hash BLOB NOT NULL,
+      isOwn INTEGER NOT NULL,
+      PRIMARY KEY (zone, seq)
+    ) WITHOUT ROWID
+    """
+
+  /// The version that the server has lost and that the operation sends again; NULL for all that the app queued.
+  private static let operationResend = "ALTER TABLE zdc_operation ADD COLUMN resend INTEGER"
+
+  private static let quarantineIndex = """
+    CREATE INDEX zdc_node_quarantine ON zdc_node (parent) WHERE quarantine IS NOT NULL
+    """
 
   private static let tables = [
     meta, object, localUser, user, zone, leaf, leafIndexes, node, nodeIndexes, operation, operationIndexes, dependency,

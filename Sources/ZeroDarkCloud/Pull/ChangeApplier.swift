@@ -44,9 +44,11 @@ struct ChangeApplier {
     guard let parent = try nodes.parent(zone: zoneRow.id, nodeID: leaf.parent) else {
       return try applyBelowMissingParent(node, parent: leaf.parent, item: item)
     }
+    let known = try nodes.node(zone: zoneRow.id, nodeID: node)
+    try checkAgainstPin(item.record, known)
     guard let opened = try open(item.record, parent: parent) else { return true }
-    if let row = try nodes.node(zone: zoneRow.id, nodeID: node) {
-      try update(row, opened, item, parent: parent)
+    if let known {
+      try update(known, opened, item, parent: parent)
     } else {
       try insert(opened, item, parent: parent)
     }
@@ -72,14 +74,26 @@ struct ChangeApplier {
     try require(isSameWriter, .recordBindingMismatch, node: leaf.node)
   }
 
+  /// A server that lets a writer number his versions anew could show the same node in two orders.
+  private func checkAgainstPin(_ record: NodeRecord, _ known: NodeRow?) throws {
+    guard let row = known, let cloud = row.cloud, cloud.recordHash != record.hash else { return }
+    do {
+      try RecordRules.check(
+        record, after: RecordPin(recordVersion: cloud.recordVersion, content: row.content?.content))
+    } catch {
+      // The user has accepted a server that went back; what it lost is about to be sent again.
+      guard try Resending(row, transaction) == nil else { return }
+      throw error
+    }
+  }
+
   // MARK: Opening
 
   private func applyRoot(_ item: PageContents.Record) throws -> Bool {
-    guard let key = zoneRow.key, let acl = zoneRow.head?.acl else {
-      throw ZDCSecurityError(.grantMissing, zone: zoneRow.zone)
-    }
-    let opened = try RecordOpener.open(zoneRoot: item.record, key: key, commitments: acl.fields.commitments)
-    if var row = try nodes.root(zone: zoneRow.id) {
+    let known = try nodes.root(zone: zoneRow.id)
+    try checkAgainstPin(item.record, known)
+    guard let opened = try openRoot(item.record) else { return true }
+    if var row = known {
       row.absorb(opened, item)
       try nodes.update(row)
     } else {
@@ -87,6 +101,17 @@ struct ChangeApplier {
       try nodes.insert(&row)
     }
     return try finish(zoneRow.zone.root)
+  }
+
+  /// Returns nil if the zone's root cannot be opened: the whole zone waits, as it is, for a later put.
+  private func openRoot(_ record: NodeRecord) throws -> OpenedRecord? {
+    do {
+      guard let key = zoneRow.key, let acl = zoneRow.head?.acl else { throw ZDCSecurityError(.grantMissing) }
+      return try RecordOpener.open(zoneRoot: record, key: key, commitments: acl.fields.commitments)
+    } catch let error as ZDCSecurityError {
+      try quarantine(record, error)
+      return nil
+    }
   }
 
   private func rootUUID() throws -> String {
@@ -170,6 +195,9 @@ struct ChangeApplier {
   private mutating func update(
     _ before: NodeRow, _ opened: OpenedRecord, _ item: PageContents.Record, parent: NodeRow
   ) throws {
+    if let resending = try Resending(before, transaction) {
+      return try settle(resending, before, opened, item, parent: parent)
+    }
     var row = before
     let oldPath = try places.path(before)
     let change = RemoteChange(before: before, after: opened)
@@ -185,7 +213,7 @@ struct ChangeApplier {
     try announce(change, row, oldPath: oldPath, opened)
   }
 
-  private mutating func moveToCloudPlace(_ row: inout NodeRow, _ opened: OpenedRecord, parent: NodeRow) throws {
+  mutating func moveToCloudPlace(_ row: inout NodeRow, _ opened: OpenedRecord, parent: NodeRow) throws {
     announced += try places.breakCycle(of: row, under: parent)
     guard let parent = try nodes.node(id: parent.id) else { return }
     announced += try places.makeRoom(
@@ -193,7 +221,7 @@ struct ChangeApplier {
     try places.place(&row, under: parent, name: opened.secrets.name, tag: opened.record.fields.nameTag)
   }
 
-  private mutating func announce(
+  mutating func announce(
     _ change: RemoteChange, _ row: NodeRow, oldPath: ZDCTreesystemPath, _ opened: OpenedRecord
   ) throws {
     let newPath = try places.path(row)

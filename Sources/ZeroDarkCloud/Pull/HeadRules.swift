@@ -17,12 +17,23 @@ enum HeadRules {
     return server.hash == pin.hash ? .upToDate : .broken(.zoneForkDetected)
   }
 
+  /// What a log means that ends before the pin.
+  ///
+  /// - Parameters:
+  ///   - known: the verified commit at the server's seq; nil if it is not known any more.
+  ///   - isMissingOwn: whether this device made every commit behind it.
+  static func shorter(known: CommitHash?, server: CommitHash, isMissingOwn: Bool) -> ZDCSecurityError.Code {
+    guard let known else { return .zoneRollback }
+    guard known == server else { return .zoneForkDetected }
+    return isMissingOwn ? .ownCommitMissing : .zoneRollback
+  }
+
   /// Whether an error is decidable from public bytes (class 1): then the server should have refused, and the zone is
   /// frozen.
   static func freezes(_ code: ZDCSecurityError.Code) -> Bool {
     switch code {
     case .recordAuthFailed, .nameTagMismatch, .duplicateName, .keyCommitmentMismatch, .contentHeaderInvalid,
-      .objectMissing, .grantMissing, .contentHashMismatch, .chunkAuthFailed, .commitmentMismatch, .contentTruncated,
+      .objectMissing, .grantMissing, .grantHashMismatch, .contentHashMismatch, .chunkAuthFailed, .commitmentMismatch, .contentTruncated,
       .contentTrailingData, .identityChangedNeedsAcceptance:
       false
     default: true

@@ -39,12 +39,16 @@ struct PageApplier {
     try require(commit.hash == head.hash, .zoneForkDetected)
   }
 
-  private func replay(
+  func replay(
     _ commit: ZoneCommit, page: PageContents, isOwn: Bool, row: inout ZoneRow
   ) throws -> LeafStore {
     var state = LeafStore(db: transaction.database, zone: zone, commit: commit, pending: !isOwn)
     let acl = page.acl(of: commit)
+    if commit.fields.seq == 0, commit.fields.zone == row.zone {
+      try session.keys.identity.checkGenesis(commit, trunk: row.trunk, appTreeID: row.appTreeID)
+    }
     row.head = try ZoneReplay(identities: session.keys).apply(commit, acl: acl, after: row.head, to: &state)
+    try CommitLogStore(db: transaction.database, zone: zone).insert(commit, isOwn: isOwn)
     if let acl { try openGrant(acl, page: page, row: &row) }
     return state
   }

@@ -42,9 +42,14 @@ struct RemoteRemoval {
     try returnSurvivors(below: top, gone: gone)
     let dirty = try dirtyNodes(atOrBelow: top)
     guard !dirty.isEmpty else { return try delete(top) }
+    let before = try nodes.subtreeIDs(of: top.id)
+    try parkAll(dirty)
     try announceDirty(top, dirty)
-    guard try nodes.node(id: top.id) != nil else { return }
-    try keepDirty(top)
+    let after = try nodes.node(id: top.id) == nil ? [] : Set(nodes.subtreeIDs(of: top.id))
+    // What the app took out of the branch is gone in the cloud as well.
+    let rescued = try before.filter { !after.contains($0) }.compactMap { try nodes.node(id: $0) }
+    for row in rescued where gone.contains(row.nodeID) { try resetCloudFacts(row, isWanted: true) }
+    if !after.isEmpty { try keepDirty(top) }
   }
 
   /// Nodes that live on in the cloud and were only moved in here by a queued operation go back to their place there.
@@ -88,11 +93,40 @@ struct RemoteRemoval {
       // Top-most clean nodes only: the rest goes with them.
       if let parent = row.parent, kept.contains(parent), try nodes.node(id: row.id) != nil { try delete(row) }
     }
-    for row in try nodes.subtree(of: top.id) { try resetCloudFacts(row) }
+    let rows = try nodes.subtree(of: top.id)
+    let wanted = try wantedNodes(rows)
+    for row in rows { try resetCloudFacts(row, isWanted: wanted.contains(row.id)) }
   }
 
-  /// A kept node is a new node to the cloud: fresh id, same uuid, links and tags. Its operations wait for the app.
-  private func resetCloudFacts(_ row: NodeRow) throws {
+  // MARK: What was queued
+
+  /// Before the app is told: what it queues from then on, and what it queues again, runs.
+  private func parkAll(_ dirty: [NodeRow]) throws {
+    for row in dirty {
+      for var operation in try transaction.operations.operations(node: row.id) {
+        operation.state = .pending
+        operation.reason = .deletedRemotely
+        try transaction.operations.update(operation)
+      }
+    }
+  }
+
+  /// Nodes with an operation that the app let run, and all above them.
+  private func wantedNodes(_ rows: [NodeRow]) throws -> Set<Int64> {
+    var wanted: Set<Int64> = []
+    // Deep first, so that a parent knows of its children.
+    for row in rows.reversed() {
+      let operations = try transaction.operations.operations(node: row.id)
+      guard wanted.contains(row.id) || operations.contains(where: { $0.reason != .deletedRemotely }) else { continue }
+      wanted.insert(row.id)
+      if let parent = row.parent { wanted.insert(parent) }
+    }
+    return wanted
+  }
+
+  /// A kept node is a new node to the cloud: fresh id, same uuid, links and tags. Its operations wait for the app,
+  /// unless it has spoken already.
+  private func resetCloudFacts(_ row: NodeRow, isWanted: Bool) throws {
     var row = row
     row.nodeID = .random()
     row.cloud = nil
@@ -100,38 +134,32 @@ struct RemoteRemoval {
     row.historyWrap = []
     try nodes.update(row)
     let operations = try transaction.operations.operations(node: row.id)
-    let hadCreate = operations.contains { $0.kind == .create }
     for operation in operations {
       if operation.kind == .move || operation.kind == .modify {
         try transaction.operations.delete(id: operation.id)
       } else {
-        try park(operation, nodeID: row.nodeID)
+        try rebase(operation, onto: row, isWanted: isWanted)
       }
     }
-    if !hadCreate { try queueParked(.create, row) }
-    if !operations.contains(where: { $0.kind == .putData }) { try queueParked(.putData, row) }
+    if !operations.contains(where: { $0.kind == .create }) { try queue(.create, row, isWanted: isWanted) }
+    if !operations.contains(where: { $0.kind == .putData }) { try queue(.putData, row, isWanted: isWanted) }
   }
 
-  private func park(_ operation: OperationRow, nodeID: NodeID) throws {
+  private func rebase(_ operation: OperationRow, onto row: NodeRow, isWanted: Bool) throws {
     var operation = operation
-    operation.nodeID = nodeID
-    operation.state = .pending
-    operation.reason = .deletedRemotely
+    operation.nodeID = row.nodeID
     operation.baseETag = nil
+    if isWanted, operation.reason == .deletedRemotely { operation.reason = .ready }
     try transaction.operations.update(operation)
   }
 
-  private func queueParked(_ kind: OperationRow.Kind, _ row: NodeRow) throws {
+  private func queue(_ kind: OperationRow.Kind, _ row: NodeRow, isWanted: Bool) throws {
     var operation = OperationRow(
       uuid: UUID().uuidString, zone: zone, kind: kind, node: row.id, nodeUUID: row.uuid, nodeID: row.nodeID,
       createdMs: session.now())
-    operation.reason = .deletedRemotely
-    var dependsOn: [Int64] = []
-    if kind == .create, let parent = row.parent {
-      dependsOn = try transaction.operations.operations(node: parent).filter { $0.kind == .create }.map(\.id)
-    } else {
-      dependsOn = try transaction.operations.operations(node: row.id).filter { $0.kind == .create }.map(\.id)
-    }
-    try transaction.operations.insert(&operation, dependsOn: dependsOn)
+    operation.reason = isWanted ? .ready : .deletedRemotely
+    let holder = kind == .create ? row.parent : row.id
+    let dependsOn = try holder.flatMap { try transaction.operations.create(ofNode: $0) }
+    try transaction.operations.insert(&operation, dependsOn: dependsOn.map { [$0] } ?? [])
   }
 }

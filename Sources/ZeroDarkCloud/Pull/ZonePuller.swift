@@ -18,6 +18,10 @@ struct ZonePuller {
   /// - Throws: `ZDCSecurityError` if the zone had to be frozen; `ServerError`, `TransportError`; what the delegate
   ///   throws.
   func pull() async throws -> PullSummary {
+    try await waiting { try await pullPages() }
+  }
+
+  private func pullPages() async throws -> PullSummary {
     var summary = PullSummary()
     guard var row = try await zoneRow(), row.frozen == nil else { return summary }
     let isFirst = row.head == nil
@@ -37,6 +41,10 @@ struct ZonePuller {
 
   /// Applies a page that came with an event or a 409 answer, then brings its records in.
   func take(_ page: CommitPage) async throws -> PullSummary {
+    try await waiting { try await takePage(page) }
+  }
+
+  private func takePage(_ page: CommitPage) async throws -> PullSummary {
     var summary = PullSummary()
     guard let row = try await zoneRow(), row.frozen == nil else { return summary }
     let applied = try await apply(page, to: row)
@@ -60,7 +68,7 @@ struct ZonePuller {
     let pin = row.head.map { (seq: $0.seq, hash: $0.hash) }
     switch HeadRules.compare(pin: pin, server: page.head) {
     case .upToDate: return AppliedPage()
-    case .broken(let code): throw try await freeze(ZDCSecurityError(code, zone: row.zone))
+    case .broken(let code): return try await broken(code, page, row)
     case .behind: break
     }
     return try await freezing(row.zone) {
@@ -74,11 +82,46 @@ struct ZonePuller {
     }
   }
 
+  /// A server that lost nothing but what this device sent gets it again; everything else is for the user to decide.
+  private func broken(_ code: ZDCSecurityError.Code, _ page: CommitPage, _ row: ZoneRow) async throws -> AppliedPage {
+    var code = code
+    if code == .zoneRollback {
+      code = try await session.database.asyncRead { [zone] transaction in
+        let log = CommitLogStore(db: transaction.database, zone: zone)
+        return HeadRules.shorter(
+          known: try log.hash(seq: page.head.seq), server: page.head.hash,
+          isMissingOwn: try log.isAllOwn(after: page.head.seq))
+      }
+    }
+    let error = ZDCSecurityError(code, zone: row.zone)
+    guard code == .ownCommitMissing else { throw try await freeze(error) }
+    return try await freezing(row.zone) {
+      _ = try await ZoneRestore(session: session, zone: zone).run(event: error)
+      return AppliedPage()
+    }
+  }
+
   private func freezing<Result>(_ zone: ZoneID, _ body: () async throws -> Result) async throws -> Result {
     do {
       return try await body()
     } catch let error as ZDCSecurityError where HeadRules.freezes(error.code) {
       throw try await freeze(error.with(zone: zone))
+    }
+  }
+
+  /// Class 2, and about the zone as a whole, such as a grant that is not there: the zone stays as it is and is tried
+  /// again at the next pull. Told once.
+  private func waiting(_ body: () async throws -> PullSummary) async throws -> PullSummary {
+    do {
+      return try await body()
+    } catch let error as ZDCSecurityError where !HeadRules.freezes(error.code) {
+      let isNew = try await session.database.asyncReadWrite { [session, zone] transaction in
+        guard try transaction.lastSecurityEvent(zone: zone)?.code != error.code else { return false }
+        try transaction.record(error, localUser: session.localUser, zone: zone, atMs: session.now())
+        return true
+      }
+      if isNew { session.events.report(error) }
+      return PullSummary()
     }
   }
 
@@ -201,6 +244,8 @@ struct ZonePuller {
       guard let row = try transaction.zones.zone(id: zone) else { return [] }
       let leaves = LeafStore(db: transaction.database, zone: zone)
       guard try leaves.pendingCount() > 0 else { return [] }
+      // Below a root that does not open nothing does.
+      guard try transaction.nodes.root(zone: zone) != nil || leaves.pendingLeaf(row.zone.root) != nil else { return [] }
       let preferredIDs = try preferred.compactMap { try transaction.nodes.node(uuid: $0)?.nodeID }
       var priority = PullPriority(preferred: Set(preferredIDs))
       try leaves.forEachByDepth(root: row.zone.root) { node, parent, putSeq, isPending in

@@ -52,6 +52,8 @@ struct CommitBuilder {
     }
     let isParentThere = try putNodes.contains(parent.nodeID) || leaves.leaf(parent.nodeID) != nil
     guard isParentThere, hasRoom(for: content) else { return false }
+    // A newer version of the node is in the log and not here yet.
+    guard try leaves.pendingLeaf(row.nodeID) == nil else { return false }
     let record = try seal(row, parent: parent, content: content)
     aboveSurvivors = nil
     operations.append(.put(ZoneOperation.Put(record)))
@@ -73,10 +75,10 @@ struct CommitBuilder {
 
   private func seal(_ row: NodeRow, parent: NodeRow, content: SuppliedContent?) throws -> NodeRecord {
     let now = session.now()
-    let newContent = content?.fields(dataVersion: (row.content?.content.dataVersion ?? 0) + 1)
+    let versions = try nextVersions(row)
+    let newContent = content?.fields(dataVersion: versions.data)
     var draft = RecordDraft(
-      tree: zoneRow.zone.tree, node: row.nodeID, parent: parent.nodeID,
-      recordVersion: (row.cloud?.recordVersion ?? 0) + 1, prevRecord: try leaves.leaf(row.nodeID)?.record ?? .zero,
+      tree: zoneRow.zone.tree, node: row.nodeID, parent: parent.nodeID, recordVersion: versions.record, prevRecord: try leaves.leaf(row.nodeID)?.record ?? .zero,
       key: row.key, keyGen: row.keyGen, parentLink: .keys(try nodes.keys(of: parent)),
       secrets: RecordPrivate(
         folded: row.name, createdMs: row.createdMs, content: content?.secrets ?? row.content?.secrets),
@@ -87,6 +89,17 @@ struct CommitBuilder {
       draft.dataAuthor = NodeRecord.DataAuthor(writer: old.writer, timeMs: old.timeMs)
     }
     return try RecordSealer.seal(draft)
+  }
+
+  /// One more than what the server has, and than what it had lost: so other devices see which is newer. A new node always
+  /// begins with 1.
+  private func nextVersions(_ row: NodeRow) throws -> (record: UInt64, data: UInt64) {
+    var (record, data) = (row.cloud?.recordVersion ?? 0, row.content?.content.dataVersion ?? 0)
+    for operation in try transaction.operations.operations(node: row.id) {
+      guard let lost = operation.resend else { continue }
+      if operation.kind == .putData { data = max(data, lost) } else { record = max(record, lost) }
+    }
+    return (row.isUploaded ? record + 1 : 1, data + 1)
   }
 
   private mutating func addOutcomes(

@@ -5,15 +5,17 @@ internal import ZDCProtocol
 // How one commit goes out: choose, ask the app, seal, build and store, send, complete.
 
 extension SyncEngine {
-  func pushAll() async throws -> PushSummary {
+  func pushAll() async throws -> ZoneRound<PushSummary> {
     try await prepareOnce()
-    guard !isPaused else { return PushSummary() }
+    var round = ZoneRound(PushSummary())
+    guard !isPaused else { return round }
     session.events.post { .pushStarted(localUserID: $0) }
-    var summary = PushSummary()
-    for zone in try await zones() where zone.frozen == nil { summary += try await push(zone.id) }
-    let operations = summary.operations
+    for zone in try await zones() where zone.frozen == nil {
+      try await round.add { round in round.summary += try await self.push(zone.id) }
+    }
+    let operations = round.summary.operations
     session.events.post { .pushFinished(localUserID: $0, operations: operations) }
-    return summary
+    return round
   }
 
   private func push(_ zone: Int64) async throws -> PushSummary {
@@ -22,6 +24,7 @@ extension SyncEngine {
     var summary = PushSummary()
     summary.waiting = choice.plan.waiting.count
     supply(&choice)
+    summary.calledApp = !(choice.conflicts.isEmpty && choice.refusals.isEmpty)
     guard let built = try await buildAndStore(choice) else { return summary }
     let sent = try await send(built, zone: zone)
     summary.commits = sent.commits

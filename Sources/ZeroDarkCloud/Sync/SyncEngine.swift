@@ -38,12 +38,36 @@ actor SyncEngine {
 
   /// Pulls all zones of the user's tree.
   func pull() async throws -> PullSummary {
+    try await pullRound().get()
+  }
+
+  private func pullRound() async throws -> ZoneRound<PullSummary> {
     try await gate.run { try await self.pullAll() }
   }
 
   /// Sends at most one commit for each zone.
   func push() async throws -> PushSummary {
+    try await pushRound().get()
+  }
+
+  private func pushRound() async throws -> ZoneRound<PushSummary> {
     try await gate.run { try await self.pushAll() }
+  }
+
+  /// Takes the server's log as it is, and queues what it lacks.
+  func acceptServerState(of zone: ZoneID) async throws -> ZDCRestoreSummary {
+    try await gate.run { try await self.accept(zone) }
+  }
+
+  private func accept(_ zone: ZoneID) async throws -> ZDCRestoreSummary {
+    try await prepareOnce()
+    guard let row = try await zones().first(where: { $0.zone == zone }), row.frozen != nil else {
+      return ZDCRestoreSummary()
+    }
+    let summary = try await ZoneRestore(session: session, zone: row.id).run()
+    _ = try await puller(row.id).pull()
+    signal()
+    return summary
   }
 
   /// Applies what an event brought, or pulls if it does not continue what is pinned.
@@ -57,20 +81,33 @@ actor SyncEngine {
   }
 
   /// Pulls and pushes until no operation can run. Operations that wait are counted, not waited for.
+  ///
+  /// A zone that has to be frozen on the way does not keep the others waiting; its error is thrown at the end.
   func syncUntilQuiet() async throws -> ZDCSyncSummary {
     var summary = ZDCSyncSummary()
-    summary.pulled = try await pull()
+    let pulled = try await pullRound()
+    var failure = try pulled.securityError()
+    summary.pulled = pulled.summary
+    var rounds = QuietRule(queued: try await queueCount())
     while true {
       let settled = settledUploads
-      let pushed = try await push()
-      summary.pushed.commits += pushed.commits
-      summary.pushed.operations += pushed.operations
-      summary.pushed.waiting = pushed.waiting
-      // An upload that ended during the push has something for the next one.
-      if pushed.commits > 0 || settledUploads != settled { continue }
-      guard let upload = uploads.values.first else { return summary }
+      let round = try await pushRound()
+      failure = try failure ?? round.securityError()
+      summary.pushed.commits += round.summary.commits
+      summary.pushed.operations += round.summary.operations
+      summary.pushed.waiting = round.summary.waiting
+      if rounds.goesOn(after: round.summary, uploadsSettled: settledUploads - settled) { continue }
+      guard !rounds.isExhausted, let upload = uploads.values.first else { break }
       await finish(upload)
       try Task.checkCancellation()
+    }
+    if let failure { throw failure }
+    return summary
+  }
+
+  private func queueCount() async throws -> Int {
+    try await session.database.asyncRead { [session] transaction in
+      try transaction.operations.count(localUser: session.localUser)
     }
   }
 
@@ -85,29 +122,31 @@ actor SyncEngine {
 
   // MARK: Pulling
 
-  private func pullAll() async throws -> PullSummary {
+  private func pullAll() async throws -> ZoneRound<PullSummary> {
     try await prepareOnce()
     session.events.post { .pullStarted(localUserID: $0) }
-    var summary = PullSummary()
-    for zone in try await zones() { summary += try await puller(zone.id).pull() }
+    var round = ZoneRound(PullSummary())
+    for zone in try await zones() {
+      try await round.add { round in round.summary += try await self.puller(zone.id).pull() }
+    }
     hasPulled = true
-    let result = summary
+    let result = round.summary
     session.events.post {
       .pullFinished(localUserID: $0, commits: result.commits, announced: result.announced)
     }
-    return summary
+    return round
   }
 
   private func pullChanged(_ list: ZoneList) async throws -> PullSummary {
     try await prepareOnce()
-    var summary = PullSummary()
+    var round = ZoneRound(PullSummary())
     for status in list.zones {
       guard let row = try await zones().first(where: { $0.zone == status.zone }) else { continue }
       if row.head?.seq == status.seq, row.head?.hash == status.head { continue }
-      summary += try await puller(row.id).pull()
+      try await round.add { round in round.summary += try await self.puller(row.id).pull() }
     }
     hasPulled = true
-    return summary
+    return try round.get()
   }
 
   private func apply(_ event: HeadEvent) async throws -> PullSummary {

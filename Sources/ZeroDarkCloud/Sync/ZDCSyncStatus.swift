@@ -37,8 +37,11 @@ public struct PushSummary: Sendable, Hashable {
   public var commits = 0
   public var operations = 0
   public var waiting = 0
+  /// Whether the app was told of conflicts, or of content that it did not give.
+  var calledApp = false
 
   static func += (a: inout PushSummary, b: PushSummary) {
+    a.calledApp = a.calledApp || b.calledApp
     a.commits += b.commits
     a.operations += b.operations
     a.waiting += b.waiting

@@ -49,6 +49,17 @@ struct LeafStore: ZoneState {
     return try Int64.fetchOne(statement, arguments: [node.data, zone]).map { UInt64(bitPattern: $0) } ?? 0
   }
 
+  func height(of node: NodeID) throws -> Int {
+    let statement = try db.cachedStatement(
+      sql: """
+        WITH RECURSIVE below(node, zone, level) AS (
+          SELECT ?, ?, 0 UNION ALL SELECT l.node, l.zone, below.level + 1 FROM below
+          JOIN zdc_leaf l INDEXED BY zdc_leaf_parent ON l.zone = below.zone AND l.parent = below.node
+        ) SELECT MAX(level) FROM below
+        """)
+    return try Int.fetchOne(statement, arguments: [node.data, zone]) ?? 0
+  }
+
   mutating func put(_ leaf: ZoneLeaf, replacing old: ZoneLeaf?) throws {
     let statement = try db.cachedStatement(
       sql: """
@@ -85,6 +96,31 @@ struct LeafStore: ZoneState {
   func set(_ progress: Progress, _ node: NodeID) throws {
     let statement = try db.cachedStatement(sql: "UPDATE zdc_leaf SET pending = ? WHERE zone = ? AND node = ?")
     try statement.execute(arguments: [progress.rawValue, zone, node.data])
+  }
+
+  /// Everything that is known of a zone's live nodes, in no order.
+  struct Known {
+    var node: NodeID
+    var parent: NodeID
+    var record: RecordHash
+    var putSeq: UInt64
+    var progress: Progress
+  }
+
+  func all() throws -> [Known] {
+    var found: [Known] = []
+    try db.forEachRow("SELECT node, parent, record, putSeq, pending FROM zdc_leaf WHERE zone = ?", [zone]) { row in
+      guard let progress = Progress(rawValue: row[4]) else { throw ZDCError(.corruptDatabase) }
+      found.append(
+        Known(
+          node: try NodeID(row, 0), parent: try NodeID(row, 1), record: try RecordHash(row, 2),
+          putSeq: row.unsigned(3) ?? 0, progress: progress))
+    }
+    return found
+  }
+
+  func removeAll() throws {
+    try db.execute(sql: "DELETE FROM zdc_leaf WHERE zone = ?", arguments: [zone])
   }
 
   /// What the log says of a record that is still to be fetched.

@@ -54,14 +54,16 @@ extension NodeStore {
     }
   }
 
-  /// How many levels there are below a node.
-  func height(of id: Int64, depth: Int) throws -> Int {
+  /// How many levels down there are nodes, from a node that is included; the second for those that the cloud never had.
+  func heights(of id: Int64, depth: Int) throws -> (all: Int, new: Int?) {
     let statement = try db.cachedStatement(
       sql: """
         WITH RECURSIVE below(id) AS (
           SELECT ? UNION ALL SELECT child.id FROM zdc_node child JOIN below ON child.parent = below.id
-        ) SELECT MAX(depth) FROM zdc_node WHERE id IN (SELECT id FROM below)
+        ) SELECT MAX(depth), MAX(CASE WHEN recordVersion = 0 THEN depth END) FROM zdc_node
+        WHERE id IN (SELECT id FROM below)
         """)
-    return try Int.fetchOne(statement, arguments: [id]).map { $0 - depth } ?? 0
+    guard let row = try Row.fetchOne(statement, arguments: [id]) else { return (0, nil) }
+    return ((row[0] as Int? ?? depth) - depth, (row[1] as Int?).map { $0 - depth })
   }
 }

@@ -61,6 +61,8 @@ struct OperationRow: Sendable, Hashable {
   /// putData: the app's changeset, encoded; sealed in the table.
   var changeset: [UInt8]?
   var createdMs: UInt64
+  /// The version of the record, or of the content, that the server has lost; nil for what the app queued.
+  var resend: UInt64?
 
   /// Parked: nothing happens until the app or a pull changes something.
   var isParked: Bool {

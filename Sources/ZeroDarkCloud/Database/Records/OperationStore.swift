@@ -156,7 +156,7 @@ final class OperationStore {
 
   private static let columns = [
     "uuid", "zone", "kind", "node", "nodeUUID", "nodeID", "state", "reason", "reasonDetail", "attempts",
-    "notBeforeMs", "priority", "baseETag", "sealed", "createdMs",
+    "notBeforeMs", "priority", "baseETag", "sealed", "createdMs", "resend",
   ]
   private static let select = "SELECT id, \(columns.joined(separator: ", ")) FROM zdc_operation"
   private static let insertStatement = """
@@ -181,7 +181,7 @@ final class OperationStore {
       operation.uuid, operation.zone, operation.kind.rawValue, operation.node, operation.nodeUUID,
       operation.nodeID.data, operation.state.rawValue, operation.reason.rawValue, operation.reasonDetail,
       operation.attempts, operation.notBeforeMs.stored, operation.priority, operation.baseETag, sealed,
-      operation.createdMs.stored,
+      operation.createdMs.stored, operation.resend?.stored,
     ]
   }
 
@@ -201,6 +201,7 @@ final class OperationStore {
     operation.notBeforeMs = row.unsigned(11) ?? 0
     operation.priority = row[12]
     operation.baseETag = row[13]
+    operation.resend = row.unsigned(16)
     operation.changeset = try row.bytes(14).map {
       try sealer.open($0, row: Array(uuid.utf8))
     }

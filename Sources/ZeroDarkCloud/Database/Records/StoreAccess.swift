@@ -9,6 +9,25 @@ extension ZDCReadTransaction {
   var zones: ZoneStore { cached { ZoneStore(db: database, sealer: context.sealer) } }
 }
 
+extension ZDCReadTransaction {
+  /// What was last found out about a zone, and when.
+  func lastSecurityEvent(zone: Int64) throws -> (code: ZDCSecurityError.Code, timeMs: UInt64)? {
+    let statement = try database.cachedStatement(
+      sql: "SELECT code, timeMs FROM zdc_security_event WHERE zone = ? ORDER BY id DESC LIMIT 1")
+    guard let row = try Row.fetchOne(statement, arguments: [zone]),
+      let code = ZDCSecurityError.Code(rawValue: row[0])
+    else { return nil }
+    return (code, row.unsigned(1) ?? 0)
+  }
+
+  /// When that was last found out about a zone.
+  func lastSecurityEvent(zone: Int64, code: ZDCSecurityError.Code) throws -> UInt64? {
+    let statement = try database.cachedStatement(
+      sql: "SELECT timeMs FROM zdc_security_event WHERE zone = ? AND code = ? ORDER BY id DESC LIMIT 1")
+    return try Row.fetchOne(statement, arguments: [zone, code.rawValue])?.unsigned(0)
+  }
+}
+
 extension ZDCReadWriteTransaction {
   /// Keeps a security error in the database, where an app or a person finds it later.
   func record(_ error: ZDCSecurityError, localUser: Int64, zone: Int64, atMs time: UInt64) throws {

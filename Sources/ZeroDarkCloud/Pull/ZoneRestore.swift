@@ -1,0 +1,244 @@
+internal import Foundation
+internal import ZDCProtocol
+
+/// How much is sent again after a server had lost it.
+public struct ZDCRestoreSummary: Sendable, Hashable {
+  /// Nodes that the server has no longer: they are created again.
+  public var created = 0
+  /// Nodes of which the server may have an older version: what is older is sent again.
+  public var changed = 0
+  /// Nodes that were deleted, and that the server has again: they are deleted again.
+  public var deleted = 0
+}
+
+/// Takes a server's log, which is not the one that this device had verified, as the zone's log, and queues what it lacks
+/// (PROTOCOL 3.7, "Accepting a restored server").
+///
+/// The whole log is verified anew from its genesis. Nothing changes until that has succeeded, and then all of it in one
+/// transaction.
+struct ZoneRestore {
+  let session: SyncSession
+  let zone: Int64
+
+  /// - Parameter event: what is kept and told as the reason.
+  /// - Throws: `ZDCSecurityError` if the server's log does not hold; then everything is as before.
+  func run(event: ZDCSecurityError? = nil) async throws -> ZDCRestoreSummary {
+    guard let row = try await session.database.asyncRead({ [zone] in try $0.zones.zone(id: zone) }) else {
+      return ZDCRestoreSummary()
+    }
+    let (pages, head) = try await fetchLog(row.zone)
+    let summary = try await session.database.asyncReadWrite { [session, zone] transaction in
+      if let event { try transaction.record(event, localUser: session.localUser, zone: zone, atMs: session.now()) }
+      return try ZoneRewind(session: session, zone: zone, transaction: transaction).apply(pages, head: head)
+    }
+    if let event { session.events.report(event) }
+    return summary
+  }
+
+  private func fetchLog(_ zone: ZoneID) async throws -> (pages: [PageContents], head: CommitHash) {
+    var pages: [PageContents] = []
+    var last: UInt64?
+    while true {
+      let page = try await session.api.commitPage(zone, after: last, withRecords: false)
+      let contents = try PageContents(page.body)
+      pages.append(contents)
+      guard page.hasMore else { return (pages, page.head.hash) }
+      guard let newest = contents.commits.last?.commit.fields.seq, newest > last ?? 0 else {
+        throw ZDCSecurityError(.commitChainBroken, zone: zone)
+      }
+      last = newest
+    }
+  }
+}
+
+/// Replaces a zone's verified log by another one, inside one transaction, and queues the difference.
+struct ZoneRewind {
+  let session: SyncSession
+  let zone: Int64
+  let transaction: ZDCReadWriteTransaction
+  private let nodes: NodeStore
+  private let log: CommitLogStore
+  private var leaves: LeafStore
+
+  init(session: SyncSession, zone: Int64, transaction: ZDCReadWriteTransaction) {
+    self.session = session
+    self.zone = zone
+    self.transaction = transaction
+    nodes = transaction.nodes
+    log = CommitLogStore(db: transaction.database, zone: zone)
+    leaves = LeafStore(db: transaction.database, zone: zone)
+  }
+
+  /// What the replay of the other log has found.
+  private struct Replayed {
+    /// The last commit that both logs have.
+    var common: UInt64?
+    /// Removed by commits behind that one, with the time of it.
+    var removals: [(removal: LeafStore.Removal, receivedMs: UInt64)] = []
+  }
+
+  func apply(_ pages: [PageContents], head: CommitHash) throws -> ZDCRestoreSummary {
+    guard var row = try transaction.zones.zone(id: zone) else { return ZDCRestoreSummary() }
+    let before = Dictionary(uniqueKeysWithValues: try leaves.all().map { ($0.node, $0) })
+    try leaves.removeAll()
+    row.head = nil
+    row.frozen = nil
+    let replayed = try replay(pages, row: &row)
+    guard row.head?.hash == head else { throw ZDCSecurityError(.commitChainBroken, zone: row.zone) }
+    try log.remove(from: (row.head?.seq ?? 0) + 1)
+    try transaction.zones.update(row)
+    // The request in flight names a head that is no more; if it has arrived after all, replay has met it.
+    try InFlightCompletion(session: session, zone: zone, transaction: transaction).abandon()
+    return try settle(before: before, replayed, root: row.zone.root)
+  }
+
+  private func replay(_ pages: [PageContents], row: inout ZoneRow) throws -> Replayed {
+    let applier = PageApplier(session: session, zone: zone, transaction: transaction)
+    let ownHash = try InFlightStore(transaction: transaction).commitHash(zone: zone)
+    var result = Replayed()
+    var isCommon = true
+    for page in pages {
+      for item in page.commits {
+        let seq = item.commit.fields.seq
+        isCommon = try isCommon && log.hash(seq: seq) == item.commit.hash
+        if isCommon { result.common = seq } else { try log.remove(from: seq) }
+        let isOwn = item.commit.hash == ownHash
+        let state = try applier.replay(item.commit, page: page, isOwn: isOwn, row: &row)
+        if isOwn {
+          try InFlightCompletion(session: session, zone: zone, transaction: transaction)
+            .complete(receivedMs: item.receivedMs)
+        }
+        if !isCommon { result.removals += state.removed.map { ($0, item.receivedMs) } }
+      }
+    }
+    return result
+  }
+
+  // MARK: The difference
+
+  private func settle(
+    before: [NodeID: LeafStore.Known], _ replayed: Replayed, root: NodeID
+  ) throws -> ZDCRestoreSummary {
+    let now = try leaves.all()
+    let live = Set(now.map(\.node))
+    let removed = Set(replayed.removals.flatMap(\.removal.all)).subtracting(live)
+    var summary = ZDCRestoreSummary()
+    summary.created = try createLost(except: live.union(removed), root: root)
+    try remove(replayed.removals, except: live)
+    var resurrected: [LeafStore.Known] = []
+    for leaf in now {
+      let old = before[leaf.node]
+      if let old, old.record == leaf.record {
+        try leaves.set(old.progress, leaf.node)
+      } else if let row = try nodes.node(zone: zone, nodeID: leaf.node) {
+        summary.changed += try settle(row, leaf, isRoot: leaf.node == root)
+      } else if old == nil, let common = replayed.common, leaf.putSeq <= common {
+        resurrected.append(leaf)
+      }
+    }
+    summary.deleted = try deleteAgain(resurrected)
+    return summary
+  }
+
+  /// - Returns: how many nodes may have to be sent again.
+  private func settle(_ row: NodeRow, _ leaf: LeafStore.Known, isRoot: Bool) throws -> Int {
+    guard let cloud = row.cloud else { return 0 }
+    if cloud.recordHash == leaf.record {
+      try leaves.set(.applied, leaf.node)
+      return 0
+    }
+    guard !isRoot else {
+      // The zone's keys are what its access list says: no version of the root is newer than that.
+      var root = row
+      root.cloud = nil
+      try nodes.update(root)
+      return 0
+    }
+    try sendAgain(row, cloud)
+    return 1
+  }
+
+  /// Nodes that were in the cloud and that the server does not know: new to it, under their old ids, because other
+  /// devices send the same ones.
+  private func createLost(except known: Set<NodeID>, root: NodeID) throws -> Int {
+    guard let top = try nodes.root(zone: zone) else { return 0 }
+    var count = 0
+    // Shallow first: a child's creation waits for its parent's.
+    for var row in try nodes.subtree(of: top.id) where row.isUploaded && row.nodeID != root {
+      if known.contains(row.nodeID) { continue }
+      let content = row.content
+      row.cloud = nil
+      row.content = nil
+      row.quarantine = nil
+      try nodes.update(row)
+      for operation in try transaction.operations.operations(node: row.id) {
+        try reset(operation)
+      }
+      let parent = try row.parent.flatMap { try transaction.operations.create(ofNode: $0) }
+      let create = try queue(.create, row, resend: 1, dependsOn: parent)
+      if let content { try queueData(row, lost: content, dependsOn: create) }
+      count += 1
+    }
+    return count
+  }
+
+  /// A queued change of place is part of the creation; an edit has nothing to be based on any more.
+  private func reset(_ operation: OperationRow) throws {
+    switch operation.kind {
+    case .move, .modify: try transaction.operations.delete(id: operation.id)
+    case .putData:
+      var operation = operation
+      operation.baseETag = nil
+      try transaction.operations.update(operation)
+    case .create, .delete: break
+    }
+  }
+
+  /// Which side is older the record will tell when it is there (`ChangeApplier`); what is not needed is dropped then.
+  private func sendAgain(_ row: NodeRow, _ cloud: NodeRow.CloudFacts) throws {
+    try queue(.move, row, resend: cloud.recordVersion, dependsOn: nil)
+    if let content = row.content { try queueData(row, lost: content, dependsOn: nil) }
+  }
+
+  private func queueData(_ row: NodeRow, lost: NodeRow.ContentFacts, dependsOn: Int64?) throws {
+    try queue(
+      .putData, row, resend: lost.content.dataVersion, dependsOn: dependsOn,
+      baseETag: row.content?.content.eTag)
+  }
+
+  /// Top-most only: the rest goes with them.
+  private func deleteAgain(_ resurrected: [LeafStore.Known]) throws -> Int {
+    let all = Set(resurrected.map(\.node))
+    for leaf in resurrected {
+      try leaves.set(.applied, leaf.node)
+      if all.contains(leaf.parent) { continue }
+      var operation = OperationRow(
+        uuid: UUID().uuidString, zone: zone, kind: .delete, node: nil, nodeUUID: UUID().uuidString, nodeID: leaf.node,
+        createdMs: session.now())
+      operation.resend = 1
+      try transaction.operations.insert(&operation)
+    }
+    return all.count
+  }
+
+  private func remove(_ removals: [(removal: LeafStore.Removal, receivedMs: UInt64)], except live: Set<NodeID>) throws {
+    for (removal, receivedMs) in removals {
+      let timestamp = receivedMs == 0 ? nil : Date(timeIntervalSince1970: Double(receivedMs) / 1_000)
+      var remover = RemoteRemoval(session: session, zone: zone, transaction: transaction, timestamp: timestamp)
+      try remover.apply(LeafStore.Removal(top: removal.top, all: removal.all.filter { !live.contains($0) }))
+    }
+  }
+
+  @discardableResult
+  private func queue(
+    _ kind: OperationRow.Kind, _ row: NodeRow, resend: UInt64, dependsOn: Int64?, baseETag: String? = nil
+  ) throws -> Int64 {
+    var operation = OperationRow(
+      uuid: UUID().uuidString, zone: zone, kind: kind, node: row.id, nodeUUID: row.uuid, nodeID: row.nodeID,
+      createdMs: session.now())
+    operation.resend = resend
+    operation.baseETag = baseETag
+    try transaction.operations.insert(&operation, dependsOn: dependsOn.map { [$0] } ?? [])
+    return operation.id
+  }
+}

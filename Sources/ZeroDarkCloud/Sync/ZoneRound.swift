@@ -1,0 +1,58 @@
+internal import ZDCProtocol
+
+/// One pass over a user's zones. What is wrong with one of them is told at the end, when the others have had their turn.
+struct ZoneRound<Summary: Sendable>: Sendable {
+  var summary: Summary
+  private(set) var failure: (any Error)?
+
+  init(_ summary: Summary) {
+    self.summary = summary
+  }
+
+  /// Does one zone's part.
+  ///
+  /// - Throws: what concerns all zones: no connection, a cancelled task.
+  mutating func add(
+    isolation: isolated (any Actor)? = #isolation, _ body: (inout ZoneRound) async throws -> Void
+  ) async throws {
+    do {
+      try await body(&self)
+    } catch {
+      if error is TransportError || error is CancellationError { throw error }
+      failure = failure ?? error
+    }
+  }
+
+  func get() throws -> Summary {
+    if let failure { throw failure }
+    return summary
+  }
+
+  /// The failure if it is a zone that was frozen; any other one is thrown.
+  func securityError() throws -> ZDCSecurityError? {
+    guard let failure else { return nil }
+    guard let error = failure as? ZDCSecurityError else { throw failure }
+    return error
+  }
+}
+
+/// When a sync has come to rest. Pure.
+struct QuietRule {
+  /// Enough for what is queued, for conflicts that the app solves on the way and for commits of others that come first.
+  /// An app that answers each push with another change would keep it busy for ever.
+  private let limit: Int
+  private var rounds = 0
+
+  init(queued: Int) {
+    limit = 200 + 4 * queued
+  }
+
+  var isExhausted: Bool { rounds >= limit }
+
+  /// Whether another round has something to do: commits that were sent make others possible, and so does what the app was
+  /// told, because it may have queued something.
+  mutating func goesOn(after round: PushSummary, uploadsSettled: Int) -> Bool {
+    rounds += 1
+    return !isExhausted && (round.commits > 0 || round.calledApp || uploadsSettled > 0)
+  }
+}

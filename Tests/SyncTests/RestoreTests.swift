@@ -1,0 +1,280 @@
+import Foundation
+import Testing
+import ZDCProtocol
+import ZeroDarkCloud
+import ZeroDarkCloudTesting
+
+/// A server that has lost what it had acknowledged: what it loses of this device it gets again, everything else freezes
+/// the tree until the user decides.
+struct RestoreTests {
+  /// Rows that every kind of change has lost: /edited, /renamed, /moved, /deleted and /new.
+  private static func change(_ device: TestDevice) async throws {
+    try await device.edit("/edited", "2")
+    try await device.rename("/renamed", to: "other")
+    try await device.move("/moved", to: "/d/moved")
+    try await device.delete("/deleted")
+    try await device.create("/new", "n")
+    try await device.create("/new/child", "c")
+  }
+
+  private static let start = ["/d", "/edited", "/renamed", "/moved", "/deleted", "/same"]
+  private static let changed = """
+    /d  "1"
+    /d/moved  "1"
+    /edited  "2"
+    /new  "n"
+    /new/child  "c"
+    /other  "1"
+    /same  "1"
+    """
+
+  private static func begin(_ device: TestDevice) async throws {
+    for path in start { try await device.create(path, "1") }
+    try await device.sync()
+  }
+
+  /// SECURITY 5.7, 48: a server that says yes and drops it.
+  @Test func ownCommitsThatAreMissing_areSentAgain_once() async throws {
+    try await TestWorld.run { world in
+      let a = try await world.device("A")
+      let b = try await world.device("B")
+      world.expectsSecurityErrors(["ownCommitMissing"], on: a)
+      try await Self.begin(a)
+      try await world.settle(a, b)
+      let backup = try await world.server.backup()
+      try await Self.change(a)
+      try await a.sync()
+      try await a.edit("/new", "n")
+      try await a.sync()
+      try await world.server.restore(backup)
+      try await world.settle(a, b)
+      #expect(try await a.tree(versions: false) == Self.changed)
+      #expect(try await b.tree(versions: false) == Self.changed)
+      #expect(try await a.syncManager.frozenZones(localUserID: a.localUserID) == [])
+      #expect(try world.server.nodeCount() == 7)
+      // All of it once: a node in one commit only, and the same again changes nothing.
+      let commits = try world.server.commitCount()
+      try await a.relaunch()
+      try await world.settle(a, b)
+      #expect(try world.server.commitCount() == commits)
+    }
+  }
+
+  /// - the queue is not empty when it is found out
+  /// => what was lost and what was queued go together
+  @Test func ownCommitsThatAreMissing_withMoreInTheQueue() async throws {
+    try await TestWorld.run { world in
+      let a = try await world.device("A")
+      let b = try await world.device("B")
+      world.expectsSecurityErrors(["ownCommitMissing"], on: a)
+      try await Self.begin(a)
+      try await world.settle(a, b)
+      let backup = try await world.server.backup()
+      try await Self.change(a)
+      try await a.sync()
+      try await a.edit("/edited", "3")
+      try await a.rename("/other", to: "third")
+      try await a.create("/new/child/below", "b")
+      try await a.delete("/same")
+      try await world.server.restore(backup)
+      try await world.settle(a, b)
+      let expected = """
+        /d  "1"
+        /d/moved  "1"
+        /edited  "3"
+        /new  "n"
+        /new/child  "c"
+        /new/child/below  "b"
+        /third  "1"
+        """
+      #expect(try await b.tree(versions: false) == expected)
+      #expect(a.recorder.lines.filter { $0.hasPrefix("conflict") } == [])
+    }
+  }
+
+  /// - found out by the answer to a push, without a pull
+  @Test func ownCommitsThatAreMissing_metByAPush() async throws {
+    try await TestWorld.run { world in
+      let a = try await world.device("A")
+      world.expectsSecurityErrors(["ownCommitMissing"], on: a)
+      try await Self.begin(a)
+      let backup = try await world.server.backup()
+      try await Self.change(a)
+      try await a.sync()
+      try await a.create("/late", "l")
+      try await world.server.restore(backup)
+      try await a.push()
+      try await a.sync()
+      #expect(try await a.tree(versions: false) == "\(Self.changed)\n/late  \"l\"".sortedLines)
+    }
+  }
+
+  // MARK: Somebody else's as well
+
+  /// SECURITY 5.7, 29: the state of yesterday.
+  @Test func restoredServer_freezesTheTree_andLosesNothingHere() async throws {
+    try await TestWorld.run { world in
+      let (a, b) = try await Self.lost(world)
+      try await a.edit("/edited", "queued")
+      let before = try await a.tree()
+      await #expect(throws: ZDCSecurityError.self) { try await a.sync() }
+      #expect(try await a.tree() == before)
+      let frozen = try await a.syncManager.frozenZones(localUserID: a.localUserID)
+      #expect(frozen.map(\.error) == [.zoneRollback])
+      #expect(frozen.map(\.trunk) == [.home])
+      #expect(frozen.map(\.since) == [Date(timeIntervalSince1970: Double(world.clock.nowMs) / 1_000)])
+      // Frozen means that nothing is asked for and nothing sent.
+      a.network.resetCounts()
+      try await a.sync()
+      #expect(a.network.count("POST", "/v1/commits") == 0)
+      #expect(try await a.tree() == before)
+      world.mayWait(a)
+      world.mayWait(b)
+    }
+  }
+
+  @Test func acceptedServer_getsEverythingAgain_andDevicesConverge() async throws {
+    try await TestWorld.run { world in
+      let (a, b) = try await Self.lost(world)
+      try await a.create("/queued", "q")
+      for device in [a, b] {
+        await #expect(throws: ZDCSecurityError.self) { try await device.sync() }
+      }
+      let sent = try await Self.accept(a)
+      #expect([sent.created, sent.changed, sent.deleted] == [2, 4, 1])
+      try await a.sync()
+      try await Self.accept(b)
+      try await world.settle(b, a)
+      let expected = "\(Self.changed)\n/queued  \"q\"".sortedLines
+      #expect(try await a.tree(versions: false) == expected)
+      #expect(try await b.tree(versions: false) == expected)
+      #expect(try world.server.nodeCount() == 8)
+      for device in [a, b] { #expect(device.recorder.lines.filter { $0.hasPrefix("conflict") } == []) }
+    }
+  }
+
+  /// - both devices accept before either has sent anything
+  /// => one of them is overtaken and finds that what it was about to send is there
+  @Test func acceptedByBothAtOnce_nothingIsThereTwice() async throws {
+    try await TestWorld.run { world in
+      let (a, b) = try await Self.lost(world)
+      for device in [a, b] {
+        await #expect(throws: ZDCSecurityError.self) { try await device.sync() }
+      }
+      try await Self.accept(a)
+      try await Self.accept(b)
+      try await world.settle(a, b)
+      #expect(try await a.tree(versions: false) == Self.changed)
+      #expect(try await b.tree(versions: false) == Self.changed)
+      #expect(try world.server.nodeCount() == 7)
+      for device in [a, b] { #expect(device.recorder.lines.filter { $0.hasPrefix("conflict") } == []) }
+    }
+  }
+
+  /// - B saw one edit more than A before the server lost both
+  /// => B's version wins, although A's is sent first
+  @Test func acceptedByOneThatKnowsMore_theNewerVersionWins() async throws {
+    try await TestWorld.run { world in
+      let (a, b) = try await Self.lost(world, andThen: { b in
+        try await b.edit("/edited", "3")
+        try await b.edit("/new", "n3")
+        try await b.sync()
+      })
+      for device in [a, b] {
+        await #expect(throws: ZDCSecurityError.self) { try await device.sync() }
+      }
+      try await Self.accept(a)
+      try await a.sync()
+      try await Self.accept(b)
+      try await world.settle(b, a)
+      let expected = Self.changed.replacing("\"2\"", with: "\"3\"").replacing("\"n\"", with: "\"n3\"")
+      #expect(try await a.tree(versions: false) == expected)
+      #expect(try await b.tree(versions: false) == expected)
+    }
+  }
+
+  /// - the app has not got the content that the server lost
+  /// => nothing is sent in its place; the device that has it sends it
+  @Test func contentThatTheAppDoesNotHave_isNeverReplaced() async throws {
+    struct NotHere: Error {}
+    try await TestWorld.run { world in
+      let (a, b) = try await Self.lost(world)
+      for device in [a, b] {
+        await #expect(throws: ZDCSecurityError.self) { try await device.sync() }
+      }
+      a.recorder.on(.data, times: 100) { _, _ in throw NotHere() }
+      try await Self.accept(a)
+      try await a.sync()
+      #expect(try await a.queue().split(separator: "\n").allSatisfy { $0.hasSuffix("noDataFromApp") })
+      try await Self.accept(b)
+      try await world.settle(b, a)
+      #expect(try await a.tree(versions: false) == Self.changed)
+      #expect(try await b.tree(versions: false) == Self.changed)
+    }
+  }
+
+  /// - a fork: the restored server has gone on with another device
+  @Test func serverThatWentOn_isAccepted_withBothSidesChanges() async throws {
+    try await TestWorld.run { world in
+      let a = try await world.device("A")
+      try await Self.begin(a)
+      let backup = try await world.server.backup()
+      try await Self.change(a)
+      try await a.sync()
+      try await world.server.restore(backup)
+      let c = try await world.device("C")
+      try await world.settle(c)
+      try await c.create("/of c", "C")
+      try await c.edit("/edited", "C")
+      try await c.delete("/same")
+      try await c.sync()
+      try await c.create("/more", "m")
+      try await c.sync()
+      await #expect(throws: ZDCSecurityError.self) { try await a.sync() }
+      let frozen = try await a.syncManager.frozenZones(localUserID: a.localUserID)
+      world.expectsSecurityErrors(frozen.map(\.error.rawValue), on: a)
+      #expect(frozen.map(\.error) == [.commitChainBroken])
+      try await Self.accept(a)
+      try await world.settle(a, c)
+      let tree = try await a.tree(versions: false)
+      #expect(tree.contains("/of c  \"C\"") && tree.contains("/new/child  \"c\"") && tree.contains("/other"))
+      #expect(!tree.contains("/same") && !tree.contains("/deleted") && !tree.contains("/moved  "))
+      #expect(try await c.tree(versions: false) == tree)
+    }
+  }
+
+  // MARK: Scenes
+
+  /// A and B have seen changes of both that the server has no longer.
+  private static func lost(
+    _ world: TestWorld, andThen more: (TestDevice) async throws -> Void = { _ in }
+  ) async throws -> (TestDevice, TestDevice) {
+    let a = try await world.device("A")
+    let b = try await world.device("B")
+    try await begin(a)
+    try await world.settle(a, b)
+    let backup = try await world.server.backup()
+    try await change(a)
+    try await a.sync()
+    try await world.settle(b)
+    try await b.edit("/same", "1")
+    try await b.sync()
+    try await a.sync()
+    try await world.settle(a, b)
+    try await more(b)
+    try await world.server.restore(backup)
+    for device in [a, b] { world.expectsSecurityErrors(["zoneRollback"], on: device) }
+    return (a, b)
+  }
+
+  @discardableResult
+  private static func accept(_ device: TestDevice) async throws -> ZDCRestoreSummary {
+    let user = try device.localUserID
+    let zone = try #require(try await device.syncManager.frozenZones(localUserID: user).first?.zone)
+    return try await device.syncManager.acceptServerState(ofZone: zone, localUserID: user)
+  }
+}
+
+extension String {
+  fileprivate var sortedLines: String { split(separator: "\n").sorted().joined(separator: "\n") }
+}

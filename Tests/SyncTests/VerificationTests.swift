@@ -1,0 +1,264 @@
+import Foundation
+import GRDB
+import Testing
+import ZDCProtocol
+import ZeroDarkCloud
+import ZeroDarkCloudTesting
+
+/// What a client checks itself, whatever the server says, and how far the trouble goes.
+struct VerificationTests {
+  // MARK: One tree's trouble
+
+  /// - home's first commit is not the one that the account's chain names
+  /// => home is frozen; prefs is pulled and pushed as always
+  @Test func anotherGenesis_freezesItsTree_andOthersGoOn() async throws {
+    try await TestWorld.run { world in
+      let a = try await world.device("A")
+      let b = try await world.device("B")
+      world.expectsSecurityErrors(["zoneForkDetected"], on: b)
+      world.mayWait(b)
+      try await Self.createPref(a, "one")
+      try await a.sync()
+      // As if the chain named prefs' genesis for home.
+      try await Self.sql(b, "UPDATE zdc_zone SET trunk = 2 WHERE trunk = 1")
+      await #expect(throws: ZDCSecurityError.self) { try await b.sync() }
+      #expect(try await b.syncManager.frozenZones(localUserID: b.localUserID).map(\.error) == [.zoneForkDetected])
+      #expect(b.recorder.take() == ["new /one"])
+    }
+  }
+
+  @Test func aFrozenTree_holdsNeitherPullNorPushOfOthers_inTheSameSync() async throws {
+    try await TestWorld.run { world in
+      let a = try await world.device("A")
+      let b = try await world.device("B")
+      world.expectsSecurityErrors(["recordRollback"], on: b)
+      world.mayWait(b)
+      try await a.create("/f", "1")
+      try await Self.createPref(a, "one")
+      try await world.settle(a, b)
+      // B has seen version 9 of /f.
+      try await Self.sql(b, "UPDATE zdc_node SET recordVersion = 9 WHERE dataVersion IS NOT NULL AND depth = 1")
+      try await a.edit("/f", "2")
+      try await a.sync()
+      try await Self.createPref(b, "two")
+      await #expect(throws: ZDCSecurityError.self) { try await b.sync() }
+      #expect(try await b.syncManager.frozenZones(localUserID: b.localUserID).map(\.error) == [.recordRollback])
+      #expect(try await b.tree(versions: false) == "/f  \"1\"")
+      try await a.pull()
+      #expect(a.recorder.take().contains("new /two"))
+      // From then on it is known, and no error any more.
+      try await b.sync()
+    }
+  }
+
+  /// => content that is numbered lower than what was accepted is refused like a record that is
+  @Test func contentThatGoesBack_freezesTheTree() async throws {
+    try await TestWorld.run { world in
+      let a = try await world.device("A")
+      let b = try await world.device("B")
+      world.expectsSecurityErrors(["recordRollback"], on: b)
+      world.mayWait(b)
+      try await a.create("/f", "1")
+      try await world.settle(a, b)
+      try await Self.sql(b, "UPDATE zdc_node SET dataVersion = 9 WHERE dataVersion IS NOT NULL AND depth = 1")
+      try await a.edit("/f", "2")
+      try await a.sync()
+      await #expect(throws: ZDCSecurityError.self) { try await b.sync() }
+    }
+  }
+
+  /// - a grant is withheld
+  /// => that tree waits, told once; others go on; when the grant is there the tree is
+  @Test func aTreeWithoutItsGrant_waits_andOthersGoOn() async throws {
+    try await TestWorld.run { world in
+      let a = try await world.device("A")
+      let b = try await world.device("B")
+      world.expectsSecurityErrors(["grantMissing"], on: b)
+      try await a.create("/f", "1")
+      try await Self.createPref(a, "one")
+      try await a.sync()
+      let grants = try Self.server(world) { db in
+        let zone = try Int64.fetchOne(db, sql: "SELECT zone FROM nodes GROUP BY zone ORDER BY zone LIMIT 1")
+        let rows = try Row.fetchAll(db, sql: "SELECT * FROM grants WHERE zone = ?", arguments: [zone])
+        try db.execute(sql: "DELETE FROM grants WHERE zone = ?", arguments: [zone])
+        return rows
+      }
+      #expect(!grants.isEmpty)
+      try await b.sync()
+      try await b.sync()
+      #expect(b.recorder.take() == ["new /one"])
+      try Self.server(world) { db in
+        for row in grants {
+          let marks = row.map { _ in "?" }.joined(separator: ", ")
+          try db.execute(
+            sql: "INSERT INTO grants (\(row.columnNames.joined(separator: ", "))) VALUES (\(marks))",
+            arguments: StatementArguments(row.databaseValues))
+        }
+      }
+      try await b.sync()
+      #expect(b.recorder.take() == ["new /f"])
+    }
+  }
+
+  /// - the zone's key does not open its root
+  /// => quarantined, told once; a pull is not an error
+  @Test func aRootThatDoesNotOpen_waits_andOthersGoOn() async throws {
+    try await TestWorld.run { world in
+      let a = try await world.device("A")
+      let b = try await world.device("B")
+      world.expectsSecurityErrors(["grantMissing"], on: b)
+      world.mayWait(b)
+      try await a.create("/f", "1")
+      try await Self.createPref(a, "one")
+      try await a.sync()
+      // The commits come, the records behind them do not.
+      b.network.fail(.loseRequest, "POST", "/v1/trees/{treeID}/zones/{zoneRoot}/records")
+      await #expect(throws: TransportError.self) { try await b.pull() }
+      try await Self.sql(b, "UPDATE zdc_zone SET sealedKey = NULL WHERE trunk = 1")
+      try await b.sync()
+      try await b.sync()
+      #expect(b.recorder.take() == ["new /one"])
+    }
+  }
+
+  // MARK: Until it is quiet
+
+  /// - the app merges, inside the callback of the last round
+  /// => one call sends it
+  @Test func workThatACallbackQueues_isDoneInTheSameSync() async throws {
+    try await TestWorld.run { world in
+      let a = try await world.device("A")
+      let b = try await world.device("B")
+      try await a.create("/f", "0")
+      try await world.settle(a, b)
+      try await a.edit("/f", "A")
+      try await b.edit("/f", "B")
+      try await a.sync()
+      b.recorder.on(.conflict) { node, transaction in
+        let transaction = try #require(transaction as? ZDCReadWriteTransaction)
+        let cloud = try #require(try b.zdc.cloudTransaction(transaction, forLocalUserID: node.localUserID))
+        transaction.setObject(TestContent("A and B"), forKey: node.uuid, inCollection: TestContent.collection)
+        cloud.didMergeData(withETag: try #require(node.eTag_data), forNodeID: node.uuid)
+      }
+      try await b.sync()
+      #expect(try await b.queueCount() == 0)
+    }
+  }
+
+  /// - the app answers every push with another change
+  /// => the sync ends nevertheless
+  @Test func anAppThatQueuesForEver_doesNotHoldTheSync() async throws {
+    try await TestWorld.run { world in
+      let a = try await world.device("A")
+      world.mayWait(a)
+      a.recorder.on(.pushed, times: 100_000) { node, transaction in
+        let transaction = try #require(transaction as? ZDCReadWriteTransaction)
+        let cloud = try #require(try a.zdc.cloudTransaction(transaction, forLocalUserID: node.localUserID))
+        cloud.queueDataUpload(forNodeID: node.uuid, withChangeset: nil)
+      }
+      try await a.create("/f", "1")
+      try await a.sync()
+      #expect(try await a.queueCount() == 1)
+    }
+  }
+
+  // MARK: Depth
+
+  /// => a move counts the whole branch, and nodes that the cloud never had count as new
+  @Test func aMove_isRefusedForWhatIsBelowTheMovedNode() async throws {
+    try await TestWorld.run { world in
+      let a = try await world.device("A")
+      func chain(_ name: String, _ count: Int) -> [String] {
+        (1...count).map { depth in String(repeating: "/\(name)", count: depth) }
+      }
+      for path in chain("a", 128) + chain("b", 128) + chain("c", 2) { try await a.create(path) }
+      let bottom = try #require(chain("a", 128).last)
+      await #expect(throws: ZDCCloudError.self) { try await a.move("/b", to: "\(bottom)/b") }
+      await #expect(throws: ZDCCloudError.self) { try await a.move("/c", to: "\(bottom)/c") }
+      try await a.sync()
+      try await a.move("/b", to: "\(bottom)/b")
+      let deepest = "\(bottom)\(chain("b", 127).last ?? "")"
+      await #expect(throws: ZDCCloudError.self) { try await a.move("/c", to: "\(deepest)/c") }
+      try await a.move("/c/c", to: "\(deepest)/c")
+      try await a.sync()
+      #expect(try world.server.nodeCount() == 258)
+    }
+  }
+
+  // MARK: Deleted elsewhere, changed here
+
+  /// - the app queues the node again inside the callback
+  /// => that runs at once, with the folders above; what was queued before waits
+  @Test func queuedInsideTheDirtyDeleteCallback_runsAtOnce() async throws {
+    try await TestWorld.run { world in
+      let a = try await world.device("A")
+      let b = try await world.device("B")
+      for path in ["/d", "/d/f", "/d/g"] { try await a.create(path, "0") }
+      try await world.settle(a, b)
+      try await a.delete("/d")
+      try await a.sync()
+      try await b.edit("/d/f", "F")
+      try await b.edit("/d/g", "G")
+      let kept = try await b.node("/d/f")
+      b.recorder.on(.deletedDirty) { node, transaction in
+        let transaction = try #require(transaction as? ZDCReadWriteTransaction)
+        let cloud = try #require(try b.zdc.cloudTransaction(transaction, forLocalUserID: node.localUserID))
+        cloud.queueDataUpload(forNodeID: kept.uuid, withChangeset: nil)
+      }
+      try await b.sync()
+      try await world.settle(a)
+      #expect(try await a.tree(versions: false) == "/d  \"0\"\n/d/f  \"F\"")
+      #expect(
+        try await b.tree(versions: false)
+          == "/d  \"0\"\n/d/f  \"F\"\n/d/g  \"G\"  [putData deletedRemotely, create deletedRemotely]")
+      world.mayWait(b)
+    }
+  }
+
+  /// - the app moves the changed node out of the folder inside the callback
+  /// => it is created at its new place
+  @Test func movedOutInsideTheDirtyDeleteCallback_isKept() async throws {
+    try await TestWorld.run { world in
+      let a = try await world.device("A")
+      let b = try await world.device("B")
+      for path in ["/d", "/d/f"] { try await a.create(path, "0") }
+      try await world.settle(a, b)
+      try await a.delete("/d")
+      try await a.sync()
+      try await b.edit("/d/f", "F")
+      let kept = try await b.node("/d/f")
+      b.recorder.on(.deletedDirty) { node, transaction in
+        let transaction = try #require(transaction as? ZDCReadWriteTransaction)
+        let cloud = try #require(try b.zdc.cloudTransaction(transaction, forLocalUserID: node.localUserID))
+        _ = try cloud.moveNode(kept, to: ZDCTreesystemPath(pathComponents: ["f"]))
+      }
+      try await world.settle(b, a)
+      #expect(try await a.tree(versions: false) == "/f  \"F\"")
+      #expect(try await b.node("/f").uuid == kept.uuid)
+    }
+  }
+
+  // MARK: Tools
+
+  private static func createPref(_ device: TestDevice, _ name: String) async throws {
+    try await device.write { _, cloud in
+      _ = try cloud.createNode(withPath: ZDCTreesystemPath(pathComponents: [name], trunk: .prefs))
+    }
+  }
+
+  private static func sql(_ device: TestDevice, _ statement: String) async throws {
+    try await device.database.write { transaction in try transaction.database.execute(sql: statement) }
+  }
+
+  /// What somebody does who has the server's files.
+  @discardableResult
+  static func server<Result>(_ world: TestWorld, _ body: (Database) throws -> Result) throws -> Result {
+    var configuration = Configuration()
+    configuration.busyMode = .timeout(5)
+    let queue = try DatabaseQueue(
+      path: world.server.folder.appendingPathComponent("zdc.sqlite").path, configuration: configuration)
+    let result = try queue.write(body)
+    try queue.close()
+    return result
+  }
+}
