@@ -12,12 +12,12 @@ struct KillStory {
 
   struct Scene: Sendable, Hashable {
     var work: Work
-    var prey: KillWorld.Prey
+    var prey: ProgramWorld.Prey
 
-    static let all = Work.allCases.flatMap { work in KillWorld.Prey.allCases.map { Scene(work: work, prey: $0) } }
+    static let all = Work.allCases.flatMap { work in ProgramWorld.Prey.allCases.map { Scene(work: work, prey: $0) } }
   }
 
-  let world: KillWorld
+  let world: ProgramWorld
   var dice: Dice
   /// What such a piece of work sends and gets, from the last time it was done.
   private var usual: [Work: Meter.Counts] = [:]
@@ -36,7 +36,7 @@ struct KillStory {
   static let largeBytes = 24 << 20
   static let author = "author"
 
-  init(_ world: KillWorld, seed: UInt64) {
+  init(_ world: ProgramWorld, seed: UInt64) {
     self.world = world
     dice = Dice(seed: seed)
   }
@@ -93,7 +93,7 @@ struct KillStory {
   /// Runs the command into its kill, and brings the server back.
   private mutating func kill(
     _ device: String, _ arguments: [String], _ scene: Scene
-  ) async throws -> (outcome: KillWorld.Outcome, said: String) {
+  ) async throws -> (outcome: ProgramWorld.Outcome, said: String) {
     let moment = moment(scene)
     let outcome = try await world.zdc(device, arguments, killing: scene.prey, at: moment)
     let end = outcome.hasStruck ? "exit \(outcome.status)" : "too late"
@@ -120,7 +120,8 @@ struct KillStory {
     try await expectAcknowledged(outcome.status == 0, said)
     let again = try await world.mustRun(Self.author, "put", source.path, target)
     if outcome.hasStruck, scene.work == .pushLarge { countAgain(outcome.counts, again.counts, said) }
-    try await expectSettled(said)
+    // No sync in between: what put says is sent, is sent.
+    try await expectAll(said)
     return outcome.hasStruck
   }
 

@@ -20,7 +20,7 @@ struct KillTests {
     let seed = Self.seed &+ UInt64(number)
     let wanted = min(Self.killsPerWorld, Self.count - number * Self.killsPerWorld)
     print("kills: ZDC_SEED=\(Self.seed), world \(number), \(wanted) kills")
-    let world = try await KillWorld()
+    let world = try await ProgramWorld()
     var story = KillStory(world, seed: seed)
     do { try await play(&story, wanted, number) } catch {
       await world.end()
@@ -50,11 +50,14 @@ struct KillTests {
 
   /// The expectations are worth something only if they notice a server that loses what it acknowledged.
   @Test func aServerThatForgets_isNoticed() async throws {
-    let world = try await KillWorld()
+    let world = try await ProgramWorld()
     var story = KillStory(world, seed: Self.seed)
     do {
       try await story.begin()
-      try await world.forgetting { _ = try await world.mustRun(KillStory.author, "put", story.makeSmall().path, "home:/") }
+      try Data([1]).write(to: story.local("forgotten"))
+      try await world.forgetting {
+        try await world.mustRun(KillStory.author, "put", story.local("forgotten").path, "home:/")
+      }
       await withKnownIssue { try await story.expectAcknowledged(true, "forgotten") }
     } catch {
       await world.end()

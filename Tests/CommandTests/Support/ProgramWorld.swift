@@ -11,8 +11,7 @@ import Testing
 
 /// One server and its devices, real processes all of them, with a counting proxy between.
 ///
-/// `want` is what the tree must hold.
-final class KillWorld {
+final class ProgramWorld {
   enum Prey: String, CaseIterable, Sendable {
     case client, server
   }
@@ -136,7 +135,7 @@ final class KillWorld {
     try FileManager.default.removeItem(at: folder.appendingPathComponent(device))
   }
 
-  private func environment(_ device: String) -> [String: String] {
+  func environment(_ device: String) -> [String: String] {
     let home = folder.appendingPathComponent(device)
     var environment = Programs.environment(home: home)
     environment["XDG_CONFIG_HOME"] = home.appendingPathComponent("config").path
