@@ -2,6 +2,7 @@
 #
 #   make demo       two devices, a real server, a real folder: put, pull, compare, edit, search for cleartext
 #   make test       set-up, build, all tests (debug), then the independent reader over our vectors
+#   make test-long  200 kills, 2,000 histories, 100,000 nodes and a 4 GiB stream with memory figures; PARTS="nodes stream"
 #   make build      build everything (debug)
 #   make lint       formatting and house rules
 #   make format     rewrite the sources in the house format
@@ -16,7 +17,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup build test lint format demo fuzz bench coverage clean
+.PHONY: help setup build test test-long lint format demo fuzz bench coverage clean
 
 SWIFT ?= swift
 FORMATTED := Sources Tests Benchmarks Fuzz Package.swift
@@ -41,6 +42,9 @@ else
 	$(SWIFT) test --skip-build --filter CommandTests
 endif
 	@Scripts/check-vectors
+
+test-long: build
+	@Scripts/test-long
 
 lint: setup
 	$(SWIFT) format lint --strict --recursive --parallel $(FORMATTED)

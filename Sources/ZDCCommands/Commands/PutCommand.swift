@@ -53,7 +53,8 @@ package struct PutCommand: Sendable {
     let engine = try await Engine(opened)
     opened.app.listen { event in if event.event == .conflict { options.output.warning(event.text) } }
     if !queuesOnly { try await engine.pull() }
-    var queue = PutQueue(opened: opened, user: engine.user, overwrites: overwrites, makesParents: makesParents)
+    var queue = try await PutQueue(
+      opened: opened, user: engine.user, overwrites: overwrites, makesParents: makesParents)
     for item in items { try await queue.add(item) }
     var report = queue.report
     report.queuedMs = WallClock.milliseconds
@@ -68,7 +69,8 @@ package struct PutCommand: Sendable {
   }
 
   private func settle(_ engine: Engine, _ queue: PutQueue) async throws {
-    let line = ProgressLine(verb: "put", itemsTotal: queue.queuedNodes.count, bytesTotal: queue.report.bytes)
+    let bytes = queue.report.bytes + queue.earlierBytes
+    let line = ProgressLine(verb: "put", itemsTotal: queue.queuedNodes.count, bytesTotal: bytes)
     let progress = ProgressDisplay(line, isEnabled: engine.opened.output.showsProgress)
     defer { progress.finish() }
     try await engine.settle(queue.queuedNodes, large: queue.largeNodes, progress: progress)

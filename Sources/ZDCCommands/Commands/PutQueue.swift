@@ -7,15 +7,19 @@ struct PutQueue {
   let overwrites: Bool
   let makesParents: Bool
   private(set) var report = PutCommand.Report()
-  /// Nodes with an upload of ours.
+  /// Nodes with an upload of ours, from this run or from an earlier one that did not come to its end.
   private(set) var queuedNodes: Set<String> = []
   /// Those of them whose upload takes long enough to be watched.
   private(set) var largeNodes: [String] = []
+  /// Bytes of the earlier ones.
+  private(set) var earlierBytes: UInt64 = 0
+  private let queuedBefore: Set<String>
 
   static let otherKind = "the tree has a folder where this is a file, or the other way round"
   private static let batch = 1_000
 
-  init(opened: OpenProfile, user: String, overwrites: Bool, makesParents: Bool) {
+  init(opened: OpenProfile, user: String, overwrites: Bool, makesParents: Bool) async throws {
+    queuedBefore = try await opened.reader.read { Set(try opened.cloud($0, user).queue().keys) }
     self.opened = opened
     self.user = user
     self.overwrites = overwrites
@@ -27,6 +31,9 @@ struct PutQueue {
     var report: PutCommand.Report
     var queuedNodes: Set<String>
     var largeNodes: [String]
+    var earlierBytes: UInt64
+    /// Nodes that had something queued when this run began.
+    let queuedBefore: Set<String>
     /// Nodes that have children in the source, by the names that lead there.
     var folders: [[String]: ZDCNode] = [:]
     /// Folders that were left out, so that what is below them is too.
@@ -34,7 +41,9 @@ struct PutQueue {
   }
 
   mutating func add(_ item: PutCommand.Item) async throws {
-    var state = State(report: report, queuedNodes: queuedNodes, largeNodes: largeNodes)
+    var state = State(
+      report: report, queuedNodes: queuedNodes, largeNodes: largeNodes, earlierBytes: earlierBytes,
+      queuedBefore: queuedBefore)
     state.report.skipped += item.scan.skipped.map { .init(path: $0.path, reason: $0.reason) }
     let rules = PutTransaction.Rules(
       target: item.target, isSpooled: item.isSpooled, overwrites: overwrites, makesParents: makesParents)
@@ -52,6 +61,7 @@ struct PutQueue {
     report = state.report
     queuedNodes = state.queuedNodes
     largeNodes = state.largeNodes
+    earlierBytes = state.earlierBytes
   }
 }
 
@@ -88,7 +98,16 @@ struct PutTransaction {
     let existing = try child(name, of: parent)
     let decision = PutDecision.decide(
       entry.facts, over: try existing.map(describe), overwrite: rules.overwrites)
+    if decision == .unchanged, let existing { takeOver(existing, entry.facts) }
     try carryOut(decision, entry, existing, parent, name)
+  }
+
+  /// An earlier run queued it and did not live to see it sent: this one returns when that is done, too.
+  private mutating func takeOver(_ node: ZDCNode, _ facts: FileFacts) {
+    guard state.queuedBefore.contains(node.uuid), state.queuedNodes.insert(node.uuid).inserted else { return }
+    guard facts.kind == .file else { return }
+    state.earlierBytes += facts.size
+    if facts.size > ExportRun.largeBytes { state.largeNodes.append(node.uuid) }
   }
 
   /// The contents of a folder right below a trunk, which has no metadata of its own.

@@ -54,9 +54,14 @@ struct ChildProcess: Sendable {
   }
 
   /// Its exit code, or 128 and the number of the signal that ended it.
-  func wait() async -> Int32 {
+  ///
+  /// - Parameter ended: called while its number is still its own.
+  func wait(ended: (@Sendable () -> Void)? = nil) async -> Int32 {
     await withCheckedContinuation { done in
       Thread.detachNewThread {
+        var info = siginfo_t()
+        while waitid(P_PID, id_t(pid), &info, WEXITED | WNOWAIT) < 0 && errno == EINTR {}
+        ended?()
         var status: Int32 = 0
         while waitpid(pid, &status, 0) < 0 && errno == EINTR {}
         done.resume(returning: status & 0x7F == 0 ? (status >> 8) & 0xFF : 128 + (status & 0x7F))

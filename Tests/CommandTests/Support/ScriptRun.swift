@@ -10,17 +10,12 @@ final class ScriptRun: Sendable {
   private init() throws {
     folder = FileManager.default.temporaryDirectory.appendingPathComponent("zdc-test-\(UUID().uuidString)")
     try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-    var environment = ProcessInfo.processInfo.environment.filter {
-      !$0.key.hasPrefix("ZDC_") && !$0.key.hasPrefix("XDG_")
-    }
-    environment["PATH"] = "\(Self.programs.path):\(environment["PATH"] ?? "/usr/bin:/bin")"
-    environment["HOME"] = folder.path
+    var environment = Programs.environment(home: folder)
     environment["T"] = folder.path
-    environment["LC_ALL"] = "C.UTF-8"
     self.environment = environment
     try Self.prelude.write(to: folder.appendingPathComponent(".prelude"), atomically: true, encoding: .utf8)
     server = try ChildProcess(
-      Self.programs.appendingPathComponent("zdc-server").path,
+      Programs.server,
       ["serve", "--data", folder.appendingPathComponent("server").path, "--listen", "127.0.0.1:0"],
       environment: environment, output: folder.appendingPathComponent("server.out"),
       errors: folder.appendingPathComponent("server.log"))
@@ -50,17 +45,6 @@ final class ScriptRun: Sendable {
     await server.stop()
     _ = try? FileManager.default.removeItem(at: folder)
   }
-
-  /// Where `swift build` put the programs: beside the tests.
-  private static let programs: URL = {
-    #if os(Linux)
-      let own = (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")) ?? ""
-      return URL(fileURLWithPath: own).deletingLastPathComponent()
-    #else
-      let bundle = Bundle.allBundles.first { $0.bundlePath.hasSuffix(".xctest") }
-      return (bundle?.bundleURL ?? Bundle.main.bundleURL).deletingLastPathComponent()
-    #endif
-  }()
 
   private static let prelude = """
     if [ -e .url ]; then URL=$(cat .url); fi

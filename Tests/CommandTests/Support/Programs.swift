@@ -1,0 +1,28 @@
+import Foundation
+
+/// The programs of this build, where `swift build` put them: beside the tests.
+enum Programs {
+  static let folder: URL = {
+    #if os(Linux)
+      let own = (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")) ?? ""
+      return URL(fileURLWithPath: own).deletingLastPathComponent()
+    #else
+      let bundle = Bundle.allBundles.first { $0.bundlePath.hasSuffix(".xctest") }
+      return (bundle?.bundleURL ?? Bundle.main.bundleURL).deletingLastPathComponent()
+    #endif
+  }()
+
+  static var zdc: String { folder.appendingPathComponent("zdc").path }
+  static var server: String { folder.appendingPathComponent("zdc-server").path }
+
+  /// The environment without anything that would reach the real user's profiles.
+  static func environment(home: URL) -> [String: String] {
+    var environment = ProcessInfo.processInfo.environment.filter {
+      !$0.key.hasPrefix("ZDC_") && !$0.key.hasPrefix("XDG_")
+    }
+    environment["PATH"] = "\(folder.path):\(environment["PATH"] ?? "/usr/bin:/bin")"
+    environment["HOME"] = home.path
+    environment["LC_ALL"] = "C.UTF-8"
+    return environment
+  }
+}
