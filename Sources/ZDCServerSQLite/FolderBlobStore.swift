@@ -83,6 +83,16 @@ package final class FolderBlobStore: BlobStore {
     try await blocking { for path in paths { try OpenFile.remove(path) } }
   }
 
+  package func takeRoom() async throws {
+    let path = folder + "/room"
+    try await blocking {
+      defer { try? OpenFile.remove(path) }
+      let file = try OpenFile(path, .create)
+      try file.write([UInt8](repeating: 1, count: 65_536), at: 0)
+      try file.synchronize()
+    }
+  }
+
   package func all() async throws -> [BlobID] {
     let folder = folder
     return try await blocking {

@@ -38,7 +38,7 @@ package final class SQLiteStore: MetadataStore {
   }
 
   /// The schema's version in a file that exists, read without opening it for writing; 0 if there is none.
-  private static func existingVersion(_ path: String) throws -> Int {
+  static func existingVersion(_ path: String) throws -> Int {
     guard FileManager.default.fileExists(atPath: path) else { return 0 }
     var configuration = GRDB.Configuration()
     configuration.readonly = true
@@ -137,6 +137,8 @@ package struct StoreOpenError: Error, CustomStringConvertible {
     case inUse
     case cannotCreate
     case noPermission
+    /// There is no data folder of a server here.
+    case missing
     case other(String)
   }
 
@@ -170,6 +172,7 @@ package struct StoreOpenError: Error, CustomStringConvertible {
     case .inUse: "\(path) is in use by another server"
     case .cannotCreate: "cannot create or open \(path)"
     case .noPermission: "no permission to read and write \(path)"
+    case .missing: "\(path) is not a data folder of this server"
     case .other(let what): "cannot open \(path): \(what)"
     }
   }
