@@ -96,9 +96,9 @@ package final class FolderBlobStore: BlobStore {
   package func all() async throws -> [BlobID] {
     let folder = folder
     return try await blocking {
-      try FileManager.default.contentsOfDirectory(atPath: folder).compactMap { name in
-        name.hasSuffix(".leaves") ? BlobID(text: name.dropLast(7)) : nil
-      }
+      // Either file alone is what a server leaves that was killed between making them.
+      let names = try FileManager.default.contentsOfDirectory(atPath: folder)
+      return Array(Set(names.compactMap { $0.split(separator: ".").first.flatMap { BlobID(text: $0) } }))
     }
   }
 }

@@ -118,6 +118,13 @@ package final class SQLiteStore: MetadataStore {
     }
   }
 
+  /// Bounds the database, as a full disk would; nil: not bounded. Never below what it holds.
+  package func setMaximumPages(_ count: Int?) async throws {
+    try await pool.writeWithoutTransaction { db in
+      try db.execute(sql: "PRAGMA max_page_count = \(count ?? 1_073_741_823)")
+    }
+  }
+
   package var writeStatistics: WriteStatistics { queue.statistics }
 
   private static func translated(_ error: any Error) -> any Error {

@@ -30,15 +30,23 @@ extension DataFolder {
     var configuration = GRDB.Configuration()
     configuration.readonly = true
     configuration.label = "zdc.server.check"
+    let hadLog = FileManager.default.fileExists(atPath: database + "-wal")
+    defer { if !hadLog { removeTraces(of: database) } }
     do {
       let queue = try DatabaseQueue(path: database, configuration: configuration)
-      let report = try queue.read { db in
+      // Without a transaction: a damaged page would end it, and with it the rest of the check. Nobody writes.
+      let report = try queue.unsafeRead { db in
         let check = IntegrityCheck(db, version: version, blobFolder: path + "/blobs", found: found, progress: progress)
         return check.run()
       }
       try queue.close()
       return report
     } catch { throw StoreOpenError(error, path: database) }
+  }
+
+  /// A reader of a database with a write-ahead log makes the log's two files, both without content, and leaves them.
+  private static func removeTraces(of database: String) {
+    for suffix in ["-wal", "-shm"] { try? OpenFile.remove(database + suffix) }
   }
 
   /// The lock that a server holds. A folder on a medium that cannot be written has no server.
