@@ -101,7 +101,7 @@ let package = Package(
       ]),
     .testTarget(
       name: "ZDCServerTests",
-      dependencies: ["ZDCServer", "ZDCServerSQLite", "ZDCProtocol", crypto, grdb, httpClient, logging]),
+      dependencies: ["ZDCServer", "ZDCServerSQLite", "ZDCProtocol", "zdc-server", crypto, grdb, httpClient, logging]),
     .testTarget(name: "SyncTests", dependencies: ["ZeroDarkCloud", "ZeroDarkCloudTesting", "ZDCServer", grdb]),
     .testTarget(
       name: "CommandTests", dependencies: ["ZDCCommands", "ZeroDarkCloud", "zdc", "zdc-server"],

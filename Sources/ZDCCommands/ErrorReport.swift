@@ -122,6 +122,9 @@ extension ErrorReport {
   private init(_ error: ServerError) {
     let (status, hint) = Self.rule(error.code)
     var message = "the server says \(error.code.rawValue): \(ShownName.text(error.message))"
+    if let quota = error.quota {
+      message += " (\(quota.used) of \(quota.limit) bytes are taken, \(quota.needed) more are needed)"
+    }
     if let milliseconds = error.retryAfterMs { message += " (retry after \((milliseconds + 999) / 1_000) s)" }
     self.init(status, error.code.rawValue, message, hint)
   }

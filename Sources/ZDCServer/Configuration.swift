@@ -29,6 +29,14 @@ package struct Configuration: Sendable {
     package var retentionMs: UInt64 = 30 * 24 * 3_600_000
     package var abandonedUploadMs: UInt64 = 7 * 24 * 3_600_000
     package var heartbeatSeconds = 15
+    /// Bytes of sealed content per user; zero: unlimited.
+    package var quotaBytes: UInt64 = 0
+    /// How long running requests may take to finish when the server stops; then they are cut.
+    package var drainSeconds = 20
+    /// A connection that brings nothing for so long, while the server waits for its request, is closed; so is one whose
+    /// request comes slower than `bytesPerWindow` in that time.
+    package var idleSeconds = 60
+    package var bytesPerWindow = 16 << 10
 
     package init() {}
   }
@@ -44,6 +52,8 @@ package struct Configuration: Sendable {
   package var invites: Set<String> = []
   package var tls: TLSFiles?
   package var bounds = Bounds()
+  /// What a scraper has to show; nil: the counters are for this machine only.
+  package var metricsToken: String?
   package var serverName = "zdc-server"
   package var version = ServerVersion.text
 

@@ -14,12 +14,15 @@ final class ServerCore: Sendable {
   let challenges = Challenges()
   let sessions = SessionCache()
   let limiter: RateLimiter?
+  let claims = BlobClaims()
+  let contention = ContentionTable()
+  var quotas: Quotas { Quotas(limit: configuration.bounds.quotaBytes) }
 
   private struct State {
     var origins: Set<String> = []
     var isReady = false
     var isStopping = false
-    var busyParts: Set<String> = []
+    var isFull = false
   }
 
   private let state = Mutex(State())
@@ -58,9 +61,9 @@ final class ServerCore: Sendable {
     hub.close()
   }
 
-  /// Two requests that write the same part at once would mix their bytes: the second one is told to wait.
-  func claim(part: String) -> Bool { state.withLock { $0.busyParts.insert(part).inserted } }
-  func release(part: String) { state.withLock { _ = $0.busyParts.remove(part) } }
+  /// Whether the last write that needed room found none.
+  var isFull: Bool { state.withLock { $0.isFull } }
+  func setFull(_ isFull: Bool) { state.withLock { $0.isFull = isFull } }
 
   /// The session of a token, from memory or the store.
   func session(token: [UInt8]) async throws -> SessionRow? {

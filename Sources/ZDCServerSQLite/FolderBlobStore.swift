@@ -83,12 +83,22 @@ package final class FolderBlobStore: BlobStore {
     try await blocking { for path in paths { try OpenFile.remove(path) } }
   }
 
+  package func takeRoom() async throws {
+    let path = folder + "/room"
+    try await blocking {
+      defer { try? OpenFile.remove(path) }
+      let file = try OpenFile(path, .create)
+      try file.write([UInt8](repeating: 1, count: 65_536), at: 0)
+      try file.synchronize()
+    }
+  }
+
   package func all() async throws -> [BlobID] {
     let folder = folder
     return try await blocking {
-      try FileManager.default.contentsOfDirectory(atPath: folder).compactMap { name in
-        name.hasSuffix(".leaves") ? BlobID(text: name.dropLast(7)) : nil
-      }
+      // Either file alone is what a server leaves that was killed between making them.
+      let names = try FileManager.default.contentsOfDirectory(atPath: folder)
+      return Array(Set(names.compactMap { $0.split(separator: ".").first.flatMap { BlobID(text: $0) } }))
     }
   }
 }

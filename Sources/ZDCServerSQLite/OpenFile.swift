@@ -62,6 +62,12 @@ final class OpenFile: Sendable {
     }
   }
 
+  func size() throws -> UInt64 {
+    let end = lseek(descriptor, 0, SEEK_END)
+    guard end >= 0 else { throw Self.failure("lseek") }
+    return UInt64(end)
+  }
+
   func synchronize() throws {
     #if canImport(Darwin)
       // fsync on Apple's systems leaves data in the drive's cache.
@@ -79,6 +85,9 @@ final class OpenFile: Sendable {
   }
 
   private static func failure(_ call: StaticString) -> any Error {
-    errno == ENOSPC ? StorageFull() : Failure(code: errno, call: call)
+    isFull(errno) ? StorageFull() : Failure(code: errno, call: call)
   }
+
+  /// No room, a user's quota on the host, or the largest file that the process may write.
+  static func isFull(_ code: Int32) -> Bool { [ENOSPC, EDQUOT, EFBIG].contains(code) }
 }

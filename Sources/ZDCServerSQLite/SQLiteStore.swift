@@ -38,7 +38,7 @@ package final class SQLiteStore: MetadataStore {
   }
 
   /// The schema's version in a file that exists, read without opening it for writing; 0 if there is none.
-  private static func existingVersion(_ path: String) throws -> Int {
+  static func existingVersion(_ path: String) throws -> Int {
     guard FileManager.default.fileExists(atPath: path) else { return 0 }
     var configuration = GRDB.Configuration()
     configuration.readonly = true
@@ -118,6 +118,13 @@ package final class SQLiteStore: MetadataStore {
     }
   }
 
+  /// Bounds the database, as a full disk would; nil: not bounded. Never below what it holds.
+  package func setMaximumPages(_ count: Int?) async throws {
+    try await pool.writeWithoutTransaction { db in
+      try db.execute(sql: "PRAGMA max_page_count = \(count ?? 1_073_741_823)")
+    }
+  }
+
   package var writeStatistics: WriteStatistics { queue.statistics }
 
   private static func translated(_ error: any Error) -> any Error {
@@ -137,6 +144,8 @@ package struct StoreOpenError: Error, CustomStringConvertible {
     case inUse
     case cannotCreate
     case noPermission
+    /// There is no data folder of a server here.
+    case missing
     case other(String)
   }
 
@@ -170,6 +179,7 @@ package struct StoreOpenError: Error, CustomStringConvertible {
     case .inUse: "\(path) is in use by another server"
     case .cannotCreate: "cannot create or open \(path)"
     case .noPermission: "no permission to read and write \(path)"
+    case .missing: "\(path) is not a data folder of this server"
     case .other(let what): "cannot open \(path): \(what)"
     }
   }

@@ -77,19 +77,56 @@ extension SQLiteTransaction {
 
 // Waste and counts
 extension SQLiteTransaction {
-  func collect(replacedBefore: UInt64, abandonedBefore: UInt64, limit: Int) throws -> [BlobID] {
+  func collect(replacedBefore: UInt64, abandonedBefore: UInt64, limit: Int) throws -> Collected {
+    let limit = Int64(limit)
     try db.run(
       "DELETE FROM records WHERE id IN (SELECT id FROM records WHERE replaced_ms < ? LIMIT ?)", .ms(replacedBefore),
-      .int(Int64(limit)))
-    let replaced: [BlobID] = try db.all(
-      "SELECT blob_id FROM blobs WHERE replaced_ms < ? LIMIT ?", .ms(replacedBefore), .int(Int64(limit))
-    ) { try $0.id(0) }
-    let abandoned: [BlobID] = try db.all(
-      "SELECT blob_id FROM blobs WHERE state < 2 AND touched_ms < ? LIMIT ?", .ms(abandonedBefore), .int(Int64(limit))
-    ) { try $0.id(0) }
-    for id in replaced + abandoned { try removeBlob(id) }
-    return replaced + abandoned
+      .int(limit))
+    let records = db.changesCount
+    let replaced = try db.all(
+      "SELECT blob_id, content IS NULL FROM blobs WHERE replaced_ms < ? LIMIT ?", .ms(replacedBefore), .int(limit),
+      row: doomed)
+    let abandoned = try db.all(
+      "SELECT blob_id, content IS NULL FROM blobs WHERE state < 2 AND touched_ms < ? LIMIT ?", .ms(abandonedBefore),
+      .int(limit), row: doomed)
+    for blob in replaced + abandoned { try removeBlob(blob.id) }
+    return Collected(
+      files: (replaced + abandoned).filter(\.isFile).map(\.id),
+      isMore: max(records, replaced.count, abandoned.count) >= limit)
   }
+
+  private func doomed(_ row: SQLRow) throws -> (id: BlobID, isFile: Bool) { (try row.id(0), row.int(1) != 0) }
+
+  private static let zonesOfOwner = """
+    SELECT z.id FROM zones z JOIN trees t ON t.id = z.tree
+    WHERE t.owner = (SELECT o.owner FROM trees o JOIN zones p ON p.tree = o.id WHERE p.id = ?)
+    """
+
+  func contentBytes(ofOwnerOf zone: ZoneKey) throws -> UInt64 {
+    try db.first(
+      "SELECT coalesce(sum(content_bytes), 0) FROM zones WHERE id IN (\(Self.zonesOfOwner))", .int(zone.rawValue)
+    ) { $0.unsigned(0) } ?? 0
+  }
+
+  func releaseReplaced(ofOwnerOf zone: ZoneKey, bytes: UInt64) throws -> [BlobID] {
+    var doomed: [(id: BlobID, isFile: Bool)] = []
+    var free: UInt64 = 0
+    let sql = """
+      SELECT blob_id, content IS NULL, length FROM blobs
+      WHERE replaced_ms IS NOT NULL AND zone IN (\(Self.zonesOfOwner)) ORDER BY replaced_ms, id
+      """
+    try db.each(sql, [.int(zone.rawValue)]) { row in
+      guard free < bytes else { return false }
+      doomed.append(try self.doomed(row))
+      free += row.unsigned(2)
+      return true
+    }
+    for blob in doomed { try removeBlob(blob.id) }
+    return doomed.filter(\.isFile).map(\.id)
+  }
+
+  func takeRoom() throws { try db.run("INSERT INTO room(bytes) VALUES (zeroblob(65536))") }
+  func clearRoom() throws { try db.run("DELETE FROM room") }
 
   func usage(of user: UserID) throws -> UsageRow {
     let zones = """

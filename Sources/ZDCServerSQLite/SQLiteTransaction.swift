@@ -166,6 +166,16 @@ extension SQLiteTransaction {
     try db.run("DELETE FROM sessions WHERE token_hash = ?", .bytes(tokenHash))
   }
 
+  func trimSessions(of user: UserID, device: DeviceID, keeping count: Int) throws -> Int {
+    try db.run(
+      """
+      DELETE FROM sessions WHERE token_hash IN (
+        SELECT s.token_hash FROM sessions s JOIN users u ON u.id = s.user WHERE u.user_id = ? AND s.device_id = ?
+        ORDER BY s.expires_ms DESC, s.created_ms DESC LIMIT -1 OFFSET ?)
+      """, .id(user), .id(device), .int(Int64(count)))
+    return db.changesCount
+  }
+
   func removeExpiredSessions(now: UInt64) throws {
     try db.run("DELETE FROM sessions WHERE expires_ms <= ?", .ms(now))
   }

@@ -86,6 +86,23 @@ enum Schema {
     CREATE TABLE parts(
       blob INTEGER NOT NULL, idx INTEGER NOT NULL, sha256 BLOB NOT NULL, received_ms INTEGER NOT NULL,
       PRIMARY KEY(blob, idx)) WITHOUT ROWID;
+    """,
     """
+    -- Bytes of all contents of a zone, kept ones and running uploads included: what a quota is compared with.
+    ALTER TABLE zones ADD COLUMN content_bytes INTEGER NOT NULL DEFAULT 0;
+    UPDATE zones SET content_bytes = sums.total
+      FROM (SELECT zone, sum(length) AS total FROM blobs GROUP BY zone) AS sums WHERE sums.zone = zones.id;
+    CREATE TRIGGER blob_inserted AFTER INSERT ON blobs BEGIN
+      UPDATE zones SET content_bytes = content_bytes + NEW.length WHERE id = NEW.zone; END;
+    CREATE TRIGGER blob_deleted AFTER DELETE ON blobs BEGIN
+      UPDATE zones SET content_bytes = content_bytes - OLD.length WHERE id = OLD.zone; END;
+    CREATE TRIGGER blob_moved AFTER UPDATE OF zone ON blobs WHEN OLD.zone <> NEW.zone BEGIN
+      UPDATE zones SET content_bytes = content_bytes - OLD.length WHERE id = OLD.zone;
+      UPDATE zones SET content_bytes = content_bytes + NEW.length WHERE id = NEW.zone; END;
+    CREATE INDEX replaced_blobs_of_zone ON blobs(zone, replaced_ms) WHERE replaced_ms IS NOT NULL;
+
+    -- Whether there is room is found out by writing.
+    CREATE TABLE room(id INTEGER PRIMARY KEY, bytes BLOB NOT NULL);
+    """,
   ]
 }

@@ -1,5 +1,6 @@
 internal import Dispatch
 internal import GRDB
+internal import GRDBSQLite
 internal import Synchronization
 internal import ZDCServer
 
@@ -80,6 +81,7 @@ final class WriteQueue: Sendable {
           for job in group { try perform(job, in: db, &ending) }
           try db.commit()
         } catch {
+          let error = Self.translated(error, db)
           if db.isInsideTransaction { try? db.rollback() }
           throw error
         }
@@ -99,11 +101,21 @@ final class WriteQueue: Sendable {
       try db.run("RELEASE job")
       ending.succeeded.append((completion, transaction.effects))
     } catch {
-      // A full disk may have ended the whole transaction; then the others are lost too and the next statement says so.
+      let error = Self.translated(error, db)
+      // A full disk may have ended the whole transaction; then the others are lost too, for the same reason.
+      guard db.isInsideTransaction else { throw error }
       try db.run("ROLLBACK TO job")
       try db.run("RELEASE job")
       ending.failed.append { job.fail(error) }
     }
+  }
+
+  /// SQLite calls only one kind of full disk full; the system's number tells the others.
+  private static func translated(_ error: any Error, _ db: Database) -> any Error {
+    guard let failure = error as? DatabaseError else { return error }
+    if failure.resultCode == .SQLITE_FULL { return StorageFull() }
+    let isFull = failure.resultCode == .SQLITE_IOERR && OpenFile.isFull(sqlite3_system_errno(db.sqliteConnection))
+    return isFull ? StorageFull() : error
   }
 
   private func tell(_ group: [Job], _ ending: Ending, failure: (any Error)?) {

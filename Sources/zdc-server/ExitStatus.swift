@@ -1,10 +1,13 @@
 import ArgumentParser
+import Foundation
 import ZDCServerSQLite
 
 /// The exit codes, after sysexits(3).
 enum ExitStatus: Int32 {
+  case damageFound = 1
   case usage = 64
   case damagedData = 65
+  case noInput = 66
   case unavailable = 69
   case software = 70
   case cannotCreate = 73
@@ -12,9 +15,11 @@ enum ExitStatus: Int32 {
 
   static let help = """
     EXIT CODES
-      0   stopped as asked
+      0   stopped as asked; check: no damage
+      1   check: something is damaged
       64  wrong command line
-      65  the data folder is damaged, or was written by a newer server; or the TLS files are
+      65  the database is damaged, or was written by a newer server; or the TLS files are
+      66  check: there is no data folder
       69  the address or the data folder is in use
       70  the server failed
       73  the data folder cannot be created
@@ -43,9 +48,16 @@ struct Failure: Error {
     case .newer: (status, hint) = (.damagedData, "run the newer version of zdc-server")
     case .inUse: (status, hint) = (.unavailable, "stop the other server, or choose another --data folder")
     case .cannotCreate: (status, hint) = (.cannotCreate, nil)
+    case .missing: (status, hint) = (.noInput, "--data names the folder that zdc-server serve was given")
     case .noPermission: (status, hint) = (.noPermission, "the user who runs the server must own the folder")
     case .other: (status, hint) = (.software, nil)
     }
+  }
+
+  func report() {
+    var text = "zdc-server: error: \(message)\n"
+    if let hint { text += "hint: \(hint)\n" }
+    FileHandle.standardError.write(Data(text.utf8))
   }
 
   /// What binding the address failed with; the network layer's error is known by the number at its end.

@@ -7,5 +7,5 @@ struct Command: AsyncParsableCommand {
     commandName: "zdc-server",
     abstract: "Keeps sealed trees: it orders, stores and hands out what it cannot read.",
     discussion: ExitStatus.help,
-    subcommands: [Serve.self, Version.self])
+    subcommands: [Serve.self, Check.self, Version.self])
 }

@@ -54,11 +54,26 @@ struct Serve: AsyncParsableCommand {
     help: "Registrations and logins per client address and minute. (default: 60, on loopback not limited)")
   var maxAccountCalls: Int?
 
+  @Option(name: .long, help: "Bytes of sealed content that one user may have; 0: unlimited.")
+  var quota: UInt64 = 0
+
+  @Option(name: .long, help: "Days that replaced and deleted content is kept.")
+  var retention: UInt64 = 30
+
+  @Option(name: .long, help: "Seconds that running requests get to finish after SIGTERM; then they are cut.")
+  var drain = 20
+
+  @Option(name: .long, help: "Seconds without a byte of a request after which a connection is closed.")
+  var idleTimeout = 60
+
+  @Option(name: .long, help: "A file with the token that /metrics asks for. (default: none; /metrics is for loopback)")
+  var metricsTokenFile: String?
+
   func run() async throws {
     do {
       try await serve()
     } catch let failure as Failure {
-      report(failure)
+      failure.report()
       throw failure.status.code
     }
   }
@@ -66,6 +81,8 @@ struct Serve: AsyncParsableCommand {
   private func serve() async throws {
     // What the server writes is its user's alone.
     umask(0o077)
+    // A file that may not grow is an answer to a client, not the end of the server.
+    signal(SIGXFSZ, SIG_IGN)
     let settings = try settings()
     let logger = try logger()
     let folder: DataFolder
@@ -82,7 +99,7 @@ struct Serve: AsyncParsableCommand {
     var group = ServiceGroupConfiguration(
       services: [service], gracefulShutdownSignals: [.sigterm, .sigint], logger: quiet(logger))
     // A reader who never takes the end of his download must not hold the server up for ever.
-    group.maximumGracefulShutdownDuration = .seconds(20)
+    group.maximumGracefulShutdownDuration = .seconds(settings.bounds.drainSeconds)
     do { try await ServiceGroup(configuration: group).run() } catch { throw Failure(starting: error, address: listen) }
   }
 
@@ -101,6 +118,13 @@ struct Serve: AsyncParsableCommand {
     settings.tls = try tls()
     if let maxContentBytes { settings.bounds.contentBytes = min(maxContentBytes, settings.bounds.contentBytes) }
     if let maxStreams { settings.bounds.eventStreamsPerUser = maxStreams }
+    settings.bounds.quotaBytes = quota
+    guard retention <= 36_500 else { throw Failure(.usage, "--retention takes days, at most 36500") }
+    settings.bounds.retentionMs = retention * 24 * 3_600_000
+    guard drain > 0, idleTimeout > 0 else { throw Failure(.usage, "--drain and --idle-timeout take seconds from 1") }
+    settings.bounds.drainSeconds = drain
+    settings.bounds.idleSeconds = idleTimeout
+    settings.metricsToken = try metricsToken()
     settings.bounds.accountCallsPerMinute = maxAccountCalls ?? (settings.isLoopback ? nil : 60)
     return settings
   }
@@ -132,6 +156,18 @@ struct Serve: AsyncParsableCommand {
     return Set(lines.map(String.init))
   }
 
+  private func metricsToken() throws -> String? {
+    guard let metricsTokenFile else { return nil }
+    guard let bytes = FileManager.default.contents(atPath: metricsTokenFile) else {
+      throw Failure(.noPermission, "cannot read \(metricsTokenFile)")
+    }
+    let token = String(decoding: bytes, as: UTF8.self).split(whereSeparator: \.isWhitespace).first
+    guard let token, token.count >= 16 else {
+      throw Failure(.usage, "the metrics token has 16 characters at least")
+    }
+    return String(token)
+  }
+
   private func tls() throws -> ZDCServer.Configuration.TLSFiles? {
     switch (tlsCert, tlsKey) {
     case (nil, nil): return nil
@@ -149,12 +185,6 @@ struct Serve: AsyncParsableCommand {
     var logger = Logger(label: "zdc-server") { _ in LineLogHandler(format: logFormat) }
     logger.logLevel = level
     return logger
-  }
-
-  private func report(_ failure: Failure) {
-    var text = "zdc-server: error: \(failure.message)\n"
-    if let hint = failure.hint { text += "hint: \(hint)\n" }
-    FileHandle.standardError.write(Data(text.utf8))
   }
 }
 

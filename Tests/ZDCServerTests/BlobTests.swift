@@ -7,13 +7,15 @@ import ZDCServer
   struct Large {
     let blob = BlobID.random()
     let bytes: [UInt8]
+    private let isShared: Bool
 
     init(_ count: Int? = nil) {
       bytes = count.map(randomBytes) ?? Self.shared
+      isShared = count == nil
     }
 
     private static let shared = randomBytes(2 * 128 * ContentGeometry.leafBytes + 100_000)
-    private static let sharedLeafHashes = Large().computedLeafHashes
+    private static let sharedLeafHashes = Large().computedLeafHashes()
 
     var length: UInt64 { UInt64(bytes.count) }
 
@@ -22,9 +24,9 @@ import ZDCServer
       return Array(bytes[Int(range.lowerBound)..<Int(range.upperBound)])
     }
 
-    var leafHashes: [MerkleHash] { Self.sharedLeafHashes }
+    var leafHashes: [MerkleHash] { isShared ? Self.sharedLeafHashes : computedLeafHashes() }
 
-    private var computedLeafHashes: [MerkleHash] {
+    private func computedLeafHashes() -> [MerkleHash] {
       (0..<ContentGeometry.leafCount(cipherLength: length)).map { index in
         let range = ContentGeometry.leafRange(index, cipherLength: length)
         return MerkleTree.leafHash(bytes[Int(range.lowerBound)..<Int(range.upperBound)])
@@ -221,15 +223,15 @@ import ZDCServer
     try await TestServer.run(in: folder) { (server: TestServer) async throws in
       let (account, token) = try await server.newAccount()
       var zone = account.home
-      let old = TestZone.Content()
+      let before = TestZone.Content()
       let new = TestZone.Content()
       let node = NodeID.random()
-      let first = zone.record(node, content: old.field())
-      try await server.put([first], contents: [old], in: &zone, token: token)
+      let first = zone.record(node, content: before.field())
+      try await server.put([first], contents: [before], in: &zone, token: token)
       let second = zone.record(node, content: new.field(version: 2))
       try await server.put([second], contents: [new], in: &zone, token: token)
-      let path = Routes.path(Routes.content, zone.zone.tree.text, node.text, old.blob.text)
-      #expect(try await server.send(.GET, path, token: token).bytes == old.bytes)
+      let path = Routes.path(Routes.content, zone.zone.tree.text, node.text, before.blob.text)
+      #expect(try await server.send(.GET, path, token: token).bytes == before.bytes)
       let records = Routes.path(Routes.records, zone.zone.tree.text, zone.zone.root.text)
       server.clock.advance(ms: 29 * 24 * 3_600_000)
       try await server.server.collect()
@@ -238,9 +240,14 @@ import ZDCServer
       server.clock.advance(ms: 2 * 24 * 3_600_000)
       try await server.server.collect()
       let late = try await server.login(account)
-      #expect(try await server.send(.GET, path, token: late).status == 404)
+      let gone = try await server.send(.GET, path, token: late)
+      #expect((gone.status, gone.error?.code) == (410, .blobGone))
+      let (_, stranger) = try await server.newAccount()
+      #expect(try await server.send(.GET, path, token: stranger).status == 404)
       let answer = try await server.send(.POST, records, token: late, body: first.hash.bytes + second.hash.bytes)
       #expect(try answer.items().count == 1)
+      let old = try await server.send(.POST, records, token: late, body: first.hash.bytes)
+      #expect((old.status, old.error?.code) == (410, .gone))
     }
   }
 }

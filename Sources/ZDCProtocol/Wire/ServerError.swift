@@ -43,16 +43,34 @@ public struct ServerError: Error, Codable, Sendable, Hashable {
   public var retryAfterMs: UInt64?
   /// The rule that was broken, with `refused`.
   public var security: ZDCSecurityError.Code?
+  /// What it would have cost, with `quotaExceeded`.
+  public var quota: Quota?
+
+  /// The account's room, in bytes of sealed content.
+  public struct Quota: Codable, Sendable, Hashable {
+    /// Taken by what cannot be released.
+    public var used: UInt64
+    public var limit: UInt64
+    /// What the refused request would have added.
+    public var needed: UInt64
+
+    public init(used: UInt64, limit: UInt64, needed: UInt64) {
+      self.used = used
+      self.limit = limit
+      self.needed = needed
+    }
+  }
 
   public init(
     _ code: Code, _ message: String, retryable: Bool = false, retryAfterMs: UInt64? = nil,
-    security: ZDCSecurityError.Code? = nil
+    security: ZDCSecurityError.Code? = nil, quota: Quota? = nil
   ) {
     self.code = code
     self.message = message
     self.retryable = retryable
     self.retryAfterMs = retryAfterMs
     self.security = security
+    self.quota = quota
   }
 
   /// The HTTP status that carries this error.

@@ -18,15 +18,27 @@ enum Access {
     try reader.permissions(of: user, in: zone)?.isSuperset(of: rights) ?? false
   }
 
-  /// Content that the user may read now: `r`, and not the records only.
+  /// Content that the user may read now: `r`, and not the records only. To those who may read the tree, what is not
+  /// stored is gone; to others it looks like nothing at all.
   static func content(
     _ id: BlobID, node: NodeID, tree: TreeID, user: UserID, in reader: any MetadataReader
   ) throws -> BlobRow {
     let unknown = ServerError(.notFound, "no such content")
-    guard let blob = try reader.blob(id), blob.node == node, blob.state == .attached else { throw unknown }
+    guard let blob = try reader.blob(id) else { throw try missing(node: node, tree: tree, user: user, in: reader) }
+    guard blob.node == node, blob.state == .attached else { throw unknown }
     guard let rights = try reader.permissions(of: user, in: blob.zone), mayReadContent(rights) else { throw unknown }
     guard try reader.treeID(of: blob.zone) == tree else { throw unknown }
     return blob
+  }
+
+  private static func missing(
+    node: NodeID, tree: TreeID, user: UserID, in reader: any MetadataReader
+  ) throws -> ServerError {
+    let zone = try reader.zone(ofNode: node, tree: tree) ?? reader.zone(ZoneID(trunkOf: tree))
+    guard let zone, let rights = try reader.permissions(of: user, in: zone.key), mayReadContent(rights) else {
+      return ServerError(.notFound, "no such content")
+    }
+    return ServerError(.blobGone, "the content is no longer kept")
   }
 
   static func mayReadContent(_ rights: ZoneACL.Permissions) -> Bool {

@@ -2,10 +2,17 @@ internal import ZDCProtocol
 
 /// Uploads of large content: tickets, parts, completion (PROTOCOL 3.8).
 enum Blobs {
+  struct Ticket: Sendable {
+    var status: BlobStatus
+    /// Kept contents that made room for this one.
+    var released: [BlobID] = []
+  }
+
   /// A ticket binds a blob's id to the user, the node and the length. Asking again gives the same ticket.
   static func ticket(
-    _ request: BlobTicketRequest, user: UserID, limit: UInt64, now: UInt64, in tx: any MetadataTransaction
-  ) throws -> BlobStatus {
+    _ request: BlobTicketRequest, user: UserID, limit: UInt64, quotas: Quotas, now: UInt64,
+    in tx: any MetadataTransaction
+  ) throws -> Ticket {
     try checkLength(request.cipherLength, limit: limit)
     let zone = try zone(for: request, user: user, in: tx)
     if let known = try tx.blob(request.blobID) {
@@ -13,13 +20,14 @@ enum Blobs {
         known.owner == user && known.state != .attached && known.node == request.nodeID && known.zone == zone
         && known.cipherLength == request.cipherLength && !known.isInline
       guard isSame else { throw ServerError(.conflict, "the blob's id is taken: choose another one") }
-      return try status(of: known, in: tx)
+      return Ticket(status: try status(of: known, in: tx))
     }
     let row = BlobRow(
       id: request.blobID, zone: zone, node: request.nodeID, cipherLength: request.cipherLength, state: .receiving,
       isInline: false, owner: user, contentRoot: nil, touchedMs: now)
     _ = try tx.insertBlob(row, content: nil)
-    return try status(of: row, in: tx)
+    let released = try quotas.makeRoom(for: request.cipherLength, in: zone, tx)
+    return Ticket(status: try status(of: row, in: tx), released: released)
   }
 
   private static func checkLength(_ length: UInt64, limit: UInt64) throws {

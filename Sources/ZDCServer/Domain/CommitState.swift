@@ -15,6 +15,8 @@ struct CommitState: ZoneState {
   private(set) var recordRange: ClosedRange<Int64>?
   /// The records in the order of their puts, with their times, for the event stream.
   private(set) var stored: [StoredRecord] = []
+  /// Content that came with the request and is stored now.
+  private(set) var addedBytes: UInt64 = 0
 
   init(
     part: CommitRequest.ZonePart, contents: [BlobID: CommitRequest.InlineContent], zone: ZoneKey,
@@ -91,7 +93,7 @@ struct CommitState: ZoneState {
 // Content: which blob a record may name (PROTOCOL 3.8, 3.12).
 extension CommitState {
   /// The blob's key and the time when it was first named by a record.
-  private func content(
+  private mutating func content(
     of record: NodeRecord, before: NodeRow?, previous: NodeRecord?, stored: StoredRecord?
   ) throws -> (blob: Int64?, receivedMs: UInt64) {
     guard let content = record.fields.content else { return (nil, 0) }
@@ -99,7 +101,7 @@ extension CommitState {
     return (try attach(content, to: record.fields.node), now)
   }
 
-  private func attach(_ content: NodeRecord.Content, to node: NodeID) throws -> Int64 {
+  private mutating func attach(_ content: NodeRecord.Content, to node: NodeID) throws -> Int64 {
     let known = try tx.blob(content.blobID)
     if let known { return try attach(known, as: content, to: node) }
     guard let inline = contents[content.blobID] else {
@@ -110,6 +112,7 @@ extension CommitState {
     let row = BlobRow(
       id: content.blobID, zone: zone, node: node, cipherLength: content.cipherLength, state: .attached,
       isInline: true, owner: nil, contentRoot: nil, touchedMs: now)
+    addedBytes += content.cipherLength
     return try tx.insertBlob(row, content: inline.bytes)
   }
 

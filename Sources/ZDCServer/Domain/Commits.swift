@@ -13,25 +13,32 @@ enum Commits {
     /// Empty for a request that the log had already.
     var notices: [HeadNotice]
     var operations: Int
+    /// Kept contents that made room for new ones.
+    var released: [BlobID] = []
   }
 
   /// Applies a request, all zones or none.
   ///
   /// - Throws: ``StaleHead``, `ServerError`, or the broken rule as `ZDCSecurityError`; then the transaction is undone.
   static func apply(
-    _ request: CommitRequest, by user: UserID, now: UInt64, in tx: any MetadataTransaction
+    _ request: CommitRequest, by user: UserID, quotas: Quotas, now: UInt64, in tx: any MetadataTransaction
   ) throws -> Outcome {
     if let replayed = try replayed(request, by: user, in: tx) {
       return Outcome(response: replayed, notices: [], operations: 0)
     }
     var notices: [HeadNotice] = []
+    var added: [(zone: ZoneKey, bytes: UInt64)] = []
     for part in request.parts {
-      notices.append(try apply(part, contents: request.contents, by: user, now: now, in: tx))
+      let applied = try apply(part, contents: request.contents, by: user, now: now, in: tx)
+      notices.append(applied.notice)
+      added.append((applied.zone, applied.addedBytes))
     }
+    // Last, so that what this very request replaces or deletes makes room for what it brings.
+    let released = try added.flatMap { try quotas.makeRoom(for: $0.bytes, in: $0.zone, tx) }
     let response = CommitResponse(receivedMs: now, zones: notices.map(\.status))
     return Outcome(
       response: response, notices: notices,
-      operations: request.parts.reduce(0) { $0 + $1.commit.fields.operations.count })
+      operations: request.parts.reduce(0) { $0 + $1.commit.fields.operations.count }, released: released)
   }
 
   /// A lost response is asked for again with the same bytes: the answer is the first one.
@@ -52,7 +59,7 @@ enum Commits {
   private static func apply(
     _ part: CommitRequest.ZonePart, contents: [BlobID: CommitRequest.InlineContent], by user: UserID, now: UInt64,
     in tx: any MetadataTransaction
-  ) throws -> HeadNotice {
+  ) throws -> (notice: HeadNotice, zone: ZoneKey, addedBytes: UInt64) {
     let fields = part.commit.fields
     guard fields.writer == user else { throw ServerError(.forbidden, "the commit's writer is not this session's user") }
     let row = try Access.zone(fields.zone, of: user, needs: [], in: tx)
@@ -69,7 +76,8 @@ enum Commits {
       head: head, bytes: part.commit.bytes, receivedMs: now, acl: acl, records: state.recordRange)
     let rx = try tx.appendCommit(stored, to: row.key)
     let status = ZoneStatus(zone: fields.zone, seq: head.seq, head: head.hash, rx: rx)
-    return HeadNotice(status: status, part: part, acl: head.acl, stored: state.stored, receivedMs: now)
+    let notice = HeadNotice(status: status, part: part, acl: head.acl, stored: state.stored, receivedMs: now)
+    return (notice, row.key, state.addedBytes)
   }
 
   private static func checkHead(_ commit: ZoneCommit, of row: ZoneRow) throws {

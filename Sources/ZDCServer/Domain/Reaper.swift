@@ -36,17 +36,16 @@ struct Reaper {
     let replacedBefore = now - min(now, bounds.retentionMs)
     let abandonedBefore = now - min(now, bounds.abandonedUploadMs)
     while true {
-      let gone = try await core.metadata.write { tx in
+      let step = try await core.metadata.write { tx in
         try tx.collect(replacedBefore: replacedBefore, abandonedBefore: abandonedBefore, limit: Self.batch)
       }
-      for blob in gone { try await core.blobs.remove(blob) }
-      guard gone.count >= Self.batch else { break }
+      await core.removeFiles(of: step.files)
+      guard step.isMore else { break }
     }
-    for blob in try await core.blobs.all() {
-      guard try await core.metadata.read({ try $0.blob(blob) }) == nil else { continue }
-      try await core.blobs.remove(blob)
-    }
+    try await core.metadata.write { try $0.removeExpiredSessions(now: now) }
+    core.sessions.removeAll()
+    await core.removeFiles(of: try await core.blobs.all())
   }
 
-  private static let batch = 1_000
+  private static let batch: Int = 1_000
 }

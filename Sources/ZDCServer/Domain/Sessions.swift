@@ -45,10 +45,16 @@ enum Sessions {
   /// The same words for an unknown account, a wrong signature and a stale challenge.
   static let refusal = ServerError(.unauthorized, "login refused")
 
+  struct Opened: Sendable {
+    var response: SessionResponse
+    /// Older sessions of the device that made room.
+    var ended: Int
+  }
+
   /// The account's login key vouches for a device: the device's key is registered and a session opened.
   static func login(
     _ request: LoginRequest, token: [UInt8], now: UInt64, lifetimeMs: UInt64, in tx: any MetadataTransaction
-  ) throws -> SessionResponse {
+  ) throws -> Opened {
     let user = try tx.user(lookup: request.lookupID)
     // Somebody's key is tried in any case, so that the time tells nothing about who is known.
     let isValid = Signatures.isValid(
@@ -65,7 +71,7 @@ enum Sessions {
 
   static func login(
     _ request: DeviceLoginRequest, token: [UInt8], now: UInt64, lifetimeMs: UInt64, in tx: any MetadataTransaction
-  ) throws -> SessionResponse {
+  ) throws -> Opened {
     let device = try tx.device(request.deviceID, of: request.userID)
     let isValid = Signatures.isValid(
       request.signature.bytes, by: device?.key ?? stranger, label: "device-login", message: request.signedBytes)
@@ -76,13 +82,18 @@ enum Sessions {
 
   private static func open(
     user: UserID, device: DeviceID, token: [UInt8], now: UInt64, lifetimeMs: UInt64, in tx: any MetadataTransaction
-  ) throws -> SessionResponse {
+  ) throws -> Opened {
     let row = SessionRow(
       tokenHash: hash(token), user: user, device: device, createdMs: now, expiresMs: now + lifetimeMs)
     try tx.removeExpiredSessions(now: now)
     try tx.insertSession(row)
-    return SessionResponse(token: WireBytes(token), userID: user, expiresMs: row.expiresMs)
+    let ended = try tx.trimSessions(of: user, device: device, keeping: perDevice)
+    let response = SessionResponse(token: WireBytes(token), userID: user, expiresMs: row.expiresMs)
+    return Opened(response: response, ended: ended)
   }
+
+  /// More sessions than a device uses at once, and few enough that logging in for ever fills nothing.
+  static let perDevice = 8
 
   static func hash(_ token: [UInt8]) -> [UInt8] {
     Bytes32<LookupRole>(labelledHash: "session", token).bytes

@@ -67,7 +67,8 @@ enum Zones {
     return writer.bytes
   }
 
-  /// Records by hash, in the order asked; what is unknown, or not of this zone, is left out.
+  /// Records by hash, in the order asked; what is unknown, or not of this zone, is left out. When nothing is left, the
+  /// records were replaced longer ago than they are kept: the caller's state is old.
   static func records(
     _ hashes: [RecordHash], zone id: ZoneID, user: UserID, in reader: any MetadataReader
   ) throws -> [UInt8] {
@@ -77,6 +78,9 @@ enum Zones {
       guard let record = try reader.record(hash: hash, in: zone.key) else { continue }
       guard writer.count == 0 || writer.count + record.bytes.count + 21 <= Limits.pageBytes else { break }
       writer.append(record)
+    }
+    guard hashes.isEmpty || writer.count > 0 else {
+      throw ServerError(.gone, "these records are no longer kept: pull commits again")
     }
     return writer.bytes
   }

@@ -28,7 +28,9 @@ struct RenderErrors: RouterMiddleware {
     case let error as ServerError: return error
     case let error as ZDCSecurityError:
       return ServerError(.refused, "a rule of the protocol is broken: \(error.code.rawValue)", security: error.code)
-    case is StorageFull: return ServerError(.storageFull, "the server's disk is full", retryable: true)
+    case is StorageFull:
+      core.setFull(true)
+      return ServerError(.storageFull, "the server's disk is full", retryable: true, retryAfterMs: 10_000)
     case let error as HTTPError: return translate(error, request)
     default:
       // The error's text may hold anything: only its type is logged, and nothing goes to the client.
@@ -49,6 +51,8 @@ struct RenderErrors: RouterMiddleware {
   }
 
   private func render(_ error: ServerError) throws -> Response {
+    var error = error
+    if error.retryable, error.retryAfterMs == nil { error.retryAfterMs = 1_000 }
     var response = try Response.json(error, status: HTTPResponse.Status(code: error.status))
     if let wait = error.retryAfterMs { response.headers[.retryAfter] = "\((wait + 999) / 1_000)" }
     return response

@@ -9,10 +9,12 @@ enum BlobRoutes {
     let request = try await call.json(BlobTicketRequest.self)
     let limit = call.core.configuration.bounds.contentBytes
     let now = call.now
-    let status = try await call.write { tx in
-      try Blobs.ticket(request, user: user, limit: limit, now: now, in: tx)
+    let quotas = call.core.quotas
+    let ticket = try await call.write { tx in
+      try Blobs.ticket(request, user: user, limit: limit, quotas: quotas, now: now, in: tx)
     }
-    return try .json(status, status: .created)
+    await call.core.removeFiles(of: ticket.released)
+    return try .json(ticket.status, status: .created)
   }
 
   static func parts(_ call: Call) async throws -> Response {
@@ -34,10 +36,10 @@ enum BlobRoutes {
       throw ServerError(.invalidRequest, "the header \(WireHeaders.partHash) is missing")
     }
     let claim = "\(blob)/\(index)"
-    guard call.core.claim(part: claim) else {
+    guard call.core.claims.begin(part: claim, of: blob) else {
       throw ServerError(.conflict, "the part is being received", retryable: true, retryAfterMs: 1_000)
     }
-    defer { call.core.release(part: claim) }
+    defer { call.core.claims.end(part: claim, of: blob) }
     let decision = try await call.read { try Blobs.offer(index, sha256: hash, of: blob, user: user, in: $0) }
     guard case .take(let length, let range) = decision else { return .noContent }
     try await receive(call, blob: blob, index: index, cipherLength: length, count: range.count, hash: hash)
@@ -96,7 +98,7 @@ enum BlobRoutes {
     let user = try call.user
     let blob: BlobID = try call.id("blobID")
     try await call.write { try Blobs.abort(blob, user: user, in: $0) }
-    try await call.core.blobs.remove(blob)
+    await call.core.removeFiles(of: [blob])
     return .noContent
   }
 

@@ -8,20 +8,29 @@ enum HealthRoutes {
   static func ready(_ call: Call) async throws -> Response {
     guard call.core.isReady else { return .text("stopping\n", status: .serviceUnavailable) }
     _ = try await call.read { try $0.lastRx() }
+    guard try await call.core.hasRoom() else { return .text("full\n", status: .serviceUnavailable) }
     return .text("ok\n")
   }
 
-  /// For scrapers on this machine; to others the path does not exist.
+  /// For scrapers on this machine, or for those with the token; to others the path does not exist. Behind a proxy
+  /// everybody comes from this machine, so a token that is set is asked of all.
   static func metrics(_ call: Call) throws -> Response {
-    guard ["127.0.0.1", "::1"].contains(call.context.clientAddress) else {
-      throw ServerError(.notFound, "no such path")
-    }
+    guard mayScrape(call) else { throw ServerError(.notFound, "no such path") }
     let writes = call.core.metadata.writeStatistics
     return .text(
       call.core.metrics.text(
         ServerMetrics.Gauges(
           eventStreams: call.core.hub.openStreams, writes: writes.writes, writeGroups: writes.groups,
           writeWaitSeconds: writes.waitedSeconds)))
+  }
+
+  private static func mayScrape(_ call: Call) -> Bool {
+    guard let token = call.core.configuration.metricsToken else {
+      return ["127.0.0.1", "::1"].contains(call.context.clientAddress)
+    }
+    let shown = call.request.headers[.authorization] ?? ""
+    // Hashes are compared, so that the time tells nothing about how much of the token is right.
+    return Sessions.hash(Array(shown.utf8)) == Sessions.hash(Array("Bearer \(token)".utf8))
   }
 
   static func info(_ call: Call) throws -> Response {

@@ -37,7 +37,7 @@ enum SessionRoutes {
 
   private static func open(
     _ call: Call, _ nonce: Nonce,
-    _ login: @escaping @Sendable ([UInt8], UInt64, UInt64, any MetadataTransaction) throws -> SessionResponse
+    _ login: @escaping @Sendable ([UInt8], UInt64, UInt64, any MetadataTransaction) throws -> Sessions.Opened
   ) async throws -> Response {
     let core = call.core
     let now = call.now
@@ -46,15 +46,16 @@ enum SessionRoutes {
       core.challenges.isValid(nonce: nonce.bytes, expiresMs: nonce.expiresMs, now: now)
     else { throw Sessions.refusal }
     let token = Bytes32<LookupRole>.random().bytes
-    let response = try await call.write { tx in
-      let response = try login(token, now, lifetime, tx)
+    let opened = try await call.write { tx in
+      let opened = try login(token, now, lifetime, tx)
       // Only a valid login uses its nonce up, so that nobody fills the list of used ones.
       guard core.challenges.use(nonce: nonce.bytes, expiresMs: nonce.expiresMs, now: now) else {
         throw Sessions.refusal
       }
-      return response
+      return opened
     }
-    return try .json(response)
+    if opened.ended > 0 { core.sessions.removeAll() }
+    return try .json(opened.response)
   }
 
   static func end(_ call: Call) async throws -> Response {

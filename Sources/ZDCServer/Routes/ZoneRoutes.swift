@@ -26,16 +26,23 @@ enum ZoneRoutes {
     let request = try CommitRequest(try await call.bytes())
     let core = call.core
     let now = call.now
+    let quotas = core.quotas
+    let zones = request.parts.map(\.commit.fields.zone)
+    let contender = try Contention.Device(user: user, device: call.authenticated.device)
+    try core.contention.admit(contender, to: zones, now: now)
     do {
       let outcome = try await call.write { tx in
-        let outcome = try Commits.apply(request, by: user, now: now, in: tx)
+        let outcome = try Commits.apply(request, by: user, quotas: quotas, now: now, in: tx)
         let notices = outcome.notices
         tx.afterCommit { for notice in notices { core.hub.publish(notice) } }
         return outcome
       }
+      core.contention.won(contender, in: zones, now: now)
+      await core.removeFiles(of: outcome.released)
       core.metrics.countCommits(outcome.notices.count, operations: outcome.operations)
       return try .json(outcome.response)
     } catch let stale as StaleHead {
+      core.contention.lost(contender, in: stale.zone, now: now)
       let page = try await call.read { reader in
         try Zones.page(stale.zone, for: user, after: stale.after, withRecords: true, in: reader)
       }

@@ -14,6 +14,10 @@ package protocol BlobStore: Sendable {
   /// `count` leaf hashes from leaf `first`, 32 bytes each.
   func leafHashes(_ blob: BlobID, first: UInt64, count: Int) async throws -> [UInt8]
   func remove(_ blob: BlobID) async throws
+  /// Finds out by writing whether there is room.
+  ///
+  /// - Throws: ``StorageFull``.
+  func takeRoom() async throws
   /// All blobs that have a file.
   func all() async throws -> [BlobID]
 }

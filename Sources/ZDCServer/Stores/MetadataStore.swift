@@ -78,6 +78,9 @@ package protocol MetadataReader: AnyObject {
   func inlineContent(_ id: BlobID) throws -> [UInt8]?
   func parts(of blob: BlobID) throws -> [BlobStatus.Part]
 
+  /// Bytes of all contents in the zones of this zone's owner: live, kept and on their way.
+  func contentBytes(ofOwnerOf zone: ZoneKey) throws -> UInt64
+
   /// Counts and sizes for the audit report.
   func usage(of user: UserID) throws -> UsageRow
 }
@@ -98,6 +101,8 @@ package protocol MetadataTransaction: MetadataReader {
   func insertSession(_ session: SessionRow) throws
   func removeSession(tokenHash: [UInt8]) throws
   func removeExpiredSessions(now: UInt64) throws
+  /// Ends all but the newest sessions of a device; returns how many it ended.
+  func trimSessions(of user: UserID, device: DeviceID, keeping count: Int) throws -> Int
 
   // Zones and logs
   func insertZone(_ zone: ZoneID, owner: UserID, trunk: Trunk, appTreeID: String) throws -> ZoneKey
@@ -125,12 +130,30 @@ package protocol MetadataTransaction: MetadataReader {
   func removeBlob(_ id: BlobID) throws
 
   // Waste
-  /// Removes replaced records and small contents older than `replacedBefore`, large ones and abandoned tickets; returns
-  /// blobs whose files may go.
-  func collect(replacedBefore: UInt64, abandonedBefore: UInt64, limit: Int) throws -> [BlobID]
+  /// Removes replaced records and contents older than `replacedBefore` and abandoned tickets, at most `limit` of each.
+  func collect(replacedBefore: UInt64, abandonedBefore: UInt64, limit: Int) throws -> Collected
+  /// Removes replaced contents of the zone's owner, the oldest first, until that many bytes are free or none is left.
+  /// - Returns: those that have files.
+  func releaseReplaced(ofOwnerOf zone: ZoneKey, bytes: UInt64) throws -> [BlobID]
+  /// Takes as much room as a small commit would, until ``clearRoom()``.
+  func takeRoom() throws
+  func clearRoom() throws
 
   /// Runs after this transaction is durable, in commit order, before the caller of `write` goes on. Must be quick.
   func afterCommit(_ effect: @escaping @Sendable () -> Void)
+}
+
+/// What one step of a collection removed.
+package struct Collected: Sendable, Hashable {
+  /// Contents whose files may go.
+  package var files: [BlobID]
+  /// Whether there may be more.
+  package var isMore: Bool
+
+  package init(files: [BlobID], isMore: Bool) {
+    self.files = files
+    self.isMore = isMore
+  }
 }
 
 /// The disk is full; nothing of the write is kept.

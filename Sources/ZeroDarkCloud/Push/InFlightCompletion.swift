@@ -50,20 +50,29 @@ struct InFlightCompletion {
   }
 
   /// The request was not accepted and never will be: its operations go back to the queue.
-  func abandon(reason: OperationRow.Reason = .ready, detail: String? = nil, notBeforeMs: UInt64 = 0) throws {
+  ///
+  /// - Parameter contentOnly: the reason is that of the contents; the other operations may go at once.
+  /// - Returns: how many may go at once.
+  @discardableResult
+  func abandon(
+    reason: OperationRow.Reason = .ready, detail: String? = nil, notBeforeMs: UInt64 = 0, contentOnly: Bool = false
+  ) throws -> Int {
     let store = InFlightStore(transaction: transaction)
     let outcomes = try store.outcomes(zone: zone)
     try store.remove(zone: zone)
+    var free = 0
     for outcome in outcomes {
       // One that is not in flight any more was parked by the page that overtook the request: it stays parked.
       guard var operation = try transaction.operations.operation(id: outcome.operation), operation.state == .inFlight
       else { continue }
       operation.state = .pending
-      operation.reason = reason
-      operation.reasonDetail = detail
-      operation.notBeforeMs = notBeforeMs
-      if notBeforeMs > 0 { operation.attempts += 1 }
+      let isFree = contentOnly && operation.kind != .putData
+      operation.reason = isFree ? .ready : reason
+      operation.reasonDetail = isFree ? nil : detail
+      operation.notBeforeMs = isFree ? 0 : notBeforeMs
+      if operation.notBeforeMs > 0 { operation.attempts += 1 } else { free += 1 }
       try transaction.operations.update(operation)
     }
+    return free
   }
 }

@@ -238,12 +238,15 @@ extension SyncEngine {
     return commits.allSatisfy { $0.commit.fields.seq <= head.seq }
   }
 
+  @discardableResult
   private func abandon(
-    _ zone: Int64, reason: OperationRow.Reason = .ready, detail: String? = nil, pauseMs: UInt64 = 0
-  ) async throws {
+    _ zone: Int64, reason: OperationRow.Reason = .ready, detail: String? = nil, pauseMs: UInt64 = 0,
+    contentOnly: Bool = false
+  ) async throws -> Int {
     try await session.database.asyncReadWrite { [session] transaction in
       try InFlightCompletion(session: session, zone: zone, transaction: transaction).abandon(
-        reason: reason, detail: detail, notBeforeMs: pauseMs == 0 ? 0 : session.now() + pauseMs)
+        reason: reason, detail: detail, notBeforeMs: pauseMs == 0 ? 0 : session.now() + pauseMs,
+        contentOnly: contentOnly)
     }
   }
 
@@ -255,9 +258,11 @@ extension SyncEngine {
       try await abandon(zone)
       return PushSummary(commits: 1)
     case .overQuota(let pause):
-      try await abandon(zone, reason: .overQuota, detail: error.code.rawValue, pauseMs: pause)
+      // What brings no content needs no room: it goes on alone.
+      let free = try await abandon(
+        zone, reason: .overQuota, detail: error.code.rawValue, pauseMs: pause, contentOnly: true)
       session.events.report(error)
-      return PushSummary()
+      return PushSummary(commits: free > 0 ? 1 : 0)
     case .refused: return try await refused(error, zone: zone)
     }
   }

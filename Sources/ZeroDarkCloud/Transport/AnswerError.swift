@@ -10,7 +10,7 @@ enum AnswerError {
       error = ServerError(
         ServerError.Code(rawValue: stated.code) ?? code(status: status) ?? .internalError,
         String(stated.message.prefix(500)), retryable: stated.retryable ?? false,
-        retryAfterMs: stated.retryAfterMs, security: stated.security.flatMap(ZDCSecurityError.Code.init))
+        retryAfterMs: stated.retryAfterMs, security: stated.security.flatMap(ZDCSecurityError.Code.init), quota: stated.quota)
     } else {
       guard let code = code(status: status) else { return TransportError(.badAnswer, origin: origin) }
       error = ServerError(code, "status \(status)", retryable: status >= 500 || status == 429)
@@ -28,6 +28,7 @@ enum AnswerError {
     var retryable: Bool?
     var retryAfterMs: UInt64?
     var security: String?
+    var quota: ServerError.Quota?
   }
 
   private static func code(status: Int) -> ServerError.Code? {

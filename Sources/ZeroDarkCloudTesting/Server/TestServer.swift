@@ -21,6 +21,7 @@ public final class TestServer: Sendable {
   private let registration: Configuration.Registration?
   private let invites: Set<String>
   private let port: Int
+  private let quotaBytes: Mutex<UInt64>
   /// Everything that the server wrote to its log, at every level.
   public let log: CapturedLog
   /// Where all of the server's files are.
@@ -28,13 +29,14 @@ public final class TestServer: Sendable {
 
   private init(
     temporary: TemporaryFolder, folder: URL, clock: ManualClock, registration: Configuration.Registration?,
-    invites: Set<String>, log: CapturedLog, running: RunningServer
+    invites: Set<String>, quotaBytes: UInt64, log: CapturedLog, running: RunningServer
   ) {
     self.temporary = temporary
     self.folder = folder
     self.clock = clock
     self.registration = registration
     self.invites = invites
+    self.quotaBytes = Mutex(quotaBytes)
     self.log = log
     port = running.port
     self.running = Mutex(running)
@@ -42,17 +44,22 @@ public final class TestServer: Sendable {
 
   /// Starts a server on an empty folder.
   ///
-  /// - Parameter clock: the server's own clock, from which received times come.
-  public static func start(clock: ManualClock = ManualClock(), invites: Set<String>? = nil) async throws -> TestServer {
+  /// - Parameters:
+  ///   - clock: the server's own clock, from which received times come.
+  ///   - quotaBytes: sealed content that one account may have; 0: unlimited.
+  public static func start(
+    clock: ManualClock = ManualClock(), invites: Set<String>? = nil, quotaBytes: UInt64 = 0
+  ) async throws -> TestServer {
     let temporary = try TemporaryFolder()
     let folder = temporary.url.appendingPathComponent("server", isDirectory: true)
     let log = CapturedLog()
     let registration: Configuration.Registration? = invites == nil ? nil : .invite
     let running = try await launch(
-      folder: folder, port: 0, clock: clock, registration: registration, invites: invites ?? [], log: log)
+      folder: folder, port: 0, clock: clock, registration: registration, invites: invites ?? [],
+      quotaBytes: quotaBytes, log: log)
     return TestServer(
-      temporary: temporary, folder: folder, clock: clock, registration: registration, invites: invites ?? [], log: log,
-      running: running)
+      temporary: temporary, folder: folder, clock: clock, registration: registration, invites: invites ?? [],
+      quotaBytes: quotaBytes, log: log, running: running)
   }
 
   public var url: URL {
@@ -62,10 +69,14 @@ public final class TestServer: Sendable {
   }
 
   /// Stops gracefully and starts again on the same folder and port.
-  public func restart() async throws {
+  ///
+  /// - Parameter quotaBytes: the quota from now on; nil: as before.
+  public func restart(quotaBytes changed: UInt64? = nil) async throws {
     try await stop()
+    if let changed { quotaBytes.withLock { $0 = changed } }
     let started = try await Self.launch(
-      folder: folder, port: port, clock: clock, registration: registration, invites: invites, log: log)
+      folder: folder, port: port, clock: clock, registration: registration, invites: invites,
+      quotaBytes: quotaBytes.withLock { $0 }, log: log)
     running.withLock { $0 = started }
   }
 
@@ -80,12 +91,13 @@ public final class TestServer: Sendable {
 
   private static func launch(
     folder: URL, port: Int, clock: ManualClock, registration: Configuration.Registration?, invites: Set<String>,
-    log: CapturedLog
+    quotaBytes: UInt64, log: CapturedLog
   ) async throws -> RunningServer {
     var configuration = Configuration()
     configuration.port = port
     configuration.registration = registration
     configuration.invites = invites
+    configuration.bounds.quotaBytes = quotaBytes
     let data = try DataFolder(path: folder.path)
     return try await data.start(
       configuration: configuration, clock: ServerClock { clock.nowMs }, logger: log.logger(label: "zdc-server"))

@@ -38,10 +38,14 @@ public final class TestWorld: Sendable {
 
   /// Makes a world, runs the test in it, and checks it at the end.
   ///
+  /// - Parameter quotaBytes: sealed content that one account may have on the server; 0: unlimited.
   /// - Throws: ``TestFailure`` that says all that is wrong; what the test throws.
-  public static func run(_ body: @Sendable (TestWorld) async throws -> Void) async throws {
+  public static func run(
+    quotaBytes: UInt64 = 0, _ body: @Sendable (TestWorld) async throws -> Void
+  ) async throws {
     let clock = ManualClock()
-    let world = TestWorld(server: try await TestServer.start(clock: clock), clock: clock)
+    let server = try await TestServer.start(clock: clock, quotaBytes: quotaBytes)
+    let world = TestWorld(server: server, clock: clock)
     do {
       try await body(world)
       try await world.check()

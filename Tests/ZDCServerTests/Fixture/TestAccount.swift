@@ -78,7 +78,10 @@ struct TestAccount {
         appTreeID: app, trunks: Trunk.allCases.compactMap { zones[$0].map { WireBytes($0.birth) } }))
   }
 
-  func login(_ challenge: ChallengeResponse, origin: String) throws -> LoginRequest {
+  func login(
+    _ challenge: ChallengeResponse, origin: String, device deviceID: DeviceID? = nil
+  ) throws -> LoginRequest {
+    let deviceID = deviceID ?? self.deviceID
     var request = LoginRequest(
       lookupID: lookupID, origin: origin, deviceID: deviceID, deviceKey: WireBytes(deviceKey.publicBytes),
       nonce: challenge.nonce, expiresMs: challenge.expiresMs, signature: WireBytes([]))

@@ -31,10 +31,12 @@ extension TestServer {
     }
     return all
   }
+}
 
+extension ServerClient {
   /// Sends a body that comes piece by piece; returns the answer's status.
   func upload(_ path: String, token: [UInt8], body: AsyncStream<[UInt8]>, length: Int) async throws -> Int {
-    var request = HTTPClientRequest(url: server.url + path)
+    var request = HTTPClientRequest(url: origin + path)
     request.method = .POST
     request.headers.add(name: "authorization", value: "Bearer \(ZBase32.encode(token))")
     request.body = .stream(body.map { ByteBuffer(bytes: $0) }, length: .known(Int64(length)))
@@ -44,7 +46,7 @@ extension TestServer {
 
   /// Opens the event stream and returns when its first bytes may come.
   func events(since: UInt64? = nil, token: [UInt8]) async throws -> EventSequence {
-    var request = HTTPClientRequest(url: server.url + Routes.events + (since.map { "?since=\($0)" } ?? ""))
+    var request = HTTPClientRequest(url: origin + Routes.events + (since.map { "?since=\($0)" } ?? ""))
     request.headers.add(name: "authorization", value: "Bearer \(ZBase32.encode(token))")
     let response = try await HTTPClient.shared.execute(request, timeout: .seconds(30))
     guard response.status.code == 200 else { throw Unexpected(status: Int(response.status.code), text: "events") }
@@ -104,6 +106,12 @@ extension TestServer {
 
   static func write(_ bytes: [UInt8], to path: String) throws {
     try Data(bytes).write(to: URL(fileURLWithPath: path))
+  }
+
+  static func sql(_ statement: String, in folder: String) throws {
+    let queue = try DatabaseQueue(path: folder + "/zdc.sqlite")
+    try queue.writeWithoutTransaction { db in try db.execute(sql: statement) }
+    try queue.close()
   }
 
   /// Whether some file of the folder holds these bytes.

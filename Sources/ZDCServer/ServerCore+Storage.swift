@@ -1,0 +1,31 @@
+internal import Logging
+internal import ZDCProtocol
+
+// Room on the disk, and the files of contents that are no longer known.
+extension ServerCore {
+  /// Removes files whose rows are gone. What cannot be removed now is found by the next collection.
+  func removeFiles(of gone: [BlobID]) async {
+    for blob in gone {
+      guard claims.beginRemoval(of: blob) else { continue }
+      defer { claims.endRemoval(of: blob) }
+      do {
+        guard try await metadata.read({ try $0.blob(blob) }) == nil else { continue }
+        try await blobs.remove(blob)
+      } catch { logger.warning("upkeep failed", metadata: ["step": "remove"]) }
+    }
+  }
+
+  /// True if a small commit and a small part would find room.
+  ///
+  /// Only a server that met a full disk writes to find out; otherwise nothing is done.
+  func hasRoom() async throws -> Bool {
+    guard isFull else { return true }
+    do {
+      try await blobs.takeRoom()
+      try await metadata.write { try $0.takeRoom() }
+    } catch is StorageFull { return false }
+    try await metadata.write { try $0.clearRoom() }
+    setFull(false)
+    return true
+  }
+}

@@ -1,0 +1,59 @@
+internal import GRDB
+
+#if canImport(FoundationEssentials)
+  internal import FoundationEssentials
+#else
+  internal import Foundation
+#endif
+
+extension DataFolder {
+  /// Verifies everything that a folder holds, and changes nothing.
+  ///
+  /// The folder must be at rest: a server that runs on it keeps the check out. What a killed server left in its
+  /// write-ahead log is read as the next start would read it. Memory holds the live nodes of one zone at a time and no
+  /// content.
+  ///
+  /// - Parameters:
+  ///   - found: called with each finding as it is made.
+  ///   - progress: called now and then.
+  /// - Throws: ``StoreOpenError`` if there is nothing to check or it cannot be opened.
+  package static func check(
+    path: String, found: @escaping (CheckFinding) -> Void = { _ in },
+    progress: @escaping (CheckProgress) -> Void = { _ in }
+  ) throws -> CheckReport {
+    let database = path + "/zdc.sqlite"
+    guard FileManager.default.fileExists(atPath: database) else { throw StoreOpenError(.missing, path: path) }
+    let lock = try lockForReading(path)
+    defer { withExtendedLifetime(lock) {} }
+    let version = try SQLiteStore.existingVersion(database)
+    guard version > 0 else { throw StoreOpenError(.missing, path: path) }
+    var configuration = GRDB.Configuration()
+    configuration.readonly = true
+    configuration.label = "zdc.server.check"
+    let hadLog = FileManager.default.fileExists(atPath: database + "-wal")
+    defer { if !hadLog { removeTraces(of: database) } }
+    do {
+      let queue = try DatabaseQueue(path: database, configuration: configuration)
+      // Without a transaction: a damaged page would end it, and with it the rest of the check. Nobody writes.
+      let report = try queue.unsafeRead { db in
+        let check = IntegrityCheck(db, version: version, blobFolder: path + "/blobs", found: found, progress: progress)
+        return check.run()
+      }
+      try queue.close()
+      return report
+    } catch { throw StoreOpenError(error, path: database) }
+  }
+
+  /// A reader of a database with a write-ahead log makes the log's two files, both without content, and leaves them.
+  private static func removeTraces(of database: String) {
+    for suffix in ["-wal", "-shm"] { try? OpenFile.remove(database + suffix) }
+  }
+
+  /// The lock that a server holds. A folder on a medium that cannot be written has no server.
+  private static func lockForReading(_ path: String) throws -> OpenFile? {
+    let name = path + "/server.lock"
+    guard let file = (try? OpenFile(name, .create)) ?? (try? OpenFile(name, .read)) else { return nil }
+    guard file.lock() else { throw StoreOpenError(.inUse, path: path) }
+    return file
+  }
+}

@@ -1,0 +1,47 @@
+internal import ZDCProtocol
+internal import ZDCServer
+
+extension IntegrityCheck {
+  /// Every chain by full replay, and what the account's row says of it.
+  func checkAccounts() throws {
+    let total = try count("SELECT count(*) FROM users")
+    try db.each("SELECT user_id FROM users ORDER BY id", []) { row in
+      try check(user: try row.id(0))
+      report.users += 1
+      if report.users % 64 == 0 { advance(.accounts, report.users, of: total) }
+      return true
+    }
+  }
+
+  private func check(user id: UserID) throws {
+    guard let row = try store.user(id) else { return }
+    let identity: VerifiedIdentity
+    do {
+      let links = try store.links(of: id)
+      identity = try IdentityReplay.verify(try links.map { bytes in try IdentityLink(bytes) }, expected: id)
+      let isRecorded = try links.first.map { bytes in try IdentityLink(bytes).hash } == row.genesis
+      if !isRecorded { add(.account, [.user(id)], "the genesis link is another one") }
+    } catch let error as ZDCSecurityError { return add(.identityChain, [.user(id)], error.code.rawValue) }
+    let isCurrent =
+      row.linkSeq == identity.seq && row.linkHead == identity.head && row.signGen == identity.signGen
+      && row.isClosed == identity.isClosed
+    if !isCurrent { add(.account, [.user(id)], "the account's row is not what its chain says") }
+    if let keyring = try store.keyring(of: id),
+      KeyringHash(labelledHash: "keyring-blob", keyring) != identity.keyringHash
+    {
+      add(.account, [.user(id)], "the keyring is not the one that the chain names")
+    }
+    try checkSignKeys(of: id, identity)
+  }
+
+  private func checkSignKeys(of id: UserID, _ identity: VerifiedIdentity) throws {
+    var stored: [UInt32: [UInt8]] = [:]
+    try db.each(
+      "SELECT k.gen, k.key FROM sign_keys k JOIN users u ON u.id = k.user WHERE u.user_id = ?", [.id(id)]
+    ) { row in
+      stored[UInt32(clamping: row.int(0))] = row.bytes(1)
+      return true
+    }
+    if stored != identity.signKeys { add(.account, [.user(id)], "the signature keys are not those of the chain") }
+  }
+}

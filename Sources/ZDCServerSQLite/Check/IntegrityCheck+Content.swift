@@ -1,0 +1,110 @@
+internal import Foundation
+internal import ZDCProtocol
+internal import ZDCServer
+
+extension IntegrityCheck {
+  /// Every blob: small ones by their length, files by each leaf and the root.
+  func checkBlobs() throws {
+    let total = try count("SELECT coalesce(sum(length), 0) FROM blobs")
+    try db.each("SELECT blob_id, length(content) FROM blobs ORDER BY id", []) { row in
+      let id: BlobID = try row.id(0)
+      guard let blob = try store.blob(id) else { return true }
+      report.blobs += 1
+      if blob.isInline {
+        let isWhole = row.unsigned(1) == blob.cipherLength && blob.state == .attached
+        if !isWhole { add(.content, [.blob(id)], "the small content does not have its length") }
+        report.contentBytes += row.unsigned(1)
+      } else if blob.state == .receiving {
+        try checkUpload(blob)
+      } else {
+        try checkFile(blob, total: total)
+      }
+      advance(.content, report.contentBytes, of: total)
+      return true
+    }
+  }
+
+  private func open(_ blob: BlobID) -> (content: OpenFile, leaves: OpenFile)? {
+    guard let content = try? OpenFile("\(blobFolder)/\(blob.text).content", .read),
+      let leaves = try? OpenFile("\(blobFolder)/\(blob.text).leaves", .read)
+    else { return nil }
+    return (content, leaves)
+  }
+
+  private func checkFile(_ blob: BlobRow, total: UInt64) throws {
+    guard let files = open(blob.id) else { return add(.blobFileMissing, [.blob(blob.id)], "the file is missing") }
+    let leaves = ContentGeometry.leafCount(cipherLength: blob.cipherLength)
+    guard try files.content.size() == blob.cipherLength, try files.leaves.size() == leaves * 32 else {
+      return add(.blobFile, [.blob(blob.id)], "the file does not have its length")
+    }
+    var root = MerkleTree.Builder()
+    for leaf in 0..<leaves {
+      root.append(leafHash: try check(leaf, of: blob, files.content, files.leaves))
+      if leaf % 256 == 255 { advance(.content, report.contentBytes, of: total) }
+    }
+    if ContentRoot(reinterpreting: root.root) != blob.contentRoot {
+      add(.blobFile, [.blob(blob.id)], "the file does not have its root")
+    }
+  }
+
+  /// The leaf's hash, computed from its bytes.
+  private func check(_ leaf: UInt64, of blob: BlobRow, _ content: OpenFile, _ leaves: OpenFile) throws -> MerkleHash {
+    let range = ContentGeometry.leafRange(leaf, cipherLength: blob.cipherLength)
+    let bytes = try content.read(at: range.lowerBound, count: range.count)
+    report.contentBytes += UInt64(bytes.count)
+    var hasher = MerkleTree.LeafHasher()
+    bytes.withUnsafeBytes { hasher.update(bufferPointer: $0) }
+    let hash = hasher.finalize()
+    if try leaves.read(at: leaf * 32, count: 32) != hash.bytes {
+      add(.blobFile, [.blob(blob.id), .number("leaf", leaf)], "the bytes do not have the stored leaf hash")
+    }
+    return hash
+  }
+
+  /// The parts that were acknowledged are there, with their bytes.
+  private func checkUpload(_ blob: BlobRow) throws {
+    let parts = try store.parts(of: blob.id)
+    guard !parts.isEmpty else { return }
+    guard let files = open(blob.id) else {
+      return add(.blobFileMissing, [.blob(blob.id)], "the file of a running upload is missing")
+    }
+    let perPart = ContentGeometry.leavesPerPart(cipherLength: blob.cipherLength)
+    let leaves = ContentGeometry.leafCount(cipherLength: blob.cipherLength)
+    for part in parts {
+      let fields: [CheckFinding.Field] = [.blob(blob.id), .number("part", part.index)]
+      guard part.index >= 0, part.index < ContentGeometry.partCount(cipherLength: blob.cipherLength) else {
+        add(.upload, fields, "the content has no such part")
+        continue
+      }
+      var hasher = MerkleTree.PartHasher()
+      let first = UInt64(part.index) * perPart
+      do {
+        for leaf in first..<min(first + perPart, leaves) {
+          let range = ContentGeometry.leafRange(leaf, cipherLength: blob.cipherLength)
+          hasher.update(try files.content.read(at: range.lowerBound, count: range.count))
+          _ = try check(leaf, of: blob, files.content, files.leaves)
+        }
+      } catch StoreError.damaged {
+        add(.upload, fields, "bytes of an acknowledged part are missing")
+        continue
+      }
+      if hasher.finalize() != part.sha256.bytes { add(.upload, fields, "the part's bytes do not have its hash") }
+    }
+  }
+
+  /// Files that no row knows: a server that was killed leaves them, its next collection removes them.
+  func checkFiles() throws {
+    advance(.files, 0, of: 0)
+    guard let names = FileManager.default.enumerator(atPath: blobFolder) else { return }
+    for case let name as String in names {
+      let parts = name.split(separator: ".", omittingEmptySubsequences: false)
+      let isOurs = parts.count == 2 && ["content", "leaves"].contains(parts[1])
+      guard isOurs, let id = BlobID(text: parts[0]) else {
+        add(.orphanFile, [], "a file that is not the server's in the blob folder")
+        continue
+      }
+      guard try store.blob(id).map(\.isInline) ?? true else { continue }
+      add(.orphanFile, [.blob(id)], "a file of no known content")
+    }
+  }
+}

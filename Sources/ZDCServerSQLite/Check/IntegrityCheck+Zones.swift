@@ -1,0 +1,156 @@
+internal import ZDCProtocol
+internal import ZDCServer
+
+extension IntegrityCheck {
+  /// Every log by full replay, then the rows that the server answers from.
+  func checkZones() throws {
+    let total = try count("SELECT count(*) FROM commits")
+    let sql = """
+      SELECT z.id, t.tree_id, z.root, z.tree, u.user_id, t.trunk, t.app
+      FROM zones z JOIN trees t ON t.id = z.tree JOIN users u ON u.id = t.owner ORDER BY z.id
+      """
+    try db.each(sql, []) { row in
+      let zone = ZoneID(tree: try row.id(1), root: try row.id(2))
+      let trunk = Trunk(rawValue: UInt8(clamping: row.int(5)))
+      let derived = try trunk.map { TreeID.derive(owner: try row.id(4), trunk: $0, appTreeID: row.text(6)) }
+      if derived != zone.tree { add(.tree, CheckFinding.Field.zone(zone), "the tree's id is not its owner's") }
+      try check(zone, key: ZoneKey(row.int(0)), tree: row.int(3), total: total)
+      report.zones += 1
+      return true
+    }
+  }
+
+  private func check(_ zone: ZoneID, key: ZoneKey, tree: Int64, total: UInt64) throws {
+    guard let row = try store.zone(zone) else {
+      return add(.accessList, CheckFinding.Field.zone(zone), "the list in force is missing")
+    }
+    var state = CheckedZone(check: self, zone: zone, key: key)
+    guard let (head, rx) = try replay(zone, key: key, into: &state, total: total) else { return }
+    let isHead =
+      row.seq == head.seq && row.head == head.hash && row.rx == rx && row.acl == head.acl.bytes
+      && row.retiredBelow == head.retiredBelow
+    if !isHead { add(.zoneHead, CheckFinding.Field.zone(zone), "the zone's row is not where its log ends") }
+    try checkMembers(of: zone, key: key, acl: head.acl)
+    try checkNodes(of: zone, key: key, tree: tree, expected: state.memory)
+    if version >= 2 { try checkUsage(of: zone, key: key) }
+  }
+
+  /// The head after the last commit; nil if the log does not hold.
+  private func replay(
+    _ zone: ZoneID, key: ZoneKey, into state: inout CheckedZone, total: UInt64
+  ) throws -> (head: ZoneHead, rx: UInt64)? {
+    let sql = """
+      SELECT seq, hash, rx, bytes, acl, first_record, last_record FROM commits WHERE zone = ? ORDER BY seq
+      """
+    let replay = ZoneReplay(identities: CheckedIdentities(check: self))
+    var head: ZoneHead?
+    var rx: UInt64 = 0
+    var isBroken = false
+    try db.each(sql, [.int(key.rawValue)]) { row in
+      let seq = row.unsigned(0)
+      do {
+        let commit = try ZoneCommit(row.bytes(3))
+        let acl = try row.optionalInt(4).flatMap { try store.acl($0) }.map { bytes in try ZoneACL(bytes) }
+        state.begin(commit, acl: acl ?? head?.acl, records: Self.range(row.optionalInt(5), row.optionalInt(6)))
+        head = try replay.apply(commit, acl: acl, after: head, to: &state)
+        if try commit.fields.seq != seq || commit.hash != row.id(1) {
+          add(.zoneHead, CheckFinding.Field.zone(zone) + [.number("seq", seq)], "the commit's row is not its bytes'")
+        }
+        rx = row.unsigned(2)
+      } catch let error as ZDCSecurityError {
+        add(.zoneLog, CheckFinding.Field.zone(zone) + [.number("seq", seq)], error.code.rawValue)
+        isBroken = true
+      }
+      report.commits += 1
+      if report.commits % 256 == 0 { advance(.zones, report.commits, of: total) }
+      return !isBroken
+    }
+    if head == nil, !isBroken { add(.zoneLog, CheckFinding.Field.zone(zone), "the log is empty") }
+    return isBroken ? nil : head.map { ($0, rx) }
+  }
+
+  /// Nil unless both ends are there and in order: rows may hold anything.
+  private static func range(_ first: Int64?, _ last: Int64?) -> ClosedRange<Int64>? {
+    guard let first, let last, first <= last else { return nil }
+    return first...last
+  }
+
+  private func checkMembers(of zone: ZoneID, key: ZoneKey, acl: ZoneACL) throws {
+    var stored: [UserID: Int64] = [:]
+    try db.each("SELECT user_id, permissions FROM members WHERE zone = ?", [.int(key.rawValue)]) { row in
+      stored[try row.id(0)] = row.int(1)
+      return true
+    }
+    let listed = Dictionary(
+      acl.fields.entries.map { ($0.user, Int64($0.permissions.rawValue)) }, uniquingKeysWith: { first, _ in first })
+    if stored != listed {
+      add(.accessList, CheckFinding.Field.zone(zone), "the members' rights are not those of the list")
+    }
+    for entry in acl.fields.entries where entry.wrapKind != .parentWrap {
+      let bytes = try store.grant(zone: key, user: entry.user, hash: entry.wrapHash)
+      let hash = bytes.flatMap { try? Grant($0) }?.wrapHash
+      if hash != entry.wrapHash {
+        add(.grant, CheckFinding.Field.zone(zone) + [.user(entry.user)], "the grant is missing or altered")
+      }
+    }
+  }
+
+  private func checkUsage(of zone: ZoneID, key: ZoneKey) throws {
+    let counted = try db.first(
+      "SELECT content_bytes FROM zones WHERE id = ?", .int(key.rawValue)) { $0.int(0) }
+    let stored = try db.first(
+      "SELECT coalesce(sum(length), 0) FROM blobs WHERE zone = ?", .int(key.rawValue)) { $0.int(0) }
+    if counted != stored { add(.usage, CheckFinding.Field.zone(zone), "the count of bytes is wrong") }
+  }
+}
+
+/// A zone's live nodes while its log is replayed. Each put's record is checked if it is still kept.
+struct CheckedZone: ZoneState {
+  let check: IntegrityCheck
+  let zone: ZoneID
+  let key: ZoneKey
+  private(set) var memory = MemoryZoneState()
+  private var commit: ZoneCommit?
+  private var acl: ZoneACL?
+  private var records: ClosedRange<Int64>?
+
+  init(check: IntegrityCheck, zone: ZoneID, key: ZoneKey) {
+    self.check = check
+    self.zone = zone
+    self.key = key
+  }
+
+  mutating func begin(_ commit: ZoneCommit, acl: ZoneACL?, records: ClosedRange<Int64>?) {
+    (self.commit, self.acl, self.records) = (commit, acl, records)
+  }
+
+  func leaf(_ node: NodeID) -> ZoneLeaf? { memory.leaf(node) }
+  func descendantCount(of node: NodeID) -> UInt64 { memory.descendantCount(of: node) }
+  mutating func removeSubtree(_ node: NodeID) { memory.removeSubtree(node) }
+
+  mutating func put(_ leaf: ZoneLeaf, replacing old: ZoneLeaf?) throws {
+    try checkRecord(of: leaf, replacing: old)
+    memory.put(leaf, replacing: old)
+  }
+
+  private func checkRecord(of leaf: ZoneLeaf, replacing old: ZoneLeaf?) throws {
+    let stored = try check.db.first(
+      "SELECT id, bytes FROM records WHERE substr(hash, 1, 8) = ? AND hash = ? AND zone = ?",
+      .slice(leaf.record.bytes[..<8]), .id(leaf.record), .int(key.rawValue)
+    ) { (id: $0.int(0), bytes: $0.bytes(1)) }
+    // A replaced one may have been collected; that a live one is there is seen when the nodes are compared.
+    guard let stored else { return }
+    let fields = CheckFinding.Field.zone(zone) + [.node(leaf.node)]
+    if records?.contains(stored.id) != true { check.add(.record, fields, "the commit's row does not name its record") }
+    do {
+      let record = try NodeRecord(stored.bytes)
+      let put = ZoneOperation.Put(record)
+      try RecordRules.check(record, put: put, zone: zone, replaced: old)
+      let isNamed =
+        put.node == leaf.node && put.parent == leaf.parent && put.record == leaf.record && put.keyGen == leaf.keyGen
+        && put.parentKeyGen == leaf.parentKeyGen
+      if !isNamed { check.add(.record, fields, "the record is not the one that the commit names") }
+      if let commit, let acl { try RecordRules.check(record, commit: commit.fields, acl: acl.fields) }
+    } catch { check.add(.record, fields, error.code.rawValue) }
+  }
+}

@@ -1,0 +1,99 @@
+internal import GRDB
+internal import ZDCProtocol
+internal import ZDCServer
+
+/// One pass over a data folder. Its parts stand in the extensions; each is independent, so that one broken table does
+/// not hide what is wrong with the others.
+final class IntegrityCheck {
+  let db: Database
+  let store: SQLiteTransaction
+  let version: Int
+  let blobFolder: String
+  var report = CheckReport()
+  private let found: (CheckFinding) -> Void
+  private let progress: (CheckProgress) -> Void
+  private var identities: [UserID: VerifiedIdentity?] = [:]
+
+  init(
+    _ db: Database, version: Int, blobFolder: String, found: @escaping (CheckFinding) -> Void,
+    progress: @escaping (CheckProgress) -> Void
+  ) {
+    self.db = db
+    self.version = version
+    self.blobFolder = blobFolder
+    self.found = found
+    self.progress = progress
+    store = SQLiteTransaction(db)
+  }
+
+  func run() -> CheckReport {
+    step { try checkDatabase() }
+    step { try checkAccounts() }
+    step { try checkZones() }
+    step { try checkRecords() }
+    step { try checkBlobs() }
+    step { try checkReferences() }
+    step { try checkFiles() }
+    return report
+  }
+
+  private func step(_ body: () throws -> Void) {
+    do { try body() } catch let error as DatabaseError {
+      add(.database, [], "a table cannot be read: SQLite \(error.resultCode.rawValue)")
+    } catch { add(.database, [], "a row or file cannot be read: \(type(of: error))") }
+  }
+
+  func add(_ kind: CheckFinding.Kind, _ fields: [CheckFinding.Field], _ detail: String) {
+    let finding = CheckFinding(kind, fields, detail)
+    switch finding.severity {
+    case .damage: report.damage += 1
+    case .waste: report.waste += 1
+    }
+    if report.findings.count < CheckReport.keptFindings { report.findings.append(finding) }
+    found(finding)
+  }
+
+  func advance(_ phase: CheckProgress.Phase, _ done: UInt64, of total: UInt64) {
+    progress(CheckProgress(phase: phase, done: done, total: total))
+  }
+
+  func count(_ sql: String) throws -> UInt64 { try db.first(sql) { $0.unsigned(0) } ?? 0 }
+
+  private func checkDatabase() throws {
+    advance(.database, 0, of: 0)
+    try db.each("PRAGMA integrity_check(100)", []) { row in
+      let text = row.text(0)
+      if text != "ok" { add(.database, [], text.split(separator: "\n").joined(separator: "; ")) }
+      return true
+    }
+  }
+
+  /// The user's chain, verified; nil if it does not hold. Many zones are written by few users.
+  func identity(of user: UserID) throws -> VerifiedIdentity? {
+    if let known = identities[user] { return known }
+    if identities.count >= 1_000 { identities.removeAll() }
+    let links = try store.links(of: user)
+    let identity = try? IdentityReplay.verify(try links.map { bytes in try IdentityLink(bytes) }, expected: user)
+    identities[user] = .some(identity)
+    return identity
+  }
+}
+
+/// Signature keys out of chains that the check itself has verified, not out of the table that serves the running server.
+struct CheckedIdentities: IdentityDirectory {
+  let check: IntegrityCheck
+
+  func signKey(user: UserID, generation: UInt32) throws -> [UInt8]? {
+    try check.identity(of: user)?.signKeys[generation]
+  }
+}
+
+extension CheckFinding.Field {
+  static func user(_ id: UserID) -> Self { Self("user", id.text) }
+  static func tree(_ id: TreeID) -> Self { Self("tree", id.text) }
+  static func node(_ id: NodeID) -> Self { Self("node", id.text) }
+  static func blob(_ id: BlobID) -> Self { Self("blob", id.text) }
+  static func number(_ name: String, _ value: some BinaryInteger) -> Self { Self(name, "\(value)") }
+
+  static func zone(_ id: ZoneID) -> [Self] { [.tree(id.tree), Self("zone", id.root.text)] }
+}

@@ -1,0 +1,113 @@
+import ArgumentParser
+import Foundation
+import ZDCServerSQLite
+
+struct Check: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    abstract: "Verifies a data folder at rest: every blob, reference, hash and chain. Changes nothing.",
+    discussion: """
+      Stop the server first, or check a copy that was taken while it was stopped. Each finding is one line on standard \
+      output, with ids and nothing else of a user's: damage is something acknowledged that is gone or altered, waste \
+      is what the next collection removes. With --json: one object per finding, then one with the summary.
+
+      \(ExitStatus.help)
+      """)
+
+  @Option(name: .long, help: "The server's data folder.")
+  var data: String
+
+  @Flag(name: .long, help: "One JSON object per line.")
+  var json = false
+
+  func run() throws {
+    let printer = CheckPrinter(isJSON: json)
+    let report: CheckReport
+    do {
+      report = try DataFolder.check(path: data, found: printer.show, progress: printer.show)
+    } catch let error as StoreOpenError {
+      printer.clearProgress()
+      let failure = Failure(error)
+      failure.report()
+      throw failure.status.code
+    }
+    printer.finish(report)
+    if !report.isClean { throw ExitStatus.damageFound.code }
+  }
+}
+
+/// Findings and summary to standard output, progress to a terminal on standard error.
+private final class CheckPrinter {
+  private let isJSON: Bool
+  private let isTerminal = isatty(2) == 1
+  private var isProgressShown = false
+
+  init(isJSON: Bool) {
+    self.isJSON = isJSON
+  }
+
+  func show(_ finding: CheckFinding) {
+    clearProgress()
+    guard isJSON else { return print(finding.description) }
+    print(
+      line(
+        FindingLine(
+          severity: finding.severity.rawValue, kind: finding.kind.rawValue,
+          ids: Dictionary(finding.fields.map { ($0.name, $0.value) }, uniquingKeysWith: { first, _ in first }),
+          detail: finding.detail)))
+  }
+
+  func show(_ progress: CheckProgress) {
+    guard isTerminal else { return }
+    let part = progress.total > 0 ? " \(min(100, progress.done * 100 / progress.total)) %" : ""
+    FileHandle.standardError.write(Data("\r\u{1B}[K\(progress.phase.rawValue)\(part)".utf8))
+    isProgressShown = true
+  }
+
+  func clearProgress() {
+    guard isProgressShown else { return }
+    FileHandle.standardError.write(Data("\r\u{1B}[K".utf8))
+    isProgressShown = false
+  }
+
+  func finish(_ report: CheckReport) {
+    clearProgress()
+    guard !isJSON else { return print(line(SummaryLine(summary: .init(report)))) }
+    let verdict = report.isClean ? "no damage" : "\(report.damage) damaged"
+    let waste = report.waste > 0 ? ", \(report.waste) to collect" : ""
+    print(
+      """
+      checked \(report.users) users, \(report.zones) zones, \(report.commits) commits, \(report.nodes) nodes, \
+      \(report.records) records, \(report.blobs) contents with \(report.contentBytes) bytes: \(verdict)\(waste)
+      """)
+  }
+
+  private func line(_ value: some Encodable) -> String {
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+    return (try? encoder.encode(value)).map { String(decoding: $0, as: UTF8.self) } ?? "{}"
+  }
+}
+
+private struct FindingLine: Encodable {
+  var severity: String
+  var kind: String
+  var ids: [String: String]
+  var detail: String
+}
+
+private struct SummaryLine: Encodable {
+  struct Counts: Encodable {
+    var clean: Bool
+    var damage, waste, users, zones, commits, nodes, records, contents, contentBytes: UInt64
+
+    init(_ report: CheckReport) {
+      clean = report.isClean
+      (damage, waste) = (report.damage, report.waste)
+      (users, zones, commits) = (report.users, report.zones, report.commits)
+      (nodes, records) = (report.nodes, report.records)
+      (contents, contentBytes) = (report.blobs, report.contentBytes)
+    }
+  }
+
+  var summary: Counts
+}

@@ -1,0 +1,111 @@
+import Testing
+import ZDCProtocol
+import ZDCServer
+
+/// What a user may store, and what goes first when he has too much.
+@Suite struct QuotaTests {
+  private func run(_ quota: UInt64, _ body: (TestServer, TestAccount, [UInt8]) async throws -> Void) async throws {
+    try await TestServer.run(nil, quota: quota, body)
+  }
+
+  @Test func aTicketThatDoesNotFit_isRefusedWithItsCost() async throws {
+    try await run(300_000) { server, account, token in
+      _ = try await server.ticket(BlobTests.Large(200_000), .random(), account.home, token: token).expect(201)
+      // The first one counts although nothing of it has come.
+      let answer = try await server.ticket(BlobTests.Large(150_000), .random(), account.home, token: token)
+      #expect((answer.status, answer.error?.code) == (507, .quotaExceeded))
+      #expect(answer.error?.quota == ServerError.Quota(used: 200_000, limit: 300_000, needed: 150_000))
+      #expect(answer.headers["retry-after"] == "60")
+      #expect(try await server.ticket(BlobTests.Large(100_000), .random(), account.home, token: token).status == 201)
+      let (other, stranger) = try await server.newAccount()
+      #expect(try await server.ticket(BlobTests.Large(300_000), .random(), other.home, token: stranger).status == 201)
+    }
+  }
+
+  @Test func anAbortedUploadMakesRoom() async throws {
+    try await run(300_000) { server, account, token in
+      let first = BlobTests.Large(200_000)
+      try await server.upload(first, .random(), account.home, token: token)
+      let second = BlobTests.Large(200_000)
+      #expect(try await server.ticket(second, .random(), account.home, token: token).status == 507)
+      let path = Routes.path(Routes.blob, first.blob.text)
+      _ = try await server.send(.DELETE, path, token: token).expect(204)
+      #expect(try await server.ticket(second, .random(), account.home, token: token).status == 201)
+    }
+  }
+
+  @Test func aCommitBeyondTheQuota_changesNothing_andAllThatNeedsNoRoomIsTaken() async throws {
+    let folder = TestServer.newFolder()
+    defer { TestServer.remove(folder) }
+    let account = try TestAccount()
+    var zone = account.home
+    let (node, doomed) = (NodeID.random(), NodeID.random())
+    try await TestServer.run(in: folder) { (server: TestServer) async throws in
+      _ = try await server.sendJSON(.POST, Routes.accounts, account.registration()).expect(201)
+      let token = try await server.login(account)
+      let contents = [TestZone.Content(20_000), TestZone.Content(20_000)]
+      try await server.put(
+        [zone.record(node, content: contents[0].field()), zone.record(doomed, content: contents[1].field())],
+        contents: contents, in: &zone, token: token)
+    }
+    try await TestServer.run(in: folder, { $0.bounds.quotaBytes = 10_000 }) { (server: TestServer) async throws in
+      let token = try await server.login(account)
+      let more = TestZone.Content(100)
+      let (_, body) = try zone.put([zone.record(.random(), content: more.field())], contents: [more])
+      let refused = try await server.commit(body, token: token)
+      #expect(refused.error?.quota == ServerError.Quota(used: 40_000, limit: 10_000, needed: 100))
+      #expect(try await server.page(zone.zone, token: token).headers[WireHeaders.zoneHead]?.hasPrefix("1:") == true)
+      try await server.put([zone.record(.random())], in: &zone, token: token)
+      try await server.put([zone.record(node, tag: .random())], in: &zone, token: token)
+      try await server.delete(doomed, in: &zone, token: token)
+    }
+  }
+
+  @Test func keptVersionsGoFirst_theOldestFirst() async throws {
+    try await run(100_000) { server, account, token in
+      var zone = account.home
+      let node = NodeID.random()
+      var versions: [TestZone.Content] = []
+      for number in UInt64(1)...5 {
+        let content = TestZone.Content(30_000)
+        server.clock.advance(ms: 1_000)
+        try await server.put(
+          [zone.record(node, content: content.field(version: number))], contents: [content], in: &zone, token: token)
+        versions.append(content)
+      }
+      var answers: [Int] = []
+      for version in versions {
+        answers.append(try await server.content(version.blob, of: node, in: zone, token: token).status)
+      }
+      #expect(answers == [410, 410, 200, 200, 200])
+    }
+  }
+
+  /// Replacing a content that fills the account is possible: what is replaced makes the room.
+  @Test func whatARequestReplaces_makesRoomForWhatItBrings_andItsFileGoes() async throws {
+    try await run(250_000) { server, account, token in
+      var zone = account.home
+      let node = NodeID.random()
+      let large = BlobTests.Large(200_000)
+      try await server.upload(large, node, zone, token: token)
+      try await server.put([zone.record(node, content: large.field)], in: &zone, token: token)
+      let small = TestZone.Content(60_000)
+      try await server.put(
+        [zone.record(node, content: small.field(version: 2))], contents: [small], in: &zone, token: token)
+      #expect(try await server.content(large.blob, of: node, in: zone, token: token).error?.code == .blobGone)
+      #expect(try server.blobFiles() == [])
+    }
+  }
+}
+
+extension TestServer {
+  /// A server with a quota, and an account on it.
+  static func run(
+    _ folder: String?, quota: UInt64, _ body: (TestServer, TestAccount, [UInt8]) async throws -> Void
+  ) async throws {
+    try await run(in: folder, { $0.bounds.quotaBytes = quota }) { (server: TestServer) async throws in
+      let (account, token) = try await server.newAccount()
+      try await body(server, account, token)
+    }
+  }
+}

@@ -1,0 +1,150 @@
+import Foundation
+import Testing
+import ZDCProtocol
+import ZDCServer
+import ZDCServerSQLite
+
+/// Full disks and folders that cannot be used: a clear answer, nothing half done, and on again when it can.
+@Suite struct StorageTests {
+  @Test func aFullDatabase_refusesTheCommit_readsOn_andTakesItLater() async throws {
+    try await TestServer.run { (server: TestServer) async throws in
+      let (account, token) = try await server.newAccount()
+      var zone = account.home
+      let contents = (0..<4).map { _ in TestZone.Content(60_000) }
+      let records = contents.map { zone.record(.random(), content: $0.field()) }
+      try await server.store.setMaximumPages(1)
+      let (_, body) = try zone.put(records, contents: contents)
+      let refused = try await server.commit(body, token: token)
+      #expect((refused.status, refused.error?.code, refused.error?.retryable) == (507, .storageFull, true))
+      #expect(refused.headers["retry-after"] == "10")
+      let ready = try await server.send(.GET, Routes.ready)
+      #expect((ready.status, ready.text) == (503, "full\n"))
+      #expect(try await server.page(zone.zone, token: token).headers[WireHeaders.zoneHead]?.hasPrefix("0:") == true)
+      try await server.store.setMaximumPages(nil)
+      #expect(try await server.send(.GET, Routes.ready).status == 200)
+      try await server.put(records, contents: contents, in: &zone, token: token)
+    }
+  }
+
+  /// Writes that share a durable step with one that finds no room are not acknowledged and not there.
+  @Test func aWriteThatFindsNoRoom_doesNotTakeOthersWithItUnnoticed() async throws {
+    let folder = TestServer.newFolder()
+    defer { TestServer.remove(folder) }
+    try await TestServer.run(in: folder) { (server: TestServer) async throws in
+      let (account, token) = try await server.newAccount()
+      try await server.store.setMaximumPages(1)
+      let outcomes = try await withThrowingTaskGroup(of: (BlobID, Int).self) { group in
+        for _ in 0..<64 {
+          group.addTask {
+            let large = BlobTests.Large(70_000)
+            return (large.blob, try await server.ticket(large, .random(), account.home, token: token).status)
+          }
+        }
+        return try await group.reduce(into: [BlobID: Int]()) { $0[$1.0] = $1.1 }
+      }
+      #expect(Set(outcomes.values).isSubset(of: [201, 507]))
+      try await server.store.setMaximumPages(nil)
+      for (blob, status) in outcomes {
+        #expect(try await server.store.read { try $0.blob(blob) != nil } == (status == 201))
+      }
+    }
+    #expect(try DataFolder.check(path: folder).isClean)
+  }
+
+  /// A file that may not grow stands for a full disk: the part is refused, the server lives, and what it has is whole.
+  @Test func aFullBlobFolder_refusesThePart_andTakesItLater() async throws {
+    let folder = TestServer.newFolder()
+    defer { TestServer.remove(folder) }
+    let account = try TestAccount()
+    let large = BlobTests.Large()
+    let node = NodeID.random()
+    let full = try await ServerProcess.serve(folder: folder, fileBlocks: 8_192)
+    _ = try await full.sendJSON(.POST, Routes.accounts, account.registration()).expect(201)
+    let token = try await full.login(account)
+    _ = try await full.ticket(large, node, account.home, token: token).expect(201)
+    let refused = try await full.part(0, of: large, token: token)
+    #expect((refused.status, refused.error?.code) == (507, .storageFull))
+    #expect(try await full.parts(of: large, token: token).parts == [])
+    try await full.upload(BlobTests.Large(200_000), .random(), account.home, token: token)
+    #expect(await full.stop() == 0)
+    #expect(try DataFolder.check(path: folder).isClean)
+    let roomy = try await ServerProcess.serve(folder: folder)
+    let again = try await roomy.login(account)
+    try await roomy.upload(large, node, account.home, token: again)
+    var zone = account.home
+    try await roomy.put([zone.record(node, content: large.field)], in: &zone, token: again)
+    #expect(await roomy.stop() == 0)
+    #expect(try DataFolder.check(path: folder).isClean)
+  }
+
+  // MARK: folders that cannot be opened
+
+  private func expectRefusal(
+    _ reason: String, status: Int32, _ spoil: (String) throws -> Void
+  ) async throws {
+    let folder = TestServer.newFolder()
+    defer { TestServer.remove(folder) }
+    try await TestServer.run(in: folder) { (server: TestServer) async throws in _ = try await server.newAccount() }
+    try spoil(folder)
+    let before = try TestServer.bytes(of: folder + "/zdc.sqlite")
+    #expect(CheckTests.reason { try DataFolder(path: folder) } == reason)
+    #expect(CheckTests.reason { try DataFolder.check(path: folder) } == reason)
+    let serve = try await ServerProcess.run(["serve", "--data", folder, "--listen", "127.0.0.1:0"])
+    #expect((serve.status, serve.output) == (status, ""))
+    #expect(try await ServerProcess.run(["check", "--data", folder]).status == status)
+    #expect(try TestServer.bytes(of: folder + "/zdc.sqlite") == before)
+  }
+
+  @Test func aFolderOfANewerServer_isLeftAlone() async throws {
+    try await expectRefusal("newer", status: 65) { folder in
+      try TestServer.sql("PRAGMA user_version = 1000", in: folder)
+    }
+  }
+
+  @Test func aDatabaseThatIsNoneOfOurs_isLeftAlone() async throws {
+    try await expectRefusal("damaged", status: 65) { folder in
+      try TestServer.sql("PRAGMA application_id = 1", in: folder)
+    }
+    try await expectRefusal("damaged", status: 65) { folder in
+      try TestServer.write(randomBytes(100_000), to: folder + "/zdc.sqlite")
+    }
+  }
+
+  @Test func aFolderThatCannotBeMade() async throws {
+    #expect(CheckTests.reason { try DataFolder(path: "/dev/null/zdc") } == "cannotCreate")
+    #expect(try await ServerProcess.run(["serve", "--data", "/dev/null/zdc"]).status == 73)
+  }
+
+  @Test(.enabled(if: geteuid() != 0, "root writes everywhere")) func aFolderThatCannotBeWritten() async throws {
+    let folder = TestServer.newFolder()
+    defer { TestServer.remove(folder) }
+    try FileManager.default.createDirectory(
+      atPath: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o500])
+    #expect(CheckTests.reason { try DataFolder(path: folder) } == "noPermission")
+    #expect(try await ServerProcess.run(["serve", "--data", folder]).status == 77)
+  }
+
+  @Test func checkSaysByItsStatusWhatItFound() async throws {
+    try await CheckTests.Fixture.with { fixture in
+      let clean = try await ServerProcess.run(["check", "--data", fixture.folder])
+      #expect(clean.status == 0)
+      #expect(clean.output.hasSuffix("no damage\n"))
+      try fixture.flip(fixture.path(fixture.large.blob), at: 100_000)
+      let damaged = try await ServerProcess.run(["check", "--data", fixture.folder, "--json"])
+      #expect(damaged.status == 1)
+      let lines = damaged.output.split(separator: "\n")
+      let blob = fixture.large.blob.text
+      #expect(lines.count == 3)
+      #expect(
+        lines.first == """
+          {"detail":"the bytes do not have the stored leaf hash","ids":{"blob":"\(blob)","leaf":"1"},"kind":"blobFile",\
+          "severity":"damage"}
+          """)
+      #expect(lines.last?.hasPrefix("{\"summary\":{\"clean\":false,") == true)
+      let server = try await ServerProcess.serve(folder: fixture.folder)
+      #expect(try await ServerProcess.run(["check", "--data", fixture.folder]).status == 69)
+      #expect(await server.stop() == 0)
+    }
+    #expect(try await ServerProcess.run(["check", "--data", "/nowhere"]).status == 66)
+  }
+}
