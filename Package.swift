@@ -94,7 +94,9 @@ let package = Package(
     .testTarget(
       name: "ZDCServerTests",
       dependencies: ["ZDCServer", "ZDCServerSQLite", "ZDCProtocol", crypto, grdb, httpClient, logging]),
-    .testTarget(name: "SyncTests", dependencies: ["ZeroDarkCloud", "ZeroDarkCloudTesting", "ZDCServer", grdb]),
+    .testTarget(
+      name: "SyncTests",
+      dependencies: ["ZeroDarkCloud", "ZeroDarkCloudTesting", "ZDCServer", "ZDCProtocol", "ZDCCrypto", grdb]),
     .testTarget(
       name: "CommandTests", dependencies: ["ZDCCommands", "ZeroDarkCloud", "zdc", "zdc-server"],
       exclude: ["scripts"]),

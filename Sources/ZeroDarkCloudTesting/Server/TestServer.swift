@@ -21,6 +21,8 @@ public final class TestServer: Sendable {
   private let registration: Configuration.Registration?
   private let invites: Set<String>
   private let port: Int
+  /// Addresses of other servers for which this one may be taken; empty for its own.
+  let origins: [String]
   /// Everything that the server wrote to its log, at every level.
   public let log: CapturedLog
   /// Where all of the server's files are.
@@ -28,13 +30,14 @@ public final class TestServer: Sendable {
 
   private init(
     temporary: TemporaryFolder, folder: URL, clock: ManualClock, registration: Configuration.Registration?,
-    invites: Set<String>, log: CapturedLog, running: RunningServer
+    invites: Set<String>, origins: [String] = [], log: CapturedLog, running: RunningServer
   ) {
     self.temporary = temporary
     self.folder = folder
     self.clock = clock
     self.registration = registration
     self.invites = invites
+    self.origins = origins
     self.log = log
     port = running.port
     self.running = Mutex(running)
@@ -55,6 +58,18 @@ public final class TestServer: Sendable {
       running: running)
   }
 
+  /// Starts a server on a folder that is there.
+  static func start(
+    on folder: URL, in temporary: TemporaryFolder, clock: ManualClock, origins: [String]
+  ) async throws -> TestServer {
+    let log = CapturedLog()
+    let running = try await launch(
+      folder: folder, port: 0, clock: clock, registration: nil, invites: [], origins: origins, log: log)
+    return TestServer(
+      temporary: temporary, folder: folder, clock: clock, registration: nil, invites: [], origins: origins, log: log,
+      running: running)
+  }
+
   public var url: URL {
     var parts = URLComponents()
     (parts.scheme, parts.host, parts.port) = ("http", "127.0.0.1", port)
@@ -65,7 +80,7 @@ public final class TestServer: Sendable {
   public func restart() async throws {
     try await stop()
     let started = try await Self.launch(
-      folder: folder, port: port, clock: clock, registration: registration, invites: invites, log: log)
+      folder: folder, port: port, clock: clock, registration: registration, invites: invites, origins: origins, log: log)
     running.withLock { $0 = started }
   }
 
@@ -80,9 +95,10 @@ public final class TestServer: Sendable {
 
   private static func launch(
     folder: URL, port: Int, clock: ManualClock, registration: Configuration.Registration?, invites: Set<String>,
-    log: CapturedLog
+    origins: [String] = [], log: CapturedLog
   ) async throws -> RunningServer {
     var configuration = Configuration()
+    configuration.origins = origins
     configuration.port = port
     configuration.registration = registration
     configuration.invites = invites
