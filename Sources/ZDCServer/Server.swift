@@ -40,7 +40,7 @@ package struct Server: Service {
         core.stop()
       }
       outcome = .success(())
-    } catch where core.isStopping && Task.isCancelled {
+    } catch  where core.isStopping && Task.isCancelled {
       outcome = .success(())
     } catch { outcome = .failure(error) }
     core.stop()

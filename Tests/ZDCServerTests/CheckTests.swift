@@ -122,7 +122,10 @@ import ZDCServerSQLite
     Damage(.node, sql: "UPDATE nodes SET parent = (SELECT root FROM zones WHERE seq > 0) WHERE blob IS NOT NULL"),
     Damage(.node, sql: "UPDATE nodes SET tag = zeroblob(16) WHERE put_seq = 2"),
     Damage(
-      .node, sql: "INSERT INTO nodes SELECT tree, zeroblob(16), zone, parent, NULL, record, NULL, 1, 1, 1 FROM nodes LIMIT 1"
+      .node,
+      sql: """
+        INSERT INTO nodes SELECT tree, zeroblob(16), zone, parent, NULL, record, NULL, 1, 1, 1 FROM nodes LIMIT 1
+        """
     ),
     Damage(.record, sql: "UPDATE records SET bytes = bytes || x'00'"),
     Damage(.record, sql: "UPDATE records SET replaced_ms = 1 WHERE id IN (SELECT record FROM nodes)"),
@@ -183,7 +186,8 @@ import ZDCServerSQLite
       try TestServer.write([1, 2, 3], to: fixture.path(orphan))
       let report = try DataFolder.check(path: fixture.folder)
       #expect(report.isClean)
-      #expect(report.findings.map(\.description) == ["waste orphanFile blob=\(orphan.text): a file of no known content"])
+      #expect(
+        report.findings.map(\.description) == ["waste orphanFile blob=\(orphan.text): a file of no known content"])
       try await TestServer.run(in: fixture.folder) { try await $0.server.collect() }
       #expect(try DataFolder.check(path: fixture.folder).waste == 0)
     }

@@ -35,7 +35,7 @@ extension DataFolder {
     do {
       let queue = try DatabaseQueue(path: database, configuration: configuration)
       // Without a transaction: a damaged page would end it, and with it the rest of the check. Nobody writes.
-      let report = try queue.unsafeRead { db in
+      let report = queue.unsafeRead { db in
         let check = IntegrityCheck(db, version: version, blobFolder: path + "/blobs", found: found, progress: progress)
         return check.run()
       }

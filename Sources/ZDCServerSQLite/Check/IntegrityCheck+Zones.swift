@@ -97,9 +97,11 @@ extension IntegrityCheck {
 
   private func checkUsage(of zone: ZoneID, key: ZoneKey) throws {
     let counted = try db.first(
-      "SELECT content_bytes FROM zones WHERE id = ?", .int(key.rawValue)) { $0.int(0) }
+      "SELECT content_bytes FROM zones WHERE id = ?", .int(key.rawValue)
+    ) { $0.int(0) }
     let stored = try db.first(
-      "SELECT coalesce(sum(length), 0) FROM blobs WHERE zone = ?", .int(key.rawValue)) { $0.int(0) }
+      "SELECT coalesce(sum(length), 0) FROM blobs WHERE zone = ?", .int(key.rawValue)
+    ) { $0.int(0) }
     if counted != stored { add(.usage, CheckFinding.Field.zone(zone), "the count of bytes is wrong") }
   }
 }
@@ -126,6 +128,7 @@ struct CheckedZone: ZoneState {
 
   func leaf(_ node: NodeID) -> ZoneLeaf? { memory.leaf(node) }
   func descendantCount(of node: NodeID) -> UInt64 { memory.descendantCount(of: node) }
+  func height(of node: NodeID) -> Int { memory.height(of: node) }
   mutating func removeSubtree(_ node: NodeID) { memory.removeSubtree(node) }
 
   mutating func put(_ leaf: ZoneLeaf, replacing old: ZoneLeaf?) throws {

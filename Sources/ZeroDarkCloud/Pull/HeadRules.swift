@@ -33,7 +33,8 @@ enum HeadRules {
   static func freezes(_ code: ZDCSecurityError.Code) -> Bool {
     switch code {
     case .recordAuthFailed, .nameTagMismatch, .duplicateName, .keyCommitmentMismatch, .contentHeaderInvalid,
-      .objectMissing, .grantMissing, .grantHashMismatch, .contentHashMismatch, .chunkAuthFailed, .commitmentMismatch, .contentTruncated,
+      .objectMissing, .grantMissing, .grantHashMismatch, .contentHashMismatch, .chunkAuthFailed, .commitmentMismatch,
+      .contentTruncated,
       .contentTrailingData, .identityChangedNeedsAcceptance:
       false
     default: true

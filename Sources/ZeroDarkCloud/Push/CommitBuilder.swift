@@ -78,7 +78,8 @@ struct CommitBuilder {
     let versions = try nextVersions(row)
     let newContent = content?.fields(dataVersion: versions.data)
     var draft = RecordDraft(
-      tree: zoneRow.zone.tree, node: row.nodeID, parent: parent.nodeID, recordVersion: versions.record, prevRecord: try leaves.leaf(row.nodeID)?.record ?? .zero,
+      tree: zoneRow.zone.tree, node: row.nodeID, parent: parent.nodeID, recordVersion: versions.record,
+      prevRecord: try leaves.leaf(row.nodeID)?.record ?? .zero,
       key: row.key, keyGen: row.keyGen, parentLink: .keys(try nodes.keys(of: parent)),
       secrets: RecordPrivate(
         folded: row.name, createdMs: row.createdMs, content: content?.secrets ?? row.content?.secrets),

@@ -10,7 +10,8 @@ enum AnswerError {
       error = ServerError(
         ServerError.Code(rawValue: stated.code) ?? code(status: status) ?? .internalError,
         String(stated.message.prefix(500)), retryable: stated.retryable ?? false,
-        retryAfterMs: stated.retryAfterMs, security: stated.security.flatMap(ZDCSecurityError.Code.init), quota: stated.quota)
+        retryAfterMs: stated.retryAfterMs, security: stated.security.flatMap(ZDCSecurityError.Code.init),
+        quota: stated.quota)
     } else {
       guard let code = code(status: status) else { return TransportError(.badAnswer, origin: origin) }
       error = ServerError(code, "status \(status)", retryable: status >= 500 || status == 429)
