@@ -151,7 +151,7 @@ import ZDCServerSQLite
 
   @Test func whereNothingIsWrong_nothingIsFound_andNothingIsChanged() async throws {
     try await Fixture.with { fixture in
-      let before = try TestServer.allBytes(in: fixture.folder)
+      let before = try TestServer.files(in: fixture.folder)
       var phases: Set<CheckProgress.Phase> = []
       let report = try DataFolder.check(path: fixture.folder, progress: { phases.insert($0.phase) })
       #expect(report.findings == [])
@@ -159,7 +159,7 @@ import ZDCServerSQLite
       #expect((report.users, report.zones, report.commits, report.nodes) == (2, 8, 11, 11))
       #expect((report.records, report.blobs) == (13, 5))
       #expect(phases.contains(.content))
-      #expect(try TestServer.allBytes(in: fixture.folder) == before)
+      #expect(try TestServer.files(in: fixture.folder) == before)
     }
   }
 
