@@ -35,7 +35,7 @@ package struct Configuration: Sendable {
     package var drainSeconds = 20
     /// A connection that brings nothing for so long, while the server waits for its request, is closed; so is one whose
     /// request comes slower than `bytesPerWindow` in that time.
-    package var idleSeconds = 60
+    package var idleSeconds = 120
     package var bytesPerWindow = 16 << 10
 
     package init() {}

@@ -83,8 +83,11 @@ package final class FolderBlobStore: BlobStore {
     try await blocking { for path in paths { try OpenFile.remove(path) } }
   }
 
+  /// Written to find out whether there is room, and removed at once.
+  static let roomFile = "room"
+
   package func takeRoom() async throws {
-    let path = folder + "/room"
+    let path = "\(folder)/\(Self.roomFile)"
     try await blocking {
       defer { try? OpenFile.remove(path) }
       let file = try OpenFile(path, .create)

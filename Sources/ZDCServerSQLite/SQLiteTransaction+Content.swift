@@ -51,6 +51,9 @@ extension SQLiteTransaction {
       """, .int(blob.zone.rawValue), .int(blob.state.rawValue), .optional(try userKey(blob.owner)),
       blob.contentRoot.map { .id($0) } ?? .null, .ms(blob.touchedMs), blob.replacedMs.map { .ms($0) } ?? .null,
       .id(blob.id))
+    guard blob.state == .attached, !blob.isInline else { return }
+    // An upload that is over is not asked for its parts.
+    try db.run("DELETE FROM parts WHERE blob = ?", .int(blob.key))
   }
 
   func markReplaced(blob: Int64, now: UInt64) throws {

@@ -64,7 +64,7 @@ struct Serve: AsyncParsableCommand {
   var drain = 20
 
   @Option(name: .long, help: "Seconds without a byte of a request after which a connection is closed.")
-  var idleTimeout = 60
+  var idleTimeout = 120
 
   @Option(name: .long, help: "A file with the token that /metrics asks for. (default: none; /metrics is for loopback)")
   var metricsTokenFile: String?

@@ -141,7 +141,8 @@ struct RestoreTests {
         await #expect(throws: ZDCSecurityError.self) { try await device.sync() }
       }
       let sent = try await Self.accept(a)
-      #expect([sent.created, sent.changed, sent.deleted] == [2, 4, 1])
+      let counts: [Int] = [sent.created, sent.changed, sent.deleted]
+      #expect(counts == [2, 4, 1])
       try await a.sync()
       try await Self.accept(b)
       try await world.settle(b, a)

@@ -6,7 +6,9 @@ import ZDCProtocol
 /// Who loses for ever in a busy zone gets his turn.
 @Suite struct ContentionTests {
   private let zone = ZoneID(tree: .zero, root: .random())
-  private let (a, b, c) = (device(), device(), device())
+  private let a = device()
+  private let b = device()
+  private let c = device()
 
   private static func device() -> Contention.Device {
     Contention.Device(user: UserID([UInt8](repeating: 1, count: 32))!, device: .random())

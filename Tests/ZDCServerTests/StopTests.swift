@@ -59,7 +59,7 @@ import ZDCServerSQLite
   }
 
   @Test func whoSendsNothingOrHardlyAnything_isCutOff_andStreamsAreNot() async throws {
-    try await TestServer.run(nil, { ($0.bounds.idleSeconds, $0.bounds.bytesPerWindow) = (1, 100) }) {
+    try await TestServer.run({ ($0.bounds.idleSeconds, $0.bounds.bytesPerWindow) = (1, 100) }) {
       (server: TestServer) async throws in
       let (account, token) = try await server.newAccount()
       var zone = account.home
@@ -75,7 +75,7 @@ import ZDCServerSQLite
   }
 
   @Test func metricsAreForWhoHasTheToken() async throws {
-    try await TestServer.run(nil, { $0.metricsToken = "a-token-of-some-length" }) { (server: TestServer) async throws in
+    try await TestServer.run({ $0.metricsToken = "a-token-of-some-length" }) { (server: TestServer) async throws in
       func status(_ header: String?) async throws -> Int {
         let headers = header.map { [("authorization", $0)] } ?? []
         return try await server.send(.GET, Routes.metrics, headers: headers).status

@@ -2,11 +2,11 @@ internal import ZDCProtocol
 
 /// `GET /v1/account/audit`: every field that the server holds for a user. A new column needs a line here.
 enum Audit {
-  static func report(for id: UserID, now: UInt64, in reader: any MetadataReader) throws -> AuditReport {
+  static func report(for id: UserID, quota: UInt64, now: UInt64, in reader: any MetadataReader) throws -> AuditReport {
     guard let user = try reader.user(id) else { throw ServerError(.unauthorized, "no such session") }
     return AuditReport(sections: [
       try account(user, in: reader), try devices(of: id, in: reader), try sessions(of: id, now: now, in: reader),
-      try trees(of: id, in: reader), try zones(of: id, in: reader), try stored(for: id, in: reader),
+      try trees(of: id, in: reader), try zones(of: id, in: reader), try stored(for: id, quota: quota, in: reader),
     ])
   }
 
@@ -56,7 +56,9 @@ enum Audit {
       })
   }
 
-  private static func stored(for user: UserID, in reader: any MetadataReader) throws -> AuditReport.Section {
+  private static func stored(
+    for user: UserID, quota: UInt64, in reader: any MetadataReader
+  ) throws -> AuditReport.Section {
     let usage = try reader.usage(of: user)
     return section(
       "stored in own trees",
@@ -65,6 +67,7 @@ enum Audit {
         ("signed commits", "\(usage.commits)"), ("sealed records", "\(usage.records)"),
         ("sealed records, bytes", "\(usage.recordBytes)"), ("sealed contents", "\(usage.blobs)"),
         ("sealed contents, bytes", "\(usage.contentBytes)"),
+        ("quota, bytes", quota == 0 ? "unlimited" : "\(quota)"),
       ])
   }
 

@@ -37,6 +37,7 @@ enum AccountRoutes {
   static func audit(_ call: Call) async throws -> Response {
     let user = try call.user
     let now = call.now
-    return try .json(try await call.read { try Audit.report(for: user, now: now, in: $0) })
+    let quota = call.core.quotas.limit
+    return try .json(try await call.read { try Audit.report(for: user, quota: quota, now: now, in: $0) })
   }
 }

@@ -25,13 +25,13 @@ extension DataFolder {
     guard FileManager.default.fileExists(atPath: database) else { throw StoreOpenError(.missing, path: path) }
     let lock = try lockForReading(path)
     defer { withExtendedLifetime(lock) {} }
+    let hadLog = FileManager.default.fileExists(atPath: database + "-wal")
+    defer { if !hadLog { removeTraces(of: database) } }
     let version = try SQLiteStore.existingVersion(database)
     guard version > 0 else { throw StoreOpenError(.missing, path: path) }
     var configuration = GRDB.Configuration()
     configuration.readonly = true
     configuration.label = "zdc.server.check"
-    let hadLog = FileManager.default.fileExists(atPath: database + "-wal")
-    defer { if !hadLog { removeTraces(of: database) } }
     do {
       let queue = try DatabaseQueue(path: database, configuration: configuration)
       // Without a transaction: a damaged page would end it, and with it the rest of the check. Nobody writes.

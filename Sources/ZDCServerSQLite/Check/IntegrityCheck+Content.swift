@@ -96,7 +96,7 @@ extension IntegrityCheck {
   func checkFiles() throws {
     advance(.files, 0, of: 0)
     guard let names = FileManager.default.enumerator(atPath: blobFolder) else { return }
-    for case let name as String in names {
+    for case let name as String in names where name != FolderBlobStore.roomFile {
       let parts = name.split(separator: ".", omittingEmptySubsequences: false)
       let isOurs = parts.count == 2 && ["content", "leaves"].contains(parts[1])
       guard isOurs, let id = BlobID(text: parts[0]) else {

@@ -227,7 +227,13 @@ struct ZonePuller {
     var rest = hashes.filter { found[$0] == nil }
     while !rest.isEmpty {
       let asked = Array(rest.prefix(Self.batch))
-      let answer = try PageContents(try await session.api.records(zone, asked)).records
+      let answer: [RecordHash: PageContents.Record]
+      do {
+        answer = try PageContents(try await session.api.records(zone, asked)).records
+      } catch let error as ServerError where error.code == .gone {
+        // None of them is kept any more: the commits that replaced them come with the next pull.
+        break
+      }
       // An answer may stop early at its size limit; one without anything that was asked for ends the search.
       let isAsked = Set(asked)
       let wanted = answer.filter { isAsked.contains($0.key) }

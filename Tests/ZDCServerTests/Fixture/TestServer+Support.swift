@@ -108,6 +108,13 @@ extension TestServer {
     try Data(bytes).write(to: URL(fileURLWithPath: path))
   }
 
+  static func files(in folder: String) throws -> [String: Data] {
+    let paths = try FileManager.default.subpathsOfDirectory(atPath: folder)
+    return Dictionary(
+      paths.map { ($0, FileManager.default.contents(atPath: folder + "/" + $0) ?? Data()) },
+      uniquingKeysWith: { first, _ in first })
+  }
+
   static func sql(_ statement: String, in folder: String) throws {
     let queue = try DatabaseQueue(path: folder + "/zdc.sqlite")
     try queue.writeWithoutTransaction { db in try db.execute(sql: statement) }
