@@ -33,7 +33,7 @@ enum FrameworkSchema {
   private static let operationResend = "ALTER TABLE zdc_operation ADD COLUMN resend INTEGER"
 
   private static let quarantineIndex = """
-    CREATE INDEX zdc_node_quarantine ON zdc_node (parent) WHERE quarantine IS NOT NULL
+    CREATE INDEX zdc_node_quarantine ON zdc_node (zone, quarantine) WHERE quarantine IS NOT NULL
     """
 
   private static let tables = [
