@@ -7,7 +7,8 @@ import ZeroDarkCloudTesting
 
 @testable import ZeroDarkCloud
 
-/// Two nodes of the cloud with one name: a server that does not look, and a writer that does not either (SECURITY 5.7, 35).
+/// Two nodes of the cloud with one name: a server that does not look, and a writer that does not either (SECURITY 5.7,
+/// 35).
 struct DuplicateNameTests {
   @Test func bothAreKept_theLaterOneIsShownOtherwise_onEveryDevice() async throws {
     try await Self.run { world, a, _ in

@@ -176,11 +176,13 @@ struct RestoreTests {
   /// => B's version wins, although A's is sent first
   @Test func acceptedByOneThatKnowsMore_theNewerVersionWins() async throws {
     try await TestWorld.run { world in
-      let (a, b) = try await Self.lost(world, andThen: { b in
-        try await b.edit("/edited", "3")
-        try await b.edit("/new", "n3")
-        try await b.sync()
-      })
+      let (a, b) = try await Self.lost(
+        world,
+        andThen: { b in
+          try await b.edit("/edited", "3")
+          try await b.edit("/new", "n3")
+          try await b.sync()
+        })
       for device in [a, b] {
         await #expect(throws: ZDCSecurityError.self) { try await device.sync() }
       }

@@ -17,8 +17,8 @@ enum FrameworkSchema {
     }
   }
 
-  /// The verified log, a hash for each commit: where a server's log parts from it, and whether what is missing there was
-  /// made here. About 50 bytes each.
+  /// The verified log, a hash for each commit: where a server's log parts from it, and whether what is missing there
+  /// was made here. About 50 bytes each.
   private static let log = """
     CREATE TABLE zdc_log (
       zone INTEGER NOT NULL REFERENCES zdc_zone(id) ON DELETE CASCADE,

@@ -1,11 +1,11 @@
 internal import ZDCCrypto
 internal import ZDCProtocol
 
-/// Two live nodes of the cloud with one name below one parent (class 2 of PROTOCOL 3.7): no honest server lets that pass,
-/// unless the parent got a new key in between, because it compares tags.
+/// Two live nodes of the cloud with one name below one parent (class 2 of PROTOCOL 3.7): no honest server lets that
+/// pass, unless the parent got a new key in between, because it compares tags.
 ///
-/// Both are kept. The one that was put later is shown here as "Name 2", on every device the same one, and nothing is
-/// sent for that: its next version, made here, takes the shown name along. When the name is free again it gets it.
+/// Both are kept. The one that was put later is shown here as "Name 2", on every device the same one, and nothing is sent
+/// for that: its next version, made here, takes the shown name along. When the name is free again it gets it.
 struct DuplicateNames {
   let session: SyncSession
   let transaction: ZDCReadWriteTransaction
