@@ -121,12 +121,10 @@ import ZDCServerSQLite
     Damage(.node, sql: "DELETE FROM nodes WHERE blob IS NOT NULL"),
     Damage(.node, sql: "UPDATE nodes SET parent = (SELECT root FROM zones WHERE seq > 0) WHERE blob IS NOT NULL"),
     Damage(.node, sql: "UPDATE nodes SET tag = zeroblob(16) WHERE put_seq = 2"),
-    Damage(
-      .node,
-      sql: """
-        INSERT INTO nodes SELECT tree, zeroblob(16), zone, parent, NULL, record, NULL, 1, 1, 1 FROM nodes LIMIT 1
-        """
-    ),
+    Damage(.node, "a node too many") {
+      try $0.sql(
+        "INSERT INTO nodes SELECT tree, zeroblob(16), zone, parent, NULL, record, NULL, 1, 1, 1 FROM nodes LIMIT 1")
+    },
     Damage(.record, sql: "UPDATE records SET bytes = bytes || x'00'"),
     Damage(.record, sql: "UPDATE records SET replaced_ms = 1 WHERE id IN (SELECT record FROM nodes)"),
     Damage(.record, sql: "UPDATE records SET replaced_ms = NULL"),
@@ -154,7 +152,7 @@ import ZDCServerSQLite
 
   @Test func whereNothingIsWrong_nothingIsFound_andNothingIsChanged() async throws {
     try await Fixture.with { fixture in
-      let before = try TestServer.allBytes(in: fixture.folder)
+      let before = try TestServer.files(in: fixture.folder)
       var phases: Set<CheckProgress.Phase> = []
       let report = try DataFolder.check(path: fixture.folder, progress: { phases.insert($0.phase) })
       #expect(report.findings == [])
@@ -162,7 +160,7 @@ import ZDCServerSQLite
       #expect((report.users, report.zones, report.commits, report.nodes) == (2, 8, 11, 11))
       #expect((report.records, report.blobs) == (13, 5))
       #expect(phases.contains(.content))
-      #expect(try TestServer.allBytes(in: fixture.folder) == before)
+      #expect(try TestServer.files(in: fixture.folder) == before)
     }
   }
 
@@ -180,14 +178,28 @@ import ZDCServerSQLite
     #expect(report.commits == 11)
   }
 
+  /// A folder as the first version of the schema left it.
+  @Test func anOlderFolderIsChecked_andBroughtUpToDate() async throws {
+    try await Fixture.with { fixture in
+      for trigger in ["blob_inserted", "blob_deleted", "blob_moved"] { try fixture.sql("DROP TRIGGER \(trigger)") }
+      try fixture.sql("ALTER TABLE zones DROP COLUMN content_bytes")
+      try fixture.sql("DROP TABLE room; DROP INDEX replaced_blobs_of_zone; PRAGMA user_version = 1")
+      #expect(try DataFolder.check(path: fixture.folder).findings == [])
+      try await TestServer.run(in: fixture.folder) { _ in }
+      #expect(try DataFolder.check(path: fixture.folder).findings == [])
+      try fixture.sql("DELETE FROM blobs WHERE state = 0")
+      #expect(try DataFolder.check(path: fixture.folder).findings.map(\.kind) == [.orphanFile, .orphanFile])
+    }
+  }
+
   @Test func aFileOfNobodyIsWaste_andTheNextCollectionRemovesIt() async throws {
     try await Fixture.with { fixture in
       let orphan = BlobID.random()
       try TestServer.write([1, 2, 3], to: fixture.path(orphan))
       let report = try DataFolder.check(path: fixture.folder)
       #expect(report.isClean)
-      #expect(
-        report.findings.map(\.description) == ["waste orphanFile blob=\(orphan.text): a file of no known content"])
+      let line = "waste orphanFile blob=\(orphan.text): a file of no known content"
+      #expect(report.findings.map(\.description) == [line])
       try await TestServer.run(in: fixture.folder) { try await $0.server.collect() }
       #expect(try DataFolder.check(path: fixture.folder).waste == 0)
     }

@@ -17,8 +17,8 @@ enum FrameworkSchema {
     }
   }
 
-  /// The verified log, a hash for each commit: where a server's log parts from it, and whether what is missing there was
-  /// made here. About 50 bytes each.
+  /// The verified log, a hash for each commit: where a server's log parts from it, and whether what is missing there
+  /// was made here. About 50 bytes each.
   private static let log = """
     CREATE TABLE zdc_log (
       zone INTEGER NOT NULL REFERENCES zdc_zone(id) ON DELETE CASCADE,
@@ -33,7 +33,7 @@ enum FrameworkSchema {
   private static let operationResend = "ALTER TABLE zdc_operation ADD COLUMN resend INTEGER"
 
   private static let quarantineIndex = """
-    CREATE INDEX zdc_node_quarantine ON zdc_node (parent) WHERE quarantine IS NOT NULL
+    CREATE INDEX zdc_node_quarantine ON zdc_node (zone, quarantine) WHERE quarantine IS NOT NULL
     """
 
   private static let tables = [

@@ -19,6 +19,7 @@ struct ChangeApplier {
   /// How many callbacks the app got.
   private(set) var announced = 0
   private let queuedDeletes: Set<NodeID>
+  private let duplicates: DuplicateNames
 
   init(session: SyncSession, zone: Int64, transaction: ZDCReadWriteTransaction) throws {
     guard let row = try transaction.zones.zone(id: zone) else { throw ZDCError(.corruptDatabase) }
@@ -29,6 +30,7 @@ struct ChangeApplier {
     nodes = transaction.nodes
     places = LocalPlaces(session: session, transaction: transaction)
     queuedDeletes = Set(try transaction.operations.deletes(zone: zone).map(\.nodeID))
+    duplicates = DuplicateNames(session: session, transaction: transaction, places: places, leaves: leaves)
   }
 
   /// Applies a record if its leaf is still pending and its parent is there.
@@ -140,6 +142,11 @@ struct ChangeApplier {
     session.events.report(event)
   }
 
+  /// To be called when a batch is applied: names that became free are given back.
+  mutating func finishBatch() throws {
+    announced += try duplicates.release()
+  }
+
   // MARK: Below what this device deletes
 
   /// The parent's row is missing: deleted here with the delete still queued, or not there yet.
@@ -184,6 +191,12 @@ struct ChangeApplier {
     var row = NodeRow(
       opened, item, uuid: UUID().uuidString, zone: zoneRow.id, parent: parent.id, depth: parent.depth + 1)
     announced += try places.makeRoom(for: row, under: parent, leaves: leaves)
+    let shown = try duplicates.settle(&row, name: row.name, under: parent, before: nil)
+    announced += shown.callbacks
+    if shown.name != row.name {
+      row.name = shown.name
+      row.nameTag = try nodes.keys(of: parent).nameTag(folded: shown.name)
+    }
     try nodes.insert(&row)
     let node = try session.node(row, in: transaction)
     try session.delegate().didDiscoverNewNode(node, at: try places.path(row), transaction: transaction)
@@ -202,6 +215,7 @@ struct ChangeApplier {
     let oldPath = try places.path(before)
     let change = RemoteChange(before: before, after: opened)
     row.absorb(opened, item)
+    if row.keyGen != before.keyGen { try places.retagChildren(of: row) }
     let localMoves = try transaction.operations.operations(node: row.id).filter { $0.kind == .move }
     if change.moved || localMoves.isEmpty {
       // The committed move wins over a queued one.
@@ -218,7 +232,12 @@ struct ChangeApplier {
     guard let parent = try nodes.node(id: parent.id) else { return }
     announced += try places.makeRoom(
       for: row, tag: opened.record.fields.nameTag, under: parent, leaves: leaves)
-    try places.place(&row, under: parent, name: opened.secrets.name, tag: opened.record.fields.nameTag)
+    let before = try nodes.node(id: row.id)
+    let shown = try duplicates.settle(&row, name: opened.secrets.name, under: parent, before: before)
+    announced += shown.callbacks
+    let isItsOwn = shown.name == opened.secrets.name
+    try places.place(
+      &row, under: parent, name: shown.name, tag: isItsOwn ? opened.record.fields.nameTag : nil)
   }
 
   mutating func announce(
@@ -261,7 +280,8 @@ struct RemoteChange: Equatable {
       self.init(moved: false, data: false, record: false)
       return
     }
-    let moved = cloud.parent != fields.parent || cloud.nameTag != fields.nameTag
+    // Tags change with the parent's key as well.
+    let moved = cloud.parent != fields.parent || cloud.name != after.secrets.name
     let data = before.content?.content.blobID != fields.content?.blobID
     self.init(moved: moved, data: data, record: !moved && !data && cloud.recordHash != after.record.hash)
   }

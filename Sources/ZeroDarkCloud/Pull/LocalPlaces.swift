@@ -96,7 +96,7 @@ final class LocalPlaces {
     return operation.id
   }
 
-  private func announceMove(_ row: NodeRow, from old: ZDCTreesystemPath) throws -> Int {
+  func announceMove(_ row: NodeRow, from old: ZDCTreesystemPath) throws -> Int {
     let new = try path(row)
     guard new != old else { return 0 }
     let node = try session.node(row, in: transaction)
@@ -105,6 +105,15 @@ final class LocalPlaces {
   }
 
   // MARK: Names
+
+  /// After the parent got a new key: the local tree finds children by tags of that one.
+  func retagChildren(of parent: NodeRow) throws {
+    let keys = parent.parentKeys
+    for var child in try nodes.children(of: parent.id) {
+      child.nameTag = keys.nameTag(folded: child.name)
+      try nodes.update(child)
+    }
+  }
 
   /// "Name", or "Name 2", "Name 3" … if another node has it.
   func freeName(_ name: [UInt8], under parent: NodeRow, except id: Int64) throws -> [UInt8] {
@@ -140,12 +149,14 @@ final class LocalPlaces {
   /// Not uploaded, or moved here by a queued operation: the cloud does not know of the claim.
   private func isLocalClaim(_ sibling: NodeRow, leaves: LeafStore) throws -> Bool {
     guard let cloud = sibling.cloud else { return true }
-    if cloud.nameTag != sibling.nameTag { return true }
+    if cloud.name != sibling.name { return true }
     guard let parent = try sibling.parent.flatMap({ try nodes.nodeID(of: $0) }) else { return false }
     return cloud.parent != parent
   }
 
   private func yield(_ sibling: NodeRow, tag: NameTag, under parent: NodeRow) throws -> Int {
+    let isUnasked = try transaction.operations.placements(ofNode: sibling.id).isEmpty
+    if isUnasked, DuplicateNames.isShownOtherwise(sibling) { return try giveWay(sibling, under: parent) }
     let node = try session.node(sibling, in: transaction)
     try session.delegate().didDiscoverConflict(
       .path, forNode: node, atPath: try path(sibling), transaction: transaction)
@@ -153,10 +164,14 @@ final class LocalPlaces {
     guard let current = try nodes.node(id: sibling.id), current.parent == parent.id, current.nameTag == tag else {
       return 1
     }
-    let old = try path(current)
-    var row = current
-    let name = try freeName(current.name, under: parent, except: 0)
+    return 1 + (try giveWay(current, under: parent))
+  }
+
+  private func giveWay(_ sibling: NodeRow, under parent: NodeRow) throws -> Int {
+    let old = try path(sibling)
+    var row = sibling
+    let name = try freeName(sibling.name, under: parent, except: 0)
     try place(&row, under: parent, name: name)
-    return 1 + (try announceMove(row, from: old))
+    return try announceMove(row, from: old)
   }
 }

@@ -31,12 +31,30 @@ struct PageApplier {
       count += 1
     }
     try transaction.zones.update(row)
+    if count > 0 { try releaseNames() }
     return count
+  }
+
+  /// A commit, also an own one, may have freed a name that two nodes had.
+  private func releaseNames() throws {
+    let places = LocalPlaces(session: session, transaction: transaction)
+    let leaves = LeafStore(db: transaction.database, zone: zone)
+    _ = try DuplicateNames(session: session, transaction: transaction, places: places, leaves: leaves).release()
   }
 
   private func checkKnown(_ commit: ZoneCommit, head: ZoneHead) throws {
     guard commit.fields.seq == head.seq else { return }
     try require(commit.hash == head.hash, .zoneForkDetected)
+  }
+
+  /// A signed commit that names another one for the pinned seq proves a second history; a gap proves nothing.
+  private func checkFork(_ commit: ZoneCommit, head: ZoneHead?) throws {
+    let fields = commit.fields
+    guard let head, fields.zone == head.zone, head.seq < .max, fields.seq == head.seq + 1, fields.prev != head.hash,
+      let key = try session.keys.signKey(user: fields.writer, generation: fields.writerGen),
+      Signatures.isValid(commit.signature, by: key, label: "commit", message: commit.signedBytes)
+    else { return }
+    throw ZDCSecurityError(.zoneForkDetected, zone: head.zone, user: fields.writer)
   }
 
   func replay(
@@ -47,6 +65,7 @@ struct PageApplier {
     if commit.fields.seq == 0, commit.fields.zone == row.zone {
       try session.keys.identity.checkGenesis(commit, trunk: row.trunk, appTreeID: row.appTreeID)
     }
+    try checkFork(commit, head: row.head)
     row.head = try ZoneReplay(identities: session.keys).apply(commit, acl: acl, after: row.head, to: &state)
     try CommitLogStore(db: transaction.database, zone: zone).insert(commit, isOwn: isOwn)
     if let acl { try openGrant(acl, page: page, row: &row) }

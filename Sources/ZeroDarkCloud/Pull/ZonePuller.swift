@@ -214,6 +214,7 @@ struct ZonePuller {
         }
         if try applier.apply(record, node: leaf.node) { result.applied += 1 }
       }
+      try applier.finishBatch()
       result.announced = applier.announced
       return result
     }

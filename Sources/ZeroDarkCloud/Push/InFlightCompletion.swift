@@ -28,6 +28,8 @@ struct InFlightCompletion {
       recordVersion: facts.recordVersion, recordHash: facts.recordHash, parent: facts.parent, name: facts.name,
       nameTag: facts.nameTag, writer: session.user, receivedMs: receivedMs)
     row.keyGen = facts.keyGen
+    // The newest version is one that opens, under the name that it is shown with.
+    row.quarantine = nil
     guard let content = facts.content else { return try transaction.nodes.updateCloud(row) }
     let base = before.content?.content.eTag
     row.content = NodeRow.ContentFacts(

@@ -21,6 +21,13 @@ extension NodeStore {
     return try Bool.fetchOne(statement, arguments: [uuid, localUser, appTreeID]) ?? false
   }
 
+  /// Nodes with that mark, in the order of their rows.
+  func quarantined(zone: Int64, as code: String) throws -> [NodeRow] {
+    try fetchAll(
+      "INDEXED BY zdc_node_quarantine WHERE quarantine IS NOT NULL AND zone = ? AND quarantine = ? ORDER BY id",
+      [zone, code])
+  }
+
   /// A page of children, in the order of their rows.
   func children(of parent: Int64, after id: Int64, limit: Int) throws -> [NodeRow] {
     try fetchAll(

@@ -1,0 +1,104 @@
+import Foundation
+import GRDB
+import Testing
+import ZDCCrypto
+import ZDCProtocol
+import ZeroDarkCloudTesting
+
+@testable import ZeroDarkCloud
+
+/// Two nodes of the cloud with one name: a server that does not look, and a writer that does not either (SECURITY 5.7,
+/// 35).
+struct DuplicateNameTests {
+  @Test func bothAreKept_theLaterOneIsShownOtherwise_onEveryDevice() async throws {
+    try await Self.run { world, a, _ in
+      try await a.sync()
+      #expect(try await a.tree(versions: false) == "/n  \"A\"\n/n 2  ?")
+      #expect(a.recorder.take().filter { $0.hasPrefix("new") } == ["new /n 2"])
+      #expect(try await Self.writers(a) == [try a.localUserID])
+      // A fresh device gets the later one first, and shows the same.
+      let c = try await world.device("C")
+      world.expectsSecurityErrors(["duplicateName"], on: c)
+      try await world.settle(a, c)
+      #expect(try await c.tree(versions: false) == "/n  \"A\"\n/n 2  \"B\"")
+      #expect(try await a.tree(versions: false) == "/n  \"A\"\n/n 2  \"B\"")
+      // Told once, nothing sent.
+      let commits = try world.server.commitCount()
+      try await a.relaunch()
+      try await world.settle(a, c)
+      #expect(try world.server.commitCount() == commits)
+    }
+  }
+
+  /// - the app changes the node that is shown otherwise
+  /// => its next version has the shown name, and nothing is twice any more
+  @Test func theNextVersion_takesTheShownNameAlong() async throws {
+    try await Self.run { world, a, _ in
+      try await world.settle(a)
+      try await a.edit("/n 2", "B2")
+      try await world.settle(a)
+      #expect(try await a.node("/n 2").quarantine == nil)
+      let c = try await world.device("C")
+      try await world.settle(c)
+      #expect(try await c.tree(versions: false) == "/n  \"A\"\n/n 2  \"B2\"")
+    }
+  }
+
+  @Test(arguments: [true, false])
+  func theNameIsFreeAgain_andGivenBack(isRenamed: Bool) async throws {
+    try await Self.run { world, a, _ in
+      let c = try await world.device("C")
+      world.expectsSecurityErrors(["duplicateName"], on: c)
+      try await world.settle(a, c)
+      if isRenamed { try await a.rename("/n", to: "x") } else { try await a.delete("/n") }
+      try await world.settle(a, c)
+      let expected = isRenamed ? "/n  \"B\"\n/x  \"A\"" : "/n  \"B\""
+      #expect(try await a.tree(versions: false) == expected)
+      #expect(try await c.tree(versions: false) == expected)
+      #expect(c.recorder.lines.contains("moved /n 2 -> /n"))
+    }
+  }
+
+  // MARK: The scene
+
+  /// A and B have each put a node with the name n; A has seen nothing of B's yet.
+  private static func run(
+    _ body: @Sendable (TestWorld, TestDevice, TestDevice) async throws -> Void
+  ) async throws {
+    try await TestWorld.run { world in
+      let a = try await world.device("A")
+      let b = try await world.device("B")
+      world.expectsSecurityErrors(["duplicateName"], on: a)
+      world.mayWait(b)
+      world.skipsComparison()
+      try await a.create("/n", "A")
+      try await world.settle(a, b)
+      try await b.create("/m", "B")
+      try await forge(b, "/m", name: "n")
+      // A server that does not compare: it has forgotten the tags.
+      try VerificationTests.server(world) { db in
+        try db.execute(sql: "UPDATE nodes SET tag = randomblob(16) WHERE tag IS NOT NULL")
+      }
+      try await b.push()
+      try await body(world, a, b)
+    }
+  }
+
+  /// Another name in the row, against all rules.
+  private static func forge(_ device: TestDevice, _ path: String, name: String) async throws {
+    let uuid = try await device.node(path).uuid
+    try await device.write { transaction, _ in
+      guard var row = try transaction.nodes.node(uuid: uuid), let parent = row.parent else { return }
+      row.name = Array(name.utf8)
+      row.nameTag = try transaction.nodes.keys(ofNode: parent).nameTag(folded: row.name)
+      try transaction.nodes.update(row)
+    }
+  }
+
+  private static func writers(_ device: TestDevice) async throws -> [String] {
+    try await device.database.read { transaction in
+      try Row.fetchAll(transaction.database, sql: "SELECT userID FROM zdc_security_event WHERE code = 'duplicateName'")
+        .compactMap { try UserID($0, 0).text }
+    }
+  }
+}
