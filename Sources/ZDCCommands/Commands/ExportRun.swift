@@ -183,8 +183,8 @@ final class ExportRun {
   /// A content that cannot be had is named and the rest goes on; what concerns all of them ends the export.
   private func noteFailure(_ error: any Error, _ node: ZDCNode) throws {
     if error is CancellationError || error is TransportError { throw error }
-    if let error = error as? CommandError, error.code == "diskFull" { throw error }
     let report = ErrorReport(error)
+    if report.code == "diskFull" { throw error }
     let path = nodes.first { $0.node.uuid == node.uuid }?.path.fullPath() ?? ""
     self.report.failed.append(.init(path: path, code: report.code, message: report.message))
   }
