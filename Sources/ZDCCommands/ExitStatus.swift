@@ -12,6 +12,7 @@ package enum ExitStatus: Int32, Sendable, CaseIterable {
   case security = 76
   case noPermission = 77
   case configuration = 78
+  case brokenPipe = 141
 
   package var meaning: String {
     switch self {
@@ -27,6 +28,7 @@ package enum ExitStatus: Int32, Sendable, CaseIterable {
     case .security: "what the server sent does not verify"
     case .noPermission: "access refused: file permissions, pass-phrase or account"
     case .configuration: "the profile, or a version, does not fit"
+    case .brokenPipe: "nobody reads the output any more"
     }
   }
 

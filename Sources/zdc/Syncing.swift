@@ -13,7 +13,7 @@ struct Sync: AsyncParsableCommand {
         zdc sync --watch
 
       JSON: {"announced","commits","pushedCommits","pushedOperations","waiting"}; with --watch as zdc watch.
-      Exit code 75 if something stays queued.
+      Exit code 75 if something stays queued, 76 if a tree is frozen: see zdc repair.
       """)
 
   @OptionGroup var common: CommonOptions
@@ -54,7 +54,7 @@ struct Status: AsyncParsableCommand {
         zdc status
         zdc status --json --offline
 
-      JSON: {"connection","engine","lastPullMs"?,"nodes","profile","quarantined","queue":{"byReason","total"},"server","serverVersion"?,"userID"}
+      JSON: {"connection","engine","frozen":[{"error","sinceMs","trunk","zone"}],"lastPullMs"?,"nodes","profile","quarantined","queue":{"byReason","total"},"server","serverVersion"?,"userID"}
       """)
 
   @OptionGroup var common: CommonOptions
@@ -63,6 +63,35 @@ struct Status: AsyncParsableCommand {
 
   func run() async throws {
     try await StatusCommand.run(common.options, isOffline: offline)
+  }
+}
+
+struct Repair: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    abstract: "Show frozen trees; take what the server has and send it again what it lost.",
+    discussion: """
+      A tree is frozen when its server shows something that cannot be: an older history than before, or another one. Nothing of it is pulled
+      or pushed then, and what is here stays. Without --accept-server this command only tells.
+
+      A server that was restored from a backup looks like this, and so does one that lies. If its operator says that it was restored, accept:
+      the server's history is verified from its beginning and taken, and what it lacks of yours is sent again, as far as the contents are
+      still in the files that were put or got. What stays queued for want of its content is named by zdc status. Keep a copy before:
+      zdc get home:/ copy.
+
+      EXAMPLES
+        zdc repair
+        zdc repair --accept-server
+
+      JSON, one frozen tree a line: {"changed"?,"created"?,"deleted"?,"error","sinceMs","trunk","zone"}; the counts once it is accepted.
+      Exit code 76 if a tree is frozen and was not accepted, 75 if something stays queued.
+      """)
+
+  @OptionGroup var common: CommonOptions
+  @Flag(help: "Take what the server has as the truth, and send it again what it lost.")
+  var acceptServer = false
+
+  func run() async throws {
+    try await RepairCommand.run(common.options, accepts: acceptServer)
   }
 }
 

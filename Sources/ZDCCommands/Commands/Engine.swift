@@ -40,10 +40,15 @@ struct Engine: Sendable {
     }
     let waiting = try await remaining(nodes)
     guard let first = waiting.first else { return }
+    if waiting.contains(where: { $0.code == ZDCWaitReason.zoneFrozen.rawValue }) { throw Self.frozen }
     throw CommandError(
       .tryAgain, "stillQueued", "\(Amounts.count(waiting.count, "change")) still queued: \(first.reason)",
       hint: "see zdc status and zdc explain PATH; zdc sync tries again")
   }
+
+  private static let frozen = CommandError(
+    .security, "zoneFrozen", "the changes are queued; the tree is frozen, because what its server showed cannot be",
+    hint: "zdc repair says what to do")
 
   /// Pushes and pulls in this process, and keeps the progress bar going.
   private func syncHere(_ large: [String], _ progress: ProgressDisplay) async throws {

@@ -183,8 +183,8 @@ final class ExportRun {
   /// A content that cannot be had is named and the rest goes on; what concerns all of them ends the export.
   private func noteFailure(_ error: any Error, _ node: ZDCNode) throws {
     if error is CancellationError || error is TransportError { throw error }
-    if let error = error as? CommandError, error.code == "diskFull" { throw error }
     let report = ErrorReport(error)
+    if report.code == "diskFull" { throw error }
     let path = nodes.first { $0.node.uuid == node.uuid }?.path.fullPath() ?? ""
     self.report.failed.append(.init(path: path, code: report.code, message: report.message))
   }
@@ -204,7 +204,7 @@ final class ExportRun {
     }
     report.files += 1
     report.bytes += node.cloudDataInfo?.dataSize ?? 0
-    remember(node, metadata)
+    remember(node, metadata, file: AbsolutePath.of(folder.path(of: name)))
   }
 
   private func placeFolder(_ node: ZDCNode, _ metadata: FileMetadata?) throws {
@@ -215,9 +215,10 @@ final class ExportRun {
     remember(node, metadata)
   }
 
-  private func remember(_ node: ZDCNode, _ metadata: FileMetadata?) {
+  private func remember(_ node: ZDCNode, _ metadata: FileMetadata?, file: String? = nil) {
     guard let metadata, let info = node.cloudDataInfo else { return }
-    records.append((node.uuid, FileRecord(metadata, size: info.dataSize, eTag: info.eTag)))
+    let record = FileRecord(metadata, size: info.dataSize, source: file, eTag: info.eTag, isCopy: file.map { _ in true })
+    records.append((node.uuid, record))
   }
 
   /// So that `put` can tell what changed here since.

@@ -50,6 +50,8 @@ package struct GetCommand: Sendable {
     let opened = try OpenProfile.open(options)
     let engine = try await Engine(opened)
     if !isOffline { try await engine.pull() }
+    // Taking out what is here goes on; but nobody is to think that it is the newest.
+    _ = try await engine.warnOfFrozen()
     let path = try NodePath.parse(path)
     let nodes = try await subtree(path, engine)
     if destination == "-" {

@@ -1,6 +1,14 @@
 internal import Foundation
 internal import ZeroDarkCloud
 
+#if canImport(Glibc)
+  internal import Glibc
+#elseif canImport(Musl)
+  internal import Musl
+#elseif canImport(Darwin)
+  internal import Darwin
+#endif
+
 /// `zdc get PATH -`: one content to standard output.
 struct GetToOutput {
   let opened: OpenProfile
@@ -12,9 +20,33 @@ struct GetToOutput {
     let file = try await downloads.downloadNodeData(entry.node).cryptoFile
     defer { try? FileManager.default.removeItem(at: file.fileURL) }
     // The whole content was verified before the first byte goes out.
-    guard let stream = OutputStream(toFileAtPath: "/dev/stdout", append: true) else {
-      throw CommandError(.cannotCreate, "fileFailure", "standard output cannot be written")
+    let output = StandardOutput()
+    do { try ZDCFileConversion.decryptCryptoFile(file, to: output) } catch {
+      throw output.failure ?? error
     }
-    try ZDCFileConversion.decryptCryptoFile(file, to: stream)
+  }
+}
+
+/// Standard output as a stream. Foundation's own would complain to the user in its own words.
+private final class StandardOutput: OutputStream {
+  /// What the last write failed with. Quiet when nobody reads any more, as in `zdc get home:/a - | head`.
+  private(set) var failure: (any Error)?
+
+  init() { super.init(toMemory: ()) }
+
+  required init(toMemory: ()) { super.init(toMemory: ()) }
+
+  override func open() {}
+  override func close() {}
+  override var hasSpaceAvailable: Bool { true }
+  override var streamError: (any Error)? { failure }
+
+  override func write(_ buffer: UnsafePointer<UInt8>, maxLength length: Int) -> Int {
+    while true {
+      let count = Foundation.write(STDOUT_FILENO, buffer, length)
+      if count < 0 && (errno == EINTR || errno == EAGAIN) { continue }
+      if count < 0 { failure = errno == EPIPE ? SilentExit(.brokenPipe) : FileFailure.error("standard output") }
+      return count
+    }
   }
 }

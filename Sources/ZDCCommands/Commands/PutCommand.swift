@@ -55,7 +55,7 @@ package struct PutCommand: Sendable {
     if !queuesOnly { try await engine.pull() }
     var queue = try await PutQueue(
       opened: opened, user: engine.user, overwrites: overwrites, makesParents: makesParents)
-    for item in items { try await queue.add(item) }
+    try await self.queue(items, &queue, options.output)
     var report = queue.report
     report.queuedMs = WallClock.milliseconds
     if !queuesOnly {
@@ -66,6 +66,13 @@ package struct PutCommand: Sendable {
     try await opened.close()
     let isComplete = report.conflicts.isEmpty && !report.skipped.contains { $0.reason == PutQueue.otherKind }
     if !isComplete { throw SilentExit(.failure) }
+  }
+
+  private func queue(_ items: [Item], _ queue: inout PutQueue, _ output: Output) async throws {
+    let count = items.reduce(0) { $0 + $1.scan.entries.count }
+    let progress = ProgressDisplay(ProgressLine(verb: "queue", itemsTotal: count), isEnabled: output.showsProgress)
+    defer { progress.finish() }
+    for item in items { try await queue.add(item) { done in progress.update { $0.itemsDone += done } } }
   }
 
   private func settle(_ engine: Engine, _ queue: PutQueue) async throws {

@@ -40,7 +40,8 @@ struct PutQueue {
     var leftOut: Set<[String]> = []
   }
 
-  mutating func add(_ item: PutCommand.Item) async throws {
+  /// - Parameter progress: told how many entries more are queued or need nothing.
+  mutating func add(_ item: PutCommand.Item, progress: (Int) -> Void) async throws {
     var state = State(
       report: report, queuedNodes: queuedNodes, largeNodes: largeNodes, earlierBytes: earlierBytes,
       queuedBefore: queuedBefore)
@@ -57,6 +58,7 @@ struct PutQueue {
         for entry in entries { try work.put(entry) }
         return work.state
       }
+      progress(entries.count)
     }
     report = state.report
     queuedNodes = state.queuedNodes

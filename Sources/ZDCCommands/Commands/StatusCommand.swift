@@ -3,7 +3,7 @@ internal import ZeroDarkCloud
 
 /// `zdc status`.
 package enum StatusCommand {
-  /// `{"connection","engine","heldNodes"?,"lastPullMs"?,"nodes","profile","quarantined","queue":{"byReason","total"},"server","userID"}`
+  /// `{"connection","engine","frozen":[{"error","sinceMs","trunk","zone"}],"lastPullMs"?,"nodes","profile","quarantined","queue":{"byReason","total"},"server","userID"}`
   package struct Report: Encodable, Sendable {
     package struct Queue: Encodable, Sendable {
       var total = 0
@@ -23,6 +23,8 @@ package enum StatusCommand {
     var quarantined = 0
     var queue = Queue()
     var lastPullMs: UInt64?
+    /// Trees that are neither pulled nor pushed.
+    var frozen: [RepairCommand.Report] = []
   }
 
   package static func run(_ options: ProfileOptions, isOffline: Bool) async throws {
@@ -33,6 +35,7 @@ package enum StatusCommand {
     lease.release()
     var report = try await local(options, engine)
     report.engine = isIdle ? "idle" : "running"
+    report.frozen = try await engine.frozen().map(RepairCommand.Report.init)
     if !isOffline { (report.connection, report.serverVersion) = await ask(engine) }
     try options.output.object(report)
     for line in lines(report) { options.output.line(line) }
@@ -79,17 +82,13 @@ package enum StatusCommand {
       "engine      \(report.engine == "running" ? "running in another process" : "idle")",
       "nodes       \(report.nodes)\(report.quarantined > 0 ? ", \(report.quarantined) quarantined" : "")",
     ]
-    lines.append("last pull   \(report.lastPullMs.map(ago) ?? "never")")
+    lines.append("last pull   \(report.lastPullMs.map { Amounts.ago($0, now: WallClock.milliseconds) } ?? "never")")
     lines.append("queue       \(report.queue.total == 0 ? "empty" : "\(report.queue.total)")")
     for (reason, count) in report.queue.byReason.sorted(by: { $0.key < $1.key }) {
       lines.append("            \(count) \(reason)")
     }
+    for tree in report.frozen { lines += FrozenTrees.lines(tree.trunk, tree.error, sinceMs: tree.sinceMs) }
+    if !report.frozen.isEmpty { lines += FrozenTrees.advice }
     return lines
-  }
-
-  private static func ago(_ milliseconds: UInt64) -> String {
-    let now = WallClock.milliseconds
-    guard now > milliseconds else { return "just now" }
-    return "\(Amounts.duration(seconds: Int((now - milliseconds) / 1_000))) ago"
   }
 }

@@ -28,11 +28,13 @@ package enum SyncCommand {
     options.output.note(
       "pulled \(Amounts.count(report.commits, "commit")), pushed \(Amounts.count(report.pushedOperations, "change")), "
         + "\(report.waiting) waiting")
+    let isFrozen = try await engine.warnOfFrozen()
     try await opened.close()
+    if isFrozen { throw SilentExit(.security) }
     if report.waiting > 0 { throw SilentExit(.tryAgain) }
   }
 
-  private static let busy = CommandError(
+  static let busy = CommandError(
     .tryAgain, "engineBusy", "another zdc syncs this profile already", hint: "its changes arrive here by themselves")
 
   // MARK: Going on

@@ -20,6 +20,8 @@ package enum ExportName {
     for scalar in name.unicodeScalars { scalars.append(isSafe(scalar, policy) ? scalar : substitute) }
     var safe = String(scalars)
     if safe.unicodeScalars.allSatisfy({ $0 == "." }) { safe = String(repeating: "_", count: max(1, safe.utf8.count)) }
+    // Ours, for what is not finished: the next export may remove it.
+    if safe.hasPrefix(".zdc-") { safe = "_" + safe }
     if policy == .portable { safe = portable(safe) }
     return shortened(safe, to: longest)
   }

@@ -10,32 +10,75 @@ internal import Foundation
 
 /// A folder of its own beside what is exported, where files are finished before they get their name.
 ///
-/// Hidden, for its owner only, gone at the end. A killed export leaves it, and nothing half-written under a real name.
+/// Hidden, for its owner only, gone at the end. A killed export leaves it, and nothing half-written under a real name; the
+/// next export to the same place removes it.
 package final class StagingFolder: Sendable {
   private let parent: ExportFolder
   private let folder: ExportFolder
   private let name: String
+  /// Locked as long as the export runs.
+  private let lock: Int32
+  private static let prefix = ".zdc-get-"
 
   package init(in parent: ExportFolder) throws(CommandError) {
     self.parent = parent
-    name = ".zdc-get-\(UUID().uuidString.lowercased())"
-    guard mkdirat(parent.descriptor, name, 0o700) == 0 else { throw FileFailure.error(parent.path) }
+    Self.removeForgotten(in: parent)
+    let id = UUID().uuidString.lowercased()
+    name = Self.prefix + id
+    // Under its name only when it is locked: without its lock it would be taken for a forgotten one.
+    let unlocked = ".zdc-new-" + id
+    guard mkdirat(parent.descriptor, unlocked, 0o700) == 0 else { throw FileFailure.error(parent.path) }
+    lock = openat(parent.descriptor, unlocked, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+    guard lock >= 0 else { throw FileFailure.error(parent.path) }
+    flock(lock, LOCK_EX | LOCK_NB)
+    guard renameat(parent.descriptor, unlocked, parent.descriptor, name) == 0 else {
+      throw FileFailure.error(parent.path)
+    }
     folder = try parent.folder(name)
   }
 
-  deinit { remove() }
+  deinit {
+    remove()
+    close(lock)
+  }
 
   /// Removes the folder and what was left in it.
   package func remove() {
-    guard let stream = opendir(folder.path) else { return }
+    Self.remove(name, folder.descriptor, in: parent)
+  }
+
+  private static func remove(_ name: String, _ descriptor: Int32, in parent: ExportFolder) {
+    for entry in names(in: descriptor) { unlinkat(descriptor, entry, 0) }
+    unlinkat(parent.descriptor, name, AT_REMOVEDIR)
+  }
+
+  /// Those of exports that were killed: ours by owner and name, and not locked. A tree cannot bring such a name here.
+  private static func removeForgotten(in parent: ExportFolder) {
+    for name in names(in: parent.descriptor)
+    where name.hasPrefix(prefix) && UUID(uuidString: String(name.dropFirst(prefix.count))) != nil {
+      let descriptor = openat(parent.descriptor, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+      guard descriptor >= 0 else { continue }
+      defer { close(descriptor) }
+      var info = stat()
+      guard fstat(descriptor, &info) == 0, info.st_uid == geteuid(), flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
+        continue
+      }
+      remove(name, descriptor, in: parent)
+    }
+  }
+
+  private static func names(in descriptor: Int32) -> [String] {
+    let own = openat(descriptor, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+    guard own >= 0, let stream = fdopendir(own) else { return [] }
     defer { closedir(stream) }
+    var names: [String] = []
     while let entry = readdir(stream) {
       let name = withUnsafePointer(to: &entry.pointee.d_name) { pointer in
         pointer.withMemoryRebound(to: CChar.self, capacity: Int(NAME_MAX) + 1) { String(cString: $0) }
       }
-      if name != "." && name != ".." { unlinkat(folder.descriptor, name, 0) }
+      if name != "." && name != ".." { names.append(name) }
     }
-    unlinkat(parent.descriptor, self.name, AT_REMOVEDIR)
+    return names
   }
 
   /// Where a large content may be written by its path; then ``StagedFile/adopt(_:in:)``.

@@ -7,8 +7,10 @@ package struct FileRecord: Sendable, Hashable, Codable {
   package static let collection = "zdc.files"
 
   package var kind: FileMetadata.Kind
-  /// Where the bytes are until they were sent: an absolute path. Nil for a folder, and for what `get` wrote.
+  /// Where the bytes are until they were sent: an absolute path. Nil for a folder.
   package var source: String?
+  /// Whether the source is a file that `get` wrote: good for a server that lost it, as long as nobody changed it.
+  package var isCopy: Bool?
   /// Whether the source is a copy of our own, to be deleted once it was sent.
   package var isSpooled = false
   package var size: UInt64
@@ -17,12 +19,15 @@ package struct FileRecord: Sendable, Hashable, Codable {
   /// The content in the cloud that this describes; nil until it was sent.
   package var eTag: String?
 
-  package init(_ metadata: FileMetadata, size: UInt64, source: String? = nil, eTag: String? = nil) {
+  package init(
+    _ metadata: FileMetadata, size: UInt64, source: String? = nil, eTag: String? = nil, isCopy: Bool? = nil
+  ) {
     kind = metadata.kind
     mode = metadata.mode
     time = metadata.time
     self.size = metadata.kind == .file ? size : 0
     self.source = source
+    self.isCopy = isCopy
     self.eTag = eTag
   }
 

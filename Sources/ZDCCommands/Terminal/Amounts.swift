@@ -31,4 +31,10 @@ package enum Amounts {
   package static func count(_ number: Int, _ one: String, _ many: String? = nil) -> String {
     number == 1 ? "1 \(one)" : "\(number) \(many ?? one + "s")"
   }
+
+  /// `0:07 ago`; of a clock that was set back, `just now`.
+  package static func ago(_ milliseconds: UInt64, now: UInt64) -> String {
+    guard now > milliseconds else { return "just now" }
+    return "\(duration(seconds: Int((now - milliseconds) / 1_000))) ago"
+  }
 }

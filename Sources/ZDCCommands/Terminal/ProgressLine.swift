@@ -12,12 +12,16 @@ package struct ProgressLine: Sendable, Hashable {
     self.bytesTotal = bytesTotal
   }
 
-  /// Between 0 and 1. Bytes count, and files where there are no bytes: a folder of small files moves too.
+  /// What one file costs beside its bytes, in bytes: many small files move the bar, and one large one does not wait for
+  /// its end.
+  private static let itemWeight = 4_096.0
+
+  /// Between 0 and 1.
   package var fraction: Double {
-    let items = itemsTotal > 0 ? Double(min(itemsDone, itemsTotal)) / Double(itemsTotal) : 0
-    guard bytesTotal > 0 else { return items }
-    let bytes = Double(min(bytesDone, bytesTotal)) / Double(bytesTotal)
-    return itemsTotal > 0 ? (bytes + items) / 2 : bytes
+    let total = Double(bytesTotal) + Double(itemsTotal) * Self.itemWeight
+    guard total > 0 else { return 0 }
+    let done = Double(min(bytesDone, bytesTotal)) + Double(min(itemsDone, itemsTotal)) * Self.itemWeight
+    return done / total
   }
 
   /// `put  [#####-----]  50%  120/240  1.2/2.4 MiB  3.1 MiB/s  0:04`, never wider than `width`.

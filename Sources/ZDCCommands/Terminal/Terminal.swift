@@ -42,12 +42,18 @@ package enum Terminal {
     while !rest.isEmpty {
       let count = Foundation.write(descriptor, UnsafeRawBufferPointer(rebasing: rest).baseAddress, rest.count)
       if count < 0 && (errno == EINTR || errno == EAGAIN) { continue }
-      guard count > 0 else {
-        if errno == EPIPE { exit(141) }
-        return
-      }
+      guard count > 0 else { return failed(descriptor) }
       rest = rest.dropFirst(count)
     }
+  }
+
+  /// Results that are lost are no success. What can fail here at any line is not worth an error in every signature.
+  private static func failed(_ descriptor: Int32) {
+    if errno == EPIPE { exit(ExitStatus.brokenPipe.rawValue) }
+    guard descriptor == STDOUT_FILENO else { return }
+    let error = ErrorReport(FileFailure.error("standard output"))
+    writeError(error.text + "\n")
+    exit(error.status.rawValue)
   }
 
   /// Asks on the terminal and reads a line without showing it.

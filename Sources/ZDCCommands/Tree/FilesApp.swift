@@ -42,7 +42,8 @@ package final class FilesApp: ZeroDarkCloudDelegate {
     let record = try record(node, transaction)
     guard record.kind == .file else { return ZDCData(data: Data()) }
     guard let source = record.source else { throw NoSource() }
-    guard try FileFacts.of(source)?.kind == .file else { throw NoSource() }
+    guard let facts = try FileFacts.of(source), facts.kind == .file else { throw NoSource() }
+    if record.isCopy == true, !record.describes(facts) { throw NoSource() }
     return ZDCData(cleartextFileURL: URL(fileURLWithPath: source))
   }
 

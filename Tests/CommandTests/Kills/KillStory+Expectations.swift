@@ -40,9 +40,9 @@ extension KillStory {
     try FileManager.default.contentsOfDirectory(atPath: local(folder).path).sorted()
   }
 
-  /// Paths of files and folders below, without what a killed `get` left unfinished.
+  /// Paths of files and folders below.
   func paths(below folder: URL) throws -> Set<String> {
-    Set(try FileManager.default.subpathsOfDirectory(atPath: folder.path).filter { !$0.hasPrefix(".zdc-get-") })
+    Set(try FileManager.default.subpathsOfDirectory(atPath: folder.path))
   }
 
   func files(below folder: URL) throws -> [String] {

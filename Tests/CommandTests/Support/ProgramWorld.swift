@@ -90,7 +90,6 @@ final class ProgramWorld {
   }
 
   private func checkData() async throws {
-    guard ServerCheck.isThere else { return }
     let (out, err) = (folder.appendingPathComponent("check.out"), folder.appendingPathComponent("check.err"))
     let child = try ChildProcess(
       Programs.server, ["check", "--data", data.path], environment: Programs.environment(home: folder), output: out,
@@ -170,9 +169,4 @@ private final class LinePipe: Sendable {
       }
     }
   }
-}
-
-/// `zdc-server check`, as far as this build has it.
-enum ServerCheck {
-  static let isThere = false
 }

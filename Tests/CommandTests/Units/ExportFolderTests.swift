@@ -76,6 +76,26 @@ struct ExportFolderTests {
     #expect(try files(inside) == ["folder", "file"])
   }
 
+  @Test func whatAKilledExportLeft_isRemovedByTheNext_andNothingElse() throws {
+    defer { tidy() }
+    let root = try ExportFolder.open(inside.path)
+    let id = "6f7d1c5e-0c1b-4b0e-9a53-1f3c2f6a7b8c"
+    let (left, others) = (".zdc-get-\(id)", [".zdc-get-x", "zdc-get-\(id)"])
+    for name in [left] + others {
+      try FileManager.default.createDirectory(at: inside.appendingPathComponent(name), withIntermediateDirectories: true)
+      try Data([1]).write(to: inside.appendingPathComponent("\(name)/half"))
+    }
+    let running = try StagingFolder(in: root)
+    let file = try running.file([2])
+    #expect(try files(inside).filter { $0.hasPrefix(left) }.isEmpty)
+    let next = try StagingFolder(in: root)
+    #expect(try file.place(in: root, as: "whole", overwriting: false))
+    running.remove()
+    next.remove()
+    #expect(try files(inside) == Set(others + others.map { "\($0)/half" } + ["whole"]))
+    #expect(ExportName.safe(left) != left)
+  }
+
   @Test func theFolderThatWasOpened_isWrittenTo_whateverItsPathNamesLater() throws {
     defer { tidy() }
     let root = try ExportFolder.open(inside.path)

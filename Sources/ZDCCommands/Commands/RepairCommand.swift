@@ -1,0 +1,117 @@
+internal import Foundation
+internal import ZDCProtocol
+internal import ZDCTreesystem
+internal import ZeroDarkCloud
+
+/// `zdc repair`: what to do about trees whose server showed something that cannot be.
+package enum RepairCommand {
+  /// One frozen tree a line: `{"changed"?,"created"?,"deleted"?,"error","sinceMs","trunk","zone"}`; the counts after it was
+  /// accepted.
+  struct Report: Encodable, Sendable {
+    var trunk: String
+    var zone: String
+    var error: String
+    var sinceMs: UInt64
+    var created: Int?
+    var changed: Int?
+    var deleted: Int?
+  }
+
+  /// - Parameter accepts: the user has decided to take the server's state; without it, frozen trees are only told.
+  package static func run(_ options: ProfileOptions, accepts: Bool) async throws {
+    let opened = try OpenProfile.open(options)
+    let engine = try await Engine(opened)
+    let frozen = try await engine.frozen()
+    if accepts, !frozen.isEmpty {
+      guard try opened.databaseManager.engineLease.tryAcquire() else { throw SyncCommand.busy }
+    }
+    for zone in frozen {
+      var report = Report(zone)
+      if accepts {
+        let summary = try await opened.sync.acceptServerState(ofZone: zone.zone, localUserID: engine.user)
+        (report.created, report.changed, report.deleted) = (summary.created, summary.changed, summary.deleted)
+      }
+      try options.output.object(report)
+      for line in lines(report) { options.output.line(line) }
+    }
+    if frozen.isEmpty { options.output.note("no tree is frozen") }
+    if accepts, !frozen.isEmpty { try await send(engine, options.output) }
+    try await opened.close()
+    if !accepts, !frozen.isEmpty { throw SilentExit(.security) }
+  }
+
+  /// What the server lacks is queued by now.
+  private static func send(_ engine: Engine, _ output: Output) async throws {
+    let waiting = try await engine.syncUntilQuiet().pushed.waiting
+    try await LastPull.store(engine.opened.connection)
+    guard waiting > 0 else { return output.note("the server has everything again that is here") }
+    throw CommandError(
+      .tryAgain, "stillQueued", "\(Amounts.count(waiting, "change")) still queued",
+      hint: "contents that are not here any more stay queued: see zdc status and zdc explain PATH")
+  }
+
+  private static func lines(_ report: Report) -> [String] {
+    guard let created = report.created, let changed = report.changed, let deleted = report.deleted else {
+      return FrozenTrees.lines(report.trunk, report.error, sinceMs: report.sinceMs) + FrozenTrees.advice
+    }
+    return [
+      "\(report.trunk): accepted; queued again: \(created) created, \(changed) changed, \(deleted) deleted"
+    ]
+  }
+}
+
+extension RepairCommand.Report {
+  init(_ frozen: ZDCFrozenZone) {
+    trunk = FrozenTrees.name(frozen)
+    zone = frozen.zone.root.text
+    error = frozen.error.rawValue
+    sinceMs = FrozenTrees.milliseconds(frozen)
+  }
+}
+
+/// How a frozen tree is told.
+enum FrozenTrees {
+  static func name(_ frozen: ZDCFrozenZone) -> String { ZDCTreesystemTrunk(frozen.trunk).rawValue + ":/" }
+
+  static func milliseconds(_ frozen: ZDCFrozenZone) -> UInt64 {
+    UInt64(max(0, frozen.since.timeIntervalSince1970) * 1_000)
+  }
+
+  static func lines(_ trunk: String, _ error: String, sinceMs: UInt64) -> [String] {
+    let since = sinceMs > 0 ? ", found \(Amounts.ago(sinceMs, now: WallClock.milliseconds))" : ""
+    return ["\(trunk) is frozen: \(explanation(error)) (\(error)\(since))"]
+  }
+
+  private static func explanation(_ error: String) -> String {
+    switch ZDCSecurityError.Code(rawValue: error) {
+    case .zoneRollback: "the server has an older history than it had before"
+    case .zoneForkDetected: "the server shows another history than it did before"
+    case .ownCommitMissing: "the server has lost what it had accepted"
+    default: "what the server shows as its history does not verify"
+    }
+  }
+
+  static let advice = [
+    "  Nothing of it is pulled or pushed. What is here stays, and zdc get takes it out.",
+    "  Was the server restored from a backup? Ask its operator. Then: zdc repair --accept-server",
+    "  If not, somebody changes what you stored: keep a copy (zdc get), keep your words, and do not accept.",
+  ]
+}
+
+extension Engine {
+  func frozen() async throws -> [ZDCFrozenZone] {
+    try await opened.sync.frozenZones(localUserID: user)
+  }
+
+  /// Says which trees are frozen.
+  ///
+  /// - Returns: whether there is one.
+  func warnOfFrozen() async throws -> Bool {
+    let frozen = try await frozen()
+    for zone in frozen {
+      opened.output.warning(
+        "\(FrozenTrees.name(zone)) is frozen (\(zone.error.rawValue)): what to do says zdc repair")
+    }
+    return !frozen.isEmpty
+  }
+}
