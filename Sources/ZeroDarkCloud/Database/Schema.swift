@@ -12,6 +12,7 @@ enum FrameworkSchema {
     migrator.registerMigration("zdc.1") { db in
       for statement in tables { try db.execute(sql: statement) }
     }
+    migrator.registerMigration("zdc.uploads") { db in try db.execute(sql: upload) }
   }
 
   private static let tables = [
@@ -228,6 +229,26 @@ enum FrameworkSchema {
       node INTEGER PRIMARY KEY REFERENCES zdc_node(id) ON DELETE CASCADE,
       components INTEGER NOT NULL
     )
+    """
+
+  /// Uploads in parts that may have to be continued. `sealed` holds the content's key, the salt and what is known of the
+  /// source; a part's hash is here before the part leaves the device.
+  private static let upload = """
+    CREATE TABLE zdc_upload (
+      blobID BLOB PRIMARY KEY NOT NULL,
+      localUser INTEGER NOT NULL REFERENCES zdc_local_user(id) ON DELETE CASCADE,
+      treeID BLOB NOT NULL,
+      nodeID BLOB NOT NULL,
+      sealed BLOB NOT NULL,
+      createdMs INTEGER NOT NULL
+    );
+    CREATE INDEX zdc_upload_node ON zdc_upload (localUser, treeID, nodeID);
+    CREATE TABLE zdc_upload_part (
+      blobID BLOB NOT NULL REFERENCES zdc_upload(blobID) ON DELETE CASCADE,
+      idx INTEGER NOT NULL,
+      sha256 BLOB NOT NULL,
+      PRIMARY KEY (blobID, idx)
+    ) WITHOUT ROWID
     """
 
   private static let securityEvent = """
