@@ -17,7 +17,7 @@ public final class ZDCDownloadManager: Sendable {
   let database: ZDCDatabaseConnection
   let users: ZDCLocalUserManager
   let folder: DownloadFolder
-  private let partials: PartialFolder
+  let partials: PartialFolder
   let transfers: TransferTable
   private let batchers = Mutex<[BatchKey: SmallContentBatcher]>([:])
   private let tags = Mutex<Set<TagKey>>([])
