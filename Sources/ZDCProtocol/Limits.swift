@@ -32,6 +32,8 @@ public enum Limits {
   public static let jsonDepth = 32
   public static let appTreeIDBytes = 8...64
   public static let partsPerBlob = 10_000
+  /// A proof for the first leaf and one range of the largest content: fewer than three hashes for each level.
+  public static let leafProofBytes = 3 * 20 * 32
   /// A head event carries its page if that is at most this long.
   public static let eventPageBytes = 64 << 10
 }
@@ -65,6 +67,16 @@ public enum ContentGeometry {
     let start = index == 0 ? 0 : UInt64(firstLeafBytes) + (index - 1) * UInt64(leafBytes)
     let size = index == 0 ? firstLeafBytes : leafBytes
     return start..<start + min(UInt64(size), cipherLength - start)
+  }
+
+  /// The leaves that a proof for leaves `from` to `from + count - 1` covers: these, and the first one, which every reader
+  /// needs for the salt and the header. Ascending; clamped to the content's leaves.
+  public static func provenLeaves(from: UInt64, count: UInt64, cipherLength: UInt64) -> [Range<UInt64>] {
+    let all = leafCount(cipherLength: cipherLength)
+    let first = min(from, all)
+    let end = first + min(count, all - first)
+    guard first < end else { return [0..<1] }
+    return first <= 1 ? [0..<end] : [0..<1, first..<end]
   }
 
   /// Leaves in one part of a multi-part upload: about 8 MiB, growing so that there are at most 10,000 parts.

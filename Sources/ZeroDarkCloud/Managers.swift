@@ -1,3 +1,5 @@
+internal import Foundation
+
 /// What exists while the database is unlocked. Made in one place, so that each part is handed exactly what it needs.
 struct Managers: Sendable {
   let database: ZDCDatabaseManager
@@ -8,7 +10,9 @@ struct Managers: Sendable {
   init(config: ZDCConfig, delegate: DelegateBox, database: ZDCDatabaseManager) throws {
     self.database = database
     localUsers = try ZDCLocalUserManager(config: config, database: database, transport: config.transport)
-    downloads = ZDCDownloadManager(database: database.rwDatabaseConnection, users: localUsers)
+    downloads = ZDCDownloadManager(
+      database: database.rwDatabaseConnection, users: localUsers,
+      partials: config.databasePath.appendingPathExtension("downloads"))
     sync = ZDCSyncManager(database: database, users: localUsers, config: config, delegate: delegate)
   }
 

@@ -106,6 +106,36 @@ import ZDCServer
     }
   }
 
+  @Test func aProofIsMadeOfTheStoredHashes() async throws {
+    try await TestServer.run { (server: TestServer) async throws in
+      let (account, token) = try await server.newAccount()
+      var zone = account.home
+      let large = Large()
+      let node = NodeID.random()
+      try await upload(large, node, zone, server, token)
+      try await server.put([zone.record(node, content: large.field)], in: &zone, token: token)
+      let path = Routes.path(Routes.leafProof, zone.zone.tree.text, node.text, large.blob.text)
+      let leaves = ContentGeometry.leafCount(cipherLength: large.length)
+      for (from, count) in [(0, 1), (1, 1), (5, 2), (leaves - 1, 1), (0, leaves), (3, .max)] as [(UInt64, UInt64)] {
+        let answer = try await server.send(.GET, path + "?from=\(from)&count=\(count)", token: token)
+        let proof = try stride(from: 0, to: answer.bytes.count, by: 32).map { start in
+          try #require(MerkleHash(answer.bytes[start..<start + 32]))
+        }
+        let proven = ContentGeometry.provenLeaves(from: from, count: count, cipherLength: large.length)
+        let hashes = proven.flatMap { large.leafHashes[Int($0.lowerBound)..<Int($0.upperBound)] }
+        let root = MerkleTree.root(leafCount: leaves, leaves: proven, leafHashes: hashes, proof: proof)
+        #expect(root == MerkleHash(reinterpreting: large.root))
+      }
+      let one = try await server.send(.GET, path + "?from=7", token: token).bytes
+      #expect(one == (try await server.send(.GET, path + "?from=7&count=1", token: token).bytes))
+      let beyond = try await server.send(.GET, path + "?from=\(leaves)", token: token)
+      #expect((beyond.status, beyond.error?.code) == (416, .rangeNotSatisfiable))
+      #expect(try await server.send(.GET, path + "?from=x", token: token).status == 400)
+      let (_, stranger) = try await server.newAccount()
+      #expect(try await server.send(.GET, path + "?from=0", token: stranger).status == 404)
+    }
+  }
+
   @Test func aPartIsWhatItsHashSays() async throws {
     try await TestServer.run { (server: TestServer) async throws in
       let (account, token) = try await server.newAccount()

@@ -101,6 +101,13 @@ public struct ContentLayout: Sendable, Hashable {
     return start..<min(start + leaf, plaintextLength)
   }
 
+  /// How much of the data stands before leaf `index`.
+  public func dataOffset(ofLeaf index: UInt64) -> UInt64 {
+    let data = range(of: .data)
+    let start = plaintextRange(ofLeaf: index).lowerBound
+    return min(max(start, data.lowerBound), data.upperBound) - data.lowerBound
+  }
+
   /// The leaves that hold these plaintext bytes.
   func leaves(covering range: Range<UInt64>) -> Range<UInt64> {
     guard !range.isEmpty else { return 0..<0 }

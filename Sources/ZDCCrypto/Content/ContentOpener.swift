@@ -29,6 +29,16 @@ public final class ContentOpener {
     pending.reserveCapacity(ContentGeometry.firstLeafBytes)
   }
 
+  /// Goes on with a content whose first leaves were opened before, header, metadata and thumbnail among them.
+  ///
+  /// - Parameter reader: one that has opened the first leaf.
+  public init(continuing reader: ContentReader, from leaf: UInt64) {
+    self.reader = reader
+    layout = reader.reference.layout
+    nextLeaf = leaf
+    pending.reserveCapacity(ContentGeometry.firstLeafBytes)
+  }
+
   /// Takes the next slice of ciphertext, of any size, and hands out what is verified.
   ///
   /// - Throws: what ``ContentReader/read(_:fetched:)`` throws, now and at every later call; or what `sink` throws.

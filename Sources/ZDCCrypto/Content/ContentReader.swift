@@ -19,37 +19,6 @@ public struct ContentReference: Sendable {
   }
 }
 
-/// The verified leaf hashes of a content.
-public struct ContentLeaves: Sendable {
-  public let hashes: [MerkleHash]
-
-  /// Checks the hashes that the server gave against the root in the record. A content of one leaf needs none: its root
-  /// is the leaf's hash.
-  ///
-  /// - Throws: `contentHashMismatch`.
-  public init(_ hashes: [MerkleHash] = [], for reference: ContentReference) throws(ZDCSecurityError) {
-    let root = MerkleHash(reinterpreting: reference.content.contentRoot)
-    guard reference.layout.leafCount > 1 || !hashes.isEmpty else {
-      self.hashes = [root]
-      return
-    }
-    let isComplete = UInt64(hashes.count) == reference.layout.leafCount
-    try require(isComplete && MerkleTree.root(leafHashes: hashes) == root, .contentHashMismatch)
-    self.hashes = hashes
-  }
-
-  /// The same from their concatenation, as a bundle carries it.
-  public init(bytes: some Collection<UInt8>, for reference: ContentReference) throws(ZDCSecurityError) {
-    let isComplete = UInt64(bytes.count) == reference.layout.leafCount * 32
-    try require(isComplete || bytes.isEmpty, .contentHashMismatch)
-    var reader = ByteReader(Array(bytes))
-    var hashes: [MerkleHash] = []
-    hashes.reserveCapacity(bytes.count / 32)
-    while reader.remaining > 0 { hashes.append(try reader.read32()) }
-    try self.init(hashes, for: reference)
-  }
-}
-
 /// Which ciphertext to fetch for a range of plaintext.
 public struct ContentRangePlan: Sendable, Hashable {
   /// The bytes that were asked for, counted from the start of the plaintext.
@@ -58,17 +27,27 @@ public struct ContentRangePlan: Sendable, Hashable {
   /// Byte ranges of the ciphertext, in order, at most two: the first leaf, unless the reader has it, and the covering
   /// leaves. Both start and end on leaf borders.
   public let fetches: [Range<UInt64>]
+
+  /// Whether the bytes have to be proven by hashes that the server gives.
+  public func needsProof(_ layout: ContentLayout) -> Bool { !fetches.isEmpty && layout.leafCount > 1 }
 }
 
 /// Opens leaves of a content in any order. Nothing is returned before its leaf hash and its tags passed (PROTOCOL 3.8).
 public struct ContentReader: Sendable {
   public let reference: ContentReference
-  private let leaves: ContentLeaves
+  private var leaves: ContentLeaves?
+  private var firstLeafHash: MerkleHash?
   private var cipher: ChunkedCipher?
 
+  /// A reader that knows the hashes of all leaves.
   public init(_ reference: ContentReference, leaves: ContentLeaves) {
     self.reference = reference
     self.leaves = leaves
+  }
+
+  /// A reader of ranges that gets a proof with each of them.
+  public init(_ reference: ContentReference) {
+    self.reference = reference
   }
 
   /// The first leaf holds the salt and the header; it must be opened before any other.
@@ -77,6 +56,29 @@ public struct ContentReader: Sendable {
   /// Plans the read of a whole section.
   public func plan(_ section: ContentSection) -> ContentRangePlan {
     plan(plaintext: reference.layout.range(of: section))
+  }
+
+  /// Plans the read of several sections and what lies between them, at one go.
+  public func plan(_ sections: [ContentSection]) -> ContentRangePlan {
+    let ranges = sections.map(reference.layout.range(of:)).filter { !$0.isEmpty }
+    let start = ranges.map(\.lowerBound).min() ?? 0
+    return plan(plaintext: start..<(ranges.map(\.upperBound).max() ?? start))
+  }
+
+  /// Plans the read of all that stands before the data.
+  public func planOfHead() -> ContentRangePlan {
+    plan(plaintext: 0..<reference.layout.range(of: .data).lowerBound)
+  }
+
+  /// The content's salt, once the first leaf was opened.
+  var salt: [UInt8]? { cipher?.salt }
+
+  /// The part of an opened plan that is this section; empty if the plan does not hold all of it.
+  public func section(_ section: ContentSection, in bytes: [UInt8], of plan: ContentRangePlan) -> ArraySlice<UInt8> {
+    let range = reference.layout.range(of: section)
+    guard !range.isEmpty, range.clamped(to: plan.plaintext) == range else { return [] }
+    let start = Int(range.lowerBound - plan.plaintext.lowerBound)
+    return bytes[start..<start + range.count]
   }
 
   /// Plans the read of a part of a section, nil if it is not inside.
@@ -107,16 +109,57 @@ public struct ContentReader: Sendable {
   /// - Throws: `contentTruncated` or `contentTrailingData` for another length, `contentHashMismatch`,
   ///   `commitmentMismatch`, `contentHeaderInvalid`, `chunkAuthFailed`.
   public mutating func read(_ plan: ContentRangePlan, fetched: [[UInt8]]) throws(ZDCSecurityError) -> [UInt8] {
-    try require(fetched.count >= plan.fetches.count, .contentTruncated)
+    try checkLengths(plan, fetched)
     var result: [UInt8] = []
     result.reserveCapacity(plan.plaintext.count)
     for (range, bytes) in zip(plan.fetches, fetched) {
-      try require(bytes.count >= range.count, .contentTruncated)
-      try require(bytes.count == range.count, .contentTrailingData)
       try open(bytes, from: range.lowerBound, plan: plan, into: &result)
     }
     try checkThumbnail(result, plan: plan)
     return result
+  }
+
+  /// Opens what a plan fetched, proven by the hashes that the server gave for these leaves and the first
+  /// (`ContentGeometry.provenLeaves`).
+  ///
+  /// - Throws: as ``read(_:fetched:)``.
+  public mutating func read(
+    _ plan: ContentRangePlan, fetched: [[UInt8]], proof: [UInt8]
+  ) throws(ZDCSecurityError) -> [UInt8] {
+    try checkLengths(plan, fetched)
+    guard plan.needsProof(reference.layout) else {
+      leaves = try ContentLeaves(for: reference)
+      return try read(plan, fetched: fetched)
+    }
+    let hashes = zip(plan.fetches, fetched).flatMap { leafHashes($1, from: $0.lowerBound) }
+    let count = plan.leaves.upperBound - plan.leaves.lowerBound
+    let proven = ContentGeometry.provenLeaves(
+      from: plan.leaves.lowerBound, count: count, cipherLength: reference.layout.cipherLength)
+    let isFirstFetched = plan.fetches.first?.lowerBound == 0
+    let known = isFirstFetched ? [] : firstLeafHash.map { [$0] } ?? []
+    leaves = try ContentLeaves(known + hashes, of: proven, proof: proof, for: reference)
+    return try read(plan, fetched: fetched)
+  }
+
+  private func checkLengths(_ plan: ContentRangePlan, _ fetched: [[UInt8]]) throws(ZDCSecurityError) {
+    try require(fetched.count >= plan.fetches.count, .contentTruncated)
+    for (range, bytes) in zip(plan.fetches, fetched) {
+      try require(bytes.count >= range.count, .contentTruncated)
+      try require(bytes.count == range.count, .contentTrailingData)
+    }
+  }
+
+  /// Hashes of the leaves that begin at `start`, which is a leaf's border.
+  private func leafHashes(_ bytes: [UInt8], from start: UInt64) -> [MerkleHash] {
+    var hashes: [MerkleHash] = []
+    var position = 0
+    while position < bytes.count {
+      let size = start == 0 && position == 0 ? ContentGeometry.firstLeafBytes : ContentGeometry.leafBytes
+      let end = min(position + size, bytes.count)
+      hashes.append(withBytes(of: bytes, position..<end) { leafHash($0) })
+      position = end
+    }
+    return hashes
   }
 
   private mutating func open(
@@ -141,19 +184,23 @@ public struct ContentReader: Sendable {
 
   /// A thumbnail that is read whole must be the one that the record names.
   private func checkThumbnail(_ bytes: [UInt8], plan: ContentRangePlan) throws(ZDCSecurityError) {
-    let thumbnail = reference.layout.range(of: .thumbnail)
-    guard !thumbnail.isEmpty, plan.plaintext == thumbnail else { return }
-    try require(ContentHeader.tag(ofThumbnail: bytes) == reference.secrets.thumbnailTag, .contentHeaderInvalid)
+    let thumbnail = section(.thumbnail, in: bytes, of: plan)
+    guard !thumbnail.isEmpty else { return }
+    try require(ContentHeader.tag(ofThumbnail: thumbnail) == reference.secrets.thumbnailTag, .contentHeaderInvalid)
   }
 
   /// Verifies and opens one leaf. The first must come first.
   public mutating func open(leaf index: UInt64, _ bytes: [UInt8]) throws(ZDCSecurityError) -> [UInt8] {
-    try require(index < UInt64(leaves.hashes.count), .contentTrailingData)
+    try require(index < reference.layout.leafCount, .contentTrailingData)
     let range = ContentGeometry.leafRange(index, cipherLength: reference.layout.cipherLength)
     try require(bytes.count >= range.count, .contentTruncated)
     try require(bytes.count == range.count, .contentTrailingData)
-    try require(leafHash(bytes) == leaves.hashes[Int(index)], .contentHashMismatch)
-    if index == 0 { cipher = try firstLeafCipher(bytes) }
+    let hash = leafHash(bytes)
+    try require(hash == leaves?[index], .contentHashMismatch)
+    if index == 0 {
+      cipher = try firstLeafCipher(bytes)
+      firstLeafHash = hash
+    }
     let plaintext = try openChunks(bytes, leaf: index)
     if index == 0 { try checkHeader(plaintext) }
     try checkPadding(plaintext, leaf: index)

@@ -44,6 +44,7 @@ public final class ContentSealer {
   private var pending: [UInt8] = []
   private var position: UInt64 = 0
   private var dataPushed: UInt64 = 0
+  private var padded: UInt64 = 0
   private var tree = MerkleTree.Builder()
   private var isFinished = false
 
@@ -78,6 +79,41 @@ public final class ContentSealer {
     pending.reserveCapacity(Self.leafPlaintextBytes)
   }
 
+  /// Seals a content that was sealed before, with the same salt, to compare: an interrupted upload, or a file that was
+  /// fetched before.
+  ///
+  /// What leaves the device of it must be equal to what left it before (SECURITY B9).
+  ///
+  /// - Throws: `limitExceeded`; `CryptoFailure.invalidParameter` for a salt that is none.
+  package init(
+    again layout: ContentLayout, key: ContentKey, salt: [UInt8], blobID: BlobID, metadata: [UInt8], thumbnail: [UInt8]
+  ) throws {
+    guard salt.count == ChunkedCipher.saltBytes, metadata.count == Int(layout.sizes.metadata),
+      thumbnail.count == Int(layout.sizes.thumbnail)
+    else { throw CryptoFailure.invalidParameter }
+    self.layout = layout
+    self.blobID = blobID
+    let tag = ContentHeader.tag(ofThumbnail: thumbnail)
+    let header = ContentHeader(sizes: layout.sizes, paddingSize: layout.paddingSize, thumbnailTag: tag)
+    head = header.bytes + metadata + thumbnail
+    secrets = ContentSecrets(key: key, sizes: layout.sizes, thumbnailTag: tag)
+    cipher = ChunkedCipher(key: key.symmetric, salt: salt, context: contentContext(blobID))
+    pending.reserveCapacity(Self.leafPlaintextBytes)
+  }
+
+  /// For a content of which a reader has opened the first leaf.
+  package convenience init(
+    again reader: ContentReader, metadata: some Collection<UInt8>, thumbnail: some Collection<UInt8>
+  ) throws {
+    guard let salt = reader.salt else { throw CryptoFailure.invalidParameter }
+    try self.init(
+      again: reader.reference.layout, key: reader.reference.secrets.key, salt: salt,
+      blobID: reader.reference.content.blobID, metadata: Array(metadata), thumbnail: Array(thumbnail))
+  }
+
+  /// To be kept with the key, for an upload that may be interrupted.
+  package var salt: [UInt8] { cipher.salt }
+
   public var cipherLength: UInt64 { layout.cipherLength }
 
   /// Takes the next slice of data, of any size, and hands out the leaves that it completes.
@@ -98,6 +134,17 @@ public final class ContentSealer {
     try append(bytes, emit)
   }
 
+  /// Adds some of the padding, so that not all of it comes out of ``finish(dataVersion:emit:)`` at once.
+  ///
+  /// - Returns: whether there may be more.
+  /// - Throws: `CryptoFailure.sourceChanged` if there was less data than announced, or what `emit` throws.
+  public func pad(atMost count: UInt64, emit: (SealedLeaf) throws -> Void) throws -> Bool {
+    guard !isFinished, dataPushed == layout.sizes.data else { throw CryptoFailure.sourceChanged }
+    try startIfNeeded(emit)
+    try appendPadding(upTo: min(count, layout.paddingSize - padded), emit)
+    return padded < layout.paddingSize
+  }
+
   /// Adds the padding, hands out the last leaves and returns the public fields for the node's record.
   ///
   /// - Throws: `CryptoFailure.sourceChanged` if there was less data than announced, or what `emit` throws.
@@ -106,7 +153,7 @@ public final class ContentSealer {
   ) throws -> NodeRecord.Content {
     guard !isFinished, dataPushed == layout.sizes.data else { throw CryptoFailure.sourceChanged }
     try startIfNeeded(emit)
-    try appendPadding(emit)
+    try appendPadding(upTo: layout.paddingSize - padded, emit)
     isFinished = true
     try sealPending(emit)
     return NodeRecord.Content(
@@ -184,13 +231,14 @@ extension ContentSealer {
     }
   }
 
-  private func appendPadding(_ emit: (SealedLeaf) throws -> Void) throws {
-    let zeros = [UInt8](repeating: 0, count: Int(min(layout.paddingSize, UInt64(Self.leafPlaintextBytes))))
-    var missing = layout.paddingSize
+  private func appendPadding(upTo count: UInt64, _ emit: (SealedLeaf) throws -> Void) throws {
+    let zeros = [UInt8](repeating: 0, count: Int(min(count, UInt64(Self.leafPlaintextBytes))))
+    var missing = count
     while missing > 0 {
       let count = min(missing, UInt64(zeros.count))
       try zeros.withUnsafeBytes { try append(UnsafeRawBufferPointer(rebasing: $0.prefix(Int(count))), emit) }
       missing -= count
+      padded += count
     }
   }
 

@@ -28,6 +28,7 @@ public enum Routes {
   public static let node = "/v1/trees/{treeID}/nodes/{nodeID}"
   public static let content = "/v1/trees/{treeID}/nodes/{nodeID}/blobs/{blobID}"
   public static let leafHashes = "/v1/trees/{treeID}/nodes/{nodeID}/blobs/{blobID}/leaves"
+  public static let leafProof = "/v1/trees/{treeID}/nodes/{nodeID}/blobs/{blobID}/proof"
 
   public static let blobs = "/v1/blobs"
   public static let blob = "/v1/blobs/{blobID}"

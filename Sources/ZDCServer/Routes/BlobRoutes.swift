@@ -116,6 +116,17 @@ enum BlobRoutes {
     return .octets(try await call.core.blobs.leafHashes(row.id, first: first, count: wanted))
   }
 
+  static func leafProof(_ call: Call) async throws -> Response {
+    let row = try await blob(of: call)
+    let leaves = ContentGeometry.leafCount(cipherLength: row.cipherLength)
+    let first = try call.number("from") ?? 0
+    guard first < leaves else { throw ServerError(.rangeNotSatisfiable, "the content has \(leaves) leaves") }
+    let proven = ContentGeometry.provenLeaves(
+      from: first, count: try call.number("count") ?? 1, cipherLength: row.cipherLength)
+    let proof = ContentProof(blob: row.id, blobs: call.core.blobs)
+    return .octets(try await proof.bytes(of: MerkleTree.proofSubtrees(leafCount: leaves, leaves: proven)))
+  }
+
   static func content(_ call: Call) async throws -> Response {
     let row = try await blob(of: call)
     let length = row.cipherLength

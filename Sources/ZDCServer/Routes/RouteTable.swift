@@ -63,6 +63,7 @@ enum RouteTable {
 
     Route(.get, Routes.content, .session, BlobRoutes.content),
     Route(.get, Routes.leafHashes, .session, BlobRoutes.leafHashes),
+    Route(.get, Routes.leafProof, .session, BlobRoutes.leafProof),
     Route(.post, Routes.blobs, .session, body: small, BlobRoutes.ticket),
     Route(.put, Routes.blobPart, .session, BlobRoutes.putPart),
     Route(.get, Routes.blobParts, .session, BlobRoutes.parts),

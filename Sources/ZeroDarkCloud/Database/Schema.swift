@@ -15,6 +15,7 @@ enum FrameworkSchema {
     migrator.registerMigration("zdc.2") { db in
       for statement in [log, operationResend, quarantineIndex] { try db.execute(sql: statement) }
     }
+    migrator.registerMigration("zdc.3") { db in try db.execute(sql: upload) }
   }
 
   /// The verified log, a hash for each commit: where a server's log parts from it, and whether what is missing there
@@ -250,6 +251,26 @@ enum FrameworkSchema {
       node INTEGER PRIMARY KEY REFERENCES zdc_node(id) ON DELETE CASCADE,
       components INTEGER NOT NULL
     )
+    """
+
+  /// Uploads in parts that may have to be continued. `sealed` holds the content's key, the salt and what is known of the
+  /// source; a part's hash is here before the part leaves the device.
+  private static let upload = """
+    CREATE TABLE zdc_upload (
+      blobID BLOB PRIMARY KEY NOT NULL,
+      localUser INTEGER NOT NULL REFERENCES zdc_local_user(id) ON DELETE CASCADE,
+      treeID BLOB NOT NULL,
+      nodeID BLOB NOT NULL,
+      sealed BLOB NOT NULL,
+      createdMs INTEGER NOT NULL
+    );
+    CREATE INDEX zdc_upload_node ON zdc_upload (localUser, treeID, nodeID);
+    CREATE TABLE zdc_upload_part (
+      blobID BLOB NOT NULL REFERENCES zdc_upload(blobID) ON DELETE CASCADE,
+      idx INTEGER NOT NULL,
+      sha256 BLOB NOT NULL,
+      PRIMARY KEY (blobID, idx)
+    ) WITHOUT ROWID
     """
 
   private static let securityEvent = """

@@ -28,15 +28,51 @@ final class LocalFile: Sendable {
     try LocalFile(open(url.path, O_RDONLY | O_CLOEXEC))
   }
 
+  /// A file to go on with, new if there is none; nil while somebody else has it.
+  static func resume(_ url: URL) throws -> LocalFile? {
+    let file = try LocalFile(open(url.path, O_CREAT | O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0o600))
+    return flock(file.descriptor, LOCK_EX | LOCK_NB) == 0 ? file : nil
+  }
+
   deinit {
     close(descriptor)
   }
 
-  /// Replaces what is at `target`, in one step.
-  static func rename(_ source: URL, to target: URL) throws {
-    guard systemRename(source.path, target.path) == 0 else {
-      throw ZDCError(.fileFailure, detail: String(cString: strerror(errno)))
+  func size() throws -> UInt64 {
+    let end = lseek(descriptor, 0, SEEK_END)
+    guard end >= 0, lseek(descriptor, 0, SEEK_SET) >= 0 else { throw Self.failure() }
+    return UInt64(end)
+  }
+
+  /// Cuts the file and goes on behind what is left.
+  func truncate(to length: UInt64) throws {
+    guard ftruncate(descriptor, off_t(length)) == 0, lseek(descriptor, off_t(length), SEEK_SET) >= 0 else {
+      throw Self.failure()
     }
+  }
+
+  /// Fills the buffer from that offset.
+  func read(at offset: UInt64, into buffer: UnsafeMutableRawBufferPointer) throws {
+    var done = 0
+    while done < buffer.count {
+      let got = pread(descriptor, buffer.baseAddress.map { $0 + done }, buffer.count - done, off_t(offset) + off_t(done))
+      if got < 0, errno == EINTR { continue }
+      guard got > 0 else { throw Self.failure() }
+      done += got
+    }
+  }
+
+  private static func failure() -> ZDCError {
+    ZDCError(errno == ENOSPC ? .diskFull : .fileFailure, detail: String(cString: strerror(errno)))
+  }
+
+  /// Replaces what is at `target`, in one step; between two file systems it is copied.
+  static func rename(_ source: URL, to target: URL) throws {
+    guard systemRename(source.path, target.path) != 0 else { return }
+    guard errno == EXDEV else { throw failure() }
+    do {
+      try FileManager.default.moveItem(at: source, to: target)
+    } catch { throw ZDCError(.fileFailure, underlying: error) }
   }
 
   func write(_ bytes: some Collection<UInt8>) throws {

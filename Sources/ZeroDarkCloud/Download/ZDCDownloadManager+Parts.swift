@@ -60,7 +60,8 @@ extension ZDCDownloadManager {
   /// Downloads a node's content straight into a new cleartext file, in one pass and constant memory.
   ///
   /// For exports: twice as fast as a crypto file that is opened afterwards. The file is there, whole, or not at all: it
-  /// is written under another name in the same folder and renamed at the end.
+  /// is written under another name in the same folder and renamed at the end. A large one that the network or the end of
+  /// the process cut off is left there, hidden; the next call for the same content and folder verifies it and goes on.
   ///
   /// - Returns: What the record says about the content, and its metadata.
   /// - Throws: as ``downloadNodeData(_:options:)``; `fileFailure` also if the folder cannot be written.
@@ -71,9 +72,9 @@ extension ZDCDownloadManager {
     let uuid = node.uuid
     let target = try await database.asyncRead { try $0.contentTarget(nodeUUID: uuid) }
     let api = try await users.serverAPI(for: target.user)
-    let partial = url.deletingLastPathComponent().appendingPathComponent(".zdc-\(UUID().uuidString)")
     let total = target.cipherLength
-    let metadata = try await ContentFetch(api: api, target: target).open(to: partial) { progress($0, total) }
+    let (partial, metadata) = try await ContentFetch(api: api, target: target)
+      .open(in: url.deletingLastPathComponent()) { progress($0, total) }
     do {
       try LocalFile.rename(partial, to: url)
     } catch {

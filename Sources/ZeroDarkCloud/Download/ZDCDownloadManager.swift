@@ -17,6 +17,7 @@ public final class ZDCDownloadManager: Sendable {
   let database: ZDCDatabaseConnection
   let users: ZDCLocalUserManager
   let folder: DownloadFolder
+  let partials: PartialFolder
   let transfers: TransferTable
   private let batchers = Mutex<[BatchKey: SmallContentBatcher]>([:])
   private let tags = Mutex<Set<TagKey>>([])
@@ -31,10 +32,15 @@ public final class ZDCDownloadManager: Sendable {
     var tag: String
   }
 
-  init(database: ZDCDatabaseConnection, users: ZDCLocalUserManager, folder: DownloadFolder = DownloadFolder()) {
+  /// - Parameter partials: where large downloads that were cut off wait for their next try.
+  init(
+    database: ZDCDatabaseConnection, users: ZDCLocalUserManager, folder: DownloadFolder = DownloadFolder(),
+    partials: URL
+  ) {
     self.database = database
     self.users = users
     self.folder = folder
+    self.partials = PartialFolder(url: partials)
     transfers = TransferTable(folder: folder)
   }
 
@@ -113,12 +119,13 @@ public final class ZDCDownloadManager: Sendable {
   ) async throws -> ZDCCryptoFile {
     let api = try await users.serverAPI(for: target.user)
     let url = try folder.newURL()
-    if target.isSmall, let bytes = try await batcher(target, api).content(target) {
+    if target.isSmall, let bytes = try await Patience.run({ try await batcher(target, api).content(target) }) {
       let file = try Self.store(bytes, target, url)
       report(target.cipherLength)
       return file
     }
-    return try await ContentFetch(api: api, target: target).download(to: url, progress: report)
+    return try await ContentFetch(api: api, target: target).download(
+      to: url, partials: partials, progress: report)
   }
 
   private static func store(_ bytes: [UInt8], _ target: ContentTarget, _ url: URL) throws -> ZDCCryptoFile {

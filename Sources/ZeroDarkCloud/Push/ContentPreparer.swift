@@ -39,7 +39,8 @@ struct ContentPreparer: Sendable {
     let source = try await answer.data.source()
     let metadata = try await section(answer.metadata, limit: Limits.metadataBytes)
     let thumbnail = try await section(answer.thumbnail, limit: Limits.thumbnailBytes)
-    let upload = ContentUpload(api: session.api, tree: zone.tree, node: answer.nodeID, progress: progress)
+    let journal = UploadJournal(session: session, tree: zone.tree, node: answer.nodeID)
+    let upload = ContentUpload(api: session.api, journal: journal, progress: progress)
     if source.size <= UInt64(Limits.inlineContentBytes) {
       let bytes = try source.readAll()
       if let small = try seal(bytes, metadata: metadata, thumbnail: thumbnail) { return small }

@@ -1,5 +1,6 @@
 internal import Foundation
 internal import ZDCCrypto
+internal import ZDCProtocol
 
 /// Where the bytes of an upload come from: memory, or a file that is read in slices, sealed or not.
 enum ContentSource: Sendable {
@@ -18,7 +19,7 @@ enum ContentSource: Sendable {
   func open() throws -> Reader {
     switch self {
     case .memory(let bytes): Reader(rest: bytes[...])
-    case .file(let file): Reader(handle: try FileHandle(forReadingFrom: file.url))
+    case .file(let file): Reader(file: try LocalFile.read(file.url))
     case .cryptoFile(let file): Reader(opener: try CryptoFileReader(file))
     }
   }
@@ -27,6 +28,31 @@ enum ContentSource: Sendable {
   func checkUnchanged() throws {
     guard case .file(let file) = self else { return }
     guard try FileSource(url: file.url) == file else { throw CryptoFailure.sourceChanged }
+  }
+
+  /// Tells one state of a source, with its sections, from others: what decides whether an interrupted upload may go on.
+  ///
+  /// For a file it is a guess by size, time and number; that the bytes are equal shows when they are sealed again.
+  func fingerprint(metadata: [UInt8], thumbnail: [UInt8]) -> [UInt8] {
+    var facts = ByteWriter(capacity: 128)
+    switch self {
+    case .memory(let bytes):
+      facts.append(UInt8(1))
+      facts.append(ContentRoot(sha256: bytes))
+    case .file(let file):
+      facts.append(UInt8(2))
+      facts.append32(Array(file.url.path.utf8))
+      facts.append(file.modified?.timeIntervalSince1970.bitPattern ?? 0)
+      facts.append(file.number)
+    case .cryptoFile(let file):
+      facts.append(UInt8(3))
+      facts.append(file.reference.content.blobID)
+      facts.append(file.reference.content.contentRoot)
+    }
+    facts.append(size)
+    facts.append(ContentRoot(sha256: metadata))
+    facts.append(ContentRoot(sha256: thumbnail))
+    return ContentRoot(sha256: facts.bytes).bytes
   }
 
   /// All of it, for contents that ride along.
@@ -41,14 +67,14 @@ enum ContentSource: Sendable {
   struct Reader {
     private static let sliceBytes = 1 << 20
     fileprivate var rest: ArraySlice<UInt8> = []
-    fileprivate var handle: FileHandle?
+    fileprivate var file: LocalFile?
     fileprivate var opener: CryptoFileReader?
 
     mutating func next() throws -> [UInt8]? {
       if let opener { return try opener.next() }
-      if let handle {
-        guard let data = try handle.read(upToCount: Self.sliceBytes), !data.isEmpty else { return nil }
-        return [UInt8](data)
+      if let file {
+        let bytes = try file.read(upTo: Self.sliceBytes)
+        return bytes.isEmpty ? nil : bytes
       }
       guard !rest.isEmpty else { return nil }
       defer { rest = rest.dropFirst(Self.sliceBytes) }
@@ -62,6 +88,8 @@ struct FileSource: Sendable, Equatable {
   let url: URL
   let size: UInt64
   let modified: Date?
+  /// The file system's number: a file that took the place of another is another one.
+  let number: UInt64
 
   init(url: URL) throws {
     let attributes = try FileManager.default.attributesOfItem(atPath: url.path)
@@ -69,5 +97,6 @@ struct FileSource: Sendable, Equatable {
     self.url = url
     self.size = size.uint64Value
     modified = attributes[.modificationDate] as? Date
+    number = (attributes[.systemFileNumber] as? NSNumber)?.uint64Value ?? 0
   }
 }

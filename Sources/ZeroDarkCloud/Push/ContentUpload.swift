@@ -1,71 +1,143 @@
-internal import Crypto
-internal import Foundation
 internal import ZDCCrypto
 internal import ZDCProtocol
 
-/// Seals a large content as a stream and sends it in parts, holding about one part in memory.
+/// Seals a large content as a stream and sends it in parts: one being sealed while two are on their way.
 ///
-/// Every attempt has a fresh salt, key and blob id; a source that changes while it is read ends the attempt.
+/// An attempt that was cut off is continued, also by a later process, if the app gives the same source: it is sealed
+/// again with the same key and salt, and the parts that the server has are not sent again. Whatever differs from what
+/// may have been sent before ends the attempt; the next has a fresh salt, key and blob id (SECURITY B9).
 struct ContentUpload {
+  private static let partsUnderWay = 2
+
   let api: ServerAPI
-  let tree: TreeID
-  let node: NodeID
+  let journal: UploadJournal
   let progress: @Sendable (_ sent: UInt64, _ total: UInt64) -> Void
 
+  /// A part is not the one that may have left the device under the same key.
+  private struct PartDiffers: Error {}
+
   /// - Throws: `CryptoFailure.sourceChanged` if the source has another length or time at the end than at the start;
-  ///   `ServerError`, `TransportError`, `CancellationError`.
+  ///   `ZDCSecurityError` if the server claims another root; `ServerError`, `TransportError`, `CancellationError`.
   func send(_ source: ContentSource, metadata: [UInt8], thumbnail: [UInt8]) async throws -> SuppliedContent {
-    let sealer = try ContentSealer(metadata: metadata, thumbnail: thumbnail, dataSize: source.size)
+    let fresh = try ContentSealer(metadata: metadata, thumbnail: thumbnail, dataSize: source.size)
+    let fingerprint = source.fingerprint(metadata: metadata, thumbnail: thumbnail)
+    if let known = try await known(fingerprint) {
+      do {
+        let sealer = try ContentSealer(
+          again: fresh.layout, key: known.key, salt: known.salt, blobID: known.blobID, metadata: metadata,
+          thumbnail: thumbnail)
+        return try await send(source, sealer, known)
+      } catch {
+        guard Self.isOver(error) else { throw error }
+        try await giveUp([known.blobID])
+        if case CryptoFailure.sourceChanged = error { throw error }
+      }
+    }
+    return try await begin(source, fresh, fingerprint)
+  }
+
+  private func begin(
+    _ source: ContentSource, _ sealer: ContentSealer, _ fingerprint: [UInt8]
+  ) async throws -> SuppliedContent {
+    let attempt = UploadAttempt(
+      blobID: sealer.blobID, key: sealer.secrets.key, salt: sealer.salt, fingerprint: fingerprint)
+    do {
+      return try await send(source, sealer, attempt)
+    } catch {
+      if Self.isOver(error) { try await giveUp([attempt.blobID]) }
+      throw error
+    }
+  }
+
+  /// The attempt to go on with. Others, which nobody will go on with, are given up.
+  private func known(_ fingerprint: [UInt8]) async throws -> UploadAttempt? {
+    let (attempts, forgotten) = try await journal.load()
+    let known = attempts.first { $0.fingerprint == fingerprint }
+    let useless = attempts.map(\.blobID).filter { $0 != known?.blobID } + forgotten.filter { $0 != known?.blobID }
+    if !useless.isEmpty { try await giveUp(useless) }
+    return known
+  }
+
+  private func giveUp(_ blobs: [BlobID]) async throws {
+    try await journal.forget(blobs)
+    for blob in blobs {
+      // What the server keeps all the same is collected there after seven days.
+      do { try await api.abortBlob(blob) } catch is CancellationError { throw CancellationError() } catch {}
+    }
+  }
+
+  /// Whether the attempt cannot go on, whatever is tried.
+  private static func isOver(_ error: any Error) -> Bool {
+    switch error {
+    case is PartDiffers, is ZDCSecurityError, is CryptoFailure: true
+    case let error as ServerError:
+      !error.retryable && [.conflict, .notFound, .refused, .invalidRequest, .limitExceeded].contains(error.code)
+    default: false
+    }
+  }
+
+  // MARK: One attempt
+
+  private func send(
+    _ source: ContentSource, _ sealer: ContentSealer, _ attempt: UploadAttempt
+  ) async throws -> SuppliedContent {
     let total = sealer.cipherLength
-    _ = try await api.openBlob(
-      BlobTicketRequest(blobID: sealer.blobID, treeID: tree, nodeID: node, cipherLength: total))
-    var parts = PartAssembler(cipherLength: total)
-    var reader = try source.open()
-    while let slice = try reader.next() {
-      try sealer.push(slice) { parts.append($0.bytes) }
-      try await send(&parts, of: sealer.blobID, total: total)
+    let status = try await api.openBlob(
+      BlobTicketRequest(
+        blobID: sealer.blobID, treeID: journal.tree, nodeID: journal.node, cipherLength: total))
+    let there = Dictionary(status.parts.map { ($0.index, $0.sha256.bytes) }, uniquingKeysWith: { $1 })
+    var parts = try PartSealer(source, sealer)
+    try await withThrowingTaskGroup(of: UInt64.self) { group in
+      var sent: UInt64 = 0
+      var underWay = 0
+      while let part = try parts.next() {
+        try Task.checkCancellation()
+        if underWay == Self.partsUnderWay, let bytes = try await group.next() {
+          underWay -= 1
+          sent += bytes
+          progress(sent, total)
+        }
+        guard try await mustSend(part, attempt, there, total: total) else {
+          sent += UInt64(part.bytes.count)
+          progress(sent, total)
+          continue
+        }
+        group.addTask { [api] in
+          try await Patience.run {
+            try await api.putPart(attempt.blobID, index: part.index, bytes: part.bytes, sha256: part.sha256)
+          }
+          return UInt64(part.bytes.count)
+        }
+        underWay += 1
+      }
+      for try await bytes in group {
+        sent += bytes
+        progress(sent, total)
+      }
     }
-    let fields = try sealer.finish(dataVersion: 1) { parts.append($0.bytes) }
-    try source.checkUnchanged()
-    try await send(&parts, of: sealer.blobID, total: total)
-    let status = try await api.completeBlob(sealer.blobID)
-    guard status.contentRoot == fields.contentRoot else { throw ZDCSecurityError(.contentHashMismatch, node: node) }
+    return try await complete(parts.fields, sealer)
+  }
+
+  /// Compares with what was sent before, and remembers what is going to be sent.
+  private func mustSend(
+    _ part: PartSealer.Part, _ attempt: UploadAttempt, _ there: [Int: [UInt8]], total: UInt64
+  ) async throws -> Bool {
+    if let before = attempt.parts[part.index] {
+      guard before == part.sha256 else { throw PartDiffers() }
+    } else if ContentGeometry.partCount(cipherLength: total) > 1 {
+      // A content of one part has nothing to gain: it is begun anew.
+      guard try await journal.note(part, of: attempt) else { throw PartDiffers() }
+    }
+    guard let known = there[part.index] else { return true }
+    guard known == part.sha256 else { throw PartDiffers() }
+    return false
+  }
+
+  private func complete(_ fields: NodeRecord.Content?, _ sealer: ContentSealer) async throws -> SuppliedContent {
+    let status = try await Patience.run { try await api.completeBlob(sealer.blobID) }
+    guard let fields, status.contentRoot == fields.contentRoot else {
+      throw ZDCSecurityError(.contentHashMismatch, node: journal.node)
+    }
     return .uploaded(fields, sealer.secrets)
-  }
-
-  private func send(_ parts: inout PartAssembler, of blob: BlobID, total: UInt64) async throws {
-    while let part = parts.next() {
-      try Task.checkCancellation()
-      try await api.putPart(blob, index: part.index, bytes: part.bytes)
-      progress(parts.handedOut, total)
-    }
-  }
-}
-
-/// Cuts the sealed stream into parts that end on leaf borders. Pure.
-struct PartAssembler {
-  private let cipherLength: UInt64
-  private var buffer: [UInt8] = []
-  private var index = 0
-  private(set) var handedOut: UInt64 = 0
-
-  init(cipherLength: UInt64) {
-    self.cipherLength = cipherLength
-  }
-
-  mutating func append(_ bytes: [UInt8]) {
-    buffer += bytes
-  }
-
-  /// The next part, once all of it is there.
-  mutating func next() -> (index: Int, bytes: [UInt8])? {
-    guard index < ContentGeometry.partCount(cipherLength: cipherLength) else { return nil }
-    let length = ContentGeometry.partRange(index, cipherLength: cipherLength).count
-    guard buffer.count >= length else { return nil }
-    let part = buffer.count == length ? buffer : Array(buffer.prefix(length))
-    buffer = Array(buffer.dropFirst(length))
-    defer { index += 1 }
-    handedOut += UInt64(length)
-    return (index, part)
   }
 }

@@ -16,6 +16,9 @@ struct InFlightCompletion {
     try store.remove(zone: zone)
     for outcome in outcomes {
       guard let id = outcome.node, let facts = outcome.facts else { continue }
+      if let content = facts.content?.public, content.cipherLength > UInt64(Limits.inlineContentBytes) {
+        try UploadStore(transaction: transaction).remove(content.blobID)
+      }
       // The app deleted the node meanwhile: the delete that it queued takes care of the rest.
       guard let row = try transaction.nodes.node(id: id) else { continue }
       try update(row, facts, receivedMs: receivedMs)

@@ -11,10 +11,10 @@ extension ServerAPI {
   }
 
   /// Sends one part, named by its hash: the same part may be sent again, another one under the same index is refused.
-  package func putPart(_ blob: BlobID, index: Int, bytes: [UInt8]) async throws {
+  package func putPart(_ blob: BlobID, index: Int, bytes: [UInt8], sha256: [UInt8]? = nil) async throws {
     let path = Routes.path(Routes.blobPart, blob.text, String(index))
     var request = TransportRequest.bytes(.put, path, bytes)
-    request.headers[WireHeaders.partHash] = ContentRoot(sha256: bytes).text
+    request.headers[WireHeaders.partHash] = ZBase32.encode(sha256 ?? ContentRoot(sha256: bytes).bytes)
     _ = try await answer(to: request, limit: Limits.jsonBytes)
   }
 
@@ -52,5 +52,14 @@ extension ServerAPI {
     let path = Routes.path(Routes.leafHashes, zone.tree.text, node.text, blob.text)
     let request = TransportRequest.get(path, query: [("from", String(from)), ("count", String(count))])
     return try await answer(to: request, limit: 32 * count).body
+  }
+
+  /// The hashes that prove a content's first leaf and these, 32 bytes each (PROTOCOL 3.8).
+  package func leafProof(
+    _ zone: ZoneID, node: NodeID, blob: BlobID, leaves: Range<UInt64>
+  ) async throws -> [UInt8] {
+    let path = Routes.path(Routes.leafProof, zone.tree.text, node.text, blob.text)
+    let query = [("from", String(leaves.lowerBound)), ("count", String(leaves.upperBound - leaves.lowerBound))]
+    return try await answer(to: .get(path, query: query), limit: Limits.leafProofBytes).body
   }
 }

@@ -23,7 +23,8 @@ public enum WireRoutes {
     Route(method: "POST", pattern: Routes.commits), Route(method: "GET", pattern: Routes.zoneCommits),
     Route(method: "POST", pattern: Routes.records), Route(method: "POST", pattern: Routes.contents),
     Route(method: "GET", pattern: Routes.node), Route(method: "GET", pattern: Routes.content),
-    Route(method: "GET", pattern: Routes.leafHashes), Route(method: "POST", pattern: Routes.blobs),
+    Route(method: "GET", pattern: Routes.leafHashes), Route(method: "GET", pattern: Routes.leafProof),
+    Route(method: "POST", pattern: Routes.blobs),
     Route(method: "PUT", pattern: Routes.blobPart), Route(method: "GET", pattern: Routes.blobParts),
     Route(method: "POST", pattern: Routes.blobComplete), Route(method: "DELETE", pattern: Routes.blob),
   ]

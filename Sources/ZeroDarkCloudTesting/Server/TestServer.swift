@@ -104,6 +104,11 @@ public final class TestServer: Sendable {
     try await stopping?.stop()
   }
 
+  /// Removes what retention has released, as the server does once an hour of its own.
+  public func collect() async throws {
+    try await running.withLock { $0 }?.collect()
+  }
+
   private static func launch(
     folder: URL, port: Int, clock: ManualClock, registration: Configuration.Registration?, invites: Set<String>,
     origins: [String] = [], quotaBytes: UInt64 = 0, log: CapturedLog

@@ -74,7 +74,7 @@ final class NetworkDevice: Sendable {
     users = try ZDCLocalUserManager(config: config, database: database, transport: transport)
     downloads = ZDCDownloadManager(
       database: database.rwDatabaseConnection, users: users,
-      folder: DownloadFolder(below: folder))
+      folder: DownloadFolder(below: folder), partials: folder.appendingPathComponent("partials"))
   }
 
   var connection: ZDCDatabaseConnection { database.rwDatabaseConnection }

@@ -1,0 +1,66 @@
+internal import ZDCCrypto
+internal import ZDCProtocol
+
+/// Seals a source as a stream and cuts it into parts that end on leaf borders. Holds little more than one part.
+struct PartSealer {
+  struct Part: Sendable {
+    let index: Int
+    let bytes: [UInt8]
+    let sha256: [UInt8]
+  }
+
+  private static let paddingSlice: UInt64 = 1 << 20
+
+  private let source: ContentSource
+  private let sealer: ContentSealer
+  private var reader: ContentSource.Reader
+  private var isAtEnd = false
+  private var current: [UInt8] = []
+  private var index = 0
+  private var sealed: [Part] = []
+  /// What the record says of the content, once all of it is sealed.
+  private(set) var fields: NodeRecord.Content?
+
+  init(_ source: ContentSource, _ sealer: ContentSealer) throws {
+    self.source = source
+    self.sealer = sealer
+    reader = try source.open()
+    prepare()
+  }
+
+  /// The next part, nil behind the last.
+  ///
+  /// - Throws: `CryptoFailure.sourceChanged` if the source has another length or time at the end than at the start.
+  mutating func next() throws -> Part? {
+    while sealed.isEmpty, fields == nil { try advance() }
+    return sealed.isEmpty ? nil : sealed.removeFirst()
+  }
+
+  private mutating func advance() throws {
+    var leaves: [SealedLeaf] = []
+    if isAtEnd {
+      if try !sealer.pad(atMost: Self.paddingSlice, emit: { leaves.append($0) }) {
+        fields = try sealer.finish(dataVersion: 1) { leaves.append($0) }
+      }
+    } else if let slice = try reader.next() {
+      try sealer.push(slice) { leaves.append($0) }
+    } else {
+      try source.checkUnchanged()
+      isAtEnd = true
+    }
+    for leaf in leaves { take(leaf) }
+  }
+
+  private mutating func take(_ leaf: SealedLeaf) {
+    current += leaf.bytes
+    guard current.count == ContentGeometry.partRange(index, cipherLength: sealer.cipherLength).count else { return }
+    sealed.append(Part(index: index, bytes: current, sha256: ContentRoot(sha256: current).bytes))
+    index += 1
+    prepare()
+  }
+
+  private mutating func prepare() {
+    current = []
+    current.reserveCapacity(ContentGeometry.partRange(index, cipherLength: sealer.cipherLength).count)
+  }
+}
