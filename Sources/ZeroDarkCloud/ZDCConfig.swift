@@ -6,7 +6,7 @@ internal import ZDCProtocol
 ///
 /// Checked when ``ZeroDarkCloud`` is made from it.
 public struct ZDCConfig: Sendable {
-  /// The app's name for its tree, 8 to 64 bytes of UTF-8, for example `com.example.todo`.
+  /// The app's name for its tree: 8 to 64 of `0-9 A-Z a-z . - _`, no dot in front, for example `com.example.todo`.
   public var primaryTreeID: String
   /// `https://host[:port]`. Plain http is refused except on loopback.
   public var serverURL: URL
@@ -22,9 +22,9 @@ public struct ZDCConfig: Sendable {
   public var logger = Logger(label: "ZeroDarkCloud")
   /// Milliseconds since 1970.
   package var clock: @Sendable () -> UInt64 = { UInt64(max(0, Date().timeIntervalSince1970 * 1_000)) }
-  /// How often the engine looks for changes that other processes made.
   /// Instead of HTTP to `serverURL`: tests put faults in between.
   package var transport: (any ZDCTransport)?
+  /// How often the engine looks for changes that other processes made, and whether their lease is free.
   package var changePollInterval: Duration = .milliseconds(200)
 
   /// - Parameters:
@@ -51,7 +51,7 @@ public struct ZDCConfig: Sendable {
 extension ZDCConfig {
   /// - Throws: `ZDCError` with `invalidTreeID`, `invalidServerURL`, `insecureServerURL` or `invalidDatabaseName`.
   func validate() throws(ZDCError) {
-    guard Limits.appTreeIDBytes.contains(primaryTreeID.utf8.count) else { throw ZDCError(.invalidTreeID) }
+    guard AppTreeID.isValid(primaryTreeID) else { throw ZDCError(.invalidTreeID) }
     guard !databaseName.isEmpty, !databaseName.contains("/"), !databaseName.contains("\0"), databaseName.first != "."
     else { throw ZDCError(.invalidDatabaseName) }
     _ = try serverOrigin()

@@ -20,8 +20,11 @@ import Testing
 
   // MARK: Configuration
 
-  @Test(arguments: ["", "short", String(repeating: "x", count: 65), String(repeating: "ä", count: 33)])
-  func treeIDOutsideItsLength_isRefused(treeID: String) {
+  @Test(arguments: [
+    "", "short", String(repeating: "x", count: 65), "com.example.dätä", "com example todo", ".com.example",
+    "com/example",
+  ])
+  func treeIDThatIsNone_isRefused(treeID: String) {
     #expect(zdcCode { _ = try framework(treeID: treeID) } == .invalidTreeID)
   }
 

@@ -78,11 +78,6 @@ final class CloudState {
     return facts
   }
 
-  /// The zone's access list may have changed.
-  func forgetZones() {
-    zoneFacts = [:]
-  }
-
   private func userID(ofLocalUser id: Int64) throws -> UserID {
     let statement = try transaction.database.cachedStatement(sql: "SELECT userID FROM zdc_local_user WHERE id = ?")
     guard let row = try Row.fetchOne(statement, arguments: [id]) else { throw ZDCError(.corruptDatabase) }

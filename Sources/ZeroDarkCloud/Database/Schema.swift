@@ -4,9 +4,8 @@ internal import GRDB
 ///
 /// One migrator runs these first and the app's after them. A migration that has shipped is never changed.
 ///
-/// What can be read without the key: row counts, sizes, ids, times, and which rows hang together. Names, keys, tags'
-/// values and the app's
-/// objects are sealed by value.
+/// What can be read without the key: row counts, padded sizes, ids, times, and which rows hang together. Names, keys,
+/// exact sizes, tags' values and the app's objects are sealed by value.
 enum FrameworkSchema {
   static func register(in migrator: inout DatabaseMigrator) {
     migrator.registerMigration("zdc.1") { db in
@@ -59,7 +58,8 @@ enum FrameworkSchema {
     )
     """
 
-  /// state: 0 creating, 1 ready. `chain` is a bundle of identity links.
+  /// state: 0 creating, 1 ready. `chain` is a bundle of identity links: the newest that was verified, never shortened.
+  /// `session` is the sealed token of the last session. `isNew`: created here, and nobody is known to have its words.
   private static let localUser = """
     CREATE TABLE zdc_local_user (
       id INTEGER PRIMARY KEY,
@@ -67,7 +67,9 @@ enum FrameworkSchema {
       state INTEGER NOT NULL,
       chain BLOB NOT NULL,
       sealed BLOB NOT NULL,
-      createdMs INTEGER NOT NULL
+      createdMs INTEGER NOT NULL,
+      session BLOB,
+      isNew INTEGER NOT NULL DEFAULT 0
     )
     """
 
@@ -149,10 +151,6 @@ enum FrameworkSchema {
       blobID BLOB,
       cipherLength INTEGER,
       contentRoot BLOB,
-      dataSize INTEGER,
-      metadataSize INTEGER,
-      thumbnailSize INTEGER,
-      thumbnailTag BLOB,
       dataWriter BLOB,
       dataTimeMs INTEGER,
       dataReceivedMs INTEGER,

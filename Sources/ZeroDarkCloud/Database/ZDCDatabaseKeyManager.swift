@@ -130,14 +130,14 @@ extension ZDCDatabaseKeyManager {
   }
 }
 
-/// The key as it is kept: `"ZDKR" u8 1 u8 1 b[32] key`, or a key file under a pass-phrase.
+/// The key as it is kept: `"ZDKP" u8 1 u8 1 b[32] key`, or a key file under a pass-phrase.
 struct StoredKey {
   let bytes: [UInt8]
 
   var isSealed: Bool { bytes.starts(with: Array("ZDKF".utf8)) }
 
   static func plain(_ key: DatabaseKey) -> StoredKey {
-    var out = ByteWriter(magic: "ZDKR", capacity: 38)
+    var out = ByteWriter(magic: "ZDKP", capacity: 38)
     out.append(contentsOf: key.exportBytes())
     return StoredKey(bytes: out.bytes)
   }
@@ -151,7 +151,7 @@ struct StoredKey {
     guard !isSealed else { throw ZDCError(.passphraseRequired) }
     do {
       var reader = ByteReader(bytes)
-      try reader.readPreamble(magic: "ZDKR")
+      try reader.readPreamble(magic: "ZDKP")
       let key = try reader.read(count: 32)
       try reader.finish()
       guard let key = DatabaseKey(key) else { throw ZDCError(.corruptKeyFile) }

@@ -261,9 +261,9 @@ import ZDCTreesystem
       }
       return counts
     }
-    // Look for the name, node, parent's creation, two operations, two dependencies.
-    #expect(counts[1] == 500 * 7)
-    #expect(counts[0] <= 500 * 7 + 12)
+    // Look for the name, node, two operations, two dependencies.
+    #expect(counts[1] == 500 * 6)
+    #expect(counts[0] <= 500 * 6 + 12)
   }
 }
 

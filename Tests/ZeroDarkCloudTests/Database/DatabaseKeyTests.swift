@@ -100,7 +100,9 @@ import Testing
   }
 
   private static let damaged = [
-    [], [1, 2, 3], Array("ZDKR".utf8) + [1, 1], Array("ZDKR".utf8) + [UInt8](repeating: 1, count: 35),
+    [], [1, 2, 3], Array("ZDKP".utf8) + [1, 1], Array("ZDKP".utf8) + [UInt8](repeating: 1, count: 35),
+    // A keyring is no key file.
+    Array("ZDKR".utf8) + [1, 1] + [UInt8](repeating: 1, count: 32),
   ]
 
   @Test(arguments: damaged) func damagedKeyFile_isSaidToBeDamaged(bytes: [UInt8]) throws {

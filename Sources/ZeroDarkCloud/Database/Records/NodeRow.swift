@@ -28,6 +28,9 @@ struct NodeRow: Sendable {
 
   var isUploaded: Bool { cloud != nil }
 
+  /// Whether it is as `createNode` makes it: nothing in the cloud, nothing from there.
+  var isFresh: Bool { cloud == nil && content == nil && historyWrap.isEmpty && quarantine == nil }
+
   /// What the server's copy of the record says.
   struct CloudFacts: Sendable, Hashable {
     var recordVersion: UInt64

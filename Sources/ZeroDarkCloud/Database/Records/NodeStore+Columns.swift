@@ -3,14 +3,14 @@ internal import GRDB
 internal import ZDCCrypto
 internal import ZDCProtocol
 
-// How a NodeRow lies in its columns. Name, keys and creation time are one sealed value, bound to the row's uuid.
+// How a NodeRow lies in its columns. Name, keys, creation time, exact sizes and the thumbnail's tag are one sealed
+// value, bound to the row's uuid.
 
 extension NodeStore {
   private static let columns = [
     "uuid", "zone", "nodeID", "parent", "depth", "nameTag", "sealed", "keyGen", "historyWrap", "recordVersion",
     "recordHash", "cloudParent", "cloudNameTag", "writer", "recordReceivedMs", "burnMs", "dataVersion", "blobID",
-    "cipherLength", "contentRoot", "dataSize", "metadataSize", "thumbnailSize", "thumbnailTag", "dataWriter",
-    "dataTimeMs", "dataReceivedMs", "quarantine",
+    "cipherLength", "contentRoot", "dataWriter", "dataTimeMs", "dataReceivedMs", "quarantine",
   ]
 
   static let select = "SELECT id, \(columns.joined(separator: ", ")) FROM zdc_node"
@@ -19,6 +19,20 @@ extension NodeStore {
     INSERT INTO zdc_node (\(columns.joined(separator: ", ")))
     VALUES (\(repeatElement("?", count: columns.count).joined(separator: ", ")))
     """
+
+  /// For a node that was never uploaded: what it has no value for is not bound, which costs more than sealing it.
+  static let insertFreshStatement = """
+    INSERT INTO zdc_node
+    (uuid, zone, nodeID, parent, depth, nameTag, sealed, keyGen, burnMs, recordVersion)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 0)
+    """
+
+  func freshArguments(_ row: NodeRow) throws -> StatementArguments {
+    [
+      row.uuid, row.zone, row.nodeID.data, row.parent, row.depth, row.nameTag.data, try seal(row), Int64(row.keyGen),
+      row.burnMs?.stored,
+    ]
+  }
 
   static let updateStatement = """
     UPDATE zdc_node SET \(columns.map { "\($0) = ?" }.joined(separator: ", ")) WHERE id = ?
@@ -53,10 +67,8 @@ extension NodeStore {
       row.historyWrap.isEmpty ? nil : Data(row.historyWrap), cloud?.recordVersion.stored ?? 0,
       cloud?.recordHash.data, cloud?.parent.data, cloud?.nameTag.data, cloud?.writer.data, cloud?.receivedMs.stored,
       row.burnMs?.stored, content?.content.dataVersion.stored, content?.content.blobID.data,
-      content?.content.cipherLength.stored, content?.content.contentRoot.data, content?.secrets.sizes.data.stored,
-      (content?.secrets.sizes.metadata).map { Int64($0) }, (content?.secrets.sizes.thumbnail).map { Int64($0) },
-      content?.secrets.thumbnailTag.data, content?.writer.data, content?.timeMs.stored, content?.receivedMs.stored,
-      row.quarantine,
+      content?.content.cipherLength.stored, content?.content.contentRoot.data, content?.writer.data,
+      content?.timeMs.stored, content?.receivedMs.stored, row.quarantine,
     ]
   }
 
@@ -67,9 +79,9 @@ extension NodeStore {
       id: row[0], uuid: uuid, zone: row[2], nodeID: try NodeID(row, 3), parent: row[4], depth: row[5],
       nameTag: try NameTag(row, 6), name: secrets.name, key: secrets.key, keyGen: UInt32(row[8] as Int64),
       historyWrap: row.bytes(9) ?? [], createdMs: secrets.createdMs, burnMs: row.unsigned(16))
-    node.quarantine = row[28]
+    node.quarantine = row[24]
     node.cloud = try decodeCloud(row, name: secrets.cloudName)
-    if let key = secrets.contentKey { node.content = try decodeContent(row, key: key) }
+    if let content = secrets.content { node.content = try decodeContent(row, content) }
     return node
   }
 
@@ -80,17 +92,14 @@ extension NodeStore {
       nameTag: try NameTag(row, 13), writer: try UserID(row, 14), receivedMs: row.unsigned(15) ?? 0)
   }
 
-  private func decodeContent(_ row: RawRow, key: ContentKey) throws -> NodeRow.ContentFacts {
+  private func decodeContent(_ row: RawRow, _ secrets: ContentSecrets) throws -> NodeRow.ContentFacts {
     guard let version = row.unsigned(17), let length = row.unsigned(19) else { throw ZDCError(.corruptDatabase) }
     let content = NodeRecord.Content(
       dataVersion: version, blobID: try BlobID(row, 18), cipherLength: length,
       contentRoot: try ContentRoot(row, 20))
-    let sizes = ContentSizes(
-      metadata: UInt32(row[22] as Int64), thumbnail: UInt32(row[23] as Int64), data: row.unsigned(21) ?? 0)
     return NodeRow.ContentFacts(
-      content: content,
-      secrets: ContentSecrets(key: key, sizes: sizes, thumbnailTag: try ThumbnailTag(row, 24)),
-      writer: try UserID(row, 25), timeMs: row.unsigned(26) ?? 0, receivedMs: row.unsigned(27) ?? 0)
+      content: content, secrets: secrets, writer: try UserID(row, 21), timeMs: row.unsigned(22) ?? 0,
+      receivedMs: row.unsigned(23) ?? 0)
   }
 
   // MARK: The sealed value
@@ -99,18 +108,18 @@ extension NodeStore {
     var name: [UInt8]
     var key: NodeKey
     var createdMs: UInt64
-    var contentKey: ContentKey?
+    var content: ContentSecrets?
     var cloudName: [UInt8]
   }
 
   private func seal(_ row: NodeRow) throws -> Data {
-    var out = ByteWriter(capacity: 90 + row.name.count)
+    var out = ByteWriter(capacity: 122 + row.name.count)
     out.append(UInt8(1))
     out.append16(row.name)
     out.append(contentsOf: row.key.exportBytes())
     out.append(row.createdMs)
     out.append(row.content != nil)
-    if let content = row.content { out.append(contentsOf: content.secrets.key.exportBytes()) }
+    if let content = row.content { Self.append(content.secrets, to: &out) }
     // Nearly always the same name: then it is not written twice.
     let cloudName = row.cloud?.name ?? row.name
     out.append(cloudName != row.name)
@@ -124,8 +133,24 @@ extension NodeStore {
     let name = Array(try reader.readVariable16())
     guard let key = NodeKey(try reader.read(count: 32)) else { throw ZDCError(.corruptDatabase) }
     let createdMs = try reader.readUInt64()
-    let contentKey = try reader.readBool() ? ContentKey(try reader.read(count: 32)) : nil
+    let content = try reader.readBool() ? try Self.readContent(&reader) : nil
     let cloudName = try reader.readBool() ? Array(try reader.readVariable16()) : name
-    return Secrets(name: name, key: key, createdMs: createdMs, contentKey: contentKey, cloudName: cloudName)
+    return Secrets(name: name, key: key, createdMs: createdMs, content: content, cloudName: cloudName)
+  }
+
+  private static func append(_ content: ContentSecrets, to out: inout ByteWriter) {
+    out.append(contentsOf: content.key.exportBytes())
+    out.append(content.sizes.metadata)
+    out.append(content.sizes.thumbnail)
+    out.append(content.sizes.data)
+    out.append(content.thumbnailTag)
+  }
+
+  private static func readContent(_ reader: inout ByteReader) throws -> ContentSecrets {
+    guard let key = ContentKey(try reader.read(count: 32)) else { throw ZDCError(.corruptDatabase) }
+    let metadata = try reader.readUInt32()
+    let thumbnail = try reader.readUInt32()
+    let sizes = ContentSizes(metadata: metadata, thumbnail: thumbnail, data: try reader.readUInt64())
+    return ContentSecrets(key: key, sizes: sizes, thumbnailTag: try reader.read16())
   }
 }

@@ -154,8 +154,11 @@ final class NodeStore {
 
   /// Inserts the row and gives it its number.
   func insert(_ row: inout NodeRow) throws {
-    let statement = try db.cachedStatement(sql: Self.insertStatement)
-    try statement.execute(arguments: try arguments(row))
+    if row.isFresh {
+      try db.cachedStatement(sql: Self.insertFreshStatement).execute(arguments: try freshArguments(row))
+    } else {
+      try db.cachedStatement(sql: Self.insertStatement).execute(arguments: try arguments(row))
+    }
     row.id = db.lastInsertedRowID
   }
 

@@ -64,6 +64,12 @@ struct OperationRow: Sendable, Hashable {
   /// The version of the record, or of the content, that the server has lost; nil for what the app queued.
   var resend: UInt64?
 
+  /// Whether nothing has happened to it since it was queued, and it carries nothing of its own.
+  var isFresh: Bool {
+    state == .pending && reason == .ready && reasonDetail == nil && attempts == 0 && notBeforeMs == 0
+      && priority == 0 && baseETag == nil && changeset == nil
+  }
+
   /// Parked: nothing happens until the app or a pull changes something.
   var isParked: Bool {
     switch reason {

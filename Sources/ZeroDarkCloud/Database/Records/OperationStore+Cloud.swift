@@ -5,9 +5,12 @@ internal import GRDB
 extension OperationStore {
   /// The queued creation of a node: what waits for the node waits for it.
   func create(ofNode node: Int64) throws -> Int64? {
+    if let known = knownCreations[node] { return known }
     let statement = try db.cachedStatement(
       sql: "SELECT id FROM zdc_operation WHERE node = ? AND kind = \(OperationRow.Kind.create.rawValue) LIMIT 1")
-    return try Int64.fetchOne(statement, arguments: [node])
+    let found = try Int64.fetchOne(statement, arguments: [node])
+    knownCreations[node] = .some(found)
+    return found
   }
 
   /// Queued creations and moves of a node: until they are done the cloud has it elsewhere, or not at all.

@@ -9,6 +9,8 @@ final class OperationStore {
   let sealer: TableSealer
   /// Operations that this transaction added, in order.
   private(set) var added: [OperationRow] = []
+  /// Queued creations of parents: a thousand children ask for the same one. Good until an operation goes.
+  var knownCreations: [Int64: Int64?] = [:]
 
   init(db: Database, sealer: ValueSealer) {
     self.db = db
@@ -90,11 +92,15 @@ final class OperationStore {
 
   /// Appends to the queue and gives the operation its number.
   func insert(_ operation: inout OperationRow, dependsOn: [Int64] = []) throws {
-    let statement = try db.cachedStatement(sql: Self.insertStatement)
-    try statement.execute(arguments: try arguments(operation))
+    if operation.isFresh {
+      try db.cachedStatement(sql: Self.insertFreshStatement).execute(arguments: freshArguments(operation))
+    } else {
+      try db.cachedStatement(sql: Self.insertStatement).execute(arguments: try arguments(operation))
+    }
     operation.id = db.lastInsertedRowID
     for dependency in dependsOn { try addDependency(of: operation.id, on: dependency) }
     added.append(operation)
+    if operation.kind == .create, let node = operation.node { knownCreations[node] = operation.id }
   }
 
   func update(_ operation: OperationRow) throws {
@@ -109,6 +115,7 @@ final class OperationStore {
   }
 
   func delete(id: Int64) throws {
+    knownCreations = [:]
     let statement = try db.cachedStatement(sql: "DELETE FROM zdc_operation WHERE id = ?")
     try statement.execute(arguments: [id])
     added.removeAll { $0.id == id }
@@ -134,6 +141,7 @@ final class OperationStore {
 
   /// The request in flight was accepted: its operations are done.
   func deleteInFlight(zone: Int64) throws {
+    knownCreations = [:]
     try db.execute(
       sql: "DELETE FROM zdc_operation WHERE id IN (SELECT operation FROM zdc_in_flight_put WHERE zone = ?)",
       arguments: [zone])
@@ -163,6 +171,20 @@ final class OperationStore {
     INSERT INTO zdc_operation (\(columns.joined(separator: ", ")))
     VALUES (\(repeatElement("?", count: columns.count).joined(separator: ", ")))
     """
+  /// For one that nobody has tried yet; most are.
+  private static let insertFreshStatement = """
+    INSERT INTO zdc_operation
+    (uuid, zone, kind, node, nodeUUID, nodeID, createdMs, state, reason, attempts, notBeforeMs, priority)
+    VALUES (?, ?, ?, ?, ?, ?, ?, 0, 0, 0, 0, 0)
+    """
+
+  private func freshArguments(_ operation: OperationRow) -> StatementArguments {
+    [
+      operation.uuid, operation.zone, operation.kind.rawValue, operation.node, operation.nodeUUID,
+      operation.nodeID.data, operation.createdMs.stored,
+    ]
+  }
+
   private static let updateStatement = """
     UPDATE zdc_operation SET \(columns.map { "\($0) = ?" }.joined(separator: ", ")) WHERE id = ?
     """
