@@ -66,7 +66,7 @@ extension ErrorReport {
     case .nodeNotFound, .noContent: .noInput
     case .serverUnreachable: .unavailable
     case .databaseNotWritable, .diskFull, .localUserExists, .fileFailure: .cannotCreate
-    case .databaseBusy, .changesQueued, .nodeNotUploaded, .cancelled: .tryAgain
+    case .databaseBusy, .syncedElsewhere, .changesQueued, .nodeNotUploaded, .cancelled: .tryAgain
     case .wrongDatabaseKey, .keyFileExposed, .passphraseRequired, .wrongPassphrase, .invalidPassphrase,
       .accountNotFound, .registrationRefused, .sessionExpired:
       .noPermission

@@ -18,7 +18,7 @@ public struct ZDCError: Error, Sendable {
     case passphraseRequired, wrongPassphrase, invalidPassphrase
     // Accounts.
     case localUserNotFound, localUserNotReady, localUserExists, changesQueued, invalidWords, accountNotFound
-    case registrationRefused, sessionExpired
+    case registrationRefused, sessionExpired, syncedElsewhere
     // The network.
     case serverUnreachable, serverRefused, serverAnswerInvalid, serverTooNew
     // Nodes and content.
@@ -52,7 +52,7 @@ extension ZDCError.Code {
   }
 
   private static let configuration: [Self: String] = [
-    .invalidTreeID: "the tree's name must have 8 to 64 bytes",
+    .invalidTreeID: "the tree's name must have 8 to 64 of 0-9 A-Z a-z . - _ and no dot in front",
     .invalidServerURL: "the server's address must be https://host[:port] without path, user or query",
     .insecureServerURL: "plain http is only for loopback: use https",
     .invalidDatabaseName: "the database's name must be a file name",
@@ -102,6 +102,7 @@ extension ZDCError.Code {
     .invalidWords: "these words are not an access key",
     .accountNotFound: "the server knows no account for these words",
     .registrationRefused: "the server does not accept this registration",
+    .syncedElsewhere: "another process syncs this database: it sends what is queued here and brings in what is new",
     .sessionExpired: "the session has ended",
     .serverUnreachable: "the server cannot be reached",
     .serverRefused: "the server refused the request",

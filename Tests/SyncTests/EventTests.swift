@@ -51,7 +51,16 @@ import ZeroDarkCloudTesting
         try await a.create("/f", "1")
         try await a.sync()
         await b.recorder.wait(for: "new /f")
+        await b.recorder.wait(for: "reconnected")
       }
+    }
+  }
+
+  @Test func firstConnection_isNoReconnection() async throws {
+    try await TestWorld.run { world in
+      let a = try await world.device("A")
+      try await a.whileRunning {}
+      #expect(a.recorder.lines == [])
     }
   }
 

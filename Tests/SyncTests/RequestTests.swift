@@ -40,10 +40,11 @@ struct RequestTests {
       let b = try await world.device("B")
       b.network.resetCounts()
       try await b.pull()
-      // One page of commits for each trunk, one batch of records for each.
+      // The identity chain, once a launch; one page of commits for each trunk, one batch of records for each.
+      #expect(b.network.count("GET", "/v1/users/{userID}/chain") == 1)
       #expect(b.network.count("GET", "/v1/trees/{treeID}/zones/{zoneRoot}/commits") == 4)
       #expect(b.network.count("POST", "/v1/trees/{treeID}/zones/{zoneRoot}/records") == 4)
-      #expect(b.network.requests.count == 8)
+      #expect(b.network.requests.count == 9)
     }
   }
 
@@ -75,6 +76,22 @@ struct RequestTests {
       #expect(b.network.count("POST", "/v1/trees/{treeID}/zones/{zoneRoot}/contents") == 1)
       #expect(b.network.count("GET", "/v1/trees/{treeID}/nodes/{nodeID}/blobs/{blobID}") == 1)
       #expect(b.network.requests.count == 2)
+    }
+  }
+
+  /// What a command does that runs while no other does: open, pull, push, close.
+  @Test func nextLaunch_needsNoLogin() async throws {
+    try await TestWorld.run { world in
+      let a = try await world.device("A")
+      try await a.sync()
+      for number in 0..<3 {
+        try await a.relaunch()
+        a.network.resetCounts()
+        try await a.create("/\(number)", "1")
+        try await a.sync()
+        #expect(a.network.requests.count { $0.route.description.contains("/auth/") } == 0)
+        #expect(a.network.counts().split(separator: "\n").count <= 3, "\(a.network.counts())")
+      }
     }
   }
 

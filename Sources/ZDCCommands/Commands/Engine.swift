@@ -17,13 +17,14 @@ struct Engine: Sendable {
   /// Brings the local tree up to date. With another process at work there is nothing to do: it follows the server's
   /// events.
   ///
-  /// - Returns: Whether this process holds the lease now.
+  /// - Returns: Whether this process did it.
   @discardableResult
   func pull() async throws -> Bool {
-    guard try opened.databaseManager.engineLease.tryAcquire() else { return false }
-    _ = try await opened.sync.pullOnce(localUserID: user)
-    try await LastPull.store(opened.connection)
-    return true
+    let done: Void? = try await opened.sync.whileSyncing { [opened, user] in
+      _ = try await opened.sync.pullOnce(localUserID: user)
+      try await LastPull.store(opened.connection)
+    }
+    return done != nil
   }
 
   // MARK: Until it is durable
@@ -33,11 +34,17 @@ struct Engine: Sendable {
   /// - Throws: ``CommandError`` with `stillQueued` if something of it waits for more than its turn.
   func settle(_ nodes: Set<String>, large: [String] = [], progress: ProgressDisplay) async throws {
     guard !nodes.isEmpty else { return }
-    if try opened.databaseManager.engineLease.tryAcquire() {
-      try await syncHere(large, progress)
-    } else {
-      try await waitForHolder(nodes, large, progress)
-    }
+    try await opened.sync.syncOrWait(
+      until: {
+        // Another process sends: until everything is gone, or waits for something that time does not bring.
+        let waiting = try await remaining(nodes)
+        let left = Set(waiting.map(\.nodeUUID)).count
+        progress.update { $0.itemsDone = nodes.count - left }
+        return waiting.allSatisfy(\.isStuck)
+      },
+      {
+        try await syncHere(large, progress)
+      })
     let waiting = try await remaining(nodes)
     guard let first = waiting.first else { return }
     if waiting.contains(where: { $0.code == ZDCWaitReason.zoneFrozen.rawValue }) { throw Self.frozen }
@@ -98,22 +105,6 @@ struct Engine: Sendable {
       let kept = try tree.queue().filter { $0.value.contains { $0.code == ZDCWaitReason.deletedRemotely.rawValue } }
       for uuid in kept.keys.sorted() { tree.queueUpload(uuid) }
       return !kept.isEmpty
-    }
-  }
-
-  /// Another process sends: looks until everything is gone, or waits for something that time does not bring.
-  private func waitForHolder(
-    _ nodes: Set<String>, _ large: [String], _ progress: ProgressDisplay
-  ) async throws {
-    let all = nodes.count
-    while true {
-      let waiting = try await remaining(nodes)
-      let left = Set(waiting.map(\.nodeUUID)).count
-      progress.update { $0.itemsDone = all - left }
-      if waiting.isEmpty || waiting.allSatisfy(\.isStuck) { return }
-      // The holder may have ended meanwhile.
-      if try opened.databaseManager.engineLease.tryAcquire() { return try await syncHere(large, progress) }
-      try await Task.sleep(for: .milliseconds(20))
     }
   }
 

@@ -30,9 +30,7 @@ package enum StatusCommand {
   package static func run(_ options: ProfileOptions, isOffline: Bool) async throws {
     let opened = try OpenProfile.open(options)
     let engine = try await Engine(opened)
-    let lease = opened.databaseManager.engineLease
-    let isIdle = try lease.tryAcquire()
-    lease.release()
+    let isIdle = try !opened.sync.isSyncedElsewhere()
     var report = try await local(options, engine)
     report.engine = isIdle ? "idle" : "running"
     report.frozen = try await engine.frozen().map(RepairCommand.Report.init)

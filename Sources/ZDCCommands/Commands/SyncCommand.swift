@@ -18,8 +18,7 @@ package enum SyncCommand {
   package static func once(_ options: ProfileOptions) async throws {
     let opened = try OpenProfile.open(options)
     let engine = try await Engine(opened)
-    guard try opened.databaseManager.engineLease.tryAcquire() else { throw busy }
-    let summary = try await engine.syncUntilQuiet()
+    guard let summary = try await opened.sync.whileSyncing({ try await engine.syncUntilQuiet() }) else { throw busy }
     try await LastPull.store(opened.connection)
     let report = Report(
       commits: summary.pulled.commits, announced: summary.pulled.announced, pushedCommits: summary.pushed.commits,
@@ -43,7 +42,7 @@ package enum SyncCommand {
   package static func watch(_ options: ProfileOptions) async throws {
     let opened = try OpenProfile.open(options)
     let engine = try await Engine(opened)
-    guard try opened.databaseManager.engineLease.tryAcquire() else { throw busy }
+    guard try !opened.sync.isSyncedElsewhere() else { throw busy }
     try await run(engine, options.output)
     try await opened.close()
   }
@@ -52,10 +51,10 @@ package enum SyncCommand {
   package static func changes(_ options: ProfileOptions) async throws {
     let opened = try OpenProfile.open(options)
     let engine = try await Engine(opened)
-    if try opened.databaseManager.engineLease.tryAcquire() {
-      try await run(engine, options.output)
-    } else {
+    if try opened.sync.isSyncedElsewhere() {
       try await TreeWatch(engine: engine, output: options.output).run()
+    } else {
+      try await run(engine, options.output)
     }
     try await opened.close()
   }
@@ -66,7 +65,6 @@ package enum SyncCommand {
     let status = opened.sync.statusUpdates
     try await withThrowingTaskGroup(of: Void.self) { group in
       group.addTask { await opened.sync.run() }
-      group.addTask { await opened.databaseManager.changeWatcher.run() }
       group.addTask { try await follow(status, engine, output) }
       defer { group.cancelAll() }
       try await group.next()

@@ -15,10 +15,14 @@ package final class ChangeWatcher: Sendable {
   }
 
   /// Looks again and again, until the task is cancelled or the database closes.
+  ///
+  /// The first look tells everybody too: what was committed before it may not have been seen.
   package func run() async {
+    var isFirst = true
     while !Task.isCancelled {
       do {
-        _ = try await poll()
+        if try await !poll(), isFirst { try await tell() }
+        isFirst = false
         try await Task.sleep(for: interval)
       } catch is CancellationError {
         return
@@ -42,8 +46,12 @@ package final class ChangeWatcher: Sendable {
       return last
     }
     guard let previous, previous != version else { return false }
+    try await tell()
+    return true
+  }
+
+  private func tell() async throws {
     try await pool.write { try $0.notifyChanges(in: .fullDatabase) }
     context.changes.everythingMayHaveChanged()
-    return true
   }
 }

@@ -40,6 +40,19 @@ final class FileLock: Sendable {
     return FileLock(descriptor)
   }
 
+  /// Replaces the file's first bytes.
+  ///
+  /// - Returns: what was there, which may be shorter.
+  func exchange(_ bytes: [UInt8]) throws(ZDCError) -> [UInt8] {
+    let (old, isWritten) = descriptor.withLock { descriptor in
+      var old = [UInt8](repeating: 0, count: bytes.count)
+      let count = pread(descriptor, &old, old.count, 0)
+      return (Array(old.prefix(max(0, count))), pwrite(descriptor, bytes, bytes.count, 0) == bytes.count)
+    }
+    guard isWritten else { throw ZDCError(.databaseNotWritable, detail: "lock file: errno \(errno)") }
+    return old
+  }
+
   func release() {
     descriptor.withLock { descriptor in
       if descriptor >= 0 { close(descriptor) }

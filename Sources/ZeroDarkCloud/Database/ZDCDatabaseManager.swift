@@ -14,7 +14,7 @@ public final class ZDCDatabaseManager: Sendable {
   /// For reading from user interfaces, with `observe` for what they show.
   public let uiDatabaseConnection: ZDCDatabaseConnection
   package let context: DatabaseContext
-  /// Notices what other processes commit. Somebody has to run it.
+  /// Notices what other processes commit. ``ZDCSyncManager/run()`` runs it.
   package let changeWatcher: ChangeWatcher
   /// Which process runs the engines of this database.
   package let engineLease: EngineLease
@@ -38,7 +38,7 @@ public final class ZDCDatabaseManager: Sendable {
 
   /// Waits for running transactions, gives the lease back and closes the file.
   package func close() throws {
-    engineLease.release()
+    engineLease.releaseAll()
     try translating { try pool.close() }
   }
 }

@@ -9,6 +9,7 @@ extension SyncEngine {
     try await prepareOnce()
     var round = ZoneRound(PushSummary())
     guard !isPaused else { return round }
+    try await requireIdentity()
     session.events.post { .pushStarted(localUserID: $0) }
     for zone in try await zones() where zone.frozen == nil {
       try await round.add { round in round.summary += try await self.push(zone.id) }

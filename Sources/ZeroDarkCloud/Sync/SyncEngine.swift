@@ -19,6 +19,8 @@ actor SyncEngine {
   var limits: [Int64: Int] = [:]
   var isPaused = false
   var hasStarted = false
+  var isIdentityChecked = false
+  var keptIdentityError: ZDCSecurityError.Code?
   /// Whether every zone was pulled once: before that, nothing is pushed in the background.
   private(set) var hasPulled = false
   nonisolated let wakeups: AsyncStream<Void>
@@ -124,6 +126,7 @@ actor SyncEngine {
 
   private func pullAll() async throws -> ZoneRound<PullSummary> {
     try await prepareOnce()
+    try await checkIdentityBeforePull()
     session.events.post { .pullStarted(localUserID: $0) }
     var round = ZoneRound(PullSummary())
     for zone in try await zones() {
@@ -139,6 +142,8 @@ actor SyncEngine {
 
   private func pullChanged(_ list: ZoneList) async throws -> PullSummary {
     try await prepareOnce()
+    forgetIdentityCheck()
+    try await checkIdentityBeforePull()
     var round = ZoneRound(PullSummary())
     for status in list.zones {
       guard let row = try await zones().first(where: { $0.zone == status.zone }) else { continue }
@@ -178,6 +183,17 @@ actor SyncEngine {
       try transaction.operations.resetAfterLaunch(localUser: session.localUser)
     }
     hasStarted = true
+  }
+
+  /// Another process was at work on this database meanwhile: what is remembered may not be true any more.
+  func startAnew() {
+    cancelUploads()
+    uploads = [:]
+    ready = [:]
+    limits = [:]
+    hasStarted = false
+    hasPulled = false
+    forgetIdentityCheck()
   }
 
   // MARK: Pausing

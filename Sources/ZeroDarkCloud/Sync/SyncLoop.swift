@@ -9,6 +9,13 @@ internal import ZDCProtocol
 struct SyncLoop: Sendable {
   let engine: SyncEngine
   let changes: ChangeSignals
+  /// Whether the server was out of reach since the app was last told of a reconnection.
+  private let wasOffline = Flag()
+
+  init(engine: SyncEngine, changes: ChangeSignals) {
+    self.engine = engine
+    self.changes = changes
+  }
 
   func run() async {
     await withTaskGroup(of: Void.self) { group in
@@ -52,7 +59,10 @@ struct SyncLoop: Sendable {
       do {
         try await listenOnce { backoff.reset() }
       } catch {
-        if error is TransportError { engine.session.events.post { .offline(localUserID: $0) } }
+        if error is TransportError {
+          wasOffline.raise()
+          engine.session.events.post { .offline(localUserID: $0) }
+        }
         guard await pause(after: error, &backoff) else { return }
       }
     }
@@ -65,6 +75,7 @@ struct SyncLoop: Sendable {
         _ = try await engine.follow(list)
         connected()
         engine.session.events.post { .online(localUserID: $0) }
+        if wasOffline.take() { engine.session.delegate().didReconnectToInternet() }
         engine.signal()
       case .head(let head):
         let summary = try await engine.take(head)

@@ -11,13 +11,17 @@ struct SyncSession: Sendable {
   let appTreeID: String
   let database: ZDCDatabaseConnection
   let api: ServerAPI
-  let keys: UserKeys
+  /// Replaced when the identity chain has gone on.
+  let currentKeys: Locked<UserKeys>
+  /// Compares the identity chain with the pinned one; nil if nothing is new in it.
+  let refreshIdentity: @Sendable () async throws -> UserKeys?
   let delegate: @Sendable () -> any ZeroDarkCloudDelegate
   let now: @Sendable () -> UInt64
   let logger: Logger
   let events: SyncEvents
   let progress: UploadProgress
 
+  var keys: UserKeys { currentKeys.withLock { $0 } }
   var user: UserID { keys.identity.userID }
 }
 

@@ -37,9 +37,10 @@ extension ZDCSyncManager {
   ///
   /// Never called by the framework. Does nothing for a tree that is not frozen.
   ///
-  /// - Throws: `ZDCSecurityError` if the server's log is not valid in itself; `TransportError`, `ServerError`.
+  /// - Throws: `ZDCSecurityError` if the server's log is not valid in itself; `ZDCError` with `syncedElsewhere`;
+  ///   `TransportError`, `ServerError`.
   @discardableResult
   public func acceptServerState(ofZone zone: ZoneID, localUserID: String) async throws -> ZDCRestoreSummary {
-    try await engine(for: localUserID).acceptServerState(of: zone)
+    try await asEngine { try await self.engine(for: localUserID).acceptServerState(of: zone) }
   }
 }

@@ -10,14 +10,17 @@ internal import ZDCProtocol
 /// commit of your own transactions that queued something brings it out. Without, call ``syncUntilQuiet(localUserID:)``
 /// or ``run()``.
 ///
-/// One process per database runs the engines (see `EngineLease`).
+/// One process per database runs the engines. The others queue and read: what they commit is sent by the one that runs
+/// them, and when it ends the next one takes over.
 public final class ZDCSyncManager: Sendable {
-  private let database: ZDCDatabaseManager
-  private let users: ZDCLocalUserManager
-  private let config: ZDCConfig
+  let database: ZDCDatabaseManager
+  let users: ZDCLocalUserManager
+  let config: ZDCConfig
   private let delegateBox: DelegateBox
-  private let hub = StatusHub()
-  private let engines = Locked<[String: SyncEngine]>([:])
+  let hub = StatusHub()
+  let engines = Locked<[String: SyncEngine]>([:])
+  /// The lease's generation that the engines were made in.
+  let knownGeneration = Locked(0)
   private let background = Locked<Task<Void, Never>?>(nil)
 
   init(database: ZDCDatabaseManager, users: ZDCLocalUserManager, config: ZDCConfig, delegate: DelegateBox) {
@@ -44,18 +47,20 @@ public final class ZDCSyncManager: Sendable {
 
   /// Pulls, then pushes, until no operation can run. Operations that wait for something else are counted in the result.
   ///
-  /// - Throws: `TransportError` if the server cannot be reached, `ServerError` if it refuses, `ZDCSecurityError` if it
-  ///   lies, or what your delegate throws.
+  /// - Throws: `ZDCError` with `syncedElsewhere` if another process runs the engines of this database: it sends what is
+  ///   queued here. `TransportError` if the server cannot be reached, `ServerError` if it refuses, `ZDCSecurityError` if
+  ///   it lies, or what your delegate throws.
   @discardableResult
   public func syncUntilQuiet(localUserID: String) async throws -> ZDCSyncSummary {
-    try await engine(for: localUserID).syncUntilQuiet()
+    try await asEngine { try await self.engine(for: localUserID).syncUntilQuiet() }
   }
 
-  /// Asks for a pull soon. Returns at once; the outcome is in ``statusUpdates``.
+  /// Asks for a pull soon. Returns at once; the outcome is in ``statusUpdates``. Where another process runs the engines
+  /// there is nothing to do: it follows the server's events.
   public func pullChanges(forLocalUserID localUserID: String) {
     Task { [hub] in
       do {
-        _ = try await self.engine(for: localUserID).pull()
+        _ = try await self.whileSyncing { try await self.engine(for: localUserID).pull() }
       } catch {
         hub.post(.error(localUserID: localUserID, error))
       }
@@ -74,27 +79,14 @@ public final class ZDCSyncManager: Sendable {
   }
 
   package func pullOnce(localUserID: String) async throws -> PullSummary {
-    try await engine(for: localUserID).pull()
+    try await asEngine { try await self.engine(for: localUserID).pull() }
   }
 
   package func pushOnce(localUserID: String) async throws -> PushSummary {
-    try await engine(for: localUserID).push()
+    try await asEngine { try await self.engine(for: localUserID).push() }
   }
 
   // MARK: In the background
-
-  /// Runs the engines of all local users, those that come later too, until the task is cancelled.
-  public func run() async {
-    await withTaskGroup(of: Void.self) { group in
-      var running: Set<String> = []
-      for await _ in Self.first(then: database.context.changes.hints(.localUsers)) {
-        for localUserID in await readyUsers() where running.insert(localUserID).inserted {
-          group.addTask { await self.runEngine(localUserID) }
-        }
-      }
-      group.cancelAll()
-    }
-  }
 
   func start() {
     guard config.syncAutomatically else { return }
@@ -111,34 +103,6 @@ public final class ZDCSyncManager: Sendable {
     await task?.value
   }
 
-  private func runEngine(_ localUserID: String) async {
-    do {
-      let engine = try await engine(for: localUserID)
-      await SyncLoop(engine: engine, changes: database.context.changes).run()
-    } catch {
-      hub.post(.error(localUserID: localUserID, error))
-    }
-  }
-
-  private func readyUsers() async -> [String] {
-    do { return try await users.allLocalUserIDs() } catch {
-      hub.post(.error(localUserID: "", error))
-      return []
-    }
-  }
-
-  /// One element at once, then one for each hint.
-  private static func first(then hints: AsyncStream<Void>) -> AsyncStream<Void> {
-    AsyncStream { continuation in
-      continuation.yield()
-      let task = Task {
-        for await _ in hints { continuation.yield() }
-        continuation.finish()
-      }
-      continuation.onTermination = { _ in task.cancel() }
-    }
-  }
-
   // MARK: Engines
 
   func engine(for localUserID: String) async throws -> SyncEngine {
@@ -147,7 +111,9 @@ public final class ZDCSyncManager: Sendable {
     let session = SyncSession(
       localUser: try await rowID(of: userID), localUserID: localUserID, appTreeID: config.primaryTreeID,
       database: database.rwDatabaseConnection, api: try await users.serverAPI(for: userID),
-      keys: try await users.keys(for: userID), delegate: { [delegateBox] in delegateBox.value }, now: config.clock,
+      currentKeys: Locked(try await users.keys(for: userID)),
+      refreshIdentity: { [users] in try await users.refreshIdentity(of: userID) },
+      delegate: { [delegateBox] in delegateBox.value }, now: config.clock,
       logger: config.logger, events: SyncEvents(localUserID: localUserID, hub: hub), progress: UploadProgress())
     let made = SyncEngine(session: session)
     return engines.withLock { engines in

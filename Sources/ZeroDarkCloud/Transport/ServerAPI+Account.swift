@@ -34,7 +34,7 @@ extension ServerAPI {
   /// Ends this session. The device stays known.
   package func endSession() async throws {
     _ = try await answer(to: TransportRequest(.delete, Routes.session), limit: Limits.jsonBytes)
-    await session.forget()
+    try await session.forget()
   }
 
   /// Makes the server forget a device and its sessions.

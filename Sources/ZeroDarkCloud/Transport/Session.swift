@@ -16,35 +16,53 @@ package struct SessionCredentials: Sendable {
   }
 }
 
+/// Where a session's token is kept between launches, and for other processes on the same database.
+package protocol SessionStorage: Sendable {
+  func load() async throws -> [UInt8]?
+  func save(_ token: [UInt8]?) async throws
+}
+
 /// A user's session on a server: opened when first needed, opened again when the server forgot it (PROTOCOL 3.4).
 ///
-/// However many requests find the session gone at once, it is opened once.
+/// However many requests find the session gone at once, it is opened once. The token is kept, so the next launch goes
+/// on with it until the server refuses it; this device's clock has no say in that.
 package actor Session {
   private let connection: ServerConnection
   private let credentials: SessionCredentials
+  private let storage: (any SessionStorage)?
   private var token: String?
   private var opening: Task<String, any Error>?
 
-  package init(connection: ServerConnection, credentials: SessionCredentials) {
+  package init(
+    connection: ServerConnection, credentials: SessionCredentials, storage: (any SessionStorage)? = nil
+  ) {
     self.connection = connection
     self.credentials = credentials
+    self.storage = storage
   }
 
   /// The bearer token, from a new session if there is none.
   func currentToken() async throws -> String {
     if let token { return token }
-    return try await open()
+    return try await obtain(not: nil)
   }
 
   /// A token other than the one that was refused.
   func token(after refused: String) async throws -> String {
-    if token == refused { token = nil }
-    return try await currentToken()
+    if let token, token != refused { return token }
+    token = nil
+    return try await obtain(not: refused)
   }
 
-  private func open() async throws -> String {
+  /// What is kept, unless it is what was refused; else a new session.
+  private func obtain(not refused: String?) async throws -> String {
     if let opening { return try await opening.value }
-    let task = Task { [connection, credentials] in try await Self.open(connection, credentials) }
+    let task = Task { [connection, credentials, storage] in
+      if let kept = try await storage?.load().map(ZBase32.encode), kept != refused { return kept }
+      let opened = try await Self.open(connection, credentials)
+      try await storage?.save(opened)
+      return ZBase32.encode(opened)
+    }
     opening = task
     defer { opening = nil }
     let opened = try await task.value
@@ -53,7 +71,9 @@ package actor Session {
   }
 
   /// By the device's key; if the server does not know it (any more), by the access key, which makes it known again.
-  private static func open(_ connection: ServerConnection, _ credentials: SessionCredentials) async throws -> String {
+  private static func open(
+    _ connection: ServerConnection, _ credentials: SessionCredentials
+  ) async throws -> [UInt8] {
     let response: SessionResponse
     do {
       response = try await Login.byDevice(connection, credentials)
@@ -64,17 +84,22 @@ package actor Session {
     guard response.userID == credentials.userID else {
       throw ZDCSecurityError(.userIDMismatch, user: credentials.userID)
     }
-    return ZBase32.encode(response.token.bytes)
+    return response.token.bytes
   }
 
   /// Takes over a session that a login has just opened.
   package func adopt(_ response: SessionResponse) {
-    token = ZBase32.encode(response.token.bytes)
+    adopt(response.token.bytes)
+  }
+
+  func adopt(_ token: [UInt8]) {
+    self.token = ZBase32.encode(token)
   }
 
   /// Forgets the token; the next request opens another session.
-  package func forget() {
+  package func forget() async throws {
     token = nil
+    try await storage?.save(nil)
   }
 }
 

@@ -7,17 +7,31 @@ internal import ZDCProtocol
 /// 1. Secrets and the exact request are in the database (state `creating`).
 /// 2. The server has the account: the same request may be sent again and gets the same answer.
 /// 3. The trunks' rows are there and the user is `ready`, in one transaction.
+///
+/// From then on the account is there; whether the caller lived to see its words is another question. Until that is
+/// known it is the one that the next call returns.
 struct AccountCreation {
   let database: ZDCDatabaseConnection
   let connection: ServerConnection
   let appTreeID: String
   let now: @Sendable () -> UInt64
 
-  func run(invite: String?) async throws -> LocalUserRow {
+  /// - Parameter seen: accounts that this process has returned: their words were seen.
+  func run(invite: String?, seen: Set<UserID>) async throws -> LocalUserRow {
+    if let row = try await unseen(seen) { return row }
     let row = try await begin(invite: invite)
     let answer = try await connection.register(row.secrets.request)
     guard answer.userID == row.userID else { throw ZDCSecurityError(.userIDMismatch, user: row.userID) }
     return try await finish(row)
+  }
+
+  /// The account that was made and that nobody is known to have been told of.
+  private func unseen(_ seen: Set<UserID>) async throws -> LocalUserRow? {
+    try await database.asyncReadWrite { [connection, appTreeID] transaction in
+      let users = transaction.localUsers
+      for user in seen { try users.setSeen(user) }
+      return try users.unseen(origin: connection.origin, appTreeID: appTreeID)
+    }
   }
 
   /// Step 1, or what it left behind.
@@ -97,6 +111,7 @@ struct AccountCreation {
     var ready = row
     ready.state = .ready
     ready.secrets.request = []
+    ready.isNew = true
     let finished = ready
     try await database.asyncReadWrite { transaction in
       let rows = TrunkRows(
@@ -113,7 +128,8 @@ struct AccountCreation {
 extension UserKeys {
   init(_ row: LocalUserRow) throws {
     try self.init(
-      chain: row.chain, keyringBlob: row.secrets.keyringBlob, accessKey: row.secrets.accessKey, expected: row.userID)
+      chain: row.chain, keyringBlob: row.secrets.keyringBlob, accessKey: row.secrets.accessKey, expected: row.userID,
+      mayHaveNewRoot: true)
   }
 }
 

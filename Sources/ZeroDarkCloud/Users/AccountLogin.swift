@@ -22,7 +22,8 @@ struct AccountLogin {
     let session = try await login(accessKey, deviceID, deviceKey)
     let (chain, keyringBlob) = try await fetchState(session, accessKey, deviceID, deviceKey)
     let keys = try UserKeys(
-      chain: chain, keyringBlob: keyringBlob, accessKey: accessKey, expected: session.userID)
+      chain: chain, keyringBlob: keyringBlob, accessKey: accessKey, expected: session.userID,
+      pinnedVersion: try await checkPin(chain, of: session.userID))
     guard keys.identity.hasTreeClaim(appTreeID: appTreeID) else {
       throw ZDCSecurityError(.accountStateMissing, user: session.userID)
     }
@@ -31,7 +32,17 @@ struct AccountLogin {
       appTreeID: appTreeID, keyringBlob: keyringBlob)
     let row = LocalUserRow(
       userID: session.userID, state: .ready, chain: chain, secrets: secrets, createdMs: now())
-    return Result(row: try await store(row), session: session)
+    return Result(row: try await store(row, session), session: session)
+  }
+
+  /// What this device has seen of the account before counts at a login too.
+  ///
+  /// - Returns: the version of the keyring that is known here.
+  private func checkPin(_ chain: [UInt8], of user: UserID) async throws -> UInt64 {
+    let known = try await database.asyncRead { try $0.localUsers.user(user) }
+    guard let known, known.state == .ready else { return 0 }
+    _ = try IdentityChain.compare(pinned: known.chain, with: chain, of: user)
+    return try UserKeys(known).keyringVersion
   }
 
   /// An account that is here already keeps its device; a new one gets a new one.
@@ -69,7 +80,7 @@ struct AccountLogin {
   }
 
   /// The same account again keeps everything it has.
-  private func store(_ row: LocalUserRow) async throws -> LocalUserRow {
+  private func store(_ row: LocalUserRow, _ session: SessionResponse) async throws -> LocalUserRow {
     try await database.asyncReadWrite { transaction in
       var stored = row
       if let known = try transaction.localUsers.user(row.userID) {
@@ -79,6 +90,7 @@ struct AccountLogin {
       } else {
         try transaction.localUsers.insert(&stored)
       }
+      try transaction.localUsers.setSessionToken(session.token.bytes, of: stored.userID)
       try TrunkRows(
         transaction: transaction, localUser: stored.id, appTreeID: stored.secrets.appTreeID, owner: stored.userID
       ).insertUnknown()

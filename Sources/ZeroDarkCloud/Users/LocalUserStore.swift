@@ -18,6 +18,8 @@ struct LocalUserRow: Sendable {
   var chain: [UInt8]
   var secrets: LocalUserSecrets
   var createdMs: UInt64
+  /// Created on this device, and nobody is known to have its words.
+  var isNew = false
 }
 
 /// The rows of zdc_local_user inside one transaction.
@@ -41,6 +43,23 @@ struct LocalUserStore {
     }
   }
 
+  /// An account that was created here and that nobody is known to have seen: its words were not asked for, and nothing
+  /// was put into its trees.
+  func unseen(origin: String, appTreeID: String) throws -> LocalUserRow? {
+    try fetch(
+      """
+      WHERE state = ? AND isNew = 1 AND NOT EXISTS (
+        SELECT 1 FROM zdc_zone z JOIN zdc_node n ON n.zone = z.id
+        WHERE z.localUser = zdc_local_user.id AND n.parent IS NOT NULL)
+      ORDER BY id
+      """, [LocalUserRow.State.ready.rawValue]
+    ).first { $0.secrets.origin == origin && $0.secrets.appTreeID == appTreeID }
+  }
+
+  func setSeen(_ userID: UserID) throws {
+    try db.execute(sql: "UPDATE zdc_local_user SET isNew = 0 WHERE userID = ?", arguments: [userID.data])
+  }
+
   func user(_ userID: UserID) throws -> LocalUserRow? {
     try fetch("WHERE userID = ?", [userID.data]).first
   }
@@ -57,14 +76,16 @@ struct LocalUserStore {
 
   func insert(_ row: inout LocalUserRow) throws {
     try db.execute(
-      sql: "INSERT INTO zdc_local_user (userID, state, chain, sealed, createdMs) VALUES (?, ?, ?, ?, ?)",
+      sql: "INSERT INTO zdc_local_user (userID, state, chain, sealed, createdMs, isNew) VALUES (?, ?, ?, ?, ?, ?)",
       arguments: try arguments(row))
     row.id = db.lastInsertedRowID
   }
 
   func update(_ row: LocalUserRow) throws {
     try db.execute(
-      sql: "UPDATE zdc_local_user SET userID = ?, state = ?, chain = ?, sealed = ?, createdMs = ? WHERE id = ?",
+      sql: """
+        UPDATE zdc_local_user SET userID = ?, state = ?, chain = ?, sealed = ?, createdMs = ?, isNew = ? WHERE id = ?
+        """,
       arguments: try arguments(row) + [row.id])
   }
 
@@ -83,15 +104,30 @@ struct LocalUserStore {
     return try Bool.fetchOne(statement, arguments: [id]) ?? false
   }
 
+  // MARK: Sessions
+
+  /// The token of the user's last session; nil if there is none, or it does not open any more.
+  func sessionToken(of userID: UserID) throws -> [UInt8]? {
+    let statement = try db.cachedStatement(sql: "SELECT session FROM zdc_local_user WHERE userID = ?")
+    guard let sealed = try Row.fetchOne(statement, arguments: [userID.data])?.bytes(0) else { return nil }
+    return try? sealer.open(sealed, row: userID.bytes, column: "session")
+  }
+
+  func setSessionToken(_ token: [UInt8]?, of userID: UserID) throws {
+    let sealed = try token.map { Data(try sealer.seal($0, row: userID.bytes, column: "session")) }
+    try db.execute(
+      sql: "UPDATE zdc_local_user SET session = ? WHERE userID = ?", arguments: [sealed, userID.data])
+  }
+
   private func fetch(_ condition: String, _ arguments: StatementArguments) throws -> [LocalUserRow] {
     let statement = try db.cachedStatement(
-      sql: "SELECT id, userID, state, chain, sealed, createdMs FROM zdc_local_user \(condition)")
+      sql: "SELECT id, userID, state, chain, sealed, createdMs, isNew FROM zdc_local_user \(condition)")
     return try Row.fetchAll(statement, arguments: arguments).map(decode)
   }
 
   private func arguments(_ row: LocalUserRow) throws -> StatementArguments {
     let sealed = try sealer.seal(row.secrets.bytes, row: row.userID.bytes)
-    return [row.userID.data, row.state.rawValue, Data(row.chain), Data(sealed), row.createdMs.stored]
+    return [row.userID.data, row.state.rawValue, Data(row.chain), Data(sealed), row.createdMs.stored, row.isNew]
   }
 
   private func decode(_ row: Row) throws -> LocalUserRow {
@@ -100,7 +136,7 @@ struct LocalUserStore {
     return LocalUserRow(
       id: row[0], userID: userID, state: state, chain: try row.requiredBytes(3),
       secrets: try LocalUserSecrets(try sealer.open(try row.requiredBytes(4), row: userID.bytes)),
-      createdMs: row.unsigned(5) ?? 0)
+      createdMs: row.unsigned(5) ?? 0, isNew: row[6])
   }
 }
 

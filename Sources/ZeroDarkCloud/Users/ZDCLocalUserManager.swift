@@ -13,6 +13,8 @@ public final class ZDCLocalUserManager: Sendable {
   let now: @Sendable () -> UInt64
   private let gate = SerialGate()
   private let open = Mutex<[UserID: OpenUser]>([:])
+  /// Accounts whose words `createAccount` has returned.
+  private let returned = Mutex<Set<UserID>>([])
 
   /// What is made once per local user and kept: keys take a signature check for each link, a session takes two
   /// requests.
@@ -46,7 +48,10 @@ public final class ZDCLocalUserManager: Sendable {
   /// Creates an account on the server and makes it a local user.
   ///
   /// The secrets are stored here, sealed, before anything is sent. If the app is killed or the network fails at any
-  /// point, call it again: it goes on with the same account and returns the same words.
+  /// point, call it again: it goes on with the same account and returns the same words. That holds for a kill behind
+  /// the last step too: an account counts as yours once this call has returned it and this object is asked for another
+  /// one, once ``accessWords(for:)`` was asked for its words, or once something was put into its trees. Until then each
+  /// launch's first call returns it again; after that a call makes a second account.
   ///
   /// - Parameter invite: what the server's operator gave out, where registration is by invitation.
   /// - Returns: The user, and the 24 words that are the account: show them to their owner once, and keep them nowhere.
@@ -57,7 +62,11 @@ public final class ZDCLocalUserManager: Sendable {
     invite: String? = nil
   ) async throws -> (localUser: ZDCLocalUser, words: [String]) {
     let creation = AccountCreation(database: database, connection: connection, appTreeID: appTreeID, now: now)
-    let row = try await gate.run { try await creation.run(invite: invite) }
+    let row = try await gate.run { [self] in
+      let row = try await creation.run(invite: invite, seen: returned.withLock { $0 })
+      returned.withLock { _ = $0.insert(row.userID) }
+      return row
+    }
     return (row.localUser, row.secrets.accessKey.words)
   }
 
@@ -95,16 +104,18 @@ public final class ZDCLocalUserManager: Sendable {
   /// - Throws: ``ZDCError`` with `changesQueued` or `localUserNotFound`.
   public func delete(_ localUserID: String, force: Bool = false) async throws {
     let userID = try Self.userID(localUserID)
-    let row = try await database.asyncReadWrite { transaction in
+    let (row, token) = try await database.asyncReadWrite { transaction in
       let users = transaction.localUsers
       guard let row = try users.user(userID) else { throw ZDCError(.localUserNotFound) }
       guard try force || !users.hasQueuedChanges(id: row.id) else { throw ZDCError(.changesQueued) }
+      let token = try users.sessionToken(of: userID)
       try users.delete(id: row.id)
       transaction.signal(.localUsers)
-      return row
+      return (row, token)
     }
     forget(userID)
     let session = Session(connection: connection, credentials: row.credentials)
+    if let token { await session.adopt(token) }
     // Only a courtesy: a device that nobody has is no danger, and offline the user must be removable too.
     _ = try? await ServerAPI(connection: connection, session: session).endSessions(of: row.secrets.deviceID)
   }
@@ -157,10 +168,12 @@ extension ZDCLocalUserManager {
   /// - Throws: ``ZDCError`` with `localUserNotFound`.
   public func accessWords(for localUserID: String) async throws -> [String] {
     let userID = try Self.userID(localUserID)
-    return try await database.asyncRead { transaction in
+    let row = try await database.asyncRead { transaction in
       guard let row = try transaction.localUsers.user(userID) else { throw ZDCError(.localUserNotFound) }
-      return row.secrets.accessKey.words
+      return row
     }
+    if row.isNew { try await database.asyncReadWrite { try $0.localUsers.setSeen(userID) } }
+    return row.secrets.accessKey.words
   }
 }
 
@@ -181,6 +194,17 @@ extension ZDCLocalUserManager {
     try await openUser(userID).api
   }
 
+  /// Compares the server's identity chain of a local user with the pinned one, and takes over what is new in it.
+  ///
+  /// - Returns: the keys from now on; nil if nothing is new.
+  /// - Throws: see ``IdentityRefresh``.
+  func refreshIdentity(of userID: UserID) async throws -> UserKeys? {
+    let api = try await serverAPI(for: userID)
+    guard let keys = try await IdentityRefresh(database: database, api: api, user: userID).run() else { return nil }
+    open.withLock { $0[userID]?.keys = keys }
+    return keys
+  }
+
   private func openUser(_ userID: UserID) async throws -> OpenUser {
     if let known = open.withLock({ $0[userID] }) { return known }
     let row = try await database.asyncRead { transaction in
@@ -188,7 +212,9 @@ extension ZDCLocalUserManager {
       guard row.state == .ready else { throw ZDCError(.localUserNotReady) }
       return row
     }
-    let session = Session(connection: connection, credentials: row.credentials)
+    let session = Session(
+      connection: connection, credentials: row.credentials,
+      storage: StoredSession(database: database, user: userID))
     let made = OpenUser(keys: try UserKeys(row), api: ServerAPI(connection: connection, session: session))
     // Two may have come here at once: the first one's session counts.
     return open.withLock { open in

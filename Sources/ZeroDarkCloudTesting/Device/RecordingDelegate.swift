@@ -206,6 +206,14 @@ public final class RecordingDelegate: ZeroDarkCloudDelegate {
     cloud.withLock { $0 }?.cloudTransaction(transaction, forLocalUserID: node.localUserID)
   }
 
+  // MARK: The network
+
+  /// The line "reconnected".
+  public func didReconnectToInternet() {
+    let waiting = state.withLock { $0.record("reconnected") }
+    for continuation in waiting { continuation.resume() }
+  }
+
   // MARK: Contents
 
   static func content(of node: ZDCNode, _ transaction: ZDCReadTransaction) throws -> TestContent? {

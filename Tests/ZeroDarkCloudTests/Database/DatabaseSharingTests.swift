@@ -101,9 +101,25 @@ import Testing
     #expect(try mine.engineLease.tryAcquire())
     #expect(try theirs.engineLease.tryAcquire() == false)
     mine.engineLease.release()
+    // Taken twice, it goes back with the second release.
+    #expect(mine.engineLease.isHeld)
+    mine.engineLease.release()
     #expect(!mine.engineLease.isHeld)
     #expect(try theirs.engineLease.tryAcquire())
     #expect(try mine.engineLease.tryAcquire() == false)
+  }
+
+  @Test func lease_tellsWhetherAnotherProcessHadItInBetween() throws {
+    #expect(try mine.engineLease.tryAcquire())
+    let first = mine.engineLease.generation
+    mine.engineLease.release()
+    #expect(try mine.engineLease.tryAcquire())
+    #expect(mine.engineLease.generation == first)
+    mine.engineLease.release()
+    #expect(try theirs.engineLease.tryAcquire())
+    theirs.engineLease.release()
+    #expect(try mine.engineLease.tryAcquire())
+    #expect(mine.engineLease.generation > first)
   }
 
   @Test func lease_isGivenBackByClosing() throws {

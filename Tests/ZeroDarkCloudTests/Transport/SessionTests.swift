@@ -1,3 +1,4 @@
+import Foundation
 import Testing
 import ZDCCrypto
 import ZDCProtocol
@@ -51,6 +52,71 @@ import ZDCServer
       #expect(device.transport.count("/v1/auth/device") == 2)
     }
   }
+
+  // MARK: Between launches
+
+  @Test func theNextLaunchGoesOnWithTheSession() async throws {
+    try await NetworkWorld.run { world in
+      let first = try world.device("a")
+      let user = try await first.users.createAccount().localUser
+      let token = try await first.api(user).session.currentToken()
+      try first.close()
+      let files = try FileManager.default.contentsOfDirectory(
+        at: world.folder.appendingPathComponent("a"), includingPropertiesForKeys: nil)
+      for file in files {
+        let bytes = try Data(contentsOf: file)
+        #expect(bytes.range(of: Data(ZBase32.decode(token) ?? [])) == nil)
+        #expect(bytes.range(of: Data(token.utf8)) == nil)
+      }
+      let again = try world.device("a")
+      let api = try await again.api(user)
+      #expect(try await api.zones(since: nil).zones.count == 4)
+      #expect(again.transport.requests == ["GET /v1/zones"])
+      #expect(try await api.sessions().sessions.count == 1)
+    }
+  }
+
+  @Test func aKeptSessionThatIsRefused_costsOneLoginOfTheDevice() async throws {
+    try await NetworkWorld.run { world in
+      let first = try world.device("a")
+      let user = try await first.users.createAccount().localUser
+      try await end(try await first.api(user).session.currentToken(), user, first)
+      try first.close()
+      let again = try world.device("a")
+      _ = try await again.api(user).zones(since: nil)
+      #expect(
+        again.transport.requests == [
+          "GET /v1/zones", "POST /v1/auth/challenge", "POST /v1/auth/device", "GET /v1/zones",
+        ])
+    }
+  }
+
+  /// Two managers on one file stand for two processes.
+  @Test func anotherProcessUsesTheSession_andItsSuccessor() async throws {
+    try await NetworkWorld.run { world in
+      let mine = try world.device("a")
+      let user = try await mine.users.createAccount().localUser
+      _ = try await mine.api(user).zones(since: nil)
+      let theirs = try world.device("a")
+      _ = try await theirs.api(user).zones(since: nil)
+      try await end(try await mine.api(user).session.currentToken(), user, mine)
+      _ = try await mine.api(user).zones(since: nil)
+      _ = try await theirs.api(user).zones(since: nil)
+      #expect(theirs.transport.count("/v1/auth/") == 0)
+      #expect(theirs.transport.count("GET /v1/zones") == 3)
+    }
+  }
+
+  /// Ends a session on the server; nobody here is told.
+  private func end(_ token: String, _ user: ZDCLocalUser, _ device: NetworkDevice) async throws {
+    let userID = try ZDCLocalUserManager.userID(user.uuid)
+    let row = try await device.connection.asyncRead { try $0.localUsers.user(userID) }
+    let session = Session(connection: device.users.connection, credentials: try #require(row).credentials)
+    await session.adopt(ZBase32.decode(token) ?? [])
+    try await ServerAPI(connection: device.users.connection, session: session).endSession()
+  }
+
+  // MARK: Refusals
 
   @Test func aRefusalThatStays_isTriedTwiceAndThenTold() async throws {
     try await NetworkWorld.run { world in

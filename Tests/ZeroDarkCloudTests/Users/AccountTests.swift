@@ -4,6 +4,7 @@ import Testing
 import ZDCCrypto
 import ZDCProtocol
 import ZDCServer
+import ZDCTreesystem
 
 @testable import ZeroDarkCloud
 
@@ -103,6 +104,46 @@ import ZDCServer
       #expect(first.localUser.uuid != second.localUser.uuid)
       #expect(first.words != second.words)
       #expect(try await device.users.allLocalUserIDs() == [first.localUser.uuid, second.localUser.uuid])
+    }
+  }
+
+  /// - the app ends when the account is there, before it has shown the words to anybody
+  /// => the next launch's first call returns the same account; another call another one
+  @Test func killedBehindTheLastStep_theSameAccountIsReturned() async throws {
+    try await NetworkWorld.run { world in
+      var device = try world.device("a")
+      let first = try await device.users.createAccount()
+      for _ in 0..<2 {
+        try device.close()
+        device = try world.device("a")
+        let again = try await device.users.createAccount()
+        #expect(again.localUser == first.localUser)
+        #expect(again.words == first.words)
+        #expect(device.transport.requests == [])
+      }
+      let second = try await device.users.createAccount()
+      #expect(second.localUser.uuid != first.localUser.uuid)
+      #expect(try await device.users.allLocalUsers() == [first.localUser, second.localUser])
+    }
+  }
+
+  @Test(arguments: ["words asked for", "node created", "logged in"])
+  func anAccountThatSomebodyKnows_isNotReturnedAgain(how: String) async throws {
+    try await NetworkWorld.run { world in
+      var device = try world.device("a")
+      let (first, words) = try await device.users.createAccount()
+      switch how {
+      case "words asked for": _ = try await device.users.accessWords(for: first.uuid)
+      case "logged in": _ = try await device.users.login(words: words)
+      default:
+        try await device.connection.asyncReadWrite { transaction in
+          let cloud = transaction.writableCloud(forLocalUserID: first.uuid, treeID: NetworkWorld.treeID)
+          try cloud?.createNode(withPath: ZDCTreesystemPath(pathComponents: ["f"]))
+        }
+      }
+      try device.close()
+      device = try world.device("a")
+      #expect(try await device.users.createAccount().localUser.uuid != first.uuid)
     }
   }
 

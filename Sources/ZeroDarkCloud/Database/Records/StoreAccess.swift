@@ -30,7 +30,7 @@ extension ZDCReadTransaction {
 
 extension ZDCReadWriteTransaction {
   /// Keeps a security error in the database, where an app or a person finds it later.
-  func record(_ error: ZDCSecurityError, localUser: Int64, zone: Int64, atMs time: UInt64) throws {
+  func record(_ error: ZDCSecurityError, localUser: Int64, zone: Int64?, atMs time: UInt64) throws {
     try database.execute(
       sql: """
         INSERT INTO zdc_security_event (timeMs, code, localUser, zone, nodeID, userID) VALUES (?, ?, ?, ?, ?, ?)

@@ -1,0 +1,123 @@
+import Testing
+import ZeroDarkCloud
+import ZeroDarkCloudTesting
+
+/// Two instances of the framework on one database stand for two processes: one syncs, the other queues and reads.
+@Suite(.timeLimit(.minutes(2))) struct LeaseTests {
+  /// Another process of the device's.
+  private static func second(_ world: TestWorld, of device: TestDevice) async throws -> TestDevice {
+    try await TestDevice(
+      "second", reopening: device.folder, databaseKey: device.databaseKey, serverURL: world.server.url,
+      clock: world.clock)
+  }
+
+  private static func online(_ updates: AsyncStream<ZDCSyncStatus>) async {
+    for await update in updates {
+      if case .online = update { return }
+    }
+  }
+
+  private static func code(_ body: () async throws -> Void) async -> ZDCError.Code? {
+    do { try await body() } catch { return (error as? ZDCError)?.code }
+    return nil
+  }
+
+  @Test func whatTheOtherProcessQueues_isSentByTheOneThatSyncs() async throws {
+    try await TestWorld.run { world in
+      let a = try await world.device("A")
+      let b = try await world.device("B")
+      try await b.sync()
+      let second = try await Self.second(world, of: a)
+      try await a.whileRunning {
+        try await second.create("/f", "1")
+        await a.recorder.wait(for: "pushed /f")
+        #expect(try second.syncManager.isSyncedElsewhere())
+        #expect(await Self.code { try await second.sync() } == .syncedElsewhere)
+        #expect(await Self.code { try await second.pull() } == .syncedElsewhere)
+        #expect(await Self.code { try await second.push() } == .syncedElsewhere)
+      }
+      #expect(second.network.requests == [])
+      #expect(try !second.syncManager.isSyncedElsewhere())
+      try await second.close()
+      try await world.settle(b)
+      #expect(try await b.tree() == "/f  v1  \"1\"")
+    }
+  }
+
+  /// - both run; the one that syncs ends
+  /// => the other takes over, with what was queued meanwhile
+  @Test func theOtherProcess_takesOver() async throws {
+    try await TestWorld.run { world in
+      let a = try await world.device("A")
+      let b = try await world.device("B")
+      try await b.sync()
+      let second = try await Self.second(world, of: a)
+      let first = try a.syncManager.statusUpdates
+      let next = try second.syncManager.statusUpdates
+      let running = try a.runInBackground()
+      await Self.online(first)
+      let waiting = try second.runInBackground()
+      try await second.create("/f", "1")
+      await a.recorder.wait(for: "pushed /f")
+      #expect(try second.syncManager.isSyncedElsewhere())
+      running.cancel()
+      await running.value
+      await Self.online(next)
+      try await b.create("/g", "2")
+      try await b.sync()
+      await second.recorder.wait(for: "new /g")
+      try await second.create("/h", "3")
+      await second.recorder.wait(for: "pushed /h")
+      waiting.cancel()
+      await waiting.value
+      try await second.close()
+    }
+  }
+
+  /// The process that does not sync sees what the other one brings in.
+  @Test func observationsOfTheOtherProcess_refresh() async throws {
+    try await TestWorld.run { world in
+      let a = try await world.device("A")
+      let b = try await world.device("B")
+      try await b.sync()
+      let second = try await Self.second(world, of: a)
+      try await a.whileRunning {
+        let running = try second.runInBackground()
+        let user = try second.localUserID
+        let zdc = try second.zdc
+        let names = try second.database.observe { transaction in
+          let cloud = zdc.cloudTransaction(transaction, forLocalUserID: user)
+          return cloud?.node(path: ZDCTreesystemPath(pathComponents: ["f"])) != nil
+        }
+        try await b.create("/f", "1")
+        try await b.sync()
+        for try await isThere in names where isThere { break }
+        running.cancel()
+        await running.value
+      }
+      try await second.close()
+    }
+  }
+
+  /// - two processes sync in turns, none of them at the other's time
+  /// => each forgets what it remembered; nothing is lost or doubled
+  @Test func inTurns_nothingIsLostOrDoubled() async throws {
+    try await TestWorld.run { world in
+      let a = try await world.device("A")
+      let b = try await world.device("B")
+      try await b.sync()
+      let second = try await Self.second(world, of: a)
+      for turn in 0..<3 {
+        try await a.create("/a\(turn)", TestContent(data: EndToEndTests.bytes(70_000, seed: UInt8(turn))))
+        // The upload is under way when the other one goes on.
+        try await a.push()
+        try await second.create("/s\(turn)", "1")
+        try await second.sync()
+        try await a.sync()
+      }
+      try await second.close()
+      try await world.settle(a, b)
+      #expect(try await b.tree(versions: false).split(separator: "\n").count == 6)
+    }
+  }
+}
