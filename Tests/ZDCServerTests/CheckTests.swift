@@ -160,7 +160,10 @@ import ZDCServerSQLite
       #expect((report.users, report.zones, report.commits, report.nodes) == (2, 8, 11, 11))
       #expect((report.records, report.blobs) == (13, 5))
       #expect(phases.contains(.content))
-      #expect(try TestServer.files(in: fixture.folder) == before)
+      let after = try TestServer.files(in: fixture.folder)
+      #expect(Set(before.keys).symmetricDifference(after.keys) == [])
+      // The index of the write-ahead log is every reader's to rebuild; it holds no data.
+      #expect(before.keys.filter { before[$0] != after[$0] && !$0.hasSuffix("-shm") } == [])
     }
   }
 
