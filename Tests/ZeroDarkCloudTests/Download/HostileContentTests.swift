@@ -89,7 +89,6 @@ import ZDCTreesystem
     arguments: [
       (Limits.contentCipherBytes + 1, ZDCSecurityError.Code.limitExceeded), (1 << 63, .limitExceeded),
       (.max, .limitExceeded), (100, .contentHeaderInvalid), (0, .contentHeaderInvalid),
-      (10 << 30, .contentHashMismatch),
     ] as [(UInt64, ZDCSecurityError.Code)])
   func senselessLengths_areRefused_beforeAnythingIsAllocated(length: UInt64, code: ZDCSecurityError.Code) async throws {
     try await NetworkWorld.run { world in
