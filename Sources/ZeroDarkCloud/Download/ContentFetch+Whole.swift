@@ -29,8 +29,9 @@ extension ContentFetch {
       try LocalFile.rename(partial.url, to: url)
       return ZDCCryptoFile(fileURL: url, reference: target.reference, leaves: leaves)
     } catch {
-      if !Self.mayContinue(after: error) { DownloadFolder.remove(partial.url) }
-      throw error
+      // What was verified stays true whatever the server said next, unless it is never asked for again.
+      if error is ServerError, !Self.mayContinue(after: error) { DownloadFolder.remove(partial.url) }
+      throw located(error)
     }
   }
 

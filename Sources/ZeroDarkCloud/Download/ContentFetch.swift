@@ -59,7 +59,10 @@ struct ContentFetch: Sendable {
       let from = UInt64(bytes.count / 32)
       let wanted = Int(min(count - from, Self.hashesPerRequest))
       let part = try await Patience.run {
-        try await api.leafHashes(target.zone, node: target.node, blob: target.blob, from: from, count: wanted)
+        do {
+          return try await api.leafHashes(
+            target.zone, node: target.node, blob: target.blob, from: from, count: wanted)
+        } catch { throw located(error) }
       }
       try require(!part.isEmpty && part.count.isMultiple(of: 32), .contentHashMismatch, node: target.node)
       bytes += part
@@ -110,12 +113,17 @@ struct ContentFetch: Sendable {
 
   private func proof(_ leaves: Range<UInt64>) async throws -> [UInt8] {
     try await Patience.run {
-      try await api.leafProof(target.zone, node: target.node, blob: target.blob, leaves: leaves)
+      do {
+        return try await api.leafProof(target.zone, node: target.node, blob: target.blob, leaves: leaves)
+      } catch { throw located(error) }
     }
   }
 
-  /// Security errors name the node.
+  /// Security errors name the node; a server that says that its content ends earlier has a truncated one.
   func located(_ error: any Error) -> any Error {
-    (error as? ZDCSecurityError)?.with(zone: target.zone, node: target.node) ?? error
+    if let error = error as? ServerError, error.code == .rangeNotSatisfiable {
+      return ZDCSecurityError(.contentTruncated, zone: target.zone, node: target.node)
+    }
+    return (error as? ZDCSecurityError)?.with(zone: target.zone, node: target.node) ?? error
   }
 }

@@ -31,7 +31,13 @@ final class LocalFile: Sendable {
   /// A file to go on with, new if there is none; nil while somebody else has it.
   static func resume(_ url: URL) throws -> LocalFile? {
     let file = try LocalFile(open(url.path, O_CREAT | O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0o600))
-    return flock(file.descriptor, LOCK_EX | LOCK_NB) == 0 ? file : nil
+    guard flock(file.descriptor, LOCK_EX | LOCK_NB) == 0 else { return nil }
+    // Finished and renamed between the two calls: it is somebody's result now.
+    var (own, named) = (stat(), stat())
+    guard fstat(file.descriptor, &own) == 0, lstat(url.path, &named) == 0, own.st_ino == named.st_ino else {
+      return nil
+    }
+    return file
   }
 
   deinit {
@@ -55,7 +61,8 @@ final class LocalFile: Sendable {
   func read(at offset: UInt64, into buffer: UnsafeMutableRawBufferPointer) throws {
     var done = 0
     while done < buffer.count {
-      let got = pread(descriptor, buffer.baseAddress.map { $0 + done }, buffer.count - done, off_t(offset) + off_t(done))
+      let got = pread(
+        descriptor, buffer.baseAddress.map { $0 + done }, buffer.count - done, off_t(offset) + off_t(done))
       if got < 0, errno == EINTR { continue }
       guard got > 0 else { throw Self.failure() }
       done += got

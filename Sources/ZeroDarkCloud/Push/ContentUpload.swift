@@ -45,7 +45,8 @@ struct ContentUpload {
       return try await send(source, sealer, attempt)
     } catch {
       if Self.isOver(error) { try await giveUp([attempt.blobID]) }
-      throw error
+      // Nothing was there before: the server names parts that it cannot have.
+      throw error is PartDiffers ? ZDCSecurityError(.contentHashMismatch, node: journal.node) : error
     }
   }
 

@@ -11,6 +11,40 @@ struct Publisher {
     var data: [UInt8]
     var metadata: [UInt8] = []
     var thumbnail: [UInt8] = []
+    /// What a hostile writer makes of the ciphertext; root and record are made to fit.
+    var forge: @Sendable (inout [UInt8]) -> Void = { _ in }
+    /// What a hostile writer says about the sizes, or the length of the ciphertext.
+    var claim: @Sendable (inout ContentSizes) -> Void = { _ in }
+    var claimedLength: UInt64?
+  }
+
+  /// A sealed content as its writer, honest or not, publishes it.
+  struct Sealed {
+    let blobID: BlobID
+    let bytes: [UInt8]
+    let secrets: ContentSecrets
+
+    init(_ item: Item) throws {
+      let sealed = try ContentSealer.sealSmall(
+        metadata: item.metadata, thumbnail: item.thumbnail, data: item.data, padding: .none)
+      blobID = sealed.blobID
+      var (bytes, secrets) = (sealed.bytes, sealed.secrets)
+      item.forge(&bytes)
+      item.claim(&secrets.sizes)
+      (self.bytes, self.secrets) = (bytes, secrets)
+    }
+
+    var cipherLength: UInt64 { UInt64(bytes.count) }
+
+    var content: NodeRecord.Content {
+      let leaves = (0..<ContentGeometry.leafCount(cipherLength: cipherLength)).map { index in
+        let range = ContentGeometry.leafRange(index, cipherLength: cipherLength)
+        return MerkleTree.leafHash(bytes[Int(range.lowerBound)..<Int(range.upperBound)])
+      }
+      return NodeRecord.Content(
+        dataVersion: 1, blobID: blobID, cipherLength: cipherLength,
+        contentRoot: ContentRoot(reinterpreting: MerkleTree.root(leafHashes: leaves)))
+    }
   }
 
   let device: NetworkDevice
@@ -33,15 +67,16 @@ struct Publisher {
     var operations: [ZoneOperation] = []
     for (index, item) in items.enumerated() {
       let node = NodeID.random()
-      let sealed = try ContentSealer.sealSmall(
-        metadata: item.metadata, thumbnail: item.thumbnail, data: item.data, padding: .none)
-      if sealed.isInline {
+      let sealed = try Sealed(item)
+      if sealed.bytes.count <= Limits.inlineContentBytes {
         bundle.append(content: sealed.bytes, blob: sealed.blobID)
       } else {
         try await upload(sealed, zone: zone.zone, node: node, api)
       }
-      let (record, row) = try make(
+      let (record, honest) = try make(
         node, name: "\(head.seq)-\(index)", sealed, zone: zone, root: root, keys: keys)
+      var row = honest
+      if let length = item.claimedLength { row.content?.content.cipherLength = length }
       bundle.append(record: record.bytes)
       operations.append(.put(ZoneOperation.Put(record)))
       rows.append(row)
@@ -55,7 +90,7 @@ struct Publisher {
     return try await store(rows, zone, ZoneHead(zone: zone.zone, seq: head.seq + 1, hash: commit.hash, acl: head.acl))
   }
 
-  private func upload(_ sealed: SealedContent, zone: ZoneID, node: NodeID, _ api: ServerAPI) async throws {
+  private func upload(_ sealed: Sealed, zone: ZoneID, node: NodeID, _ api: ServerAPI) async throws {
     _ = try await api.openBlob(
       BlobTicketRequest(
         blobID: sealed.blobID, treeID: zone.tree, nodeID: node, cipherLength: sealed.cipherLength))
@@ -68,11 +103,11 @@ struct Publisher {
   }
 
   private func make(
-    _ node: NodeID, name: String, _ sealed: SealedContent, zone: ZoneRow, root: NodeRow, keys: UserKeys
+    _ node: NodeID, name: String, _ sealed: Sealed, zone: ZoneRow, root: NodeRow, keys: UserKeys
   ) throws -> (NodeRecord, NodeRow) {
     let folded = try NameFolding.fold(name)
     let key = NodeKey.random()
-    let content = sealed.content(dataVersion: 1)
+    let content = sealed.content
     let record = try RecordSealer.seal(
       RecordDraft(
         tree: zone.zone.tree, node: node, parent: zone.zone.root, key: key, parentLink: .keys(root.parentKeys),

@@ -63,7 +63,9 @@ import ZDCTreesystem
   private enum Kind: CaseIterable { case sealed, clear }
 
   /// Fetches into a file in `folder`, and returns the data.
-  private static func fetch(_ kind: Kind, _ node: ZDCNode, _ manager: ZDCDownloadManager, _ folder: URL) async throws
+  private static func fetch(
+    _ kind: Kind, _ node: ZDCNode, _ manager: ZDCDownloadManager, _ folder: URL
+  ) async throws
     -> [UInt8]
   {
     switch kind {
@@ -132,6 +134,9 @@ import ZDCTreesystem
       #expect(error?.node == node.nodeID)
       #expect(await received.value < 3_000_000)
       #expect(try device.leftovers(in: world) == [])
+      let rest = Self.count(device)
+      _ = try await device.downloads.downloadNodeData(node)
+      #expect(await rest.value < Self.size - 1_500_000)
     }
   }
 
