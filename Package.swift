@@ -102,7 +102,9 @@ let package = Package(
     .testTarget(
       name: "ZDCServerTests",
       dependencies: ["ZDCServer", "ZDCServerSQLite", "ZDCProtocol", "zdc-server", crypto, grdb, httpClient, logging]),
-    .testTarget(name: "SyncTests", dependencies: ["ZeroDarkCloud", "ZeroDarkCloudTesting", "ZDCServer", grdb]),
+    .testTarget(
+      name: "SyncTests",
+      dependencies: ["ZeroDarkCloud", "ZeroDarkCloudTesting", "ZDCServer", "ZDCProtocol", "ZDCCrypto", grdb]),
     .testTarget(
       name: "CommandTests", dependencies: ["ZDCCommands", "ZeroDarkCloud", "zdc", "zdc-server"],
       exclude: ["scripts"]),

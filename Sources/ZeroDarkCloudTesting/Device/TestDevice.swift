@@ -55,9 +55,11 @@ public final class TestDevice: Sendable {
   ///
   /// - Parameters:
   ///   - delegate: the app's own; nil for ``recorder``.
+  ///   - hostile: stands between the device and the server, behind ``network``.
   ///   - configure: registers the app's collections and migrations.
   public init(
     _ name: String, server: TestServer, clock: ManualClock, delegate: (any ZeroDarkCloudDelegate)? = nil,
+    through hostile: HostileServer? = nil,
     configure: @escaping @Sendable (inout ZDCDatabaseConfig) -> Void = { _ in }
   ) async throws {
     self.name = name
@@ -69,8 +71,31 @@ public final class TestDevice: Sendable {
     folder = temporary.url
     databaseKey = Data((0..<32).map { _ in UInt8.random(in: 0...255) })
     serverURL = server.url
-    network = FaultyTransport(try AsyncHTTPTransport(serverURL: server.url.absoluteString), clock: clock)
+    network = try Self.network(name, serverURL: serverURL, through: hostile, clock: clock)
     try await open()
+  }
+
+  /// Makes a twin of a device that is closed: the same database, opened at its own place.
+  ///
+  /// The twin believes that it is the other one, down to its session's key.
+  public init(_ name: String, twinOf other: TestDevice, through hostile: HostileServer? = nil) async throws {
+    self.name = name
+    (clock, databaseKey, serverURL) = (other.clock, other.databaseKey, other.serverURL)
+    (delegate, configure) = (nil, other.configure)
+    let temporary = try TemporaryFolder()
+    self.temporary = temporary
+    folder = temporary.url.appendingPathComponent("device", isDirectory: true)
+    try FileManager.default.copyItem(at: other.folder, to: folder)
+    network = try Self.network(name, serverURL: serverURL, through: hostile, clock: clock)
+    try await open()
+    try await knownAccounts()
+  }
+
+  private static func network(
+    _ name: String, serverURL: URL, through hostile: HostileServer?, clock: ManualClock
+  ) throws -> FaultyTransport {
+    let inner = try hostile?.transport(for: name) ?? AsyncHTTPTransport(serverURL: serverURL.absoluteString)
+    return FaultyTransport(inner, clock: clock)
   }
 
   /// Opens the database of a device that another process has made, which must have closed it.

@@ -22,6 +22,8 @@ public final class TestServer: Sendable {
   private let invites: Set<String>
   private let port: Int
   private let quotaBytes: Mutex<UInt64>
+  /// Addresses of other servers for which this one may be taken; empty for its own.
+  let origins: [String]
   /// Everything that the server wrote to its log, at every level.
   public let log: CapturedLog
   /// Where all of the server's files are.
@@ -29,7 +31,7 @@ public final class TestServer: Sendable {
 
   private init(
     temporary: TemporaryFolder, folder: URL, clock: ManualClock, registration: Configuration.Registration?,
-    invites: Set<String>, quotaBytes: UInt64, log: CapturedLog, running: RunningServer
+    invites: Set<String>, quotaBytes: UInt64, origins: [String] = [], log: CapturedLog, running: RunningServer
   ) {
     self.temporary = temporary
     self.folder = folder
@@ -37,6 +39,7 @@ public final class TestServer: Sendable {
     self.registration = registration
     self.invites = invites
     self.quotaBytes = Mutex(quotaBytes)
+    self.origins = origins
     self.log = log
     port = running.port
     self.running = Mutex(running)
@@ -62,6 +65,19 @@ public final class TestServer: Sendable {
       quotaBytes: quotaBytes, log: log, running: running)
   }
 
+  /// Starts a server on a folder that is there.
+  static func start(
+    on folder: URL, in temporary: TemporaryFolder, clock: ManualClock, origins: [String]
+  ) async throws -> TestServer {
+    let log = CapturedLog()
+    let running = try await launch(
+      folder: folder, port: 0, clock: clock, registration: nil, invites: [], quotaBytes: .max, origins: origins,
+      log: log)
+    return TestServer(
+      temporary: temporary, folder: folder, clock: clock, registration: nil, invites: [], quotaBytes: .max,
+      origins: origins, log: log, running: running)
+  }
+
   public var url: URL {
     var parts = URLComponents()
     (parts.scheme, parts.host, parts.port) = ("http", "127.0.0.1", port)
@@ -76,7 +92,7 @@ public final class TestServer: Sendable {
     if let changed { quotaBytes.withLock { $0 = changed } }
     let started = try await Self.launch(
       folder: folder, port: port, clock: clock, registration: registration, invites: invites,
-      quotaBytes: quotaBytes.withLock { $0 }, log: log)
+      quotaBytes: quotaBytes.withLock { $0 }, origins: origins, log: log)
     running.withLock { $0 = started }
   }
 
@@ -91,9 +107,10 @@ public final class TestServer: Sendable {
 
   private static func launch(
     folder: URL, port: Int, clock: ManualClock, registration: Configuration.Registration?, invites: Set<String>,
-    quotaBytes: UInt64, log: CapturedLog
+    quotaBytes: UInt64, origins: [String] = [], log: CapturedLog
   ) async throws -> RunningServer {
     var configuration = Configuration()
+    configuration.origins = origins
     configuration.port = port
     configuration.registration = registration
     configuration.invites = invites

@@ -1,0 +1,250 @@
+internal import Foundation
+internal import Synchronization
+internal import ZDCProtocol
+public import ZeroDarkCloud
+
+/// The real server behind a liar: what passes is altered, left out, exchanged or invented by script.
+///
+/// Devices reach it through ``transport(for:)``, so that the client's own code meets every lie. What it says to one
+/// device need not be what it says to another, and each device can be led to a server of its own, for example two
+/// that were forked from one ``ServerSnapshot``.
+///
+/// ```swift
+/// let hostile = HostileServer(server)
+/// let b = try await TestDevice("B", server: server, clock: clock, through: hostile)
+/// hostile.tell(.turnBit(.content, at: -1), to: "B")     // every content that B gets from now on
+/// hostile.tell(.withhold(.commit), from: 3, times: 1)   // in the third answer with commits only
+/// hostile.beHonest()
+/// #expect(hostile.liesTold > 0)
+/// ```
+public final class HostileServer: Sendable {
+  /// A request as a device sent it.
+  public struct HeardRequest: Sendable {
+    public let device: String
+    public let route: WireRoutes.Route
+    public let path: String
+    public let body: [UInt8]
+    /// How many lies had been told before it came.
+    public let liesBefore: Int
+  }
+
+  private struct Rule {
+    var lie: Lie
+    var device: String?
+    var skip: Int
+    var times: Int
+  }
+
+  private struct State {
+    var rules: [Rule] = []
+    var upstream: [String: any ZDCTransport] = [:]
+    var told = 0
+    var heard: [HeardRequest] = []
+    var taken: [String: Int] = [:]
+  }
+
+  private let server: TestServer
+  private let state = Mutex(State())
+
+  public init(_ server: TestServer) {
+    self.server = server
+  }
+
+  // MARK: The script
+
+  /// Lies from now on.
+  ///
+  /// - Parameters:
+  ///   - device: the name of the one that is lied to; nil for all.
+  ///   - occurrence: 1 for the first answer that the lie has something to do with.
+  ///   - times: how many in a row.
+  public func tell(_ lie: Lie, to device: String? = nil, from occurrence: Int = 1, times: Int = .max) {
+    state.withLock { $0.rules.append(Rule(lie: lie, device: device, skip: occurrence - 1, times: times)) }
+  }
+
+  /// Forgets the script. Devices stay where they were led.
+  public func beHonest() { state.withLock { $0.rules = [] } }
+
+  /// Leads a device to another server.
+  public func lead(_ device: String, to server: TestServer) throws {
+    let upstream = try AsyncHTTPTransport(serverURL: server.url.absoluteString)
+    state.withLock { $0.upstream[device] = upstream }
+  }
+
+  // MARK: What happened
+
+  public var liesTold: Int { state.withLock { $0.told } }
+
+  /// Everything that devices sent, in order, since the start or the last ``forgetRequests()``.
+  public var requests: [HeardRequest] { state.withLock { $0.heard } }
+
+  public func forgetRequests() { state.withLock { $0.heard = [] } }
+
+  /// How many bytes of altered answers a device took before it hung up.
+  public func bytesTaken(by device: String) -> Int { state.withLock { $0.taken[device] ?? 0 } }
+
+  // MARK: Sending
+
+  /// The way through which a device reaches its server.
+  public func transport(for device: String) throws -> any ZDCTransport {
+    try lead(device, to: server)
+    return HostileTransport(hostile: self, device: device)
+  }
+
+  fileprivate func send(_ request: TransportRequest, from device: String) async throws -> TransportResponse {
+    let route = WireRoutes.route(method: request.method.rawValue, path: request.path)
+    var body: [UInt8] = []
+    if case .bytes(let bytes) = request.body { body = bytes }
+    let upstream = try hear(device: device, route: route, path: request.path, body: body)
+    if let invented = invention(device: device, route: route, path: request.path, body: body) {
+      return response(invented, device: device)
+    }
+    let honest = try await upstream.send(request)
+    if route.pattern == Routes.events { return altered(events: honest, device: device) }
+    guard state.withLock({ $0.rules.contains { $0.device == nil || $0.device == device } }) else { return honest }
+    var answer = ServedAnswer(
+      route: route, path: request.path, request: body, status: honest.status, headers: honest.headers,
+      body: try await honest.body.collect(upTo: .max))
+    try alter(&answer, device: device)
+    return response(answer, device: device)
+  }
+
+  private func hear(
+    device: String, route: WireRoutes.Route, path: String, body: [UInt8]
+  ) throws -> any ZDCTransport {
+    try state.withLock { state in
+      state.heard.append(
+        HeardRequest(device: device, route: route, path: path, body: body, liesBefore: state.told))
+      guard let upstream = state.upstream[device] else { throw TestFailure("no server for \(device)") }
+      return upstream
+    }
+  }
+
+  private func invention(
+    device: String, route: WireRoutes.Route, path: String, body: [UInt8]
+  ) -> ServedAnswer? {
+    for (index, lie) in rules(for: device) {
+      guard case .invent(let make) = lie.act, let answer = make(route, path, body), take(index) else { continue }
+      return answer
+    }
+    return nil
+  }
+
+  private func alter(_ answer: inout ServedAnswer, device: String) throws {
+    for (index, lie) in rules(for: device) {
+      guard case .alter(let alter) = lie.act else { continue }
+      var altered = answer
+      if try alter(&altered), take(index) { answer = altered }
+    }
+  }
+
+  private func rules(for device: String) -> [(index: Int, lie: Lie)] {
+    state.withLock { state in
+      state.rules.indices.filter { state.rules[$0].device == nil || state.rules[$0].device == device }
+        .map { ($0, state.rules[$0].lie) }
+    }
+  }
+
+  /// Counts an occurrence; says whether this is one to lie about.
+  private func take(_ index: Int) -> Bool {
+    state.withLock { state in
+      guard state.rules.indices.contains(index), state.rules[index].times > 0 else { return false }
+      if state.rules[index].skip > 0 {
+        state.rules[index].skip -= 1
+        return false
+      }
+      if state.rules[index].times < .max { state.rules[index].times -= 1 }
+      state.told += 1
+      return true
+    }
+  }
+
+  // MARK: Answers
+
+  private func response(_ answer: ServedAnswer, device: String) -> TransportResponse {
+    var headers = answer.headers
+    if answer.endlessly.isEmpty { headers["content-length"] = String(answer.body.count) }
+    if let length = answer.announcedLength { headers["content-length"] = String(length) }
+    let source = SlicedBody(answer.body, endlessly: answer.endlessly)
+    let body = TransportBody { [weak self] in
+      guard let slice = source.next() else { return nil }
+      self?.state.withLock { $0.taken[device, default: 0] += slice.count }
+      return slice
+    }
+    return TransportResponse(status: answer.status, headers: headers, body: body)
+  }
+
+  private func altered(events honest: TransportResponse, device: String) -> TransportResponse {
+    let splitter = EventSplitter()
+    let body = TransportBody { [weak self] in
+      while let slice = try await honest.body.next() {
+        let events = splitter.push(slice)
+        if events.isEmpty { continue }
+        let altered = self?.alter(events, device: device) ?? events
+        if !altered.isEmpty { return Array(altered.joined().utf8) }
+      }
+      return nil
+    }
+    return TransportResponse(status: honest.status, headers: honest.headers, body: body)
+  }
+
+  private func alter(_ events: [String], device: String) -> [String] {
+    var events = events
+    for (index, lie) in rules(for: device) {
+      guard case .events(let change) = lie.act else { continue }
+      let altered = change(events)
+      if altered != events, take(index) { events = altered }
+    }
+    return events
+  }
+}
+
+private struct HostileTransport: ZDCTransport {
+  let hostile: HostileServer
+  let device: String
+
+  func send(_ request: TransportRequest) async throws -> TransportResponse {
+    try await hostile.send(request, from: device)
+  }
+}
+
+/// A body in slices of the size that a socket would give, so that a limit is met where it stands.
+private final class SlicedBody: Sendable {
+  private static let sliceBytes = 64 << 10
+
+  private let rest: Mutex<ArraySlice<UInt8>>
+  private let endlessly: [UInt8]
+
+  init(_ bytes: [UInt8], endlessly: [UInt8]) {
+    rest = Mutex(bytes[...])
+    self.endlessly = endlessly
+  }
+
+  func next() -> [UInt8]? {
+    let slice = rest.withLock { rest in
+      let slice = Array(rest.prefix(Self.sliceBytes))
+      rest = rest.dropFirst(slice.count)
+      return slice
+    }
+    if !slice.isEmpty { return slice }
+    return endlessly.isEmpty ? nil : endlessly
+  }
+}
+
+/// Cuts an event stream's bytes into whole events.
+final class EventSplitter: Sendable {
+  private let rest = Mutex<[UInt8]>([])
+
+  /// The events that these bytes complete, each with its empty line.
+  func push(_ slice: [UInt8]) -> [String] {
+    rest.withLock { rest in
+      rest += slice
+      var events: [String] = []
+      while let end = rest.indices.dropLast().first(where: { rest[$0] == 10 && rest[$0 + 1] == 10 }) {
+        events.append(String(decoding: rest[...(end + 1)], as: UTF8.self))
+        rest.removeSubrange(...(end + 1))
+      }
+      return events
+    }
+  }
+}

@@ -1,0 +1,173 @@
+public import ZDCProtocol
+
+/// Something that a ``HostileServer`` says in place of the truth.
+///
+/// ```swift
+/// .turnBit(.content, at: 100)                       // one bit of every content
+/// .withhold(.record) { $0.record?.fields.node == id }
+/// .rewrite(.commit) { $0.removeFirst() }            // a gap in every page of the log
+/// .refuse("GET", "/v1/account/keyring", status: 404, code: "notFound")
+/// ```
+public struct Lie: Sendable {
+  enum Act: Sendable {
+    /// Alters an answer; says whether there was something to alter.
+    case alter(@Sendable (inout ServedAnswer) throws -> Bool)
+    /// Answers in the server's place, which never hears of the request. Nil: not this request.
+    case invent(@Sendable (_ route: WireRoutes.Route, _ path: String, _ request: [UInt8]) -> ServedAnswer?)
+    /// Alters the event stream's bytes, event by event.
+    case events(@Sendable ([String]) -> [String])
+  }
+
+  let act: Act
+
+  /// The general form: alters an answer, whatever it is, and says whether it did.
+  public init(_ alter: @escaping @Sendable (inout ServedAnswer) throws -> Bool) {
+    act = .alter(alter)
+  }
+
+  private init(act: Act) {
+    self.act = act
+  }
+
+  // MARK: Objects
+
+  public typealias Choice = @Sendable (ServedItem) -> Bool
+
+  /// Replaces the list of all objects of a kind in an answer.
+  public static func rewrite(
+    _ kind: ServedKind, _ change: @escaping @Sendable (inout [ServedItem]) throws -> Void
+  ) -> Lie {
+    Lie { answer in
+      let before = answer.objects(kind)
+      guard !before.isEmpty else { return false }
+      var after = before
+      try change(&after)
+      guard after != before else { return false }
+      answer.replace(kind, with: after)
+      return true
+    }
+  }
+
+  /// Changes the bytes of each object that is chosen.
+  public static func change(
+    _ kind: ServedKind, where choice: @escaping Choice = { _ in true },
+    _ change: @escaping @Sendable (inout [UInt8]) throws -> Void
+  ) -> Lie {
+    rewrite(kind) { items in
+      for index in items.indices where choice(items[index]) {
+        var object = items[index].object
+        try change(&object)
+        items[index].object = object
+      }
+    }
+  }
+
+  /// Turns one bit over, in the byte at `offset`, counted from the end if it is negative.
+  public static func turnBit(_ kind: ServedKind, at offset: Int, where choice: @escaping Choice = { _ in true }) -> Lie {
+    change(kind, where: choice) { bytes in
+      let index = offset < 0 ? bytes.count + offset : offset
+      if bytes.indices.contains(index) { bytes[index] ^= 1 }
+    }
+  }
+
+  public static func substitute(
+    _ kind: ServedKind, with object: [UInt8], where choice: @escaping Choice = { _ in true }
+  ) -> Lie {
+    change(kind, where: choice) { $0 = object }
+  }
+
+  /// Leaves chosen objects out.
+  public static func withhold(_ kind: ServedKind, where choice: @escaping Choice = { _ in true }) -> Lie {
+    rewrite(kind) { $0.removeAll(where: choice) }
+  }
+
+  /// Puts objects into every answer that is a page of the zone's log, behind those of their kind.
+  public static func add(_ items: [ServedItem], to zone: ZoneID) -> Lie {
+    Lie { answer in
+      guard answer.isBundle, answer.path.contains(zone.tree.text), answer.route.pattern == Routes.zoneCommits else {
+        return false
+      }
+      // Commits go in front of the records, where an honest server puts them.
+      let old = answer.items
+      answer.items =
+        old.filter { $0.kind != .record } + items.filter { $0.kind != .record } + old.filter { $0.kind == .record }
+        + items.filter { $0.kind == .record }
+      return true
+    }
+  }
+
+  /// Names another head for a zone; with `hasMore`, also whether the page ends before it.
+  public static func head(_ zone: ZoneID, seq: UInt64, hash: CommitHash, hasMore: Bool? = nil) -> Lie {
+    Lie { answer in
+      guard answer.path.contains(zone.tree.text), answer.headers[WireHeaders.zoneHead] != nil else { return false }
+      answer.headers[WireHeaders.zoneHead] = "\(seq):\(hash.text)"
+      if let hasMore { answer.headers[WireHeaders.more] = hasMore ? "1" : nil }
+      return true
+    }
+  }
+
+  // MARK: Answers
+
+  /// Answers with an error in the server's place.
+  public static func refuse(_ method: String, _ pattern: String, status: Int, code: String) -> Lie {
+    invent(method, pattern, status: status, json: #"{"code":"\#(code)","message":"by script","retryable":false}"#)
+  }
+
+  /// Answers a request that the server never gets.
+  public static func invent(_ method: String, _ pattern: String, status: Int = 200, json: String) -> Lie {
+    invent(method, pattern) { _ in
+      ServedAnswer(
+        route: WireRoutes.Route(method: method, pattern: pattern), path: pattern, request: [], status: status,
+        headers: ["content-type": "application/json"], body: Array(json.utf8))
+    }
+  }
+
+  /// The same with an answer made from the request; nil lets it pass.
+  public static func invent(
+    _ method: String, _ pattern: String, _ answer: @escaping @Sendable (_ request: [UInt8]) -> ServedAnswer?
+  ) -> Lie {
+    Lie(
+      act: .invent { route, _, request in
+        route.method == method && route.pattern == pattern ? answer(request) : nil
+      })
+  }
+
+  /// Changes whole bodies of a route.
+  public static func body(
+    _ method: String, _ pattern: String, _ change: @escaping @Sendable (inout [UInt8]) throws -> Void
+  ) -> Lie {
+    Lie { answer in
+      guard answer.route.method == method, answer.route.pattern == pattern else { return false }
+      try change(&answer.body)
+      return true
+    }
+  }
+
+  // MARK: Sizes
+
+  /// Says another length than the body has.
+  public static func announce(_ length: UInt64, _ method: String, _ pattern: String) -> Lie {
+    Lie { answer in
+      guard answer.route.method == method, answer.route.pattern == pattern else { return false }
+      answer.announcedLength = length
+      return true
+    }
+  }
+
+  /// Never ends the body.
+  public static func endless(_ method: String, _ pattern: String, of bytes: [UInt8]) -> Lie {
+    Lie { answer in
+      guard answer.route.method == method, answer.route.pattern == pattern else { return false }
+      answer.endlessly = bytes
+      answer.headers["content-length"] = nil
+      return true
+    }
+  }
+
+  // MARK: Events
+
+  /// Changes the list of events that arrive together; each is its text, with the empty line at its end.
+  public static func events(_ change: @escaping @Sendable ([String]) -> [String]) -> Lie {
+    Lie(act: .events(change))
+  }
+}

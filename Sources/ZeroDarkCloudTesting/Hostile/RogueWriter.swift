@@ -1,0 +1,207 @@
+internal import Foundation
+package import ZDCCrypto
+package import ZDCProtocol
+package import ZeroDarkCloud
+
+/// Somebody who has an account's words and obeys no rule: makes commits and records that no client of ours would make,
+/// signed as he likes.
+///
+/// What an honest server would refuse is brought to a device by a ``Lie``; what it cannot see through is pushed.
+package struct RogueWriter: Sendable {
+  package let keys: UserKeys
+  private let api: ServerAPI
+
+  /// - Parameters:
+  ///   - words: the account's.
+  ///   - server: whom to ask.
+  ///   - origin: the address under which the server is known, if it is a fork.
+  package init(words: [String], user: UserID, server: TestServer, origin: String? = nil) async throws {
+    let accessKey = try AccessKey(words: words)
+    let connection = ServerConnection(
+      transport: try AsyncHTTPTransport(serverURL: server.url.absoluteString),
+      address: try ServerAddress(origin ?? server.url.absoluteString))
+    let session = Session(
+      connection: connection,
+      credentials: SessionCredentials(
+        userID: user, accessKey: accessKey, deviceID: .random(), deviceKey: .random()))
+    api = ServerAPI(connection: connection, session: session)
+    keys = try UserKeys(
+      chain: try await api.chain(of: user), keyringBlob: try await api.keyring(), accessKey: accessKey, expected: user)
+  }
+
+  package func keyring() async throws -> [UInt8] { try await api.keyring() }
+
+  package func chain() async throws -> [IdentityLink] {
+    var reader = ZDCProtocol.Bundle.Reader(try await api.chain(of: keys.userID))
+    return try reader.all().compactMap { item in
+      if case .link(let link) = item { link } else { nil }
+    }
+  }
+
+  /// Adds a link to the account's chain.
+  package func append(_ link: IdentityLink, keyring: [UInt8]? = nil, accessKey: AccessKey? = nil) async throws {
+    try await api.appendLink(
+      AppendLinkRequest(
+        link: WireBytes(link.bytes), keyring: keyring.map { WireBytes($0) }, lookupID: accessKey?.lookupID,
+        loginKey: accessKey.map { WireBytes($0.loginKey.publicKey) }))
+  }
+
+  /// The account's home zone as the server has it now, opened.
+  package func home() async throws -> RogueZone {
+    let zone = ZoneID(trunkOf: .derive(owner: keys.userID, trunk: .home, appTreeID: TestDevice.treeID))
+    let page = try await api.commitPage(zone, after: nil, withRecords: true)
+    var reader = ZDCProtocol.Bundle.Reader(page.body)
+    return try RogueZone(zone: zone, items: try reader.all(), keys: keys)
+  }
+
+  /// A content's ciphertext.
+  package func content(_ record: NodeRecord) async throws -> [UInt8] {
+    guard let blob = record.fields.content?.blobID else { throw TestFailure("a record without content") }
+    let zone = ZoneID(trunkOf: record.fields.tree)
+    return try await api.content(zone, node: record.fields.node, blob: blob).body.collect(upTo: .max)
+  }
+
+  /// Sends what an honest server cannot see through.
+  package func push(_ commit: ZoneCommit, _ records: [NodeRecord] = [], contents: [(BlobID, [UInt8])] = [],
+    acl: ZoneACL? = nil, grants: [Grant] = []
+  ) async throws {
+    var bundle = ZDCProtocol.Bundle.Writer()
+    for (blob, bytes) in contents { bundle.append(content: bytes, blob: blob) }
+    if let acl { bundle.append(acl: acl.bytes) }
+    for grant in grants { bundle.append(grant: grant.bytes) }
+    for record in records { bundle.append(record: record.bytes) }
+    bundle.append(commit: commit.bytes)
+    guard case .accepted = try await api.push(bundle.bytes) else { throw TestFailure("the server is further on") }
+  }
+}
+
+/// A zone with all its keys, as ``RogueWriter`` sees it.
+package struct RogueZone: Sendable {
+  package let zone: ZoneID
+  package let keys: UserKeys
+  package private(set) var commits: [ZoneCommit] = []
+  package private(set) var acl: ZoneACL
+  package private(set) var grant: Grant
+  /// The live records of all nodes but the root, by name: names are different all over a test's tree.
+  package private(set) var nodes: [String: OpenedRecord] = [:]
+  package let root: OpenedRecord
+
+  init(zone: ZoneID, items: [ZDCProtocol.Bundle.Item], keys: UserKeys) throws {
+    self.zone = zone
+    self.keys = keys
+    var records: [NodeRecord] = []
+    var lists: [(ZoneACL, Grant)] = []
+    var newest: ZoneACL?
+    for item in items {
+      switch item {
+      case .commit(_, let commit): commits.append(commit)
+      case .record(_, _, let record): records.append(record)
+      case .acl(let acl): newest = acl
+      case .grant(let grant): if let newest { lists.append((newest, grant)) }
+      default: break
+      }
+    }
+    guard let last = lists.last, let top = records.first(where: { $0.fields.node == zone.root }) else {
+      throw TestFailure("the zone has no root")
+    }
+    (acl, grant) = last
+    root = try RecordOpener.open(
+      zoneRoot: top, key: try keys.open(grant, in: acl), commitments: acl.fields.commitments)
+    try open(records)
+  }
+
+  private mutating func open(_ records: [NodeRecord]) throws {
+    var parents = [zone.root: root]
+    var rest = records.filter { $0.fields.node != zone.root }
+    while !rest.isEmpty {
+      let ready = rest.filter { parents[$0.fields.parent] != nil }
+      guard !ready.isEmpty else { throw TestFailure("records without a parent") }
+      for record in ready {
+        guard let parent = parents[record.fields.parent] else { continue }
+        let opened = try RecordOpener.open(record, parent: parent.parentKeys)
+        parents[record.fields.node] = opened
+        nodes[opened.name] = opened
+      }
+      rest.removeAll { parents[$0.fields.node] != nil }
+    }
+  }
+
+  package var head: ZoneCommit {
+    get throws {
+      guard let head = commits.last else { throw TestFailure("the zone has no commit") }
+      return head
+    }
+  }
+
+  package func node(_ name: String) throws -> OpenedRecord {
+    if name.isEmpty { return root }
+    guard let node = nodes[name] else { throw TestFailure("no node \(name)") }
+    return node
+  }
+
+  // MARK: Making things up
+
+  /// A new node's record, as an honest client would make it.
+  package func draft(new name: String, below parent: String = "") throws -> RecordDraft {
+    let above = try node(parent)
+    return RecordDraft(
+      tree: zone.tree, node: .random(), parent: above.record.fields.node, key: .random(),
+      parentLink: .keys(above.parentKeys), secrets: RecordPrivate(name: try FoldedName(name), createdMs: 1),
+      writer: keys.userID, writerGen: keys.signGen, timeMs: 1)
+  }
+
+  /// A node's next record, as an honest client would make it.
+  package func draft(next name: String, below parent: String = "") throws -> RecordDraft {
+    let old = try node(name)
+    var draft = RecordDraft(
+      tree: zone.tree, node: old.record.fields.node, parent: try node(parent).record.fields.node,
+      recordVersion: old.record.fields.recordVersion + 1, prevRecord: old.record.hash, key: old.key,
+      keyGen: old.record.fields.keyGen, parentLink: .keys(try node(parent).parentKeys), secrets: old.secrets,
+      content: old.record.fields.content, writer: keys.userID, writerGen: keys.signGen, timeMs: 1)
+    if draft.content != nil { draft.dataAuthor = NodeRecord.DataAuthor(writer: keys.userID, timeMs: 1) }
+    draft.historyWrap = old.record.fields.historyWrap
+    return draft
+  }
+
+  /// A commit behind the head, or behind another one, signed by the account or by anybody else.
+  package func commit(
+    _ operations: [ZoneOperation], after previous: ZoneCommit? = nil, signedBy signer: SigningKey? = nil,
+    _ change: (inout ZoneCommit.Fields) -> Void = { _ in }
+  ) throws -> ZoneCommit {
+    let head = try previous ?? head
+    var fields = ZoneCommit.Fields(
+      zone: zone, seq: head.fields.seq + 1, prev: head.hash, aclHash: acl.hash, writer: keys.userID,
+      writerGen: keys.signGen, timeMs: 1, operations: operations)
+    change(&fields)
+    return try ZoneCommit(fields) { try (signer ?? keys.signingKey).sign(label: "commit", message: $0) }
+  }
+
+  package func commit(putting records: NodeRecord..., after previous: ZoneCommit? = nil) throws -> ZoneCommit {
+    try commit(records.map { .put(ZoneOperation.Put($0)) }, after: previous)
+  }
+
+  /// The next access list with a change, signed by the account or by anybody else.
+  package func nextACL(
+    signedBy signer: SigningKey? = nil, _ change: (inout ZoneACL.Fields) -> Void
+  ) throws -> ZoneACL {
+    var fields = acl.fields
+    fields.version += 1
+    fields.prev = acl.hash
+    fields.writer = keys.userID
+    fields.timeMs = 1
+    change(&fields)
+    return try ZoneACL(fields) { try (signer ?? keys.signingKey).sign(label: "acl", message: $0) }
+  }
+
+  /// A commit that brings an access list in.
+  package func commit(bringing acl: ZoneACL, signedBy signer: SigningKey? = nil) throws -> ZoneCommit {
+    try commit([.acl(version: acl.fields.version, hash: acl.hash)], signedBy: signer) { $0.aclHash = acl.hash }
+  }
+
+  /// A record whose bytes are changed after it was sealed.
+  package static func record(_ record: NodeRecord, _ change: (inout NodeRecord.Fields) -> Void) -> NodeRecord {
+    var fields = record.fields
+    change(&fields)
+    return NodeRecord(fields)
+  }
+}
