@@ -39,9 +39,21 @@ struct PageApplier {
     try require(commit.hash == head.hash, .zoneForkDetected)
   }
 
+  /// The next commit, signed by its writer, continues another one than the pinned: that is another history, and its
+  /// signature is the evidence. Without the signature it is only a broken chain.
+  private func checkBranch(_ commit: ZoneCommit, head: ZoneHead?) throws {
+    let fields = commit.fields
+    guard let head, fields.zone == head.zone, fields.seq == head.seq + 1, fields.prev != head.hash,
+      let key = try session.keys.signKey(user: fields.writer, generation: fields.writerGen)
+    else { return }
+    let isSigned = Signatures.isValid(commit.signature, by: key, label: "commit", message: commit.signedBytes)
+    try require(!isSigned, .zoneForkDetected)
+  }
+
   func replay(
     _ commit: ZoneCommit, page: PageContents, isOwn: Bool, row: inout ZoneRow
   ) throws -> LeafStore {
+    try checkBranch(commit, head: row.head)
     var state = LeafStore(db: transaction.database, zone: zone, commit: commit, pending: !isOwn)
     let acl = page.acl(of: commit)
     if commit.fields.seq == 0, commit.fields.zone == row.zone {
@@ -58,7 +70,8 @@ struct PageApplier {
     guard let entry = acl.fields.entry(for: session.user), entry.wrapKind == .nodeKey else { return }
     guard let grant = page.grants[entry.wrapHash] else {
       if row.key?.commitments == acl.fields.commitments { return }
-      throw ZDCSecurityError(.grantMissing, zone: row.zone)
+      let isReplaced = page.grants.values.contains { $0.zone == acl.fields.zone && $0.user == session.user }
+      throw ZDCSecurityError(isReplaced ? .grantHashMismatch : .grantMissing, zone: row.zone)
     }
     row.key = try session.keys.open(grant, in: acl)
   }

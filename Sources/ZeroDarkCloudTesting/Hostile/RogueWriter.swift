@@ -48,10 +48,16 @@ package struct RogueWriter: Sendable {
 
   /// The account's home zone as the server has it now, opened.
   package func home() async throws -> RogueZone {
-    let zone = ZoneID(trunkOf: .derive(owner: keys.userID, trunk: .home, appTreeID: TestDevice.treeID))
-    let page = try await api.commitPage(zone, after: nil, withRecords: true)
-    var reader = ZDCProtocol.Bundle.Reader(page.body)
-    return try RogueZone(zone: zone, items: try reader.all(), keys: keys)
+    var reader = ZDCProtocol.Bundle.Reader(try await homePage())
+    return try RogueZone(zone: homeZone, items: try reader.all(), keys: keys)
+  }
+
+  private var homeZone: ZoneID {
+    ZoneID(trunkOf: .derive(owner: keys.userID, trunk: .home, appTreeID: TestDevice.treeID))
+  }
+
+  private func homePage() async throws -> [UInt8] {
+    try await api.commitPage(homeZone, after: nil, withRecords: true).body
   }
 
   /// A content's ciphertext.
@@ -203,5 +209,21 @@ package struct RogueZone: Sendable {
     var fields = record.fields
     change(&fields)
     return NodeRecord(fields)
+  }
+}
+
+extension RogueWriter {
+  /// The home zone's commits and live records as the server has them, whether they open or not.
+  package func homeObjects() async throws -> (commits: [ZoneCommit], records: [NodeRecord]) {
+    var reader = ZDCProtocol.Bundle.Reader(try await homePage())
+    var (commits, records): ([ZoneCommit], [NodeRecord]) = ([], [])
+    while let item = try reader.next() {
+      switch item {
+      case .commit(_, let commit): commits.append(commit)
+      case .record(_, _, let record): records.append(record)
+      default: break
+      }
+    }
+    return (commits, records)
   }
 }

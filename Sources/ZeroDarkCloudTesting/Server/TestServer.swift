@@ -71,10 +71,10 @@ public final class TestServer: Sendable {
   ) async throws -> TestServer {
     let log = CapturedLog()
     let running = try await launch(
-      folder: folder, port: 0, clock: clock, registration: nil, invites: [], quotaBytes: .max, origins: origins,
+      folder: folder, port: 0, clock: clock, registration: nil, invites: [], quotaBytes: 0, origins: origins,
       log: log)
     return TestServer(
-      temporary: temporary, folder: folder, clock: clock, registration: nil, invites: [], quotaBytes: .max,
+      temporary: temporary, folder: folder, clock: clock, registration: nil, invites: [], quotaBytes: 0,
       origins: origins, log: log, running: running)
   }
 
