@@ -177,7 +177,7 @@ extension HostileScenario {
     HostileScenario("C18", story: "the content of a node is not found", error: "objectMissing", .fails, by: .download) {
       $0.tell(.refuse("GET", Routes.content, status: 404, code: "notFound"))
     },
-    HostileScenario("C18", story: "the content of a node is gone", error: "blobGone", .fails, by: .download) {
+    HostileScenario("C18", story: "the content of a node is gone", error: "gone", .fails, by: .download) {
       $0.tell(.refuse("GET", Routes.content, status: 410, code: "gone"))
     },
     HostileScenario("C18", story: "a small content is withheld", error: "", .passes, by: .download) { act in

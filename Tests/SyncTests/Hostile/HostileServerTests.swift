@@ -14,4 +14,12 @@ import ZeroDarkCloudTesting
   @Test(arguments: HostileScenario.content) func content(_ scenario: HostileScenario) async throws {
     try await scenario.perform()
   }
+
+  @Test(arguments: HostileScenario.identity) func identity(_ scenario: HostileScenario) async throws {
+    try await scenario.perform()
+  }
+
+  @Test(arguments: HostileScenario.server) func server(_ scenario: HostileScenario) async throws {
+    try await scenario.perform()
+  }
 }

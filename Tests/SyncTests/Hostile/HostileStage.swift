@@ -10,8 +10,8 @@ import ZeroDarkCloudTesting
 struct HostileStage: Sendable {
   let server: TestServer
   /// The server when the victim last synced; and with everything that the writer did since.
-  let early: ServerSnapshot
-  let late: ServerSnapshot
+  let early: TestServer.Backup
+  let late: TestServer.Backup
   let words: [String]
   let user: UserID
   /// Closed. It has pulled and downloaded everything of `early`, and has a change queued.
@@ -49,12 +49,12 @@ struct HostileStage: Sendable {
     let rogue = try await RogueWriter(words: words, user: user, server: server)
     let earlyZone = try await rogue.home()
     let oldFilm = try await rogue.content(try earlyZone.node("film").record)
-    let early = try await server.snapshot()
+    let early = try await server.backup()
     try await writeLate(writer)
     try await writer.close()
     let (stranger, strangerZone) = try await makeStranger(server, clock)
     let zone = try await rogue.home()
-    let late = try await server.snapshot()
+    let late = try await server.backup()
     let honest = try await TestDevice("B", twinOf: victim)
     try await honest.pull()
     try await honest.download()
@@ -108,8 +108,11 @@ struct HostileStage: Sendable {
   ) async throws -> (RogueWriter, RogueZone) {
     let device = try await TestDevice("M", server: server, clock: clock)
     let words = try await device.createAccount()
-    try await device.create("/planted", "planted")
-    try await device.sync()
+    // A log that is longer than what the victim has of its own.
+    for number in 0..<4 {
+      try await device.create("/planted\(number)", "planted")
+      try await device.sync()
+    }
     guard let user = UserID(text: try device.localUserID) else { throw TestFailure("no user id") }
     try await device.close()
     let rogue = try await RogueWriter(words: words, user: user, server: server)
@@ -117,7 +120,7 @@ struct HostileStage: Sendable {
   }
 
   private static func finish(
-    _ honest: TestDevice, _ server: TestServer, _ late: ServerSnapshot, _ clock: ManualClock
+    _ honest: TestDevice, _ server: TestServer, _ late: TestServer.Backup, _ clock: ManualClock
   ) async throws -> String {
     let fork = try await server.fork(late, clock: clock)
     let hostile = HostileServer(fork)

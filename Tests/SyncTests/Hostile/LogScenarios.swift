@@ -41,13 +41,14 @@ extension HostileScenario {
       act.tell(.head(act.zone.zone, seq: head.fields.seq, hash: act.zone.commits[0].hash))
     },
     HostileScenario(
-      "C7", "30", story: "a commit continues another branch", error: "commitChainBroken", .freezes, from: .current
+      "C7", "30", story: "a commit continues another branch", error: "zoneForkDetected", .freezes, from: .current
     ) { act in
       let commits = act.zone.commits
       let other = try act.zone.commit(
         [.put(ZoneOperation.Put(try RecordSealer.seal(try act.zone.draft(new: "branch"))))],
         after: commits[commits.count - 2])
-      act.inject(try act.zone.commit(other.fields.operations, after: other))
+      let next = try act.zone.commit(other.fields.operations, after: other)
+      act.tell(.add([ServedItem(next)], to: act.zone.zone), .head(act.zone.zone, seq: next.fields.seq, hash: next.hash))
     },
   ]
 

@@ -184,7 +184,7 @@ extension HostileScenario {
       act.inject(try act.zone.commit(bringing: acl), acl: acl, grants: [act.zone.grant])
     },
     HostileScenario("B7", "A6", story: "a grant of another key, named by the owner", error: "keyCommitmentMismatch",
-      .freezes
+      .fails
     ) { act in
       let link = try await act.rogue().chain()[0]
       let grant = try GrantSealer(zone: act.zone.zone, zoneKeyGen: 1, key: .random())
@@ -222,7 +222,7 @@ extension HostileScenario {
           fields.entries.sort { $0.user < $1.user }
         })
     },
-    HostileScenario("A6", "C9", story: "a grant of the server's key", error: "grantHashMismatch", .freezes,
+    HostileScenario("A6", "C9", story: "a grant of the server's key", error: "grantHashMismatch", .fails,
       from: .fresh
     ) { act in
       let link = try await act.rogue().chain()[0]
@@ -233,7 +233,7 @@ extension HostileScenario {
     HostileScenario("C9", story: "no grant", error: "grantMissing", .fails, from: .fresh) { act in
       act.tell(.withhold(.grant) { $0.grant?.zone == act.zone.zone })
     },
-    HostileScenario("8", "C3", story: "another tree with a valid beginning", error: "commitChainBroken", .freezes,
+    HostileScenario("8", "C3", story: "another tree with a valid beginning", error: "zoneForkDetected", .freezes,
       from: .fresh
     ) { act in
       let other = try TrunkBirth(
