@@ -36,7 +36,7 @@ public enum JSONForm {
         open.append([])
         expectsName = true
       case UInt8(ascii: "["):
-        open.append(.some(nil))
+        open.append(nil)
         expectsName = false
       case UInt8(ascii: "}"), UInt8(ascii: "]"): _ = open.popLast()
       case UInt8(ascii: ","): expectsName = open.last.map { $0 != nil } ?? false
