@@ -1,4 +1,5 @@
 import Foundation
+import Synchronization
 import Testing
 import ZDCProtocol
 import ZeroDarkCloud
@@ -46,7 +47,8 @@ struct NetworkMatrixTests {
 
 /// Two devices and a job for each route: what is done, with the fault at the first request of that route, again until it
 /// works; and what must be the same afterwards.
-struct NetworkExercise: Sendable {
+final class NetworkExercise: Sendable {
+  private let words = Mutex<[String]>([])
   let server: TestServer
   let clock: ManualClock
 
@@ -61,7 +63,10 @@ struct NetworkExercise: Sendable {
   func run(_ route: WireRoutes.Route, disturbed fault: Fault?) async throws -> String {
     let device = try await TestDevice("A", server: server, clock: clock)
     guard let job = Self.jobs[route.description] else { throw TestFailure("no job for \(route)") }
-    if !Self.beginners.contains(route.description) { try await device.createAccount() }
+    if !Self.beginners.contains(route.description) {
+      let made = try await device.createAccount()
+      words.withLock { $0 = made }
+    }
     if let fault { device.network.fail(fault, route.method, route.pattern) }
     let found = try await attempt { try await job(self, device) }
     #expect(device.network.hasStruck, "\(route) was never asked for")
@@ -195,7 +200,8 @@ struct NetworkExercise: Sendable {
 
   /// Nodes that another device of the account has made.
   private func written(_ device: TestDevice) async throws {
-    let other = try await TestDevice("B", twinOfRunning: device)
+    let other = try await TestDevice("B", server: server, clock: clock)
+    try await other.login(words: words.withLock { $0 })
     try await other.create("/folder", "x")
     try await other.create("/folder/small", "one")
     try await other.create(
@@ -216,7 +222,7 @@ struct NetworkExercise: Sendable {
   }
 
   private func live(_ device: TestDevice) async throws -> String {
-    for try await event in device.api.events(since: nil) {
+    for try await event in try await device.api.events(since: nil) {
       if case .zones(let list) = event { return "\(list.zones.count)" }
     }
     throw TransportError(.cut)

@@ -75,8 +75,7 @@ extension HostileScenario {
         .invent("POST", Routes.commits) { route, request in
           guard let commit = firstCommit(of: request) else { return nil }
           let status = ZoneStatus(
-            treeID: commit.fields.zone.tree, zoneRoot: commit.fields.zone.root, seq: commit.fields.seq,
-            head: commit.hash, rx: 1)
+            zone: commit.fields.zone, seq: commit.fields.seq, head: commit.hash, rx: 1)
           let answer = CommitResponse(receivedMs: 1, zones: [status])
           guard let body = try? JSONEncoder().encode(answer) else { return nil }
           return ServedAnswer(
