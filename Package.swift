@@ -65,7 +65,7 @@ let package = Package(
       name: "zdc-server",
       dependencies: ["ZDCServer", "ZDCServerSQLite", arguments, logging, lifecycle, unixSignals]),
     // What the commands of zdc do; the executable only parses their arguments.
-    .target(name: "ZDCCommands", dependencies: ["ZeroDarkCloud", "ZDCProtocol", logging]),
+    .target(name: "ZDCCommands", dependencies: ["ZeroDarkCloud", "ZDCProtocol", "ZDCTreesystem", logging]),
     .executableTarget(name: "zdc", dependencies: ["ZDCCommands", arguments]),
     // The testing product for app authors: real server in process, faulty transport, stepped devices.
     .target(

@@ -51,7 +51,7 @@ enum AllowedImports {
     "zdc-server": TargetRule(
       ours: ["ZDCServer", "ZDCServerSQLite"],
       others: ["ArgumentParser", "Logging", "ServiceLifecycle", "UnixSignals"]),
-    "ZDCCommands": TargetRule(ours: ["ZeroDarkCloud", "ZDCProtocol"], others: ["Logging"]),
+    "ZDCCommands": TargetRule(ours: ["ZeroDarkCloud", "ZDCProtocol", "ZDCTreesystem"], others: ["Logging"]),
     "zdc": TargetRule(ours: ["ZDCCommands"], others: ["ArgumentParser"]),
     "zdc-bench": TargetRule(
       ours: ["ZeroDarkCloud", "ZDCTreesystem", "ZDCCrypto", "ZDCProtocol"],

@@ -85,8 +85,8 @@ import ZDCProtocol
   }
 
   @Test func nestingIsCountedOutsideOfStrings() {
-    #expect(JSONDepth.isWithinLimit(Array(#"{"a":"[[[[\"[[["}"#.utf8), limit: 1))
-    #expect(!JSONDepth.isWithinLimit(Array("[[1]]".utf8), limit: 1))
+    #expect(JSONForm.isAcceptable(Array(#"{"a":"[[[[\"[[["}"#.utf8), depth: 1))
+    #expect(!JSONForm.isAcceptable(Array("[[1]]".utf8), depth: 1))
   }
 
   @Test func aChallengeIsOnlyOurs_untilItsEnd_once() {

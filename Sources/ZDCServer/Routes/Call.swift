@@ -61,7 +61,9 @@ struct Call: Sendable {
 
   func json<T: Decodable>(_ type: T.Type = T.self) async throws -> T {
     let body = try await bytes()
-    guard JSONDepth.isWithinLimit(body) else { throw ServerError(.invalidRequest, "the JSON is nested too deeply") }
+    guard JSONForm.isAcceptable(body) else {
+      throw ServerError(.invalidRequest, "the JSON is nested too deeply, or says one thing twice")
+    }
     do {
       return try JSONDecoder().decode(type, from: Data(body))
     } catch is DecodingError { throw ServerError(.invalidRequest, "the JSON is not what this route takes") }
@@ -100,33 +102,5 @@ struct Call: Sendable {
 
   func write<T: Sendable>(_ body: @escaping @Sendable (any MetadataTransaction) throws -> T) async throws -> T {
     try await core.metadata.write(body)
-  }
-}
-
-/// JSON of a hostile depth is refused before a decoder recurses into it.
-enum JSONDepth {
-  static func isWithinLimit(_ bytes: [UInt8], limit: Int = Limits.jsonDepth) -> Bool {
-    var depth = 0
-    var isString = false
-    var isEscaped = false
-    for byte in bytes {
-      if isString {
-        switch byte {
-        case _ where isEscaped: isEscaped = false
-        case UInt8(ascii: "\\"): isEscaped = true
-        case UInt8(ascii: "\""): isString = false
-        default: break
-        }
-        continue
-      }
-      switch byte {
-      case UInt8(ascii: "\""): isString = true
-      case UInt8(ascii: "{"), UInt8(ascii: "["): depth += 1
-      case UInt8(ascii: "}"), UInt8(ascii: "]"): depth -= 1
-      default: break
-      }
-      if depth > limit { return false }
-    }
-    return true
   }
 }

@@ -127,6 +127,8 @@ struct CheckedZone: ZoneState {
   }
 
   func leaf(_ node: NodeID) -> ZoneLeaf? { memory.leaf(node) }
+  func height(of node: NodeID) -> Int { memory.height(of: node) }
+
   func descendantCount(of node: NodeID) -> UInt64 { memory.descendantCount(of: node) }
   func height(of node: NodeID) -> Int { memory.height(of: node) }
   mutating func removeSubtree(_ node: NodeID) { memory.removeSubtree(node) }

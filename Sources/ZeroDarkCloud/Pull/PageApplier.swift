@@ -77,7 +77,8 @@ struct PageApplier {
     guard let entry = acl.fields.entry(for: session.user), entry.wrapKind == .nodeKey else { return }
     guard let grant = page.grants[entry.wrapHash] else {
       if row.key?.commitments == acl.fields.commitments { return }
-      throw ZDCSecurityError(.grantMissing, zone: row.zone)
+      let isReplaced = page.grants.values.contains { $0.zone == acl.fields.zone && $0.user == session.user }
+      throw ZDCSecurityError(isReplaced ? .grantHashMismatch : .grantMissing, zone: row.zone)
     }
     row.key = try session.keys.open(grant, in: acl)
   }

@@ -27,7 +27,7 @@ struct ZonePuller {
     let isFirst = row.head == nil
     var hasMore = true
     while hasMore {
-      let page = try await session.api.commitPage(row.zone, after: row.head?.seq, withRecords: !isFirst)
+      let page = try await commitPage(row, withRecords: !isFirst)
       let applied = try await apply(page, to: row)
       summary.commits += applied.commits
       hasMore = page.hasMore && applied.commits > 0
@@ -37,6 +37,17 @@ struct ZonePuller {
     }
     try await materialize([:], &summary)
     return summary
+  }
+
+  /// A server that does not know a zone which this account was born with has lost the account, or says so.
+  private func commitPage(_ row: ZoneRow, withRecords: Bool) async throws -> CommitPage {
+    do {
+      return try await session.api.commitPage(row.zone, after: row.head?.seq, withRecords: withRecords)
+    } catch let error as ServerError where error.code == .notFound {
+      throw try await keep(ZDCSecurityError(.accountStateMissing, zone: row.zone, user: session.user))
+    } catch let error as ZDCSecurityError {
+      throw try await keep(error.with(zone: row.zone))
+    }
   }
 
   /// Applies a page that came with an event or a 409 answer, then brings its records in.
@@ -125,6 +136,15 @@ struct ZonePuller {
     }
   }
 
+  /// What needs no freeze is reported all the same: the next pull meets it again, or does not.
+  private func keep(_ error: ZDCSecurityError) async throws -> ZDCSecurityError {
+    try await session.database.asyncReadWrite { [session, zone] transaction in
+      try transaction.record(error, localUser: session.localUser, zone: zone, atMs: session.now())
+    }
+    session.events.report(error)
+    return error
+  }
+
   /// Class 1: nothing more is pulled from or pushed to this zone until the user decides. What was verified stays
   /// readable.
   private func freeze(_ error: ZDCSecurityError) async throws -> ZDCSecurityError {
@@ -148,20 +168,23 @@ struct ZonePuller {
   ) async throws {
     var order = try await pendingOrder()
     var missing: Set<NodeID> = []
+    var misserved: Set<NodeID> = []
     while !order.isEmpty {
-      let (announced, unavailable) = try await materializeInOrder(order, known, &summary)
+      let (announced, unavailable, wrong) = try await materializeInOrder(order, known, &summary)
       missing.formUnion(unavailable)
+      misserved.formUnion(wrong)
       // A child whose parent came late, or nodes of a page that arrived meanwhile, are still pending.
       order = announced == 0 ? [] : try await pendingOrder().filter { !missing.contains($0) }
     }
-    if !missing.isEmpty { try await reportMissing(missing) }
+    if !missing.isEmpty { try await reportMissing(missing, misserved: misserved) }
   }
 
   private func materializeInOrder(
     _ order: [NodeID], _ known: [RecordHash: PageContents.Record], _ summary: inout PullSummary
-  ) async throws -> (applied: Int, missing: Set<NodeID>) {
+  ) async throws -> (applied: Int, missing: Set<NodeID>, misserved: Set<NodeID>) {
     var applied = 0
     var missing: Set<NodeID> = []
+    var misserved: Set<NodeID> = []
     var rest = order[...]
     var asked = await session.delegate().preferredNodeIDsForPullingRcrds()
     while !rest.isEmpty {
@@ -170,6 +193,7 @@ struct ZonePuller {
       let result = try await applyBatch(nodes, known)
       applied += result.applied
       missing.formUnion(result.missing)
+      misserved.formUnion(result.misserved)
       summary.records += result.applied
       summary.announced += result.announced
       let preferred = await session.delegate().preferredNodeIDsForPullingRcrds()
@@ -178,13 +202,15 @@ struct ZonePuller {
         asked = preferred
       }
     }
-    return (applied, missing)
+    return (applied, missing, misserved)
   }
 
   private struct BatchResult: Sendable {
     var applied = 0
     var announced = 0
     var missing: Set<NodeID> = []
+    /// Nodes of which the server gave records that the log does not name.
+    var misserved: Set<NodeID> = []
   }
 
   private func applyBatch(
@@ -195,10 +221,10 @@ struct ZonePuller {
       return try nodes.compactMap { try leaves.pendingLeaf($0)?.leaf }
     }
     guard let zoneID = try await zoneRow()?.zone else { return BatchResult() }
-    return try await freezing(zoneID) {
-      let records = try await fetch(wanted.map(\.record), known, zone: zoneID)
-      return try await apply(records, to: wanted)
-    }
+    let (records, others) = try await fetch(wanted.map(\.record), known, zone: zoneID)
+    var result = try await freezing(zoneID) { try await apply(records, to: wanted) }
+    result.misserved = others
+    return result
   }
 
   private func apply(
@@ -222,19 +248,22 @@ struct ZonePuller {
 
   private func fetch(
     _ hashes: [RecordHash], _ known: [RecordHash: PageContents.Record], zone: ZoneID
-  ) async throws -> [RecordHash: PageContents.Record] {
+  ) async throws -> (found: [RecordHash: PageContents.Record], others: Set<NodeID>) {
     var found: [RecordHash: PageContents.Record] = [:]
+    var others = Set(known.values.map(\.record.fields.node))
     for hash in hashes { found[hash] = known[hash] }
     var rest = hashes.filter { found[$0] == nil }
     while !rest.isEmpty {
       let asked = Array(rest.prefix(Self.batch))
-      let answer: [RecordHash: PageContents.Record]
+      let body: [UInt8]
       do {
-        answer = try PageContents(try await session.api.records(zone, asked)).records
+        body = try await session.api.records(zone, asked)
       } catch let error as ServerError where error.code == .gone {
         // None of them is kept any more: the commits that replaced them come with the next pull.
         break
       }
+      let answer = try await freezing(zone) { try PageContents(body).records }
+      others.formUnion(answer.values.map(\.record.fields.node))
       // An answer may stop early at its size limit; one without anything that was asked for ends the search.
       let isAsked = Set(asked)
       let wanted = answer.filter { isAsked.contains($0.key) }
@@ -242,7 +271,7 @@ struct ZonePuller {
       found.merge(wanted) { old, _ in old }
       rest = rest.filter { found[$0] == nil }
     }
-    return found
+    return (found, others)
   }
 
   private func pendingOrder() async throws -> [NodeID] {
@@ -262,14 +291,12 @@ struct ZonePuller {
     }
   }
 
-  /// A record that the log names and the server does not give: the node stays as it is, and is asked for again at the
-  /// next pull.
-  private func reportMissing(_ nodes: Set<NodeID>) async throws {
-    let first = nodes.min()
-    let error = ZDCSecurityError(.objectMissing, node: first)
-    try await session.database.asyncReadWrite { [session, zone] transaction in
-      try transaction.record(error, localUser: session.localUser, zone: zone, atMs: session.now())
-    }
-    session.events.report(error)
+  /// A record that the log names and the server does not give, or gives another in its place: the node stays as it is,
+  /// and is asked for again at the next pull.
+  private func reportMissing(_ nodes: Set<NodeID>, misserved: Set<NodeID>) async throws {
+    let wrong = nodes.intersection(misserved).min()
+    let error = ZDCSecurityError(
+      wrong == nil ? .objectMissing : .recordHashMismatch, zone: try await zoneRow()?.zone, node: wrong ?? nodes.min())
+    _ = try await keep(error)
   }
 }

@@ -6,7 +6,7 @@ enum AnswerError {
   /// What the answer says went wrong: a `ServerError`, or a ``TransportError`` if it is not from a ZeroDark server.
   static func make(status: Int, headers: [String: String], body: [UInt8], origin: String?) -> any Error {
     var error: ServerError
-    if let stated = try? JSONDecoder().decode(StatedError.self, from: Data(body)) {
+    if JSONForm.isAcceptable(body), let stated = try? JSONDecoder().decode(StatedError.self, from: Data(body)) {
       error = ServerError(
         ServerError.Code(rawValue: stated.code) ?? code(status: status) ?? .internalError,
         String(stated.message.prefix(500)), retryable: stated.retryable ?? false,

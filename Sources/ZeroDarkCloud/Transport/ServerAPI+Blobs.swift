@@ -37,7 +37,13 @@ extension ServerAPI {
     if let range, !range.isEmpty {
       request.headers["range"] = "bytes=\(range.lowerBound)-\(range.upperBound - 1)"
     }
-    let response = try await open(request)
+    let response: TransportResponse
+    do {
+      response = try await open(request)
+    } catch let error as ServerError where error.code == .notFound {
+      // The verified log says that it is there, and "not found" is no delete.
+      throw ZDCSecurityError(.objectMissing, zone: zone, node: node)
+    }
     let isWhole = range?.isEmpty ?? true
     guard response.status == (isWhole ? 200 : 206),
       let length = response.headers["content-length"].flatMap(UInt64.init)

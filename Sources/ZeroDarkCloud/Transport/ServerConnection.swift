@@ -44,6 +44,7 @@ package struct ServerConnection: Sendable {
   }
 
   func decode<Value: Decodable>(_ bytes: [UInt8], as type: Value.Type = Value.self) throws -> Value {
+    guard JSONForm.isAcceptable(bytes) else { throw TransportError(.badAnswer, origin: origin) }
     do {
       return try JSONDecoder().decode(type, from: Data(bytes))
     } catch { throw TransportError(.badAnswer, origin: origin) }

@@ -1,3 +1,5 @@
+internal import ZDCProtocol
+
 /// The bytes of a body as they arrive. It can be read once: all iterators share one position.
 ///
 /// The next slice is asked for when the last one was taken, so a slow reader slows the sender and memory stays bounded.
@@ -39,12 +41,12 @@ public struct TransportBody: AsyncSequence, Sendable {
 
   /// The whole body.
   ///
-  /// - Throws: ``TransportError`` with `badAnswer` if there are more than `limit` bytes, before they are kept.
+  /// - Throws: `ZDCSecurityError` with `limitExceeded` if there are more than `limit` bytes, before they are kept.
   public func collect(upTo limit: Int, expected: Int = 0) async throws -> [UInt8] {
     var bytes: [UInt8] = []
     bytes.reserveCapacity(Swift.min(expected, limit))
     while let slice = try await nextSlice() {
-      guard slice.count <= limit - bytes.count else { throw TransportError(.badAnswer) }
+      try require(slice.count <= limit - bytes.count, .limitExceeded)
       if bytes.isEmpty && expected <= slice.count { bytes = slice } else { bytes += slice }
     }
     return bytes

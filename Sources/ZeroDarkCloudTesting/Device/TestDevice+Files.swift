@@ -46,6 +46,17 @@ extension TestDevice {
     }
   }
 
+  /// The same with sections.
+  public func edit(_ path: String, to content: TestContent, user: String? = nil) async throws {
+    try await write(user: user) { transaction, cloud in
+      let node = try cloud.existingNode(path)
+      var content = content
+      content.eTag = node.eTag_data
+      RecordingDelegate.store(content, of: node, transaction)
+      cloud.queueDataUpload(forNodeID: node.uuid, withChangeset: nil)
+    }
+  }
+
   public func rename(_ path: String, to name: String, user: String? = nil) async throws {
     try await write(user: user) { _, cloud in
       var node = try cloud.existingNode(path)

@@ -73,18 +73,26 @@ public struct DeviceState: Sendable {
   /// What was lost, or came in unverified, since `before`.
   ///
   /// What the honest reference has as well may have come: a verified part of the log stays valid.
-  /// - Parameter reference: an honest twin that has pulled and downloaded the same.
-  public func losses(since before: DeviceState, reference: DeviceState) -> [String] {
+  /// - Parameters:
+  ///   - reference: an honest twin that has pulled and downloaded the same.
+  ///   - log: hashes of commits that an authorised writer signed: a pin may be any of them, whatever their records are.
+  public func losses(since before: DeviceState, reference: DeviceState, log: Set<String> = []) -> [String] {
     var losses: [String] = []
     if accounts != before.accounts { losses.append("accounts changed") }
     if operations != before.operations { losses.append("queue: \(before.operations) became \(operations)") }
-    losses += Self.strays(pins, before.pins, reference.pins, "pin")
-    losses += Self.strays(leaves, before.leaves, reference.leaves, "leaf")
+    let followed = pins.filter { zone, pin in
+      pin != before.pins[zone] && pin != reference.pins[zone] && log.contains { pin.contains($0) }
+    }
+    losses += Self.strays(pins.without(followed), before.pins.without(followed), reference.pins, "pin")
+    if followed.isEmpty { losses += Self.strays(leaves, before.leaves, reference.leaves, "leaf") }
     losses += nodeLosses(since: before, reference: reference)
     let honest = Set(before.calls + reference.calls)
     for call in calls where !honest.contains(call) { losses.append("the delegate heard: \(call)") }
     let shown = Set(Self.lines(before.tree) + Self.lines(reference.tree))
-    for line in Self.lines(tree) where !shown.contains(line) { losses.append("the app shows: \(line)") }
+    let paths = Set(shown.map { $0.split(separator: " ")[0] + "  ?" })
+    for line in Self.lines(tree) where !shown.contains(line) && !paths.contains(line) {
+      losses.append("the app shows: \(line)")
+    }
     for (path, size) in before.files where files[path] != size { losses.append("file changed: \(path)") }
     return losses
   }
@@ -184,6 +192,10 @@ extension DeviceState {
       }.joined(separator: " ")
     }
   }
+}
+
+extension [String: String] {
+  fileprivate func without(_ others: [String: String]) -> [String: String] { filter { others[$0.key] == nil } }
 }
 
 extension Row {

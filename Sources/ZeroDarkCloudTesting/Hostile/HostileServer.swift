@@ -7,7 +7,7 @@ public import ZeroDarkCloud
 ///
 /// Devices reach it through ``transport(for:)``, so that the client's own code meets every lie. What it says to one
 /// device need not be what it says to another, and each device can be led to a server of its own, for example two
-/// that were forked from one ``ServerSnapshot``.
+/// that were forked from one ``TestServer/Backup``.
 ///
 /// ```swift
 /// let hostile = HostileServer(server)
@@ -65,10 +65,12 @@ public final class HostileServer: Sendable {
   /// Forgets the script. Devices stay where they were led.
   public func beHonest() { state.withLock { $0.rules = [] } }
 
-  /// Leads a device to another server.
+  /// Leads a device to another server, which counts as a lie.
   public func lead(_ device: String, to server: TestServer) throws {
     let upstream = try AsyncHTTPTransport(serverURL: server.url.absoluteString)
-    state.withLock { $0.upstream[device] = upstream }
+    state.withLock { state in
+      if state.upstream.updateValue(upstream, forKey: device) != nil { state.told += 1 }
+    }
   }
 
   // MARK: What happened

@@ -63,8 +63,7 @@ public struct Lie: Sendable {
   }
 
   /// Turns one bit over, in the byte at `offset`, counted from the end if it is negative.
-  public static func turnBit(_ kind: ServedKind, at offset: Int, where choice: @escaping Choice = { _ in true }) -> Lie
-  {
+  public static func turnBit(_ kind: ServedKind, at offset: Int, where choice: @escaping Choice = { _ in true }) -> Lie {
     change(kind, where: choice) { bytes in
       let index = offset < 0 ? bytes.count + offset : offset
       if bytes.indices.contains(index) { bytes[index] ^= 1 }
@@ -116,20 +115,21 @@ public struct Lie: Sendable {
 
   /// Answers a request that the server never gets.
   public static func invent(_ method: String, _ pattern: String, status: Int = 200, json: String) -> Lie {
-    invent(method, pattern) { _ in
+    invent(method, pattern) { route, request in
       ServedAnswer(
-        route: WireRoutes.Route(method: method, pattern: pattern), path: pattern, request: [], status: status,
-        headers: ["content-type": "application/json"], body: Array(json.utf8))
+        to: route, request: request, status: status, headers: ["content-type": "application/json"],
+        body: Array(json.utf8))
     }
   }
 
   /// The same with an answer made from the request; nil lets it pass.
   public static func invent(
-    _ method: String, _ pattern: String, _ answer: @escaping @Sendable (_ request: [UInt8]) -> ServedAnswer?
+    _ method: String, _ pattern: String,
+    _ answer: @escaping @Sendable (_ route: WireRoutes.Route, _ request: [UInt8]) -> ServedAnswer?
   ) -> Lie {
     Lie(
       act: .invent { route, _, request in
-        route.method == method && route.pattern == pattern ? answer(request) : nil
+        route.method == method && route.pattern == pattern ? answer(route, request) : nil
       })
   }
 

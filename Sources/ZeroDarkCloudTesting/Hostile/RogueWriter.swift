@@ -31,6 +31,20 @@ package struct RogueWriter: Sendable {
 
   package func keyring() async throws -> [UInt8] { try await api.keyring() }
 
+  /// The account's keyring under another version, with a next signature key if there is one.
+  package func keyring(version: UInt64, next: SigningKey? = nil) throws -> Keyring {
+    guard let decryption = try keys.decryptionKey(gen: keys.encGen) else { throw TestFailure("no decryption key") }
+    var entries = [
+      Keyring.Entry(
+        signing: keys.signingKey, gen: keys.signGen, status: next == nil ? .current : .retired, createdMs: 1)
+    ]
+    if let next {
+      entries.append(Keyring.Entry(signing: next, gen: keys.signGen + 1, status: .current, createdMs: 1))
+    }
+    entries.append(Keyring.Entry(decryption: decryption, gen: keys.encGen, status: .current, createdMs: 1))
+    return Keyring(version: version, user: keys.userID, entries: entries)
+  }
+
   package func chain() async throws -> [IdentityLink] {
     var reader = ZDCProtocol.Bundle.Reader(try await api.chain(of: keys.userID))
     return try reader.all().compactMap { item in
@@ -48,10 +62,16 @@ package struct RogueWriter: Sendable {
 
   /// The account's home zone as the server has it now, opened.
   package func home() async throws -> RogueZone {
-    let zone = ZoneID(trunkOf: .derive(owner: keys.userID, trunk: .home, appTreeID: TestDevice.treeID))
-    let page = try await api.commitPage(zone, after: nil, withRecords: true)
-    var reader = ZDCProtocol.Bundle.Reader(page.body)
-    return try RogueZone(zone: zone, items: try reader.all(), keys: keys)
+    var reader = ZDCProtocol.Bundle.Reader(try await homePage())
+    return try RogueZone(zone: homeZone, items: try reader.all(), keys: keys)
+  }
+
+  private var homeZone: ZoneID {
+    ZoneID(trunkOf: .derive(owner: keys.userID, trunk: .home, appTreeID: TestDevice.treeID))
+  }
+
+  private func homePage() async throws -> [UInt8] {
+    try await api.commitPage(homeZone, after: nil, withRecords: true).body
   }
 
   /// A content's ciphertext.
@@ -62,8 +82,7 @@ package struct RogueWriter: Sendable {
   }
 
   /// Sends what an honest server cannot see through.
-  package func push(
-    _ commit: ZoneCommit, _ records: [NodeRecord] = [], contents: [(BlobID, [UInt8])] = [],
+  package func push(_ commit: ZoneCommit, _ records: [NodeRecord] = [], contents: [(BlobID, [UInt8])] = [],
     acl: ZoneACL? = nil, grants: [Grant] = []
   ) async throws {
     var bundle = ZDCProtocol.Bundle.Writer()
@@ -204,5 +223,21 @@ package struct RogueZone: Sendable {
     var fields = record.fields
     change(&fields)
     return NodeRecord(fields)
+  }
+}
+
+extension RogueWriter {
+  /// The home zone's commits and live records as the server has them, whether they open or not.
+  package func homeObjects() async throws -> (commits: [ZoneCommit], records: [NodeRecord]) {
+    var reader = ZDCProtocol.Bundle.Reader(try await homePage())
+    var (commits, records): ([ZoneCommit], [NodeRecord]) = ([], [])
+    while let item = try reader.next() {
+      switch item {
+      case .commit(_, let commit): commits.append(commit)
+      case .record(_, _, let record): records.append(record)
+      default: break
+      }
+    }
+    return (commits, records)
   }
 }

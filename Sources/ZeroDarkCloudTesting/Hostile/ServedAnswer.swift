@@ -78,6 +78,25 @@ public struct ServedAnswer: Sendable {
   /// Bytes that come behind the body, again and again, until the device hangs up.
   public var endlessly: [UInt8] = []
 
+  /// An answer that no server gave.
+  public init(
+    to route: WireRoutes.Route, request: [UInt8] = [], status: Int, headers: [String: String], body: [UInt8] = []
+  ) {
+    self.init(
+      route: route, path: route.pattern, request: request, status: status, headers: headers, body: body)
+  }
+
+  init(
+    route: WireRoutes.Route, path: String, request: [UInt8], status: Int, headers: [String: String], body: [UInt8]
+  ) {
+    self.route = route
+    self.path = path
+    self.request = request
+    self.status = status
+    self.headers = headers
+    self.body = body
+  }
+
   public var isBundle: Bool { headers["content-type"]?.hasPrefix(Bundle.mediaType) == true }
 
   /// The objects of a bundle, in order; setting them writes the body anew.

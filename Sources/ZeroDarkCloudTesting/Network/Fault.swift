@@ -6,6 +6,8 @@ public enum Fault: Sendable {
   case loseResponse
   /// The connection breaks after so many bytes of the answer's body.
   case cutResponse(afterBytes: Int)
+  /// The answer's body arrives in slices of so many bytes.
+  case slowResponse(bytesAtOnce: Int)
   /// It is sent when the ``ManualClock`` has moved that far.
   case delay(Duration)
   /// Something answers in the server's place: a JSON error with this code, as the protocol has them.

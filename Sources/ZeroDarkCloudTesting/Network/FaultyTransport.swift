@@ -145,7 +145,7 @@ public final class FaultyTransport: ZDCTransport {
       while try await first.body.next() != nil {}
     case .corruptRequest(let offset):
       if case .bytes(let bytes) = request.body { request.body = .bytes(bytes.turningBit(ofByteAt: offset)) }
-    case .loseResponse, .cutResponse, .corruptResponse, .after: break
+    case .loseResponse, .cutResponse, .slowResponse, .corruptResponse, .after: break
     }
     return nil
   }
@@ -156,6 +156,7 @@ public final class FaultyTransport: ZDCTransport {
       while try await body.next() != nil {}
       throw TransportError(.cut)
     case .cutResponse(let count): return body.cut(after: count)
+    case .slowResponse(let count): return body.sliced(count)
     case .corruptResponse(let offset):
       var all: [UInt8] = []
       while let slice = try await body.next() { all += slice }
@@ -249,6 +250,22 @@ extension [UInt8] {
 }
 
 extension TransportBody {
+  /// The same bytes in smaller slices.
+  fileprivate func sliced(_ count: Int) -> TransportBody {
+    let rest = Mutex<ArraySlice<UInt8>>([])
+    let next: @Sendable () async throws -> [UInt8]? = {
+      if rest.withLock({ $0.isEmpty }) {
+        guard let slice = try await self.next() else { return nil }
+        rest.withLock { $0 = slice[...] }
+      }
+      return rest.withLock { rest in
+        defer { rest = rest.dropFirst(count) }
+        return Array(rest.prefix(count))
+      }
+    }
+    return TransportBody(next)
+  }
+
   /// The first `limit` bytes, then a broken connection. Breaks also if there is nothing more.
   fileprivate func cut(after limit: Int) -> TransportBody {
     let shared = SharedCount(left: limit)

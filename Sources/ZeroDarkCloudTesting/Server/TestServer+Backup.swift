@@ -23,3 +23,17 @@ extension TestServer {
     try await restart()
   }
 }
+
+extension TestServer {
+  /// Starts another server from a backup of this one, on a port of its own, that says it is this one: two servers that
+  /// go different ways.
+  ///
+  /// Devices with an account here log in there; ``HostileServer/lead(_:to:)`` takes them.
+  public func fork(_ backup: Backup, clock: ManualClock) async throws -> TestServer {
+    let temporary = try TemporaryFolder()
+    let folder = temporary.url.appendingPathComponent("server", isDirectory: true)
+    try FileManager.default.copyItem(at: backup.folder, to: folder)
+    return try await TestServer.start(
+      on: folder, in: temporary, clock: clock, origins: origins + [url.absoluteString])
+  }
+}

@@ -31,7 +31,7 @@ public final class TestServer: Sendable {
 
   private init(
     temporary: TemporaryFolder, folder: URL, clock: ManualClock, registration: Configuration.Registration?,
-    invites: Set<String>, origins: [String] = [], quotaBytes: UInt64 = 0, log: CapturedLog, running: RunningServer
+    invites: Set<String>, quotaBytes: UInt64, origins: [String] = [], log: CapturedLog, running: RunningServer
   ) {
     self.temporary = temporary
     self.folder = folder
@@ -71,10 +71,11 @@ public final class TestServer: Sendable {
   ) async throws -> TestServer {
     let log = CapturedLog()
     let running = try await launch(
-      folder: folder, port: 0, clock: clock, registration: nil, invites: [], origins: origins, log: log)
+      folder: folder, port: 0, clock: clock, registration: nil, invites: [], quotaBytes: 0, origins: origins,
+      log: log)
     return TestServer(
-      temporary: temporary, folder: folder, clock: clock, registration: nil, invites: [], origins: origins, log: log,
-      running: running)
+      temporary: temporary, folder: folder, clock: clock, registration: nil, invites: [], quotaBytes: 0,
+      origins: origins, log: log, running: running)
   }
 
   public var url: URL {
@@ -90,8 +91,8 @@ public final class TestServer: Sendable {
     try await stop()
     if let changed { quotaBytes.withLock { $0 = changed } }
     let started = try await Self.launch(
-      folder: folder, port: port, clock: clock, registration: registration, invites: invites, origins: origins,
-      quotaBytes: quotaBytes.withLock { $0 }, log: log)
+      folder: folder, port: port, clock: clock, registration: registration, invites: invites,
+      quotaBytes: quotaBytes.withLock { $0 }, origins: origins, log: log)
     running.withLock { $0 = started }
   }
 
@@ -111,7 +112,7 @@ public final class TestServer: Sendable {
 
   private static func launch(
     folder: URL, port: Int, clock: ManualClock, registration: Configuration.Registration?, invites: Set<String>,
-    origins: [String] = [], quotaBytes: UInt64 = 0, log: CapturedLog
+    quotaBytes: UInt64, origins: [String] = [], log: CapturedLog
   ) async throws -> RunningServer {
     var configuration = Configuration()
     configuration.origins = origins

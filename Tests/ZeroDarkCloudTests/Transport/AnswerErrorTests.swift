@@ -83,7 +83,7 @@ import ZDCProtocol
   @Test func aBodyAboveItsLimitIsRefused() async throws {
     let parts = [[UInt8]](repeating: [1, 2, 3], count: 4)
     #expect(try await body(parts).collect(upTo: 12) == parts.flatMap(\.self))
-    await #expect(throws: TransportError(.badAnswer)) { try await body(parts).collect(upTo: 11) }
+    await #expect(throws: ZDCSecurityError(.limitExceeded)) { try await body(parts).collect(upTo: 11) }
   }
 
   @Test func aBodyInMemoryIsReadOnce() async throws {

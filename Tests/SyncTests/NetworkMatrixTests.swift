@@ -1,0 +1,230 @@
+import Foundation
+import Synchronization
+import Testing
+import ZDCProtocol
+import ZeroDarkCloud
+import ZeroDarkCloudTesting
+
+/// Every fault at every request of the wire API, the requests from the route table. => a typed error at most, and after
+/// it the same state as without the fault.
+struct NetworkMatrixTests {
+  enum Kind: String, Sendable, CaseIterable {
+    case loseRequest, loseResponse, cutAtOnce, cutLater, slow, serverBusy, serverError, duplicate, delay
+
+    func fault(_ clock: ManualClock) -> Fault {
+      switch self {
+      case .loseRequest: .loseRequest
+      case .loseResponse: .loseResponse
+      case .cutAtOnce: .cutResponse(afterBytes: 0)
+      case .cutLater: .cutResponse(afterBytes: 40)
+      case .slow: .slowResponse(bytesAtOnce: 1)
+      case .serverBusy: .answer(status: 503, code: "shuttingDown")
+      case .serverError: .answer(status: 500, code: "internalError")
+      case .duplicate: .duplicate
+      // Time passes while the request is on its way.
+      case .delay: .before { clock.advance(by: .seconds(3_600)) }
+      }
+    }
+  }
+
+  @Test(arguments: Kind.allCases) func everyRequest_onceDisturbed(_ kind: Kind) async throws {
+    let clock = ManualClock()
+    let server = try await TestServer.start(clock: clock)
+    let network = try NetworkExercise(server: server, clock: clock)
+    for route in WireRoutes.all {
+      let fault = kind.fault(clock)
+      let undisturbed = try await network.run(route, disturbed: nil)
+      let disturbed = try await network.run(route, disturbed: fault)
+      #expect(disturbed == undisturbed, "\(kind) at \(route)")
+    }
+    try await server.stop()
+  }
+
+  @Test func everyRouteOfTheTable_isExercised() {
+    #expect(Set(NetworkExercise.jobs.keys) == Set(WireRoutes.all.map(\.description)))
+  }
+}
+
+/// Two devices and a job for each route: what is done, with the fault at the first request of that route, again until it
+/// works; and what must be the same afterwards.
+final class NetworkExercise: Sendable {
+  private let words = Mutex<[String]>([])
+  let server: TestServer
+  let clock: ManualClock
+
+  init(server: TestServer, clock: ManualClock) throws {
+    self.server = server
+    self.clock = clock
+  }
+
+  typealias Job = @Sendable (NetworkExercise, TestDevice) async throws -> String
+
+  /// - Returns: what the job found at its end.
+  func run(_ route: WireRoutes.Route, disturbed fault: Fault?) async throws -> String {
+    let device = try await TestDevice("A", server: server, clock: clock)
+    guard let job = Self.jobs[route.description] else { throw TestFailure("no job for \(route)") }
+    if !Self.beginners.contains(route.description) {
+      let made = try await device.createAccount()
+      words.withLock { $0 = made }
+    }
+    if let fault { device.network.fail(fault, route.method, route.pattern) }
+    let found = try await attempt { try await job(self, device) }
+    #expect(device.network.hasStruck, "\(route) was never asked for")
+    #expect(device.network.count(route.method, route.pattern) > 0)
+    #expect(try await device.securityErrors() == [])
+    try await device.close()
+    return found
+  }
+
+  /// What an app does: again, after the pause that it was asked for.
+  private func attempt(_ body: () async throws -> String) async throws -> String {
+    for _ in 0..<5 {
+      do { return try await body() } catch is TestFailure { throw TestFailure("the job is wrong") } catch {
+        clock.advance(by: .seconds(600))
+      }
+    }
+    return try await body()
+  }
+
+  /// Jobs that make the account themselves.
+  static let beginners: Set<String> = [
+    "GET \(Routes.info)", "POST \(Routes.accounts)", "POST \(Routes.login)", "GET \(Routes.chain)",
+    "GET \(Routes.keyring)", "POST \(Routes.challenge)",
+  ]
+
+  static let jobs: [String: Job] = [
+    "GET \(Routes.health)": { try await $0.plain($1, Routes.health) },
+    "GET \(Routes.ready)": { try await $0.plain($1, Routes.ready) },
+    "GET \(Routes.metrics)": { try await $0.plain($1, Routes.metrics) },
+    "GET \(Routes.info)": create, "POST \(Routes.accounts)": create,
+    "POST \(Routes.challenge)": login, "POST \(Routes.login)": login, "GET \(Routes.chain)": login,
+    "GET \(Routes.keyring)": login,
+    "POST \(Routes.deviceLogin)": sync, "POST \(Routes.commits)": sync, "GET \(Routes.zoneCommits)": sync,
+    "POST \(Routes.records)": { try await $0.pulledByAnother($1) },
+    "POST \(Routes.contents)": { try await $0.pulledByAnother($1) },
+    "GET \(Routes.content)": { try await $0.pulledByAnother($1) },
+    "GET \(Routes.leafHashes)": { try await $0.thumbnail($1) },
+    "POST \(Routes.blobs)": film, "PUT \(Routes.blobPart)": film, "POST \(Routes.blobComplete)": film,
+    "GET \(Routes.events)": { try await $0.live($1) },
+    "GET \(Routes.zones)": { _, device in "\(try await device.api.zones(since: nil).zones.count)" },
+    "GET \(Routes.audit)": { _, device in "\(try await device.api.audit().sections.count)" },
+    "GET \(Routes.sessions)": { _, device in "\(try await device.api.sessions().sessions.isEmpty)" },
+    "DELETE \(Routes.session)": { _, device in
+      try await device.api.endSession()
+      return "\(try await device.api.zones(since: nil).zones.count)"
+    },
+    "DELETE \(Routes.sessionOfDevice)": { _, device in
+      try await device.api.endSessions(of: .random())
+      return "\(try await device.api.zones(since: nil).zones.count)"
+    },
+    "POST \(Routes.links)": { _, device in try await device.appendClaim() },
+    "PUT \(Routes.tree)": { _, device in try await device.createOtherTree() },
+    "GET \(Routes.node)": { _, device in
+      let zone = try await device.api.zones(since: nil).zones[0]
+      return "\(try await device.api.zone(ofNode: zone.zoneRoot, in: zone.treeID).seq)"
+    },
+    "GET \(Routes.blobParts)": { _, device in
+      let blob = try await device.openBlob()
+      return "\(try await device.api.blobStatus(blob).isComplete)"
+    },
+    "DELETE \(Routes.blob)": { _, device in
+      let blob = try await device.openBlob()
+      do { try await device.api.abortBlob(blob) } catch let error as ServerError where error.code == .notFound {}
+      return "gone"
+    },
+  ]
+
+  private static let create: Job = { _, device in
+    if device.localUserIDs.isEmpty { try await device.createAccount() }
+    return try await made(device)
+  }
+
+  /// Another device's account.
+  private static let login: Job = { exercise, device in
+    let other = try await TestDevice("B", server: exercise.server, clock: exercise.clock)
+    let words = try await other.createAccount()
+    try await other.create("/there", "t")
+    try await other.sync()
+    try await other.close()
+    for attempt in 0..<4 {
+      do {
+        try await device.login(words: words)
+        break
+      } catch where attempt < 3 { exercise.clock.advance(by: .seconds(600)) }
+    }
+    try await device.sync()
+    try await device.download()
+    return try await device.tree()
+  }
+
+  private static let sync: Job = { _, device in
+    try await device.relaunch()
+    return try await made(device)
+  }
+
+  private static let film: Job = { _, device in
+    if try await device.tree().isEmpty {
+      try await device.create("/film", TestContent(data: EndToEndTests.bytes(200_000, seed: 1)))
+    }
+    try await drain(device)
+    return try await device.tree()
+  }
+
+  private static func made(_ device: TestDevice) async throws -> String {
+    if try await device.tree().isEmpty { try await device.create("/f", "one") }
+    try await drain(device)
+    return try await device.tree()
+  }
+
+  private static func drain(_ device: TestDevice) async throws {
+    for _ in 0..<6 {
+      try await device.sync()
+      if try await device.queueCount() == 0 { return }
+      device.clock.advance(by: .seconds(600))
+    }
+    throw TestFailure("the queue does not drain:\n\(try await device.queue())")
+  }
+
+  private func plain(_ device: TestDevice, _ path: String) async throws -> String {
+    let response = try await device.network.send(TransportRequest(.get, path))
+    guard response.status == 200 else { throw TransportError(.badAnswer) }
+    return "\(try await response.body.collect(upTo: 1 << 20).isEmpty)"
+  }
+
+  private func pulledByAnother(_ device: TestDevice) async throws -> String {
+    if try await device.tree().isEmpty { try await written(device) }
+    try await device.sync()
+    try await device.download()
+    return try await device.tree()
+  }
+
+  /// Nodes that another device of the account has made.
+  private func written(_ device: TestDevice) async throws {
+    let other = try await TestDevice("B", server: server, clock: clock)
+    try await other.login(words: words.withLock { $0 })
+    try await other.create("/folder", "x")
+    try await other.create("/folder/small", "one")
+    try await other.create(
+      "/film",
+      TestContent(
+        data: EndToEndTests.bytes(200_000, seed: 1), metadata: Data("m".utf8),
+        thumbnail: EndToEndTests.bytes(2_000, seed: 2)))
+    try await other.sync()
+    try await other.close()
+  }
+
+  private func thumbnail(_ device: TestDevice) async throws -> String {
+    if try await device.tree().isEmpty { try await written(device) }
+    try await device.sync()
+    guard let manager = try device.zdc.downloadManager else { return "" }
+    let meta = try await manager.downloadNodeMeta(try await device.node("/film"), components: [.thumbnail])
+    return "\(meta.thumbnail?.count ?? 0)"
+  }
+
+  private func live(_ device: TestDevice) async throws -> String {
+    for try await event in try await device.api.events(since: nil) {
+      if case .zones(let list) = event { return "\(list.zones.count)" }
+    }
+    throw TransportError(.cut)
+  }
+}
