@@ -130,7 +130,6 @@ struct CheckedZone: ZoneState {
   func height(of node: NodeID) -> Int { memory.height(of: node) }
 
   func descendantCount(of node: NodeID) -> UInt64 { memory.descendantCount(of: node) }
-  func height(of node: NodeID) -> Int { memory.height(of: node) }
   mutating func removeSubtree(_ node: NodeID) { memory.removeSubtree(node) }
 
   mutating func put(_ leaf: ZoneLeaf, replacing old: ZoneLeaf?) throws {
