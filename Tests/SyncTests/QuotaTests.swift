@@ -24,6 +24,7 @@ struct QuotaTests {
       try await a.sync()
       #expect(try await a.queueCount() == 1)
       try await a.delete("/first")
+      try await a.sync()
       world.clock.advance(by: .seconds(600))
       try await world.settle(a, b)
       #expect(try await a.queueCount() == 0)
