@@ -34,6 +34,7 @@ import ZDCProtocol
         GET /v1/trees/{treeID}/nodes/{nodeID} session 0
         GET /v1/trees/{treeID}/nodes/{nodeID}/blobs/{blobID} session 0
         GET /v1/trees/{treeID}/nodes/{nodeID}/blobs/{blobID}/leaves session 0
+        GET /v1/trees/{treeID}/nodes/{nodeID}/blobs/{blobID}/proof session 0
         POST /v1/blobs session 16384
         PUT /v1/blobs/{blobID}/parts/{index} session 0
         GET /v1/blobs/{blobID}/parts session 0
