@@ -18,7 +18,8 @@ struct ServerContext: RequestContext {
     coreContext = CoreRequestContextStorage(source: source)
     let channel = source.channel
     clientAddress = channel.remoteAddress?.ipAddress ?? "unknown"
-    isWritable = { channel.isWritable }
+    // A closed connection never becomes writable again: the write finds that out, waiting would not.
+    isWritable = { channel.isWritable || !channel.isActive }
   }
 }
 
