@@ -261,6 +261,8 @@ struct ZonePuller {
       } catch let error as ServerError where error.code == .gone {
         // None of them is kept any more: the commits that replaced them come with the next pull.
         break
+      } catch let error as ZDCSecurityError {
+        throw try await keep(error.with(zone: zone))
       }
       let answer = try await freezing(zone) { try PageContents(body).records }
       others.formUnion(answer.values.map(\.record.fields.node))

@@ -12,6 +12,8 @@ public enum ServedKind: UInt8, Sendable, CaseIterable {
   /// A content's ciphertext, whole or in part.
   case content
   case leafHashes
+  /// That some leaves of a content are what its root says.
+  case leafProof
 }
 
 /// One object of a bundle as its bytes, which need not be those of any object.
@@ -136,6 +138,7 @@ public struct ServedAnswer: Sendable {
     case Routes.keyring: return .keyring
     case Routes.content: return .content
     case Routes.leafHashes: return .leafHashes
+    case Routes.leafProof: return .leafProof
     default: return nil
     }
   }

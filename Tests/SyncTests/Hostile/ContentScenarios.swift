@@ -41,7 +41,8 @@ extension HostileScenario {
           bytes.replaceSubrange(56 + 16_400..<56 + 32_800, with: bytes[56..<56 + 16_400])
         })
     },
-    HostileScenario("B4", "18", story: "another node's small content", error: "contentHashMismatch", .fails,
+    HostileScenario(
+      "B4", "18", story: "another node's small content", error: "contentHashMismatch", .fails,
       by: .download
     ) { act in
       let (left, right) = (try blob("left", act), try blob("right", act))
@@ -51,20 +52,23 @@ extension HostileScenario {
           for index in items.indices where items[index].blob == left { items[index].object = other }
         })
     },
-    HostileScenario("B5", "19", story: "the content before the last edit", error: "contentHashMismatch", .fails,
+    HostileScenario(
+      "B5", "19", story: "the content before the last edit", error: "contentHashMismatch", .fails,
       by: .download
     ) { act in
       let old = act.stage.oldFilm
       act.tell(.substitute(.content, with: old))
     },
-    HostileScenario("B6", "20", story: "content that a reader sealed under the node's key",
+    HostileScenario(
+      "B6", "20", story: "content that a reader sealed under the node's key",
       error: "contentHashMismatch", .fails, by: .download
     ) { act in
       // Who reads a node knows its content key; another salt gives another valid ciphertext.
       let forged = try ContentSealer.sealSmall(data: Array("same Size".utf8))
       act.tell(.substitute(.smallContent, with: forged.bytes) { $0.blob == (try? blob("left", act)) })
     },
-    HostileScenario("B2", story: "chunks in another order, under a root that fits", error: "chunkAuthFailed", .fails,
+    HostileScenario(
+      "B2", story: "chunks in another order, under a root that fits", error: "chunkAuthFailed", .fails,
       by: .download, mend: { try await mendSmall($0) }
     ) { act in
       let sealed = try ContentSealer.sealSmall(data: [UInt8](repeating: 7, count: 30_000), padding: .none)
@@ -72,7 +76,8 @@ extension HostileScenario {
       bytes[60] ^= 1
       try await push(bytes, sealed, to: "small", act)
     },
-    HostileScenario("B7", story: "a key that is not the content's", error: "commitmentMismatch", .fails, by: .download,
+    HostileScenario(
+      "B7", story: "a key that is not the content's", error: "commitmentMismatch", .fails, by: .download,
       mend: { try await mendSmall($0) }
     ) { act in
       let (sealed, other) = (
@@ -114,13 +119,15 @@ extension HostileScenario {
     HostileScenario("B3", "17", story: "the last chunk is cut off", error: "contentTruncated", .fails, by: .download) {
       act in act.tell(.change(.content) { $0.removeLast($0.count % 16_400) })
     },
-    HostileScenario("B3", "17", story: "all behind the first leaf is cut off", error: "contentTruncated", .fails,
+    HostileScenario(
+      "B3", "17", story: "all behind the first leaf is cut off", error: "contentTruncated", .fails,
       by: .download
     ) { act in act.tell(.change(.content) { $0.removeLast(max(0, $0.count - 65_656)) }) },
     HostileScenario("B3", "17", story: "a chunk is appended", error: "contentTrailingData", .fails, by: .download) {
       act in act.tell(.change(.content) { $0 += [UInt8](repeating: 0, count: 16_400) })
     },
-    HostileScenario("17", story: "the length is announced and not sent", error: "contentTruncated", .fails,
+    HostileScenario(
+      "17", story: "the length is announced and not sent", error: "contentTruncated", .fails,
       by: .download
     ) { act in
       let length = try act.zone.node("film").record.fields.content?.cipherLength ?? 0
@@ -132,16 +139,19 @@ extension HostileScenario {
           return true
         })
     },
-    HostileScenario("B11", "17", story: "an export is cut at a leaf's border", error: "contentTruncated", .fails,
+    HostileScenario(
+      "B11", "17", story: "an export is cut at a leaf's border", error: "contentTruncated", .fails,
       by: .export
     ) { act in act.tell(.change(.content) { $0.removeLast(max(0, $0.count - 65_656)) }) },
-    HostileScenario("B11", story: "an export's last chunk is altered", error: "contentHashMismatch", .fails,
+    HostileScenario(
+      "B11", story: "an export's last chunk is altered", error: "contentHashMismatch", .fails,
       by: .export
     ) { $0.tell(.turnBit(.content, at: -1)) },
     HostileScenario("37", "B12", story: "2^63 bytes announced", error: "contentTrailingData", .fails, by: .download) {
       $0.tell(.announce(1 << 63, "GET", Routes.content))
     },
-    HostileScenario("37", "B12", story: "content that never ends", error: "contentTrailingData", .fails, by: .download) {
+    HostileScenario("37", "B12", story: "content that never ends", error: "contentTrailingData", .fails, by: .download)
+    {
       act in
       let length = try act.zone.node("film").record.fields.content?.cipherLength ?? 0
       act.tell(
@@ -154,10 +164,16 @@ extension HostileScenario {
     HostileScenario("B8", story: "a bit of the thumbnail", error: "contentHashMismatch", .fails, by: .meta) {
       $0.tell(.turnBit(.content, at: 1_000))
     },
-    HostileScenario("B8", story: "a bit of the leaf hashes", error: "contentHashMismatch", .fails, by: .meta) {
+    HostileScenario("B8", story: "a bit of the proof", error: "contentHashMismatch", .fails, by: .meta) {
+      $0.tell(.turnBit(.leafProof, at: -10))
+    },
+    HostileScenario("B8", story: "a shorter proof", error: "contentHashMismatch", .fails, by: .meta) {
+      $0.tell(.change(.leafProof) { $0.removeLast(32) })
+    },
+    HostileScenario("B8", story: "a bit of the leaf hashes", error: "contentHashMismatch", .fails, by: .export) {
       $0.tell(.turnBit(.leafHashes, at: 40))
     },
-    HostileScenario("B8", story: "fewer leaf hashes", error: "contentHashMismatch", .fails, by: .meta) {
+    HostileScenario("B8", story: "fewer leaf hashes", error: "contentHashMismatch", .fails, by: .export) {
       $0.tell(.change(.leafHashes) { $0.removeLast(32) })
     },
     HostileScenario("B8", story: "the thumbnail of another version", error: "contentHashMismatch", .fails, by: .meta) {

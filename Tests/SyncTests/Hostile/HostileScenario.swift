@@ -49,7 +49,8 @@ struct HostileScenario: Sendable, CustomTestStringConvertible {
   var testDescription: String { "\(rows.joined(separator: ",")): \(story) → \(error)" }
 
   init(
-    _ rows: String..., story: String, error: String, _ ending: Ending, from start: Start = .behind, by step: Step = .pull,
+    _ rows: String..., story: String, error: String, _ ending: Ending, from start: Start = .behind,
+    by step: Step = .pull,
     fromLogin: Bool = false, mend: (@Sendable (HostileAct) async throws -> Void)? = nil,
     _ arrange: @escaping @Sendable (HostileAct) async throws -> Void
   ) {
@@ -175,7 +176,9 @@ extension HostileScenario {
   /// - Returns: the code of what was thrown.
   private func attempt(_ act: HostileAct) async -> String? {
     do {
-      if start == .fresh, act.victim.localUserIDs.isEmpty { try await act.victim.login(words: act.typed.value ?? act.stage.words) }
+      if start == .fresh, act.victim.localUserIDs.isEmpty {
+        try await act.victim.login(words: act.typed.value ?? act.stage.words)
+      }
       try await run(act.victim)
       return nil
     } catch { return Self.code(of: error) }
@@ -236,7 +239,9 @@ extension HostileScenario {
   private func checkLosses(_ now: DeviceState, _ before: DeviceState, _ act: HostileAct) async throws {
     // A fresh device has rows of its own, which the error must not have made.
     if start == .fresh, fromLogin {
-      if ending != .passes, act.victim.localUserIDs.isEmpty { #expect(now.losses(since: before, reference: before) == []) }
+      if ending != .passes, act.victim.localUserIDs.isEmpty {
+        #expect(now.losses(since: before, reference: before) == [])
+      }
     } else if start != .fresh {
       let log = try await act.signedLog()
       #expect(now.losses(since: before, reference: act.stage.reference, log: log) == [])

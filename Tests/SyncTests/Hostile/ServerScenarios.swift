@@ -132,10 +132,14 @@ extension HostileScenario {
     HostileScenario("37", "B12", story: "records without an end", error: "limitExceeded", .fails) {
       $0.tell(.withhold(.record), .endless("POST", Routes.records, of: slice))
     },
-    HostileScenario("37", "B12", story: "leaf hashes without an end", error: "limitExceeded", .fails, by: .meta) {
+    HostileScenario("37", "B12", story: "leaf hashes without an end", error: "limitExceeded", .fails, by: .export) {
       $0.tell(.endless("GET", Routes.leafHashes, of: slice))
     },
-    HostileScenario("37", "B12", story: "small contents without an end", error: "limitExceeded", .fails, by: .download) {
+    HostileScenario("37", "B12", story: "a proof without an end", error: "limitExceeded", .fails, by: .meta) {
+      $0.tell(.endless("GET", Routes.leafProof, of: slice))
+    },
+    HostileScenario("37", "B12", story: "small contents without an end", error: "limitExceeded", .fails, by: .download)
+    {
       $0.tell(.endless("POST", Routes.contents, of: slice))
     },
     HostileScenario("37", story: "2^63 bytes of commits announced", error: "", .passes) {

@@ -29,7 +29,8 @@ extension HostileScenario {
       let other = try act.zone.node("left").record
       act.tell(.substitute(.record, with: other.bytes, where: try isNode("right", act)))
     },
-    HostileScenario("C1", "24", story: "two siblings' private parts change places", error: "recordHashMismatch", .fails) {
+    HostileScenario("C1", "24", story: "two siblings' private parts change places", error: "recordHashMismatch", .fails)
+    {
       act in
       let (left, right) = (try act.zone.node("left").record, try act.zone.node("right").record)
       let mixed = RogueZone.record(left) { $0.sealedPrivate = right.fields.sealedPrivate }
@@ -48,14 +49,16 @@ extension HostileScenario {
       }
       act.inject(try act.zone.commit(putting: record), records: [record])
     },
-    HostileScenario("C3", story: "a record with another parent than its put", error: "recordBindingMismatch", .freezes) {
+    HostileScenario("C3", story: "a record with another parent than its put", error: "recordBindingMismatch", .freezes)
+    {
       act in
       let record = try RecordSealer.seal(try act.zone.draft(new: "elsewhere"))
       var put = ZoneOperation.Put(record)
       put.parent = try act.zone.node("folder").record.fields.node
       act.inject(try act.zone.commit([.put(put)]), records: [record])
     },
-    HostileScenario("B6", "20", story: "a record by another writer than its commit", error: "recordBindingMismatch",
+    HostileScenario(
+      "B6", "20", story: "a record by another writer than its commit", error: "recordBindingMismatch",
       .freezes
     ) { act in
       var draft = try act.zone.draft(new: "forged")
@@ -144,7 +147,8 @@ extension HostileScenario {
       let acl = try act.zone.nextACL { $0.entries[0].permissions = [.read] }
       act.inject(try act.zone.commit(bringing: acl), acl: acl, grants: [act.zone.grant])
     },
-    HostileScenario("26", "C4", "C17", story: "a member is added by the server", error: "aclSignatureInvalid", .freezes) {
+    HostileScenario("26", "C4", "C17", story: "a member is added by the server", error: "aclSignatureInvalid", .freezes)
+    {
       act in
       let stranger = act.stage.stranger.keys
       let acl = try act.zone.nextACL(signedBy: stranger.signingKey) { fields in
@@ -177,13 +181,15 @@ extension HostileScenario {
       act.inject(
         try act.zone.commit([.put(ZoneOperation.Put(record))]) { $0.aclHash = .zero }, records: [record])
     },
-    HostileScenario("C10", "32", story: "an access list that lowers the protocol", error: "unsupportedVersion",
+    HostileScenario(
+      "C10", "32", story: "an access list that lowers the protocol", error: "unsupportedVersion",
       .freezes
     ) { act in
       let acl = try act.zone.nextACL { $0.minProtocol = 0 }
       act.inject(try act.zone.commit(bringing: acl), acl: acl, grants: [act.zone.grant])
     },
-    HostileScenario("B7", "A6", story: "a grant of another key, named by the owner", error: "keyCommitmentMismatch",
+    HostileScenario(
+      "B7", "A6", story: "a grant of another key, named by the owner", error: "keyCommitmentMismatch",
       .fails
     ) { act in
       let link = try await act.rogue().chain()[0]
@@ -196,7 +202,8 @@ extension HostileScenario {
 
   /// A device that has nothing yet.
   private static let born: [HostileScenario] = [
-    HostileScenario("9", "A6", story: "a grant of the server's key, named in an edited list",
+    HostileScenario(
+      "9", "A6", story: "a grant of the server's key, named in an edited list",
       error: "aclSignatureInvalid", .freezes, from: .fresh
     ) { act in
       let link = try await act.rogue().chain()[0]
@@ -210,7 +217,8 @@ extension HostileScenario {
           }
         })
     },
-    HostileScenario("26", "C4", "C17", story: "a member in the first access list", error: "aclSignatureInvalid",
+    HostileScenario(
+      "26", "C4", "C17", story: "a member in the first access list", error: "aclSignatureInvalid",
       .freezes, from: .fresh
     ) { act in
       let stranger = act.stage.stranger.keys.userID
@@ -222,7 +230,8 @@ extension HostileScenario {
           fields.entries.sort { $0.user < $1.user }
         })
     },
-    HostileScenario("A6", "C9", story: "a grant of the server's key", error: "grantHashMismatch", .fails,
+    HostileScenario(
+      "A6", "C9", story: "a grant of the server's key", error: "grantHashMismatch", .fails,
       from: .fresh
     ) { act in
       let link = try await act.rogue().chain()[0]
@@ -233,7 +242,8 @@ extension HostileScenario {
     HostileScenario("C9", story: "no grant", error: "grantMissing", .fails, from: .fresh) { act in
       act.tell(.withhold(.grant) { $0.grant?.zone == act.zone.zone })
     },
-    HostileScenario("8", "C3", story: "another tree with a valid beginning", error: "zoneForkDetected", .freezes,
+    HostileScenario(
+      "8", "C3", story: "another tree with a valid beginning", error: "zoneForkDetected", .freezes,
       from: .fresh
     ) { act in
       let other = try TrunkBirth(
