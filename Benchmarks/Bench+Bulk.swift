@@ -10,8 +10,6 @@ extension Bench {
     var pull: [Double] = []
     var wire: [Double] = []
     var disk: [Double] = []
-    var memory: [Double] = []
-    var memoryAtStart: [Double] = []
   }
 
   func bulk() async throws -> [Figure] {
@@ -26,17 +24,13 @@ extension Bench {
       Figure("push-10k", bulk.push, beside: rows), Figure("skeleton-10k", bulk.skeleton, beside: rows),
       Figure("pull-10k", bulk.pull, beside: rows), Figure("wire-node", bulk.wire, beside: plain),
       Figure("disk-node", bulk.disk, beside: plain),
-      Figure(
-        "rss-server", bulk.memory, beside: Yardstick(name: "server without users", value: median(bulk.memoryAtStart))),
     ]
   }
 
   private func measure(_ bulk: inout Bulk) async throws {
     let server = try await ServerProcess(folder: newFolder())
-    bulk.memoryAtStart.append(try server.memory.peak)
     let words = try await push(server, &bulk)
     try await pull(server, words, &bulk)
-    bulk.memory.append(try server.memory.peak)
     server.stop()
     bulk.disk.append(try diskBytes(server.folder) / Double(Self.nodes))
   }
@@ -65,21 +59,9 @@ extension Bench {
       try await device.app.discovered.wait(until: Self.nodes)
       try await device.settle()
     }
-    let (contents, _) = try await seconds { try await download(device) }
+    let (contents, _) = try await seconds { try await device.downloadAll(Self.nodes) }
     bulk.skeleton.append(skeleton)
     bulk.pull.append(skeleton + contents)
     try await device.close()
-  }
-
-  private func download(_ device: Device) async throws {
-    guard let downloads = device.zdc.downloadManager else { throw BenchError("not unlocked") }
-    var bytes = 0
-    for try await download in downloads.downloadContents(of: device.app.discoveredNodes) {
-      guard case .memory(let data, _, _) = try download.content.get() else {
-        throw BenchError("a small node in a file")
-      }
-      bytes += data.count
-    }
-    guard bytes == Self.nodes * Self.contentBytes else { throw BenchError("contents are missing") }
   }
 }

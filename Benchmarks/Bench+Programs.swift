@@ -1,3 +1,4 @@
+import Dispatch
 import Foundation
 import ZeroDarkCloud
 
@@ -57,8 +58,20 @@ struct Program {
     self.home = home
   }
 
+  /// - Parameter limit: seconds after which it is ended.
   /// - Returns: what it printed.
-  func run(_ arguments: [String]) throws -> Data {
+  func run(_ arguments: [String], limit: Int = 120) throws -> Data {
+    let (process, output) = try start(arguments)
+    let deadline = DispatchWorkItem { process.terminate() }
+    DispatchQueue.global().asyncAfter(deadline: .now() + .seconds(limit), execute: deadline)
+    let bytes = output.fileHandleForReading.readDataToEndOfFile()
+    process.waitUntilExit()
+    deadline.cancel()
+    guard process.terminationStatus == 0 else { throw BenchError("\(name) \(arguments[0]) failed") }
+    return bytes
+  }
+
+  func start(_ arguments: [String]) throws -> (Process, Pipe) {
     let process = Process()
     process.executableURL = Bench.program(name)
     process.arguments = arguments
@@ -68,9 +81,6 @@ struct Program {
     let output = Pipe()
     process.standardOutput = output
     try process.run()
-    let bytes = output.fileHandleForReading.readDataToEndOfFile()
-    process.waitUntilExit()
-    guard process.terminationStatus == 0 else { throw BenchError("\(name) \(arguments[0]) failed") }
-    return bytes
+    return (process, output)
   }
 }

@@ -3,10 +3,10 @@ import Foundation
 /// What every measurement needs. Its extensions measure, one file for each kind of work.
 struct Bench {
   let folder: URL
-  /// How often a long piece of work is done.
-  let runs: Int
-  /// How often a short one is.
-  let samples: Int
+  let scale: Scale
+
+  var runs: Int { scale.runs }
+  var samples: Int { scale.samples }
 
   static let nodes = 10_000
   static let contentBytes = 300
@@ -19,8 +19,73 @@ struct Bench {
 
   /// An executable of the same build.
   static func program(_ name: String) -> URL {
-    let own = Bundle.main.executableURL ?? URL(fileURLWithPath: CommandLine.arguments[0])
+    let own = Foundation.Bundle.main.executableURL ?? URL(fileURLWithPath: CommandLine.arguments[0])
     return own.resolvingSymlinksInPath().deletingLastPathComponent().appendingPathComponent(name)
+  }
+}
+
+/// How much of everything.
+struct Scale: Sendable {
+  /// How often a long piece of work is done.
+  var runs: Int
+  /// How often a short one is.
+  var samples: Int
+  /// What the rows for 100,000 nodes take.
+  var manyNodes: Int
+  /// What the rows for 1 GiB take.
+  var largeBytes: UInt64
+  /// What the rows for 10 GiB take.
+  var hugeBytes: UInt64
+  var idleSeconds: Int
+  /// Accounts of two devices each.
+  var accounts: Int
+  /// Edits of each of their devices.
+  var edits: Int
+  /// Nodes that each of ten contending devices makes.
+  var contended: Int
+
+  static let full = Scale(
+    runs: 5, samples: 400, manyNodes: 100_000, largeBytes: 1 << 30, hugeBytes: 10 << 30, idleSeconds: 10,
+    accounts: 100, edits: 20, contended: 50)
+  static let quick = Scale(
+    runs: 1, samples: 100, manyNodes: 20_000, largeBytes: 128 << 20, hugeBytes: 512 << 20, idleSeconds: 2,
+    accounts: 20, edits: 5, contended: 30)
+}
+
+/// There is not enough disk for a row.
+struct NoRoom: Error, CustomStringConvertible {
+  var needed: UInt64
+  var free: UInt64
+
+  var description: String { "needs \(needed >> 20) MiB of disk, \(free >> 20) MiB are free" }
+}
+
+extension Bench {
+  /// - Throws: ``NoRoom`` if there is not enough, with something left for others.
+  func checkDisk(_ bytes: UInt64) throws {
+    let attributes = try FileManager.default.attributesOfFileSystem(forPath: folder.path)
+    guard let free = (attributes[.systemFreeSize] as? NSNumber)?.uint64Value else { return }
+    let needed = bytes + (1 << 30)
+    guard bytes == 0 || free >= needed else { throw NoRoom(needed: needed, free: free) }
+  }
+
+  /// What one group of rows left on disk is not kept for the next.
+  func clear() {
+    do {
+      for name in try FileManager.default.contentsOfDirectory(atPath: folder.path) {
+        try FileManager.default.removeItem(at: folder.appendingPathComponent(name))
+      }
+    } catch { note("cannot clear \(folder.path): \(error)") }
+  }
+
+  /// A file of zeros that takes no room itself; what is made of it does.
+  func newFile(bytes: UInt64) throws -> URL {
+    let url = try newFolder().appendingPathComponent("zeros.bin")
+    guard FileManager.default.createFile(atPath: url.path, contents: nil) else { throw BenchError("cannot write") }
+    let file = try FileHandle(forWritingTo: url)
+    try file.truncate(atOffset: bytes)
+    try file.close()
+    return url
   }
 }
 

@@ -9,17 +9,23 @@ final class BenchApp: ZeroDarkCloudDelegate {
   let discovered = Tally()
   let modified = Tally()
   private let nodes = Mutex<[ZDCNode]>([])
-  private let content: Data
+  private let content: ZDCData
+  private let thumbnail: Data?
 
   /// - Parameter content: the same for every node; what travels differs all the same, each is sealed with its own key.
-  init(content: Data) {
+  init(content: ZDCData, thumbnail: Data? = nil) {
     self.content = content
+    self.thumbnail = thumbnail
   }
 
   var discoveredNodes: [ZDCNode] { nodes.withLock { $0 } }
 
   func data(for node: ZDCNode, at path: ZDCTreesystemPath, transaction: ZDCReadTransaction) -> ZDCData {
-    ZDCData(data: content)
+    content
+  }
+
+  func thumbnail(for node: ZDCNode, at path: ZDCTreesystemPath, transaction: ZDCReadTransaction) -> ZDCData? {
+    thumbnail.map { ZDCData(data: $0) }
   }
 
   func didPushNodeData(_ node: ZDCNode, at path: ZDCTreesystemPath, transaction: ZDCReadWriteTransaction) {

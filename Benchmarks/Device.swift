@@ -10,10 +10,14 @@ struct Device {
   /// The tree of the command line client, so that `zdc ls` can list what is made here.
   static let treeID = "zdc.files"
 
-  init(server: URL, folder: URL, treeID: String = Device.treeID) throws {
-    app = BenchApp(content: Data(repeating: 0x61, count: Bench.contentBytes))
-    let config = ZDCConfig(primaryTreeID: treeID, serverURL: server, databaseDirectory: folder)
-    zdc = try ZeroDarkCloud(delegate: app, config: config)
+  /// - Parameters:
+  ///   - app: what has content; small content for every node if it is not given.
+  ///   - transport: counts what goes over the wire.
+  init(server: URL, folder: URL, app: BenchApp? = nil, transport: CountingTransport? = nil) throws {
+    self.app = app ?? BenchApp(content: ZDCData(data: Data(repeating: 0x61, count: Bench.contentBytes)))
+    var config = ZDCConfig(primaryTreeID: Device.treeID, serverURL: server, databaseDirectory: folder)
+    config.transport = transport
+    zdc = try ZeroDarkCloud(delegate: self.app, config: config)
     try zdc.unlockOrCreateDatabase(ZDCDatabaseConfig(encryptionKey: Data(repeating: 7, count: 32)))
   }
 
@@ -37,11 +41,17 @@ struct Device {
     _ = try await zdc.localUserManager?.login(words: words)
   }
 
-  private func online(_ updates: AsyncStream<ZDCSyncStatus>) async throws {
+  /// What the engines say from now on.
+  func updates() throws -> AsyncStream<ZDCSyncStatus> {
+    guard let sync = zdc.syncManager else { throw BenchError("not unlocked") }
+    return sync.statusUpdates
+  }
+
+  func online(_ updates: AsyncStream<ZDCSyncStatus>) async throws {
     for await update in updates {
       switch update {
       case .online: return
-      case .error(_, let error): throw error
+      case .error(_, let error) where !(error is TransportError): throw error
       case .security(_, let error): throw error
       default: break
       }
@@ -68,6 +78,19 @@ struct Device {
       else { throw BenchError("no such node") }
       cloud.queueDataUpload(forNodeID: node.uuid, withChangeset: nil)
     }
+  }
+
+  /// Downloads and opens the contents of all nodes that were discovered.
+  func downloadAll(_ nodes: Int) async throws {
+    guard let downloads = zdc.downloadManager else { throw BenchError("not unlocked") }
+    var bytes = 0
+    for try await download in downloads.downloadContents(of: app.discoveredNodes) {
+      guard case .memory(let data, _, _) = try download.content.get() else {
+        throw BenchError("a small node in a file")
+      }
+      bytes += data.count
+    }
+    guard bytes == nodes * Bench.contentBytes else { throw BenchError("contents are missing") }
   }
 
   /// Callbacks run inside a transaction: when the next one has its turn, the last one is on disk.

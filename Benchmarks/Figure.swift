@@ -27,6 +27,15 @@ struct Figure: Codable {
   }
 }
 
+extension Figure {
+  /// The value in its own unit; the yardstick may be another size of the same work, then the ratio is per its size.
+  init(_ id: String, _ value: Double, beside yardstick: Yardstick, scale: Double = 1, runs: Int = 1) {
+    self.init(id, [value], beside: yardstick)
+    ratio *= scale
+    self.runs = runs
+  }
+}
+
 /// What the machine, or a plain program, needs for a comparable piece of work. In the unit of the row that it stands
 /// beside.
 struct Yardstick {

@@ -4,10 +4,16 @@ struct Row: Sendable {
     case atMost(Double)
     case atLeast(Double)
 
-    func isMet(by value: Double) -> Bool {
+    /// Of the ratio to the yardstick.
+    case ratioAtMost(Double)
+    case ratioAtLeast(Double)
+
+    func isMet(by figure: Figure) -> Bool {
       switch self {
-      case .atMost(let limit): value <= limit
-      case .atLeast(let limit): value >= limit
+      case .atMost(let limit): figure.value <= limit
+      case .atLeast(let limit): figure.value >= limit
+      case .ratioAtMost(let limit): figure.ratio <= limit
+      case .ratioAtLeast(let limit): figure.ratio >= limit
       }
     }
   }
@@ -23,12 +29,26 @@ struct Row: Sendable {
     Row(id: "pull-10k", title: "… and all contents opened", unit: "s", reach: .atMost(2.5)),
     Row(id: "wire-node", title: "sent per node of 300 B", unit: "B", reach: .atMost(1_300)),
     Row(id: "disk-node", title: "server disk per node of 300 B", unit: "B", reach: .atMost(2_200)),
-    Row(id: "rss-server", title: "server memory, peak", unit: "MiB", reach: .atMost(120)),
     Row(id: "one-p50", title: "one node, transaction to durable, p50", unit: "ms", reach: .atMost(8)),
     Row(id: "edit-p50", title: "edit on A until B is told, p50", unit: "ms", reach: .atMost(10)),
     Row(id: "edit-p99", title: "edit on A until B is told, p99", unit: "ms", reach: .atMost(30)),
     Row(id: "seal", title: "seal a stream, one core", unit: "GB/s", reach: .atLeast(1)),
     Row(id: "open", title: "open a stream, one core", unit: "GB/s", reach: .atLeast(1)),
+    Row(id: "push-100k", title: "push of 100,000 nodes", unit: "s", reach: .ratioAtMost(11)),
+    Row(id: "pull-100k", title: "skeleton and contents of 100,000 nodes", unit: "s", reach: .ratioAtMost(11)),
+    Row(id: "rss-client-100k", title: "client memory with 100,000 nodes, peak", unit: "MiB", reach: .atMost(250)),
+    Row(id: "idle", title: "requests of a device with nothing new", unit: "", reach: .atMost(0)),
+    Row(id: "idle-reconnect", title: "requests when its stream breaks off", unit: "", reach: .atMost(1)),
+    Row(id: "put-1g", title: "1 GiB up", unit: "MB/s", reach: .ratioAtLeast(0.8)),
+    Row(id: "get-1g", title: "1 GiB down", unit: "MB/s", reach: .ratioAtLeast(0.8)),
+    Row(id: "rss-client-1g", title: "client memory with 1 GiB, peak", unit: "MiB", reach: .atMost(100)),
+    Row(id: "rss-server", title: "server memory after all of these, peak", unit: "MiB", reach: .atMost(120)),
+    Row(id: "thumb-10g", title: "requests for a thumbnail of 10 GiB", unit: "", reach: .atMost(3)),
+    Row(id: "thumb-10g-wire", title: "bytes both ways for it", unit: "KiB", reach: .atMost(200)),
+    Row(id: "resend-1g", title: "sent again after SIGKILL at half of 1 GiB", unit: "%", reach: .atMost(2)),
+    Row(id: "devices-200-p50", title: "200 devices, edit until the other has it, p50", unit: "ms", reach: .atMost(250)),
+    Row(id: "devices-200", title: "… p99", unit: "ms", reach: .atMost(250)),
+    Row(id: "contend-10", title: "commits of ten devices into one zone", unit: "/s", reach: .atLeast(0)),
     Row(id: "start-server", title: "start of the server to its first answer", unit: "s", reach: .atMost(0.3)),
     Row(id: "ls-10k", title: "zdc ls of 10,000 nodes", unit: "s", reach: .atMost(0.2)),
   ]
@@ -37,15 +57,27 @@ struct Row: Sendable {
 /// Rows that one piece of work gives.
 struct RowGroup: Sendable {
   var ids: [String]
+  /// What it needs of the disk.
+  var disk: @Sendable (Scale) -> UInt64 = { _ in 0 }
   var measure: @Sendable (Bench) async throws -> [Figure]
 
   static let all = [
-    RowGroup(ids: ["push-10k", "skeleton-10k", "pull-10k", "wire-node", "disk-node", "rss-server"]) {
-      try await $0.bulk()
-    },
+    RowGroup(ids: ["push-10k", "skeleton-10k", "pull-10k", "wire-node", "disk-node"]) { try await $0.bulk() },
     RowGroup(ids: ["one-p50"]) { try await $0.oneByOne() },
     RowGroup(ids: ["edit-p50", "edit-p99"]) { try await $0.edits() },
     RowGroup(ids: ["seal", "open"]) { try $0.contentStream() },
+    RowGroup(
+      ids: [
+        "push-100k", "pull-100k", "rss-client-100k", "idle", "idle-reconnect", "put-1g", "get-1g", "rss-client-1g",
+        "rss-server",
+      ], disk: { UInt64($0.manyNodes) * 15_000 + 4 * $0.largeBytes }
+    ) { try await $0.big() },
+    RowGroup(ids: ["thumb-10g", "thumb-10g-wire"], disk: { $0.hugeBytes + $0.hugeBytes / 16 }) {
+      try await $0.thumbnail()
+    },
+    RowGroup(ids: ["resend-1g"], disk: { 3 * $0.largeBytes }) { try await $0.resend() },
+    RowGroup(ids: ["devices-200-p50", "devices-200"]) { try await $0.manyDevices() },
+    RowGroup(ids: ["contend-10"]) { try await $0.contention() },
     RowGroup(ids: ["start-server"]) { try await $0.serverStart() },
     RowGroup(ids: ["ls-10k"]) { try await $0.list() },
   ]

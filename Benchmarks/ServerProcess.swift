@@ -44,10 +44,18 @@ final class ServerProcess {
 
   /// Bytes of request bodies so far.
   func receivedBytes() async throws -> Double {
+    try await counter("zdc_received_bytes_total")
+  }
+
+  func commitCount() async throws -> Double {
+    try await counter("zdc_commits_total")
+  }
+
+  private func counter(_ name: String) async throws -> Double {
     let lines = try await get("/metrics").split(separator: "\n")
-    let line = lines.first { $0.hasPrefix("zdc_received_bytes_total ") }
+    let line = lines.first { $0.hasPrefix(name + " ") }
     guard let value = line?.split(separator: " ").last.flatMap({ Double(String($0)) }) else {
-      throw BenchError("the server does not count what it receives")
+      throw BenchError("the server does not count \(name)")
     }
     return value
   }

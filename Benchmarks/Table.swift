@@ -3,6 +3,8 @@ import Foundation
 /// The figures for people.
 struct Table {
   var figures: [Figure]
+  var skipped: [(ids: [String], reason: String)] = []
+  var failed: [(ids: [String], reason: String)] = []
 
   var text: String {
     let rows = [["row", "value", "reach", "", "yardstick of this run", "value", "ratio", "runs"]] + figures.map(cells)
@@ -10,9 +12,14 @@ struct Table {
     let lines = rows.map { row in
       zip(row, widths).map { $0.padding(toLength: $1, withPad: " ", startingAt: 0) }.joined(separator: "  ")
     }
-    let missed = figures.filter { figure in row(figure).map { !$0.reach.isMet(by: figure.value) } ?? false }
-    let ending = missed.isEmpty ? "all reached" : "not reached: \(missed.map(\.id).joined(separator: ", "))"
-    return (lines + ["", ending]).joined(separator: "\n")
+    return (lines + [""] + endings).joined(separator: "\n")
+  }
+
+  private var endings: [String] {
+    let missed = figures.filter { figure in row(figure).map { !$0.reach.isMet(by: figure) } ?? false }
+    let result = missed.isEmpty ? "all reached" : "not reached: \(missed.map(\.id).joined(separator: ", "))"
+    return [result] + skipped.map { "SKIPPED \($0.ids.joined(separator: ", ")): \($0.reason)" }
+      + failed.map { "FAILED \($0.ids.joined(separator: ", ")): \($0.reason)" }
   }
 
   private func row(_ figure: Figure) -> Row? { Row.all.first { $0.id == figure.id } }
@@ -21,7 +28,7 @@ struct Table {
     let row = row(figure)
     return [
       figure.id, "\(number(figure.value)) \(figure.unit)", row.map { limit($0.reach) } ?? "",
-      row.map { $0.reach.isMet(by: figure.value) ? "met" : "MISSED" } ?? "", figure.yardstick,
+      row.map { $0.reach.isMet(by: figure) ? "met" : "MISSED" } ?? "", figure.yardstick,
       "\(number(figure.yardstickValue)) \(figure.unit)", number(figure.ratio), "\(figure.runs)",
     ]
   }
@@ -30,6 +37,8 @@ struct Table {
     switch reach {
     case .atMost(let limit): "≤ \(number(limit))"
     case .atLeast(let limit): "≥ \(number(limit))"
+    case .ratioAtMost(let limit): "≤ \(number(limit)) ×"
+    case .ratioAtLeast(let limit): "≥ \(number(limit)) ×"
     }
   }
 

@@ -30,7 +30,7 @@ final class Tally: Sendable {
   }
 
   /// - Throws: if it takes minutes: then something is broken, not slow.
-  func wait(until count: Int) async throws {
+  func wait(until count: Int, seconds: Int = 180) async throws {
     try await withCheckedThrowingContinuation { continuation in
       let waiter = Waiter(count: count, continuation: continuation)
       let isReady = state.withLock { state in
@@ -39,7 +39,7 @@ final class Tally: Sendable {
         return false
       }
       if isReady { return continuation.resume() }
-      DispatchQueue.global().asyncAfter(deadline: .now() + .seconds(180)) { [weak self] in self?.giveUp(waiter.id) }
+      DispatchQueue.global().asyncAfter(deadline: .now() + .seconds(seconds)) { [weak self] in self?.giveUp(waiter.id) }
     }
   }
 

@@ -6,16 +6,25 @@ import Foundation
   static let configuration = CommandConfiguration(
     commandName: "zdc-bench",
     abstract: "Measures client and server of this build and prints each figure beside a yardstick of the same run.",
+    subcommands: [Measure.self, Worker.self], defaultSubcommand: Measure.self)
+}
+
+struct Measure: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    abstract: "Measure and print the table.",
     discussion: """
-      The client runs in this process, the server in another one, each with its real storage below the folder for temporary files.
-      Figures are medians. A figure that misses what is to be reached is shown as such; the exit code stays 0, because a machine that is
-      busy with something else is no error.
+      The client runs in this process or, where its memory is measured, in one of its own; the server always has one of its own. Each has
+      its real storage below the folder for temporary files. Figures are medians.
+
+      A figure that misses what is to be reached is shown as such and is no error: a machine that is busy with something else misses many.
+      Rows that need more disk than there is are left out and named. The exit code is 1 if a row could not be measured, because something was
+      lost or took forever.
       """)
 
   @Option(parsing: .upToNextOption, help: ArgumentHelp("Only these rows.", valueName: "id"))
   var only: [String] = []
 
-  @Flag(help: "One run of each instead of several.")
+  @Flag(help: "One run of each instead of several, and less of everything that is big.")
   var quick = false
 
   @Option(help: ArgumentHelp("Also write the figures to this file, as JSON.", valueName: "file"))
@@ -34,17 +43,41 @@ import Foundation
       for row in Row.all { print("\(row.id)  \(row.title)") }
       return
     }
-    let wanted = only.isEmpty ? Set(Row.all.map(\.id)) : Set(only)
     let folder = try TemporaryFolder()
     defer { folder.remove() }
-    let bench = Bench(folder: folder.url, runs: quick ? 1 : 5, samples: quick ? 100 : 400)
+    let wanted = only.isEmpty ? Set(Row.all.map(\.id)) : Set(only)
+    let outcome = await measure(Bench(folder: folder.url, scale: quick ? .quick : .full), wanted)
+    print(Table(figures: outcome.figures, skipped: outcome.skipped, failed: outcome.failed).text)
+    if let json { try Report(outcome.figures).write(to: URL(fileURLWithPath: json)) }
+    guard outcome.failed.isEmpty else { throw ExitCode(1) }
+  }
+
+  private struct Outcome {
     var figures: [Figure] = []
+    var skipped: [(ids: [String], reason: String)] = []
+    var failed: [(ids: [String], reason: String)] = []
+  }
+
+  /// One group of rows after the other; what goes wrong in one says nothing about the next.
+  private func measure(_ bench: Bench, _ wanted: Set<String>) async -> Outcome {
+    var outcome = Outcome()
     for group in RowGroup.all where !wanted.isDisjoint(with: group.ids) {
-      note("measuring \(group.ids.filter(wanted.contains).joined(separator: ", ")) …")
-      figures += try await group.measure(bench).filter { wanted.contains($0.id) }
+      let ids = group.ids.filter(wanted.contains)
+      note("measuring \(ids.joined(separator: ", ")) …")
+      let start = ContinuousClock.now
+      do {
+        try bench.checkDisk(group.disk(bench.scale))
+        outcome.figures += try await group.measure(bench).filter { wanted.contains($0.id) }
+      } catch let error as NoRoom {
+        outcome.skipped.append((ids, error.description))
+      } catch {
+        note("\(ids.joined(separator: ", ")): \(error)")
+        outcome.failed.append((ids, "\(error)"))
+      }
+      bench.clear()
+      note(String(format: "took %.1f s", (ContinuousClock.now - start).seconds))
     }
-    print(Table(figures: figures).text)
-    if let json { try Report(figures).write(to: URL(fileURLWithPath: json)) }
+    return outcome
   }
 }
 

@@ -36,7 +36,7 @@ private func keyCommitment<Role>(_ key: SecretKey<Role>) -> KeyCommitment {
 }
 
 /// What a parent's key of one generation gives to its children. Derive it once and pass it for each of them.
-public struct ParentKeys: Sendable {
+public struct ParentKeys: Sendable, Equatable {
   public let keyGen: UInt32
   let childKey: ChildKey
   let nameKey: NameKey

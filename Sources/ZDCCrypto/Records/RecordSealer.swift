@@ -1,9 +1,9 @@
 public import ZDCProtocol
 
 /// Everything that a new version of a node's record says, before it is sealed.
-public struct RecordDraft: Sendable {
+public struct RecordDraft: Sendable, Equatable {
   /// How the record hangs on its parent.
-  public enum ParentLink: Sendable {
+  public enum ParentLink: Sendable, Equatable {
     /// Wrapped under the parent's key, tagged with its name key.
     case keys(ParentKeys)
     /// Root of a trunk: no wrap, no tag.

@@ -27,9 +27,8 @@ public protocol ZeroDarkCloudDelegate: AnyObject, Sendable {
 
   /// The content to upload for a node.
   ///
-  /// Asked when the node's turn has come, not when the upload was queued, and again at every retry that needs the
-  /// bytes: return the newest
-  /// state.
+  /// Asked when the node's turn has come or is next, not when the upload was queued, and again at every retry that
+  /// needs the bytes: return the newest state. Queue the upload of what changes after that.
   ///
   /// - Throws: The upload is parked as "no data from the app" and asked for again after the next change or launch.
   func data(for node: ZDCNode, at path: ZDCTreesystemPath, transaction: ZDCReadTransaction) throws -> ZDCData

@@ -10,8 +10,11 @@ struct CommitBuilder {
   let zoneRow: ZoneRow
   let head: ZoneHead
   let transaction: ZDCReadWriteTransaction
+  /// Records that were sealed while the commit before was on its way, by node row.
+  let ahead: [Int64: SealedAhead]
   private let leaves: LeafStore
   private let nodes: NodeStore
+  private let drafts: RecordDrafts
 
   private var operations: [ZoneOperation] = []
   private var records: [NodeRecord] = []
@@ -28,13 +31,18 @@ struct CommitBuilder {
   /// Headroom below the limit of a request for the commit itself and the bundle's frames.
   private static let requestBytes = Limits.commitRequestBytes - (1 << 20)
 
-  init(session: SyncSession, zoneRow: ZoneRow, head: ZoneHead, transaction: ZDCReadWriteTransaction) {
+  init(
+    session: SyncSession, zoneRow: ZoneRow, head: ZoneHead, ahead: [Int64: SealedAhead],
+    transaction: ZDCReadWriteTransaction
+  ) {
     self.session = session
     self.zoneRow = zoneRow
     self.head = head
     self.transaction = transaction
     leaves = LeafStore(db: transaction.database, zone: zoneRow.id)
     nodes = transaction.nodes
+    self.ahead = ahead
+    drafts = RecordDrafts(session: session, zone: zoneRow, transaction: transaction)
   }
 
   var isFull: Bool { operations.count >= Limits.commitOperations || size >= Self.requestBytes }
@@ -74,33 +82,8 @@ struct CommitBuilder {
   }
 
   private func seal(_ row: NodeRow, parent: NodeRow, content: SuppliedContent?) throws -> NodeRecord {
-    let now = session.now()
-    let versions = try nextVersions(row)
-    let newContent = content?.fields(dataVersion: versions.data)
-    var draft = RecordDraft(
-      tree: zoneRow.zone.tree, node: row.nodeID, parent: parent.nodeID, recordVersion: versions.record,
-      prevRecord: try leaves.leaf(row.nodeID)?.record ?? .zero,
-      key: row.key, keyGen: row.keyGen, parentLink: .keys(try nodes.keys(of: parent)),
-      secrets: RecordPrivate(
-        folded: row.name, createdMs: row.createdMs, content: content?.secrets ?? row.content?.secrets),
-      content: newContent ?? row.content?.content, writer: session.user, writerGen: session.keys.signGen, timeMs: now)
-    draft.historyWrap = row.historyWrap
-    draft.burnMs = row.burnMs
-    if newContent == nil, let old = row.content {
-      draft.dataAuthor = NodeRecord.DataAuthor(writer: old.writer, timeMs: old.timeMs)
-    }
-    return try RecordSealer.seal(draft)
-  }
-
-  /// One more than what the server has, and than what it had lost: so other devices see which is newer. A new node always
-  /// begins with 1.
-  private func nextVersions(_ row: NodeRow) throws -> (record: UInt64, data: UInt64) {
-    var (record, data) = (row.cloud?.recordVersion ?? 0, row.content?.content.dataVersion ?? 0)
-    for operation in try transaction.operations.operations(node: row.id) {
-      guard let lost = operation.resend else { continue }
-      if operation.kind == .putData { data = max(data, lost) } else { record = max(record, lost) }
-    }
-    return (row.isUploaded ? record + 1 : 1, data + 1)
+    let draft = try drafts.draft(row, parent: parent, content: content)
+    return try ahead[row.id]?.record(for: draft) ?? RecordSealer.seal(draft)
   }
 
   private mutating func addOutcomes(
@@ -172,13 +155,5 @@ struct CommitBuilder {
     for record in records { bundle.append(record: record.bytes) }
     bundle.append(commit: commit.bytes)
     return Built(commit: commit, request: bundle.bytes, outcomes: outcomes)
-  }
-}
-
-extension RecordPrivate {
-  /// The private part for a name that is folded already.
-  fileprivate init(folded name: [UInt8], createdMs: UInt64, content: ContentSecrets?) {
-    self.init(name: nil, createdMs: createdMs, content: content)
-    self.name = name
   }
 }

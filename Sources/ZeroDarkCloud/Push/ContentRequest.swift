@@ -18,7 +18,7 @@ struct ContentAnswer: Sendable {
 }
 
 /// Asks the app for the content of nodes whose turn it is, in one read transaction (seed 000: content is asked for when
-/// it is sent, never before).
+/// it is sent or comes next, never before).
 struct ContentRequest {
   let session: SyncSession
   let transaction: ZDCReadTransaction

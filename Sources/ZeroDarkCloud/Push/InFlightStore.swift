@@ -61,6 +61,15 @@ struct InFlightStore {
     return outcomes
   }
 
+  /// The operations of the request and their nodes, without what they mean.
+  func operations(zone: Int64) throws -> [(operation: Int64, node: Int64?)] {
+    var operations: [(operation: Int64, node: Int64?)] = []
+    try db.forEachRow("SELECT operation, node FROM zdc_in_flight_put WHERE zone = ?", [zone]) { row in
+      operations.append((row[0], row[1]))
+    }
+    return operations
+  }
+
   func remove(zone: Int64) throws {
     try db.execute(sql: "DELETE FROM zdc_in_flight WHERE zone = ?", arguments: [zone])
     try db.execute(sql: "DELETE FROM zdc_in_flight_put WHERE zone = ?", arguments: [zone])

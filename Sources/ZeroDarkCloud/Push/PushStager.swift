@@ -10,6 +10,7 @@ struct PushStager {
   let choice: SyncEngine.Choice
   let contents: [Int64: ReadyContent]
   let uploading: Set<Int64>
+  let ahead: [Int64: SealedAhead]
   let transaction: ZDCReadWriteTransaction
 
   /// - Returns: the request to send, or nil if nothing can go out.
@@ -21,7 +22,7 @@ struct PushStager {
     }
     let refused = try storeRefusals()
     var builder = CommitBuilder(
-      session: session, zoneRow: choice.zone, head: choice.head, transaction: transaction)
+      session: session, zoneRow: choice.zone, head: choice.head, ahead: ahead, transaction: transaction)
     // What this commit holds so far. The plan hoped for more: contents that are not there yet, parents that found no
     // room.
     var included: Set<Int64> = []

@@ -21,12 +21,14 @@ extension SyncEngine {
 
   private func push(_ zone: Int64) async throws -> PushSummary {
     if let request = try await storedRequest(zone) { return try await send(request, zone: zone) }
+    let records = await takeAhead(zone)
     guard var choice = try await choose(zone) else { return PushSummary() }
     var summary = PushSummary()
     summary.waiting = choice.plan.waiting.count
     supply(&choice)
     summary.calledApp = !(choice.conflicts.isEmpty && choice.refusals.isEmpty)
-    guard let built = try await buildAndStore(choice) else { return summary }
+    guard let built = try await buildAndStore(choice, records) else { return summary }
+    prepareAhead(choice)
     let sent = try await send(built, zone: zone)
     summary.commits = sent.commits
     summary.operations = sent.operations
@@ -37,6 +39,24 @@ extension SyncEngine {
     try await session.database.asyncRead { transaction in
       try InFlightStore(transaction: transaction).request(zone: zone)
     }
+  }
+
+  // MARK: Ahead
+
+  /// Only behind a full commit: what comes after one that is not waits for something else than its turn.
+  private func prepareAhead(_ choice: Choice) {
+    guard limits[choice.zone.id] == nil, choice.plan.steps.count >= Limits.commitOperations else { return }
+    let ahead = PushAhead(session: session, zone: choice.zone.id, known: prepared, window: Self.window)
+    self.ahead[choice.zone.id] = Task { await ahead.run() }
+  }
+
+  /// Takes over the contents that were sealed for this commit.
+  ///
+  /// - Returns: the records.
+  private func takeAhead(_ zone: Int64) async -> [Int64: SealedAhead] {
+    guard let prepared = await ahead.removeValue(forKey: zone)?.value else { return [:] }
+    ready.merge(prepared.contents) { known, _ in known }
+    return prepared.records
   }
 
   // MARK: Choosing
@@ -171,7 +191,9 @@ extension SyncEngine {
 
   // MARK: Building
 
-  private func buildAndStore(_ choice: Choice) async throws -> InFlightStore.Request? {
+  private func buildAndStore(
+    _ choice: Choice, _ ahead: [Int64: SealedAhead]
+  ) async throws -> InFlightStore.Request? {
     let contents = ready
     let uploading = Set(uploads.keys)
     let hasWork = choice.plan.steps.contains {
@@ -180,7 +202,8 @@ extension SyncEngine {
     guard hasWork || choice.hasNews else { return nil }
     return try await session.database.asyncReadWrite { [session] transaction in
       try PushStager(
-        session: session, choice: choice, contents: contents, uploading: uploading, transaction: transaction
+        session: session, choice: choice, contents: contents, uploading: uploading, ahead: ahead,
+        transaction: transaction
       ).stage()
     }
   }
@@ -202,25 +225,31 @@ extension SyncEngine {
     _ request: InFlightStore.Request, _ response: CommitResponse, zone: Int64
   ) async throws -> PushSummary {
     let page = try PageContents(ownRequest: request.body, receivedMs: response.receivedMs)
-    let nodes = try await session.database.asyncReadWrite { [session] transaction in
-      let nodes = try InFlightStore(transaction: transaction).outcomes(zone: zone)
+    let done = try await session.database.asyncReadWrite { [session] transaction in
+      let done = try InFlightStore(transaction: transaction).operations(zone: zone)
       _ = try PageApplier(session: session, zone: zone, transaction: transaction).apply(page)
-      return nodes
+      return done
     }
-    for node in nodes where node.facts?.content != nil { ready[node.node ?? 0] = nil }
+    for (operation, node) in done {
+      if let node, ready[node]?.claim.covers.contains(operation) == true { ready[node] = nil }
+    }
     limits[zone] = limits[zone].map { min($0 * 2, Limits.commitOperations) }
-    return PushSummary(commits: 1, operations: nodes.count)
+    return PushSummary(commits: 1, operations: done.count)
   }
 
   /// Somebody else's commit came first, or this one was there already and its answer was lost.
   private func overtaken(_ page: CommitPage, zone: Int64) async throws -> PushSummary {
     let before = try await storedRequest(zone)
     var pulled = try await puller(zone).take(page)
-    if page.hasMore || pulled.commits == 0 { pulled += try await puller(zone).pull() }
+    // The event stream may have told of the other commit already.
+    var isOutrun = try await isOutrun(before, zone: zone)
+    if page.hasMore || (pulled.commits == 0 && !isOutrun) {
+      pulled += try await puller(zone).pull()
+      isOutrun = try await self.isOutrun(before, zone: zone)
+    }
     let after = try await storedRequest(zone)
     if before != nil, after == nil { return PushSummary(commits: 1) }
     // A server that says no and shows no reason: the same bytes again, later.
-    let isOutrun = try await isOutrun(before, zone: zone)
     guard pulled.commits > 0 || isOutrun else {
       throw ServerError(.headMismatch, "the server names another head and shows no commit for it", retryable: true)
     }

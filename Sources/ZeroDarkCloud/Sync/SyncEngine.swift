@@ -13,6 +13,8 @@ actor SyncEngine {
   /// Content by node row, until its commit is accepted.
   var ready: [Int64: ReadyContent] = [:]
   var uploads: [Int64: Upload] = [:]
+  /// By zone, what is made for its next commit while this one is on its way.
+  var ahead: [Int64: Task<PushAhead.Prepared, Never>] = [:]
   /// How many uploads have ended, one way or the other.
   var settledUploads = 0
   /// How many nodes the next commit of a zone may hold; halved when the server refuses one, to find the culprit.
@@ -206,5 +208,6 @@ actor SyncEngine {
 
   func cancelUploads() {
     for upload in uploads.values { upload.task.cancel() }
+    for task in ahead.values { task.cancel() }
   }
 }

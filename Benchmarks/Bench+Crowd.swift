@@ -1,0 +1,122 @@
+import Foundation
+import Synchronization
+import ZeroDarkCloud
+
+// Many devices at once on one server.
+
+extension Bench {
+  private struct Pair {
+    var a: Device
+    var b: Device
+    var user: String
+  }
+
+  // MARK: 100 accounts × 2 devices
+
+  /// Each device edits a note of its own once a second; its time is from the transaction until the account's other
+  /// device is told. None is counted as lost: one that did not arrive ends the measurement.
+  func manyDevices() async throws -> [Figure] {
+    let server = try await ServerProcess(folder: newFolder())
+    let pairs = try await makePairs(server)
+    note("\(pairs.count * 2) devices are online")
+    let edits = scale.edits
+    let times = try await withThrowingTaskGroup(of: [Double].self) { group in
+      for (index, pair) in pairs.enumerated() {
+        // Spread over the second: 200 devices that tick together are no model of anything.
+        let offset = Double(index) / Double(pairs.count)
+        group.addTask { try await Self.edit("a", pair.a, until: pair.b, pair.user, edits, offset) }
+        group.addTask { try await Self.edit("b", pair.b, until: pair.a, pair.user, edits, offset / 2) }
+      }
+      return try await group.reduce(into: []) { $0 += $1 }
+    }
+    for pair in pairs {
+      try await pair.a.close()
+      try await pair.b.close()
+    }
+    guard times.count == pairs.count * 2 * edits else { throw BenchError("edits were lost") }
+    let yardstick = try await commitsYardstick(server, commits: 3)
+    return [("devices-200-p50", 50.0), ("devices-200", 99.0)].map { id, percent in
+      Figure(id, percentile(times, percent), beside: yardstick, runs: times.count)
+    }
+  }
+
+  private func makePairs(_ server: ServerProcess) async throws -> [Pair] {
+    var pairs: [Pair] = []
+    for _ in 0..<scale.accounts {
+      let a = try Device(server: server.url, folder: newFolder())
+      let b = try Device(server: server.url, folder: newFolder())
+      let (user, words) = try await a.createAccount()
+      try await a.create(["a", "b"], user: user)
+      try await a.app.pushed.wait(until: 2)
+      try await b.loginAndPull(words)
+      try await b.app.discovered.wait(until: 2)
+      pairs.append(Pair(a: a, b: b, user: user))
+    }
+    return pairs
+  }
+
+  private static func edit(
+    _ name: String, _ device: Device, until other: Device, _ user: String, _ edits: Int, _ offset: Double
+  ) async throws -> [Double] {
+    let begin = ContinuousClock.now + .seconds(offset)
+    var times: [Double] = []
+    for index in 0..<edits {
+      try await Task.sleep(until: begin + .seconds(index), clock: .continuous)
+      let (time, _) = try await seconds {
+        try await device.edit(name, user: user)
+        try await other.app.modified.wait(until: index + 1, seconds: 60)
+      }
+      times.append(time * 1_000)
+      // The next one is an edit of its own, not a part of this one.
+      try await device.app.pushed.wait(until: index + (name == "a" ? 3 : 1), seconds: 60)
+    }
+    return times
+  }
+
+  // MARK: Ten devices, one zone
+
+  func contention() async throws -> [Figure] {
+    let server = try await ServerProcess(folder: newFolder())
+    let first = try Device(server: server.url, folder: newFolder())
+    let (user, words) = try await first.createAccount()
+    var devices = [first]
+    for _ in 1..<10 {
+      let device = try Device(server: server.url, folder: newFolder())
+      try await device.loginAndPull(words)
+      devices.append(device)
+    }
+    let before = try await server.commitCount()
+    let (time, slowest) = try await seconds { try await contend(devices, user) }
+    let commits = try await server.commitCount() - before
+    let total = scale.contended * devices.count
+    for device in devices {
+      try await device.app.discovered.wait(until: total - scale.contended, seconds: 120)
+      try await device.close()
+    }
+    note("when the first device was done, the last had \(slowest) of \(scale.contended)")
+    guard slowest > 0 else { throw BenchError("a device made no progress while the others did") }
+    return [
+      Figure(
+        "contend-10", commits / time, beside: Yardstick(name: "nodes", value: Double(total) / time))
+    ]
+  }
+
+  /// - Returns: what the slowest device had done when the fastest was through.
+  private func contend(_ devices: [Device], _ user: String) async throws -> Int {
+    let count = scale.contended
+    return try await withThrowingTaskGroup(of: Void.self) { group in
+      for (number, device) in devices.enumerated() {
+        group.addTask {
+          for index in 1...count {
+            try await device.create(["device \(number), node \(index)"], user: user)
+            try await device.app.pushed.wait(until: index, seconds: 120)
+          }
+        }
+      }
+      try await group.next()
+      let slowest = devices.map(\.app.pushed.count).min() ?? 0
+      try await group.waitForAll()
+      return slowest
+    }
+  }
+}

@@ -1,0 +1,122 @@
+import ArgumentParser
+import Foundation
+import ZDCTreesystem
+import ZeroDarkCloud
+
+/// One device's work in a process of its own, so that its memory can be told apart.
+struct Worker: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    abstract: "Part of a measurement that runs in a process of its own.", shouldDisplay: false)
+
+  enum Job: String, ExpressibleByArgument {
+    /// Makes an account and nothing else.
+    case start
+    case push, pull
+    case put, get
+  }
+
+  struct Result: Codable {
+    var seconds: Double = 0
+    var words: [String] = []
+    /// MiB.
+    var peak: Double = 0
+  }
+
+  @Argument var job: Job
+  @Option var server: String
+  @Option var folder: String
+  @Option var nodes = 1
+  /// What `put` sends and `get` writes.
+  @Option var file = ""
+  /// A file, because arguments are everybody's to read.
+  @Option var wordsFile = ""
+
+  func run() async throws {
+    var result = try await work()
+    result.peak = try ProcessMemory(ProcessInfo.processInfo.processIdentifier).peak
+    FileHandle.standardOutput.write(try JSONEncoder().encode(result))
+  }
+
+  private func work() async throws -> Result {
+    let device = try device()
+    var result = Result()
+    switch job {
+    case .start: result.words = try await device.createAccount().words
+    case .push: result = try await push(device)
+    case .put: result = try await put(device)
+    case .pull: result.seconds = try await seconds { try await pull(device) }.0
+    case .get: result.seconds = try await get(device)
+    }
+    try await device.close()
+    return result
+  }
+
+  private func device() throws -> Device {
+    guard let server = URL(string: server) else { throw BenchError("no address") }
+    let app = job == .put ? BenchApp(content: ZDCData(cleartextFileURL: URL(fileURLWithPath: file))) : nil
+    return try Device(server: server, folder: URL(fileURLWithPath: folder), app: app)
+  }
+
+  private func push(_ device: Device) async throws -> Result {
+    let (user, words) = try await device.createAccount()
+    let (time, _) = try await seconds {
+      // One transaction for each ten thousand, as an import would do it.
+      for start in stride(from: 0, to: nodes, by: Bench.nodes) {
+        try await device.create((start..<min(start + Bench.nodes, nodes)).map { "node \($0)" }, user: user)
+      }
+      try await device.app.pushed.wait(until: nodes, seconds: 300)
+      try await device.settle()
+    }
+    return Result(seconds: time, words: words)
+  }
+
+  private func put(_ device: Device) async throws -> Result {
+    let (user, words) = try await device.createAccount()
+    let (time, _) = try await seconds {
+      try await device.create(["large"], user: user)
+      try await device.app.pushed.wait(until: 1, seconds: 300)
+      try await device.settle()
+    }
+    return Result(seconds: time, words: words)
+  }
+
+  private func login(_ device: Device) async throws {
+    let words = try String(contentsOf: URL(fileURLWithPath: wordsFile), encoding: .utf8)
+    try await device.login(words.split(separator: " ").map(String.init))
+    try await device.app.discovered.wait(until: nodes, seconds: 300)
+    try await device.settle()
+  }
+
+  private func pull(_ device: Device) async throws {
+    try await login(device)
+    try await device.downloadAll(nodes)
+  }
+
+  private func get(_ device: Device) async throws -> Double {
+    try await login(device)
+    guard let node = device.app.discoveredNodes.first, let downloads = device.zdc.downloadManager else {
+      throw BenchError("nothing to get")
+    }
+    return try await seconds {
+      _ = try await downloads.downloadNodeData(node, toFile: URL(fileURLWithPath: file))
+    }.0
+  }
+}
+
+extension Worker {
+  /// Runs a worker of this program to its end.
+  static func run(
+    _ job: Job, _ server: ServerProcess, folder: URL, nodes: Int = 1, file: URL? = nil, words: [String]? = nil
+  ) throws -> Result {
+    var arguments = [
+      "worker", job.rawValue, "--server", server.url.absoluteString, "--folder", folder.path, "--nodes", "\(nodes)",
+    ]
+    if let file { arguments += ["--file", file.path] }
+    if let words {
+      let url = folder.appendingPathComponent("words.txt")
+      try Data(words.joined(separator: " ").utf8).write(to: url)
+      arguments += ["--words-file", url.path]
+    }
+    return try JSONDecoder().decode(Result.self, from: try Program("zdc-bench").run(arguments, limit: 400))
+  }
+}
