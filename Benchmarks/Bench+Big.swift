@@ -141,7 +141,7 @@ extension Bench {
 
   private func plainGet(_ api: ServerAPI, _ zone: ZoneID, _ node: NodeID, _ content: NodeRecord.Content) async throws {
     let url = try newFolder().appendingPathComponent("plain.bin")
-    FileManager.default.createFile(atPath: url.path, contents: nil)
+    guard FileManager.default.createFile(atPath: url.path, contents: nil) else { throw CocoaError(.fileWriteUnknown) }
     let file = try FileHandle(forWritingTo: url)
     let answer = try await api.content(zone, node: node, blob: content.blobID)
     var length: UInt64 = 0

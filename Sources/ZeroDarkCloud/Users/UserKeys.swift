@@ -19,6 +19,7 @@ package struct UserKeys: Sendable {
   var keyringVersion: UInt64 { own.keyringVersion }
   package var userID: UserID { identity.userID }
   package var signGen: UInt32 { own.signGen }
+  package var encGen: UInt32 { own.encGen }
   /// Another device has changed the account's words: this one goes on with its session, until it is given the new ones.
   package var isAccessKeyChanged: Bool { identity.rootPub != accessKey.rootKey.publicKey }
   /// Whether what this device signs is still signed with the user's current key.
