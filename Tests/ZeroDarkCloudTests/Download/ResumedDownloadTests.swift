@@ -211,9 +211,10 @@ import ZDCTreesystem
           endless.body = TransportBody { [UInt8](repeating: 0, count: 1_024) }
           return endless
         }))
-      await #expect(throws: TransportError.self) {
+      let error = await #expect(throws: ZDCSecurityError.self) {
         try await device.downloads.downloadNodeMeta(node, components: .all)
       }
+      #expect(error?.code == .limitExceeded)
     }
   }
 }
