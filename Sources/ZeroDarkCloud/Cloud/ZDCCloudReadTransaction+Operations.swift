@@ -1,4 +1,5 @@
 internal import Foundation
+public import ZDCMerge
 public import ZDCTreesystem
 
 // The queue as the app sees it.

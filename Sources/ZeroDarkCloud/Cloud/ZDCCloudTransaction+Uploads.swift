@@ -1,4 +1,5 @@
 internal import Foundation
+public import ZDCMerge
 public import ZDCTreesystem
 
 // Content: queueing it, and what to do when somebody else's came first.
