@@ -1,7 +1,7 @@
 /// Tracks changes of one property of a ``ZDCRecord``.
 ///
-/// The property is merged as a whole; if its type is itself ``ZDCSyncable`` (and not an optional), its parts are merged.
-/// It is encoded like the bare value: what was changed is not part of the value and is never stored with it.
+/// The property is merged as a whole; if its type is itself ``ZDCSyncable`` (and not an optional), its parts are
+/// merged. It is encoded like the bare value: what was changed is not part of the value and is never stored with it.
 @propertyWrapper
 public struct Syncable<Value: Codable & Equatable & Sendable>: Sendable {
   private var value: Value

@@ -15,8 +15,8 @@
 /// }
 /// ```
 ///
-/// Properties of plain types carry `@Syncable` and are listed with an underscore; properties that are syncable themselves
-/// need no wrapper. What is not listed is left alone by undo and merge.
+/// Properties of plain types carry `@Syncable` and are listed with an underscore; properties that are syncable
+/// themselves need no wrapper. What is not listed is left alone by undo and merge.
 ///
 /// Records are values: a copy is made by assigning, and a stored one cannot change behind the database's back.
 public protocol ZDCRecord: ZDCSyncable {

@@ -2,12 +2,12 @@
 /// with those of others.
 ///
 /// Apps conform their model types to ``ZDCRecord``, which needs one line per property, and use the collections
-/// ``ZDCDictionary``, ``ZDCOrderedDictionary``, ``ZDCArray``, ``ZDCSet`` and ``ZDCOrderedSet`` where two devices may change
-/// different elements at once.
+/// ``ZDCDictionary``, ``ZDCOrderedDictionary``, ``ZDCArray``, ``ZDCSet`` and ``ZDCOrderedSet`` where two devices may
+/// change different elements at once.
 ///
 /// ## The rules of a merge
-/// For each property or key, let O be its value before the oldest of the pending changesets that mention it, L the local
-/// value and C the cloud's:
+/// For each property or key, let O be its value before the oldest of the pending changesets that mention it, L the
+/// local value and C the cloud's:
 ///
 /// | situation | result |
 /// |---|---|
@@ -21,8 +21,8 @@
 /// | elements of sets and arrays | added or removed by either side: added or removed |
 /// | order | moved by one side: that side's place; by both: the cloud's, and the report says so |
 ///
-/// A merge is no data type that converges by itself: the result depends on which version was in the cloud first. Devices
-/// agree because each upload was merged with the version that it replaces.
+/// A merge is no data type that converges by itself: the result depends on which version was in the cloud first.
+/// Devices agree because each upload was merged with the version that it replaces.
 ///
 /// ## Topics
 /// ### Changes
@@ -58,8 +58,8 @@ public protocol ZDCSyncable: Sendable {
 
   /// Puts the old values of a changeset back. Types implement it; apps call ``undo(_:)``.
   ///
-  /// - Parameter strictly: Whether it is an error that the changeset speaks of keys that are not there. In a merge it is
-  ///   not: what came from the cloud since may have removed them.
+  /// - Parameter strictly: Whether it is an error that the changeset speaks of keys that are not there. In a merge it
+  ///   is not: what came from the cloud since may have removed them.
   /// - Throws: `malformedChangeset`, `mismatchedChangeset`, `incorrectType`; the value may then be half-way.
   mutating func revert(_ changeset: ZDCChangeset, strictly: Bool) throws(ZDCSyncableError)
 
@@ -96,7 +96,8 @@ extension ZDCSyncable {
   ///
   /// - Parameter changeset: Of the newest change of this value that was not undone.
   /// - Returns: The changeset that, undone in turn, does the change again.
-  /// - Throws: ``ZDCSyncableError``; the value is then unchanged. `hasChanges` if it has changes that no changeset holds.
+  /// - Throws: ``ZDCSyncableError``; the value is then unchanged. `hasChanges` if it has changes that no changeset
+  ///   holds.
   public mutating func undo(_ changeset: ZDCChangeset) throws(ZDCSyncableError) -> ZDCChangeset {
     try performUndo(changeset)
     return self.changeset() ?? .empty
@@ -125,11 +126,23 @@ extension ZDCSyncable {
 extension ZDCSyncable {
   /// Merges with the version that was found in the cloud; the rules are those of ``ZDCSyncable``.
   ///
+  /// ```swift
+  /// var task = Task(title: "Buy milk")
+  /// task.title = "Buy oat milk"
+  /// let changeset = task.changeset()  // goes with queueDataUpload(forNodeID:withChangeset:)
+  ///
+  /// var cloudVersion = Task(title: "Buy milk")  // what another device did meanwhile
+  /// cloudVersion.completed = true
+  ///
+  /// try task.merge(cloudVersion: cloudVersion, pendingChangesets: [changeset].compactMap(\.self))
+  /// // task.title == "Buy oat milk", task.completed == true
+  /// ```
+  ///
   /// - Parameters:
   ///   - cloudVersion: The value that was downloaded.
   ///   - pendingChangesets: Of this value's changes that are not in the cloud yet, oldest first, as
-  ///     `pendingChangesets(forNodeID:)` gives them. Changes of an upload that was queued without one are not known, and
-  ///     the cloud wins over them.
+  ///     `pendingChangesets(forNodeID:)` gives them. Changes of an upload that was queued without one are not
+  ///     known, and the cloud wins over them.
   /// - Returns: What the merge changed here; undoing it gives the local value back.
   /// - Throws: ``ZDCSyncableError``; the value is then unchanged, and the app decides, for instance for the cloud's.
   @discardableResult

@@ -2,8 +2,8 @@ internal import Foundation
 
 /// A changeset, taken apart: values as JSON arrays in its leaves, the changesets of nested values as its children.
 ///
-/// The bytes: the magic, then a tree. A tree is its kind (u8), the number of leaves (u32), each with its length before it
-/// (u32), the number of children (u32), each a tree. Big-endian; there is one encoding of each tree.
+/// The bytes: the magic, then a tree. A tree is its kind (u8), the number of leaves (u32), each with its length
+/// before it (u32), the number of children (u32), each a tree. Big-endian; there is one encoding of each tree.
 struct ChangeTree: Sendable, Hashable {
   enum Kind: UInt8, Sendable {
     case nothing = 0

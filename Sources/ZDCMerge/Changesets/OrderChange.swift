@@ -2,8 +2,8 @@ internal import Foundation
 
 /// What changed in a sequence of keys, each there once: added, removed, moved.
 ///
-/// Places are told by the neighbour before, never by index: a changeset is also undone after others' changes were merged
-/// below it, when indexes mean nothing any more.
+/// Places are told by the neighbour before, never by index: a changeset is also undone after others' changes were
+/// merged below it, when indexes mean nothing any more.
 ///
 /// Leaves: keys that were added; keys that were removed or moved, in their old order; how many of these stood together,
 /// run by run; the key before each run. The first run may have stood at the beginning: then there is one such key less.

@@ -2,13 +2,14 @@ public import Foundation
 
 /// How one of the app's values was changed, so that the change can be undone and merged.
 ///
-/// It holds the **old** values of what was changed, and nothing of the rest: undoing needs no more, and the changesets of
-/// all queued uploads, undone one after the other, give back what the edits began with, which a three-way merge needs.
+/// It holds the **old** values of what was changed, and nothing of the rest: undoing needs no more, and the
+/// changesets of all queued uploads, undone one after the other, give back what the edits began with, which a
+/// three-way merge needs.
 /// ``ZDCSyncable/changeset()`` makes one; hand it to `queueDataUpload(forNodeID:withChangeset:)`, which keeps it with
 /// the queued operation until that is done, and get it back from `pendingChangesets(forNodeID:)`.
 ///
-/// Stored changesets may outlive the app's version that wrote them. Reading never fails: bytes that are no changeset are
-/// kept, and the call that wants to use them throws ``ZDCSyncableError/malformedChangeset``.
+/// Stored changesets may outlive the app's version that wrote them. Reading never fails: bytes that are no changeset
+/// are kept, and the call that wants to use them throws ``ZDCSyncableError/malformedChangeset``.
 public struct ZDCChangeset: Sendable, Hashable {
   private enum Content: Hashable {
     case tree(ChangeTree)

@@ -1,5 +1,5 @@
-/// An array whose changes are tracked and merged: what either side added or removed is added or removed, and elements that
-/// one side moved are moved.
+/// An array whose changes are tracked and merged: what either side added or removed is added or removed, and elements
+/// that one side moved are moved.
 ///
 /// Equal elements are told apart by their number only: the second of two equal ones is "the second". An element that is
 /// replaced by a changed one counts as removed and added, so if two devices change the same element, both results
@@ -108,7 +108,8 @@ extension ZDCArray: ZDCSyncable {
 
   public mutating func merge(base: Self, cloudVersion: Self, context: inout ZDCMergeContext) {
     let sides = KeyOrder.Sides(
-      base: Occurrence.all(base.rawArray), mine: Occurrence.all(rawArray), theirs: Occurrence.all(cloudVersion.rawArray))
+      base: Occurrence.all(base.rawArray), mine: Occurrence.all(rawArray),
+      theirs: Occurrence.all(cloudVersion.rawArray))
     let merged = KeyOrder.mergeMembers(sides)
     rawArray = merged.order.map(\.element)
     merged.report(sides, value: { $0.element }, context: &context)

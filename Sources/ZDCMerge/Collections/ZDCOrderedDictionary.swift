@@ -1,9 +1,11 @@
 /// A dictionary that keeps its keys in an order; values, keys and order are tracked and merged, each for itself.
 ///
-/// The collection for lists of things that have an identity: a row that one device edits while another moves it is edited
-/// and moved. If the values are ``ZDCSyncable``, changes inside of the same value are merged, too. Encoded as an array of
-/// keys and values in turn. Decoding one that holds a key twice fails.
-public struct ZDCOrderedDictionary<Key: Hashable & Codable & Sendable, Value: Codable & Equatable & Sendable>: Sendable {
+/// The collection for lists of things that have an identity: a row that one device edits while another moves it is
+/// edited and moved. If the values are ``ZDCSyncable``, changes inside of the same value are merged, too. Encoded as
+/// an array of keys and values in turn. Decoding one that holds a key twice fails.
+public struct ZDCOrderedDictionary<Key: Hashable & Codable & Sendable, Value: Codable & Equatable & Sendable>:
+  Sendable
+{
   struct Content: Sendable, Equatable {
     var order: [Key] = []
     var values: [Key: Value] = [:]
