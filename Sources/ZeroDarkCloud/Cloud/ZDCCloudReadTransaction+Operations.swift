@@ -1,6 +1,6 @@
 internal import Foundation
 public import ZDCMerge
-public import ZDCTreesystem
+internal import ZDCTreesystem
 
 // The queue as the app sees it.
 

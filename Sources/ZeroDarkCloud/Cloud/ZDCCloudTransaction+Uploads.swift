@@ -1,6 +1,6 @@
 internal import Foundation
 public import ZDCMerge
-public import ZDCTreesystem
+internal import ZDCTreesystem
 
 // Content: queueing it, and what to do when somebody else's came first.
 
