@@ -1,4 +1,5 @@
-// swift-format-ignore-file: printed as in the document.
+// swift-format-ignore-file
+// Printed as in the document, spaces included.
 
 import Foundation
 import ZeroDarkCloud
