@@ -143,3 +143,32 @@ import ZDCMerge
     #expect(throws: ZDCSyncableError.malformedChangeset) { _ = try property.undo(changeset) }
   }
 }
+
+/// Values inside of values.
+@Suite struct NestingTests {
+  struct Tree: ZDCRecord, Codable, Equatable {
+    @Syncable var name = ""
+    var children: ZDCDictionary<String, Tree> = [:]
+
+    static var syncableFields: [ZDCField<Tree>] { [ZDCField("name", \._name), ZDCField("children", \.children)] }
+
+    /// A chain of trees, of which the innermost has the name.
+    static func chain(_ depth: Int, name: String) -> Tree {
+      (1..<depth).reduce(Tree(name: name)) { tree, _ in Tree(children: ["child": tree]) }
+    }
+  }
+
+  @Test func fiftyDeepIsRead_fiftyOneDeepIsMalformed() throws {
+    for (depth, isRead) in [(50, true), (51, false)] {
+      var tree = Tree.chain(depth, name: "new")
+      let old = Tree.chain(depth, name: "old")
+      let stored = ZDCChangeset(encoded: try #require(tree.changeset(since: old)).encoded)
+      if isRead {
+        _ = try tree.undo(stored)
+        #expect(tree == old)
+      } else {
+        #expect(throws: ZDCSyncableError.malformedChangeset) { _ = try tree.undo(stored) }
+      }
+    }
+  }
+}

@@ -8,6 +8,8 @@ public import Foundation
 /// ``ZDCSyncable/changeset()`` makes one; hand it to `queueDataUpload(forNodeID:withChangeset:)`, which keeps it with
 /// the queued operation until that is done, and get it back from `pendingChangesets(forNodeID:)`.
 ///
+/// Values may lie inside of each other 50 deep; a changeset of something deeper cannot be read back.
+///
 /// Stored changesets may outlive the app's version that wrote them. Reading never fails: bytes that are no changeset
 /// are kept, and the call that wants to use them throws ``ZDCSyncableError/malformedChangeset``.
 public struct ZDCChangeset: Sendable, Hashable {
