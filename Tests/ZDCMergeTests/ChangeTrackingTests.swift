@@ -61,6 +61,17 @@ import ZDCMerge
     #expect(board.cards["x"]?.title == "3")
   }
 
+  @Test func clearing_clearsTheValuesInside() {
+    var board = Board(archive: [7: Card()], cards: ["x": Card()])
+    board.cover.title = "new"
+    board.archive[7]?.title = "new"
+    board.cards["x"]?.title = "new"
+    #expect(board.cover.hasChanges && board.archive[7]?.hasChanges == true && board.cards["x"]?.hasChanges == true)
+    board.clearChangeTracking()
+    #expect(!board.cover.hasChanges && board.archive[7]?.hasChanges == false && board.cards["x"]?.hasChanges == false)
+    #expect(board.archive[7]?.title == "new")
+  }
+
   @Test func undoGivesTheRedo_andRedoTheUndo() throws {
     var board = Board(name: "a", columns: ["1", "2", "3"])
     let first = board

@@ -128,6 +128,18 @@ import ZDCMerge
     #expect(throws: ZDCSyncableError.mismatchedChangeset) { _ = try other.undo(changeset) }
   }
 
+  @Test func aValueWithoutAPlaceIsMismatched_andGetsNoneInAMerge() throws {
+    var values: ZDCOrderedDictionary = ["a": 1]
+    values["a"] = 2
+    let changeset = try values.takenChangeset()
+    // An edit that no changeset tells of has removed the key.
+    var other: ZDCOrderedDictionary = ["b": 1]
+    #expect(throws: ZDCSyncableError.mismatchedChangeset) { _ = try other.undo(changeset) }
+    #expect(other == ["b": 1] && other.rawDictionary == ["b": 1])
+    try other.merge(cloudVersion: ["a": 1, "b": 1], pendingChangesets: [changeset])
+    #expect(other.keys.sorted() == other.rawDictionary.keys.sorted())
+  }
+
   @Test func aValueThatCannotBeEncodedIsNoticedWhenItIsNeeded() throws {
     struct Stubborn: Codable, Equatable, Sendable {
       var number: Int
