@@ -42,6 +42,37 @@ import ZDCMerge
     #expect(board == Board(name: "a"))
   }
 
+  /// The leaves of a changed order: added, removed or moved, lengths of the runs, what stood before them.
+  @Test(arguments: [
+    ["[]", #"["x","x"]"#, "[2]", "[]"],  // a key twice
+    ["[]", #"["x"]"#, "[2]", "[]"], ["[]", #"["x"]"#, "[0]", "[]"], ["[]", #"["x"]"#, "[-1]", "[]"],
+    ["[]", #"["x"]"#, "[9223372036854775807]", "[]"], ["[]", #"["x"]"#, "[]", "[]"],
+    ["[]", #"["x","y","z"]"#, "[1,1,1]", #"["a"]"#],  // two runs at the beginning
+    ["[]", #"["x"]"#, "[1]", #"["a","b"]"#], ["[]", "[]", "[]"], ["[]", #"["x"]"#, "[1]", "[]", "[]"],
+    ["", "", "", ""],
+    ["[]", #"["x"]"#, "[1]", "["],
+  ])
+  func anOrderThatContradictsItselfIsMalformed(leaves: [String]) {
+    var columns: ZDCOrderedSet = ["a", "b"]
+    let changeset = Self.changeset(kind: 6, leaves: leaves)
+    #expect(throws: ZDCSyncableError.malformedChangeset) { _ = try columns.undo(changeset) }
+    #expect(columns == ["a", "b"])
+  }
+
+  @Test func aWellFormedOrderOfOurOwnMakingIsUndone() throws {
+    var columns: ZDCOrderedSet = ["a", "b", "new"]
+    _ = try columns.undo(Self.changeset(kind: 6, leaves: [#"["new"]"#, #"["x","y"]"#, "[1,1]", #"["a"]"#]))
+    #expect(columns == ["x", "a", "y", "b"])
+  }
+
+  /// A changeset without parts, byte by byte.
+  private static func changeset(kind: UInt8, leaves: [String]) -> ZDCChangeset {
+    func count(_ number: Int) -> [UInt8] { [0, 0, UInt8(number / 256), UInt8(number % 256)] }
+    var bytes = Array("ZCS1".utf8) + [kind] + count(leaves.count)
+    for leaf in leaves { bytes += count(leaf.utf8.count) + Array(leaf.utf8) }
+    return ZDCChangeset(encoded: Data(bytes + count(0)))
+  }
+
   @Test func endlessNestingIsMalformed() {
     var bytes = [UInt8]("ZCS1".utf8)
     for _ in 0..<1_000_000 { bytes += [2, 0, 0, 0, 0, 0, 0, 0, 1] }
