@@ -8,7 +8,7 @@ import ZeroDarkCloud
 // Seed 000, "Pushing data". Each function holds one fragment as it is printed. The page cut closing braces and some
 // lines; what was added says so. `// Mended:` marks what SETTLED.md, "API surface", lists as no valid Swift.
 
-final class Seed000 {
+final class Seed000: Sendable {
   let localUserID: String
 
   init(localUserID: String) { self.localUserID = localUserID }

@@ -102,9 +102,9 @@ final class Seed001: ZeroDarkCloudDelegate {
     options.cacheToDiskManager = true
     options.canDownloadWhileInBackground = true
 
+    // Mended: the parenthesis that the page lost.
     zdc.downloadManager?.downloadNodeData( node,
                                   options: options)
-    // Mended: the parenthesis that the page lost.
     {(cloudDataInfo: ZDCCloudDataInfo?, cryptoFile: ZDCCryptoFile?, error: Error?) in
 
      // download complete

@@ -13,7 +13,8 @@ final class Seed002: Sendable {
   init(processed: @escaping @Sendable (Data, String) -> Void) { self.processed = processed }
 
   func downloading(zdc: ZeroDarkCloud, node: ZDCNode, nodeID: String) {
-    let processDownloadedTask = { (cleartext: Data, forNodeID: String) in self.processed(cleartext, forNodeID) }
+    // The app's own.
+    @Sendable func processDownloadedTask(_ cleartext: Data, forNodeID nodeID: String) { processed(cleartext, nodeID) }
 
     let options = ZDCDownloadOptions()
     options.canDownloadWhileInBackground = true
@@ -33,7 +34,7 @@ final class Seed002: Sendable {
           let cleartext = try ZDCFileConversion.decryptCryptoFile(intoMemory: cryptoFile)
 
           // Process it
-          processDownloadedTask(cleartext, nodeID)
+          processDownloadedTask(cleartext, forNodeID: nodeID)
 
         } catch {}
 
