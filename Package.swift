@@ -43,6 +43,8 @@ let package = Package(
     .target(name: "ZDCProtocol", dependencies: [crypto, httpTypes]),
     // Cleartext model and rules. Values only, no input or output.
     .target(name: "ZDCTreesystem", dependencies: ["ZDCProtocol"]),
+    // Changes of the app's own values: changesets, undo, three-way merge. Knows nothing of nodes.
+    .target(name: "ZDCMerge"),
     // Everything that touches a secret key.
     .target(
       name: "ZDCCrypto", dependencies: ["ZDCProtocol", crypto, cryptoExtras],
@@ -51,8 +53,8 @@ let package = Package(
     .target(
       name: "ZeroDarkCloud",
       dependencies: [
-        "ZDCProtocol", "ZDCTreesystem", "ZDCCrypto", crypto, grdb, sqlite, httpClient, httpTypes, logging, metrics,
-        lifecycle,
+        "ZDCProtocol", "ZDCTreesystem", "ZDCMerge", "ZDCCrypto", crypto, grdb, sqlite, httpClient, httpTypes, logging,
+        metrics, lifecycle,
       ]),
     // The server. It may import ZDCProtocol only: what it cannot import it cannot read.
     .target(
@@ -90,6 +92,7 @@ let package = Package(
 
     .testTarget(name: "ZDCProtocolTests", dependencies: ["ZDCProtocol", crypto]),
     .testTarget(name: "ZDCTreesystemTests", dependencies: ["ZDCTreesystem"]),
+    .testTarget(name: "ZDCMergeTests", dependencies: ["ZDCMerge"]),
     .testTarget(
       name: "ZDCCryptoTests", dependencies: ["ZDCCrypto", "ZDCProtocol", crypto, cryptoExtras],
       exclude: ["Vectors"]),
@@ -105,6 +108,8 @@ let package = Package(
     .testTarget(
       name: "SyncTests",
       dependencies: ["ZeroDarkCloud", "ZeroDarkCloudTesting", "ZDCServer", "ZDCProtocol", "ZDCCrypto", grdb]),
+    // The code of the seed documents, as an app would have it.
+    .testTarget(name: "SeedTests", dependencies: ["ZeroDarkCloud", "ZeroDarkCloudTesting"]),
     .testTarget(
       name: "CommandTests", dependencies: ["ZDCCommands", "ZeroDarkCloud", "zdc", "zdc-server"],
       exclude: ["scripts"]),
@@ -114,8 +119,8 @@ let package = Package(
   swiftLanguageModes: [.v6]
 )
 
-// One settings loop for every target.
-for target in package.targets {
+// One settings loop for every target, but for the code of the seed documents: an app's code has no upcoming features.
+for target in package.targets where target.name != "SeedTests" {
   target.swiftSettings = [
     .enableUpcomingFeature("InternalImportsByDefault"),
     .enableUpcomingFeature("MemberImportVisibility"),

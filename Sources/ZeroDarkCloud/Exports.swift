@@ -1,5 +1,6 @@
-// An app imports ZeroDarkCloud and nothing else of ours: paths, nodes and share lists are part of this framework's
-// vocabulary.
+// An app imports ZeroDarkCloud and nothing else of ours: paths, nodes, share lists and changesets are part of this
+// framework's vocabulary.
+@_exported public import ZDCMerge
 @_exported public import ZDCTreesystem
 
 @_exported public import struct ZDCProtocol.ZDCSecurityError

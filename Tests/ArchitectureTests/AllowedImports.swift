@@ -32,9 +32,10 @@ enum AllowedImports {
   static let rulesByTarget: [String: TargetRule] = [
     "ZDCProtocol": TargetRule(ours: [], others: ["Crypto", "HTTPTypes"]),
     "ZDCTreesystem": TargetRule(ours: ["ZDCProtocol"]),
+    "ZDCMerge": TargetRule(ours: []),
     "ZDCCrypto": TargetRule(ours: ["ZDCProtocol"], others: ["Crypto", "CryptoExtras"]),
     "ZeroDarkCloud": TargetRule(
-      ours: ["ZDCProtocol", "ZDCTreesystem", "ZDCCrypto"],
+      ours: ["ZDCProtocol", "ZDCTreesystem", "ZDCMerge", "ZDCCrypto"],
       others: [
         "Crypto", "GRDB", "GRDBSQLite", "AsyncHTTPClient", "HTTPTypes", "Logging", "Metrics", "ServiceLifecycle",
       ],

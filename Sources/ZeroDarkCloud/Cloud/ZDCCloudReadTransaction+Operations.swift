@@ -1,5 +1,6 @@
 internal import Foundation
-public import ZDCTreesystem
+public import ZDCMerge
+internal import ZDCTreesystem
 
 // The queue as the app sees it.
 

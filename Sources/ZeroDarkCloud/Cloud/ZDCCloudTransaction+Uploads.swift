@@ -1,5 +1,6 @@
 internal import Foundation
-public import ZDCTreesystem
+public import ZDCMerge
+internal import ZDCTreesystem
 
 // Content: queueing it, and what to do when somebody else's came first.
 

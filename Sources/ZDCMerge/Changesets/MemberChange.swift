@@ -1,0 +1,36 @@
+internal import Foundation
+
+/// What changed in a set. Leaves: members that were added; members that were removed.
+struct MemberChange<Member: Hashable & Codable & Sendable> {
+  private var added: [Member]
+  private var removed: [Member]
+
+  init(from old: Set<Member>, to new: Set<Member>) {
+    added = ValueCoding.sorted(new.subtracting(old))
+    removed = ValueCoding.sorted(old.subtracting(new))
+  }
+
+  var tree: ChangeTree? {
+    guard !(added.isEmpty && removed.isEmpty) else { return nil }
+    return ChangeTree(.members, leaves: [ValueCoding.encode(added), ValueCoding.encode(removed)])
+  }
+
+  init(_ tree: ChangeTree) throws(ZDCSyncableError) {
+    try tree.expectLeaves(2)
+    try tree.expectChildren(0)
+    added = try tree.leaf(0)
+    removed = try tree.leaf(1)
+  }
+
+  func revert(_ members: inout Set<Member>, strictly: Bool) throws(ZDCSyncableError) {
+    for member in added where members.remove(member) == nil && strictly { throw .mismatchedChangeset }
+    for member in removed where !members.insert(member).inserted && strictly { throw .mismatchedChangeset }
+  }
+
+  static func merge(_ mine: inout Set<Member>, base: Set<Member>, cloudVersion: Set<Member>) {
+    let all = mine.union(cloudVersion)
+    mine = all.filter {
+      ThreeWay.resolve(base: base.contains($0), mine: mine.contains($0), theirs: cloudVersion.contains($0))
+    }
+  }
+}

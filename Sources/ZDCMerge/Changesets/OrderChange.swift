@@ -1,0 +1,86 @@
+internal import Foundation
+
+/// What changed in a sequence of keys, each there once: added, removed, moved.
+///
+/// Places are told by the neighbour before, never by index: a changeset is also undone after others' changes were
+/// merged below it, when indexes mean nothing any more.
+///
+/// Leaves: keys that were added; keys that were removed or moved, in their old order; how many of these stood together,
+/// run by run; the key before each run. The first run may have stood at the beginning: then there is one such key less.
+struct OrderChange<Key: Hashable & Codable & Sendable> {
+  private struct Run {
+    var after: Key?
+    var keys: [Key]
+  }
+
+  private var added: [Key] = []
+  private var runs: [Run] = []
+
+  // MARK: Finding
+
+  init(from old: [Key], to new: [Key]) {
+    guard old != new else { return }
+    let kept = KeyOrder.unmoved(from: old, to: new)
+    let oldKeys = Set(old)
+    added = new.filter { !oldKeys.contains($0) }
+    var previous: Key?
+    var isOpen = false
+    for key in old {
+      if kept.contains(key) {
+        previous = key
+        isOpen = false
+      } else if isOpen {
+        runs[runs.count - 1].keys.append(key)
+      } else {
+        runs.append(Run(after: previous, keys: [key]))
+        isOpen = true
+      }
+    }
+  }
+
+  var tree: ChangeTree? {
+    guard !(added.isEmpty && runs.isEmpty) else { return nil }
+    let leaves = [
+      ValueCoding.encode(added), ValueCoding.encode(runs.flatMap(\.keys)), ValueCoding.encode(runs.map(\.keys.count)),
+      ValueCoding.encode(runs.compactMap(\.after)),
+    ]
+    return ChangeTree(.order, leaves: leaves)
+  }
+
+  // MARK: Undoing
+
+  init(_ tree: ChangeTree) throws(ZDCSyncableError) {
+    try tree.expectLeaves(4)
+    try tree.expectChildren(0)
+    added = try tree.leaf(0)
+    let keys = try tree.leaf(1, [Key].self)
+    guard Set(keys).count == keys.count else { throw .malformedChangeset }
+    let lengths = try tree.leaf(2, [Int].self)
+    let anchors = try tree.leaf(3, [Key].self)
+    let atStart = lengths.count - anchors.count
+    guard atStart == 0 || atStart == 1 else { throw .malformedChangeset }
+    var rest = keys[...]
+    for (index, length) in lengths.enumerated() {
+      guard length > 0, length <= rest.count else { throw .malformedChangeset }
+      runs.append(Run(after: index < atStart ? nil : anchors[index - atStart], keys: Array(rest.prefix(length))))
+      rest = rest.dropFirst(length)
+    }
+    guard rest.isEmpty else { throw .malformedChangeset }
+  }
+
+  func revert(_ order: inout [Key], strictly: Bool) throws(ZDCSyncableError) {
+    let present = Set(order)
+    guard !strictly || added.allSatisfy(present.contains) else { throw .mismatchedChangeset }
+    let taken = Set(added).union(runs.flatMap(\.keys))
+    let kept = order.filter { !taken.contains($0) }
+    var followers: [Key?: [Key]] = [:]
+    let anchors = Set(kept)
+    for run in runs {
+      // Whoever removed the neighbour left no better place than the end.
+      let isLost = run.after.map { !anchors.contains($0) } ?? false
+      guard !(isLost && strictly) else { throw .mismatchedChangeset }
+      followers[isLost ? kept.last : run.after, default: []] += run.keys
+    }
+    order = KeyOrder.insert(followers, into: kept)
+  }
+}

@@ -1,0 +1,44 @@
+internal import Foundation
+
+/// The app's values as JSON. Always in arrays, so that a single string or nil is a document for every JSON library.
+enum ValueCoding {
+  /// Empty if a value refuses to be encoded. No JSON is empty, so that the loss is noticed, as a malformed changeset,
+  /// by whoever wants the value back.
+  static func encode<T: Encodable>(_ values: [T]) -> Data {
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+    encoder.nonConformingFloatEncodingStrategy = .convertToString(
+      positiveInfinity: "inf", negativeInfinity: "-inf", nan: "nan")
+    return (try? encoder.encode(values)) ?? Data()
+  }
+
+  /// - Throws: `malformedChangeset` if it is no JSON, `incorrectType` if it is another type's.
+  static func decode<T: Decodable>(_ type: [T].Type, _ json: Data) throws(ZDCSyncableError) -> [T] {
+    let decoder = JSONDecoder()
+    decoder.nonConformingFloatDecodingStrategy = .convertFromString(
+      positiveInfinity: "inf", negativeInfinity: "-inf", nan: "nan")
+    do {
+      return try decoder.decode(type, from: json)
+    } catch DecodingError.typeMismatch, DecodingError.valueNotFound, DecodingError.keyNotFound {
+      throw .incorrectType
+    } catch {
+      throw .malformedChangeset
+    }
+  }
+
+  /// A key as a part of a path.
+  static func text(_ key: some Encodable) -> String {
+    if let text = key as? String { return text }
+    return String(decoding: encode([key]).dropFirst().dropLast(), as: UTF8.self)
+  }
+
+  /// In an order that is the same in every run, which that of a set or dictionary is not.
+  static func sorted<T: Encodable>(_ values: some Sequence<T>) -> [T] {
+    let values = Array(values)
+    if let texts = values as? [String] {
+      return texts.sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) } as? [T] ?? values
+    }
+    let pairs = values.map { (text: text($0), value: $0) }
+    return pairs.sorted { $0.text.utf8.lexicographicallyPrecedes($1.text.utf8) }.map(\.value)
+  }
+}

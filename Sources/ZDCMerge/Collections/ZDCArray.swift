@@ -1,0 +1,117 @@
+/// An array whose changes are tracked and merged: what either side added or removed is added or removed, and elements
+/// that one side moved are moved.
+///
+/// Equal elements are told apart by their number only: the second of two equal ones is "the second". An element that is
+/// replaced by a changed one counts as removed and added, so if two devices change the same element, both results
+/// stay; for elements with an identity of their own take a ``ZDCOrderedDictionary``. Encoded like an `Array`.
+public struct ZDCArray<Element: Hashable & Codable & Sendable>: Sendable {
+  /// The elements as a plain array.
+  public private(set) var rawArray: [Element]
+  private var before: [Element]?
+
+  public init(_ elements: some Sequence<Element>) {
+    rawArray = Array(elements)
+  }
+
+  private mutating func change<Result>(_ body: (inout [Element]) -> Result) -> Result {
+    if before == nil { before = rawArray }
+    return body(&rawArray)
+  }
+}
+
+extension ZDCArray: RandomAccessCollection, MutableCollection, RangeReplaceableCollection {
+  public init() { rawArray = [] }
+
+  public var startIndex: Int { rawArray.startIndex }
+  public var endIndex: Int { rawArray.endIndex }
+
+  public subscript(position: Int) -> Element {
+    get { rawArray[position] }
+    set { change { $0[position] = newValue } }
+  }
+
+  public mutating func replaceSubrange(_ range: Range<Int>, with elements: some Collection<Element>) {
+    change { $0.replaceSubrange(range, with: elements) }
+  }
+
+  /// - Parameters:
+  ///   - source: An index of the array.
+  ///   - destination: The index that the element has afterwards.
+  public mutating func move(from source: Int, to destination: Int) {
+    change { $0.insert($0.remove(at: source), at: destination) }
+  }
+}
+
+extension ZDCArray: Hashable {
+  public static func == (a: Self, b: Self) -> Bool { a.rawArray == b.rawArray }
+  public func hash(into hasher: inout Hasher) { hasher.combine(rawArray) }
+}
+
+extension ZDCArray: ExpressibleByArrayLiteral {
+  public init(arrayLiteral elements: Element...) { self.init(elements) }
+}
+
+extension ZDCArray: Codable {
+  public init(from decoder: any Decoder) throws {
+    self.init(try [Element](from: decoder))
+  }
+
+  public func encode(to encoder: any Encoder) throws {
+    try rawArray.encode(to: encoder)
+  }
+}
+
+/// An element, and how many equal ones stand before it.
+private struct Occurrence<Element: Hashable & Codable & Sendable>: Hashable, Codable, Sendable {
+  var element: Element
+  var number: Int
+
+  private enum CodingKeys: String, CodingKey {
+    case element = "e"
+    case number = "n"
+  }
+
+  static func all(_ elements: [Element]) -> [Occurrence] {
+    var counts: [Element: Int] = [:]
+    return elements.map { element in
+      let number = counts[element, default: 0]
+      counts[element] = number + 1
+      return Occurrence(element: element, number: number)
+    }
+  }
+}
+
+extension ZDCArray: ZDCSyncable {
+  public var hasChanges: Bool { before.map { $0 != rawArray } ?? false }
+
+  public var original: Self { Self(before ?? rawArray) }
+
+  public mutating func clearChangeTracking() {
+    before = nil
+  }
+
+  public mutating func trackChanges(since old: Self) {
+    before = old.rawArray
+  }
+
+  public func changeset(since old: Self) -> ZDCChangeset? {
+    guard rawArray != old.rawArray else { return nil }
+    return OrderChange(from: Occurrence.all(old.rawArray), to: Occurrence.all(rawArray)).tree.map(ZDCChangeset.init)
+  }
+
+  public mutating func revert(_ changeset: ZDCChangeset, strictly: Bool) throws(ZDCSyncableError) {
+    guard let tree = try changeset.tree(.order) else { return }
+    var order = Occurrence.all(rawArray)
+    try OrderChange<Occurrence<Element>>(tree).revert(&order, strictly: strictly)
+    rawArray = order.map(\.element)
+  }
+
+  public mutating func merge(base: Self, cloudVersion: Self, context: inout ZDCMergeContext) {
+    let sides = KeyOrder.Sides(
+      base: Occurrence.all(base.rawArray), mine: Occurrence.all(rawArray),
+      theirs: Occurrence.all(cloudVersion.rawArray))
+    let merged = KeyOrder.mergeMembers(sides)
+    rawArray = merged.order.map(\.element)
+    merged.report(sides, value: { $0.element }, context: &context)
+  }
+}

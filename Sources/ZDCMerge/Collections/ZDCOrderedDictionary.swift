@@ -1,0 +1,191 @@
+/// A dictionary that keeps its keys in an order; values, keys and order are tracked and merged, each for itself.
+///
+/// The collection for lists of things that have an identity: a row that one device edits while another moves it is
+/// edited and moved. If the values are ``ZDCSyncable``, changes inside of the same value are merged, too. Encoded as
+/// an array of keys and values in turn. Decoding one that holds a key twice fails.
+public struct ZDCOrderedDictionary<Key: Hashable & Codable & Sendable, Value: Codable & Equatable & Sendable>:
+  Sendable
+{
+  struct Content: Sendable, Equatable {
+    var order: [Key] = []
+    var values: [Key: Value] = [:]
+  }
+
+  private var content = Content()
+  private var before: Content?
+
+  public init() {}
+
+  /// Of keys that are there twice, the first one's place and the last one's value count.
+  public init(_ pairs: some Sequence<(Key, Value)>) {
+    for (key, value) in pairs { content.set(value, forKey: key) }
+  }
+
+  private init(content: Content) {
+    self.content = content
+  }
+
+  private mutating func change<Result>(_ body: (inout Content) -> Result) -> Result {
+    if before == nil { before = content }
+    return body(&content)
+  }
+
+  /// The keys in their order.
+  public var keys: [Key] { content.order }
+  /// The values in the order of their keys.
+  public var values: [Value] { content.order.compactMap { content.values[$0] } }
+  /// Without the order.
+  public var rawDictionary: [Key: Value] { content.values }
+
+  /// A new key goes to the end; nil removes the key.
+  public subscript(key: Key) -> Value? {
+    get { content.values[key] }
+    set { change { $0.set(newValue, forKey: key) } }
+  }
+
+  /// Adds a value at an index, or at the end; a key that is there gets the new value and keeps its place.
+  public mutating func insert(_ value: Value, forKey key: Key, at index: Int) {
+    change {
+      if $0.values.updateValue(value, forKey: key) == nil { $0.order.insert(key, at: index) }
+    }
+  }
+
+  /// - Parameters:
+  ///   - source: An index of the dictionary.
+  ///   - destination: The index that the key has afterwards.
+  public mutating func move(from source: Int, to destination: Int) {
+    change { $0.order.insert($0.order.remove(at: source), at: destination) }
+  }
+
+  /// - Returns: The value that was there.
+  @discardableResult
+  public mutating func removeValue(forKey key: Key) -> Value? {
+    change {
+      let value = $0.values[key]
+      $0.set(nil, forKey: key)
+      return value
+    }
+  }
+
+  public mutating func removeAll() {
+    change { $0 = Content() }
+  }
+
+  public func firstIndex(ofKey key: Key) -> Int? { content.order.firstIndex(of: key) }
+}
+
+extension ZDCOrderedDictionary.Content {
+  fileprivate mutating func set(_ value: Value?, forKey key: Key) {
+    if let value {
+      if values.updateValue(value, forKey: key) == nil { order.append(key) }
+    } else if values.removeValue(forKey: key) != nil, let index = order.firstIndex(of: key) {
+      order.remove(at: index)
+    }
+  }
+
+  /// What a damaged changeset may have torn apart.
+  fileprivate mutating func reconcile(strictly: Bool) throws(ZDCSyncableError) {
+    let present = order.filter { values[$0] != nil }
+    guard present.count != order.count || present.count != values.count else { return }
+    if strictly { throw .mismatchedChangeset }
+    let known = Set(present)
+    order = present + ValueCoding.sorted(values.keys.filter { !known.contains($0) })
+  }
+}
+
+extension ZDCOrderedDictionary: RandomAccessCollection {
+  public var startIndex: Int { 0 }
+  public var endIndex: Int { content.order.count }
+  public subscript(position: Int) -> (key: Key, value: Value) {
+    let key = content.order[position]
+    guard let value = content.values[key] else { preconditionFailure("a key without a value") }
+    return (key, value)
+  }
+}
+
+extension ZDCOrderedDictionary: Equatable {
+  public static func == (a: Self, b: Self) -> Bool { a.content == b.content }
+}
+
+extension ZDCOrderedDictionary: Hashable where Value: Hashable {
+  public func hash(into hasher: inout Hasher) {
+    hasher.combine(content.order)
+    hasher.combine(content.values)
+  }
+}
+
+extension ZDCOrderedDictionary: ExpressibleByDictionaryLiteral {
+  public init(dictionaryLiteral elements: (Key, Value)...) { self.init(elements) }
+}
+
+extension ZDCOrderedDictionary: Codable {
+  public init(from decoder: any Decoder) throws {
+    var container = try decoder.unkeyedContainer()
+    while !container.isAtEnd {
+      let key = try container.decode(Key.self)
+      guard content.values.updateValue(try container.decode(Value.self), forKey: key) == nil else {
+        throw DecodingError.dataCorruptedError(in: container, debugDescription: "a key is there twice")
+      }
+      content.order.append(key)
+    }
+  }
+
+  public func encode(to encoder: any Encoder) throws {
+    var container = encoder.unkeyedContainer()
+    for (key, value) in self {
+      try container.encode(key)
+      try container.encode(value)
+    }
+  }
+}
+
+extension ZDCOrderedDictionary: ZDCSyncable {
+  public var hasChanges: Bool { before.map { $0 != content } ?? false }
+
+  public var original: Self { Self(content: before ?? content) }
+
+  public mutating func clearChangeTracking() {
+    before = nil
+    guard NestedValue.isSyncable(Value.self) else { return }
+    for key in content.order {
+      if var value = content.values[key] {
+        NestedValue.clearChangeTracking(&value)
+        content.values[key] = value
+      }
+    }
+  }
+
+  public mutating func trackChanges(since old: Self) {
+    before = old.content
+  }
+
+  public func changeset(since old: Self) -> ZDCChangeset? {
+    let values = KeyedChange(from: old.content.values, to: content.values).tree
+    let order = OrderChange(from: old.content.order, to: content.order).tree
+    guard values != nil || order != nil else { return nil }
+    let nothing = ChangeTree(.nothing)
+    return ZDCChangeset(ChangeTree(.orderedKeyed, children: [values ?? nothing, order ?? nothing]))
+  }
+
+  public mutating func revert(_ changeset: ZDCChangeset, strictly: Bool) throws(ZDCSyncableError) {
+    guard let tree = try changeset.tree(.orderedKeyed) else { return }
+    try tree.expectChildren(2)
+    if let values = try ZDCChangeset(tree.children[0]).tree(.keyed) {
+      try KeyedChange<Key, Value>(values).revert(&content.values, strictly: strictly)
+    }
+    if let order = try ZDCChangeset(tree.children[1]).tree(.order) {
+      try OrderChange<Key>(order).revert(&content.order, strictly: strictly)
+    }
+    try content.reconcile(strictly: strictly)
+  }
+
+  public mutating func merge(base: Self, cloudVersion: Self, context: inout ZDCMergeContext) {
+    let sides = KeyOrder.Sides(base: base.keys, mine: keys, theirs: cloudVersion.keys)
+    KeyedChange.merge(
+      &content.values, base: base.content.values, cloudVersion: cloudVersion.content.values, context: &context)
+    let values = content.values
+    let merged = KeyOrder.merge(sides) { values[$0] != nil }
+    content.order = merged.order
+    merged.report(sides, value: { $0 }, context: &context)
+  }
+}

@@ -1,0 +1,127 @@
+/// A set that keeps an order; members and order are tracked and merged.
+///
+/// Encoded like an array. Decoding one that holds a member twice fails.
+public struct ZDCOrderedSet<Element: Hashable & Codable & Sendable>: Sendable {
+  /// The members in their order.
+  public private(set) var rawArray: [Element]
+  private var members: Set<Element>
+  private var before: [Element]?
+
+  public init() {
+    rawArray = []
+    members = []
+  }
+
+  /// Of members that are there twice, the first counts.
+  public init(_ elements: some Sequence<Element>) {
+    var members: Set<Element> = []
+    rawArray = elements.filter { members.insert($0).inserted }
+    self.members = members
+  }
+
+  public func contains(_ member: Element) -> Bool { members.contains(member) }
+
+  /// Adds a member at the end.
+  ///
+  /// - Returns: Whether it is new; one that is there keeps its place.
+  @discardableResult
+  public mutating func append(_ member: Element) -> Bool {
+    insert(member, at: rawArray.endIndex)
+  }
+
+  /// Adds a member at an index of the set, or at its end.
+  ///
+  /// - Returns: Whether it is new; one that is there keeps its place.
+  @discardableResult
+  public mutating func insert(_ member: Element, at index: Int) -> Bool {
+    guard members.insert(member).inserted else { return false }
+    if before == nil { before = rawArray }
+    rawArray.insert(member, at: index)
+    return true
+  }
+
+  /// - Returns: The member, if it was there.
+  @discardableResult
+  public mutating func remove(_ member: Element) -> Element? {
+    guard let removed = members.remove(member), let index = rawArray.firstIndex(of: member) else { return nil }
+    if before == nil { before = rawArray }
+    rawArray.remove(at: index)
+    return removed
+  }
+
+  /// - Parameters:
+  ///   - source: An index of the set.
+  ///   - destination: The index that the member has afterwards.
+  public mutating func move(from source: Int, to destination: Int) {
+    if before == nil { before = rawArray }
+    rawArray.insert(rawArray.remove(at: source), at: destination)
+  }
+
+  public mutating func removeAll() {
+    if before == nil { before = rawArray }
+    rawArray = []
+    members = []
+  }
+}
+
+extension ZDCOrderedSet: RandomAccessCollection {
+  public var startIndex: Int { rawArray.startIndex }
+  public var endIndex: Int { rawArray.endIndex }
+  public subscript(position: Int) -> Element { rawArray[position] }
+}
+
+extension ZDCOrderedSet: Hashable {
+  public static func == (a: Self, b: Self) -> Bool { a.rawArray == b.rawArray }
+  public func hash(into hasher: inout Hasher) { hasher.combine(rawArray) }
+}
+
+extension ZDCOrderedSet: ExpressibleByArrayLiteral {
+  public init(arrayLiteral elements: Element...) { self.init(elements) }
+}
+
+extension ZDCOrderedSet: Codable {
+  public init(from decoder: any Decoder) throws {
+    let elements = try [Element](from: decoder)
+    self.init(elements)
+    guard count == elements.count else {
+      throw DecodingError.dataCorrupted(
+        DecodingError.Context(codingPath: decoder.codingPath, debugDescription: "a member is there twice"))
+    }
+  }
+
+  public func encode(to encoder: any Encoder) throws {
+    try rawArray.encode(to: encoder)
+  }
+}
+
+extension ZDCOrderedSet: ZDCSyncable {
+  public var hasChanges: Bool { before.map { $0 != rawArray } ?? false }
+
+  public var original: Self { before.map { Self($0) } ?? self }
+
+  public mutating func clearChangeTracking() {
+    before = nil
+  }
+
+  public mutating func trackChanges(since old: Self) {
+    before = old.rawArray
+  }
+
+  public func changeset(since old: Self) -> ZDCChangeset? {
+    OrderChange(from: old.rawArray, to: rawArray).tree.map(ZDCChangeset.init)
+  }
+
+  public mutating func revert(_ changeset: ZDCChangeset, strictly: Bool) throws(ZDCSyncableError) {
+    guard let tree = try changeset.tree(.order) else { return }
+    try OrderChange<Element>(tree).revert(&rawArray, strictly: strictly)
+    members = Set(rawArray)
+  }
+
+  public mutating func merge(base: Self, cloudVersion: Self, context: inout ZDCMergeContext) {
+    let sides = KeyOrder.Sides(base: base.rawArray, mine: rawArray, theirs: cloudVersion.rawArray)
+    let merged = KeyOrder.mergeMembers(sides)
+    rawArray = merged.order
+    members = Set(rawArray)
+    merged.report(sides, value: { $0 }, context: &context)
+  }
+}

@@ -1,0 +1,54 @@
+/// Values of a generic type that may or may not be syncable themselves.
+enum NestedValue {
+  /// By the static type: an optional is merged as a whole, or "absent" and "changed" could not be told apart.
+  static func isSyncable<Value>(_: Value.Type) -> Bool { Value.self is any ZDCSyncable.Type }
+
+  static func clearChangeTracking<Value>(_ value: inout Value) {
+    guard isSyncable(Value.self), var part = value as? any ZDCSyncable, part.hasChanges else { return }
+    part.clearChangeTracking()
+    value = part as? Value ?? value
+  }
+
+  static func trackChanges<Value>(_ value: inout Value, since old: Value) {
+    guard isSyncable(Value.self), var part = value as? any ZDCSyncable else { return }
+    part.trackChanges(sinceAny: old)
+    value = part as? Value ?? value
+  }
+
+  static func changeset<Value>(_ value: Value, since old: Value) -> ZDCChangeset? {
+    guard isSyncable(Value.self), let part = value as? any ZDCSyncable else { return nil }
+    return part.changeset(sinceAny: old)
+  }
+
+  static func revert<Value>(
+    _ value: inout Value, _ changeset: ZDCChangeset, strictly: Bool
+  ) throws(ZDCSyncableError) {
+    guard isSyncable(Value.self), var part = value as? any ZDCSyncable else { throw .mismatchedChangeset }
+    try part.revert(changeset, strictly: strictly)
+    value = part as? Value ?? value
+  }
+
+  static func merge<Value>(_ value: inout Value, base: Value, cloudVersion: Value, context: inout ZDCMergeContext) {
+    guard isSyncable(Value.self), var part = value as? any ZDCSyncable else { return }
+    part.merge(baseAny: base, cloudVersion: cloudVersion, context: &context)
+    value = part as? Value ?? value
+  }
+}
+
+/// The same calls for values whose type only the caller knows to be the same.
+extension ZDCSyncable {
+  fileprivate mutating func trackChanges(sinceAny old: Any) {
+    guard let old = old as? Self else { return }
+    trackChanges(since: old)
+  }
+
+  fileprivate func changeset(sinceAny old: Any) -> ZDCChangeset? {
+    guard let old = old as? Self else { return nil }
+    return changeset(since: old)
+  }
+
+  fileprivate mutating func merge(baseAny base: Any, cloudVersion: Any, context: inout ZDCMergeContext) {
+    guard let base = base as? Self, let cloudVersion = cloudVersion as? Self else { return }
+    merge(base: base, cloudVersion: cloudVersion, context: &context)
+  }
+}

@@ -1,0 +1,103 @@
+/// Tracks changes of one property of a ``ZDCRecord``.
+///
+/// The property is merged as a whole; if its type is itself ``ZDCSyncable`` (and not an optional), its parts are
+/// merged. It is encoded like the bare value: what was changed is not part of the value and is never stored with it.
+@propertyWrapper
+public struct Syncable<Value: Codable & Equatable & Sendable>: Sendable {
+  private var value: Value
+  /// What it was when changes were last taken; nil if it was not touched since.
+  private var before: Value?
+
+  public init(wrappedValue: Value) {
+    value = wrappedValue
+  }
+
+  public var wrappedValue: Value {
+    get { value }
+    _modify {
+      if before == nil { before = value }
+      yield &value
+    }
+  }
+}
+
+extension Syncable: Equatable {
+  /// Compares values; whether they were changed does not matter.
+  public static func == (a: Self, b: Self) -> Bool { a.value == b.value }
+}
+
+extension Syncable: Hashable where Value: Hashable {
+  public func hash(into hasher: inout Hasher) { hasher.combine(value) }
+}
+
+extension Syncable: Codable {
+  public init(from decoder: any Decoder) throws {
+    value = try decoder.singleValueContainer().decode(Value.self)
+  }
+
+  public func encode(to encoder: any Encoder) throws {
+    var container = encoder.singleValueContainer()
+    try container.encode(value)
+  }
+}
+
+/// The compiler's `Codable` asks for a wrapped property by these calls. An optional one may be missing or null, like an
+/// optional property without a wrapper.
+extension KeyedDecodingContainer {
+  public func decode<T>(_ type: Syncable<T?>.Type, forKey key: Key) throws -> Syncable<T?> {
+    Syncable(wrappedValue: try decodeIfPresent(T.self, forKey: key))
+  }
+}
+
+extension KeyedEncodingContainer {
+  public mutating func encode<T>(_ property: Syncable<T?>, forKey key: Key) throws {
+    try encodeIfPresent(property.wrappedValue, forKey: key)
+  }
+}
+
+extension Syncable: ZDCSyncable {
+  public var hasChanges: Bool { before.map { !ThreeWay.isSame($0, value) } ?? false }
+
+  public var original: Self { Syncable(wrappedValue: before ?? value) }
+
+  public mutating func clearChangeTracking() {
+    before = nil
+    NestedValue.clearChangeTracking(&value)
+  }
+
+  public mutating func trackChanges(since old: Self) {
+    before = old.value
+    NestedValue.trackChanges(&value, since: old.value)
+  }
+
+  public func changeset(since old: Self) -> ZDCChangeset? {
+    if NestedValue.isSyncable(Value.self) {
+      return NestedValue.changeset(value, since: old.value).map {
+        ZDCChangeset(ChangeTree(.nested, children: [$0.asPart]))
+      }
+    }
+    guard !ThreeWay.isSame(value, old.value) else { return nil }
+    return ZDCChangeset(ChangeTree(.value, leaves: [ValueCoding.encode([old.value])]))
+  }
+
+  public mutating func revert(_ changeset: ZDCChangeset, strictly: Bool) throws(ZDCSyncableError) {
+    if NestedValue.isSyncable(Value.self) {
+      guard let tree = try changeset.tree(.nested) else { return }
+      try tree.expectChildren(1)
+      return try NestedValue.revert(&value, ZDCChangeset(tree.children[0]), strictly: strictly)
+    }
+    guard let tree = try changeset.tree(.value) else { return }
+    try tree.expectLeaves(1)
+    guard let old = try tree.leaf(0, [Value].self).first else { throw .malformedChangeset }
+    value = old
+  }
+
+  public mutating func merge(base: Self, cloudVersion: Self, context: inout ZDCMergeContext) {
+    let (base, cloud) = (base.value, cloudVersion.value)
+    if NestedValue.isSyncable(Value.self) {
+      NestedValue.merge(&value, base: base, cloudVersion: cloud, context: &context)
+    } else {
+      value = ThreeWay.resolve(base: base, mine: value, theirs: cloud, context: &context) ?? cloud
+    }
+  }
+}

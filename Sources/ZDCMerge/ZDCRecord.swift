@@ -1,0 +1,116 @@
+/// A model type of the app, with named properties that are merged one by one.
+///
+/// Swift cannot list a type's properties for writing, and a macro would make every app build a compiler's syntax
+/// library. So a record lists its properties once; ``unlistedFields(of:)`` finds a forgotten one in a test.
+///
+/// ```swift
+/// struct Task: ZDCRecord, Codable, Equatable {
+///   @Syncable var title: String
+///   @Syncable var completed = false
+///   var labels: ZDCSet<String> = []
+///
+///   static var syncableFields: [ZDCField<Task>] {
+///     [ZDCField("title", \._title), ZDCField("completed", \._completed), ZDCField("labels", \.labels)]
+///   }
+/// }
+/// ```
+///
+/// Properties of plain types carry `@Syncable` and are listed with an underscore; properties that are syncable
+/// themselves need no wrapper. What is not listed is left alone by undo and merge.
+///
+/// Records are values: a copy is made by assigning, and a stored one cannot change behind the database's back.
+public protocol ZDCRecord: ZDCSyncable {
+  /// The properties that are tracked, by the names under which changesets know them. A name is stored with queued
+  /// uploads: keep it when you rename the property.
+  static var syncableFields: [ZDCField<Self>] { get }
+}
+
+/// One property of a ``ZDCRecord``.
+public struct ZDCField<Record> {
+  let name: String
+  let hasChanges: (Record) -> Bool
+  let restoreOriginal: (inout Record) -> Void
+  let clear: (inout Record) -> Void
+  let track: (inout Record, _ old: Record) -> Void
+  let changeset: (Record, _ old: Record) -> ZDCChangeset?
+  let revert: (inout Record, ZDCChangeset, _ strictly: Bool) throws(ZDCSyncableError) -> Void
+  let merge: (inout Record, _ base: Record, _ cloud: Record, inout ZDCMergeContext) -> Void
+
+  /// - Parameters:
+  ///   - name: The property's name in changesets.
+  ///   - path: To the property if it is syncable itself, else to its wrapper: `\._title` for `@Syncable var title`.
+  public init<Value: ZDCSyncable>(_ name: String, _ path: WritableKeyPath<Record, Value>) {
+    self.name = name
+    hasChanges = { $0[keyPath: path].hasChanges }
+    restoreOriginal = { $0[keyPath: path].rollback() }
+    clear = { $0[keyPath: path].clearChangeTracking() }
+    track = { $0[keyPath: path].trackChanges(since: $1[keyPath: path]) }
+    changeset = { $0[keyPath: path].changeset(since: $1[keyPath: path]) }
+    revert = { (record, changeset, strictly) throws(ZDCSyncableError) in
+      try record[keyPath: path].revert(changeset, strictly: strictly)
+    }
+    merge = { $0[keyPath: path].merge(base: $1[keyPath: path], cloudVersion: $2[keyPath: path], context: &$3) }
+  }
+}
+
+extension ZDCRecord {
+  public var hasChanges: Bool { Self.syncableFields.contains { $0.hasChanges(self) } }
+
+  public var original: Self {
+    var copy = self
+    for field in Self.syncableFields { field.restoreOriginal(&copy) }
+    return copy
+  }
+
+  public mutating func clearChangeTracking() {
+    for field in Self.syncableFields { field.clear(&self) }
+  }
+
+  public mutating func trackChanges(since old: Self) {
+    for field in Self.syncableFields { field.track(&self, old) }
+  }
+
+  public func changeset(since old: Self) -> ZDCChangeset? {
+    let changed = Self.syncableFields.compactMap { field in
+      field.changeset(self, old).map { (name: field.name, changes: $0.asPart) }
+    }
+    guard !changed.isEmpty else { return nil }
+    let names = ValueCoding.encode(changed.map(\.name))
+    return ZDCChangeset(ChangeTree(.record, leaves: [names], children: changed.map(\.changes)))
+  }
+
+  public mutating func revert(_ changeset: ZDCChangeset, strictly: Bool) throws(ZDCSyncableError) {
+    guard let tree = try changeset.tree(.record) else { return }
+    try tree.expectLeaves(1)
+    let names = try tree.leaf(0, [String].self)
+    try tree.expectChildren(names.count)
+    let fieldsByName = Dictionary(Self.syncableFields.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
+    for (name, child) in zip(names, tree.children) {
+      if let field = fieldsByName[name] {
+        try field.revert(&self, ZDCChangeset(child), strictly)
+      } else if strictly {
+        throw .mismatchedChangeset
+      }
+    }
+  }
+
+  public mutating func merge(base: Self, cloudVersion: Self, context: inout ZDCMergeContext) {
+    for field in Self.syncableFields {
+      context.descend(field.name) { field.merge(&self, base, cloudVersion, &$0) }
+    }
+  }
+
+  /// A copy, as the original framework's records gave one. Assigning does the same.
+  public func copy() -> Self { self }
+
+  /// The syncable properties of a record that ``syncableFields`` forgot or names twice, for a test of the app's:
+  /// `#expect(Task.unlistedFields(of: Task(title: "any")) == [])`. A name must be that of its property to be found.
+  public static func unlistedFields(of record: Self) -> [String] {
+    let listed = syncableFields.map(\.name)
+    let stored = Mirror(reflecting: record).children.compactMap { child in
+      child.value is any ZDCSyncable ? child.label.map { $0.hasPrefix("_") ? String($0.dropFirst()) : $0 } : nil
+    }
+    let twice = Dictionary(grouping: listed, by: \.self).filter { $0.value.count > 1 }.keys
+    return (Set(stored).subtracting(listed)).union(twice).sorted()
+  }
+}

@@ -1,0 +1,142 @@
+import Foundation
+import Testing
+import ZeroDarkCloud
+import ZeroDarkCloudTesting
+
+/// The fragments of the seed documents, run. Each test names its document.
+@Suite struct SeedTests {
+  /// A device with the app's types registered and the given delegate.
+  private func device(
+    _ world: TestWorld, delegate: any ZeroDarkCloudDelegate
+  ) async throws -> (device: TestDevice, zdc: ZeroDarkCloud, user: String) {
+    let device = try await TestDevice("A", server: world.server, clock: world.clock, delegate: delegate) { config in
+      config.register(Task.self, inCollection: kCollection_Tasks)
+      config.register(List.self, inCollection: kCollection_Lists)
+    }
+    try await device.createAccount()
+    return (device, try device.zdc, try device.localUserID)
+  }
+
+  /// Blocks of `asyncReadWrite` run in order, so an empty one waits for those before.
+  private func wait(_ device: TestDevice) async throws {
+    try await device.database.write { _ in }
+  }
+
+  private func node(_ device: TestDevice, _ path: [String]) async throws -> ZDCNode? {
+    let (zdc, user) = (try device.zdc, try device.localUserID)
+    return try await device.database.read { transaction in
+      zdc.cloudTransaction(transaction, forLocalUserID: user)?.node(path: ZDCTreesystemPath(pathComponents: path))
+    }
+  }
+
+  @Test func seed000_createLinkTagModifyDelete() async throws {
+    try await TestWorld.run { world in
+      let (a, zdc, user) = try await device(world, delegate: Seed000Delegate())
+      let seed = Seed000(localUserID: user)
+      let foo = ZDCTreesystemPath(pathComponents: ["foo"])
+      let bar = foo.appendingComponent("bar")
+      let task = Task(uuid: "task", title: "old")
+      try await a.database.write { transaction in
+        let cloud = try #require(zdc.cloudTransaction(transaction, forLocalUserID: user))
+        try cloud.createNode(withPath: foo)
+        try cloud.createNode(withPath: bar)
+        transaction.setObject(task, forKey: task.uuid, inCollection: kCollection_Tasks)
+      }
+      seed.creatingANode(zdc: zdc)
+      #expect(seed.appendingAComponent(parentPath: bar).pathComponents == ["foo", "bar", "soap"])
+      seed.creatingAndLinking(zdc: zdc, treesystemPath: bar.appendingComponent("linked"), taskID: task.uuid)
+      try await wait(a)
+      #expect(try await node(a, ["foo", "bar", "soap"]) != nil)
+
+      let linked = try #require(try await node(a, ["foo", "bar", "linked"]))
+      let found = try #require(try seed.lookingUpLinks(zdc: zdc, node: linked, taskID: task.uuid))
+      #expect(found.collection == "tasks" && found.key == task.uuid && found.task == task && found.node == linked)
+
+      seed.usingTags(zdc: zdc, node: linked, myTask: task)
+      try await a.sync()
+      #expect(try await a.queueCount() == 0)
+      seed.modifyingData(zdc: zdc, textView: TextView(text: "new"), taskID: task.uuid)
+      try await wait(a)
+      let changed = try await a.database.read { try $0.object(Task.self, forKey: "task", inCollection: "tasks") }
+      #expect(changed?.title == "new")
+      #expect(try await a.queueCount() == 1)
+
+      seed.deletingANode(zdc: zdc, node: linked)
+      try await a.sync()
+      #expect(try await node(a, ["foo", "bar", "linked"]) == nil)
+      #expect(try await a.queueCount() == 0)
+    }
+  }
+
+  @Test func seed001_createAndSupplyDataInThreeWays() async throws {
+    try await TestWorld.run { world in
+      let list = List(uuid: "list", title: "Groceries")
+      let box = Seed001Box()
+      let (a, zdc, user) = try await device(world, delegate: box)
+      let seed = Seed001(localUserID: user, list: list)
+      seed.zdc = zdc
+      box.inner = seed
+      for (kind, name) in [(Seed001.Kind.object, "list"), (.promise, "promised")] {
+        seed.kind = kind
+        Seed001(localUserID: user, list: List(uuid: name)).creatingTheNodeOfAList(
+          zdc: zdc, databaseConnection: try a.database)
+        try await a.sync()
+        #expect(try await a.queueCount() == 0, "\(name)")
+      }
+    }
+  }
+
+  @Test func seed002_downloadingDecryptsIntoMemory() async throws {
+    try await TestWorld.run { world in
+      let (a, zdc, user) = try await device(world, delegate: Seed000Delegate())
+      try await a.database.write { transaction in
+        let cloud = try #require(zdc.cloudTransaction(transaction, forLocalUserID: user))
+        try cloud.createNode(withPath: ZDCTreesystemPath(pathComponents: ["content"]))
+      }
+      try await a.sync()
+      let node = try #require(try await node(a, ["content"]))
+      let cleartext = await withCheckedContinuation { continuation in
+        Seed002 { data, _ in continuation.resume(returning: data) }
+          .downloading(zdc: zdc, node: node, nodeID: node.uuid)
+      }
+      #expect(String(decoding: cleartext, as: UTF8.self) == "content")
+    }
+  }
+}
+
+/// The seed's delegate needs the account, and the account needs a delegate.
+final class Seed001Box: ZeroDarkCloudDelegate {
+  nonisolated(unsafe) var inner: Seed001!
+
+  func data(for node: ZDCNode, at path: ZDCTreesystemPath, transaction: ZDCReadTransaction) throws -> ZDCData {
+    inner.data(for: node, at: path, transaction: transaction)
+  }
+  func didPushNodeData(_ node: ZDCNode, at path: ZDCTreesystemPath, transaction: ZDCReadWriteTransaction) throws {
+    inner.didPushNodeData(node, at: path, transaction: transaction)
+  }
+  func didDiscoverNewNode(_ node: ZDCNode, at path: ZDCTreesystemPath, transaction: ZDCReadWriteTransaction) throws {
+    inner.didDiscoverNewNode(node, at: path, transaction: transaction)
+  }
+  func didDiscoverModifiedNode(
+    _ node: ZDCNode, with change: ZDCNodeChange, at path: ZDCTreesystemPath, transaction: ZDCReadWriteTransaction
+  ) throws {
+    inner.didDiscoverModifiedNode(node, with: change, at: path, transaction: transaction)
+  }
+  func didDiscoverMovedNode(
+    _ node: ZDCNode, from oldPath: ZDCTreesystemPath, to newPath: ZDCTreesystemPath,
+    transaction: ZDCReadWriteTransaction
+  ) throws {
+    inner.didDiscoverMovedNode(node, from: oldPath, to: newPath, transaction: transaction)
+  }
+  func didDiscoverDeletedNode(
+    _ node: ZDCNode, at path: ZDCTreesystemPath, timestamp: Date?, transaction: ZDCReadWriteTransaction
+  ) throws {
+    inner.didDiscoverDeletedNode(node, at: path, timestamp: timestamp, transaction: transaction)
+  }
+  func didDiscoverConflict(
+    _ conflict: ZDCNodeConflict, forNode node: ZDCNode, atPath path: ZDCTreesystemPath,
+    transaction: ZDCReadWriteTransaction
+  ) throws {
+    inner.didDiscoverConflict(conflict, forNode: node, atPath: path, transaction: transaction)
+  }
+}
