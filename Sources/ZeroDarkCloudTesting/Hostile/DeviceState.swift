@@ -132,7 +132,7 @@ extension DeviceState {
     var nodes: [String: NodeLine] = [:]
 
     init(_ db: Database) throws {
-      accounts = try Self.rows(db, "SELECT * FROM zdc_local_user ORDER BY id")
+      accounts = try Self.rows(db, "SELECT id, userID, state, hex(chain) FROM zdc_local_user ORDER BY id")
       accounts += try Self.rows(db, "SELECT * FROM zdc_user ORDER BY userID")
       operations = try Self.rows(
         db, "SELECT id, uuid, kind, nodeUUID, hex(nodeID), hex(sealed), baseETag FROM zdc_operation ORDER BY id")

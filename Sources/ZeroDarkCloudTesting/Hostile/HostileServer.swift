@@ -82,8 +82,8 @@ public final class HostileServer: Sendable {
 
   public func forgetRequests() { state.withLock { $0.heard = [] } }
 
-  /// How many bytes of altered answers a device took before it hung up.
-  public func bytesTaken(by device: String) -> Int { state.withLock { $0.taken[device] ?? 0 } }
+  /// How many bytes a device took of the altered answer of which it took the most, before it hung up.
+  public func mostBytesTaken(by device: String) -> Int { state.withLock { $0.taken[device] ?? 0 } }
 
   // MARK: Sending
 
@@ -170,7 +170,7 @@ public final class HostileServer: Sendable {
     let source = SlicedBody(answer.body, endlessly: answer.endlessly)
     let body = TransportBody { [weak self] in
       guard let slice = source.next() else { return nil }
-      self?.state.withLock { $0.taken[device, default: 0] += slice.count }
+      self?.state.withLock { $0.taken[device] = max($0.taken[device] ?? 0, source.taken) }
       return slice
     }
     return TransportResponse(status: answer.status, headers: headers, body: body)
@@ -215,7 +215,11 @@ private final class SlicedBody: Sendable {
   private static let sliceBytes = 64 << 10
 
   private let rest: Mutex<ArraySlice<UInt8>>
+  private let count = Mutex(0)
   private let endlessly: [UInt8]
+
+  /// How much was asked for so far.
+  var taken: Int { count.withLock { $0 } }
 
   init(_ bytes: [UInt8], endlessly: [UInt8]) {
     rest = Mutex(bytes[...])
@@ -228,8 +232,9 @@ private final class SlicedBody: Sendable {
       rest = rest.dropFirst(slice.count)
       return slice
     }
-    if !slice.isEmpty { return slice }
-    return endlessly.isEmpty ? nil : endlessly
+    let next = slice.isEmpty ? endlessly : slice
+    count.withLock { $0 += next.count }
+    return next.isEmpty ? nil : next
   }
 }
 

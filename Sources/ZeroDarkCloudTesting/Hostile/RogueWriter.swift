@@ -33,7 +33,7 @@ package struct RogueWriter: Sendable {
 
   /// The account's keyring under another version, with a next signature key if there is one.
   package func keyring(version: UInt64, next: SigningKey? = nil) throws -> Keyring {
-    guard let decryption = try keys.decryptionKey(gen: keys.encGen) else { throw TestFailure("no decryption key") }
+    guard let decryption = try keys.decryptionKey(gen: keys.identity.encGen) else { throw TestFailure("no decryption key") }
     var entries = [
       Keyring.Entry(
         signing: keys.signingKey, gen: keys.signGen, status: next == nil ? .current : .retired, createdMs: 1)
@@ -41,7 +41,7 @@ package struct RogueWriter: Sendable {
     if let next {
       entries.append(Keyring.Entry(signing: next, gen: keys.signGen + 1, status: .current, createdMs: 1))
     }
-    entries.append(Keyring.Entry(decryption: decryption, gen: keys.encGen, status: .current, createdMs: 1))
+    entries.append(Keyring.Entry(decryption: decryption, gen: keys.identity.encGen, status: .current, createdMs: 1))
     return Keyring(version: version, user: keys.userID, entries: entries)
   }
 

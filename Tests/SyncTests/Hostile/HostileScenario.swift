@@ -164,8 +164,8 @@ extension HostileScenario {
     #expect(act.hostile.liesTold > 0 || mend != nil, "nobody was lied to")
     let during = try await DeviceState(of: act.victim)
     checkError(thrown, during, before)
-    // What a limit lets through at most, whatever is sent: twice a page, and what one slice is too much.
-    #expect(act.hostile.bytesTaken(by: "B") < 12 << 20, "too much was taken in")
+    // The largest limit is that of a chain; what one slice is too much comes on top.
+    #expect(act.hostile.mostBytesTaken(by: "B") < 21 << 20, "too much was taken in")
     if step != .push, step != .sync { try await checkLosses(during, before, act) }
     _ = await attempt(act)
     checkRequests(act)
@@ -309,7 +309,7 @@ extension HostileAct {
     let key = zone.keys.signingKey.publicKey
     return Set(
       commits.filter { Signatures.isValid($0.signature, by: key, label: "commit", message: $0.signedBytes) }
-        .map { hexadecimal($0.hash.bytes) })
+        .map { hexadecimal($0.hash.bytes).uppercased() })
   }
 }
 

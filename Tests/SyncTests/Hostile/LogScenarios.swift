@@ -173,7 +173,7 @@ extension HostileScenario {
     HostileScenario("37", story: "an item of 4 GiB announced", error: "limitExceeded", .freezes) { act in
       act.tell(
         Lie { answer in
-          guard answer.isBundle, answer.body.count > 5 else { return false }
+          guard answer.route.pattern == Routes.zoneCommits, answer.body.count > 5 else { return false }
           answer.body.replaceSubrange(1..<5, with: [0xff, 0xff, 0xff, 0xff])
           return true
         })
@@ -181,7 +181,7 @@ extension HostileScenario {
     HostileScenario("37", story: "an item that ends too early", error: "nonCanonicalEncoding", .freezes) { act in
       act.tell(
         Lie { answer in
-          guard answer.isBundle, answer.body.count > 5 else { return false }
+          guard answer.route.pattern == Routes.zoneCommits, answer.body.count > 5 else { return false }
           answer.body.removeLast()
           return true
         })
