@@ -83,9 +83,9 @@ struct Engine: Sendable {
 
   /// Until nothing is left that can be done now.
   func syncUntilQuiet() async throws -> ZDCSyncSummary {
-    var total = try await opened.sync.syncUntilQuiet(localUserID: user)
+    var total = try await syncWithPatience()
     while try await requeueKept() {
-      let summary = try await opened.sync.syncUntilQuiet(localUserID: user)
+      let summary = try await syncWithPatience()
       total.pulled.commits += summary.pulled.commits
       total.pulled.announced += summary.pulled.announced
       total.pushed.commits += summary.pushed.commits
@@ -93,6 +93,16 @@ struct Engine: Sendable {
       total.pushed.waiting = summary.pushed.waiting
     }
     return total
+  }
+
+  /// A busy zone is a matter of seconds: whoever lost often goes first (PROTOCOL 3.7).
+  private func syncWithPatience(tries: Int = 10) async throws -> ZDCSyncSummary {
+    do {
+      return try await opened.sync.syncUntilQuiet(localUserID: user)
+    } catch let error as ServerError where error.code == .zoneBusy && tries > 1 {
+      try await Task.sleep(for: .milliseconds(Int64(error.retryAfterMs ?? 500)))
+      return try await syncWithPatience(tries: tries - 1)
+    }
   }
 
   /// What was put below something that others deleted stays, as new nodes.

@@ -67,7 +67,7 @@ struct OperationRow: Sendable, Hashable {
   /// Whether nothing has happened to it since it was queued, and it carries nothing of its own.
   var isFresh: Bool {
     state == .pending && reason == .ready && reasonDetail == nil && attempts == 0 && notBeforeMs == 0
-      && priority == 0 && baseETag == nil && changeset == nil
+      && priority == 0 && baseETag == nil && changeset == nil && resend == nil
   }
 
   /// Parked: nothing happens until the app or a pull changes something.
