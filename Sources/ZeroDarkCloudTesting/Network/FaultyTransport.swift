@@ -113,7 +113,13 @@ public final class FaultyTransport: ZDCTransport {
     state.withLock { $0.setStatus(response.status, of: number) }
     note(headers: response.headers)
     var body = watched(response.body, number: number)
-    for fault in faults { body = try await apply(fault, to: body) }
+    for fault in faults {
+      if case .loseResponse = fault {
+        try await Self.drain(TransportResponse(status: 0, headers: response.headers, body: body), of: request)
+        throw TransportError(.cut)
+      }
+      body = try await apply(fault, to: body)
+    }
     return TransportResponse(status: response.status, headers: response.headers, body: body)
   }
 
@@ -141,8 +147,7 @@ public final class FaultyTransport: ZDCTransport {
       state.withLock { $0.setStatus(status, of: number) }
       return Self.answer(status: status, code: code)
     case .duplicate:
-      let first = try await inner.send(request)
-      while try await first.body.next() != nil {}
+      try await Self.drain(try await inner.send(request), of: request)
     case .corruptRequest(let offset):
       if case .bytes(let bytes) = request.body { request.body = .bytes(bytes.turningBit(ofByteAt: offset)) }
     case .loseResponse, .cutResponse, .slowResponse, .corruptResponse, .after: break
@@ -152,9 +157,6 @@ public final class FaultyTransport: ZDCTransport {
 
   private func apply(_ fault: Fault, to body: TransportBody) async throws -> TransportBody {
     switch fault {
-    case .loseResponse:
-      while try await body.next() != nil {}
-      throw TransportError(.cut)
     case .cutResponse(let count): return body.cut(after: count)
     case .slowResponse(let count): return body.sliced(count)
     case .corruptResponse(let offset):
@@ -164,8 +166,14 @@ public final class FaultyTransport: ZDCTransport {
     case .after(let work):
       try await work()
       return body
-    case .loseRequest, .delay, .answer, .duplicate, .corruptRequest, .before: return body
+    case .loseRequest, .loseResponse, .delay, .answer, .duplicate, .corruptRequest, .before: return body
     }
+  }
+
+  /// Reads an answer that nobody gets; an event stream has no end to wait for.
+  private static func drain(_ response: TransportResponse, of request: TransportRequest) async throws {
+    guard request.headers["accept"] != "text/event-stream" else { return }
+    while try await response.body.next() != nil {}
   }
 
   private static func answer(status: Int, code: String) -> TransportResponse {
