@@ -39,13 +39,26 @@ enum BlobRoutes {
     guard call.core.claims.begin(part: claim, of: blob) else {
       throw ServerError(.conflict, "the part is being received", retryable: true, retryAfterMs: 1_000)
     }
-    defer { call.core.claims.end(part: claim, of: blob) }
+    do {
+      try await take(call, blob: blob, index: index, hash: hash, from: user)
+      call.core.claims.end(part: claim, of: blob)
+    } catch {
+      call.core.claims.end(part: claim, of: blob)
+      // The upload may have been given up meanwhile: whoever writes last clears up.
+      await call.core.removeFiles(of: [blob])
+      throw error
+    }
+    return .noContent
+  }
+
+  private static func take(
+    _ call: Call, blob: BlobID, index: Int, hash: [UInt8], from user: UserID
+  ) async throws {
     let decision = try await call.read { try Blobs.offer(index, sha256: hash, of: blob, user: user, in: $0) }
-    guard case .take(let length, let range) = decision else { return .noContent }
+    guard case .take(let length, let range) = decision else { return }
     try await receive(call, blob: blob, index: index, cipherLength: length, count: range.count, hash: hash)
     let now = call.now
     try await call.write { try Blobs.record(index, sha256: hash, of: blob, user: user, now: now, in: $0) }
-    return .noContent
   }
 
   /// Streams a part into its file; never more than four leaves are in memory.
