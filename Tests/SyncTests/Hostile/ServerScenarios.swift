@@ -20,13 +20,13 @@ extension HostileScenario {
     },
     HostileScenario(
       "C7", "30", story: "another branch of the same length", error: "zoneForkDetected", .freezes, from: .current,
-      mend: { try $0.hostile.lead("B", to: $0.fork) }
+      reveals: "/other branch"
     ) { act in
       try await branch(act, commits: 1)
     },
     HostileScenario(
       "C7", "30", story: "a longer branch", error: "zoneForkDetected", .freezes, from: .current,
-      mend: { try $0.hostile.lead("B", to: $0.fork) }
+      reveals: "/other branch"
     ) { act in try await branch(act, commits: 3) },
   ]
 
