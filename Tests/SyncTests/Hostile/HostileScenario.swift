@@ -43,8 +43,9 @@ struct HostileScenario: Sendable, CustomTestStringConvertible {
   /// Whether the lie is told before a fresh device logs in.
   var fromLogin = false
   var arrange: @Sendable (HostileAct) async throws -> Void
-  /// Nodes that an authorised writer made on the way, and that are shown like all others, by the beginning of the path.
-  var reveals: String?
+  /// Nodes that an authorised writer made on the way, and that are shown like all others: the beginnings of their paths,
+  /// and what the delegate hears of them.
+  var reveals: [String]
   /// What ends a quarantine.
   var mend: (@Sendable (HostileAct) async throws -> Void)?
 
@@ -53,7 +54,7 @@ struct HostileScenario: Sendable, CustomTestStringConvertible {
   init(
     _ rows: String..., story: String, error: String, _ ending: Ending, from start: Start = .behind,
     by step: Step = .pull,
-    fromLogin: Bool = false, reveals: String? = nil, mend: (@Sendable (HostileAct) async throws -> Void)? = nil,
+    fromLogin: Bool = false, reveals: [String] = [], mend: (@Sendable (HostileAct) async throws -> Void)? = nil,
     _ arrange: @escaping @Sendable (HostileAct) async throws -> Void
   ) {
     self.rows = rows
@@ -254,8 +255,8 @@ extension HostileScenario {
   }
 
   private func isRevealed(_ loss: String) -> Bool {
-    guard let reveals else { return false }
-    return loss.contains(": none became") || loss.contains(reveals)
+    guard !reveals.isEmpty else { return false }
+    return loss.contains(": none became") || reveals.contains { loss.contains($0) }
   }
 
   /// Nothing that a lie brought about gives anybody a key, or tells anything that the server did not know.
@@ -298,7 +299,7 @@ extension HostileScenario {
     try await TestWorld.settle([act.victim])
     let expected = start == .fresh ? act.stage.freshTree : act.stage.finalTree
     let tree = try await act.victim.tree(versions: false).split(separator: "\n")
-      .filter { line in !(reveals.map { line.hasPrefix($0) } ?? false) }
+      .filter { line in !reveals.contains { line.hasPrefix($0) } }
     #expect(tree.joined(separator: "\n") == expected)
     let state = try await DeviceState(of: act.victim)
     #expect(state.operations == [] && state.frozen == [:] && state.quarantined == [:])
