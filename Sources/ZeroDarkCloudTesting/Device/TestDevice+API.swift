@@ -48,7 +48,8 @@ extension TestDevice {
     var reader = ZDCProtocol.Bundle.Reader(try await api.chain(of: keys.userID))
     guard case .link(let link) = try reader.next() else { throw TestFailure("no chain") }
     let owner = TrunkOwner(
-      user: keys.userID, signingKey: keys.signingKey, signGen: keys.signGen, encPub: link.encPub, encGen: keys.identity.encGen)
+      user: keys.userID, signingKey: keys.signingKey, signGen: keys.signGen, encPub: link.encPub,
+      encGen: keys.identity.encGen)
     var bundle = ZDCProtocol.Bundle.Writer()
     for trunk in Trunk.allCases {
       let birth = try TrunkBirth(trunk, appTreeID: "another.tree", owner: owner, timeMs: 1)

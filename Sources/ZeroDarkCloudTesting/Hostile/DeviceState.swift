@@ -21,7 +21,7 @@ public struct DeviceState: Sendable {
   }
 
   struct NodeLine: Sendable, Hashable {
-    /// All columns but `quarantine`.
+    /// All columns but `quarantine`, and what is sealed anew with every write; the tree shows what is in it.
     var whole: String
     /// What the cloud says of it.
     var cloud: String
@@ -169,8 +169,10 @@ extension DeviceState {
       for row in try Row.fetchAll(db, sql: sql) {
         let id: String = row[0]
         let names = Array(row.columnNames)
-        let whole = (8..<row.count).filter { names[$0] != "quarantine" }.map { Self.text(row, $0..<$0 + 1) }
-          .joined(separator: " ")
+        let whole = (8..<row.count).filter { !["quarantine", "sealed"].contains(names[$0]) }.map {
+          Self.text(row, $0..<$0 + 1)
+        }
+        .joined(separator: " ")
         nodes[id] = NodeLine(whole: whole, cloud: Self.text(row, 1..<7))
         if let code: String = row[7] { quarantined[id] = code }
       }

@@ -63,7 +63,8 @@ public struct Lie: Sendable {
   }
 
   /// Turns one bit over, in the byte at `offset`, counted from the end if it is negative.
-  public static func turnBit(_ kind: ServedKind, at offset: Int, where choice: @escaping Choice = { _ in true }) -> Lie {
+  public static func turnBit(_ kind: ServedKind, at offset: Int, where choice: @escaping Choice = { _ in true }) -> Lie
+  {
     change(kind, where: choice) { bytes in
       let index = offset < 0 ? bytes.count + offset : offset
       if bytes.indices.contains(index) { bytes[index] ^= 1 }

@@ -33,7 +33,9 @@ package struct RogueWriter: Sendable {
 
   /// The account's keyring under another version, with a next signature key if there is one.
   package func keyring(version: UInt64, next: SigningKey? = nil) throws -> Keyring {
-    guard let decryption = try keys.decryptionKey(gen: keys.identity.encGen) else { throw TestFailure("no decryption key") }
+    guard let decryption = try keys.decryptionKey(gen: keys.identity.encGen) else {
+      throw TestFailure("no decryption key")
+    }
     var entries = [
       Keyring.Entry(
         signing: keys.signingKey, gen: keys.signGen, status: next == nil ? .current : .retired, createdMs: 1)
@@ -82,7 +84,8 @@ package struct RogueWriter: Sendable {
   }
 
   /// Sends what an honest server cannot see through.
-  package func push(_ commit: ZoneCommit, _ records: [NodeRecord] = [], contents: [(BlobID, [UInt8])] = [],
+  package func push(
+    _ commit: ZoneCommit, _ records: [NodeRecord] = [], contents: [(BlobID, [UInt8])] = [],
     acl: ZoneACL? = nil, grants: [Grant] = []
   ) async throws {
     var bundle = ZDCProtocol.Bundle.Writer()

@@ -14,25 +14,25 @@ extension HostileScenario {
       "C6", "29", story: "the server of yesterday", error: "zoneRollback", .freezes, from: .current,
       mend: { try $0.hostile.lead("B", to: $0.fork) }
     ) { act in
-      let yesterday = try await act.stage.server.fork(act.stage.early, clock: act.victim.clock)
+      let yesterday = try await act.stage.server.fork(act.stage.early, clock: ManualClock())
       act.others.add(yesterday)
       try act.hostile.lead("B", to: yesterday)
     },
     HostileScenario(
       "C7", "30", story: "another branch of the same length", error: "zoneForkDetected", .freezes, from: .current,
-      mend: { try $0.hostile.lead("B", to: $0.fork) }
+      reveals: ["/other branch"]
     ) { act in
       try await branch(act, commits: 1)
     },
     HostileScenario(
       "C7", "30", story: "a longer branch", error: "zoneForkDetected", .freezes, from: .current,
-      mend: { try $0.hostile.lead("B", to: $0.fork) }
+      reveals: ["/other branch"]
     ) { act in try await branch(act, commits: 3) },
   ]
 
   /// The victim has synced with one branch and is led to the other, on which the account's other device has written.
   private static func branch(_ act: HostileAct, commits: Int) async throws {
-    let other = try await act.stage.server.fork(act.stage.late, clock: act.victim.clock)
+    let other = try await act.stage.server.fork(act.stage.late, clock: ManualClock())
     act.others.add(other)
     let rogue = try await RogueWriter(
       words: act.stage.words, user: act.stage.user, server: other, origin: act.stage.server.url.absoluteString)

@@ -138,7 +138,7 @@ extension HostileScenario {
       return try RecordSealer.seal(draft)
     },
     HostileScenario(
-      "35", "C14", story: "two nodes of one name", error: "duplicateName", .quarantines,
+      "35", "C14", story: "two nodes of one name", error: "duplicateName", .quarantines, reveals: ["/left 2", "new /left"],
       mend: { act in
         // An honest server has no such commit; the user decides.
         await #expect(throws: ZDCSecurityError.self) { try await act.victim.pull() }
@@ -170,7 +170,8 @@ extension HostileScenario {
         try act.zone.commit(bringing: acl, signedBy: stranger.signingKey), acl: acl, grants: [act.zone.grant])
     },
     HostileScenario(
-      "9", "A6", story: "a grant of the server's key, named in a list of its own", error: "aclSignatureInvalid", .freezes
+      "9", "A6", story: "a grant of the server's key, named in a list of its own", error: "aclSignatureInvalid",
+      .freezes
     ) { act in
       let stranger = act.stage.stranger.keys
       let link = try await act.rogue().chain()[0]
