@@ -138,7 +138,8 @@ extension HostileScenario {
       return try RecordSealer.seal(draft)
     },
     HostileScenario(
-      "35", "C14", story: "two nodes of one name", error: "duplicateName", .quarantines, reveals: ["/left 2", "new /left"],
+      "35", "C14", story: "two nodes of one name", error: "duplicateName", .quarantines,
+      reveals: ["/left 2", "new /left"],
       mend: { act in
         // An honest server has no such commit; the user decides.
         await #expect(throws: ZDCSecurityError.self) { try await act.victim.pull() }
