@@ -32,8 +32,8 @@ struct KillStory {
     var cutUploads = 0
   }
 
-  /// Five parts of 8 MiB.
-  static let largeBytes = 40 << 20
+  /// Four parts of 8 MiB.
+  static let largeBytes = 32 << 20
   static let author = "author"
 
   init(_ world: ProgramWorld, seed: UInt64) {
