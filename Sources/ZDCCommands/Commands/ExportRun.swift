@@ -217,7 +217,8 @@ final class ExportRun {
 
   private func remember(_ node: ZDCNode, _ metadata: FileMetadata?, file: String? = nil) {
     guard let metadata, let info = node.cloudDataInfo else { return }
-    let record = FileRecord(metadata, size: info.dataSize, source: file, eTag: info.eTag, isCopy: file.map { _ in true })
+    let record = FileRecord(
+      metadata, size: info.dataSize, source: file, eTag: info.eTag, isCopy: file.map { _ in true })
     records.append((node.uuid, record))
   }
 

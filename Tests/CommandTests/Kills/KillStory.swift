@@ -32,8 +32,8 @@ struct KillStory {
     var cutUploads = 0
   }
 
-  /// Five parts of 8 MiB.
-  static let largeBytes = 40 << 20
+  /// Four parts of 8 MiB.
+  static let largeBytes = 32 << 20
   static let author = "author"
 
   init(_ world: ProgramWorld, seed: UInt64) {
@@ -57,7 +57,18 @@ struct KillStory {
     usual[.change] = usual[.pushSmall]
     let large = try makeLarge()
     usual[.pushLarge] = try await world.mustRun(Self.author, "put", large.path, "home:/large/").counts
+    try await measurePulls()
     try await expectAll("at the start")
+  }
+
+  private mutating func measurePulls() async throws {
+    try await login("measure")
+    let copy = world.folder.appendingPathComponent("measured")
+    for (work, part) in [(Work.pullSmall, "small"), (.pullLarge, "large")] {
+      let outcome = try await world.mustRun("measure", "get", "home:/\(part)", copy.path + "/")
+      usual[work] = outcome.counts
+    }
+    try discard("measure", copy)
   }
 
   /// One round.

@@ -82,7 +82,8 @@ struct ExportFolderTests {
     let id = "6f7d1c5e-0c1b-4b0e-9a53-1f3c2f6a7b8c"
     let (left, others) = (".zdc-get-\(id)", [".zdc-get-x", "zdc-get-\(id)"])
     for name in [left] + others {
-      try FileManager.default.createDirectory(at: inside.appendingPathComponent(name), withIntermediateDirectories: true)
+      try FileManager.default.createDirectory(
+        at: inside.appendingPathComponent(name), withIntermediateDirectories: true)
       try Data([1]).write(to: inside.appendingPathComponent("\(name)/half"))
     }
     let running = try StagingFolder(in: root)
