@@ -143,7 +143,8 @@ struct LargeContentTests {
         let before = job.parts
         try await job.relaunch()
         try await a.sync()
-        #expect(before + job.parts <= 4, "died after \(steps) commits")
+        // A dead device tries three times in vain, and each try is counted.
+        #expect(before + job.parts <= (network == .alive ? 3 : 5), "died after \(steps) commits")
         try await job.arrives(on: b)
         try await a.delete("/film")
         try await a.sync()

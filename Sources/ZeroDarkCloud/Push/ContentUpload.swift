@@ -1,13 +1,14 @@
 internal import ZDCCrypto
 internal import ZDCProtocol
 
-/// Seals a large content as a stream and sends it in parts: one being sealed while two are on their way.
+/// Seals a large content as a stream and sends it in parts: one being sealed while another is on its way.
 ///
 /// An attempt that was cut off is continued, also by a later process, if the app gives the same source: it is sealed
 /// again with the same key and salt, and the parts that the server has are not sent again. Whatever differs from what
 /// may have been sent before ends the attempt; the next has a fresh salt, key and blob id (SECURITY B9).
 struct ContentUpload {
-  private static let partsUnderWay = 2
+  /// What a kill may cost, and what memory holds beside the part that is being sealed.
+  private static let partsUnderWay = 1
 
   let api: ServerAPI
   let journal: UploadJournal

@@ -1,9 +1,9 @@
 import Foundation
 import Testing
 
-/// How much a cut upload may send again: the two parts of 8 MiB that were on their way, and the requests around them.
+/// How much a cut upload may send again: the part that was on its way, of 128 leaves, and the requests around it.
 enum Resuming {
-  static let mostBytes = 2 * (8 << 20) + (1 << 18)
+  static let mostBytes = 128 * 65_600 + 56 + (1 << 18)
 }
 
 extension KillStory {
