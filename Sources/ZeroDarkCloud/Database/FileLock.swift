@@ -55,7 +55,10 @@ final class FileLock: Sendable {
 
   func release() {
     descriptor.withLock { descriptor in
-      if descriptor >= 0 { close(descriptor) }
+      guard descriptor >= 0 else { return }
+      // A child between fork and exec still has the descriptor, and closing ours would leave the lock to it.
+      flock(descriptor, LOCK_UN)
+      close(descriptor)
       descriptor = -1
     }
   }
