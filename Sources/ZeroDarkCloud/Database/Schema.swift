@@ -15,6 +15,7 @@ enum FrameworkSchema {
       for statement in [log, operationResend, quarantineIndex] { try db.execute(sql: statement) }
     }
     migrator.registerMigration("zdc.3") { db in try db.execute(sql: upload) }
+    migrator.registerMigration("zdc.journal") { db in try db.execute(sql: journal) }
   }
 
   /// The verified log, a hash for each commit: where a server's log parts from it, and whether what is missing there
@@ -269,6 +270,21 @@ enum FrameworkSchema {
       sha256 BLOB NOT NULL,
       PRIMARY KEY (blobID, idx)
     ) WITHOUT ROWID
+    """
+
+  /// The merge journal. `nodeUUID` refers to nothing: an entry stays when its node goes. `sealed` is the whole entry.
+  private static let journal = """
+    CREATE TABLE zdc_journal (
+      id INTEGER PRIMARY KEY AUTOINCREMENT,
+      uuid TEXT NOT NULL UNIQUE,
+      localUser INTEGER NOT NULL REFERENCES zdc_local_user(id) ON DELETE CASCADE,
+      appTreeID TEXT NOT NULL,
+      nodeUUID TEXT NOT NULL,
+      timeMs INTEGER NOT NULL,
+      undoneMs INTEGER,
+      sealed BLOB NOT NULL
+    );
+    CREATE INDEX zdc_journal_node ON zdc_journal (localUser, appTreeID, nodeUUID)
     """
 
   private static let securityEvent = """
