@@ -12,7 +12,8 @@ internal import ZDCFuzzTargets
 
 private let target: FuzzTarget = {
   guard let name = getenv("ZDC_FUZZ_TARGET"), let target = FuzzTarget.named(String(cString: name)) else {
-    fputs("ZDC_FUZZ_TARGET must be one of: \(FuzzTarget.all.map(\.name).joined(separator: ", "))\n", stderr)
+    let text = "ZDC_FUZZ_TARGET must be one of: \(FuzzTarget.all.map(\.name).joined(separator: ", "))\n"
+    _ = text.withCString { write(STDERR_FILENO, $0, strlen($0)) }
     exit(2)
   }
   return target
