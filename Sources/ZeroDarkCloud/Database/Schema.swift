@@ -15,6 +15,7 @@ enum FrameworkSchema {
       for statement in [log, operationResend, quarantineIndex] { try db.execute(sql: statement) }
     }
     migrator.registerMigration("zdc.3") { db in try db.execute(sql: upload) }
+    migrator.registerMigration("zdc.disk") { db in try db.execute(sql: disk) }
     migrator.registerMigration("zdc.journal") { db in try db.execute(sql: journal) }
   }
 
