@@ -18,6 +18,7 @@ enum FrameworkSchema {
     migrator.registerMigration("zdc.6") { db in
       for statement in [leavesInOrder, deletedNodesIndex] { try db.execute(sql: statement) }
     }
+    migrator.registerMigration("zdc.disk") { db in try db.execute(sql: disk) }
   }
 
   /// The verified log, a hash for each commit: where a server's log parts from it, and whether what is missing there
