@@ -123,7 +123,9 @@ import ZDCServerSQLite
     Damage(.node, sql: "UPDATE nodes SET tag = zeroblob(16) WHERE put_seq = 2"),
     Damage(.node, "a node too many") {
       try $0.sql(
-        "INSERT INTO nodes SELECT tree, zeroblob(16), zone, parent, NULL, record, NULL, 1, 1, 1 FROM nodes LIMIT 1")
+        """
+        INSERT INTO nodes SELECT NULL, tree, zeroblob(16), zone, parent, NULL, record, NULL, 1, 1, 1 FROM nodes LIMIT 1
+        """)
     },
     Damage(.record, sql: "UPDATE records SET bytes = bytes || x'00'"),
     Damage(.record, sql: "UPDATE records SET replaced_ms = 1 WHERE id IN (SELECT record FROM nodes)"),
