@@ -19,7 +19,8 @@ actor SyncEngine {
   var settledUploads = 0
   /// How many nodes the next commit of a zone may hold; halved when the server refuses one, to find the culprit.
   var limits: [Int64: Int] = [:]
-  var isPaused = false
+  /// Whether the app was told last that pushes are paused.
+  private var wasPaused = false
   var hasStarted = false
   var isIdentityChecked = false
   var keptIdentityError: ZDCSecurityError.Code?
@@ -208,10 +209,17 @@ actor SyncEngine {
 
   // MARK: Pausing
 
-  func setPaused(_ paused: Bool) {
-    isPaused = paused
-    session.events.post { paused ? .pushPaused(localUserID: $0) : .pushResumed(localUserID: $0) }
-    if !paused { signal() }
+  /// Whether the user's pushes are paused, in whatever process that was said.
+  func isPaused() async throws -> Bool {
+    let pause = try await session.database.asyncRead { [session] transaction in
+      try transaction.pushPause(localUser: session.localUser)
+    }
+    if (pause != nil) != wasPaused {
+      wasPaused.toggle()
+      session.events.post { pause != nil ? .pushPaused(localUserID: $0) : .pushResumed(localUserID: $0) }
+    }
+    if pause == .abortingUploads { cancelUploads() }
+    return pause != nil
   }
 
   func cancelUploads() {
