@@ -53,7 +53,9 @@ extension ZDCDownloadManager {
     if components.contains(.thumbnail), target.info.thumbnailSize > 0 { wanted.append(.thumbnail) }
     guard !wanted.isEmpty else { return (target.info, nil, nil) }
     let api = try await users.serverAPI(for: target.user)
-    let sections = try await ContentFetch(api: api, target: target).sections(wanted)
+    let sections = try await keepingEvidence(of: target) {
+      try await ContentFetch(api: api, target: target).sections(wanted)
+    }
     return (target.info, sections[.metadata].map { Data($0) }, sections[.thumbnail].map { Data($0) })
   }
 
@@ -73,8 +75,10 @@ extension ZDCDownloadManager {
     let target = try await database.asyncRead { try $0.contentTarget(nodeUUID: uuid) }
     let api = try await users.serverAPI(for: target.user)
     let total = target.cipherLength
-    let (partial, metadata) = try await ContentFetch(api: api, target: target)
-      .open(in: url.deletingLastPathComponent()) { progress($0, total) }
+    let (partial, metadata) = try await keepingEvidence(of: target) {
+      try await ContentFetch(api: api, target: target)
+        .open(in: url.deletingLastPathComponent()) { progress($0, total) }
+    }
     do {
       try LocalFile.rename(partial, to: url)
     } catch {
