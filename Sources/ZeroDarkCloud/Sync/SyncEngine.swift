@@ -146,6 +146,7 @@ actor SyncEngine {
   private func pullChanged(_ list: ZoneList) async throws -> PullSummary {
     try await prepareOnce()
     forgetIdentityCheck()
+    acceptIdentity(list.chain)
     try await checkIdentityBeforePull()
     var round = ZoneRound(PullSummary())
     for status in list.zones {
@@ -162,11 +163,18 @@ actor SyncEngine {
     let status = event.status
     guard let row = try await zones().first(where: { $0.zone == status.zone }) else { return PullSummary() }
     guard let head = row.head, let page = event.page, head.seq + 1 == status.seq else {
-      if let head = row.head, head.seq == status.seq, head.hash == status.head { return PullSummary() }
+      // Told late: a refused push has brought it, or this device made it.
+      if try await isKnown(status, zone: row.id) { return PullSummary() }
       return try await puller(row.id).pull()
     }
     return try await puller(row.id).take(
       CommitPage(body: page.bytes, head: (status.seq, status.head), hasMore: false))
+  }
+
+  private func isKnown(_ status: ZoneStatus, zone: Int64) async throws -> Bool {
+    try await session.database.asyncRead { transaction in
+      try CommitLogStore(db: transaction.database, zone: zone).hash(seq: status.seq) == status.head
+    }
   }
 
   func puller(_ zone: Int64) -> ZonePuller {
