@@ -64,7 +64,9 @@ public final class ZDCCloudTransaction: ZDCCloudReadTransaction {
     try check(trunk: path.trunk, path)
     guard let parent = try parentRow(at: parentPath) else { throw try missingParent(path) }
     let name = try fold(path.nodeName, path)
-    return try create(Draft(), name: name, below: parent, path: path, dependsOn: rowIDs(dependencies ?? []))
+    return try create(
+      Draft(uuid: SortedUUID.make(atMs: now)), name: name, below: parent, path: path,
+      dependsOn: rowIDs(dependencies ?? []))
   }
 
   /// Adds a node that the app made itself. ``ZDCNode/parentID`` and ``ZDCNode/name`` have to be set.
@@ -102,7 +104,7 @@ public final class ZDCCloudTransaction: ZDCCloudReadTransaction {
   }
 
   struct Draft {
-    var uuid = UUID().uuidString
+    var uuid: String
     var nodeID = NodeID.random()
     var burnMs: UInt64?
   }

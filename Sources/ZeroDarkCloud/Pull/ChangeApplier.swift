@@ -206,7 +206,8 @@ struct ChangeApplier {
 
   private mutating func insert(_ opened: OpenedRecord, _ item: PageContents.Record, parent: NodeRow) throws {
     var row = NodeRow(
-      opened, item, uuid: UUID().uuidString, zone: zoneRow.id, parent: parent.id, depth: parent.depth + 1)
+      opened, item, uuid: SortedUUID.make(atMs: session.now()), zone: zoneRow.id, parent: parent.id,
+      depth: parent.depth + 1)
     announced += try places.makeRoom(for: row, under: parent, leaves: leaves)
     let shown = try duplicates.settle(&row, name: row.name, under: parent, before: nil)
     announced += shown.callbacks

@@ -91,7 +91,8 @@ final class LocalPlaces {
     }
     if let waiting = earlier.last(where: isSayingIt) { return waiting.id }
     var operation = OperationRow(
-      uuid: UUID().uuidString, zone: row.zone, kind: .move, node: row.id, nodeUUID: row.uuid, nodeID: row.nodeID,
+      uuid: SortedUUID.make(atMs: session.now()), zone: row.zone, kind: .move, node: row.id, nodeUUID: row.uuid,
+      nodeID: row.nodeID,
       createdMs: session.now())
     try transaction.operations.insert(&operation, dependsOn: earlier.map(\.id))
     return operation.id

@@ -172,7 +172,8 @@ struct RemoteRemoval {
 
   private func queue(_ kind: OperationRow.Kind, _ row: NodeRow, isWanted: Bool) throws {
     var operation = OperationRow(
-      uuid: UUID().uuidString, zone: zone, kind: kind, node: row.id, nodeUUID: row.uuid, nodeID: row.nodeID,
+      uuid: SortedUUID.make(atMs: session.now()), zone: zone, kind: kind, node: row.id, nodeUUID: row.uuid,
+      nodeID: row.nodeID,
       createdMs: session.now())
     operation.reason = isWanted ? .ready : .deletedRemotely
     let holder = kind == .create ? row.parent : row.id

@@ -83,6 +83,8 @@ extension SyncEngine {
     let limit = limits[zone] ?? Limits.commitOperations
     let choice = try await session.database.asyncRead { [session] transaction -> Choice? in
       guard let row = try transaction.zones.zone(id: zone), let head = row.head else { return nil }
+      // In the same snapshot as the queue: nothing goes out that was queued after the pause.
+      guard try transaction.pushPause(localUser: session.localUser) == nil else { return nil }
       let operations = try transaction.operations.operations(zone: zone, limit: Self.window)
       guard !operations.isEmpty else { return nil }
       let plan = PushPlan(
