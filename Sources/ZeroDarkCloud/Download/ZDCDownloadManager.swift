@@ -62,7 +62,7 @@ public final class ZDCDownloadManager: Sendable {
     _ node: ZDCNode, options: ZDCDownloadOptions? = nil
   ) async throws -> (cloudDataInfo: ZDCCloudDataInfo, cryptoFile: ZDCCryptoFile) {
     let (info, file) = try await download(nodeUUID: node.uuid) { _, _ in }
-    return (info, try await disk?.keep(file, of: node.uuid, info, options) ?? file)
+    return (info, try await kept(file, node.uuid, node.localUserID, info, options))
   }
 
   /// The same with a completion block (seeds 001, 002).
@@ -79,9 +79,9 @@ public final class ZDCDownloadManager: Sendable {
     let ticket = ZDCDownloadTicket()
     let tag = options?.completionTag.map { TagKey(node: node.uuid, tag: $0) }
     let isFirst = tag.map { tag in tags.withLock { $0.insert(tag).inserted } } ?? true
-    let uuid = node.uuid
+    let (uuid, user) = (node.uuid, node.localUserID)
     let task = Task {
-      let result = await result(nodeUUID: uuid, options, ticket)
+      let result = await result(nodeUUID: uuid, user, options, ticket)
       if isFirst, let tag { _ = tags.withLock { $0.remove(tag) } }
       guard isFirst, !ticket.isIgnored else {
         if case .success(let download) = result, download.1.retainToken == nil {
@@ -100,12 +100,20 @@ public final class ZDCDownloadManager: Sendable {
     return ticket
   }
 
+  private func kept(
+    _ file: ZDCCryptoFile, _ node: String, _ user: String, _ info: ZDCCloudDataInfo, _ options: ZDCDownloadOptions?
+  ) async throws -> ZDCCryptoFile {
+    guard let disk, let options, options.isKept else { return file }
+    let content = DownloadedContent(localUserID: user, nodeID: node, info: info)
+    return try await disk.keep(file, of: content, isPersistent: options.savePersistentlyToDiskManager)
+  }
+
   private func result(
-    nodeUUID: String, _ options: ZDCDownloadOptions?, _ ticket: ZDCDownloadTicket
+    nodeUUID: String, _ localUserID: String, _ options: ZDCDownloadOptions?, _ ticket: ZDCDownloadTicket
   ) async -> Result<(ZDCCloudDataInfo, ZDCCryptoFile), any Error> {
     do {
       let (info, file) = try await download(nodeUUID: nodeUUID) { ticket.report($0, of: $1) }
-      return .success((info, try await disk?.keep(file, of: nodeUUID, info, options) ?? file))
+      return .success((info, try await kept(file, nodeUUID, localUserID, info, options)))
     } catch { return .failure(error) }
   }
 
