@@ -124,6 +124,8 @@ public final class ZDCCloudTransaction: ZDCCloudReadTransaction {
       nameTag: tag, name: name.utf8, key: .random(), keyGen: 1, createdMs: now, burnMs: draft.burnMs)
     try nodes.insert(&row)
     let parentCreate = try operations.create(ofNode: parent.id)
+    // A kept node that gets a child is wanted.
+    if parentCreate != nil, try operations.isParkedAsDeleted(node: parent.id) { try revive(parent) }
     let create = try queue(.create, row, dependsOn: dependsOn + (parentCreate.map { [$0] } ?? []))
     try queue(.putData, row, dependsOn: dependsOn + [create.id])
     return try transaction.zdcNode(row)

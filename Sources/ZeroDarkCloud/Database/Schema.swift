@@ -19,6 +19,7 @@ enum FrameworkSchema {
     migrator.registerMigration("zdc.order") { db in
       for statement in [leavesInOrder, deletedNodesIndex] { try db.execute(sql: statement) }
     }
+    migrator.registerMigration("zdc.journal") { db in try db.execute(sql: journal) }
   }
 
   /// The verified log, a hash for each commit: where a server's log parts from it, and whether what is missing there
@@ -307,6 +308,21 @@ enum FrameworkSchema {
       sha256 BLOB NOT NULL,
       PRIMARY KEY (blobID, idx)
     ) WITHOUT ROWID
+    """
+
+  /// The merge journal. `nodeUUID` refers to nothing: an entry stays when its node goes. `sealed` is the whole entry.
+  private static let journal = """
+    CREATE TABLE zdc_journal (
+      id INTEGER PRIMARY KEY AUTOINCREMENT,
+      uuid TEXT NOT NULL UNIQUE,
+      localUser INTEGER NOT NULL REFERENCES zdc_local_user(id) ON DELETE CASCADE,
+      appTreeID TEXT NOT NULL,
+      nodeUUID TEXT NOT NULL,
+      timeMs INTEGER NOT NULL,
+      undoneMs INTEGER,
+      sealed BLOB NOT NULL
+    );
+    CREATE INDEX zdc_journal_node ON zdc_journal (localUser, appTreeID, nodeUUID)
     """
 
   private static let securityEvent = """

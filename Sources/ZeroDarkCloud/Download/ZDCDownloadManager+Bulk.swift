@@ -133,11 +133,7 @@ extension ZDCDownloadManager {
   fileprivate func fetch(_ batch: [(node: ZDCNode, target: ContentTarget)]) async throws -> [ZDCContentDownload] {
     guard let first = batch.first?.target else { return [] }
     let api = try await users.serverAPI(for: first.user)
-    var found: [BlobID: [UInt8]] = [:]
-    if first.isSmall {
-      let items = batch.map { ($0.target.node, $0.target.blob) }
-      found = try SmallContentBatcher.contents(in: try await api.contents(first.zone, items))
-    }
+    let found = first.isSmall ? try await smallContents(batch.map(\.target), first, api) : [:]
     var results: [ZDCContentDownload] = []
     results.reserveCapacity(batch.count)
     for (node, target) in batch {
@@ -147,12 +143,32 @@ extension ZDCDownloadManager {
     return results
   }
 
+  /// One request for all of them. What the server refuses or garbles as a whole is asked for piece by piece: each content
+  /// that can be had is had, and each that cannot has its error.
+  private func smallContents(
+    _ targets: [ContentTarget], _ first: ContentTarget, _ api: ServerAPI
+  ) async throws -> [BlobID: [UInt8]] {
+    do {
+      return try await keepingEvidence(of: first) {
+        try SmallContentBatcher.contents(
+          in: try await api.contents(first.zone, targets.map { ($0.node, $0.blob) }))
+      }
+    } catch is ZDCSecurityError {
+      return [:]
+    } catch let error as ServerError where error.code == .notFound || error.code == .gone {
+      return [:]
+    }
+  }
+
   private func content(
     of node: ZDCNode, _ target: ContentTarget, _ bytes: [UInt8]?
   ) async throws -> Result<ZDCNodeContent, any Error> {
     do {
-      if let bytes { return .success(.memory(try ContentOpener.openSmall(bytes, target.reference))) }
-      return .success(.file(try await download(nodeUUID: node.uuid) { _, _ in }.cryptoFile))
+      if let bytes {
+        return .success(
+          try await keepingEvidence(of: target) { .memory(try ContentOpener.openSmall(bytes, target.reference)) })
+      }
+      return .success(.file(try await download(nodeUUID: node.uuid, mayWaitForOthers: false) { _, _ in }.cryptoFile))
     } catch let error as TransportError {
       throw error
     } catch let error as CancellationError {
