@@ -15,7 +15,8 @@ final class ServerCore: Sendable {
   let sessions = SessionCache()
   let limiter: RateLimiter?
   let claims = BlobClaims()
-  let contention = ContentionTable()
+  let contention: ContentionTable
+  let bodies: BodyBudget
   var quotas: Quotas { Quotas(limit: configuration.bounds.quotaBytes) }
 
   private struct State {
@@ -37,6 +38,8 @@ final class ServerCore: Sendable {
     self.logger = logger
     let bounds = configuration.bounds
     hub = EventHub(streamsPerUser: bounds.eventStreamsPerUser, pendingBytes: bounds.pendingEventBytes)
+    bodies = BodyBudget(limit: bounds.bufferedBodyBytes)
+    contention = ContentionTable(clock: clock, holdMs: bounds.commitHoldMs)
     limiter = bounds.accountCallsPerMinute.map { RateLimiter(callsPerMinute: $0) }
   }
 
@@ -59,6 +62,7 @@ final class ServerCore: Sendable {
   func stop() {
     state.withLock { $0.isStopping = true }
     hub.close()
+    contention.close()
   }
 
   /// Whether the last write that needed room found none.

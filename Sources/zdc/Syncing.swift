@@ -54,7 +54,7 @@ struct Status: AsyncParsableCommand {
         zdc status
         zdc status --json --offline
 
-      JSON: {"connection","engine","frozen":[{"error","sinceMs","trunk","zone"}],"lastPullMs"?,"nodes","profile","quarantined","queue":{"byReason","total"},"server","serverVersion"?,"userID"}
+      JSON: {"connection","engine","frozen":[{"error","sinceMs","trunk","zone"}],"lastPullMs"?,"nodes","profile","quarantined","queue":{"byReason","total"},"securityEvents":{"byCode","lastMs"?,"total"},"server","serverVersion"?,"userID"}
       """)
 
   @OptionGroup var common: CommonOptions
@@ -102,8 +102,9 @@ struct Explain: AsyncParsableCommand {
       EXAMPLE
         zdc explain home:/Documents/letter.txt
 
-      JSON: {"cloudID","hasContentInCloud","isInSync","isUploaded","nodeID","operations":[{"attempts","createdAt","detail"?,"kind","notBefore"?,
-      "reason","unblockedBy","waitsFor"}],"path","quarantine"?,"zoneFrozen"?}
+      JSON: {"cloudID","hasContentInCloud","isAwaitingPull","isInSync","isUploaded","lastSecurityError"?,
+      "lastSecurityErrorAt"?,"nodeID","operations":[{"attempts","createdAt","detail"?,"kind","notBefore"?,"reason","unblockedBy","waitsFor"}],
+      "path","quarantine"?,"zoneFrozen"?}
       """)
 
   @OptionGroup var common: CommonOptions

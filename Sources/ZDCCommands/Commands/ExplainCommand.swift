@@ -3,7 +3,8 @@ internal import ZeroDarkCloud
 
 /// `zdc explain PATH`: why a node is not in sync.
 package enum ExplainCommand {
-  /// `{"cloudID","hasContentInCloud","isInSync","isUploaded","nodeID","operations":[…],"path","quarantine"?,"zoneFrozen"?}`;
+  /// `{"cloudID","hasContentInCloud","isAwaitingPull","isInSync","isUploaded",
+  /// "lastSecurityError"?,"lastSecurityErrorAt"?,"nodeID","operations":[…],"path","quarantine"?,"zoneFrozen"?}`;
   /// each operation:
   /// `{"attempts","createdAt","detail"?,"kind","notBefore"?,"reason","unblockedBy","waitsFor"}`.
   struct Report: Encodable, Sendable {
@@ -26,6 +27,9 @@ package enum ExplainCommand {
     var hasContentInCloud: Bool
     var quarantine: String?
     var zoneFrozen: String?
+    var isAwaitingPull: Bool
+    var lastSecurityError: String?
+    var lastSecurityErrorAt: String?
     var operations: [Operation]
 
     init(_ path: ZDCTreesystemPath, _ node: ZDCNodeExplanation) {
@@ -37,6 +41,9 @@ package enum ExplainCommand {
       hasContentInCloud = node.hasContentInCloud
       quarantine = node.quarantine
       zoneFrozen = node.zoneFrozen
+      isAwaitingPull = node.isAwaitingPull
+      lastSecurityError = node.lastSecurityError
+      lastSecurityErrorAt = node.lastSecurityErrorAt?.formatted(.iso8601)
       operations = node.operations.map { operation in
         Operation(
           kind: operation.kind, reason: operation.reason.rawValue, detail: operation.detail,
@@ -64,12 +71,13 @@ package enum ExplainCommand {
 
   private static func lines(_ report: Report) -> [String] {
     let path = ShownName.text(report.path)
-    if report.isInSync, report.quarantine == nil { return ["\(path): in sync"] }
+    if report.isInSync, report.quarantine == nil { return ["\(path): in sync"] + history(report) }
     var lines = ["\(path): \(report.operations.isEmpty ? "nothing is queued" : "not in sync")"]
     if let quarantine = report.quarantine {
       lines.append("  the newest version in the cloud cannot be opened (\(quarantine)); the last good one is shown")
     }
     if let frozen = report.zoneFrozen { lines.append("  nothing is pulled or pushed for its tree: \(frozen)") }
+    if report.isAwaitingPull { lines.append("  a newer version of it is in the cloud and not read here yet: zdc sync") }
     for operation in report.operations {
       lines.append(
         "  \(operation.kind): \(operation.reason)\(operation.detail.map { " (\(ShownName.text($0)))" } ?? "")")
@@ -77,6 +85,11 @@ package enum ExplainCommand {
       if operation.attempts > 0 { lines.append("    tried \(Amounts.count(operation.attempts, "time"))") }
       if let time = operation.notBefore { lines.append("    next try \(time)") }
     }
-    return lines
+    return lines + history(report)
+  }
+
+  private static func history(_ report: Report) -> [String] {
+    guard let code = report.lastSecurityError, let time = report.lastSecurityErrorAt else { return [] }
+    return ["  the server sent for it what does not verify: \(code), last found \(time)"]
   }
 }

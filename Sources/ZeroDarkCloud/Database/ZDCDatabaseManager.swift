@@ -28,7 +28,8 @@ public final class ZDCDatabaseManager: Sendable {
     let sealer = ValueSealer(key: key)
     pool = try DatabaseOpener(path: config.databasePath, sealer: sealer).open(databaseConfig.migrations)
     context = DatabaseContext(
-      sealer: sealer, registry: databaseConfig.registry, clock: config.clock, logger: config.logger)
+      sealer: sealer, registry: databaseConfig.registry, clock: config.clock, logger: config.logger,
+      journalLimits: config.journalLimits)
     rwDatabaseConnection = ZDCDatabaseConnection(pool: pool, context: context, isReadOnly: false)
     roDatabaseConnection = ZDCDatabaseConnection(pool: pool, context: context, isReadOnly: true)
     uiDatabaseConnection = ZDCDatabaseConnection(pool: pool, context: context, isReadOnly: true)

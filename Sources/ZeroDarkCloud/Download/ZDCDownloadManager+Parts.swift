@@ -67,7 +67,9 @@ extension ZDCDownloadManager {
     if components.contains(.thumbnail), target.info.thumbnailSize > 0 { wanted.append(.thumbnail) }
     guard !wanted.isEmpty else { return [:] }
     let api = try await users.serverAPI(for: target.user)
-    return try await ContentFetch(api: api, target: target).sections(wanted)
+    return try await keepingEvidence(of: target) {
+      try await ContentFetch(api: api, target: target).sections(wanted)
+    }
   }
 
   /// Downloads a node's content straight into a new cleartext file, in one pass and constant memory.
@@ -86,8 +88,10 @@ extension ZDCDownloadManager {
     let target = try await database.asyncRead { try $0.contentTarget(nodeUUID: uuid) }
     let api = try await users.serverAPI(for: target.user)
     let total = target.cipherLength
-    let (partial, metadata) = try await ContentFetch(api: api, target: target)
-      .open(in: url.deletingLastPathComponent()) { progress($0, total) }
+    let (partial, metadata) = try await keepingEvidence(of: target) {
+      try await ContentFetch(api: api, target: target)
+        .open(in: url.deletingLastPathComponent()) { progress($0, total) }
+    }
     do {
       try LocalFile.rename(partial, to: url)
     } catch {

@@ -117,24 +117,30 @@ public final class ZDCDownloadManager: Sendable {
     } catch { return .failure(error) }
   }
 
+  /// - Parameter mayWaitForOthers: a small content may travel in a request with others.
   func download(
-    nodeUUID: String, progress: @escaping @Sendable (_ received: UInt64, _ total: UInt64) -> Void
+    nodeUUID: String, mayWaitForOthers: Bool = true,
+    progress: @escaping @Sendable (_ received: UInt64, _ total: UInt64) -> Void
   ) async throws -> (cloudDataInfo: ZDCCloudDataInfo, cryptoFile: ZDCCryptoFile) {
     let target = try await database.asyncRead { try $0.contentTarget(nodeUUID: nodeUUID) }
     let total = target.cipherLength
     progress(0, total)
     let file = try await transfers.file(target.key, progress: { progress($0, total) }) { report in
-      try await self.transfer(target, report)
+      try await self.keepingEvidence(of: target) {
+        try await self.transfer(target, mayWaitForOthers: mayWaitForOthers, report)
+      }
     }
     return (target.info, file)
   }
 
   private func transfer(
-    _ target: ContentTarget, _ report: @escaping ContentFetch.Progress
+    _ target: ContentTarget, mayWaitForOthers: Bool, _ report: @escaping ContentFetch.Progress
   ) async throws -> ZDCCryptoFile {
     let api = try await users.serverAPI(for: target.user)
     let url = try folder.newURL()
-    if target.isSmall, let bytes = try await Patience.run({ try await batcher(target, api).content(target) }) {
+    if mayWaitForOthers, target.isSmall,
+      let bytes = try await Patience.run({ try await batcher(target, api).content(target) })
+    {
       let file = try Self.store(bytes, target, url)
       report(target.cipherLength)
       return file

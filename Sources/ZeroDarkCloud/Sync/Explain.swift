@@ -14,7 +14,7 @@ public enum ZDCWaitReason: String, Sendable, Hashable, Codable, CaseIterable {
     case .waitingForOperation: "the end of the operation that it waits for"
     case .backoff: "time: it is tried again by itself"
     case .offline: "a connection to the server"
-    case .notPulledYet: "the first pull of the tree"
+    case .notPulledYet: "the next pull: the cloud has something of it that this device has not read yet"
     case .paused: "resumePush"
     case .noDataFromApp: "the app: queueDataUpload once it has the content, or a relaunch"
     case .promisePending: "the app: fulfill or reject the promise"
@@ -64,11 +64,16 @@ public struct ZDCNodeExplanation: Sendable, Hashable, Codable {
   public var quarantine: String?
   /// Why nothing is pulled or pushed for the node's tree.
   public var zoneFrozen: String?
+  /// The verified log has a version of the node whose record was not read yet.
+  public var isAwaitingPull: Bool
+  /// What was last found out about the node that cannot be, and when: it may be over.
+  public var lastSecurityError: String?
+  public var lastSecurityErrorAt: Date?
   /// Oldest first; empty if the cloud has it all.
   public var operations: [ZDCOperationExplanation]
 
   /// The cloud has all that this device knows.
-  public var isInSync: Bool { operations.isEmpty && isUploaded }
+  public var isInSync: Bool { operations.isEmpty && isUploaded && !isAwaitingPull }
 }
 
 extension ZDCCloudReadTransaction {
@@ -78,9 +83,12 @@ extension ZDCCloudReadTransaction {
       guard let row = try row(nodeID) else { return nil }
       let zone = try transaction.cloudState.facts(ofZone: row.zone).row
       let queued = try transaction.operations.operations(node: row.id)
+      let event = try transaction.lastSecurityEvent(localUser: localUser, node: row.nodeID)
       return ZDCNodeExplanation(
         nodeID: row.uuid, cloudID: row.nodeID.text, isUploaded: row.isUploaded,
         hasContentInCloud: row.content != nil, quarantine: row.quarantine, zoneFrozen: zone.frozen?.rawValue,
+        isAwaitingPull: try transaction.leaves(zone: row.zone).pendingLeaf(row.nodeID) != nil,
+        lastSecurityError: event?.code, lastSecurityErrorAt: event.map { Date(ms: $0.timeMs) },
         operations: try Explainer(transaction, zone: zone).explain(queued))
     } ?? nil
   }
@@ -113,10 +121,12 @@ struct Explainer {
   private let zone: ZoneRow
   private let dependencies: [Int64: [Int64]]
   private let waiting: [Int64: PushPlan.Waiting]
+  private let isPaused: Bool
 
   init(_ transaction: ZDCReadTransaction, zone: ZoneRow) throws {
     self.transaction = transaction
     self.zone = zone
+    isPaused = try transaction.pushPause(localUser: zone.localUser) != nil
     dependencies = try transaction.operations.dependencies(zone: zone.id)
     let plan = PushPlan(
       operations: try transaction.operations.operations(zone: zone.id, limit: .max), dependencies: dependencies,
@@ -127,7 +137,7 @@ struct Explainer {
   func explain(_ operations: [OperationRow]) throws -> [ZDCOperationExplanation] {
     let graph = OperationGraph(dependencies)
     return try operations.map { operation in
-      let (reason, detail) = cause(of: operation)
+      let (reason, detail) = try cause(of: operation)
       return ZDCOperationExplanation(
         uuid: operation.uuid, kind: "\(operation.kind)", nodeID: operation.nodeUUID, cloudID: operation.nodeID.text,
         reason: reason, detail: detail, waitsFor: try uuids(dependencies[operation.id] ?? []),
@@ -138,12 +148,25 @@ struct Explainer {
   }
 
   /// What holds the whole tree comes first, then what the plan says, then what was stored when it was last tried.
-  private func cause(of operation: OperationRow) -> (ZDCWaitReason, String?) {
+  private func cause(of operation: OperationRow) throws -> (ZDCWaitReason, String?) {
     if let frozen = zone.frozen { return (.zoneFrozen, frozen.rawValue) }
     if zone.head == nil { return (.notPulledYet, nil) }
     if let waiting = waiting[operation.id] { return (ZDCWaitReason(waiting.reason), waiting.detail) }
-    // It may run now: reasons of earlier tries are history.
-    return operation.reason == .uploading ? (.uploading, operation.reasonDetail) : (.ready, nil)
+    if isPaused { return (.paused, nil) }
+    if try isAwaitingPull(operation) { return (.notPulledYet, nil) }
+    switch operation.reason {
+    case .uploading: return (.uploading, operation.reasonDetail)
+    // Its pause is over, and whether there is room now only the next try tells.
+    case .overQuota: return (.overQuota, operation.reasonDetail)
+    // It may run now: reasons of other earlier tries are history.
+    default: return (.ready, nil)
+    }
+  }
+
+  /// The node's next record would have to follow one that this device has not read; a delete follows no record.
+  private func isAwaitingPull(_ operation: OperationRow) throws -> Bool {
+    guard operation.kind != .delete else { return false }
+    return try transaction.leaves(zone: zone.id).pendingLeaf(operation.nodeID) != nil
   }
 
   private func uuids(_ ids: [Int64]) throws -> [String] {

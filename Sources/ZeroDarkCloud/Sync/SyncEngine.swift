@@ -19,7 +19,8 @@ actor SyncEngine {
   var settledUploads = 0
   /// How many nodes the next commit of a zone may hold; halved when the server refuses one, to find the culprit.
   var limits: [Int64: Int] = [:]
-  var isPaused = false
+  /// Whether the app was told last that pushes are paused.
+  private var wasPaused = false
   var hasStarted = false
   var isIdentityChecked = false
   var keptIdentityError: ZDCSecurityError.Code?
@@ -60,7 +61,9 @@ actor SyncEngine {
 
   /// Takes the server's log as it is, and queues what it lacks.
   func acceptServerState(of zone: ZoneID) async throws -> ZDCRestoreSummary {
-    try await gate.run { try await self.accept(zone) }
+    do {
+      return try await gate.run { try await self.accept(zone) }
+    } catch { throw DelegateError.unwrap(error) }
   }
 
   private func accept(_ zone: ZoneID) async throws -> ZDCRestoreSummary {
@@ -76,7 +79,9 @@ actor SyncEngine {
 
   /// Applies what an event brought, or pulls if it does not continue what is pinned.
   func take(_ event: HeadEvent) async throws -> PullSummary {
-    try await gate.run { try await self.apply(event) }
+    do {
+      return try await gate.run { try await self.apply(event) }
+    } catch { throw DelegateError.unwrap(error) }
   }
 
   /// Pulls the zones whose head is not the pinned one.
@@ -86,22 +91,23 @@ actor SyncEngine {
 
   /// Pulls and pushes until no operation can run. Operations that wait are counted, not waited for.
   ///
-  /// A zone that has to be frozen on the way does not keep the others waiting; its error is thrown at the end.
+  /// A zone that has to be frozen on the way does not keep the others waiting, nor does an error of the app's; it is
+  /// thrown at the end.
   func syncUntilQuiet() async throws -> ZDCSyncSummary {
     var summary = ZDCSyncSummary()
     let pulled = try await pullRound()
-    var failure = try pulled.securityError()
+    var failure = try pulled.deferrableError()
     summary.pulled = pulled.summary
     var rounds = QuietRule(queued: try await queueCount())
     while true {
       let settled = settledUploads
       let round = try await pushRound()
-      failure = try failure ?? round.securityError()
+      failure = try failure ?? round.deferrableError()
       summary.pushed.commits += round.summary.commits
       summary.pushed.operations += round.summary.operations
       summary.pushed.waiting = round.summary.waiting
       if rounds.goesOn(after: round.summary, uploadsSettled: settledUploads - settled) { continue }
-      guard !rounds.isExhausted, let upload = uploads.values.first else { break }
+      guard !rounds.isExhausted, let upload = uploads.values.first(where: \.endsByItself) else { break }
       await finish(upload)
       try Task.checkCancellation()
     }
@@ -145,6 +151,7 @@ actor SyncEngine {
   private func pullChanged(_ list: ZoneList) async throws -> PullSummary {
     try await prepareOnce()
     forgetIdentityCheck()
+    acceptIdentity(list.chain)
     try await checkIdentityBeforePull()
     var round = ZoneRound(PullSummary())
     for status in list.zones {
@@ -161,11 +168,18 @@ actor SyncEngine {
     let status = event.status
     guard let row = try await zones().first(where: { $0.zone == status.zone }) else { return PullSummary() }
     guard let head = row.head, let page = event.page, head.seq + 1 == status.seq else {
-      if let head = row.head, head.seq == status.seq, head.hash == status.head { return PullSummary() }
+      // Told late: a refused push has brought it, or this device made it.
+      if try await isKnown(status, zone: row.id) { return PullSummary() }
       return try await puller(row.id).pull()
     }
     return try await puller(row.id).take(
       CommitPage(body: page.bytes, head: (status.seq, status.head), hasMore: false))
+  }
+
+  private func isKnown(_ status: ZoneStatus, zone: Int64) async throws -> Bool {
+    try await session.database.asyncRead { transaction in
+      try CommitLogStore(db: transaction.database, zone: zone).hash(seq: status.seq) == status.head
+    }
   }
 
   func puller(_ zone: Int64) -> ZonePuller {
@@ -200,10 +214,17 @@ actor SyncEngine {
 
   // MARK: Pausing
 
-  func setPaused(_ paused: Bool) {
-    isPaused = paused
-    session.events.post { paused ? .pushPaused(localUserID: $0) : .pushResumed(localUserID: $0) }
-    if !paused { signal() }
+  /// Whether the user's pushes are paused, in whatever process that was said.
+  func isPaused() async throws -> Bool {
+    let pause = try await session.database.asyncRead { [session] transaction in
+      try transaction.pushPause(localUser: session.localUser)
+    }
+    if (pause != nil) != wasPaused {
+      wasPaused.toggle()
+      session.events.post { pause != nil ? .pushPaused(localUserID: $0) : .pushResumed(localUserID: $0) }
+    }
+    if pause == .abortingUploads { cancelUploads() }
+    return pause != nil
   }
 
   func cancelUploads() {

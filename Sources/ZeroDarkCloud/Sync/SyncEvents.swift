@@ -17,6 +17,7 @@ final class SyncEvents: Sendable {
   }
 
   func report(_ error: any Error) {
+    let error = DelegateError.unwrap(error)
     if let error = error as? ZDCSecurityError {
       hub.post(.security(localUserID: localUserID, error))
     } else {

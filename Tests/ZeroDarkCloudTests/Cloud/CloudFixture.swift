@@ -16,11 +16,12 @@ final class CloudFixture: Sendable {
   let zdc: ZeroDarkCloud
   let userID: String
 
-  init() async throws {
+  init(journalLimits: ZDCJournalLimits = ZDCJournalLimits()) async throws {
     files = try DatabaseFixture()
     var config = files.config
     let time = Clock()
     config.clock = { time.tick() }
+    config.journalLimits = journalLimits
     zdc = try ZeroDarkCloud(delegate: SilentDelegate(), config: config)
     var database = ZDCDatabaseConfig(encryptionKey: DatabaseFixture.key)
     database.register(Note.self, inCollection: "notes")
@@ -182,6 +183,21 @@ extension ZDCCloudTransaction {
         key: .random(), sizes: ContentSizes(metadata: 1, thumbnail: 0, data: 3), thumbnailTag: .zero),
       writer: .zero, timeMs: 1, receivedMs: 2_000)
     try nodes.update(row)
+  }
+}
+
+extension ZDCCloudTransaction {
+  /// What the log says of a node, with its record read or not.
+  func pretendLogged(_ row: NodeRow, isRead: Bool) throws {
+    try transaction.database.execute(
+      sql: """
+        INSERT INTO zdc_leaf (zone, node, parent, record, prev, putSeq, keyGen, parentKeyGen, writer, writerGen, pending)
+        VALUES (?, ?, ?, ?, ?, 1, 1, 1, ?, 1, ?)
+        """,
+      arguments: [
+        row.zone, row.nodeID.data, NodeID.random().data, RecordHash.zero.data, RecordHash.zero.data, UserID.zero.data,
+        isRead ? 0 : 1,
+      ])
   }
 }
 
