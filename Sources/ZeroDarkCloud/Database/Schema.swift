@@ -15,6 +15,7 @@ enum FrameworkSchema {
       for statement in [log, operationResend, quarantineIndex] { try db.execute(sql: statement) }
     }
     migrator.registerMigration("zdc.3") { db in try db.execute(sql: upload) }
+    migrator.registerMigration("zdc.5") { db in try db.execute(sql: attempt) }
   }
 
   /// The verified log, a hash for each commit: where a server's log parts from it, and whether what is missing there
@@ -31,6 +32,21 @@ enum FrameworkSchema {
 
   /// The version that the server has lost and that the operation sends again; NULL for all that the app queued.
   private static let operationResend = "ALTER TABLE zdc_operation ADD COLUMN resend INTEGER"
+
+  /// What became of an operation's tries, oldest first, the last few of them; tries with the same outcome in a row share
+  /// a row. Most operations succeed at once and have none.
+  private static let attempt = """
+    CREATE TABLE zdc_attempt (
+      id INTEGER PRIMARY KEY,
+      operation INTEGER NOT NULL REFERENCES zdc_operation(id) ON DELETE CASCADE,
+      firstMs INTEGER NOT NULL,
+      lastMs INTEGER NOT NULL,
+      times INTEGER NOT NULL,
+      outcome TEXT NOT NULL,
+      code TEXT
+    );
+    CREATE INDEX zdc_attempt_operation ON zdc_attempt (operation, id)
+    """
 
   private static let quarantineIndex = """
     CREATE INDEX zdc_node_quarantine ON zdc_node (zone, quarantine) WHERE quarantine IS NOT NULL

@@ -109,6 +109,7 @@ struct PushStager {
         operation.baseETag != row.content?.content.eTag
       else { continue }
       try transaction.operations.setState(.pending, reason: .conflictHeld, id: operation.id)
+      try transaction.attempts.record(.conflict, code: nil, of: [operation.id])
       held.insert(operation.id)
       let node = try session.node(row, in: transaction)
       try session.delegate().didDiscoverConflict(
@@ -130,6 +131,7 @@ struct PushStager {
   private func storeRefusals() throws -> Set<Int64> {
     for refusal in choice.refusals {
       try transaction.operations.setState(.pending, reason: .noDataFromApp, id: refusal.operation.id)
+      try transaction.record(refusal.error, orElse: .noDataFromApp, of: [refusal.operation.id])
       session.events.report(refusal.error)
     }
     return Set(choice.refusals.map(\.operation.id))
@@ -141,8 +143,10 @@ struct ContentFailure: Sendable {
   private let reason: OperationRow.Reason
   private let detail: String?
   private let isPause: Bool
+  private let attempt: (outcome: ZDCAttempt.Outcome, code: String?)?
 
   init(_ error: any Error) {
+    attempt = ZDCAttempt.outcome(of: error, orElse: .noDataFromApp)
     switch error {
     case is CancellationError: (reason, detail, isPause) = (.ready, nil, false)
     case let error as ServerError where error.code == .quotaExceeded:
@@ -157,6 +161,7 @@ struct ContentFailure: Sendable {
   }
 
   func store(_ operations: [Int64], transaction: ZDCReadWriteTransaction, nowMs: UInt64) throws {
+    if let attempt { try transaction.attempts.record(attempt.outcome, code: attempt.code, of: operations) }
     for id in operations {
       guard var operation = try transaction.operations.operation(id: id) else { continue }
       operation.state = .pending
