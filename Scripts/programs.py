@@ -197,6 +197,14 @@ class Proxy:
             return count
 
 
-def cipher_length(size):
-    """What a content of so many bytes becomes (PROTOCOL 3.8), but for its header of some hundred bytes."""
-    return size + (size // 16384 + 1) * 16
+def padded(length):
+    """Padmé: the length rounded up so far that only its first few bits tell anything (PROTOCOL 3.8)."""
+    exponent = max(length.bit_length() - 1, 0)
+    mask = (1 << max(exponent - exponent.bit_length(), 0)) - 1
+    return (length + mask) & ~mask
+
+
+def cipher_length(size, metadata=100):
+    """What a content of so many bytes becomes (PROTOCOL 3.8): header, metadata, padding, tags, salt and commitment."""
+    length = padded(64 + metadata + size)
+    return 56 + length + (length // 16384 + 1) * 16

@@ -8,11 +8,28 @@ internal import ZDCFuzzTargets
   internal import Darwin
 #endif
 
-// libFuzzer has the main function; it calls these two. Built only with ZDC_FUZZ=1 (see Scripts/fuzz).
+// Built only with ZDC_FUZZ=1 (see Scripts/fuzz).
+
+@_silgen_name("LLVMFuzzerRunDriver")
+private func runFuzzer(
+  _ count: UnsafeMutablePointer<CInt>,
+  _ arguments: UnsafeMutablePointer<UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>?>,
+  _ run: @convention(c) (UnsafePointer<UInt8>, Int) -> CInt
+) -> CInt
+
+// libFuzzer's own main function stays unused: the package manager renames an executable's to the name of its module.
+@_cdecl("zdc_fuzz_main")
+public func fuzzMain(
+  _ count: CInt, _ arguments: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>?
+) -> CInt {
+  var (count, arguments) = (count, arguments)
+  return runFuzzer(&count, &arguments) { fuzzOneInput($0, $1) }
+}
 
 private let target: FuzzTarget = {
   guard let name = getenv("ZDC_FUZZ_TARGET"), let target = FuzzTarget.named(String(cString: name)) else {
-    fputs("ZDC_FUZZ_TARGET must be one of: \(FuzzTarget.all.map(\.name).joined(separator: ", "))\n", stderr)
+    let text = "ZDC_FUZZ_TARGET must be one of: \(FuzzTarget.all.map(\.name).joined(separator: ", "))\n"
+    _ = text.withCString { write(STDERR_FILENO, $0, strlen($0)) }
     exit(2)
   }
   return target

@@ -82,6 +82,19 @@ public enum MerkleTree {
       count += 1
     }
 
+    /// Appends a complete sub-tree of 2^k leaves, which must not be larger than the ones before it.
+    public mutating func append(root: MerkleHash, leaves: UInt64) {
+      precondition(leaves.nonzeroBitCount == 1 && count % leaves == 0, "a sub-tree begins at a multiple of its size")
+      var hash = root
+      var covered = count / leaves
+      while covered & 1 == 1, let left = complete.popLast() {
+        hash = MerkleTree.nodeHash(left, hash)
+        covered >>= 1
+      }
+      complete.append(hash)
+      count += leaves
+    }
+
     public var root: MerkleHash {
       guard var hash = complete.last else { return MerkleTree.emptyRoot }
       for left in complete.dropLast().reversed() { hash = MerkleTree.nodeHash(left, hash) }

@@ -15,7 +15,7 @@ final class ServerCore: Sendable {
   let sessions = SessionCache()
   let limiter: RateLimiter?
   let claims = BlobClaims()
-  let contention = ContentionTable()
+  let contention: ContentionTable
   var quotas: Quotas { Quotas(limit: configuration.bounds.quotaBytes) }
 
   private struct State {
@@ -37,6 +37,7 @@ final class ServerCore: Sendable {
     self.logger = logger
     let bounds = configuration.bounds
     hub = EventHub(streamsPerUser: bounds.eventStreamsPerUser, pendingBytes: bounds.pendingEventBytes)
+    contention = ContentionTable(clock: clock, holdMs: bounds.commitHoldMs)
     limiter = bounds.accountCallsPerMinute.map { RateLimiter(callsPerMinute: $0) }
   }
 
@@ -59,6 +60,7 @@ final class ServerCore: Sendable {
   func stop() {
     state.withLock { $0.isStopping = true }
     hub.close()
+    contention.close()
   }
 
   /// Whether the last write that needed room found none.

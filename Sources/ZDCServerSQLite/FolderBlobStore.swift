@@ -10,7 +10,7 @@ package import ZDCServer
 #endif
 
 /// Large contents as files of one folder: `<blob>.content` with the ciphertext and `<blob>.leaves` with 32 bytes a
-/// leaf.
+/// leaf and, once it is complete, the hashes of groups of leaves (``HashFile``).
 package final class FolderBlobStore: BlobStore {
   private let folder: String
   /// Blocking calls run here, never on a thread that serves connections.
@@ -51,20 +51,44 @@ package final class FolderBlobStore: BlobStore {
   package func contentRoot(_ blob: BlobID, cipherLength: UInt64) async throws -> ContentRoot {
     let leaves = leaves(blob)
     return try await blocking {
-      let file = try OpenFile(leaves, .read)
+      let file = try OpenFile(leaves, .create)
       let count = ContentGeometry.leafCount(cipherLength: cipherLength)
       var builder = MerkleTree.Builder()
+      var groups = GroupHashes()
       var next: UInt64 = 0
       while next < count {
-        let batch = Int(min(8_192, count - next))
-        let hashes = try file.read(at: next * 32, count: batch * 32)
-        for index in 0..<batch {
-          guard let hash = MerkleHash(hashes[index * 32..<index * 32 + 32]) else { throw StoreError.damaged }
+        let batch = min(8_192, count - next)
+        var reader = ByteReader(try file.read(at: next * 32, count: Int(batch) * 32))
+        while reader.remaining > 0 {
+          let hash: MerkleHash = try reader.read32()
           builder.append(leafHash: hash)
+          groups.append(leafHash: hash)
         }
-        next += UInt64(batch)
+        next += batch
       }
+      try Self.write(groups, to: file, leafCount: count)
       return ContentRoot(reinterpreting: builder.root)
+    }
+  }
+
+  /// Behind the leaves' hashes, so that a proof need not hash them all again.
+  private static func write(_ groups: GroupHashes, to file: OpenFile, leafCount: UInt64) throws {
+    guard !groups.levels[0].isEmpty else { return }
+    let bytes = groups.levels.flatMap { $0 }
+    try file.write(bytes, at: HashFile(leafCount: leafCount).leafBytes)
+    try file.synchronize()
+  }
+
+  package func proof(
+    _ blob: BlobID, of subtrees: [Range<UInt64>], leafCount: UInt64
+  ) async throws -> [UInt8] {
+    let path = leaves(blob)
+    return try await blocking {
+      let file = try OpenFile(path, .read)
+      let proof = ContentProof(leafCount: leafCount, storedBytes: try file.size()) { offset, count in
+        try file.read(at: offset, count: count)
+      }
+      return try proof.bytes(of: subtrees)
     }
   }
 

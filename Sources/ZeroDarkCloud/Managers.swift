@@ -4,23 +4,32 @@ internal import Foundation
 struct Managers: Sendable {
   let database: ZDCDatabaseManager
   let localUsers: ZDCLocalUserManager
+  let disk: ZDCDiskManager
   let downloads: ZDCDownloadManager
   let sync: ZDCSyncManager
 
   init(config: ZDCConfig, delegate: DelegateBox, database: ZDCDatabaseManager) throws {
     self.database = database
     localUsers = try ZDCLocalUserManager(config: config, database: database, transport: config.transport)
+    disk = ZDCDiskManager(
+      database: database.rwDatabaseConnection, folder: config.databasePath.appendingPathExtension("files"))
     downloads = ZDCDownloadManager(
-      database: database.rwDatabaseConnection, users: localUsers,
+      database: database.rwDatabaseConnection, users: localUsers, disk: disk,
       partials: config.databasePath.appendingPathExtension("downloads"))
     sync = ZDCSyncManager(database: database, users: localUsers, config: config, delegate: delegate)
   }
 
   /// After the framework calls itself unlocked: engines begin here.
-  func start() { sync.start() }
+  func start() {
+    disk.start()
+    sync.start()
+  }
 
   /// Before the database closes: engines have ended when this returns.
-  func stop() async { await sync.stop() }
+  func stop() async {
+    await sync.stop()
+    disk.stop()
+  }
 }
 
 extension ZeroDarkCloud {
@@ -32,6 +41,9 @@ extension ZeroDarkCloud {
 
   /// Contents of nodes; nil until the database is unlocked.
   public var downloadManager: ZDCDownloadManager? { managers?.downloads }
+
+  /// Contents, thumbnails and avatars that are kept on this device; nil until the database is unlocked.
+  public var diskManager: ZDCDiskManager? { managers?.disk }
 
   /// Push and pull; nil until the database is unlocked.
   public var syncManager: ZDCSyncManager? { managers?.sync }

@@ -24,14 +24,19 @@ struct Check: ParsableCommand {
     let report: CheckReport
     do {
       report = try DataFolder.check(path: data, found: printer.show, progress: printer.show)
+      try printer.finish(report)
     } catch let error as StoreOpenError {
       printer.clearProgress()
-      let failure = Failure(error)
-      failure.report()
-      throw failure.status.code
+      throw Self.exit(Failure(error))
+    } catch let failure as Failure {
+      throw Self.exit(failure)
     }
-    printer.finish(report)
     if !report.isClean { throw ExitStatus.damageFound.code }
+  }
+
+  private static func exit(_ failure: Failure) -> ExitCode {
+    failure.report()
+    return failure.status.code
   }
 }
 
@@ -40,6 +45,8 @@ private final class CheckPrinter {
   private let isJSON: Bool
   private let isTerminal = isatty(2) == 1
   private var isProgressShown = false
+  /// A finding that could not be printed: the check goes on, and ends with it.
+  private var failure: (any Error)?
 
   init(isJSON: Bool) {
     self.isJSON = isJSON
@@ -48,12 +55,11 @@ private final class CheckPrinter {
   func show(_ finding: CheckFinding) {
     clearProgress()
     guard isJSON else { return print(finding.description) }
-    print(
-      line(
-        FindingLine(
-          severity: finding.severity.rawValue, kind: finding.kind.rawValue,
-          ids: Dictionary(finding.fields.map { ($0.name, $0.value) }, uniquingKeysWith: { first, _ in first }),
-          detail: finding.detail)))
+    let line = FindingLine(
+      severity: finding.severity.rawValue, kind: finding.kind.rawValue,
+      ids: Dictionary(finding.fields.map { ($0.name, $0.value) }, uniquingKeysWith: { first, _ in first }),
+      detail: finding.detail)
+    do { try show(line) } catch { failure = failure ?? error }
   }
 
   func show(_ progress: CheckProgress) {
@@ -69,9 +75,11 @@ private final class CheckPrinter {
     isProgressShown = false
   }
 
-  func finish(_ report: CheckReport) {
+  /// - Throws: ``Failure`` if a line could not be made: who reads them would take what is missing for sound.
+  func finish(_ report: CheckReport) throws {
     clearProgress()
-    guard !isJSON else { return print(line(SummaryLine(summary: .init(report)))) }
+    if let failure { throw failure }
+    guard !isJSON else { return try show(SummaryLine(summary: .init(report))) }
     let verdict = report.isClean ? "no damage" : "\(report.damage) damaged"
     let waste = report.waste > 0 ? ", \(report.waste) to collect" : ""
     print(
@@ -81,10 +89,10 @@ private final class CheckPrinter {
       """)
   }
 
-  private func line(_ value: some Encodable) -> String {
-    let encoder = JSONEncoder()
-    encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-    return (try? encoder.encode(value)).map { String(decoding: $0, as: UTF8.self) } ?? "{}"
+  private func show(_ value: some Encodable) throws {
+    do {
+      print(try JSONLine.text(value))
+    } catch { throw Failure(.software, "a line of the report cannot be written as JSON") }
   }
 }
 

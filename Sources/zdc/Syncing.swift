@@ -54,7 +54,7 @@ struct Status: AsyncParsableCommand {
         zdc status
         zdc status --json --offline
 
-      JSON: {"connection","engine","frozen":[{"error","sinceMs","trunk","zone"}],"lastPullMs"?,"nodes","profile","quarantined","queue":{"byReason","total"},"server","serverVersion"?,"userID"}
+      JSON: {"connection","engine","frozen":[{"error","sinceMs","trunk","zone"}],"lastPullMs"?,"nodes","profile","quarantined","queue":{"byReason","total"},"securityEvents":{"byCode","lastMs"?,"total"},"server","serverVersion"?,"userID"}
       """)
 
   @OptionGroup var common: CommonOptions
@@ -106,9 +106,10 @@ struct Explain: AsyncParsableCommand {
         zdc explain home:/Documents/letter.txt
         zdc explain home:/Documents/letter.txt --watch --json
 
-      JSON, with --watch a line for each change: {"cloudID","hasContentInCloud","isInSync","isUploaded","nodeID","operations":[{"attempts",
-      "createdAt","detail"?,"history":[{"at","code"?,"outcome","times"}],"kind","notBefore"?,"reason","unblockedBy","uuid","waitsFor"}],"path",
-      "quarantine"?,"zoneFrozen"?}
+      JSON, with --watch a line for each change: {"cloudID","hasContentInCloud","isAwaitingPull","isInSync","isUploaded",
+      "lastSecurityError"?,"lastSecurityErrorAt"?,"nodeID","operations":[{"attempts","createdAt","detail"?,
+      "history":[{"at","code"?,"outcome","times"}],"kind","notBefore"?,"reason","unblockedBy","uuid","waitsFor"}],"path","quarantine"?,
+      "zoneFrozen"?}
       """)
 
   @OptionGroup var common: CommonOptions

@@ -1,4 +1,6 @@
 import Testing
+import ZDCCrypto
+import ZDCProtocol
 import ZeroDarkCloud
 import ZeroDarkCloudTesting
 
@@ -62,6 +64,63 @@ import ZeroDarkCloudTesting
       try await a.whileRunning {}
       #expect(a.recorder.lines == [])
     }
+  }
+
+  /// - the stream breaks off
+  /// => one request opens it again: its first event says where the own identity chain ends, and that is the pinned end
+  @Test func streamThatIsCut_costsOneRequest() async throws {
+    try await TestWorld.run { world in
+      let a = try await world.device("A")
+      let b = try await world.device("B")
+      try await a.sync()
+      try await b.sync()
+      b.network.fail(.cutResponse(afterBytes: 2_000), "GET", "/v1/events")
+      b.network.resetCounts()
+      try await b.whileRunning {
+        try await a.create("/f", "1")
+        try await a.sync()
+        await b.recorder.wait(for: "new /f")
+        try await a.edit("/f", "2")
+        try await a.sync()
+        await b.recorder.wait(for: "modified data /f")
+      }
+      #expect(b.network.count("GET", Routes.chain) == 0)
+      #expect(b.network.count("GET", "/v1/events") == 2)
+    }
+  }
+
+  /// - another device has rotated the account's keys while the stream was away
+  /// => the first event names another end of the chain: it is read, verified and followed
+  @Test func chainThatHasGoneOn_isReadAtTheReconnect() async throws {
+    try await TestWorld.run { world in
+      let b = try await world.device("B")
+      try await b.create("/f", "1")
+      try await b.sync()
+      let user = try #require(UserID(text: try b.localUserID))
+      let rogue = try await RogueWriter(words: try #require(world.words()), user: user, server: world.server)
+      try await b.whileRunning {
+        b.network.resetCounts()
+        try await Self.rotateKeys(rogue, user)
+        try await world.server.restart()
+        await b.recorder.wait(for: "reconnected")
+        #expect(b.network.count("GET", Routes.chain) == 1)
+        // Under the new generation, which the server demands now.
+        try await b.create("/g", "2")
+        await b.recorder.wait(for: "pushed /g")
+      }
+    }
+  }
+
+  private static func rotateKeys(_ rogue: RogueWriter, _ user: UserID) async throws {
+    let last = try await rogue.chain()[0]
+    let signing = SigningKey.random()
+    let keyring = try rogue.keyring(version: 2, next: signing).seal(rogue.keys.accessKey.keyringKey)
+    var fields = IdentityLink.Fields(
+      kind: .rotateKeys, timeMs: 1, rootPub: last.rootPub, signPub: signing.publicKey, encPub: last.encPub)
+    (fields.seq, fields.prev, fields.userID, fields.signGen) = (1, last.hash, user, 2)
+    (fields.keyringVersion, fields.keyringHash) = (2, Keyring.hash(keyring))
+    let link = try IdentityLink(signing: fields, root: rogue.keys.accessKey.rootKey, sign: signing)
+    try await rogue.append(link, keyring: keyring)
   }
 
   @Test func streamThatIsCut_isOpenedAgain() async throws {

@@ -53,10 +53,11 @@ import ZeroDarkCloudTesting
   @Test func lostAnswersAndRefusals_areRemembered_alsoAfterARelaunch() async throws {
     try await TestWorld.run { world in
       let a = try await world.device("A")
+      try await a.sync()
       try await a.create("/f")
-      a.network.fail(.loseResponse, "POST", "/v1/commits", times: 1)
-      a.network.fail(.loseRequest, "POST", "/v1/commits", times: 1)
-      a.network.fail(.answer(status: 503, code: "zoneBusy"), "POST", "/v1/commits", times: 1)
+      a.network.fail(.loseResponse, "POST", "/v1/commits")
+      a.network.fail(.loseRequest, "POST", "/v1/commits", occurrence: 2)
+      a.network.fail(.answer(status: 503, code: "zoneBusy"), "POST", "/v1/commits", occurrence: 3)
       for _ in 0..<3 { await #expect(throws: (any Error).self) { try await a.push() } }
       let expected = ["create inFlight [noAnswer cut 2, serverSaid zoneBusy 1]"]
       #expect(try await story(a, "/f").prefix(1) == expected.prefix(1))
@@ -101,7 +102,9 @@ import ZeroDarkCloudTesting
       try await a.edit("/f", "2")
       try await a.sync()
       try await b.edit("/f", "3")
-      try await b.sync()
+      // Nobody has told it of the other edit.
+      try await b.push()
+      try await b.push()
       #expect(try await story(b, "/f") == ["putData conflictHeld [overtaken 1, conflict 1]"])
       let node = try await b.node("/f")
       try await b.write { _, cloud in cloud.skipDataUploads(forNodeID: node.uuid) }

@@ -99,6 +99,42 @@ import ZeroDarkCloudTesting
     }
   }
 
+  /// - the process that does not sync pauses pushes, queues a change, and ends
+  /// => the one that syncs sends nothing, also after a relaunch, until another process says so
+  @Test func pauseOfOneProcess_holdsInAllOfThem_untilOneOfThemResumes() async throws {
+    try await TestWorld.run { world in
+      let a = try await world.device("A")
+      let b = try await world.device("B")
+      try await b.sync()
+      let (second, user) = (try await Self.second(world, of: a), try a.localUserID)
+      let updates = try a.syncManager.statusUpdates
+      try await a.whileRunning {
+        try await second.syncManager.pausePush(forLocalUserID: user)
+        try await second.create("/f", "1")
+        for await update in updates { if case .pushPaused = update { break } }
+        // What comes in still comes in.
+        try await b.create("/g", "2")
+        try await b.sync()
+        await a.recorder.wait(for: "new /g")
+      }
+      let explained = try #require(try await a.explain("/f"))
+      #expect(explained.operations.map(\.reason) == [.paused, .paused])
+      try await second.close()
+      try await a.relaunch()
+      try await a.sync()
+      #expect(try await a.queueCount() == 2)
+      let third = try await Self.second(world, of: a)
+      #expect(try await third.syncManager.isPushPaused(forLocalUserID: user))
+      try await a.whileRunning {
+        try await third.syncManager.resumePush(forLocalUserID: user)
+        await a.recorder.wait(for: "pushed /f")
+      }
+      try await third.close()
+      #expect(third.network.requests == [])
+      try await world.settle(a, b)
+    }
+  }
+
   /// - two processes sync in turns, none of them at the other's time
   /// => each forgets what it remembered; nothing is lost or doubled
   @Test func inTurns_nothingIsLostOrDoubled() async throws {

@@ -53,7 +53,10 @@ import ZeroDarkCloudTesting
     try await TestWorld.run { world in
       let devices = [try await world.device("A"), try await world.device("B")]
       let listening = try devices.map { try Listening($0) }
-      for device in devices { device.recorder.dataConflictPolicy = .mergeLines }
+      for device in devices {
+        device.recorder.dataConflictPolicy = .mergeLines
+        try await device.sync()
+      }
       var work = RandomWork(seed: UInt64(seed))
       for _ in 0..<40 { try await work.step(devices) }
       try await world.settle(devices[0], devices[1])

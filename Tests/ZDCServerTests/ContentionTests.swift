@@ -57,9 +57,114 @@ import ZDCProtocol
     #expect(contention.wait(b, zone: zone, now: 60_000) == nil)
   }
 
+  /// - A has a turn, B and C come, A commits and comes again
+  /// => B, C, A: a turn is one commit
+  @Test func whoCommitted_standsBehindWhoWaits() {
+    var contention = Contention()
+    lose(a, 5, &contention, now: 0)
+    _ = contention.wait(b, zone: zone, now: 0)
+    _ = contention.wait(c, zone: zone, now: 0)
+    var order: [Contention.Device] = []
+    for _ in 0..<9 {
+      guard let holder = contention.turn(in: zone)?.holder else { break }
+      order.append(holder)
+      contention.won(holder, zone: zone, now: 0)
+      _ = contention.wait(holder, zone: zone, now: 0)
+    }
+    #expect(order == [a, b, c, a, b, c, a, b, c])
+  }
+
+  @Test func aZoneWithoutQueue_isNoLongerBusy() {
+    var contention = Contention()
+    lose(a, 5, &contention, now: 0)
+    contention.won(a, zone: zone, now: 0)
+    #expect(contention.turn(in: zone) == nil)
+    lose(b, 4, &contention, now: 0)
+    #expect(contention.turn(in: zone) == nil)
+  }
+
+  /// - A lets its turns pass, which B has to wait out
+  /// => the second one is longer, because A may be slow; there is no third until A was silent for a minute
+  @Test func whoLetsTwoTurnsPass_getsNoThird() {
+    var contention = Contention()
+    lose(a, 5, &contention, now: 0)
+    #expect(contention.wait(b, zone: zone, now: 0) == 2_000)
+    #expect(contention.wait(a, zone: zone, now: 2_000) == 2_000)
+    contention.won(b, zone: zone, now: 2_000)
+    #expect(contention.wait(b, zone: zone, now: 2_000) == 8_000)
+    #expect(contention.wait(a, zone: zone, now: 10_000) == 2_000)
+    contention.won(b, zone: zone, now: 10_000)
+    lose(a, 9, &contention, now: 10_000)
+    #expect(contention.turn(in: zone) == nil)
+    lose(a, 5, &contention, now: 70_001)
+    #expect(contention.turn(in: zone)?.holder == a)
+  }
+
+  /// However many devices come: the queue has its bound, and who stands in it is served.
+  @Test func queueIsBounded() {
+    var contention = Contention()
+    lose(a, 5, &contention, now: 0)
+    for _ in 0..<1_000 { #expect(contention.wait(Self.device(), zone: zone, now: 0) == 2_000) }
+    var served = 0
+    while let turn = contention.turn(in: zone) {
+      served += 1
+      contention.won(turn.holder, zone: zone, now: 0)
+    }
+    #expect(served == 1 + Contention.devicesPerZone)
+  }
+
+  // MARK: Requests that wait
+
+  private func table(holdMs: UInt64 = 600_000) -> ContentionTable {
+    ContentionTable(clock: ServerClock { 0 }, holdMs: holdMs)
+  }
+
+  private func hold(_ device: Contention.Device, bytes: Int = 1, in table: ContentionTable) async -> Task<Void, any Error> {
+    let held = table.heldCount
+    let task = Task { [zone] in try await table.admit(device, to: [zone], bytes: bytes) }
+    while table.heldCount == held { await Task.yield() }
+    return task
+  }
+
+  @Test func requestOutOfTurn_isHeldUntilItsTurn() async throws {
+    let table = table()
+    for _ in 0..<5 { table.lost(a, in: zone) }
+    let second = await hold(b, in: table)
+    let third = await hold(c, in: table)
+    try await table.admit(a, to: [zone], bytes: 1)
+    table.won(a, in: [zone])
+    try await second.value
+    #expect(table.heldCount == 1)
+    table.won(b, in: [zone])
+    try await third.value
+    #expect(table.heldCount == 0)
+  }
+
+  @Test func whoCannotBeHeld_isToldToComeAgain_andKeepsItsPlace() async throws {
+    let table = table()
+    for _ in 0..<5 { table.lost(a, in: zone) }
+    let big = await hold(b, bytes: 32 << 20, in: table)
+    await #expect(throws: ServerError.self) { try await table.admit(c, to: [zone], bytes: 1) }
+    // A second request of the same device as well.
+    await #expect(throws: ServerError.self) { try await table.admit(b, to: [zone], bytes: 0) }
+    table.won(a, in: [zone])
+    try await big.value
+    table.won(b, in: [zone])
+    try await table.admit(c, to: [zone], bytes: 1)
+  }
+
+  @Test func serverThatStops_holdsNobody() async throws {
+    let table = table()
+    for _ in 0..<5 { table.lost(a, in: zone) }
+    let held = await hold(b, in: table)
+    table.close()
+    let error = await #expect(throws: ServerError.self) { try await held.value }
+    #expect(error?.code == .shuttingDown)
+  }
+
   /// - B sends five commits on a head that A has moved
-  /// => A is told to wait, B's next commit goes through, then A may go on
-  @Test func overTheWire_theOthersWaitForTheLoser() async throws {
+  /// => A's request waits for B's, and is then answered with what B did
+  @Test func overTheWire_aRequestOutOfTurnIsAnsweredInItsTurn() async throws {
     try await TestServer.run { (server: TestServer) async throws in
       let (account, tokenA) = try await server.newAccount()
       let tokenB = try await server.login(account, device: .random())
@@ -68,8 +173,28 @@ import ZDCProtocol
       try await server.put([zone.record(.random())], in: &zone, token: tokenA)
       for _ in 0..<5 { #expect(try await server.commit(stale, token: tokenB).status == 409) }
       let mine = try zone.put([zone.record(.random())]).body
+      let first = Task { try await server.commit(mine, token: tokenA) }
+      try await server.put([zone.record(.random())], in: &zone, token: tokenB)
+      let told = try await first.value
+      #expect(told.status == 409)
+      #expect(try told.outline() == "commit 2, record v1")
+      try await server.put([zone.record(.random())], in: &zone, token: tokenA)
+    }
+  }
+
+  /// - B sends five commits on a head that A has moved
+  /// => A is told to wait, B's next commit goes through, then A may go on
+  @Test func overTheWire_theOthersWaitForTheLoser() async throws {
+    try await TestServer.run { $0.bounds.commitHoldMs = 0 } _: { (server: TestServer) async throws in
+      let (account, tokenA) = try await server.newAccount()
+      let tokenB = try await server.login(account, device: .random())
+      var zone = account.home
+      let stale = try zone.put([zone.record(.random())]).body
+      try await server.put([zone.record(.random())], in: &zone, token: tokenA)
+      for _ in 0..<5 { #expect(try await server.commit(stale, token: tokenB).status == 409) }
+      let mine = try zone.put([zone.record(.random())]).body
       let told = try await server.commit(mine, token: tokenA)
-      #expect((told.status, told.error?.code, told.headers["retry-after"]) == (429, .zoneBusy, "2"))
+      #expect((told.status, told.error?.code, told.headers["retry-after"]) == (429, .zoneBusy, "1"))
       try await server.put([zone.record(.random())], in: &zone, token: tokenB)
       try await server.put([zone.record(.random())], in: &zone, token: tokenA)
     }

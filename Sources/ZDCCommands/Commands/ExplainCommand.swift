@@ -3,7 +3,8 @@ internal import ZeroDarkCloud
 
 /// `zdc explain PATH`: why a node is not in sync, what was tried, and what would change it.
 package enum ExplainCommand {
-  /// `{"cloudID","hasContentInCloud","isInSync","isUploaded","nodeID","operations":[…],"path","quarantine"?,"zoneFrozen"?}`;
+  /// `{"cloudID","hasContentInCloud","isAwaitingPull","isInSync","isUploaded",
+  /// "lastSecurityError"?,"lastSecurityErrorAt"?,"nodeID","operations":[…],"path","quarantine"?,"zoneFrozen"?}`;
   /// each operation:
   /// `{"attempts","createdAt","detail"?,"history":[…],"kind","notBefore"?,"reason","unblockedBy","uuid","waitsFor"}`;
   /// each try: `{"at","code"?,"outcome","times"}`, oldest first.
@@ -53,6 +54,9 @@ package enum ExplainCommand {
     var hasContentInCloud: Bool
     var quarantine: String?
     var zoneFrozen: String?
+    var isAwaitingPull: Bool
+    var lastSecurityError: String?
+    var lastSecurityErrorAt: String?
     var operations: [Operation]
 
     init(_ path: ZDCTreesystemPath, _ node: ZDCNodeExplanation) {
@@ -64,6 +68,9 @@ package enum ExplainCommand {
       hasContentInCloud = node.hasContentInCloud
       quarantine = node.quarantine
       zoneFrozen = node.zoneFrozen
+      isAwaitingPull = node.isAwaitingPull
+      lastSecurityError = node.lastSecurityError
+      lastSecurityErrorAt = node.lastSecurityErrorAt?.formatted(.iso8601)
       operations = node.operations.map(Operation.init)
     }
   }
@@ -93,12 +100,13 @@ package enum ExplainCommand {
 
   private static func lines(_ report: Report) -> [String] {
     let path = ShownName.text(report.path)
-    if report.isInSync, report.quarantine == nil { return ["\(path): in sync"] }
+    if report.isInSync, report.quarantine == nil { return ["\(path): in sync"] + history(report) }
     var lines = ["\(path): \(report.operations.isEmpty ? "nothing is queued" : "not in sync")"]
     if let quarantine = report.quarantine {
       lines.append("  the newest version in the cloud cannot be opened (\(quarantine)); the last good one is shown")
     }
     if let frozen = report.zoneFrozen { lines.append("  nothing is pulled or pushed for its tree: \(frozen)") }
+    if report.isAwaitingPull { lines.append("  a newer version of it is in the cloud and not read here yet: zdc sync") }
     for operation in report.operations {
       lines.append(
         "  \(operation.kind): \(operation.reason)\(operation.detail.map { " (\(ShownName.text($0)))" } ?? "")")
@@ -107,7 +115,12 @@ package enum ExplainCommand {
       if let time = operation.notBefore { lines.append("    next try \(time)") }
       lines += operation.history.map { "      \(line($0))" }
     }
-    return lines
+    return lines + history(report)
+  }
+
+  private static func history(_ report: Report) -> [String] {
+    guard let code = report.lastSecurityError, let time = report.lastSecurityErrorAt else { return [] }
+    return ["  the server sent for it what does not verify: \(code), last found \(time)"]
   }
 
   /// `2026-03-01T12:00:00Z  serverSaid (zoneBusy), 3 times`

@@ -1,13 +1,21 @@
+internal import Foundation
 internal import ZDCProtocol
 internal import ZeroDarkCloud
 
 /// `zdc status`.
 package enum StatusCommand {
-  /// `{"connection","engine","frozen":[{"error","sinceMs","trunk","zone"}],"lastPullMs"?,"nodes","profile","quarantined","queue":{"byReason","total"},"server","userID"}`
+  /// `{"connection","engine","frozen":[{"error","sinceMs","trunk","zone"}],"lastPullMs"?,"nodes","profile","quarantined","queue":{"byReason","total"},"securityEvents":{"byCode","lastMs"?,"total"},"server","userID"}`
   package struct Report: Encodable, Sendable {
     package struct Queue: Encodable, Sendable {
       var total = 0
       var byReason: [String: Int] = [:]
+    }
+
+    /// What the server showed and cannot be, of the newest thousand that were kept.
+    package struct SecurityEvents: Encodable, Sendable {
+      var total = 0
+      var byCode: [String: Int] = [:]
+      var lastMs: UInt64?
     }
 
     var profile: String
@@ -25,6 +33,7 @@ package enum StatusCommand {
     var lastPullMs: UInt64?
     /// Trees that are neither pulled nor pushed.
     var frozen: [RepairCommand.Report] = []
+    var securityEvents = SecurityEvents()
   }
 
   package static func run(_ options: ProfileOptions, isOffline: Bool) async throws {
@@ -34,6 +43,7 @@ package enum StatusCommand {
     var report = try await local(options, engine)
     report.engine = isIdle ? "idle" : "running"
     report.frozen = try await engine.frozen().map(RepairCommand.Report.init)
+    report.securityEvents = try await events(engine)
     if !isOffline { (report.connection, report.serverVersion) = await ask(engine) }
     try options.output.object(report)
     for line in lines(report) { options.output.line(line) }
@@ -65,6 +75,14 @@ package enum StatusCommand {
     }
   }
 
+  private static func events(_ engine: Engine) async throws -> Report.SecurityEvents {
+    let events = try await engine.opened.sync.securityEvents(localUserID: engine.user)
+    var report = Report.SecurityEvents(total: events.count)
+    for event in events { report.byCode[event.error.code.rawValue, default: 0] += 1 }
+    report.lastMs = events.first.map { UInt64(max(0, $0.date.timeIntervalSince1970) * 1_000) }
+    return report
+  }
+
   private static func ask(_ engine: Engine) async -> (String, String?) {
     do {
       guard let userID = UserID(text: engine.user) else { return ("internal", nil) }
@@ -84,6 +102,14 @@ package enum StatusCommand {
     lines.append("queue       \(report.queue.total == 0 ? "empty" : "\(report.queue.total)")")
     for (reason, count) in report.queue.byReason.sorted(by: { $0.key < $1.key }) {
       lines.append("            \(count) \(reason)")
+    }
+    if let last = report.securityEvents.lastMs {
+      lines.append(
+        "security    \(Amounts.count(report.securityEvents.total, "event")), the last "
+          + Amounts.ago(last, now: WallClock.milliseconds))
+    }
+    for (code, count) in report.securityEvents.byCode.sorted(by: { $0.key < $1.key }) {
+      lines.append("            \(count) \(code)")
     }
     for tree in report.frozen { lines += FrozenTrees.lines(tree.trunk, tree.error, sinceMs: tree.sinceMs) }
     if !report.frozen.isEmpty { lines += FrozenTrees.advice }

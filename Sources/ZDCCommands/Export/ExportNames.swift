@@ -20,27 +20,64 @@ package enum ExportNames {
       if isAsIs[a] != isAsIs[b] { return isAsIs[a] }
       return names[a].utf8.lexicographicallyPrecedes(names[b].utf8)
     }
-    var taken: Set<String> = []
+    var free = FreeNames { key($0, foldsCase || policy == .portable) }
     var assigned = safe
-    for index in order {
-      assigned[index] = free(safe[index]) { taken.insert(key($0, foldsCase || policy == .portable)).inserted }
-    }
+    for index in order { assigned[index] = free.take(safe[index]) }
     return assigned
-  }
-
-  private static func free(_ name: String, take: (String) -> Bool) -> String {
-    if take(name) { return name }
-    var number = 2
-    while true {
-      let candidate = ExportName.shortened(name, to: ExportName.longest, tail: "~\(number)")
-      if take(candidate) { return candidate }
-      number += 1
-    }
   }
 
   /// Strings compare by canonical equivalence, so composition needs no step of its own.
   private static func key(_ name: String, _ foldsCase: Bool) -> String {
     // Up and down again: ß and SS, ſ and s meet too.
     foldsCase ? name.precomposedStringWithCompatibilityMapping.uppercased().lowercased() : name
+  }
+}
+
+/// Hands out names that are different from all before: the wanted one, or that with the first number that is free.
+package struct FreeNames {
+  private let key: (String) -> String
+  private var taken: Set<String> = []
+  /// Where to go on, by what is left of a name before a number of so many digits: everything below is taken.
+  private var next: [String: Int] = [:]
+  /// How often a name was looked up, for whoever wants to know what it cost.
+  package private(set) var looks = 0
+
+  /// - Parameter key: equal for names that may not stand side by side.
+  package init(key: @escaping (String) -> String) {
+    self.key = key
+  }
+
+  package mutating func take(_ name: String) -> String {
+    if insert(name) { return name }
+    var digits = 1
+    while true {
+      if let numbered = take(name, digits: digits) { return numbered }
+      digits += 1
+    }
+  }
+
+  /// Long names are cut for the number, so that different ones may be after the same numbers.
+  private mutating func take(_ name: String, digits: Int) -> String? {
+    let (first, end) = digits == 1 ? (2, 10) : (Self.power(digits - 1), Self.power(digits))
+    let family = key(Self.numbered(name, first))
+    for number in (next[family] ?? first)..<end {
+      next[family] = number + 1
+      let candidate = Self.numbered(name, number)
+      if insert(candidate) { return candidate }
+    }
+    return nil
+  }
+
+  private mutating func insert(_ name: String) -> Bool {
+    looks += 1
+    return taken.insert(key(name)).inserted
+  }
+
+  private static func numbered(_ name: String, _ number: Int) -> String {
+    ExportName.shortened(name, to: ExportName.longest, tail: "~\(number)")
+  }
+
+  private static func power(_ exponent: Int) -> Int {
+    (0..<exponent).reduce(1) { product, _ in product * 10 }
   }
 }

@@ -225,10 +225,24 @@ public struct ZoneList: Codable, Sendable, Hashable {
   /// The cursor for the next call.
   public var rx: UInt64
   public var zones: [ZoneStatus]
+  /// Where my identity chain ends; only in the event stream.
+  public var chain: ChainHead?
 
-  public init(rx: UInt64, zones: [ZoneStatus]) {
+  public init(rx: UInt64, zones: [ZoneStatus], chain: ChainHead? = nil) {
     self.rx = rx
     self.zones = zones
+    self.chain = chain
+  }
+}
+
+/// The end of an identity chain, as the server states it (PROTOCOL 4.5). The hash of a link covers all links before it.
+public struct ChainHead: Codable, Sendable, Hashable {
+  public var seq: UInt32
+  public var head: LinkHash
+
+  public init(seq: UInt32, head: LinkHash) {
+    self.seq = seq
+    self.head = head
   }
 }
 

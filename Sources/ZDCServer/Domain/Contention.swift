@@ -1,43 +1,55 @@
-internal import Synchronization
 internal import ZDCProtocol
 
-/// Precedence in a zone that many devices write into (PROTOCOL 3.7, "Push"): who has lost five races is given two
-/// seconds in which nobody else may commit, the one who has been losing longest first.
+/// Turns in a zone that many devices write into (PROTOCOL 4.4, `zoneBusy`): once a device has lost five races, who
+/// wants to commit there stands in a queue, first come, first served, and nobody commits out of turn.
 ///
-/// Pure: time comes in. Bounded: who is silent for a minute is forgotten, and so is whoever does not fit.
+/// Pure: time comes in. A turn is one commit. Bounded: a turn that is not used ends by itself, who lets two pass gets
+/// no third, who is silent for a minute is forgotten, and so is whoever does not fit.
 struct Contention: Sendable {
   struct Device: Hashable, Sendable {
     var user: UserID
     var device: DeviceID
   }
 
+  struct Turn: Hashable, Sendable {
+    var holder: Device
+    var untilMs: UInt64
+  }
+
   private struct Loser {
     var losses = 0
-    var sinceMs: UInt64
+    var passes = 0
     var lastMs: UInt64
   }
 
   private struct Race {
     var losers: [Device: Loser] = [:]
-    var lease: (holder: Device, untilMs: UInt64)?
+    /// Without the one whose turn it is.
+    var queue: [Device] = []
+    var turn: Turn?
+
+    var isOver: Bool { losers.isEmpty && queue.isEmpty && turn == nil }
   }
 
   static let losses = 5
-  static let leaseMs: UInt64 = 2_000
+  /// The first turn's length, and that of the one after a turn that was let pass: a slow device needs more.
+  static let turnsMs: [UInt64] = [2_000, 8_000]
   private static let memoryMs: UInt64 = 60_000
   private static let zones = 1_024
-  private static let losersPerZone = 64
+  static let devicesPerZone = 64
 
   private var races: [ZoneID: Race] = [:]
 
-  /// Nil if the device may try, else how long somebody else has precedence.
+  func turn(in zone: ZoneID) -> Turn? { races[zone]?.turn }
+
+  /// Nil if the device may try, else how long the turn of somebody else may last; its place in the queue is kept.
   mutating func wait(_ device: Device, zone: ZoneID, now: UInt64) -> UInt64? {
-    guard let lease = races[zone]?.lease else { return nil }
-    guard lease.untilMs > now else {
-      endLease(in: zone, now: now)
-      return races[zone]?.lease.flatMap { $0.holder == device ? nil : $0.untilMs - now }
-    }
-    return lease.holder == device ? nil : lease.untilMs - now
+    guard var race = races[zone] else { return nil }
+    Self.endTurns(of: &race, now: now)
+    defer { races[zone] = race.isOver ? nil : race }
+    guard let turn = race.turn, turn.holder != device else { return nil }
+    Self.join(device, &race)
+    return turn.untilMs - now
   }
 
   /// Another commit came first.
@@ -45,59 +57,48 @@ struct Contention: Sendable {
     makeRoom(now)
     var race = races[zone] ?? Race()
     race.losers = race.losers.filter { $0.value.lastMs + Self.memoryMs > now }
-    guard race.losers[device] != nil || race.losers.count < Self.losersPerZone else { return }
-    var loser = race.losers[device] ?? Loser(sinceMs: now, lastMs: now)
+    var loser = race.losers[device] ?? Loser(lastMs: now)
     loser.losses += 1
     loser.lastMs = now
-    race.losers[device] = loser
+    if race.losers[device] != nil || race.losers.count < Self.devicesPerZone { race.losers[device] = loser }
+    if loser.losses >= Self.losses || race.turn != nil { Self.join(device, &race) }
+    Self.endTurns(of: &race, now: now)
     races[zone] = race
-    grant(in: zone, now: now)
   }
 
   mutating func won(_ device: Device, zone: ZoneID, now: UInt64) {
-    guard races[zone] != nil else { return }
-    races[zone]?.losers[device] = nil
-    if races[zone]?.lease?.holder == device { endLease(in: zone, now: now) }
-    if races[zone]?.losers.isEmpty == true, races[zone]?.lease == nil { races[zone] = nil }
+    guard var race = races[zone] else { return }
+    race.losers[device] = nil
+    race.queue.removeAll { $0 == device }
+    if race.turn?.holder == device { race.turn = nil }
+    Self.endTurns(of: &race, now: now)
+    races[zone] = race.isOver ? nil : race
   }
 
-  /// The holder committed, or did not come: the next one's turn.
-  private mutating func endLease(in zone: ZoneID, now: UInt64) {
-    guard let lease = races[zone]?.lease else { return }
-    races[zone]?.lease = nil
-    races[zone]?.losers[lease.holder] = nil
-    grant(in: zone, now: now)
+  private static func join(_ device: Device, _ race: inout Race) {
+    let isIn = race.turn?.holder == device || race.queue.contains(device)
+    guard !isIn, race.queue.count < devicesPerZone, race.losers[device]?.passes ?? 0 < turnsMs.count else { return }
+    race.queue.append(device)
   }
 
-  private mutating func grant(in zone: ZoneID, now: UInt64) {
-    guard let race = races[zone], race.lease == nil else { return }
-    let entitled = race.losers.filter { $0.value.losses >= Self.losses && $0.value.lastMs + Self.memoryMs > now }
-    guard let oldest = entitled.min(by: { $0.value.sinceMs < $1.value.sinceMs }) else { return }
-    races[zone]?.lease = (oldest.key, now + Self.leaseMs)
+  /// Ends a turn whose time is over, and begins the next one's.
+  private static func endTurns(of race: inout Race, now: UInt64) {
+    if let turn = race.turn, turn.untilMs <= now {
+      race.turn = nil
+      var loser = race.losers[turn.holder] ?? Loser(lastMs: now)
+      loser.passes += 1
+      loser.lastMs = now
+      race.losers[turn.holder] = loser
+    }
+    guard race.turn == nil, !race.queue.isEmpty else { return }
+    let next = race.queue.removeFirst()
+    let passes = race.losers[next]?.passes ?? 0
+    race.turn = Turn(holder: next, untilMs: now + turnsMs[min(passes, turnsMs.count - 1)])
   }
 
   private mutating func makeRoom(_ now: UInt64) {
     guard races.count >= Self.zones else { return }
     races = races.filter { $0.value.losers.contains { $0.value.lastMs + Self.memoryMs > now } }
     if races.count >= Self.zones { races.removeAll() }
-  }
-}
-
-/// The contention of all zones of a server.
-final class ContentionTable: Sendable {
-  private let state = Mutex(Contention())
-
-  func admit(_ device: Contention.Device, to zones: [ZoneID], now: UInt64) throws {
-    let wait = state.withLock { state in zones.compactMap { state.wait(device, zone: $0, now: now) }.max() }
-    guard let wait else { return }
-    throw ServerError(.zoneBusy, "another device has precedence", retryable: true, retryAfterMs: wait)
-  }
-
-  func lost(_ device: Contention.Device, in zone: ZoneID, now: UInt64) {
-    state.withLock { $0.lost(device, zone: zone, now: now) }
-  }
-
-  func won(_ device: Contention.Device, in zones: [ZoneID], now: UInt64) {
-    state.withLock { state in for zone in zones { state.won(device, zone: zone, now: now) } }
   }
 }

@@ -136,8 +136,8 @@ enum BlobRoutes {
     guard first < leaves else { throw ServerError(.rangeNotSatisfiable, "the content has \(leaves) leaves") }
     let proven = ContentGeometry.provenLeaves(
       from: first, count: try call.number("count") ?? 1, cipherLength: row.cipherLength)
-    let proof = ContentProof(blob: row.id, blobs: call.core.blobs)
-    return .octets(try await proof.bytes(of: MerkleTree.proofSubtrees(leafCount: leaves, leaves: proven)))
+    let subtrees = MerkleTree.proofSubtrees(leafCount: leaves, leaves: proven)
+    return .octets(try await call.core.blobs.proof(row.id, of: subtrees, leafCount: leaves))
   }
 
   static func content(_ call: Call) async throws -> Response {

@@ -12,7 +12,11 @@ enum EventRoutes {
     // behind the list.
     let subscription = try call.core.hub.subscribe(user: session.user, device: session.device)
     do {
-      let list = try await call.read { try Zones.list(of: session.user, since: since, in: $0) }
+      let list = try await call.read { reader in
+        var list = try Zones.list(of: session.user, since: since, in: reader)
+        list.chain = try reader.user(session.user).map { ChainHead(seq: $0.linkSeq, head: $0.linkHead) }
+        return list
+      }
       return response(call, subscription, list)
     } catch {
       call.core.hub.unsubscribe(subscription)

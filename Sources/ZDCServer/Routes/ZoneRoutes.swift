@@ -23,13 +23,14 @@ enum ZoneRoutes {
   /// The body is parsed and its hashes are computed here, before the store's only writer is asked for.
   static func commit(_ call: Call) async throws -> Response {
     let user = try call.user
-    let request = try CommitRequest(try await call.bytes())
+    let body = try await call.bytes()
+    let request = try CommitRequest(body)
     let core = call.core
-    let now = call.now
     let quotas = core.quotas
     let zones = request.parts.map(\.commit.fields.zone)
     let contender = try Contention.Device(user: user, device: call.authenticated.device)
-    try core.contention.admit(contender, to: zones, now: now)
+    try await core.contention.admit(contender, to: zones, bytes: body.count)
+    let now = call.now
     do {
       let outcome = try await call.write { tx in
         let outcome = try Commits.apply(request, by: user, quotas: quotas, now: now, in: tx)
@@ -37,12 +38,12 @@ enum ZoneRoutes {
         tx.afterCommit { for notice in notices { core.hub.publish(notice) } }
         return outcome
       }
-      core.contention.won(contender, in: zones, now: now)
+      core.contention.won(contender, in: zones)
       await core.removeFiles(of: outcome.released)
       core.metrics.countCommits(outcome.notices.count, operations: outcome.operations)
       return try .json(outcome.response)
     } catch let stale as StaleHead {
-      core.contention.lost(contender, in: stale.zone, now: now)
+      core.contention.lost(contender, in: stale.zone)
       let page = try await call.read { reader in
         try Zones.page(stale.zone, for: user, after: stale.after, withRecords: true, in: reader)
       }

@@ -8,11 +8,13 @@ package import ZDCProtocol
 package protocol BlobStore: Sendable {
   /// Writes one part in place, slice by slice.
   func openPart(_ blob: BlobID, index: Int, cipherLength: UInt64) async throws -> any BlobPartWriter
-  /// The Merkle root over all leaf hashes of a blob whose parts are all there.
+  /// The Merkle root over all leaf hashes of a blob whose parts are all there. Makes durable what proofs will need.
   func contentRoot(_ blob: BlobID, cipherLength: UInt64) async throws -> ContentRoot
   func read(_ blob: BlobID, range: Range<UInt64>) async throws -> [UInt8]
   /// `count` leaf hashes from leaf `first`, 32 bytes each.
   func leafHashes(_ blob: BlobID, first: UInt64, count: Int) async throws -> [UInt8]
+  /// The roots of these sub-trees of RFC 6962, 32 bytes each.
+  func proof(_ blob: BlobID, of subtrees: [Range<UInt64>], leafCount: UInt64) async throws -> [UInt8]
   func remove(_ blob: BlobID) async throws
   /// Finds out by writing whether there is room.
   ///

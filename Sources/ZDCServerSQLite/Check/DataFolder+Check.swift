@@ -10,8 +10,8 @@ extension DataFolder {
   /// Verifies everything that a folder holds, and changes nothing.
   ///
   /// The folder must be at rest: a server that runs on it keeps the check out. What a killed server left in its
-  /// write-ahead log is read as the next start would read it. Memory holds the live nodes of one zone at a time and no
-  /// content.
+  /// write-ahead log is read as the next start would read it. Memory is bounded whatever the folder holds: the live nodes
+  /// of the zone at hand are in a temporary file.
   ///
   /// - Parameters:
   ///   - found: called with each finding as it is made.
@@ -35,9 +35,12 @@ extension DataFolder {
     do {
       let queue = try DatabaseQueue(path: database, configuration: configuration)
       // Without a transaction: a damaged page would end it, and with it the rest of the check. Nobody writes.
-      let report = queue.unsafeRead { db in
-        let check = IntegrityCheck(db, version: version, blobFolder: path + "/blobs", found: found, progress: progress)
-        return check.run()
+      let report = try ReplayScratch.with { scratch in
+        queue.unsafeRead { db in
+          IntegrityCheck(
+            db, scratch: scratch, version: version, blobFolder: path + "/blobs", found: found, progress: progress
+          ).run()
+        }
       }
       try queue.close()
       return report

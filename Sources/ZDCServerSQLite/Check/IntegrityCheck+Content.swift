@@ -34,16 +34,25 @@ extension IntegrityCheck {
   private func checkFile(_ blob: BlobRow, total: UInt64) throws {
     guard let files = open(blob.id) else { return add(.blobFileMissing, [.blob(blob.id)], "the file is missing") }
     let leaves = ContentGeometry.leafCount(cipherLength: blob.cipherLength)
-    guard try files.content.size() == blob.cipherLength, try files.leaves.size() == leaves * 32 else {
+    let stored = try files.leaves.size()
+    let hashes = HashFile(leafCount: leaves)
+    guard try files.content.size() == blob.cipherLength, stored == hashes.leafBytes || stored == hashes.bytes else {
       return add(.blobFile, [.blob(blob.id)], "the file does not have its length")
     }
     var root = MerkleTree.Builder()
+    var groups = GroupHashes()
     for leaf in 0..<leaves {
-      root.append(leafHash: try check(leaf, of: blob, files.content, files.leaves))
+      let hash = try check(leaf, of: blob, files.content, files.leaves)
+      root.append(leafHash: hash)
+      groups.append(leafHash: hash)
       if leaf % 256 == 255 { advance(.content, report.contentBytes, of: total) }
     }
     if ContentRoot(reinterpreting: root.root) != blob.contentRoot {
       add(.blobFile, [.blob(blob.id)], "the file does not have its root")
+    }
+    let above = groups.levels.flatMap { $0 }
+    if stored == hashes.bytes, try files.leaves.read(at: hashes.leafBytes, count: above.count) != above {
+      add(.blobFile, [.blob(blob.id)], "the stored hashes of groups are not those of the leaves")
     }
   }
 

@@ -3,14 +3,14 @@ internal import ZDCServer
 
 extension IntegrityCheck {
   /// The live nodes' rows against the log's own account of them, their records and their contents.
-  func checkNodes(of zone: ZoneID, key: ZoneKey, tree: Int64, expected: MemoryZoneState) throws {
-    for leaf in expected.leaves.values {
+  func checkNodes(of zone: ZoneID, key: ZoneKey, tree: Int64, expected: ReplayScratch) throws {
+    try expected.each { leaf in
       try check(leaf, zone: zone, key: key, tree: tree)
       report.nodes += 1
     }
     try db.each("SELECT node FROM nodes WHERE tree = ? AND zone = ?", [.int(tree), .int(key.rawValue)]) { row in
       let node: NodeID = try row.id(0)
-      if expected.leaf(node) == nil {
+      if try expected.leaf(node) == nil {
         add(.node, CheckFinding.Field.zone(zone) + [.node(node)], "the log has no such live node")
       }
       return true

@@ -24,6 +24,7 @@ extension IntegrityCheck {
     guard let row = try store.zone(zone) else {
       return add(.accessList, CheckFinding.Field.zone(zone), "the list in force is missing")
     }
+    try scratch.removeAll()
     var state = CheckedZone(check: self, zone: zone, key: key)
     guard let (head, rx) = try replay(zone, key: key, into: &state, total: total) else { return }
     let isHead =
@@ -31,7 +32,7 @@ extension IntegrityCheck {
       && row.retiredBelow == head.retiredBelow
     if !isHead { add(.zoneHead, CheckFinding.Field.zone(zone), "the zone's row is not where its log ends") }
     try checkMembers(of: zone, key: key, acl: head.acl)
-    try checkNodes(of: zone, key: key, tree: tree, expected: state.memory)
+    try checkNodes(of: zone, key: key, tree: tree, expected: scratch)
     if version >= 2 { try checkUsage(of: zone, key: key) }
   }
 
@@ -111,7 +112,6 @@ struct CheckedZone: ZoneState {
   let check: IntegrityCheck
   let zone: ZoneID
   let key: ZoneKey
-  private(set) var memory = MemoryZoneState()
   private var commit: ZoneCommit?
   private var acl: ZoneACL?
   private var records: ClosedRange<Int64>?
@@ -126,15 +126,14 @@ struct CheckedZone: ZoneState {
     (self.commit, self.acl, self.records) = (commit, acl, records)
   }
 
-  func leaf(_ node: NodeID) -> ZoneLeaf? { memory.leaf(node) }
-  func height(of node: NodeID) -> Int { memory.height(of: node) }
+  func leaf(_ node: NodeID) throws -> ZoneLeaf? { try check.scratch.leaf(node) }
+  func height(of node: NodeID) throws -> Int { try check.scratch.height(of: node) }
+  func descendantCount(of node: NodeID) throws -> UInt64 { try check.scratch.descendantCount(of: node) }
+  func removeSubtree(_ node: NodeID) throws { try check.scratch.removeSubtree(node) }
 
-  func descendantCount(of node: NodeID) -> UInt64 { memory.descendantCount(of: node) }
-  mutating func removeSubtree(_ node: NodeID) { memory.removeSubtree(node) }
-
-  mutating func put(_ leaf: ZoneLeaf, replacing old: ZoneLeaf?) throws {
+  func put(_ leaf: ZoneLeaf, replacing old: ZoneLeaf?) throws {
     try checkRecord(of: leaf, replacing: old)
-    memory.put(leaf, replacing: old)
+    try check.scratch.put(leaf, replacing: old)
   }
 
   private func checkRecord(of leaf: ZoneLeaf, replacing old: ZoneLeaf?) throws {

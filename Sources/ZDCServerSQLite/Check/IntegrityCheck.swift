@@ -7,6 +7,7 @@ internal import ZDCServer
 final class IntegrityCheck {
   let db: Database
   let store: SQLiteTransaction
+  let scratch: ReplayScratch
   let version: Int
   let blobFolder: String
   var report = CheckReport()
@@ -15,10 +16,11 @@ final class IntegrityCheck {
   private var identities: [UserID: VerifiedIdentity?] = [:]
 
   init(
-    _ db: Database, version: Int, blobFolder: String, found: @escaping (CheckFinding) -> Void,
+    _ db: Database, scratch: ReplayScratch, version: Int, blobFolder: String, found: @escaping (CheckFinding) -> Void,
     progress: @escaping (CheckProgress) -> Void
   ) {
     self.db = db
+    self.scratch = scratch
     self.version = version
     self.blobFolder = blobFolder
     self.found = found

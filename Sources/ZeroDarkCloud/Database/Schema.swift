@@ -15,7 +15,8 @@ enum FrameworkSchema {
       for statement in [log, operationResend, quarantineIndex] { try db.execute(sql: statement) }
     }
     migrator.registerMigration("zdc.3") { db in try db.execute(sql: upload) }
-    migrator.registerMigration("zdc.5") { db in try db.execute(sql: attempt) }
+    migrator.registerMigration("zdc.disk") { db in try db.execute(sql: disk) }
+    migrator.registerMigration("zdc.attempts") { db in try db.execute(sql: attempt) }
   }
 
   /// The verified log, a hash for each commit: where a server's log parts from it, and whether what is missing there

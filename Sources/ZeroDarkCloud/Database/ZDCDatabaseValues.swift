@@ -78,7 +78,11 @@ extension ZDCDatabaseConnection {
     return AsyncThrowingStream(bufferingPolicy: .bufferingNewest(1)) { [pool, observations] continuation in
       guard let id = observations.begin(end: { continuation.finish() }) else { return continuation.finish() }
       let observer = distinct.start(
-        in: pool, scheduling: .async(onQueue: queue), onError: { continuation.finish(throwing: translated($0)) },
+        in: pool, scheduling: .async(onQueue: queue),
+        onError: { error in
+          observations.end(id)
+          continuation.finish(throwing: translated(error))
+        },
         onChange: { continuation.yield($0) })
       continuation.onTermination = { _ in
         observer.cancel()

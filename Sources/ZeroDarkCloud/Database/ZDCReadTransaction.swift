@@ -53,7 +53,9 @@ public class ZDCReadTransaction {
 
   /// Runs the caller's block; afterwards the transaction is of no use.
   final func run<T>(_ body: () throws -> T) throws -> T {
+    let outer = CurrentTransaction.enter(self)
     defer {
+      CurrentTransaction.leave(to: outer)
       openDatabase = nil
       cache = [:]
     }

@@ -69,6 +69,11 @@ final class LocalFile: Sendable {
     }
   }
 
+  /// Returns when the bytes are on disk.
+  func synchronize() throws {
+    guard fsync(descriptor) == 0 else { throw Self.failure() }
+  }
+
   private static func failure() -> ZDCError {
     ZDCError(errno == ENOSPC ? .diskFull : .fileFailure, detail: String(cString: strerror(errno)))
   }
@@ -80,6 +85,14 @@ final class LocalFile: Sendable {
     do {
       try FileManager.default.moveItem(at: source, to: target)
     } catch { throw ZDCError(.fileFailure, underlying: error) }
+  }
+
+  /// The same bytes under another path, without a copy where the file system can.
+  static func duplicate(_ file: URL, to copy: URL) throws {
+    guard link(file.path, copy.path) != 0 else { return }
+    do {
+      try FileManager.default.copyItem(at: file, to: copy)
+    } catch { throw ZDCError(errno == ENOSPC ? .diskFull : .fileFailure, underlying: error) }
   }
 
   func write(_ bytes: some Collection<UInt8>) throws {
@@ -154,13 +167,7 @@ struct DownloadFolder: Sendable {
   /// The same bytes under another path, without a copy where the file system can.
   func duplicate(_ file: URL) throws -> URL {
     let copy = try newURL()
-    do {
-      try FileManager.default.linkItem(at: file, to: copy)
-    } catch {
-      do {
-        try FileManager.default.copyItem(at: file, to: copy)
-      } catch { throw ZDCError(.fileFailure, underlying: error) }
-    }
+    try LocalFile.duplicate(file, to: copy)
     return copy
   }
 }

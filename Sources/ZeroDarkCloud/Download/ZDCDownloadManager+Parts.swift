@@ -11,12 +11,13 @@ extension ZDCDownloadManager {
 
   /// Downloads metadata and thumbnail of a node's content without its data.
   ///
+  /// - Parameter options: without any the disk manager caches the thumbnail.
   /// - Returns: nil for a section that was not asked for or is empty.
   /// - Throws: as ``downloadNodeData(_:options:)``.
   public func downloadNodeMeta(
     _ node: ZDCNode, components: ZDCNodeMetaComponents, options: ZDCDownloadOptions? = nil
   ) async throws -> (cloudDataInfo: ZDCCloudDataInfo, metadata: Data?, thumbnail: Data?) {
-    try await meta(nodeUUID: node.uuid, components)
+    try await meta(nodeUUID: node.uuid, components, options)
   }
 
   /// The same with a completion block (seed 001).
@@ -30,7 +31,7 @@ extension ZDCDownloadManager {
     let task = Task {
       let result: Result<(ZDCCloudDataInfo, Data?, Data?), any Error>
       do {
-        result = .success(try await meta(nodeUUID: uuid, components))
+        result = .success(try await meta(nodeUUID: uuid, components, options))
       } catch { result = .failure(error) }
       guard !ticket.isIgnored else { return }
       (completionQueue ?? .main).async {
@@ -45,16 +46,26 @@ extension ZDCDownloadManager {
   }
 
   private func meta(
-    nodeUUID: String, _ components: ZDCNodeMetaComponents
+    nodeUUID: String, _ components: ZDCNodeMetaComponents, _ options: ZDCDownloadOptions?
   ) async throws -> (cloudDataInfo: ZDCCloudDataInfo, metadata: Data?, thumbnail: Data?) {
     let target = try await database.asyncRead { try $0.contentTarget(nodeUUID: nodeUUID) }
+    let sections = try await sections(target, components)
+    let thumbnail = sections[.thumbnail].map { Data($0) }
+    if components.contains(.thumbnail) {
+      try await disk?.keepThumbnail(thumbnail, of: nodeUUID, target.info, options)
+    }
+    return (target.info, sections[.metadata].map { Data($0) }, thumbnail)
+  }
+
+  private func sections(
+    _ target: ContentTarget, _ components: ZDCNodeMetaComponents
+  ) async throws -> [ContentSection: [UInt8]] {
     var wanted: [ContentSection] = []
     if components.contains(.metadata), target.info.metadataSize > 0 { wanted.append(.metadata) }
     if components.contains(.thumbnail), target.info.thumbnailSize > 0 { wanted.append(.thumbnail) }
-    guard !wanted.isEmpty else { return (target.info, nil, nil) }
+    guard !wanted.isEmpty else { return [:] }
     let api = try await users.serverAPI(for: target.user)
-    let sections = try await ContentFetch(api: api, target: target).sections(wanted)
-    return (target.info, sections[.metadata].map { Data($0) }, sections[.thumbnail].map { Data($0) })
+    return try await ContentFetch(api: api, target: target).sections(wanted)
   }
 
   /// Downloads a node's content straight into a new cleartext file, in one pass and constant memory.

@@ -16,6 +16,8 @@ public final class ZDCDownloadManager: Sendable {
 
   let database: ZDCDatabaseConnection
   let users: ZDCLocalUserManager
+  /// Keeps results; nil where nothing does.
+  let disk: ZDCDiskManager?
   let folder: DownloadFolder
   let partials: PartialFolder
   let transfers: TransferTable
@@ -34,11 +36,12 @@ public final class ZDCDownloadManager: Sendable {
 
   /// - Parameter partials: where large downloads that were cut off wait for their next try.
   init(
-    database: ZDCDatabaseConnection, users: ZDCLocalUserManager, folder: DownloadFolder = DownloadFolder(),
-    partials: URL
+    database: ZDCDatabaseConnection, users: ZDCLocalUserManager, disk: ZDCDiskManager? = nil,
+    folder: DownloadFolder = DownloadFolder(), partials: URL
   ) {
     self.database = database
     self.users = users
+    self.disk = disk
     self.folder = folder
     self.partials = PartialFolder(url: partials)
     transfers = TransferTable(folder: folder)
@@ -58,7 +61,8 @@ public final class ZDCDownloadManager: Sendable {
   public func downloadNodeData(
     _ node: ZDCNode, options: ZDCDownloadOptions? = nil
   ) async throws -> (cloudDataInfo: ZDCCloudDataInfo, cryptoFile: ZDCCryptoFile) {
-    try await download(nodeUUID: node.uuid) { _, _ in }
+    let (info, file) = try await download(nodeUUID: node.uuid) { _, _ in }
+    return (info, try await disk?.keep(file, of: node.uuid, info, options) ?? file)
   }
 
   /// The same with a completion block (seeds 001, 002).
@@ -77,10 +81,12 @@ public final class ZDCDownloadManager: Sendable {
     let isFirst = tag.map { tag in tags.withLock { $0.insert(tag).inserted } } ?? true
     let uuid = node.uuid
     let task = Task {
-      let result = await result(nodeUUID: uuid, ticket)
+      let result = await result(nodeUUID: uuid, options, ticket)
       if isFirst, let tag { _ = tags.withLock { $0.remove(tag) } }
       guard isFirst, !ticket.isIgnored else {
-        if case .success(let download) = result { DownloadFolder.remove(download.1.fileURL) }
+        if case .success(let download) = result, download.1.retainToken == nil {
+          DownloadFolder.remove(download.1.fileURL)
+        }
         return
       }
       (completionQueue ?? .main).async {
@@ -95,10 +101,11 @@ public final class ZDCDownloadManager: Sendable {
   }
 
   private func result(
-    nodeUUID: String, _ ticket: ZDCDownloadTicket
+    nodeUUID: String, _ options: ZDCDownloadOptions?, _ ticket: ZDCDownloadTicket
   ) async -> Result<(ZDCCloudDataInfo, ZDCCryptoFile), any Error> {
     do {
-      return .success(try await download(nodeUUID: nodeUUID) { ticket.report($0, of: $1) })
+      let (info, file) = try await download(nodeUUID: nodeUUID) { ticket.report($0, of: $1) }
+      return .success((info, try await disk?.keep(file, of: nodeUUID, info, options) ?? file))
     } catch { return .failure(error) }
   }
 

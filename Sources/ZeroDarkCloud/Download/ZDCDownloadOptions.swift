@@ -20,6 +20,7 @@ public struct ZDCNodeMetaComponents: OptionSet, Sendable, Hashable {
 public final class ZDCDownloadOptions: Sendable {
   private struct Values {
     var cacheToDiskManager = false
+    var savePersistentlyToDiskManager = false
     var canDownloadWhileInBackground = false
     var completionTag: String?
   }
@@ -28,10 +29,16 @@ public final class ZDCDownloadOptions: Sendable {
 
   public init() {}
 
-  /// Whether the disk manager keeps the file. Without it the file belongs to the caller, who deletes it.
+  /// Whether the disk manager keeps the result in its cache. Without it the file belongs to the caller, who deletes it.
   public var cacheToDiskManager: Bool {
     get { values.withLock { $0.cacheToDiskManager } }
     set { values.withLock { $0.cacheToDiskManager = newValue } }
+  }
+
+  /// Whether the disk manager keeps the file until it is deleted, outside of its cache.
+  public var savePersistentlyToDiskManager: Bool {
+    get { values.withLock { $0.savePersistentlyToDiskManager } }
+    set { values.withLock { $0.savePersistentlyToDiskManager = newValue } }
   }
 
   /// Whether the system goes on with the download while the app is in the background, where there is such a thing.

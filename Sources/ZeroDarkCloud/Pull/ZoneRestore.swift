@@ -15,7 +15,7 @@ public struct ZDCRestoreSummary: Sendable, Hashable {
 /// (PROTOCOL 3.7, "Accepting a restored server").
 ///
 /// The whole log is verified anew from its genesis. Nothing changes until that has succeeded, and then all of it in one
-/// transaction.
+/// transaction. Memory holds a page of it at a time and the ids of nodes that differ.
 struct ZoneRestore {
   let session: SyncSession
   let zone: Int64
@@ -26,29 +26,33 @@ struct ZoneRestore {
     guard let row = try await session.database.asyncRead({ [zone] in try $0.zones.zone(id: zone) }) else {
       return ZDCRestoreSummary()
     }
-    let (pages, head) = try await fetchLog(row.zone)
+    let log = try await fetchLog(row.zone)
     let summary = try await session.database.asyncReadWrite { [session, zone] transaction in
       if let event { try transaction.record(event, localUser: session.localUser, zone: zone, atMs: session.now()) }
-      return try ZoneRewind(session: session, zone: zone, transaction: transaction).apply(pages, head: head)
+      return try ZoneRewind(session: session, zone: zone, transaction: transaction).apply(log)
     }
     if let event { session.events.report(event) }
     return summary
   }
 
-  private func fetchLog(_ zone: ZoneID) async throws -> (pages: [PageContents], head: CommitHash) {
-    var pages: [PageContents] = []
+  private func fetchLog(_ zone: ZoneID) async throws -> FetchedLog {
+    let pages = try PageSpool()
     var last: UInt64?
     while true {
       let page = try await session.api.commitPage(zone, after: last, withRecords: false)
-      let contents = try PageContents(page.body)
-      pages.append(contents)
-      guard page.hasMore else { return (pages, page.head.hash) }
-      guard let newest = contents.commits.last?.commit.fields.seq, newest > last ?? 0 else {
-        throw ZDCSecurityError(.commitChainBroken, zone: zone)
-      }
+      let newest = try PageContents(page.body).commits.last?.commit.fields.seq
+      try pages.append(page.body)
+      guard page.hasMore else { return FetchedLog(pages: pages, head: page.head.hash) }
+      guard let newest, newest > last ?? 0 else { throw ZDCSecurityError(.commitChainBroken, zone: zone) }
       last = newest
     }
   }
+}
+
+/// A whole log as the server sent it, not yet verified.
+struct FetchedLog: Sendable {
+  var pages: PageSpool
+  var head: CommitHash
 }
 
 /// Replaces a zone's verified log by another one, inside one transaction, and queues the difference.
@@ -77,62 +81,67 @@ struct ZoneRewind {
     var removals: [(removal: LeafStore.Removal, receivedMs: UInt64)] = []
   }
 
-  func apply(_ pages: [PageContents], head: CommitHash) throws -> ZDCRestoreSummary {
+  func apply(_ fetched: FetchedLog) throws -> ZDCRestoreSummary {
     guard var row = try transaction.zones.zone(id: zone) else { return ZDCRestoreSummary() }
-    let before = Dictionary(uniqueKeysWithValues: try leaves.all().map { ($0.node, $0) })
-    try leaves.removeAll()
+    try leaves.setAside()
     row.head = nil
     row.frozen = nil
-    let replayed = try replay(pages, row: &row)
-    guard row.head?.hash == head else { throw ZDCSecurityError(.commitChainBroken, zone: row.zone) }
+    let replayed = try replay(fetched.pages, row: &row)
+    guard row.head?.hash == fetched.head else { throw ZDCSecurityError(.commitChainBroken, zone: row.zone) }
     try log.remove(from: (row.head?.seq ?? 0) + 1)
     try transaction.zones.update(row)
     // The request in flight names a head that is no more; if it has arrived after all, replay has met it.
     try InFlightCompletion(session: session, zone: zone, transaction: transaction).abandon()
-    return try settle(before: before, replayed, root: row.zone.root)
+    let summary = try settle(replayed, root: row.zone.root)
+    try leaves.forgetAside()
+    return summary
   }
 
-  private func replay(_ pages: [PageContents], row: inout ZoneRow) throws -> Replayed {
-    let applier = PageApplier(session: session, zone: zone, transaction: transaction)
+  private func replay(_ pages: PageSpool, row: inout ZoneRow) throws -> Replayed {
     let ownHash = try InFlightStore(transaction: transaction).commitHash(zone: zone)
     var result = Replayed()
     var isCommon = true
-    for page in pages {
+    try pages.forEach { bytes in
+      let page = try PageContents(bytes)
       for item in page.commits {
         let seq = item.commit.fields.seq
         isCommon = try isCommon && log.hash(seq: seq) == item.commit.hash
         if isCommon { result.common = seq } else { try log.remove(from: seq) }
-        let isOwn = item.commit.hash == ownHash
-        let state = try applier.replay(item.commit, page: page, isOwn: isOwn, row: &row)
-        if isOwn {
-          try InFlightCompletion(session: session, zone: zone, transaction: transaction)
-            .complete(receivedMs: item.receivedMs)
-        }
-        if !isCommon { result.removals += state.removed.map { ($0, item.receivedMs) } }
+        let removed = try replay(item, page, isOwn: item.commit.hash == ownHash, row: &row)
+        if !isCommon { result.removals += removed.map { ($0, item.receivedMs) } }
       }
     }
     return result
   }
 
+  private func replay(
+    _ item: PageContents.Commit, _ page: PageContents, isOwn: Bool, row: inout ZoneRow
+  ) throws -> [LeafStore.Removal] {
+    let applier = PageApplier(session: session, zone: zone, transaction: transaction)
+    let state = try applier.replay(item.commit, page: page, isOwn: isOwn, row: &row)
+    if isOwn {
+      try InFlightCompletion(session: session, zone: zone, transaction: transaction)
+        .complete(receivedMs: item.receivedMs)
+    }
+    return state.removed
+  }
+
   // MARK: The difference
 
-  private func settle(
-    before: [NodeID: LeafStore.Known], _ replayed: Replayed, root: NodeID
-  ) throws -> ZDCRestoreSummary {
-    let now = try leaves.all()
-    let live = Set(now.map(\.node))
-    let removed = Set(replayed.removals.flatMap(\.removal.all)).subtracting(live)
+  private func settle(_ replayed: Replayed, root: NodeID) throws -> ZDCRestoreSummary {
+    var removed: Set<NodeID> = []
+    for (removal, _) in replayed.removals {
+      for node in removal.all where try leaves.leaf(node) == nil { removed.insert(node) }
+    }
     var summary = ZDCRestoreSummary()
-    summary.created = try createLost(except: live.union(removed), root: root)
-    try remove(replayed.removals, except: live)
-    var resurrected: [LeafStore.Known] = []
-    for leaf in now {
-      let old = before[leaf.node]
-      if let old, old.record == leaf.record {
-        try leaves.set(old.progress, leaf.node)
-      } else if let row = try nodes.node(zone: zone, nodeID: leaf.node) {
+    summary.created = try createLost(except: removed, root: root)
+    try remove(replayed.removals)
+    try leaves.keepProgressOfUnchanged()
+    var resurrected: [LeafStore.Changed] = []
+    try leaves.forEachChanged { leaf in
+      if let row = try nodes.node(zone: zone, nodeID: leaf.node) {
         summary.changed += try settle(row, leaf, isRoot: leaf.node == root)
-      } else if old == nil, let common = replayed.common, leaf.putSeq <= common {
+      } else if leaf.isNew, let common = replayed.common, leaf.putSeq <= common {
         resurrected.append(leaf)
       }
     }
@@ -141,7 +150,7 @@ struct ZoneRewind {
   }
 
   /// - Returns: how many nodes may have to be sent again.
-  private func settle(_ row: NodeRow, _ leaf: LeafStore.Known, isRoot: Bool) throws -> Int {
+  private func settle(_ row: NodeRow, _ leaf: LeafStore.Changed, isRoot: Bool) throws -> Int {
     guard let cloud = row.cloud else { return 0 }
     if cloud.recordHash == leaf.record {
       try leaves.set(.applied, leaf.node)
@@ -160,12 +169,13 @@ struct ZoneRewind {
 
   /// Nodes that were in the cloud and that the server does not know: new to it, under their old ids, because other
   /// devices send the same ones.
-  private func createLost(except known: Set<NodeID>, root: NodeID) throws -> Int {
+  private func createLost(except removed: Set<NodeID>, root: NodeID) throws -> Int {
     guard let top = try nodes.root(zone: zone) else { return 0 }
     var count = 0
     // Shallow first: a child's creation waits for its parent's.
-    for var row in try nodes.subtree(of: top.id) where row.isUploaded && row.nodeID != root {
-      if known.contains(row.nodeID) { continue }
+    for id in try nodes.subtreeIDs(of: top.id) {
+      guard var row = try nodes.node(id: id), row.isUploaded, row.nodeID != root else { continue }
+      if try removed.contains(row.nodeID) || leaves.leaf(row.nodeID) != nil { continue }
       let content = row.content
       row.cloud = nil
       row.content = nil
@@ -207,7 +217,7 @@ struct ZoneRewind {
   }
 
   /// Top-most only: the rest goes with them.
-  private func deleteAgain(_ resurrected: [LeafStore.Known]) throws -> Int {
+  private func deleteAgain(_ resurrected: [LeafStore.Changed]) throws -> Int {
     let all = Set(resurrected.map(\.node))
     for leaf in resurrected {
       try leaves.set(.applied, leaf.node)
@@ -221,11 +231,11 @@ struct ZoneRewind {
     return all.count
   }
 
-  private func remove(_ removals: [(removal: LeafStore.Removal, receivedMs: UInt64)], except live: Set<NodeID>) throws {
+  private func remove(_ removals: [(removal: LeafStore.Removal, receivedMs: UInt64)]) throws {
     for (removal, receivedMs) in removals {
       let timestamp = receivedMs == 0 ? nil : Date(timeIntervalSince1970: Double(receivedMs) / 1_000)
       var remover = RemoteRemoval(session: session, zone: zone, transaction: transaction, timestamp: timestamp)
-      try remover.apply(LeafStore.Removal(top: removal.top, all: removal.all.filter { !live.contains($0) }))
+      try remover.apply(LeafStore.Removal(top: removal.top, all: try removal.all.filter { try leaves.leaf($0) == nil }))
     }
   }
 

@@ -15,6 +15,11 @@ struct Backoff: Sendable {
     return max(atLeast, Self.pause(attempts: attempts, random: random))
   }
 
+  /// The pause of a device that stands in a zone's queue and is served in its turn: no failure, nothing to grow.
+  static func turn(atLeast: UInt64, random: Double) -> UInt64 {
+    atLeast + UInt64(100 * random)
+  }
+
   mutating func reset() { attempts = 0 }
 
   static func pause(attempts: Int, random: Double) -> UInt64 {

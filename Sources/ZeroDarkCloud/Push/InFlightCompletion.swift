@@ -42,6 +42,13 @@ struct InFlightCompletion {
     try rebaseSuccessors(of: row, from: base, to: content.public.eTag)
     let node = try session.node(row, in: transaction)
     try session.delegate().didPushNodeData(node, at: try session.path(row, in: transaction), transaction: transaction)
+    try releaseLocalFiles(of: row)
+  }
+
+  /// What the app stored for the length of its uploads, if no other is queued, be it by the app just now.
+  private func releaseLocalFiles(of row: NodeRow) throws {
+    guard try !transaction.operations.operations(node: row.id).contains(where: { $0.kind == .putData }) else { return }
+    try DiskWriter(transaction).uploadsFinished(node: row.id)
   }
 
   /// Edits that were queued while this one was under way are based on it: without this, a device would conflict with

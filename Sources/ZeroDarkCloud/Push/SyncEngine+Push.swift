@@ -8,7 +8,7 @@ extension SyncEngine {
   func pushAll() async throws -> ZoneRound<PushSummary> {
     try await prepareOnce()
     var round = ZoneRound(PushSummary())
-    guard !isPaused else { return round }
+    guard try await !isPaused() else { return round }
     try await requireIdentity()
     session.events.post { .pushStarted(localUserID: $0) }
     for zone in try await zones() where zone.frozen == nil {

@@ -2,9 +2,9 @@ internal import Foundation
 internal import GRDB
 internal import ZDCProtocol
 
-/// What the engines of this process know and no table has: whether they are at work, reach the server, are paused.
+/// What the engines of this process know and no table has: whether they are at work and reach the server.
 final class EngineStates: Sendable {
-  /// Observations that show an engine's state track this table, though nothing of it is stored there.
+  /// Observations that show an engine's state track this table, though only its pause is stored there.
   static let table = "zdc_meta"
 
   private let states = Locked<[String: EngineState]>([:])
@@ -35,8 +35,6 @@ struct EngineState: Sendable, Hashable {
   private var hasPushedSinceError = false
   private var hasFailedInRound = false
 
-  var isPaused: Bool { shown.isPaused }
-
   mutating func take(_ status: ZDCSyncStatus, now: Date) {
     switch status {
     case .pullStarted: begin(\.isPulling)
@@ -54,8 +52,8 @@ struct EngineState: Sendable, Hashable {
       guard !hasFailedInRound else { return }
       hasPushedSinceError = true
       forgetErrorIfOver()
-    case .pushPaused: shown.isPaused = true
-    case .pushResumed: shown.isPaused = false
+    // A pause stands in the database.
+    case .pushPaused, .pushResumed: break
     case .online: reached()
     case .offline:
       shown.connection = .offline

@@ -14,7 +14,7 @@ public enum ZDCWaitReason: String, Sendable, Hashable, Codable, CaseIterable {
     case .waitingForOperation: "the end of the operation that it waits for"
     case .backoff: "time: it is tried again by itself"
     case .offline: "a connection to the server"
-    case .notPulledYet: "the first pull of the tree"
+    case .notPulledYet: "the next pull: the cloud has something of it that this device has not read yet"
     case .paused: "resumePush"
     case .noDataFromApp: "the app: queueDataUpload once it has the content, or a relaunch"
     case .promisePending: "the app: fulfill or reject the promise"
@@ -69,11 +69,16 @@ public struct ZDCNodeExplanation: Sendable, Hashable, Codable {
   public var quarantine: String?
   /// Why nothing is pulled or pushed for the node's tree.
   public var zoneFrozen: String?
+  /// The verified log has a version of the node whose record was not read yet.
+  public var isAwaitingPull: Bool
+  /// What was last found out about the node that cannot be, and when: it may be over.
+  public var lastSecurityError: String?
+  public var lastSecurityErrorAt: Date?
   /// Oldest first; empty if the cloud has it all.
   public var operations: [ZDCOperationExplanation]
 
   /// The cloud has all that this device knows.
-  public var isInSync: Bool { operations.isEmpty && isUploaded }
+  public var isInSync: Bool { operations.isEmpty && isUploaded && !isAwaitingPull }
 }
 
 extension ZDCCloudReadTransaction {
@@ -108,11 +113,13 @@ struct Explainer {
   private let dependencies: [Int64: [Int64]]
   private let waiting: [Int64: PushPlan.Waiting]
   private let engine: EngineState
+  private let isPaused: Bool
 
   init(_ transaction: ZDCReadTransaction, zone: ZoneRow) throws {
     self.transaction = transaction
     self.zone = zone
     engine = transaction.context.engines.state(try transaction.cloudState.facts(ofZone: zone.id).localUserID)
+    isPaused = try transaction.pushPause(localUser: zone.localUser) != nil
     dependencies = try transaction.operations.dependencies(zone: zone.id)
     let plan = PushPlan(
       operations: try transaction.operations.operations(zone: zone.id, limit: .max), dependencies: dependencies,
@@ -123,9 +130,12 @@ struct Explainer {
   static func explain(_ row: NodeRow, _ transaction: ZDCReadTransaction) throws -> ZDCNodeExplanation {
     let zone = try transaction.cloudState.facts(ofZone: row.zone).row
     let queued = try transaction.operations.operations(node: row.id)
+    let event = try transaction.lastSecurityEvent(localUser: zone.localUser, node: row.nodeID)
     return ZDCNodeExplanation(
       nodeID: row.uuid, cloudID: row.nodeID.text, isUploaded: row.isUploaded,
       hasContentInCloud: row.content != nil, quarantine: row.quarantine, zoneFrozen: zone.frozen?.rawValue,
+      isAwaitingPull: try transaction.leaves(zone: row.zone).pendingLeaf(row.nodeID) != nil,
+      lastSecurityError: event?.code, lastSecurityErrorAt: event.map { Date(ms: $0.timeMs) },
       operations: queued.isEmpty ? [] : try Explainer(transaction, zone: zone).explain(queued))
   }
 
@@ -137,7 +147,7 @@ struct Explainer {
   func explain(_ operations: [OperationRow]) throws -> [ZDCOperationExplanation] {
     let graph = OperationGraph(dependencies)
     return try operations.map { operation in
-      let (reason, detail) = underEngine(cause(of: operation))
+      let (reason, detail) = underEngine(try cause(of: operation))
       let history = try transaction.attempts.attempts(of: operation.id)
       return ZDCOperationExplanation(
         uuid: operation.uuid, kind: "\(operation.kind)", nodeID: operation.nodeUUID, cloudID: operation.nodeID.text,
@@ -150,18 +160,30 @@ struct Explainer {
   }
 
   /// What holds the whole tree comes first, then what the plan says, then what was stored when it was last tried.
-  private func cause(of operation: OperationRow) -> (ZDCWaitReason, String?) {
+  private func cause(of operation: OperationRow) throws -> (ZDCWaitReason, String?) {
     if let frozen = zone.frozen { return (.zoneFrozen, frozen.rawValue) }
     if zone.head == nil { return (.notPulledYet, nil) }
     if let waiting = waiting[operation.id] { return (ZDCWaitReason(waiting.reason), waiting.detail) }
-    // It may run now: reasons of earlier tries are history.
-    return operation.reason == .uploading ? (.uploading, operation.reasonDetail) : (.ready, nil)
+    if isPaused { return (.paused, nil) }
+    if try isAwaitingPull(operation) { return (.notPulledYet, nil) }
+    switch operation.reason {
+    case .uploading: return (.uploading, operation.reasonDetail)
+    // Its pause is over, and whether there is room now only the next try tells.
+    case .overQuota: return (.overQuota, operation.reasonDetail)
+    // It may run now: reasons of other earlier tries are history.
+    default: return (.ready, nil)
+    }
   }
 
-  /// What may go does not, as long as the engine of this process is paused or cannot reach the server.
+  /// The node's next record would have to follow one that this device has not read; a delete follows no record.
+  private func isAwaitingPull(_ operation: OperationRow) throws -> Bool {
+    guard operation.kind != .delete else { return false }
+    return try transaction.leaves(zone: zone.id).pendingLeaf(operation.nodeID) != nil
+  }
+
+  /// What may go does not, as long as the engine of this process cannot reach the server.
   private func underEngine(_ cause: (ZDCWaitReason, String?)) -> (ZDCWaitReason, String?) {
     guard cause.0 == .ready else { return cause }
-    if engine.isPaused { return (.paused, nil) }
     return engine.offline.map { (.offline, $0) } ?? cause
   }
 

@@ -7,7 +7,7 @@ extension ZDCSyncManager {
   ///
   /// Equal values in a row come once. Who is slow gets the newest one. For an unknown node it ends at once. Unlike
   /// ``ZDCDatabaseConnection/values(of:)`` with `explain(nodeID:)`, it also follows what no table has: whether the engine
-  /// of this process is paused, and whether it reaches the server.
+  /// of this process reaches the server.
   public func explanations(forNodeID nodeID: String) -> ZDCExplanations<ZDCNodeExplanation> {
     explanations { transaction in
       try transaction.nodes.node(uuid: nodeID).map { try Explainer.explain($0, transaction) }
@@ -28,7 +28,8 @@ extension ZDCSyncManager {
     return ZDCExplanations(
       values: ZDCDatabaseValues {
         connection.observe(
-          tables: ["zdc_node", "zdc_operation", "zdc_attempt", "zdc_zone", "zdc_in_flight", EngineStates.table], explain)
+          tables: ["zdc_node", "zdc_operation", "zdc_attempt", "zdc_zone", "zdc_security_event", EngineStates.table],
+          explain)
       })
   }
 }

@@ -19,7 +19,8 @@ actor SyncEngine {
   var settledUploads = 0
   /// How many nodes the next commit of a zone may hold; halved when the server refuses one, to find the culprit.
   var limits: [Int64: Int] = [:]
-  var isPaused = false
+  /// Whether the app was told last that pushes are paused.
+  private var wasPaused = false
   var hasStarted = false
   var isIdentityChecked = false
   var keptIdentityError: ZDCSecurityError.Code?
@@ -161,6 +162,7 @@ actor SyncEngine {
   private func pullChanged(_ list: ZoneList) async throws -> PullSummary {
     try await prepareOnce()
     forgetIdentityCheck()
+    acceptIdentity(list.chain)
     try await checkIdentityBeforePull()
     session.events.post { .pullStarted(localUserID: $0) }
     var round = ZoneRound(PullSummary())
@@ -178,7 +180,8 @@ actor SyncEngine {
     try await prepareOnce()
     let status = event.status
     guard let row = try await zones().first(where: { $0.zone == status.zone }) else { return PullSummary() }
-    if let head = row.head, head.seq == status.seq, head.hash == status.head { return PullSummary() }
+    // Told late: a refused push has brought it, or this device made it.
+    if try await isKnown(status, zone: row.id) { return PullSummary() }
     session.events.post { .pullStarted(localUserID: $0) }
     var round = ZoneRound(PullSummary())
     try await round.add { round in round.summary += try await self.pull(row, event) }
@@ -193,6 +196,12 @@ actor SyncEngine {
     }
     return try await puller(row.id).take(
       CommitPage(body: page.bytes, head: (status.seq, status.head), hasMore: false))
+  }
+
+  private func isKnown(_ status: ZoneStatus, zone: Int64) async throws -> Bool {
+    try await session.database.asyncRead { transaction in
+      try CommitLogStore(db: transaction.database, zone: zone).hash(seq: status.seq) == status.head
+    }
   }
 
   func puller(_ zone: Int64) -> ZonePuller {
@@ -227,10 +236,17 @@ actor SyncEngine {
 
   // MARK: Pausing
 
-  func setPaused(_ paused: Bool) {
-    isPaused = paused
-    session.events.post { paused ? .pushPaused(localUserID: $0) : .pushResumed(localUserID: $0) }
-    if !paused { signal() }
+  /// Whether the user's pushes are paused, in whatever process that was said.
+  func isPaused() async throws -> Bool {
+    let pause = try await session.database.asyncRead { [session] transaction in
+      try transaction.pushPause(localUser: session.localUser)
+    }
+    if (pause != nil) != wasPaused {
+      wasPaused.toggle()
+      session.events.post { pause != nil ? .pushPaused(localUserID: $0) : .pushResumed(localUserID: $0) }
+    }
+    if pause == .abortingUploads { cancelUploads() }
+    return pause != nil
   }
 
   func cancelUploads() {

@@ -90,8 +90,12 @@ struct SyncLoop: Sendable {
   private func pause(after error: any Error, _ backoff: inout Backoff) async -> Bool {
     if Task.isCancelled || error is CancellationError { return !Task.isCancelled }
     engine.session.events.report(error)
-    let asked = (error as? ServerError)?.retryAfterMs ?? 0
-    let milliseconds = backoff.next(random: .random(in: 0..<1), atLeast: asked)
+    let server = error as? ServerError
+    let asked = server?.retryAfterMs ?? 0
+    let random = Double.random(in: 0..<1)
+    let milliseconds =
+      server?.code == .zoneBusy
+      ? Backoff.turn(atLeast: asked, random: random) : backoff.next(random: random, atLeast: asked)
     do {
       try await Task.sleep(for: .milliseconds(Int64(milliseconds)))
       return true

@@ -69,15 +69,30 @@ public final class ZDCSyncManager: Sendable {
     }
   }
 
-  /// Stops sending; what is under way ends. The queue grows and nothing is lost.
+  /// Stops sending, in all processes of this database, until ``resumePush(forLocalUserID:)``, also across launches. What
+  /// is under way ends. The queue grows and nothing is lost.
+  ///
+  /// - Parameter abort: uploads in parts stop as well; they go on later where they were.
   public func pausePush(forLocalUserID localUserID: String, andAbortUploads abort: Bool = false) async throws {
-    let engine = try await engine(for: localUserID)
-    await engine.setPaused(true)
-    if abort { await engine.cancelUploads() }
+    try await setPause(abort ? .abortingUploads : .lettingUploadsEnd, localUserID)
   }
 
+  /// Sends again, in whatever process syncs.
   public func resumePush(forLocalUserID localUserID: String) async throws {
-    try await engine(for: localUserID).setPaused(false)
+    try await setPause(nil, localUserID)
+  }
+
+  /// Whether the user's pushes are paused.
+  public func isPushPaused(forLocalUserID localUserID: String) async throws -> Bool {
+    try await engine(for: localUserID).isPaused()
+  }
+
+  private func setPause(_ pause: PushPause?, _ localUserID: String) async throws {
+    let engine = try await engine(for: localUserID)
+    try await database.rwDatabaseConnection.asyncReadWrite { transaction in
+      try transaction.setPushPause(pause, localUser: engine.session.localUser)
+    }
+    _ = try await engine.isPaused()
   }
 
   package func pullOnce(localUserID: String) async throws -> PullSummary {

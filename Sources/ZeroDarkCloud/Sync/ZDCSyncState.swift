@@ -100,6 +100,7 @@ extension ZDCReadTransaction {
       throw ZDCError(.localUserNotFound)
     }
     var state = context.engines.state(localUserID).shown
+    state.isPaused = try pushPause(localUser: user.id) != nil
     state.pending = try operations.pending(localUser: user.id)
     state.frozenZones = try frozenZones(localUser: user.id)
     return state

@@ -93,6 +93,8 @@ struct LocalUserStore {
   func delete(id: Int64) throws {
     try db.execute(sql: "DELETE FROM zdc_security_event WHERE localUser = ?", arguments: [id])
     try db.execute(sql: "DELETE FROM zdc_link WHERE localUser = ?", arguments: [id])
+    // A later user may get the same number.
+    try db.execute(sql: "DELETE FROM zdc_meta WHERE key = ?", arguments: [PushPause.key(id)])
     try db.execute(sql: "DELETE FROM zdc_local_user WHERE id = ?", arguments: [id])
   }
 

@@ -79,6 +79,11 @@ extension TestDevice {
     try await write(user: user) { _, cloud in try cloud.existingNode(path) }
   }
 
+  /// Why the node is not in sync.
+  public func explain(_ path: String, user: String? = nil) async throws -> ZDCNodeExplanation? {
+    try await write(user: user) { _, cloud in cloud.explain(nodeID: try cloud.existingNode(path).uuid) }
+  }
+
   /// What the app stores for the node; nil if nothing was downloaded.
   public func content(of path: String, user: String? = nil) async throws -> TestContent? {
     try await write(user: user) { transaction, cloud in

@@ -82,4 +82,18 @@ struct ExportNameTests {
     #expect(ExportNames.assign(["README", "readme"]) == ["README", "readme"])
     #expect(ExportNames.assign(["x/.txt", "x_.txt"]) == ["x_~2.txt", "x_.txt"])
   }
+
+  /// A folder of a hostile writer: each name costs a few looks, whatever the others are.
+  @Test(
+    arguments: [
+      // One name; names that are taken already; names that meet only when they are cut for a number.
+      { _ in "same" }, { $0 < 10_000 ? "same~\($0)" : "same" },
+      { String(repeating: "x", count: 250) + "\(($0 / 2) % 90_000 + 10_000)" },
+    ] as [@Sendable (Int) -> String])
+  func twentyThousandNamesThatMeet_costAFewLooksEach(_ name: @Sendable (Int) -> String) {
+    var free = FreeNames { $0 }
+    let assigned = (0..<20_000).map { free.take(name($0)) }
+    #expect(Set(assigned).count == 20_000)
+    #expect(free.looks < 4 * 20_000)
+  }
 }

@@ -185,6 +185,21 @@ extension ZDCCloudTransaction {
   }
 }
 
+extension ZDCCloudTransaction {
+  /// What the log says of a node, with its record read or not.
+  func pretendLogged(_ row: NodeRow, isRead: Bool) throws {
+    try transaction.database.execute(
+      sql: """
+        INSERT INTO zdc_leaf (zone, node, parent, record, prev, putSeq, keyGen, parentKeyGen, writer, writerGen, pending)
+        VALUES (?, ?, ?, ?, ?, 1, 1, 1, ?, 1, ?)
+        """,
+      arguments: [
+        row.zone, row.nodeID.data, NodeID.random().data, RecordHash.zero.data, RecordHash.zero.data, UserID.zero.data,
+        isRead ? 0 : 1,
+      ])
+  }
+}
+
 extension ZeroDarkCloud {
   var rw: ZDCDatabaseConnection {
     get throws { try #require(databaseManager).rwDatabaseConnection }

@@ -130,6 +130,45 @@ import ZDCTreesystem
     }
   }
 
+  /// The pause is over, the room is not there yet: it is not called ready before it was tried again.
+  @Test func fullAccount_isTold_alsoAfterThePause() async throws {
+    try await device.create("/a")
+    try await device.write { cloud in
+      var operation = try #require(try cloud.queue().first)
+      operation.reason = .overQuota
+      operation.reasonDetail = "quotaExceeded"
+      operation.notBeforeMs = 5
+      operation.attempts = 1
+      try cloud.operations.update(operation)
+    }
+    try await device.read { cloud in
+      let explained = try #require(cloud.explainQueue().first)
+      #expect(explained.reason == .overQuota && explained.detail == "quotaExceeded")
+      #expect(explained.notBefore == Date(timeIntervalSince1970: 0.005))
+      #expect(cloud.explainQueue().dropFirst().allSatisfy { $0.reason == .ready })
+    }
+  }
+
+  /// The log names a version of /a whose record has not come yet; /b is read.
+  @Test func changeOfANodeWithAnUnreadVersion_waitsForThePull() async throws {
+    try await device.create("/a", "/b")
+    try await device.pretendAllPushed()
+    try await device.write { cloud in
+      for path in ["/a", "/b"] { try cloud.pretendLogged(try cloud.row(path: path), isRead: path == "/b") }
+      try cloud.modifyNode(try cloud.at("/b"))
+    }
+    try await device.read { cloud in
+      let (a, b) = (try #require(cloud.explain(nodeID: try cloud.at("/a").uuid)), try cloud.at("/b").uuid)
+      #expect(a.isAwaitingPull && !a.isInSync && a.operations.isEmpty)
+      #expect(cloud.explain(nodeID: b)?.operations.map(\.reason) == [.ready])
+    }
+    try await device.write { cloud in try cloud.modifyNode(try cloud.at("/a")) }
+    try await device.read { cloud in
+      let a = try cloud.at("/a").uuid
+      #expect(cloud.explain(nodeID: a)?.operations.map(\.reason) == [.notPulledYet])
+    }
+  }
+
   @Test func frozenTree_isTheReasonForAllOfIt() async throws {
     try await device.create("/a")
     try await device.write { cloud in

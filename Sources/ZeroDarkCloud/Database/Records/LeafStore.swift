@@ -98,31 +98,6 @@ struct LeafStore: ZoneState {
     try statement.execute(arguments: [progress.rawValue, zone, node.data])
   }
 
-  /// Everything that is known of a zone's live nodes, in no order.
-  struct Known {
-    var node: NodeID
-    var parent: NodeID
-    var record: RecordHash
-    var putSeq: UInt64
-    var progress: Progress
-  }
-
-  func all() throws -> [Known] {
-    var found: [Known] = []
-    try db.forEachRow("SELECT node, parent, record, putSeq, pending FROM zdc_leaf WHERE zone = ?", [zone]) { row in
-      guard let progress = Progress(rawValue: row[4]) else { throw ZDCError(.corruptDatabase) }
-      found.append(
-        Known(
-          node: try NodeID(row, 0), parent: try NodeID(row, 1), record: try RecordHash(row, 2),
-          putSeq: row.unsigned(3) ?? 0, progress: progress))
-    }
-    return found
-  }
-
-  func removeAll() throws {
-    try db.execute(sql: "DELETE FROM zdc_leaf WHERE zone = ?", arguments: [zone])
-  }
-
   /// What the log says of a record that is still to be fetched.
   struct Expected {
     var leaf: ZoneLeaf

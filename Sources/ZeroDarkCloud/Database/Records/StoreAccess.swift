@@ -7,6 +7,8 @@ extension ZDCReadTransaction {
   var nodes: NodeStore { cached { NodeStore(db: database, sealer: context.sealer) } }
   var operations: OperationStore { cached { OperationStore(db: database, sealer: context.sealer) } }
   var zones: ZoneStore { cached { ZoneStore(db: database, sealer: context.sealer) } }
+  /// For looking up.
+  func leaves(zone: Int64) -> LeafStore { LeafStore(db: database, zone: zone) }
 }
 
 extension ZDCReadTransaction {

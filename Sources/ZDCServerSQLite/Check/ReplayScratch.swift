@@ -1,0 +1,75 @@
+internal import GRDB
+internal import ZDCProtocol
+
+/// The live nodes of one zone while its log is replayed, in a database of its own that has no name and goes with the
+/// check: memory holds a fixed number of its pages, however many nodes there are.
+struct ReplayScratch: ZoneState {
+  private static let cacheKibibytes = 16 << 10
+  private let db: Database
+
+  /// Opens the database for the length of `body`.
+  static func with<T>(_ body: (ReplayScratch) throws -> T) throws -> T {
+    var configuration = GRDB.Configuration()
+    configuration.label = "zdc.server.check.scratch"
+    configuration.prepareDatabase { db in
+      try db.execute(sql: "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA cache_size = -\(cacheKibibytes)")
+    }
+    // No name: SQLite makes a file that nobody sees and that goes when it is closed.
+    let queue = try DatabaseQueue(path: "", configuration: configuration)
+    return try queue.inDatabase { db in
+      try db.execute(
+        sql: """
+          CREATE TABLE leaf(
+            node BLOB PRIMARY KEY, parent BLOB NOT NULL, record BLOB NOT NULL, put_seq INTEGER NOT NULL,
+            key_gen INTEGER NOT NULL, parent_key_gen INTEGER NOT NULL) WITHOUT ROWID;
+          CREATE INDEX leaf_by_parent ON leaf(parent);
+          """)
+      return try body(ReplayScratch(db: db))
+    }
+  }
+
+  func removeAll() throws { try db.run("DELETE FROM leaf") }
+
+  /// In the order of their ids.
+  func each(_ body: (ZoneLeaf) throws -> Void) throws {
+    try db.each("SELECT parent, record, put_seq, key_gen, parent_key_gen, node FROM leaf ORDER BY node", []) { row in
+      try body(Self.leaf(try row.id(5), row))
+      return true
+    }
+  }
+
+  func leaf(_ node: NodeID) throws -> ZoneLeaf? {
+    try db.first("SELECT parent, record, put_seq, key_gen, parent_key_gen FROM leaf WHERE node = ?", .id(node)) { row in
+      try Self.leaf(node, row)
+    }
+  }
+
+  private static func leaf(_ node: NodeID, _ row: SQLRow) throws -> ZoneLeaf {
+    ZoneLeaf(
+      node: node, parent: try row.id(0), record: try row.id(1), putSeq: row.unsigned(2),
+      keyGen: UInt32(clamping: row.int(3)), parentKeyGen: UInt32(clamping: row.int(4)))
+  }
+
+  private static let subtree = """
+    WITH RECURSIVE below(node, level) AS (
+      VALUES (?1, 0) UNION ALL SELECT n.node, b.level + 1 FROM leaf n JOIN below b ON n.parent = b.node)
+    """
+
+  func descendantCount(of node: NodeID) throws -> UInt64 {
+    try db.first("\(Self.subtree) SELECT count(*) - 1 FROM below", .id(node)) { $0.unsigned(0) } ?? 0
+  }
+
+  func height(of node: NodeID) throws -> Int {
+    Int(try db.first("\(Self.subtree) SELECT max(level) FROM below", .id(node)) { $0.int(0) } ?? 0)
+  }
+
+  func put(_ leaf: ZoneLeaf, replacing old: ZoneLeaf?) throws {
+    try db.run(
+      "INSERT OR REPLACE INTO leaf VALUES (?, ?, ?, ?, ?, ?)", .id(leaf.node), .id(leaf.parent), .id(leaf.record),
+      .ms(leaf.putSeq), .int(Int64(leaf.keyGen)), .int(Int64(leaf.parentKeyGen)))
+  }
+
+  func removeSubtree(_ node: NodeID) throws {
+    try db.run("\(Self.subtree) DELETE FROM leaf WHERE node IN (SELECT node FROM below)", .id(node))
+  }
+}

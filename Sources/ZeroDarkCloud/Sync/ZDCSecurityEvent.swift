@@ -1,0 +1,54 @@
+public import Foundation
+internal import GRDB
+public import ZDCProtocol
+
+/// Something that a server showed and that cannot be, as it was kept when it was found out (PROTOCOL 3.13).
+///
+/// An event is history: whether it still stands, ``ZDCSyncManager/frozenZones(localUserID:)`` and
+/// ``ZDCNodeExplanation/quarantine`` tell.
+public struct ZDCSecurityEvent: Sendable, Hashable {
+  public var error: ZDCSecurityError
+  public var date: Date
+}
+
+extension ZDCSyncManager {
+  /// A local user's security events, newest first.
+  ///
+  /// - Throws: ``ZDCError``: `localUserNotFound`.
+  public func securityEvents(localUserID: String, limit: Int = 1_000) async throws -> [ZDCSecurityEvent] {
+    guard let user = UserID(text: localUserID) else { throw ZDCError(.localUserNotFound) }
+    return try await database.roDatabaseConnection.asyncRead { transaction in
+      guard let row = try transaction.localUsers.user(user) else { throw ZDCError(.localUserNotFound) }
+      return try transaction.securityEvents(localUser: row.id, limit: limit)
+    }
+  }
+}
+
+extension ZDCReadTransaction {
+  fileprivate func securityEvents(localUser: Int64, limit: Int) throws -> [ZDCSecurityEvent] {
+    let zones = Dictionary(
+      uniqueKeysWithValues: try zones.zones(localUser: localUser).map { ($0.id, $0.zone) })
+    let statement = try database.cachedStatement(
+      sql: """
+        SELECT code, timeMs, zone, nodeID, userID FROM zdc_security_event WHERE localUser = ? ORDER BY id DESC LIMIT ?
+        """)
+    return try Row.fetchAll(statement, arguments: [localUser, limit]).compactMap { row in
+      // A newer version of the framework may have kept it.
+      guard let code = ZDCSecurityError.Code(rawValue: row[0]) else { return nil }
+      let error = ZDCSecurityError(
+        code, zone: (row[2] as Int64?).flatMap { zones[$0] }, node: (row[3] as Data?).flatMap { NodeID($0) },
+        user: (row[4] as Data?).flatMap { UserID($0) })
+      return ZDCSecurityEvent(error: error, date: Date(ms: row.unsigned(1) ?? 0))
+    }
+  }
+
+  /// What was last found out about a node, among the newest thousand events: the table has no index for it.
+  func lastSecurityEvent(localUser: Int64, node: NodeID) throws -> (code: String, timeMs: UInt64)? {
+    let statement = try database.cachedStatement(
+      sql: """
+        SELECT code, timeMs FROM (SELECT * FROM zdc_security_event ORDER BY id DESC LIMIT 1000)
+        WHERE nodeID = ? AND localUser = ? ORDER BY id DESC LIMIT 1
+        """)
+    return try Row.fetchOne(statement, arguments: [node.data, localUser]).map { ($0[0], $0.unsigned(1) ?? 0) }
+  }
+}

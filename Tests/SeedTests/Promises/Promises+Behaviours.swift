@@ -1,0 +1,105 @@
+// The 25 subtle behaviours of the original's push, pull and links, by their numbers. Where our protocol has another
+// mechanism, the row says what an app sees.
+extension Promise {
+  static let behaviours: [Promise] = [
+    Promise(
+      id: "behaviour-1",
+      wording: "content and record are made when they are sent, from what is there then; the queue holds intent",
+      state: .tested(by: "PushAheadTests/whatTheAppDoesMeanwhile_isWhatIsSent", "QueueTests/manyEdits_areOneUpload")),
+    Promise(
+      id: "behaviour-2",
+      wording: "which queued uploads one content satisfies is decided when the app gives it, by all three parts",
+      state: .due(.open)),
+    Promise(
+      id: "behaviour-3",
+      wording: "after an own success queued uploads are based on the new version; after a pull they are not",
+      state: .due(.open)),
+    Promise(
+      id: "behaviour-4", wording: "a content conflict holds that node only, and is asked again after a relaunch",
+      state: .tested(by: "ConflictTests/held_blocksThisNodeOnly_andIsAskedAgainAfterARelaunch")),
+    Promise(
+      id: "behaviour-5", wording: "merged while the upload was on its way: no conflict is raised",
+      state: .due(.open)),
+    Promise(
+      id: "behaviour-6",
+      wording: "after a refusal the push goes on once a pull brought what was missing, and does not turn in a loop",
+      state: .tested(
+        by: "FaultTests/overtakenAgainAndAgain_getsThrough",
+        "VerificationTests/anAppThatQueuesForEver_doesNotHoldTheSync")),
+    Promise(
+      id: "behaviour-7",
+      wording: "own changes are recognised, also when the answer was lost: no second node, no callback",
+      state: .tested(
+        by: "DelegateTests/ownChanges_areNotAnnounced", "FaultTests/lostResponse_neverMakesASecondNode",
+        "FaultTests/lostResponse_thenRelaunch_thenPull_isRecognisedAsOwn")),
+    Promise(
+      id: "behaviour-8", wording: "a node whose first upload is under way is never announced as new",
+      state: .tested(by: "FaultTests/lostResponse_thenRelaunch_thenPull_isRecognisedAsOwn")),
+    Promise(
+      id: "behaviour-9", wording: "what was deleted here and not yet there is not found again by a pull",
+      state: .due(.open)),
+    Promise(
+      id: "behaviour-10", wording: "a branch is deleted as a whole, with what others changed or added meanwhile",
+      state: .due(.open)),
+    Promise(
+      id: "behaviour-11",
+      wording: "a deletion that meets queued changes keeps them and the way to them; kept again, parents go first",
+      state: .tested(
+        by: "ConflictTests/keptNode_queuedAgain_isANewNodeWithItsOldUUID",
+        "CloudUploadTests/nodeKeptAfterARemoteDelete_isQueuedAgainWithItsParents")),
+    Promise(
+      id: "behaviour-12",
+      wording: "a deletion takes the queued changes of its branch along, and ends uploads under way",
+      state: .due(.open)),
+    Promise(
+      id: "behaviour-13", wording: "who moves a node last is right, and what is queued for it follows it",
+      state: .due(.open)),
+    Promise(
+      id: "behaviour-14",
+      wording: "a taken name: the app is asked, then the local node is renamed, and the app is told",
+      state: .tested(by: "ConflictTests/pathConflict_theAppsOwnNameIsTaken")),
+    Promise(
+      id: "behaviour-15", wording: "names are compared in one folded form, here and in the cloud; case counts",
+      state: .tested(
+        by: "CloudCreateTests/sameLettersInAnotherForm_areTheSameName_otherCaseIsNot",
+        "EndToEndTests/namesThatDifferInFormOnly_areTheSameName",
+        "NameFoldingTests/everyRowOfUnicodesNormalizationTestFoldsAsPublished")),
+    Promise(
+      id: "behaviour-16", wording: "a pointer is found last on a path and passed through before",
+      state: .due(.sharing)),
+    Promise(
+      id: "behaviour-17", wording: "an invitation holds id and path, and outlives a rename",
+      state: .due(.sharing)),
+    Promise(
+      id: "behaviour-18", wording: "access is that of the zone; a recursive share reaches all of it",
+      state: .due(.sharing)),
+    Promise(
+      id: "behaviour-19", wording: "a key is wrapped for nobody whom only the server named",
+      state: .due(.sharing)),
+    Promise(
+      id: "behaviour-20", wording: "a node that cannot be read keeps its name and place, and stops nothing else",
+      state: .due(.open)),
+    Promise(
+      id: "behaviour-21",
+      wording: "a pull announces parents first, shallow first, recent first, preferred before all, in batches",
+      state: .tested(
+        by: "PullOrderTests/parentBeforeChild_shallowBeforeDeep_recentFirst",
+        "PullOrderTests/preferredBranch_overtakesShallowerNodes")),
+    Promise(
+      id: "behaviour-22",
+      wording: "a push waits for the first pull and for the network; a pull that breaks off leaves nothing half done",
+      state: .due(.open)),
+    Promise(
+      id: "behaviour-23", wording: "many changes of one node arrive as one, and a pull goes on where it stopped",
+      state: .due(.open)),
+    Promise(
+      id: "behaviour-24", wording: "a mark of what is to be downloaded outlasts a relaunch and a newer version",
+      state: .due(.open)),
+    Promise(
+      id: "behaviour-25",
+      wording: "a link may come before its object, ends with either, and is still found while a deletion is told",
+      state: .tested(
+        by: "CloudLinkTests/link_isFoundFromBothSides", "CloudLinkTests/deletedObject_deletesItsNode_inTheCloudToo",
+        "DelegateTests/deletedNode_isGone_withItsChildren_andItsObjectIsStillLinked")),
+  ]
+}
