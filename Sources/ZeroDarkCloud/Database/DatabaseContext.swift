@@ -18,12 +18,15 @@ package final class DatabaseContext: Sendable {
   let disk = DiskState()
   /// Called inside the transaction that removed an app object.
   let objectRemoved: [ObjectRemovedObserver]
+  let journalLimits: ZDCJournalLimits
 
   init(
     sealer: ValueSealer, registry: CollectionRegistry = CollectionRegistry(), clock: @escaping @Sendable () -> UInt64,
     logger: Logger, changes: ChangeSignals = ChangeSignals(),
-    objectRemoved: [ObjectRemovedObserver] = DatabaseObservers.objectRemoved
+    objectRemoved: [ObjectRemovedObserver] = DatabaseObservers.objectRemoved,
+    journalLimits: ZDCJournalLimits = ZDCJournalLimits()
   ) {
+    self.journalLimits = journalLimits
     self.sealer = sealer
     objectSealer = sealer.table("zdc_object")
     self.registry = registry

@@ -29,7 +29,8 @@ public final class ZDCDatabaseManager: Sendable {
     let sealer = ValueSealer(key: key)
     let pool = try DatabaseOpener(path: config.databasePath, sealer: sealer).open(databaseConfig.migrations)
     let context = DatabaseContext(
-      sealer: sealer, registry: databaseConfig.registry, clock: config.clock, logger: config.logger)
+      sealer: sealer, registry: databaseConfig.registry, clock: config.clock, logger: config.logger,
+      journalLimits: config.journalLimits)
     let watcher = ChangeWatcher(pool: pool, context: context, interval: config.changePollInterval)
     let observations = Observations(watcher: watcher)
     func connection(isReadOnly: Bool) -> ZDCDatabaseConnection {

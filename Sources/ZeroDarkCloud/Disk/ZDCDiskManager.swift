@@ -1,8 +1,7 @@
-public import Foundation
+internal import Foundation
 internal import GRDB
 internal import Synchronization
 internal import ZDCCrypto
-public import ZDCTreesystem
 
 /// Keeps contents and thumbnails of nodes, and users' avatars, on this device: sealed, as a cache with a limit or
 /// persistently (seed 000).

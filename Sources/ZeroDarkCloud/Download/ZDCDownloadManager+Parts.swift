@@ -17,7 +17,7 @@ extension ZDCDownloadManager {
   public func downloadNodeMeta(
     _ node: ZDCNode, components: ZDCNodeMetaComponents, options: ZDCDownloadOptions? = nil
   ) async throws -> (cloudDataInfo: ZDCCloudDataInfo, metadata: Data?, thumbnail: Data?) {
-    try await meta(nodeUUID: node.uuid, components, options)
+    try await meta(node, components, options)
   }
 
   /// The same with a completion block (seed 001).
@@ -27,11 +27,10 @@ extension ZDCDownloadManager {
     completionQueue: DispatchQueue? = nil, completionBlock: @escaping MetaCompletion
   ) -> ZDCDownloadTicket {
     let ticket = ZDCDownloadTicket()
-    let uuid = node.uuid
     let task = Task {
       let result: Result<(ZDCCloudDataInfo, Data?, Data?), any Error>
       do {
-        result = .success(try await meta(nodeUUID: uuid, components, options))
+        result = .success(try await meta(node, components, options))
       } catch { result = .failure(error) }
       guard !ticket.isIgnored else { return }
       (completionQueue ?? .main).async {
@@ -46,13 +45,16 @@ extension ZDCDownloadManager {
   }
 
   private func meta(
-    nodeUUID: String, _ components: ZDCNodeMetaComponents, _ options: ZDCDownloadOptions?
+    _ node: ZDCNode, _ components: ZDCNodeMetaComponents, _ options: ZDCDownloadOptions?
   ) async throws -> (cloudDataInfo: ZDCCloudDataInfo, metadata: Data?, thumbnail: Data?) {
-    let target = try await database.asyncRead { try $0.contentTarget(nodeUUID: nodeUUID) }
+    let uuid = node.uuid
+    let target = try await database.asyncRead { try $0.contentTarget(nodeUUID: uuid) }
     let sections = try await sections(target, components)
     let thumbnail = sections[.thumbnail].map { Data($0) }
-    if components.contains(.thumbnail) {
-      try await disk?.keepThumbnail(thumbnail, of: nodeUUID, target.info, options)
+    if components.contains(.thumbnail), options?.isKept ?? true {
+      try await disk?.keepThumbnail(
+        thumbnail, of: DownloadedContent(localUserID: node.localUserID, nodeID: uuid, info: target.info),
+        isPersistent: options?.savePersistentlyToDiskManager ?? false)
     }
     return (target.info, sections[.metadata].map { Data($0) }, thumbnail)
   }
@@ -65,7 +67,9 @@ extension ZDCDownloadManager {
     if components.contains(.thumbnail), target.info.thumbnailSize > 0 { wanted.append(.thumbnail) }
     guard !wanted.isEmpty else { return [:] }
     let api = try await users.serverAPI(for: target.user)
-    return try await ContentFetch(api: api, target: target).sections(wanted)
+    return try await keepingEvidence(of: target) {
+      try await ContentFetch(api: api, target: target).sections(wanted)
+    }
   }
 
   /// Downloads a node's content straight into a new cleartext file, in one pass and constant memory.
@@ -84,8 +88,10 @@ extension ZDCDownloadManager {
     let target = try await database.asyncRead { try $0.contentTarget(nodeUUID: uuid) }
     let api = try await users.serverAPI(for: target.user)
     let total = target.cipherLength
-    let (partial, metadata) = try await ContentFetch(api: api, target: target)
-      .open(in: url.deletingLastPathComponent()) { progress($0, total) }
+    let (partial, metadata) = try await keepingEvidence(of: target) {
+      try await ContentFetch(api: api, target: target)
+        .open(in: url.deletingLastPathComponent()) { progress($0, total) }
+    }
     do {
       try LocalFile.rename(partial, to: url)
     } catch {

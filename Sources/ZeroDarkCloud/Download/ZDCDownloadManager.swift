@@ -62,7 +62,7 @@ public final class ZDCDownloadManager: Sendable {
     _ node: ZDCNode, options: ZDCDownloadOptions? = nil
   ) async throws -> (cloudDataInfo: ZDCCloudDataInfo, cryptoFile: ZDCCryptoFile) {
     let (info, file) = try await download(nodeUUID: node.uuid) { _, _ in }
-    return (info, try await disk?.keep(file, of: node.uuid, info, options) ?? file)
+    return (info, try await kept(file, node.uuid, node.localUserID, info, options))
   }
 
   /// The same with a completion block (seeds 001, 002).
@@ -79,9 +79,9 @@ public final class ZDCDownloadManager: Sendable {
     let ticket = ZDCDownloadTicket()
     let tag = options?.completionTag.map { TagKey(node: node.uuid, tag: $0) }
     let isFirst = tag.map { tag in tags.withLock { $0.insert(tag).inserted } } ?? true
-    let uuid = node.uuid
+    let (uuid, user) = (node.uuid, node.localUserID)
     let task = Task {
-      let result = await result(nodeUUID: uuid, options, ticket)
+      let result = await result(nodeUUID: uuid, user, options, ticket)
       if isFirst, let tag { _ = tags.withLock { $0.remove(tag) } }
       guard isFirst, !ticket.isIgnored else {
         if case .success(let download) = result, download.1.retainToken == nil {
@@ -100,33 +100,47 @@ public final class ZDCDownloadManager: Sendable {
     return ticket
   }
 
+  private func kept(
+    _ file: ZDCCryptoFile, _ node: String, _ user: String, _ info: ZDCCloudDataInfo, _ options: ZDCDownloadOptions?
+  ) async throws -> ZDCCryptoFile {
+    guard let disk, let options, options.isKept else { return file }
+    let content = DownloadedContent(localUserID: user, nodeID: node, info: info)
+    return try await disk.keep(file, of: content, isPersistent: options.savePersistentlyToDiskManager)
+  }
+
   private func result(
-    nodeUUID: String, _ options: ZDCDownloadOptions?, _ ticket: ZDCDownloadTicket
+    nodeUUID: String, _ localUserID: String, _ options: ZDCDownloadOptions?, _ ticket: ZDCDownloadTicket
   ) async -> Result<(ZDCCloudDataInfo, ZDCCryptoFile), any Error> {
     do {
       let (info, file) = try await download(nodeUUID: nodeUUID) { ticket.report($0, of: $1) }
-      return .success((info, try await disk?.keep(file, of: nodeUUID, info, options) ?? file))
+      return .success((info, try await kept(file, nodeUUID, localUserID, info, options)))
     } catch { return .failure(error) }
   }
 
+  /// - Parameter mayWaitForOthers: a small content may travel in a request with others.
   func download(
-    nodeUUID: String, progress: @escaping @Sendable (_ received: UInt64, _ total: UInt64) -> Void
+    nodeUUID: String, mayWaitForOthers: Bool = true,
+    progress: @escaping @Sendable (_ received: UInt64, _ total: UInt64) -> Void
   ) async throws -> (cloudDataInfo: ZDCCloudDataInfo, cryptoFile: ZDCCryptoFile) {
     let target = try await database.asyncRead { try $0.contentTarget(nodeUUID: nodeUUID) }
     let total = target.cipherLength
     progress(0, total)
     let file = try await transfers.file(target.key, progress: { progress($0, total) }) { report in
-      try await self.transfer(target, report)
+      try await self.keepingEvidence(of: target) {
+        try await self.transfer(target, mayWaitForOthers: mayWaitForOthers, report)
+      }
     }
     return (target.info, file)
   }
 
   private func transfer(
-    _ target: ContentTarget, _ report: @escaping ContentFetch.Progress
+    _ target: ContentTarget, mayWaitForOthers: Bool, _ report: @escaping ContentFetch.Progress
   ) async throws -> ZDCCryptoFile {
     let api = try await users.serverAPI(for: target.user)
     let url = try folder.newURL()
-    if target.isSmall, let bytes = try await Patience.run({ try await batcher(target, api).content(target) }) {
+    if mayWaitForOthers, target.isSmall,
+      let bytes = try await Patience.run({ try await batcher(target, api).content(target) })
+    {
       let file = try Self.store(bytes, target, url)
       report(target.cipherLength)
       return file

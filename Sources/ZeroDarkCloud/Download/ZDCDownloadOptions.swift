@@ -27,6 +27,8 @@ public final class ZDCDownloadOptions: Sendable {
 
   private let values = Mutex(Values())
 
+  var isKept: Bool { cacheToDiskManager || savePersistentlyToDiskManager }
+
   public init() {}
 
   /// Whether the disk manager keeps the result in its cache. Without it the file belongs to the caller, who deletes it.

@@ -41,7 +41,8 @@ struct InFlightCompletion {
     try transaction.nodes.updateCloud(row)
     try rebaseSuccessors(of: row, from: base, to: content.public.eTag)
     let node = try session.node(row, in: transaction)
-    try session.delegate().didPushNodeData(node, at: try session.path(row, in: transaction), transaction: transaction)
+    let path = try session.path(row, in: transaction)
+    try session.tell { try $0.didPushNodeData(node, at: path, transaction: transaction) }
     try releaseLocalFiles(of: row)
   }
 

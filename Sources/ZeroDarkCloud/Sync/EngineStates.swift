@@ -117,8 +117,9 @@ extension OperationStore {
       guard let reason = OperationRow.Reason(rawValue: row[1]) else { throw ZDCError(.corruptDatabase) }
       let count: Int = row[2]
       pending.total += count
-      if row[0] as Int64 == OperationRow.State.inFlight.rawValue { return pending.inFlight += count }
+      let isInFlight = row[0] as Int64 == OperationRow.State.inFlight.rawValue
       switch reason {
+      case _ where isInFlight: pending.inFlight += count
       case .uploading, .promisePending: pending.uploading += count
       case .noDataFromApp, .conflictHeld, .deletedRemotely: pending.waitingForApp += count
       case .offline, .backoff, .overQuota, .serverSaid: pending.failing += count

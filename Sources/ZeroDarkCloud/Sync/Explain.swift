@@ -152,7 +152,7 @@ struct Explainer {
       return ZDCOperationExplanation(
         uuid: operation.uuid, kind: "\(operation.kind)", nodeID: operation.nodeUUID, cloudID: operation.nodeID.text,
         reason: reason, detail: detail, waitsFor: try uuids(dependencies[operation.id] ?? []),
-        rootCauses: try uuids(graph.roots(of: operation.id).sorted()), 
+        rootCauses: try uuids(graph.roots(of: operation.id).sorted()),
         attempts: max(operation.attempts, history.reduce(0) { $0 + $1.times }), history: history,
         notBefore: operation.notBeforeMs > 0 ? Date(ms: operation.notBeforeMs) : nil,
         createdAt: Date(ms: operation.createdMs), priority: operation.priority)

@@ -61,7 +61,9 @@ actor SyncEngine {
 
   /// Takes the server's log as it is, and queues what it lacks.
   func acceptServerState(of zone: ZoneID) async throws -> ZDCRestoreSummary {
-    try await gate.run { try await self.accept(zone) }
+    do {
+      return try await gate.run { try await self.accept(zone) }
+    } catch { throw DelegateError.unwrap(error) }
   }
 
   private func accept(_ zone: ZoneID) async throws -> ZDCRestoreSummary {
@@ -77,7 +79,9 @@ actor SyncEngine {
 
   /// Applies what an event brought, or pulls if it does not continue what is pinned.
   func take(_ event: HeadEvent) async throws -> PullSummary {
-    try await gate.run { try await self.telling { try await self.apply(event) } }
+    do {
+      return try await gate.run { try await self.telling { try await self.apply(event) } }
+    } catch { throw DelegateError.unwrap(error) }
   }
 
   /// Pulls the zones whose head is not the pinned one.
@@ -87,22 +91,23 @@ actor SyncEngine {
 
   /// Pulls and pushes until no operation can run. Operations that wait are counted, not waited for.
   ///
-  /// A zone that has to be frozen on the way does not keep the others waiting; its error is thrown at the end.
+  /// A zone that has to be frozen on the way does not keep the others waiting, nor does an error of the app's; it is
+  /// thrown at the end.
   func syncUntilQuiet() async throws -> ZDCSyncSummary {
     var summary = ZDCSyncSummary()
     let pulled = try await pullRound()
-    var failure = try pulled.securityError()
+    var failure = try pulled.deferrableError()
     summary.pulled = pulled.summary
     var rounds = QuietRule(queued: try await queueCount())
     while true {
       let settled = settledUploads
       let round = try await pushRound()
-      failure = try failure ?? round.securityError()
+      failure = try failure ?? round.deferrableError()
       summary.pushed.commits += round.summary.commits
       summary.pushed.operations += round.summary.operations
       summary.pushed.waiting = round.summary.waiting
       if rounds.goesOn(after: round.summary, uploadsSettled: settledUploads - settled) { continue }
-      guard !rounds.isExhausted, let upload = uploads.values.first else { break }
+      guard !rounds.isExhausted, let upload = uploads.values.first(where: \.endsByItself) else { break }
       await finish(upload)
       try Task.checkCancellation()
     }

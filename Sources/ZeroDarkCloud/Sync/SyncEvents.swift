@@ -16,6 +16,7 @@ final class SyncEvents: Sendable {
   }
 
   func report(_ error: any Error) {
+    let error = DelegateError.unwrap(error)
     if let error = error as? ZDCSecurityError {
       hub.post(.security(localUserID: localUserID, error))
     } else {
@@ -51,7 +52,7 @@ final class StatusHub: Sendable {
 
   func failed(_ localUserID: String, _ error: any Error) {
     let now = Date(ms: database.context.clock())
-    update(localUserID) { $0.fail(error, now: now) }
+    update(localUserID) { $0.fail(DelegateError.unwrap(error), now: now) }
   }
 
   func update(_ localUserID: String, _ change: (inout EngineState) -> Void) {

@@ -63,14 +63,15 @@ extension ZDCAttempt {
   ///
   /// - Parameter other: for errors that can only come from the app.
   static func outcome(of error: any Error, orElse other: Outcome) -> (outcome: Outcome, code: String?)? {
-    switch error {
+    switch DelegateError.unwrap(error) {
     case is CancellationError: nil
     case let error as TransportError: (.noAnswer, error.code.rawValue)
     case let error as ServerError where error.code == .quotaExceeded: (.overQuota, error.code.rawValue)
     case let error as ServerError: (.serverSaid, error.security?.rawValue ?? error.code.rawValue)
     case let error as ZDCSecurityError: (.serverSaid, error.code.rawValue)
     case CryptoFailure.sourceChanged: (.sourceChanged, nil)
-    default: (other, "\(type(of: error))")
+    case is NoDataFromApp: (other, nil)
+    case let error: (other, "\(type(of: error))")
     }
   }
 }
