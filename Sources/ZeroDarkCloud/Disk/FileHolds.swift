@@ -38,9 +38,7 @@ final class FileHolds: Sendable {
   func prepare() throws {
     try descriptor.withLock { descriptor in
       if descriptor < 0 { descriptor = openLockFile() }
-      guard descriptor >= 0 else {
-        throw ZDCError(errno == ENOSPC ? .diskFull : .fileFailure, detail: String(cString: strerror(errno)))
-      }
+      guard descriptor >= 0 else { throw LocalFile.failure() }
     }
   }
 
