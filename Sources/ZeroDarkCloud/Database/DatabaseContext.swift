@@ -12,6 +12,8 @@ package final class DatabaseContext: Sendable {
   package let clock: @Sendable () -> UInt64
   package let changes: ChangeSignals
   package let logger: Logger
+  /// What the engines of this process know and no table has.
+  let engines = EngineStates()
   /// What the disk manager knows beside its table.
   let disk = DiskState()
   /// Called inside the transaction that removed an app object.

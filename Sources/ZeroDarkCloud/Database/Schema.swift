@@ -20,6 +20,7 @@ enum FrameworkSchema {
       for statement in [leavesInOrder, deletedNodesIndex] { try db.execute(sql: statement) }
     }
     migrator.registerMigration("zdc.journal") { db in try db.execute(sql: journal) }
+    migrator.registerMigration("zdc.attempts") { db in try db.execute(sql: attempt) }
   }
 
   /// The verified log, a hash for each commit: where a server's log parts from it, and whether what is missing there
@@ -36,6 +37,21 @@ enum FrameworkSchema {
 
   /// The version that the server has lost and that the operation sends again; NULL for all that the app queued.
   private static let operationResend = "ALTER TABLE zdc_operation ADD COLUMN resend INTEGER"
+
+  /// What became of an operation's tries, oldest first, the last few of them; tries with the same outcome in a row share
+  /// a row. Most operations succeed at once and have none.
+  private static let attempt = """
+    CREATE TABLE zdc_attempt (
+      id INTEGER PRIMARY KEY,
+      operation INTEGER NOT NULL REFERENCES zdc_operation(id) ON DELETE CASCADE,
+      firstMs INTEGER NOT NULL,
+      lastMs INTEGER NOT NULL,
+      times INTEGER NOT NULL,
+      outcome TEXT NOT NULL,
+      code TEXT
+    );
+    CREATE INDEX zdc_attempt_operation ON zdc_attempt (operation, id)
+    """
 
   private static let quarantineIndex = """
     CREATE INDEX zdc_node_quarantine ON zdc_node (zone, quarantine) WHERE quarantine IS NOT NULL

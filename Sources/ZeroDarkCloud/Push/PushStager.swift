@@ -113,6 +113,7 @@ struct PushStager {
       else { continue }
       let current = row.content?.content.eTag
       try transaction.operations.setState(.pending, reason: .conflictHeld, detail: current, id: operation.id)
+      try transaction.attempts.record(.conflict, code: nil, of: [operation.id])
       held.insert(operation.id)
       let node = try session.node(row, in: transaction)
       let path = try session.path(row, in: transaction)
@@ -137,6 +138,7 @@ struct PushStager {
       row.attempts += 1
       row.reason = .backoff
       row.reasonDetail = ContentFailure.detail(error.underlying)
+      try transaction.record(error, orElse: .appFailed, of: [operation])
       row.notBeforeMs = nowMs + Backoff.pause(attempts: row.attempts, random: .random(in: 0.5..<1))
       try transaction.operations.update(row)
     }
@@ -168,6 +170,7 @@ struct PushStager {
     for refusal in choice.refusals {
       try transaction.operations.setState(
         .pending, reason: .noDataFromApp, detail: ContentFailure.detail(refusal.error), id: refusal.operation.id)
+      try transaction.record(refusal.error, orElse: .noDataFromApp, of: [refusal.operation.id])
       session.events.report(refusal.error)
     }
     return Set(choice.refusals.map(\.operation.id))
@@ -179,8 +182,10 @@ struct ContentFailure: Sendable {
   private let reason: OperationRow.Reason
   private let detail: String?
   private let isPause: Bool
+  private let attempt: (outcome: ZDCAttempt.Outcome, code: String?)?
 
   init(_ error: any Error) {
+    attempt = ZDCAttempt.outcome(of: error, orElse: .noDataFromApp)
     switch error {
     case is CancellationError: (reason, detail, isPause) = (.ready, nil, false)
     case let error as ServerError where error.code == .quotaExceeded:
@@ -200,6 +205,7 @@ struct ContentFailure: Sendable {
   }
 
   func store(_ operations: [Int64], transaction: ZDCReadWriteTransaction, nowMs: UInt64) throws {
+    if let attempt { try transaction.attempts.record(attempt.outcome, code: attempt.code, of: operations) }
     for id in operations {
       guard var operation = try transaction.operations.operation(id: id) else { continue }
       operation.state = .pending

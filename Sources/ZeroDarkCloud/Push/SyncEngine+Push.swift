@@ -272,7 +272,20 @@ extension SyncEngine {
       }
     } catch let error as ServerError {
       return try await failed(error, zone: zone)
+    } catch {
+      await remember(error, zone: zone)
+      throw error
     }
+  }
+
+  /// What became of this try, in the history of the operations in flight.
+  private func remember(_ error: any Error, zone: Int64) async {
+    do {
+      try await session.database.asyncReadWrite { transaction in
+        let operations = try InFlightStore(transaction: transaction).operations(zone: zone).map(\.operation)
+        try transaction.record(error, orElse: .appFailed, of: operations)
+      }
+    } catch { session.events.report(error) }
   }
 
   private func accepted(
@@ -307,7 +320,7 @@ extension SyncEngine {
     guard pulled.commits > 0 || isOutrun else {
       throw ServerError(.headMismatch, "the server names another head and shows no commit for it", retryable: true)
     }
-    try await abandon(zone)
+    try await abandon(zone, outcome: .overtaken)
     // The caller's loop plans again on the new head.
     return PushSummary(commits: 1)
   }
@@ -325,16 +338,17 @@ extension SyncEngine {
   @discardableResult
   private func abandon(
     _ zone: Int64, reason: OperationRow.Reason = .ready, detail: String? = nil, pauseMs: UInt64 = 0,
-    contentOnly: Bool = false
+    contentOnly: Bool = false, outcome: ZDCAttempt.Outcome? = nil
   ) async throws -> Int {
     try await session.database.asyncReadWrite { [session] transaction in
       try InFlightCompletion(session: session, zone: zone, transaction: transaction).abandon(
         reason: reason, detail: detail, notBeforeMs: pauseMs == 0 ? 0 : session.now() + pauseMs,
-        contentOnly: contentOnly)
+        contentOnly: contentOnly, outcome: outcome)
     }
   }
 
   private func failed(_ error: ServerError, zone: Int64) async throws -> PushSummary {
+    await remember(error, zone: zone)
     switch PushFailure(error) {
     case .unknownOutcome, .retryLater, .noAccess: throw error
     case .contentLost:

@@ -17,7 +17,7 @@ public final class ZDCSyncManager: Sendable {
   let users: ZDCLocalUserManager
   let config: ZDCConfig
   private let delegateBox: DelegateBox
-  let hub = StatusHub()
+  let hub: StatusHub
   let engines = Locked<[String: SyncEngine]>([:])
   /// The lease's generation that the engines were made in.
   let knownGeneration = Locked(0)
@@ -28,11 +28,13 @@ public final class ZDCSyncManager: Sendable {
     self.users = users
     self.config = config
     delegateBox = delegate
+    hub = StatusHub(database: database)
   }
 
   // MARK: Status
 
-  /// What the engines do from now on, for all local users. A listener that does not keep up loses the oldest messages.
+  /// What the engines do from now on, for all local users. A listener that does not keep up loses the oldest messages
+  /// beyond 1,000; what only counts as it is now is in ``syncStates(forLocalUserID:)``. Ends when the framework is closed.
   public var statusUpdates: AsyncStream<ZDCSyncStatus> { hub.stream() }
 
   /// Bytes sent and in all of a node's upload; nil if none is under way.
@@ -116,6 +118,7 @@ public final class ZDCSyncManager: Sendable {
     task?.cancel()
     for engine in engines.withLock({ Array($0.values) }) { await engine.cancelUploads() }
     await task?.value
+    hub.close()
   }
 
   // MARK: Engines
@@ -128,7 +131,7 @@ public final class ZDCSyncManager: Sendable {
       database: database.rwDatabaseConnection, api: try await users.serverAPI(for: userID),
       currentKeys: Locked(try await users.keys(for: userID)),
       refreshIdentity: { [users] in try await users.refreshIdentity(of: userID) },
-      delegate: { [delegateBox] in delegateBox.value }, now: config.clock,
+      delegate: { [delegateBox, hub] in TellingDelegate(delegateBox.value, hub.nodes) }, now: config.clock,
       logger: config.logger, events: SyncEvents(localUserID: localUserID, hub: hub), progress: UploadProgress())
     let made = SyncEngine(session: session)
     return engines.withLock { engines in
