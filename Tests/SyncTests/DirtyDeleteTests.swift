@@ -18,7 +18,8 @@ struct DirtyDeleteTests {
     try await world.settle(a, b)
     b.recorder.on(.deletedDirty) { node, transaction in
       let transaction = try #require(transaction as? ZDCReadWriteTransaction)
-      try answer(node, try #require(try b.zdc.cloudTransaction(transaction, forLocalUserID: node.localUserID)))
+      let cloud = try #require(try b.zdc.cloudTransaction(transaction, forLocalUserID: node.localUserID))
+      try answer(node, cloud)
     }
     try await b.edit("/a/b/c/d", "mine")
     try await a.delete("/a")
@@ -27,13 +28,19 @@ struct DirtyDeleteTests {
     return (a, b)
   }
 
+  private static func node(_ text: String, _ cloud: ZDCCloudReadTransaction) throws -> ZDCNode {
+    let path = try #require(ZDCTreesystemPath(text))
+    return try #require(cloud.node(path: path))
+  }
+
   @Test("seed 003: the callback comes first, with everything there; then the clean branches go, each announced")
   func order() async throws {
     try await TestWorld.run { world in
       let seen = Seen()
       let (a, b) = try await Self.scene(world) { node, cloud in
         for path in ["/a", "/a/b/c/d", "/a/b/clean/er"] {
-          seen.add("\(path) \(cloud.node(path: try #require(ZDCTreesystemPath(path))) != nil)")
+          let isThere = ZDCTreesystemPath(path).flatMap(cloud.node(path:)) != nil
+          seen.add("\(path) \(isThere)")
         }
         #expect(cloud.node(id: node.uuid)?.isUploaded == true)
         try cloud.delete(node)
@@ -59,11 +66,9 @@ struct DirtyDeleteTests {
           /a/b/c  "c"  [create deletedRemotely, putData deletedRemotely]
           /a/b/c/d  "mine"  [putData deletedRemotely, create deletedRemotely]
           """)
-      let explained = try #require(
-        try await b.write { _, cloud in
-          cloud.explain(nodeID: try #require(cloud.node(path: ZDCTreesystemPath(pathComponents: ["a"]))).uuid)
-        })
-      #expect(explained.operations.allSatisfy { $0.reason == .deletedRemotely })
+      let a0 = try await b.node("/a").uuid
+      let explained = try await b.write { _, cloud in cloud.explain(nodeID: a0) }
+      #expect(try #require(explained).operations.allSatisfy { $0.reason == .deletedRemotely })
       try await world.settle(a)
       #expect(try await a.tree() == "")
     }
@@ -77,11 +82,11 @@ struct DirtyDeleteTests {
   func keptInsideTheCallback_isSentByTheSameSync(keeping: Keeping) async throws {
     try await TestWorld.run { world in
       let (a, b) = try await Self.scene(world) { _, cloud in
-        var dirty = try #require(cloud.node(path: try #require(ZDCTreesystemPath("/a/b/c/d"))))
+        var dirty = try Self.node("/a/b/c/d", cloud)
         switch keeping {
         case .insertNode: try cloud.insertNode(dirty)
         case .queueDataUpload: cloud.queueDataUpload(forNodeID: dirty.uuid, withChangeset: nil)
-        case .childOfIt: try cloud.createNode(withPath: try #require(ZDCTreesystemPath("/a/b/c/d/e")))
+        case .childOfIt: try cloud.createNode(withPath: ZDCTreesystemPath(pathComponents: ["a", "b", "c", "d", "e"]))
         case .renamed:
           dirty.name = "renamed"
           _ = try cloud.modifyNode(dirty)
@@ -109,7 +114,7 @@ struct DirtyDeleteTests {
       switch keeping {
       case .insertNode:
         try await b.write { _, cloud in
-          try cloud.insertNode(try #require(cloud.node(path: try #require(ZDCTreesystemPath("/a/b/c/d")))))
+          try cloud.insertNode(try Self.node("/a/b/c/d", cloud))
         }
       case .queueDataUpload: try await b.edit("/a/b/c/d", "mine")
       case .childOfIt: try await b.create("/a/b/c/d/e")
@@ -127,7 +132,7 @@ struct DirtyDeleteTests {
   func metWhilePushing_isKeptAllTheSame(keeping: Keeping) async throws {
     try await TestWorld.run { world in
       let (a, b) = try await Self.scene(world) { _, cloud in
-        let dirty = try #require(cloud.node(path: try #require(ZDCTreesystemPath("/a/b/c/d"))))
+        let dirty = try Self.node("/a/b/c/d", cloud)
         if keeping == .insertNode {
           try cloud.insertNode(dirty)
         } else {

@@ -123,7 +123,7 @@ struct MergeDevice {
   func list() async throws -> Shopping {
     try await device.write { transaction, cloud in
       let node = try #require(cloud.node(path: ZDCTreesystemPath(pathComponents: ["list"])))
-      return try #require(try transaction.object(forKey: node.uuid, inCollection: Shopping.collection) as? Shopping)
+      return try #require(transaction.object(forKey: node.uuid, inCollection: Shopping.collection) as? Shopping)
     }
   }
 
@@ -131,7 +131,7 @@ struct MergeDevice {
   func edit(_ body: @escaping @Sendable (inout Shopping) -> Void) async throws {
     try await device.write { transaction, cloud in
       let node = try #require(cloud.node(path: ZDCTreesystemPath(pathComponents: ["list"])))
-      var list = try #require(try transaction.object(forKey: node.uuid, inCollection: Shopping.collection) as? Shopping)
+      var list = try #require(transaction.object(forKey: node.uuid, inCollection: Shopping.collection) as? Shopping)
       body(&list)
       guard let changeset = try list.changeset() else { return }
       transaction.setObject(list, forKey: node.uuid, inCollection: Shopping.collection)

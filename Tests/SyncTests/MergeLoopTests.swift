@@ -177,7 +177,7 @@ extension MergeDevice {
       let entry = try #require(cloud.mergeJournal().first)
       let undo = try cloud.undo(entry)
       var list = try #require(
-        try transaction.object(forKey: undo.nodeID, inCollection: Shopping.collection) as? Shopping)
+        transaction.object(forKey: undo.nodeID, inCollection: Shopping.collection) as? Shopping)
       let redo = try list.undo(try #require(undo.changeset))
       transaction.setObject(list, forKey: undo.nodeID, inCollection: Shopping.collection)
       cloud.queueDataUpload(forNodeID: undo.nodeID, withChangeset: redo)

@@ -90,9 +90,14 @@ final class LocalFile: Sendable {
   /// The same bytes under another path, without a copy where the file system can.
   static func duplicate(_ file: URL, to copy: URL) throws {
     guard link(file.path, copy.path) != 0 else { return }
+    let source = try read(file)
+    let target = try create(copy)
     do {
-      try FileManager.default.copyItem(at: file, to: copy)
-    } catch { throw ZDCError(errno == ENOSPC ? .diskFull : .fileFailure, underlying: error) }
+      while case let bytes = try source.read(upTo: 1 << 20), !bytes.isEmpty { try target.write(bytes) }
+    } catch {
+      unlink(copy.path)
+      throw error
+    }
   }
 
   func write(_ bytes: some Collection<UInt8>) throws {

@@ -97,12 +97,14 @@ extension ZDCImageLoader {
     _ node: ZDCNode, _ request: ImageRequest<Image>, _ preFetch: (Image?, Bool) -> Void,
     _ deliver: ImageDelivery<Image>
   ) -> ZDCDownloadTicket? {
-    let known = request.isKept ? thumbnails.image(.init(owner: node.uuid, processingID: request.processingID)) : nil
-    if let known, !request.options.downloadIfMarkedAsNeedsDownload {
-      preFetch(known, false)
+    var known = request.isKept ? thumbnails.image(.init(owner: node.uuid, processingID: request.processingID)) : nil
+    if case .some(.some(let image)) = known, !request.options.downloadIfMarkedAsNeedsDownload {
+      preFetch(image, false)
       return nil
     }
     let facts = facts(node.uuid, request.options)
+    // There was none, and a version has come in that has one.
+    if case .some(.none) = known, facts.hasThumbnail { known = nil }
     let read = thumbnails.beginRead(node.uuid)
     guard let source = source(node, facts, known, read) else {
       thumbnails.endRead(read)
@@ -118,8 +120,8 @@ extension ZDCImageLoader {
     _ node: ZDCNode, _ facts: Facts, _ known: Image??, _ read: ImageMemoryCache<Image>.Read
   ) -> Source? {
     if known != nil { return facts.needsDownload ? .network : nil }
-    if !facts.needsDownload, let image = thumbnails.image(.init(owner: node.uuid, processingID: nil)) {
-      return image.map(Source.memory)
+    if !facts.needsDownload, case .some(.some(let image)) = thumbnails.image(.init(owner: node.uuid)) {
+      return .memory(image)
     }
     guard let export = disk.nodeThumbnail(node) else {
       return facts.needsDownload || facts.hasThumbnail ? .network : nil
@@ -219,6 +221,7 @@ extension ZDCImageLoader {
 
   /// What all that wait for it share: the download, the file in the cache, the decoded image, the mark.
   private func downloadOnce(_ node: ZDCNode, _ facts: Facts) async throws -> Image? {
+    if let known = foundMeanwhile(node, facts) { return known }
     let (info, _, thumbnail) = try await downloads.downloadNodeMeta(node, components: .thumbnail)
     let read = thumbnails.beginRead(node.uuid)
     defer { thumbnails.endRead(read) }
@@ -229,6 +232,13 @@ extension ZDCImageLoader {
     }
     thumbnails.set(image, .init(owner: node.uuid), cost: image.map(cost) ?? 0, of: read)
     if facts.isMarked { try await unmark(node, info.eTag) }
+    return image
+  }
+
+  /// What somebody else's download has brought between this request's look and now.
+  private func foundMeanwhile(_ node: ZDCNode, _ facts: Facts) -> Image? {
+    if facts.isMarked, self.facts(node.uuid, .init()).isMarked { return nil }
+    guard case .some(.some(let image)) = thumbnails.image(.init(owner: node.uuid)) else { return nil }
     return image
   }
 

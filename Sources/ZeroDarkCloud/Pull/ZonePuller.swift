@@ -23,7 +23,7 @@ struct ZonePuller {
 
   private func pullPages() async throws -> PullSummary {
     var summary = PullSummary()
-    var refusal: DelegateError?
+    var left = LeftOut()
     guard var row = try await zoneRow(), row.frozen == nil else { return summary }
     let isFirst = row.head == nil
     var hasMore = true
@@ -34,10 +34,10 @@ struct ZonePuller {
       hasMore = page.hasMore && applied.commits > 0
       guard let next = try await zoneRow() else { return summary }
       row = next
-      refusal = try await materialize(applied.records, &summary) ?? refusal
+      try await materialize(applied.records, &summary, &left)
     }
-    refusal = try await materialize([:], &summary) ?? refusal
-    if let refusal { throw refusal }
+    try await materialize([:], &summary, &left)
+    if let refusal = left.refusal { throw refusal }
     return summary
   }
 
@@ -62,7 +62,9 @@ struct ZonePuller {
     guard let row = try await zoneRow(), row.frozen == nil else { return summary }
     let applied = try await apply(page, to: row)
     summary.commits = applied.commits
-    if let refusal = try await materialize(applied.records, &summary) { throw refusal }
+    var left = LeftOut()
+    try await materialize(applied.records, &summary, &left)
+    if let refusal = left.refusal { throw refusal }
     return summary
   }
 
@@ -166,19 +168,20 @@ struct ZonePuller {
 
   /// Fetches and applies every pending record, in the order that the app prefers.
   ///
-  /// - Returns: what the app threw for a node, which stays as it was until the next pull. Others go on.
+  /// - Parameter left: nodes for which the app threw are not tried again in this pull. Others go on.
   private func materialize(
-    _ known: [RecordHash: PageContents.Record], _ summary: inout PullSummary
-  ) async throws -> DelegateError? {
-    var order = try await pendingOrder()
-    var left = LeftOut()
+    _ known: [RecordHash: PageContents.Record], _ summary: inout PullSummary, _ left: inout LeftOut
+  ) async throws {
+    (left.missing, left.misserved) = ([], [])
+    var refused = left.refused
+    var order = try await pendingOrder().filter { !refused.contains($0) }
     while !order.isEmpty {
       let applied = try await materializeInOrder(order, known, &summary, &left)
+      refused = left.refused.union(left.missing)
       // A child whose parent came late, or nodes of a page that arrived meanwhile, are still pending.
-      order = applied == 0 ? [] : try await pendingOrder().filter { !left.contains($0) }
+      order = applied == 0 ? [] : try await pendingOrder().filter { !refused.contains($0) }
     }
     if !left.missing.isEmpty { try await reportMissing(left.missing, misserved: left.misserved) }
-    return left.refusal
   }
 
   /// Nodes that stay pending until the next pull.

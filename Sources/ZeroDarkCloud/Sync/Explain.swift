@@ -167,7 +167,7 @@ struct Explainer {
     if isPaused { return (.paused, nil) }
     if try isAwaitingPull(operation) { return (.notPulledYet, nil) }
     switch operation.reason {
-    case .uploading: return (.uploading, operation.reasonDetail)
+    case .uploading, .promisePending: return (ZDCWaitReason(operation.reason), operation.reasonDetail)
     // Its pause is over, and whether there is room now only the next try tells.
     case .overQuota: return (.overQuota, operation.reasonDetail)
     // It may run now: reasons of other earlier tries are history.

@@ -86,16 +86,21 @@ extension Promise {
       id: "check-003-6", wording: "each call finds the database updated, in the same transaction",
       state: .tested(
         by: "DelegateTests/newNode_isInTheDatabase_withItsParent",
-        "DelegateTests/delegateThatThrows_rollsThePageBack_andGetsItAgain")),
+        "DelegateTests/delegateThatThrows_holdsItsOwnNodeOnly_andGetsItAgain")),
     Promise(
       id: "check-003-7",
       wording: "a deletion that meets queued changes: told first; then clean branches go one by one; dirty nodes "
         + "and the way to them stay",
-      state: .due(.open)),
+      state: .tested(
+        by: "DirtyDeleteTests/order",
+        "DirtyDeleteTests/whatIsNotAnswered_keepsItsWay_andWaits")),
     Promise(
       id: "check-003-8", wording: "background calls come for successes only, and only when nobody waits",
       state: .due(.managers)),
-    Promise(id: "check-003-9", wording: "a node's content may be empty", state: .due(.open)),
+    Promise(
+      id: "check-003-9", wording: "a node's content may be empty",
+      state: .tested(
+        by: "AppErrorTests/zeroBytes_areAContentLikeOthers")),
     Promise(id: "check-003-10", wording: "metadata and thumbnail may have 16 MiB and no more", state: .due(.open)),
     Promise(id: "check-003-11", wording: "the time of a deletion may be unknown", state: .due(.open)),
     Promise(

@@ -121,7 +121,9 @@ extension Promise {
     Promise(
       id: "seed-4.2-didDiscoverDeletedDirtyNode",
       wording: "a deletion that meets queued changes, told while everything is there",
-      state: .due(.open)),
+      state: .tested(
+        by: "DirtyDeleteTests/order",
+        "DirtyDeleteTests/whatIsNotAnswered_keepsItsWay_andWaits")),
     Promise(
       id: "seed-4.2-didDiscoverConflict", wording: "a conflict of path or content, for the app to solve",
       state: .tested(by: "ConflictTests/merged_bothEditsAreThere", "ConflictTests/pathConflict_theAppsOwnNameIsTaken")),

@@ -144,7 +144,8 @@ private struct PageTrial {
           _ = try applier.apply(record, node: node)
         }
         try applier.finishBatch()
-        throw Undo(isComplete: try leaves.all().allSatisfy { $0.progress == .applied })
+        let open = try Int.fetchOne(transaction.database, sql: "SELECT COUNT(*) FROM zdc_leaf WHERE pending <> 0")
+        throw Undo(isComplete: open == 0)
       }
       return .accepted
     } catch let undo as Undo {

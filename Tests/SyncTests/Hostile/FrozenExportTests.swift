@@ -27,8 +27,8 @@ extension HostileServerTests {
         items.removeAll { $0.blob == other }
       })
     var expected = [
-      "/kept": "kept", "/folder/inner": "contentHashMismatch", "/renamed": "two", "/small": "objectMissing",
-      "/left": "objectMissing", "/right": "objectMissing", "/new": "objectMissing", "/film": "objectMissing",
+      "/kept": "kept", "/folder/inner": "contentHashMismatch", "/renamed": "two", "/small": "blobGone",
+      "/left": "blobGone", "/right": "blobGone", "/new": "blobGone", "/film": "blobGone",
     ]
     // One by one /renamed is given all the same.
     var found = try await Self.takeOut(act)
@@ -45,7 +45,7 @@ extension HostileServerTests {
     #expect(after.losses(since: before, reference: before) == [])
     try act.hostile.lead("B", to: act.fork)
     act.hostile.beHonest()
-    #expect(try await Self.takeOut(act).values.allSatisfy { !$0.contains("Missing") && !$0.contains("Mismatch") })
+    #expect(try await Self.takeOut(act).values.allSatisfy { !$0.contains("Gone") && !$0.contains("Mismatch") })
     try await act.end()
   }
 

@@ -62,6 +62,7 @@ extension HostileServerTests {
       for path in ["/mine", "/kept"] { await act.victim.recorder.wait(for: "pushed \(path)") }
       let chain = old.map { ServedItem($0) }
       act.hostile.tell(.rewrite(.link) { $0 = chain })
+      act.hostile.tell(Self.naming(old[0]))
       act.hostile.forgetRequests()
       try await act.fork.restart()
       await Self.denied(updates)
@@ -73,10 +74,26 @@ extension HostileServerTests {
       act.hostile.beHonest()
       await act.victim.recorder.wait(for: "pushed /while-denied")
     }
+    // The engines may have ended before the last answer was stored.
+    try await TestWorld.settle([act.victim])
     let state = try await DeviceState(of: act.victim)
     #expect(Set(state.events.map(\.code)) == ["identityChainRollback"])
     #expect(state.operations == [] && state.frozen == [:])
     try await act.end()
+  }
+
+  /// The stream's first event names this link as the end of the chain.
+  private static func naming(_ link: IdentityLink) -> Lie {
+    .events { events in
+      events.map { text in
+        guard text.contains("event: zones"), let start = text.range(of: "data: ")?.upperBound,
+          var list = try? JSONDecoder().decode(ZoneList.self, from: Data(text[start...].utf8))
+        else { return text }
+        list.chain = ChainHead(seq: link.seq, head: link.hash)
+        guard let json = try? JSONEncoder().encode(list) else { return text }
+        return text[..<start] + String(decoding: json, as: UTF8.self) + "\n\n"
+      }
+    }
   }
 
   private static func denied(_ updates: AsyncStream<ZDCSyncStatus>) async {

@@ -257,7 +257,8 @@ import ZDCTreesystem
         }
         if case .success = download.content { isThere.append(true) } else { isThere.append(false) }
       }
-      #expect(isThere == [Bool](repeating: true, count: 2_000) + [false])
+      #expect(isThere.count == 2_001)
+      #expect(isThere.count { !$0 } == 1)
     }
   }
 }
