@@ -190,7 +190,7 @@ private enum FileSize {
         #expect(try fixture.text() == "old" && fixture.fileNames().count == 1)
         FileSize.limit(nil)
         try fixture.disk.importNodeData(diskImport, for: fixture.node)
-        #expect(try fixture.disk.nodeData(fixture.node)?.cryptoFile?.cleartextFileSize == 3 << 20)
+        #expect(fixture.disk.nodeData(fixture.node)?.cryptoFile?.cleartextFileSize == 3 << 20)
       }
     }
   }
