@@ -13,9 +13,7 @@ final class LocalFile: Sendable {
   private let descriptor: CInt
 
   private init(_ descriptor: CInt) throws {
-    guard descriptor >= 0 else {
-      throw ZDCError(errno == ENOSPC ? .diskFull : .fileFailure, detail: String(cString: strerror(errno)))
-    }
+    guard descriptor >= 0 else { throw Self.failure() }
     self.descriptor = descriptor
   }
 
@@ -74,8 +72,10 @@ final class LocalFile: Sendable {
     guard fsync(descriptor) == 0 else { throw Self.failure() }
   }
 
-  private static func failure() -> ZDCError {
-    ZDCError(errno == ENOSPC ? .diskFull : .fileFailure, detail: String(cString: strerror(errno)))
+  /// What the last system call complained of. To its caller a quota and a limit are a full disk too.
+  static func failure() -> ZDCError {
+    let isFull = [ENOSPC, EDQUOT, EFBIG].contains(errno)
+    return ZDCError(isFull ? .diskFull : .fileFailure, detail: String(cString: strerror(errno)))
   }
 
   /// Replaces what is at `target`, in one step; between two file systems it is copied.
@@ -112,7 +112,7 @@ final class LocalFile: Sendable {
       let count = systemWrite(descriptor, part.baseAddress, part.count)
       if count < 0 {
         if errno == EINTR { continue }
-        throw ZDCError(errno == ENOSPC ? .diskFull : .fileFailure, detail: String(cString: strerror(errno)))
+        throw Self.failure()
       }
       rest = rest.dropFirst(count)
     }

@@ -7,6 +7,30 @@ import ZeroDarkCloudTesting
 
 @testable import ZeroDarkCloud
 
+#if canImport(Glibc)
+  import Glibc
+#elseif canImport(Musl)
+  import Musl
+#elseif canImport(Darwin)
+  import Darwin
+#endif
+
+/// How large files of this process may become.
+private enum FileSize {
+  static func limit(_ bytes: UInt64?) {
+    signal(SIGXFSZ, SIG_IGN)
+    var limit = rlimit()
+    #if canImport(Glibc)
+      let resource = __rlimit_resource_t(RLIMIT_FSIZE.rawValue)
+    #else
+      let resource = RLIMIT_FSIZE
+    #endif
+    #expect(getrlimit(resource, &limit) == 0)
+    limit.rlim_cur = bytes.map { rlim_t($0) } ?? limit.rlim_max
+    #expect(setrlimit(resource, &limit) == 0)
+  }
+}
+
 @Suite struct DiskCrashTests {
   /// Takes copies of a device behind the steps that a test is interested in.
   private final class Camera: Sendable {
@@ -150,6 +174,24 @@ import ZeroDarkCloudTesting
       isFull.withLock { $0 = false }
       try fixture.put("new")
       #expect(try fixture.text() == "new")
+    }
+  }
+
+  /// Files that may not grow stand for a full disk, in a process of its own.
+  @Test func filesThatMayNotGrow_areATypedError_andLeaveTheOldVersion() async throws {
+    await #expect(processExitsWith: .success) {
+      try await DiskFixture.run { fixture in
+        try fixture.put("old")
+        let large = fixture.folder.url.appendingPathComponent("large")
+        try Data(repeating: 7, count: 3 << 20).write(to: large)
+        let diskImport = ZDCDiskImport(cleartextFileURL: large)
+        FileSize.limit(2 << 20)
+        #expect(errorCode { try fixture.disk.importNodeData(diskImport, for: fixture.node) } == .diskFull)
+        #expect(try fixture.text() == "old" && fixture.fileNames().count == 1)
+        FileSize.limit(nil)
+        try fixture.disk.importNodeData(diskImport, for: fixture.node)
+        #expect(fixture.disk.nodeData(fixture.node)?.cryptoFile?.cleartextFileSize == 3 << 20)
+      }
     }
   }
 

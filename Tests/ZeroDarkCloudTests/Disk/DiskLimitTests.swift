@@ -1,5 +1,4 @@
 import Foundation
-import Synchronization
 import Testing
 import ZDCTreesystem
 import ZeroDarkCloudTesting
@@ -45,6 +44,7 @@ import ZeroDarkCloudTesting
       next.disk.maxNodeDataCacheSize = size * 3
       try next.put("x", next.nodes[3])
       #expect(next.present() == [0, 2, 3])
+      try next.checkFiles()
       try next.close()
     }
   }
@@ -60,7 +60,7 @@ import ZeroDarkCloudTesting
         try String(decoding: ZDCFileConversion.decryptCryptoFile(intoMemory: try #require(file)), as: UTF8.self) == "x")
       file = nil
       #expect(try fixture.fileNames() == [])
-      try fixture.disk.collectGarbage()
+      try fixture.checkFiles()
       // Thumbnails have a limit of their own, and what is stored persistently has none.
       try fixture.put("x") { $0.storePersistently = true }
       try fixture.disk.importNodeThumbnail(ZDCDiskImport(cleartextData: Data("t".utf8)), for: fixture.node)
@@ -173,7 +173,6 @@ import ZeroDarkCloudTesting
       #expect(try fixture.fileNames().count == 6)
       held = nil
       #expect(try fixture.fileNames().count == 1)
-      try fixture.disk.collectGarbage()
     }
   }
 
@@ -197,7 +196,7 @@ import ZeroDarkCloudTesting
     try await DiskFixture.run(nodes: 8) { fixture in
       let (disk, nodes) = (fixture.disk, fixture.nodes)
       disk.maxNodeDataCacheSize = try size(fixture) * 4
-      let read = Mutex(0)
+      let read = Locked(0)
       try await withThrowingTaskGroup(of: Void.self) { group in
         group.addTask {
           for round in 0..<150 {
@@ -220,8 +219,6 @@ import ZeroDarkCloudTesting
       }
       #expect(read.withLock { $0 } > 0)
       #expect(disk.holds.held.isEmpty)
-      disk.finishPending()
-      try disk.collectGarbage()
     }
   }
 
