@@ -4,7 +4,7 @@ import ZeroDarkCloud
 import ZeroDarkCloudTesting
 
 /// Two devices of an app that knows nothing but the public API, and a real server between them.
-@Suite(.timeLimit(.minutes(5))) struct TwoDevicesTests {
+@Suite(.timeLimit(.minutes(20))) struct TwoDevicesTests {
   /// Two devices of one account that have `groceries: Groceries [milk]`.
   private func withDevices(_ body: (_ a: SheetsApp, _ b: SheetsApp) async throws -> Void) async throws {
     let server = try await TestServer.start()

@@ -5,7 +5,7 @@ import ZeroDarkCloud
 import ZeroDarkCloudTesting
 
 /// "Why is my change stuck?", and what was tried so far.
-@Suite(.timeLimit(.minutes(5))) struct ExplainTests {
+@Suite(.timeLimit(.minutes(20))) struct ExplainTests {
   private struct AppError: Error {}
 
   private func explain(_ device: TestDevice, _ path: String) async throws -> ZDCNodeExplanation {
