@@ -8,25 +8,31 @@ struct Managers: Sendable {
   let downloads: ZDCDownloadManager
   let sync: ZDCSyncManager
 
-  init(config: ZDCConfig, delegate: DelegateBox, database: ZDCDatabaseManager) throws {
+  init(
+    config: ZDCConfig, delegate: DelegateBox, progress: ZDCProgressManager, database: ZDCDatabaseManager
+  ) throws {
     self.database = database
     localUsers = try ZDCLocalUserManager(config: config, database: database, transport: config.transport)
     disk = ZDCDiskManager(
       database: database.rwDatabaseConnection, folder: config.databasePath.appendingPathExtension("files"))
     downloads = ZDCDownloadManager(
       database: database.rwDatabaseConnection, users: localUsers, disk: disk,
-      partials: config.databasePath.appendingPathExtension("downloads"))
-    sync = ZDCSyncManager(database: database, users: localUsers, config: config, delegate: delegate)
+      partials: config.databasePath.appendingPathExtension("downloads"), progress: progress, delegate: delegate,
+      sleep: config.transferSleep)
+    sync = ZDCSyncManager(
+      database: database, users: localUsers, config: config, delegate: delegate, progress: progress)
   }
 
   /// After the framework calls itself unlocked: engines begin here.
   func start() {
     disk.start()
     sync.start()
+    if sync.config.syncAutomatically { downloads.start(sync.statusUpdates) }
   }
 
   /// Before the database closes: engines have ended when this returns.
   func stop() async {
+    await downloads.stop()
     await sync.stop()
     disk.stop()
   }

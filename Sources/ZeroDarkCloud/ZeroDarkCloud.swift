@@ -18,6 +18,8 @@ public final class ZeroDarkCloud: Sendable {
   public let config: ZDCConfig
   /// Keeps the database's key. There before the database is unlocked.
   public let databaseKeyManager: ZDCDatabaseKeyManager
+  /// How far uploads and downloads are. There before the database is unlocked.
+  public let progressManager = ZDCProgressManager()
   let delegateBox: DelegateBox
   private let state = Mutex(State.locked)
 
@@ -63,7 +65,8 @@ public final class ZeroDarkCloud: Sendable {
     try beginOpening()
     do {
       let database = try ZDCDatabaseManager(config: config, databaseConfig: databaseConfig)
-      let managers = try Managers(config: config, delegate: delegateBox, database: database)
+      let managers = try Managers(
+        config: config, delegate: delegateBox, progress: progressManager, database: database)
       state.withLock { $0 = .unlocked(managers) }
       managers.start()
     } catch {

@@ -16,6 +16,7 @@ enum FrameworkSchema {
     }
     migrator.registerMigration("zdc.3") { db in try db.execute(sql: upload) }
     migrator.registerMigration("zdc.disk") { db in try db.execute(sql: disk) }
+    migrator.registerMigration("zdc.downloads") { db in try db.execute(sql: download) }
   }
 
   /// The verified log, a hash for each commit: where a server's log parts from it, and whether what is missing there
@@ -252,8 +253,8 @@ enum FrameworkSchema {
     )
     """
 
-  /// Uploads in parts that may have to be continued. `sealed` holds the content's key, the salt and what is known of the
-  /// source; a part's hash is here before the part leaves the device.
+  /// Uploads in parts that may have to be continued. `sealed` holds the content's key, the salt and what is known of
+  /// the source; a part's hash is here before the part leaves the device.
   private static let upload = """
     CREATE TABLE zdc_upload (
       blobID BLOB PRIMARY KEY NOT NULL,
@@ -270,6 +271,20 @@ enum FrameworkSchema {
       sha256 BLOB NOT NULL,
       PRIMARY KEY (blobID, idx)
     ) WITHOUT ROWID
+    """
+
+  /// Downloads that go on when their process has ended. `owner` names the process that waits for them; `part` is 0 for
+  /// the data, else 1 + the wanted parts. `sealed` holds the options.
+  private static let download = """
+    CREATE TABLE zdc_download (
+      id INTEGER PRIMARY KEY,
+      node INTEGER NOT NULL REFERENCES zdc_node(id) ON DELETE CASCADE,
+      part INTEGER NOT NULL,
+      owner BLOB NOT NULL,
+      createdMs INTEGER NOT NULL,
+      sealed BLOB NOT NULL,
+      UNIQUE (node, part, owner)
+    )
     """
 
   private static let securityEvent = """

@@ -131,7 +131,7 @@ extension ZDCDownloadManager {
   ) async throws -> Result<ZDCNodeContent, any Error> {
     do {
       if let bytes { return .success(.memory(try ContentOpener.openSmall(bytes, target.reference))) }
-      return .success(.file(try await download(nodeUUID: node.uuid) { _, _ in }.cryptoFile))
+      return .success(.file(try await downloadNodeData(node).cryptoFile))
     } catch let error as TransportError {
       throw error
     } catch let error as CancellationError {

@@ -68,4 +68,5 @@ struct Upload: Sendable {
   var id: UUID
   var task: Task<Void, Never>
   var claim: ContentClaim
+  var operations: [UploadProgress.Operation]
 }

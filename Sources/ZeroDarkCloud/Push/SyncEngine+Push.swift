@@ -104,7 +104,9 @@ extension SyncEngine {
   private func forgetContent(of node: Int64?) {
     guard let node else { return }
     ready[node] = nil
-    uploads.removeValue(forKey: node)?.task.cancel()
+    guard let upload = uploads.removeValue(forKey: node) else { return }
+    upload.task.cancel()
+    session.progress.end(upload.operations, .waits)
   }
 
   /// How far into the queue a commit looks: enough for a thousand nodes with several operations each.
@@ -156,7 +158,8 @@ extension SyncEngine {
   private func start(_ answer: ContentAnswer, _ preparer: ContentPreparer) {
     uploads.removeValue(forKey: answer.node)?.task.cancel()
     let id = UUID()
-    let progress = session.progress.reporter(forNode: answer.nodeUUID)
+    let progress = session.progress.reporter(answer.uploads)
+    session.activity.sends()
     let task = Task { [weak self] in
       do {
         let content = try await preparer.prepareSlowly(answer, progress: progress)
@@ -166,7 +169,8 @@ extension SyncEngine {
       }
       self?.signal()
     }
-    uploads[answer.node] = Upload(id: id, task: task, claim: ContentClaim(answer))
+    uploads[answer.node] = Upload(
+      id: id, task: task, claim: ContentClaim(answer), operations: answer.uploads)
   }
 
   private func finished(_ id: UUID, _ content: ReadyContent, node: Int64) {
@@ -179,6 +183,7 @@ extension SyncEngine {
 
   private func failed(_ id: UUID, _ answer: ContentAnswer, _ error: any Error) async {
     guard uploads[answer.node]?.id == id else { return }
+    session.progress.end(answer.uploads, .waits)
     session.events.report(error)
     do {
       try await session.database.asyncReadWrite { [session] transaction in
@@ -187,6 +192,7 @@ extension SyncEngine {
     } catch { session.events.report(error) }
     settledUploads += 1
     if uploads[answer.node]?.id == id { uploads[answer.node] = nil }
+    session.activity.uploadsChanged(isUploading: !uploads.isEmpty)
   }
 
   // MARK: Building
@@ -211,6 +217,35 @@ extension SyncEngine {
   // MARK: Sending
 
   private func send(_ request: InFlightStore.Request, zone: Int64) async throws -> PushSummary {
+    let operations = try await session.database.asyncRead { transaction in
+      try InFlightStore(transaction: transaction).uploads(zone: zone)
+    }
+    session.progress.begin(operations)
+    session.activity.sends()
+    do {
+      let summary = try await sendShown(request, zone: zone)
+      if summary.operations == operations.count {
+        session.progress.end(operations, .done)
+      } else {
+        try await settleProgress(operations)
+      }
+      return summary
+    } catch {
+      session.progress.end(operations, .waits)
+      throw error
+    }
+  }
+
+  /// What is out of the queue is done, whoever found out; the rest is sent again.
+  private func settleProgress(_ operations: [UploadProgress.Operation]) async throws {
+    let left = try await session.database.asyncRead { transaction in
+      try operations.filter { try transaction.operations.isQueued(uuid: $0.uuid) }
+    }
+    session.progress.end(left, .waits)
+    session.progress.end(Set(operations).subtracting(left), .done)
+  }
+
+  private func sendShown(_ request: InFlightStore.Request, zone: Int64) async throws -> PushSummary {
     do {
       switch try await session.api.push(request.body) {
       case .accepted(let response): return try await accepted(request, response, zone: zone)

@@ -17,17 +17,24 @@ public final class ZDCSyncManager: Sendable {
   let users: ZDCLocalUserManager
   let config: ZDCConfig
   private let delegateBox: DelegateBox
+  private let progress: ZDCProgressManager
   let hub = StatusHub()
   let engines = Locked<[String: SyncEngine]>([:])
   /// The lease's generation that the engines were made in.
   let knownGeneration = Locked(0)
+  /// How often each user's pushing was paused.
+  let pauses = Locked<[String: Int]>([:])
   private let background = Locked<Task<Void, Never>?>(nil)
 
-  init(database: ZDCDatabaseManager, users: ZDCLocalUserManager, config: ZDCConfig, delegate: DelegateBox) {
+  init(
+    database: ZDCDatabaseManager, users: ZDCLocalUserManager, config: ZDCConfig, delegate: DelegateBox,
+    progress: ZDCProgressManager
+  ) {
     self.database = database
     self.users = users
     self.config = config
     delegateBox = delegate
+    self.progress = progress
   }
 
   // MARK: Status
@@ -55,9 +62,11 @@ public final class ZDCSyncManager: Sendable {
     try await asEngine { try await self.engine(for: localUserID).syncUntilQuiet() }
   }
 
-  /// Asks for a pull soon. Returns at once; the outcome is in ``statusUpdates``. Where another process runs the engines
+  /// Asks for a pull soon; ignored while one is running. Returns at once; the outcome is in ``statusUpdates``. Where
+  /// another process runs the engines
   /// there is nothing to do: it follows the server's events.
   public func pullChanges(forLocalUserID localUserID: String) {
+    guard !isPullingChanges(forLocalUserID: localUserID) else { return }
     Task { [hub] in
       do {
         _ = try await self.whileSyncing { try await self.engine(for: localUserID).pull() }
@@ -67,30 +76,15 @@ public final class ZDCSyncManager: Sendable {
     }
   }
 
-  /// Stops sending, in all processes of this database, until ``resumePush(forLocalUserID:)``, also across launches. What
-  /// is under way ends. The queue grows and nothing is lost.
-  ///
-  /// - Parameter abort: uploads in parts stop as well; they go on later where they were.
-  public func pausePush(forLocalUserID localUserID: String, andAbortUploads abort: Bool = false) async throws {
-    try await setPause(abort ? .abortingUploads : .lettingUploadsEnd, localUserID)
-  }
-
-  /// Sends again, in whatever process syncs.
-  public func resumePush(forLocalUserID localUserID: String) async throws {
-    try await setPause(nil, localUserID)
-  }
-
-  /// Whether the user's pushes are paused.
-  public func isPushPaused(forLocalUserID localUserID: String) async throws -> Bool {
-    try await engine(for: localUserID).isPaused()
-  }
-
-  private func setPause(_ pause: PushPause?, _ localUserID: String) async throws {
-    let engine = try await engine(for: localUserID)
-    try await database.rwDatabaseConnection.asyncReadWrite { transaction in
-      try transaction.setPushPause(pause, localUser: engine.session.localUser)
+  /// The same for all local users.
+  public func pullChangesForAllLocalUsers() {
+    Task { [hub] in
+      do {
+        for user in try await users.allLocalUserIDs() { pullChanges(forLocalUserID: user) }
+      } catch {
+        hub.post(.error(localUserID: "", error))
+      }
     }
-    _ = try await engine.isPaused()
   }
 
   package func pullOnce(localUserID: String) async throws -> PullSummary {
@@ -129,7 +123,9 @@ public final class ZDCSyncManager: Sendable {
       currentKeys: Locked(try await users.keys(for: userID)),
       refreshIdentity: { [users] in try await users.refreshIdentity(of: userID) },
       delegate: { [delegateBox] in delegateBox.value }, now: config.clock,
-      logger: config.logger, events: SyncEvents(localUserID: localUserID, hub: hub), progress: UploadProgress())
+      logger: config.logger, events: SyncEvents(localUserID: localUserID, hub: hub),
+      activity: SyncActivity(localUserID: localUserID, treeID: config.primaryTreeID) { [weak self] in self?.post($0) },
+      progress: UploadProgress(localUserID: localUserID, manager: progress))
     let made = SyncEngine(session: session)
     return engines.withLock { engines in
       let kept = engines[localUserID] ?? made
