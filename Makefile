@@ -3,6 +3,7 @@
 #   make demo       two devices, a real server, a real folder: put, pull, compare, edit, search for cleartext
 #   make test       set-up, build, all tests (debug), then the independent reader over our vectors
 #   make test-long  200 kills, 2,000 histories, 100,000 nodes and a 4 GiB stream with memory figures; PARTS="nodes stream"
+#   make test-tsan  the tests of the framework and its devices under ThreadSanitizer; FILTER=regex for others
 #   make build      build everything (debug)
 #   make lint       formatting and house rules
 #   make format     rewrite the sources in the house format
@@ -12,12 +13,12 @@
 #   make setup      install what is missing (Debian and Ubuntu; says what and why); the rules above call it
 #   make clean      remove everything that was built
 #
-# Variables: DEMO_DIR=folder for demo, FILTER=regex for test, FUZZ_SECONDS and FUZZ_TARGET for fuzz, ZDC_VECTORS=folder with published test vectors.
+# Variables: DEMO_DIR=folder for demo, FILTER=regex for test and test-tsan, FUZZ_SECONDS and FUZZ_TARGET for fuzz, ZDC_VECTORS=folder with published test vectors.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup build test test-long lint format demo fuzz bench coverage clean
+.PHONY: help setup build test test-long test-tsan lint format demo fuzz bench coverage clean
 
 SWIFT ?= swift
 FORMATTED := Sources Tests Benchmarks Fuzz Package.swift
@@ -45,6 +46,9 @@ endif
 
 test-long: build
 	@Scripts/test-long
+
+test-tsan: setup
+	@FILTER='$(FILTER)' Scripts/test-tsan
 
 lint: setup
 	$(SWIFT) format lint --strict --recursive --parallel $(FORMATTED)

@@ -110,6 +110,10 @@ let package = Package(
       dependencies: ["ZeroDarkCloud", "ZeroDarkCloudTesting", "ZDCServer", "ZDCProtocol", "ZDCCrypto", grdb]),
     // The code of the seed documents, as an app would have it.
     .testTarget(name: "SeedTests", dependencies: ["ZeroDarkCloud", "ZeroDarkCloudTesting"]),
+    // An app: what is public has to be enough for it.
+    .testTarget(
+      name: "PublicAppTests", dependencies: ["ZeroDarkCloud", "ZDCMerge", "ZeroDarkCloudTesting"],
+      packageAccess: false),
     .testTarget(
       name: "CommandTests", dependencies: ["ZDCCommands", "ZeroDarkCloud", "zdc", "zdc-server"],
       exclude: ["scripts"]),

@@ -31,7 +31,10 @@ extension FuzzTarget {
     FuzzTarget("export-name", longest: 4 << 10) { bytes in try checkExportNames(bytes) },
     FuzzTarget("file-metadata", longest: 64) { bytes in
       guard let metadata = FileMetadata(bytes) else { return }
-      try FuzzFinding.require(metadata.bytes == bytes, "a file's metadata has one encoding")
+      // A later version appends; this one has exactly one encoding.
+      var known = Array(bytes.prefix(FileMetadata.size))
+      if known[4] > 1 { known[4] = 1 } else { known = bytes }
+      try FuzzFinding.require(metadata.bytes == known, "a file's metadata has one encoding")
     },
     FuzzTarget("json", longest: 64 << 10) { bytes in decodeMessages(Data(bytes)) },
   ]

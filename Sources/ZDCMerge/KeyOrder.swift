@@ -72,9 +72,9 @@ enum KeyOrder {
   }
 
   /// Where each key is there or not; nothing is worth a conflict.
-  static func mergeMembers<Key: Hashable>(_ sides: Sides<Key>) -> Merged<Key> {
+  static func mergeMembers<Key: Hashable>(_ sides: Sides<Key>, prefersLocal: Bool) -> Merged<Key> {
     let (base, mine, theirs) = (Set(sides.base), Set(sides.mine), Set(sides.theirs))
-    return merge(sides) {
+    return merge(sides, prefersLocal: prefersLocal) {
       ThreeWay.resolve(base: base.contains($0), mine: mine.contains($0), theirs: theirs.contains($0))
     }
   }
@@ -83,8 +83,10 @@ enum KeyOrder {
   ///
   /// Keys that the local side alone has placed (added, or moved) stand behind the key that they stand behind there;
   /// everything else has the cloud's order.
+  ///
+  /// - Parameter prefersLocal: Whether keys that both sides have moved have their local place.
   static func merge<Key: Hashable>(
-    _ sides: Sides<Key>, isPresent: (Key) -> Bool
+    _ sides: Sides<Key>, prefersLocal: Bool, isPresent: (Key) -> Bool
   ) -> Merged<Key> {
     let inCloud = Set(sides.theirs)
     let inBase = Set(sides.base)
@@ -98,7 +100,7 @@ enum KeyOrder {
     var contested: Set<Key> = []
     var anchor: Key?
     for key in sides.mine where isPresent(key) {
-      if inCloud.contains(key), !movedHere(key) || movedThere(key) {
+      if inCloud.contains(key), !movedHere(key) || (movedThere(key) && !prefersLocal) {
         anchor = key
         if movedHere(key) { contested.insert(key) }
       } else {

@@ -15,9 +15,9 @@ enum NestedValue {
     value = part as? Value ?? value
   }
 
-  static func changeset<Value>(_ value: Value, since old: Value) -> ZDCChangeset? {
+  static func changeset<Value>(_ value: Value, since old: Value) throws(ZDCSyncableError) -> ZDCChangeset? {
     guard isSyncable(Value.self), let part = value as? any ZDCSyncable else { return nil }
-    return part.changeset(sinceAny: old)
+    return try part.changeset(sinceAny: old)
   }
 
   static func revert<Value>(
@@ -42,9 +42,9 @@ extension ZDCSyncable {
     trackChanges(since: old)
   }
 
-  fileprivate func changeset(sinceAny old: Any) -> ZDCChangeset? {
+  fileprivate func changeset(sinceAny old: Any) throws(ZDCSyncableError) -> ZDCChangeset? {
     guard let old = old as? Self else { return nil }
-    return changeset(since: old)
+    return try changeset(since: old)
   }
 
   fileprivate mutating func merge(baseAny base: Any, cloudVersion: Any, context: inout ZDCMergeContext) {

@@ -70,14 +70,14 @@ extension Syncable: ZDCSyncable {
     NestedValue.trackChanges(&value, since: old.value)
   }
 
-  public func changeset(since old: Self) -> ZDCChangeset? {
+  public func changeset(since old: Self) throws(ZDCSyncableError) -> ZDCChangeset? {
     if NestedValue.isSyncable(Value.self) {
-      return NestedValue.changeset(value, since: old.value).map {
+      return try NestedValue.changeset(value, since: old.value).map {
         ZDCChangeset(ChangeTree(.nested, children: [$0.asPart]))
       }
     }
     guard !ThreeWay.isSame(value, old.value) else { return nil }
-    return ZDCChangeset(ChangeTree(.value, leaves: [ValueCoding.encode([old.value])]))
+    return ZDCChangeset(ChangeTree(.value, leaves: [try ValueCoding.encode([old.value])]))
   }
 
   public mutating func revert(_ changeset: ZDCChangeset, strictly: Bool) throws(ZDCSyncableError) {

@@ -9,6 +9,7 @@ enum ThreeWay {
     // 2. Both agree, or changed here only.
     if isSame(mine, theirs) || isSame(theirs, base) { return mine }
     // 3. Both changed it: whoever was in the cloud first has won.
+    if context.prefersLocal { return mine }
     context.report(base: base, mine: mine, theirs: theirs, result: theirs)
     return theirs
   }

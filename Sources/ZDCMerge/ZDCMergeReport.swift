@@ -9,11 +9,17 @@ public struct ZDCMergeReport: Sendable, Hashable, Codable {
   /// What the merged value changes in the cloud's version; nil if nothing, so that nothing needs to be uploaded. It may
   /// take the place of the pending changesets: they began at a version that the cloud has left behind.
   public var remaining: ZDCChangeset?
+  /// Undone on the merged value, it puts the local changes that lost in the place of the cloud's, and leaves everything
+  /// else; nil if nothing was lost.
+  public var lost: ZDCChangeset?
 
-  public init(conflicts: [ZDCMergeConflict], undo: ZDCChangeset, remaining: ZDCChangeset?) {
+  public init(
+    conflicts: [ZDCMergeConflict], undo: ZDCChangeset, remaining: ZDCChangeset?, lost: ZDCChangeset? = nil
+  ) {
     self.conflicts = conflicts
     self.undo = undo
     self.remaining = remaining
+    self.lost = lost
   }
 }
 
@@ -60,36 +66,19 @@ public struct ZDCMergeConflict: Sendable, Hashable, Codable {
   }
 }
 
-/// A line of the merge journal: a report, with what only the caller of the merge knows.
-public struct ZDCMergeJournalEntry: Sendable, Hashable, Codable, Identifiable {
-  public var id: UUID
-  /// The node whose content was merged.
-  public var nodeID: String
-  /// When this device merged.
-  public var mergedAt: Date
-  /// The eTag of the version that was merged with.
-  public var cloudETag: String?
-  /// Who wrote that version.
-  public var cloudWriterID: String?
-  public var report: ZDCMergeReport
-
-  public init(
-    id: UUID = UUID(), nodeID: String, mergedAt: Date, cloudETag: String? = nil, cloudWriterID: String? = nil,
-    report: ZDCMergeReport
-  ) {
-    self.id = id
-    self.nodeID = nodeID
-    self.mergedAt = mergedAt
-    self.cloudETag = cloudETag
-    self.cloudWriterID = cloudWriterID
-    self.report = report
-  }
-}
-
 /// Where a merge is, and what it found so far. Types that implement ``ZDCSyncable`` hand it on.
 public struct ZDCMergeContext: Sendable {
+  /// Where both sides changed something: whether the local side wins. Merges are made with false; a second time with
+  /// true, they tell what was lost (``ZDCMergeReport/lost``). A type that does not ask has nothing to give back.
+  public let prefersLocal: Bool
   private var path: [String] = []
   private var conflicts: [ZDCMergeConflict] = []
+  /// The first value that could not be told: without it the merge would lose something silently.
+  private(set) var failure: ZDCSyncableError?
+
+  init(prefersLocal: Bool = false) {
+    self.prefersLocal = prefersLocal
+  }
 
   /// Merges a part of the value; its conflicts stand below `component`.
   public mutating func descend(_ component: String, _ body: (inout ZDCMergeContext) -> Void) {
@@ -98,19 +87,36 @@ public struct ZDCMergeContext: Sendable {
     path.removeLast()
   }
 
+  /// The same for a value by key.
+  mutating func descend(key: some Encodable, _ body: (inout ZDCMergeContext) -> Void) {
+    descend(noting { () throws(ZDCSyncableError) in try ValueCoding.text(key) } ?? "?", body)
+  }
+
   /// Reports that `mine` lost. nil stands for "not there".
+  ///
+  /// A value that cannot be encoded makes the merge throw `notEncodable` at its end.
   public mutating func report<T: Encodable>(
     _ kind: ZDCMergeConflict.Kind = .value, base: T?, mine: T?, theirs: T?, result: T?
   ) {
+    guard !prefersLocal else { return }
     conflicts.append(
       ZDCMergeConflict(
-        kind: kind, path: path, base: Self.json(base), mine: Self.json(mine), theirs: Self.json(theirs),
-        result: Self.json(result)))
+        kind: kind, path: path, base: json(base), mine: json(mine), theirs: json(theirs), result: json(result)))
   }
 
-  private static func json<T: Encodable>(_ value: T?) -> Data? {
-    value.map { Data(ValueCoding.encode([$0]).dropFirst().dropLast()) }
+  private mutating func json<T: Encodable>(_ value: T?) -> Data? {
+    guard let value else { return nil }
+    return noting { () throws(ZDCSyncableError) in Data(try ValueCoding.encode([value]).dropFirst().dropLast()) }
   }
+
+  private mutating func noting<Result>(_ body: () throws(ZDCSyncableError) -> Result) -> Result? {
+    do throws(ZDCSyncableError) { return try body() } catch {
+      failure = failure ?? error
+      return nil
+    }
+  }
+
+  var hasConflicts: Bool { !conflicts.isEmpty }
 
   var sortedConflicts: [ZDCMergeConflict] {
     conflicts.sorted {

@@ -32,7 +32,7 @@ public struct ZDCField<Record> {
   let restoreOriginal: (inout Record) -> Void
   let clear: (inout Record) -> Void
   let track: (inout Record, _ old: Record) -> Void
-  let changeset: (Record, _ old: Record) -> ZDCChangeset?
+  let changeset: (Record, _ old: Record) throws(ZDCSyncableError) -> ZDCChangeset?
   let revert: (inout Record, ZDCChangeset, _ strictly: Bool) throws(ZDCSyncableError) -> Void
   let merge: (inout Record, _ base: Record, _ cloud: Record, inout ZDCMergeContext) -> Void
 
@@ -45,7 +45,9 @@ public struct ZDCField<Record> {
     restoreOriginal = { $0[keyPath: path].rollback() }
     clear = { $0[keyPath: path].clearChangeTracking() }
     track = { $0[keyPath: path].trackChanges(since: $1[keyPath: path]) }
-    changeset = { $0[keyPath: path].changeset(since: $1[keyPath: path]) }
+    changeset = { (record, old) throws(ZDCSyncableError) in
+      try record[keyPath: path].changeset(since: old[keyPath: path])
+    }
     revert = { (record, changeset, strictly) throws(ZDCSyncableError) in
       try record[keyPath: path].revert(changeset, strictly: strictly)
     }
@@ -70,12 +72,13 @@ extension ZDCRecord {
     for field in Self.syncableFields { field.track(&self, old) }
   }
 
-  public func changeset(since old: Self) -> ZDCChangeset? {
-    let changed = Self.syncableFields.compactMap { field in
-      field.changeset(self, old).map { (name: field.name, changes: $0.asPart) }
+  public func changeset(since old: Self) throws(ZDCSyncableError) -> ZDCChangeset? {
+    var changed: [(name: String, changes: ChangeTree)] = []
+    for field in Self.syncableFields {
+      if let changes = try field.changeset(self, old) { changed.append((field.name, changes.asPart)) }
     }
     guard !changed.isEmpty else { return nil }
-    let names = ValueCoding.encode(changed.map(\.name))
+    let names = try ValueCoding.encode(changed.map(\.name))
     return ZDCChangeset(ChangeTree(.record, leaves: [names], children: changed.map(\.changes)))
   }
 

@@ -54,7 +54,9 @@ public protocol ZDCSyncable: Sendable {
   mutating func trackChanges(since old: Self)
 
   /// What changed from `old` to this value, tracked or not; nil if nothing did.
-  func changeset(since old: Self) -> ZDCChangeset?
+  ///
+  /// - Throws: `notEncodable`, as everything does that makes a changeset.
+  func changeset(since old: Self) throws(ZDCSyncableError) -> ZDCChangeset?
 
   /// Puts the old values of a changeset back. Types implement it; apps call ``undo(_:)``.
   ///
@@ -72,15 +74,17 @@ public protocol ZDCSyncable: Sendable {
 
 extension ZDCSyncable {
   /// What was changed since the last call, or nil, and begins anew.
-  public mutating func changeset() -> ZDCChangeset? {
-    let changeset = peakChangeset()
+  ///
+  /// - Throws: `notEncodable` if one of the old values refuses to be encoded; the changes stay tracked.
+  public mutating func changeset() throws(ZDCSyncableError) -> ZDCChangeset? {
+    let changeset = try peakChangeset()
     clearChangeTracking()
     return changeset
   }
 
   /// What was changed since the last changeset was taken, or nil; goes on tracking.
-  public func peakChangeset() -> ZDCChangeset? {
-    changeset(since: original)
+  public func peakChangeset() throws(ZDCSyncableError) -> ZDCChangeset? {
+    try changeset(since: original)
   }
 
   /// Takes back what was changed since the last changeset was taken.
@@ -99,8 +103,11 @@ extension ZDCSyncable {
   /// - Throws: ``ZDCSyncableError``; the value is then unchanged. `hasChanges` if it has changes that no changeset
   ///   holds.
   public mutating func undo(_ changeset: ZDCChangeset) throws(ZDCSyncableError) -> ZDCChangeset {
-    try performUndo(changeset)
-    return self.changeset() ?? .empty
+    var undone = self
+    try undone.performUndo(changeset)
+    let redo = try undone.changeset() ?? .empty
+    self = undone
+    return redo
   }
 
   /// Like ``undo(_:)``, and leaves what it does in the tracked changes: the next ``changeset()`` is the redo.
@@ -129,7 +136,7 @@ extension ZDCSyncable {
   /// ```swift
   /// var task = Task(title: "Buy milk")
   /// task.title = "Buy oat milk"
-  /// let changeset = task.changeset()  // goes with queueDataUpload(forNodeID:withChangeset:)
+  /// let changeset = try task.changeset()  // goes with queueDataUpload(forNodeID:withChangeset:)
   ///
   /// var cloudVersion = Task(title: "Buy milk")  // what another device did meanwhile
   /// cloudVersion.completed = true
@@ -157,20 +164,32 @@ extension ZDCSyncable {
     cloudVersion: Self, pendingChangesets: [ZDCChangeset]
   ) throws(ZDCSyncableError) -> ZDCMergeReport {
     let base = try self.base(of: pendingChangesets, strictly: false)
-    let before = self
+    var merged = self
     var context = ZDCMergeContext()
-    merge(base: base, cloudVersion: cloudVersion, context: &context)
-    clearChangeTracking()
-    return ZDCMergeReport(
-      conflicts: context.sortedConflicts, undo: changeset(since: before) ?? .empty,
-      remaining: changeset(since: cloudVersion))
+    merged.merge(base: base, cloudVersion: cloudVersion, context: &context)
+    if let failure = context.failure { throw failure }
+    merged.clearChangeTracking()
+    let report = ZDCMergeReport(
+      conflicts: context.sortedConflicts, undo: try merged.changeset(since: self) ?? .empty,
+      remaining: try merged.changeset(since: cloudVersion),
+      lost: context.hasConflicts ? try lost(in: merged, base: base, cloudVersion: cloudVersion) : nil)
+    self = merged
+    return report
+  }
+
+  /// What the merge would have been, had the local side won, as a step back from what it is.
+  private func lost(in merged: Self, base: Self, cloudVersion: Self) throws(ZDCSyncableError) -> ZDCChangeset? {
+    var regained = self
+    var context = ZDCMergeContext(prefersLocal: true)
+    regained.merge(base: base, cloudVersion: cloudVersion, context: &context)
+    return try merged.changeset(since: regained)
   }
 
   /// The changesets of consecutive changes, oldest first, as one. The value is not changed.
   ///
   /// - Throws: ``ZDCSyncableError``, `mismatchedChangeset` if they are not those that led to this value.
   public func mergeChangesets(_ changesets: [ZDCChangeset]) throws(ZDCSyncableError) -> ZDCChangeset {
-    changeset(since: try base(of: changesets, strictly: true)) ?? .empty
+    try changeset(since: try base(of: changesets, strictly: true)) ?? .empty
   }
 
   /// Makes the changes of these changesets, oldest first, tracked changes again: they are in the next ``changeset()``,

@@ -10,6 +10,8 @@ public enum ZDCSyncableError: Error, Sendable, Hashable {
   case mismatchedChangeset
   /// It holds values of another type than the value has now; the app's type may have changed since.
   case incorrectType
+  /// One of the value's own values refuses to be encoded: nothing can be told of its change. The changes stay tracked.
+  case notEncodable
 }
 
 extension ZDCSyncableError: CustomStringConvertible {
@@ -19,6 +21,7 @@ extension ZDCSyncableError: CustomStringConvertible {
     case .malformedChangeset: "the changeset is damaged"
     case .mismatchedChangeset: "the changeset belongs to another value or another version of it"
     case .incorrectType: "the changeset holds values of another type"
+    case .notEncodable: "a value cannot be encoded"
     }
   }
 }

@@ -31,6 +31,8 @@ package struct Configuration: Sendable {
     package var heartbeatSeconds = 15
     /// Bytes of sealed content per user; zero: unlimited.
     package var quotaBytes: UInt64 = 0
+    /// Bytes of request bodies in memory, all connections together.
+    package var bufferedBodyBytes = 256 << 20
     /// How long a commit may be held until its device's turn in a busy zone comes.
     package var commitHoldMs: UInt64 = 4_000
     /// How long running requests may take to finish when the server stops; then they are cut.

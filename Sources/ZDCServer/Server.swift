@@ -153,6 +153,9 @@ package final class RunningServer: Sendable {
   /// False once the server was told to stop.
   package var isReady: Bool { core.isReady }
 
+  /// Bytes of request bodies that are in memory now.
+  package var bufferedBytes: Int { core.bodies.bytes }
+
   /// Collects what retention has released, as the server itself does once an hour.
   package func collect() async throws { try await Reaper(core: core).collect() }
 

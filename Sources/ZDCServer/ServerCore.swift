@@ -16,6 +16,7 @@ final class ServerCore: Sendable {
   let limiter: RateLimiter?
   let claims = BlobClaims()
   let contention: ContentionTable
+  let bodies: BodyBudget
   var quotas: Quotas { Quotas(limit: configuration.bounds.quotaBytes) }
 
   private struct State {
@@ -37,6 +38,7 @@ final class ServerCore: Sendable {
     self.logger = logger
     let bounds = configuration.bounds
     hub = EventHub(streamsPerUser: bounds.eventStreamsPerUser, pendingBytes: bounds.pendingEventBytes)
+    bodies = BodyBudget(limit: bounds.bufferedBodyBytes)
     contention = ContentionTable(clock: clock, holdMs: bounds.commitHoldMs)
     limiter = bounds.accountCallsPerMinute.map { RateLimiter(callsPerMinute: $0) }
   }

@@ -41,7 +41,11 @@ extension SQLiteTransaction {
       """, .id(blob.id), .int(blob.zone.rawValue), .id(blob.node), .ms(blob.cipherLength), .int(blob.state.rawValue),
       .optional(try userKey(blob.owner)), blob.contentRoot.map { .id($0) } ?? .null, .ms(blob.touchedMs),
       content.map { .slice($0) } ?? .null)
-    return db.lastInsertedRowID
+    let key = db.lastInsertedRowID
+    try db.run(
+      "UPDATE zones SET content_bytes = content_bytes + ? WHERE id = ?", .ms(blob.cipherLength),
+      .int(blob.zone.rawValue))
+    return key
   }
 
   func updateBlob(_ blob: BlobRow) throws {

@@ -16,7 +16,7 @@ package import ZDCProtocol
 /// - ``eTag_data``
 /// - ``lastModified``
 public struct ZDCNode: Sendable, Hashable, Codable, Identifiable {
-  /// Names the node on this device. Random, never sent, and kept for as long as the node is here.
+  /// Names the node on this device. Made here, never sent, and kept for as long as the node is here.
   public let uuid: String
   public let localUserID: String
   /// The app's name for the tree, as in `ZDCConfig(primaryTreeID:)`.

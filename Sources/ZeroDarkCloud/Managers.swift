@@ -1,4 +1,4 @@
-internal import Foundation
+public import Foundation
 
 /// What exists while the database is unlocked. Made in one place, so that each part is handed exactly what it needs.
 struct Managers: Sendable {
@@ -6,6 +6,7 @@ struct Managers: Sendable {
   let localUsers: ZDCLocalUserManager
   let disk: ZDCDiskManager
   let downloads: ZDCDownloadManager
+  let images: ZDCImageManager
   let sync: ZDCSyncManager
 
   init(
@@ -19,6 +20,7 @@ struct Managers: Sendable {
       database: database.rwDatabaseConnection, users: localUsers, disk: disk,
       partials: config.databasePath.appendingPathExtension("downloads"), progress: progress, delegate: delegate,
       sleep: config.transferSleep)
+    images = .platform(disk: disk, downloads: downloads, database: database.rwDatabaseConnection)
     sync = ZDCSyncManager(
       database: database, users: localUsers, config: config, delegate: delegate, progress: progress)
   }
@@ -50,6 +52,25 @@ extension ZeroDarkCloud {
 
   /// Contents, thumbnails and avatars that are kept on this device; nil until the database is unlocked.
   public var diskManager: ZDCDiskManager? { managers?.disk }
+
+  /// Thumbnails and avatars, from memory, disk and server; nil until the database is unlocked.
+  public var imageManager: ZDCImageManager? { managers?.images }
+
+  /// An image manager for images of the app's own type, with a memory of its own; nil until the database is unlocked.
+  ///
+  /// - Parameters:
+  ///   - cacheCostLimit: what the images in memory may cost together.
+  ///   - cost: of one image, for example its bytes.
+  ///   - decode: makes an image from what was uploaded; nil if it is none. Runs off the main thread.
+  public func imageLoader<Image: Sendable>(
+    cacheCostLimit: Int = 5 << 20, cost: @escaping @Sendable (Image) -> Int,
+    decode: @escaping @Sendable (Data) throws -> Image?
+  ) -> ZDCImageLoader<Image>? {
+    guard let managers else { return nil }
+    return ZDCImageLoader(
+      disk: managers.disk, downloads: managers.downloads, database: managers.database.rwDatabaseConnection,
+      costLimit: cacheCostLimit, cost: cost, decode: decode)
+  }
 
   /// Push and pull; nil until the database is unlocked.
   public var syncManager: ZDCSyncManager? { managers?.sync }

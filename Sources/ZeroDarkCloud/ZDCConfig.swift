@@ -18,6 +18,8 @@ public struct ZDCConfig: Sendable {
   public var caCertificates: Data?
   /// Whether unlocking starts to push and pull for all local users. Commands and tests that step by hand say false.
   public var syncAutomatically = true
+  /// How much of the merge journal is kept.
+  public var journalLimits = ZDCJournalLimits()
   /// Where errors go that no caller takes. Nothing secret is ever logged.
   public var logger = Logger(label: "ZeroDarkCloud")
   /// Milliseconds since 1970.

@@ -84,8 +84,10 @@ public final class ZeroDarkCloud: Sendable {
     guard wasLocked else { throw ZDCError(.databaseAlreadyUnlocked) }
   }
 
-  /// Stops the managers and closes the database; all managers are nil afterwards.
-  package func close() async throws {
+  /// Stops the managers and closes the database; all managers are nil afterwards, and all streams end.
+  ///
+  /// What is queued stays queued. The database can be unlocked again.
+  public func close() async throws {
     let open = state.withLock { state -> Managers? in
       guard case .unlocked(let managers) = state else { return nil }
       state = .opening

@@ -19,10 +19,10 @@ public final class ManualClock: Sendable {
     var nextID = 0
     var sleepers: [Int: Sleeper] = [:]
     var cancelled: Set<Int> = []
-    var watchers: [(count: Int, continuation: CheckedContinuation<Void, Never>)] = []
   }
 
   private let state: Mutex<State>
+  private let watchers = Waiters<Int>()
 
   /// - Parameter date: where the clock starts; 1 January 2026 unless told.
   public init(startingAt date: Date = Date(timeIntervalSince1970: 1_767_225_600)) {
@@ -64,29 +64,20 @@ public final class ManualClock: Sendable {
     }
   }
 
-  /// Suspends until that many calls of ``sleep(for:)`` are waiting: what a test does before it moves the clock.
+  /// Suspends until that many calls of ``sleep(for:)`` are waiting, or the task is cancelled: what a test does before it
+  /// moves the clock.
   public func waitForSleepers(_ count: Int = 1) async {
-    await withCheckedContinuation { continuation in
-      let isThere = state.withLock { state in
-        if state.sleepers.count >= count { return true }
-        state.watchers.append((count, continuation))
-        return false
-      }
-      if isThere { continuation.resume() }
-    }
+    await watchers.wait(for: count) { state.withLock { $0.sleepers.count >= count } }
   }
 
   private func enter(_ continuation: CheckedContinuation<Void, any Error>, id: Int, milliseconds: UInt64) {
-    let (isCancelled, watchers) = state.withLock { state in
-      if state.cancelled.remove(id) != nil { return (true, [CheckedContinuation<Void, Never>]()) }
+    let count = state.withLock { state -> Int? in
+      if state.cancelled.remove(id) != nil { return nil }
       state.sleepers[id] = Sleeper(dueMs: state.nowMs + milliseconds, continuation: continuation)
-      let count = state.sleepers.count
-      let met = state.watchers.filter { $0.count <= count }.map(\.continuation)
-      state.watchers.removeAll { $0.count <= count }
-      return (false, met)
+      return state.sleepers.count
     }
-    if isCancelled { continuation.resume(throwing: CancellationError()) }
-    for watcher in watchers { watcher.resume() }
+    guard let count else { return continuation.resume(throwing: CancellationError()) }
+    watchers.resume { $0 <= count }
   }
 
   private func cancel(_ id: Int) {

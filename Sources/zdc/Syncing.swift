@@ -99,20 +99,27 @@ struct Explain: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Say why a node is not in sync, and what would change that.",
     discussion: """
-      EXAMPLE
-        zdc explain home:/Documents/letter.txt
+      Shows for each queued change what it waits for, what would let it go on, and what became of the last tries. With --watch it shows
+      it again after each change, until the node is gone or it is interrupted. It does not sync: another zdc does, or nobody.
 
-      JSON: {"cloudID","hasContentInCloud","isAwaitingPull","isInSync","isUploaded","lastSecurityError"?,
-      "lastSecurityErrorAt"?,"nodeID","operations":[{"attempts","createdAt","detail"?,"kind","notBefore"?,"reason","unblockedBy","waitsFor"}],
-      "path","quarantine"?,"zoneFrozen"?}
+      EXAMPLES
+        zdc explain home:/Documents/letter.txt
+        zdc explain home:/Documents/letter.txt --watch --json
+
+      JSON, with --watch a line for each change: {"cloudID","hasContentInCloud","isAwaitingPull","isInSync","isUploaded",
+      "lastSecurityError"?,"lastSecurityErrorAt"?,"nodeID","operations":[{"attempts","createdAt","detail"?,
+      "history":[{"at","code"?,"outcome","times"}],"kind","notBefore"?,"reason","unblockedBy","uuid","waitsFor"}],"path","quarantine"?,
+      "zoneFrozen"?}
       """)
 
   @OptionGroup var common: CommonOptions
+  @Flag(name: [.long, .customLong("follow")], help: "Go on until interrupted, or the node is gone.")
+  var watch = false
   @Argument(help: "A path in the tree.")
   var path: String
 
   func run() async throws {
-    try await ExplainCommand.run(common.options, path: path)
+    try await ExplainCommand.run(common.options, path: path, watches: watch)
   }
 }
 

@@ -9,17 +9,6 @@ struct DueFragment {
 
   static let all = [
     DueFragment(
-      fragment: "000 dataFromACryptoFile", missing: "diskManager, nodeData(_:), its export's cryptoFile",
-      condition: "SEED_MANAGERS"),
-    DueFragment(
-      fragment: "001 theThumbnailManager", missing: "imageManager, ThumbnailManager", condition: "SEED_MANAGERS"),
-    DueFragment(
-      fragment: "002 downloading, its last line", missing: "diskManager, deleteFileIfUnmanaged(_:)",
-      condition: "SEED_MANAGERS"),
-    DueFragment(
-      fragment: "002 fetchingAThumbnail", missing: "imageManager, fetchNodeThumbnail(_:preFetch:postFetch:)",
-      condition: "SEED_MANAGERS"),
-    DueFragment(
       fragment: "004 inviting", missing: "recursiveAddShareItem, sendMessage(toRecipients:withDependencies:)",
       condition: "SEED_SHARING"),
     DueFragment(
@@ -38,14 +27,14 @@ struct DueFragment {
     let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
     let files = try FileManager.default.contentsOfDirectory(atPath: folder.path).filter { $0.hasPrefix("Seed00") }
     #expect(files.count == 5)
-    for condition in ["SEED_MANAGERS", "SEED_SHARING"] {
+    for condition in ["SEED_SHARING"] {
       let inSources = try files.reduce(0) { count, file in
         let text = try String(contentsOf: folder.appendingPathComponent(file), encoding: .utf8)
         return count + text.components(separatedBy: "#if " + condition).count - 1
       }
       let listed = DueFragment.all.filter { $0.condition == condition }
       // All of seed 004 stands behind one condition.
-      #expect(condition == "SEED_SHARING" ? inSources == 1 : listed.count == inSources)
+      #expect(inSources == 1)
       for due in listed { print("due with \(condition): \(due.fragment): \(due.missing)") }
     }
   }

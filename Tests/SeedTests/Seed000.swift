@@ -119,16 +119,14 @@ final class Seed000: Sendable {
     return nil
   }
 
-  #if SEED_MANAGERS  // Due with the managers: ZDCDiskManager.
-    func dataFromACryptoFile(zdc: ZeroDarkCloud, node: ZDCNode) -> ZDCData? {
-      // Mended: the export is optional.
-      let export = zdc.diskManager?.nodeData(node)
-      if let cryptoFile = export?.cryptoFile {
-        return ZDCData(cryptoFile: cryptoFile)
-      }
-      return nil
+  func dataFromACryptoFile(zdc: ZeroDarkCloud, node: ZDCNode) -> ZDCData? {
+    // Mended: the export is optional.
+    let export = zdc.diskManager?.nodeData(node)
+    if let cryptoFile = export?.cryptoFile {
+      return ZDCData(cryptoFile: cryptoFile)
     }
-  #endif
+    return nil
+  }
 
   func dataFromAnAsynchronousProcess() -> ZDCData {
     let promise = ZDCDataPromise()

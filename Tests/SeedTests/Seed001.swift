@@ -152,9 +152,7 @@ final class Seed001: ZeroDarkCloudDelegate {
     }
   }
 
-  #if SEED_MANAGERS  // Due with the managers: the name ThumbnailManager.
-    func theThumbnailManager() -> ThumbnailManager? { zdc.imageManager }
-  #endif
+  func theThumbnailManager() -> ThumbnailManager? { zdc.imageManager }
 
   func tagging(cloudTransaction: ZDCCloudTransaction, node: ZDCNode, fileURL url: URL) -> Any? {
     let fileURL = url

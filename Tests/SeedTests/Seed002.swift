@@ -40,32 +40,28 @@ final class Seed002: Sendable {
 
         // Cleanup: Delete the downloaed file from disk
         // unless we asked the DiskManager to manage it.
-        #if SEED_MANAGERS  // Due with the managers: ZDCDiskManager.
-          zdc.diskManager?.deleteFileIfUnmanaged(cryptoFile.fileURL)
-        #endif
+        zdc.diskManager?.deleteFileIfUnmanaged(cryptoFile.fileURL)
       }
     }
   }
 
-  #if SEED_MANAGERS  // Due with the managers: ZDCImageManager.
-    func fetchingAThumbnail(zdc: ZeroDarkCloud, imageNode: ZDCNode, cell: Cell, taskID: String, defaultImage: UIImage) {
-      let preFetch = {(image: UIImage?, willFetch: Bool) in
+  func fetchingAThumbnail(zdc: ZeroDarkCloud, imageNode: ZDCNode, cell: Cell, taskID: String, defaultImage: UIImage) {
+    let preFetch = {(image: UIImage?, willFetch: Bool) in
 
-        // This closure is invoked BEFORE the fetchNodeThumbnail() function returns.
-        cell.thumbnail.image = image ?? defaultImage
-      }
-
-      let postFetch = {(image: UIImage?, error: Error?) in
-
-        // This closure is invoked LATER, after the download or disk-read has completed.
-        if cell.taskID == taskID {
-          cell.thumbnail.image = image ?? defaultImage
-        } else {
-          // The cell has been recycled. Ignore.
-        }
-      }
-
-      zdc.imageManager?.fetchNodeThumbnail(imageNode, preFetch: preFetch, postFetch: postFetch)
+      // This closure is invoked BEFORE the fetchNodeThumbnail() function returns.
+      cell.thumbnail.image = image ?? defaultImage
     }
-  #endif
+
+    let postFetch = {(image: UIImage?, error: Error?) in
+
+      // This closure is invoked LATER, after the download or disk-read has completed.
+      if cell.taskID == taskID {
+        cell.thumbnail.image = image ?? defaultImage
+      } else {
+        // The cell has been recycled. Ignore.
+      }
+    }
+
+    zdc.imageManager?.fetchNodeThumbnail(imageNode, preFetch: preFetch, postFetch: postFetch)
+  }
 }

@@ -1,4 +1,5 @@
 import Foundation
+import Synchronization
 import ZeroDarkCloud
 
 // What the seed documents take for granted: an app's own types and helpers.
@@ -31,3 +32,29 @@ struct TextView {
 }
 
 func someSlowTask() -> Data { Data("slow".utf8) }
+
+#if !canImport(UIKit)
+  /// The platform's image, as the framework has it.
+  typealias UIImage = ZDCPlatformImage
+#endif
+
+/// A cell of a list.
+final class Cell: Sendable {
+  /// What the seeds take for an image view.
+  final class Thumbnail: Sendable {
+    private let shown = Mutex<[UIImage?]>([])
+
+    var image: UIImage? {
+      get { shown.withLock { $0.last ?? nil } }
+      set { shown.withLock { $0.append(newValue) } }
+    }
+
+    /// All that was shown, in order.
+    var images: [UIImage?] { shown.withLock { $0 } }
+  }
+
+  let taskID: String
+  let thumbnail = Thumbnail()
+
+  init(taskID: String) { self.taskID = taskID }
+}

@@ -6,7 +6,7 @@ import ZeroDarkCloudTesting
 /// The fragments of the seed documents, run. Each test names its document.
 @Suite struct SeedTests {
   /// A device with the app's types registered and the given delegate.
-  private func device(
+  func device(
     _ world: TestWorld, delegate: any ZeroDarkCloudDelegate
   ) async throws -> (device: TestDevice, zdc: ZeroDarkCloud, user: String) {
     let device = try await TestDevice("A", server: world.server, clock: world.clock, delegate: delegate) { config in
@@ -22,7 +22,7 @@ import ZeroDarkCloudTesting
     try await device.database.write { _ in }
   }
 
-  private func node(_ device: TestDevice, _ path: [String]) async throws -> ZDCNode? {
+  func node(_ device: TestDevice, _ path: [String]) async throws -> ZDCNode? {
     let (zdc, user) = (try device.zdc, try device.localUserID)
     return try await device.database.read { transaction in
       zdc.cloudTransaction(transaction, forLocalUserID: user)?.node(path: ZDCTreesystemPath(pathComponents: path))
@@ -100,6 +100,49 @@ import ZeroDarkCloudTesting
           .downloading(zdc: zdc, node: node, nodeID: node.uuid)
       }
       #expect(String(decoding: cleartext, as: UTF8.self) == "content")
+    }
+  }
+}
+
+extension SeedTests {
+  @Test func seed000_dataFromACryptoFile() async throws {
+    try await TestWorld.run { world in
+      let (a, zdc, user) = try await device(world, delegate: Seed000Delegate())
+      let seed = Seed000(localUserID: user)
+      try await a.database.write { transaction in
+        let cloud = try #require(zdc.cloudTransaction(transaction, forLocalUserID: user))
+        let node = try cloud.createNode(withPath: ZDCTreesystemPath(pathComponents: ["photo"]))
+        #expect(seed.dataFromACryptoFile(zdc: zdc, node: node) == nil)
+        try zdc.diskManager?.importNodeData(ZDCDiskImport(cleartextData: Data("photo".utf8)), for: node)
+        #expect(seed.dataFromACryptoFile(zdc: zdc, node: node) != nil)
+      }
+      try await a.sync()
+      #expect(try await a.queueCount() == 0)
+    }
+  }
+
+  @Test func seed002_aCellShowsItsThumbnail() async throws {
+    try await TestWorld.run { world in
+      let (a, zdc, user) = try await device(world, delegate: Seed000Delegate())
+      let node = try await a.database.write { transaction in
+        let cloud = try #require(zdc.cloudTransaction(transaction, forLocalUserID: user))
+        let node = try cloud.createNode(withPath: ZDCTreesystemPath(pathComponents: ["photo"]))
+        try zdc.diskManager?.importNodeThumbnail(ZDCDiskImport(cleartextData: Data("small".utf8)), for: node)
+        return node
+      }
+      let seed = Seed002 { _, _ in }
+      let cell = Cell(taskID: "task")
+      let standIn = UIImage("none".utf8)
+      seed.fetchingAThumbnail(zdc: zdc, imageNode: node, cell: cell, taskID: "task", defaultImage: standIn)
+      #expect(cell.thumbnail.images == [standIn])
+      while cell.thumbnail.images.count < 2 { await _Concurrency.Task.yield() }
+      #expect(cell.thumbnail.image == UIImage("small".utf8))
+      seed.fetchingAThumbnail(zdc: zdc, imageNode: node, cell: cell, taskID: "task", defaultImage: standIn)
+      #expect(cell.thumbnail.images == [standIn, UIImage("small".utf8), UIImage("small".utf8)])
+      let recycled = Cell(taskID: "another")
+      seed.fetchingAThumbnail(zdc: zdc, imageNode: node, cell: recycled, taskID: "task", defaultImage: standIn)
+      #expect(recycled.thumbnail.images == [UIImage("small".utf8)])
+      try await a.sync()
     }
   }
 }

@@ -117,7 +117,7 @@ struct QueueTests {
       let waiting = try await a.tree()
       #expect(
         waiting == """
-          /first  v1  [putData uploading]
+          /first  v1  [putData promisePending]
           /second  new  [create waitingForOperation, putData waitingForOperation]
           """)
       promise.fulfill(ZDCData(data: Data()))

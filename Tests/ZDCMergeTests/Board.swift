@@ -117,7 +117,7 @@ extension ZDCArray<Int> {
 extension ZDCSyncable {
   /// The changeset of a value that must have changed.
   mutating func takenChangeset() throws -> ZDCChangeset {
-    let changeset = self.changeset()
+    let changeset = try self.changeset()
     return try #require(changeset)
   }
 }

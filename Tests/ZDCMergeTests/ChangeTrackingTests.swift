@@ -3,27 +3,27 @@ import Testing
 import ZDCMerge
 
 @Suite struct ChangeTrackingTests {
-  @Test func anUntouchedValueHasNoChangeset() {
+  @Test func anUntouchedValueHasNoChangeset() throws {
     var board = Board(name: "a")
     #expect(!board.hasChanges)
-    #expect(board.peakChangeset() == nil)
-    let taken = board.changeset()
+    #expect(try board.peakChangeset() == nil)
+    let taken = try board.changeset()
     #expect(taken == nil)
   }
 
   @Test func peakChangesetGoesOnTracking_changesetBeginsAnew() throws {
     var board = Board(name: "a")
     board.name = "b"
-    let peak = try #require(board.peakChangeset())
+    let peak = try #require(try board.peakChangeset())
     #expect(board.hasChanges)
-    let taken = board.changeset()
+    let taken = try board.changeset()
     #expect(taken == peak)
     #expect(!board.hasChanges)
-    let nothing = board.changeset()
+    let nothing = try board.changeset()
     #expect(nothing == nil)
   }
 
-  @Test func changedAndChangedBackIsUnchanged() {
+  @Test func changedAndChangedBackIsUnchanged() throws {
     var board = Board(name: "a", members: [1], log: [1, 2])
     board.name = "b"
     board.members.insert(2)
@@ -32,7 +32,7 @@ import ZDCMerge
     board.members.remove(2)
     board.log.removeLast()
     #expect(!board.hasChanges)
-    let taken = board.changeset()
+    let taken = try board.changeset()
     #expect(taken == nil)
   }
 
@@ -101,7 +101,7 @@ import ZDCMerge
   @Test func whatWouldLoseUncommittedChangesThrowsHasChanges() throws {
     var board = Board(name: "a")
     board.name = "b"
-    let changeset = try #require(board.peakChangeset())
+    let changeset = try #require(try board.peakChangeset())
     let calls: [(inout Board) throws -> Void] = [
       { _ = try $0.undo(changeset) }, { try $0.performUndo(changeset) }, { _ = try $0.mergeChangesets([changeset]) },
       { try $0.importChangesets([changeset]) }, { try $0.merge(cloudVersion: Board(), pendingChangesets: []) },
@@ -134,7 +134,7 @@ import ZDCMerge
     let changeset = try board.takenChangeset()
     try board.importChangesets([changeset])
     #expect(board.hasChanges)
-    #expect(board.peakChangeset() == changeset)
+    #expect(try board.peakChangeset() == changeset)
     board.rollback()
     #expect(board == first)
   }

@@ -15,9 +15,9 @@ import ZDCMerge
     /// Whether pending changesets are replaced after a merge, or stay as they were queued.
     var replacesPending: Bool
 
-    mutating func edit(_ body: (inout Board) -> Void) {
+    mutating func edit(_ body: (inout Board) -> Void) throws {
       body(&board)
-      if let changeset = board.changeset() { pending.append(ZDCChangeset(encoded: changeset.encoded)) }
+      if let changeset = try board.changeset() { pending.append(ZDCChangeset(encoded: changeset.encoded)) }
     }
 
     /// - Returns: Whether anything happened.
@@ -48,7 +48,7 @@ import ZDCMerge
       if Int.random(in: 0..<3, using: &generator) == 0 {
         _ = try devices[index].sync(&server)
       } else {
-        devices[index].edit { $0.editAtRandom(&generator) }
+        try devices[index].edit { $0.editAtRandom(&generator) }
       }
     }
     var rounds = 0
@@ -72,7 +72,7 @@ import ZDCMerge
       let owner = Int.random(in: 0..<3, using: &generator)
       // Each device has keys of its own.
       let key = "\(owner * 3 + Int.random(in: 0..<3, using: &generator))"
-      devices[owner].edit {
+      try devices[owner].edit {
         $0.settings[key] = step
         $0.cards[key]?.points = step
         $0.members.insert(step)

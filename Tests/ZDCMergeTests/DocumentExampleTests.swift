@@ -17,7 +17,7 @@ struct Task: ZDCRecord, Codable, Equatable {
   @Test func merge() throws {
     var task = Task(title: "Buy milk")
     task.title = "Buy oat milk"
-    let changeset = task.changeset()  // goes with queueDataUpload(forNodeID:withChangeset:)
+    let changeset = try task.changeset()  // goes with queueDataUpload(forNodeID:withChangeset:)
 
     var cloudVersion = Task(title: "Buy milk")  // what another device did meanwhile
     cloudVersion.completed = true

@@ -13,7 +13,7 @@ import ZDCMerge
     var undos: [ZDCChangeset] = []
     for _ in 0..<40 {
       for _ in 0..<Int.random(in: 1...4, using: &generator) { board.editAtRandom(&generator) }
-      guard let changeset = board.changeset() else { continue }
+      guard let changeset = try board.changeset() else { continue }
       undos.append(ZDCChangeset(encoded: changeset.encoded))
       states.append(board)
     }
@@ -37,25 +37,25 @@ import ZDCMerge
     var changesets: [ZDCChangeset] = []
     for _ in 0..<5 {
       for _ in 0..<4 { board.editAtRandom(&generator) }
-      changesets += board.changeset().map { [$0] } ?? []
+      changesets += try board.changeset().map { [$0] } ?? []
     }
     let last = board
     let one = try board.mergeChangesets(changesets)
     try board.importChangesets(changesets)
     #expect(board == last)
-    #expect((board.peakChangeset() ?? .empty) == one)
+    #expect(try (board.peakChangeset() ?? .empty) == one)
     board.rollback()
     #expect(board == first)
   }
 
   @Test(arguments: seeds)
-  func trackedChangesAreTheDifference(seed: UInt64) {
+  func trackedChangesAreTheDifference(seed: UInt64) throws {
     var generator = SeededGenerator(seed: seed)
     let first = Board.random(&generator, edits: 30)
     var board = first
     for _ in 0..<12 { board.editAtRandom(&generator) }
     #expect(board.original == first)
-    #expect(board.peakChangeset() == board.changeset(since: first))
+    #expect(try board.peakChangeset() == board.changeset(since: first))
     #expect(board.hasChanges == (board != first))
   }
 
@@ -65,7 +65,7 @@ import ZDCMerge
     let base = Board.random(&generator, edits: 40)
     var mine = base
     for _ in 0..<15 { mine.editAtRandom(&generator) }
-    let pending = mine.changeset().map { [$0] } ?? []
+    let pending = try mine.changeset().map { [$0] } ?? []
     for cloud in [base, mine] {
       var merged = mine
       let report = try merged.mergeReporting(cloudVersion: cloud, pendingChangesets: pending)
@@ -90,7 +90,7 @@ import ZDCMerge
       theirs.editAtRandom(&generator)
     }
     theirs.clearChangeTracking()
-    let pending = mine.changeset().map { [$0] } ?? []
+    let pending = try mine.changeset().map { [$0] } ?? []
     let before = mine
     let report = try mine.mergeReporting(cloudVersion: theirs, pendingChangesets: pending)
     var again = mine
@@ -113,7 +113,7 @@ import ZDCMerge
       theirs.editAtRandom(&generator)
     }
     theirs.clearChangeTracking()
-    let pending = mine.changeset().map { [$0] } ?? []
+    let pending = try mine.changeset().map { [$0] } ?? []
     let local = mine
     let report = try mine.mergeReporting(cloudVersion: theirs, pendingChangesets: pending)
     let reported = Set(report.conflicts.map(\.path))
@@ -156,7 +156,7 @@ import ZDCMerge
     }
     theirs.clearChangeTracking()
     let expected = Array(mine.prefix(10)) + Array(theirs.suffix(10))
-    let pending = mine.changeset().map { [$0] } ?? []
+    let pending = try mine.changeset().map { [$0] } ?? []
     let report = try mine.mergeReporting(cloudVersion: theirs, pendingChangesets: pending)
     #expect(Array(mine) == expected)
     #expect(report.conflicts == [])
@@ -169,10 +169,10 @@ import ZDCMerge
     let mine = ZDCOrderedSet(numbers.reversed())
     let theirs = ZDCOrderedSet(numbers[50_000...] + numbers[..<50_000])
     var merged = mine
-    let pending = try #require(merged.changeset(since: base))
+    let pending = try #require(try merged.changeset(since: base))
     try merged.merge(cloudVersion: theirs, pendingChangesets: [pending])
     #expect(merged.count == 100_000)
-    _ = try merged.undo(try #require(merged.changeset(since: base)))
+    _ = try merged.undo(try #require(try merged.changeset(since: base)))
     let isBase = merged == base  // told apart from #expect, which would print both
     #expect(isBase)
   }

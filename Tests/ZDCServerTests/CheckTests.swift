@@ -123,7 +123,9 @@ import ZDCServerSQLite
     Damage(.node, sql: "UPDATE nodes SET tag = zeroblob(16) WHERE put_seq = 2"),
     Damage(.node, "a node too many") {
       try $0.sql(
-        "INSERT INTO nodes SELECT tree, zeroblob(16), zone, parent, NULL, record, NULL, 1, 1, 1 FROM nodes LIMIT 1")
+        """
+        INSERT INTO nodes SELECT NULL, tree, zeroblob(16), zone, parent, NULL, record, NULL, 1, 1, 1 FROM nodes LIMIT 1
+        """)
     },
     Damage(.record, sql: "UPDATE records SET bytes = bytes || x'00'"),
     Damage(.record, sql: "UPDATE records SET replaced_ms = 1 WHERE id IN (SELECT record FROM nodes)"),
@@ -181,10 +183,22 @@ import ZDCServerSQLite
     #expect(report.commits == 11)
   }
 
+  private static let nodesOfTheFirstVersion = """
+    CREATE TABLE first(
+      tree INTEGER NOT NULL, node BLOB NOT NULL, zone INTEGER NOT NULL, parent BLOB NOT NULL, tag BLOB,
+      record INTEGER NOT NULL, blob INTEGER, put_seq INTEGER NOT NULL, key_gen INTEGER NOT NULL,
+      parent_key_gen INTEGER NOT NULL, PRIMARY KEY(tree, node)) WITHOUT ROWID;
+    INSERT INTO first SELECT tree, node, zone, parent, tag, record, blob, put_seq, key_gen, parent_key_gen FROM nodes;
+    DROP TABLE nodes;
+    ALTER TABLE first RENAME TO nodes;
+    CREATE UNIQUE INDEX nodes_by_name ON nodes(tree, parent, tag);
+    """
+
   /// A folder as the first version of the schema left it.
   @Test func anOlderFolderIsChecked_andBroughtUpToDate() async throws {
     try await Fixture.with { fixture in
-      for trigger in ["blob_inserted", "blob_deleted", "blob_moved"] { try fixture.sql("DROP TRIGGER \(trigger)") }
+      for trigger in ["blob_deleted", "blob_moved"] { try fixture.sql("DROP TRIGGER \(trigger)") }
+      try fixture.sql(Self.nodesOfTheFirstVersion)
       try fixture.sql("ALTER TABLE zones DROP COLUMN content_bytes")
       try fixture.sql("DROP TABLE room; DROP INDEX replaced_blobs_of_zone; PRAGMA user_version = 1")
       #expect(try DataFolder.check(path: fixture.folder).findings == [])

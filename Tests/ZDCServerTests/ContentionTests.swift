@@ -119,7 +119,9 @@ import ZDCProtocol
     ContentionTable(clock: ServerClock { 0 }, holdMs: holdMs)
   }
 
-  private func hold(_ device: Contention.Device, bytes: Int = 1, in table: ContentionTable) async -> Task<Void, any Error> {
+  private func hold(
+    _ device: Contention.Device, bytes: Int = 1, in table: ContentionTable
+  ) async -> Task<Void, any Error> {
     let held = table.heldCount
     let task = Task { [zone] in try await table.admit(device, to: [zone], bytes: bytes) }
     while table.heldCount == held { await Task.yield() }
@@ -185,7 +187,9 @@ import ZDCProtocol
   /// - B sends five commits on a head that A has moved
   /// => A is told to wait, B's next commit goes through, then A may go on
   @Test func overTheWire_theOthersWaitForTheLoser() async throws {
-    try await TestServer.run { $0.bounds.commitHoldMs = 0 } _: { (server: TestServer) async throws in
+    try await TestServer.run {
+      $0.bounds.commitHoldMs = 0
+    } _: { (server: TestServer) async throws in
       let (account, tokenA) = try await server.newAccount()
       let tokenB = try await server.login(account, device: .random())
       var zone = account.home

@@ -82,39 +82,14 @@ struct Engine: Sendable {
   }
 
   /// Until nothing is left that can be done now.
-  func syncUntilQuiet() async throws -> ZDCSyncSummary {
-    var total = try await syncWithPatience()
-    while try await requeueKept() {
-      let summary = try await syncWithPatience()
-      total.pulled.commits += summary.pulled.commits
-      total.pulled.announced += summary.pulled.announced
-      total.pushed.commits += summary.pushed.commits
-      total.pushed.operations += summary.pushed.operations
-      total.pushed.waiting = summary.pushed.waiting
-    }
-    return total
-  }
-
+  ///
   /// A busy zone is a matter of seconds: whoever lost often goes first (PROTOCOL 3.7).
-  private func syncWithPatience(tries: Int = 10) async throws -> ZDCSyncSummary {
+  func syncUntilQuiet(tries: Int = 10) async throws -> ZDCSyncSummary {
     do {
       return try await opened.sync.syncUntilQuiet(localUserID: user)
     } catch let error as ServerError where error.code == .zoneBusy && tries > 1 {
       try await Task.sleep(for: .milliseconds(Int64(error.retryAfterMs ?? 500)))
-      return try await syncWithPatience(tries: tries - 1)
-    }
-  }
-
-  /// What was put below something that others deleted stays, as new nodes.
-  ///
-  /// - Returns: Whether there was any.
-  @discardableResult
-  func requeueKept() async throws -> Bool {
-    try await opened.connection.write { [opened, user] transaction in
-      let tree = try opened.cloud(transaction, user)
-      let kept = try tree.queue().filter { $0.value.contains { $0.code == ZDCWaitReason.deletedRemotely.rawValue } }
-      for uuid in kept.keys.sorted() { tree.queueUpload(uuid) }
-      return !kept.isEmpty
+      return try await syncUntilQuiet(tries: tries - 1)
     }
   }
 

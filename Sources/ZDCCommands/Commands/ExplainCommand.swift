@@ -1,14 +1,23 @@
 internal import Foundation
 internal import ZeroDarkCloud
 
-/// `zdc explain PATH`: why a node is not in sync.
+/// `zdc explain PATH`: why a node is not in sync, what was tried, and what would change it.
 package enum ExplainCommand {
   /// `{"cloudID","hasContentInCloud","isAwaitingPull","isInSync","isUploaded",
   /// "lastSecurityError"?,"lastSecurityErrorAt"?,"nodeID","operations":[…],"path","quarantine"?,"zoneFrozen"?}`;
   /// each operation:
-  /// `{"attempts","createdAt","detail"?,"kind","notBefore"?,"reason","unblockedBy","waitsFor"}`.
+  /// `{"attempts","createdAt","detail"?,"history":[…],"kind","notBefore"?,"reason","unblockedBy","uuid","waitsFor"}`;
+  /// each try: `{"at","code"?,"outcome","times"}`, oldest first.
   struct Report: Encodable, Sendable {
+    struct Try: Encodable, Sendable {
+      var at: String
+      var outcome: String
+      var code: String?
+      var times: Int
+    }
+
     struct Operation: Encodable, Sendable {
+      var uuid: String
       var kind: String
       var reason: String
       var detail: String?
@@ -17,6 +26,24 @@ package enum ExplainCommand {
       var createdAt: String
       var notBefore: String?
       var waitsFor: [String]
+      var history: [Try]
+
+      init(_ operation: ZDCOperationExplanation) {
+        uuid = operation.uuid
+        kind = operation.kind
+        reason = operation.reason.rawValue
+        detail = operation.detail
+        unblockedBy = operation.unblockedBy
+        attempts = operation.attempts
+        createdAt = operation.createdAt.formatted(.iso8601)
+        notBefore = operation.notBefore?.formatted(.iso8601)
+        waitsFor = operation.waitsFor
+        history = operation.history.map { attempt in
+          Try(
+            at: attempt.date.formatted(.iso8601), outcome: attempt.outcome.rawValue, code: attempt.code,
+            times: attempt.times)
+        }
+      }
     }
 
     var path: String
@@ -44,29 +71,31 @@ package enum ExplainCommand {
       isAwaitingPull = node.isAwaitingPull
       lastSecurityError = node.lastSecurityError
       lastSecurityErrorAt = node.lastSecurityErrorAt?.formatted(.iso8601)
-      operations = node.operations.map { operation in
-        Operation(
-          kind: operation.kind, reason: operation.reason.rawValue, detail: operation.detail,
-          unblockedBy: operation.unblockedBy, attempts: operation.attempts,
-          createdAt: operation.createdAt.formatted(.iso8601), notBefore: operation.notBefore?.formatted(.iso8601),
-          waitsFor: operation.waitsFor)
-      }
+      operations = node.operations.map(Operation.init)
     }
   }
 
-  package static func run(_ options: ProfileOptions, path text: String) async throws {
+  /// - Parameter watches: goes on until the node is gone, or the task is cancelled.
+  package static func run(_ options: ProfileOptions, path text: String, watches: Bool = false) async throws {
     let path = try NodePath.parse(text)
     let opened = try OpenProfile.open(options)
     let user = try await opened.localUserID()
-    let report = try await opened.reader.read { transaction in
-      let tree = try opened.cloud(transaction, user)
-      let node = try tree.requireNode(at: path)
-      guard let explanation = tree.cloud.explain(nodeID: node.uuid) else { throw ZDCError(.nodeNotFound) }
-      return Report(path, explanation)
+    let uuid = try await opened.reader.read { transaction in
+      try opened.cloud(transaction, user).requireNode(at: path).uuid
     }
-    try options.output.object(report)
-    for line in lines(report) { options.output.line(line) }
+    for try await explanation in opened.sync.explanations(forNodeID: uuid) {
+      // Renamed, or moved, meanwhile.
+      let path = try await opened.path(ofNode: uuid, user) ?? path
+      try show(Report(path, explanation), options.output)
+      if !watches { break }
+    }
+    if watches, !Task.isCancelled { options.output.note("\(ShownName.text(path.fullPath())) is gone") }
     try await opened.close()
+  }
+
+  private static func show(_ report: Report, _ output: Output) throws {
+    try output.object(report)
+    for line in lines(report) { output.line(line) }
   }
 
   private static func lines(_ report: Report) -> [String] {
@@ -84,6 +113,7 @@ package enum ExplainCommand {
       lines.append("    goes on with \(operation.unblockedBy)")
       if operation.attempts > 0 { lines.append("    tried \(Amounts.count(operation.attempts, "time"))") }
       if let time = operation.notBefore { lines.append("    next try \(time)") }
+      lines += operation.history.map { "      \(line($0))" }
     }
     return lines + history(report)
   }
@@ -91,5 +121,20 @@ package enum ExplainCommand {
   private static func history(_ report: Report) -> [String] {
     guard let code = report.lastSecurityError, let time = report.lastSecurityErrorAt else { return [] }
     return ["  the server sent for it what does not verify: \(code), last found \(time)"]
+  }
+
+  /// `2026-03-01T12:00:00Z  serverSaid (zoneBusy), 3 times`
+  private static func line(_ attempt: Report.Try) -> String {
+    let code = attempt.code.map { " (\(ShownName.text($0)))" } ?? ""
+    return "\(attempt.at)  \(attempt.outcome)\(code)" + (attempt.times > 1 ? ", \(attempt.times) times" : "")
+  }
+}
+
+extension OpenProfile {
+  fileprivate func path(ofNode uuid: String, _ user: String) async throws -> ZDCTreesystemPath? {
+    try await reader.read { transaction in
+      guard let node = try self.cloud(transaction, user).cloud.node(id: uuid) else { return nil }
+      return try ZDCNodeManager.sharedInstance.path(for: node, transaction: transaction)
+    }
   }
 }

@@ -1,4 +1,5 @@
 internal import Foundation
+internal import ZDCProtocol
 internal import ZeroDarkCloud
 
 /// `zdc get`: nodes out of the tree, into files and folders.
@@ -49,7 +50,7 @@ package struct GetCommand: Sendable {
   package func run(_ options: ProfileOptions) async throws {
     let opened = try OpenProfile.open(options)
     let engine = try await Engine(opened)
-    if !isOffline { try await engine.pull() }
+    if !isOffline { try await pull(engine) }
     // Taking out what is here goes on; but nobody is to think that it is the newest.
     _ = try await engine.warnOfFrozen()
     let path = try NodePath.parse(path)
@@ -60,6 +61,15 @@ package struct GetCommand: Sendable {
       try await export(nodes, path, engine, options.output)
     }
     try await opened.close()
+  }
+
+  /// A tree that has to be frozen now can be taken out like one that is frozen already.
+  private func pull(_ engine: Engine) async throws {
+    do {
+      try await engine.pull()
+    } catch let error as ZDCSecurityError {
+      guard try await !engine.frozen().isEmpty else { throw error }
+    }
   }
 
   private func subtree(_ path: ZDCTreesystemPath, _ engine: Engine) async throws -> [TreeEntry] {

@@ -99,7 +99,6 @@ package enum SyncCommand {
       case .error(_, let error): try show(error, output)
       case .security(_, let error): try show(error, output)
       case .pullFinished(_, let commits, _) where commits > 0:
-        try await engine.requeueKept()
         try await LastPull.store(engine.opened.connection)
       default: break
       }

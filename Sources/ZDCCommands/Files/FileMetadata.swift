@@ -43,6 +43,7 @@ package struct FileMetadata: Sendable, Hashable {
   /// Nil if the section is something else: an app other than `zdc` made the node.
   package init?(_ bytes: [UInt8]) {
     guard bytes.count >= Self.size, bytes.starts(with: Self.magic), bytes[4] >= 1 else { return nil }
+    guard bytes[4] > 1 || bytes.count == Self.size else { return nil }
     var reader = ByteReader(bytes[5..<Self.size])
     guard let kind = (try? reader.readUInt8()).flatMap(Kind.init), let mode = try? reader.readUInt16(), mode <= 0o7777,
       let seconds = try? reader.readUInt64(), let nanoseconds = try? reader.readUInt32(), nanoseconds < 1_000_000_000

@@ -26,7 +26,7 @@ extension FilesApp {
     try cloud.linkNodeID(stored.uuid, toKey: stored.uuid, inCollection: FileRecord.collection)
     record.eTag = nil
     transaction.setObject(record, forKey: stored.uuid, inCollection: FileRecord.collection)
-    cloud.skipDataUploads(forNodeID: node.uuid)
+    cloud.skipDataUploads(forNodeID: node.uuid, keptAs: stored.uuid)
     // Nothing here describes the version that is in the cloud now. Unlinked first: removing a linked object would
     // delete its node.
     cloud.unlinkNodeID(node.uuid)
@@ -39,8 +39,12 @@ extension FilesApp {
     cloud.didMergeData(withETag: current, forNodeID: node.uuid)
   }
 
-  /// Somebody deleted a branch in which something is queued here. It stays; `Engine` queues it again once this transaction is through.
+  /// Somebody deleted a branch in which something is queued here: what is queued stays, as new nodes, with the folders
+  /// above it.
   package func didDiscoverDeletedDirtyNode(
     _ node: ZDCNode, dirtyAncestors: [String], timestamp: Date?, transaction: ZDCReadWriteTransaction
-  ) throws {}
+  ) throws {
+    guard let cloud = zdc?.cloudTransaction(transaction, forLocalUserID: node.localUserID) else { return }
+    for dirty in dirtyAncestors.compactMap(cloud.node(id:)) { try cloud.insertNode(dirty) }
+  }
 }

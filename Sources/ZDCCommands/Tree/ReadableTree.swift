@@ -115,7 +115,7 @@ class ReadableTree {
 
 /// The local tree inside a transaction that changes it.
 final class WritableTree: ReadableTree {
-  private let writable: ZDCCloudTransaction
+  let writable: ZDCCloudTransaction
   private let readWrite: ZDCReadWriteTransaction
 
   init(_ cloud: ZDCCloudTransaction, _ transaction: ZDCReadWriteTransaction) {
@@ -153,15 +153,24 @@ final class WritableTree: ReadableTree {
   ///
   /// - Returns: The uuids of what was deleted.
   func delete(_ node: ZDCNode) throws -> [String] {
-    var uuids: [String] = []
-    var open = [node]
-    while let next = open.popLast() {
-      uuids.append(next.uuid)
-      open += try cloud.children(ofNodeID: next.uuid)
-    }
+    let uuids = try uuids(atOrBelow: node.uuid)
     try writable.delete(node)
-    for uuid in uuids { readWrite.removeObject(forKey: uuid, inCollection: FileRecord.collection) }
+    for uuid in uuids { forget(uuid) }
+    return Array(uuids)
+  }
+
+  final func uuids(atOrBelow top: String) throws -> Set<String> {
+    var uuids: Set<String> = []
+    var open = [top]
+    while let next = open.popLast() {
+      uuids.insert(next)
+      open += try cloud.children(ofNodeID: next).map(\.uuid)
+    }
     return uuids
+  }
+
+  func forget(_ uuid: String) {
+    readWrite.removeObject(forKey: uuid, inCollection: FileRecord.collection)
   }
 
   func store(_ record: FileRecord, _ uuid: String) throws {

@@ -13,12 +13,12 @@ struct KeyedChange<Key: Hashable & Codable & Sendable, Value: Codable & Equatabl
 
   // MARK: Finding
 
-  init(from old: Values, to new: Values) {
-    added = ValueCoding.sorted(new.keys.filter { old[$0] == nil })
-    for key in ValueCoding.sorted(old.keys.filter { Self.differs(old[$0], new[$0]) }) {
+  init(from old: Values, to new: Values) throws(ZDCSyncableError) {
+    added = try ValueCoding.sorted(new.keys.filter { old[$0] == nil })
+    for key in try ValueCoding.sorted(old.keys.filter { Self.differs(old[$0], new[$0]) }) {
       guard let before = old[key] else { continue }
       if NestedValue.isSyncable(Value.self), let now = new[key] {
-        if let changes = NestedValue.changeset(now, since: before) { nested.append((key, changes.asPart)) }
+        if let changes = try NestedValue.changeset(now, since: before) { nested.append((key, changes.asPart)) }
       } else {
         replaced.append((key, before))
       }
@@ -27,11 +27,11 @@ struct KeyedChange<Key: Hashable & Codable & Sendable, Value: Codable & Equatabl
 
   private static func differs(_ old: Value?, _ new: Value?) -> Bool { !ThreeWay.isSame(old, new) }
 
-  var tree: ChangeTree? {
+  func tree() throws(ZDCSyncableError) -> ChangeTree? {
     guard !(added.isEmpty && replaced.isEmpty && nested.isEmpty) else { return nil }
     let leaves = [
-      ValueCoding.encode(added), ValueCoding.encode(replaced.map(\.key)), ValueCoding.encode(replaced.map(\.old)),
-      ValueCoding.encode(nested.map(\.key)),
+      try ValueCoding.encode(added), try ValueCoding.encode(replaced.map(\.key)),
+      try ValueCoding.encode(replaced.map(\.old)), try ValueCoding.encode(nested.map(\.key)),
     ]
     return ChangeTree(.keyed, leaves: leaves, children: nested.map(\.changes))
   }
@@ -68,7 +68,7 @@ struct KeyedChange<Key: Hashable & Codable & Sendable, Value: Codable & Equatabl
   static func merge(_ mine: inout Values, base: Values, cloudVersion: Values, context: inout ZDCMergeContext) {
     let keys = Set(mine.keys).union(base.keys).union(cloudVersion.keys)
     for key in keys where differs(mine[key], cloudVersion[key]) {
-      context.descend(ValueCoding.text(key)) { context in
+      context.descend(key: key) { context in
         mine[key] = merged(base: base[key], mine: mine[key], theirs: cloudVersion[key], context: &context)
       }
     }

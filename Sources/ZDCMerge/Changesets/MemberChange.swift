@@ -5,14 +5,14 @@ struct MemberChange<Member: Hashable & Codable & Sendable> {
   private var added: [Member]
   private var removed: [Member]
 
-  init(from old: Set<Member>, to new: Set<Member>) {
-    added = ValueCoding.sorted(new.subtracting(old))
-    removed = ValueCoding.sorted(old.subtracting(new))
+  init(from old: Set<Member>, to new: Set<Member>) throws(ZDCSyncableError) {
+    added = try ValueCoding.sorted(new.subtracting(old))
+    removed = try ValueCoding.sorted(old.subtracting(new))
   }
 
-  var tree: ChangeTree? {
+  func tree() throws(ZDCSyncableError) -> ChangeTree? {
     guard !(added.isEmpty && removed.isEmpty) else { return nil }
-    return ChangeTree(.members, leaves: [ValueCoding.encode(added), ValueCoding.encode(removed)])
+    return ChangeTree(.members, leaves: [try ValueCoding.encode(added), try ValueCoding.encode(removed)])
   }
 
   init(_ tree: ChangeTree) throws(ZDCSyncableError) {

@@ -38,11 +38,11 @@ struct OrderChange<Key: Hashable & Codable & Sendable> {
     }
   }
 
-  var tree: ChangeTree? {
+  func tree() throws(ZDCSyncableError) -> ChangeTree? {
     guard !(added.isEmpty && runs.isEmpty) else { return nil }
     let leaves = [
-      ValueCoding.encode(added), ValueCoding.encode(runs.flatMap(\.keys)), ValueCoding.encode(runs.map(\.keys.count)),
-      ValueCoding.encode(runs.compactMap(\.after)),
+      try ValueCoding.encode(added), try ValueCoding.encode(runs.flatMap(\.keys)),
+      try ValueCoding.encode(runs.map(\.keys.count)), try ValueCoding.encode(runs.compactMap(\.after)),
     ]
     return ChangeTree(.order, leaves: leaves)
   }

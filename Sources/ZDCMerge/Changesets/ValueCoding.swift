@@ -2,14 +2,13 @@ internal import Foundation
 
 /// The app's values as JSON. Always in arrays, so that a single string or nil is a document for every JSON library.
 enum ValueCoding {
-  /// Empty if a value refuses to be encoded. No JSON is empty, so that the loss is noticed, as a malformed changeset,
-  /// by whoever wants the value back.
-  static func encode<T: Encodable>(_ values: [T]) -> Data {
+  /// - Throws: `notEncodable` if a value refuses.
+  static func encode<T: Encodable>(_ values: [T]) throws(ZDCSyncableError) -> Data {
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
     encoder.nonConformingFloatEncodingStrategy = .convertToString(
       positiveInfinity: "inf", negativeInfinity: "-inf", nan: "nan")
-    return (try? encoder.encode(values)) ?? Data()
+    do { return try encoder.encode(values) } catch { throw .notEncodable }
   }
 
   /// - Throws: `malformedChangeset` if it is no JSON, `incorrectType` if it is another type's.
@@ -27,18 +26,19 @@ enum ValueCoding {
   }
 
   /// A key as a part of a path.
-  static func text(_ key: some Encodable) -> String {
+  static func text(_ key: some Encodable) throws(ZDCSyncableError) -> String {
     if let text = key as? String { return text }
-    return String(decoding: encode([key]).dropFirst().dropLast(), as: UTF8.self)
+    return String(decoding: try encode([key]).dropFirst().dropLast(), as: UTF8.self)
   }
 
   /// In an order that is the same in every run, which that of a set or dictionary is not.
-  static func sorted<T: Encodable>(_ values: some Sequence<T>) -> [T] {
+  static func sorted<T: Encodable>(_ values: some Sequence<T>) throws(ZDCSyncableError) -> [T] {
     let values = Array(values)
     if let texts = values as? [String] {
       return texts.sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) } as? [T] ?? values
     }
-    let pairs = values.map { (text: text($0), value: $0) }
+    var pairs: [(text: String, value: T)] = []
+    for value in values { pairs.append((try text(value), value)) }
     return pairs.sorted { $0.text.utf8.lexicographicallyPrecedes($1.text.utf8) }.map(\.value)
   }
 }

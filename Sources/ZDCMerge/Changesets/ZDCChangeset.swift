@@ -29,6 +29,11 @@ public struct ZDCChangeset: Sendable, Hashable {
     content = .tree(tree)
   }
 
+  init?(_ tree: ChangeTree?) {
+    guard let tree else { return nil }
+    self.init(tree)
+  }
+
   /// Changes nothing.
   public static let empty = ZDCChangeset(ChangeTree(.nothing))
 

@@ -34,6 +34,11 @@ extension ZDCArray: RandomAccessCollection, MutableCollection, RangeReplaceableC
     change { $0.replaceSubrange(range, with: elements) }
   }
 
+  /// NB: the default puts an empty array in the place of this one, which knows of no changes.
+  public mutating func removeAll(keepingCapacity keepCapacity: Bool = false) {
+    change { $0.removeAll(keepingCapacity: keepCapacity) }
+  }
+
   /// - Parameters:
   ///   - source: An index of the array.
   ///   - destination: The index that the element has afterwards.
@@ -94,9 +99,9 @@ extension ZDCArray: ZDCSyncable {
     before = old.rawArray
   }
 
-  public func changeset(since old: Self) -> ZDCChangeset? {
+  public func changeset(since old: Self) throws(ZDCSyncableError) -> ZDCChangeset? {
     guard rawArray != old.rawArray else { return nil }
-    return OrderChange(from: Occurrence.all(old.rawArray), to: Occurrence.all(rawArray)).tree.map(ZDCChangeset.init)
+    return ZDCChangeset(try OrderChange(from: Occurrence.all(old.rawArray), to: Occurrence.all(rawArray)).tree())
   }
 
   public mutating func revert(_ changeset: ZDCChangeset, strictly: Bool) throws(ZDCSyncableError) {
@@ -110,7 +115,7 @@ extension ZDCArray: ZDCSyncable {
     let sides = KeyOrder.Sides(
       base: Occurrence.all(base.rawArray), mine: Occurrence.all(rawArray),
       theirs: Occurrence.all(cloudVersion.rawArray))
-    let merged = KeyOrder.mergeMembers(sides)
+    let merged = KeyOrder.mergeMembers(sides, prefersLocal: context.prefersLocal)
     rawArray = merged.order.map(\.element)
     merged.report(sides, value: { $0.element }, context: &context)
   }

@@ -97,8 +97,8 @@ extension ZDCDictionary: ZDCSyncable {
     before = old.rawDictionary
   }
 
-  public func changeset(since old: Self) -> ZDCChangeset? {
-    KeyedChange(from: old.rawDictionary, to: rawDictionary).tree.map(ZDCChangeset.init)
+  public func changeset(since old: Self) throws(ZDCSyncableError) -> ZDCChangeset? {
+    ZDCChangeset(try KeyedChange(from: old.rawDictionary, to: rawDictionary).tree())
   }
 
   public mutating func revert(_ changeset: ZDCChangeset, strictly: Bool) throws(ZDCSyncableError) {

@@ -89,7 +89,7 @@ extension ZDCOrderedDictionary.Content {
     guard present.count != order.count || present.count != values.count else { return }
     if strictly { throw .mismatchedChangeset }
     let known = Set(present)
-    order = present + ValueCoding.sorted(values.keys.filter { !known.contains($0) })
+    order = present + (try ValueCoding.sorted(values.keys.filter { !known.contains($0) }))
   }
 }
 
@@ -159,9 +159,9 @@ extension ZDCOrderedDictionary: ZDCSyncable {
     before = old.content
   }
 
-  public func changeset(since old: Self) -> ZDCChangeset? {
-    let values = KeyedChange(from: old.content.values, to: content.values).tree
-    let order = OrderChange(from: old.content.order, to: content.order).tree
+  public func changeset(since old: Self) throws(ZDCSyncableError) -> ZDCChangeset? {
+    let values = try KeyedChange(from: old.content.values, to: content.values).tree()
+    let order = try OrderChange(from: old.content.order, to: content.order).tree()
     guard values != nil || order != nil else { return nil }
     let nothing = ChangeTree(.nothing)
     return ZDCChangeset(ChangeTree(.orderedKeyed, children: [values ?? nothing, order ?? nothing]))
@@ -184,7 +184,7 @@ extension ZDCOrderedDictionary: ZDCSyncable {
     KeyedChange.merge(
       &content.values, base: base.content.values, cloudVersion: cloudVersion.content.values, context: &context)
     let values = content.values
-    let merged = KeyOrder.merge(sides) { values[$0] != nil }
+    let merged = KeyOrder.merge(sides, prefersLocal: context.prefersLocal) { values[$0] != nil }
     content.order = merged.order
     merged.report(sides, value: { $0 }, context: &context)
   }

@@ -107,8 +107,8 @@ extension ZDCOrderedSet: ZDCSyncable {
     before = old.rawArray
   }
 
-  public func changeset(since old: Self) -> ZDCChangeset? {
-    OrderChange(from: old.rawArray, to: rawArray).tree.map(ZDCChangeset.init)
+  public func changeset(since old: Self) throws(ZDCSyncableError) -> ZDCChangeset? {
+    ZDCChangeset(try OrderChange(from: old.rawArray, to: rawArray).tree())
   }
 
   public mutating func revert(_ changeset: ZDCChangeset, strictly: Bool) throws(ZDCSyncableError) {
@@ -119,7 +119,7 @@ extension ZDCOrderedSet: ZDCSyncable {
 
   public mutating func merge(base: Self, cloudVersion: Self, context: inout ZDCMergeContext) {
     let sides = KeyOrder.Sides(base: base.rawArray, mine: rawArray, theirs: cloudVersion.rawArray)
-    let merged = KeyOrder.mergeMembers(sides)
+    let merged = KeyOrder.mergeMembers(sides, prefersLocal: context.prefersLocal)
     rawArray = merged.order
     members = Set(rawArray)
     merged.report(sides, value: { $0 }, context: &context)

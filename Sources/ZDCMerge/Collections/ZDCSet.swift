@@ -75,8 +75,8 @@ extension ZDCSet: ZDCSyncable {
     before = old.rawSet
   }
 
-  public func changeset(since old: Self) -> ZDCChangeset? {
-    MemberChange(from: old.rawSet, to: rawSet).tree.map(ZDCChangeset.init)
+  public func changeset(since old: Self) throws(ZDCSyncableError) -> ZDCChangeset? {
+    ZDCChangeset(try MemberChange(from: old.rawSet, to: rawSet).tree())
   }
 
   public mutating func revert(_ changeset: ZDCChangeset, strictly: Bool) throws(ZDCSyncableError) {

@@ -5,28 +5,62 @@ internal import NIOHTTPTypes
 /// Closes a connection whose request comes drop by drop. The server's own idle timeout sees only connections that bring
 /// nothing at all, so one byte a minute would hold a connection, and a slot among the possible ones, for ever.
 ///
-/// A request whose head is not complete is not seen here: for that the idle timeout counts.
-final class SlowRequestGuard: ChannelInboundHandler, RemovableChannelHandler {
+/// A head has to be complete within one window from when it could begin: when the connection was opened, or when the
+/// last answer ended; and within some bytes, which the parser bounds for each field, not for all. A body has to bring
+/// its least bytes in each window. What cannot be parsed ends the connection.
+final class SlowRequestGuard: ChannelDuplexHandler, RemovableChannelHandler {
   typealias InboundIn = HTTPRequestPart
   typealias InboundOut = HTTPRequestPart
+  typealias OutboundIn = HTTPResponsePart
+  typealias OutboundOut = HTTPResponsePart
 
   private let window: TimeAmount
   private let leastBytes: Int
   private var received = 0
+  private var unanswered = 0
   private var task: Scheduled<Void>?
+  private let headBytes = HeadBytes()
 
   init(window: TimeAmount, leastBytes: Int) {
     self.window = window
     self.leastBytes = leastBytes
   }
 
+  func handlerAdded(context: ChannelHandlerContext) {
+    awaitHead(context)
+    // In front of the parser, and of TLS: some bytes more or less do not matter.
+    do {
+      try context.pipeline.syncOperations.addHandler(headBytes, position: .first)
+    } catch { context.close(promise: nil) }
+  }
+
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
     switch unwrapInboundIn(data) {
-    case .head: schedule(context)
+    case .head:
+      unanswered += 1
+      headBytes.stop()
+      awaitBody(context)
     case .body(let buffer): received += buffer.readableBytes
-    case .end: cancel()
+    case .end:
+      cancel()
+      // Answered before it was all there.
+      if unanswered == 0 { awaitHead(context) }
     }
     context.fireChannelRead(data)
+  }
+
+  func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
+    if case .end = unwrapOutboundIn(data) {
+      unanswered -= 1
+      // The next one may have come already; a body that is still on its way keeps its own window.
+      if unanswered == 0, task == nil { awaitHead(context) }
+    }
+    context.write(data, promise: promise)
+  }
+
+  func errorCaught(context: ChannelHandlerContext, error: any Error) {
+    context.close(promise: nil)
+    context.fireErrorCaught(error)
   }
 
   func channelInactive(context: ChannelHandlerContext) {
@@ -36,16 +70,43 @@ final class SlowRequestGuard: ChannelInboundHandler, RemovableChannelHandler {
 
   func handlerRemoved(context: ChannelHandlerContext) { cancel() }
 
-  private func schedule(_ context: ChannelHandlerContext) {
+  private func awaitHead(_ context: ChannelHandlerContext) {
+    cancel()
+    headBytes.start()
+    task = context.eventLoop.assumeIsolated().scheduleTask(in: window) { context.close(promise: nil) }
+  }
+
+  private func awaitBody(_ context: ChannelHandlerContext) {
+    cancel()
     received = 0
     task = context.eventLoop.assumeIsolated().scheduleTask(in: window) { [self] in
       guard received >= leastBytes else { return context.close(promise: nil) }
-      schedule(context)
+      awaitBody(context)
     }
   }
 
   private func cancel() {
     task?.cancel()
     task = nil
+  }
+}
+
+/// Closes a connection on which a request's head does not end.
+private final class HeadBytes: ChannelInboundHandler, RemovableChannelHandler {
+  typealias InboundIn = ByteBuffer
+  typealias InboundOut = ByteBuffer
+
+  /// One read may bring a head and a piece of its body.
+  private static let limit = 256 << 10
+  /// Nil while no head is due.
+  private var received: Int? = 0
+
+  func start() { received = 0 }
+  func stop() { received = nil }
+
+  func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+    if let received { self.received = received + unwrapInboundIn(data).readableBytes }
+    guard received ?? 0 <= Self.limit else { return context.close(promise: nil) }
+    context.fireChannelRead(data)
   }
 }

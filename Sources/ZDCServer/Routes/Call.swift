@@ -31,6 +31,17 @@ struct Call: Sendable {
   let route: Route
   /// Nil on routes without authentication.
   let session: SessionRow?
+  /// What the request takes of the memory for bodies, for as long as it runs.
+  let share: BodyShare
+
+  init(request: Request, context: ServerContext, core: ServerCore, route: Route, session: SessionRow?) {
+    self.request = request
+    self.context = context
+    self.core = core
+    self.route = route
+    self.session = session
+    share = BodyShare(core.bodies)
+  }
 
   var now: UInt64 { core.now }
 
@@ -48,12 +59,22 @@ struct Call: Sendable {
   /// The whole body, refused by its stated length before a byte of it is kept.
   func bytes() async throws -> [UInt8] {
     let limit = route.bodyLimit
-    if let length = request.headers[.contentLength].flatMap(Int.init), length > limit { throw tooLong }
+    if let length = request.headers[.contentLength] {
+      // The parser takes any number of 64 bits.
+      guard let length = UInt64(length), length <= limit else { throw tooLong }
+    }
+    var bytes: [UInt8] = []
     do {
-      let buffer = try await request.body.collect(upTo: limit)
-      core.metrics.countBytes(in: buffer.readableBytes)
-      return buffer.withUnsafeReadableBytes { [UInt8]($0) }
-    } catch let error as HTTPError where error.status == .contentTooLarge { throw tooLong }
+      for try await slice in request.body {
+        guard bytes.count + slice.readableBytes <= limit else { throw tooLong }
+        try share.take(slice.readableBytes)
+        bytes.append(contentsOf: slice.readableBytesView)
+      }
+    } catch let error where !(error is ServerError || error is CancellationError) {
+      throw ServerError(.invalidRequest, "the body does not come to its end")
+    }
+    core.metrics.countBytes(in: bytes.count)
+    return bytes
   }
 
   private var tooLong: ServerError {

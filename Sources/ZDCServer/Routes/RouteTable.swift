@@ -79,12 +79,20 @@ enum RouteTable {
     router.add(middleware: RenderErrors(core: core))
     for route in all {
       router.on(RouterPath(positional(route.path)), method: route.method) { request, context in
+        try refuseEncoding(of: request)
         let session = try await Authenticate.check(route.auth, request, context, core)
         return try await route.handler(
           Call(request: request, context: context, core: core, route: route, session: session))
       }
     }
     return router
+  }
+
+  /// Nothing is ever inflated: what is sealed does not shrink, and a small body could be a large one in disguise.
+  private static func refuseEncoding(of request: Request) throws {
+    for value in request.headers[values: .contentEncoding] where value.lowercased() != "identity" {
+      throw ServerError(.invalidRequest, "bodies are sent as they are, without a content encoding")
+    }
   }
 
   /// The router wants one name for a parameter of one place, whatever follows: it gets the place's number.

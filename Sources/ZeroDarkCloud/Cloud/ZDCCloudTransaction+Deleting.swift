@@ -50,7 +50,7 @@ extension ZDCCloudTransaction {
     var first: OperationRow?
     for target in targets {
       var operation = OperationRow(
-        uuid: UUID().uuidString, zone: row.zone, kind: .delete, node: nil, nodeUUID: target.uuid,
+        uuid: SortedUUID.make(atMs: now), zone: row.zone, kind: .delete, node: nil, nodeUUID: target.uuid,
         nodeID: target.nodeID, createdMs: now)
       try operations.insert(&operation)
       first = first ?? operation

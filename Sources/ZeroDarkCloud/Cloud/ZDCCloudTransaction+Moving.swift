@@ -27,6 +27,7 @@ extension ZDCCloudTransaction {
     row.burnMs = node.burnDate?.ms
     if isMove { return try transaction.zdcOperation(try move(row, below: parent, name: name)) }
     try nodes.update(row)
+    try revive(row)
     return try transaction.zdcOperation(try queueRecord(.modify, row))
   }
 
@@ -88,6 +89,7 @@ extension ZDCCloudTransaction {
     row.depth += shift
     try nodes.update(row)
     try nodes.shiftDepths(below: row.id, by: shift)
+    try revive(row)
     let operation = try queueRecord(.move, row)
     try replaceDependencies(of: row, before: before, after: try placementsAbove(row))
     return operation

@@ -25,10 +25,9 @@ extension ZDCCloudTransaction {
       guard let dependency = try operations.operation(uuid: uuid), !known.contains(dependency.id) else { continue }
       try addDependency(of: row.id, on: dependency.id)
     }
-    if row.priority != operation.priority {
-      row.priority = operation.priority
-      try operations.update(row)
-    }
+    row.priority = operation.priority
+    // Even if that is the same: observations of the queue do not see new dependencies.
+    try operations.update(row)
     signalQueue()
   }
 }

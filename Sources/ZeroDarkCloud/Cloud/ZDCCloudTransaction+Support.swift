@@ -16,7 +16,8 @@ extension ZDCCloudTransaction {
   @discardableResult
   func queue(_ kind: OperationRow.Kind, _ row: NodeRow, dependsOn: [Int64]) throws -> OperationRow {
     var operation = OperationRow(
-      uuid: UUID().uuidString, zone: row.zone, kind: kind, node: row.id, nodeUUID: row.uuid, nodeID: row.nodeID,
+      uuid: SortedUUID.make(atMs: now), zone: row.zone, kind: kind, node: row.id, nodeUUID: row.uuid,
+      nodeID: row.nodeID,
       createdMs: now)
     try operations.insert(&operation, dependsOn: dependsOn)
     signalQueue()

@@ -1,4 +1,4 @@
-internal import Foundation
+public import Foundation
 public import ZDCMerge
 internal import ZDCTreesystem
 
@@ -29,7 +29,8 @@ extension ZDCCloudTransaction {
     let earlier = try operations.operations(node: row.id)
     let lastUpload = earlier.last { $0.kind == .putData }
     var operation = OperationRow(
-      uuid: UUID().uuidString, zone: row.zone, kind: .putData, node: row.id, nodeUUID: row.uuid, nodeID: row.nodeID,
+      uuid: SortedUUID.make(atMs: now), zone: row.zone, kind: .putData, node: row.id, nodeUUID: row.uuid,
+      nodeID: row.nodeID,
       createdMs: now)
     operation.baseETag = lastUpload == nil ? row.content?.content.eTag : lastUpload?.baseETag
     operation.changeset = changeset.map { [UInt8]($0.encoded) }
@@ -50,26 +51,92 @@ extension ZDCCloudTransaction {
   /// The app has merged that version of the content into its own: what is queued may replace it, and a held upload goes
   /// on.
   ///
-  /// - Parameter eTag: Of the version that was downloaded (``ZDCCloudDataInfo/eTag``), which need not be the newest.
-  public func didMergeData(withETag eTag: String, forNodeID nodeID: String) {
+  /// The merge is written into the merge journal, in this transaction.
+  ///
+  /// - Parameters:
+  ///   - eTag: Of the version that was downloaded (``ZDCCloudDataInfo/eTag``), which need not be the newest.
+  ///   - report: Of ``ZDCSyncable/mergeReporting(cloudVersion:pendingChangesets:)``. What it says remains takes the
+  ///     place of the pending changesets, which began at a version that the cloud has left behind; if nothing remains,
+  ///     the merged value is the cloud's, and the uploads are dropped, unless one was queued without a changeset.
+  public func didMergeData(
+    withETag eTag: String, forNodeID nodeID: String, report: ZDCMergeReport? = nil
+  ) {
     readWrite.poisoning {
-      for var operation in try uploads(nodeID) {
-        operation.baseETag = eTag
-        if operation.reason == .conflictHeld { operation.reason = .ready }
-        try operations.update(operation)
+      guard let row = try row(nodeID) else { return }
+      let uploads = try uploads(nodeID)
+      if report != nil || uploads.contains(where: { $0.baseETag != eTag }) {
+        try record(.merged, row, uploads, eTag: eTag) { $0.report = report }
       }
+      try rebase(uploads, onto: eTag, report)
       signalQueue()
+    }
+  }
+
+  private func rebase(_ uploads: [OperationRow], onto eTag: String, _ report: ZDCMergeReport?) throws {
+    let waiting = uploads.filter { $0.state != .inFlight }
+    let isKnown = waiting.allSatisfy { $0.changeset != nil }
+    if let report, report.remaining == nil, isKnown {
+      for operation in waiting { try operations.delete(id: operation.id) }
+      return
+    }
+    for var operation in uploads {
+      operation.baseETag = eTag
+      if operation.reason == .conflictHeld { operation.reason = .ready }
+      if let report, isKnown, operation.state != .inFlight {
+        // One changeset says it all; the later ones change nothing more.
+        let changes = operation.id == waiting.first?.id ? report.remaining ?? .empty : .empty
+        operation.changeset = [UInt8](changes.encoded)
+      }
+      try operations.update(operation)
     }
   }
 
   /// Drops the queued uploads of the node's content: the version in the cloud holds. What has been sent already stays
   /// sent.
-  public func skipDataUploads(forNodeID nodeID: String) {
+  ///
+  /// If they were in conflict with the cloud's version, that goes into the merge journal, in this transaction.
+  ///
+  /// - Parameters:
+  ///   - content: The version that loses, for ``ZDCMergeJournalEntry/content``, so that ``undo(_:)`` can give it back.
+  ///     Small ones only: see ``ZDCJournalLimits/maxEntryBytes``.
+  ///   - keptNodeID: Another node in which the app keeps the version that loses.
+  public func skipDataUploads(
+    forNodeID nodeID: String, losing content: Data? = nil, keptAs keptNodeID: String? = nil
+  ) {
     readWrite.poisoning {
-      for operation in try uploads(nodeID) where operation.state != .inFlight {
+      guard let row = try row(nodeID) else { return }
+      let uploads = try uploads(nodeID)
+      let eTag = row.content?.content.eTag
+      if let eTag, row.isUploaded, uploads.contains(where: { $0.baseETag != eTag }) {
+        try record(.cloudWon, row, uploads, eTag: eTag) { entry in
+          entry.content = content
+          entry.result.eTag = eTag
+          entry.otherNodeID = keptNodeID
+          let kept = try keptNodeID.flatMap { try self.row($0) }
+          entry.mine.path = try kept.map(transaction.zdcPath) ?? entry.mine.path
+          entry.mine.cloudID = kept?.nodeID.text
+        }
+      }
+      for operation in uploads where operation.state != .inFlight {
         try operations.delete(id: operation.id)
       }
       signalQueue()
+    }
+  }
+
+  private func record(
+    _ kind: ZDCMergeJournalEntry.Kind, _ row: NodeRow, _ uploads: [OperationRow], eTag: String,
+    _ describe: (inout ZDCMergeJournalEntry) throws -> Void
+  ) throws {
+    let path = try transaction.zdcPath(row)
+    try readWrite.record(kind, row) { entry in
+      entry.base = .init(path: path, eTag: uploads.first?.baseETag)
+      entry.mine = .init(path: path)
+      entry.theirs = .init(path: path, eTag: eTag)
+      entry.result = .init(path: path)
+      // The version that was merged with may be an older one by now.
+      if row.content?.content.eTag == eTag { entry.cloudWriterID = row.content?.writer.text }
+      try describe(&entry)
     }
   }
 

@@ -64,7 +64,9 @@ public final class ZDCCloudTransaction: ZDCCloudReadTransaction {
     try check(trunk: path.trunk, path)
     guard let parent = try parentRow(at: parentPath) else { throw try missingParent(path) }
     let name = try fold(path.nodeName, path)
-    return try create(Draft(), name: name, below: parent, path: path, dependsOn: rowIDs(dependencies ?? []))
+    return try create(
+      Draft(uuid: SortedUUID.make(atMs: now)), name: name, below: parent, path: path,
+      dependsOn: rowIDs(dependencies ?? []))
   }
 
   /// Adds a node that the app made itself. ``ZDCNode/parentID`` and ``ZDCNode/name`` have to be set.
@@ -102,7 +104,7 @@ public final class ZDCCloudTransaction: ZDCCloudReadTransaction {
   }
 
   struct Draft {
-    var uuid = UUID().uuidString
+    var uuid: String
     var nodeID = NodeID.random()
     var burnMs: UInt64?
   }
@@ -122,6 +124,8 @@ public final class ZDCCloudTransaction: ZDCCloudReadTransaction {
       nameTag: tag, name: name.utf8, key: .random(), keyGen: 1, createdMs: now, burnMs: draft.burnMs)
     try nodes.insert(&row)
     let parentCreate = try operations.create(ofNode: parent.id)
+    // A kept node that gets a child is wanted.
+    if parentCreate != nil, try operations.isParkedAsDeleted(node: parent.id) { try revive(parent) }
     let create = try queue(.create, row, dependsOn: dependsOn + (parentCreate.map { [$0] } ?? []))
     try queue(.putData, row, dependsOn: dependsOn + [create.id])
     return try transaction.zdcNode(row)

@@ -12,16 +12,21 @@ package final class DatabaseContext: Sendable {
   package let clock: @Sendable () -> UInt64
   package let changes: ChangeSignals
   package let logger: Logger
+  /// What the engines of this process know and no table has.
+  let engines = EngineStates()
   /// What the disk manager knows beside its table.
   let disk = DiskState()
   /// Called inside the transaction that removed an app object.
   let objectRemoved: [ObjectRemovedObserver]
+  let journalLimits: ZDCJournalLimits
 
   init(
     sealer: ValueSealer, registry: CollectionRegistry = CollectionRegistry(), clock: @escaping @Sendable () -> UInt64,
     logger: Logger, changes: ChangeSignals = ChangeSignals(),
-    objectRemoved: [ObjectRemovedObserver] = DatabaseObservers.objectRemoved
+    objectRemoved: [ObjectRemovedObserver] = DatabaseObservers.objectRemoved,
+    journalLimits: ZDCJournalLimits = ZDCJournalLimits()
   ) {
+    self.journalLimits = journalLimits
     self.sealer = sealer
     objectSealer = sealer.table("zdc_object")
     self.registry = registry

@@ -128,6 +128,9 @@ struct DatabaseOpener {
       // The writer's pages, at most 32 MiB: beyond it a transaction of ten thousand nodes writes pages out and reads
       // them back.
       try db.execute(sql: "PRAGMA cache_size = -32768")
+      // Pages that one commit after the other changes are copied into the database once for several of them. The log is
+      // bounded by that: 16 MiB, and one transaction.
+      try db.execute(sql: "PRAGMA wal_autocheckpoint = 4096; PRAGMA journal_size_limit = 16777216")
     }
   }
 }

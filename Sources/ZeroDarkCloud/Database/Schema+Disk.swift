@@ -1,8 +1,8 @@
 extension FrameworkSchema {
-  /// The files that the disk manager keeps. `kind`: 0 data and 1 thumbnail of a node, 2 avatar of a user; `owner` is the
-  /// node's uuid or the userID, `identity` the keyed hash of an avatar's identity. `file` is NULL where it is known that
-  /// there is nothing. `used` orders by last use. `sealed` holds key, sizes, root and eTag; `leaves` the hashes of the
-  /// file's leaves, NULL for one.
+  /// The files that the disk manager keeps. `kind`: 0 data and 1 thumbnail of a node, 2 avatar of a user; `owner` is
+  /// the node's uuid or the userID, `identity` the keyed hash of an avatar's identity. `file` is NULL where it is known
+  /// that there is nothing. `used` orders by last use. `sealed` holds key, sizes, root and eTag; `leaves` the hashes of
+  /// the file's leaves, NULL for one.
   ///
   /// However a row goes or lets go of its file, by cascade too, the file's name is in zdc_disk_garbage in the same
   /// transaction: what is to be deleted survives a crash.

@@ -16,6 +16,11 @@ enum FrameworkSchema {
     }
     migrator.registerMigration("zdc.3") { db in try db.execute(sql: upload) }
     migrator.registerMigration("zdc.disk") { db in try db.execute(sql: disk) }
+    migrator.registerMigration("zdc.order") { db in
+      for statement in [leavesInOrder, deletedNodesIndex] { try db.execute(sql: statement) }
+    }
+    migrator.registerMigration("zdc.journal") { db in try db.execute(sql: journal) }
+    migrator.registerMigration("zdc.attempts") { db in try db.execute(sql: attempt) }
     migrator.registerMigration("zdc.downloads") { db in try db.execute(sql: download) }
   }
 
@@ -34,8 +39,57 @@ enum FrameworkSchema {
   /// The version that the server has lost and that the operation sends again; NULL for all that the app queued.
   private static let operationResend = "ALTER TABLE zdc_operation ADD COLUMN resend INTEGER"
 
+  /// What became of an operation's tries, oldest first, the last few of them; tries with the same outcome in a row share
+  /// a row. Most operations succeed at once and have none.
+  private static let attempt = """
+    CREATE TABLE zdc_attempt (
+      id INTEGER PRIMARY KEY,
+      operation INTEGER NOT NULL REFERENCES zdc_operation(id) ON DELETE CASCADE,
+      firstMs INTEGER NOT NULL,
+      lastMs INTEGER NOT NULL,
+      times INTEGER NOT NULL,
+      outcome TEXT NOT NULL,
+      code TEXT
+    );
+    CREATE INDEX zdc_attempt_operation ON zdc_attempt (operation, id)
+    """
+
   private static let quarantineIndex = """
     CREATE INDEX zdc_node_quarantine ON zdc_node (zone, quarantine) WHERE quarantine IS NOT NULL
+    """
+
+  /// In the order of the log: ids are random, and a commit of a thousand would touch a thousand pages of a table that
+  /// lies in their order.
+  private static let leavesInOrder = """
+    CREATE TABLE zdc_leaf_in_order (
+      id INTEGER PRIMARY KEY,
+      zone INTEGER NOT NULL REFERENCES zdc_zone(id) ON DELETE CASCADE,
+      node BLOB NOT NULL,
+      parent BLOB NOT NULL,
+      record BLOB NOT NULL,
+      prev BLOB NOT NULL,
+      putSeq INTEGER NOT NULL,
+      keyGen INTEGER NOT NULL,
+      parentKeyGen INTEGER NOT NULL,
+      writer BLOB NOT NULL,
+      writerGen INTEGER NOT NULL,
+      pending INTEGER NOT NULL,
+      UNIQUE (zone, node)
+    );
+    INSERT INTO zdc_leaf_in_order
+      (zone, node, parent, record, prev, putSeq, keyGen, parentKeyGen, writer, writerGen, pending)
+      SELECT zone, node, parent, record, prev, putSeq, keyGen, parentKeyGen, writer, writerGen, pending
+      FROM zdc_leaf ORDER BY zone, putSeq;
+    DROP TABLE zdc_leaf;
+    ALTER TABLE zdc_leaf_in_order RENAME TO zdc_leaf;
+    CREATE INDEX zdc_leaf_parent ON zdc_leaf (zone, parent);
+    CREATE INDEX zdc_leaf_pending ON zdc_leaf (zone) WHERE pending = 1
+    """
+
+  /// Operations of nodes that are still here are found by way of their nodes.
+  private static let deletedNodesIndex = """
+    DROP INDEX zdc_operation_nodeID;
+    CREATE INDEX zdc_operation_deleted ON zdc_operation (zone, nodeID) WHERE node IS NULL
     """
 
   private static let tables = [
@@ -285,6 +339,21 @@ enum FrameworkSchema {
       sealed BLOB NOT NULL,
       UNIQUE (node, part, owner)
     )
+    """
+
+  /// The merge journal. `nodeUUID` refers to nothing: an entry stays when its node goes. `sealed` is the whole entry.
+  private static let journal = """
+    CREATE TABLE zdc_journal (
+      id INTEGER PRIMARY KEY AUTOINCREMENT,
+      uuid TEXT NOT NULL UNIQUE,
+      localUser INTEGER NOT NULL REFERENCES zdc_local_user(id) ON DELETE CASCADE,
+      appTreeID TEXT NOT NULL,
+      nodeUUID TEXT NOT NULL,
+      timeMs INTEGER NOT NULL,
+      undoneMs INTEGER,
+      sealed BLOB NOT NULL
+    );
+    CREATE INDEX zdc_journal_node ON zdc_journal (localUser, appTreeID, nodeUUID)
     """
 
   private static let securityEvent = """

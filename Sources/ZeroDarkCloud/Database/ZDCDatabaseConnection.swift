@@ -1,4 +1,3 @@
-internal import Dispatch
 internal import GRDB
 internal import ZDCProtocol
 
@@ -10,11 +9,13 @@ internal import ZDCProtocol
 public final class ZDCDatabaseConnection: Sendable {
   let pool: DatabasePool
   let context: DatabaseContext
+  let observations: Observations
   private let isReadOnly: Bool
 
-  init(pool: DatabasePool, context: DatabaseContext, isReadOnly: Bool) {
+  init(pool: DatabasePool, context: DatabaseContext, observations: Observations, isReadOnly: Bool) {
     self.pool = pool
     self.context = context
+    self.observations = observations
     self.isReadOnly = isReadOnly
   }
 
@@ -86,31 +87,9 @@ public final class ZDCDatabaseConnection: Sendable {
     pool.asyncWrite({ try self.run(body, $0) }, completion: { _, result in self.finish(result, completion) })
   }
 
-  // MARK: Observing
-
-  /// The result of `body`, now and whenever a commit changes it, until the stream is dropped.
-  ///
-  /// Values that a slow reader did not take are replaced by the newest. Commits of other processes show when the
-  /// engine's holder, or
-  /// a change watcher, has seen them.
-  public func observe<T: Sendable & Equatable>(
-    _ body: @escaping @Sendable (ZDCReadTransaction) throws -> T
-  ) -> AsyncThrowingStream<T, any Error> {
-    let observation = ValueObservation.tracking { try self.run(body, $0) }.removeDuplicates()
-    let pool = self.pool
-    // Serial: a task for each value could deliver an older one last.
-    let queue = DispatchQueue(label: "ZeroDarkCloud.observe")
-    return AsyncThrowingStream(bufferingPolicy: .bufferingNewest(1)) { continuation in
-      let observer = observation.start(
-        in: pool, scheduling: .async(onQueue: queue), onError: { continuation.finish(throwing: translated($0)) },
-        onChange: { continuation.yield($0) })
-      continuation.onTermination = { _ in observer.cancel() }
-    }
-  }
-
   // MARK: Running a block
 
-  private func run<T>(_ body: (ZDCReadTransaction) throws -> T, _ db: Database) throws -> T {
+  func run<T>(_ body: (ZDCReadTransaction) throws -> T, _ db: Database) throws -> T {
     let transaction = ZDCReadTransaction(db, context: context)
     return try transaction.run { try body(transaction) }
   }

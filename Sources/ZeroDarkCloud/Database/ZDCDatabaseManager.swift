@@ -11,11 +11,12 @@ public final class ZDCDatabaseManager: Sendable {
   public let rwDatabaseConnection: ZDCDatabaseConnection
   /// For reading.
   public let roDatabaseConnection: ZDCDatabaseConnection
-  /// For reading from user interfaces, with `observe` for what they show.
+  /// For reading from user interfaces, with ``ZDCDatabaseConnection/values(of:)`` for what they show.
   public let uiDatabaseConnection: ZDCDatabaseConnection
   package let context: DatabaseContext
-  /// Notices what other processes commit. ``ZDCSyncManager/run()`` runs it.
+  /// Notices what other processes commit. ``ZDCSyncManager/run()`` runs it, and so does every observation.
   package let changeWatcher: ChangeWatcher
+  package let observations: Observations
   /// Which process runs the engines of this database.
   package let engineLease: EngineLease
   private let pool: DatabasePool
@@ -26,18 +27,25 @@ public final class ZDCDatabaseManager: Sendable {
   package init(config: ZDCConfig, databaseConfig: ZDCDatabaseConfig) throws {
     guard let key = DatabaseKey(databaseConfig.encryptionKey) else { throw ZDCError(.invalidEncryptionKey) }
     let sealer = ValueSealer(key: key)
-    pool = try DatabaseOpener(path: config.databasePath, sealer: sealer).open(databaseConfig.migrations)
-    context = DatabaseContext(
-      sealer: sealer, registry: databaseConfig.registry, clock: config.clock, logger: config.logger)
-    rwDatabaseConnection = ZDCDatabaseConnection(pool: pool, context: context, isReadOnly: false)
-    roDatabaseConnection = ZDCDatabaseConnection(pool: pool, context: context, isReadOnly: true)
-    uiDatabaseConnection = ZDCDatabaseConnection(pool: pool, context: context, isReadOnly: true)
-    changeWatcher = ChangeWatcher(pool: pool, context: context, interval: config.changePollInterval)
+    let pool = try DatabaseOpener(path: config.databasePath, sealer: sealer).open(databaseConfig.migrations)
+    let context = DatabaseContext(
+      sealer: sealer, registry: databaseConfig.registry, clock: config.clock, logger: config.logger,
+      journalLimits: config.journalLimits)
+    let watcher = ChangeWatcher(pool: pool, context: context, interval: config.changePollInterval)
+    let observations = Observations(watcher: watcher)
+    func connection(isReadOnly: Bool) -> ZDCDatabaseConnection {
+      ZDCDatabaseConnection(pool: pool, context: context, observations: observations, isReadOnly: isReadOnly)
+    }
+    (self.pool, self.context, self.observations, changeWatcher) = (pool, context, observations, watcher)
+    rwDatabaseConnection = connection(isReadOnly: false)
+    roDatabaseConnection = connection(isReadOnly: true)
+    uiDatabaseConnection = connection(isReadOnly: true)
     engineLease = EngineLease(databasePath: config.databasePath)
   }
 
-  /// Waits for running transactions, gives the lease back and closes the file.
+  /// Ends observations, waits for running transactions, gives the lease back and closes the file.
   package func close() throws {
+    observations.close()
     engineLease.releaseAll()
     try translating { try pool.close() }
   }

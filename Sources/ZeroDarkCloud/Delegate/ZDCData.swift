@@ -94,6 +94,30 @@ extension ZDCData {
     throw NoDataFromApp()
   }
 
+  /// Whether it is a promise, or the end of a chain of them, that has no answer yet.
+  var isPromised: Bool { openEnd != nil }
+
+  /// Whether the app has to do something: an open promise that no closure of its own is working on.
+  var isLeftToTheApp: Bool {
+    if case .promise(let promise) = openEnd?.source { return !promise.isAtWork }
+    return false
+  }
+
+  private var openEnd: ZDCData? {
+    var data = self
+    for _ in 0..<Self.chainLimit {
+      switch data.source {
+      case .promise(let promise):
+        guard let result = promise.resultNow else { return data }
+        guard case .success(let next) = result else { return nil }
+        data = next
+      case .provider: return data
+      case .memory, .cleartextFile, .cryptoFile: return nil
+      }
+    }
+    return nil
+  }
+
   private func directSource() throws -> ContentSource {
     switch source {
     case .memory(let data): .memory([UInt8](data))

@@ -11,8 +11,8 @@ internal import Synchronization
 /// ```
 ///
 /// The first answer counts. A promise that is never answered keeps its node's upload waiting, and only that; after a
-/// relaunch the app is
-/// asked again.
+/// relaunch the app is asked again. ``ZDCSyncManager/syncUntilQuiet(localUserID:)`` waits for a promise while the
+/// closure that it was made with runs, and not for others.
 public final class ZDCDataPromise: Sendable {
   private typealias Waiter = CheckedContinuation<ZDCData, any Error>
 
@@ -20,6 +20,7 @@ public final class ZDCDataPromise: Sendable {
     var result: Result<ZDCData, any Error>?
     var nextID = 0
     var waiters: [Int: Waiter] = [:]
+    var isAtWork = false
   }
 
   private let state = Mutex(State())
@@ -30,12 +31,17 @@ public final class ZDCDataPromise: Sendable {
   /// Runs `body` on a background queue at once.
   public convenience init(_ body: @escaping @Sendable (_ promise: ZDCDataPromise) -> Void) {
     self.init()
-    DispatchQueue.global().async { body(self) }
+    setAtWork(true)
+    DispatchQueue.global().async {
+      body(self)
+      self.setAtWork(false)
+    }
   }
 
   /// Runs `body` in a task at once; its result or error is the answer.
   public convenience init(_ body: @escaping @Sendable () async throws -> ZDCData) {
     self.init()
+    setAtWork(true)
     Task {
       do { self.fulfill(try await body()) } catch { self.reject(error) }
     }
@@ -65,6 +71,13 @@ public final class ZDCDataPromise: Sendable {
     }
     for waiter in waiters { waiter.resume(with: result) }
   }
+
+  private func setAtWork(_ isAtWork: Bool) {
+    state.withLock { $0.isAtWork = isAtWork }
+  }
+
+  /// Whether the closure that it was made with runs.
+  var isAtWork: Bool { state.withLock { $0.isAtWork } }
 
   /// The answer, if it is there.
   var resultNow: Result<ZDCData, any Error>? {

@@ -97,10 +97,11 @@ public protocol ZeroDarkCloudDelegate: AnyObject, Sendable {
   /// A node was deleted in the cloud while changes of it, or of nodes below it, are still queued here.
   ///
   /// Everything is still in the database. Afterwards the clean branches go, each announced; the dirty nodes and the way
-  /// to them stay, as nodes
-  /// that were never uploaded, and their operations wait. Delete them, or queue them again.
+  /// to them stay, as nodes that were never uploaded, and their operations wait. Delete them, or keep them: with
+  /// `insertNode(_:)`, `queueDataUpload(forNodeID:withChangeset:)`, or any other change of them or below them, here or
+  /// later. What is kept is created anew, and so are the nodes above it, parents first.
   ///
-  /// - Parameter dirtyAncestors: The ``ZDCNode/uuid`` of the nodes with queued changes.
+  /// - Parameter dirtyAncestors: The ``ZDCNode/uuid`` of the nodes with queued changes, parents before children.
   func didDiscoverDeletedDirtyNode(
     _ node: ZDCNode, dirtyAncestors: [String], timestamp: Date?, transaction: ZDCReadWriteTransaction) throws
 

@@ -80,7 +80,8 @@ final class DiskFileStore {
     let statement = try db.cachedStatement(
       sql: """
         INSERT INTO zdc_disk_file
-          (kind, owner, identity, node, file, size, isPersistent, afterUpload, lifetimeMs, expiresMs, used, sealed, leaves)
+          (kind, owner, identity, node, file, size, isPersistent, afterUpload, lifetimeMs, expiresMs, used, sealed,
+            leaves)
         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
         ON CONFLICT (kind, owner, identity) DO UPDATE SET node = excluded.node, file = excluded.file,
           size = excluded.size, isPersistent = excluded.isPersistent, afterUpload = excluded.afterUpload,

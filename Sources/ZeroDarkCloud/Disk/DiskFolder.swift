@@ -44,16 +44,14 @@ struct DiskFolder: Sendable {
   /// The names of files are on disk only when their folder is.
   func synchronize() throws {
     let descriptor = openFile(url.path, O_RDONLY | O_CLOEXEC, 0)
-    guard descriptor >= 0 else { throw ZDCError(.fileFailure, detail: String(cString: strerror(errno))) }
+    guard descriptor >= 0 else { throw LocalFile.failure() }
     defer { close(descriptor) }
-    guard fsync(descriptor) == 0 else { throw ZDCError(.fileFailure, detail: String(cString: strerror(errno))) }
+    guard fsync(descriptor) == 0 else { throw LocalFile.failure() }
   }
 
   /// Calls `body` with the files' names, so many at a time.
   func forEachName(inPiecesOf count: Int, _ body: ([String]) throws -> Void) throws {
-    guard let folder = opendir(url.path) else {
-      throw ZDCError(.fileFailure, detail: String(cString: strerror(errno)))
-    }
+    guard let folder = opendir(url.path) else { throw LocalFile.failure() }
     defer { closedir(folder) }
     var piece: [String] = []
     while let entry = readdir(folder) {

@@ -18,6 +18,8 @@ final class FileHolds: Sendable {
     var counts: [String: Int] = [:]
     /// To be deleted by whoever lets go last.
     var doomed: Set<String> = []
+    /// Called when that has happened.
+    var didDeleteDoomed: @Sendable () -> Void = {}
   }
 
   private let folder: DiskFolder
@@ -38,15 +40,18 @@ final class FileHolds: Sendable {
   func prepare() throws {
     try descriptor.withLock { descriptor in
       if descriptor < 0 { descriptor = openLockFile() }
-      guard descriptor >= 0 else {
-        throw ZDCError(errno == ENOSPC ? .diskFull : .fileFailure, detail: String(cString: strerror(errno)))
-      }
+      guard descriptor >= 0 else { throw LocalFile.failure() }
     }
   }
 
   private func openLockFile() -> CInt {
     let path = folder.url.appendingPathComponent("holds.lock", isDirectory: false).path
     return openFile(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
+  }
+
+  /// - Parameter body: called when the last reader has let go of a file that was to be deleted, on the reader's thread.
+  func whenDoomedFileGoes(_ body: @escaping @Sendable () -> Void) {
+    state.withLock { $0.didDeleteDoomed = body }
   }
 
   /// From now on the file is not deleted, unless it was before: look whether it is there.
@@ -58,15 +63,17 @@ final class FileHolds: Sendable {
   }
 
   func release(_ name: String) {
-    state.withLock { state in
-      guard let count = state.counts[name] else { return }
-      guard count == 1 else {
-        state.counts[name] = count - 1
-        return
+    let tell = state.withLock { state -> (@Sendable () -> Void)? in
+      guard let count = state.counts[name] else { return nil }
+      state.counts[name] = count == 1 ? nil : count - 1
+      guard count == 1 else { return nil }
+      guard state.doomed.remove(name) != nil, unlinkExclusively(name) else {
+        _ = lock(name, F_UNLCK)
+        return nil
       }
-      state.counts[name] = nil
-      if state.doomed.remove(name) != nil { _ = unlinkExclusively(name) } else { _ = lock(name, F_UNLCK) }
+      return state.didDeleteDoomed
     }
+    tell?()
   }
 
   /// Whether nobody has it. A file that a finished writer has is not held any more.
@@ -130,10 +137,10 @@ final class FileHolds: Sendable {
   }
 }
 
-/// Keeps a file of the disk manager from being deleted for as long as it lives (seed 000: an upload from a crypto file).
+/// Keeps a file of the disk manager from being deleted for as long as it lives.
 ///
-/// ``ZDCCryptoFile`` has one. Whatever happens meanwhile to what the file belongs to - it is deleted, replaced, evicted,
-/// expires - the file can be read.
+/// ``ZDCCryptoFile`` has one (seed 000: an upload from a crypto file). Whatever happens meanwhile to what the file belongs
+/// to - it is deleted, replaced, evicted, expires - the file can be read.
 public final class ZDCFileRetainToken: Sendable {
   private let holds: FileHolds
   let name: String

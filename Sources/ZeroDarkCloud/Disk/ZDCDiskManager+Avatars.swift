@@ -1,5 +1,3 @@
-public import Foundation
-
 // Avatars of users, one for each of their identities and one without. They come from the app: no server has them yet.
 
 extension ZDCDiskManager {

@@ -1,33 +1,22 @@
 internal import Foundation
-internal import ZDCTreesystem
 
 // What becomes of a download: called by the download manager, with what it has verified.
 
-extension ZDCDiskManager {
-  /// Keeps a downloaded file if the options say so.
-  ///
-  /// A download never takes the place of something that waits to be uploaded.
+extension ZDCDiskManager: DownloadKeeper {
+  /// Keeps a downloaded file. It never takes the place of something that waits to be uploaded.
   ///
   /// - Returns: the kept file, in the place of the given one, which is gone then; or the given one.
   /// - Throws: as an import, if it was to be stored persistently. A cache that fails fails nobody's download.
-  func keep(
-    _ file: ZDCCryptoFile, of nodeID: String, _ info: ZDCCloudDataInfo, _ options: ZDCDownloadOptions?
-  ) async throws -> ZDCCryptoFile {
-    guard let options, options.cacheToDiskManager || options.savePersistentlyToDiskManager else { return file }
-    let kept = try await keep(.cryptoFile(file), .data(nodeID), info.eTag, options.savePersistentlyToDiskManager)
+  func keep(_ file: ZDCCryptoFile, of content: DownloadedContent, isPersistent: Bool) async throws -> ZDCCryptoFile {
+    let kept = try await keep(.cryptoFile(file), .data(content.nodeID), content.info.eTag, isPersistent)
     guard let kept else { return file }
     DownloadFolder.remove(file.fileURL)
     return kept
   }
 
-  /// Keeps a downloaded thumbnail, or that there is none. Without options too.
-  func keepThumbnail(
-    _ thumbnail: Data?, of nodeID: String, _ info: ZDCCloudDataInfo, _ options: ZDCDownloadOptions?
-  ) async throws {
-    let isPersistent = options?.savePersistentlyToDiskManager ?? false
-    guard isPersistent || options?.cacheToDiskManager ?? true else { return }
+  func keepThumbnail(_ thumbnail: Data?, of content: DownloadedContent, isPersistent: Bool) async throws {
     let source = thumbnail.map { ZDCDiskImport.Source.cleartext(.memory([UInt8]($0))) } ?? .nothing
-    _ = try await keep(source, .thumbnail(nodeID), info.eTag, isPersistent)
+    _ = try await keep(source, .thumbnail(content.nodeID), content.info.eTag, isPersistent)
   }
 
   /// - Returns: nil if it is not kept.

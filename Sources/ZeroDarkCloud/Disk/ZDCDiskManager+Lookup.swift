@@ -65,6 +65,16 @@ extension ZDCDiskManager {
     }
   }
 
+  /// A file that is not what it was: it is not handed out again.
+  func forget(_ owner: DiskOwner, _ file: ZDCCryptoFile) {
+    enqueue { manager in
+      try manager.database.write { transaction in
+        guard try transaction.diskFiles.row(owner)?.file?.name == file.retainToken?.name else { return }
+        try DiskWriter(transaction).delete(owner)
+      }
+    }
+  }
+
   // MARK: Changes
 
   func delete(_ owners: [DiskOwner]) throws {

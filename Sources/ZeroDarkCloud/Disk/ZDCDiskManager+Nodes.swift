@@ -1,4 +1,3 @@
-public import Foundation
 public import ZDCTreesystem
 
 extension ZDCDiskManager {
@@ -9,8 +8,8 @@ extension ZDCDiskManager {
   /// When it returns, outside of a transaction, file and entry are on disk. Where the cache is too small for it, it is
   /// not kept: the returned file is there for as long as its retain token.
   ///
-  /// - Throws: ``ZDCError`` with `nodeNotFound`, `invalidParameter` for a placeholder, `diskFull` or `fileFailure`; what
-  ///   was stored before is there then. `CryptoFailure.sourceChanged` if the file was written to meanwhile;
+  /// - Throws: ``ZDCError`` with `nodeNotFound`, `invalidParameter` for a placeholder, `diskFull` or `fileFailure`;
+  ///   what was stored before is still there. `CryptoFailure.sourceChanged` if the file was written to meanwhile;
   ///   `ZDCSecurityError.limitExceeded` above the limit of a content.
   @discardableResult
   public func importNodeData(_ diskImport: ZDCDiskImport, for node: ZDCNode) throws -> ZDCCryptoFile {

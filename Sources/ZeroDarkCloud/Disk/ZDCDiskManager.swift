@@ -1,8 +1,7 @@
-public import Foundation
+internal import Foundation
 internal import GRDB
 internal import Synchronization
 internal import ZDCCrypto
-public import ZDCTreesystem
 
 /// Keeps contents and thumbnails of nodes, and users' avatars, on this device: sealed, as a cache with a limit or
 /// persistently (seed 000).
@@ -63,6 +62,7 @@ public final class ZDCDiskManager: Sendable {
     let observation = DatabaseRegionObservation(tracking: Table("zdc_disk_garbage")).start(
       in: database.pool, onError: { [weak self] in self?.report($0) },
       onChange: { [weak self] _ in self?.enqueue { try $0.collectGarbage() } })
+    holds.whenDoomedFileGoes { [weak self] in self?.enqueue { try $0.collectGarbage() } }
     let listener = disk.listen { [weak self] changes in self?.post(changes) }
     running.withLock { running in
       running.observation = observation

@@ -13,9 +13,7 @@ final class LocalFile: Sendable {
   private let descriptor: CInt
 
   private init(_ descriptor: CInt) throws {
-    guard descriptor >= 0 else {
-      throw ZDCError(errno == ENOSPC ? .diskFull : .fileFailure, detail: String(cString: strerror(errno)))
-    }
+    guard descriptor >= 0 else { throw Self.failure() }
     self.descriptor = descriptor
   }
 
@@ -78,8 +76,10 @@ final class LocalFile: Sendable {
     guard fsync(descriptor) == 0 else { throw Self.failure() }
   }
 
-  private static func failure() -> ZDCError {
-    ZDCError(errno == ENOSPC ? .diskFull : .fileFailure, detail: String(cString: strerror(errno)))
+  /// What the last system call complained of. To its caller a quota and a limit are a full disk too.
+  static func failure() -> ZDCError {
+    let isFull = [ENOSPC, EDQUOT, EFBIG].contains(errno)
+    return ZDCError(isFull ? .diskFull : .fileFailure, detail: String(cString: strerror(errno)))
   }
 
   /// Replaces what is at `target`, in one step; between two file systems it is copied.
@@ -94,9 +94,14 @@ final class LocalFile: Sendable {
   /// The same bytes under another path, without a copy where the file system can.
   static func duplicate(_ file: URL, to copy: URL) throws {
     guard link(file.path, copy.path) != 0 else { return }
+    let source = try read(file)
+    let target = try create(copy)
     do {
-      try FileManager.default.copyItem(at: file, to: copy)
-    } catch { throw ZDCError(errno == ENOSPC ? .diskFull : .fileFailure, underlying: error) }
+      while case let bytes = try source.read(upTo: 1 << 20), !bytes.isEmpty { try target.write(bytes) }
+    } catch {
+      unlink(copy.path)
+      throw error
+    }
   }
 
   func write(_ bytes: some Collection<UInt8>) throws {
@@ -111,7 +116,7 @@ final class LocalFile: Sendable {
       let count = systemWrite(descriptor, part.baseAddress, part.count)
       if count < 0 {
         if errno == EINTR { continue }
-        throw ZDCError(errno == ENOSPC ? .diskFull : .fileFailure, detail: String(cString: strerror(errno)))
+        throw Self.failure()
       }
       rest = rest.dropFirst(count)
     }

@@ -32,14 +32,19 @@ extension ZDCDownloadManager {
   }
 }
 
-/// Works off a list of nodes one batch ahead of its reader.
+/// Works off a list of nodes one batch ahead of its reader. Where their contents are it looks up for a thousand at a
+/// time: what it holds does not grow with the list.
 private actor BulkDownload {
   private typealias Batch = [(node: ZDCNode, target: ContentTarget)]
 
   private let manager: ZDCDownloadManager
   private let nodes: [ZDCNode]
-  private var isPlanned = false
+  /// How many nodes were looked up.
+  private var position = 0
+  /// Which of them have large contents: those come last.
+  private var large: ArraySlice<Int> = []
   private var batches: ArraySlice<Batch> = []
+  private var failed: [ZDCContentDownload] = []
   private var results: ArraySlice<ZDCContentDownload> = []
   private var ahead: Task<[ZDCContentDownload], any Error>?
 
@@ -53,47 +58,63 @@ private actor BulkDownload {
   }
 
   func next() async throws -> ZDCContentDownload? {
-    if !isPlanned { try await plan() }
     while results.isEmpty {
-      guard let task = ahead ?? startNext() else { return nil }
-      ahead = nil
+      if ahead == nil { ahead = try await startNext() }
+      guard let task = ahead else {
+        guard !failed.isEmpty else { return nil }
+        takeFailed()
+        continue
+      }
       let done = try await withTaskCancellationHandler {
         try await task.value
       } onCancel: {
         task.cancel()
       }
-      ahead = startNext()
-      results = done[...]
+      ahead = try await startNext()
+      takeFailed()
+      results += done
     }
     return results.popFirst()
   }
 
-  private func startNext() -> Task<[ZDCContentDownload], any Error>? {
+  private func takeFailed() {
+    results = failed[...]
+    failed = []
+  }
+
+  private func startNext() async throws -> Task<[ZDCContentDownload], any Error>? {
+    while batches.isEmpty, position < nodes.count || !large.isEmpty { try await lookUp() }
     guard let batch = batches.popFirst() else { return nil }
     return Task { [manager] in try await manager.fetch(batch) }
   }
 
-  private func plan() async throws {
-    isPlanned = true
-    let nodes = nodes
-    let found = try await manager.database.asyncRead { transaction in
-      try nodes.map { node -> (node: ZDCNode, target: Result<ContentTarget, any Error>) in
-        do {
-          return (node, .success(try transaction.contentTarget(nodeUUID: node.uuid)))
-        } catch let error as ZDCError where error.code != .corruptDatabase { return (node, .failure(error)) }
-      }
-    }
+  /// The next nodes of the list; at its end, the next large content.
+  private func lookUp() async throws {
+    let isLate = position == nodes.count
+    let end = min(position + Limits.blobsPerRequest, nodes.count)
+    let indices = isLate ? [large.removeFirst()] : Array(position..<end)
+    position = end
     var small: [ZoneID: Batch] = [:]
-    var large: [Batch] = []
-    for (node, target) in found {
+    for (index, target) in zip(indices, try await targets(indices.map { nodes[$0].uuid })) {
       switch target {
-      case .failure(let error): results.append(ZDCContentDownload(node: node, content: .failure(error)))
-      case .success(let target) where target.isSmall: small[target.zone, default: []].append((node, target))
-      case .success(let target): large.append([(node, target)])
+      case .failure(let error): failed.append(ZDCContentDownload(node: nodes[index], content: .failure(error)))
+      case .success(let target) where target.isSmall:
+        small[target.zone, default: []].append((nodes[index], target))
+      case .success(let target) where isLate: batches.append([(nodes[index], target)])
+      case .success: large.append(index)
       }
     }
     for (_, zone) in small.sorted(by: { $0.key < $1.key }) { batches += Self.split(zone) }
-    batches += large
+  }
+
+  private func targets(_ uuids: [String]) async throws -> [Result<ContentTarget, any Error>] {
+    try await manager.database.asyncRead { transaction in
+      try uuids.map { uuid in
+        do {
+          return .success(try transaction.contentTarget(nodeUUID: uuid))
+        } catch let error as ZDCError where error.code != .corruptDatabase { return .failure(error) }
+      }
+    }
   }
 
   private static func split(_ all: Batch) -> [Batch] {
@@ -112,11 +133,7 @@ extension ZDCDownloadManager {
   fileprivate func fetch(_ batch: [(node: ZDCNode, target: ContentTarget)]) async throws -> [ZDCContentDownload] {
     guard let first = batch.first?.target else { return [] }
     let api = try await users.serverAPI(for: first.user)
-    var found: [BlobID: [UInt8]] = [:]
-    if first.isSmall {
-      let items = batch.map { ($0.target.node, $0.target.blob) }
-      found = try SmallContentBatcher.contents(in: try await api.contents(first.zone, items))
-    }
+    let found = first.isSmall ? try await smallContents(batch.map(\.target), first, api) : [:]
     var results: [ZDCContentDownload] = []
     results.reserveCapacity(batch.count)
     for (node, target) in batch {
@@ -126,12 +143,35 @@ extension ZDCDownloadManager {
     return results
   }
 
+  /// One request for all of them. What the server refuses or garbles as a whole is asked for piece by piece: each content
+  /// that can be had is had, and each that cannot has its error.
+  private func smallContents(
+    _ targets: [ContentTarget], _ first: ContentTarget, _ api: ServerAPI
+  ) async throws -> [BlobID: [UInt8]] {
+    do {
+      return try await keepingEvidence(of: first) {
+        try SmallContentBatcher.contents(
+          in: try await api.contents(first.zone, targets.map { ($0.node, $0.blob) }))
+      }
+    } catch is ZDCSecurityError {
+      return [:]
+    } catch let error as ServerError where error.code == .notFound || error.code == .gone {
+      return [:]
+    }
+  }
+
   private func content(
     of node: ZDCNode, _ target: ContentTarget, _ bytes: [UInt8]?
   ) async throws -> Result<ZDCNodeContent, any Error> {
     do {
-      if let bytes { return .success(.memory(try ContentOpener.openSmall(bytes, target.reference))) }
-      return .success(.file(try await downloadNodeData(node).cryptoFile))
+      if let bytes {
+        return .success(
+          try await keepingEvidence(of: target) { .memory(try ContentOpener.openSmall(bytes, target.reference)) })
+      }
+      let key = DownloadKey(nodeID: node.uuid, part: .data)
+      // Somebody reads on: what cannot be had is told soon, and small ones are not gathered once more.
+      return .success(
+        .file(try await fetchData(key, .init(), TransferInterest { _, _ in }, isPatient: false).cryptoFile))
     } catch let error as TransportError {
       throw error
     } catch let error as CancellationError {

@@ -73,9 +73,10 @@ extension ZDCDownloadManager {
     }
     interest.report(1, 1)
     let thumbnail = components.contains(.thumbnail) ? sections[.thumbnail].map { Data($0) } : nil
-    if components.contains(.thumbnail), let disk {
+    if components.contains(.thumbnail), options.isKept, let disk {
+      let content = DownloadedContent(localUserID: target.user.text, nodeID: key.nodeID, info: target.info)
       try await keeping.run {
-        try await disk.keepThumbnail(thumbnail, of: key.nodeID, target.info, ZDCDownloadOptions(options))
+        try await disk.keepThumbnail(thumbnail, of: content, isPersistent: options.savePersistentlyToDiskManager)
       }
     }
     let metadata = components.contains(.metadata) ? sections[.metadata].map { Data($0) } : nil
@@ -90,13 +91,15 @@ extension ZDCDownloadManager {
       listed.report(done, of: total)
       context.report(done, of: total)
     }
-    // A small content is one leaf or two: all of it costs no more, and many of them travel together.
-    if target.isSmall, let bytes = try await small(target, api) {
-      let opened = try ContentFetch(api: api, target: target).opened(bytes)
-      report(target.cipherLength, target.cipherLength)
-      return opened.filter { wanted.contains($0.key) }
+    return try await keepingEvidence(of: target) {
+      // A small content is one leaf or two: all of it costs no more, and many of them travel together.
+      if target.isSmall, let bytes = try await small(target, api) {
+        let opened = try ContentFetch(api: api, target: target).opened(bytes)
+        report(target.cipherLength, target.cipherLength)
+        return opened.filter { wanted.contains($0.key) }
+      }
+      return try await ContentFetch(api: api, target: target, policy: policy).sections(wanted, report: report)
     }
-    return try await ContentFetch(api: api, target: target, policy: policy).sections(wanted, report: report)
   }
 
   /// Downloads a node's content straight into a new cleartext file, in one pass and constant memory.
@@ -118,8 +121,10 @@ extension ZDCDownloadManager {
     let target = try await database.asyncRead { try $0.contentTarget(nodeUUID: uuid) }
     let api = try await users.serverAPI(for: target.user)
     let total = target.cipherLength
-    let (partial, metadata) = try await ContentFetch(api: api, target: target)
-      .open(in: url.deletingLastPathComponent()) { progress($0, total) }
+    let (partial, metadata) = try await keepingEvidence(of: target) {
+      try await ContentFetch(api: api, target: target)
+        .open(in: url.deletingLastPathComponent()) { progress($0, total) }
+    }
     do {
       try LocalFile.rename(partial, to: url)
     } catch {

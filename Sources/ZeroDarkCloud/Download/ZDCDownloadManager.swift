@@ -134,15 +134,17 @@ public final class ZDCDownloadManager: Sendable {
   }
 
   /// Joins or starts the transfer. The register of background downloads is the caller's business.
+  ///
+  /// - Parameter isPatient: whether it is tried again for long, and a small content may travel in a request with others.
   func fetchData(
-    _ key: DownloadKey, _ options: ZDCDownloadOptions.Values, _ interest: TransferInterest
+    _ key: DownloadKey, _ options: ZDCDownloadOptions.Values, _ interest: TransferInterest, isPatient: Bool = true
   ) async throws -> (cloudDataInfo: ZDCCloudDataInfo, cryptoFile: ZDCCryptoFile) {
     let target = try await database.asyncRead { try $0.contentTarget(nodeUUID: key.nodeID) }
     let listed = progressManager.begin(key, user: target.user.text, downloads: self)
     interest.report(0, target.cipherLength)
     do {
       let file = try await transfers.value(target.key, interest: interest) { [self] context in
-        try await transfer(target, context, listed)
+        try await keepingEvidence(of: target) { try await transfer(target, context, listed, isPatient: isPatient) }
       }
       listed.end(hasSucceeded: true)
       return (target.info, try await kept(file, key, target, options))
@@ -155,10 +157,11 @@ public final class ZDCDownloadManager: Sendable {
   private func kept(
     _ file: ZDCCryptoFile, _ key: DownloadKey, _ target: ContentTarget, _ options: ZDCDownloadOptions.Values
   ) async throws -> ZDCCryptoFile {
-    guard let disk else { return file }
+    guard options.isKept, let disk else { return file }
+    let content = DownloadedContent(localUserID: target.user.text, nodeID: key.nodeID, info: target.info)
     do {
       return try await keeping.run {
-        try await disk.keep(file, of: key.nodeID, target.info, ZDCDownloadOptions(options))
+        try await disk.keep(file, of: content, isPersistent: options.savePersistentlyToDiskManager)
       }
     } catch {
       DownloadFolder.remove(file.fileURL)
@@ -167,7 +170,7 @@ public final class ZDCDownloadManager: Sendable {
   }
 
   private func transfer(
-    _ target: ContentTarget, _ context: TransferContext, _ listed: ListedTransfer
+    _ target: ContentTarget, _ context: TransferContext, _ listed: ListedTransfer, isPatient: Bool
   ) async throws -> ZDCCryptoFile {
     let report: ContentFetch.Progress = { received in
       listed.report(received, of: target.cipherLength)
@@ -175,12 +178,12 @@ public final class ZDCDownloadManager: Sendable {
     }
     let api = try await users.serverAPI(for: target.user)
     let url = try folder.newURL()
-    if target.isSmall, let bytes = try await small(target, api) {
+    if isPatient, target.isSmall, let bytes = try await small(target, api) {
       let file = try Self.store(bytes, target, url)
       report(target.cipherLength)
       return file
     }
-    let fetch = ContentFetch(api: api, target: target, policy: policy)
+    let fetch = ContentFetch(api: api, target: target, policy: isPatient ? policy : .brief)
     guard fetch.isResumable else { return try await fetch.download(to: url, partials: partials, progress: report) }
     return try await slots.run(context) { [slots] in
       try await fetch.download(to: url, partials: partials, progress: report) { try slots.check(context) }

@@ -29,10 +29,6 @@ public final class ZDCDownloadOptions: Sendable {
 
   public init() {}
 
-  init(_ values: Values) {
-    storage.withLock { $0 = values }
-  }
-
   var values: Values { storage.withLock { $0 } }
 
   /// Whether the disk manager keeps the result. Without it a file belongs to the caller, who deletes it.
@@ -71,6 +67,8 @@ public final class ZDCDownloadOptions: Sendable {
 }
 
 extension ZDCDownloadOptions.Values {
+  var isKept: Bool { cacheToDiskManager || savePersistentlyToDiskManager }
+
   /// What metadata and thumbnails are downloaded with if the caller says nothing.
   static let metaDefault = ZDCDownloadOptions.Values(cacheToDiskManager: true)
 }

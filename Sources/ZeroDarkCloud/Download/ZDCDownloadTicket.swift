@@ -52,7 +52,7 @@ public final class ZDCDownloadTicket: Sendable {
   var isCancelled: Bool { state.withLock { $0.isCancelled } }
 
   /// - Parameter withdrawn: called once if the caller cancels or ignores.
-  func begin(_ task: Task<Void, Never>, withdrawn: @escaping @Sendable () -> Void) {
+  func begin(_ task: Task<Void, Never>, withdrawn: @escaping @Sendable () -> Void = {}) {
     let isCancelled = state.withLock { state in
       state.task = task
       if !state.isCancelled && !isIgnored { state.withdrawn = withdrawn }

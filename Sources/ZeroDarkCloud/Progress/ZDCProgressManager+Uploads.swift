@@ -85,10 +85,9 @@ final class UploadProgress: Sendable {
     }
   }
 
-  /// For the operations that one content satisfies. The last unit is left for its commit.
+  /// For the operations that one content satisfies. The last unit is left for the commit.
   func reporter(_ operations: [Operation]) -> TransferReport {
-    begin(operations)
-    return { [self] sent, total in
+    { [self] sent, total in
       for operation in operations { manager.report(.upload(operation.uuid), sent, of: total + 1) }
       guard let node = operations.first?.nodeUUID else { return }
       uploads.withLock { $0[node] = sent < total ? Upload(sent: sent, total: total) : nil }

@@ -42,7 +42,10 @@ struct ChangeApplier {
     let leaf = expected.leaf
     try checkAgainstLog(item.record, expected)
     if node == zoneRow.zone.root { return try applyRoot(item) }
-    if queuedDeletes.contains(node) { return try finish(node) }
+    if queuedDeletes.contains(node) {
+      try recordDeletion(of: node, by: node, item)
+      return try finish(node)
+    }
     guard let parent = try nodes.parent(zone: zoneRow.id, nodeID: leaf.parent) else {
       return try applyBelowMissingParent(node, parent: leaf.parent, item: item)
     }
@@ -158,8 +161,22 @@ struct ChangeApplier {
     // The node moved under the delete after it was queued: it is taken out again before the delete goes.
     if let row = try nodes.node(zone: zoneRow.id, nodeID: node) {
       try rescue(row, from: deleted, item: item)
+    } else {
+      try recordDeletion(of: node, by: deleted, item)
     }
     return try finish(node)
+  }
+
+  /// Others changed what this device deletes: their work is lost with it.
+  private func recordDeletion(of node: NodeID, by deleted: NodeID, _ item: PageContents.Record) throws {
+    let fields = item.record.fields
+    guard let delete = try transaction.operations.operations(zone: zoneRow.id, nodeID: deleted).last else { return }
+    try transaction.record(.deletedHere, nodeID: delete.nodeUUID, cloudID: node.text, zone: zoneRow.id) { entry in
+      entry.mine.isDeleted = true
+      entry.theirs.eTag = fields.content?.eTag
+      entry.result.isDeleted = true
+      entry.cloudWriterID = fields.writer.text
+    }
   }
 
   private mutating func rescue(_ row: NodeRow, from deleted: NodeID, item: PageContents.Record) throws {
@@ -189,7 +206,8 @@ struct ChangeApplier {
 
   private mutating func insert(_ opened: OpenedRecord, _ item: PageContents.Record, parent: NodeRow) throws {
     var row = NodeRow(
-      opened, item, uuid: UUID().uuidString, zone: zoneRow.id, parent: parent.id, depth: parent.depth + 1)
+      opened, item, uuid: SortedUUID.make(atMs: session.now()), zone: zoneRow.id, parent: parent.id,
+      depth: parent.depth + 1)
     announced += try places.makeRoom(for: row, under: parent, leaves: leaves)
     let shown = try duplicates.settle(&row, name: row.name, under: parent, before: nil)
     announced += shown.callbacks
@@ -199,7 +217,8 @@ struct ChangeApplier {
     }
     try nodes.insert(&row)
     let node = try session.node(row, in: transaction)
-    try session.delegate().didDiscoverNewNode(node, at: try places.path(row), transaction: transaction)
+    let path = try places.path(row)
+    try session.tell { try $0.didDiscoverNewNode(node, at: path, transaction: transaction) }
     announced += 1
   }
 
@@ -221,6 +240,7 @@ struct ChangeApplier {
       // The committed move wins over a queued one.
       for operation in localMoves { try transaction.operations.delete(id: operation.id) }
       try moveToCloudPlace(&row, opened, parent: parent)
+      if !localMoves.isEmpty { try places.recordDroppedMove(row, wanted: oldPath, writer: opened.record.fields.writer) }
     } else {
       try nodes.update(row)
     }
@@ -246,13 +266,14 @@ struct ChangeApplier {
     let newPath = try places.path(row)
     if newPath != oldPath { try announceMove(row, from: oldPath) }
     let node = try session.node(row, in: transaction)
-    let delegate = session.delegate()
     if change.record && newPath == oldPath {
-      try delegate.didDiscoverModifiedNode(node, with: .treesystem, at: newPath, transaction: transaction)
+      try session.tell {
+        try $0.didDiscoverModifiedNode(node, with: .treesystem, at: newPath, transaction: transaction)
+      }
       announced += 1
     }
     if change.data {
-      try delegate.didDiscoverModifiedNode(node, with: .data, at: newPath, transaction: transaction)
+      try session.tell { try $0.didDiscoverModifiedNode(node, with: .data, at: newPath, transaction: transaction) }
       announced += 1
     }
   }
@@ -261,7 +282,7 @@ struct ChangeApplier {
     let new = try places.path(row)
     guard new != old else { return }
     let node = try session.node(row, in: transaction)
-    try session.delegate().didDiscoverMovedNode(node, from: old, to: new, transaction: transaction)
+    try session.tell { try $0.didDiscoverMovedNode(node, from: old, to: new, transaction: transaction) }
     announced += 1
   }
 }

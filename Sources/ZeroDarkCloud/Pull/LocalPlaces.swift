@@ -61,6 +61,7 @@ final class LocalPlaces {
     try place(&row, under: parent, name: name)
     // A local node took the name meanwhile: then this one's other name has to be told to the cloud.
     if name != cloud.name { _ = try queueMove(row) }
+    try recordDroppedMove(row, wanted: old, writer: nil)
     return try announceMove(row, from: old)
   }
 
@@ -90,17 +91,30 @@ final class LocalPlaces {
     }
     if let waiting = earlier.last(where: isSayingIt) { return waiting.id }
     var operation = OperationRow(
-      uuid: UUID().uuidString, zone: row.zone, kind: .move, node: row.id, nodeUUID: row.uuid, nodeID: row.nodeID,
+      uuid: SortedUUID.make(atMs: session.now()), zone: row.zone, kind: .move, node: row.id, nodeUUID: row.uuid,
+      nodeID: row.nodeID,
       createdMs: session.now())
     try transaction.operations.insert(&operation, dependsOn: earlier.map(\.id))
     return operation.id
+  }
+
+  /// What the app wanted and did not get stays in the merge journal.
+  func recordDroppedMove(_ row: NodeRow, wanted: ZDCTreesystemPath, writer: UserID?) throws {
+    let new = try path(row)
+    guard new != wanted else { return }
+    try transaction.record(.moveDropped, row) { entry in
+      entry.mine.path = wanted
+      entry.theirs.path = new
+      entry.result.path = new
+      entry.cloudWriterID = writer?.text
+    }
   }
 
   func announceMove(_ row: NodeRow, from old: ZDCTreesystemPath) throws -> Int {
     let new = try path(row)
     guard new != old else { return 0 }
     let node = try session.node(row, in: transaction)
-    try session.delegate().didDiscoverMovedNode(node, from: old, to: new, transaction: transaction)
+    try session.tell { try $0.didDiscoverMovedNode(node, from: old, to: new, transaction: transaction) }
     return 1
   }
 
@@ -141,7 +155,7 @@ final class LocalPlaces {
     var callbacks = 0
     for sibling in try nodes.children(of: parent.id, tag: tag) where sibling.id != row.id {
       guard try isLocalClaim(sibling, leaves: leaves) else { continue }
-      callbacks += try yield(sibling, tag: tag, under: parent)
+      callbacks += try yield(sibling, to: row, tag: tag, under: parent)
     }
     return callbacks
   }
@@ -154,17 +168,32 @@ final class LocalPlaces {
     return cloud.parent != parent
   }
 
-  private func yield(_ sibling: NodeRow, tag: NameTag, under parent: NodeRow) throws -> Int {
+  private func yield(_ sibling: NodeRow, to row: NodeRow, tag: NameTag, under parent: NodeRow) throws -> Int {
     let isUnasked = try transaction.operations.placements(ofNode: sibling.id).isEmpty
     if isUnasked, DuplicateNames.isShownOtherwise(sibling) { return try giveWay(sibling, under: parent) }
     let node = try session.node(sibling, in: transaction)
-    try session.delegate().didDiscoverConflict(
-      .path, forNode: node, atPath: try path(sibling), transaction: transaction)
+    let place = try path(sibling)
+    try session.tell { try $0.didDiscoverConflict(.path, forNode: node, atPath: place, transaction: transaction) }
     // The app may have renamed, moved or deleted it.
     guard let current = try nodes.node(id: sibling.id), current.parent == parent.id, current.nameTag == tag else {
       return 1
     }
-    return 1 + (try giveWay(current, under: parent))
+    let old = try path(current)
+    let callbacks = 1 + (try giveWay(current, under: parent))
+    try recordRename(current, from: old, for: row)
+    return callbacks
+  }
+
+  private func recordRename(_ sibling: NodeRow, from old: ZDCTreesystemPath, for row: NodeRow) throws {
+    guard let renamed = try nodes.node(id: sibling.id) else { return }
+    let new = try path(renamed)
+    try transaction.record(.renamed, renamed) { entry in
+      entry.mine.path = old
+      entry.theirs = .init(path: old, cloudID: row.nodeID.text)
+      entry.result.path = new
+      entry.otherNodeID = row.uuid
+      entry.cloudWriterID = row.cloud?.writer.text
+    }
   }
 
   private func giveWay(_ sibling: NodeRow, under parent: NodeRow) throws -> Int {

@@ -43,6 +43,7 @@ struct RemoteRemoval {
     let dirty = try dirtyNodes(atOrBelow: top)
     guard !dirty.isEmpty else { return try delete(top) }
     let before = try nodes.subtreeIDs(of: top.id)
+    let path = try places.path(top)
     try parkAll(dirty)
     try announceDirty(top, dirty)
     let after = try nodes.node(id: top.id) == nil ? [] : Set(nodes.subtreeIDs(of: top.id))
@@ -50,6 +51,18 @@ struct RemoteRemoval {
     let rescued = try before.filter { !after.contains($0) }.compactMap { try nodes.node(id: $0) }
     for row in rescued where gone.contains(row.nodeID) { try resetCloudFacts(row, isWanted: true) }
     if !after.isEmpty { try keepDirty(top) }
+    try recordDirty(top, path)
+  }
+
+  /// What became of it: kept for now, or deleted by the app in its callback.
+  private func recordDirty(_ top: NodeRow, _ path: ZDCTreesystemPath) throws {
+    let kept = try nodes.node(id: top.id)
+    try transaction.record(.deletedInCloud, top) { entry in
+      entry.base = .init(path: path, eTag: top.content?.content.eTag)
+      entry.mine.path = path
+      entry.theirs.isDeleted = true
+      entry.result = .init(path: try kept.map(places.path), cloudID: kept?.nodeID.text, isDeleted: kept == nil)
+    }
   }
 
   /// Nodes that live on in the cloud and were only moved in here by a queued operation go back to their place there.
@@ -66,8 +79,10 @@ struct RemoteRemoval {
 
   private func announceDirty(_ top: NodeRow, _ dirty: [NodeRow]) throws {
     let node = try session.node(top, in: transaction)
-    try session.delegate().didDiscoverDeletedDirtyNode(
-      node, dirtyAncestors: dirty.map(\.uuid), timestamp: timestamp, transaction: transaction)
+    try session.tell {
+      try $0.didDiscoverDeletedDirtyNode(
+        node, dirtyAncestors: dirty.map(\.uuid), timestamp: timestamp, transaction: transaction)
+    }
   }
 
   private func delete(_ row: NodeRow) throws {
@@ -75,7 +90,9 @@ struct RemoteRemoval {
     let path = try places.path(row)
     try transaction.unlinkBeforeRemoval(of: row, keepLookups: true)
     try nodes.deleteSubtree(of: row.id)
-    try session.delegate().didDiscoverDeletedNode(node, at: path, timestamp: timestamp, transaction: transaction)
+    try session.tell {
+      try $0.didDiscoverDeletedNode(node, at: path, timestamp: timestamp, transaction: transaction)
+    }
     try transaction.endRemoval()
   }
 
@@ -155,7 +172,8 @@ struct RemoteRemoval {
 
   private func queue(_ kind: OperationRow.Kind, _ row: NodeRow, isWanted: Bool) throws {
     var operation = OperationRow(
-      uuid: UUID().uuidString, zone: zone, kind: kind, node: row.id, nodeUUID: row.uuid, nodeID: row.nodeID,
+      uuid: SortedUUID.make(atMs: session.now()), zone: zone, kind: kind, node: row.id, nodeUUID: row.uuid,
+      nodeID: row.nodeID,
       createdMs: session.now())
     operation.reason = isWanted ? .ready : .deletedRemotely
     let holder = kind == .create ? row.parent : row.id

@@ -23,6 +23,7 @@ struct ZonePuller {
 
   private func pullPages() async throws -> PullSummary {
     var summary = PullSummary()
+    var left = LeftOut()
     guard var row = try await zoneRow(), row.frozen == nil else { return summary }
     let isFirst = row.head == nil
     var hasMore = true
@@ -33,9 +34,10 @@ struct ZonePuller {
       hasMore = page.hasMore && applied.commits > 0
       guard let next = try await zoneRow() else { return summary }
       row = next
-      try await materialize(applied.records, &summary)
+      try await materialize(applied.records, &summary, &left)
     }
-    try await materialize([:], &summary)
+    try await materialize([:], &summary, &left)
+    if let refusal = left.refusal { throw refusal }
     return summary
   }
 
@@ -60,7 +62,9 @@ struct ZonePuller {
     guard let row = try await zoneRow(), row.frozen == nil else { return summary }
     let applied = try await apply(page, to: row)
     summary.commits = applied.commits
-    try await materialize(applied.records, &summary)
+    var left = LeftOut()
+    try await materialize(applied.records, &summary, &left)
+    if let refusal = left.refusal { throw refusal }
     return summary
   }
 
@@ -164,28 +168,48 @@ struct ZonePuller {
   private static let batch = Limits.recordsPerRequest
 
   /// Fetches and applies every pending record, in the order that the app prefers.
+  ///
+  /// - Parameter left: nodes for which the app threw are not tried again in this pull. Others go on.
   private func materialize(
-    _ known: [RecordHash: PageContents.Record], _ summary: inout PullSummary
+    _ known: [RecordHash: PageContents.Record], _ summary: inout PullSummary, _ left: inout LeftOut
   ) async throws {
-    var order = try await pendingOrder()
-    var missing: Set<NodeID> = []
-    var misserved: Set<NodeID> = []
+    (left.missing, left.misserved) = ([], [])
+    var refused = left.refused
+    var order = try await pendingOrder().filter { !refused.contains($0) }
     while !order.isEmpty {
-      let (announced, unavailable, wrong) = try await materializeInOrder(order, known, &summary)
-      missing.formUnion(unavailable)
-      misserved.formUnion(wrong)
+      let applied = try await materializeInOrder(order, known, &summary, &left)
+      refused = left.refused.union(left.missing)
       // A child whose parent came late, or nodes of a page that arrived meanwhile, are still pending.
-      order = announced == 0 ? [] : try await pendingOrder().filter { !missing.contains($0) }
+      order = applied == 0 ? [] : try await pendingOrder().filter { !refused.contains($0) }
     }
-    if !missing.isEmpty { try await reportMissing(missing, misserved: misserved) }
+    if !left.missing.isEmpty { try await reportMissing(left.missing, misserved: left.misserved) }
+  }
+
+  /// Nodes that stay pending until the next pull.
+  private struct LeftOut: Sendable {
+    var missing: Set<NodeID> = []
+    /// Nodes of which the server gave records that the log does not name.
+    var misserved: Set<NodeID> = []
+    /// Nodes for which the app threw.
+    var refused: Set<NodeID> = []
+    /// The first of these errors.
+    var refusal: DelegateError?
+
+    func contains(_ node: NodeID) -> Bool { missing.contains(node) || refused.contains(node) }
+
+    mutating func formUnion(_ other: LeftOut) {
+      missing.formUnion(other.missing)
+      misserved.formUnion(other.misserved)
+      refused.formUnion(other.refused)
+      refusal = refusal ?? other.refusal
+    }
   }
 
   private func materializeInOrder(
-    _ order: [NodeID], _ known: [RecordHash: PageContents.Record], _ summary: inout PullSummary
-  ) async throws -> (applied: Int, missing: Set<NodeID>, misserved: Set<NodeID>) {
+    _ order: [NodeID], _ known: [RecordHash: PageContents.Record], _ summary: inout PullSummary,
+    _ left: inout LeftOut
+  ) async throws -> Int {
     var applied = 0
-    var missing: Set<NodeID> = []
-    var misserved: Set<NodeID> = []
     var rest = order[...]
     var asked = await session.delegate().preferredNodeIDsForPullingRcrds()
     while !rest.isEmpty {
@@ -193,25 +217,23 @@ struct ZonePuller {
       rest = rest.dropFirst(nodes.count)
       let result = try await applyBatch(nodes, known)
       applied += result.applied
-      missing.formUnion(result.missing)
-      misserved.formUnion(result.misserved)
+      left.formUnion(result.left)
       summary.records += result.applied
       summary.announced += result.announced
       let preferred = await session.delegate().preferredNodeIDsForPullingRcrds()
       if preferred != asked, !rest.isEmpty {
-        rest = try await pendingOrder().filter { !missing.contains($0) }[...]
+        let leftOut = left
+        rest = try await pendingOrder().filter { !leftOut.contains($0) }[...]
         asked = preferred
       }
     }
-    return (applied, missing, misserved)
+    return applied
   }
 
   private struct BatchResult: Sendable {
     var applied = 0
     var announced = 0
-    var missing: Set<NodeID> = []
-    /// Nodes of which the server gave records that the log does not name.
-    var misserved: Set<NodeID> = []
+    var left = LeftOut()
   }
 
   private func applyBatch(
@@ -223,9 +245,33 @@ struct ZonePuller {
     }
     guard let zoneID = try await zoneRow()?.zone else { return BatchResult() }
     let (records, others) = try await fetch(wanted.map(\.record), known, zone: zoneID)
-    var result = try await freezing(zoneID) { try await apply(records, to: wanted) }
-    result.misserved = others
+    var result = try await freezing(zoneID) { try await applyWithPatience(records, to: wanted) }
+    result.left.misserved = others
     return result
+  }
+
+  /// If the app throws for one node, the batch is rolled back, and each node has a transaction of its own.
+  private func applyWithPatience(
+    _ records: [RecordHash: PageContents.Record], to wanted: [ZoneLeaf]
+  ) async throws -> BatchResult {
+    do {
+      return try await apply(records, to: wanted)
+    } catch is DelegateError where wanted.count > 1 {
+      var result = BatchResult()
+      for leaf in wanted {
+        let single = try await applyWithPatience(records, to: [leaf])
+        result.applied += single.applied
+        result.announced += single.announced
+        result.left.formUnion(single.left)
+      }
+      return result
+    } catch let error as DelegateError {
+      session.events.report(error)
+      var result = BatchResult()
+      result.left.refused = Set(wanted.map(\.node))
+      result.left.refusal = error
+      return result
+    }
   }
 
   private func apply(
@@ -236,7 +282,7 @@ struct ZonePuller {
       var result = BatchResult()
       for leaf in wanted {
         guard let record = records[leaf.record] else {
-          result.missing.insert(leaf.node)
+          result.left.missing.insert(leaf.node)
           continue
         }
         if try applier.apply(record, node: leaf.node) { result.applied += 1 }

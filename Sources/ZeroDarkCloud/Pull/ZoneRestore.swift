@@ -223,7 +223,8 @@ struct ZoneRewind {
       try leaves.set(.applied, leaf.node)
       if all.contains(leaf.parent) { continue }
       var operation = OperationRow(
-        uuid: UUID().uuidString, zone: zone, kind: .delete, node: nil, nodeUUID: UUID().uuidString, nodeID: leaf.node,
+        uuid: SortedUUID.make(atMs: session.now()), zone: zone, kind: .delete, node: nil, nodeUUID: UUID().uuidString,
+        nodeID: leaf.node,
         createdMs: session.now())
       operation.resend = 1
       try transaction.operations.insert(&operation)
@@ -244,7 +245,8 @@ struct ZoneRewind {
     _ kind: OperationRow.Kind, _ row: NodeRow, resend: UInt64, dependsOn: Int64?, baseETag: String? = nil
   ) throws -> Int64 {
     var operation = OperationRow(
-      uuid: UUID().uuidString, zone: zone, kind: kind, node: row.id, nodeUUID: row.uuid, nodeID: row.nodeID,
+      uuid: SortedUUID.make(atMs: session.now()), zone: zone, kind: kind, node: row.id, nodeUUID: row.uuid,
+      nodeID: row.nodeID,
       createdMs: session.now())
     operation.resend = resend
     operation.baseETag = baseETag

@@ -30,15 +30,27 @@ struct ContentPreparer: Sendable {
     return sealed.isInline ? .inline(sealed) : nil
   }
 
-  /// Waits for the app where it promised, seals and sends. Runs outside of any transaction.
+  /// What the app gave, at hand.
+  struct Sources: Sendable {
+    var data: ContentSource
+    var metadata: [UInt8]
+    var thumbnail: [UInt8]
+  }
+
+  /// Waits for the app where it promised.
+  func sources(of answer: ContentAnswer) async throws -> Sources {
+    Sources(
+      data: try await answer.data.source(), metadata: try await section(answer.metadata, limit: Limits.metadataBytes),
+      thumbnail: try await section(answer.thumbnail, limit: Limits.thumbnailBytes))
+  }
+
+  /// Seals and sends. Runs outside of any transaction.
   ///
   /// A source that changes while it is read is read again, with a fresh key (SECURITY B9).
-  func prepareSlowly(
-    _ answer: ContentAnswer, progress: @escaping @Sendable (UInt64, UInt64) -> Void
+  func prepare(
+    _ sources: Sources, of answer: ContentAnswer, progress: @escaping @Sendable (UInt64, UInt64) -> Void
   ) async throws -> SuppliedContent {
-    let source = try await answer.data.source()
-    let metadata = try await section(answer.metadata, limit: Limits.metadataBytes)
-    let thumbnail = try await section(answer.thumbnail, limit: Limits.thumbnailBytes)
+    let (source, metadata, thumbnail) = (sources.data, sources.metadata, sources.thumbnail)
     let journal = UploadJournal(session: session, tree: zone.tree, node: answer.nodeID)
     let upload = ContentUpload(api: session.api, journal: journal, progress: progress)
     if source.size <= UInt64(Limits.inlineContentBytes) {

@@ -17,6 +17,14 @@ struct ContentAnswer: Sendable {
   var data: ZDCData
   var metadata: ZDCData?
   var thumbnail: ZDCData?
+
+  private var parts: [ZDCData] { [data, metadata, thumbnail].compactMap(\.self) }
+
+  /// Whether some of it comes later.
+  var isPromised: Bool { parts.contains(where: \.isPromised) }
+
+  /// Whether some of it is a promise for which no closure of the framework runs.
+  var isLeftToTheApp: Bool { parts.contains(where: \.isLeftToTheApp) }
 }
 
 /// Asks the app for the content of nodes whose turn it is, in one read transaction (seed 000: content is asked for when

@@ -68,5 +68,21 @@ struct Upload: Sendable {
   var id: UUID
   var task: Task<Void, Never>
   var claim: ContentClaim
-  var operations: [UploadProgress.Operation]
+  /// Whether the app has promised it and not answered yet.
+  var isPromised: Bool
+  private let answer: ContentAnswer
+
+  init(id: UUID, task: Task<Void, Never>, answer: ContentAnswer, isPromised: Bool) {
+    self.id = id
+    self.task = task
+    self.answer = answer
+    self.isPromised = isPromised
+    claim = ContentClaim(answer)
+  }
+
+  /// Whether it ends by itself: no promise is open that nobody here is working on.
+  var endsByItself: Bool { !isPromised || !answer.isLeftToTheApp }
+
+  /// The operations that it satisfies, as the progress manager knows them.
+  var operations: [UploadProgress.Operation] { answer.uploads }
 }

@@ -41,7 +41,8 @@ struct InFlightCompletion {
     try transaction.nodes.updateCloud(row)
     try rebaseSuccessors(of: row, from: base, to: content.public.eTag)
     let node = try session.node(row, in: transaction)
-    try session.delegate().didPushNodeData(node, at: try session.path(row, in: transaction), transaction: transaction)
+    let path = try session.path(row, in: transaction)
+    try session.tell { try $0.didPushNodeData(node, at: path, transaction: transaction) }
     try releaseLocalFiles(of: row)
   }
 
@@ -63,15 +64,19 @@ struct InFlightCompletion {
 
   /// The request was not accepted and never will be: its operations go back to the queue.
   ///
-  /// - Parameter contentOnly: the reason is that of the contents; the other operations may go at once.
+  /// - Parameters:
+  ///   - contentOnly: the reason is that of the contents; the other operations may go at once.
+  ///   - outcome: what became of this try, if that is not remembered yet.
   /// - Returns: how many may go at once.
   @discardableResult
   func abandon(
-    reason: OperationRow.Reason = .ready, detail: String? = nil, notBeforeMs: UInt64 = 0, contentOnly: Bool = false
+    reason: OperationRow.Reason = .ready, detail: String? = nil, notBeforeMs: UInt64 = 0, contentOnly: Bool = false,
+    outcome: ZDCAttempt.Outcome? = nil
   ) throws -> Int {
     let store = InFlightStore(transaction: transaction)
     let outcomes = try store.outcomes(zone: zone)
     try store.remove(zone: zone)
+    if let outcome { try transaction.attempts.record(outcome, code: nil, of: outcomes.map(\.operation)) }
     var free = 0
     for outcome in outcomes {
       // One that is not in flight any more was parked by the page that overtook the request: it stays parked.

@@ -56,7 +56,9 @@ struct PushPlan: Equatable {
     _ operation: OperationRow, open: Int64?, byID: [Int64: OperationRow], nowMs: UInt64
   ) -> Waiting? {
     if operation.state != .pending { return Waiting(operation: operation.id, reason: operation.reason) }
-    if operation.isParked { return Waiting(operation: operation.id, reason: operation.reason) }
+    if operation.isParked {
+      return Waiting(operation: operation.id, reason: operation.reason, detail: operation.reasonDetail)
+    }
     if operation.notBeforeMs > nowMs {
       nextMs = min(nextMs ?? .max, operation.notBeforeMs)
       return Waiting(operation: operation.id, reason: operation.reason, detail: operation.reasonDetail)

@@ -9,7 +9,8 @@ struct PushStager {
   let session: SyncSession
   let choice: SyncEngine.Choice
   let contents: [Int64: ReadyContent]
-  let uploading: Set<Int64>
+  /// Nodes whose content is waited for or on its way; true for those whose promise has not been answered.
+  let uploading: [Int64: Bool]
   let ahead: [Int64: SealedAhead]
   let transaction: ZDCReadWriteTransaction
 
@@ -83,9 +84,11 @@ struct PushStager {
   }
 
   private func markUploading(_ step: PushPlan.Step) throws {
-    guard let node = step.node, uploading.contains(node) else { return }
-    for operation in step.dataOperations where try transaction.operations.operation(id: operation.id) != nil {
-      try transaction.operations.setState(.pending, reason: .uploading, id: operation.id)
+    guard let node = step.node, let isPromised = uploading[node] else { return }
+    for operation in step.dataOperations {
+      guard let current = try transaction.operations.operation(id: operation.id), current.reason != .conflictHeld
+      else { continue }
+      try transaction.operations.setState(.pending, reason: isPromised ? .promisePending : .uploading, id: current.id)
     }
   }
 
@@ -102,19 +105,55 @@ struct PushStager {
 
   /// Calls the app for each conflict, after the hold is stored, so that the callback can lift it.
   private func announceConflicts() throws -> Set<Int64> {
-    var held: Set<Int64> = []
+    var held = choice.held
     for conflict in choice.conflicts {
       guard let operation = try transaction.operations.operation(id: conflict.id),
         let row = try operation.node.flatMap({ try transaction.nodes.node(id: $0) }),
         operation.baseETag != row.content?.content.eTag
       else { continue }
-      try transaction.operations.setState(.pending, reason: .conflictHeld, id: operation.id)
+      let current = row.content?.content.eTag
+      try transaction.operations.setState(.pending, reason: .conflictHeld, detail: current, id: operation.id)
+      try transaction.attempts.record(.conflict, code: nil, of: [operation.id])
       held.insert(operation.id)
       let node = try session.node(row, in: transaction)
-      try session.delegate().didDiscoverConflict(
-        .data, forNode: node, atPath: try session.path(row, in: transaction), transaction: transaction)
+      let path = try session.path(row, in: transaction)
+      do {
+        try session.tell { try $0.didDiscoverConflict(.data, forNode: node, atPath: path, transaction: transaction) }
+      } catch let error as DelegateError {
+        throw ConflictRefused(operation: operation.id, error: error)
+      }
+      try slowDown(operation.id, current)
     }
     return held
+  }
+
+  /// The app threw when it was told of a conflict.
+  struct ConflictRefused: Error {
+    let operation: Int64
+    let error: DelegateError
+
+    /// It is told again, each time later; nothing of what it did in the call has happened.
+    func store(_ transaction: ZDCReadWriteTransaction, nowMs: UInt64) throws {
+      guard var row = try transaction.operations.operation(id: operation), row.state == .pending else { return }
+      row.attempts += 1
+      row.reason = .backoff
+      row.reasonDetail = ContentFailure.detail(error.underlying)
+      try transaction.record(error, orElse: .appFailed, of: [operation])
+      row.notBeforeMs = nowMs + Backoff.pause(attempts: row.attempts, random: .random(in: 0.5..<1))
+      try transaction.operations.update(row)
+    }
+  }
+
+  /// The app says that it merged, and names another version than the newest: it is asked again, and each time later.
+  private func slowDown(_ id: Int64, _ current: String?) throws {
+    guard var operation = try transaction.operations.operation(id: id), !operation.isParked,
+      operation.baseETag != current
+    else { return }
+    operation.attempts += 1
+    operation.reason = .backoff
+    operation.reasonDetail = current
+    operation.notBeforeMs = session.now() + Backoff.pause(attempts: operation.attempts, random: .random(in: 0.5..<1))
+    try transaction.operations.update(operation)
   }
 
   private func storeReasons() throws {
@@ -129,7 +168,9 @@ struct PushStager {
 
   private func storeRefusals() throws -> Set<Int64> {
     for refusal in choice.refusals {
-      try transaction.operations.setState(.pending, reason: .noDataFromApp, id: refusal.operation.id)
+      try transaction.operations.setState(
+        .pending, reason: .noDataFromApp, detail: ContentFailure.detail(refusal.error), id: refusal.operation.id)
+      try transaction.record(refusal.error, orElse: .noDataFromApp, of: [refusal.operation.id])
       session.events.report(refusal.error)
     }
     return Set(choice.refusals.map(\.operation.id))
@@ -141,8 +182,10 @@ struct ContentFailure: Sendable {
   private let reason: OperationRow.Reason
   private let detail: String?
   private let isPause: Bool
+  private let attempt: (outcome: ZDCAttempt.Outcome, code: String?)?
 
   init(_ error: any Error) {
+    attempt = ZDCAttempt.outcome(of: error, orElse: .noDataFromApp)
     switch error {
     case is CancellationError: (reason, detail, isPause) = (.ready, nil, false)
     case let error as ServerError where error.code == .quotaExceeded:
@@ -152,11 +195,17 @@ struct ContentFailure: Sendable {
       (reason, detail, isPause) = (.serverSaid, error.code.rawValue, true)
     case is TransportError: (reason, detail, isPause) = (.offline, nil, true)
     case CryptoFailure.sourceChanged: (reason, detail, isPause) = (.backoff, "sourceChanged", true)
-    default: (reason, detail, isPause) = (.noDataFromApp, nil, false)
+    default: (reason, detail, isPause) = (.noDataFromApp, Self.detail(error), false)
     }
   }
 
+  /// The kind of the app's error; its description may hold names.
+  static func detail(_ error: any Error) -> String? {
+    error is NoDataFromApp ? nil : "\(type(of: error))"
+  }
+
   func store(_ operations: [Int64], transaction: ZDCReadWriteTransaction, nowMs: UInt64) throws {
+    if let attempt { try transaction.attempts.record(attempt.outcome, code: attempt.code, of: operations) }
     for id in operations {
       guard var operation = try transaction.operations.operation(id: id) else { continue }
       operation.state = .pending

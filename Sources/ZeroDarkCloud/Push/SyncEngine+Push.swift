@@ -22,10 +22,11 @@ extension SyncEngine {
   private func push(_ zone: Int64) async throws -> PushSummary {
     if let request = try await storedRequest(zone) { return try await send(request, zone: zone) }
     let records = await takeAhead(zone)
+    try await stopForgottenUploads()
     guard var choice = try await choose(zone) else { return PushSummary() }
     var summary = PushSummary()
-    summary.waiting = choice.plan.waiting.count
     supply(&choice)
+    summary.waiting = choice.plan.waiting.count + openPromises(choice)
     summary.calledApp = !(choice.conflicts.isEmpty && choice.refusals.isEmpty)
     guard let built = try await buildAndStore(choice, records) else { return summary }
     prepareAhead(choice)
@@ -68,6 +69,8 @@ extension SyncEngine {
     var plan: PushPlan
     var answers: [ContentAnswer] = []
     var conflicts: [OperationRow] = []
+    /// Conflicts that the app could not be told of.
+    var held: Set<Int64> = []
     var refusals: [(operation: OperationRow, error: any Error)] = []
     var failures: [(operations: [Int64], failure: ContentFailure)] = []
 
@@ -80,6 +83,8 @@ extension SyncEngine {
     let limit = limits[zone] ?? Limits.commitOperations
     let choice = try await session.database.asyncRead { [session] transaction -> Choice? in
       guard let row = try transaction.zones.zone(id: zone), let head = row.head else { return nil }
+      // In the same snapshot as the queue: nothing goes out that was queued after the pause.
+      guard try transaction.pushPause(localUser: session.localUser) == nil else { return nil }
       let operations = try transaction.operations.operations(zone: zone, limit: Self.window)
       guard !operations.isEmpty else { return nil }
       let plan = PushPlan(
@@ -107,6 +112,21 @@ extension SyncEngine {
     guard let upload = uploads.removeValue(forKey: node) else { return }
     upload.task.cancel()
     session.progress.end(upload.operations, .waits)
+  }
+
+  /// How many nodes wait for what the app has promised.
+  private func openPromises(_ choice: Choice) -> Int {
+    choice.plan.steps.count { step in step.node.flatMap { uploads[$0] }.map { !$0.endsByItself } ?? false }
+  }
+
+  /// The app skipped the upload, or deleted the node: nobody waits for the rest of its content.
+  private func stopForgottenUploads() async throws {
+    guard !uploads.isEmpty else { return }
+    let claims = uploads.mapValues(\.claim.covers)
+    let forgotten = try await session.database.asyncRead { transaction in
+      try claims.filter { try $0.value.allSatisfy { try transaction.operations.operation(id: $0) == nil } }
+    }
+    for node in forgotten.keys { forgetContent(of: node) }
   }
 
   /// How far into the queue a commit looks: enough for a thousand nodes with several operations each.
@@ -156,21 +176,42 @@ extension SyncEngine {
   }
 
   private func start(_ answer: ContentAnswer, _ preparer: ContentPreparer) {
-    uploads.removeValue(forKey: answer.node)?.task.cancel()
+    if let earlier = uploads.removeValue(forKey: answer.node) {
+      earlier.task.cancel()
+      session.progress.end(earlier.operations, .waits)
+    }
     let id = UUID()
     let progress = session.progress.reporter(answer.uploads)
-    session.activity.sends()
-    let task = Task { [weak self] in
+    let isPromised = answer.isPromised
+    let task = Task { [weak self, session] in
       do {
-        let content = try await preparer.prepareSlowly(answer, progress: progress)
+        let sources = try await preparer.sources(of: answer)
+        try Task.checkCancellation()
+        // A promise that is open was no sending.
+        session.progress.begin(answer.uploads)
+        session.activity.sends()
+        if isPromised { try await self?.promiseWasKept(id, answer) }
+        let content = try await preparer.prepare(sources, of: answer, progress: progress)
         await self?.finished(id, ReadyContent(content: content, answer: answer), node: answer.node)
       } catch {
         await self?.failed(id, answer, error)
       }
       self?.signal()
     }
-    uploads[answer.node] = Upload(
-      id: id, task: task, claim: ContentClaim(answer), operations: answer.uploads)
+    uploads[answer.node] = Upload(id: id, task: task, answer: answer, isPromised: isPromised)
+  }
+
+  /// The app has given what it promised; from here on it is an upload like others.
+  private func promiseWasKept(_ id: UUID, _ answer: ContentAnswer) async throws {
+    guard uploads[answer.node]?.id == id else { return }
+    uploads[answer.node]?.isPromised = false
+    try await session.database.asyncReadWrite { transaction in
+      for id in answer.covers {
+        guard let operation = try transaction.operations.operation(id: id), operation.reason == .promisePending
+        else { continue }
+        try transaction.operations.setState(.pending, reason: .uploading, id: id)
+      }
+    }
   }
 
   private func finished(_ id: UUID, _ content: ReadyContent, node: Int64) {
@@ -201,17 +242,35 @@ extension SyncEngine {
     _ choice: Choice, _ ahead: [Int64: SealedAhead]
   ) async throws -> InFlightStore.Request? {
     let contents = ready
-    let uploading = Set(uploads.keys)
+    let uploading = uploads.mapValues(\.isPromised)
     let hasWork = choice.plan.steps.contains {
       $0.isDelete || !$0.recordOperations.isEmpty || contents[$0.node ?? 0] != nil
     }
     guard hasWork || choice.hasNews else { return nil }
-    return try await session.database.asyncReadWrite { [session] transaction in
-      try PushStager(
-        session: session, choice: choice, contents: contents, uploading: uploading, ahead: ahead,
-        transaction: transaction
-      ).stage()
+    do {
+      return try await session.database.asyncReadWrite { [session] transaction in
+        try PushStager(
+          session: session, choice: choice, contents: contents, uploading: uploading, ahead: ahead,
+          transaction: transaction
+        ).stage()
+      }
+    } catch let refused as PushStager.ConflictRefused {
+      return try await buildWithout(refused, choice, ahead)
     }
+  }
+
+  /// The app's error in one conflict holds up nobody else.
+  private func buildWithout(
+    _ refused: PushStager.ConflictRefused, _ choice: Choice, _ ahead: [Int64: SealedAhead]
+  ) async throws -> InFlightStore.Request? {
+    session.events.report(refused.error)
+    try await session.database.asyncReadWrite { [session] transaction in
+      try refused.store(transaction, nowMs: session.now())
+    }
+    var rest = choice
+    rest.conflicts.removeAll { $0.id == refused.operation }
+    rest.held.insert(refused.operation)
+    return try await buildAndStore(rest, ahead)
   }
 
   // MARK: Sending
@@ -253,7 +312,20 @@ extension SyncEngine {
       }
     } catch let error as ServerError {
       return try await failed(error, zone: zone)
+    } catch {
+      await remember(error, zone: zone)
+      throw error
     }
+  }
+
+  /// What became of this try, in the history of the operations in flight.
+  private func remember(_ error: any Error, zone: Int64) async {
+    do {
+      try await session.database.asyncReadWrite { transaction in
+        let operations = try InFlightStore(transaction: transaction).operations(zone: zone).map(\.operation)
+        try transaction.record(error, orElse: .appFailed, of: operations)
+      }
+    } catch { session.events.report(error) }
   }
 
   private func accepted(
@@ -288,7 +360,7 @@ extension SyncEngine {
     guard pulled.commits > 0 || isOutrun else {
       throw ServerError(.headMismatch, "the server names another head and shows no commit for it", retryable: true)
     }
-    try await abandon(zone)
+    try await abandon(zone, outcome: .overtaken)
     // The caller's loop plans again on the new head.
     return PushSummary(commits: 1)
   }
@@ -306,16 +378,17 @@ extension SyncEngine {
   @discardableResult
   private func abandon(
     _ zone: Int64, reason: OperationRow.Reason = .ready, detail: String? = nil, pauseMs: UInt64 = 0,
-    contentOnly: Bool = false
+    contentOnly: Bool = false, outcome: ZDCAttempt.Outcome? = nil
   ) async throws -> Int {
     try await session.database.asyncReadWrite { [session] transaction in
       try InFlightCompletion(session: session, zone: zone, transaction: transaction).abandon(
         reason: reason, detail: detail, notBeforeMs: pauseMs == 0 ? 0 : session.now() + pauseMs,
-        contentOnly: contentOnly)
+        contentOnly: contentOnly, outcome: outcome)
     }
   }
 
   private func failed(_ error: ServerError, zone: Int64) async throws -> PushSummary {
+    await remember(error, zone: zone)
     switch PushFailure(error) {
     case .unknownOutcome, .retryLater, .noAccess: throw error
     case .contentLost:

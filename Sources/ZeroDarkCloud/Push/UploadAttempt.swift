@@ -57,8 +57,9 @@ struct UploadStore {
       db,
       sql: """
         SELECT blobID FROM zdc_upload u WHERE localUser = ? AND NOT EXISTS (
-          SELECT 1 FROM zdc_operation o JOIN zdc_zone z ON z.id = o.zone
-          WHERE o.nodeID = u.nodeID AND o.kind = ? AND z.treeID = u.treeID AND z.localUser = u.localUser)
+          SELECT 1 FROM zdc_zone z CROSS JOIN zdc_node n ON n.zone = z.id AND n.nodeID = u.nodeID
+          CROSS JOIN zdc_operation o ON o.node = n.id
+          WHERE z.treeID = u.treeID AND z.localUser = u.localUser AND o.kind = ?)
         """, arguments: [localUser, OperationRow.Kind.putData.rawValue])
     return try rows.map { try BlobID($0, 0) }
   }

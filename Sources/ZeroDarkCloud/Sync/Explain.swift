@@ -43,12 +43,17 @@ public struct ZDCOperationExplanation: Sendable, Hashable, Codable, Identifiable
   public var waitsFor: [String]
   /// The operations at the end of all that it waits for.
   public var rootCauses: [String]
-  /// How often it was tried.
+  /// How often it was tried and failed.
   public var attempts: Int
+  /// What became of its last tries, oldest first; at most ``historyLimit``. Kept over launches, gone with the operation.
+  public var history: [ZDCAttempt]
   /// When it is tried again, after a failure.
   public var notBefore: Date?
   public var createdAt: Date
   public var priority: Int32
+
+  /// How many different outcomes in a row ``history`` goes back.
+  public static var historyLimit: Int { AttemptStore.limit }
 
   public var id: String { uuid }
   public var unblockedBy: String { reason.unblockedBy }
@@ -78,29 +83,15 @@ public struct ZDCNodeExplanation: Sendable, Hashable, Codable {
 
 extension ZDCCloudReadTransaction {
   /// Why a node is not in sync; nil for an unknown node.
+  ///
+  /// To follow it, see ``ZDCSyncManager/explanations(forNodeID:)``.
   public final func explain(nodeID: String) -> ZDCNodeExplanation? {
-    transaction.poisoning { () -> ZDCNodeExplanation? in
-      guard let row = try row(nodeID) else { return nil }
-      let zone = try transaction.cloudState.facts(ofZone: row.zone).row
-      let queued = try transaction.operations.operations(node: row.id)
-      let event = try transaction.lastSecurityEvent(localUser: localUser, node: row.nodeID)
-      return ZDCNodeExplanation(
-        nodeID: row.uuid, cloudID: row.nodeID.text, isUploaded: row.isUploaded,
-        hasContentInCloud: row.content != nil, quarantine: row.quarantine, zoneFrozen: zone.frozen?.rawValue,
-        isAwaitingPull: try transaction.leaves(zone: row.zone).pendingLeaf(row.nodeID) != nil,
-        lastSecurityError: event?.code, lastSecurityErrorAt: event.map { Date(ms: $0.timeMs) },
-        operations: try Explainer(transaction, zone: zone).explain(queued))
-    } ?? nil
+    transaction.poisoning { try row(nodeID).map { try Explainer.explain($0, transaction) } } ?? nil
   }
 
   /// Why an operation waits; nil once it is done.
   public final func explain(operationUUID: String) -> ZDCOperationExplanation? {
-    transaction.poisoning { () -> ZDCOperationExplanation? in
-      guard let operation = try operationRow(operationUUID),
-        let zone = try transaction.zones.zone(id: operation.zone)
-      else { return nil }
-      return try Explainer(transaction, zone: zone).explain([operation]).first
-    } ?? nil
+    transaction.poisoning { try operationRow(operationUUID).flatMap { try Explainer.explain($0, transaction) } } ?? nil
   }
 
   /// The whole queue of the tree, in its order, with the reasons.
@@ -121,11 +112,13 @@ struct Explainer {
   private let zone: ZoneRow
   private let dependencies: [Int64: [Int64]]
   private let waiting: [Int64: PushPlan.Waiting]
+  private let engine: EngineState
   private let isPaused: Bool
 
   init(_ transaction: ZDCReadTransaction, zone: ZoneRow) throws {
     self.transaction = transaction
     self.zone = zone
+    engine = transaction.context.engines.state(try transaction.cloudState.facts(ofZone: zone.id).localUserID)
     isPaused = try transaction.pushPause(localUser: zone.localUser) != nil
     dependencies = try transaction.operations.dependencies(zone: zone.id)
     let plan = PushPlan(
@@ -134,14 +127,33 @@ struct Explainer {
     waiting = Dictionary(plan.waiting.map { ($0.operation, $0) }) { first, _ in first }
   }
 
+  static func explain(_ row: NodeRow, _ transaction: ZDCReadTransaction) throws -> ZDCNodeExplanation {
+    let zone = try transaction.cloudState.facts(ofZone: row.zone).row
+    let queued = try transaction.operations.operations(node: row.id)
+    let event = try transaction.lastSecurityEvent(localUser: zone.localUser, node: row.nodeID)
+    return ZDCNodeExplanation(
+      nodeID: row.uuid, cloudID: row.nodeID.text, isUploaded: row.isUploaded,
+      hasContentInCloud: row.content != nil, quarantine: row.quarantine, zoneFrozen: zone.frozen?.rawValue,
+      isAwaitingPull: try transaction.leaves(zone: row.zone).pendingLeaf(row.nodeID) != nil,
+      lastSecurityError: event?.code, lastSecurityErrorAt: event.map { Date(ms: $0.timeMs) },
+      operations: queued.isEmpty ? [] : try Explainer(transaction, zone: zone).explain(queued))
+  }
+
+  static func explain(_ operation: OperationRow, _ transaction: ZDCReadTransaction) throws -> ZDCOperationExplanation? {
+    guard let zone = try transaction.zones.zone(id: operation.zone) else { return nil }
+    return try Explainer(transaction, zone: zone).explain([operation]).first
+  }
+
   func explain(_ operations: [OperationRow]) throws -> [ZDCOperationExplanation] {
     let graph = OperationGraph(dependencies)
     return try operations.map { operation in
-      let (reason, detail) = try cause(of: operation)
+      let (reason, detail) = underEngine(try cause(of: operation))
+      let history = try transaction.attempts.attempts(of: operation.id)
       return ZDCOperationExplanation(
         uuid: operation.uuid, kind: "\(operation.kind)", nodeID: operation.nodeUUID, cloudID: operation.nodeID.text,
         reason: reason, detail: detail, waitsFor: try uuids(dependencies[operation.id] ?? []),
-        rootCauses: try uuids(graph.roots(of: operation.id).sorted()), attempts: operation.attempts,
+        rootCauses: try uuids(graph.roots(of: operation.id).sorted()),
+        attempts: max(operation.attempts, history.reduce(0) { $0 + $1.times }), history: history,
         notBefore: operation.notBeforeMs > 0 ? Date(ms: operation.notBeforeMs) : nil,
         createdAt: Date(ms: operation.createdMs), priority: operation.priority)
     }
@@ -155,7 +167,7 @@ struct Explainer {
     if isPaused { return (.paused, nil) }
     if try isAwaitingPull(operation) { return (.notPulledYet, nil) }
     switch operation.reason {
-    case .uploading: return (.uploading, operation.reasonDetail)
+    case .uploading, .promisePending: return (ZDCWaitReason(operation.reason), operation.reasonDetail)
     // Its pause is over, and whether there is room now only the next try tells.
     case .overQuota: return (.overQuota, operation.reasonDetail)
     // It may run now: reasons of other earlier tries are history.
@@ -167,6 +179,12 @@ struct Explainer {
   private func isAwaitingPull(_ operation: OperationRow) throws -> Bool {
     guard operation.kind != .delete else { return false }
     return try transaction.leaves(zone: zone.id).pendingLeaf(operation.nodeID) != nil
+  }
+
+  /// What may go does not, as long as the engine of this process cannot reach the server.
+  private func underEngine(_ cause: (ZDCWaitReason, String?)) -> (ZDCWaitReason, String?) {
+    guard cause.0 == .ready else { return cause }
+    return engine.offline.map { (.offline, $0) } ?? cause
   }
 
   private func uuids(_ ids: [Int64]) throws -> [String] {

@@ -42,6 +42,7 @@ extension SyncEngine {
       isIdentityChecked = true
       keptIdentityError = nil
     } catch let error as ZDCSecurityError {
+      let error = error.with(user: session.user)
       try await keep(error)
       throw error
     }

@@ -49,7 +49,7 @@ actor SyncEngine {
   }
 
   private func pullRound() async throws -> ZoneRound<PullSummary> {
-    try await gate.run { try await self.pulling { try await self.pullAll() } }
+    try await gate.run { try await self.telling { try await self.pulling { try await self.pullAll() } } }
   }
 
   /// Sends at most one commit for each zone.
@@ -58,12 +58,14 @@ actor SyncEngine {
   }
 
   private func pushRound() async throws -> ZoneRound<PushSummary> {
-    try await gate.run { try await self.pushing { try await self.pushAll() } }
+    try await gate.run { try await self.telling { try await self.pushing { try await self.pushAll() } } }
   }
 
   /// Takes the server's log as it is, and queues what it lacks.
   func acceptServerState(of zone: ZoneID) async throws -> ZDCRestoreSummary {
-    try await gate.run { try await self.accept(zone) }
+    do {
+      return try await gate.run { try await self.accept(zone) }
+    } catch { throw DelegateError.unwrap(error) }
   }
 
   private func accept(_ zone: ZoneID) async throws -> ZDCRestoreSummary {
@@ -79,32 +81,35 @@ actor SyncEngine {
 
   /// Applies what an event brought, or pulls if it does not continue what is pinned.
   func take(_ event: HeadEvent) async throws -> PullSummary {
-    try await gate.run { try await self.pulling { try await self.apply(event) } }
+    do {
+      return try await gate.run { try await self.telling { try await self.pulling { try await self.apply(event) } } }
+    } catch { throw DelegateError.unwrap(error) }
   }
 
   /// Pulls the zones whose head is not the pinned one.
   func follow(_ list: ZoneList) async throws -> PullSummary {
-    try await gate.run { try await self.pulling { try await self.pullChanged(list) } }
+    try await gate.run { try await self.telling { try await self.pulling { try await self.pullChanged(list) } } }
   }
 
   /// Pulls and pushes until no operation can run. Operations that wait are counted, not waited for.
   ///
-  /// A zone that has to be frozen on the way does not keep the others waiting; its error is thrown at the end.
+  /// A zone that has to be frozen on the way does not keep the others waiting, nor does an error of the app's; it is
+  /// thrown at the end.
   func syncUntilQuiet() async throws -> ZDCSyncSummary {
     var summary = ZDCSyncSummary()
     let pulled = try await pullRound()
-    var failure = try pulled.securityError()
+    var failure = try pulled.deferrableError()
     summary.pulled = pulled.summary
     var rounds = QuietRule(queued: try await queueCount())
     while true {
       let settled = settledUploads
       let round = try await pushRound()
-      failure = try failure ?? round.securityError()
+      failure = try failure ?? round.deferrableError()
       summary.pushed.commits += round.summary.commits
       summary.pushed.operations += round.summary.operations
       summary.pushed.waiting = round.summary.waiting
       if rounds.goesOn(after: round.summary, uploadsSettled: settledUploads - settled) { continue }
-      guard !rounds.isExhausted, let upload = uploads.values.first else { break }
+      guard !rounds.isExhausted, let upload = uploads.values.first(where: \.endsByItself) else { break }
       await finish(upload)
       try Task.checkCancellation()
     }
@@ -127,7 +132,26 @@ actor SyncEngine {
     }
   }
 
+  /// However a round ends, nobody believes that it goes on; and whether the server was there is known.
+  private func telling<Result: Sendable>(_ round: () async throws -> Result) async throws -> Result {
+    do {
+      let result = try await round()
+      session.events.update { $0.end() }
+      return result
+    } catch {
+      session.events.failed(error)
+      session.events.update { $0.end() }
+      throw error
+    }
+  }
+
   // MARK: Pulling
+
+  private func finishedPull(_ round: ZoneRound<PullSummary>) {
+    if let failure = round.failure { session.events.failed(failure) }
+    let result = round.summary
+    session.events.post { .pullFinished(localUserID: $0, commits: result.commits, announced: result.announced) }
+  }
 
   private func pullAll() async throws -> ZoneRound<PullSummary> {
     try await prepareOnce()
@@ -138,10 +162,7 @@ actor SyncEngine {
       try await round.add { round in round.summary += try await self.puller(zone.id).pull() }
     }
     hasPulled = true
-    let result = round.summary
-    session.events.post {
-      .pullFinished(localUserID: $0, commits: result.commits, announced: result.announced)
-    }
+    finishedPull(round)
     return round
   }
 
@@ -150,6 +171,7 @@ actor SyncEngine {
     forgetIdentityCheck()
     acceptIdentity(list.chain)
     try await checkIdentityBeforePull()
+    session.events.post { .pullStarted(localUserID: $0) }
     var round = ZoneRound(PullSummary())
     for status in list.zones {
       guard let row = try await zones().first(where: { $0.zone == status.zone }) else { continue }
@@ -157,6 +179,7 @@ actor SyncEngine {
       try await round.add { round in round.summary += try await self.puller(row.id).pull() }
     }
     hasPulled = true
+    finishedPull(round)
     return try round.get()
   }
 
@@ -164,9 +187,18 @@ actor SyncEngine {
     try await prepareOnce()
     let status = event.status
     guard let row = try await zones().first(where: { $0.zone == status.zone }) else { return PullSummary() }
+    // Told late: a refused push has brought it, or this device made it.
+    if try await isKnown(status, zone: row.id) { return PullSummary() }
+    session.events.post { .pullStarted(localUserID: $0) }
+    var round = ZoneRound(PullSummary())
+    try await round.add { round in round.summary += try await self.pull(row, event) }
+    finishedPull(round)
+    return try round.get()
+  }
+
+  private func pull(_ row: ZoneRow, _ event: HeadEvent) async throws -> PullSummary {
+    let status = event.status
     guard let head = row.head, let page = event.page, head.seq + 1 == status.seq else {
-      // Told late: a refused push has brought it, or this device made it.
-      if try await isKnown(status, zone: row.id) { return PullSummary() }
       return try await puller(row.id).pull()
     }
     return try await puller(row.id).take(

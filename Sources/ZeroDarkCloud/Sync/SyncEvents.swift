@@ -1,8 +1,7 @@
 internal import Foundation
 internal import ZDCProtocol
 
-/// Passes the engine's status on to everybody who listens, and counts nothing away: a slow listener loses old messages,
-/// never newest ones.
+/// What an engine tells of itself.
 final class SyncEvents: Sendable {
   private let localUserID: String
   private let hub: StatusHub
@@ -17,27 +16,97 @@ final class SyncEvents: Sendable {
   }
 
   func report(_ error: any Error) {
+    let error = DelegateError.unwrap(error)
     if let error = error as? ZDCSecurityError {
       hub.post(.security(localUserID: localUserID, error))
     } else {
       hub.post(.error(localUserID: localUserID, error))
     }
   }
-}
 
-/// The listeners of ``ZDCSyncManager/statusUpdates``.
-final class StatusHub: Sendable {
-  private let listeners = Locked<[UUID: AsyncStream<ZDCSyncStatus>.Continuation]>([:])
-
-  func post(_ status: ZDCSyncStatus) {
-    for listener in listeners.withLock({ Array($0.values) }) { listener.yield(status) }
+  func update(_ change: (inout EngineState) -> Void) {
+    hub.update(localUserID, change)
   }
 
-  func stream() -> AsyncStream<ZDCSyncStatus> {
+  /// For an error that the caller gets: it shows in the state, and nobody else is told of it.
+  func failed(_ error: any Error) {
+    hub.failed(localUserID, error)
+  }
+}
+
+/// Passes the engines' status on to everybody who listens, and keeps what it says about now.
+final class StatusHub: Sendable {
+  private let database: ZDCDatabaseManager
+  private let listeners = Broadcast<ZDCSyncStatus>(limit: 1_000)
+  let nodes = NodeEventHub()
+
+  init(database: ZDCDatabaseManager) {
+    self.database = database
+  }
+
+  func post(_ status: ZDCSyncStatus) {
+    let now = Date(ms: database.context.clock())
+    update(status.localUserID) { $0.take(status, now: now) }
+    listeners.send(status)
+  }
+
+  func failed(_ localUserID: String, _ error: any Error) {
+    let now = Date(ms: database.context.clock())
+    update(localUserID) { $0.fail(DelegateError.unwrap(error), now: now) }
+  }
+
+  func update(_ localUserID: String, _ change: (inout EngineState) -> Void) {
+    guard database.context.engines.update(localUserID, change) else { return }
+    database.rwDatabaseConnection.tellOfEngineState()
+  }
+
+  func stream() -> AsyncStream<ZDCSyncStatus> { listeners.stream() }
+
+  /// All streams end.
+  func close() {
+    listeners.close()
+    nodes.close()
+  }
+}
+
+/// Sends values to any number of streams. A listener that does not keep up loses the oldest ones.
+final class Broadcast<Value: Sendable>: Sendable {
+  private struct State {
+    var listeners: [UUID: AsyncStream<Value>.Continuation] = [:]
+    var isClosed = false
+  }
+
+  private let state = Locked(State())
+  private let limit: Int
+
+  init(limit: Int) {
+    self.limit = limit
+  }
+
+  var count: Int { state.withLock { $0.listeners.count } }
+
+  func send(_ value: Value) {
+    for listener in state.withLock({ Array($0.listeners.values) }) { listener.yield(value) }
+  }
+
+  func stream() -> AsyncStream<Value> {
     let id = UUID()
-    return AsyncStream(bufferingPolicy: .bufferingNewest(1_000)) { continuation in
-      continuation.onTermination = { [listeners] _ in listeners.withLock { $0[id] = nil } }
-      listeners.withLock { $0[id] = continuation }
+    return AsyncStream(bufferingPolicy: .bufferingNewest(limit)) { continuation in
+      continuation.onTermination = { [state] _ in state.withLock { $0.listeners[id] = nil } }
+      let isClosed = state.withLock { state in
+        if !state.isClosed { state.listeners[id] = continuation }
+        return state.isClosed
+      }
+      if isClosed { continuation.finish() }
     }
+  }
+
+  func close() {
+    let ended = state.withLock { state in
+      state.isClosed = true
+      defer { state.listeners = [:] }
+      return Array(state.listeners.values)
+    }
+    for listener in ended { listener.finish() }
   }
 }

@@ -16,13 +16,7 @@ extension ZDCSyncManager {
   public func frozenZones(localUserID: String) async throws -> [ZDCFrozenZone] {
     let session = try await engine(for: localUserID).session
     return try await session.database.asyncRead { transaction in
-      try transaction.zones.zones(localUser: session.localUser).compactMap { row in
-        guard let code = row.frozen else { return nil }
-        let event = try transaction.lastSecurityEvent(zone: row.id, code: code)
-        return ZDCFrozenZone(
-          zone: row.zone, trunk: row.trunk, error: code,
-          since: Date(timeIntervalSince1970: Double(event ?? 0) / 1_000))
-      }
+      try transaction.frozenZones(localUser: session.localUser)
     }
   }
 

@@ -18,7 +18,7 @@ public final class ZDCSyncManager: Sendable {
   let config: ZDCConfig
   private let delegateBox: DelegateBox
   private let progress: ZDCProgressManager
-  let hub = StatusHub()
+  let hub: StatusHub
   let engines = Locked<[String: SyncEngine]>([:])
   /// The lease's generation that the engines were made in.
   let knownGeneration = Locked(0)
@@ -35,11 +35,14 @@ public final class ZDCSyncManager: Sendable {
     self.config = config
     delegateBox = delegate
     self.progress = progress
+    hub = StatusHub(database: database)
   }
 
   // MARK: Status
 
-  /// What the engines do from now on, for all local users. A listener that does not keep up loses the oldest messages.
+  /// What the engines do from now on, for all local users. A listener that does not keep up loses the oldest messages
+  /// beyond 1,000; what only counts as it is now is in ``syncStates(forLocalUserID:)``. Ends when the framework is
+  /// closed.
   public var statusUpdates: AsyncStream<ZDCSyncStatus> { hub.stream() }
 
   /// Bytes sent and in all of a node's upload; nil if none is under way.
@@ -110,6 +113,7 @@ public final class ZDCSyncManager: Sendable {
     task?.cancel()
     for engine in engines.withLock({ Array($0.values) }) { await engine.cancelUploads() }
     await task?.value
+    hub.close()
   }
 
   // MARK: Engines
@@ -122,7 +126,7 @@ public final class ZDCSyncManager: Sendable {
       database: database.rwDatabaseConnection, api: try await users.serverAPI(for: userID),
       currentKeys: Locked(try await users.keys(for: userID)),
       refreshIdentity: { [users] in try await users.refreshIdentity(of: userID) },
-      delegate: { [delegateBox] in delegateBox.value }, now: config.clock,
+      delegate: { [delegateBox, hub] in TellingDelegate(delegateBox.value, hub.nodes) }, now: config.clock,
       logger: config.logger, events: SyncEvents(localUserID: localUserID, hub: hub),
       activity: SyncActivity(localUserID: localUserID, treeID: config.primaryTreeID) { [weak self] in self?.post($0) },
       progress: UploadProgress(localUserID: localUserID, manager: progress))

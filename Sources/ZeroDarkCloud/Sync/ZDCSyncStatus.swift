@@ -19,6 +19,21 @@ public enum ZDCSyncStatus: Sendable {
   case security(localUserID: String, ZDCSecurityError)
 }
 
+extension ZDCSyncStatus {
+  /// Whose engine it is; empty if it concerns all of them.
+  public var localUserID: String {
+    switch self {
+    case .pullStarted(let user), .pushStarted(let user), .pushPaused(let user), .pushResumed(let user),
+      .online(let user), .offline(let user):
+      user
+    case .pullFinished(let user, _, _): user
+    case .pushFinished(let user, _): user
+    case .error(let user, _): user
+    case .security(let user, _): user
+    }
+  }
+}
+
 /// How much a pull brought.
 public struct PullSummary: Sendable, Hashable {
   public var commits = 0

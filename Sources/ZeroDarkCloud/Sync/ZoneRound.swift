@@ -24,15 +24,15 @@ struct ZoneRound<Summary: Sendable>: Sendable {
   }
 
   func get() throws -> Summary {
-    if let failure { throw failure }
+    if let failure { throw DelegateError.unwrap(failure) }
     return summary
   }
 
-  /// The failure if it is a zone that was frozen; any other one is thrown.
-  func securityError() throws -> ZDCSecurityError? {
+  /// The failure if other work can go on: a zone that was frozen, an error of the app's. Any other one is thrown.
+  func deferrableError() throws -> (any Error)? {
     guard let failure else { return nil }
-    guard let error = failure as? ZDCSecurityError else { throw failure }
-    return error
+    guard failure is ZDCSecurityError || failure is DelegateError else { throw failure }
+    return DelegateError.unwrap(failure)
   }
 }
 

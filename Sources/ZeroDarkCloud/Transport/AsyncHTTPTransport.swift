@@ -69,7 +69,10 @@ public final class AsyncHTTPTransport: ZDCTransport {
     for (name, value) in request.headers { translated.headers.add(name: name, value: value) }
     switch request.body {
     case .none: break
-    case .bytes(let bytes): translated.body = .bytes(ByteBuffer(bytes: bytes))
+    case .bytes(let bytes) where bytes.count <= SliceSequence.sliceBytes:
+      translated.body = .bytes(ByteBuffer(bytes: bytes))
+    case .bytes(let bytes):
+      translated.body = .stream(SliceSequence(bytes: bytes), length: .known(Int64(bytes.count)))
     case .stream(let length, let body):
       translated.body = .stream(BufferSequence(body: body), length: .known(Int64(clamping: length)))
     }
@@ -105,6 +108,25 @@ private actor BodyReader {
       return try await current.next(isolation: self).map { [UInt8]($0.readableBytesView) }
     } catch { throw TransportError.translate(error, origin: origin) }
   }
+}
+
+/// Bytes in slices: a part of a content is not held twice while it is sent.
+private struct SliceSequence: AsyncSequence, Sendable {
+  typealias Element = ByteBuffer
+  static let sliceBytes = 128 << 10
+  let bytes: [UInt8]
+
+  struct AsyncIterator: AsyncIteratorProtocol {
+    var rest: ArraySlice<UInt8>
+
+    mutating func next() async throws -> ByteBuffer? {
+      let slice = rest.prefix(SliceSequence.sliceBytes)
+      rest = rest.dropFirst(slice.count)
+      return slice.isEmpty ? nil : ByteBuffer(bytes: slice)
+    }
+  }
+
+  func makeAsyncIterator() -> AsyncIterator { AsyncIterator(rest: bytes[...]) }
 }
 
 private struct BufferSequence: AsyncSequence, Sendable {

@@ -32,6 +32,10 @@ package struct ServerConnection: Sendable {
   /// Sends a request and returns with the answer's head; its body is a success or a bundle.
   func open(_ request: TransportRequest, accepting: Int? = nil) async throws -> TransportResponse {
     let response = try await transport.send(request)
+    // None was asked for: what would have to be inflated first is not from a ZeroDark server.
+    guard response.headers["content-encoding"].map({ $0.lowercased() == "identity" }) ?? true else {
+      throw TransportError(.badAnswer, origin: origin)
+    }
     if 200..<300 ~= response.status { return response }
     let isBundle = response.headers["content-type"]?.hasPrefix(Bundle.mediaType) == true
     if response.status == accepting, isBundle { return response }

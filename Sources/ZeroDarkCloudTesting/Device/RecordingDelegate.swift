@@ -46,10 +46,10 @@ public final class RecordingDelegate: ZeroDarkCloudDelegate {
     var preferred: Set<String>?
     var policy = DataConflictPolicy.hold
     var backgroundFiles: [ZDCCryptoFile] = []
-    var waiting: [(line: String, continuation: CheckedContinuation<Void, Never>)] = []
   }
 
   private let state = Mutex(State())
+  private let waiters = Waiters<String>()
   private let cloud = Mutex<ZeroDarkCloud?>(nil)
 
   public init() {}
@@ -67,18 +67,11 @@ public final class RecordingDelegate: ZeroDarkCloudDelegate {
     }
   }
 
-  /// Suspends until the line has been written down; returns at once if it is there.
+  /// Suspends until the line has been written down or the task is cancelled; returns at once if it is there.
   ///
   /// The call's transaction may not have committed yet.
   public func wait(for line: String) async {
-    await withCheckedContinuation { continuation in
-      let isThere = state.withLock { state in
-        if state.lines.contains(line) { return true }
-        state.waiting.append((line, continuation))
-        return false
-      }
-      if isThere { continuation.resume() }
-    }
+    await waiters.wait(for: line) { state.withLock { $0.lines.contains(line) } }
   }
 
   // MARK: What it is told
@@ -209,11 +202,11 @@ public final class RecordingDelegate: ZeroDarkCloudDelegate {
   }
 
   private func record(_ line: String, _ change: (inout State) -> Void) {
-    let waiting = state.withLock { state in
+    state.withLock { state in
       change(&state)
-      return state.record(line)
+      state.lines.append(line)
     }
-    for continuation in waiting { continuation.resume() }
+    waiters.resume { $0 == line }
   }
 
   /// What came with the lines "background data", which is the caller's to delete.
@@ -231,11 +224,11 @@ public final class RecordingDelegate: ZeroDarkCloudDelegate {
     suffix: String = "", isRecorded: Bool = true
   ) throws {
     let line = "\(callback.rawValue) \(detail)\(path)\(suffix)"
-    let (actions, waiting) = state.withLock { state in
-      let waiting = isRecorded ? state.record(line) : []
-      return (state.actions(for: callback, path), waiting)
+    let actions = state.withLock { state in
+      if isRecorded { state.lines.append(line) }
+      return state.actions(for: callback, path)
     }
-    for continuation in waiting { continuation.resume() }
+    if isRecorded { waiters.resume { $0 == line } }
     for action in actions { try action(node, transaction) }
   }
 
@@ -247,8 +240,8 @@ public final class RecordingDelegate: ZeroDarkCloudDelegate {
 
   /// The line "reconnected".
   public func didReconnectToInternet() {
-    let waiting = state.withLock { $0.record("reconnected") }
-    for continuation in waiting { continuation.resume() }
+    state.withLock { $0.lines.append("reconnected") }
+    waiters.resume { $0 == "reconnected" }
   }
 
   // MARK: Contents
@@ -263,14 +256,6 @@ public final class RecordingDelegate: ZeroDarkCloudDelegate {
 }
 
 extension RecordingDelegate.State {
-  /// - Returns: who waited for the line.
-  fileprivate mutating func record(_ line: String) -> [CheckedContinuation<Void, Never>] {
-    lines.append(line)
-    let met = waiting.filter { $0.line == line }.map(\.continuation)
-    waiting.removeAll { $0.line == line }
-    return met
-  }
-
   fileprivate mutating func actions(
     for callback: RecordingDelegate.Callback, _ path: String
   ) -> [RecordingDelegate.Action] {

@@ -40,6 +40,30 @@ public struct ServedItem: Sendable, Hashable {
   public init(_ grant: Grant) { self.init(type: ServedKind.grant.rawValue, bytes: grant.bytes) }
   public init(_ link: IdentityLink) { self.init(type: ServedKind.link.rawValue, bytes: link.bytes) }
 
+  /// The objects of a bundle's bytes, in order.
+  public static func items(of body: [UInt8]) -> [ServedItem] {
+    var items: [ServedItem] = []
+    var rest = body[...]
+    while rest.count >= 5 {
+      let length = rest.dropFirst().prefix(4).reduce(0) { $0 << 8 | Int($1) }
+      guard rest.count >= 5 + length, let type = rest.first else { break }
+      items.append(ServedItem(type: type, bytes: Array(rest.dropFirst(5).prefix(length))))
+      rest = rest.dropFirst(5 + length)
+    }
+    return items
+  }
+
+  /// The bundle of these objects.
+  public static func body(of items: [ServedItem]) -> [UInt8] {
+    var out = ByteWriter(capacity: items.reduce(0) { $0 + $1.bytes.count + 5 })
+    for item in items {
+      out.append(item.type)
+      out.append(UInt32(item.bytes.count))
+      out.append(contentsOf: item.bytes)
+    }
+    return out.bytes
+  }
+
   public var kind: ServedKind? { ServedKind(rawValue: type) }
 
   /// The object without what the bundle puts in front of it.
@@ -103,26 +127,8 @@ public struct ServedAnswer: Sendable {
 
   /// The objects of a bundle, in order; setting them writes the body anew.
   public var items: [ServedItem] {
-    get {
-      var items: [ServedItem] = []
-      var rest = body[...]
-      while rest.count >= 5 {
-        let length = rest.dropFirst().prefix(4).reduce(0) { $0 << 8 | Int($1) }
-        guard rest.count >= 5 + length, let type = rest.first else { break }
-        items.append(ServedItem(type: type, bytes: Array(rest.dropFirst(5).prefix(length))))
-        rest = rest.dropFirst(5 + length)
-      }
-      return items
-    }
-    set {
-      var out = ByteWriter(capacity: body.count)
-      for item in newValue {
-        out.append(item.type)
-        out.append(UInt32(item.bytes.count))
-        out.append(contentsOf: item.bytes)
-      }
-      body = out.bytes
-    }
+    get { ServedItem.items(of: body) }
+    set { body = ServedItem.body(of: newValue) }
   }
 
   /// The objects of one kind: those of a bundle, or the body that is one itself.

@@ -156,8 +156,15 @@ public final class TestWorld: Sendable {
     return failures
   }
 
+  /// All of it ends, also when the test was cancelled or a part of it does not: a server or an engine that is left
+  /// behind would hold the process.
   private func end() async throws {
-    for (device, _) in state.withLock({ $0.devices }) { try await device.close() }
-    try await server.stop()
+    let devices = state.withLock { $0.devices.map(\.device) }
+    try await Task { [server] in
+      var failure: (any Error)?
+      for device in devices { do { try await device.close() } catch { failure = failure ?? error } }
+      try await server.stop()
+      if let failure { throw failure }
+    }.value
   }
 }

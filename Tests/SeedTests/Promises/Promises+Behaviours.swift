@@ -9,17 +9,23 @@ extension Promise {
     Promise(
       id: "behaviour-2",
       wording: "which queued uploads one content satisfies is decided when the app gives it, by all three parts",
-      state: .due(.open)),
+      state: .tested(
+        by: "ConflictBehaviourTests/consolidation_isASnapshot",
+        "ConflictBehaviourTests/versionsOfTheirOwn_areSentInTurn")),
     Promise(
       id: "behaviour-3",
       wording: "after an own success queued uploads are based on the new version; after a pull they are not",
-      state: .due(.open)),
+      state: .tested(
+        by: "AppErrorTests/answersLate_afterAnotherEdit_bothAreSent",
+        "ConflictBehaviourTests/pulledVersion_isNotTheBaseOfAQueuedEdit")),
     Promise(
       id: "behaviour-4", wording: "a content conflict holds that node only, and is asked again after a relaunch",
       state: .tested(by: "ConflictTests/held_blocksThisNodeOnly_andIsAskedAgainAfterARelaunch")),
     Promise(
       id: "behaviour-5", wording: "merged while the upload was on its way: no conflict is raised",
-      state: .due(.open)),
+      state: .tested(
+        by: "ConflictBehaviourTests/mergedInTheModifiedCallback_raisesNoConflict",
+        "ConflictBehaviourTests/mergedWhileItIsRefused_raisesNoConflict")),
     Promise(
       id: "behaviour-6",
       wording: "after a refusal the push goes on once a pull brought what was missing, and does not turn in a loop",
@@ -46,18 +52,23 @@ extension Promise {
       wording: "a deletion that meets queued changes keeps them and the way to them; kept again, parents go first",
       state: .tested(
         by: "ConflictTests/keptNode_queuedAgain_isANewNodeWithItsOldUUID",
-        "CloudUploadTests/nodeKeptAfterARemoteDelete_isQueuedAgainWithItsParents")),
+        "CloudUploadTests/nodeKeptAfterARemoteDelete_isQueuedAgainWithItsParents",
+        "DirtyDeleteTests/keptInsideTheCallback_isSentByTheSameSync")),
     Promise(
       id: "behaviour-12",
       wording: "a deletion takes the queued changes of its branch along, and ends uploads under way",
-      state: .due(.open)),
+      state: .tested(
+        by: "ConflictBehaviourTests/deletion_endsUploads")),
     Promise(
       id: "behaviour-13", wording: "who moves a node last is right, and what is queued for it follows it",
-      state: .due(.open)),
+      state: .tested(
+        by: "JournalCaptureTests/droppedMove")),
     Promise(
       id: "behaviour-14",
       wording: "a taken name: the app is asked, then the local node is renamed, and the app is told",
-      state: .tested(by: "ConflictTests/pathConflict_theAppsOwnNameIsTaken")),
+      state: .tested(
+        by: "ConflictTests/pathConflict_theAppsOwnNameIsTaken",
+        "JournalCaptureTests/automaticRename")),
     Promise(
       id: "behaviour-15", wording: "names are compared in one folded form, here and in the cloud; case counts",
       state: .tested(

@@ -41,7 +41,7 @@ extension Promise {
       state: .tested(by: "CloudLinkTests/marks_addUp_anyOfThemCounts_andANewerVersionKeepsThem")),
     Promise(
       id: "check-001-7", wording: "ThumbnailManager is another name of the image manager",
-      state: .due(.managers)),
+      state: .tested(by: "SeedTests/seed002_aCellShowsItsThumbnail")),
     Promise(
       id: "check-001-8", wording: "deleting a parent deletes children that this device has never seen",
       state: .due(.open)),
@@ -62,13 +62,15 @@ extension Promise {
     Promise(
       id: "check-002-4",
       wording: "a thumbnail's first closure runs before the call returns; the second only if it was announced",
-      state: .due(.managers)),
+      state: .tested(
+        by: "ThumbnailTests/firstFromTheServer_thenFromMemory_afterARelaunchFromDisk",
+        "SeedTests/seed002_aCellShowsItsThumbnail")),
     Promise(
       id: "check-002-5", wording: "a second request for the same item joins the first",
       state: .tested(by: "DownloadSharingTests/requestsForOneNodeJoinOneTransfer_andEachHasItsOwnFile")),
     Promise(
       id: "check-002-6", wording: "a downloaded file is the app's to delete, unless the disk manager keeps it",
-      state: .due(.managers)),
+      state: .tested(by: "DiskManagerTests/aDownloadIsKeptAsTheOptionsSay")),
     Promise(id: "check-002-7", wording: "any dispatch queue may be the completion queue", state: .due(.open)),
     // Seed 003, the delegate
     Promise(
@@ -86,16 +88,21 @@ extension Promise {
       id: "check-003-6", wording: "each call finds the database updated, in the same transaction",
       state: .tested(
         by: "DelegateTests/newNode_isInTheDatabase_withItsParent",
-        "DelegateTests/delegateThatThrows_rollsThePageBack_andGetsItAgain")),
+        "DelegateTests/delegateThatThrows_holdsItsOwnNodeOnly_andGetsItAgain")),
     Promise(
       id: "check-003-7",
       wording: "a deletion that meets queued changes: told first; then clean branches go one by one; dirty nodes "
         + "and the way to them stay",
-      state: .due(.open)),
+      state: .tested(
+        by: "DirtyDeleteTests/order",
+        "DirtyDeleteTests/whatIsNotAnswered_keepsItsWay_andWaits")),
     Promise(
       id: "check-003-8", wording: "background calls come for successes only, and only when nobody waits",
       state: .due(.managers)),
-    Promise(id: "check-003-9", wording: "a node's content may be empty", state: .due(.open)),
+    Promise(
+      id: "check-003-9", wording: "a node's content may be empty",
+      state: .tested(
+        by: "AppErrorTests/zeroBytes_areAContentLikeOthers")),
     Promise(id: "check-003-10", wording: "metadata and thumbnail may have 16 MiB and no more", state: .due(.open)),
     Promise(id: "check-003-11", wording: "the time of a deletion may be unknown", state: .due(.open)),
     Promise(

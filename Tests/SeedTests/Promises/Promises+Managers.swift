@@ -17,15 +17,27 @@ extension Promise {
         "DownloadTests/aLargeContentComesInOneRequest_andItsHashesInAnother_throughFilesOfBothKinds")),
     Promise(
       id: "seed-3.9-importNodeData", wording: "the disk manager takes content before it is uploaded",
-      state: .due(.managers)),
-    Promise(id: "seed-3.9-nodeData", wording: "the disk manager gives a node's content", state: .due(.managers)),
-    Promise(id: "seed-3.9-thumbnails", wording: "the disk manager keeps thumbnails", state: .due(.managers)),
+      state: .tested(
+        by: "DiskImportTests/memory_aFile_andACryptoFile_comeBackAsTheyWere",
+        "DiskManagerTests/anUploadFromTheDiskManager_migratesToTheCacheWhenItIsDone")),
+    Promise(
+      id: "seed-3.9-nodeData", wording: "the disk manager gives a node's content",
+      state: .tested(
+        by: "DiskImportTests/memory_aFile_andACryptoFile_comeBackAsTheyWere", "SeedTests/seed000_dataFromACryptoFile")),
+    Promise(
+      id: "seed-3.9-thumbnails", wording: "the disk manager keeps thumbnails",
+      state: .tested(
+        by: "DiskManagerTests/aDownloadIsKeptAsTheOptionsSay",
+        "ThumbnailTests/firstFromTheServer_thenFromMemory_afterARelaunchFromDisk")),
     Promise(
       id: "seed-3.9-deleteFileIfUnmanaged", wording: "a downloaded file is deleted unless the disk manager keeps it",
-      state: .due(.managers)),
+      state: .tested(
+        by: "DiskImportTests/aUrlOfTheDiskManagersIsLeftAlone_anotherIsDeleted",
+        "DiskManagerTests/aDownloadIsKeptAsTheOptionsSay")),
     Promise(
       id: "seed-3.9-exportCryptoFile", wording: "what the disk manager gives has a sealed file",
-      state: .due(.managers)),
+      state: .tested(
+        by: "SeedTests/seed000_dataFromACryptoFile", "DiskLimitTests/aReaderNeverLosesItsFile_whateverBecomesOfTheRow")),
     Promise(
       id: "seed-3.10-ZDCNodeMetaComponents", wording: "header, metadata and thumbnail can be asked for apart",
       state: .tested(by: "DownloadTests/metadataAndThumbnailComeWithoutTheData")),
@@ -47,7 +59,9 @@ extension Promise {
       state: .tested(by: "DownloadSharingTests/requestsForOneNodeJoinOneTransfer_andEachHasItsOwnFile")),
     Promise(
       id: "seed-3.11-fetchNodeThumbnail", wording: "the image manager gives a thumbnail from memory, disk or network",
-      state: .due(.managers)),
+      state: .tested(
+        by: "ThumbnailTests/firstFromTheServer_thenFromMemory_afterARelaunchFromDisk",
+        "ThumbnailTests/aThousandRequestsMakeOneDownload", "SeedTests/seed002_aCellShowsItsThumbnail")),
     Promise(
       id: "seed-3.12-progress", wording: "the progress manager tells of uploads and downloads by node",
       state: .due(.managers)),
@@ -121,7 +135,9 @@ extension Promise {
     Promise(
       id: "seed-4.2-didDiscoverDeletedDirtyNode",
       wording: "a deletion that meets queued changes, told while everything is there",
-      state: .due(.open)),
+      state: .tested(
+        by: "DirtyDeleteTests/order",
+        "DirtyDeleteTests/whatIsNotAnswered_keepsItsWay_andWaits")),
     Promise(
       id: "seed-4.2-didDiscoverConflict", wording: "a conflict of path or content, for the app to solve",
       state: .tested(by: "ConflictTests/merged_bothEditsAreThere", "ConflictTests/pathConflict_theAppsOwnNameIsTaken")),

@@ -46,6 +46,8 @@ struct HostileScenario: Sendable, CustomTestStringConvertible {
   /// Nodes that an authorised writer made on the way, and that are shown like all others: the beginnings of their paths,
   /// and what the delegate hears of them.
   var reveals: [String]
+  /// The step writes to nothing: neither here nor there.
+  var isRefused = false
   /// What ends a quarantine.
   var mend: (@Sendable (HostileAct) async throws -> Void)?
 
@@ -171,8 +173,9 @@ extension HostileScenario {
     checkError(thrown, during, before)
     // The largest limit is that of a chain; what one slice is too much comes on top.
     #expect(act.hostile.mostBytesTaken(by: "B") < 21 << 20, "too much was taken in")
-    if step != .push, step != .sync { try await checkLosses(during, before, act) }
+    if isRefused || (step != .push && step != .sync) { try await checkLosses(during, before, act) }
     _ = await attempt(act)
+    if isAboutContent { #expect(try await DeviceState(of: act.victim).events == during.events, "an event told twice") }
     checkRequests(act)
     if ending == .freezes { try await checkFrozen(act) }
     try await checkMended(act)
@@ -210,6 +213,8 @@ extension HostileScenario {
     }
   }
 
+  private var isAboutContent: Bool { [.download, .meta, .export].contains(step) }
+
   static func code(of error: any Error) -> String {
     switch error {
     case let error as ZDCSecurityError: error.code.rawValue
@@ -237,6 +242,11 @@ extension HostileScenario {
       #expect(now.frozen.isEmpty && now.quarantined.isEmpty)
       // What comes with a pull is told to nobody who called for it: it stands in the table.
       if step == .pull, !fromLogin { #expect(met.allSatisfy(\.hasZone) && !met.isEmpty, "an event without its zone") }
+      if isRefused { #expect(met.allSatisfy(\.hasUser) && !met.isEmpty, "an event without its user") }
+      // "Not found" is no proof, and what the server says of itself is no security error.
+      if isAboutContent, ZDCSecurityError.Code(rawValue: error) ?? .objectMissing != .objectMissing {
+        #expect(met.allSatisfy { $0.hasZone && $0.hasNode } && !met.isEmpty, "an event without its ids")
+      }
     case .passes: #expect(now.frozen.isEmpty && now.quarantined.isEmpty)
     }
   }
@@ -264,6 +274,7 @@ extension HostileScenario {
     for request in act.hostile.requests where request.liesBefore > 0 {
       let made = ["/v1/accounts", "/v1/account/links", "/v1/trees/{appTreeID}"].contains(request.route.pattern)
       #expect(request.route.method == "GET" || !made, "\(request.route) after a lie")
+      #expect(!isRefused || request.route.pattern != "/v1/commits", "a push after a lie")
       guard request.route.pattern == "/v1/commits" else { continue }
       #expect(ending != .freezes, "a push into a frozen zone")
       var reader = ZDCProtocol.Bundle.Reader(request.body)

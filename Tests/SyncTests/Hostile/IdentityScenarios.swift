@@ -5,8 +5,8 @@ import ZeroDarkCloud
 import ZeroDarkCloudTesting
 
 extension HostileScenario {
-  /// Chains and keyrings, at login.
-  static let identity: [HostileScenario] = chains + keyrings + missingState
+  /// Chains and keyrings, at login and while the device runs.
+  static let identity: [HostileScenario] = chains + keyrings + missingState + denied
 
   private static func login(
     _ rows: String..., story: String, error: String, _ arrange: @escaping @Sendable (HostileAct) async throws -> Void
@@ -110,7 +110,8 @@ extension HostileScenario {
       login("A5", story: "the keyring before the last rotation", error: "keyringRollback") { act in
         let rogue = try await act.rogue()
         let old = try await rogue.keyring()
-        try await rotateRoot(rogue, act, keeping: true)
+        let (link, keyring) = try await rotation(rogue, act)
+        try await rogue.append(link, keyring: keyring)
         act.tell(.substitute(.keyring, with: old))
       },
       login("37", "B12", story: "a keyring without an end", error: "limitExceeded") {
@@ -118,8 +119,10 @@ extension HostileScenario {
       },
     ]
 
-  /// A link that changes nothing but the keyring's version: the signature key's next generation.
-  private static func rotateRoot(_ rogue: RogueWriter, _ act: HostileAct, keeping: Bool) async throws {
+  /// The signature key's next generation, as another device of the user would make it. Nothing is sent.
+  static func rotation(
+    _ rogue: RogueWriter, _ act: HostileAct
+  ) async throws -> (link: IdentityLink, keyring: [UInt8]) {
     let last = try await rogue.chain()[0]
     let signing = SigningKey.random()
     let keyring = try rogue.keyring(version: 2, next: signing).seal(rogue.keys.accessKey.keyringKey)
@@ -127,8 +130,7 @@ extension HostileScenario {
       kind: .rotateKeys, timeMs: 1, rootPub: last.rootPub, signPub: signing.publicKey, encPub: last.encPub)
     (fields.seq, fields.prev, fields.userID, fields.signGen) = (1, last.hash, act.stage.user, 2)
     (fields.keyringVersion, fields.keyringHash) = (2, Keyring.hash(keyring))
-    let link = try IdentityLink(signing: fields, root: rogue.keys.accessKey.rootKey, sign: signing)
-    try await rogue.append(link, keyring: keyring)
+    return (try IdentityLink(signing: fields, root: rogue.keys.accessKey.rootKey, sign: signing), keyring)
   }
 
   private static let missingState: [HostileScenario] = [

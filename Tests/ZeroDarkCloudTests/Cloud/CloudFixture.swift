@@ -16,11 +16,12 @@ final class CloudFixture: Sendable {
   let zdc: ZeroDarkCloud
   let userID: String
 
-  init() async throws {
+  init(journalLimits: ZDCJournalLimits = ZDCJournalLimits()) async throws {
     files = try DatabaseFixture()
     var config = files.config
     let time = Clock()
     config.clock = { time.tick() }
+    config.journalLimits = journalLimits
     zdc = try ZeroDarkCloud(delegate: SilentDelegate(), config: config)
     var database = ZDCDatabaseConfig(encryptionKey: DatabaseFixture.key)
     database.register(Note.self, inCollection: "notes")

@@ -112,7 +112,8 @@ import Testing
           removed.append(rowKey)
         }
       ])
-    let connection = ZDCDatabaseConnection(pool: rw.pool, context: context, isReadOnly: false)
+    let connection = ZDCDatabaseConnection(
+      pool: rw.pool, context: context, observations: rw.observations, isReadOnly: false)
     let expected = try await connection.write { transaction in
       transaction.setObject(Note(title: "a"), forKey: "1", inCollection: "notes")
       transaction.removeObject(forKey: "1", inCollection: "notes")
@@ -127,7 +128,8 @@ import Testing
     let context = DatabaseContext(
       sealer: manager.context.sealer, clock: { 0 }, logger: fixture.config.logger,
       objectRemoved: [{ _, _ in throw AppError() }])
-    let connection = ZDCDatabaseConnection(pool: rw.pool, context: context, isReadOnly: false)
+    let connection = ZDCDatabaseConnection(
+      pool: rw.pool, context: context, observations: rw.observations, isReadOnly: false)
     await #expect(throws: AppError.self) {
       try await connection.write { $0.removeObject(forKey: "1", inCollection: "notes") }
     }

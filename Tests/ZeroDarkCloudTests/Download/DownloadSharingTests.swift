@@ -1,4 +1,5 @@
 import Foundation
+import GRDB
 import Synchronization
 import Testing
 import ZDCCrypto
@@ -272,6 +273,27 @@ import ZDCTreesystem
       #expect(found.count == items.count)
       for (node, item) in zip(nodes, items) { #expect(found[node.uuid] == item.data) }
       #expect(device.transport.requests.count - before == 2)
+    }
+  }
+
+  /// - a node goes while contents before it are downloaded
+  /// => where contents are is looked up for a thousand at a time, and not for a whole list at once
+  @Test func aBulkDownload_looksUpWhatIsNext() async throws {
+    try await NetworkWorld.run { world in
+      let device = try world.device()
+      let nodes = try await Publisher(device).publish([.init(data: [1]), .init(data: [2])])
+      var isThere: [Bool] = []
+      let list = [ZDCNode](repeating: nodes[0], count: 2_000) + [nodes[1]]
+      for try await download in device.downloads.downloadContents(of: list) {
+        if isThere.isEmpty {
+          try await device.connection.asyncReadWrite { [nodes] transaction in
+            try transaction.database.execute(sql: "DELETE FROM zdc_node WHERE uuid = ?", arguments: [nodes[1].uuid])
+          }
+        }
+        if case .success = download.content { isThere.append(true) } else { isThere.append(false) }
+      }
+      #expect(isThere.count == 2_001)
+      #expect(isThere.count { !$0 } == 1)
     }
   }
 }

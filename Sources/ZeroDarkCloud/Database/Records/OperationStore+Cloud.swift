@@ -20,6 +20,13 @@ extension OperationStore {
     return try Int64.fetchAll(statement, arguments: [node])
   }
 
+  /// Whether something of the node waits because it was deleted in the cloud.
+  func isParkedAsDeleted(node: Int64) throws -> Bool {
+    let statement = try db.cachedStatement(
+      sql: "SELECT EXISTS (SELECT 1 FROM zdc_operation WHERE node = ? AND reason = 9)")
+    return try Bool.fetchOne(statement, arguments: [node]) ?? false
+  }
+
   func putsOfChildren(of parent: Int64) throws -> [OperationRow] {
     try fetchAll(
       "WHERE kind IN (1, 3, 4) AND node IN (SELECT id FROM zdc_node WHERE parent = ?) ORDER BY id", [parent])

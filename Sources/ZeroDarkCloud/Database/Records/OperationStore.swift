@@ -42,7 +42,15 @@ final class OperationStore {
   }
 
   func operations(zone: Int64, nodeID: NodeID) throws -> [OperationRow] {
-    try fetchAll("WHERE zone = ? AND nodeID = ? ORDER BY id", [zone, nodeID.data])
+    try fetchAll(
+      """
+      WHERE id IN (
+        SELECT o.id FROM zdc_node n CROSS JOIN zdc_operation o ON o.node = n.id WHERE n.zone = ?1 AND n.nodeID = ?2
+        UNION ALL
+        SELECT id FROM zdc_operation INDEXED BY zdc_operation_deleted
+        WHERE node IS NULL AND zone = ?1 AND nodeID = ?2)
+      ORDER BY id
+      """, [zone, nodeID.data])
   }
 
   func deletes(zone: Int64) throws -> [OperationRow] {

@@ -30,6 +30,8 @@ extension ZDCReadWriteTransaction {
     } else {
       try database.execute(sql: "DELETE FROM zdc_meta WHERE key = ?", arguments: [key])
     }
+    // SQLite tells nobody of changes in a table without rowid.
+    try database.notifyChanges(in: Table("zdc_meta"))
     signal(.queue(localUser: localUser))
   }
 }

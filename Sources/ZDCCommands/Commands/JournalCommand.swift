@@ -1,0 +1,245 @@
+internal import Foundation
+internal import ZDCTreesystem
+internal import ZeroDarkCloud
+
+/// `zdc journal`: what became of changes that met changes of others.
+package enum JournalCommand {
+  /// `{"at","canUndo","cloudID","id","kind","nodeID","path"?,"undoneAt"?,"writer"?}`
+  struct Line: Encodable, Sendable {
+    var id: String
+    var kind: String
+    var at: String
+    /// Where the node is now, else where it was.
+    var path: String?
+    var nodeID: String
+    var cloudID: String
+    /// The user who made the version in the cloud.
+    var writer: String?
+    var undoneAt: String?
+    var canUndo: Bool
+
+    init(_ entry: ZDCMergeJournalEntry) {
+      id = entry.id.uuidString.lowercased()
+      kind = entry.kind.rawValue
+      at = entry.date.formatted(.iso8601)
+      path = (entry.result.path ?? entry.mine.path)?.fullPath()
+      nodeID = entry.nodeID
+      cloudID = entry.cloudID
+      writer = entry.cloudWriterID
+      undoneAt = entry.undoneAt?.formatted(.iso8601)
+      canUndo = entry.undoneAt == nil && entry.hasSomethingToUndo
+    }
+  }
+
+  /// The line's fields, and `"base","mine","theirs","result"`, each `{"cloudID"?,"eTag"?,"isDeleted","path"?}`, and
+  /// `"conflicts":[{"base"?,"kind","mine"?,"path","result"?,"theirs"?}]` with JSON as text.
+  struct Report: Encodable, Sendable {
+    struct Side: Encodable, Sendable {
+      var path: String?
+      var eTag: String?
+      var cloudID: String?
+      var isDeleted: Bool
+
+      init(_ side: ZDCMergeJournalEntry.Side) {
+        path = side.path?.fullPath()
+        eTag = side.eTag
+        cloudID = side.cloudID
+        isDeleted = side.isDeleted
+      }
+
+      var text: String {
+        if isDeleted { return "deleted" }
+        let parts = [path.map(ShownName.text), eTag.map { "content \($0)" }, cloudID.map { "node \($0)" }]
+        let known = parts.compactMap(\.self)
+        return known.isEmpty ? "-" : known.joined(separator: ", ")
+      }
+    }
+
+    struct Conflict: Encodable, Sendable {
+      var kind: String
+      var path: [String]
+      var base: String?
+      var mine: String?
+      var theirs: String?
+      var result: String?
+
+      init(_ conflict: ZDCMergeConflict) {
+        func text(_ json: Data?) -> String? { json.map { String(decoding: $0, as: UTF8.self) } }
+        kind = conflict.kind.rawValue
+        path = conflict.path
+        base = text(conflict.base)
+        mine = text(conflict.mine)
+        theirs = text(conflict.theirs)
+        result = text(conflict.result)
+      }
+    }
+
+    var line: Line
+    var base: Side
+    var mine: Side
+    var theirs: Side
+    var result: Side
+    var conflicts: [Conflict]
+    var isShortened: Bool
+
+    private enum CodingKeys: CodingKey {
+      case base, mine, theirs, result, conflicts, isShortened
+    }
+
+    init(_ entry: ZDCMergeJournalEntry) {
+      line = Line(entry)
+      base = Side(entry.base)
+      mine = Side(entry.mine)
+      theirs = Side(entry.theirs)
+      result = Side(entry.result)
+      conflicts = entry.report?.conflicts.map(Conflict.init) ?? []
+      isShortened = entry.isShortened
+    }
+
+    func encode(to encoder: any Encoder) throws {
+      try line.encode(to: encoder)
+      var container = encoder.container(keyedBy: CodingKeys.self)
+      try container.encode(base, forKey: .base)
+      try container.encode(mine, forKey: .mine)
+      try container.encode(theirs, forKey: .theirs)
+      try container.encode(result, forKey: .result)
+      try container.encode(conflicts, forKey: .conflicts)
+      try container.encode(isShortened, forKey: .isShortened)
+    }
+  }
+
+  /// `{"durableMs"?,"id","kind","path"?,"queuedMs"}`
+  struct UndoReport: Encodable, Sendable {
+    var id: String
+    var kind: String
+    var path: String?
+    var queuedMs: UInt64
+    var durableMs: UInt64?
+  }
+
+  // MARK: Looking
+
+  /// - Parameter path: Of this node only.
+  package static func list(_ options: ProfileOptions, path text: String?, limit: Int?) async throws {
+    let path = try text.map(NodePath.parse)
+    let opened = try OpenProfile.open(options)
+    let user = try await opened.localUserID()
+    let lines = try await opened.reader.read { transaction in
+      let tree = try opened.cloud(transaction, user)
+      let node = try path.map { try tree.requireNode(at: $0).uuid }
+      return tree.cloud.mergeJournal(forNodeID: node, limit: limit ?? .max).map(Line.init)
+    }
+    for line in lines {
+      try options.output.object(line)
+      let name = line.path.map(ShownName.text) ?? "-"
+      let state = line.undoneAt == nil ? "" : "  (undone)"
+      options.output.line("\(line.id.prefix(8))  \(line.at)  \(line.kind)  \(name)\(state)")
+    }
+    if lines.isEmpty { options.output.note("nothing met changes of others") }
+    try await opened.close()
+  }
+
+  package static func show(_ options: ProfileOptions, id: String) async throws {
+    let opened = try OpenProfile.open(options)
+    let user = try await opened.localUserID()
+    let entry = try await opened.reader.read { transaction in try find(id, opened.cloud(transaction, user).cloud) }
+    let report = Report(entry)
+    try options.output.object(report)
+    for line in lines(report, entry) { options.output.line(line) }
+    try await opened.close()
+  }
+
+  private static func lines(_ report: Report, _ entry: ZDCMergeJournalEntry) -> [String] {
+    var lines = [
+      "\(report.line.id)  \(report.line.at)", "  \(entry.kind.meaning)", "  began with: \(report.base.text)",
+      "  here: \(report.mine.text)", "  in the cloud: \(report.theirs.text)", "  now: \(report.result.text)",
+    ]
+    if let writer = report.line.writer { lines.append("  changed in the cloud by: \(writer)") }
+    for conflict in report.conflicts {
+      let path = conflict.path.map(ShownName.text).joined(separator: " > ")
+      lines.append("  \(path): here \(shown(conflict.mine)), in the cloud \(shown(conflict.theirs))")
+    }
+    if report.isShortened { lines.append("  (too large to be kept whole)") }
+    if let undone = report.line.undoneAt { lines.append("  undone: \(undone)") }
+    return lines
+  }
+
+  private static func shown(_ json: String?) -> String { json.map(ShownName.text) ?? "nothing" }
+
+  /// By its id, or by a beginning of it that no other entry has.
+  private static func find(_ id: String, _ cloud: ZDCCloudReadTransaction) throws -> ZDCMergeJournalEntry {
+    if let uuid = UUID(uuidString: id), let entry = cloud.mergeJournalEntry(id: uuid) { return entry }
+    let found = cloud.mergeJournal().filter { $0.id.uuidString.lowercased().hasPrefix(id.lowercased()) }
+    guard let entry = found.first, found.count == 1, id.count >= 4 else {
+      let message = found.count > 1 ? "more than one entry begins with it" : "no such entry in the journal"
+      throw CommandError(.noInput, "entryNotFound", "\(ShownName.text(id)): \(message)", hint: "see zdc journal")
+    }
+    return entry
+  }
+
+  // MARK: Undoing
+
+  package static func undo(_ options: ProfileOptions, id: String, queuesOnly: Bool) async throws {
+    let opened = try OpenProfile.open(options)
+    let engine = try await Engine(opened)
+    if !queuesOnly { try await engine.pull() }
+    let (entry, path, nodes) = try await opened.connection.write { transaction in
+      let tree = try opened.cloud(transaction, engine.user)
+      let entry = try find(id, tree.cloud)
+      let nodes = try tree.undo(entry)
+      return (entry, tree.cloud.path(forNodeID: entry.nodeID)?.fullPath(), nodes)
+    }
+    var report = UndoReport(
+      id: entry.id.uuidString.lowercased(), kind: entry.kind.rawValue, path: path, queuedMs: WallClock.milliseconds)
+    if !queuesOnly {
+      let progress = ProgressDisplay(
+        ProgressLine(verb: "undo", itemsTotal: nodes.count), isEnabled: options.output.showsProgress)
+      defer { progress.finish() }
+      try await engine.settle(nodes, progress: progress)
+      report.durableMs = WallClock.milliseconds
+    }
+    try options.output.object(report)
+    options.output.note("undone\(path.map { ": \(ShownName.text($0))" } ?? "")")
+    try await opened.close()
+  }
+}
+
+extension WritableTree {
+  /// Takes an entry of the journal back, with what that means for the files of the nodes.
+  ///
+  /// - Returns: The uuids of the nodes that it changed.
+  fileprivate func undo(_ entry: ZDCMergeJournalEntry) throws -> Set<String> {
+    var nodes: Set<String> = []
+    if entry.kind == .deletedInCloud { nodes = try uuids(atOrBelow: entry.nodeID) }
+    _ = try writable.undo(entry)
+    for uuid in nodes where cloud.node(id: uuid) == nil { forget(uuid) }
+    nodes.formUnion([entry.nodeID, entry.otherNodeID].compactMap(\.self))
+    return nodes
+  }
+}
+
+extension ZDCMergeJournalEntry {
+  /// Whether the framework can bring back what lost; the files' own contents it has not.
+  fileprivate var hasSomethingToUndo: Bool {
+    switch kind {
+    case .merged: report?.lost != nil
+    case .cloudWon: otherNodeID != nil || content != nil
+    case .renamed, .moveDropped: mine.path != nil
+    case .deletedInCloud: !result.isDeleted
+    case .deletedHere: false
+    }
+  }
+}
+
+extension ZDCMergeJournalEntry.Kind {
+  fileprivate var meaning: String {
+    switch self {
+    case .merged: "both changed the content: merged"
+    case .cloudWon: "both changed the content: the cloud's stayed"
+    case .renamed: "the name was taken in the cloud: the node here got another one"
+    case .moveDropped: "both moved or renamed it, or its new place went: the place in the cloud holds"
+    case .deletedInCloud: "deleted by others while changes were queued here"
+    case .deletedHere: "deleted here while others changed it"
+    }
+  }
+}

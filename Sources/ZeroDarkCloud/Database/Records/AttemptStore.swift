@@ -1,0 +1,89 @@
+internal import Foundation
+internal import GRDB
+internal import ZDCCrypto
+internal import ZDCProtocol
+
+/// What became of the tries of queued operations (zdc_attempt); gone with their operation.
+final class AttemptStore {
+  /// How many rows an operation keeps; what is older is forgotten.
+  static let limit = 20
+  private let db: Database
+  private let nowMs: UInt64
+
+  init(db: Database, nowMs: UInt64) {
+    self.db = db
+    self.nowMs = nowMs
+  }
+
+  /// Oldest first.
+  func attempts(of operation: Int64) throws -> [ZDCAttempt] {
+    var attempts: [ZDCAttempt] = []
+    let query = "SELECT times, outcome, code, firstMs, lastMs FROM zdc_attempt WHERE operation = ? ORDER BY id"
+    try db.forEachRow(query, [operation]) { row in
+      guard let outcome = ZDCAttempt.Outcome(rawValue: row[1]) else { throw ZDCError(.corruptDatabase) }
+      attempts.append(
+        ZDCAttempt(
+          outcome: outcome, code: row[2], times: row[0], firstDate: Date(ms: row.unsigned(3) ?? 0),
+          date: Date(ms: row.unsigned(4) ?? 0)))
+    }
+    return attempts
+  }
+
+  func record(_ outcome: ZDCAttempt.Outcome, code: String?, of operations: [Int64]) throws {
+    for operation in operations where try !repeatLast(outcome, code, operation) {
+      let insert = try db.cachedStatement(
+        sql: """
+          INSERT INTO zdc_attempt (operation, firstMs, lastMs, times, outcome, code)
+          SELECT id, ?2, ?2, 1, ?3, ?4 FROM zdc_operation WHERE id = ?1
+          """)
+      try insert.execute(arguments: [operation, nowMs.stored, outcome.rawValue, code])
+      let forget = try db.cachedStatement(
+        sql: """
+          DELETE FROM zdc_attempt WHERE operation = ?1 AND id <= (
+            SELECT id FROM zdc_attempt WHERE operation = ?1 ORDER BY id DESC LIMIT 1 OFFSET \(Self.limit))
+          """)
+      try forget.execute(arguments: [operation])
+    }
+  }
+
+  /// - Returns: false if the last try had another outcome.
+  private func repeatLast(_ outcome: ZDCAttempt.Outcome, _ code: String?, _ operation: Int64) throws -> Bool {
+    let update = try db.cachedStatement(
+      sql: """
+        UPDATE zdc_attempt SET times = times + 1, lastMs = ?2
+        WHERE id = (SELECT MAX(id) FROM zdc_attempt WHERE operation = ?1) AND outcome = ?3 AND code IS ?4
+        """)
+    try update.execute(arguments: [operation, nowMs.stored, outcome.rawValue, code])
+    return db.changesCount > 0
+  }
+}
+
+extension ZDCAttempt {
+  /// The outcome that an error of sending or preparing means; nil for what is no try, such as a cancelled task.
+  ///
+  /// - Parameter other: for errors that can only come from the app.
+  static func outcome(of error: any Error, orElse other: Outcome) -> (outcome: Outcome, code: String?)? {
+    switch DelegateError.unwrap(error) {
+    case is CancellationError: nil
+    case let error as TransportError: (.noAnswer, error.code.rawValue)
+    case let error as ServerError where error.code == .quotaExceeded: (.overQuota, error.code.rawValue)
+    case let error as ServerError: (.serverSaid, error.security?.rawValue ?? error.code.rawValue)
+    case let error as ZDCSecurityError: (.serverSaid, error.code.rawValue)
+    case CryptoFailure.sourceChanged: (.sourceChanged, nil)
+    case is NoDataFromApp: (other, nil)
+    case let error: (other, "\(type(of: error))")
+    }
+  }
+}
+
+extension ZDCReadTransaction {
+  var attempts: AttemptStore { cached { AttemptStore(db: database, nowMs: context.clock()) } }
+}
+
+extension ZDCReadWriteTransaction {
+  /// Remembers what became of a try.
+  func record(_ error: any Error, orElse other: ZDCAttempt.Outcome, of operations: [Int64]) throws {
+    guard let (outcome, code) = ZDCAttempt.outcome(of: error, orElse: other) else { return }
+    try attempts.record(outcome, code: code, of: operations)
+  }
+}

@@ -1,0 +1,44 @@
+internal import Synchronization
+
+/// UUIDs of this device's rows, in the order in which they were made (RFC 9562, version 7).
+///
+/// Rows that come and go together lie together in the index of their UUIDs: a commit of a thousand operations touches
+/// few pages of it, however long the queue is.
+enum SortedUUID {
+  /// Milliseconds, and twelve bits that count within one.
+  private static let last = Atomic<UInt64>(0)
+
+  /// - Parameter atMs: Clocks may be wrong: only the order between one run of the app and the next depends on it.
+  static func make(atMs time: UInt64) -> String {
+    var random = SystemRandomNumberGenerator()
+    let tick = next(atMs: time)
+    let high = (tick >> 12) << 16 | 0x7000 | tick & 0x0fff
+    return text(high, random.next() & 0x3fff_ffff_ffff_ffff | 0x8000_0000_0000_0000)
+  }
+
+  private static func next(atMs time: UInt64) -> UInt64 {
+    var known = last.load(ordering: .relaxed)
+    while true {
+      let tick = max(time << 12, known &+ 1)
+      let (done, current) = last.weakCompareExchange(expected: known, desired: tick, ordering: .relaxed)
+      if done { return tick }
+      known = current
+    }
+  }
+
+  private static func text(_ high: UInt64, _ low: UInt64) -> String {
+    String(unsafeUninitializedCapacity: 36) { text in
+      var end = 0
+      for index in 0..<32 {
+        if index == 8 || index == 12 || index == 16 || index == 20 {
+          text[end] = UInt8(ascii: "-")
+          end += 1
+        }
+        let digit = UInt8(truncatingIfNeeded: (index < 16 ? high : low) >> UInt64(60 - index % 16 * 4)) & 15
+        text[end] = digit < 10 ? UInt8(ascii: "0") + digit : UInt8(ascii: "A") + digit - 10
+        end += 1
+      }
+      return end
+    }
+  }
+}

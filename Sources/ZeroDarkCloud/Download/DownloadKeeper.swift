@@ -1,0 +1,22 @@
+internal import Foundation
+internal import ZDCTreesystem
+
+/// Takes over what was downloaded with `cacheToDiskManager` or `savePersistentlyToDiskManager`: the disk manager.
+///
+/// Called once for each request, off every lock and transaction. An error fails the request.
+protocol DownloadKeeper: Sendable {
+  /// - Parameter file: a file of the keeper's own; it may be renamed.
+  /// - Returns: the file as the caller gets it.
+  func keep(_ file: ZDCCryptoFile, of content: DownloadedContent, isPersistent: Bool) async throws -> ZDCCryptoFile
+
+  /// - Parameters:
+  ///   - thumbnail: nil if the content has none, which is worth remembering too.
+  func keepThumbnail(_ thumbnail: Data?, of content: DownloadedContent, isPersistent: Bool) async throws
+}
+
+/// Which version of which node's content something belongs to.
+struct DownloadedContent: Sendable {
+  let localUserID: String
+  let nodeID: String
+  let info: ZDCCloudDataInfo
+}

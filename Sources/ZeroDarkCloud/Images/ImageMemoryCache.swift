@@ -1,0 +1,125 @@
+internal import Synchronization
+
+/// Images in memory, the least recently used of which go when together they cost too much.
+///
+/// Not `NSCache`: outside of Apple's platforms its limits are kept in another order, and when it gives up what is not
+/// defined.
+final class ImageMemoryCache<Image: Sendable>: Sendable {
+  struct Key: Sendable, Hashable {
+    /// Whose it is: a node's uuid, or a userID.
+    var owner: String
+    /// Which of a user's.
+    var identity: String?
+    /// The variant; nil for the image as it came.
+    var processingID: String?
+  }
+
+  /// A read of somebody's image that is under way. If the image changes meanwhile, its result is not cached.
+  struct Read: Sendable {
+    fileprivate let owner: String
+    fileprivate let number: UInt64
+  }
+
+  private struct Entry {
+    var image: Image?
+    var cost: Int
+    var used: UInt64
+  }
+
+  private struct State {
+    var limit: Int
+    var cost = 0
+    var entries: [Key: Entry] = [:]
+    var reads: [String: Set<UInt64>] = [:]
+    var count: UInt64 = 0
+  }
+
+  /// What the absence of an image costs: otherwise there could be any number of them.
+  private static var leastCost: Int { 64 }
+  private let state: Mutex<State>
+
+  init(costLimit: Int) {
+    state = Mutex(State(limit: costLimit))
+  }
+
+  var costLimit: Int {
+    get { state.withLock { $0.limit } }
+    set {
+      state.withLock { state in
+        state.limit = newValue
+        Self.trim(&state)
+      }
+    }
+  }
+
+  var cost: Int { state.withLock { $0.cost } }
+  var count: Int { state.withLock { $0.entries.count } }
+
+  /// - Returns: nil if nothing is known, `.some(nil)` if it is known that there is none.
+  func image(_ key: Key) -> Image?? {
+    state.withLock { state -> Image?? in
+      guard let entry = state.entries[key] else { return nil }
+      state.count += 1
+      state.entries[key]?.used = state.count
+      return .some(entry.image)
+    }
+  }
+
+  // MARK: Filling
+
+  func beginRead(_ owner: String) -> Read {
+    state.withLock { state in
+      state.count += 1
+      state.reads[owner, default: []].insert(state.count)
+      return Read(owner: owner, number: state.count)
+    }
+  }
+
+  func endRead(_ read: Read) {
+    state.withLock { state in
+      state.reads[read.owner]?.remove(read.number)
+      if state.reads[read.owner]?.isEmpty == true { state.reads[read.owner] = nil }
+    }
+  }
+
+  /// Caches what the read found, unless it is outdated by now.
+  func set(_ image: Image?, _ key: Key, cost: Int, of read: Read) {
+    state.withLock { state in
+      guard state.reads[read.owner]?.contains(read.number) == true else { return }
+      let cost = max(cost, Self.leastCost)
+      Self.remove(key, &state)
+      guard cost <= state.limit else { return }
+      state.count += 1
+      state.entries[key] = Entry(image: image, cost: cost, used: state.count)
+      state.cost += cost
+      Self.trim(&state)
+    }
+  }
+
+  // MARK: Emptying
+
+  /// Drops what is known of them, in all variants, and what is being read.
+  func flush(_ owners: Set<String>) {
+    state.withLock { state in
+      for owner in owners { state.reads[owner] = nil }
+      for key in state.entries.keys where owners.contains(key.owner) { Self.remove(key, &state) }
+    }
+  }
+
+  func flush(processingID: String) {
+    state.withLock { state in
+      for key in state.entries.keys where key.processingID == processingID { Self.remove(key, &state) }
+    }
+  }
+
+  private static func trim(_ state: inout State) {
+    while state.cost > state.limit, let oldest = state.entries.min(by: { $0.value.used < $1.value.used }) {
+      remove(oldest.key, &state)
+    }
+  }
+
+  private static func remove(_ key: Key, _ state: inout State) {
+    guard let entry = state.entries.removeValue(forKey: key) else { return }
+    state.cost -= entry.cost
+  }
+}

@@ -1,0 +1,59 @@
+/// Work that several wait for: who asks for what is being made already gets the same result. It is cancelled when
+/// nobody waits any more.
+actor SharedWork<Key: Hashable & Sendable, Value: Sendable> {
+  private struct Work {
+    var number: Int
+    var task: Task<Void, Never>
+    var waiters: [Int: CheckedContinuation<Value, any Error>] = [:]
+  }
+
+  private var works: [Key: Work] = [:]
+  private var lastNumber = 0
+
+  /// - Throws: what the work throws; `CancellationError`, at once, if the calling task is cancelled.
+  func value(_ key: Key, _ body: @escaping @Sendable () async throws -> Value) async throws -> Value {
+    let waiter = number()
+    return try await withTaskCancellationHandler {
+      try await withCheckedThrowingContinuation { continuation in
+        // Cancelled before this line: the handler may have run already.
+        if Task.isCancelled { return continuation.resume(throwing: CancellationError()) }
+        if works[key] == nil { start(key, body) }
+        works[key]?.waiters[waiter] = continuation
+      }
+    } onCancel: {
+      Task { await self.leave(key, waiter) }
+    }
+  }
+
+  func waiterCount(_ key: Key) -> Int { works[key]?.waiters.count ?? 0 }
+
+  private func number() -> Int {
+    lastNumber += 1
+    return lastNumber
+  }
+
+  private func start(_ key: Key, _ body: @escaping @Sendable () async throws -> Value) {
+    let number = number()
+    let task = Task {
+      let result: Result<Value, any Error>
+      do { result = .success(try await body()) } catch { result = .failure(error) }
+      finish(key, number, result)
+    }
+    works[key] = Work(number: number, task: task)
+  }
+
+  private func finish(_ key: Key, _ number: Int, _ result: Result<Value, any Error>) {
+    // Everybody left, and somebody else has asked anew since.
+    guard let work = works[key], work.number == number else { return }
+    works[key] = nil
+    for (_, waiter) in work.waiters { waiter.resume(with: result) }
+  }
+
+  private func leave(_ key: Key, _ waiter: Int) {
+    guard let continuation = works[key]?.waiters.removeValue(forKey: waiter) else { return }
+    continuation.resume(throwing: CancellationError())
+    guard let work = works[key], work.waiters.isEmpty else { return }
+    work.task.cancel()
+    works[key] = nil
+  }
+}

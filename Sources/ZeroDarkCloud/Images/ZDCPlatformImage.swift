@@ -1,0 +1,43 @@
+public import Foundation
+
+#if canImport(UIKit)
+  public import UIKit
+
+  /// The platform's image.
+  public typealias ZDCPlatformImage = UIImage
+#elseif canImport(AppKit)
+  public import AppKit
+
+  /// The platform's image.
+  public typealias ZDCPlatformImage = NSImage
+#else
+  /// The platform has no image: the bytes as they are.
+  public typealias ZDCPlatformImage = Data
+#endif
+
+/// The image manager for the platform's images. For other types:
+/// ``ZeroDarkCloud/imageLoader(cacheCostLimit:cost:decode:)``.
+public typealias ZDCImageManager = ZDCImageLoader<ZDCPlatformImage>
+
+/// The name that seed 001 uses.
+public typealias ThumbnailManager = ZDCImageManager
+
+extension ZDCImageLoader where Image == ZDCPlatformImage {
+  static func platform(
+    disk: ZDCDiskManager, downloads: ZDCDownloadManager, database: ZDCDatabaseConnection
+  ) -> ZDCImageManager {
+    #if canImport(UIKit)
+      ZDCImageLoader(
+        disk: disk, downloads: downloads, database: database, costLimit: ZDCImageManager.defaultCostLimit,
+        cost: { Int($0.size.width * $0.scale * $0.size.height * $0.scale) * 4 }, decode: { UIImage(data: $0) })
+    #elseif canImport(AppKit)
+      ZDCImageLoader(
+        disk: disk, downloads: downloads, database: database, costLimit: ZDCImageManager.defaultCostLimit,
+        cost: { Int($0.size.width * $0.size.height) * 4 }, decode: { NSImage(data: $0) })
+    #else
+      ZDCImageLoader(
+        disk: disk, downloads: downloads, database: database, costLimit: ZDCImageManager.defaultCostLimit,
+        cost: { $0.count }, decode: { $0 })
+    #endif
+  }
+}

@@ -1,0 +1,131 @@
+internal import Foundation
+internal import GRDB
+internal import ZDCProtocol
+
+/// What the engines of this process know and no table has: whether they are at work and reach the server.
+final class EngineStates: Sendable {
+  /// Observations that show an engine's state track this table, though only its pause is stored there.
+  static let table = "zdc_meta"
+
+  private let states = Locked<[String: EngineState]>([:])
+
+  func state(_ localUserID: String) -> EngineState {
+    states.withLock { $0[localUserID] } ?? EngineState()
+  }
+
+  /// - Returns: Whether that made a difference.
+  func update(_ localUserID: String, _ change: (inout EngineState) -> Void) -> Bool {
+    states.withLock { states in
+      let before = states[localUserID] ?? EngineState()
+      var after = before
+      change(&after)
+      states[localUserID] = after
+      return before != after
+    }
+  }
+}
+
+/// One engine's part of ``ZDCSyncState``. Pure.
+struct EngineState: Sendable, Hashable {
+  /// Without what the database says.
+  private(set) var shown = ZDCSyncState()
+  /// Why the server cannot be reached.
+  private(set) var offline: String?
+  private var hasPulledSinceError = false
+  private var hasPushedSinceError = false
+  private var hasFailedInRound = false
+
+  mutating func take(_ status: ZDCSyncStatus, now: Date) {
+    switch status {
+    case .pullStarted: begin(\.isPulling)
+    case .pushStarted: begin(\.isPushing)
+    case .pullFinished:
+      shown.isPulling = false
+      guard !hasFailedInRound else { return }
+      shown.lastSynced = now
+      reached()
+      hasPulledSinceError = true
+      forgetErrorIfOver()
+    case .pushFinished(_, let operations):
+      shown.isPushing = false
+      if operations > 0 { reached() }
+      guard !hasFailedInRound else { return }
+      hasPushedSinceError = true
+      forgetErrorIfOver()
+    // A pause stands in the database.
+    case .pushPaused, .pushResumed: break
+    case .online: reached()
+    case .offline:
+      shown.connection = .offline
+      offline = offline ?? TransportError.Code.offline.rawValue
+    case .error(_, let error): fail(error, now: now)
+    case .security(_, let error): fail(error, now: now)
+    }
+  }
+
+  /// A round that threw has no `finished`.
+  mutating func end() {
+    shown.isPulling = false
+    shown.isPushing = false
+  }
+
+  private mutating func begin(_ part: WritableKeyPath<ZDCSyncState, Bool>) {
+    shown[keyPath: part] = true
+    hasFailedInRound = false
+  }
+
+  private mutating func reached() {
+    shown.connection = .online
+    offline = nil
+  }
+
+  mutating func fail(_ error: any Error, now: Date) {
+    guard !(error is CancellationError) else { return }
+    if error is ServerError { reached() }
+    if let error = error as? TransportError { (shown.connection, offline) = (.offline, error.code.rawValue) }
+    shown.lastError = ZDCSyncFailure(error, date: now)
+    (hasPulledSinceError, hasPushedSinceError, hasFailedInRound) = (false, false, true)
+  }
+
+  private mutating func forgetErrorIfOver() {
+    if hasPulledSinceError, hasPushedSinceError { shown.lastError = nil }
+  }
+}
+
+extension ZDCDatabaseConnection {
+  /// Observations that show an engine's state look again.
+  func tellOfEngineState() {
+    guard observations.count > 0 else { return }
+    pool.asyncWrite(
+      { try $0.notifyChanges(in: Table(EngineStates.table)) },
+      completion: { [context] _, result in
+        guard case .failure(let error) = result else { return }
+        context.logFailure(error)
+      })
+  }
+}
+
+extension OperationStore {
+  /// What is queued, by what it waits for.
+  func pending(localUser: Int64) throws -> ZDCSyncState.Pending {
+    var pending = ZDCSyncState.Pending()
+    let query = """
+      SELECT state, reason, COUNT(*) FROM zdc_operation
+      WHERE zone IN (SELECT id FROM zdc_zone WHERE localUser = ?) GROUP BY state, reason
+      """
+    try db.forEachRow(query, [localUser]) { row in
+      guard let reason = OperationRow.Reason(rawValue: row[1]) else { throw ZDCError(.corruptDatabase) }
+      let count: Int = row[2]
+      pending.total += count
+      let isInFlight = row[0] as Int64 == OperationRow.State.inFlight.rawValue
+      switch reason {
+      case _ where isInFlight: pending.inFlight += count
+      case .uploading, .promisePending: pending.uploading += count
+      case .noDataFromApp, .conflictHeld, .deletedRemotely: pending.waitingForApp += count
+      case .offline, .backoff, .overQuota, .serverSaid: pending.failing += count
+      case .ready, .waitingForOperation, .notPulledYet, .paused, .zoneFrozen, .inFlight: break
+      }
+    }
+    return pending
+  }
+}

@@ -1,0 +1,33 @@
+public import Foundation
+
+/// What became of a try to send an operation. Several with the same outcome in a row are one value.
+public struct ZDCAttempt: Sendable, Hashable, Codable {
+  public enum Outcome: String, Sendable, Hashable, Codable, CaseIterable {
+    /// It left this device, and no answer came: the same bytes go again.
+    case noAnswer
+    /// The server did not take it.
+    case serverSaid
+    /// There was no room in the account.
+    case overQuota
+    /// Somebody else's commit came first.
+    case overtaken
+    /// The app's delegate threw, its promise was rejected, or its file could not be read.
+    case noDataFromApp
+    /// The app's file changed while it was read.
+    case sourceChanged
+    /// The app's delegate threw when it was told of the outcome.
+    case appFailed
+    /// The content in the cloud is another one than the edit was based on.
+    case conflict
+  }
+
+  public var outcome: Outcome
+  /// The server's error code, that of the network, or the type of the app's error. Never a name, a key or content.
+  public var code: String?
+  /// How often in a row.
+  public var times: Int
+  /// When the first of them ended.
+  public var firstDate: Date
+  /// When the last of them ended.
+  public var date: Date
+}

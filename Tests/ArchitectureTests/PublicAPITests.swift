@@ -1,0 +1,86 @@
+import Foundation
+import Testing
+
+/// What apps may rely on.
+@Suite struct PublicAPITests {
+  private struct SourceFile {
+    var path: String
+    var text: String
+  }
+
+  private static func files(below folder: String) throws -> [SourceFile] {
+    let root = SourceImports.repositoryRoot.appendingPathComponent(folder)
+    return try FileManager.default.subpathsOfDirectory(atPath: root.path).filter { $0.hasSuffix(".swift") }.sorted()
+      .map { path in
+        let text = try String(contentsOf: root.appendingPathComponent(path), encoding: .utf8)
+        return SourceFile(path: "\(folder)/\(path)", text: text)
+      }
+  }
+
+  // MARK: The app of PublicAppTests
+
+  /// Modules that an app can have.
+  private static let modulesOfApps: Set<String> = [
+    "Foundation", "Synchronization", "Testing", "ZDCMerge", "ZeroDarkCloud", "ZeroDarkCloudTesting",
+  ]
+
+  @Test func theAppKnowsOnlyWhatIsPublic() throws {
+    let imports = try SourceImports.ofRepository(below: "Tests").filter { $0.target == "PublicAppTests" }
+    #expect(imports.count > 5, "nothing was read")
+    #expect(Set(imports.map(\.module)).subtracting(Self.modulesOfApps) == [])
+    for file in try Self.files(below: "Tests/PublicAppTests") {
+      #expect(!file.text.contains("@testable") && !file.text.contains("@_spi"), "\(file.path)")
+    }
+  }
+
+  /// Without it the compiler would let the app see what is `package`.
+  @Test func theAppHasNoPackageAccess() throws {
+    let manifest = try String(
+      contentsOf: SourceImports.repositoryRoot.appendingPathComponent("Package.swift"), encoding: .utf8)
+    let declaration = try #require(manifest.firstRange(of: "name: \"PublicAppTests\""))
+    let rest = manifest[declaration.upperBound...]
+    let end = try #require(rest.firstRange(of: "target(") ?? rest.firstRange(of: "Target("))
+    #expect(rest[..<end.lowerBound].contains("packageAccess: false"))
+  }
+
+  // MARK: Sendable
+
+  /// Names of the public types that a line declares.
+  private static func publicType(_ line: Substring) -> String? {
+    let pattern = /^\s*(?:@\w+\s+)*(?:public|open)\s+(?:final\s+|indirect\s+)*(?:class|struct|enum|actor)\s+(\w+)/
+    return line.firstMatch(of: pattern).map { String($0.output.1) }
+  }
+
+  /// Types whose conformance is not checked, of those that are public somewhere in the text.
+  private static func unchecked(in text: String, publicTypes: Set<String>) -> [Substring] {
+    text.split(separator: "\n").filter { line in
+      let code = line.firstRange(of: "//").map { line[..<$0.lowerBound] } ?? line
+      guard code.contains(/@unchecked\s+Sendable/) else { return false }
+      if publicType(code) != nil { return true }
+      guard let extended = code.firstMatch(of: /extension\s+([\w.]+)/) else { return false }
+      return publicTypes.contains(String(extended.output.1.split(separator: ".").last ?? ""))
+    }
+  }
+
+  @Test func noPublicTypeIsSendableUnchecked() throws {
+    let files = try Self.files(below: "Sources")
+    let publicTypes = Set(files.flatMap { $0.text.split(separator: "\n").compactMap(Self.publicType) })
+    #expect(publicTypes.isSuperset(of: ["ZeroDarkCloud", "ZDCNode", "ZDCDatabaseConnection"]), "nothing was read")
+    for file in files {
+      #expect(Self.unchecked(in: file.text, publicTypes: publicTypes) == [], "\(file.path)")
+    }
+  }
+
+  @Test func theCheckFindsWhatItShould() {
+    let found = Self.unchecked(
+      in: """
+        public final class A: @unchecked Sendable {}
+        extension B: @unchecked Sendable {}
+        extension Inner.B: P, @unchecked Sendable {}
+        final class C: @unchecked Sendable {}
+        extension C: @unchecked Sendable {}
+        // public final class D: @unchecked Sendable {}
+        """, publicTypes: ["B"])
+    #expect(found.count == 3)
+  }
+}

@@ -1,0 +1,97 @@
+import Foundation
+import Testing
+import ZDCCrypto
+import ZDCProtocol
+import ZeroDarkCloud
+import ZeroDarkCloudTesting
+
+/// What an event stream says is a hint (SECURITY 2.D, D10): it leads to a look at the log, and to nothing else.
+struct EventAttackTests {
+  enum Hint: String, Sendable, CaseIterable {
+    case higherHead, lowerHead, otherHash, foreignZone, noZones
+  }
+
+  private static func event(_ hint: Hint, _ honest: [ZoneStatus]) throws -> [String] {
+    let invented = CommitHash(labelledHash: "commit", [])
+    let zones = honest.map { status -> ZoneStatus in
+      switch hint {
+      case .higherHead: ZoneStatus(zone: status.zone, seq: status.seq + 1_000, head: invented, rx: 1)
+      case .lowerHead: ZoneStatus(zone: status.zone, seq: 0, head: status.head, rx: 1)
+      case .otherHash: ZoneStatus(zone: status.zone, seq: status.seq, head: invented, rx: 1)
+      case .foreignZone, .noZones:
+        ZoneStatus(zone: ZoneID(tree: TreeID(reinterpreting: invented), root: .random()), seq: 1, head: invented, rx: 1)
+      }
+    }
+    if hint == .noZones { return [try Self.text("zones", ZoneList(rx: 1, zones: []))] }
+    return try zones.map { try Self.text("head", HeadEvent(status: $0, page: nil)) }
+  }
+
+  private static func text(_ name: String, _ value: some Encodable) throws -> String {
+    "event: \(name)\ndata: \(String(decoding: try JSONEncoder().encode(value), as: UTF8.self))\n\n"
+  }
+
+  @Test(arguments: Hint.allCases) func hintThatIsNotTrue_changesNothing(_ hint: Hint) async throws {
+    try await TestWorld.run { world in
+      let hostile = HostileServer(world.server)
+      let a = try await world.device("A")
+      try await a.create("/before", "1")
+      try await a.sync()
+      let b = try await TestDevice("B", server: world.server, clock: world.clock, through: hostile)
+      try await b.login(words: world.words() ?? [])
+      try await TestWorld.settle([b])
+      let invented = try Self.event(hint, try await b.api.zones(since: nil).zones)
+      try await b.whileRunning {
+        hostile.tell(.events { invented + $0 })
+        try await a.create("/f", "1")
+        try await a.sync()
+        await b.recorder.wait(for: "new /f")
+      }
+      #expect(hostile.liesTold > 0)
+      hostile.beHonest()
+      try await TestWorld.settle([a, b])
+      #expect(try await b.tree() == (try await a.tree()))
+      #expect(try await b.securityErrors() == [])
+      try await b.close()
+    }
+  }
+
+  /// - an event brings a commit that nobody with the account's keys has signed
+  /// => the zone freezes, as it does when a pull brings one
+  @Test func forgedCommitInAnEvent_freezesTheZone() async throws {
+    try await TestWorld.run { world in
+      let hostile = HostileServer(world.server)
+      let a = try await world.device("A")
+      try await a.create("/before", "1")
+      try await a.sync()
+      let words = world.words() ?? []
+      let user = try #require(UserID(text: try a.localUserID))
+      let zone = try await RogueWriter(words: words, user: user, server: world.server).home()
+      let record = try RecordSealer.seal(try zone.draft(new: "planted"))
+      let forged = try zone.commit([.put(ZoneOperation.Put(record))], signedBy: .random())
+      var page = ZDCProtocol.Bundle.Writer()
+      page.append(commit: forged.bytes)
+      page.append(record: record.bytes)
+      let status = ZoneStatus(zone: zone.zone, seq: forged.fields.seq, head: forged.hash, rx: 1)
+      let event = try Self.text("head", HeadEvent(status: status, page: WireBytes(page.bytes)))
+
+      let b = try await TestDevice("B", server: world.server, clock: world.clock, through: hostile)
+      try await b.login(words: words)
+      try await TestWorld.settle([b])
+      let tree = try await b.tree()
+      let updates = try b.syncManager.statusUpdates
+      try await b.whileRunning {
+        hostile.tell(.events { [event] + $0 }, times: 1)
+        try await a.create("/f", "1")
+        try await a.sync()
+        for await update in updates { if case .security = update { break } }
+      }
+      #expect(try await b.securityErrors() == ["signatureInvalid"])
+      #expect(try await b.tree() == tree)
+      hostile.beHonest()
+      try await b.syncManager.acceptServerState(ofZone: zone.zone, localUserID: try b.localUserID)
+      try await TestWorld.settle([a, b])
+      #expect(try await b.tree() == (try await a.tree()))
+      try await b.close()
+    }
+  }
+}

@@ -1,0 +1,82 @@
+import Foundation
+import Testing
+import ZDCCrypto
+import ZDCProtocol
+import ZeroDarkCloud
+import ZeroDarkCloudTesting
+
+extension HostileServerTests {
+  /// - the server goes back to yesterday: the tree freezes
+  /// - of the contents that it still has it exchanges one, garbles the answer for many, and withholds one
+  /// => what verifies against the last accepted records is had; each of the others has its error
+  @Test func frozenTree_isTakenOut_asFarAsItVerifies() async throws {
+    let act = try await HostileAct.start(
+      HostileScenario("C6", "29", story: "", error: "", .freezes, from: .current) { _ in })
+    let yesterday = try await act.stage.server.fork(act.stage.early, clock: ManualClock())
+    act.others.add(yesterday)
+    try act.hostile.lead("B", to: yesterday)
+    await #expect(throws: ZDCSecurityError.self) { try await act.victim.pull() }
+    let before = try await DeviceState(of: act.victim)
+    #expect(Array(before.frozen.values) == ["zoneRollback"])
+
+    let (inner, other) = (try Self.blob("inner", act), try Self.blob("renamed", act))
+    act.hostile.tell(
+      .rewrite(.smallContent) { items in
+        guard let wrong = items.first(where: { $0.blob == other })?.object else { return }
+        for index in items.indices where items[index].blob == inner { items[index].object = wrong }
+        items.removeAll { $0.blob == other }
+      })
+    var expected = [
+      "/kept": "kept", "/folder/inner": "contentHashMismatch", "/renamed": "two", "/small": "blobGone",
+      "/left": "blobGone", "/right": "blobGone", "/new": "blobGone", "/film": "blobGone",
+    ]
+    // One by one /renamed is given all the same.
+    var found = try await Self.takeOut(act)
+    #expect(found == expected)
+    act.hostile.beHonest()
+    // Garbage in place of the answer for many: the contents come one by one.
+    act.hostile.tell(.body("POST", Routes.contents) { $0 = [9, 9, 9] })
+    expected["/folder/inner"] = "i"
+    found = try await Self.takeOut(act)
+    #expect(found == expected)
+
+    let after = try await DeviceState(of: act.victim)
+    #expect(after.frozen == before.frozen && after.operations == before.operations && after.tree == before.tree)
+    #expect(after.losses(since: before, reference: before) == [])
+    try act.hostile.lead("B", to: act.fork)
+    act.hostile.beHonest()
+    #expect(try await Self.takeOut(act).values.allSatisfy { !$0.contains("Gone") && !$0.contains("Mismatch") })
+    try await act.end()
+  }
+
+  private static func blob(_ name: String, _ act: HostileAct) throws -> BlobID? {
+    try act.zone.node(name).record.fields.content?.blobID
+  }
+
+  /// Text or error's code by path, for everything that the cloud has content of.
+  private static func takeOut(_ act: HostileAct) async throws -> [String: String] {
+    let paths = [
+      "/kept", "/folder/inner", "/renamed", "/small", "/left", "/right", "/new", "/film",
+    ]
+    var (nodes, found): ([ZDCNode], [String: String]) = ([], [:])
+    for path in paths { nodes.append(try await act.victim.node(path)) }
+    guard let manager = try act.victim.zdc.downloadManager else { throw TestFailure("locked") }
+    for try await download in manager.downloadContents(of: nodes) {
+      let index = nodes.firstIndex { $0.uuid == download.node.uuid } ?? 0
+      found[paths[index]] = text(of: download)
+    }
+    return found
+  }
+
+  private static func text(of download: ZDCContentDownload) -> String {
+    do {
+      switch try download.content.get() {
+      case .memory(let data, _, _): return String(decoding: data, as: UTF8.self)
+      case .file(let file):
+        defer { try? FileManager.default.removeItem(at: file.fileURL) }
+        let data = try ZDCFileConversion.decryptCryptoFile(intoMemory: file)
+        return data.count > 1_000 ? "film" : String(decoding: data, as: UTF8.self)
+      }
+    } catch { return HostileScenario.code(of: error) }
+  }
+}

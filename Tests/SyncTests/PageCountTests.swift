@@ -1,0 +1,66 @@
+import Foundation
+import GRDB
+import Testing
+import ZeroDarkCloud
+import ZeroDarkCloudTesting
+
+/// What a commit of a thousand nodes writes to the databases of both sides must not grow with what stands in them: that
+/// is what makes a hundred thousand nodes cost ten times ten thousand.
+@Suite(.timeLimit(.minutes(10))) struct PageCountTests {
+  private static func create(_ count: Int, _ device: TestDevice) async throws {
+    try await device.write { _, cloud in
+      for number in 0..<count { try cloud.createNode(withPath: ZDCTreesystemPath(pathComponents: ["\(number)"])) }
+    }
+    try await device.pull()
+  }
+
+  /// The pages that `body` writes to the log of a database.
+  private static func pages(_ database: URL, _ body: () async throws -> Void) async throws -> Int {
+    var configuration = Configuration()
+    configuration.busyMode = .timeout(10)
+    let queue = try DatabaseQueue(path: database.path, configuration: configuration)
+    // What is in the log goes to the database, and the log is cut off.
+    try await queue.writeWithoutTransaction { db in try db.execute(sql: "PRAGMA wal_checkpoint(TRUNCATE)") }
+    try await body()
+    let frame = try await queue.read { db in try Int.fetchOne(db, sql: "PRAGMA page_size") ?? 0 } + 24
+    try queue.close()
+    let attributes = try FileManager.default.attributesOfItem(atPath: database.path + "-wal")
+    return ((attributes[.size] as? Int ?? 0) - 32) / frame
+  }
+
+  private static func push(_ device: TestDevice, _ world: TestWorld) async throws -> (client: Int, server: Int) {
+    var server = 0
+    let client = try await pages(device.folder.appendingPathComponent("zdcDatabase.sqlite")) {
+      server = try await pages(world.server.folder.appendingPathComponent("zdc.sqlite")) {
+        let commits = try await device.push().commits
+        #expect(commits == 1)
+      }
+    }
+    return (client, server)
+  }
+
+  @Test func aCommit_writesAsManyPages_howeverLongTheQueueIs() async throws {
+    try await TestWorld.run { world in
+      let short = try await world.device("short", account: "short")
+      let long = try await world.device("long", account: "long")
+      try await Self.create(1_200, short)
+      try await Self.create(5_000, long)
+      let pages = (short: try await Self.push(short, world).client, long: try await Self.push(long, world).client)
+      #expect(pages.long <= pages.short * 11 / 10)
+      for device in [short, long] { try await device.sync() }
+    }
+  }
+
+  @Test func aCommit_writesAsManyPages_howeverLargeTheTreeIs() async throws {
+    try await TestWorld.run { world in
+      let device = try await world.device("A")
+      try await Self.create(5_000, device)
+      var pages: [(client: Int, server: Int)] = []
+      for _ in 0..<5 { pages.append(try await Self.push(device, world)) }
+      #expect(pages[4].client <= pages[0].client * 5 / 4)
+      // Four indexes over random ids: they grow, and no table does.
+      #expect(pages[4].server <= pages[0].server * 8 / 5)
+      try await device.sync()
+    }
+  }
+}

@@ -1,0 +1,158 @@
+import Foundation
+import GRDB
+import Observation
+import Testing
+import ZeroDarkCloud
+import ZeroDarkCloudTesting
+
+/// How a sync stands, as a value that is followed, and as an observable object.
+@Suite(.timeLimit(.minutes(5))) struct SyncStateTests {
+  private struct AppError: Error {}
+
+  private func state(_ device: TestDevice) async throws -> ZDCSyncState {
+    try await device.syncManager.syncState(forLocalUserID: try device.localUserID)
+  }
+
+  @Test func stateFollowsTheStory() async throws {
+    try await TestWorld.run { world in
+      let a = try await world.device("A")
+      #expect(try await state(a) == ZDCSyncState())
+      try await a.create("/f", "1")
+      #expect(try await state(a).pending.total == 2)
+
+      a.network.isOffline = true
+      await #expect(throws: TransportError.self) { try await a.sync() }
+      var now = try await state(a)
+      #expect(now.isOffline && now.lastError?.code == "offline" && now.lastSynced == nil && !now.isSyncing)
+
+      a.network.isOffline = false
+      a.recorder.on(.data) { _, _ in throw AppError() }
+      try await a.sync()
+      now = try await state(a)
+      #expect(now.connection == .online && now.lastError?.code == "AppError" && now.pending.waitingForApp == 1)
+      #expect(now.lastSynced == world.clock.now)
+
+      try await a.edit("/f", "2")
+      try await a.sync()
+      now = try await state(a)
+      #expect(now.pending.total == 0 && now.lastError == nil)
+
+      try await a.syncManager.pausePush(forLocalUserID: try a.localUserID)
+      #expect(try await state(a).isPaused)
+      try await a.syncManager.resumePush(forLocalUserID: try a.localUserID)
+      #expect(try await state(a).isPaused == false)
+    }
+  }
+
+  @Test func lostAnswer_isInFlight_andOneWithoutRoomIsFailing() async throws {
+    try await TestWorld.run(quotaBytes: 6_000) { world in
+      let a = try await world.device("A")
+      a.network.fail(.loseResponse, "POST", "/v1/commits")
+      try await a.create("/f", "1")
+      await #expect(throws: TransportError.self) { try await a.sync() }
+      #expect(try await state(a).pending.inFlight == 2)
+      try await a.sync()
+      for number in 1...8 { try await a.create("/n\(number)", String(repeating: "x", count: 1_000)) }
+      try await a.sync()
+      let now = try await state(a)
+      #expect(now.pending.failing > 0 && now.pending.failing == now.pending.total)
+      world.mayWait(a)
+    }
+  }
+
+  @Test func streamOfStates_beginsWithNow_showsWorkAndItsEnd_andEndsWithTheFramework() async throws {
+    try await TestWorld.run { world in
+      let a = try await world.device("A")
+      let states = try a.syncManager.syncStates(forLocalUserID: try a.localUserID)
+      var following = states.makeAsyncIterator()
+      #expect(try await following.next() == ZDCSyncState())
+      try await a.create("/f", "1")
+      #expect(try await following.next()?.pending.total == 2)
+      try await a.sync()
+      while let state = try await following.next(), state.pending.total > 0 || state.isSyncing {}
+      try await a.syncManager.pausePush(forLocalUserID: try a.localUserID)
+      while let state = try await following.next(), !state.isPaused {}
+      try await a.relaunch()
+      while try await following.next() != nil {}
+      var expected = ZDCSyncState()
+      expected.isPaused = true
+      #expect(try await state(a) == expected, "a pause outlives its process, the rest does not")
+    }
+  }
+
+  @Test func frozenTree_isInTheState() async throws {
+    try await TestWorld.run { world in
+      let a = try await world.device("A")
+      try await a.create("/f", "1")
+      try await a.sync()
+      var states = try a.syncManager.syncStates(forLocalUserID: try a.localUserID).makeAsyncIterator()
+      _ = try await states.next()
+      try await a.write { transaction, _ in
+        try transaction.database.execute(sql: "UPDATE zdc_zone SET frozen = 'zoneForkDetected' WHERE trunk = 1")
+      }
+      while let state = try await states.next(), state.frozenZones.isEmpty {}
+      #expect(try await state(a).frozenZones.map(\.error) == [.zoneForkDetected])
+      try await a.write { transaction, _ in try transaction.database.execute(sql: "UPDATE zdc_zone SET frozen = NULL") }
+    }
+  }
+
+  @Test func unknownUser_hasNoState() async throws {
+    try await TestWorld.run { world in
+      let a = try await world.device("A")
+      var states = try a.syncManager.syncStates(forLocalUserID: "nobody").makeAsyncIterator()
+      await #expect(throws: ZDCError.self) { _ = try await states.next() }
+    }
+  }
+
+  // MARK: The observable object
+
+  /// Returns once `condition` holds, looking again whenever something changes that it read.
+  @MainActor private func until(_ condition: @escaping @MainActor () -> Bool) async {
+    while true {
+      let (changes, change) = AsyncStream.makeStream(of: Void.self)
+      if withObservationTracking(condition, onChange: { change.yield() }) { return }
+      for await _ in changes { break }
+    }
+  }
+
+  @MainActor @Test func observableObject_followsTheState() async throws {
+    try await TestWorld.run { world in try await self.observe(try await world.device("A")) }
+  }
+
+  @MainActor private func observe(_ a: TestDevice) async throws {
+    let model = ZDCSyncStatusModel(try a.syncManager, localUserID: try a.localUserID)
+    try await a.create("/f", "1")
+    await until { model.pending.total == 2 }
+    #expect(model.lastSynced == nil && model.connection == .unknown)
+    a.network.isOffline = true
+    await #expect(throws: TransportError.self) { try await a.sync() }
+    await until { model.isOffline && model.lastError?.code == "offline" && !model.isSyncing }
+    a.network.isOffline = false
+    try await a.sync()
+    await until { !model.isOffline && model.pending.total == 0 && model.lastError == nil && !model.isSyncing }
+    #expect(model.lastSynced == a.clock.now && model.frozenZones.isEmpty)
+    try await a.syncManager.pausePush(forLocalUserID: try a.localUserID)
+    await until { model.isPaused }
+    try await a.relaunch()
+    await until { !model.isFollowing }
+  }
+
+  @MainActor @Test func releasedObject_leavesNoObservationBehind() async throws {
+    try await TestWorld.run { world in try await self.release(try await world.device("A")) }
+  }
+
+  @MainActor private func release(_ a: TestDevice) async throws {
+    let manager = try #require(try a.zdc.databaseManager)
+    weak var released: ZDCSyncStatusModel?
+    do {
+      let model = ZDCSyncStatusModel(try a.syncManager, localUserID: try a.localUserID)
+      try await a.create("/f", "1")
+      await until { model.pending.total == 2 }
+      #expect(manager.observations.count == 1)
+      released = model
+    }
+    #expect(released == nil)
+    while manager.observations.count > 0 { await Task.yield() }
+    try await a.sync()
+  }
+}

@@ -1,0 +1,49 @@
+import Foundation
+import GRDB
+import Testing
+
+@testable import ZeroDarkCloud
+
+/// Rows lie in the order in which they come, so that what comes together is found together.
+@Suite struct RowOrderTests {
+  @Test func sortedUUIDs_areUUIDs_inTheOrderOfTheirMaking() throws {
+    let early = (0..<5_000).map { _ in SortedUUID.make(atMs: 1_700_000_000_000) }
+    // A clock that was put back does not undo the order.
+    let late = (0..<5_000).map { SortedUUID.make(atMs: 1_600_000_000_000 + UInt64($0)) }
+    let all = early + late
+    #expect(all == all.sorted() && Set(all).count == all.count)
+    #expect(all.allSatisfy { UUID(uuidString: $0)?.uuidString == $0 })
+    #expect(all.allSatisfy { Array($0)[14] == "7" && "89AB".contains(Array($0)[19]) })
+  }
+
+  @Test func sortedUUIDs_beginWithTheTime() throws {
+    let time: UInt64 = 0x01ff_0000_0000
+    #expect(SortedUUID.make(atMs: time).hasPrefix("01FF0000-0000-7000-"))
+  }
+
+  /// - a database of a version whose leaves lay in the order of their ids
+  /// => they lie in the order of the log, and say the same
+  @Test func leavesOfAnOlderDatabase_areKept() throws {
+    let database = try DatabaseQueue()
+    var migrator = DatabaseMigrator()
+    FrameworkSchema.register(in: &migrator)
+    try migrator.migrate(database, upTo: "zdc.3")
+    try database.write { db in
+      try db.execute(
+        sql: """
+          INSERT INTO zdc_local_user VALUES (1, x'01', 1, x'02', x'03', 4, NULL, 0);
+          INSERT INTO zdc_zone (id, localUser, appTreeID, trunk, treeID, zoneRoot) VALUES (7, 1, 'app', 0, x'05', x'06');
+          INSERT INTO zdc_leaf VALUES (7, x'bb', x'00', x'11', x'12', 1, 2, 3, x'13', 4, 0);
+          INSERT INTO zdc_leaf VALUES (7, x'aa', x'bb', x'21', x'22', 2, 2, 3, x'23', 4, 1)
+          """)
+    }
+    try migrator.migrate(database)
+    try database.read { db in
+      let rows = try Row.fetchAll(db, sql: "SELECT hex(node) || hex(parent) || hex(record), pending FROM zdc_leaf")
+      #expect(rows.map { $0[0] as String } == ["BB0011", "AABB21"])
+      #expect(rows.map { $0[1] as Int } == [0, 1])
+      let violation = try db.foreignKeyViolations().next()
+      #expect(violation == nil)
+    }
+  }
+}

@@ -1,0 +1,137 @@
+import Foundation
+import GRDB
+import Synchronization
+import Testing
+import ZDCTreesystem
+import ZeroDarkCloudTesting
+
+@testable import ZeroDarkCloud
+
+/// A database with a user and some nodes, and a disk manager over it whose steps a test can follow.
+final class DiskFixture: Sendable {
+  let folder: TemporaryFolder
+  let clock: ManualClock
+  let database: ZDCDatabaseManager
+  let disk: ZDCDiskManager
+  let nodes: [ZDCNode]
+  let userID: String
+
+  private init(
+    _ folder: TemporaryFolder, _ clock: ManualClock, nodes: [ZDCNode], userID: String,
+    onStep: @escaping @Sendable (DiskStep) throws -> Void = { _ in }
+  ) throws {
+    self.folder = folder
+    self.clock = clock
+    self.nodes = nodes
+    self.userID = userID
+    let config = Self.config(folder, clock)
+    database = try ZDCDatabaseManager(
+      config: config, databaseConfig: ZDCDatabaseConfig(encryptionKey: DatabaseFixture.key))
+    disk = ZDCDiskManager(
+      database: database.rwDatabaseConnection, folder: folder.url.appendingPathComponent("files"), onStep: onStep)
+    disk.start()
+  }
+
+  private static func config(_ folder: TemporaryFolder, _ clock: ManualClock) -> ZDCConfig {
+    var config = ZDCConfig(
+      primaryTreeID: CloudFixture.treeID, serverURL: URL(string: "http://127.0.0.1:8080")!,
+      databaseDirectory: folder.url)
+    config.syncAutomatically = false
+    config.clock = { clock.nowMs }
+    return config
+  }
+
+  /// Runs `body` with so many nodes, `/0`, `/1` …, and looks at the end whether rows and files agree.
+  static func run(
+    nodes count: Int = 1, onStep: @escaping @Sendable (DiskStep) throws -> Void = { _ in },
+    _ body: (DiskFixture) async throws -> Void
+  ) async throws {
+    let (folder, clock) = (try TemporaryFolder(), ManualClock())
+    let zdc = try ZeroDarkCloud(delegate: SilentDelegate(), config: config(folder, clock))
+    try zdc.unlockOrCreateDatabase(ZDCDatabaseConfig(encryptionKey: DatabaseFixture.key))
+    let user = try await CloudFixture.addUser(zdc)
+    let nodes = try await zdc.rw.write { transaction in
+      let cloud = try #require(zdc.cloudTransaction(transaction, forLocalUserID: user))
+      return try (0..<count).map { try cloud.createNode(withPath: ZDCTreesystemPath(pathComponents: ["\($0)"])) }
+    }
+    try await zdc.close()
+    let fixture = try DiskFixture(folder, clock, nodes: nodes, userID: user, onStep: onStep)
+    do {
+      try await body(fixture)
+      try fixture.checkFiles()
+    } catch {
+      try fixture.close()
+      throw error
+    }
+    try fixture.close()
+  }
+
+  /// What a process would find that is launched after this one was killed now: a copy of all its files.
+  func asIfKilledNow() throws -> DiskFixture {
+    let copy = try TemporaryFolder()
+    let files = FileManager.default
+    for name in try files.contentsOfDirectory(atPath: folder.url.path) where !name.hasSuffix("-shm") {
+      try files.copyItem(at: folder.url.appendingPathComponent(name), to: copy.url.appendingPathComponent(name))
+    }
+    return try DiskFixture(copy, clock, nodes: nodes, userID: userID)
+  }
+
+  /// Another process with the same database.
+  func otherProcess() throws -> DiskFixture { try DiskFixture(folder, clock, nodes: nodes, userID: userID) }
+
+  func close() throws {
+    disk.stop()
+    try database.close()
+  }
+
+  var connection: ZDCDatabaseConnection { database.rwDatabaseConnection }
+  var node: ZDCNode { nodes[0] }
+
+  // MARK: Files
+
+  /// The names of the files that there are.
+  func fileNames() throws -> Set<String> {
+    let path = disk.folder.url.path
+    guard FileManager.default.fileExists(atPath: path) else { return [] }
+    return Set(try FileManager.default.contentsOfDirectory(atPath: path).filter(DiskFolder.isName))
+  }
+
+  func rowNames() throws -> Set<String> {
+    try connection.read { Set(try String.fetchAll($0.database, sql: "SELECT file FROM zdc_disk_file WHERE file > ''")) }
+  }
+
+  /// Every row has its file and every file its row, once what is to be deleted is deleted.
+  func checkFiles() throws {
+    disk.finishPending()
+    #expect(try fileNames() == rowNames())
+    #expect(try connection.read { try $0.diskFiles.garbage(after: "", limit: 10) } == [])
+  }
+
+  // MARK: Contents
+
+  func put(_ text: String, _ node: ZDCNode? = nil, _ configure: (ZDCDiskImport) -> Void = { _ in }) throws {
+    let diskImport = ZDCDiskImport(cleartextData: Data(text.utf8))
+    configure(diskImport)
+    try disk.importNodeData(diskImport, for: node ?? self.node)
+  }
+
+  /// What is stored; nil if nothing is.
+  func text(_ node: ZDCNode? = nil) throws -> String? {
+    try disk.nodeData(node ?? self.node)?.text()
+  }
+
+  /// Which of the nodes have data, by their numbers.
+  func present() -> [Int] { nodes.indices.filter { disk.hasNodeData(nodes[$0].uuid) } }
+}
+
+extension ZDCDiskExport {
+  func text() throws -> String? {
+    try cryptoFile.map { String(decoding: try ZDCFileConversion.decryptCryptoFile(intoMemory: $0), as: UTF8.self) }
+  }
+}
+
+/// The code of the ``ZDCError`` that `body` throws.
+func errorCode(_ body: () throws -> Void) -> ZDCError.Code? {
+  do { try body() } catch { return (error as? ZDCError)?.code }
+  return nil
+}

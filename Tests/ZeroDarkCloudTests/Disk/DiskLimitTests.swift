@@ -1,0 +1,247 @@
+import Foundation
+import Testing
+import ZDCTreesystem
+import ZeroDarkCloudTesting
+
+@testable import ZeroDarkCloud
+
+@Suite struct DiskLimitTests {
+  /// What one content of a test takes on disk.
+  private func size(_ fixture: DiskFixture) throws -> UInt64 {
+    try fixture.put("x")
+    let size = fixture.disk.storageSizeForCachedNodeData()
+    try fixture.disk.deleteNodeData(fixture.node.uuid)
+    return size
+  }
+
+  @Test func theLeastRecentlyUsedGoes_andAPersistentOneStays() async throws {
+    try await DiskFixture.run(nodes: 6) { fixture in
+      fixture.disk.maxNodeDataCacheSize = try size(fixture) * 3
+      fixture.disk.finishPending()
+      try fixture.put("x", fixture.nodes[5]) { $0.storePersistently = true }
+      for index in 0..<3 { try fixture.put("x", fixture.nodes[index]) }
+      #expect(fixture.present() == [0, 1, 2, 5])
+      // The clock stands still: it is the order of use that counts. Looking whether it is there is no use.
+      _ = fixture.disk.nodeData(fixture.nodes[0])
+      _ = fixture.disk.hasNodeData(fixture.nodes[1].uuid)
+      try fixture.put("x", fixture.nodes[3])
+      #expect(fixture.present() == [0, 2, 3, 5])
+      try fixture.put("x", fixture.nodes[4])
+      #expect(fixture.present() == [0, 3, 4, 5])
+      try fixture.checkFiles()
+    }
+  }
+
+  @Test func usesAreKnownAfterARelaunch_thoughTheClockWasPutBack() async throws {
+    try await DiskFixture.run(nodes: 4) { fixture in
+      let size = try size(fixture)
+      fixture.clock.advance(by: .seconds(1_000))
+      for index in 0..<3 { try fixture.put("x", fixture.nodes[index]) }
+      _ = fixture.disk.nodeData(fixture.nodes[0])
+      fixture.disk.stop()
+      let next = try fixture.otherProcess()
+      next.disk.finishPending()
+      next.disk.maxNodeDataCacheSize = size * 3
+      try next.put("x", next.nodes[3])
+      #expect(next.present() == [0, 2, 3])
+      try next.checkFiles()
+      try next.close()
+    }
+  }
+
+  @Test func whatDoesNotFitIsNotKept_butTheReturnedFileIsThereForItsHolder() async throws {
+    try await DiskFixture.run { fixture in
+      fixture.disk.maxNodeDataCacheSize = 0
+      var file: ZDCCryptoFile? = try fixture.disk.importNodeData(
+        ZDCDiskImport(cleartextData: Data("x".utf8)), for: fixture.node)
+      fixture.disk.finishPending()
+      #expect(fixture.present() == [])
+      #expect(
+        try String(decoding: ZDCFileConversion.decryptCryptoFile(intoMemory: try #require(file)), as: UTF8.self) == "x")
+      file = nil
+      #expect(try fixture.fileNames() == [])
+      try fixture.checkFiles()
+      // Thumbnails have a limit of their own, and what is stored persistently has none.
+      try fixture.put("x") { $0.storePersistently = true }
+      try fixture.disk.importNodeThumbnail(ZDCDiskImport(cleartextData: Data("t".utf8)), for: fixture.node)
+      #expect(fixture.present() == [0] && fixture.disk.hasNodeThumbnail(fixture.node.uuid))
+      // Out of storage into a cache that takes nothing.
+      try fixture.disk.makeNodeDataPersistent(false, forNodeID: fixture.node.uuid)
+      #expect(fixture.present() == [])
+    }
+  }
+
+  @Test func theLimitHoldsUnderLoad_andWhenItIsLowered() async throws {
+    try await DiskFixture.run(nodes: 60) { fixture in
+      let (disk, nodes) = (fixture.disk, fixture.nodes)
+      let limit = try size(fixture) * 10
+      disk.maxNodeDataCacheSize = limit
+      try await withThrowingTaskGroup(of: Void.self) { group in
+        for round in 0..<4 {
+          group.addTask {
+            for index in nodes.indices {
+              try disk.importNodeData(
+                ZDCDiskImport(cleartextData: Data("x".utf8)), for: nodes[(index * 7 + round * 13) % nodes.count])
+              #expect(disk.storageSizeForCachedNodeData() <= limit)
+            }
+          }
+        }
+        try await group.waitForAll()
+      }
+      #expect(disk.storageSizeForCachedNodeData() == limit)
+      try fixture.checkFiles()
+      #expect(try fixture.fileNames().count == 10)
+      disk.maxNodeDataCacheSize = limit / 2
+      disk.finishPending()
+      #expect(disk.storageSizeForCachedNodeData() == limit / 2)
+    }
+  }
+
+  @Test func sizesAreCountedByKindAndPlace() async throws {
+    try await DiskFixture.run(nodes: 2) { fixture in
+      let (disk, one) = (fixture.disk, try size(fixture))
+      try fixture.put("x", fixture.nodes[0])
+      try fixture.put("x", fixture.nodes[1]) { $0.storePersistently = true }
+      try disk.importNodeThumbnail(ZDCDiskImport(cleartextData: Data("x".utf8)), for: fixture.nodes[0])
+      try disk.importUserAvatar(ZDCDiskImport(cleartextData: Data("x".utf8)), for: ZDCUser(uuid: "u", isLocal: false))
+      let sizes = [
+        disk.storageSizeForAllNodeData(), disk.storageSizeForPersistentNodeData(), disk.storageSizeForCachedNodeData(),
+        disk.storageSizeForAllNodeThumbnails(), disk.storageSizeForPersistentNodeThumbnails(),
+        disk.storageSizeForCachedNodeThumbnails(), disk.storageSizeForAllUserAvatars(),
+        disk.storageSizeForPersistentUserAvatars(), disk.storageSizeForCachedUserAvatars(),
+      ]
+      #expect(sizes == [2 * one, one, one, one, 0, one, one, 0, one])
+      let files = try fixture.fileNames().map { try Data(contentsOf: disk.folder.url($0)).count }
+      #expect(files.reduce(0, +) == Int(4 * one))
+    }
+  }
+
+  // MARK: Expiry
+
+  @Test func whatExpiresIsNotHandedOut_andItsFileGoesWithTheNextImport() async throws {
+    try await DiskFixture.run(nodes: 4) { fixture in
+      fixture.disk.defaultNodeDataCacheExpiration = 100
+      try fixture.put("default", fixture.nodes[0])
+      try fixture.put("short", fixture.nodes[1]) { $0.expiration = 10 }
+      try fixture.put("for ever", fixture.nodes[2]) { $0.expiration = -1 }
+      try fixture.put("stored", fixture.nodes[3]) { $0.storePersistently = true }
+      fixture.clock.advance(by: .seconds(9))
+      #expect(fixture.present() == [0, 1, 2, 3])
+      fixture.clock.advance(by: .seconds(1))
+      #expect(fixture.present() == [0, 2, 3] && fixture.disk.nodeData(fixture.nodes[1]) == nil)
+      #expect(try fixture.fileNames().count == 4)
+      try fixture.put("default", fixture.nodes[0])
+      fixture.disk.finishPending()
+      #expect(try fixture.fileNames().count == 3)
+      // The time runs from when it came into the cache.
+      fixture.clock.advance(by: .seconds(99))
+      #expect(fixture.present() == [0, 2, 3])
+      fixture.clock.advance(by: .seconds(1))
+      #expect(fixture.present() == [2, 3])
+      try fixture.disk.makeNodeDataPersistent(false, forNodeID: fixture.nodes[3].uuid)
+      fixture.clock.advance(by: .seconds(100))
+      #expect(fixture.present() == [2])
+      let next = try fixture.asIfKilledNow()
+      next.disk.finishPending()
+      #expect(try next.fileNames().count == 1)
+      try next.close()
+    }
+  }
+
+  // MARK: Readers
+
+  @Test func aReaderNeverLosesItsFile_whateverBecomesOfTheRow() async throws {
+    try await DiskFixture.run(nodes: 5) { fixture in
+      let size = try size(fixture)
+      for node in fixture.nodes { try fixture.put("x", node) { $0.expiration = 60 } }
+      var held: [ZDCCryptoFile]? = try fixture.nodes.map { try #require(fixture.disk.nodeData($0)?.cryptoFile) }
+      try fixture.disk.deleteNodeData(fixture.nodes[0].uuid)
+      try fixture.put("y", fixture.nodes[1])
+      fixture.disk.maxNodeDataCacheSize = size * 3
+      fixture.disk.finishPending()
+      fixture.clock.advance(by: .seconds(60))
+      try fixture.disk.removeExpired()
+      try await fixture.connection.write { transaction in
+        let row = try #require(try transaction.nodes.node(uuid: fixture.nodes[4].uuid))
+        try transaction.nodes.deleteSubtree(of: row.id)
+      }
+      fixture.disk.finishPending()
+      #expect(fixture.present() == [1])
+      for file in try #require(held) {
+        #expect(try ZDCFileConversion.decryptCryptoFile(intoMemory: file) == Data("x".utf8))
+      }
+      #expect(try fixture.fileNames().count == 6)
+      held = nil
+      #expect(try fixture.fileNames().count == 1)
+    }
+  }
+
+  @Test func aReaderInAnotherProcessIsWaitedFor() async throws {
+    try await DiskFixture.run { fixture in
+      try fixture.put("x")
+      let other = try fixture.otherProcess()
+      var file = try #require(other.disk.nodeData(fixture.node)?.cryptoFile) as ZDCCryptoFile?
+      try fixture.disk.deleteNodeData(fixture.node.uuid)
+      fixture.disk.finishPending()
+      other.disk.finishPending()
+      #expect(try ZDCFileConversion.decryptCryptoFile(intoMemory: try #require(file)) == Data("x".utf8))
+      file = nil
+      try fixture.disk.collectGarbage()
+      #expect(try fixture.fileNames() == [])
+      try other.close()
+    }
+  }
+
+  @Test func readersAndEvictionAtOnce_nobodyMeetsAMissingFile() async throws {
+    try await DiskFixture.run(nodes: 8) { fixture in
+      let (disk, nodes) = (fixture.disk, fixture.nodes)
+      disk.maxNodeDataCacheSize = try size(fixture) * 4
+      let read = Locked(0)
+      try await withThrowingTaskGroup(of: Void.self) { group in
+        group.addTask {
+          for round in 0..<150 {
+            let node = nodes[round % nodes.count]
+            try disk.importNodeData(ZDCDiskImport(cleartextData: Data(node.uuid.utf8)), for: node)
+          }
+        }
+        for reader in 0..<3 {
+          group.addTask {
+            for round in 0..<300 {
+              let node = nodes[(round * 3 + reader) % nodes.count]
+              guard let file = disk.nodeData(node)?.cryptoFile else { continue }
+              let data = try ZDCFileConversion.decryptCryptoFile(intoMemory: file)
+              #expect(data == Data(node.uuid.utf8))
+              read.withLock { $0 += 1 }
+            }
+          }
+        }
+        try await group.waitForAll()
+      }
+      #expect(read.withLock { $0 } > 0)
+      #expect(disk.holds.held.isEmpty)
+    }
+  }
+
+  // MARK: Changes
+
+  @Test func changesAreToldAfterTheCommit_severalAsOneToASlowReader() async throws {
+    struct Stop: Error {}
+    try await DiskFixture.run(nodes: 2) { fixture in
+      var changes = fixture.disk.changes.makeAsyncIterator()
+      try fixture.put("x", fixture.nodes[0])
+      #expect(try #require(await changes.next()).changedNodeData == [fixture.nodes[0].uuid])
+      await #expect(throws: Stop.self) {
+        try await fixture.connection.write { _ in
+          try fixture.put("y", fixture.nodes[1])
+          throw Stop()
+        }
+      }
+      try fixture.disk.importNodeThumbnail(ZDCDiskImport(), for: fixture.nodes[1])
+      try fixture.disk.importUserAvatar(ZDCDiskImport(), for: ZDCUser(uuid: "u", isLocal: false))
+      var seen = ZDCDiskManagerChanges()
+      while seen.changedUsersIDs.isEmpty { seen.formUnion(try #require(await changes.next())) }
+      #expect(seen.changedNodeData.isEmpty && seen.changedNodeIDs == [fixture.nodes[1].uuid])
+      #expect(seen.changedUsersIDs == ["u"])
+    }
+  }
+}
