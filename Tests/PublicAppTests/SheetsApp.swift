@@ -90,9 +90,10 @@ final class SheetsApp: Sendable {
   @discardableResult
   func edit(_ name: String, _ change: @escaping @Sendable (inout Sheet) throws -> Void) async throws -> ZDCChangeset {
     try await write { transaction, cloud in
-      var (node, sheet) = try Self.find(name, cloud)
+      let (node, found) = try Self.find(name, cloud)
+      var sheet = found
       try change(&sheet)
-      guard let changeset = sheet.changeset() else { return .empty }
+      guard let changeset = try sheet.changeset() else { return .empty }
       transaction.setObject(sheet, forKey: node.uuid, inCollection: Sheet.collection)
       cloud.queueDataUpload(forNodeID: node.uuid, withChangeset: changeset)
       return changeset
@@ -107,7 +108,7 @@ final class SheetsApp: Sendable {
 
   func rename(_ name: String, to newName: String) async throws {
     try await write { _, cloud in
-      var (node, _) = try Self.find(name, cloud)
+      var node = try Self.find(name, cloud).node
       node.name = newName
       try cloud.modifyNode(node)
     }
@@ -115,13 +116,13 @@ final class SheetsApp: Sendable {
 
   func delete(_ name: String) async throws {
     try await write { transaction, cloud in
-      let (node, _) = try Self.find(name, cloud)
+      let node = try Self.find(name, cloud).node
       transaction.removeObject(forKey: node.uuid, inCollection: Sheet.collection)
-      if cloud.node(id: node.uuid) != nil { try cloud.delete(node) }
+      if cloud.node(id: node.uuid) != nil { _ = try cloud.delete(node) }
     }
   }
 
-  private static func find(_ name: String, _ cloud: ZDCCloudReadTransaction) throws -> (ZDCNode, Sheet) {
+  private static func find(_ name: String, _ cloud: ZDCCloudReadTransaction) throws -> (node: ZDCNode, sheet: Sheet) {
     guard let node = cloud.node(path: path(name)), let sheet = cloud.linkedObject(forNodeID: node.uuid) as? Sheet
     else { throw SheetMissing() }
     return (node, sheet)
@@ -193,7 +194,7 @@ final class SheetsApp: Sendable {
   /// Why a sheet is not in the cloud yet: kind and reason of each operation.
   func waits(_ name: String) async throws -> [String] {
     try await write { _, cloud in
-      let (node, _) = try Self.find(name, cloud)
+      let node = try Self.find(name, cloud).node
       return cloud.explain(nodeID: node.uuid)?.operations.map { "\($0.kind) \($0.reason)" } ?? []
     }
   }

@@ -70,7 +70,9 @@ struct ConflictBehaviourTests {
       try await b.edit("/f", "B2")
       try await b.sync()
       #expect(Self.conflicts(b) == 1)
-      #expect(try await b.tree() == "/f  v2  \"B2\"  [putData conflictHeld, putData waitingForOperation]")
+      let node = try await b.node("/f")
+      let explained = try await b.write { _, cloud in cloud.explain(nodeID: node.uuid) }
+      #expect(explained?.operations.map(\.reason) == [.conflictHeld, .waitingForOperation])
       b.recorder.dataConflictPolicy = .mergeLines
       try await world.settle(b, a)
       #expect(try await a.tree() == "/f  v3  \"A|B2\"")

@@ -152,7 +152,7 @@ struct DirtyDeleteTests {
     struct AppError: Error {}
     try await TestWorld.run { world in
       let (a, b) = try await Self.scene(world) { _, _ in throw AppError() }
-      await #expect(throws: AppError.self) { try await b.sync() }
+      await #expect(throws: AppError.self) { try await b.pull() }
       #expect(try await b.tree(versions: false).contains("/a/b/clean/er"))
       try await b.sync()
       #expect(b.recorder.lines.filter { $0.hasPrefix("deletedDirty") }.count == 2)

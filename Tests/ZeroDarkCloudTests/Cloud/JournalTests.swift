@@ -113,7 +113,7 @@ import ZDCTreesystem
     let text = String(repeating: "x", count: 10_000)
     // What is left, from the largest limit to the smallest.
     let steps: [(limit: Int, lost: Bool, mine: Bool, undo: Bool, theirs: Bool)] = [
-      (1 << 20, true, true, true, true), (60_000, true, true, true, false), (45_000, true, true, false, false),
+      (1 << 20, true, true, true, true), (60_000, true, true, true, false), (30_000, true, true, false, false),
       (20_000, true, false, false, false), (2_000, false, false, false, false),
     ]
     for step in steps {
