@@ -10,7 +10,8 @@ struct Managers: Sendable {
   let sync: ZDCSyncManager
 
   init(
-    config: ZDCConfig, delegate: DelegateBox, database: ZDCDatabaseManager, reachability: ZDCReachability
+    config: ZDCConfig, delegate: DelegateBox, progress: ZDCProgressManager, database: ZDCDatabaseManager,
+    reachability: ZDCReachability
   ) throws {
     self.database = database
     localUsers = try ZDCLocalUserManager(config: config, database: database, transport: config.transport)
@@ -18,10 +19,11 @@ struct Managers: Sendable {
       database: database.rwDatabaseConnection, folder: config.databasePath.appendingPathExtension("files"))
     downloads = ZDCDownloadManager(
       database: database.rwDatabaseConnection, users: localUsers, primaryTreeID: config.primaryTreeID, disk: disk,
-      partials: config.databasePath.appendingPathExtension("downloads"))
+      partials: config.databasePath.appendingPathExtension("downloads"), progress: progress, delegate: delegate,
+      sleep: config.transferSleep)
     images = .platform(disk: disk, downloads: downloads, database: database.rwDatabaseConnection)
     sync = ZDCSyncManager(
-      database: database, users: localUsers, config: config, delegate: delegate,
+      database: database, users: localUsers, config: config, delegate: delegate, progress: progress,
       reachability: reachability)
   }
 
@@ -29,10 +31,12 @@ struct Managers: Sendable {
   func start() {
     disk.start()
     sync.start()
+    if sync.config.syncAutomatically { downloads.start(sync.statusUpdates) }
   }
 
   /// Before the database closes: engines have ended when this returns.
   func stop() async {
+    await downloads.stop()
     await sync.stop()
     disk.stop()
   }

@@ -26,6 +26,8 @@ public struct ZDCConfig: Sendable {
   package var clock: @Sendable () -> UInt64 = { UInt64(max(0, Date().timeIntervalSince1970 * 1_000)) }
   /// Instead of HTTP to `serverURL`: tests put faults in between.
   package var transport: (any ZDCTransport)?
+  /// How the pauses between two tries of a download pass.
+  package var transferSleep: @Sendable (Duration) async throws -> Void = { try await Task.sleep(for: $0) }
   /// How often the engine looks for changes that other processes made, and whether their lease is free.
   package var changePollInterval: Duration = .milliseconds(200)
 

@@ -22,8 +22,8 @@ public struct ZDCError: Error, Sendable {
     // The network.
     case serverUnreachable, serverRefused, serverAnswerInvalid, serverTooNew
     // Nodes and content.
-    case nodeNotFound, nodeNotUploaded, noContent, downloadFailed, fileFailure, invalidParameter, cancelled
-    case sectionTooLarge
+    case nodeNotFound, nodeNotUploaded, noContent, downloadFailed, fileFailure, fileModifiedDuringRead
+    case invalidParameter, sectionTooLarge, cancelled
   }
 
   public let code: Code
@@ -82,6 +82,7 @@ extension ZDCError.Code {
     .objectNotEncodable: "the object cannot be encoded",
     .objectNotDecodable: "the stored object cannot be decoded as its type",
     .fileFailure: "a file could not be read or written",
+    .fileModifiedDuringRead: "a file was changed while it was read: try again when nobody writes to it",
   ]
 
   private static let keys: [Self: String] = [

@@ -21,6 +21,8 @@ public final class ZeroDarkCloud: Sendable {
   /// Whether the server can be reached, as far as the engines of this process know. There before the database is
   /// unlocked.
   public let reachability = ZDCReachability()
+  /// How far uploads and downloads are. There before the database is unlocked.
+  public let progressManager = ZDCProgressManager()
   let delegateBox: DelegateBox
   private let state = Mutex(State.locked)
 
@@ -66,7 +68,9 @@ public final class ZeroDarkCloud: Sendable {
     try beginOpening()
     do {
       let database = try ZDCDatabaseManager(config: config, databaseConfig: databaseConfig)
-      let managers = try Managers(config: config, delegate: delegateBox, database: database, reachability: reachability)
+      let managers = try Managers(
+        config: config, delegate: delegateBox, progress: progressManager, database: database,
+        reachability: reachability)
       state.withLock { $0 = .unlocked(managers) }
       managers.start()
     } catch {

@@ -39,4 +39,27 @@ struct LocalUserTests {
       #expect(try await device.queueCount() == 0)
     }
   }
+
+  @Test func accountsAreFoundInsideATransaction() async throws {
+    try await TestWorld.run { world in
+      let device = try await world.device("A")
+      _ = try await world.device("B", account: "bob")
+      let alice = try device.localUserID
+      let bob = try await device.login(words: try #require(world.words(of: "bob")))
+      let manager = try #require(try device.zdc.localUserManager)
+      try await device.database.asyncRead { transaction in
+        #expect(try manager.anyLocalUser(transaction)?.uuid == alice)
+        #expect(try manager.allLocalUserIDs(transaction) == [alice, bob])
+        #expect(try manager.localUser(id: bob, transaction)?.uuid == bob)
+        #expect(try manager.localUser(id: "nobody", transaction) == nil)
+        var seen: [String] = []
+        try manager.enumerateLocalUsers(transaction) { user, stop in
+          seen.append(user.uuid)
+          stop = true
+        }
+        #expect(seen == [alice])
+      }
+      try await device.pull(user: bob)
+    }
+  }
 }

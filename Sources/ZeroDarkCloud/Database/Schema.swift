@@ -21,6 +21,7 @@ enum FrameworkSchema {
     }
     migrator.registerMigration("zdc.journal") { db in try db.execute(sql: journal) }
     migrator.registerMigration("zdc.attempts") { db in try db.execute(sql: attempt) }
+    migrator.registerMigration("zdc.downloads") { db in try db.execute(sql: download) }
   }
 
   /// The verified log, a hash for each commit: where a server's log parts from it, and whether what is missing there
@@ -306,8 +307,8 @@ enum FrameworkSchema {
     )
     """
 
-  /// Uploads in parts that may have to be continued. `sealed` holds the content's key, the salt and what is known of the
-  /// source; a part's hash is here before the part leaves the device.
+  /// Uploads in parts that may have to be continued. `sealed` holds the content's key, the salt and what is known of
+  /// the source; a part's hash is here before the part leaves the device.
   private static let upload = """
     CREATE TABLE zdc_upload (
       blobID BLOB PRIMARY KEY NOT NULL,
@@ -324,6 +325,20 @@ enum FrameworkSchema {
       sha256 BLOB NOT NULL,
       PRIMARY KEY (blobID, idx)
     ) WITHOUT ROWID
+    """
+
+  /// Downloads that go on when their process has ended. `owner` names the process that waits for them; `part` is 0 for
+  /// the data, else 1 + the wanted parts. `sealed` holds the options.
+  private static let download = """
+    CREATE TABLE zdc_download (
+      id INTEGER PRIMARY KEY,
+      node INTEGER NOT NULL REFERENCES zdc_node(id) ON DELETE CASCADE,
+      part INTEGER NOT NULL,
+      owner BLOB NOT NULL,
+      createdMs INTEGER NOT NULL,
+      sealed BLOB NOT NULL,
+      UNIQUE (node, part, owner)
+    )
     """
 
   /// The merge journal. `nodeUUID` refers to nothing: an entry stays when its node goes. `sealed` is the whole entry.

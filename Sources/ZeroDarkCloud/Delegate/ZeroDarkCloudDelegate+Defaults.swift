@@ -32,6 +32,20 @@ extension ZeroDarkCloudDelegate {
   ) throws {}
 
   public func didBackgroundDownloadNodeMeta(
+    _ node: ZDCNode, at path: ZDCTreesystemPath, withComponents components: ZDCNodeMetaComponents,
+    header: ZDCCloudDataInfo, metadata: Data?, thumbnail: Data?
+  ) {
+    didBackgroundDownloadNodeMeta(
+      node, at: path, with: components, header: header, metadata: metadata, thumbnail: thumbnail)
+  }
+
+  public func didBackgroundDownloadNodeData(
+    _ node: ZDCNode, at path: ZDCTreesystemPath, withCryptoFile cryptoFile: ZDCCryptoFile
+  ) {
+    didBackgroundDownloadNodeData(node, at: path, with: cryptoFile)
+  }
+
+  public func didBackgroundDownloadNodeMeta(
     _ node: ZDCNode, at path: ZDCTreesystemPath, with components: ZDCNodeMetaComponents, header: ZDCCloudDataInfo,
     metadata: Data?, thumbnail: Data?
   ) {}

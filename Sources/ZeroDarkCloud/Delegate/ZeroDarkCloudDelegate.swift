@@ -115,12 +115,26 @@ public protocol ZeroDarkCloudDelegate: AnyObject, Sendable {
 
   // MARK: Downloads and the network
 
-  /// A download that was under way when the app ended has finished, and nobody waits for it any more. Successes only.
+  /// A download of metadata or thumbnail with `canDownloadWhileInBackground` that was under way when the app ended has
+  /// finished, and nobody waits for it any more. Successes only.
+  ///
+  /// Called once, on a thread of the framework and outside of transactions; again at the next launch only if the app
+  /// ends within the call. The default calls ``didBackgroundDownloadNodeMeta(_:at:with:header:metadata:thumbnail:)``.
+  func didBackgroundDownloadNodeMeta(
+    _ node: ZDCNode, at path: ZDCTreesystemPath, withComponents components: ZDCNodeMetaComponents,
+    header: ZDCCloudDataInfo, metadata: Data?, thumbnail: Data?)
+
+  /// Like ``didBackgroundDownloadNodeMeta(_:at:withComponents:header:metadata:thumbnail:)``, for data. The file is the
+  /// app's to delete, unless the disk manager keeps it.
+  func didBackgroundDownloadNodeData(
+    _ node: ZDCNode, at path: ZDCTreesystemPath, withCryptoFile cryptoFile: ZDCCryptoFile)
+
+  /// The seeds' spelling of ``didBackgroundDownloadNodeMeta(_:at:withComponents:header:metadata:thumbnail:)``.
   func didBackgroundDownloadNodeMeta(
     _ node: ZDCNode, at path: ZDCTreesystemPath, with components: ZDCNodeMetaComponents, header: ZDCCloudDataInfo,
     metadata: Data?, thumbnail: Data?)
 
-  /// Like ``didBackgroundDownloadNodeMeta(_:at:with:header:metadata:thumbnail:)``. The file is the app's to delete.
+  /// The seeds' spelling of ``didBackgroundDownloadNodeData(_:at:withCryptoFile:)``.
   func didBackgroundDownloadNodeData(_ node: ZDCNode, at path: ZDCTreesystemPath, with cryptoFile: ZDCCryptoFile)
 
   /// The nodes below which new nodes should be fetched first, for example what is on the screen. Asked before every

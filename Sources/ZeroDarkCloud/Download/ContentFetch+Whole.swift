@@ -8,14 +8,18 @@ extension ContentFetch {
   /// Above this a file is verified leaf by leaf as it grows; below, fetching it again costs less than the hashes.
   private static let resumableLeaves: UInt64 = 128
 
-  private var isResumable: Bool { layout.leafCount > Self.resumableLeaves }
+  var isResumable: Bool { layout.leafCount > Self.resumableLeaves }
 
   // MARK: Ciphertext
 
   /// Writes the ciphertext to a new file and returns it once it is verified.
   ///
-  /// - Parameter partials: where an unfinished file waits for its next try.
-  func download(to url: URL, partials: PartialFolder, progress: Progress) async throws -> ZDCCryptoFile {
+  /// - Parameters:
+  ///   - partials: where an unfinished file waits for its next try.
+  ///   - check: throws when a transfer that can be gone on with is to stop.
+  func download(
+    to url: URL, partials: PartialFolder, progress: Progress, check: () throws -> Void = {}
+  ) async throws -> ZDCCryptoFile {
     guard isResumable, let partial = try partials.open(target.blob) else {
       return try await downloadAtOnce(to: url, progress: progress)
     }
@@ -25,6 +29,7 @@ extension ContentFetch {
       try await receive(from: { file.received }) { slice in
         try file.push(slice)
         progress(file.received)
+        try check()
       }
       try LocalFile.rename(partial.url, to: url)
       return ZDCCryptoFile(fileURL: url, reference: target.reference, leaves: leaves)

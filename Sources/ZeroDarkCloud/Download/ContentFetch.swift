@@ -8,6 +8,7 @@ struct ContentFetch: Sendable {
 
   let api: ServerAPI
   let target: ContentTarget
+  var policy = Patience.Policy.brief
 
   var layout: ContentLayout { target.reference.layout }
 
@@ -16,7 +17,7 @@ struct ContentFetch: Sendable {
   /// A connection that breaks off is continued where it stopped, as long as each one brings something; one that brings
   /// nothing is tried a few times.
   func receive(from position: () -> UInt64, _ take: ([UInt8]) throws -> Void) async throws {
-    var patience = Patience()
+    var patience = Patience(policy)
     while position() < layout.cipherLength {
       let start = position()
       do {
@@ -58,7 +59,7 @@ struct ContentFetch: Sendable {
     while UInt64(bytes.count) < count * 32 {
       let from = UInt64(bytes.count / 32)
       let wanted = Int(min(count - from, Self.hashesPerRequest))
-      let part = try await Patience.run {
+      let part = try await Patience.run(policy) {
         do {
           return try await api.leafHashes(
             target.zone, node: target.node, blob: target.blob, from: from, count: wanted)
@@ -75,19 +76,28 @@ struct ContentFetch: Sendable {
   // MARK: Ranges
 
   /// Fetches and opens sections without the rest of the content: their leaves, the first leaf, and one proof.
-  func sections(_ wanted: [ContentSection]) async throws -> [ContentSection: [UInt8]] {
+  func sections(
+    _ wanted: [ContentSection], report: TransferReport = { _, _ in }
+  ) async throws -> [ContentSection: [UInt8]] {
     var reader = ContentReader(target.reference)
     let plan = reader.plan(wanted)
-    let opened = try await read(plan, &reader)
+    let opened = try await read(plan, &reader, report: report)
     var sections: [ContentSection: [UInt8]] = [:]
     for section in wanted { sections[section] = Array(reader.section(section, in: opened, of: plan)) }
     return sections
   }
 
   /// Fetches, verifies and opens what a plan names.
-  func read(_ plan: ContentRangePlan, _ reader: inout ContentReader) async throws -> [UInt8] {
+  func read(
+    _ plan: ContentRangePlan, _ reader: inout ContentReader, report: TransferReport = { _, _ in }
+  ) async throws -> [UInt8] {
     var fetched: [[UInt8]] = []
-    for range in plan.fetches { fetched.append(try await bytes(range)) }
+    let total = plan.fetches.reduce(0) { $0 + UInt64($1.count) }
+    var before: UInt64 = 0
+    for range in plan.fetches {
+      fetched.append(try await bytes(range) { [before] in report(before + $0, total) })
+      before += UInt64(range.count)
+    }
     let proof = plan.needsProof(layout) ? try await proof(plan.leaves) : []
     do {
       return try reader.read(plan, fetched: fetched, proof: proof)
@@ -95,14 +105,17 @@ struct ContentFetch: Sendable {
   }
 
   /// A range of the ciphertext, of exactly its length, not yet verified.
-  func bytes(_ range: Range<UInt64>) async throws -> [UInt8] {
-    var patience = Patience()
+  func bytes(_ range: Range<UInt64>, progress: (UInt64) -> Void = { _ in }) async throws -> [UInt8] {
+    var patience = Patience(policy)
     var bytes: [UInt8] = []
     bytes.reserveCapacity(range.count)
     while bytes.count < range.count {
       let start = bytes.count
       do {
-        try await receive(range.lowerBound + UInt64(start)..<range.upperBound) { bytes += $0 }
+        try await receive(range.lowerBound + UInt64(start)..<range.upperBound) {
+          bytes += $0
+          progress(UInt64(bytes.count))
+        }
         try require(bytes.count == range.count, .contentTruncated)
       } catch {
         try await patience.tryAgain(after: located(error), hasProgressed: bytes.count > start)
@@ -112,7 +125,7 @@ struct ContentFetch: Sendable {
   }
 
   private func proof(_ leaves: Range<UInt64>) async throws -> [UInt8] {
-    try await Patience.run {
+    try await Patience.run(policy) {
       do {
         return try await api.leafProof(target.zone, node: target.node, blob: target.blob, leaves: leaves)
       } catch { throw located(error) }

@@ -16,7 +16,7 @@ struct ContentTarget: Sendable {
   var cipherLength: UInt64 { reference.layout.cipherLength }
   var isSmall: Bool { cipherLength <= UInt64(Limits.inlineContentBytes) }
 
-  var key: TransferTable.Key { TransferTable.Key(user: user, tree: zone.tree, blob: blob) }
+  var key: TransferKey { TransferKey(user: user, tree: zone.tree, blob: blob) }
 
   var info: ZDCCloudDataInfo {
     let secrets = reference.secrets

@@ -48,6 +48,10 @@ final class LocalFile: Sendable {
     return UInt64(end)
   }
 
+  func seekToStart() throws {
+    guard lseek(descriptor, 0, SEEK_SET) >= 0 else { throw Self.failure() }
+  }
+
   /// Cuts the file and goes on behind what is left.
   func truncate(to length: UInt64) throws {
     guard ftruncate(descriptor, off_t(length)) == 0, lseek(descriptor, off_t(length), SEEK_SET) >= 0 else {

@@ -4,18 +4,34 @@ internal import ZDCProtocol
 /// Where files of ciphertext wait that were not fetched to their end: beside the database, named by their blobs.
 struct PartialFolder: Sendable {
   private static let keptFor: TimeInterval = 7 * 24 * 3_600
+  private static let sliceBytes = 1 << 20
 
   let url: URL
 
   /// The file of a blob, new or as an earlier try left it; nil while another transfer has it.
   func open(_ blob: BlobID) throws -> (url: URL, file: LocalFile)? {
+    try create()
+    let file = file(blob)
+    guard let opened = try LocalFile.resume(file) else { return nil }
+    try takeOver(blob, into: opened)
+    return (file, opened)
+  }
+
+  /// How many bytes of a blob wait here; not yet verified.
+  func size(_ blob: BlobID) throws -> UInt64 {
+    let file = file(blob)
+    guard FileManager.default.fileExists(atPath: file.path) else { return 0 }
+    return try LocalFile.read(file).size()
+  }
+
+  private func file(_ blob: BlobID) -> URL { url.appendingPathComponent(blob.text, isDirectory: false) }
+
+  private func create() throws {
     do {
       try FileManager.default.createDirectory(
         at: url, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
       try removeForgotten()
     } catch { throw ZDCError(.fileFailure, underlying: error) }
-    let file = url.appendingPathComponent(blob.text, isDirectory: false)
-    return try LocalFile.resume(file).map { (file, $0) }
   }
 
   /// Content that was replaced or deleted meanwhile is never asked for again.
@@ -27,5 +43,30 @@ struct PartialFolder: Sendable {
       guard let modified, modified.timeIntervalSinceNow < -Self.keptFor else { continue }
       DownloadFolder.remove(file)
     }
+  }
+
+  // MARK: What others fetched
+
+  /// Moves a file here that holds the rest of a blob from that offset on, as the system has fetched it. The next transfer
+  /// of the blob takes it over, and verifies it with the rest.
+  func leave(_ more: URL, of blob: BlobID, from offset: UInt64) throws {
+    try create()
+    try LocalFile.rename(more, to: url.appendingPathComponent("\(blob.text).\(offset)", isDirectory: false))
+  }
+
+  private func takeOver(_ blob: BlobID, into file: LocalFile) throws {
+    let names = try FileManager.default.contentsOfDirectory(atPath: url.path)
+    for name in names where name.hasPrefix("\(blob.text).") {
+      let more = url.appendingPathComponent(name, isDirectory: false)
+      defer { DownloadFolder.remove(more) }
+      guard let offset = UInt64(name.dropFirst(blob.text.count + 1)), try file.size() >= offset else { continue }
+      let source = try LocalFile.read(more)
+      // What is here already is verified or cut off in any case; what is longer is the better guess.
+      guard try offset + source.size() > file.size() else { continue }
+      try source.seekToStart()
+      try file.truncate(to: offset)
+      while case let slice = try source.read(upTo: Self.sliceBytes), !slice.isEmpty { try file.write(slice) }
+    }
+    try file.seekToStart()
   }
 }

@@ -1,33 +1,63 @@
 internal import ZDCProtocol
 
-/// How often a transfer tries again: without end while each try brings something, a few times while none does.
+/// How often a transfer tries again: without end while each try brings something, a number of times while none does.
 struct Patience: Sendable {
-  private static let triesWithoutProgress = 3
+  struct Policy: Sendable {
+    /// After a first try that brought nothing.
+    var retries: Int
+    /// Of the first retry; it doubles with each further one.
+    var firstPauseMs: UInt64
+    /// A server that asks for a longer pause than this is not waited for.
+    var longestPauseMs: UInt64
+    /// Tests decide how time passes.
+    var sleep: @Sendable (Duration) async throws -> Void = { try await Task.sleep(for: $0) }
+
+    /// For somebody who waits, and for uploads, which have a queue behind them.
+    static let brief = Policy(retries: 2, firstPauseMs: 200, longestPauseMs: 1_000)
+
+    /// For downloads: about half a minute without a network.
+    static func downloads(_ sleep: @escaping @Sendable (Duration) async throws -> Void) -> Policy {
+      Policy(retries: 8, firstPauseMs: Backoff.firstMs, longestPauseMs: Backoff.ceilingMs, sleep: sleep)
+    }
+
+    /// Full jitter below a doubling ceiling.
+    func pause(retry: Int, random: Double) -> UInt64 {
+      let ceiling = min(longestPauseMs, firstPauseMs << UInt64(min(max(retry - 1, 0), 16)))
+      return max(1, UInt64(Double(ceiling) * random))
+    }
+  }
+
+  private let policy: Policy
   private var fruitless = 0
+
+  init(_ policy: Policy = .brief) {
+    self.policy = policy
+  }
 
   /// Returns if it is worth another try, after a pause that grows.
   ///
   /// - Throws: `error` itself if it is not.
   mutating func tryAgain(after error: any Error, hasProgressed: Bool) async throws {
-    guard Self.isTransient(error) else { throw error }
+    guard isTransient(error) else { throw error }
     fruitless = hasProgressed ? 0 : fruitless + 1
-    guard fruitless < Self.triesWithoutProgress else { throw error }
+    guard fruitless <= policy.retries else { throw error }
     guard fruitless > 0 else { return }
-    let wanted = (error as? ServerError)?.retryAfterMs ?? 0
-    try await Task.sleep(for: .milliseconds(max(Int(wanted), Int.random(in: 50..<100) << fruitless)))
+    let asked = (error as? ServerError)?.retryAfterMs ?? 0
+    let pause = max(asked, policy.pause(retry: fruitless, random: .random(in: 0..<1)))
+    try await policy.sleep(.milliseconds(Int64(pause)))
   }
 
-  private static func isTransient(_ error: any Error) -> Bool {
+  private func isTransient(_ error: any Error) -> Bool {
     switch error {
     case let error as TransportError: error.isTemporary
-    case let error as ServerError: error.retryable && (error.retryAfterMs ?? 0) <= 1_000
+    case let error as ServerError: error.retryable && (error.retryAfterMs ?? 0) <= policy.longestPauseMs
     default: false
     }
   }
 
   /// Does it until it succeeds or patience ends.
-  static func run<Value>(_ body: () async throws -> Value) async throws -> Value {
-    var patience = Patience()
+  static func run<Value>(_ policy: Policy = .brief, _ body: () async throws -> Value) async throws -> Value {
+    var patience = Patience(policy)
     while true {
       do {
         return try await body()

@@ -2,121 +2,223 @@ internal import Foundation
 internal import Synchronization
 internal import ZDCProtocol
 
-/// The downloads under way: requests for the same content join one transfer, which ends early when nobody wants it any
-/// more.
-actor TransferTable {
-  struct Key: Hashable, Sendable {
-    var user: UserID
-    var tree: TreeID
-    var blob: BlobID
-  }
+/// The transfers under way: a request joins one that brings what it wants. A transfer ends early when everybody has
+/// withdrawn; when those who are left only do not care any more, it goes on behind the others.
+actor TransferTable<Value: Sendable> {
+  typealias Body = @Sendable (_ transfer: TransferContext) async throws -> Value
 
-  typealias Body = @Sendable (_ progress: @escaping ContentFetch.Progress) async throws -> ZDCCryptoFile
+  private struct Waiter {
+    var interest: TransferInterest
+    var continuation: CheckedContinuation<Value, any Error>
+  }
 
   private struct Transfer {
+    var number: Int
+    var components: ZDCNodeMetaComponents
     var task: Task<Void, Never>
-    var listeners: ProgressListeners
-    var waiters: [Int: CheckedContinuation<ZDCCryptoFile, any Error>]
+    var context: TransferContext
+    var waiters: [Int: Waiter] = [:]
   }
 
-  private let folder: DownloadFolder
-  private var transfers: [Key: Transfer] = [:]
-  private var nextWaiter = 0
+  private let share: @Sendable (Value) throws -> Value
+  private let discard: @Sendable (Value) -> Void
+  private var transfers: [TransferKey: [Transfer]] = [:]
+  private var nextNumber = 0
 
-  init(folder: DownloadFolder) {
-    self.folder = folder
+  /// - Parameters:
+  ///   - share: makes of a value one more for somebody else.
+  ///   - discard: called with a value that nobody waits for.
+  init(share: @escaping @Sendable (Value) throws -> Value, discard: @escaping @Sendable (Value) -> Void) {
+    self.share = share
+    self.discard = discard
   }
 
-  /// Waits for the transfer of this content, and starts it if there is none.
+  /// Waits for a transfer that brings this, and starts it if there is none.
   ///
-  /// - Returns: a file of the caller's own.
+  /// - Returns: a value of the caller's own.
   /// - Throws: what the transfer threw; `CancellationError`, at once, if the calling task is cancelled.
-  func file(
-    _ key: Key, progress: @escaping ContentFetch.Progress, _ body: @escaping Body
-  ) async throws -> ZDCCryptoFile {
-    let waiter = nextWaiter
-    nextWaiter += 1
+  func value(
+    _ key: TransferKey, _ components: ZDCNodeMetaComponents = [], interest: TransferInterest, _ body: @escaping Body
+  ) async throws -> Value {
+    let waiter = number()
     return try await withTaskCancellationHandler {
       try await withCheckedThrowingContinuation { continuation in
         // Cancelled before this line: the handler may have run already.
         if Task.isCancelled { return continuation.resume(throwing: CancellationError()) }
-        join(key, waiter, continuation, progress, body)
+        join(key, components, waiter, Waiter(interest: interest, continuation: continuation), body)
       }
     } onCancel: {
       Task { await self.leave(key, waiter) }
     }
   }
 
+  private func number() -> Int {
+    nextNumber += 1
+    return nextNumber
+  }
+
   private func join(
-    _ key: Key, _ waiter: Int, _ continuation: CheckedContinuation<ZDCCryptoFile, any Error>,
-    _ progress: @escaping ContentFetch.Progress, _ body: @escaping Body
+    _ key: TransferKey, _ components: ZDCNodeMetaComponents, _ id: Int, _ waiter: Waiter, _ body: @escaping Body
   ) {
-    var transfer = transfers[key] ?? start(key, body)
-    transfer.waiters[waiter] = continuation
-    transfer.listeners.add(waiter, progress)
-    transfers[key] = transfer
+    let index = transfers[key]?.firstIndex { $0.components.isSuperset(of: components) } ?? start(key, components, body)
+    guard let context = transfers[key]?[index].context else { return }
+    transfers[key]?[index].waiters[id] = waiter
+    context.listeners.add(id, waiter.interest.report)
+    let number = transfers[key]?[index].number ?? 0
+    waiter.interest.onIgnore { Task { await self.weigh(key, number) } }
+    weigh(key, number)
   }
 
-  private func start(_ key: Key, _ body: @escaping Body) -> Transfer {
-    let listeners = ProgressListeners()
+  private func start(_ key: TransferKey, _ components: ZDCNodeMetaComponents, _ body: @escaping Body) -> Int {
+    let (context, number) = (TransferContext(), number())
     let task = Task {
-      let result: Result<ZDCCryptoFile, any Error>
+      let result: Result<Value, any Error>
       do {
-        result = .success(try await body { listeners.report($0) })
+        result = .success(try await body(context))
       } catch { result = .failure(error) }
-      finish(key, listeners, result)
+      finish(key, number, result)
     }
-    return Transfer(task: task, listeners: listeners, waiters: [:])
+    transfers[key, default: []].append(
+      Transfer(number: number, components: components, task: task, context: context))
+    return (transfers[key]?.count ?? 1) - 1
   }
 
-  private func finish(_ key: Key, _ listeners: ProgressListeners, _ result: Result<ZDCCryptoFile, any Error>) {
+  private func finish(_ key: TransferKey, _ number: Int, _ result: Result<Value, any Error>) {
     // Another transfer of the same content may have begun after everybody left this one.
-    guard let transfer = transfers[key], transfer.listeners === listeners else {
-      if case .success(let file) = result { DownloadFolder.remove(file.fileURL) }
+    guard let transfer = remove(key, number) else {
+      if case .success(let value) = result { discard(value) }
       return
     }
-    transfers[key] = nil
-    let waiters = transfer.waiters.sorted { $0.key < $1.key }.map(\.value)
+    let waiters = transfer.waiters.sorted { $0.key < $1.key }.map(\.value.continuation)
     for waiter in waiters.dropFirst() {
-      waiter.resume(with: Result { try duplicate(try result.get()) })
+      waiter.resume(with: Result { try share(try result.get()) })
     }
-    // Last, because from here on the file is its caller's, who may delete it.
+    // Last, because from here on the value is its caller's, who may delete the file.
     waiters.first?.resume(with: result)
   }
 
-  private func duplicate(_ file: ZDCCryptoFile) throws -> ZDCCryptoFile {
-    ZDCCryptoFile(
-      fileURL: try folder.duplicate(file.fileURL), reference: file.reference, leaves: file.leaves)
-  }
-
-  private func leave(_ key: Key, _ waiter: Int) {
-    guard let continuation = transfers[key]?.waiters.removeValue(forKey: waiter) else { return }
-    continuation.resume(throwing: CancellationError())
-    transfers[key]?.listeners.remove(waiter)
-    guard let transfer = transfers[key], transfer.waiters.isEmpty else { return }
+  private func leave(_ key: TransferKey, _ waiter: Int) {
+    guard let index = transfers[key]?.firstIndex(where: { $0.waiters[waiter] != nil }),
+      let left = transfers[key]?[index].waiters.removeValue(forKey: waiter), let transfer = transfers[key]?[index]
+    else { return }
+    left.continuation.resume(throwing: CancellationError())
+    transfer.context.listeners.remove(waiter)
+    if transfer.waiters.values.contains(where: \.interest.isWanted) { return }
+    // Who does not care does not keep it alive either.
     transfer.task.cancel()
-    transfers[key] = nil
+    for waiter in remove(key, transfer.number)?.waiters.values ?? [:].values {
+      waiter.continuation.resume(throwing: CancellationError())
+    }
   }
 
-  /// How many transfers there are, and how many wait for one of them.
-  var count: Int { transfers.count }
+  private func remove(_ key: TransferKey, _ number: Int) -> Transfer? {
+    guard let index = transfers[key]?.firstIndex(where: { $0.number == number }) else { return nil }
+    let transfer = transfers[key]?.remove(at: index)
+    if transfers[key]?.isEmpty == true { transfers[key] = nil }
+    return transfer
+  }
 
-  func waiterCount(_ key: Key) -> Int { transfers[key]?.waiters.count ?? 0 }
+  private func weigh(_ key: TransferKey, _ number: Int) {
+    guard let transfer = transfers[key]?.first(where: { $0.number == number }) else { return }
+    transfer.context.isWanted = transfer.waiters.values.contains(where: \.interest.isWanted)
+  }
+
+  /// Ends everything, because the framework ends.
+  func cancelAll() {
+    let all = transfers.values.joined()
+    transfers = [:]
+    for transfer in all {
+      transfer.task.cancel()
+      for waiter in transfer.waiters.values { waiter.continuation.resume(throwing: CancellationError()) }
+    }
+  }
+
+  /// How many transfers there are, and how many wait for those of one content.
+  var count: Int { transfers.values.reduce(0) { $0 + $1.count } }
+
+  func waiterCount(_ key: TransferKey) -> Int { transfers[key]?.reduce(0) { $0 + $1.waiters.count } ?? 0 }
+
+  /// Whether somebody wants what is under way for a content.
+  func isWanted(_ key: TransferKey) -> Bool { transfers[key]?.contains(where: \.context.isWanted) ?? false }
 }
 
-/// Who is told how far a transfer is.
-private final class ProgressListeners: Sendable {
-  private let listeners = Mutex<[Int: ContentFetch.Progress]>([:])
+/// Which content a transfer brings.
+struct TransferKey: Hashable, Sendable {
+  var user: UserID
+  var tree: TreeID
+  var blob: BlobID
+}
 
-  func add(_ id: Int, _ listener: @escaping ContentFetch.Progress) {
-    listeners.withLock { $0[id] = listener }
+/// What a transfer that is under way knows of those who wait for it.
+final class TransferContext: Sendable {
+  fileprivate let listeners = ProgressListeners()
+  private let wanted = Mutex(true)
+
+  /// False when those who wait do not care any more.
+  var isWanted: Bool {
+    get { wanted.withLock { $0 } }
+    set { wanted.withLock { $0 = newValue } }
+  }
+
+  func report(_ done: UInt64, of total: UInt64) { listeners.report(done, total) }
+}
+
+/// One request's part in a transfer.
+final class TransferInterest: Sendable {
+  private struct State {
+    var isWanted = true
+    var ignored: (@Sendable () -> Void)?
+  }
+
+  let report: TransferReport
+  private let state = Mutex(State())
+
+  init(_ report: @escaping TransferReport) {
+    self.report = report
+  }
+
+  var isWanted: Bool { state.withLock { $0.isWanted } }
+
+  func ignore() {
+    let ignored = state.withLock { state in
+      state.isWanted = false
+      return state.ignored
+    }
+    ignored?()
+  }
+
+  fileprivate func onIgnore(_ body: @escaping @Sendable () -> Void) { state.withLock { $0.ignored = body } }
+}
+
+/// How far a transfer is, in bytes.
+typealias TransferReport = @Sendable (_ done: UInt64, _ total: UInt64) -> Void
+
+/// Who is told how far a transfer is. Whoever comes later is told at once.
+private final class ProgressListeners: Sendable {
+  private struct State {
+    var listeners: [Int: TransferReport] = [:]
+    var last: (done: UInt64, total: UInt64)?
+  }
+
+  private let state = Mutex(State())
+
+  func add(_ id: Int, _ listener: @escaping TransferReport) {
+    let last = state.withLock { state in
+      state.listeners[id] = listener
+      return state.last
+    }
+    if let last { listener(last.done, last.total) }
   }
 
   func remove(_ id: Int) {
-    listeners.withLock { $0[id] = nil }
+    state.withLock { $0.listeners[id] = nil }
   }
 
-  func report(_ received: UInt64) {
-    for listener in listeners.withLock({ Array($0.values) }) { listener(received) }
+  func report(_ done: UInt64, _ total: UInt64) {
+    let listeners = state.withLock { state in
+      state.last = (done, total)
+      return Array(state.listeners.values)
+    }
+    for listener in listeners { listener(done, total) }
   }
 }

@@ -168,7 +168,10 @@ extension ZDCDownloadManager {
         return .success(
           try await keepingEvidence(of: target) { .memory(try ContentOpener.openSmall(bytes, target.reference)) })
       }
-      return .success(.file(try await download(nodeUUID: node.uuid, mayWaitForOthers: false) { _, _ in }.cryptoFile))
+      let key = DownloadKey(nodeID: node.uuid, part: .data)
+      // Somebody reads on: what cannot be had is told soon, and small ones are not gathered once more.
+      return .success(
+        .file(try await fetchData(key, .init(), TransferInterest { _, _ in }, isPatient: false).cryptoFile))
     } catch let error as TransportError {
       throw error
     } catch let error as CancellationError {

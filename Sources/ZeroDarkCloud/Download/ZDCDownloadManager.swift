@@ -7,38 +7,62 @@ public import ZDCTreesystem
 /// Downloads nodes' contents when the app wants them (seeds 001, 002).
 ///
 /// Any number of downloads may be asked for at once: requests for one node join one transfer, small contents travel
-/// together. Memory stays bounded whatever the size. Nothing is handed out before all of it was verified against the
-/// node's signed record.
+/// together, and of large ones a few run at a time. Memory stays bounded whatever the size. Nothing is handed out
+/// before all of it was verified against the node's signed record. A network that fails is tried again up to eight
+/// times in a row, with pauses that grow; what the server refuses fails at once.
+///
+/// ## Topics
+/// ### Content
+/// - ``downloadNodeData(_:options:)``
+/// - ``downloadNodeData(_:toFile:progress:)``
+/// - ``downloadContents(of:)``
+/// ### Metadata and thumbnail
+/// - ``downloadNodeMeta(_:components:options:)``
 public final class ZDCDownloadManager: Sendable {
   /// What a completion block gets.
   public typealias DataCompletion =
     @Sendable (_ cloudDataInfo: ZDCCloudDataInfo?, _ cryptoFile: ZDCCryptoFile?, _ error: (any Error)?) -> Void
 
+  typealias Sections = [ContentSection: [UInt8]]
+
   let database: ZDCDatabaseConnection
   let users: ZDCLocalUserManager
   let primaryTreeID: String
-  /// Keeps results; nil where nothing does.
-  let disk: ZDCDiskManager?
   let folder: DownloadFolder
   let partials: PartialFolder
-  let transfers: TransferTable
+  let policy: Patience.Policy
+  let slots: TransferSlots
+  let transfers: TransferTable<ZDCCryptoFile>
+  let metaTransfers = TransferTable<Sections>(share: { $0 }, discard: { _ in })
+  let tags = CompletionTags()
+  let progressManager: ZDCProgressManager
+  let background: BackgroundDownloads
+  let delegate: DelegateBox?
+  /// Keeps results; nil where nothing does.
+  let disk: ZDCDiskManager?
+  /// Of a thousand who asked for the same the first keeps it, and the others find it kept.
+  let keeping = SerialGate()
+  #if canImport(Darwin) && !os(macOS)
+    let system: SystemDownloads
+  #endif
+  /// Goes on with what ended processes have left.
+  let running = Locked<Task<Void, Never>?>(nil)
   private let batchers = Mutex<[BatchKey: SmallContentBatcher]>([:])
-  private let tags = Mutex<Set<TagKey>>([])
 
   private struct BatchKey: Hashable {
     var user: UserID
     var zone: ZoneID
   }
 
-  private struct TagKey: Hashable {
-    var node: String
-    var tag: String
-  }
-
-  /// - Parameter partials: where large downloads that were cut off wait for their next try.
+  /// - Parameters:
+  ///   - partials: where large downloads that were cut off wait for their next try.
+  ///   - delegate: who is told of downloads that outlived their process.
+  ///   - sleep: how the pauses between tries pass.
   init(
     database: ZDCDatabaseConnection, users: ZDCLocalUserManager, primaryTreeID: String, disk: ZDCDiskManager? = nil,
-    folder: DownloadFolder = DownloadFolder(), partials: URL
+    folder: DownloadFolder = DownloadFolder(), partials: URL, progress: ZDCProgressManager = ZDCProgressManager(),
+    delegate: DelegateBox? = nil, slots: TransferSlots = TransferSlots(),
+    sleep: @escaping @Sendable (Duration) async throws -> Void = { try await Task.sleep(for: $0) }
   ) {
     self.database = database
     self.users = users
@@ -46,25 +70,38 @@ public final class ZDCDownloadManager: Sendable {
     self.disk = disk
     self.folder = folder
     self.partials = PartialFolder(url: partials)
-    transfers = TransferTable(folder: folder)
+    progressManager = progress
+    self.delegate = delegate
+    self.slots = slots
+    policy = .downloads(sleep)
+    #if canImport(Darwin) && !os(macOS)
+      // One session a database; the system keeps it under its name between launches.
+      system = SystemDownloads(name: partials.path, partials: self.partials) {}
+    #endif
+    background = BackgroundDownloads(database: database, folder: partials)
+    transfers = TransferTable(
+      share: { try folder.duplicate($0) }, discard: { DownloadFolder.remove($0.fileURL) })
   }
 
   deinit {
     folder.removeIfEmpty()
   }
 
+  // MARK: Content
+
   /// Downloads the newest content of a node that this device knows of.
   ///
   /// - Returns: What the record says about it, and a file of ciphertext that belongs to the caller: open it with
-  ///   ``ZDCFileConversion`` and delete it.
+  ///   ``ZDCFileConversion`` and delete it, unless the disk manager keeps it.
   /// - Throws: ``ZDCError`` with `nodeNotFound`, `nodeNotUploaded`, `noContent`, `diskFull` or `fileFailure`;
-  ///   `ZDCSecurityError` with `contentHashMismatch`, `contentTruncated` or `contentTrailingData`; `ServerError` with
-  ///   `blobGone` or `notFound` if it was replaced or deleted meanwhile; ``TransportError``; `CancellationError`.
+  ///   `ZDCSecurityError` with `contentHashMismatch`, `contentTruncated`, `contentTrailingData` or `objectMissing`;
+  ///   `ServerError` with `blobGone` if it was replaced or deleted meanwhile, or with what the server refuses;
+  ///   ``TransportError``; `CancellationError`.
   public func downloadNodeData(
     _ node: ZDCNode, options: ZDCDownloadOptions? = nil
   ) async throws -> (cloudDataInfo: ZDCCloudDataInfo, cryptoFile: ZDCCryptoFile) {
-    let (info, file) = try await download(nodeUUID: node.uuid) { _, _ in }
-    return (info, try await kept(file, node.uuid, node.localUserID, info, options))
+    let (key, options) = (DownloadKey(nodeID: node.uuid, part: .data), options?.values ?? .init())
+    return try await attended(key, options) { try await fetchData(key, options, TransferInterest { _, _ in }) }
   }
 
   /// The same with a completion block (seeds 001, 002).
@@ -78,77 +115,81 @@ public final class ZDCDownloadManager: Sendable {
     _ node: ZDCNode, options: ZDCDownloadOptions? = nil, completionQueue: DispatchQueue? = nil,
     completionBlock: @escaping DataCompletion
   ) -> ZDCDownloadTicket {
-    let ticket = ZDCDownloadTicket()
-    let tag = options?.completionTag.map { TagKey(node: node.uuid, tag: $0) }
-    let isFirst = tag.map { tag in tags.withLock { $0.insert(tag).inserted } } ?? true
-    let (uuid, user) = (node.uuid, node.localUserID)
-    let task = Task {
-      let result = await result(nodeUUID: uuid, user, options, ticket)
-      if isFirst, let tag { _ = tags.withLock { $0.remove(tag) } }
-      guard isFirst, !ticket.isIgnored else {
-        if case .success(let download) = result, download.1.retainToken == nil {
-          DownloadFolder.remove(download.1.fileURL)
-        }
-        return
-      }
-      (completionQueue ?? .main).async {
-        switch result {
-        case .success(let (info, file)): completionBlock(info, file, nil)
-        case .failure(let error): completionBlock(nil, nil, error)
-        }
+    downloadNodeData(node.uuid, options?.values ?? .init(), completionQueue, completionBlock)
+  }
+
+  func downloadNodeData(
+    _ nodeID: String, _ options: ZDCDownloadOptions.Values, _ queue: DispatchQueue?,
+    _ block: @escaping DataCompletion
+  ) -> ZDCDownloadTicket {
+    let key = DownloadKey(nodeID: nodeID, part: .data)
+    return run(key, options, queue) { [self] ticket in
+      try await fetchData(key, options, ticket.interest)
+    } discard: {
+      $0.cryptoFile.removeUnlessKept()
+    } complete: { result in
+      switch result {
+      case .success(let (info, file)): block(info, file, nil)
+      case .failure(let error): block(nil, nil, error)
       }
     }
-    ticket.begin(task)
-    return ticket
+  }
+
+  /// Joins or starts the transfer. The register of background downloads is the caller's business.
+  ///
+  /// - Parameter isPatient: whether it is tried again for long, and a small content may travel in a request with others.
+  func fetchData(
+    _ key: DownloadKey, _ options: ZDCDownloadOptions.Values, _ interest: TransferInterest, isPatient: Bool = true
+  ) async throws -> (cloudDataInfo: ZDCCloudDataInfo, cryptoFile: ZDCCryptoFile) {
+    let target = try await database.asyncRead { try $0.contentTarget(nodeUUID: key.nodeID) }
+    let listed = progressManager.begin(key, user: target.user.text, downloads: self)
+    interest.report(0, target.cipherLength)
+    do {
+      let file = try await transfers.value(target.key, interest: interest) { [self] context in
+        try await keepingEvidence(of: target) { try await transfer(target, context, listed, isPatient: isPatient) }
+      }
+      listed.end(hasSucceeded: true)
+      return (target.info, try await kept(file, key, target, options))
+    } catch {
+      listed.end(hasSucceeded: false)
+      throw error
+    }
   }
 
   private func kept(
-    _ file: ZDCCryptoFile, _ node: String, _ user: String, _ info: ZDCCloudDataInfo, _ options: ZDCDownloadOptions?
+    _ file: ZDCCryptoFile, _ key: DownloadKey, _ target: ContentTarget, _ options: ZDCDownloadOptions.Values
   ) async throws -> ZDCCryptoFile {
-    guard let disk, let options, options.isKept else { return file }
-    let content = DownloadedContent(localUserID: user, nodeID: node, info: info)
-    return try await disk.keep(file, of: content, isPersistent: options.savePersistentlyToDiskManager)
-  }
-
-  private func result(
-    nodeUUID: String, _ localUserID: String, _ options: ZDCDownloadOptions?, _ ticket: ZDCDownloadTicket
-  ) async -> Result<(ZDCCloudDataInfo, ZDCCryptoFile), any Error> {
+    guard options.isKept, let disk else { return file }
+    let content = DownloadedContent(localUserID: target.user.text, nodeID: key.nodeID, info: target.info)
     do {
-      let (info, file) = try await download(nodeUUID: nodeUUID) { ticket.report($0, of: $1) }
-      return .success((info, try await kept(file, nodeUUID, localUserID, info, options)))
-    } catch { return .failure(error) }
-  }
-
-  /// - Parameter mayWaitForOthers: a small content may travel in a request with others.
-  func download(
-    nodeUUID: String, mayWaitForOthers: Bool = true,
-    progress: @escaping @Sendable (_ received: UInt64, _ total: UInt64) -> Void
-  ) async throws -> (cloudDataInfo: ZDCCloudDataInfo, cryptoFile: ZDCCryptoFile) {
-    let target = try await database.asyncRead { try $0.contentTarget(nodeUUID: nodeUUID) }
-    let total = target.cipherLength
-    progress(0, total)
-    let file = try await transfers.file(target.key, progress: { progress($0, total) }) { report in
-      try await self.keepingEvidence(of: target) {
-        try await self.transfer(target, mayWaitForOthers: mayWaitForOthers, report)
+      return try await keeping.run {
+        try await disk.keep(file, of: content, isPersistent: options.savePersistentlyToDiskManager)
       }
+    } catch {
+      DownloadFolder.remove(file.fileURL)
+      throw error
     }
-    return (target.info, file)
   }
 
   private func transfer(
-    _ target: ContentTarget, mayWaitForOthers: Bool, _ report: @escaping ContentFetch.Progress
+    _ target: ContentTarget, _ context: TransferContext, _ listed: ListedTransfer, isPatient: Bool
   ) async throws -> ZDCCryptoFile {
+    let report: ContentFetch.Progress = { received in
+      listed.report(received, of: target.cipherLength)
+      context.report(received, of: target.cipherLength)
+    }
     let api = try await users.serverAPI(for: target.user)
     let url = try folder.newURL()
-    if mayWaitForOthers, target.isSmall,
-      let bytes = try await Patience.run({ try await batcher(target, api).content(target) })
-    {
+    if isPatient, target.isSmall, let bytes = try await small(target, api) {
       let file = try Self.store(bytes, target, url)
       report(target.cipherLength)
       return file
     }
-    return try await ContentFetch(api: api, target: target).download(
-      to: url, partials: partials, progress: report)
+    let fetch = ContentFetch(api: api, target: target, policy: isPatient ? policy : .brief)
+    guard fetch.isResumable else { return try await fetch.download(to: url, partials: partials, progress: report) }
+    return try await slots.run(context) { [slots] in
+      try await fetch.download(to: url, partials: partials, progress: report) { try slots.check(context) }
+    }
   }
 
   private static func store(_ bytes: [UInt8], _ target: ContentTarget, _ url: URL) throws -> ZDCCryptoFile {
@@ -165,6 +206,14 @@ public final class ZDCDownloadManager: Sendable {
     return ZDCCryptoFile(fileURL: url, reference: target.reference, leaves: leaves)
   }
 
+  // MARK: Small contents
+
+  /// The ciphertext of a small content, not yet verified, together with others that are asked for now; nil if the
+  /// server left it out.
+  func small(_ target: ContentTarget, _ api: ServerAPI) async throws -> [UInt8]? {
+    try await Patience.run(policy) { try await batcher(target, api).content(target) }
+  }
+
   private func batcher(_ target: ContentTarget, _ api: ServerAPI) -> SmallContentBatcher {
     batchers.withLock { batchers in
       let key = BatchKey(user: target.user, zone: target.zone)
@@ -174,5 +223,19 @@ public final class ZDCDownloadManager: Sendable {
       batchers[key] = batcher
       return batcher
     }
+  }
+}
+
+extension ZDCCryptoFile {
+  /// What the disk manager keeps is not the caller's to delete.
+  func removeUnlessKept() {
+    if retainToken == nil { DownloadFolder.remove(fileURL) }
+  }
+}
+
+extension DownloadFolder {
+  /// The same content in a file of its own.
+  func duplicate(_ file: ZDCCryptoFile) throws -> ZDCCryptoFile {
+    ZDCCryptoFile(fileURL: try duplicate(file.fileURL), reference: file.reference, leaves: file.leaves)
   }
 }

@@ -18,46 +18,57 @@ public struct ZDCNodeMetaComponents: OptionSet, Sendable, Hashable {
 ///
 /// Read once, when the download is asked for; later changes have no effect on it.
 public final class ZDCDownloadOptions: Sendable {
-  private struct Values {
+  struct Values: Sendable, Hashable {
     var cacheToDiskManager = false
     var savePersistentlyToDiskManager = false
     var canDownloadWhileInBackground = false
     var completionTag: String?
   }
 
-  private let values = Mutex(Values())
-
-  var isKept: Bool { cacheToDiskManager || savePersistentlyToDiskManager }
+  private let storage = Mutex(Values())
 
   public init() {}
 
-  /// Whether the disk manager keeps the result in its cache. Without it the file belongs to the caller, who deletes it.
+  var values: Values { storage.withLock { $0 } }
+
+  /// Whether the disk manager keeps the result. Without it a file belongs to the caller, who deletes it.
   public var cacheToDiskManager: Bool {
-    get { values.withLock { $0.cacheToDiskManager } }
-    set { values.withLock { $0.cacheToDiskManager = newValue } }
+    get { values.cacheToDiskManager }
+    set { storage.withLock { $0.cacheToDiskManager = newValue } }
   }
 
-  /// Whether the disk manager keeps the file until it is deleted, outside of its cache.
+  /// Whether the disk manager keeps the result until the app deletes it.
   public var savePersistentlyToDiskManager: Bool {
-    get { values.withLock { $0.savePersistentlyToDiskManager } }
-    set { values.withLock { $0.savePersistentlyToDiskManager = newValue } }
+    get { values.savePersistentlyToDiskManager }
+    set { storage.withLock { $0.savePersistentlyToDiskManager = newValue } }
   }
 
-  /// Whether the system goes on with the download while the app is in the background, where there is such a thing.
+  /// Whether the download is to go on when the app is in the background, or has ended before it was done.
+  ///
+  /// A download that outlives the app ends in the delegate's `didBackgroundDownload…` at a later launch. Not where
+  /// another process of the app still waits for it.
   public var canDownloadWhileInBackground: Bool {
-    get { values.withLock { $0.canDownloadWhileInBackground } }
-    set { values.withLock { $0.canDownloadWhileInBackground = newValue } }
+    get { values.canDownloadWhileInBackground }
+    set { storage.withLock { $0.canDownloadWhileInBackground = newValue } }
   }
 
-  /// Of all downloads of one node under the same tag only the first one's completion is called.
-  public var completionTag: String? {
-    get { values.withLock { $0.completionTag } }
-    set { values.withLock { $0.completionTag = newValue } }
-  }
-
-  /// Another name of ``completionTag``.
+  /// Of all downloads of the same under the same tag only one completion is called: that of the first who still wants
+  /// it.
   public var completionConsolidationTag: String? {
-    get { completionTag }
-    set { completionTag = newValue }
+    get { values.completionTag }
+    set { storage.withLock { $0.completionTag = newValue } }
   }
+
+  /// The seeds' name of ``completionConsolidationTag``.
+  public var completionTag: String? {
+    get { completionConsolidationTag }
+    set { completionConsolidationTag = newValue }
+  }
+}
+
+extension ZDCDownloadOptions.Values {
+  var isKept: Bool { cacheToDiskManager || savePersistentlyToDiskManager }
+
+  /// What metadata and thumbnails are downloaded with if the caller says nothing.
+  static let metaDefault = ZDCDownloadOptions.Values(cacheToDiskManager: true)
 }

@@ -1,51 +1,64 @@
 public import Foundation
 internal import Synchronization
 
-/// One caller's part in a download (reference: the original's `ZDCDownloadTicket`).
+/// One caller's part in a download (reference 3.10).
 ///
-/// Several tickets may share one transfer. It stops when none of them wants it any more.
+/// Several tickets may share one transfer. It stops when all of them have withdrawn.
 public final class ZDCDownloadTicket: Sendable {
-  /// Counts bytes of ciphertext.
-  public let progress: Progress
+  /// Counts bytes; the total is there when the transfer has begun. Never runs backwards.
+  public var progress: Progress { meter.progress }
+
+  private let meter = ProgressMeter()
   private let state = Mutex(State())
+  /// Makes this ticket stop caring.
+  let interest: TransferInterest
 
   private struct State {
     var task: Task<Void, Never>?
-    var isIgnored = false
     var isCancelled = false
+    var withdrawn: (@Sendable () -> Void)?
   }
 
-  init() {
-    progress = Progress(totalUnitCount: -1)
+  init(_ report: @escaping TransferReport = { _, _ in }) {
+    interest = TransferInterest { [meter] done, total in
+      meter.report(done, of: total)
+      report(done, total)
+    }
   }
 
   /// Gives the download up. The completion block is called, with a `CancellationError`.
+  ///
+  /// The transfer ends when nobody wants it any more. What a large one has brought is kept for the next time.
   public func cancel() {
-    let task = state.withLock { state in
+    let (task, withdrawn) = state.withLock { state in
       state.isCancelled = true
-      return state.task
+      defer { state.withdrawn = nil }
+      return (state.task, state.withdrawn)
     }
+    withdrawn?()
     task?.cancel()
   }
 
-  /// Gives the download up without a call of the completion block.
+  /// The completion block is not called any more. The transfer goes on; behind the others, when nobody waits for it.
   public func ignore() {
-    state.withLock { $0.isIgnored = true }
-    cancel()
+    interest.ignore()
+    state.withLock { state in
+      defer { state.withdrawn = nil }
+      return state.withdrawn
+    }?()
   }
 
-  var isIgnored: Bool { state.withLock { $0.isIgnored } }
+  var isIgnored: Bool { !interest.isWanted }
+  var isCancelled: Bool { state.withLock { $0.isCancelled } }
 
-  func begin(_ task: Task<Void, Never>) {
+  /// - Parameter withdrawn: called once if the caller cancels or ignores.
+  func begin(_ task: Task<Void, Never>, withdrawn: @escaping @Sendable () -> Void = {}) {
     let isCancelled = state.withLock { state in
       state.task = task
+      if !state.isCancelled && !isIgnored { state.withdrawn = withdrawn }
       return state.isCancelled
     }
     if isCancelled { task.cancel() }
-  }
-
-  func report(_ received: UInt64, of total: UInt64) {
-    progress.totalUnitCount = Int64(clamping: total)
-    progress.completedUnitCount = Int64(clamping: received)
+    if isCancelled || isIgnored { withdrawn() }
   }
 }

@@ -2,12 +2,12 @@ public import Foundation
 internal import ZDCCrypto
 internal import ZDCProtocol
 
-/// Opens crypto files (seed 002).
+/// Opens crypto files (seed 002), and makes them (reference 3.8).
 ///
-/// Synchronous: these calls read the disk, so keep them off the main thread. Everything that comes out was verified. A
-/// file
-/// that changed since it was downloaded throws `ZDCSecurityError`: `contentHashMismatch`, `contentTruncated`,
-/// `contentTrailingData`, `commitmentMismatch`, `chunkAuthFailed` or `contentHeaderInvalid`.
+/// The forms without `progress` are synchronous: they read the disk, so keep them off the main thread. Memory is
+/// constant, but for what is asked for in memory. Everything that comes out was verified. A file that changed since it
+/// was made throws `ZDCSecurityError`: `contentHashMismatch`, `contentTruncated`, `contentTrailingData`,
+/// `commitmentMismatch`, `chunkAuthFailed` or `contentHeaderInvalid`.
 public enum ZDCFileConversion {
   private static let readBytes = 4 * ContentGeometry.leafBytes
 
@@ -31,15 +31,66 @@ public enum ZDCFileConversion {
   /// - Throws: also `ZDCError` with `fileFailure` if `url` exists or cannot be written, or `diskFull`. No file is left
   ///   then.
   public static func decryptCryptoFile(_ cryptoFile: ZDCCryptoFile, to url: URL) throws {
+    try write(cryptoFile, to: url) { _ in }
+  }
+
+  /// The same off the caller's thread. Cancelling the task or the progress stops it with a `CancellationError`.
+  public static func decryptCryptoFile(_ cryptoFile: ZDCCryptoFile, to url: URL, progress: Progress) async throws {
+    let meter = ConversionMeter(progress, total: cryptoFile.cleartextFileSize)
+    try write(cryptoFile, to: url, meter.report)
+    meter.finish()
+  }
+
+  private static func write(_ cryptoFile: ZDCCryptoFile, to url: URL, _ meter: FileSealing.Meter) throws {
     let file = try LocalFile.create(url)
     do {
+      var done: UInt64 = 0
       try decrypt(cryptoFile) { section, bytes in
-        if section == .data { try file.write(bytes) }
+        guard section == .data else { return }
+        try file.write(bytes)
+        done += UInt64(bytes.count)
+        try meter(done)
       }
     } catch {
       DownloadFolder.remove(url)
       throw error
     }
+  }
+
+  /// Writes the file's data to a new file, and opens the other sections.
+  ///
+  /// - Returns: metadata and thumbnail, nil if there is none.
+  public static func decryptCloudFile(
+    _ cryptoFile: ZDCCryptoFile, to url: URL
+  ) throws -> (metadata: Data?, thumbnail: Data?) {
+    try decryptCryptoFile(cryptoFile, to: url)
+    return (
+      cryptoFile.metadataSize == 0 ? nil : try decryptMetadata(of: cryptoFile),
+      cryptoFile.thumbnailSize == 0 ? nil : try decryptThumbnail(of: cryptoFile)
+    )
+  }
+
+  /// The file's data off the caller's thread, all of it in memory.
+  public static func decryptCryptoFile(
+    intoMemory cryptoFile: ZDCCryptoFile, progress: Progress
+  ) async throws -> Data {
+    let meter = ConversionMeter(progress, total: cryptoFile.cleartextFileSize)
+    var data = Data()
+    data.reserveCapacity(Int(clamping: cryptoFile.cleartextFileSize))
+    try decrypt(cryptoFile) { section, bytes in
+      guard section == .data else { return }
+      data.append(contentsOf: bytes)
+      try meter.report(UInt64(data.count))
+    }
+    meter.finish()
+    return data
+  }
+
+  /// The file's data as it is read, about 1 MiB at a time: nothing is read ahead. The stream throws at what does not
+  /// verify; what came before is a true beginning of the data.
+  public static func cleartextChunks(of cryptoFile: ZDCCryptoFile) -> AsyncThrowingStream<Data, any Error> {
+    let reader = ChunkReader(cryptoFile)
+    return AsyncThrowingStream { try await reader.next() }
   }
 
   /// Writes the file's data to a stream, which is opened and closed here.
@@ -83,5 +134,21 @@ public enum ZDCFileConversion {
       try opener.push(bytes, sink: sink)
     }
     try opener.finish()
+  }
+}
+
+/// Opens a file when it is first asked for something.
+private actor ChunkReader {
+  private let cryptoFile: ZDCCryptoFile
+  private var reader: CryptoFileReader?
+
+  init(_ cryptoFile: ZDCCryptoFile) {
+    self.cryptoFile = cryptoFile
+  }
+
+  func next() throws -> Data? {
+    let reader = try self.reader ?? CryptoFileReader(cryptoFile)
+    self.reader = reader
+    return try reader.next().map { Data($0) }
   }
 }

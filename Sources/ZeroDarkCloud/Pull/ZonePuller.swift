@@ -91,6 +91,7 @@ struct ZonePuller {
       let count = try await session.database.asyncReadWrite { [session, zone] transaction in
         try PageApplier(session: session, zone: zone, transaction: transaction).apply(contents)
       }
+      if count > 0 { session.activity.foundChanges() }
       // The server says that there is more and shows none of it.
       guard count > 0 else { throw ZDCSecurityError(.commitChainBroken) }
       return AppliedPage(commits: count, records: contents.records)

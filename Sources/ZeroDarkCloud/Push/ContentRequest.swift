@@ -10,6 +10,8 @@ struct ContentAnswer: Sendable {
   var nodeID: NodeID
   /// The operations that were queued when the app was asked.
   var covers: [Int64]
+  /// The same, as the progress manager knows them.
+  var uploads: [UploadProgress.Operation]
   /// The version that the first of them was based on then.
   var baseETag: String?
   var data: ZDCData
@@ -50,10 +52,11 @@ struct ContentRequest {
       let data = try delegate.data(for: node, at: path, transaction: transaction)
       let metadata = try delegate.metadata(for: node, at: path, transaction: transaction)
       let thumbnail = try delegate.thumbnail(for: node, at: path, transaction: transaction)
+      let covered = covered(operations, by: [data, metadata, thumbnail])
       return .answer(
         ContentAnswer(
-          node: row.id, nodeUUID: row.uuid, nodeID: row.nodeID,
-          covers: covered(operations, by: [data, metadata, thumbnail]), baseETag: first.baseETag, data: data,
+          node: row.id, nodeUUID: row.uuid, nodeID: row.nodeID, covers: covered.map(\.id),
+          uploads: covered.map(UploadProgress.Operation.init), baseETag: first.baseETag, data: data,
           metadata: metadata, thumbnail: thumbnail))
     } catch {
       return .refused(first, error)
@@ -71,8 +74,8 @@ struct ContentRequest {
   }
 
   /// The newest state satisfies every edit that was queued before it was given; other versions are sent one by one.
-  private func covered(_ operations: [OperationRow], by parts: [ZDCData?]) -> [Int64] {
+  private func covered(_ operations: [OperationRow], by parts: [ZDCData?]) -> [OperationRow] {
     let isLatest = parts.allSatisfy { $0?.isLatestVersion ?? true }
-    return isLatest ? operations.map(\.id) : operations.prefix(1).map(\.id)
+    return isLatest ? operations : Array(operations.prefix(1))
   }
 }

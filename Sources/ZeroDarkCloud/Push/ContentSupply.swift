@@ -82,4 +82,7 @@ struct Upload: Sendable {
 
   /// Whether it ends by itself: no promise is open that nobody here is working on.
   var endsByItself: Bool { !isPromised || !answer.isLeftToTheApp }
+
+  /// The operations that it satisfies, as the progress manager knows them.
+  var operations: [UploadProgress.Operation] { answer.uploads }
 }

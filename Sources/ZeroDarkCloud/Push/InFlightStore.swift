@@ -70,6 +70,21 @@ struct InFlightStore {
     return operations
   }
 
+  /// The operations of the request, as the progress manager knows them.
+  func uploads(zone: Int64) throws -> [UploadProgress.Operation] {
+    let query = """
+      SELECT o.uuid, o.nodeUUID, o.kind FROM zdc_in_flight_put p JOIN zdc_operation o ON o.id = p.operation
+      WHERE p.zone = ?
+      """
+    var operations: [UploadProgress.Operation] = []
+    try db.forEachRow(query, [zone]) { row in
+      operations.append(
+        UploadProgress.Operation(
+          uuid: row[0], nodeUUID: row[1], isData: row[2] == OperationRow.Kind.putData.rawValue))
+    }
+    return operations
+  }
+
   func remove(zone: Int64) throws {
     try db.execute(sql: "DELETE FROM zdc_in_flight WHERE zone = ?", arguments: [zone])
     try db.execute(sql: "DELETE FROM zdc_in_flight_put WHERE zone = ?", arguments: [zone])

@@ -109,7 +109,9 @@ extension SyncEngine {
   private func forgetContent(of node: Int64?) {
     guard let node else { return }
     ready[node] = nil
-    uploads.removeValue(forKey: node)?.task.cancel()
+    guard let upload = uploads.removeValue(forKey: node) else { return }
+    upload.task.cancel()
+    session.progress.end(upload.operations, .waits)
   }
 
   /// How many nodes wait for what the app has promised.
@@ -174,13 +176,20 @@ extension SyncEngine {
   }
 
   private func start(_ answer: ContentAnswer, _ preparer: ContentPreparer) {
-    uploads.removeValue(forKey: answer.node)?.task.cancel()
+    if let earlier = uploads.removeValue(forKey: answer.node) {
+      earlier.task.cancel()
+      session.progress.end(earlier.operations, .waits)
+    }
     let id = UUID()
-    let progress = session.progress.reporter(forNode: answer.nodeUUID)
+    let progress = session.progress.reporter(answer.uploads)
     let isPromised = answer.isPromised
-    let task = Task { [weak self] in
+    let task = Task { [weak self, session] in
       do {
         let sources = try await preparer.sources(of: answer)
+        try Task.checkCancellation()
+        // A promise that is open was no sending.
+        session.progress.begin(answer.uploads)
+        session.activity.sends()
         if isPromised { try await self?.promiseWasKept(id, answer) }
         let content = try await preparer.prepare(sources, of: answer, progress: progress)
         await self?.finished(id, ReadyContent(content: content, answer: answer), node: answer.node)
@@ -215,6 +224,7 @@ extension SyncEngine {
 
   private func failed(_ id: UUID, _ answer: ContentAnswer, _ error: any Error) async {
     guard uploads[answer.node]?.id == id else { return }
+    session.progress.end(answer.uploads, .waits)
     session.events.report(error)
     do {
       try await session.database.asyncReadWrite { [session] transaction in
@@ -223,6 +233,7 @@ extension SyncEngine {
     } catch { session.events.report(error) }
     settledUploads += 1
     if uploads[answer.node]?.id == id { uploads[answer.node] = nil }
+    session.activity.uploadsChanged(isUploading: !uploads.isEmpty)
   }
 
   // MARK: Building
@@ -265,6 +276,35 @@ extension SyncEngine {
   // MARK: Sending
 
   private func send(_ request: InFlightStore.Request, zone: Int64) async throws -> PushSummary {
+    let operations = try await session.database.asyncRead { transaction in
+      try InFlightStore(transaction: transaction).uploads(zone: zone)
+    }
+    session.progress.begin(operations)
+    session.activity.sends()
+    do {
+      let summary = try await sendShown(request, zone: zone)
+      if summary.operations == operations.count {
+        session.progress.end(operations, .done)
+      } else {
+        try await settleProgress(operations)
+      }
+      return summary
+    } catch {
+      session.progress.end(operations, .waits)
+      throw error
+    }
+  }
+
+  /// What is out of the queue is done, whoever found out; the rest is sent again.
+  private func settleProgress(_ operations: [UploadProgress.Operation]) async throws {
+    let left = try await session.database.asyncRead { transaction in
+      try operations.filter { try transaction.operations.isQueued(uuid: $0.uuid) }
+    }
+    session.progress.end(left, .waits)
+    session.progress.end(Set(operations).subtracting(left), .done)
+  }
+
+  private func sendShown(_ request: InFlightStore.Request, zone: Int64) async throws -> PushSummary {
     do {
       switch try await session.api.push(request.body) {
       case .accepted(let response): return try await accepted(request, response, zone: zone)

@@ -21,6 +21,8 @@ actor SyncEngine {
   var limits: [Int64: Int] = [:]
   /// Whether the app was told last that pushes are paused.
   private var wasPaused = false
+  /// Ends what is under way.
+  private var aborts: [Work: @Sendable () -> Void] = [:]
   var hasStarted = false
   var isIdentityChecked = false
   var keptIdentityError: ZDCSecurityError.Code?
@@ -47,7 +49,7 @@ actor SyncEngine {
   }
 
   private func pullRound() async throws -> ZoneRound<PullSummary> {
-    try await gate.run { try await self.telling { try await self.pullAll() } }
+    try await gate.run { try await self.telling { try await self.pulling { try await self.pullAll() } } }
   }
 
   /// Sends at most one commit for each zone.
@@ -56,7 +58,7 @@ actor SyncEngine {
   }
 
   private func pushRound() async throws -> ZoneRound<PushSummary> {
-    try await gate.run { try await self.telling { try await self.pushAll() } }
+    try await gate.run { try await self.telling { try await self.pushing { try await self.pushAll() } } }
   }
 
   /// Takes the server's log as it is, and queues what it lacks.
@@ -80,13 +82,13 @@ actor SyncEngine {
   /// Applies what an event brought, or pulls if it does not continue what is pinned.
   func take(_ event: HeadEvent) async throws -> PullSummary {
     do {
-      return try await gate.run { try await self.telling { try await self.apply(event) } }
+      return try await gate.run { try await self.telling { try await self.pulling { try await self.apply(event) } } }
     } catch { throw DelegateError.unwrap(error) }
   }
 
   /// Pulls the zones whose head is not the pinned one.
   func follow(_ list: ZoneList) async throws -> PullSummary {
-    try await gate.run { try await self.telling { try await self.pullChanged(list) } }
+    try await gate.run { try await self.telling { try await self.pulling { try await self.pullChanged(list) } } }
   }
 
   /// Pulls and pushes until no operation can run. Operations that wait are counted, not waited for.
@@ -231,6 +233,7 @@ actor SyncEngine {
   /// Another process was at work on this database meanwhile: what is remembered may not be true any more.
   func startAnew() {
     cancelUploads()
+    session.progress.endAll()
     uploads = [:]
     ready = [:]
     limits = [:]
@@ -238,6 +241,52 @@ actor SyncEngine {
     hasPulled = false
     forgetIdentityCheck()
   }
+
+  // MARK: What is under way
+
+  enum Work: Sendable {
+    case pull
+    case push
+  }
+
+  private func pulling<Value: Sendable>(
+    _ body: @escaping @Sendable () async throws -> Value
+  ) async throws -> Value {
+    session.activity.beginPull()
+    do {
+      let value = try await abortable(.pull, body)
+      session.activity.endPull((value as? ZoneRound<PullSummary>)?.failure.map(ZDCPullResult.init) ?? .success)
+      return value
+    } catch {
+      session.activity.endPull(ZDCPullResult(error))
+      throw error
+    }
+  }
+
+  private func pushing(
+    _ body: @escaping @Sendable () async throws -> ZoneRound<PushSummary>
+  ) async throws -> ZoneRound<PushSummary> {
+    session.activity.beginPush()
+    defer { session.activity.endPush(isUploading: !uploads.isEmpty) }
+    let round = try await abortable(.push, body)
+    if round.summary.operations > 0 { session.activity.tell(.syncingNodeIDsChanged) }
+    return round
+  }
+
+  private func abortable<Value: Sendable>(
+    _ work: Work, _ body: @escaping @Sendable () async throws -> Value
+  ) async throws -> Value {
+    let task = Task { try await body() }
+    aborts[work] = { task.cancel() }
+    defer { aborts[work] = nil }
+    return try await withTaskCancellationHandler {
+      try await task.value
+    } onCancel: {
+      task.cancel()
+    }
+  }
+
+  func abort(_ work: Work) { aborts[work]?() }
 
   // MARK: Pausing
 
@@ -248,6 +297,7 @@ actor SyncEngine {
     }
     if (pause != nil) != wasPaused {
       wasPaused.toggle()
+      session.activity.tell(wasPaused ? .pushPaused : .pushResumed)
       session.events.post { pause != nil ? .pushPaused(localUserID: $0) : .pushResumed(localUserID: $0) }
     }
     if pause == .abortingUploads { cancelUploads() }

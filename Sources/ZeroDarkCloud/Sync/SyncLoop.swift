@@ -66,7 +66,8 @@ struct SyncLoop: Sendable {
     for try await event in engine.session.api.events(since: nil) {
       switch event {
       case .zones(let list):
-        _ = try await engine.follow(list)
+        // An app that aborts a pull does not want the next one at once.
+        do { _ = try await engine.follow(list) } catch is CancellationError where !Task.isCancelled {}
         connected()
         engine.session.events.post { .online(localUserID: $0) }
         if reachability.reached() { tellOfReconnection() }

@@ -19,6 +19,7 @@ struct SyncSession: Sendable {
   let now: @Sendable () -> UInt64
   let logger: Logger
   let events: SyncEvents
+  let activity: SyncActivity
   let progress: UploadProgress
 
   var keys: UserKeys { currentKeys.withLock { $0 } }

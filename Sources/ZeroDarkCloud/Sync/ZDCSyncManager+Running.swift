@@ -62,6 +62,7 @@ extension ZDCSyncManager {
     await withTaskGroup(of: Void.self) { group in
       group.addTask { await self.database.changeWatcher.run() }
       group.addTask { await self.runWhenLeased() }
+      group.addTask { await self.watchQueues() }
       await group.waitForAll()
     }
   }

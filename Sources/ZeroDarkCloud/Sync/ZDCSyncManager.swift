@@ -18,21 +18,25 @@ public final class ZDCSyncManager: Sendable {
   let config: ZDCConfig
   private let delegateBox: DelegateBox
   let reachability: ZDCReachability
+  private let progress: ZDCProgressManager
   let hub: StatusHub
   let engines = Locked<[String: SyncEngine]>([:])
   /// The lease's generation that the engines were made in.
   let knownGeneration = Locked(0)
+  /// How often each user's pushing was paused.
+  let pauses = Locked<[String: Int]>([:])
   private let background = Locked<Task<Void, Never>?>(nil)
 
   init(
     database: ZDCDatabaseManager, users: ZDCLocalUserManager, config: ZDCConfig, delegate: DelegateBox,
-    reachability: ZDCReachability = ZDCReachability()
+    progress: ZDCProgressManager, reachability: ZDCReachability = ZDCReachability()
   ) {
     self.database = database
     self.users = users
     self.config = config
     delegateBox = delegate
     self.reachability = reachability
+    self.progress = progress
     hub = StatusHub(database: database)
     // The hub holds the database.
     database.context.changes.listenForFailures { [weak hub] in hub?.post(.error(localUserID: "", $0)) }
@@ -41,7 +45,8 @@ public final class ZDCSyncManager: Sendable {
   // MARK: Status
 
   /// What the engines do from now on, for all local users. A listener that does not keep up loses the oldest messages
-  /// beyond 1,000; what only counts as it is now is in ``syncStates(forLocalUserID:)``. Ends when the framework is closed.
+  /// beyond 1,000; what only counts as it is now is in ``syncStates(forLocalUserID:)``. Ends when the framework is
+  /// closed.
   public var statusUpdates: AsyncStream<ZDCSyncStatus> { hub.stream() }
 
   /// Bytes sent and in all of a node's upload; nil if none is under way.
@@ -64,9 +69,11 @@ public final class ZDCSyncManager: Sendable {
     try await asEngine { try await self.engine(for: localUserID).syncUntilQuiet() }
   }
 
-  /// Asks for a pull soon. Returns at once; the outcome is in ``statusUpdates``. Where another process runs the engines
+  /// Asks for a pull soon; ignored while one is running. Returns at once; the outcome is in ``statusUpdates``. Where
+  /// another process runs the engines
   /// there is nothing to do: it follows the server's events.
   public func pullChanges(forLocalUserID localUserID: String) {
+    guard !isPullingChanges(forLocalUserID: localUserID) else { return }
     Task { [hub] in
       do {
         _ = try await self.whileSyncing { try await self.engine(for: localUserID).pull() }
@@ -76,30 +83,15 @@ public final class ZDCSyncManager: Sendable {
     }
   }
 
-  /// Stops sending, in all processes of this database, until ``resumePush(forLocalUserID:)``, also across launches. What
-  /// is under way ends. The queue grows and nothing is lost.
-  ///
-  /// - Parameter abort: uploads in parts stop as well; they go on later where they were.
-  public func pausePush(forLocalUserID localUserID: String, andAbortUploads abort: Bool = false) async throws {
-    try await setPause(abort ? .abortingUploads : .lettingUploadsEnd, localUserID)
-  }
-
-  /// Sends again, in whatever process syncs.
-  public func resumePush(forLocalUserID localUserID: String) async throws {
-    try await setPause(nil, localUserID)
-  }
-
-  /// Whether the user's pushes are paused.
-  public func isPushPaused(forLocalUserID localUserID: String) async throws -> Bool {
-    try await engine(for: localUserID).isPaused()
-  }
-
-  private func setPause(_ pause: PushPause?, _ localUserID: String) async throws {
-    let engine = try await engine(for: localUserID)
-    try await database.rwDatabaseConnection.asyncReadWrite { transaction in
-      try transaction.setPushPause(pause, localUser: engine.session.localUser)
+  /// The same for all local users.
+  public func pullChangesForAllLocalUsers() {
+    Task { [hub] in
+      do {
+        for user in try await users.allLocalUserIDs() { pullChanges(forLocalUserID: user) }
+      } catch {
+        hub.post(.error(localUserID: "", error))
+      }
     }
-    _ = try await engine.isPaused()
   }
 
   package func pullOnce(localUserID: String) async throws -> PullSummary {
@@ -139,7 +131,9 @@ public final class ZDCSyncManager: Sendable {
       currentKeys: Locked(try await users.keys(for: userID)),
       refreshIdentity: { [users] in try await users.refreshIdentity(of: userID) },
       delegate: { [delegateBox, hub] in TellingDelegate(delegateBox.value, hub.nodes) }, now: config.clock,
-      logger: config.logger, events: SyncEvents(localUserID: localUserID, hub: hub), progress: UploadProgress())
+      logger: config.logger, events: SyncEvents(localUserID: localUserID, hub: hub),
+      activity: SyncActivity(localUserID: localUserID, treeID: config.primaryTreeID) { [weak self] in self?.post($0) },
+      progress: UploadProgress(localUserID: localUserID, manager: progress))
     let made = SyncEngine(session: session)
     return engines.withLock { engines in
       let kept = engines[localUserID] ?? made

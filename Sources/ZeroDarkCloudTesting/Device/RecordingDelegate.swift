@@ -45,6 +45,7 @@ public final class RecordingDelegate: ZeroDarkCloudDelegate {
     var served: [String: ZDCData] = [:]
     var preferred: Set<String>?
     var policy = DataConflictPolicy.hold
+    var backgroundFiles: [ZDCCryptoFile] = []
   }
 
   private let state = Mutex(State())
@@ -179,6 +180,42 @@ public final class RecordingDelegate: ZeroDarkCloudDelegate {
   }
 
   public func preferredNodeIDsForPullingRcrds() async -> Set<String>? { preferredNodeIDs }
+
+  // MARK: Downloads that outlived their process
+
+  /// The line "background data /path". The file is kept for ``takeBackgroundFiles()``.
+  public func didBackgroundDownloadNodeData(
+    _ node: ZDCNode, at path: ZDCTreesystemPath, with cryptoFile: ZDCCryptoFile
+  ) {
+    record("background data \(path.relativePath())") { $0.backgroundFiles.append(cryptoFile) }
+  }
+
+  /// The line "background meta /path", with the sizes of what came.
+  public func didBackgroundDownloadNodeMeta(
+    _ node: ZDCNode, at path: ZDCTreesystemPath, with components: ZDCNodeMetaComponents, header: ZDCCloudDataInfo,
+    metadata: Data?, thumbnail: Data?
+  ) {
+    let sizes = [("metadata", metadata), ("thumbnail", thumbnail)].compactMap { name, data in
+      data.map { "\(name) \($0.count)" }
+    }
+    record("background meta \(path.relativePath()) \(sizes.joined(separator: ", "))") { _ in }
+  }
+
+  private func record(_ line: String, _ change: (inout State) -> Void) {
+    state.withLock { state in
+      change(&state)
+      state.lines.append(line)
+    }
+    waiters.resume { $0 == line }
+  }
+
+  /// What came with the lines "background data", which is the caller's to delete.
+  public func takeBackgroundFiles() -> [ZDCCryptoFile] {
+    state.withLock { state in
+      defer { state.backgroundFiles = [] }
+      return state.backgroundFiles
+    }
+  }
 
   // MARK: Recording
 

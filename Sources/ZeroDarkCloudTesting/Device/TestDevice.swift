@@ -41,6 +41,8 @@ public final class TestDevice: Sendable {
   /// What the framework wrote to its log on this device.
   public let log = CapturedLog()
   public let clock: ManualClock
+  /// The pauses that its downloads make between two tries.
+  public let pauses = TransferPauses()
   private let temporary: TemporaryFolder?
   /// The folder with the device's database.
   public let folder: URL
@@ -137,11 +139,18 @@ public final class TestDevice: Sendable {
     }
   }
 
+  /// Whether the engines run by themselves from the next launch on.
+  public var syncsAutomatically: Bool {
+    get { isAutomatic.withLock { $0 } }
+    set { isAutomatic.withLock { $0 = newValue } }
+  }
+
   private func open() async throws {
     var config = ZDCConfig(primaryTreeID: Self.treeID, serverURL: serverURL, databaseDirectory: folder)
-    config.syncAutomatically = false
+    config.syncAutomatically = syncsAutomatically
     config.transport = network
     config.clock = { [clock] in clock.nowMs }
+    config.transferSleep = { [pauses] in try await pauses.pass($0) }
     config.logger = log.logger(label: name)
     let opened = try ZeroDarkCloud(delegate: delegate ?? recorder, config: config)
     var databaseConfig = ZDCDatabaseConfig(encryptionKey: databaseKey)
@@ -199,6 +208,7 @@ public final class TestDevice: Sendable {
   /// Whether the device has died since its last launch.
   public var isDead: Bool { state.withLock { $0.guardian }?.isDead ?? false }
 
+  private let isAutomatic = Mutex(false)
   private let diesWithNetwork = Mutex(true)
   private let abortsProcess = Mutex(false)
 

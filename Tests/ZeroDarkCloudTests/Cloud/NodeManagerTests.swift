@@ -44,6 +44,61 @@ import ZDCTreesystem
     }
   }
 
+  /// The original could not be kept from recursing, and stopping ended one level only.
+  @Test func theOriginalsForms_canSkipABranch_orStop() async throws {
+    try await device.create("/a", "/a/1", "/b", "/b/2", "/b/2/3", "/c")
+    try await device.read { cloud in
+      let home = try #require(cloud.trunkNode(.home))
+      let manager = ZDCNodeManager.sharedInstance
+      var seen: [String] = []
+      try manager.recursiveIterateNodes(withParentID: home.uuid, transaction: cloud.transaction) {
+        node, path, recurseInto, stop in
+        #expect(recurseInto)
+        seen.append((path + [node]).compactMap(\.name).joined(separator: "/"))
+        recurseInto = node.name != "a"
+        stop = node.name == "3"
+      }
+      #expect(seen == ["a", "b", "b/2", "b/2/3"])
+      var ids: [[String]] = []
+      try manager.recursiveIterateNodeIDs(withParentID: home.uuid, transaction: cloud.transaction) {
+        nodeID, path, recurseInto, stop in
+        ids.append(path + [nodeID])
+        recurseInto = false
+        stop = ids.count == 2
+      }
+      #expect(ids == [[try cloud.at("/a").uuid], [try cloud.at("/b").uuid]])
+      var children: [String] = []
+      try manager.iterateNodeIDs(withParentID: home.uuid, transaction: cloud.transaction) { nodeID, stop in
+        children.append(nodeID)
+        stop = children.count == 2
+      }
+      #expect(children == ids.map { $0[0] })
+    }
+  }
+
+  @Test func lists_andFreeNames() async throws {
+    try await device.create("/a", "/a/b", "/a/b 2")
+    let userID = device.userID
+    try await device.read { cloud in
+      let manager = ZDCNodeManager.sharedInstance
+      let all = Set(try ["/a", "/a/b", "/a/b 2"].map { try cloud.at($0).uuid })
+      #expect(Set(try manager.allNodeIDs(withLocalUserID: userID, transaction: cloud.transaction)) == all)
+      #expect(
+        Set(try manager.allNodeIDs(withLocalUserID: userID, treeID: cloud.treeID, transaction: cloud.transaction))
+          == all)
+      #expect(
+        try manager.allNodeIDs(withLocalUserID: userID, treeID: "another.tree", transaction: cloud.transaction) == [])
+      #expect(try manager.allUploadedNodeIDs(withLocalUserID: userID, transaction: cloud.transaction) == [])
+      #expect(try manager.allNodeIDs(withLocalUserID: "nobody", transaction: cloud.transaction) == [])
+      var b = try cloud.at("/a/b")
+      #expect(try manager.resolveNamingConflict(b, transaction: cloud.transaction) == "b")
+      b = ZDCNode(localUserID: userID)
+      b.parentID = try cloud.at("/a").uuid
+      b.name = "b"
+      #expect(try manager.resolveNamingConflict(b, transaction: cloud.transaction) == "b 3")
+    }
+  }
+
   @Test func recursion_canSkipABranch_orStop() async throws {
     try await device.create("/a", "/a/1", "/b", "/b/2", "/c")
     try await device.read { cloud in

@@ -127,6 +127,41 @@ import ZDCTreesystem
     }
   }
 
+  /// The first one under a tag gives up: the next speaks.
+  @Test(arguments: [true, false])
+  func underOneTag_whoHasWithdrawnSpeaksForNobody(isIgnored: Bool) async throws {
+    try await NetworkWorld.run { world in
+      let device = try world.device()
+      let node = try await Publisher(device).publish([.init(data: pattern(300_000))])[0]
+      let gate = Gate()
+      device.transport.set(
+        .init(before: { request in
+          if request.path.contains("/blobs/") { try await gate.wait() }
+        }))
+      let options = ZDCDownloadOptions()
+      options.completionConsolidationTag = "cell"
+      let calls = Mutex<[String]>([])
+      await withCheckedContinuation { continuation in
+        let first = device.downloads.downloadNodeData(node, options: options, completionQueue: .global()) {
+          _, _, error in
+          calls.withLock { $0.append("first \(error is CancellationError)") }
+        }
+        device.downloads.downloadNodeData(node, options: options, completionQueue: .global()) { _, file, _ in
+          calls.withLock { $0.append("second \(file != nil)") }
+          continuation.resume()
+        }
+        device.downloads.downloadNodeData(node, options: options, completionQueue: .global()) { _, _, _ in
+          calls.withLock { $0.append("third") }
+        }
+        if isIgnored { first.ignore() } else { first.cancel() }
+        Task { await gate.open() }
+      }
+      _ = try await device.downloads.downloadNodeData(node)
+      while calls.withLock({ $0.count }) < (isIgnored ? 1 : 2) { await Task.yield() }
+      #expect(calls.withLock { $0.sorted() } == (isIgnored ? [] : ["first true"]) + ["second true"])
+    }
+  }
+
   @Test func underOneTag_onlyTheFirstBlockIsCalled() async throws {
     try await NetworkWorld.run { world in
       let device = try world.device()

@@ -218,3 +218,31 @@ import ZDCTreesystem
     }
   }
 }
+
+extension ResumedDownloadTests {
+  /// What somebody else has fetched of the rest, rightly or wrongly, is taken over and verified.
+  @Test(arguments: [true, false]) func whatTheSystemFetched_isTakenOver_asFarAsItIsTrue(isTrue: Bool) async throws {
+    try await NetworkWorld.run { world in
+      let device = try world.device()
+      let item = Publisher.Item(data: pattern(10_000_000))
+      let node = try await Publisher(device).publish([item])[0]
+      let target = try await device.connection.asyncRead { try $0.contentTarget(nodeUUID: node.uuid) }
+      let whole = try [UInt8](Data(contentsOf: try await device.downloads.downloadNodeData(node).cryptoFile.fileURL))
+      let partials = device.downloads.partials
+      do {
+        let begin = try #require(try partials.open(target.blob))
+        try begin.file.write(whole[..<3_000_000])
+      }
+      #expect(try partials.size(target.blob) == 3_000_000)
+      let more = world.folder.appendingPathComponent("more")
+      try Data(isTrue ? Array(whole[2_000_000...]) : pattern(8_000_000, seed: 9)).write(to: more)
+      try partials.leave(more, of: target.blob, from: 2_000_000)
+      let before = device.transport.requests.count { $0.hasPrefix("GET /v1/trees/") }
+      let file = try await device.downloads.downloadNodeData(node).cryptoFile
+      #expect(try [UInt8](ZDCFileConversion.decryptCryptoFile(intoMemory: file)) == item.data)
+      // The hashes, and the content only if what was there was not all of it.
+      let requests = device.transport.requests.count { $0.hasPrefix("GET /v1/trees/") } - before
+      #expect(requests == (isTrue ? 1 : 2))
+    }
+  }
+}

@@ -63,6 +63,15 @@ final class NetworkDevice: Sendable {
   let database: ZDCDatabaseManager
   let users: ZDCLocalUserManager
   let downloads: ZDCDownloadManager
+  let progress = ZDCProgressManager()
+  /// The pauses between tries, none of which takes time.
+  let pauses = Pauses()
+
+  final class Pauses: Sendable {
+    private let durations = Mutex<[Duration]>([])
+    var all: [Duration] { durations.withLock { $0 } }
+    func add(_ duration: Duration) { durations.withLock { $0.append(duration) } }
+  }
 
   init(url: String, folder: URL, hooks: HookedTransport.Hooks) throws {
     guard let serverURL = URL(string: url) else { throw TransportError(.invalidAddress) }
@@ -74,7 +83,9 @@ final class NetworkDevice: Sendable {
     users = try ZDCLocalUserManager(config: config, database: database, transport: transport)
     downloads = ZDCDownloadManager(
       database: database.rwDatabaseConnection, users: users, primaryTreeID: NetworkWorld.treeID,
-      folder: DownloadFolder(below: folder), partials: folder.appendingPathComponent("partials"))
+      folder: DownloadFolder(below: folder), partials: folder.appendingPathComponent("partials"), progress: progress,
+      slots: TransferSlots(limit: 1)
+    ) { [pauses] in pauses.add($0) }
   }
 
   var connection: ZDCDatabaseConnection { database.rwDatabaseConnection }

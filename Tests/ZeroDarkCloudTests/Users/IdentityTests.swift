@@ -379,6 +379,6 @@ extension NetworkDevice {
     let url = try #require(URL(string: users.connection.origin))
     return ZDCSyncManager(
       database: database, users: users, config: ZDCConfig(primaryTreeID: NetworkWorld.treeID, serverURL: url),
-      delegate: DelegateBox(NoDelegate()))
+      delegate: DelegateBox(NoDelegate()), progress: ZDCProgressManager())
   }
 }

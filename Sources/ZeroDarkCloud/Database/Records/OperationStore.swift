@@ -29,6 +29,11 @@ final class OperationStore {
     try fetchAll("WHERE uuid = ?", [uuid]).first
   }
 
+  func isQueued(uuid: String) throws -> Bool {
+    let statement = try db.cachedStatement(sql: "SELECT 1 FROM zdc_operation WHERE uuid = ?")
+    return try Int.fetchOne(statement, arguments: [uuid]) != nil
+  }
+
   /// A zone's queue in order, a page at a time.
   func operations(zone: Int64, after id: Int64 = 0, limit: Int = 10_000) throws -> [OperationRow] {
     try fetchAll("WHERE zone = ? AND id > ? ORDER BY id LIMIT ?", [zone, id, limit])

@@ -1,0 +1,214 @@
+internal import Foundation
+internal import Synchronization
+internal import ZDCProtocol
+
+/// The register of downloads that go on when their process has ended (reference 4.4).
+///
+/// A row stands in zdc_download while somebody in a process waits for such a download. A process that ends leaves its
+/// rows behind; the lock that it held tells others so, and the next one that looks takes them over.
+final class BackgroundDownloads: Sendable {
+  typealias Owner = DownloadStore.Owner
+
+  private struct Entry {
+    /// Requests of this process that still want it.
+    var callers = 0
+    var hasRow = false
+    /// Taken over from a process that has ended, and under way.
+    var isResumed = false
+    /// Somebody got it meanwhile.
+    var wasServed = false
+
+    var isIdle: Bool { callers == 0 && !isResumed }
+  }
+
+  private struct State {
+    var entries: [DownloadKey: Entry] = [:]
+    var lock: FileLock?
+    var isStopped = false
+  }
+
+  private let database: ZDCDatabaseConnection
+  private let folder: URL
+  let owner = Owner.random()
+  private let state = Mutex(State())
+
+  /// - Parameter folder: where the processes' locks are, in a folder of their own.
+  init(database: ZDCDatabaseConnection, folder: URL) {
+    self.database = database
+    self.folder = folder.appendingPathComponent("owners", isDirectory: true)
+  }
+
+  /// The rows stay: the process ends.
+  func stop() {
+    state.withLock { state in
+      state.isStopped = true
+      state.lock?.release()
+      state.lock = nil
+    }
+  }
+
+  // MARK: Requests of this process
+
+  /// One request's part in the register.
+  final class Attendance: Sendable {
+    private let register: BackgroundDownloads
+    private let key: DownloadKey
+    private let options: ZDCDownloadOptions.Values
+    private let isOver = Mutex(false)
+
+    fileprivate init(_ register: BackgroundDownloads, _ key: DownloadKey, _ options: ZDCDownloadOptions.Values) {
+      self.register = register
+      self.key = key
+      self.options = options
+    }
+
+    /// To be called before the first byte is fetched: when it returns the request outlives the process, if it is to.
+    func begin() async throws {
+      guard !isOver.withLock({ $0 }), options.canDownloadWhileInBackground else { return }
+      try await register.save(key, options)
+    }
+
+    /// The request has its answer, or does not want it any more. Only the first call counts.
+    func end(wasServed: Bool) async {
+      guard isFirstEnd() else { return }
+      await register.leave(key, wasServed: wasServed)
+    }
+
+    func endSoon(wasServed: Bool) {
+      guard isFirstEnd() else { return }
+      Task { [register, key] in await register.leave(key, wasServed: wasServed) }
+    }
+
+    private func isFirstEnd() -> Bool {
+      isOver.withLock { isOver in
+        defer { isOver = true }
+        return !isOver
+      }
+    }
+  }
+
+  func attend(_ key: DownloadKey, _ options: ZDCDownloadOptions.Values) -> Attendance {
+    state.withLock { $0.entries[key, default: Entry()].callers += 1 }
+    return Attendance(self, key, options)
+  }
+
+  private func save(_ key: DownloadKey, _ options: ZDCDownloadOptions.Values) async throws {
+    try hold()
+    let isNew = state.withLock { state in
+      defer { state.entries[key]?.hasRow = true }
+      return state.entries[key]?.hasRow == false
+    }
+    guard isNew else { return }
+    try await database.asyncReadWrite { [self] transaction in
+      // Withdrawn meanwhile.
+      guard state.withLock({ ($0.entries[key]?.callers ?? 0) > 0 }) else { return }
+      try transaction.downloads.insert(key, options, owner: owner)
+    }
+  }
+
+  private func leave(_ key: DownloadKey, wasServed: Bool) async {
+    state.withLock { state in
+      state.entries[key]?.callers -= 1
+      if wasServed { state.entries[key]?.wasServed = true }
+    }
+    await settle(key)
+  }
+
+  /// Forgets a download that nobody waits for, and its row.
+  func settle(_ key: DownloadKey) async {
+    let hasRow = state.withLock { state in
+      guard let entry = state.entries[key], entry.isIdle, !entry.hasRow || state.isStopped else {
+        return state.entries[key]?.isIdle == true
+      }
+      state.entries[key] = nil
+      return false
+    }
+    guard hasRow else { return }
+    do {
+      try await database.asyncReadWrite { [self] transaction in
+        // Somebody may want it again by now: then the row stays for him.
+        let isIdle = state.withLock { state in
+          guard state.entries[key]?.isIdle == true else { return false }
+          state.entries[key] = nil
+          return true
+        }
+        if isIdle { try transaction.downloads.remove(key, owner: owner) }
+      }
+    } catch {
+      // It comes once more at the next launch.
+      database.context.logFailure(error)
+    }
+  }
+
+  // MARK: Those of processes that have ended
+
+  /// Takes over what ended processes have left.
+  ///
+  /// - Returns: everything that is saved here and that nobody in this process fetches.
+  func orphans() async throws -> [DownloadStore.Saved] {
+    let others = try await database.asyncRead { [owner] in try $0.downloads.owners().filter { $0 != owner } }
+    for other in others { try await adopt(other) }
+    guard state.withLock({ $0.lock != nil }) else { return [] }
+    let saved = try await database.asyncRead { [owner] in try $0.downloads.downloads(of: owner) }
+    return saved.filter { saved in state.withLock { $0.entries[saved.key] == nil } }
+  }
+
+  private func adopt(_ other: Owner) async throws {
+    try hold()
+    let file = lockFile(other)
+    guard let lock = try FileLock.trying(file) else { return }
+    defer { lock.release() }
+    try await database.asyncReadWrite { [owner] in try $0.downloads.adopt(from: other, to: owner) }
+    DownloadFolder.remove(file)
+  }
+
+  /// - Returns: false if somebody fetches it already.
+  func beginResuming(_ key: DownloadKey) -> Bool {
+    state.withLock { state in
+      guard state.entries[key] == nil, !state.isStopped else { return false }
+      state.entries[key] = Entry(hasRow: true, isResumed: true)
+      return true
+    }
+  }
+
+  /// The resumed transfer has come to its end; ``settle(_:)`` follows when the app knows.
+  ///
+  /// - Returns: Whether nobody in this process has got it or is about to.
+  func endResuming(_ key: DownloadKey) -> Bool {
+    state.withLock { state in
+      state.entries[key]?.isResumed = false
+      guard let entry = state.entries[key] else { return false }
+      return entry.isIdle && !entry.wasServed && !state.isStopped
+    }
+  }
+
+  /// The resumed transfer has failed and may succeed at another occasion.
+  ///
+  /// - Returns: false if somebody has got it meanwhile.
+  func postpone(_ key: DownloadKey) -> Bool {
+    state.withLock { state in
+      state.entries[key]?.isResumed = false
+      guard let entry = state.entries[key], entry.isIdle else { return true }
+      if entry.wasServed { return false }
+      state.entries[key] = nil
+      return true
+    }
+  }
+
+  // MARK: The lock
+
+  /// Shows others that this process lives. Made with the first row: most processes have none.
+  private func hold() throws {
+    try state.withLock { state in
+      guard state.lock == nil else { return }
+      guard !state.isStopped else { throw CancellationError() }
+      do {
+        try FileManager.default.createDirectory(
+          at: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+      } catch { throw ZDCError(.fileFailure, underlying: error) }
+      state.lock = try FileLock.trying(lockFile(owner))
+    }
+  }
+
+  private func lockFile(_ owner: Owner) -> URL { folder.appendingPathComponent(owner.text, isDirectory: false) }
+}

@@ -1,0 +1,119 @@
+public import Foundation
+internal import ZDCTreesystem
+
+extension ZDCProgressManager {
+  /// The operations that are on their way to the server.
+  public func allUploadingOperationUUIDs() -> Set<String> {
+    Set(state.withLock { Array($0.uploads.values.joined()) })
+  }
+
+  public func allUploadingOperationUUIDs(_ localUserID: String) -> Set<String> {
+    Set(uploads(localUserID).compactMap(\.operationUUID))
+  }
+
+  /// The nodes of which something is on its way to the server.
+  public func allUploadingNodeIDs() -> Set<String> {
+    Set(state.withLock { Array($0.uploads.keys) })
+  }
+
+  public func allUploadingNodeIDs(_ localUserID: String) -> Set<String> {
+    Set(uploads(localUserID).map(\.nodeID))
+  }
+
+  private func uploads(_ localUserID: String) -> [ZDCProgressManagerChanges] {
+    state.withLock { state in
+      state.entries.values.filter { $0.isActive && $0.change.progressType == .upload }.map(\.change)
+        .filter { $0.localUserID == localUserID }
+    }
+  }
+
+  /// An operation's upload; nil while it is not on its way. Complete when the server has taken it.
+  public func uploadProgress(forOperationUUID operationUUID: String) -> Progress? {
+    progress(.upload(operationUUID))
+  }
+
+  /// The upload of the node's content; nil while it is not on its way.
+  public func dataUploadProgress(forNodeID nodeID: String) -> Progress? {
+    let operation = state.withLock { state in
+      state.uploads[nodeID]?.first { state.entries[.upload($0)]?.change.isDataUpload == true }
+    }
+    return operation.flatMap { progress(.upload($0)) }
+  }
+}
+
+/// Tells the progress manager, and whoever asks for bytes, how far the uploads of one local user are.
+final class UploadProgress: Sendable {
+  struct Upload: Sendable, Hashable {
+    var sent: UInt64
+    var total: UInt64
+  }
+
+  /// An operation that is on its way.
+  struct Operation: Sendable, Hashable {
+    var uuid: String
+    var nodeUUID: String
+    var isData: Bool
+
+    init(uuid: String, nodeUUID: String, isData: Bool) {
+      (self.uuid, self.nodeUUID, self.isData) = (uuid, nodeUUID, isData)
+    }
+
+    init(_ row: OperationRow) {
+      self.init(uuid: row.uuid, nodeUUID: row.nodeUUID, isData: row.kind == .putData)
+    }
+  }
+
+  private let localUserID: String
+  private let manager: ZDCProgressManager
+  private let uploads = Locked<[String: Upload]>([:])
+  private let active = Locked<Set<String>>([])
+
+  init(localUserID: String, manager: ZDCProgressManager) {
+    self.localUserID = localUserID
+    self.manager = manager
+  }
+
+  // MARK: For the engine
+
+  func begin(_ operations: [Operation]) {
+    for operation in operations where active.withLock({ $0.insert(operation.uuid).inserted }) {
+      _ = manager.begin(
+        .upload(operation.uuid),
+        ZDCProgressManagerChanges(
+          progressType: .upload, localUserID: localUserID, nodeID: operation.nodeUUID, metaComponents: [],
+          operationUUID: operation.uuid, isDataUpload: operation.isData))
+    }
+  }
+
+  /// For the operations that one content satisfies. The last unit is left for the commit.
+  func reporter(_ operations: [Operation]) -> TransferReport {
+    { [self] sent, total in
+      for operation in operations { manager.report(.upload(operation.uuid), sent, of: total + 1) }
+      guard let node = operations.first?.nodeUUID else { return }
+      uploads.withLock { $0[node] = sent < total ? Upload(sent: sent, total: total) : nil }
+    }
+  }
+
+  func end(_ operations: some Sequence<Operation>, _ end: ZDCProgressManager.End) {
+    for operation in operations {
+      let wasActive = active.withLock { $0.remove(operation.uuid) != nil }
+      if wasActive || end == .done { manager.end(.upload(operation.uuid), end) }
+      uploads.withLock { $0[operation.nodeUUID] = nil }
+    }
+  }
+
+  func endAll() {
+    let operations = active.withLock { active in
+      defer { active = [] }
+      return active
+    }
+    uploads.withLock { $0 = [:] }
+    for operation in operations { manager.end(.upload(operation), .waits) }
+  }
+
+  // MARK: Bytes
+
+  func upload(ofNode nodeUUID: String) -> Upload? {
+    uploads.withLock { $0[nodeUUID] }
+  }
+}

@@ -1,0 +1,230 @@
+public import Foundation
+
+/// How far uploads and downloads are (seed 000, reference 3.12).
+///
+/// A `Progress` of this manager counts bytes, never runs backwards whatever is tried again, and has reached its total
+/// when the work is done. It is the same object for as long as the work lasts. `totalUnitCount` and
+/// `completedUnitCount` may be read on any thread. The manager is there before the database is unlocked.
+///
+/// ```swift
+/// if let progress = zdc.progressManager.dataUploadProgress(forNodeID: node.uuid) {
+///   print("\(Int(progress.fractionCompleted * 100)) %")
+/// }
+/// for await change in zdc.progressManager.changes where change.nodeID == node.uuid {
+///   refreshCell()
+/// }
+/// ```
+///
+/// ## Topics
+/// ### Downloads
+/// - ``downloadProgress(forNodeID:)``
+/// - ``dataDownloadProgress(forNodeID:)``
+/// - ``metaDownloadProgress(forNodeID:components:)``
+/// ### Uploads
+/// - ``dataUploadProgress(forNodeID:)``
+/// - ``uploadProgress(forOperationUUID:)``
+/// ### All together
+/// - ``uploadProgress(forLocalUserID:)``
+/// - ``downloadProgress(forLocalUserID:)``
+/// - ``changes``
+public final class ZDCProgressManager: Sendable {
+  enum Key: Hashable, Sendable {
+    case download(DownloadKey)
+    /// By the operation's uuid.
+    case upload(String)
+  }
+
+  struct Entry: Sendable {
+    /// Tells it from an earlier one of the same key.
+    let id: Int
+    let meter = ProgressMeter()
+    var change: ZDCProgressManagerChanges
+    /// How many requests wait for it. An upload that is not under way at the moment has none.
+    var holders = 0
+    var size: UInt64 = 1
+    var isActive: Bool { holders > 0 }
+  }
+
+  struct State: Sendable {
+    var nextID = 0
+    var entries: [Key: Entry] = [:]
+    /// Uploads of a node, in the order in which they began.
+    var uploads: [String: [String]] = [:]
+    var totals: [Total: TotalMeter] = [:]
+    /// Where a listener's completion is added to a download.
+    weak var downloads: ZDCDownloadManager?
+  }
+
+  struct Total: Hashable, Sendable {
+    var localUserID: String
+    var isUpload: Bool
+  }
+
+  let state = Locked(State())
+  private let listeners = Locked<[UUID: AsyncStream<ZDCProgressManagerChanges>.Continuation]>([:])
+
+  init() {}
+
+  // MARK: Changes
+
+  /// Each transfer that begins or ends from now on. A reader who does not keep up loses the oldest.
+  public var changes: AsyncStream<ZDCProgressManagerChanges> {
+    let id = UUID()
+    return AsyncStream(bufferingPolicy: .bufferingNewest(1_000)) { continuation in
+      continuation.onTermination = { [listeners] _ in listeners.withLock { $0[id] = nil } }
+      listeners.withLock { $0[id] = continuation }
+    }
+  }
+
+  func post(_ change: ZDCProgressManagerChanges) {
+    for listener in listeners.withLock({ Array($0.values) }) { listener.yield(change) }
+    NotificationCenter.default.post(
+      name: .ZDCProgressListChangedNotification, object: self, userInfo: [kZDCProgressManagerChanges: change])
+  }
+
+  // MARK: What is under way
+
+  @discardableResult
+  func begin(_ key: Key, size: UInt64 = 1, _ change: @autoclosure () -> ZDCProgressManagerChanges) -> Entry {
+    let (entry, isNew) = state.withLock { state in
+      state.nextID += 1
+      var entry = state.entries[key] ?? Entry(id: state.nextID, change: change())
+      let isNew = !entry.isActive
+      entry.holders += 1
+      entry.size = max(entry.size, size)
+      state.entries[key] = entry
+      if isNew { state.list(key, entry) }
+      return (entry, isNew)
+    }
+    if isNew {
+      total(of: entry.change).begin(key, fraction: entry.meter.fraction, size: entry.size)
+      post(entry.change)
+    }
+    return entry
+  }
+
+  func report(_ key: Key, _ done: UInt64, of size: UInt64) {
+    let entry = state.withLock { state in
+      state.entries[key]?.size = max(1, size)
+      return state.entries[key]
+    }
+    guard let entry, entry.isActive else { return }
+    entry.meter.report(done, of: size)
+    total(of: entry.change).report(key, fraction: entry.meter.fraction, size: entry.size)
+  }
+
+  enum End {
+    case done
+    /// It is not tried again.
+    case failed
+    /// It will be tried again: whoever watches it goes on watching the same object.
+    case waits
+  }
+
+  /// - Parameter id: nil for whatever entry there is.
+  func end(_ key: Key, _ end: End, id: Int? = nil) {
+    let entry = state.withLock { state -> Entry? in
+      guard var entry = state.entries[key], id == nil || id == entry.id else { return nil }
+      entry.holders = end == .done ? 0 : max(0, entry.holders - 1)
+      let stays = entry.isActive || (end == .waits && entry.meter.isShown)
+      state.entries[key] = stays ? entry : nil
+      if !entry.isActive { state.unlist(key, entry) }
+      return entry
+    }
+    guard let entry, !entry.isActive else { return }
+    if end == .done { entry.meter.finish() }
+    total(of: entry.change).end(key, hasSucceeded: end == .done)
+    post(entry.change)
+  }
+
+  private func total(of change: ZDCProgressManagerChanges) -> TotalMeter {
+    total(Total(localUserID: change.localUserID, isUpload: change.progressType == .upload))
+  }
+
+  private func total(_ total: Total) -> TotalMeter {
+    state.withLock { state in
+      let meter = state.totals[total] ?? TotalMeter()
+      state.totals[total] = meter
+      return meter
+    }
+  }
+
+  // MARK: All together
+
+  /// All uploads of a user from the first one's beginning until none is left; nil while none is under way.
+  ///
+  /// Counts no bytes but parts of the whole: what is added to it later takes its part of what is left.
+  public func uploadProgress(forLocalUserID localUserID: String) -> Progress? {
+    total(Total(localUserID: localUserID, isUpload: true)).progress
+  }
+
+  /// All downloads of a user; see ``uploadProgress(forLocalUserID:)``.
+  public func downloadProgress(forLocalUserID localUserID: String) -> Progress? {
+    total(Total(localUserID: localUserID, isUpload: false)).progress
+  }
+
+  func progress(_ key: Key) -> Progress? {
+    state.withLock { $0.entries[key].flatMap { $0.isActive ? $0.meter : nil } }?.progress
+  }
+}
+
+extension ZDCProgressManager.State {
+  fileprivate mutating func list(_ key: ZDCProgressManager.Key, _ entry: ZDCProgressManager.Entry) {
+    guard case .upload(let operation) = key else { return }
+    uploads[entry.change.nodeID, default: []].append(operation)
+  }
+
+  fileprivate mutating func unlist(_ key: ZDCProgressManager.Key, _ entry: ZDCProgressManager.Entry) {
+    guard case .upload(let operation) = key else { return }
+    uploads[entry.change.nodeID]?.removeAll { $0 == operation }
+    if uploads[entry.change.nodeID]?.isEmpty == true { uploads[entry.change.nodeID] = nil }
+  }
+}
+
+/// A `Progress` over all transfers of a kind; another one when the last of them has ended.
+final class TotalMeter: Sendable {
+  private struct State: Sendable {
+    var aggregate = AggregateProgress<ZDCProgressManager.Key>()
+    var progress: Progress?
+  }
+
+  private let state = Locked(State())
+
+  /// Nil while nothing is under way.
+  var progress: Progress? {
+    state.withLock { state in
+      guard !state.aggregate.isEmpty else { return nil }
+      if state.progress == nil {
+        let made = Progress.steady()
+        made.totalUnitCount = AggregateProgress<ZDCProgressManager.Key>.units
+        made.completedUnitCount = state.aggregate.completed
+        state.progress = made
+      }
+      return state.progress
+    }
+  }
+
+  func begin(_ key: ZDCProgressManager.Key, fraction: Double, size: UInt64) {
+    state.withLock { state in
+      state.aggregate.report(key, fraction: fraction, size: size)
+      state.progress?.completedUnitCount = state.aggregate.completed
+    }
+  }
+
+  /// Nothing for one that has ended.
+  func report(_ key: ZDCProgressManager.Key, fraction: Double, size: UInt64) {
+    state.withLock { state in
+      guard state.aggregate.contains(key) else { return }
+      state.aggregate.report(key, fraction: fraction, size: size)
+      state.progress?.completedUnitCount = state.aggregate.completed
+    }
+  }
+
+  func end(_ key: ZDCProgressManager.Key, hasSucceeded: Bool) {
+    state.withLock { state in
+      state.aggregate.end(key, hasSucceeded: hasSucceeded)
+      state.progress?.completedUnitCount = state.aggregate.completed
+      if state.aggregate.isEmpty { state = State() }
+    }
+  }
+}

@@ -1,0 +1,83 @@
+internal import Synchronization
+
+/// The pauses of a ``TestDevice``'s downloads between two tries. They take no time, unless they are held.
+public final class TransferPauses: Sendable {
+  private struct State {
+    var all: [Duration] = []
+    var isHeld = false
+    var held: [Int: CheckedContinuation<Void, any Error>] = [:]
+    var cancelled: Set<Int> = []
+    var watchers: [CheckedContinuation<Void, Never>] = []
+  }
+
+  private let state = Mutex(State())
+
+  init() {}
+
+  /// How long each was to be, in order.
+  public var all: [Duration] { state.withLock { $0.all } }
+
+  /// From now on pauses last until ``release()``.
+  public func hold() { state.withLock { $0.isHeld = true } }
+
+  /// Ends those that are under way, and those to come.
+  public func release() {
+    let held = state.withLock { state in
+      defer { state.held = [:] }
+      state.isHeld = false
+      return state.held.values
+    }
+    for continuation in held { continuation.resume() }
+  }
+
+  /// Suspends until a pause is held.
+  public func waitForPause() async {
+    await withCheckedContinuation { continuation in
+      let isThere = state.withLock { state in
+        if !state.held.isEmpty { return true }
+        state.watchers.append(continuation)
+        return false
+      }
+      if isThere { continuation.resume() }
+    }
+  }
+
+  func pass(_ duration: Duration) async throws {
+    let (id, isHeld) = state.withLock { state in
+      state.all.append(duration)
+      return (state.all.count, state.isHeld)
+    }
+    guard isHeld else { return await Task.yield() }
+    try await withTaskCancellationHandler {
+      try await withCheckedThrowingContinuation { enter($0, id) }
+    } onCancel: {
+      let continuation = state.withLock { state in
+        if state.held[id] == nil { state.cancelled.insert(id) }
+        return state.held.removeValue(forKey: id)
+      }
+      continuation?.resume(throwing: CancellationError())
+    }
+  }
+
+  private enum Entry {
+    case cancelled
+    case released
+    case held([CheckedContinuation<Void, Never>])
+  }
+
+  private func enter(_ continuation: CheckedContinuation<Void, any Error>, _ id: Int) {
+    let entry = state.withLock { state -> Entry in
+      if state.cancelled.remove(id) != nil { return .cancelled }
+      guard state.isHeld else { return .released }
+      state.held[id] = continuation
+      let watchers = state.watchers
+      state.watchers = []
+      return .held(watchers)
+    }
+    switch entry {
+    case .cancelled: continuation.resume(throwing: CancellationError())
+    case .released: continuation.resume()
+    case .held(let watchers): for watcher in watchers { watcher.resume() }
+    }
+  }
+}

@@ -1,0 +1,193 @@
+import Foundation
+import Synchronization
+import Testing
+import ZeroDarkCloud
+import ZeroDarkCloudTesting
+
+/// What the sync manager says of itself, and what it can be told.
+struct SyncManagerTests {
+  /// The notifications of one device, as text.
+  private final class Posted: @unchecked Sendable {
+    private let lines = Mutex<[String]>([])
+    /// Set once, before anybody else has the object.
+    private var observer: (any NSObjectProtocol)?
+
+    init(_ manager: ZDCSyncManager) {
+      observer = NotificationCenter.default.addObserver(
+        forName: .ZDCSyncStatusChangedNotification, object: manager, queue: nil
+      ) { [weak self] notification in
+        guard let info = notification.userInfo?[kZDCSyncStatusNotificationInfo] as? ZDCSyncStatusNotificationInfo else {
+          return
+        }
+        let result = info.pullResult.map { " \($0)" } ?? ""
+        self?.lines.withLock { $0.append("\(info.type)\(result)") }
+      }
+    }
+
+    func end() {
+      if let observer { NotificationCenter.default.removeObserver(observer) }
+    }
+
+    func take() -> [String] {
+      lines.withLock { lines in
+        defer { lines = [] }
+        return lines
+      }
+    }
+  }
+
+  @Test func pullsAreToldOfIfTheyFindSomething_andPushesIfTheySendSomething() async throws {
+    try await TestWorld.run { world in
+      let a = try await world.device("A")
+      let b = try await world.device("B")
+      let posted = Posted(try b.syncManager)
+      defer { posted.end() }
+      try await b.sync()
+      _ = posted.take()
+      try await b.sync()
+      #expect(posted.take() == [])
+      try await a.create("/f", "1")
+      try await a.sync()
+      try await b.pull()
+      #expect(posted.take() == ["pullStarted", "pullStopped success"])
+      try await b.edit("/f", "2")
+      try await b.sync()
+      #expect(posted.take() == ["pushStarted", "syncingNodeIDsChanged", "pushStopped"])
+    }
+  }
+
+  @Test func aPullThatFailsHalfway_saysHow() async throws {
+    try await TestWorld.run { world in
+      let a = try await world.device("A")
+      let b = try await world.device("B")
+      try await a.create("/f", "1")
+      try await a.sync()
+      let posted = Posted(try b.syncManager)
+      defer { posted.end() }
+      b.recorder.on(.new) { _, _ in throw TestFailure("not now") }
+      await #expect(throws: (any Error).self) { try await b.pull() }
+      #expect(posted.take().suffix(1) == ["pullStopped failOther"])
+      #expect(try !b.syncManager.isPullingChanges(forLocalUserID: b.localUserID))
+      try await b.pull()
+    }
+  }
+
+  // MARK: While it runs
+
+  @Test func whatIsGoingOn_canBeAsked() async throws {
+    try await TestWorld.run { world in
+      let a = try await world.device("A")
+      let (manager, user) = (try a.syncManager, try a.localUserID)
+      try await a.create("/f", "1")
+      let seen = Mutex<[[Bool]]>([])
+      @Sendable func look() {
+        seen.withLock {
+          $0.append([
+            manager.isPullingChanges(forLocalUserID: user), manager.isPushingChanges(forLocalUserID: user),
+            manager.isPullingOrPushingChangesForAnyLocalUser(),
+          ])
+        }
+      }
+      a.network.fail(.before { look() }, "GET", "/v1/trees/{treeID}/zones/{zoneRoot}/commits")
+      try await a.pull()
+      a.network.fail(.before { look() }, "POST", "/v1/commits")
+      try await a.push()
+      look()
+      #expect(seen.withLock { $0 } == [[true, false, true], [false, true, true], [false, false, false]])
+    }
+  }
+
+  @Test func anAbortedPull_isGoneOnWithAtTheNext() async throws {
+    try await TestWorld.run { world in
+      let a = try await world.device("A")
+      let b = try await world.device("B")
+      try await a.create("/f", "1")
+      try await a.sync()
+      let (manager, user) = (try b.syncManager, try b.localUserID)
+      b.network.fail(.before { await manager.abortPull(forLocalUserID: user) }, "GET")
+      await #expect(throws: (any Error).self) { try await b.pull() }
+      try await b.pull()
+      #expect(b.recorder.lines == ["new /f"])
+    }
+  }
+
+  /// The second is ignored while the first is running.
+  @Test func aPullThatIsAskedForTwice_happensOnce() async throws {
+    try await TestWorld.run { world in
+      let a = try await world.device("A")
+      let (manager, user) = (try a.syncManager, try a.localUserID)
+      try await a.sync()
+      let updates = manager.statusUpdates
+      a.network.fail(
+        .before {
+          manager.pullChanges(forLocalUserID: user)
+          manager.pullChangesForAllLocalUsers()
+        }, "GET", "/v1/trees/{treeID}/zones/{zoneRoot}/commits")
+      try await a.pull()
+      try await a.pull()
+      var starts = 0
+      var finishes = 0
+      for await update in updates {
+        if case .pullStarted = update { starts += 1 }
+        if case .pullFinished = update { finishes += 1 }
+        if finishes == 2 { break }
+      }
+      #expect(starts == 2)
+    }
+  }
+
+  // MARK: Pausing
+
+  @Test func pausesAreNested() async throws {
+    try await TestWorld.run { world in
+      let a = try await world.device("A")
+      let (manager, user) = (try a.syncManager, try a.localUserID)
+      let posted = Posted(manager)
+      defer { posted.end() }
+      try await a.pull()
+      _ = posted.take()
+      try await a.create("/f", "1")
+      try await manager.pausePush(forLocalUserID: user)
+      try await manager.pausePushForAllLocalUsers()
+      #expect(try await manager.isPushingPaused(forLocalUserID: user))
+      #expect(try await manager.isPushingPausedForAllUsers())
+      try await a.push()
+      try await manager.resumePush(forLocalUserID: user)
+      #expect(try await manager.isPushingPausedForAnyUser())
+      try await a.push()
+      #expect(try await a.queueCount() == 2)
+      try await manager.resumePushForAllLocalUsers()
+      try await manager.resumePush(forLocalUserID: user)
+      #expect(try await !manager.isPushingPausedForAnyUser())
+      #expect(posted.take() == ["pushPaused", "pushResumed"])
+      try await a.push()
+      #expect(try await a.queueCount() == 0)
+    }
+  }
+
+  // MARK: Nodes that wait
+
+  @Test func syncingNodes_areThoseWithOperations_andTheWayToThem() async throws {
+    try await TestWorld.run { world in
+      let a = try await world.device("A")
+      let user = try a.localUserID
+      try await a.create("/d")
+      try await a.create("/d/e")
+      try await a.create("/d/e/f", "1")
+      try await a.create("/g")
+      try await a.sync()
+      let manager = try a.syncManager
+      #expect(try await manager.syncingNodeIDs(forLocalUserID: user) == [])
+      let nodes = [try await a.node("/d"), try await a.node("/d/e"), try await a.node("/d/e/f")]
+      let home = try #require(nodes[0].parentID)
+      try await a.edit("/d/e/f", "2")
+      #expect(try await manager.syncingNodeIDs(forLocalUserID: user) == Set(nodes.map(\.uuid) + [home]))
+      try await a.sync()
+      try await a.delete("/d/e")
+      #expect(try await manager.syncingNodeIDs(forLocalUserID: user) == [nodes[0].uuid, home])
+      try await a.sync()
+      #expect(try await manager.syncingNodeIDs(forLocalUserID: user) == [])
+      #expect(try await manager.syncingNodeIDs(forLocalUserID: "nobody") == [])
+    }
+  }
+}
