@@ -111,6 +111,7 @@ import ZeroDarkCloudTesting
         disk.storageSizeForPersistentUserAvatars(), disk.storageSizeForCachedUserAvatars(),
       ]
       #expect(sizes == [2 * one, one, one, one, 0, one, one, 0, one])
+      disk.finishPending()
       let files = try fixture.fileNames().map { try Data(contentsOf: disk.folder.url($0)).count }
       #expect(files.reduce(0, +) == Int(4 * one))
     }
