@@ -100,7 +100,7 @@ let package = Package(
       name: "ZeroDarkCloudTests",
       dependencies: [
         "ZeroDarkCloud", "ZeroDarkCloudTesting", "ZDCServer", "ZDCServerSQLite", "ZDCProtocol", "ZDCTreesystem",
-        "ZDCCrypto", grdb, logging,
+        "ZDCMerge", "ZDCCrypto", grdb, logging,
       ]),
     .testTarget(
       name: "ZDCServerTests",

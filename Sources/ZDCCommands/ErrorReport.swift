@@ -76,7 +76,8 @@ extension ErrorReport {
     case .serverAnswerInvalid: .security
     case .serverRefused, .downloadFailed: .failure
     case .databaseLocked, .databaseAlreadyUnlocked, .invalidEncryptionKey, .databaseFailure, .readOnlyConnection,
-      .reservedName, .duplicateMigration, .collectionNotRegistered, .collectionTypeMismatch, .objectNotEncodable:
+      .reservedName, .duplicateMigration, .collectionNotRegistered, .collectionTypeMismatch, .objectNotEncodable,
+      .sectionTooLarge:
       .software
     }
   }

@@ -9,16 +9,20 @@ struct Managers: Sendable {
   let images: ZDCImageManager
   let sync: ZDCSyncManager
 
-  init(config: ZDCConfig, delegate: DelegateBox, database: ZDCDatabaseManager) throws {
+  init(
+    config: ZDCConfig, delegate: DelegateBox, database: ZDCDatabaseManager, reachability: ZDCReachability
+  ) throws {
     self.database = database
     localUsers = try ZDCLocalUserManager(config: config, database: database, transport: config.transport)
     disk = ZDCDiskManager(
       database: database.rwDatabaseConnection, folder: config.databasePath.appendingPathExtension("files"))
     downloads = ZDCDownloadManager(
-      database: database.rwDatabaseConnection, users: localUsers, disk: disk,
+      database: database.rwDatabaseConnection, users: localUsers, primaryTreeID: config.primaryTreeID, disk: disk,
       partials: config.databasePath.appendingPathExtension("downloads"))
     images = .platform(disk: disk, downloads: downloads, database: database.rwDatabaseConnection)
-    sync = ZDCSyncManager(database: database, users: localUsers, config: config, delegate: delegate)
+    sync = ZDCSyncManager(
+      database: database, users: localUsers, config: config, delegate: delegate,
+      reachability: reachability)
   }
 
   /// After the framework calls itself unlocked: engines begin here.

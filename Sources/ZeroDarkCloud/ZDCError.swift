@@ -23,6 +23,7 @@ public struct ZDCError: Error, Sendable {
     case serverUnreachable, serverRefused, serverAnswerInvalid, serverTooNew
     // Nodes and content.
     case nodeNotFound, nodeNotUploaded, noContent, downloadFailed, fileFailure, invalidParameter, cancelled
+    case sectionTooLarge
   }
 
   public let code: Code
@@ -58,6 +59,7 @@ extension ZDCError.Code {
     .invalidDatabaseName: "the database's name must be a file name",
     .invalidParameter: "an argument is outside its range",
     .cancelled: "the task was cancelled",
+    .sectionTooLarge: "metadata and thumbnail may have 16 MiB each: put more into the data",
   ]
 
   private static let database: [Self: String] = [

@@ -18,6 +18,9 @@ public final class ZeroDarkCloud: Sendable {
   public let config: ZDCConfig
   /// Keeps the database's key. There before the database is unlocked.
   public let databaseKeyManager: ZDCDatabaseKeyManager
+  /// Whether the server can be reached, as far as the engines of this process know. There before the database is
+  /// unlocked.
+  public let reachability = ZDCReachability()
   let delegateBox: DelegateBox
   private let state = Mutex(State.locked)
 
@@ -63,7 +66,7 @@ public final class ZeroDarkCloud: Sendable {
     try beginOpening()
     do {
       let database = try ZDCDatabaseManager(config: config, databaseConfig: databaseConfig)
-      let managers = try Managers(config: config, delegate: delegateBox, database: database)
+      let managers = try Managers(config: config, delegate: delegateBox, database: database, reachability: reachability)
       state.withLock { $0 = .unlocked(managers) }
       managers.start()
     } catch {

@@ -23,6 +23,7 @@ enum AllowedImports {
   static let platform: Set<String> = [
     "Foundation", "FoundationEssentials", "Dispatch", "Synchronization", "Glibc", "Musl", "Darwin", "Android",
     "SystemPackage", "os", "Security", "Observation", "RegexBuilder",
+    "UIKit", "AppKit",
   ]
 
   private static let nio: Set<String> = [

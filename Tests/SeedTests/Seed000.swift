@@ -61,11 +61,10 @@ final class Seed000: Sendable {
     var node: ZDCNode?
   }
 
-  func lookingUpLinks(zdc: ZeroDarkCloud, node: ZDCNode, taskID: String) throws -> LookUps? {
+  func lookingUpLinks(zdc: ZeroDarkCloud, node: ZDCNode, taskID: String) -> LookUps? {
     var found: LookUps?
     let db = zdc.databaseManager!
-    // Mended: `try`, since reading a database can fail.
-    try db.uiDatabaseConnection.read {(transaction) in
+    db.uiDatabaseConnection.read {(transaction) in
 
       if let cloudTransaction = zdc.cloudTransaction(transaction, forLocalUserID: self.localUserID) {
 

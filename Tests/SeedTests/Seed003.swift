@@ -2,65 +2,82 @@
 // Printed as in the document, spaces included.
 
 import Foundation
+import Synchronization
 import ZeroDarkCloud
 
 // Seed 003, the reference of ZeroDarkCloudDelegate: each declaration as it is printed there, with `transaction: Any!`
-// replaced by the transaction's type (SETTLED.md) and, for what was optional in Objective-C, without the word.
+// replaced by the transaction's type (SETTLED.md) and, for what was optional in Objective-C, without the word. Each
+// notes that it was called.
 
 final class Seed003: ZeroDarkCloudDelegate {
+  private let noted = Mutex<[String]>([])
+
+  var calls: [String] { noted.withLock { $0 } }
+
+  private func note(_ call: String) { noted.withLock { $0.append(call) } }
+
   func data(for node: ZDCNode, at path: ZDCTreesystemPath, transaction: YapDatabaseReadTransaction) -> ZDCData {
-    ZDCData(data: Data())
+    note("data")
+    return ZDCData(data: Data())
   }
 
   func metadata(for node: ZDCNode, at path: ZDCTreesystemPath, transaction: YapDatabaseReadTransaction) -> ZDCData? {
-    nil
+    note("metadata")
+    return nil
   }
 
   func thumbnail(for node: ZDCNode, at path: ZDCTreesystemPath, transaction: YapDatabaseReadTransaction) -> ZDCData? {
-    nil
+    note("thumbnail")
+    return nil
   }
 
-  func didPushNodeData(_ node: ZDCNode, at path: ZDCTreesystemPath, transaction: YapDatabaseReadWriteTransaction) {}
+  func didPushNodeData(_ node: ZDCNode, at path: ZDCTreesystemPath, transaction: YapDatabaseReadWriteTransaction) {
+    note("pushed")
+  }
 
-  func data(forMessage message: ZDCNode, transaction: YapDatabaseReadTransaction) -> ZDCData? { nil }
+  func data(forMessage message: ZDCNode, transaction: YapDatabaseReadTransaction) -> ZDCData? {
+    note("message")
+    return nil
+  }
 
-  func didSendMessage(
-    _ message: ZDCNode, toRecipient recipient: ZDCUser, transaction: YapDatabaseReadWriteTransaction
-  ) {}
+  func didSendMessage(_ message: ZDCNode, toRecipient recipient: ZDCUser, transaction: YapDatabaseReadWriteTransaction) {
+    note("sent")
+  }
 
-  func didDiscoverNewNode(_ node: ZDCNode, at path: ZDCTreesystemPath, transaction: YapDatabaseReadWriteTransaction) {}
+  func didDiscoverNewNode(_ node: ZDCNode, at path: ZDCTreesystemPath, transaction: YapDatabaseReadWriteTransaction) {
+    note("new")
+  }
 
-  func didDiscoverModifiedNode(
-    _ node: ZDCNode, with change: ZDCNodeChange, at path: ZDCTreesystemPath,
-    transaction: YapDatabaseReadWriteTransaction
-  ) {}
+  func didDiscoverModifiedNode(_ node: ZDCNode, with change: ZDCNodeChange, at path: ZDCTreesystemPath, transaction: YapDatabaseReadWriteTransaction) {
+    note("modified")
+  }
 
-  func didDiscoverMovedNode(
-    _ node: ZDCNode, from oldPath: ZDCTreesystemPath, to newPath: ZDCTreesystemPath,
-    transaction: YapDatabaseReadWriteTransaction
-  ) {}
+  func didDiscoverMovedNode(_ node: ZDCNode, from oldPath: ZDCTreesystemPath, to newPath: ZDCTreesystemPath, transaction: YapDatabaseReadWriteTransaction) {
+    note("moved")
+  }
 
-  func didDiscoverDeletedNode(
-    _ node: ZDCNode, at path: ZDCTreesystemPath, timestamp: Date?, transaction: YapDatabaseReadWriteTransaction
-  ) {}
+  func didDiscoverDeletedNode(_ node: ZDCNode, at path: ZDCTreesystemPath, timestamp: Date?, transaction: YapDatabaseReadWriteTransaction) {
+    note("deleted")
+  }
 
-  func didDiscoverDeletedDirtyNode(
-    _ node: ZDCNode, dirtyAncestors: [String], timestamp: Date?, transaction: YapDatabaseReadWriteTransaction
-  ) {}
+  func didDiscoverDeletedDirtyNode(_ node: ZDCNode, dirtyAncestors: [String], timestamp: Date?, transaction: YapDatabaseReadWriteTransaction) {
+    note("deletedDirty")
+  }
 
-  func didDiscoverConflict(
-    _ conflict: ZDCNodeConflict, forNode node: ZDCNode, atPath path: ZDCTreesystemPath,
-    transaction: YapDatabaseReadWriteTransaction
-  ) {}
+  func didDiscoverConflict(_ conflict: ZDCNodeConflict, forNode node: ZDCNode, atPath path: ZDCTreesystemPath, transaction: YapDatabaseReadWriteTransaction) {
+    note("conflict")
+  }
 
-  func didBackgroundDownloadNodeMeta(
-    _ node: ZDCNode, at path: ZDCTreesystemPath, with components: ZDCNodeMetaComponents, header: ZDCCloudDataInfo,
-    metadata: Data?, thumbnail: Data?
-  ) {}
+  func didBackgroundDownloadNodeMeta(_ node: ZDCNode, at path: ZDCTreesystemPath, with components: ZDCNodeMetaComponents, header: ZDCCloudDataInfo, metadata: Data?, thumbnail: Data?) {
+    note("backgroundMeta")
+  }
 
-  func didBackgroundDownloadNodeData(
-    _ node: ZDCNode, at path: ZDCTreesystemPath, with cryptoFile: ZDCCryptoFile
-  ) {}
+  func didBackgroundDownloadNodeData(_ node: ZDCNode, at path: ZDCTreesystemPath, with cryptoFile: ZDCCryptoFile) {
+    note("backgroundData")
+  }
 
-  func preferredNodeIDsForPullingRcrds() -> Set<String>? { nil }
+  func preferredNodeIDsForPullingRcrds() -> Set<String>? {
+    note("preferred")
+    return nil
+  }
 }

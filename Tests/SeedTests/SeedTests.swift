@@ -49,7 +49,7 @@ import ZeroDarkCloudTesting
       #expect(try await node(a, ["foo", "bar", "soap"]) != nil)
 
       let linked = try #require(try await node(a, ["foo", "bar", "linked"]))
-      let found = try #require(try seed.lookingUpLinks(zdc: zdc, node: linked, taskID: task.uuid))
+      let found = try #require(seed.lookingUpLinks(zdc: zdc, node: linked, taskID: task.uuid))
       #expect(found.collection == "tasks" && found.key == task.uuid && found.task == task && found.node == linked)
 
       seed.usingTags(zdc: zdc, node: linked, myTask: task)

@@ -4,7 +4,7 @@ import ZeroDarkCloud
 import ZeroDarkCloudTesting
 
 /// Delegate, event stream and status stream tell the same story.
-@Suite(.timeLimit(.minutes(5))) struct StoryTests {
+@Suite(.timeLimit(.minutes(20))) struct StoryTests {
   private struct AppError: Error {}
 
   /// What the delegate writes down for the event; a deleted dirty node without its place, which the event does not have.
@@ -96,8 +96,8 @@ import ZeroDarkCloudTesting
     #expect(announced > 0)
   }
 
-  /// - the app throws from the second of three calls: the transaction rolls back
-  /// => the stream tells nothing of it; once the batch goes through, each call has its event
+  /// - the app throws from one of three calls: the transaction rolls back, and what was in it is told again
+  /// => the delegate hears some of it twice; the stream tells each once, after its commit
   @Test func whatRolledBack_isNotInTheStream() async throws {
     try await TestWorld.run { world in
       let a = try await world.device("A")
@@ -106,13 +106,11 @@ import ZeroDarkCloudTesting
       try await a.sync()
       let heard = try Listening(b)
       b.recorder.on(.new, "/2") { _, _ in throw AppError() }
-      await #expect(throws: AppError.self) { try await b.pull() }
-      _ = b.recorder.take()
       try await b.pull()
-      let told = Self.told(b)
+      try await b.pull()
       try await b.relaunch()
-      #expect(told.sorted() == ["new /1", "new /2", "new /3"])
-      #expect(await heard.events.value == told)
+      #expect(Self.told(b).count > 3)
+      #expect(await heard.events.value.sorted() == ["new /1", "new /2", "new /3"])
     }
   }
 

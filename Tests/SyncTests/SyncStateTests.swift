@@ -6,7 +6,7 @@ import ZeroDarkCloud
 import ZeroDarkCloudTesting
 
 /// How a sync stands, as a value that is followed, and as an observable object.
-@Suite(.timeLimit(.minutes(5))) struct SyncStateTests {
+@Suite(.timeLimit(.minutes(20))) struct SyncStateTests {
   private struct AppError: Error {}
 
   private func state(_ device: TestDevice) async throws -> ZDCSyncState {

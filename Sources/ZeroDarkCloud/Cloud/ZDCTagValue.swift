@@ -8,9 +8,13 @@ public protocol ZDCTagValue: Codable, Sendable {}
 extension String: ZDCTagValue {}
 extension Bool: ZDCTagValue {}
 extension Int: ZDCTagValue {}
+extension Int8: ZDCTagValue {}
+extension Int16: ZDCTagValue {}
 extension Int32: ZDCTagValue {}
 extension Int64: ZDCTagValue {}
 extension UInt: ZDCTagValue {}
+extension UInt8: ZDCTagValue {}
+extension UInt16: ZDCTagValue {}
 extension UInt32: ZDCTagValue {}
 extension UInt64: ZDCTagValue {}
 extension Float: ZDCTagValue {}
@@ -25,7 +29,7 @@ enum TagCoding {
   /// The order is the format: append only.
   private static let types: [any ZDCTagValue.Type] = [
     String.self, Bool.self, Int.self, Int32.self, Int64.self, UInt.self, UInt32.self, UInt64.self, Float.self,
-    Double.self, Data.self, URL.self, Date.self, UUID.self,
+    Double.self, Data.self, URL.self, Date.self, UUID.self, Int8.self, Int16.self, UInt8.self, UInt16.self,
   ]
 
   /// - Throws: `objectNotEncodable` for a type of the app's, or for a number that is none.

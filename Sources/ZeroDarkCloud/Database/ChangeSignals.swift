@@ -11,6 +11,8 @@ package final class ChangeSignals: Sendable {
     case objects
     /// Nodes that the app wants downloaded.
     case downloads
+    /// The server can be reached again.
+    case network
   }
 
   private struct Subscriber {
@@ -21,7 +23,7 @@ package final class ChangeSignals: Sendable {
   private struct State {
     var nextID = 0
     var subscribers: [Int: Subscriber] = [:]
-    var failureListeners: [Int: AsyncStream<any Error>.Continuation] = [:]
+    var failureListeners: [Int: @Sendable (any Error) -> Void] = [:]
   }
 
   private let state = Mutex(State())
@@ -62,21 +64,27 @@ package final class ChangeSignals: Sendable {
 
   // MARK: Failures that nobody waits for
 
-  /// Errors of transactions whose caller takes no result; for the status stream.
+  /// Errors of transactions whose caller takes no result.
   package func failures() -> AsyncStream<any Error> {
     let (stream, continuation) = AsyncStream.makeStream(of: (any Error).self, bufferingPolicy: .bufferingNewest(64))
-    let id = state.withLock { state in
-      state.nextID += 1
-      state.failureListeners[state.nextID] = continuation
-      return state.nextID
-    }
+    let id = listenForFailures { continuation.yield($0) }
     continuation.onTermination = { [weak self] _ in
       self?.state.withLock { _ = $0.failureListeners.removeValue(forKey: id) }
     }
     return stream
   }
 
+  /// The same, for as long as the database is open.
+  @discardableResult
+  func listenForFailures(_ listener: @escaping @Sendable (any Error) -> Void) -> Int {
+    state.withLock { state in
+      state.nextID += 1
+      state.failureListeners[state.nextID] = listener
+      return state.nextID
+    }
+  }
+
   func report(_ error: any Error) {
-    for listener in state.withLock({ Array($0.failureListeners.values) }) { listener.yield(error) }
+    for listener in state.withLock({ Array($0.failureListeners.values) }) { listener(error) }
   }
 }

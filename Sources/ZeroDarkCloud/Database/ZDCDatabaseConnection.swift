@@ -99,7 +99,7 @@ public final class ZDCDatabaseConnection: Sendable {
     return try transaction.run { try body(transaction) }
   }
 
-  private func finish<T>(
+  func finish<T>(
     _ result: Result<T, any Error>, _ completion: (@Sendable (Result<T, any Error>) -> Void)?
   ) {
     let result = result.mapError(translated)

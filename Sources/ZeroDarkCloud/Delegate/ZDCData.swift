@@ -24,6 +24,11 @@ public struct ZDCData: Sendable {
   /// Set it to false to have every queued upload sent in turn, each with its own version.
   public var isLatestVersion = true
 
+  /// No bytes: a node without content of its own, such as a folder.
+  public init() {
+    self.init(data: Data())
+  }
+
   /// Bytes in memory. Empty content is legal.
   public init(data: Data) {
     source = .memory(data)

@@ -34,7 +34,7 @@ extension ZDCDownloadManager {
 
 /// Works off a list of nodes one batch ahead of its reader. Where their contents are it looks up for a thousand at a
 /// time: what it holds does not grow with the list.
-private actor BulkDownload {
+actor BulkDownload {
   private typealias Batch = [(node: ZDCNode, target: ContentTarget)]
 
   private let manager: ZDCDownloadManager

@@ -16,6 +16,7 @@ public final class ZDCDownloadManager: Sendable {
 
   let database: ZDCDatabaseConnection
   let users: ZDCLocalUserManager
+  let primaryTreeID: String
   /// Keeps results; nil where nothing does.
   let disk: ZDCDiskManager?
   let folder: DownloadFolder
@@ -36,11 +37,12 @@ public final class ZDCDownloadManager: Sendable {
 
   /// - Parameter partials: where large downloads that were cut off wait for their next try.
   init(
-    database: ZDCDatabaseConnection, users: ZDCLocalUserManager, disk: ZDCDiskManager? = nil,
+    database: ZDCDatabaseConnection, users: ZDCLocalUserManager, primaryTreeID: String, disk: ZDCDiskManager? = nil,
     folder: DownloadFolder = DownloadFolder(), partials: URL
   ) {
     self.database = database
     self.users = users
+    self.primaryTreeID = primaryTreeID
     self.disk = disk
     self.folder = folder
     self.partials = PartialFolder(url: partials)

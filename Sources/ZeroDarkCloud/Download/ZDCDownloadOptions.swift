@@ -54,4 +54,10 @@ public final class ZDCDownloadOptions: Sendable {
     get { values.withLock { $0.completionTag } }
     set { values.withLock { $0.completionTag = newValue } }
   }
+
+  /// Another name of ``completionTag``.
+  public var completionConsolidationTag: String? {
+    get { completionTag }
+    set { completionTag = newValue }
+  }
 }

@@ -304,7 +304,10 @@ struct RemoteChange: Equatable {
     // Tags change with the parent's key as well.
     let moved = cloud.parent != fields.parent || cloud.name != after.secrets.name
     let data = before.content?.content.blobID != fields.content?.blobID
-    self.init(moved: moved, data: data, record: !moved && !data && cloud.recordHash != after.record.hash)
+    // One version may bring both: the app is told of each.
+    let record =
+      data ? before.burnMs != fields.burnMs || before.keyGen != fields.keyGen : cloud.recordHash != after.record.hash
+    self.init(moved: moved, data: data, record: !moved && record)
   }
 
   init(moved: Bool, data: Bool, record: Bool) {

@@ -63,7 +63,7 @@ struct ContentPreparer: Sendable {
   private func section(_ data: ZDCData?, limit: Int) async throws -> [UInt8] {
     guard let data else { return [] }
     let source = try await data.source()
-    guard source.size <= UInt64(limit) else { throw ZDCSecurityError(.limitExceeded) }
+    guard source.size <= UInt64(limit) else { throw ZDCError(.sectionTooLarge) }
     return try source.readAll()
   }
 }

@@ -13,18 +13,3 @@ final class Locked<Value: Sendable>: Sendable {
     try mutex.withLock { value in try body(&value) }
   }
 }
-
-/// Something that happened, to be noticed once.
-final class Flag: Sendable {
-  private let isRaised = Locked(false)
-
-  func raise() { isRaised.withLock { $0 = true } }
-
-  /// - Returns: Whether it was raised; it is not any more.
-  func take() -> Bool {
-    isRaised.withLock { isRaised in
-      defer { isRaised = false }
-      return isRaised
-    }
-  }
-}

@@ -9,13 +9,7 @@ internal import ZDCProtocol
 struct SyncLoop: Sendable {
   let engine: SyncEngine
   let changes: ChangeSignals
-  /// Whether the server was out of reach since the app was last told of a reconnection.
-  private let wasOffline = Flag()
-
-  init(engine: SyncEngine, changes: ChangeSignals) {
-    self.engine = engine
-    self.changes = changes
-  }
+  let reachability: ZDCReachability
 
   func run() async {
     await withTaskGroup(of: Void.self) { group in
@@ -60,7 +54,7 @@ struct SyncLoop: Sendable {
         try await listenOnce { backoff.reset() }
       } catch {
         if error is TransportError {
-          wasOffline.raise()
+          reachability.lost()
           engine.session.events.post { .offline(localUserID: $0) }
         }
         guard await pause(after: error, &backoff) else { return }
@@ -75,13 +69,18 @@ struct SyncLoop: Sendable {
         _ = try await engine.follow(list)
         connected()
         engine.session.events.post { .online(localUserID: $0) }
-        if wasOffline.take() { engine.session.delegate().didReconnectToInternet() }
+        if reachability.reached() { tellOfReconnection() }
         engine.signal()
       case .head(let head):
         let summary = try await engine.take(head)
         if summary.commits > 0 { engine.signal() }
       }
     }
+  }
+
+  private func tellOfReconnection() {
+    changes.send([.network])
+    engine.session.delegate().didReconnectToInternet()
   }
 
   // MARK: Waiting

@@ -99,7 +99,7 @@ extension ZDCSyncManager {
   private func runEngine(_ localUserID: String) async {
     do {
       let engine = try await engine(for: localUserID)
-      await SyncLoop(engine: engine, changes: database.context.changes).run()
+      await SyncLoop(engine: engine, changes: database.context.changes, reachability: reachability).run()
     } catch {
       hub.post(.error(localUserID: localUserID, error))
     }

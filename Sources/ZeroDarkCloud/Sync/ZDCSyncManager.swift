@@ -17,18 +17,25 @@ public final class ZDCSyncManager: Sendable {
   let users: ZDCLocalUserManager
   let config: ZDCConfig
   private let delegateBox: DelegateBox
+  let reachability: ZDCReachability
   let hub: StatusHub
   let engines = Locked<[String: SyncEngine]>([:])
   /// The lease's generation that the engines were made in.
   let knownGeneration = Locked(0)
   private let background = Locked<Task<Void, Never>?>(nil)
 
-  init(database: ZDCDatabaseManager, users: ZDCLocalUserManager, config: ZDCConfig, delegate: DelegateBox) {
+  init(
+    database: ZDCDatabaseManager, users: ZDCLocalUserManager, config: ZDCConfig, delegate: DelegateBox,
+    reachability: ZDCReachability = ZDCReachability()
+  ) {
     self.database = database
     self.users = users
     self.config = config
     delegateBox = delegate
+    self.reachability = reachability
     hub = StatusHub(database: database)
+    // The hub holds the database.
+    database.context.changes.listenForFailures { [weak hub] in hub?.post(.error(localUserID: "", $0)) }
   }
 
   // MARK: Status

@@ -20,8 +20,6 @@ struct Promise: Sendable {
     case managers
     /// Shares, messages, grafts.
     case sharing
-    /// Being built with the rows that are tested.
-    case open
   }
 }
 

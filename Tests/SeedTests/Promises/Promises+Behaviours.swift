@@ -10,13 +10,16 @@ extension Promise {
       id: "behaviour-2",
       wording: "which queued uploads one content satisfies is decided when the app gives it, by all three parts",
       state: .tested(
-        by: "ConflictBehaviourTests/consolidation_isASnapshot",
-        "ConflictBehaviourTests/versionsOfTheirOwn_areSentInTurn")),
+        by: "PushPromiseTests/aPartThatIsNotTheLatest_isSentInTurn",
+        "QueueTests/largeContentQueuedWhileItsUploadRuns_isSentAfterwards",
+        "ConflictBehaviourTests/consolidation_isASnapshot", "ConflictBehaviourTests/versionsOfTheirOwn_areSentInTurn")),
     Promise(
       id: "behaviour-3",
       wording: "after an own success queued uploads are based on the new version; after a pull they are not",
       state: .tested(
-        by: "AppErrorTests/answersLate_afterAnotherEdit_bothAreSent",
+        by: "QueueTests/contentQueuedWhileAnUploadRuns_isSentAfterwards",
+        "CloudUploadTests/editAfterOthersChangedTheContent_staysBasedOnWhatTheAppHas",
+        "AppErrorTests/answersLate_afterAnotherEdit_bothAreSent",
         "ConflictBehaviourTests/pulledVersion_isNotTheBaseOfAQueuedEdit")),
     Promise(
       id: "behaviour-4", wording: "a content conflict holds that node only, and is asked again after a relaunch",
@@ -24,7 +27,8 @@ extension Promise {
     Promise(
       id: "behaviour-5", wording: "merged while the upload was on its way: no conflict is raised",
       state: .tested(
-        by: "ConflictBehaviourTests/mergedInTheModifiedCallback_raisesNoConflict",
+        by: "PushPromiseTests/mergedWhileTheUploadWasRefused_isNoConflict",
+        "ConflictBehaviourTests/mergedInTheModifiedCallback_raisesNoConflict",
         "ConflictBehaviourTests/mergedWhileItIsRefused_raisesNoConflict")),
     Promise(
       id: "behaviour-6",
@@ -43,31 +47,34 @@ extension Promise {
       state: .tested(by: "FaultTests/lostResponse_thenRelaunch_thenPull_isRecognisedAsOwn")),
     Promise(
       id: "behaviour-9", wording: "what was deleted here and not yet there is not found again by a pull",
-      state: .due(.open)),
+      state: .tested(by: "PushPromiseTests/whatIsDeletedHere_isNotFoundAgainByAPull")),
     Promise(
       id: "behaviour-10", wording: "a branch is deleted as a whole, with what others changed or added meanwhile",
-      state: .due(.open)),
+      state: .tested(by: "PushPromiseTests/aBranchIsDeleted_withWhatThisDeviceHasNeverSeen")),
     Promise(
       id: "behaviour-11",
       wording: "a deletion that meets queued changes keeps them and the way to them; kept again, parents go first",
       state: .tested(
-        by: "ConflictTests/keptNode_queuedAgain_isANewNodeWithItsOldUUID",
+        by: "LinkPromiseTests/aDeletionThatMeetsChanges_keepsThemAndTheWayToThem",
+        "ConflictTests/keptNode_queuedAgain_isANewNodeWithItsOldUUID",
         "CloudUploadTests/nodeKeptAfterARemoteDelete_isQueuedAgainWithItsParents",
         "DirtyDeleteTests/keptInsideTheCallback_isSentByTheSameSync")),
     Promise(
       id: "behaviour-12",
       wording: "a deletion takes the queued changes of its branch along, and ends uploads under way",
       state: .tested(
-        by: "ConflictBehaviourTests/deletion_endsUploads")),
+        by: "CloudDeleteTests/pushedBranch_isOneDelete_andItsQueuedChangesGo",
+        "PushPromiseTests/anUploadThatNobodyWantsAnyMore_ends", "ConflictBehaviourTests/deletion_endsUploads")),
     Promise(
       id: "behaviour-13", wording: "who moves a node last is right, and what is queued for it follows it",
       state: .tested(
-        by: "JournalCaptureTests/droppedMove")),
+        by: "PushPromiseTests/aRemoteMove_takesTheQueuedEditAlong", "ConvergenceTests/twoDevices_oneOutcome",
+        "JournalCaptureTests/droppedMove")),
     Promise(
       id: "behaviour-14",
       wording: "a taken name: the app is asked, then the local node is renamed, and the app is told",
       state: .tested(
-        by: "ConflictTests/pathConflict_theAppsOwnNameIsTaken",
+        by: "PushPromiseTests/aTakenName_theAppIsAsked_thenTold", "ConflictTests/pathConflict_theAppsOwnNameIsTaken",
         "JournalCaptureTests/automaticRename")),
     Promise(
       id: "behaviour-15", wording: "names are compared in one folded form, here and in the cloud; case counts",
@@ -89,7 +96,9 @@ extension Promise {
       state: .due(.sharing)),
     Promise(
       id: "behaviour-20", wording: "a node that cannot be read keeps its name and place, and stops nothing else",
-      state: .due(.open)),
+      state: .tested(
+        by: "PullPromiseTests/aNodeThatCannotBeRead_keepsItsPlace_andStopsNothing",
+        "VerificationTests/aRootThatDoesNotOpen_waits_andOthersGoOn")),
     Promise(
       id: "behaviour-21",
       wording: "a pull announces parents first, shallow first, recent first, preferred before all, in batches",
@@ -99,18 +108,25 @@ extension Promise {
     Promise(
       id: "behaviour-22",
       wording: "a push waits for the first pull and for the network; a pull that breaks off leaves nothing half done",
-      state: .due(.open)),
+      state: .tested(
+        by: "PushPromiseTests/thePush_waitsForTheFirstPull", "QueueTests/offline_theQueueGrows_andGoesOutLater",
+        "RelaunchTests/pullingDevice_diesAnywhere_missesNothing")),
     Promise(
       id: "behaviour-23", wording: "many changes of one node arrive as one, and a pull goes on where it stopped",
-      state: .due(.open)),
+      state: .tested(
+        by: "PullPromiseTests/manyChangesOfOneNode_areToldAsOne",
+        "RelaunchTests/pullingDevice_diesAnywhere_missesNothing")),
     Promise(
       id: "behaviour-24", wording: "a mark of what is to be downloaded outlasts a relaunch and a newer version",
-      state: .due(.open)),
+      state: .tested(
+        by: "LinkPromiseTests/aDownloadThatRacedWithANewerVersion_doesNotClearTheMark",
+        "LinkPromiseTests/linksTagsAndMarks_stayWithTheirNode")),
     Promise(
       id: "behaviour-25",
       wording: "a link may come before its object, ends with either, and is still found while a deletion is told",
       state: .tested(
         by: "CloudLinkTests/link_isFoundFromBothSides", "CloudLinkTests/deletedObject_deletesItsNode_inTheCloudToo",
-        "DelegateTests/deletedNode_isGone_withItsChildren_andItsObjectIsStillLinked")),
+        "DelegateTests/deletedNode_isGone_withItsChildren_andItsObjectIsStillLinked",
+        "LinkPromiseTests/aNodeKeptAfterARemoteDelete_keepsItsLinkTagsAndMarks")),
   ]
 }

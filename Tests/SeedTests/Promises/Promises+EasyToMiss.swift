@@ -2,12 +2,25 @@
 extension Promise {
   static let easyToMiss: [Promise] = [
     // Seed 000, pushing
-    Promise(id: "check-000-1", wording: "results of calls that queue may be ignored", state: .due(.open)),
-    Promise(id: "check-000-2", wording: "look-ups work on a transaction that only reads", state: .due(.open)),
-    Promise(id: "check-000-3", wording: "setObject, setTag and queueDataUpload need no try", state: .due(.open)),
+    Promise(
+      id: "check-000-1",
+      wording:
+        "results of creating, deleting and queueing an upload may be ignored; of messages and grafts, when they come",
+      state: .tested(
+        by: "SeedPromiseTests/resultsMayBeIgnored_andTryIsNotNeeded", "SeedTests/seed000_createLinkTagModifyDelete")),
+    Promise(
+      id: "check-000-2", wording: "look-ups work on a transaction that only reads",
+      state: .tested(by: "SeedPromiseTests/lookUps_workInATransactionThatOnlyReads")),
+    Promise(
+      id: "check-000-3", wording: "setObject, setTag and queueDataUpload need no try",
+      state: .tested(
+        by: "SeedPromiseTests/resultsMayBeIgnored_andTryIsNotNeeded",
+        "CloudLinkTests/callWithoutTry_thatTheDatabaseFails_takesTheWholeTransactionBack")),
     Promise(
       id: "check-000-4", wording: "a node tells when it was changed and which versions it has",
-      state: .due(.open)),
+      state: .tested(
+        by: "PullPromiseTests/everythingButContent_isThereAfterAPull",
+        "NodeTests/lastModifiedIsTheLaterOfRecordAndContent")),
     Promise(
       id: "check-000-5", wording: "an upload goes on after a relaunch and asks the app once",
       state: .tested(by: "LargeContentTests/contentInMemory_isContinuedIfItIsEqual")),
@@ -18,7 +31,9 @@ extension Promise {
     Promise(
       id: "check-000-7",
       wording: "node, queue and the app's rows are one commit, and nothing is sent before it is on disk",
-      state: .due(.open)),
+      state: .tested(
+        by: "PushPromiseTests/nothingIsSent_beforeTheCommitIsOnDisk",
+        "CloudCreateTests/throwingFromTheBlock_takesNodesAndQueueBack")),
     Promise(
       id: "check-000-8", wording: "didPushNodeData finds the node updated in its transaction",
       state: .tested(by: "DelegateTests/didPush_hasTheNewVersion_andAnEmptyQueue")),
@@ -28,11 +43,13 @@ extension Promise {
       state: .tested(by: "SeedTests/seed001_createAndSupplyDataInThreeWays")),
     Promise(
       id: "check-001-2", wording: "a list's node may be named by the list's uuid or by its title",
-      state: .due(.open)),
+      state: .tested(by: "SeedPromiseTests/aListsNode_isNamedByUUIDOrTitle")),
     Promise(
       id: "check-001-3", wording: "~/foo/bar is understood as a path",
       state: .tested(by: "TreesystemPathTests/theFormsThatPeopleTypeAreRead")),
-    Promise(id: "check-001-4", wording: "downloads can be asked for without a completion queue", state: .due(.open)),
+    Promise(
+      id: "check-001-4", wording: "downloads can be asked for without a completion queue",
+      state: .tested(by: "SeedPromiseTests/downloads_takeAnyQueue_orNone")),
     Promise(
       id: "check-001-5", wording: "a URL can be a tag, and comes back as one",
       state: .tested(by: "CloudLinkTests/tagsKeepTheirType")),
@@ -41,11 +58,14 @@ extension Promise {
       state: .tested(by: "CloudLinkTests/marks_addUp_anyOfThemCounts_andANewerVersionKeepsThem")),
     Promise(
       id: "check-001-7", wording: "ThumbnailManager is another name of the image manager",
-      state: .tested(by: "SeedTests/seed002_aCellShowsItsThumbnail")),
+      state: .tested(
+        by: "SeedPromiseTests/theThumbnailManager_isTheImageManager", "SeedTests/seed002_aCellShowsItsThumbnail")),
     Promise(
       id: "check-001-8", wording: "deleting a parent deletes children that this device has never seen",
-      state: .due(.open)),
-    Promise(id: "check-001-9", wording: "an app subclasses nothing", state: .due(.open)),
+      state: .tested(by: "PushPromiseTests/aBranchIsDeleted_withWhatThisDeviceHasNeverSeen")),
+    Promise(
+      id: "check-001-9", wording: "an app subclasses nothing",
+      state: .tested(by: "SeedPromiseTests/anAppSubclassesNothing")),
     Promise(
       id: "check-001-10", wording: "contents of many gigabytes survive interruptions",
       state: .tested(
@@ -54,36 +74,46 @@ extension Promise {
     // Seed 002, pulling
     Promise(
       id: "check-002-1", wording: "names, access and times of every node are there without any download",
-      state: .due(.open)),
+      state: .tested(by: "PullPromiseTests/everythingButContent_isThereAfterAPull")),
     Promise(
       id: "check-002-2", wording: "no content is requested unasked",
       state: .tested(by: "RequestTests/noContent_isFetchedUnasked")),
-    Promise(id: "check-002-3", wording: "local copies can be deleted, and downloaded again", state: .due(.open)),
+    Promise(
+      id: "check-002-3", wording: "local copies can be deleted, and downloaded again",
+      state: .tested(by: "PullPromiseTests/aDeletedLocalCopy_isDownloadedAgain")),
     Promise(
       id: "check-002-4",
       wording: "a thumbnail's first closure runs before the call returns; the second only if it was announced",
       state: .tested(
-        by: "ThumbnailTests/firstFromTheServer_thenFromMemory_afterARelaunchFromDisk",
-        "SeedTests/seed002_aCellShowsItsThumbnail")),
+        by: "SeedTests/seed002_aCellShowsItsThumbnail",
+        "ThumbnailTests/firstFromTheServer_thenFromMemory_afterARelaunchFromDisk")),
     Promise(
       id: "check-002-5", wording: "a second request for the same item joins the first",
       state: .tested(by: "DownloadSharingTests/requestsForOneNodeJoinOneTransfer_andEachHasItsOwnFile")),
     Promise(
       id: "check-002-6", wording: "a downloaded file is the app's to delete, unless the disk manager keeps it",
-      state: .tested(by: "DiskManagerTests/aDownloadIsKeptAsTheOptionsSay")),
-    Promise(id: "check-002-7", wording: "any dispatch queue may be the completion queue", state: .due(.open)),
+      state: .tested(
+        by: "SeedPromiseTests/aDownloadedFile_isDeleted_unlessItIsManaged",
+        "DiskManagerTests/aDownloadIsKeptAsTheOptionsSay")),
+    Promise(
+      id: "check-002-7", wording: "any dispatch queue may be the completion queue",
+      state: .tested(by: "SeedPromiseTests/downloads_takeAnyQueue_orNone")),
     // Seed 003, the delegate
     Promise(
       id: "check-003-1", wording: "which delegate methods are required and which are optional",
-      state: .due(.open)),
+      state: .tested(
+        by: "SeedDelegateTests/sevenMethods_areEnough",
+        "SeedDelegateTests/everyMethodOfTheDocument_isTheOneThatIsCalled")),
     Promise(id: "check-003-2", wording: "no content for a message parks it", state: .due(.sharing)),
     Promise(
       id: "check-003-3", wording: "when a message is sent its operation is gone from the queue",
       state: .due(.sharing)),
     Promise(
       id: "check-003-4", wording: "a call tells of a changed record or a changed content; of both in two calls",
-      state: .due(.open)),
-    Promise(id: "check-003-5", wording: "a move with a rename is one call", state: .due(.open)),
+      state: .tested(by: "PullPromiseTests/recordAndContentChanged_areTwoCalls")),
+    Promise(
+      id: "check-003-5", wording: "a move with a rename is one call",
+      state: .tested(by: "PullPromiseTests/movedAndRenamedAtOnce_isOneCall")),
     Promise(
       id: "check-003-6", wording: "each call finds the database updated, in the same transaction",
       state: .tested(
@@ -94,7 +124,7 @@ extension Promise {
       wording: "a deletion that meets queued changes: told first; then clean branches go one by one; dirty nodes "
         + "and the way to them stay",
       state: .tested(
-        by: "DirtyDeleteTests/order",
+        by: "LinkPromiseTests/aDeletionThatMeetsChanges_keepsThemAndTheWayToThem", "DirtyDeleteTests/order",
         "DirtyDeleteTests/whatIsNotAnswered_keepsItsWay_andWaits")),
     Promise(
       id: "check-003-8", wording: "background calls come for successes only, and only when nobody waits",
@@ -102,14 +132,22 @@ extension Promise {
     Promise(
       id: "check-003-9", wording: "a node's content may be empty",
       state: .tested(
-        by: "AppErrorTests/zeroBytes_areAContentLikeOthers")),
-    Promise(id: "check-003-10", wording: "metadata and thumbnail may have 16 MiB and no more", state: .due(.open)),
-    Promise(id: "check-003-11", wording: "the time of a deletion may be unknown", state: .due(.open)),
+        by: "ContentFormTests/everyForm_ofAnySize_arrives",
+        "EndToEndTests/contentOfAnySize_withMetadataAndThumbnail_comesBackEqual",
+        "AppErrorTests/zeroBytes_areAContentLikeOthers")),
+    Promise(
+      id: "check-003-10", wording: "metadata and thumbnail may have 16 MiB and no more",
+      state: .tested(by: "ContentFormTests/sections_mayHave16MiB_andNoMore")),
+    Promise(
+      id: "check-003-11", wording: "the time of a deletion may be unknown",
+      state: .tested(by: "PullPromiseTests/theTimeOfADeletion_isTheServers_orUnknown")),
     Promise(
       id: "check-003-12", wording: "preferred nodes change the order of a pull that is under way",
       state: .tested(by: "PullOrderTests/preferredBranch_overtakesShallowerNodes")),
     // Seed 004, collaboration
-    Promise(id: "check-004-1", wording: "a transaction finds users and nodes by id", state: .due(.open)),
+    Promise(
+      id: "check-004-1", wording: "a transaction finds users and nodes by id",
+      state: .tested(by: "SeedPromiseTests/lookUps_workInATransactionThatOnlyReads")),
     Promise(
       id: "check-004-2", wording: "a fresh share item is empty, and sharing with it is refused as a mistake",
       state: .due(.sharing)),

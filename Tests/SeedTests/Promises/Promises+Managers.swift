@@ -4,7 +4,7 @@ extension Promise {
     // Part 3.7 to 3.20
     Promise(
       id: "seed-3.7-ZDCData", wording: "content from memory, from a file, from a sealed file, or later",
-      state: .due(.open)),
+      state: .tested(by: "ContentFormTests/everyForm_ofAnySize_arrives")),
     Promise(
       id: "seed-3.7-ZDCDataPromise", wording: "content that comes later: fulfilled, rejected, by a closure",
       state: .tested(
@@ -18,26 +18,33 @@ extension Promise {
     Promise(
       id: "seed-3.9-importNodeData", wording: "the disk manager takes content before it is uploaded",
       state: .tested(
-        by: "DiskImportTests/memory_aFile_andACryptoFile_comeBackAsTheyWere",
+        by: "SeedPromiseTests/contentFromTheDiskManager_isUploaded",
+        "DiskImportTests/memory_aFile_andACryptoFile_comeBackAsTheyWere",
         "DiskManagerTests/anUploadFromTheDiskManager_migratesToTheCacheWhenItIsDone")),
     Promise(
       id: "seed-3.9-nodeData", wording: "the disk manager gives a node's content",
       state: .tested(
-        by: "DiskImportTests/memory_aFile_andACryptoFile_comeBackAsTheyWere", "SeedTests/seed000_dataFromACryptoFile")),
+        by: "SeedPromiseTests/contentFromTheDiskManager_isUploaded",
+        "DiskImportTests/memory_aFile_andACryptoFile_comeBackAsTheyWere", "SeedTests/seed000_dataFromACryptoFile")),
     Promise(
       id: "seed-3.9-thumbnails", wording: "the disk manager keeps thumbnails",
       state: .tested(
-        by: "DiskManagerTests/aDownloadIsKeptAsTheOptionsSay",
-        "ThumbnailTests/firstFromTheServer_thenFromMemory_afterARelaunchFromDisk")),
+        by: "SeedTests/seed002_aCellShowsItsThumbnail",
+        "DiskImportTests/memory_aFile_andACryptoFile_comeBackAsTheyWere",
+        "DiskManagerTests/aDownloadIsKeptAsTheOptionsSay",
+        "ThumbnailTests/firstFromTheServer_thenFromMemory_afterARelaunchFromDisk"
+      )),
     Promise(
       id: "seed-3.9-deleteFileIfUnmanaged", wording: "a downloaded file is deleted unless the disk manager keeps it",
       state: .tested(
-        by: "DiskImportTests/aUrlOfTheDiskManagersIsLeftAlone_anotherIsDeleted",
+        by: "SeedPromiseTests/aDownloadedFile_isDeleted_unlessItIsManaged",
+        "DiskImportTests/aUrlOfTheDiskManagersIsLeftAlone_anotherIsDeleted",
         "DiskManagerTests/aDownloadIsKeptAsTheOptionsSay")),
     Promise(
       id: "seed-3.9-exportCryptoFile", wording: "what the disk manager gives has a sealed file",
       state: .tested(
-        by: "SeedTests/seed000_dataFromACryptoFile", "DiskLimitTests/aReaderNeverLosesItsFile_whateverBecomesOfTheRow")),
+        by: "SeedPromiseTests/contentFromTheDiskManager_isUploaded", "SeedTests/seed000_dataFromACryptoFile",
+        "DiskLimitTests/aReaderNeverLosesItsFile_whateverBecomesOfTheRow")),
     Promise(
       id: "seed-3.10-ZDCNodeMetaComponents", wording: "header, metadata and thumbnail can be asked for apart",
       state: .tested(by: "DownloadTests/metadataAndThumbnailComeWithoutTheData")),
@@ -60,8 +67,9 @@ extension Promise {
     Promise(
       id: "seed-3.11-fetchNodeThumbnail", wording: "the image manager gives a thumbnail from memory, disk or network",
       state: .tested(
-        by: "ThumbnailTests/firstFromTheServer_thenFromMemory_afterARelaunchFromDisk",
-        "ThumbnailTests/aThousandRequestsMakeOneDownload", "SeedTests/seed002_aCellShowsItsThumbnail")),
+        by: "SeedTests/seed002_aCellShowsItsThumbnail",
+        "ThumbnailTests/firstFromTheServer_thenFromMemory_afterARelaunchFromDisk",
+        "ThumbnailTests/aThousandRequestsMakeOneDownload")),
     Promise(
       id: "seed-3.12-progress", wording: "the progress manager tells of uploads and downloads by node",
       state: .due(.managers)),
@@ -90,7 +98,9 @@ extension Promise {
         by: "DatabaseTransactionTests/seedsSpelling_returnsAtOnce_blocksRunInOrder",
         "DatabaseTransactionTests/writingOnAReadingConnection_isRefused",
         "SeedTests/seed000_createLinkTagModifyDelete")),
-    Promise(id: "seed-3.18-userID", wording: "a transaction finds a user by id", state: .due(.open)),
+    Promise(
+      id: "seed-3.18-userID", wording: "a transaction finds a user by id",
+      state: .tested(by: "SeedPromiseTests/lookUps_workInATransactionThatOnlyReads")),
     Promise(
       id: "seed-3.20-sharedUsersView", wording: "a screen to choose with whom to share, which the sample brings",
       state: .due(.sharing)),
@@ -136,7 +146,7 @@ extension Promise {
       id: "seed-4.2-didDiscoverDeletedDirtyNode",
       wording: "a deletion that meets queued changes, told while everything is there",
       state: .tested(
-        by: "DirtyDeleteTests/order",
+        by: "LinkPromiseTests/aDeletionThatMeetsChanges_keepsThemAndTheWayToThem", "DirtyDeleteTests/order",
         "DirtyDeleteTests/whatIsNotAnswered_keepsItsWay_andWaits")),
     Promise(
       id: "seed-4.2-didDiscoverConflict", wording: "a conflict of path or content, for the app to solve",

@@ -45,7 +45,11 @@ extension Promise {
       id: "seed-3.1-init", wording: "made of a delegate and a configuration; the delegate is held strongly",
       state: .tested(
         by: "FrameworkTests/delegate_isHeldStrongly_andMayBeReplaced", "FrameworkTests/managersAreNil_untilUnlocked")),
-    Promise(id: "seed-3.1-reachability", wording: "the app learns when the network is there again", state: .due(.open)),
+    Promise(
+      id: "seed-3.1-reachability", wording: "the app learns when the network is there again",
+      state: .tested(
+        by: "MarkedDownloadTests/aDownloadThatFailed_isMadeAgain_whenTheNetworkReturns",
+        "EventTests/firstConnection_isNoReconnection")),
     Promise(
       id: "seed-3.1-cloudTransaction", wording: "a transaction gives the tree of one local user; nil for a stranger",
       state: .tested(
@@ -65,7 +69,7 @@ extension Promise {
       state: .tested(by: "TreesystemPathTests/aPathHasATrunkAndNames", "SeedTests/seed000_createLinkTagModifyDelete")),
     Promise(
       id: "seed-3.4-notSubclassed", wording: "a node is a value that apps do not subclass; their objects are their own",
-      state: .due(.open)),
+      state: .tested(by: "SeedPromiseTests/anAppSubclassesNothing")),
     Promise(
       id: "seed-3.4-uuidAndUser", wording: "a node has a local uuid and names its local user",
       state: .tested(by: "NodeTests/aFreshNodeHasItsIdsAndNothingFromTheCloud")),

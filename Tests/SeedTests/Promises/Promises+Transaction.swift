@@ -68,7 +68,9 @@ extension Promise {
     // Downloads and conflicts
     Promise(
       id: "seed-3.5-downloadStatus", wording: "marks of what is to be downloaded outlast the process",
-      state: .due(.open)),
+      state: .tested(
+        by: "LinkPromiseTests/linksTagsAndMarks_stayWithTheirNode",
+        "MarkedDownloadTests/whatIsStillMarked_isDownloadedAtTheNextLaunch")),
     Promise(
       id: "seed-3.5-needsDownload", wording: "marks add up, any of them counts, another version keeps them",
       state: .tested(by: "CloudLinkTests/marks_addUp_anyOfThemCounts_andANewerVersionKeepsThem")),

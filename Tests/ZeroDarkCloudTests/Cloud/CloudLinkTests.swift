@@ -102,7 +102,7 @@ import ZDCTreesystem
       let id = try cloud.at("/a").uuid
       let values: [String: any ZDCTagValue] = [
         "text": "milk", "int": 7, "big": UInt64.max, "double": 0.1, "bool": true, "data": Data([1, 2]), "url": url,
-        "date": date, "uuid": uuid, "small": Int32(-3),
+        "date": date, "uuid": uuid, "small": Int32(-3), "tiny": Int8(-1), "byte": UInt8.max,
       ]
       for (identifier, value) in values { cloud.setTag(value, forNodeID: id, withIdentifier: identifier) }
     }
@@ -119,13 +119,15 @@ import ZDCTreesystem
       #expect(tag("date", Date.self) == date)
       #expect(tag("uuid", UUID.self) == uuid)
       #expect(tag("small", Int32.self) == -3)
+      #expect(tag("tiny", Int8.self) == -1)
+      #expect(tag("byte", UInt8.self) == .max)
       #expect(tag("int", String.self) == nil)
       var seen: [String] = []
       try cloud.enumerateTags(forNodeID: id) { identifier, _, stop in
         seen.append(identifier)
         stop = seen.count == 3
       }
-      #expect(seen == ["big", "bool", "data"])
+      #expect(seen == ["big", "bool", "byte"])
     }
   }
 

@@ -257,8 +257,8 @@ struct AppError: Error, Equatable {}
       let fixture = try DatabaseFixture()
       let manager = try fixture.open()
       nonisolated(unsafe) var kept: ZDCReadTransaction?
-      func keep() throws { try manager.roDatabaseConnection.read { kept = $0 } }
-      try keep()
+      func keep() { manager.roDatabaseConnection.read { kept = $0 } }
+      keep()
       withExtendedLifetime(fixture) { _ = kept?.database }
     }
   }
@@ -279,8 +279,8 @@ struct AppError: Error, Equatable {}
     await #expect(processExitsWith: .success) {
       let fixture = try DatabaseFixture()
       let manager = try fixture.open()
-      func use() throws { try manager.roDatabaseConnection.read { _ = $0.database } }
-      try use()
+      func use() { manager.roDatabaseConnection.read { _ = $0.database } }
+      use()
       withExtendedLifetime(fixture) {}
     }
   }

@@ -5,7 +5,7 @@ import ZDCTreesystem
 @testable import ZeroDarkCloud
 
 /// Values of the database that are followed: what comes, when it ends, and that nothing of it stays behind.
-@Suite(.timeLimit(.minutes(2))) struct DatabaseValuesTests {
+@Suite(.timeLimit(.minutes(20))) struct DatabaseValuesTests {
   let fixture: DatabaseFixture
   let manager: ZDCDatabaseManager
   var rw: ZDCDatabaseConnection { manager.rwDatabaseConnection }
@@ -111,7 +111,7 @@ import ZDCTreesystem
   }
 }
 
-@Suite(.timeLimit(.minutes(2))) struct NodeValuesTests {
+@Suite(.timeLimit(.minutes(20))) struct NodeValuesTests {
   let device: CloudFixture
 
   init() async throws { device = try await CloudFixture() }

@@ -1,5 +1,6 @@
 import Foundation
 import Testing
+import ZDCCrypto
 
 @testable import ZeroDarkCloud
 
@@ -10,6 +11,7 @@ import Testing
 
   @Test func memory_mayBeEmpty() async throws {
     #expect(try await bytes(ZDCData(data: Data())) == [])
+    #expect(try await bytes(ZDCData()) == [])
     #expect(try await bytes(ZDCData(data: Data("milk".utf8))) == Array("milk".utf8))
     #expect(try ZDCData(data: Data([1])).immediateSource()?.size == 1)
   }
@@ -20,6 +22,20 @@ import Testing
     try Data("milk".utf8).write(to: url)
     defer { try? FileManager.default.removeItem(at: url) }
     #expect(try await bytes(ZDCData(cleartextFileURL: url)) == Array("milk".utf8))
+  }
+
+  /// - a small file is changed between the app's answer and the reading, or replaced by another of the same size
+  @Test func aFileThatChanged_isNotTakenForTheOldOne() async throws {
+    let url = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
+    try Data("milk".utf8).write(to: url)
+    defer { try? FileManager.default.removeItem(at: url) }
+    let longer = try #require(try ZDCData(cleartextFileURL: url).immediateSource())
+    try Data("milk and bread".utf8).write(to: url)
+    #expect(throws: CryptoFailure.sourceChanged) { try longer.readAll() }
+    let replaced = try #require(try ZDCData(cleartextFileURL: url).immediateSource())
+    try Data("milk and beans".utf8).write(to: url, options: .atomic)
+    #expect(throws: CryptoFailure.sourceChanged) { try replaced.readAll() }
+    #expect(try await bytes(ZDCData(cleartextFileURL: url)) == Array("milk and beans".utf8))
   }
 
   @Test func promise_isWaitedFor_andTheFirstAnswerCounts() async throws {

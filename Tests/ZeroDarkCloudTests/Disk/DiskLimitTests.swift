@@ -244,4 +244,17 @@ import ZeroDarkCloudTesting
       #expect(seen.changedUsersIDs == ["u"])
     }
   }
+
+  @Test func changesAreANotificationToo() async throws {
+    try await DiskFixture.run { fixture in
+      let (notifications, continuation) = AsyncStream.makeStream(of: ZDCDiskManagerChanges?.self)
+      let observer = NotificationCenter.default.addObserver(
+        forName: .ZDCDiskManagerChanged, object: fixture.disk, queue: nil
+      ) { continuation.yield($0.userInfo?[kZDCDiskManagerChanges] as? ZDCDiskManagerChanges) }
+      try fixture.disk.importNodeThumbnail(ZDCDiskImport(), for: fixture.node)
+      var iterator = notifications.makeAsyncIterator()
+      #expect(await iterator.next()??.changedNodeThumbnails == [fixture.node.uuid])
+      NotificationCenter.default.removeObserver(observer)
+    }
+  }
 }

@@ -14,8 +14,8 @@ import ZDCTreesystem
     let folder = world.folder.appendingPathComponent("later", isDirectory: true)
     try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
     return ZDCDownloadManager(
-      database: device.connection, users: device.users, folder: DownloadFolder(below: folder),
-      partials: device.downloads.partials.url)
+      database: device.connection, users: device.users, primaryTreeID: NetworkWorld.treeID,
+      folder: DownloadFolder(below: folder), partials: device.downloads.partials.url)
   }
 
   /// Lets about so many bytes of contents through, then nothing any more; counts them.

@@ -73,7 +73,7 @@ final class NetworkDevice: Sendable {
       config: config, databaseConfig: ZDCDatabaseConfig(encryptionKey: Data(repeating: 7, count: 32)))
     users = try ZDCLocalUserManager(config: config, database: database, transport: transport)
     downloads = ZDCDownloadManager(
-      database: database.rwDatabaseConnection, users: users,
+      database: database.rwDatabaseConnection, users: users, primaryTreeID: NetworkWorld.treeID,
       folder: DownloadFolder(below: folder), partials: folder.appendingPathComponent("partials"))
   }
 

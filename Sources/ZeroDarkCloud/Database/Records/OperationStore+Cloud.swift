@@ -22,9 +22,15 @@ extension OperationStore {
 
   /// Whether something of the node waits because it was deleted in the cloud.
   func isParkedAsDeleted(node: Int64) throws -> Bool {
+    if knownUnparked.contains(node) { return false }
     let statement = try db.cachedStatement(
-      sql: "SELECT EXISTS (SELECT 1 FROM zdc_operation WHERE node = ? AND reason = 9)")
-    return try Bool.fetchOne(statement, arguments: [node]) ?? false
+      sql: """
+        SELECT EXISTS (
+          SELECT 1 FROM zdc_operation WHERE node = ? AND reason = \(OperationRow.Reason.deletedRemotely.rawValue))
+        """)
+    let isParked = try Bool.fetchOne(statement, arguments: [node]) ?? false
+    if !isParked { knownUnparked.insert(node) }
+    return isParked
   }
 
   func putsOfChildren(of parent: Int64) throws -> [OperationRow] {

@@ -11,6 +11,8 @@ final class OperationStore {
   private(set) var added: [OperationRow] = []
   /// Queued creations of parents: a thousand children ask for the same one. Good until an operation goes.
   var knownCreations: [Int64: Int64?] = [:]
+  /// Nodes none of whose operations waits for a deletion in the cloud to be answered. Good until an operation changes.
+  var knownUnparked: Set<Int64> = []
 
   init(db: Database, sealer: ValueSealer) {
     self.db = db
@@ -109,9 +111,11 @@ final class OperationStore {
     for dependency in dependsOn { try addDependency(of: operation.id, on: dependency) }
     added.append(operation)
     if operation.kind == .create, let node = operation.node { knownCreations[node] = operation.id }
+    if operation.reason == .deletedRemotely { knownUnparked = [] }
   }
 
   func update(_ operation: OperationRow) throws {
+    if operation.reason == .deletedRemotely { knownUnparked = [] }
     let statement = try db.cachedStatement(sql: Self.updateStatement)
     try statement.execute(arguments: try arguments(operation) + [operation.id])
   }
@@ -132,6 +136,7 @@ final class OperationStore {
   func setState(
     _ state: OperationRow.State, reason: OperationRow.Reason, detail: String? = nil, id: Int64
   ) throws {
+    if reason == .deletedRemotely { knownUnparked = [] }
     let statement = try db.cachedStatement(
       sql: "UPDATE zdc_operation SET state = ?, reason = ?, reasonDetail = ? WHERE id = ?")
     try statement.execute(arguments: [state.rawValue, reason.rawValue, detail, id])

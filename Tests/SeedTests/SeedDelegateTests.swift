@@ -1,0 +1,135 @@
+import Foundation
+import Synchronization
+import Testing
+import ZeroDarkCloud
+import ZeroDarkCloudTesting
+
+/// The delegate of seed 003: which methods there are, which an app has to have, and that each is the one that is called.
+@Suite struct SeedDelegateTests {
+  /// What the framework calls when it calls a method of the protocol; a near miss would leave the default there.
+  @Test func everyMethodOfTheDocument_isTheOneThatIsCalled() async throws {
+    try await TestWorld.run { world in
+      let app = Seed003()
+      try await world.device(delegate: app) { a in
+        try await a.create("/f")
+        try await a.sync()
+        let zdc = try a.zdc
+        let user = try a.localUserID
+        let node = try await a.node("/f")
+        let (info, file) = try await #require(zdc.downloadManager).downloadNodeData(node)
+        try FileManager.default.removeItem(at: file.fileURL)
+        let called = app.calls
+        let delegate: any ZeroDarkCloudDelegate = app
+        let path = ZDCTreesystemPath(pathComponents: ["f"])
+        delegate.didBackgroundDownloadNodeMeta(
+          node, at: path, with: .all, header: info, metadata: nil, thumbnail: nil)
+        delegate.didBackgroundDownloadNodeData(node, at: path, with: file)
+        _ = await delegate.preferredNodeIDsForPullingRcrds()
+        try await a.write { transaction, cloud in
+          let me = try #require(cloud.user(id: user))
+          _ = try delegate.data(for: node, at: path, transaction: transaction)
+          _ = try delegate.metadata(for: node, at: path, transaction: transaction)
+          _ = try delegate.thumbnail(for: node, at: path, transaction: transaction)
+          try delegate.didPushNodeData(node, at: path, transaction: transaction)
+          _ = try delegate.data(forMessage: node, transaction: transaction)
+          try delegate.didSendMessage(node, toRecipient: me, transaction: transaction)
+          try delegate.didDiscoverNewNode(node, at: path, transaction: transaction)
+          try delegate.didDiscoverModifiedNode(node, with: .data, at: path, transaction: transaction)
+          try delegate.didDiscoverMovedNode(node, from: path, to: path, transaction: transaction)
+          try delegate.didDiscoverDeletedNode(node, at: path, timestamp: nil, transaction: transaction)
+          try delegate.didDiscoverDeletedDirtyNode(
+            node, dirtyAncestors: [], timestamp: nil, transaction: transaction)
+          try delegate.didDiscoverConflict(.data, forNode: node, atPath: path, transaction: transaction)
+        }
+        #expect(
+          app.calls.dropFirst(called.count) == [
+            "backgroundMeta", "backgroundData", "preferred", "data", "metadata", "thumbnail", "pushed", "message",
+            "sent",
+            "new", "modified", "moved", "deleted", "deletedDirty", "conflict",
+          ])
+      }
+    }
+  }
+
+  /// => seven methods make a delegate; each of the others has a default
+  @Test func sevenMethods_areEnough() async throws {
+    try await TestWorld.run { world in
+      let app = SmallestDelegate()
+      try await world.device(delegate: app) { a in
+        try await a.create("/f")
+        try await a.sync()
+        #expect(app.pushed == ["f"])
+        let node = try await a.node("/f")
+        #expect(node.cloudDataInfo?.metadataSize == 0 && node.cloudDataInfo?.thumbnailSize == 0)
+        let delegate: any ZeroDarkCloudDelegate = app
+        #expect(await delegate.preferredNodeIDsForPullingRcrds() == nil)
+        delegate.didReconnectToInternet()
+        let user = try a.localUserID
+        try await a.write { transaction, cloud in
+          let me = try #require(cloud.user(id: user))
+          // Where an app has not the one for messages, it is asked as for any node.
+          #expect(try delegate.data(forMessage: node, transaction: transaction) != nil)
+          try delegate.didSendMessage(node, toRecipient: me, transaction: transaction)
+          try delegate.didDiscoverDeletedDirtyNode(
+            node, dirtyAncestors: [], timestamp: nil, transaction: transaction)
+        }
+      }
+    }
+  }
+}
+
+/// What an app has to have, and no more.
+private final class SmallestDelegate: ZeroDarkCloudDelegate {
+  private let names = Mutex<[String]>([])
+
+  var pushed: [String] { names.withLock { $0 } }
+
+  func data(for node: ZDCNode, at path: ZDCTreesystemPath, transaction: YapDatabaseReadTransaction) -> ZDCData {
+    ZDCData(data: Data("data".utf8))
+  }
+
+  func didPushNodeData(_ node: ZDCNode, at path: ZDCTreesystemPath, transaction: YapDatabaseReadWriteTransaction) {
+    names.withLock { $0.append(path.nodeName) }
+  }
+
+  func didDiscoverNewNode(_ node: ZDCNode, at path: ZDCTreesystemPath, transaction: YapDatabaseReadWriteTransaction) {}
+
+  func didDiscoverModifiedNode(
+    _ node: ZDCNode, with change: ZDCNodeChange, at path: ZDCTreesystemPath,
+    transaction: YapDatabaseReadWriteTransaction
+  ) {}
+
+  func didDiscoverMovedNode(
+    _ node: ZDCNode, from oldPath: ZDCTreesystemPath, to newPath: ZDCTreesystemPath,
+    transaction: YapDatabaseReadWriteTransaction
+  ) {}
+
+  func didDiscoverDeletedNode(
+    _ node: ZDCNode, at path: ZDCTreesystemPath, timestamp: Date?, transaction: YapDatabaseReadWriteTransaction
+  ) {}
+
+  func didDiscoverConflict(
+    _ conflict: ZDCNodeConflict, forNode node: ZDCNode, atPath path: ZDCTreesystemPath,
+    transaction: YapDatabaseReadWriteTransaction
+  ) {}
+}
+
+extension TestWorld {
+  /// A device whose app is the given one.
+  func device(
+    delegate: any ZeroDarkCloudDelegate, _ body: @Sendable (TestDevice) async throws -> Void
+  ) async throws {
+    let device = try await TestDevice("A", server: server, clock: clock, delegate: delegate) { config in
+      config.register(Task.self, inCollection: kCollection_Tasks)
+      config.register(Recipe.self, inCollection: Recipe.collection)
+    }
+    try await device.createAccount()
+    do {
+      try await body(device)
+    } catch {
+      try await device.close()
+      throw error
+    }
+    try await device.close()
+  }
+}

@@ -1,0 +1,41 @@
+import Foundation
+import ZeroDarkCloud
+
+// What the seeds' fragments call and the framework does not have yet: declared here, so that the fragments compile.
+// Nothing here is ever called. Whoever builds one of these takes its declaration away and runs its fragment.
+
+private func notYet() -> Never { preconditionFailure("declared for the compiler only") }
+
+// MARK: With sharing
+
+struct ZDCCloudPath {
+  init?(path: String) { notYet() }
+  func path() -> String { notYet() }
+}
+
+struct ZDCGraftInvite {
+  var cloudID: String
+  var cloudPath: ZDCCloudPath
+}
+
+extension ZDCCloudReadTransaction {
+  func graftInvite(for node: ZDCNode) -> ZDCGraftInvite? { notYet() }
+}
+
+extension ZDCCloudTransaction {
+  @discardableResult
+  func recursiveAddShareItem(
+    _ shareItem: ZDCShareItem, forUserID userID: String, nodeID: String
+  ) -> [ZDCCloudOperation] { notYet() }
+
+  @discardableResult
+  func sendMessage(
+    toRecipients recipients: [ZDCUser], withDependencies dependencies: [ZDCCloudOperation]?
+  ) throws -> ZDCNode { notYet() }
+
+  @discardableResult
+  func graftNode(
+    withLocalPath localPath: ZDCTreesystemPath, remoteCloudPath: ZDCCloudPath, remoteCloudID: String,
+    remoteUser: ZDCUser
+  ) throws -> ZDCNode { notYet() }
+}

@@ -1,0 +1,132 @@
+import Foundation
+import Testing
+import ZeroDarkCloud
+import ZeroDarkCloudTesting
+
+/// Downloads that are marked as needed are made, and go on by themselves when the network is there again.
+@Suite(.timeLimit(.minutes(10))) struct MarkedDownloadTests {
+  /// Stores each content that comes and takes its mark away; the paths of what came are in `seen`.
+  private static func read(_ device: TestDevice, into seen: Seen) throws -> Task<Void, any Error> {
+    let manager = try #require(try device.zdc.downloadManager)
+    let downloads = manager.downloadMarkedContents(forLocalUserID: try device.localUserID)
+    return Task {
+      for try await download in downloads {
+        guard case .memory(let data, _, _) = try download.content.get() else { continue }
+        try await device.write { transaction, cloud in
+          let content = TestContent(data: data, eTag: download.node.eTag_data)
+          transaction.setObject(content, forKey: download.node.uuid, inCollection: TestContent.collection)
+          cloud.unmarkNodeAsNeedsDownload(
+            download.node.uuid, components: .all, ifETagMatches: download.node.eTag_data)
+        }
+        seen.add(String(decoding: data, as: UTF8.self))
+      }
+    }
+  }
+
+  private static func mark(_ device: TestDevice, _ paths: String...) async throws {
+    for path in paths {
+      let node = try await device.node(path)
+      try await device.write { _, cloud in cloud.markNodeAsNeedsDownload(node.uuid, components: .all) }
+    }
+  }
+
+  /// Values of the stream until this one.
+  private static func wait(for value: Bool, _ changes: AsyncStream<Bool>) async {
+    for await change in changes where change == value { return }
+  }
+
+  private static func waitUntilNothingIsMarked(_ device: TestDevice) async throws {
+    let (zdc, user) = (try device.zdc, try device.localUserID)
+    let marks = try device.database.observe { transaction in
+      zdc.cloudTransaction(transaction, forLocalUserID: user)?.nodeIDsMarkedAsNeedsDownload() ?? []
+    }
+    for try await nodes in marks where nodes.isEmpty { return }
+  }
+
+  /// - some are marked before the app reads, one afterwards
+  @Test func whatIsMarked_comes_alsoWhatIsMarkedLater() async throws {
+    try await TestWorld.run { world in
+      let a = try await world.device("A")
+      let b = try await world.device("B")
+      for number in 1...3 { try await a.create("/\(number)", "\(number)") }
+      try await a.sync()
+      try await b.pull()
+      try await Self.mark(b, "/1", "/2")
+      let seen = Seen()
+      let reading = try Self.read(b, into: seen)
+      try await Self.waitUntilNothingIsMarked(b)
+      try await Self.mark(b, "/3")
+      try await Self.waitUntilNothingIsMarked(b)
+      reading.cancel()
+      _ = await reading.result
+      #expect(try await b.tree() == "/1  v1  \"1\"\n/2  v1  \"2\"\n/3  v1  \"3\"")
+      #expect(b.network.count("POST", "/v1/trees/{treeID}/zones/{zoneRoot}/contents") == 2)
+    }
+  }
+
+  /// - the server is out of reach when the app wants the content
+  /// => the app sees that it is; when it is back the app is told, and the download is made without another call
+  @Test func aDownloadThatFailed_isMadeAgain_whenTheNetworkReturns() async throws {
+    try await TestWorld.run { world in
+      let a = try await world.device("A")
+      let b = try await world.device("B")
+      try await a.create("/f", "1")
+      try await a.sync()
+      try await b.pull()
+      #expect(try b.zdc.reachability.isReachable == nil)
+      try await b.whileRunning {
+        let reachability = try b.zdc.reachability
+        await Self.wait(for: true, reachability.changes)
+        b.network.isOffline = true
+        try await world.server.restart()
+        await Self.wait(for: false, reachability.changes)
+        #expect(reachability.isReachable == false)
+        try await Self.mark(b, "/f")
+        let seen = Seen()
+        let reading = try Self.read(b, into: seen)
+        b.network.isOffline = false
+        await b.recorder.wait(for: "reconnected")
+        await Self.wait(for: true, reachability.changes)
+        try await Self.waitUntilNothingIsMarked(b)
+        reading.cancel()
+        _ = await reading.result
+      }
+      #expect(try await b.tree() == "/f  v1  \"1\"")
+    }
+  }
+
+  /// - the process ends while a node is marked
+  /// => the next one downloads it
+  @Test func whatIsStillMarked_isDownloadedAtTheNextLaunch() async throws {
+    try await TestWorld.run { world in
+      let a = try await world.device("A")
+      let b = try await world.device("B")
+      try await a.create("/f", "1")
+      try await a.sync()
+      try await b.pull()
+      try await Self.mark(b, "/f")
+      b.network.fail(.loseRequest, "POST", "/v1/trees/{treeID}/zones/{zoneRoot}/contents")
+      let manager = try #require(try b.zdc.downloadManager)
+      await #expect(throws: TransportError.self) {
+        for try await _ in manager.downloadContents(of: [try await b.node("/f")]) {}
+      }
+      try await b.relaunch()
+      let seen = Seen()
+      let reading = try Self.read(b, into: seen)
+      try await Self.waitUntilNothingIsMarked(b)
+      reading.cancel()
+      _ = await reading.result
+      #expect(seen.lines == ["1"])
+    }
+  }
+
+  @Test func anAccountThatIsNotHere_endsTheStream() async throws {
+    try await TestWorld.run { world in
+      let a = try await world.device("A")
+      let manager = try #require(try a.zdc.downloadManager)
+      await #expect(throws: ZDCError.self) {
+        for try await _ in manager.downloadMarkedContents(forLocalUserID: "nobody") {}
+      }
+    }
+  }
+}

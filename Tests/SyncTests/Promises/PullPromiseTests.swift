@@ -1,0 +1,180 @@
+import Foundation
+import GRDB
+import Testing
+import ZDCCrypto
+import ZDCProtocol
+import ZeroDarkCloud
+import ZeroDarkCloudTesting
+
+/// What an app is told of others' changes, and what it knows without asking for more.
+@Suite struct PullPromiseTests {
+  private static let contentRoutes = [
+    ("POST", "/v1/trees/{treeID}/zones/{zoneRoot}/contents"),
+    ("GET", "/v1/trees/{treeID}/nodes/{nodeID}/blobs/{blobID}"),
+  ]
+
+  @Test func everythingButContent_isThereAfterAPull() async throws {
+    try await TestWorld.run { world in
+      let a = try await world.device("A")
+      let b = try await world.device("B")
+      try await a.create("/d", "")
+      try await a.create("/d/f", TestContent(data: Data("text".utf8), thumbnail: Data([1, 2, 3])))
+      try await a.sync()
+      try await b.pull()
+      let (mine, theirs) = (try await a.node("/d/f"), try await b.node("/d/f"))
+      #expect(theirs.name == "f")
+      #expect(theirs.isUploaded && theirs.cloudID == mine.cloudID && theirs.uuid != mine.uuid)
+      #expect(!theirs.shareList.isEmpty && theirs.shareList == mine.shareList)
+      #expect(theirs.eTag_rcrd != nil && theirs.eTag_rcrd == mine.eTag_rcrd)
+      #expect(theirs.eTag_data != nil && theirs.eTag_data == mine.eTag_data)
+      #expect(theirs.lastModified == world.clock.now && mine.lastModified == world.clock.now)
+      #expect(theirs.cloudDataInfo?.dataSize == 4 && theirs.cloudDataInfo?.thumbnailSize == 3)
+      for (method, route) in Self.contentRoutes { #expect(b.network.count(method, route) == 0) }
+    }
+  }
+
+  /// - the app throws its copies away to save space
+  /// => nothing is lost: the same download again
+  @Test func aDeletedLocalCopy_isDownloadedAgain() async throws {
+    try await TestWorld.run { world in
+      let a = try await world.device("A")
+      let b = try await world.device("B")
+      try await a.create("/small", "1")
+      try await a.create("/large", TestContent(data: EndToEndTests.bytes(100_000, seed: 1)))
+      try await a.sync()
+      try await b.pull()
+      for round in 1...2 {
+        #expect(try await b.download() == 2, "round \(round)")
+        #expect(try await b.content(of: "/large")?.data.count == 100_000)
+        try await b.write { transaction, _ in transaction.removeAllObjects(inCollection: TestContent.collection) }
+        #expect(try await b.content(of: "/large") == nil)
+      }
+      #expect(try await b.queueCount() == 0)
+    }
+  }
+
+  // MARK: One call for one thing
+
+  @Test func recordAndContentChanged_areTwoCalls() async throws {
+    try await TestWorld.run { world in
+      let a = try await world.device("A")
+      let b = try await world.device("B")
+      try await a.create("/f", "1")
+      try await world.settle(a, b)
+      _ = b.recorder.take()
+      try await a.write { _, cloud in
+        var node = try #require(cloud.node(path: ZDCTreesystemPath(pathComponents: ["f"])))
+        node.burnDate = Date(timeIntervalSince1970: 4_000_000_000)
+        try cloud.modifyNode(node)
+      }
+      try await a.edit("/f", "2")
+      try await a.sync()
+      try await b.pull()
+      #expect(b.recorder.take().sorted() == ["modified data /f", "modified treesystem /f"])
+      #expect(try await b.node("/f").burnDate == Date(timeIntervalSince1970: 4_000_000_000))
+    }
+  }
+
+  @Test func movedAndRenamedAtOnce_isOneCall() async throws {
+    try await TestWorld.run { world in
+      let a = try await world.device("A")
+      let b = try await world.device("B")
+      try await a.create("/d")
+      try await a.create("/f", "1")
+      try await world.settle(a, b)
+      _ = b.recorder.take()
+      try await a.move("/f", to: "/d/g")
+      try await a.sync()
+      try await b.pull()
+      #expect(b.recorder.take() == ["moved /f -> /d/g"])
+    }
+  }
+
+  /// - while B is away /f is created, edited twice and renamed, /t created and deleted, /h edited twice and renamed
+  /// => B is told what it is now, each once
+  @Test func manyChangesOfOneNode_areToldAsOne() async throws {
+    try await TestWorld.run { world in
+      let a = try await world.device("A")
+      let b = try await world.device("B")
+      try await a.create("/h", "0")
+      try await world.settle(a, b)
+      _ = b.recorder.take()
+      let steps: [@Sendable () async throws -> Void] = [
+        { try await a.create("/f", "0") }, { try await a.edit("/f", "1") }, { try await a.edit("/f", "2") },
+        { try await a.rename("/f", to: "g") }, { try await a.create("/t") }, { try await a.delete("/t") },
+        { try await a.edit("/h", "1") }, { try await a.rename("/h", to: "i") }, { try await a.edit("/i", "2") },
+      ]
+      for step in steps {
+        try await step()
+        try await a.sync()
+      }
+      try await b.pull()
+      #expect(b.recorder.take().sorted() == ["modified data /i", "moved /h -> /i", "new /g"])
+    }
+  }
+
+  // MARK: Deletions
+
+  @Test func theTimeOfADeletion_isTheServers_orUnknown() async throws {
+    try await TestWorld.run { world in
+      let a = try await world.device("A")
+      let app = ScriptedDelegate()
+      try await a.create("/known")
+      try await a.create("/unknown")
+      try await a.sync()
+      try await world.device("B", delegate: app) { b in
+        try await b.pull()
+        world.clock.advance(by: .seconds(60))
+        let time = world.clock.now
+        try await a.delete("/known")
+        try await a.sync()
+        try await a.delete("/unknown")
+        try await a.sync()
+        try VerificationTests.server(world) { db in
+          try db.execute(sql: "UPDATE commits SET received_ms = 0 WHERE seq = (SELECT MAX(seq) FROM commits)")
+        }
+        try await b.pull()
+        #expect(app.deletions == ["/known": time, "/unknown": nil] as [String: Date?])
+      }
+    }
+  }
+
+  // MARK: What cannot be read
+
+  /// - somebody with the account's keys stores a version of /kept that nobody can open, and a good node beside it
+  /// => /kept stays as it was and keeps its name; everything else goes on
+  @Test func aNodeThatCannotBeRead_keepsItsPlace_andStopsNothing() async throws {
+    try await TestWorld.run { world in
+      let a = try await world.device("A")
+      let b = try await world.device("B")
+      // A fresh device cannot read it either.
+      world.skipsComparison()
+      for device in [a, b] {
+        world.expectsSecurityErrors(["recordAuthFailed"], on: device)
+        world.mayWait(device)
+      }
+      try await a.create("/kept", "1")
+      try await a.create("/other", "2")
+      try await world.settle(a, b)
+      _ = b.recorder.take()
+      let user = try #require(UserID(text: try a.localUserID))
+      let rogue = try await RogueWriter(words: try #require(world.words()), user: user, server: world.server)
+      let home = try await rogue.home()
+      let foreign = try home.node("other").record.fields.sealedPrivate
+      let bad = RogueZone.record(try RecordSealer.seal(try home.draft(next: "kept"))) { $0.sealedPrivate = foreign }
+      let good = try RecordSealer.seal(try home.draft(new: "beside"))
+      try await rogue.push(try home.commit(putting: bad, good), [bad, good])
+
+      try await b.sync()
+      #expect(b.recorder.take() == ["new /beside"])
+      #expect(try await b.node("/kept").quarantine != nil)
+      #expect(try await b.content(of: "/kept")?.data == Data("1".utf8))
+      await #expect(throws: ZDCCloudError.self) { try await b.create("/kept", "another") }
+      try await b.edit("/other", "3")
+      try await b.create("/new", "4")
+      try await b.sync()
+      #expect(try await b.queueCount() == 0)
+      try await a.sync()
+    }
+  }
+}

@@ -1,0 +1,94 @@
+import Foundation
+import Synchronization
+import ZeroDarkCloud
+import ZeroDarkCloudTesting
+
+/// What a test says that the app gives for a node.
+struct Parts: Sendable {
+  var data = ZDCData(data: Data())
+  var metadata: ZDCData?
+  var thumbnail: ZDCData?
+}
+
+/// An app that has no optional method but the two sections, and notes when deletions happened.
+final class ScriptedDelegate: ZeroDarkCloudDelegate {
+  private struct State {
+    var parts: @Sendable (_ path: String) -> Parts = { _ in Parts() }
+    var pushed: [String] = []
+    var deletions: [String: Date?] = [:]
+  }
+
+  private let state = Mutex(State())
+
+  init(_ parts: @escaping @Sendable (_ path: String) -> Parts = { _ in Parts() }) {
+    state.withLock { $0.parts = parts }
+  }
+
+  var pushed: [String] { state.withLock { $0.pushed } }
+  /// By path; the outer nil: not deleted, the inner: no time known.
+  var deletions: [String: Date?] { state.withLock { $0.deletions } }
+
+  private func parts(_ path: ZDCTreesystemPath) -> Parts { state.withLock { $0.parts }(path.relativePath()) }
+
+  func data(for node: ZDCNode, at path: ZDCTreesystemPath, transaction: ZDCReadTransaction) -> ZDCData {
+    parts(path).data
+  }
+
+  func metadata(for node: ZDCNode, at path: ZDCTreesystemPath, transaction: ZDCReadTransaction) -> ZDCData? {
+    parts(path).metadata
+  }
+
+  func thumbnail(for node: ZDCNode, at path: ZDCTreesystemPath, transaction: ZDCReadTransaction) -> ZDCData? {
+    parts(path).thumbnail
+  }
+
+  func didPushNodeData(_ node: ZDCNode, at path: ZDCTreesystemPath, transaction: ZDCReadWriteTransaction) {
+    state.withLock { $0.pushed.append(path.relativePath()) }
+  }
+
+  func didDiscoverNewNode(_ node: ZDCNode, at path: ZDCTreesystemPath, transaction: ZDCReadWriteTransaction) {}
+
+  func didDiscoverModifiedNode(
+    _ node: ZDCNode, with change: ZDCNodeChange, at path: ZDCTreesystemPath, transaction: ZDCReadWriteTransaction
+  ) {}
+
+  func didDiscoverMovedNode(
+    _ node: ZDCNode, from oldPath: ZDCTreesystemPath, to newPath: ZDCTreesystemPath,
+    transaction: ZDCReadWriteTransaction
+  ) {}
+
+  func didDiscoverDeletedNode(
+    _ node: ZDCNode, at path: ZDCTreesystemPath, timestamp: Date?, transaction: ZDCReadWriteTransaction
+  ) {
+    state.withLock { $0.deletions[path.relativePath()] = .some(timestamp) }
+  }
+
+  func didDiscoverConflict(
+    _ conflict: ZDCNodeConflict, forNode node: ZDCNode, atPath path: ZDCTreesystemPath,
+    transaction: ZDCReadWriteTransaction
+  ) {}
+}
+
+extension TestWorld {
+  /// A device whose app is the given one, beside those of the world.
+  func device(
+    _ name: String, delegate: any ZeroDarkCloudDelegate, _ body: @Sendable (TestDevice) async throws -> Void
+  ) async throws {
+    let device = try await TestDevice(name, server: server, clock: clock, delegate: delegate)
+    if let words = words() { try await device.login(words: words) } else { try await device.createAccount() }
+    do {
+      try await body(device)
+    } catch {
+      try await device.close()
+      throw error
+    }
+    try await device.close()
+  }
+}
+
+extension RecordingDelegate {
+  /// The lines that begin with one of these words.
+  func lines(_ words: String...) -> [String] {
+    lines.filter { line in words.contains { line.hasPrefix($0 + " ") } }
+  }
+}
