@@ -1,7 +1,6 @@
 import Foundation
 import GRDB
 import Testing
-import ZDCMerge
 import ZDCProtocol
 import ZDCTreesystem
 
