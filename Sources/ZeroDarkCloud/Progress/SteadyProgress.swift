@@ -17,7 +17,8 @@ struct SteadyProgress: Sendable, Equatable {
   }
 
   mutating func report(_ done: UInt64, of size: UInt64) {
-    let (size, done) = (max(1, size), min(done, max(1, size)))
+    // Work of no size is done.
+    let (size, done) = size == 0 ? (1, 1) : (size, min(done, size))
     if total < 0 {
       total = Int64(clamping: size)
       attempt = Attempt(size: size)

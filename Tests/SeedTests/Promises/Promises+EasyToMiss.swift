@@ -128,7 +128,9 @@ extension Promise {
         "DirtyDeleteTests/whatIsNotAnswered_keepsItsWay_andWaits")),
     Promise(
       id: "check-003-8", wording: "background calls come for successes only, and only when nobody waits",
-      state: .due(.managers)),
+      state: .tested(
+        by: "BackgroundDownloadTests/whatFailsIsNotTold_andIsTriedAgainLater",
+        "BackgroundDownloadTests/whoAsksAgain_isServedInPlaceOfTheDelegate")),
     Promise(
       id: "check-003-9", wording: "a node's content may be empty",
       state: .tested(

@@ -72,7 +72,9 @@ extension Promise {
         "ThumbnailTests/aThousandRequestsMakeOneDownload")),
     Promise(
       id: "seed-3.12-progress", wording: "the progress manager tells of uploads and downloads by node",
-      state: .due(.managers)),
+      state: .tested(
+        by: "TransferProgressTests/aDownloadsProgress_survivesItsRetries",
+        "TransferProgressTests/smallUploads_areListedWhileTheirRequestIsUnderWay")),
     Promise(
       id: "seed-3.14-path", wording: "the path of a node",
       state: .tested(by: "NodeManagerTests/lookups_findTheSameNodeEveryWay")),
@@ -153,7 +155,9 @@ extension Promise {
       state: .tested(by: "ConflictTests/merged_bothEditsAreThere", "ConflictTests/pathConflict_theAppsOwnNameIsTaken")),
     Promise(
       id: "seed-4.4-backgroundDownloads", wording: "a download that outlived the process is handed to the delegate",
-      state: .due(.managers)),
+      state: .tested(
+        by: "BackgroundDownloadTests/dataThatWasUnderWay_comesThroughTheDelegate_once",
+        "BackgroundDownloadTests/metaThatWasUnderWay_comesThroughTheDelegate_once")),
     Promise(
       id: "seed-4.5-preferredNodes", wording: "the app's preferred branches are pulled first",
       state: .tested(by: "PullOrderTests/preferredBranch_overtakesShallowerNodes")),
