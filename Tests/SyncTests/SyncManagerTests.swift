@@ -64,7 +64,8 @@ struct SyncManagerTests {
       try await a.sync()
       let posted = Posted(try b.syncManager)
       defer { posted.end() }
-      b.recorder.on(.new) { _, _ in throw TestFailure("not now") }
+      // Once for the page, once for the node alone.
+      b.recorder.on(.new, "/f", times: 2) { _, _ in throw TestFailure("not now") }
       await #expect(throws: (any Error).self) { try await b.pull() }
       #expect(posted.take().suffix(1) == ["pullStopped failOther"])
       #expect(try !b.syncManager.isPullingChanges(forLocalUserID: b.localUserID))

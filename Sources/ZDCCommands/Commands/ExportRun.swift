@@ -26,10 +26,14 @@ final class ExportRun {
   let plan: ExportPlan
   /// Names before those of the plan.
   private let top: [String]
+  private lazy var indexByUUID = Dictionary(
+    nodes.indices.map { (nodes[$0].node.uuid, $0) }, uniquingKeysWith: { first, _ in first })
   var report = GetCommand.Report()
   var records: [(uuid: String, record: FileRecord)] = []
   /// Contents above this are written by the download itself.
   static let largeBytes: UInt64 = 60_000
+  /// Nodes are large, and a download keeps those that it was asked for: so many at a time.
+  private static let window = 8_192
 
   init(
     opened: OpenProfile, user: String, nodes: [TreeEntry], place: Place, policy: ExportNamePolicy, overwrites: Bool,
@@ -60,13 +64,13 @@ final class ExportRun {
     defer { staging.remove() }
     try makeFolders()
     let wanted = try plannedDownloads()
-    let total = wanted.reduce(0) { $0 + ($1.cloudDataInfo?.dataSize ?? 0) }
+    let total = wanted.reduce(0) { $0 + (nodes[$1].node.cloudDataInfo?.dataSize ?? 0) }
     progress.update { line in
       line.itemsTotal = wanted.count
       line.bytesTotal = total
     }
-    try await fetchSmall(wanted.filter { !Self.isLarge($0) })
-    for node in wanted where Self.isLarge(node) { try await fetchLarge(node) }
+    try await fetchSmall(wanted.filter { !Self.isLarge(nodes[$0].node) })
+    for index in wanted where Self.isLarge(nodes[index].node) { try await fetchLarge(nodes[index].node) }
     try await storeRecords()
     staging.remove()
     try tree.restoreFolders()
@@ -96,17 +100,19 @@ final class ExportRun {
     plan.dataPlace(node.uuid).map { top + $0 }
   }
 
-  /// What has to be fetched: without what is here already, and without what would have to be overwritten.
-  private func plannedDownloads() throws -> [ZDCNode] {
-    try nodes.compactMap { entry in
+  /// What has to be fetched, as positions in `nodes`: without what is here already, and without what would have to be
+  /// overwritten.
+  private func plannedDownloads() throws -> [Int] {
+    try nodes.indices.filter { index in
+      let entry = nodes[index]
       let node = entry.node
-      guard node.trunk == nil else { return nil }
+      guard node.trunk == nil else { return false }
       guard let eTag = node.eTag_data else {
         if !plan.foldersByID.contains(node.uuid) { report.withoutContent.append(entry.path.fullPath()) }
-        return nil
+        return false
       }
-      guard let place = dataPlace(node), let record = entry.record, record.eTag == eTag else { return node }
-      return try isHere(record, node, place) ? nil : node
+      guard let place = dataPlace(node), let record = entry.record, record.eTag == eTag else { return true }
+      return try !isHere(record, node, place)
     }
   }
 
@@ -131,8 +137,14 @@ final class ExportRun {
 
   // MARK: Fetching
 
-  private func fetchSmall(_ nodes: [ZDCNode]) async throws {
-    guard !nodes.isEmpty, let downloads = opened.zdc.downloadManager else { return }
+  private func fetchSmall(_ wanted: [Int]) async throws {
+    for start in stride(from: 0, to: wanted.count, by: Self.window) {
+      try await fetchSmall(of: wanted[start..<min(start + Self.window, wanted.count)].map { nodes[$0].node })
+    }
+  }
+
+  private func fetchSmall(of nodes: [ZDCNode]) async throws {
+    guard let downloads = opened.zdc.downloadManager else { return }
     for try await download in downloads.downloadContents(of: nodes) {
       do {
         switch try download.content.get() {
@@ -185,7 +197,7 @@ final class ExportRun {
     if error is CancellationError || error is TransportError { throw error }
     let report = ErrorReport(error)
     if report.code == "diskFull" { throw error }
-    let path = nodes.first { $0.node.uuid == node.uuid }?.path.fullPath() ?? ""
+    let path = indexByUUID[node.uuid].map { nodes[$0].path.fullPath() } ?? ""
     self.report.failed.append(.init(path: path, code: report.code, message: report.message))
   }
 

@@ -37,7 +37,7 @@ final class PageSpool: Sendable {
   }
 
   /// In the order in which they came, one at a time.
-  func forEach(_ body: ([UInt8]) throws -> Void) throws {
+  func readAll(_ body: ([UInt8]) throws -> Void) throws {
     var offset: off_t = 0
     for length in lengths.withLock({ $0 }) {
       try body(try read(at: offset, count: length))

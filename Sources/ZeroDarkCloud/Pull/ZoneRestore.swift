@@ -101,7 +101,7 @@ struct ZoneRewind {
     let ownHash = try InFlightStore(transaction: transaction).commitHash(zone: zone)
     var result = Replayed()
     var isCommon = true
-    try pages.forEach { bytes in
+    try pages.readAll { bytes in
       let page = try PageContents(bytes)
       for item in page.commits {
         let seq = item.commit.fields.seq

@@ -12,6 +12,8 @@ struct InFlightCompletion {
   func complete(receivedMs: UInt64) throws {
     let store = InFlightStore(transaction: transaction)
     let outcomes = try store.outcomes(zone: zone)
+    let uploads = try store.uploads(zone: zone)
+    transaction.afterCommit { [progress = session.progress] in progress.end(uploads, .done) }
     try transaction.operations.deleteInFlight(zone: zone)
     try store.remove(zone: zone)
     for outcome in outcomes {
