@@ -67,12 +67,13 @@ public protocol ZeroDarkCloudDelegate: AnyObject, Sendable {
   ///
   /// It is in the database, its parent was announced before it, and none of its content has been downloaded.
   ///
-  /// - Throws: The batch rolls back; it is applied again at the next pull.
+  /// - Throws: The transaction rolls back. What it had of other nodes is applied and announced again at once, each node
+  ///   in a transaction of its own; this one, and what is new below it, waits for the next pull.
   func didDiscoverNewNode(_ node: ZDCNode, at path: ZDCTreesystemPath, transaction: ZDCReadWriteTransaction) throws
 
   /// A node was changed in the cloud: either its record or its content. The database has the new state.
   ///
-  /// - Throws: The batch rolls back; it is applied again at the next pull.
+  /// - Throws: as ``didDiscoverNewNode(_:at:transaction:)``; the node stays as it was until the next pull.
   func didDiscoverModifiedNode(
     _ node: ZDCNode, with change: ZDCNodeChange, at path: ZDCTreesystemPath, transaction: ZDCReadWriteTransaction
   ) throws
@@ -80,7 +81,7 @@ public protocol ZeroDarkCloudDelegate: AnyObject, Sendable {
   /// A node was moved or renamed, or both; also when the framework renamed it to solve a conflict. Nodes below it are
   /// not announced.
   ///
-  /// - Throws: The batch rolls back; it is applied again at the next pull.
+  /// - Throws: as ``didDiscoverNewNode(_:at:transaction:)``; the node stays where it was until the next pull.
   func didDiscoverMovedNode(
     _ node: ZDCNode, from oldPath: ZDCTreesystemPath, to newPath: ZDCTreesystemPath,
     transaction: ZDCReadWriteTransaction) throws
@@ -90,7 +91,7 @@ public protocol ZeroDarkCloudDelegate: AnyObject, Sendable {
   /// The rows are gone from the database, with their tags; links can still be looked up inside this call.
   ///
   /// - Parameter timestamp: When the server did it; nil if that is not known.
-  /// - Throws: The batch rolls back; it is applied again at the next pull.
+  /// - Throws: The transaction rolls back, with all deletions of its page; they are announced again at the next pull.
   func didDiscoverDeletedNode(
     _ node: ZDCNode, at path: ZDCTreesystemPath, timestamp: Date?, transaction: ZDCReadWriteTransaction) throws
 
@@ -102,6 +103,7 @@ public protocol ZeroDarkCloudDelegate: AnyObject, Sendable {
   /// later. What is kept is created anew, and so are the nodes above it, parents first.
   ///
   /// - Parameter dirtyAncestors: The ``ZDCNode/uuid`` of the nodes with queued changes, parents before children.
+  /// - Throws: as ``didDiscoverDeletedNode(_:at:timestamp:transaction:)``.
   func didDiscoverDeletedDirtyNode(
     _ node: ZDCNode, dirtyAncestors: [String], timestamp: Date?, transaction: ZDCReadWriteTransaction) throws
 

@@ -48,10 +48,12 @@ final class DiskFileStore {
 
   /// - Parameter isPersistent: nil for both.
   func storageSize(_ kind: DiskKind, isPersistent: Bool?) throws -> UInt64 {
+    guard let isPersistent else {
+      return try storageSize(kind, isPersistent: true) + storageSize(kind, isPersistent: false)
+    }
+    // One condition for all three cases would read the rows of both kinds at every import.
     let statement = try db.cachedStatement(
-      sql: """
-        SELECT TOTAL(size) FROM zdc_disk_file WHERE kind = ?1 AND (?2 IS NULL OR isPersistent = ?2)
-        """)
+      sql: "SELECT TOTAL(size) FROM zdc_disk_file WHERE kind = ? AND isPersistent = ?")
     return UInt64(try Double.fetchOne(statement, arguments: [kind.rawValue, isPersistent]) ?? 0)
   }
 

@@ -38,7 +38,8 @@ extension ZDCDiskManager: DownloadKeeper {
     // What the app stored under that eTag lacks the other sections.
     if owner.kind == .nodeData, known.cryptoFile?.fileFormat != .cloudFile { return nil }
     if isPersistent, !known.isStoredPersistently {
-      _ = try await database.write { try DiskWriter($0).setPersistent(true, owner) }
+      // It may have been evicted meanwhile.
+      guard try await database.write({ try DiskWriter($0).setPersistent(true, owner) }) else { return nil }
     }
     return known
   }

@@ -17,7 +17,8 @@ extension ZDCDiskManager {
   func removeExpired() throws {
     let now = nowMs
     while !isStopped, try database.read({ try !$0.diskFiles.expired(nowMs: now, limit: 1).isEmpty }) {
-      _ = try database.write { try DiskWriter($0).removeExpired(limit: Self.piece) }
+      // None: the clock was put back meanwhile.
+      guard try database.write({ try DiskWriter($0).removeExpired(limit: Self.piece) }) > 0 else { return }
     }
   }
 

@@ -39,10 +39,16 @@ struct PartialFolder: Sendable {
     let files = try FileManager.default.contentsOfDirectory(
       at: url, includingPropertiesForKeys: [.contentModificationDateKey])
     for file in files {
-      let modified = try file.resourceValues(forKeys: [.contentModificationDateKey]).contentModificationDate
-      guard let modified, modified.timeIntervalSinceNow < -Self.keptFor else { continue }
+      guard let modified = modification(of: file), modified.timeIntervalSinceNow < -Self.keptFor else { continue }
       DownloadFolder.remove(file)
     }
+  }
+
+  /// nil for a file that has gone since the folder was listed: another transfer has finished it.
+  private func modification(of file: URL) -> Date? {
+    do {
+      return try file.resourceValues(forKeys: [.contentModificationDateKey]).contentModificationDate
+    } catch { return nil }
   }
 
   // MARK: What others fetched

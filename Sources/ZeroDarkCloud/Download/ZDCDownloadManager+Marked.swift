@@ -53,12 +53,19 @@ private actor MarkedDownloads {
         if let download = try await nextOfRound() { return download }
         if try await !beginRound() { await wait(pauseMs: nil) }
       } catch let error as TransportError {
-        guard !Task.isCancelled else { throw error }
-        round = nil
-        await wait(pauseMs: backoff.next(random: .random(in: 0.5..<1)))
+        try await pause(after: error, atLeastMs: 0)
+      } catch let error as ServerError where error.retryable {
+        // It starts, or has too much to do.
+        try await pause(after: error, atLeastMs: error.retryAfterMs ?? 0)
       }
     }
     return nil
+  }
+
+  private func pause(after error: any Error, atLeastMs: UInt64) async throws {
+    guard !Task.isCancelled else { throw error }
+    round = nil
+    await wait(pauseMs: backoff.next(random: .random(in: 0.5..<1), atLeast: atLeastMs))
   }
 
   private func nextOfRound() async throws -> ZDCContentDownload? {
