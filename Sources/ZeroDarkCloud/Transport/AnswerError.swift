@@ -10,17 +10,21 @@ enum AnswerError {
       error = ServerError(
         ServerError.Code(rawValue: stated.code) ?? code(status: status) ?? .internalError,
         String(stated.message.prefix(500)), retryable: stated.retryable ?? false,
-        retryAfterMs: stated.retryAfterMs, security: stated.security.flatMap(ZDCSecurityError.Code.init),
+        retryAfterMs: stated.retryAfterMs.map { min($0, longestPauseMs) },
+        security: stated.security.flatMap(ZDCSecurityError.Code.init),
         quota: stated.quota)
     } else {
       guard let code = code(status: status) else { return TransportError(.badAnswer, origin: origin) }
       error = ServerError(code, "status \(status)", retryable: status >= 500 || status == 429)
     }
     if error.retryAfterMs == nil, let seconds = headers["retry-after"].flatMap(UInt64.init) {
-      error.retryAfterMs = min(seconds, 86_400) * 1_000
+      error.retryAfterMs = min(seconds, longestPauseMs / 1_000) * 1_000
     }
     return error
   }
+
+  /// A day. It is added to times, and a server may say any number.
+  private static let longestPauseMs: UInt64 = 86_400_000
 
   /// Codes as text: a newer server may say one that this version does not know.
   private struct StatedError: Decodable {

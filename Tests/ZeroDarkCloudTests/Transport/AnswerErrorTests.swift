@@ -51,6 +51,9 @@ import ZDCProtocol
     #expect((stated as? ServerError)?.retryAfterMs == 250)
     let absurd = make(503, "", headers: ["retry-after": "18446744073709551615"]) as? ServerError
     #expect(absurd?.retryAfterMs == 86_400_000)
+    let absurdlyStated = make(
+      429, #"{"code":"zoneBusy","message":"m","retryable":true,"retryAfterMs":9000000000000000000}"#)
+    #expect((absurdlyStated as? ServerError)?.retryAfterMs == 86_400_000)
   }
 }
 
