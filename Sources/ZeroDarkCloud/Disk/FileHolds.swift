@@ -139,8 +139,8 @@ final class FileHolds: Sendable {
 
 /// Keeps a file of the disk manager from being deleted for as long as it lives.
 ///
-/// ``ZDCCryptoFile`` has one (seed 000: an upload from a crypto file). Whatever happens meanwhile to what the file belongs
-/// to - it is deleted, replaced, evicted, expires - the file can be read.
+/// ``ZDCCryptoFile`` has one (seed 000: an upload from a crypto file). Whatever happens meanwhile to what the file
+/// belongs to - it is deleted, replaced, evicted, expires - the file can be read.
 public final class ZDCFileRetainToken: Sendable {
   private let holds: FileHolds
   let name: String
