@@ -58,7 +58,16 @@ final class FileHolds: Sendable {
   func hold(_ name: String) {
     state.withLock { state in
       state.counts[name, default: 0] += 1
-      if state.counts[name] == 1 { _ = lock(name, F_RDLCK) }
+      if state.counts[name] == 1 { share(name) }
+    }
+  }
+
+  /// Others have the exclusive lock for moments only, to look whether the file is free or to unlink it: without a second
+  /// try, a reader who comes in such a moment would have no hold that they see.
+  private func share(_ name: String) {
+    for _ in 0..<1_000 {
+      if lock(name, F_RDLCK) { return }
+      usleep(100)
     }
   }
 
