@@ -68,6 +68,7 @@ extension ZDCCloudTransaction {
         try record(.merged, row, uploads, eTag: eTag) { $0.report = report }
       }
       try rebase(uploads, onto: eTag, report)
+      if !uploads.isEmpty { try releaseLocalFiles(of: row) }
       signalQueue()
     }
   }
@@ -120,8 +121,16 @@ extension ZDCCloudTransaction {
       for operation in uploads where operation.state != .inFlight {
         try operations.delete(id: operation.id)
       }
+      if !uploads.isEmpty { try releaseLocalFiles(of: row) }
       signalQueue()
     }
+  }
+
+  /// What the app stored for the length of its uploads, if none is queued any more: else no download would ever take
+  /// its place.
+  private func releaseLocalFiles(of row: NodeRow) throws {
+    guard try !operations.operations(node: row.id).contains(where: { $0.kind == .putData }) else { return }
+    try DiskWriter(readWrite).uploadsFinished(node: row.id)
   }
 
   private func record(

@@ -80,7 +80,7 @@ struct DiskWriter {
     if !row.isPersistent { try trim(row.owner.kind) }
   }
 
-  /// All puts of the node that were queued are done: what waited for that goes into the cache, or goes.
+  /// All puts of the node that were queued are done or given up: what waited for that goes into the cache, or goes.
   func uploadsFinished(node: Int64) throws {
     for var row in try store.waitingForUpload(node: node) {
       if row.afterUpload == .delete {

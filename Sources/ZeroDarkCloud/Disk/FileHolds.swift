@@ -58,7 +58,16 @@ final class FileHolds: Sendable {
   func hold(_ name: String) {
     state.withLock { state in
       state.counts[name, default: 0] += 1
-      if state.counts[name] == 1 { _ = lock(name, F_RDLCK) }
+      if state.counts[name] == 1 { share(name) }
+    }
+  }
+
+  /// Others have the exclusive lock for moments only, to look whether the file is free or to unlink it: without a second
+  /// try, a reader who comes in such a moment would have no hold that they see.
+  private func share(_ name: String) {
+    for _ in 0..<1_000 {
+      if lock(name, F_RDLCK) { return }
+      usleep(100)
     }
   }
 
@@ -139,8 +148,8 @@ final class FileHolds: Sendable {
 
 /// Keeps a file of the disk manager from being deleted for as long as it lives.
 ///
-/// ``ZDCCryptoFile`` has one (seed 000: an upload from a crypto file). Whatever happens meanwhile to what the file belongs
-/// to - it is deleted, replaced, evicted, expires - the file can be read.
+/// ``ZDCCryptoFile`` has one (seed 000: an upload from a crypto file). Whatever happens meanwhile to what the file
+/// belongs to - it is deleted, replaced, evicted, expires - the file can be read.
 public final class ZDCFileRetainToken: Sendable {
   private let holds: FileHolds
   let name: String

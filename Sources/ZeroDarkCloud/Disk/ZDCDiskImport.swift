@@ -64,7 +64,7 @@ public final class ZDCDiskImport: Sendable {
   }
 
   /// What is stored persistently moves into the cache in the transaction in which the last queued upload of the node's
-  /// data is done.
+  /// data is done, or given up in favour of the cloud's version.
   public var migrateToCacheAfterUpload: Bool {
     get { state.withLock { $0.migrateToCacheAfterUpload } }
     set { state.withLock { $0.migrateToCacheAfterUpload = newValue } }

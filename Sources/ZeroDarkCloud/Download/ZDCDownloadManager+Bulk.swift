@@ -53,8 +53,16 @@ actor BulkDownload {
     self.nodes = nodes
   }
 
+  /// The reader has stopped. What has come for him belongs to nobody.
   deinit {
+    let (unread, ahead) = (results, ahead)
+    guard ahead != nil || !unread.isEmpty else { return }
     ahead?.cancel()
+    Task {
+      for download in unread { download.discard() }
+      guard case .success(let more)? = await ahead?.result else { return }
+      for download in more { download.discard() }
+    }
   }
 
   func next() async throws -> ZDCContentDownload? {
@@ -177,6 +185,12 @@ extension ZDCDownloadManager {
     } catch let error as CancellationError {
       throw error
     } catch { return .failure(error) }
+  }
+}
+
+extension ZDCContentDownload {
+  fileprivate func discard() {
+    if case .success(.file(let file)) = content { file.removeUnlessKept() }
   }
 }
 

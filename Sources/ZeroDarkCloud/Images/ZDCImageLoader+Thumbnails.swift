@@ -204,6 +204,7 @@ extension ZDCImageLoader {
       let key = DownloadedThumbnail(
         node: fetch.node.uuid, eTag: fetch.facts.eTag, isMarked: fetch.facts.isMarked)
       let image = try await fetches.value(key) { try await self.downloadOnce(fetch.node, fetch.facts) }
+      ticket?.interest.report(1, 1)
       if ticket?.isIgnored == true { return }
       guard let image else { return await fetch.deliver(nil) }
       // Its own read: that of this fetch ended when the disk manager took the new file.

@@ -20,7 +20,8 @@ internal import Foundation
 /// Any number of requests for one thumbnail make one download. What was downloaded is cached in the disk manager. That
 /// there is none is remembered like an image.
 ///
-/// May be used on any thread. Asking takes one read of the database at most; nothing is decoded before it returns.
+/// May be used on any thread. Asking takes a look at two rows of the database at most; nothing is decoded before it
+/// returns.
 public final class ZDCImageLoader<Image: Sendable>: Sendable {
   /// Makes a variant of an image, off the main thread: scaled, rounded. Nil for none.
   public typealias Processing = @Sendable (Image) -> Image?

@@ -183,48 +183,51 @@ extension ZDCProgressManager.State {
 
 /// A `Progress` over all transfers of a kind; another one when the last of them has ended.
 final class TotalMeter: Sendable {
-  private struct State: Sendable {
-    var aggregate = AggregateProgress<ZDCProgressManager.Key>()
-    var progress: Progress?
-  }
+  private typealias Aggregate = AggregateProgress<ZDCProgressManager.Key>
 
-  private let state = Locked(State())
+  private let aggregate = Locked(Aggregate())
+  private let made = Locked<Progress?>(nil)
 
   /// Nil while nothing is under way.
   var progress: Progress? {
-    state.withLock { state in
-      guard !state.aggregate.isEmpty else { return nil }
-      if state.progress == nil {
-        let made = Progress.steady()
-        made.totalUnitCount = AggregateProgress<ZDCProgressManager.Key>.units
-        made.completedUnitCount = state.aggregate.completed
-        state.progress = made
+    // Without the other lock, which is held while it is set: who observes it may ask for it.
+    if let known = made.withLock({ $0 }) { return known }
+    return aggregate.withLock { aggregate -> Progress? in
+      guard !aggregate.isEmpty else { return nil }
+      let completed = aggregate.completed
+      return made.withLock { made -> Progress? in
+        if let made { return made }
+        let progress = Progress.steady()
+        progress.totalUnitCount = Aggregate.units
+        progress.completedUnitCount = completed
+        made = progress
+        return progress
       }
-      return state.progress
     }
   }
 
   func begin(_ key: ZDCProgressManager.Key, fraction: Double, size: UInt64) {
-    state.withLock { state in
-      state.aggregate.report(key, fraction: fraction, size: size)
-      state.progress?.completedUnitCount = state.aggregate.completed
-    }
+    change { $0.report(key, fraction: fraction, size: size) }
   }
 
   /// Nothing for one that has ended.
   func report(_ key: ZDCProgressManager.Key, fraction: Double, size: UInt64) {
-    state.withLock { state in
-      guard state.aggregate.contains(key) else { return }
-      state.aggregate.report(key, fraction: fraction, size: size)
-      state.progress?.completedUnitCount = state.aggregate.completed
+    change { aggregate in
+      if aggregate.contains(key) { aggregate.report(key, fraction: fraction, size: size) }
     }
   }
 
   func end(_ key: ZDCProgressManager.Key, hasSucceeded: Bool) {
-    state.withLock { state in
-      state.aggregate.end(key, hasSucceeded: hasSucceeded)
-      state.progress?.completedUnitCount = state.aggregate.completed
-      if state.aggregate.isEmpty { state = State() }
+    change { $0.end(key, hasSucceeded: hasSucceeded) }
+  }
+
+  private func change(_ body: (inout Aggregate) -> Void) {
+    aggregate.withLock { aggregate in
+      body(&aggregate)
+      made.withLock { $0 }?.completedUnitCount = aggregate.completed
+      guard aggregate.isEmpty else { return }
+      aggregate = Aggregate()
+      made.withLock { $0 = nil }
     }
   }
 }
