@@ -225,15 +225,20 @@ extension SyncEngine {
   private func failed(_ id: UUID, _ answer: ContentAnswer, _ error: any Error) async {
     guard uploads[answer.node]?.id == id else { return }
     session.progress.end(answer.uploads, .waits)
+    // An aborted one is no failure, and a cancelled task cannot write.
+    if !Task.isCancelled { await store(error, answer) }
+    settledUploads += 1
+    if uploads[answer.node]?.id == id { uploads[answer.node] = nil }
+    session.activity.uploadsChanged(isUploading: !uploads.isEmpty)
+  }
+
+  private func store(_ error: any Error, _ answer: ContentAnswer) async {
     session.events.report(error)
     do {
       try await session.database.asyncReadWrite { [session] transaction in
         try ContentFailure(error).store(answer.covers, transaction: transaction, nowMs: session.now())
       }
     } catch { session.events.report(error) }
-    settledUploads += 1
-    if uploads[answer.node]?.id == id { uploads[answer.node] = nil }
-    session.activity.uploadsChanged(isUploading: !uploads.isEmpty)
   }
 
   // MARK: Building
@@ -320,6 +325,8 @@ extension SyncEngine {
 
   /// What became of this try, in the history of the operations in flight.
   private func remember(_ error: any Error, zone: Int64) async {
+    // An aborted try is no failure, and a cancelled task cannot write.
+    guard !Task.isCancelled else { return }
     do {
       try await session.database.asyncReadWrite { transaction in
         let operations = try InFlightStore(transaction: transaction).operations(zone: zone).map(\.operation)
