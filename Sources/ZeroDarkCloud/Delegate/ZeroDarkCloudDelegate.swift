@@ -67,12 +67,13 @@ public protocol ZeroDarkCloudDelegate: AnyObject, Sendable {
   ///
   /// It is in the database, its parent was announced before it, and none of its content has been downloaded.
   ///
-  /// - Throws: The batch rolls back; it is applied again at the next pull.
+  /// - Throws: The node stays as it was until the next pull; others go on.
   func didDiscoverNewNode(_ node: ZDCNode, at path: ZDCTreesystemPath, transaction: ZDCReadWriteTransaction) throws
 
-  /// A node was changed in the cloud: either its record or its content. The database has the new state.
+  /// A node was changed in the cloud: its record or its content, or both, with a call for each. The database has the
+  /// new state.
   ///
-  /// - Throws: The batch rolls back; it is applied again at the next pull.
+  /// - Throws: The node stays as it was until the next pull; others go on.
   func didDiscoverModifiedNode(
     _ node: ZDCNode, with change: ZDCNodeChange, at path: ZDCTreesystemPath, transaction: ZDCReadWriteTransaction
   ) throws
@@ -80,7 +81,7 @@ public protocol ZeroDarkCloudDelegate: AnyObject, Sendable {
   /// A node was moved or renamed, or both; also when the framework renamed it to solve a conflict. Nodes below it are
   /// not announced.
   ///
-  /// - Throws: The batch rolls back; it is applied again at the next pull.
+  /// - Throws: The node stays as it was until the next pull; others go on.
   func didDiscoverMovedNode(
     _ node: ZDCNode, from oldPath: ZDCTreesystemPath, to newPath: ZDCTreesystemPath,
     transaction: ZDCReadWriteTransaction) throws
@@ -90,7 +91,7 @@ public protocol ZeroDarkCloudDelegate: AnyObject, Sendable {
   /// The rows are gone from the database, with their tags; links can still be looked up inside this call.
   ///
   /// - Parameter timestamp: When the server did it; nil if that is not known.
-  /// - Throws: The batch rolls back; it is applied again at the next pull.
+  /// - Throws: The page of changes that it came with rolls back, and comes again at the next pull.
   func didDiscoverDeletedNode(
     _ node: ZDCNode, at path: ZDCTreesystemPath, timestamp: Date?, transaction: ZDCReadWriteTransaction) throws
 
@@ -108,7 +109,8 @@ public protocol ZeroDarkCloudDelegate: AnyObject, Sendable {
   /// A change that is queued here does not go together with what is in the cloud. See ``ZDCNodeConflict`` for what to
   /// do.
   ///
-  /// - Throws: The transaction rolls back; the conflict is announced again.
+  /// - Throws: What the call did is rolled back, and the conflict is announced again: one of content later each time,
+  /// one of paths at the next pull.
   func didDiscoverConflict(
     _ conflict: ZDCNodeConflict, forNode node: ZDCNode, atPath path: ZDCTreesystemPath,
     transaction: ZDCReadWriteTransaction) throws
