@@ -71,7 +71,8 @@ public protocol ZeroDarkCloudDelegate: AnyObject, Sendable {
   ///   in a transaction of its own; this one, and what is new below it, waits for the next pull.
   func didDiscoverNewNode(_ node: ZDCNode, at path: ZDCTreesystemPath, transaction: ZDCReadWriteTransaction) throws
 
-  /// A node was changed in the cloud: either its record or its content. The database has the new state.
+  /// A node was changed in the cloud: its record or its content, or both, with a call for each. The database has the
+  /// new state.
   ///
   /// - Throws: as ``didDiscoverNewNode(_:at:transaction:)``; the node stays as it was until the next pull.
   func didDiscoverModifiedNode(
@@ -110,7 +111,8 @@ public protocol ZeroDarkCloudDelegate: AnyObject, Sendable {
   /// A change that is queued here does not go together with what is in the cloud. See ``ZDCNodeConflict`` for what to
   /// do.
   ///
-  /// - Throws: The transaction rolls back; the conflict is announced again.
+  /// - Throws: What the call did is rolled back, and the conflict is announced again: one of content later each time,
+  /// one of paths at the next pull.
   func didDiscoverConflict(
     _ conflict: ZDCNodeConflict, forNode node: ZDCNode, atPath path: ZDCTreesystemPath,
     transaction: ZDCReadWriteTransaction) throws

@@ -17,7 +17,8 @@ struct Backoff: Sendable {
 
   /// The pause of a device that stands in a zone's queue and is served in its turn: no failure, nothing to grow.
   static func turn(atLeast: UInt64, random: Double) -> UInt64 {
-    atLeast + UInt64(100 * random)
+    // A server that names no time must not be asked without a pause.
+    max(atLeast, 100) + UInt64(100 * random)
   }
 
   mutating func reset() { attempts = 0 }

@@ -34,15 +34,11 @@ extension SyncEngine {
     }
     let id = UUID()
     let progress = session.progress.reporter(answer.uploads)
-    let isPromised = answer.isPromised
-    let task = Task { [weak self, session] in
+    let task = Task { [weak self] in
       do {
         let sources = try await preparer.sources(of: answer)
         try Task.checkCancellation()
-        // A promise that is open was no sending.
-        session.progress.begin(answer.uploads)
-        session.activity.sends()
-        if isPromised { try await self?.promiseWasKept(id, answer) }
+        try await self?.begins(id, answer)
         let content = try await preparer.prepare(sources, of: answer, progress: progress)
         await self?.finished(id, ReadyContent(content: content, answer: answer), node: answer.node)
       } catch {
@@ -50,12 +46,16 @@ extension SyncEngine {
       }
       self?.signal()
     }
-    uploads[answer.node] = Upload(id: id, task: task, answer: answer, isPromised: isPromised)
+    uploads[answer.node] = Upload(id: id, task: task, answer: answer, isPromised: answer.isPromised)
   }
 
-  /// The app has given what it promised; from here on it is an upload like others.
-  private func promiseWasKept(_ id: UUID, _ answer: ContentAnswer) async throws {
-    guard uploads[answer.node]?.id == id else { return }
+  /// The content is here: from now on it is being sent, which an open promise is not.
+  private func begins(_ id: UUID, _ answer: ContentAnswer) async throws {
+    // Forgotten meanwhile: nobody would end its progress.
+    guard let upload = uploads[answer.node], upload.id == id else { throw CancellationError() }
+    session.progress.begin(answer.uploads)
+    session.activity.sends()
+    guard upload.isPromised else { return }
     uploads[answer.node]?.isPromised = false
     try await session.database.asyncReadWrite { transaction in
       for id in answer.covers {
@@ -77,17 +77,23 @@ extension SyncEngine {
   private func failed(_ id: UUID, _ answer: ContentAnswer, _ error: any Error) async {
     guard uploads[answer.node]?.id == id else { return }
     session.progress.end(answer.uploads, .waits)
+    // An aborted one is no failure, and a cancelled task cannot write.
+    if !Task.isCancelled { await store(error, answer) }
+    settledUploads += 1
+    if uploads[answer.node]?.id == id { uploads[answer.node] = nil }
+    session.activity.uploadsChanged(isUploading: !uploads.isEmpty)
+  }
+
+  private func store(_ error: any Error, _ answer: ContentAnswer) async {
     session.events.report(error)
     do {
       try await session.database.asyncReadWrite { [session] transaction in
         try ContentFailure(error).store(answer.covers, transaction: transaction, nowMs: session.now())
       }
     } catch { session.events.report(error) }
-    settledUploads += 1
-    if uploads[answer.node]?.id == id { uploads[answer.node] = nil }
-    session.activity.uploadsChanged(isUploading: !uploads.isEmpty)
   }
 
+  /// What was prepared is not what the app would say now.
   func forgetContent(of node: Int64?) {
     guard let node else { return }
     ready[node] = nil

@@ -2,7 +2,7 @@ internal import Foundation
 internal import ZDCCrypto
 internal import ZDCProtocol
 
-// How one commit goes out: choose, ask the app, seal, build and store, send, complete.
+// How one commit goes out: choose, ask the app, seal, build and store; SyncEngine+Sending has the rest.
 
 extension SyncEngine {
   func pushAll() async throws -> ZoneRound<PushSummary> {
@@ -36,7 +36,7 @@ extension SyncEngine {
     return summary
   }
 
-  private func storedRequest(_ zone: Int64) async throws -> InFlightStore.Request? {
+  func storedRequest(_ zone: Int64) async throws -> InFlightStore.Request? {
     try await session.database.asyncRead { transaction in
       try InFlightStore(transaction: transaction).request(zone: zone)
     }
@@ -105,7 +105,6 @@ extension SyncEngine {
     uploads.mapValues(\.claim).merging(ready.mapValues(\.claim)) { _, ready in ready }
   }
 
-  /// What was prepared is not what the app would say now.
   /// How far into the queue a commit looks: enough for a thousand nodes with several operations each.
   private static var window: Int { 4_000 }
 
@@ -163,139 +162,6 @@ extension SyncEngine {
     rest.conflicts.removeAll { $0.id == refused.operation }
     rest.held.insert(refused.operation)
     return try await buildAndStore(rest, ahead)
-  }
-
-  // MARK: Sending
-
-  private func send(_ request: InFlightStore.Request, zone: Int64) async throws -> PushSummary {
-    let operations = try await session.database.asyncRead { transaction in
-      try InFlightStore(transaction: transaction).uploads(zone: zone)
-    }
-    session.progress.begin(operations)
-    session.activity.sends()
-    // What went through has ended with its transaction, whoever found out.
-    defer { session.progress.end(operations, .waits) }
-    return try await sendShown(request, zone: zone)
-  }
-
-  private func sendShown(_ request: InFlightStore.Request, zone: Int64) async throws -> PushSummary {
-    do {
-      switch try await session.api.push(request.body) {
-      case .accepted(let response): return try await accepted(request, response, zone: zone)
-      case .headMismatch(let page): return try await overtaken(page, zone: zone)
-      }
-    } catch let error as ServerError {
-      return try await failed(error, zone: zone)
-    } catch {
-      await remember(error, zone: zone)
-      throw error
-    }
-  }
-
-  /// What became of this try, in the history of the operations in flight.
-  private func remember(_ error: any Error, zone: Int64) async {
-    do {
-      try await session.database.asyncReadWrite { transaction in
-        let operations = try InFlightStore(transaction: transaction).operations(zone: zone).map(\.operation)
-        try transaction.record(error, orElse: .appFailed, of: operations)
-      }
-    } catch { session.events.report(error) }
-  }
-
-  private func accepted(
-    _ request: InFlightStore.Request, _ response: CommitResponse, zone: Int64
-  ) async throws -> PushSummary {
-    let page = try PageContents(ownRequest: request.body, receivedMs: response.receivedMs)
-    let done = try await session.database.asyncReadWrite { [session] transaction in
-      let done = try InFlightStore(transaction: transaction).operations(zone: zone)
-      _ = try PageApplier(session: session, zone: zone, transaction: transaction).apply(page)
-      return done
-    }
-    for (operation, node) in done {
-      if let node, ready[node]?.claim.covers.contains(operation) == true { ready[node] = nil }
-    }
-    limits[zone] = limits[zone].map { min($0 * 2, Limits.commitOperations) }
-    return PushSummary(commits: 1, operations: done.count)
-  }
-
-  /// Somebody else's commit came first, or this one was there already and its answer was lost.
-  private func overtaken(_ page: CommitPage, zone: Int64) async throws -> PushSummary {
-    let before = try await storedRequest(zone)
-    var pulled = try await puller(zone).take(page)
-    // The event stream may have told of the other commit already.
-    var isOutrun = try await isOutrun(before, zone: zone)
-    if page.hasMore || (pulled.commits == 0 && !isOutrun) {
-      pulled += try await puller(zone).pull()
-      isOutrun = try await self.isOutrun(before, zone: zone)
-    }
-    let after = try await storedRequest(zone)
-    if before != nil, after == nil { return PushSummary(commits: 1) }
-    // A server that says no and shows no reason: the same bytes again, later.
-    guard pulled.commits > 0 || isOutrun else {
-      throw ServerError(.headMismatch, "the server names another head and shows no commit for it", retryable: true)
-    }
-    try await abandon(zone, outcome: .overtaken)
-    // The caller's loop plans again on the new head.
-    return PushSummary(commits: 1)
-  }
-
-  /// Whether the verified log has another commit where the request's would be: a pull came between the refusal, whose
-  /// answer was lost, and this try.
-  private func isOutrun(_ request: InFlightStore.Request?, zone: Int64) async throws -> Bool {
-    guard let request else { return false }
-    let commits = try PageContents(request.body).commits
-    let head = try await session.database.asyncRead { transaction in try transaction.zones.zone(id: zone)?.head }
-    guard let head else { return false }
-    return commits.allSatisfy { $0.commit.fields.seq <= head.seq }
-  }
-
-  @discardableResult
-  private func abandon(
-    _ zone: Int64, reason: OperationRow.Reason = .ready, detail: String? = nil, pauseMs: UInt64 = 0,
-    contentOnly: Bool = false, outcome: ZDCAttempt.Outcome? = nil
-  ) async throws -> Int {
-    try await session.database.asyncReadWrite { [session] transaction in
-      try InFlightCompletion(session: session, zone: zone, transaction: transaction).abandon(
-        reason: reason, detail: detail, notBeforeMs: pauseMs == 0 ? 0 : session.now() + pauseMs,
-        contentOnly: contentOnly, outcome: outcome)
-    }
-  }
-
-  private func failed(_ error: ServerError, zone: Int64) async throws -> PushSummary {
-    await remember(error, zone: zone)
-    switch PushFailure(error) {
-    case .unknownOutcome, .retryLater, .noAccess: throw error
-    case .contentLost:
-      ready.removeAll()
-      try await abandon(zone)
-      return PushSummary(commits: 1)
-    case .overQuota(let pause):
-      // What brings no content needs no room: it goes on alone.
-      let free = try await abandon(
-        zone, reason: .overQuota, detail: error.code.rawValue, pauseMs: pause, contentOnly: true)
-      session.events.report(error)
-      return PushSummary(commits: free > 0 ? 1 : 0)
-    case .refused: return try await refused(error, zone: zone)
-    }
-  }
-
-  /// A commit of many is split until the one that the server refuses stands alone and is set aside.
-  private func refused(_ error: ServerError, zone: Int64) async throws -> PushSummary {
-    let outcomes = try await session.database.asyncRead { transaction in
-      try InFlightStore(transaction: transaction).outcomes(zone: zone)
-    }
-    let nodes = Set(outcomes.map { $0.node ?? -$0.operation }).count
-    if nodes > 1 {
-      limits[zone] = max(1, nodes / 2)
-      try await abandon(zone)
-      return PushSummary(commits: 1)
-    }
-    let attempts = outcomes.isEmpty ? 1 : 8
-    let pause = Backoff.pause(attempts: attempts, random: 1)
-    try await abandon(
-      zone, reason: .serverSaid, detail: error.security?.rawValue ?? error.code.rawValue, pauseMs: pause)
-    session.events.report(error)
-    return PushSummary()
   }
 
   private func scheduleWake(atMs time: UInt64) {

@@ -28,6 +28,8 @@ actor SyncEngine {
   var keptIdentityError: ZDCSecurityError.Code?
   /// Whether every zone was pulled once: before that, nothing is pushed in the background.
   private(set) var hasPulled = false
+  /// Zones in whose last pull the app threw.
+  private var refusedByApp: Set<Int64> = []
   nonisolated let wakeups: AsyncStream<Void>
   nonisolated private let wake: AsyncStream<Void>.Continuation
 
@@ -175,12 +177,32 @@ actor SyncEngine {
     var round = ZoneRound(PullSummary())
     for status in list.zones {
       guard let row = try await zones().first(where: { $0.zone == status.zone }) else { continue }
-      if row.head?.seq == status.seq, row.head?.hash == status.head { continue }
-      try await round.add { round in round.summary += try await self.puller(row.id).pull() }
+      let isPinned = row.head?.seq == status.seq && row.head?.hash == status.head
+      if isPinned, try await !isUnfinished(row.id) { continue }
+      try await round.add { round in round.summary += try await self.pullNoting(row.id) }
     }
     hasPulled = true
     finishedPull(round)
     return try round.get()
+  }
+
+  /// Whether an earlier pull was cut off between the log and its records. What the app has refused waits for the next
+  /// change: its errors would end the event stream again and again.
+  private func isUnfinished(_ zone: Int64) async throws -> Bool {
+    guard !refusedByApp.contains(zone) else { return false }
+    return try await session.database.asyncRead { transaction in
+      try transaction.leaves(zone: zone).pendingCount() > 0
+    }
+  }
+
+  private func pullNoting(_ zone: Int64) async throws -> PullSummary {
+    refusedByApp.remove(zone)
+    do {
+      return try await puller(zone).pull()
+    } catch let error as DelegateError {
+      refusedByApp.insert(zone)
+      throw error
+    }
   }
 
   private func apply(_ event: HeadEvent) async throws -> PullSummary {
@@ -237,6 +259,7 @@ actor SyncEngine {
     uploads = [:]
     ready = [:]
     limits = [:]
+    refusedByApp = []
     hasStarted = false
     hasPulled = false
     forgetIdentityCheck()

@@ -11,18 +11,28 @@ extension ZDCSyncManager {
   /// - Parameter abort: uploads that are under way stop as well; large ones go on later where they were.
   public func pausePush(forLocalUserID localUserID: String, andAbortUploads abort: Bool = false) async throws {
     pauses.withLock { $0[localUserID, default: 0] += 1 }
-    try await setPause(abort ? .abortingUploads : .lettingUploadsEnd, localUserID)
+    do {
+      try await setPause(abort ? .abortingUploads : .lettingUploadsEnd, localUserID)
+    } catch {
+      takeBackPause(localUserID)
+      throw error
+    }
   }
 
   /// Sends again, in whatever process syncs. Takes back one pause of this object; without one, those of other processes
   /// and of earlier launches.
   public func resumePush(forLocalUserID localUserID: String) async throws {
-    let isLast = pauses.withLock { pauses in
+    if takeBackPause(localUserID) { try await setPause(nil, localUserID) }
+  }
+
+  /// - Returns: Whether it was the last one.
+  @discardableResult
+  private func takeBackPause(_ localUserID: String) -> Bool {
+    pauses.withLock { pauses in
       let left = (pauses[localUserID] ?? 1) - 1
       pauses[localUserID] = left > 0 ? left : nil
       return left <= 0
     }
-    if isLast { try await setPause(nil, localUserID) }
   }
 
   private func setPause(_ pause: PushPause?, _ localUserID: String) async throws {
