@@ -48,8 +48,11 @@ extension HostileScenario {
       let (left, right) = (try blob("left", act), try blob("right", act))
       act.tell(
         .rewrite(.smallContent) { items in
-          let other = items.first { $0.blob == right }?.object ?? []
-          for index in items.indices where items[index].blob == left { items[index].object = other }
+          let other = items.first { $0.blob == right }?.object
+          // Where the other one is not in the same answer, what comes is of no node at all.
+          for index in items.indices where items[index].blob == left {
+            items[index].object = other ?? items[index].object.map { ~$0 }
+          }
         })
     },
     HostileScenario(
