@@ -22,6 +22,7 @@ enum FrameworkSchema {
     migrator.registerMigration("zdc.journal") { db in try db.execute(sql: journal) }
     migrator.registerMigration("zdc.attempts") { db in try db.execute(sql: attempt) }
     migrator.registerMigration("zdc.downloads") { db in try db.execute(sql: download) }
+    migrator.registerMigration("zdc.delegateFailures") { db in try db.execute(sql: delegateFailure) }
   }
 
   /// The verified log, a hash for each commit: where a server's log parts from it, and whether what is missing there
@@ -52,6 +53,23 @@ enum FrameworkSchema {
       code TEXT
     );
     CREATE INDEX zdc_attempt_operation ON zdc_attempt (operation, id)
+    """
+
+  /// The delegate's calls that threw and are to be made again. By the cloud's id: a new node has no row yet.
+  private static let delegateFailure = """
+    CREATE TABLE zdc_delegate_failure (
+      id INTEGER PRIMARY KEY,
+      zone INTEGER NOT NULL REFERENCES zdc_zone(id) ON DELETE CASCADE,
+      nodeID BLOB NOT NULL,
+      call TEXT NOT NULL,
+      error TEXT NOT NULL,
+      times INTEGER NOT NULL,
+      firstMs INTEGER NOT NULL,
+      lastMs INTEGER NOT NULL,
+      receivedMs INTEGER NOT NULL,
+      UNIQUE (zone, nodeID, call)
+    );
+    CREATE INDEX zdc_delegate_failure_order ON zdc_delegate_failure (zone, lastMs)
     """
 
   private static let quarantineIndex = """

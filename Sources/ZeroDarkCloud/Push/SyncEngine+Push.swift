@@ -13,6 +13,8 @@ extension SyncEngine {
     session.events.post { .pushStarted(localUserID: $0) }
     for zone in try await zones() where zone.frozen == nil {
       try await round.add { round in round.summary += try await self.push(zone.id) }
+      round.note(pushRefusal)
+      pushRefusal = nil
     }
     let operations = round.summary.operations
     session.events.post { .pushFinished(localUserID: $0, operations: operations) }
@@ -69,8 +71,6 @@ extension SyncEngine {
     var plan: PushPlan
     var answers: [ContentAnswer] = []
     var conflicts: [OperationRow] = []
-    /// Conflicts that the app could not be told of.
-    var held: Set<Int64> = []
     var refusals: [(operation: OperationRow, error: any Error)] = []
     var failures: [(operations: [Int64], failure: ContentFailure)] = []
 
@@ -138,30 +138,13 @@ extension SyncEngine {
       $0.isDelete || !$0.recordOperations.isEmpty || contents[$0.node ?? 0] != nil
     }
     guard hasWork || choice.hasNews else { return nil }
-    do {
-      return try await session.database.asyncReadWrite { [session] transaction in
-        try PushStager(
-          session: session, choice: choice, contents: contents, uploading: uploading, ahead: ahead,
-          transaction: transaction
-        ).stage()
-      }
-    } catch let refused as PushStager.ConflictRefused {
-      return try await buildWithout(refused, choice, ahead)
+    return try await session.database.asyncReadWrite { [session] transaction in
+      transaction.appCalls.isolates = true
+      return try PushStager(
+        session: session, choice: choice, contents: contents, uploading: uploading, ahead: ahead,
+        transaction: transaction
+      ).stage()
     }
-  }
-
-  /// The app's error in one conflict holds up nobody else.
-  private func buildWithout(
-    _ refused: PushStager.ConflictRefused, _ choice: Choice, _ ahead: [Int64: SealedAhead]
-  ) async throws -> InFlightStore.Request? {
-    session.events.report(refused.error)
-    try await session.database.asyncReadWrite { [session] transaction in
-      try refused.store(transaction, nowMs: session.now())
-    }
-    var rest = choice
-    rest.conflicts.removeAll { $0.id == refused.operation }
-    rest.held.insert(refused.operation)
-    return try await buildAndStore(rest, ahead)
   }
 
   private func scheduleWake(atMs time: UInt64) {

@@ -30,6 +30,8 @@ actor SyncEngine {
   private(set) var hasPulled = false
   /// Zones in whose last pull the app threw.
   private var refusedByApp: Set<Int64> = []
+  /// The first of the app's errors when it was told what a push has done.
+  var pushRefusal: DelegateError?
   nonisolated let wakeups: AsyncStream<Void>
   nonisolated private let wake: AsyncStream<Void>.Continuation
 
@@ -75,10 +77,11 @@ actor SyncEngine {
     guard let row = try await zones().first(where: { $0.zone == zone }), row.frozen != nil else {
       return ZDCRestoreSummary()
     }
-    let summary = try await ZoneRestore(session: session, zone: row.id).run()
-    _ = try await puller(row.id).pull()
+    let restored = try await ZoneRestore(session: session, zone: row.id).run()
+    let pulled = try await puller(row.id).pull()
     signal()
-    return summary
+    if let refusal = restored.refusal ?? pulled.refusal { throw refusal }
+    return restored.summary
   }
 
   /// Applies what an event brought, or pulls if it does not continue what is pinned.
@@ -161,7 +164,7 @@ actor SyncEngine {
     session.events.post { .pullStarted(localUserID: $0) }
     var round = ZoneRound(PullSummary())
     for zone in try await zones() {
-      try await round.add { round in round.summary += try await self.puller(zone.id).pull() }
+      try await round.add { round in round.take(try await self.noting(zone.id) { try await $0.pull() }) }
     }
     hasPulled = true
     finishedPull(round)
@@ -179,7 +182,7 @@ actor SyncEngine {
       guard let row = try await zones().first(where: { $0.zone == status.zone }) else { continue }
       let isPinned = row.head?.seq == status.seq && row.head?.hash == status.head
       if isPinned, try await !isUnfinished(row.id) { continue }
-      try await round.add { round in round.summary += try await self.pullNoting(row.id) }
+      try await round.add { round in round.take(try await self.noting(row.id) { try await $0.pull() }) }
     }
     hasPulled = true
     finishedPull(round)
@@ -191,18 +194,16 @@ actor SyncEngine {
   private func isUnfinished(_ zone: Int64) async throws -> Bool {
     guard !refusedByApp.contains(zone) else { return false }
     return try await session.database.asyncRead { transaction in
-      try transaction.leaves(zone: zone).pendingCount() > 0
+      try transaction.leaves(zone: zone).pendingCount() > 0 || !transaction.delegateFailures.isEmpty(zone: zone)
     }
   }
 
-  private func pullNoting(_ zone: Int64) async throws -> PullSummary {
-    refusedByApp.remove(zone)
-    do {
-      return try await puller(zone).pull()
-    } catch let error as DelegateError {
-      refusedByApp.insert(zone)
-      throw error
-    }
+  private func noting(
+    _ zone: Int64, _ pull: (ZonePuller) async throws -> ZonePuller.Pulled
+  ) async throws -> ZonePuller.Pulled {
+    let pulled = try await pull(puller(zone))
+    if pulled.refusal == nil { refusedByApp.remove(zone) } else { refusedByApp.insert(zone) }
+    return pulled
   }
 
   private func apply(_ event: HeadEvent) async throws -> PullSummary {
@@ -213,18 +214,18 @@ actor SyncEngine {
     if try await isKnown(status, zone: row.id) { return PullSummary() }
     session.events.post { .pullStarted(localUserID: $0) }
     var round = ZoneRound(PullSummary())
-    try await round.add { round in round.summary += try await self.pull(row, event) }
+    try await round.add { round in round.take(try await self.pull(row, event)) }
     finishedPull(round)
     return try round.get()
   }
 
-  private func pull(_ row: ZoneRow, _ event: HeadEvent) async throws -> PullSummary {
+  private func pull(_ row: ZoneRow, _ event: HeadEvent) async throws -> ZonePuller.Pulled {
     let status = event.status
     guard let head = row.head, let page = event.page, head.seq + 1 == status.seq else {
-      return try await puller(row.id).pull()
+      return try await noting(row.id) { try await $0.pull() }
     }
-    return try await puller(row.id).take(
-      CommitPage(body: page.bytes, head: (status.seq, status.head), hasMore: false))
+    let next = CommitPage(body: page.bytes, head: (status.seq, status.head), hasMore: false)
+    return try await noting(row.id) { try await $0.take(next) }
   }
 
   private func isKnown(_ status: ZoneStatus, zone: Int64) async throws -> Bool {

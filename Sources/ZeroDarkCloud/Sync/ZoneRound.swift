@@ -23,6 +23,9 @@ struct ZoneRound<Summary: Sendable>: Sendable {
     }
   }
 
+  /// An error that others have gone on after.
+  mutating func note(_ error: (any Error)?) { failure = failure ?? error }
+
   func get() throws -> Summary {
     if let failure { throw DelegateError.unwrap(failure) }
     return summary
@@ -33,6 +36,13 @@ struct ZoneRound<Summary: Sendable>: Sendable {
     guard let failure else { return nil }
     guard failure is ZDCSecurityError || failure is DelegateError else { throw failure }
     return DelegateError.unwrap(failure)
+  }
+}
+
+extension ZoneRound<PullSummary> {
+  mutating func take(_ pulled: ZonePuller.Pulled) {
+    summary += pulled.summary
+    note(pulled.refusal)
   }
 }
 
