@@ -30,6 +30,8 @@ actor SyncEngine {
   private(set) var hasPulled = false
   /// Zones in whose last pull the app threw.
   private var refusedByApp: Set<Int64> = []
+  private var pullPauses = ZonePauses()
+  var pushPauses = ZonePauses()
   /// The first of the app's errors when it was told what a push has done.
   var pushRefusal: DelegateError?
   nonisolated let wakeups: AsyncStream<Void>
@@ -61,8 +63,15 @@ actor SyncEngine {
     try await pushRound().get()
   }
 
-  private func pushRound() async throws -> ZoneRound<PushSummary> {
-    try await gate.run { try await self.telling { try await self.pushing { try await self.pushAll() } } }
+  /// The same for the loop: a zone that failed has its own pause, and its error is told.
+  func pushDue() async throws -> PushSummary {
+    try await pushRound(inBackground: true).summary
+  }
+
+  private func pushRound(inBackground: Bool = false) async throws -> ZoneRound<PushSummary> {
+    try await gate.run {
+      try await self.telling { try await self.pushing { try await self.pushAll(inBackground: inBackground) } }
+    }
   }
 
   /// Takes the server's log as it is, and queues what it lacks.
@@ -85,15 +94,19 @@ actor SyncEngine {
   }
 
   /// Applies what an event brought, or pulls if it does not continue what is pinned.
-  func take(_ event: HeadEvent) async throws -> PullSummary {
-    do {
-      return try await gate.run { try await self.telling { try await self.pulling { try await self.apply(event) } } }
-    } catch { throw DelegateError.unwrap(error) }
+  func take(_ event: HeadEvent) async throws -> ZoneRound<PullSummary> {
+    try await gate.run { try await self.telling { try await self.pulling { try await self.apply(event) } } }
   }
 
   /// Pulls the zones whose head is not the pinned one.
-  func follow(_ list: ZoneList) async throws -> PullSummary {
+  func follow(_ list: ZoneList) async throws -> ZoneRound<PullSummary> {
     try await gate.run { try await self.telling { try await self.pulling { try await self.pullChanged(list) } } }
+  }
+
+  /// Pulls the zones whose pull failed while the event stream was open, once their pause is over.
+  func pullDue() async throws {
+    guard !pullPauses.due(now: .now).isEmpty else { return }
+    _ = try await gate.run { try await self.telling { try await self.pulling { try await self.pullAgain() } } }
   }
 
   /// Pulls and pushes until no operation can run. Operations that wait are counted, not waited for.
@@ -171,7 +184,7 @@ actor SyncEngine {
     return round
   }
 
-  private func pullChanged(_ list: ZoneList) async throws -> PullSummary {
+  private func pullChanged(_ list: ZoneList) async throws -> ZoneRound<PullSummary> {
     try await prepareOnce()
     forgetIdentityCheck()
     acceptIdentity(list.chain)
@@ -182,11 +195,31 @@ actor SyncEngine {
       guard let row = try await zones().first(where: { $0.zone == status.zone }) else { continue }
       let isPinned = row.head?.seq == status.seq && row.head?.hash == status.head
       if isPinned, try await !isUnfinished(row.id) { continue }
-      try await round.add { round in round.take(try await self.noting(row.id) { try await $0.pull() }) }
+      try await followUp(row.id, &round) { try await $0.pull() }
     }
     hasPulled = true
     finishedPull(round)
-    return try round.get()
+    return round
+  }
+
+  private func pullAgain() async throws -> ZoneRound<PullSummary> {
+    session.events.post { .pullStarted(localUserID: $0) }
+    var round = ZoneRound(PullSummary())
+    for zone in pullPauses.due(now: .now) { try await followUp(zone, &round) { try await $0.pull() } }
+    finishedPull(round)
+    return round
+  }
+
+  /// Pulls a zone because its head has moved. What the server refuses is tried again later; a frozen zone and an error of
+  /// the app's are not.
+  private func followUp(
+    _ zone: Int64, _ round: inout ZoneRound<PullSummary>,
+    _ pull: @escaping @Sendable (ZonePuller) async throws -> ZonePuller.Pulled
+  ) async throws {
+    let failure = try await round.add { round in round.take(try await self.noting(zone, pull)) }
+    guard let failure, !(failure is ZDCSecurityError) else { return pullPauses.succeeded(zone) }
+    session.events.report(failure)
+    scheduleWake(in: pullPauses.failed(zone, failure, now: .now, random: .random(in: 0..<1)))
   }
 
   /// Whether an earlier pull was cut off between the log and its records. What the app has refused waits for the next
@@ -199,33 +232,31 @@ actor SyncEngine {
   }
 
   private func noting(
-    _ zone: Int64, _ pull: (ZonePuller) async throws -> ZonePuller.Pulled
+    _ zone: Int64, _ pull: @Sendable (ZonePuller) async throws -> ZonePuller.Pulled
   ) async throws -> ZonePuller.Pulled {
     let pulled = try await pull(puller(zone))
     if pulled.refusal == nil { refusedByApp.remove(zone) } else { refusedByApp.insert(zone) }
     return pulled
   }
 
-  private func apply(_ event: HeadEvent) async throws -> PullSummary {
+  private func apply(_ event: HeadEvent) async throws -> ZoneRound<PullSummary> {
     try await prepareOnce()
     let status = event.status
-    guard let row = try await zones().first(where: { $0.zone == status.zone }) else { return PullSummary() }
-    // Told late: a refused push has brought it, or this device made it.
-    if try await isKnown(status, zone: row.id) { return PullSummary() }
-    session.events.post { .pullStarted(localUserID: $0) }
     var round = ZoneRound(PullSummary())
-    try await round.add { round in round.take(try await self.pull(row, event)) }
-    finishedPull(round)
-    return try round.get()
-  }
-
-  private func pull(_ row: ZoneRow, _ event: HeadEvent) async throws -> ZonePuller.Pulled {
-    let status = event.status
-    guard let head = row.head, let page = event.page, head.seq + 1 == status.seq else {
-      return try await noting(row.id) { try await $0.pull() }
+    guard let row = try await zones().first(where: { $0.zone == status.zone }) else { return round }
+    // Told late: a refused push has brought it, or this device made it.
+    if try await isKnown(status, zone: row.id) { return round }
+    session.events.post { .pullStarted(localUserID: $0) }
+    var next: CommitPage?
+    if let head = row.head, let page = event.page, head.seq + 1 == status.seq {
+      next = CommitPage(body: page.bytes, head: (status.seq, status.head), hasMore: false)
     }
-    let next = CommitPage(body: page.bytes, head: (status.seq, status.head), hasMore: false)
-    return try await noting(row.id) { try await $0.take(next) }
+    try await followUp(row.id, &round) { [next] puller in
+      if let next { return try await puller.take(next) }
+      return try await puller.pull()
+    }
+    finishedPull(round)
+    return round
   }
 
   private func isKnown(_ status: ZoneStatus, zone: Int64) async throws -> Bool {
@@ -261,6 +292,7 @@ actor SyncEngine {
     ready = [:]
     limits = [:]
     refusedByApp = []
+    (pullPauses, pushPauses) = (ZonePauses(), ZonePauses())
     hasStarted = false
     hasPulled = false
     forgetIdentityCheck()
@@ -310,7 +342,11 @@ actor SyncEngine {
     }
   }
 
-  func abort(_ work: Work) { aborts[work]?() }
+  func abort(_ work: Work) {
+    // Who aborts a pull does not want the next one at once.
+    if case .pull = work { pullPauses = ZonePauses() }
+    aborts[work]?()
+  }
 
   // MARK: Pausing
 

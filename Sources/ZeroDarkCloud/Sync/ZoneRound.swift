@@ -11,15 +11,19 @@ struct ZoneRound<Summary: Sendable>: Sendable {
 
   /// Does one zone's part.
   ///
+  /// - Returns: what is wrong with that zone.
   /// - Throws: what concerns all zones: no connection, a cancelled task.
+  @discardableResult
   mutating func add(
     isolation: isolated (any Actor)? = #isolation, _ body: (inout ZoneRound) async throws -> Void
-  ) async throws {
+  ) async throws -> (any Error)? {
     do {
       try await body(&self)
+      return nil
     } catch {
       if error is TransportError || error is CancellationError { throw error }
       failure = failure ?? error
+      return error
     }
   }
 
