@@ -15,7 +15,8 @@ public struct ZDCRestoreSummary: Sendable, Hashable {
 /// (PROTOCOL 3.7, "Accepting a restored server").
 ///
 /// The whole log is verified anew from its genesis. Nothing changes until that has succeeded, and then all of it in one
-/// transaction. Memory holds a page of it at a time and the ids of nodes that differ.
+/// transaction. Memory holds a page of it at a time and the ids of nodes that differ; the disk holds what members have
+/// signed and nothing else.
 struct ZoneRestore {
   let session: SyncSession
   let zone: Int64
@@ -38,19 +39,18 @@ struct ZoneRestore {
 
   private func fetchLog(_ zone: ZoneID) async throws -> FetchedLog {
     let pages = try PageSpool()
-    var last: UInt64?
+    var chain = LogChain(zone: zone, identities: session.keys)
     while true {
-      let page = try await session.api.commitPage(zone, after: last, withRecords: false)
-      let newest = try PageContents(page.body).commits.last?.commit.fields.seq
-      try pages.append(page.body)
+      let page = try await session.api.commitPage(zone, after: chain.seq, withRecords: false)
+      let before = chain.seq
+      try pages.append(try chain.verified(try PageContents(page.body)))
       guard page.hasMore else { return FetchedLog(pages: pages, head: page.head.hash) }
-      guard let newest, newest > last ?? 0 else { throw ZDCSecurityError(.commitChainBroken, zone: zone) }
-      last = newest
+      guard chain.seq != before else { throw ZDCSecurityError(.commitChainBroken, zone: zone) }
     }
   }
 }
 
-/// A whole log as the server sent it, not yet verified.
+/// A whole log: signed by members, one commit behind the other, and not yet replayed.
 struct FetchedLog: Sendable {
   var pages: PageSpool
   var head: CommitHash
