@@ -30,6 +30,8 @@ actor SyncEngine {
   private(set) var hasPulled = false
   /// Zones in whose last pull the app threw.
   private var refusedByApp: Set<Int64> = []
+  /// When the end of a pull was last stored.
+  private var storedSyncMs: UInt64 = 0
   private var pullPauses = ZonePauses()
   var pushPauses = ZonePauses()
   /// The first of the app's errors when it was told what a push has done.
@@ -165,10 +167,21 @@ actor SyncEngine {
 
   // MARK: Pulling
 
-  private func finishedPull(_ round: ZoneRound<PullSummary>) {
+  /// - Throws: if it cannot be stored.
+  private func finishedPull(_ round: ZoneRound<PullSummary>) async throws {
     if let failure = round.failure { session.events.failed(failure) }
     let result = round.summary
     session.events.post { .pullFinished(localUserID: $0, commits: result.commits, announced: result.announced) }
+    if round.failure == nil { try await storeLastSynced(every: LastSynced.gridMs) }
+  }
+
+  private func storeLastSynced(every gridMs: UInt64) async throws {
+    let now = session.now()
+    guard now < storedSyncMs || now - storedSyncMs >= gridMs else { return }
+    try await session.database.asyncReadWrite { [session] transaction in
+      try transaction.setLastSynced(ms: now, localUser: session.localUser)
+    }
+    storedSyncMs = now
   }
 
   private func pullAll() async throws -> ZoneRound<PullSummary> {
@@ -180,7 +193,7 @@ actor SyncEngine {
       try await round.add { round in round.take(try await self.noting(zone.id) { try await $0.pull() }) }
     }
     hasPulled = true
-    finishedPull(round)
+    try await finishedPull(round)
     return round
   }
 
@@ -198,7 +211,7 @@ actor SyncEngine {
       try await followUp(row.id, &round) { try await $0.pull() }
     }
     hasPulled = true
-    finishedPull(round)
+    try await finishedPull(round)
     return round
   }
 
@@ -206,7 +219,7 @@ actor SyncEngine {
     session.events.post { .pullStarted(localUserID: $0) }
     var round = ZoneRound(PullSummary())
     for zone in pullPauses.due(now: .now) { try await followUp(zone, &round) { try await $0.pull() } }
-    finishedPull(round)
+    try await finishedPull(round)
     return round
   }
 
@@ -255,7 +268,7 @@ actor SyncEngine {
       if let next { return try await puller.take(next) }
       return try await puller.pull()
     }
-    finishedPull(round)
+    try await finishedPull(round)
     return round
   }
 
