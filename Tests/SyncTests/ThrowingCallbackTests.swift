@@ -1,5 +1,4 @@
 import Testing
-import ZDCTreesystem
 import ZeroDarkCloud
 import ZeroDarkCloudTesting
 
