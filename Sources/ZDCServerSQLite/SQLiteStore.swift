@@ -68,7 +68,7 @@ package final class SQLiteStore: MetadataStore {
       // read back.
       try db.execute(sql: "PRAGMA synchronous = FULL; PRAGMA cache_size = -16384")
       // Pages that one commit after the other changes are copied into the database once for several of them.
-      try db.execute(sql: "PRAGMA wal_autocheckpoint = 8192; PRAGMA journal_size_limit = 33554432")
+      try db.execute(sql: "PRAGMA wal_autocheckpoint = 16384; PRAGMA journal_size_limit = 33554432")
       let isFull = try Int.fetchOne(db, sql: "PRAGMA synchronous") == 2
       let isWAL = try String.fetchOne(db, sql: "PRAGMA journal_mode") == "wal"
       guard isFull, isWAL else {
