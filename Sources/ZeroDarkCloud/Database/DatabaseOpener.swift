@@ -125,9 +125,9 @@ struct DatabaseOpener {
       guard try Int.fetchOne(db, sql: "PRAGMA synchronous") == 2 else {
         throw ZDCError(.databaseFailure, detail: "commits cannot be made durable")
       }
-      // The writer's pages, at most 48 MiB: beyond it a transaction of ten thousand nodes writes pages out and reads
+      // The writer's pages, at most 32 MiB: beyond it a transaction of ten thousand nodes writes pages out and reads
       // them back.
-      try db.execute(sql: "PRAGMA cache_size = -49152")
+      try db.execute(sql: "PRAGMA cache_size = -32768")
       // Pages that one commit after the other changes are copied into the database once for several of them. The log is
       // bounded by that: 64 MiB, and one transaction; what is larger than 16 MiB is given back with the next one.
       try db.execute(sql: "PRAGMA wal_autocheckpoint = 16384; PRAGMA journal_size_limit = 16777216")
