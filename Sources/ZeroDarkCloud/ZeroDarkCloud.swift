@@ -100,6 +100,7 @@ public final class ZeroDarkCloud: Sendable {
     guard let open else { return }
     defer { state.withLock { $0 = .locked } }
     await open.stop()
+    reachability.close()
     try open.database.close()
   }
 

@@ -147,4 +147,14 @@ import ZDCServerSQLite
     }
     #expect(try await ServerProcess.run(["check", "--data", "/nowhere"]).status == 66)
   }
+
+  /// - an upload is given up between the question whether it is complete and the look at its files
+  /// => no file is made in their place
+  @Test func contentThatWasGivenUpMeanwhile_leavesNoFile() async throws {
+    let folder = TestServer.newFolder()
+    defer { TestServer.remove(folder) }
+    let blobs = try FolderBlobStore(folder: "\(folder)/blobs")
+    await #expect(throws: (any Error).self) { try await blobs.contentRoot(.random(), cipherLength: 70_000) }
+    #expect(try await blobs.all() == [])
+  }
 }

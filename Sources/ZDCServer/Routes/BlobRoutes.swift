@@ -101,10 +101,20 @@ enum BlobRoutes {
     if row.state == .complete {
       return try .json(try await call.read { try Blobs.status(of: row, in: $0) })
     }
-    let root = try await call.core.blobs.contentRoot(blob, cipherLength: row.cipherLength)
+    let root = try await contentRoot(row, call, user)
     let now = call.now
     let status = try await call.write { try Blobs.complete(blob, root: root, user: user, now: now, in: $0) }
     return try .json(status)
+  }
+
+  private static func contentRoot(_ row: BlobRow, _ call: Call, _ user: UserID) async throws -> ContentRoot {
+    do {
+      return try await call.core.blobs.contentRoot(row.id, cipherLength: row.cipherLength)
+    } catch {
+      // Given up meanwhile: that is no fault of the store's.
+      _ = try await call.read { try Blobs.ready(row.id, user: user, in: $0) }
+      throw error
+    }
   }
 
   static func abort(_ call: Call) async throws -> Response {
