@@ -98,7 +98,8 @@ extension ZDCDownloadManager {
         report(target.cipherLength, target.cipherLength)
         return opened.filter { wanted.contains($0.key) }
       }
-      return try await ContentFetch(api: api, target: target, policy: policy).sections(wanted, report: report)
+      return try await ContentFetch(api: api, target: target, policy: { [policy] in policy }).sections(
+        wanted, report: report)
     }
   }
 
