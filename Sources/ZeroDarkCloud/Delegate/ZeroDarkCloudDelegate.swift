@@ -91,7 +91,11 @@ public protocol ZeroDarkCloudDelegate: AnyObject, Sendable {
   ///
   /// The rows are gone from the database, with their tags; links can still be looked up inside this call.
   ///
-  /// - Parameter timestamp: When the server did it; nil if that is not known.
+  /// - Parameters:
+  ///   - node: As it was.
+  ///   - path: Where it was.
+  ///   - timestamp: When the server did it; nil if that is not known.
+  ///   - transaction: The one in which it was deleted.
   /// - Throws: The transaction rolls back, with all deletions of its page; they are announced again at the next pull.
   func didDiscoverDeletedNode(
     _ node: ZDCNode, at path: ZDCTreesystemPath, timestamp: Date?, transaction: ZDCReadWriteTransaction) throws
@@ -103,7 +107,11 @@ public protocol ZeroDarkCloudDelegate: AnyObject, Sendable {
   /// `insertNode(_:)`, `queueDataUpload(forNodeID:withChangeset:)`, or any other change of them or below them, here or
   /// later. What is kept is created anew, and so are the nodes above it, parents first.
   ///
-  /// - Parameter dirtyAncestors: The ``ZDCNode/uuid`` of the nodes with queued changes, parents before children.
+  /// - Parameters:
+  ///   - node: The one that was deleted.
+  ///   - dirtyAncestors: The ``ZDCNode/uuid`` of the nodes with queued changes, parents before children.
+  ///   - timestamp: When the server did it; nil if that is not known.
+  ///   - transaction: The one in which it is deleted.
   /// - Throws: as ``didDiscoverDeletedNode(_:at:timestamp:transaction:)``.
   func didDiscoverDeletedDirtyNode(
     _ node: ZDCNode, dirtyAncestors: [String], timestamp: Date?, transaction: ZDCReadWriteTransaction) throws
