@@ -23,7 +23,7 @@ SHELL := /bin/bash
 .PHONY: help setup build test example docs test-long test-tsan lint format demo fuzz bench coverage clean
 
 SWIFT ?= swift
-FORMATTED := Sources Tests Benchmarks Examples Fuzz Package.swift
+FORMATTED := Sources Tests Benchmarks Examples/Minimal/Sources Examples/Minimal/Package.swift Fuzz Package.swift
 
 help:
 	@awk '/^#$$/ {on = 1; next} /^#/ {if (on) {sub(/^# ?/, ""); print}; next} {exit}' Makefile
