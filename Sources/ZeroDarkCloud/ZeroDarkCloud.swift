@@ -32,7 +32,9 @@ public final class ZeroDarkCloud: Sendable {
     case unlocked(Managers)
   }
 
-  /// - Parameter delegate: Held strongly.
+  /// - Parameters:
+  ///   - delegate: Held strongly.
+  ///   - config: Which tree, which server, and where the database lies.
   /// - Throws: `ZDCError` with `invalidTreeID`, `invalidServerURL`, `insecureServerURL` or `invalidDatabaseName`.
   public init(delegate: any ZeroDarkCloudDelegate, config: ZDCConfig) throws(ZDCError) {
     try config.validate()

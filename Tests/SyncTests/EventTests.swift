@@ -36,6 +36,7 @@ import ZeroDarkCloudTesting
           await b.recorder.wait(for: "new /f")
           try await b.rename("/f", to: "g")
           await a.recorder.wait(for: "moved /f -> /g")
+          try await Self.waitUntilQueueIsEmpty(b)
         }
       }
     }
@@ -107,8 +108,14 @@ import ZeroDarkCloudTesting
         // Under the new generation, which the server demands now.
         try await b.create("/g", "2")
         await b.recorder.wait(for: "pushed /g")
+        try await Self.waitUntilQueueIsEmpty(b)
       }
     }
+  }
+
+  /// The app is told inside the transaction: an engine that is stopped then has not committed it.
+  private static func waitUntilQueueIsEmpty(_ device: TestDevice) async throws {
+    while try await device.queueCount() > 0 { await Task.yield() }
   }
 
   private static func rotateKeys(_ rogue: RogueWriter, _ user: UserID) async throws {

@@ -45,7 +45,7 @@ import ZDCServerSQLite
       #expect(Set(outcomes.values).isSubset(of: [201, 507]))
       try await server.store.setMaximumPages(nil)
       for (blob, status) in outcomes {
-        #expect(try await server.store.read { try $0.blob(blob) != nil } == (status == 201))
+        #expect(try await server.store.read { try $0.file(blob) != nil } == (status == 201))
       }
     }
     #expect(try DataFolder.check(path: folder).isClean)

@@ -133,7 +133,7 @@ enum BlobRoutes {
     guard first < leaves else { throw ServerError(.rangeNotSatisfiable, "the content has \(leaves) leaves") }
     let wanted = Int(min(count, leaves - first))
     if row.isInline {
-      let bytes = try await call.read { try $0.inlineContent(row.id) } ?? []
+      let bytes = try await call.read { try $0.inlineBytes(of: row) } ?? []
       return .octets(MerkleTree.leafHash(bytes).bytes)
     }
     return .octets(try await call.core.blobs.leafHashes(row.id, first: first, count: wanted))
@@ -173,7 +173,7 @@ enum BlobRoutes {
 
   private static func body(_ call: Call, _ row: BlobRow, range: Range<UInt64>) async throws -> ResponseBody {
     if row.isInline {
-      guard let bytes = try await call.read({ try $0.inlineContent(row.id) }) else {
+      guard let bytes = try await call.read({ try $0.inlineBytes(of: row) }) else {
         throw ServerError(.blobGone, "the content is no longer kept")
       }
       return ResponseBody(byteBuffer: ByteBuffer(bytes: bytes[Int(range.lowerBound)..<Int(range.upperBound)]))

@@ -92,7 +92,11 @@ public protocol ZeroDarkCloudDelegate: AnyObject, Sendable {
   ///
   /// The rows are gone from the database, with their tags; links can still be looked up inside this call.
   ///
-  /// - Parameter timestamp: When the server did it; nil if that is not known.
+  /// - Parameters:
+  ///   - node: As it was.
+  ///   - path: Where it was.
+  ///   - timestamp: When the server did it; nil if that is not known.
+  ///   - transaction: The one in which it was deleted.
   /// - Throws: as ``didDiscoverNewNode(_:at:transaction:)``; the node, and all below it, stays as it was until the next
   ///   pull, and nothing of it is sent.
   func didDiscoverDeletedNode(
@@ -105,7 +109,11 @@ public protocol ZeroDarkCloudDelegate: AnyObject, Sendable {
   /// `insertNode(_:)`, `queueDataUpload(forNodeID:withChangeset:)`, or any other change of them or below them, here or
   /// later. What is kept is created anew, and so are the nodes above it, parents first.
   ///
-  /// - Parameter dirtyAncestors: The ``ZDCNode/uuid`` of the nodes with queued changes, parents before children.
+  /// - Parameters:
+  ///   - node: The one that was deleted.
+  ///   - dirtyAncestors: The ``ZDCNode/uuid`` of the nodes with queued changes, parents before children.
+  ///   - timestamp: When the server did it; nil if that is not known.
+  ///   - transaction: The one in which it is deleted.
   /// - Throws: as ``didDiscoverDeletedNode(_:at:timestamp:transaction:)``.
   func didDiscoverDeletedDirtyNode(
     _ node: ZDCNode, dirtyAncestors: [String], timestamp: Date?, transaction: ZDCReadWriteTransaction) throws

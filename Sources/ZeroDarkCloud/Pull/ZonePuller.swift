@@ -227,22 +227,42 @@ struct ZonePuller {
     var applied = 0
     var rest = order[...]
     var asked = await session.delegate().preferredNodeIDsForPullingRcrds()
-    while !rest.isEmpty {
-      let nodes = Array(rest.prefix(Self.batch))
-      rest = rest.dropFirst(nodes.count)
-      let result = try await applyBatch(nodes, known)
+    var batch = try await fetchBatch(Self.takeBatch(&rest), known)
+    while let current = batch {
+      let following = Self.takeBatch(&rest)
+      // Fetched while this one is applied.
+      async let next = fetchBatch(following, known)
+      let result = try await apply(current)
       applied += result.applied
       left.formUnion(result.left)
       summary.records += result.applied
       summary.announced += result.announced
       let preferred = await session.delegate().preferredNodeIDsForPullingRcrds()
-      if preferred != asked, !rest.isEmpty {
+      if preferred != asked, !following.isEmpty {
         let leftOut = left
         rest = try await pendingOrder().filter { !leftOut.contains($0) }[...]
         asked = preferred
+        batch = try await fetchBatch(Self.takeBatch(&rest), known)
+      } else {
+        batch = try await next
       }
     }
     return applied
+  }
+
+  private static func takeBatch(_ rest: inout ArraySlice<NodeID>) -> [NodeID] {
+    let nodes = Array(rest.prefix(batch))
+    rest = rest.dropFirst(nodes.count)
+    return nodes
+  }
+
+  /// Records that are here, and the leaves that name them.
+  private struct FetchedBatch: Sendable {
+    var zone: ZoneID
+    var wanted: [ZoneLeaf]
+    var records: [RecordHash: PageContents.Record]
+    /// Nodes of which the server gave records that nobody asked for.
+    var others: Set<NodeID>
   }
 
   private struct BatchResult: Sendable {
@@ -251,17 +271,22 @@ struct ZonePuller {
     var left = LeftOut()
   }
 
-  private func applyBatch(
+  private func fetchBatch(
     _ nodes: [NodeID], _ known: [RecordHash: PageContents.Record]
-  ) async throws -> BatchResult {
-    let wanted = try await session.database.asyncRead { [zone] transaction in
+  ) async throws -> FetchedBatch? {
+    guard !nodes.isEmpty else { return nil }
+    let (row, wanted) = try await session.database.asyncRead { [zone] transaction in
       let leaves = LeafStore(db: transaction.database, zone: zone)
-      return try nodes.compactMap { try leaves.pendingLeaf($0)?.leaf }
+      return (try transaction.zones.zone(id: zone), try nodes.compactMap { try leaves.pendingLeaf($0)?.leaf })
     }
-    guard let zoneID = try await zoneRow()?.zone else { return BatchResult() }
-    let (records, others) = try await fetch(wanted.map(\.record), known, zone: zoneID)
-    var (result, refusal) = try await freezing(zoneID) { try await apply(records, to: wanted) }
-    result.left.misserved = others
+    guard let zone = row?.zone else { return nil }
+    let (records, others) = try await fetch(wanted.map(\.record), known, zone: zone)
+    return FetchedBatch(zone: zone, wanted: wanted, records: records, others: others)
+  }
+
+  private func apply(_ batch: FetchedBatch) async throws -> BatchResult {
+    var (result, refusal) = try await freezing(batch.zone) { try await apply(batch.records, to: batch.wanted) }
+    result.left.misserved = batch.others
     result.left.note(refusal)
     return result
   }
@@ -332,10 +357,21 @@ struct ZonePuller {
       guard try transaction.nodes.root(zone: zone) != nil || leaves.pendingLeaf(row.zone.root) != nil else { return [] }
       let preferredIDs = try preferred.compactMap { try transaction.nodes.node(uuid: $0)?.nodeID }
       var priority = PullPriority(preferred: Set(preferredIDs))
-      try leaves.forEachByDepth(root: row.zone.root) { node, parent, putSeq, isPending in
-        priority.add(node, parent: parent, putSeq: putSeq, isPending: isPending)
-      }
+      try Self.addPending(leaves, below: row.zone.root, to: &priority)
       return priority.sorted().map(\.node)
+    }
+  }
+
+  /// A change of a few nodes costs no walk through the zone.
+  private static func addPending(
+    _ leaves: LeafStore, below root: NodeID, to priority: inout PullPriority
+  ) throws {
+    if let few = try leaves.pendingLeaves(limit: 256) {
+      for leaf in few { priority.add(leaf.node, ancestors: try leaves.ancestors(of: leaf.node), putSeq: leaf.putSeq) }
+      return
+    }
+    try leaves.forEachByDepth(root: root) { node, parent, putSeq, isPending in
+      priority.add(node, parent: parent, putSeq: putSeq, isPending: isPending)
     }
   }
 

@@ -50,6 +50,7 @@ final class StatusHub: Sendable {
     let now = Date(ms: database.context.clock())
     update(status.localUserID) { $0.take(status, now: now) }
     listeners.send(status)
+    if case .pullFinished = status { database.context.changes.send([.pull]) }
   }
 
   func failed(_ localUserID: String, _ error: any Error) {
