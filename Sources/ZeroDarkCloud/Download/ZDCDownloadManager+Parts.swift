@@ -13,7 +13,10 @@ extension ZDCDownloadManager {
   ///
   /// A request joins a transfer that is under way if that brings everything it wants.
   ///
-  /// - Parameter options: nil for those with `cacheToDiskManager`.
+  /// - Parameters:
+  ///   - node: whose content.
+  ///   - components: which sections of it.
+  ///   - options: nil for those with `cacheToDiskManager`.
   /// - Returns: nil for a section that was not asked for or is empty.
   /// - Throws: as ``downloadNodeData(_:options:)``.
   public func downloadNodeMeta(

@@ -109,6 +109,8 @@ public final class ZDCDownloadManager: Sendable {
   /// The same with a completion block (seeds 001, 002).
   ///
   /// - Parameters:
+  ///   - node: whose content.
+  ///   - options: who keeps the file, and whether the download outlives the app; nil for neither.
   ///   - completionQueue: where the block runs; nil for the main queue.
   ///   - completionBlock: called once, with a file or an error.
   /// - Returns: A ticket with the progress; through it the download can be given up.

@@ -57,6 +57,7 @@ extension ZDCFileConversion {
   ///
   /// - Parameters:
   ///   - size: of all pieces together: it decides about the file's form.
+  ///   - target: where the file is made.
   ///   - body: hands over the pieces.
   /// - Throws: what `body` throws; `ZDCError` with `fileModifiedDuringRead` if the size was not true.
   public static func encryptCleartext(
