@@ -36,7 +36,7 @@ import ZeroDarkCloudTesting
           await b.recorder.wait(for: "new /f")
           try await b.rename("/f", to: "g")
           await a.recorder.wait(for: "moved /f -> /g")
-          try await Self.waitUntilQueueIsEmpty(b)
+          try await b.waitUntilQueueIsEmpty()
         }
       }
     }
@@ -108,14 +108,9 @@ import ZeroDarkCloudTesting
         // Under the new generation, which the server demands now.
         try await b.create("/g", "2")
         await b.recorder.wait(for: "pushed /g")
-        try await Self.waitUntilQueueIsEmpty(b)
+        try await b.waitUntilQueueIsEmpty()
       }
     }
-  }
-
-  /// The app is told inside the transaction: an engine that is stopped then has not committed it.
-  private static func waitUntilQueueIsEmpty(_ device: TestDevice) async throws {
-    while try await device.queueCount() > 0 { await Task.yield() }
   }
 
   private static func rotateKeys(_ rogue: RogueWriter, _ user: UserID) async throws {
@@ -156,5 +151,12 @@ import ZeroDarkCloudTesting
       try await b.relaunch()
       try await b.whileRunning { await b.recorder.wait(for: "new /f") }
     }
+  }
+}
+
+extension TestDevice {
+  /// To be waited for before an engine is stopped: the app is told inside the transaction, which then has to commit.
+  func waitUntilQueueIsEmpty() async throws {
+    while try await queueCount() > 0 { await Task.yield() }
   }
 }
