@@ -136,10 +136,11 @@ struct Explainer {
     let event = try transaction.lastSecurityEvent(localUser: zone.localUser, node: row.nodeID)
     let failures = try failures(row, transaction)
     let isPending = try transaction.leaves(zone: row.zone).pendingLeaf(row.nodeID) != nil
+    let isDeleted = try transaction.delegateFailures.isDeleted(zone: row.zone, node: row.nodeID)
     return ZDCNodeExplanation(
       nodeID: row.uuid, cloudID: row.nodeID.text, isUploaded: row.isUploaded,
       hasContentInCloud: row.content != nil, quarantine: row.quarantine, zoneFrozen: zone.frozen?.rawValue,
-      isAwaitingPull: isPending || failures.contains(where: \.call.isDeletion), delegateFailures: failures,
+      isAwaitingPull: isPending || isDeleted, delegateFailures: failures,
       lastSecurityError: event?.code, lastSecurityErrorAt: event.map { Date(ms: $0.timeMs) },
       operations: queued.isEmpty ? [] : try Explainer(transaction, zone: zone).explain(queued))
   }
