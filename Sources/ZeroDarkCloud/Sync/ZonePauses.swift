@@ -25,5 +25,17 @@ struct ZonePauses: Sendable {
     return length
   }
 
+  /// It was broken off: who does that does not want it again at once, and what it left is not to be forgotten.
+  ///
+  /// - Returns: how long its pause is.
+  mutating func aborted(_ zone: Int64, now: ContinuousClock.Instant) -> Duration {
+    pauses[zone, default: Pause()].until = now + Self.afterAbort
+    return Self.afterAbort
+  }
+
+  static let afterAbort = Duration.seconds(60)
+
+  var isEmpty: Bool { pauses.isEmpty }
+
   mutating func succeeded(_ zone: Int64) { pauses[zone] = nil }
 }
