@@ -13,11 +13,16 @@ package final class ChangeSignals: Sendable {
     case downloads
     /// The server can be reached again.
     case network
+
+    var queue: Int64? {
+      if case .queue(let localUser) = self { localUser } else { nil }
+    }
   }
 
   private struct Subscriber {
     var interests: Set<Interest>
-    var continuation: AsyncStream<Void>.Continuation
+    /// With what happened; nil if it could be anything.
+    var notify: @Sendable (Set<Interest>?) -> Void
   }
 
   private struct State {
@@ -33,22 +38,29 @@ package final class ChangeSignals: Sendable {
   /// A new stream that holds at most one hint that was not taken yet. No interest means all of them.
   package func hints(_ interests: Interest...) -> AsyncStream<Void> {
     let (stream, continuation) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
-    let id = state.withLock { state in
+    let id = listen(Set(interests)) { _ in continuation.yield() }
+    continuation.onTermination = { [weak self] _ in self?.end(id) }
+    return stream
+  }
+
+  /// Calls `notify` at each hint, on the thread that commits: for what only passes it on.
+  func listen(_ interests: Set<Interest>, _ notify: @escaping @Sendable (Set<Interest>?) -> Void) -> Int {
+    state.withLock { state in
       state.nextID += 1
-      state.subscribers[state.nextID] = Subscriber(interests: Set(interests), continuation: continuation)
+      state.subscribers[state.nextID] = Subscriber(interests: interests, notify: notify)
       return state.nextID
     }
-    continuation.onTermination = { [weak self] _ in
-      self?.state.withLock { _ = $0.subscribers.removeValue(forKey: id) }
-    }
-    return stream
+  }
+
+  func end(_ listener: Int) {
+    state.withLock { _ = $0.subscribers.removeValue(forKey: listener) }
   }
 
   package func send(_ interests: Set<Interest>) {
     let found = state.withLock { state in
       state.subscribers.values.filter { $0.interests.isEmpty || !$0.interests.isDisjoint(with: interests) }
     }
-    for subscriber in found { subscriber.continuation.yield() }
+    for subscriber in found { subscriber.notify(interests) }
   }
 
   package func queueChanged(localUser: Int64) { send([.queue(localUser: localUser)]) }
@@ -59,7 +71,7 @@ package final class ChangeSignals: Sendable {
 
   /// Another process wrote: it could be anything.
   package func everythingMayHaveChanged() {
-    for subscriber in state.withLock({ Array($0.subscribers.values) }) { subscriber.continuation.yield() }
+    for subscriber in state.withLock({ Array($0.subscribers.values) }) { subscriber.notify(nil) }
   }
 
   // MARK: Failures that nobody waits for

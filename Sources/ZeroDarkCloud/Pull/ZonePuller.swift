@@ -53,16 +53,22 @@ struct ZonePuller {
   }
 
   /// Applies a page that came with an event or a 409 answer, then brings its records in.
-  func take(_ page: CommitPage) async throws -> PullSummary {
-    try await waiting { try await takePage(page) }
+  ///
+  /// - Parameter refused: for which the app has thrown already.
+  func take(_ page: CommitPage, refused: EventTaker.Refused? = nil) async throws -> PullSummary {
+    try await waiting { try await takePage(page, refused) }
   }
 
-  private func takePage(_ page: CommitPage) async throws -> PullSummary {
+  private func takePage(_ page: CommitPage, _ refused: EventTaker.Refused?) async throws -> PullSummary {
     var summary = PullSummary()
     guard let row = try await zoneRow(), row.frozen == nil else { return summary }
     let applied = try await apply(page, to: row)
     summary.commits = applied.commits
     var left = LeftOut()
+    if let refused {
+      session.events.report(refused.error)
+      (left.refused, left.refusal) = ([refused.node], refused.error)
+    }
     try await materialize(applied.records, &summary, &left)
     if let refusal = left.refusal { throw refusal }
     return summary

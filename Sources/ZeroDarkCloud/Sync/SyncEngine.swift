@@ -30,6 +30,10 @@ actor SyncEngine {
   private(set) var hasPulled = false
   /// Zones in whose last pull the app threw.
   private var refusedByApp: Set<Int64> = []
+  /// What this device committed last, by zone: the server tells of it as well.
+  var ownHeads: [ZoneID: (seq: UInt64, hash: CommitHash)] = [:]
+  /// Whether nothing was queued any more when this device last looked. What is queued later wakes it.
+  var isDrained = false
   nonisolated let wakeups: AsyncStream<Void>
   nonisolated private let wake: AsyncStream<Void>.Continuation
 
@@ -59,6 +63,11 @@ actor SyncEngine {
     try await pushRound().get()
   }
 
+  /// Sends until nothing more can go out.
+  func pushUntilDrained() async throws {
+    while try await push().commits > 0, !isDrained {}
+  }
+
   private func pushRound() async throws -> ZoneRound<PushSummary> {
     try await gate.run { try await self.telling { try await self.pushing { try await self.pushAll() } } }
   }
@@ -72,6 +81,7 @@ actor SyncEngine {
 
   private func accept(_ zone: ZoneID) async throws -> ZDCRestoreSummary {
     try await prepareOnce()
+    ownHeads = [:]
     guard let row = try await zones().first(where: { $0.zone == zone }), row.frozen != nil else {
       return ZDCRestoreSummary()
     }
@@ -149,7 +159,7 @@ actor SyncEngine {
 
   // MARK: Pulling
 
-  private func finishedPull(_ round: ZoneRound<PullSummary>) {
+  func finishedPull(_ round: ZoneRound<PullSummary>) {
     if let failure = round.failure { session.events.failed(failure) }
     let result = round.summary
     session.events.post { .pullFinished(localUserID: $0, commits: result.commits, announced: result.announced) }
@@ -206,25 +216,34 @@ actor SyncEngine {
   }
 
   private func apply(_ event: HeadEvent) async throws -> PullSummary {
-    try await prepareOnce()
     let status = event.status
+    if let own = ownHeads[status.zone], own.seq == status.seq, own.hash == status.head { return PullSummary() }
+    try await prepareOnce()
+    isDrained = false
+    var refused: EventTaker.Refused?
+    switch try await takeAtOnce(event) {
+    case .known: return PullSummary()
+    case .applied(let summary): return summary
+    case .refused(let node): refused = node
+    case .unfit: break
+    }
     guard let row = try await zones().first(where: { $0.zone == status.zone }) else { return PullSummary() }
     // Told late: a refused push has brought it, or this device made it.
     if try await isKnown(status, zone: row.id) { return PullSummary() }
     session.events.post { .pullStarted(localUserID: $0) }
     var round = ZoneRound(PullSummary())
-    try await round.add { round in round.summary += try await self.pull(row, event) }
+    try await round.add { [refused] round in round.summary += try await self.pull(row, event, refused) }
     finishedPull(round)
     return try round.get()
   }
 
-  private func pull(_ row: ZoneRow, _ event: HeadEvent) async throws -> PullSummary {
+  private func pull(_ row: ZoneRow, _ event: HeadEvent, _ refused: EventTaker.Refused?) async throws -> PullSummary {
     let status = event.status
     guard let head = row.head, let page = event.page, head.seq + 1 == status.seq else {
       return try await puller(row.id).pull()
     }
     return try await puller(row.id).take(
-      CommitPage(body: page.bytes, head: (status.seq, status.head), hasMore: false))
+      CommitPage(body: page.bytes, head: (status.seq, status.head), hasMore: false), refused: refused)
   }
 
   private func isKnown(_ status: ZoneStatus, zone: Int64) async throws -> Bool {
@@ -260,6 +279,8 @@ actor SyncEngine {
     ready = [:]
     limits = [:]
     refusedByApp = []
+    ownHeads = [:]
+    isDrained = false
     hasStarted = false
     hasPulled = false
     forgetIdentityCheck()
@@ -318,13 +339,17 @@ actor SyncEngine {
     let pause = try await session.database.asyncRead { [session] transaction in
       try transaction.pushPause(localUser: session.localUser)
     }
+    note(pause)
+    return pause != nil
+  }
+
+  func note(_ pause: PushPause?) {
     if (pause != nil) != wasPaused {
       wasPaused.toggle()
       session.activity.tell(wasPaused ? .pushPaused : .pushResumed)
       session.events.post { pause != nil ? .pushPaused(localUserID: $0) : .pushResumed(localUserID: $0) }
     }
     if pause == .abortingUploads { cancelUploads() }
-    return pause != nil
   }
 
   func cancelUploads() {

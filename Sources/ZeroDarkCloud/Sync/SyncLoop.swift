@@ -12,9 +12,10 @@ struct SyncLoop: Sendable {
   let reachability: ZDCReachability
 
   func run() async {
+    let hints = changes.listen([.queue(localUser: engine.session.localUser)]) { [engine] _ in engine.signal() }
+    defer { changes.end(hints) }
     await withTaskGroup(of: Void.self) { group in
       group.addTask { await listen() }
-      group.addTask { await forwardHints() }
       group.addTask { await work() }
       await group.waitForAll()
     }
@@ -22,10 +23,6 @@ struct SyncLoop: Sendable {
   }
 
   // MARK: Out
-
-  private func forwardHints() async {
-    for await _ in changes.hints(.queue(localUser: engine.session.localUser)) { engine.signal() }
-  }
 
   /// Pushes whenever there may be something. Waits for the first pull: before it, nobody knows what is new.
   private func work() async {
@@ -35,7 +32,7 @@ struct SyncLoop: Sendable {
       if Task.isCancelled { return }
       do {
         guard await engine.hasPulled else { continue }
-        while try await engine.push().commits > 0 {}
+        try await engine.pushUntilDrained()
         backoff.reset()
       } catch {
         guard await pause(after: error, &backoff) else { return }
@@ -74,7 +71,8 @@ struct SyncLoop: Sendable {
         engine.signal()
       case .head(let head):
         let summary = try await engine.take(head)
-        if summary.commits > 0 { engine.signal() }
+        // What was queued may be possible now.
+        if summary.commits > 0, await !engine.isDrained { engine.signal() }
       }
     }
   }
