@@ -1,10 +1,12 @@
 # ZeroDark for Swift. Rules, in the order in which a newcomer needs them:
 #
 #   make demo       two devices, a real server, a real folder: put, pull, compare, edit, search for cleartext
-#   make test       set-up, build, all tests (debug), then the independent reader over our vectors
+#   make test       set-up, build, all tests (debug), the README's app, documentation, the independent reader over our vectors
 #   make test-long  200 kills, 2,000 histories, 100,000 nodes and a 4 GiB stream with memory figures; PARTS="nodes stream"
 #   make test-tsan  the tests of the framework and its devices under ThreadSanitizer; FILTER=regex for others
 #   make build      build everything (debug)
+#   make example    build and run Examples/Minimal, the README's app, against a real server; part of make test
+#   make docs       the framework's documentation, into .build/docs; a warning is an error; part of make test
 #   make lint       formatting and house rules
 #   make format     rewrite the sources in the house format
 #   make coverage   tests with line coverage of the protocol and the cryptography; fails below 95 %
@@ -18,10 +20,10 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup build test test-long test-tsan lint format demo fuzz bench coverage clean
+.PHONY: help setup build test example docs test-long test-tsan lint format demo fuzz bench coverage clean
 
 SWIFT ?= swift
-FORMATTED := Sources Tests Benchmarks Fuzz Package.swift
+FORMATTED := Sources Tests Benchmarks Examples/Minimal/Sources Examples/Minimal/Package.swift Fuzz Package.swift
 
 help:
 	@awk '/^#$$/ {on = 1; next} /^#/ {if (on) {sub(/^# ?/, ""); print}; next} {exit}' Makefile
@@ -41,8 +43,16 @@ else
 	$(SWIFT) test --skip-build --skip SyncTests --skip CommandTests
 	$(SWIFT) test --skip-build --filter SyncTests
 	$(SWIFT) test --skip-build --filter CommandTests
+	@Scripts/example
+	@Scripts/docs
 endif
 	@Scripts/check-vectors
+
+example: build
+	@Scripts/example
+
+docs: setup
+	@SWIFT=$(SWIFT) Scripts/docs
 
 test-long: build
 	@Scripts/test-long

@@ -109,7 +109,7 @@ let package = Package(
       name: "SyncTests",
       dependencies: ["ZeroDarkCloud", "ZeroDarkCloudTesting", "ZDCServer", "ZDCProtocol", "ZDCCrypto", grdb]),
     // The code of the seed documents, as an app would have it.
-    .testTarget(name: "SeedTests", dependencies: ["ZeroDarkCloud", "ZeroDarkCloudTesting"]),
+    .testTarget(name: "SeedTests", dependencies: ["ZeroDarkCloud", "ZeroDarkCloudTesting", "TutorialStep11"]),
     // An app: what is public has to be enough for it.
     .testTarget(
       name: "PublicAppTests", dependencies: ["ZeroDarkCloud", "ZDCMerge", "ZeroDarkCloudTesting"],
@@ -130,6 +130,17 @@ for target in package.targets where target.name != "SeedTests" {
     .enableUpcomingFeature("MemberImportVisibility"),
     .enableUpcomingFeature("ExistentialAny"),
   ]
+}
+
+// The documentation's tutorial, as its reader has it after each step: what the catalogue shows is what is compiled.
+let tutorialSteps = 1...11
+let tutorialFiles = tutorialSteps.map { $0 < 10 ? "Notes-0\($0).swift" : "Notes-\($0).swift" }
+for (step, file) in zip(tutorialSteps, tutorialFiles) {
+  let name = "TutorialStep\(step)"
+  package.targets.append(
+    .target(
+      name: name, dependencies: ["ZeroDarkCloud"], path: "Sources/ZeroDarkCloud/Documentation.docc/Resources",
+      exclude: tutorialFiles.filter { $0 != file } + ["notes.svg"], sources: [file]))
 }
 
 // `make fuzz`: libFuzzer brings the main function and needs our own targets instrumented. Unsafe flags keep a package

@@ -58,7 +58,7 @@ public protocol ZDCSyncable: Sendable {
   /// - Throws: `notEncodable`, as everything does that makes a changeset.
   func changeset(since old: Self) throws(ZDCSyncableError) -> ZDCChangeset?
 
-  /// Puts the old values of a changeset back. Types implement it; apps call ``undo(_:)``.
+  /// Puts the old values of a changeset back. Types implement it; apps call ``ZDCSyncable/undo(_:)``.
   ///
   /// - Parameter strictly: Whether it is an error that the changeset speaks of keys that are not there. In a merge it
   ///   is not: what came from the cloud since may have removed them.
@@ -66,7 +66,7 @@ public protocol ZDCSyncable: Sendable {
   mutating func revert(_ changeset: ZDCChangeset, strictly: Bool) throws(ZDCSyncableError)
 
   /// Merges with the cloud's version, where `base` is what both began with. Types implement it; apps call
-  /// ``merge(cloudVersion:pendingChangesets:)``.
+  /// ``ZDCSyncable/merge(cloudVersion:pendingChangesets:)``.
   mutating func merge(base: Self, cloudVersion: Self, context: inout ZDCMergeContext)
 }
 

@@ -9,7 +9,7 @@ extension ServerCore {
       guard claims.beginRemoval(of: blob) else { continue }
       defer { claims.endRemoval(of: blob) }
       do {
-        guard try await metadata.read({ try $0.blob(blob) }) == nil else { continue }
+        guard try await metadata.read({ try $0.file(blob) }) == nil else { continue }
         try await blobs.remove(blob)
       } catch { logger.warning("upkeep failed", metadata: ["step": "remove"]) }
     }

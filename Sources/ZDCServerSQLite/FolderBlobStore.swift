@@ -51,7 +51,8 @@ package final class FolderBlobStore: BlobStore {
   package func contentRoot(_ blob: BlobID, cipherLength: UInt64) async throws -> ContentRoot {
     let leaves = leaves(blob)
     return try await blocking {
-      let file = try OpenFile(leaves, .create)
+      // Not made here: an upload that was given up meanwhile has no files any more.
+      let file = try OpenFile(leaves, .write)
       let count = ContentGeometry.leafCount(cipherLength: cipherLength)
       var builder = MerkleTree.Builder()
       var groups = GroupHashes()

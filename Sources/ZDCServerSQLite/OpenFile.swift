@@ -12,11 +12,12 @@ internal import ZDCServer
 /// by side.
 final class OpenFile: Sendable {
   enum Mode {
-    case read, create, folder
+    case read, write, create, folder
 
     fileprivate var flags: Int32 {
       switch self {
       case .read, .folder: O_RDONLY | O_CLOEXEC
+      case .write: O_RDWR | O_CLOEXEC
       case .create: O_RDWR | O_CREAT | O_CLOEXEC
       }
     }

@@ -11,6 +11,7 @@ package import ZDCServer
 package final class SQLiteStore: MetadataStore {
   private let pool: DatabasePool
   private let queue: WriteQueue
+  private let checkpointer: Checkpointer
 
   /// Opens or creates the database.
   ///
@@ -20,12 +21,13 @@ package final class SQLiteStore: MetadataStore {
     do {
       pool = try DatabasePool(path: path, configuration: Self.configuration)
       try Self.prepare(pool, version: version)
+      checkpointer = try Checkpointer(path: path)
     } catch let error as StoreOpenError {
       throw error
     } catch {
       throw StoreOpenError(error, path: path)
     }
-    queue = WriteQueue(pool: pool)
+    queue = WriteQueue(pool: pool, checkpointer: checkpointer)
   }
 
   private static var configuration: GRDB.Configuration {
@@ -67,8 +69,8 @@ package final class SQLiteStore: MetadataStore {
       // NB: a pool sets NORMAL itself while it opens; acknowledged means durable only with FULL, so it is set last and
       // read back.
       try db.execute(sql: "PRAGMA synchronous = FULL; PRAGMA cache_size = -16384")
-      // Pages that one commit after the other changes are copied into the database once for several of them.
-      try db.execute(sql: "PRAGMA wal_autocheckpoint = 8192; PRAGMA journal_size_limit = 33554432")
+      // The log's bound; the checkpointer copies it back before.
+      try db.execute(sql: "PRAGMA wal_autocheckpoint = 16384; PRAGMA journal_size_limit = 33554432")
       let isFull = try Int.fetchOne(db, sql: "PRAGMA synchronous") == 2
       let isWAL = try String.fetchOne(db, sql: "PRAGMA journal_mode") == "wal"
       guard isFull, isWAL else {
@@ -108,6 +110,7 @@ package final class SQLiteStore: MetadataStore {
   }
 
   package func close() async throws {
+    try checkpointer.close()
     try await tidy()
     try pool.close()
   }

@@ -4,20 +4,47 @@ internal import ZDCServer
 
 // Content
 extension SQLiteTransaction {
-  func blob(_ id: BlobID) throws -> BlobRow? {
+  private static let blobQuery = """
+    SELECT b.id, b.blob_id, b.zone, b.node, b.length, b.state, b.content IS NOT NULL, b.owner, b.root, b.touched_ms,
+      b.replaced_ms
+    FROM blobs b
+    """
+
+  private func blobRow(_ row: SQLRow) throws -> BlobRow {
+    guard let state = BlobRow.State(rawValue: row.int(5)) else { throw StoreError.damaged }
+    return BlobRow(
+      key: row.int(0), id: try row.id(1), zone: ZoneKey(row.int(2)), node: try row.id(3), cipherLength: row.unsigned(4),
+      state: state, isInline: row.int(6) != 0, owner: try row.optionalInt(7).flatMap(userID),
+      contentRoot: try row.isNull(8) ? nil : row.id(8), touchedMs: row.unsigned(9),
+      replacedMs: row.isNull(10) ? nil : row.unsigned(10))
+  }
+
+  func blob(_ key: Int64) throws -> BlobRow? {
+    try db.first("\(Self.blobQuery) WHERE b.id = ?", .int(key), row: blobRow)
+  }
+
+  func file(_ id: BlobID) throws -> BlobRow? {
+    try db.first("\(Self.blobQuery) WHERE b.content IS NULL AND b.blob_id = ?", .id(id), row: blobRow)
+  }
+
+  func content(_ id: BlobID, of node: NodeID, in tree: TreeID) throws -> BlobRow? {
+    if let file = try file(id) { return file }
+    guard let tree = try key(of: tree) else { return nil }
+    return try live(id, node, tree) ?? kept(id, node, tree)
+  }
+
+  private func live(_ id: BlobID, _ node: NodeID, _ tree: Int64) throws -> BlobRow? {
+    try db.first(
+      "\(Self.blobQuery) JOIN nodes n ON n.blob = b.id WHERE n.tree = ? AND n.node = ? AND b.blob_id = ?", .int(tree),
+      .id(node), .id(id), row: blobRow)
+  }
+
+  private func kept(_ id: BlobID, _ node: NodeID, _ tree: Int64) throws -> BlobRow? {
     try db.first(
       """
-      SELECT b.id, b.zone, b.node, b.length, b.state, b.content IS NOT NULL, b.owner, b.root, b.touched_ms, b.replaced_ms
-      FROM blobs b WHERE b.blob_id = ?
-      """, .id(id)
-    ) { row in
-      guard let state = BlobRow.State(rawValue: row.int(4)) else { throw StoreError.damaged }
-      return BlobRow(
-        key: row.int(0), id: id, zone: ZoneKey(row.int(1)), node: try row.id(2), cipherLength: row.unsigned(3),
-        state: state, isInline: row.int(5) != 0, owner: try row.optionalInt(6).flatMap(userID),
-        contentRoot: try row.isNull(7) ? nil : row.id(7), touchedMs: row.unsigned(8),
-        replacedMs: row.isNull(9) ? nil : row.unsigned(9))
-    }
+      \(Self.blobQuery) JOIN zones z ON z.id = b.zone
+      WHERE b.content IS NOT NULL AND b.replaced_ms IS NOT NULL AND b.blob_id = ? AND b.node = ? AND z.tree = ?
+      """, .id(id), .id(node), .int(tree), row: blobRow)
   }
 
   private func userID(_ key: Int64) throws -> UserID? {
@@ -29,8 +56,8 @@ extension SQLiteTransaction {
     return try db.first("SELECT id FROM users WHERE user_id = ?", .id(id)) { $0.int(0) }
   }
 
-  func inlineContent(_ id: BlobID) throws -> [UInt8]? {
-    try db.first("SELECT content FROM blobs WHERE blob_id = ? AND content IS NOT NULL", .id(id)) { $0.bytes(0) }
+  func inlineBytes(of blob: BlobRow) throws -> [UInt8]? {
+    try db.first("SELECT content FROM blobs WHERE id = ? AND content IS NOT NULL", .int(blob.key)) { $0.bytes(0) }
   }
 
   func insertBlob(_ blob: BlobRow, content: ArraySlice<UInt8>?) throws -> Int64 {
@@ -51,10 +78,10 @@ extension SQLiteTransaction {
   func updateBlob(_ blob: BlobRow) throws {
     try db.run(
       """
-      UPDATE blobs SET zone = ?, state = ?, owner = ?, root = ?, touched_ms = ?, replaced_ms = ? WHERE blob_id = ?
+      UPDATE blobs SET zone = ?, state = ?, owner = ?, root = ?, touched_ms = ?, replaced_ms = ? WHERE id = ?
       """, .int(blob.zone.rawValue), .int(blob.state.rawValue), .optional(try userKey(blob.owner)),
       blob.contentRoot.map { .id($0) } ?? .null, .ms(blob.touchedMs), blob.replacedMs.map { .ms($0) } ?? .null,
-      .id(blob.id))
+      .int(blob.key))
     guard blob.state == .attached, !blob.isInline else { return }
     // An upload that is over is not asked for its parts.
     try db.run("DELETE FROM parts WHERE blob = ?", .int(blob.key))
@@ -64,21 +91,21 @@ extension SQLiteTransaction {
     try db.run("UPDATE blobs SET replaced_ms = ? WHERE id = ?", .ms(now), .int(blob))
   }
 
-  func removeBlob(_ id: BlobID) throws {
-    try db.run("DELETE FROM parts WHERE blob = (SELECT id FROM blobs WHERE blob_id = ?)", .id(id))
-    try db.run("DELETE FROM blobs WHERE blob_id = ?", .id(id))
+  func removeBlob(_ key: Int64) throws {
+    try db.run("DELETE FROM parts WHERE blob = ?", .int(key))
+    try db.run("DELETE FROM blobs WHERE id = ?", .int(key))
   }
 
-  func parts(of blob: BlobID) throws -> [BlobStatus.Part] {
-    try db.all(
-      "SELECT p.idx, p.sha256 FROM parts p JOIN blobs b ON b.id = p.blob WHERE b.blob_id = ? ORDER BY p.idx", .id(blob)
-    ) { BlobStatus.Part(index: Int($0.int(0)), sha256: WireBytes($0.bytes(1))) }
+  func parts(of blob: BlobRow) throws -> [BlobStatus.Part] {
+    try db.all("SELECT idx, sha256 FROM parts WHERE blob = ? ORDER BY idx", .int(blob.key)) {
+      BlobStatus.Part(index: Int($0.int(0)), sha256: WireBytes($0.bytes(1)))
+    }
   }
 
-  func insertPart(_ index: Int, sha256: [UInt8], of blob: BlobID, now: UInt64) throws {
+  func insertPart(_ index: Int, sha256: [UInt8], of blob: BlobRow, now: UInt64) throws {
     try db.run(
-      "INSERT OR REPLACE INTO parts(blob, idx, sha256, received_ms) SELECT id, ?, ?, ? FROM blobs WHERE blob_id = ?",
-      .int(Int64(index)), .bytes(sha256), .ms(now), .id(blob))
+      "INSERT OR REPLACE INTO parts(blob, idx, sha256, received_ms) VALUES (?, ?, ?, ?)", .int(blob.key),
+      .int(Int64(index)), .bytes(sha256), .ms(now))
   }
 }
 
@@ -91,18 +118,26 @@ extension SQLiteTransaction {
       .int(limit))
     let records = db.changesCount
     let replaced = try db.all(
-      "SELECT blob_id, content IS NULL FROM blobs WHERE replaced_ms < ? LIMIT ?", .ms(replacedBefore), .int(limit),
+      "SELECT id, blob_id, content IS NULL FROM blobs WHERE replaced_ms < ? LIMIT ?", .ms(replacedBefore), .int(limit),
       row: doomed)
     let abandoned = try db.all(
-      "SELECT blob_id, content IS NULL FROM blobs WHERE state < 2 AND touched_ms < ? LIMIT ?", .ms(abandonedBefore),
+      "SELECT id, blob_id, content IS NULL FROM blobs WHERE state < 2 AND touched_ms < ? LIMIT ?", .ms(abandonedBefore),
       .int(limit), row: doomed)
-    for blob in replaced + abandoned { try removeBlob(blob.id) }
+    for blob in replaced + abandoned { try removeBlob(blob.key) }
     return Collected(
       files: (replaced + abandoned).filter(\.isFile).map(\.id),
       isMore: max(records, replaced.count, abandoned.count) >= limit)
   }
 
-  private func doomed(_ row: SQLRow) throws -> (id: BlobID, isFile: Bool) { (try row.id(0), row.int(1) != 0) }
+  private struct Doomed {
+    var key: Int64
+    var id: BlobID
+    var isFile: Bool
+  }
+
+  private func doomed(_ row: SQLRow) throws -> Doomed {
+    Doomed(key: row.int(0), id: try row.id(1), isFile: row.int(2) != 0)
+  }
 
   private static let zonesOfOwner = """
     SELECT z.id FROM zones z JOIN trees t ON t.id = z.tree
@@ -116,19 +151,19 @@ extension SQLiteTransaction {
   }
 
   func releaseReplaced(ofOwnerOf zone: ZoneKey, bytes: UInt64) throws -> [BlobID] {
-    var doomed: [(id: BlobID, isFile: Bool)] = []
+    var doomed: [Doomed] = []
     var free: UInt64 = 0
     let sql = """
-      SELECT blob_id, content IS NULL, length FROM blobs
+      SELECT id, blob_id, content IS NULL, length FROM blobs
       WHERE replaced_ms IS NOT NULL AND zone IN (\(Self.zonesOfOwner)) ORDER BY replaced_ms, id
       """
     try db.each(sql, [.int(zone.rawValue)]) { row in
       guard free < bytes else { return false }
       doomed.append(try self.doomed(row))
-      free += row.unsigned(2)
+      free += row.unsigned(3)
       return true
     }
-    for blob in doomed { try removeBlob(blob.id) }
+    for blob in doomed { try removeBlob(blob.key) }
     return doomed.filter(\.isFile).map(\.id)
   }
 

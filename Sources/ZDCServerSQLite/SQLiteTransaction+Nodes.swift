@@ -14,6 +14,15 @@ extension SQLiteTransaction {
     return tree
   }
 
+  func key(of tree: TreeID) throws -> Int64? {
+    if let known = keyOfTree, known.tree == tree { return known.key }
+    guard let key = try db.first("SELECT id FROM trees WHERE tree_id = ?", .id(tree), row: { $0.int(0) }) else {
+      return nil
+    }
+    keyOfTree = (tree, key)
+    return key
+  }
+
   func node(_ id: NodeID, in zone: ZoneKey) throws -> NodeRow? {
     try db.first(
       """

@@ -8,6 +8,7 @@ final class SQLiteTransaction: MetadataTransaction {
   private(set) var effects: [@Sendable () -> Void] = []
   /// The zone asked for last and its tree: one commit asks for the same thousands of times.
   var treeOfZone: (zone: ZoneKey, tree: Int64)?
+  var keyOfTree: (tree: TreeID, key: Int64)?
 
   init(_ database: Database) {
     self.database = database

@@ -121,5 +121,28 @@ enum Schema {
     -- each small content. The sum is now kept by a statement of its own.
     DROP TRIGGER blob_inserted;
     """,
+    """
+    -- A small content is found by way of its node while it is live: one index less over random ids, which grow into
+    -- hundreds of changed pages for each commit of a thousand. Ids of files stay unique.
+    CREATE TABLE blobs_of_nodes(
+      id INTEGER PRIMARY KEY, blob_id BLOB NOT NULL, zone INTEGER NOT NULL, node BLOB NOT NULL,
+      length INTEGER NOT NULL, state INTEGER NOT NULL, owner INTEGER, root BLOB, touched_ms INTEGER NOT NULL,
+      replaced_ms INTEGER, content BLOB);
+    INSERT INTO blobs_of_nodes(
+        id, blob_id, zone, node, length, state, owner, root, touched_ms, replaced_ms, content)
+      SELECT id, blob_id, zone, node, length, state, owner, root, touched_ms, replaced_ms, content FROM blobs ORDER BY id;
+    DROP TABLE blobs;
+    ALTER TABLE blobs_of_nodes RENAME TO blobs;
+    CREATE UNIQUE INDEX files ON blobs(blob_id) WHERE content IS NULL;
+    CREATE INDEX kept_contents ON blobs(blob_id) WHERE content IS NOT NULL AND replaced_ms IS NOT NULL;
+    CREATE INDEX replaced_blobs ON blobs(replaced_ms) WHERE replaced_ms IS NOT NULL;
+    CREATE INDEX unattached_blobs ON blobs(touched_ms) WHERE state < 2;
+    CREATE INDEX replaced_blobs_of_zone ON blobs(zone, replaced_ms) WHERE replaced_ms IS NOT NULL;
+    CREATE TRIGGER blob_deleted AFTER DELETE ON blobs BEGIN
+      UPDATE zones SET content_bytes = content_bytes - OLD.length WHERE id = OLD.zone; END;
+    CREATE TRIGGER blob_moved AFTER UPDATE OF zone ON blobs WHEN OLD.zone <> NEW.zone BEGIN
+      UPDATE zones SET content_bytes = content_bytes - OLD.length WHERE id = OLD.zone;
+      UPDATE zones SET content_bytes = content_bytes + NEW.length WHERE id = NEW.zone; END;
+    """,
   ]
 }

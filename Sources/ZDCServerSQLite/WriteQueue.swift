@@ -27,11 +27,13 @@ final class WriteQueue: Sendable {
   private static let groupLimit = 128
 
   private let pool: DatabasePool
+  private let checkpointer: Checkpointer
   private let queue = DispatchQueue(label: "zdc.server.writer", qos: .userInitiated)
   private let state = Mutex(State())
 
-  init(pool: DatabasePool) {
+  init(pool: DatabasePool, checkpointer: Checkpointer) {
     self.pool = pool
+    self.checkpointer = checkpointer
   }
 
   var statistics: WriteStatistics { state.withLock { $0.statistics } }
@@ -80,6 +82,7 @@ final class WriteQueue: Sendable {
         do {
           for job in group { try perform(job, in: db, &ending) }
           try db.commit()
+          checkpointer.wrote(db)
         } catch {
           let error = Self.translated(error, db)
           if db.isInsideTransaction { try? db.rollback() }

@@ -46,6 +46,10 @@ public struct ZDCConfig: Sendable {
     databaseDirectory.appendingPathComponent("\(databaseName).sqlite", isDirectory: false)
   }
 
+  /// Tells the database from the app's others. The same in every launch: not so its path, parts of which some systems
+  /// change with each update of the app.
+  var stableName: String { "\(primaryTreeID).\(databaseDirectory.lastPathComponent).\(databaseName)" }
+
   private static var defaultDirectory: URL {
     let folder = FileManager.default.urls(for: .applicationSupportDirectory, in: .userDomainMask).first
     return (folder ?? URL(fileURLWithPath: NSHomeDirectory())).appendingPathComponent("ZeroDarkCloud")

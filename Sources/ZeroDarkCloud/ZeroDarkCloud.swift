@@ -32,7 +32,9 @@ public final class ZeroDarkCloud: Sendable {
     case unlocked(Managers)
   }
 
-  /// - Parameter delegate: Held strongly.
+  /// - Parameters:
+  ///   - delegate: Held strongly.
+  ///   - config: Which tree, which server, and where the database lies.
   /// - Throws: `ZDCError` with `invalidTreeID`, `invalidServerURL`, `insecureServerURL` or `invalidDatabaseName`.
   public init(delegate: any ZeroDarkCloudDelegate, config: ZDCConfig) throws(ZDCError) {
     try config.validate()
@@ -100,6 +102,7 @@ public final class ZeroDarkCloud: Sendable {
     guard let open else { return }
     defer { state.withLock { $0 = .locked } }
     await open.stop()
+    reachability.close()
     try open.database.close()
   }
 

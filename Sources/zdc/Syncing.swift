@@ -106,10 +106,10 @@ struct Explain: AsyncParsableCommand {
         zdc explain home:/Documents/letter.txt
         zdc explain home:/Documents/letter.txt --watch --json
 
-      JSON, with --watch a line for each change: {"cloudID","hasContentInCloud","isAwaitingPull","isInSync","isUploaded",
-      "lastSecurityError"?,"lastSecurityErrorAt"?,"nodeID","operations":[{"attempts","createdAt","detail"?,
-      "history":[{"at","code"?,"outcome","times"}],"kind","notBefore"?,"reason","unblockedBy","uuid","waitsFor"}],"path","quarantine"?,
-      "zoneFrozen"?}
+      JSON, with --watch a line for each change: {"appErrors"?:[{"at","call","error","times"}],"cloudID","hasContentInCloud",
+      "isAwaitingPull","isInSync","isUploaded","lastSecurityError"?,"lastSecurityErrorAt"?,"nodeID",
+      "operations":[{"attempts","createdAt","detail"?,"history":[{"at","code"?,"outcome","times"}],"kind","notBefore"?,"reason",
+      "unblockedBy","uuid","waitsFor"}],"path","quarantine"?,"zoneFrozen"?}
       """)
 
   @OptionGroup var common: CommonOptions

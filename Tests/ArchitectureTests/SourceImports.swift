@@ -52,11 +52,11 @@ enum SourceImports {
     return (String(path.prefix { $0 != "." && $0 != ";" }), isPublic)
   }
 
-  /// All imports below `Sources` or `Tests` of this repository.
+  /// All imports below `Sources` or `Tests` of this repository, but for the code of the tutorial, which is an app's.
   static func ofRepository(below folder: String) throws -> [SourceImport] {
     let root = repositoryRoot.appendingPathComponent(folder)
     let paths = try FileManager.default.subpathsOfDirectory(atPath: root.path)
-    return try paths.filter { $0.hasSuffix(".swift") }.sorted().flatMap { path in
+    return try paths.filter { $0.hasSuffix(".swift") && !$0.contains(".docc/") }.sorted().flatMap { path in
       let text = try String(contentsOf: root.appendingPathComponent(path), encoding: .utf8)
       return parse(text, file: "\(folder)/\(path)")
     }

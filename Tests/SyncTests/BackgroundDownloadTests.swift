@@ -101,6 +101,30 @@ struct BackgroundDownloadTests {
     }
   }
 
+  /// Contents that are fetched at once, or together with others: nothing of them stays, and they come all the same.
+  @Test(arguments: [10, 300_000]) func smallDataThatWasUnderWay_comesThroughTheDelegate_once(size: Int) async throws {
+    try await TestWorld.run { world in
+      let job = try await Job(world, size: size)
+      job.device.pauses.hold()
+      job.device.network.fail(.loseResponse, times: 1_000)
+      let results = Results()
+      try job.manager.downloadNodeData(job.node, options: job.background, completionQueue: .global()) { _, file, _ in
+        results.note(file != nil)
+      }
+      await job.device.pauses.waitForPause()
+      try await job.relaunch()
+      try await job.manager.resumeDownloads()
+      try await job.manager.resumeDownloads()
+      #expect(!results.hasSucceeded)
+      #expect(job.calls == ["background data /film"])
+      #expect(try job.received() == [job.data])
+      try await job.relaunch()
+      try await job.manager.resumeDownloads()
+      #expect(job.calls == ["background data /film"])
+      #expect(try await Self.savedRows(job.device) == 0)
+    }
+  }
+
   @Test func withoutTheOption_nothingIsKept() async throws {
     try await TestWorld.run { world in
       let job = try await Job(world)

@@ -36,6 +36,7 @@ import ZeroDarkCloudTesting
           await b.recorder.wait(for: "new /f")
           try await b.rename("/f", to: "g")
           await a.recorder.wait(for: "moved /f -> /g")
+          try await b.waitUntilQueueIsEmpty()
         }
       }
     }
@@ -107,6 +108,7 @@ import ZeroDarkCloudTesting
         // Under the new generation, which the server demands now.
         try await b.create("/g", "2")
         await b.recorder.wait(for: "pushed /g")
+        try await b.waitUntilQueueIsEmpty()
       }
     }
   }
@@ -149,5 +151,12 @@ import ZeroDarkCloudTesting
       try await b.relaunch()
       try await b.whileRunning { await b.recorder.wait(for: "new /f") }
     }
+  }
+}
+
+extension TestDevice {
+  /// To be waited for before an engine is stopped: the app is told inside the transaction, which then has to commit.
+  func waitUntilQueueIsEmpty() async throws {
+    while try await queueCount() > 0 { await Task.yield() }
   }
 }

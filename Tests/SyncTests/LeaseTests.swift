@@ -35,6 +35,7 @@ import ZeroDarkCloudTesting
         #expect(await Self.code { try await second.sync() } == .syncedElsewhere)
         #expect(await Self.code { try await second.pull() } == .syncedElsewhere)
         #expect(await Self.code { try await second.push() } == .syncedElsewhere)
+        try await a.waitUntilQueueIsEmpty()
       }
       #expect(second.network.requests == [])
       #expect(try !second.syncManager.isSyncedElsewhere())
@@ -68,6 +69,7 @@ import ZeroDarkCloudTesting
       await second.recorder.wait(for: "new /g")
       try await second.create("/h", "3")
       await second.recorder.wait(for: "pushed /h")
+      try await second.waitUntilQueueIsEmpty()
       waiting.cancel()
       await waiting.value
       try await second.close()

@@ -67,20 +67,6 @@ import ZDCProtocol
     #expect(served.count == Set(served).count)
   }
 
-  @Test func theCodeInTheReadmeIsCompiled() throws {
-    func lines(_ text: some StringProtocol) -> [String] {
-      text.split(separator: "\n").map { $0.trimmingCharacters(in: .whitespaces) }
-    }
-    let readme = try text("README.md")
-    let start = try #require(readme.range(of: "```swift\n"))
-    let code = readme[start.upperBound...].prefix { $0 != "`" }
-    let compiled = lines(try text("Tests/ZeroDarkCloudTests/ReadmeExample.swift"))
-      .map { $0.hasPrefix("private ") ? String($0.dropFirst(8)) : $0 }
-    let wanted = lines(code).filter { !$0.isEmpty && !$0.hasPrefix("//") }
-    #expect(wanted.count >= 20)
-    for line in wanted { #expect(compiled.contains(line)) }
-  }
-
   @Test func operationsAndBundleItemsHaveTheirNumbers() throws {
     let zoneLog = try section("### 3.7")
     for (kind, size) in zip(1...9, [73, 57, 37, 57, 105, 105, 73, 37, 33]) {

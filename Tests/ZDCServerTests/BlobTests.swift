@@ -248,6 +248,32 @@ import ZDCServer
     }
   }
 
+  /// Whoever learns the id of somebody's small content gets nothing of it and takes nothing away by using it.
+  @Test func aSmallContentIsItsNodesAlone_whateverItsId() async throws {
+    try await TestServer.run { (server: TestServer) async throws in
+      let (owner, token) = try await server.newAccount()
+      let (stranger, other) = try await server.newAccount()
+      var (zone, elsewhere) = (owner.home, stranger.home)
+      let content = TestZone.Content(300)
+      let record = zone.record(.random(), content: content.field())
+      try await server.put([record], contents: [content], in: &zone, token: token)
+      let claim = elsewhere.record(.random(), content: content.field())
+      let (_, empty) = try elsewhere.put([claim])
+      #expect(try await server.commit(empty, token: other).error?.code == .blobGone)
+      var mine = TestZone.Content(400)
+      mine.blob = content.blob
+      let own = elsewhere.record(.random(), content: mine.field())
+      try await server.put([own], contents: [mine], in: &elsewhere, token: other)
+      for (zone, record, content, token) in [(zone, record, content, token), (elsewhere, own, mine, other)] {
+        let path = Routes.path(Routes.content, zone.zone.tree.text, record.fields.node.text, content.blob.text)
+        #expect(try await server.send(.GET, path, token: token).bytes == content.bytes)
+      }
+      let foreign = Routes.path(
+        Routes.content, elsewhere.zone.tree.text, record.fields.node.text, content.blob.text)
+      #expect(try await server.send(.GET, foreign, token: other).status != 200)
+    }
+  }
+
   @Test func replacedContentIsKeptForThirtyDays() async throws {
     let folder = TestServer.newFolder()
     defer { TestServer.remove(folder) }

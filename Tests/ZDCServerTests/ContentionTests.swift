@@ -100,6 +100,24 @@ import ZDCProtocol
     #expect(contention.turn(in: zone)?.holder == a)
   }
 
+  /// - it is A's turn, and its commit fails for a reason of its own
+  /// => the next one need not wait for the end of the turn; who fails again and again gets no third
+  @Test func whoFails_givesItsTurnBack() {
+    var contention = Contention()
+    lose(a, 5, &contention, now: 0)
+    _ = contention.wait(b, zone: zone, now: 0)
+    contention.gaveUp(b, zone: zone, now: 0)
+    #expect(contention.turn(in: zone)?.holder == a)
+    contention.gaveUp(a, zone: zone, now: 0)
+    #expect(contention.turn(in: zone)?.holder == b)
+    _ = contention.wait(a, zone: zone, now: 0)
+    contention.won(b, zone: zone, now: 0)
+    contention.gaveUp(a, zone: zone, now: 0)
+    #expect(contention.turn(in: zone) == nil)
+    lose(a, 5, &contention, now: 0)
+    #expect(contention.turn(in: zone) == nil)
+  }
+
   /// However many devices come: the queue has its bound, and who stands in it is served.
   @Test func queueIsBounded() {
     var contention = Contention()
@@ -200,6 +218,29 @@ import ZDCProtocol
       let told = try await server.commit(mine, token: tokenA)
       #expect((told.status, told.error?.code, told.headers["retry-after"]) == (429, .zoneBusy, "1"))
       try await server.put([zone.record(.random())], in: &zone, token: tokenB)
+      try await server.put([zone.record(.random())], in: &zone, token: tokenA)
+    }
+  }
+
+  /// - B has the turn, and a stranger asks to commit there
+  /// => he is told that there is no such zone, and stands in no queue; nor does B's failed request keep A waiting
+  @Test func overTheWire_strangersStandInNoQueue_andAFailureGivesTheTurnBack() async throws {
+    try await TestServer.run {
+      $0.bounds.commitHoldMs = 0
+    } _: { (server: TestServer) async throws in
+      let (account, tokenA) = try await server.newAccount()
+      let tokenB = try await server.login(account, device: .random())
+      let (_, tokenC) = try await server.newAccount()
+      var zone = account.home
+      let stale = try zone.put([zone.record(.random())]).body
+      try await server.put([zone.record(.random())], in: &zone, token: tokenA)
+      for _ in 0..<5 { #expect(try await server.commit(stale, token: tokenB).status == 409) }
+      let mine = try zone.put([zone.record(.random())]).body
+      #expect(try await server.commit(mine, token: tokenC).error?.code == .notFound)
+      // B's turn, and what it sends is not valid.
+      let invalid = try zone.put([zone.record(.random()) { $0.recordVersion = 7 }]).body
+      let refused = try await server.commit(invalid, token: tokenB)
+      #expect(refused.status != 409 && refused.status / 100 == 4)
       try await server.put([zone.record(.random())], in: &zone, token: tokenA)
     }
   }

@@ -45,7 +45,7 @@ import ZDCServerSQLite
       #expect(Set(outcomes.values).isSubset(of: [201, 507]))
       try await server.store.setMaximumPages(nil)
       for (blob, status) in outcomes {
-        #expect(try await server.store.read { try $0.blob(blob) != nil } == (status == 201))
+        #expect(try await server.store.read { try $0.file(blob) != nil } == (status == 201))
       }
     }
     #expect(try DataFolder.check(path: folder).isClean)
@@ -146,5 +146,15 @@ import ZDCServerSQLite
       #expect(await server.stop() == 0)
     }
     #expect(try await ServerProcess.run(["check", "--data", "/nowhere"]).status == 66)
+  }
+
+  /// - an upload is given up between the question whether it is complete and the look at its files
+  /// => no file is made in their place
+  @Test func contentThatWasGivenUpMeanwhile_leavesNoFile() async throws {
+    let folder = TestServer.newFolder()
+    defer { TestServer.remove(folder) }
+    let blobs = try FolderBlobStore(folder: "\(folder)/blobs")
+    await #expect(throws: (any Error).self) { try await blobs.contentRoot(.random(), cipherLength: 70_000) }
+    #expect(try await blobs.all() == [])
   }
 }

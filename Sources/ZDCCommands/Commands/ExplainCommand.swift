@@ -3,7 +3,7 @@ internal import ZeroDarkCloud
 
 /// `zdc explain PATH`: why a node is not in sync, what was tried, and what would change it.
 package enum ExplainCommand {
-  /// `{"cloudID","hasContentInCloud","isAwaitingPull","isInSync","isUploaded",
+  /// `{"appErrors"?:[{"at","call","error","times"}…],"cloudID","hasContentInCloud","isAwaitingPull","isInSync","isUploaded",
   /// "lastSecurityError"?,"lastSecurityErrorAt"?,"nodeID","operations":[…],"path","quarantine"?,"zoneFrozen"?}`;
   /// each operation:
   /// `{"attempts","createdAt","detail"?,"history":[…],"kind","notBefore"?,"reason","unblockedBy","uuid","waitsFor"}`;
@@ -13,6 +13,13 @@ package enum ExplainCommand {
       var at: String
       var outcome: String
       var code: String?
+      var times: Int
+    }
+
+    struct AppError: Encodable, Sendable {
+      var at: String
+      var call: String
+      var error: String
       var times: Int
     }
 
@@ -57,6 +64,8 @@ package enum ExplainCommand {
     var isAwaitingPull: Bool
     var lastSecurityError: String?
     var lastSecurityErrorAt: String?
+    /// Calls of the app that threw and are made again; nil if there are none.
+    var appErrors: [AppError]?
     var operations: [Operation]
 
     init(_ path: ZDCTreesystemPath, _ node: ZDCNodeExplanation) {
@@ -71,6 +80,11 @@ package enum ExplainCommand {
       isAwaitingPull = node.isAwaitingPull
       lastSecurityError = node.lastSecurityError
       lastSecurityErrorAt = node.lastSecurityErrorAt?.formatted(.iso8601)
+      let failures = node.delegateFailures.map { failure in
+        AppError(
+          at: failure.date.formatted(.iso8601), call: failure.call.rawValue, error: failure.error, times: failure.times)
+      }
+      appErrors = failures.isEmpty ? nil : failures
       operations = node.operations.map(Operation.init)
     }
   }
@@ -100,13 +114,18 @@ package enum ExplainCommand {
 
   private static func lines(_ report: Report) -> [String] {
     let path = ShownName.text(report.path)
-    if report.isInSync, report.quarantine == nil { return ["\(path): in sync"] + history(report) }
+    if report.isInSync, report.quarantine == nil, report.appErrors == nil {
+      return ["\(path): in sync"] + history(report)
+    }
     var lines = ["\(path): \(report.operations.isEmpty ? "nothing is queued" : "not in sync")"]
     if let quarantine = report.quarantine {
       lines.append("  the newest version in the cloud cannot be opened (\(quarantine)); the last good one is shown")
     }
     if let frozen = report.zoneFrozen { lines.append("  nothing is pulled or pushed for its tree: \(frozen)") }
     if report.isAwaitingPull { lines.append("  a newer version of it is in the cloud and not read here yet: zdc sync") }
+    lines += (report.appErrors ?? []).map { failure in
+      "  \(failure.call) threw \(ShownName.text(failure.error)), last \(failure.at): told again with zdc sync"
+    }
     for operation in report.operations {
       lines.append(
         "  \(operation.kind): \(operation.reason)\(operation.detail.map { " (\(ShownName.text($0)))" } ?? "")")

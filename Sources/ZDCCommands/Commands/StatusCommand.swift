@@ -77,8 +77,8 @@ package enum StatusCommand {
 
   private static func events(_ engine: Engine) async throws -> Report.SecurityEvents {
     let events = try await engine.opened.sync.securityEvents(localUserID: engine.user)
-    var report = Report.SecurityEvents(total: events.count)
-    for event in events { report.byCode[event.error.code.rawValue, default: 0] += 1 }
+    var report = Report.SecurityEvents(total: events.reduce(0) { $0 + $1.times })
+    for event in events { report.byCode[event.error.code.rawValue, default: 0] += event.times }
     report.lastMs = events.first.map { UInt64(max(0, $0.date.timeIntervalSince1970) * 1_000) }
     return report
   }

@@ -10,13 +10,17 @@ package protocol RandomSource {
 
 /// The system's generator.
 package struct SystemRandomSource: RandomSource {
+  /// What the system gives at a time. Stored: a value without a size has no address, and ThreadSanitizer follows the
+  /// address of what is passed `inout`.
+  private let bytesPerCall = 256
+
   package init() {}
 
   /// One system call for each 256 bytes; Swift's own generator makes one for each eight.
   package func bytes(_ count: Int) -> [UInt8] {
     [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
       while filled < count {
-        let part = UnsafeMutableBufferPointer(rebasing: buffer[filled..<min(filled + 256, count)])
+        let part = UnsafeMutableBufferPointer(rebasing: buffer[filled..<min(filled + bytesPerCall, count)])
         guard getentropy(part.baseAddress, part.count) == 0 else {
           preconditionFailure("the system has no randomness: no key may be made")
         }

@@ -24,7 +24,9 @@ enum Access {
     _ id: BlobID, node: NodeID, tree: TreeID, user: UserID, in reader: any MetadataReader
   ) throws -> BlobRow {
     let unknown = ServerError(.notFound, "no such content")
-    guard let blob = try reader.blob(id) else { throw try missing(node: node, tree: tree, user: user, in: reader) }
+    guard let blob = try reader.content(id, of: node, in: tree) else {
+      throw try missing(node: node, tree: tree, user: user, in: reader)
+    }
     guard blob.node == node, blob.state == .attached else { throw unknown }
     guard let rights = try reader.permissions(of: user, in: blob.zone), mayReadContent(rights) else { throw unknown }
     guard try reader.treeID(of: blob.zone) == tree else { throw unknown }

@@ -15,17 +15,17 @@ enum Blobs {
   ) throws -> Ticket {
     try checkLength(request.cipherLength, limit: limit)
     let zone = try zone(for: request, user: user, in: tx)
-    if let known = try tx.blob(request.blobID) {
+    if let known = try tx.file(request.blobID) {
       let isSame =
         known.owner == user && known.state != .attached && known.node == request.nodeID && known.zone == zone
-        && known.cipherLength == request.cipherLength && !known.isInline
+        && known.cipherLength == request.cipherLength
       guard isSame else { throw ServerError(.conflict, "the blob's id is taken: choose another one") }
       return Ticket(status: try status(of: known, in: tx))
     }
-    let row = BlobRow(
+    var row = BlobRow(
       id: request.blobID, zone: zone, node: request.nodeID, cipherLength: request.cipherLength, state: .receiving,
       isInline: false, owner: user, contentRoot: nil, touchedMs: now)
-    _ = try tx.insertBlob(row, content: nil)
+    row.key = try tx.insertBlob(row, content: nil)
     let released = try quotas.makeRoom(for: request.cipherLength, in: zone, tx)
     return Ticket(status: try status(of: row, in: tx), released: released)
   }
@@ -50,7 +50,7 @@ enum Blobs {
 
   /// The caller's own ticket; other people's look like none.
   static func own(_ id: BlobID, user: UserID, in reader: any MetadataReader) throws -> BlobRow {
-    guard let row = try reader.blob(id), row.owner == user, row.state != .attached, !row.isInline else {
+    guard let row = try reader.file(id), row.owner == user, row.state != .attached else {
       throw ServerError(.notFound, "no such upload")
     }
     return row
@@ -59,7 +59,7 @@ enum Blobs {
   static func status(of row: BlobRow, in reader: any MetadataReader) throws -> BlobStatus {
     BlobStatus(
       blobID: row.id, cipherLength: row.cipherLength, isComplete: row.state != .receiving,
-      contentRoot: row.contentRoot, parts: try reader.parts(of: row.id))
+      contentRoot: row.contentRoot, parts: try reader.parts(of: row))
   }
 
   /// What to do with a part that is offered.
@@ -75,7 +75,7 @@ enum Blobs {
     guard index >= 0, index < ContentGeometry.partCount(cipherLength: row.cipherLength) else {
       throw ServerError(.invalidRequest, "the content has no such part")
     }
-    if let part = try reader.parts(of: id).first(where: { $0.index == index }) {
+    if let part = try reader.parts(of: row).first(where: { $0.index == index }) {
       guard part.sha256.bytes == sha256 else { throw ServerError(.conflict, "the part is there with other bytes") }
       return .alreadyThere
     }
@@ -89,7 +89,7 @@ enum Blobs {
   ) throws {
     var row = try own(id, user: user, in: tx)
     row.touchedMs = now
-    try tx.insertPart(index, sha256: sha256, of: id, now: now)
+    try tx.insertPart(index, sha256: sha256, of: row, now: now)
     try tx.updateBlob(row)
   }
 
@@ -97,7 +97,7 @@ enum Blobs {
   static func ready(_ id: BlobID, user: UserID, in reader: any MetadataReader) throws -> BlobRow {
     let row = try own(id, user: user, in: reader)
     let count = ContentGeometry.partCount(cipherLength: row.cipherLength)
-    guard try row.state == .complete || reader.parts(of: id).count == count else {
+    guard try row.state == .complete || reader.parts(of: row).count == count else {
       throw ServerError(.blobIncomplete, "parts are missing", retryable: true)
     }
     return row
@@ -115,7 +115,6 @@ enum Blobs {
   }
 
   static func abort(_ id: BlobID, user: UserID, in tx: any MetadataTransaction) throws {
-    _ = try own(id, user: user, in: tx)
-    try tx.removeBlob(id)
+    try tx.removeBlob(try own(id, user: user, in: tx).key)
   }
 }

@@ -102,8 +102,9 @@ extension CommitState {
   }
 
   private mutating func attach(_ content: NodeRecord.Content, to node: NodeID) throws -> Int64 {
-    let known = try tx.blob(content.blobID)
-    if let known { return try attach(known, as: content, to: node) }
+    if let known = try tx.content(content.blobID, of: node, in: part.commit.fields.zone.tree) {
+      return try attach(known, as: content, to: node)
+    }
     guard let inline = contents[content.blobID] else {
       throw ServerError(.blobGone, "the content is not here (any more): send it again")
     }
@@ -125,7 +126,7 @@ extension CommitState {
     guard blob.state != .receiving else {
       throw ServerError(.blobIncomplete, "parts of the content are missing", retryable: true)
     }
-    let root = try blob.isInline ? inlineRoot(blob.id) : blob.contentRoot
+    let root = try blob.isInline ? inlineRoot(blob) : blob.contentRoot
     try require(
       root == content.contentRoot && blob.cipherLength == content.cipherLength, .contentHashMismatch, node: node)
     blob.state = .attached
@@ -135,7 +136,7 @@ extension CommitState {
     return blob.key
   }
 
-  private func inlineRoot(_ blob: BlobID) throws -> ContentRoot? {
-    try tx.inlineContent(blob).map { ContentRoot(reinterpreting: MerkleTree.leafHash($0)) }
+  private func inlineRoot(_ blob: BlobRow) throws -> ContentRoot? {
+    try tx.inlineBytes(of: blob).map { ContentRoot(reinterpreting: MerkleTree.leafHash($0)) }
   }
 }

@@ -40,6 +40,9 @@ struct Contention: Sendable {
 
   private var races: [ZoneID: Race] = [:]
 
+  /// Whether who comes now may have to wait.
+  func isBusy(_ zone: ZoneID) -> Bool { races[zone].map { $0.turn != nil || !$0.queue.isEmpty } ?? false }
+
   func turn(in zone: ZoneID) -> Turn? { races[zone]?.turn }
 
   /// Nil if the device may try, else how long the turn of somebody else may last; its place in the queue is kept.
@@ -75,6 +78,15 @@ struct Contention: Sendable {
     races[zone] = race.isOver ? nil : race
   }
 
+  /// It did not commit, and not because somebody else came first: what is left of its turn is for others. It counts as
+  /// let pass, so that nobody holds a queue up by failing again and again.
+  mutating func gaveUp(_ device: Device, zone: ZoneID, now: UInt64) {
+    guard var race = races[zone], race.turn?.holder == device else { return }
+    Self.endTurn(of: &race, now: now)
+    Self.endTurns(of: &race, now: now)
+    races[zone] = race.isOver ? nil : race
+  }
+
   private static func join(_ device: Device, _ race: inout Race) {
     let isIn = race.turn?.holder == device || race.queue.contains(device)
     guard !isIn, race.queue.count < devicesPerZone, race.losers[device]?.passes ?? 0 < turnsMs.count else { return }
@@ -83,17 +95,21 @@ struct Contention: Sendable {
 
   /// Ends a turn whose time is over, and begins the next one's.
   private static func endTurns(of race: inout Race, now: UInt64) {
-    if let turn = race.turn, turn.untilMs <= now {
-      race.turn = nil
-      var loser = race.losers[turn.holder] ?? Loser(lastMs: now)
-      loser.passes += 1
-      loser.lastMs = now
-      race.losers[turn.holder] = loser
-    }
+    if let turn = race.turn, turn.untilMs <= now { endTurn(of: &race, now: now) }
     guard race.turn == nil, !race.queue.isEmpty else { return }
     let next = race.queue.removeFirst()
     let passes = race.losers[next]?.passes ?? 0
     race.turn = Turn(holder: next, untilMs: now + turnsMs[min(passes, turnsMs.count - 1)])
+  }
+
+  /// The turn was not used.
+  private static func endTurn(of race: inout Race, now: UInt64) {
+    guard let holder = race.turn?.holder else { return }
+    race.turn = nil
+    var loser = race.losers[holder] ?? Loser(lastMs: now)
+    loser.passes += 1
+    loser.lastMs = now
+    race.losers[holder] = loser
   }
 
   private mutating func makeRoom(_ now: UInt64) {

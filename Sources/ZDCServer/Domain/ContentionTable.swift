@@ -74,6 +74,19 @@ final class ContentionTable: Sendable {
     }
   }
 
+  /// See ``Contention/gaveUp(_:zone:now:)``.
+  func gaveUp(_ device: Contention.Device, in zones: [ZoneID]) {
+    state.withLock { state in
+      for zone in zones {
+        state.contention.gaveUp(device, zone: zone, now: clock.nowMs())
+        state.callHolder(of: zone)
+      }
+    }
+  }
+
+  /// Whether who comes now may have to wait: only then it matters who it is.
+  func isBusy(_ zone: ZoneID) -> Bool { state.withLock { $0.contention.isBusy(zone) } }
+
   /// Who waits is told so, and nobody waits any more.
   func close() {
     state.withLock { state in

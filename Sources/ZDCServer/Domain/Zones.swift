@@ -94,8 +94,8 @@ enum Zones {
     guard Access.mayReadContent(rights) else { return [] }
     var writer = Bundle.Writer()
     for (node, id) in asked {
-      guard let blob = try reader.blob(id), blob.isInline, blob.node == node, blob.zone == zone.key,
-        let bytes = try reader.inlineContent(id)
+      guard let blob = try reader.content(id, of: node, in: zone.zone.tree), blob.isInline, blob.zone == zone.key,
+        let bytes = try reader.inlineBytes(of: blob)
       else { continue }
       guard writer.count == 0 || writer.count + bytes.count + 21 <= Limits.pageBytes else { break }
       writer.append(content: bytes, blob: id)

@@ -101,10 +101,20 @@ enum BlobRoutes {
     if row.state == .complete {
       return try .json(try await call.read { try Blobs.status(of: row, in: $0) })
     }
-    let root = try await call.core.blobs.contentRoot(blob, cipherLength: row.cipherLength)
+    let root = try await contentRoot(row, call, user)
     let now = call.now
     let status = try await call.write { try Blobs.complete(blob, root: root, user: user, now: now, in: $0) }
     return try .json(status)
+  }
+
+  private static func contentRoot(_ row: BlobRow, _ call: Call, _ user: UserID) async throws -> ContentRoot {
+    do {
+      return try await call.core.blobs.contentRoot(row.id, cipherLength: row.cipherLength)
+    } catch {
+      // Given up meanwhile: that is no fault of the store's.
+      _ = try await call.read { try Blobs.ready(row.id, user: user, in: $0) }
+      throw error
+    }
   }
 
   static func abort(_ call: Call) async throws -> Response {
@@ -123,7 +133,7 @@ enum BlobRoutes {
     guard first < leaves else { throw ServerError(.rangeNotSatisfiable, "the content has \(leaves) leaves") }
     let wanted = Int(min(count, leaves - first))
     if row.isInline {
-      let bytes = try await call.read { try $0.inlineContent(row.id) } ?? []
+      let bytes = try await call.read { try $0.inlineBytes(of: row) } ?? []
       return .octets(MerkleTree.leafHash(bytes).bytes)
     }
     return .octets(try await call.core.blobs.leafHashes(row.id, first: first, count: wanted))
@@ -163,7 +173,7 @@ enum BlobRoutes {
 
   private static func body(_ call: Call, _ row: BlobRow, range: Range<UInt64>) async throws -> ResponseBody {
     if row.isInline {
-      guard let bytes = try await call.read({ try $0.inlineContent(row.id) }) else {
+      guard let bytes = try await call.read({ try $0.inlineBytes(of: row) }) else {
         throw ServerError(.blobGone, "the content is no longer kept")
       }
       return ResponseBody(byteBuffer: ByteBuffer(bytes: bytes[Int(range.lowerBound)..<Int(range.upperBound)]))

@@ -29,6 +29,7 @@ enum ZoneRoutes {
     let quotas = core.quotas
     let zones = request.parts.map(\.commit.fields.zone)
     let contender = try Contention.Device(user: user, device: call.authenticated.device)
+    try await checkMayWait(call, zones)
     try await core.contention.admit(contender, to: zones, bytes: body.count)
     let now = call.now
     do {
@@ -44,10 +45,24 @@ enum ZoneRoutes {
       return try .json(outcome.response)
     } catch let stale as StaleHead {
       core.contention.lost(contender, in: stale.zone)
+      core.contention.gaveUp(contender, in: zones.filter { $0 != stale.zone })
       let page = try await call.read { reader in
         try Zones.page(stale.zone, for: user, after: stale.after, withRecords: true, in: reader)
       }
       return .page(page, status: .conflict)
+    } catch {
+      core.contention.gaveUp(contender, in: zones)
+      throw error
+    }
+  }
+
+  /// Places in a busy zone's queue are for its members: who could not commit there anyway does not keep them waiting.
+  private static func checkMayWait(_ call: Call, _ zones: [ZoneID]) async throws {
+    let busy = zones.filter { call.core.contention.isBusy($0) }
+    guard !busy.isEmpty else { return }
+    let user = try call.user
+    try await call.read { reader in
+      for zone in busy { _ = try Access.zone(zone, of: user, needs: [], in: reader) }
     }
   }
 

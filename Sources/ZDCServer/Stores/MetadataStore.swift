@@ -74,9 +74,12 @@ package protocol MetadataReader: AnyObject {
   func liveRecords(_ keys: ClosedRange<Int64>, _ body: (StoredRecord) throws -> Bool) throws
 
   // Content
-  func blob(_ id: BlobID) throws -> BlobRow?
-  func inlineContent(_ id: BlobID) throws -> [UInt8]?
-  func parts(of blob: BlobID) throws -> [BlobStatus.Part]
+  /// A ticket or a large content. These ids are the names of files, so there is one of each.
+  func file(_ id: BlobID) throws -> BlobRow?
+  /// A large content of whatever node, or a small one that this node has, or had and that is kept.
+  func content(_ id: BlobID, of node: NodeID, in tree: TreeID) throws -> BlobRow?
+  func inlineBytes(of blob: BlobRow) throws -> [UInt8]?
+  func parts(of blob: BlobRow) throws -> [BlobStatus.Part]
 
   /// Bytes of all contents in the zones of this zone's owner: live, kept and on their way.
   func contentBytes(ofOwnerOf zone: ZoneKey) throws -> UInt64
@@ -126,8 +129,8 @@ package protocol MetadataTransaction: MetadataReader {
   // Content
   func insertBlob(_ blob: BlobRow, content: ArraySlice<UInt8>?) throws -> Int64
   func updateBlob(_ blob: BlobRow) throws
-  func insertPart(_ index: Int, sha256: [UInt8], of blob: BlobID, now: UInt64) throws
-  func removeBlob(_ id: BlobID) throws
+  func insertPart(_ index: Int, sha256: [UInt8], of blob: BlobRow, now: UInt64) throws
+  func removeBlob(_ key: Int64) throws
 
   // Waste
   /// Removes replaced records and contents older than `replacedBefore` and abandoned tickets, at most `limit` of each.

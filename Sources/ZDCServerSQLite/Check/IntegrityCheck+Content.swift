@@ -6,13 +6,12 @@ extension IntegrityCheck {
   /// Every blob: small ones by their length, files by each leaf and the root.
   func checkBlobs() throws {
     let total = try count("SELECT coalesce(sum(length), 0) FROM blobs")
-    try db.each("SELECT blob_id, length(content) FROM blobs ORDER BY id", []) { row in
-      let id: BlobID = try row.id(0)
-      guard let blob = try store.blob(id) else { return true }
+    try db.each("SELECT id, length(content) FROM blobs ORDER BY id", []) { row in
+      guard let blob = try store.blob(row.int(0)) else { return true }
       report.blobs += 1
       if blob.isInline {
         let isWhole = row.unsigned(1) == blob.cipherLength && blob.state == .attached
-        if !isWhole { add(.content, [.blob(id)], "the small content does not have its length") }
+        if !isWhole { add(.content, [.blob(blob.id)], "the small content does not have its length") }
         report.contentBytes += row.unsigned(1)
       } else if blob.state == .receiving {
         try checkUpload(blob)
@@ -72,7 +71,7 @@ extension IntegrityCheck {
 
   /// The parts that were acknowledged are there, with their bytes.
   private func checkUpload(_ blob: BlobRow) throws {
-    let parts = try store.parts(of: blob.id)
+    let parts = try store.parts(of: blob)
     guard !parts.isEmpty else { return }
     guard let files = open(blob.id) else {
       return add(.blobFileMissing, [.blob(blob.id)], "the file of a running upload is missing")
@@ -112,7 +111,7 @@ extension IntegrityCheck {
         add(.orphanFile, [], "a file that is not the server's in the blob folder")
         continue
       }
-      guard try store.blob(id).map(\.isInline) ?? true else { continue }
+      guard try store.file(id) == nil else { continue }
       add(.orphanFile, [.blob(id)], "a file of no known content")
     }
   }

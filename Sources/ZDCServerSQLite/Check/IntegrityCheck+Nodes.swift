@@ -57,14 +57,14 @@ extension IntegrityCheck {
       return
     }
     let fields = fields + [.blob(content.blobID)]
-    guard let blob, let row = try store.blob(content.blobID), row.key == blob else {
+    guard let blob, let row = try store.blob(blob), row.id == content.blobID else {
       return add(.contentMissing, fields, "the live node's content is missing")
     }
     let isBound = row.node == record.fields.node && row.zone == key && row.state == .attached
     if !isBound { add(.content, fields, "the content belongs elsewhere or is not attached") }
     if row.replacedMs != nil { add(.content, fields, "the live content is marked as replaced") }
     var root = row.contentRoot
-    if row.isInline, let bytes = try store.inlineContent(row.id) {
+    if row.isInline, let bytes = try store.inlineBytes(of: row) {
       root = ContentRoot(reinterpreting: MerkleTree.leafHash(bytes))
     }
     if row.cipherLength != content.cipherLength || root != content.contentRoot {

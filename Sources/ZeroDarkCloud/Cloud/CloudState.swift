@@ -3,7 +3,7 @@ internal import ZDCProtocol
 internal import ZDCTreesystem
 
 /// What the cloud layer remembers during one transaction, whoever asks: the app, the delegate, the engine.
-final class CloudState {
+final class CloudState: Forgetful {
   /// What a zone gives to each of its nodes.
   struct ZoneFacts {
     var row: ZoneRow
@@ -46,6 +46,10 @@ final class CloudState {
 
   init(_ transaction: ZDCReadTransaction) {
     self.transaction = transaction
+  }
+
+  func forgetAll() {
+    (zoneFacts, localUsers, known, removedLinks) = ([:], [:], KnownNodes(), [])
   }
 
   // MARK: Users

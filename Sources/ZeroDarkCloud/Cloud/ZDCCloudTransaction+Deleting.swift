@@ -32,7 +32,9 @@ extension ZDCCloudTransaction {
 
   /// Like ``delete(_:)``.
   ///
-  /// - Parameter options: Only ``ZDCDeleteNodeOptions/all``: a delete takes the whole branch.
+  /// - Parameters:
+  ///   - node: The top of what goes.
+  ///   - options: Only ``ZDCDeleteNodeOptions/all``: a delete takes the whole branch.
   /// - Throws: also `invalidParameter` for other options.
   @discardableResult
   public func delete(_ node: ZDCNode, with options: ZDCDeleteNodeOptions) throws -> ZDCCloudOperation? {

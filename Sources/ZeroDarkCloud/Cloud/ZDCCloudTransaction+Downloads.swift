@@ -30,8 +30,10 @@ extension ZDCCloudTransaction {
 
   /// Takes the components away.
   ///
-  /// - Parameter eTag: The version that was downloaded. If the node has a newer one by now, the marks stay. Nil: in any
-  ///   case.
+  /// - Parameters:
+  ///   - nodeID: The node's ``ZDCNode/uuid``.
+  ///   - components: What is not needed any more.
+  ///   - eTag: The version that was downloaded. If the node has a newer one by now, the marks stay. Nil: in any case.
   public func unmarkNodeAsNeedsDownload(
     _ nodeID: String, components: ZDCNodeComponents, ifETagMatches eTag: String? = nil
   ) {

@@ -9,7 +9,9 @@ extension ZDCCloudTransaction {
   ///
   /// If others change the content in the meantime, the upload is held and `didDiscoverConflict` is called.
   ///
-  /// - Parameter changeset: What was changed, for ``ZDCCloudReadTransaction/pendingChangesets(forNodeID:)``.
+  /// - Parameters:
+  ///   - nodeID: The node's ``ZDCNode/uuid``.
+  ///   - changeset: What was changed, for ``ZDCCloudReadTransaction/pendingChangesets(forNodeID:)``.
   /// - Returns: nil for an unknown node, a trunk or a pointer.
   @discardableResult
   public func queueDataUpload(
@@ -55,6 +57,7 @@ extension ZDCCloudTransaction {
   ///
   /// - Parameters:
   ///   - eTag: Of the version that was downloaded (``ZDCCloudDataInfo/eTag``), which need not be the newest.
+  ///   - nodeID: The node's ``ZDCNode/uuid``.
   ///   - report: Of ``ZDCSyncable/mergeReporting(cloudVersion:pendingChangesets:)``. What it says remains takes the
   ///     place of the pending changesets, which began at a version that the cloud has left behind; if nothing remains,
   ///     the merged value is the cloud's, and the uploads are dropped, unless one was queued without a changeset.
@@ -98,6 +101,7 @@ extension ZDCCloudTransaction {
   /// If they were in conflict with the cloud's version, that goes into the merge journal, in this transaction.
   ///
   /// - Parameters:
+  ///   - nodeID: The node's ``ZDCNode/uuid``.
   ///   - content: The version that loses, for ``ZDCMergeJournalEntry/content``, so that ``undo(_:)`` can give it back.
   ///     Small ones only: see ``ZDCJournalLimits/maxEntryBytes``.
   ///   - keptNodeID: Another node in which the app keeps the version that loses.

@@ -37,8 +37,11 @@ extension ZDCNodeManager {
 
   /// Calls `body` with each node below, a parent before its children.
   ///
-  /// - Parameter body: `pathFromParent` are the nodes that lead to it. `recurseInto` begins true; set it to false to
-  ///   leave out what is below the node. `stop` ends it.
+  /// - Parameters:
+  ///   - parentID: Where it begins, by ``ZDCNode/uuid``.
+  ///   - transaction: What it reads from.
+  ///   - body: `pathFromParent` are the nodes that lead to it. `recurseInto` begins true; set it to false to leave out
+  ///     what is below the node. `stop` ends it.
   public func recursiveIterateNodes(
     withParentID parentID: String, transaction: ZDCReadTransaction,
     using body: (

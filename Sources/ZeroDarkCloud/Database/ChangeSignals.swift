@@ -13,6 +13,8 @@ package final class ChangeSignals: Sendable {
     case downloads
     /// The server can be reached again.
     case network
+    /// A pull has ended.
+    case pull
 
     var queue: Int64? {
       if case .queue(let localUser) = self { localUser } else { nil }
@@ -27,6 +29,7 @@ package final class ChangeSignals: Sendable {
 
   private struct State {
     var nextID = 0
+    var occasions = 0
     var subscribers: [Int: Subscriber] = [:]
     var failureListeners: [Int: @Sendable (any Error) -> Void] = [:]
   }
@@ -58,10 +61,14 @@ package final class ChangeSignals: Sendable {
 
   package func send(_ interests: Set<Interest>) {
     let found = state.withLock { state in
-      state.subscribers.values.filter { $0.interests.isEmpty || !$0.interests.isDisjoint(with: interests) }
+      if !interests.isDisjoint(with: [.network, .pull]) { state.occasions += 1 }
+      return state.subscribers.values.filter { $0.interests.isEmpty || !$0.interests.isDisjoint(with: interests) }
     }
     for subscriber in found { subscriber.notify(interests) }
   }
+
+  /// Another number whenever what failed may succeed: the server can be reached again, or something was pulled.
+  var occasion: Int { state.withLock { $0.occasions } }
 
   package func queueChanged(localUser: Int64) { send([.queue(localUser: localUser)]) }
 
@@ -71,7 +78,11 @@ package final class ChangeSignals: Sendable {
 
   /// Another process wrote: it could be anything.
   package func everythingMayHaveChanged() {
-    for subscriber in state.withLock({ Array($0.subscribers.values) }) { subscriber.notify(nil) }
+    let all = state.withLock { state in
+      state.occasions += 1
+      return Array(state.subscribers.values)
+    }
+    for subscriber in all { subscriber.notify(nil) }
   }
 
   // MARK: Failures that nobody waits for

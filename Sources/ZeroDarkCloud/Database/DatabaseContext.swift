@@ -41,8 +41,9 @@ package final class DatabaseContext: Sendable {
     logger.error("transaction poisoned", metadata: ["error": "\(loggable(error))"])
   }
 
-  /// For errors that no caller takes.
+  /// For errors that no caller takes. A cancelled task is none.
   func logFailure(_ error: any Error) {
+    guard !(error is CancellationError) else { return }
     logger.error("database access failed", metadata: ["error": "\(loggable(error))"])
   }
 }

@@ -129,8 +129,8 @@ struct DatabaseOpener {
       // them back.
       try db.execute(sql: "PRAGMA cache_size = -32768")
       // Pages that one commit after the other changes are copied into the database once for several of them. The log is
-      // bounded by that: 16 MiB, and one transaction.
-      try db.execute(sql: "PRAGMA wal_autocheckpoint = 4096; PRAGMA journal_size_limit = 16777216")
+      // bounded by that: 64 MiB, and one transaction; what is larger than 16 MiB is given back with the next one.
+      try db.execute(sql: "PRAGMA wal_autocheckpoint = 16384; PRAGMA journal_size_limit = 16777216")
     }
   }
 }

@@ -49,6 +49,7 @@ public struct ZDCDatabaseMigrator: Sendable {
 
   /// - Parameters:
   ///   - identifier: Unique, not beginning with `zdc.`.
+  ///   - foreignKeyChecks: When foreign keys are checked: at the migration's end, or at each statement.
   ///   - migrate: Changes the schema. Throwing rolls it back and makes the unlocking fail with that error.
   public mutating func registerMigration(
     _ identifier: String, foreignKeyChecks: DatabaseMigrator.ForeignKeyChecks = .deferred,

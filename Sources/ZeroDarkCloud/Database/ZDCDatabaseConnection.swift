@@ -104,7 +104,7 @@ public final class ZDCDatabaseConnection: Sendable {
   ) {
     let result = result.mapError(translated)
     if let completion { return completion(result) }
-    guard case .failure(let error) = result else { return }
+    guard case .failure(let error) = result, !(error is CancellationError) else { return }
     context.logFailure(error)
     context.changes.report(error)
   }

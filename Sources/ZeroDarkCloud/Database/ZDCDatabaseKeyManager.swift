@@ -124,6 +124,21 @@ extension ZDCDatabaseKeyManager {
     }
   }
 
+  /// Takes the key out from under the pass-phrase; it stays on this device.
+  ///
+  /// - Throws: As ``unlock(passphrase:)``.
+  public func removePassphraseEntry(_ passphrase: String) throws {
+    try changePassphrase(from: passphrase, to: nil)
+  }
+
+  /// Does nothing where no pass-phrase is used.
+  ///
+  /// - Throws: `ZDCError` with `passphraseRequired` where one is: the key lies nowhere else, so that nobody can take
+  ///   the pass-phrase away without it; `keyNotConfigured`.
+  public func removePassphraseEntry() throws {
+    _ = try unlock()
+  }
+
   /// As ``unlock(passphrase:)``.
   public func unlockUsingPassphrase(_ passphrase: String) throws -> Data {
     try unlock(passphrase: passphrase)

@@ -12,7 +12,7 @@ public import GRDB
 public class ZDCReadTransaction {
   private var openDatabase: Database?
   package let context: DatabaseContext
-  private var cache: [ObjectIdentifier: AnyObject] = [:]
+  final var cache: [ObjectIdentifier: AnyObject] = [:]
   /// The first error of a call that does not throw.
   private(set) var poisonError: (any Error)?
 
@@ -41,6 +41,12 @@ public class ZDCReadTransaction {
     guard poisonError == nil else { return }
     poisonError = error
     context.logPoison(error)
+  }
+
+  /// The error that a call which does not throw has left; the transaction is good again.
+  final func takePoison() -> (any Error)? {
+    defer { poisonError = nil }
+    return poisonError
   }
 
   /// Runs a call that does not throw: an error poisons the transaction, and the call gives nil.

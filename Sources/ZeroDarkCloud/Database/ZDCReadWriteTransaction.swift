@@ -7,6 +7,10 @@ internal import Synchronization
 /// it back.
 public final class ZDCReadWriteTransaction: ZDCReadTransaction {
   private var commitActions: CommitActions?
+  /// How often a part of it was taken back: what others remember of the database is good for as long as this stays.
+  private(set) var rollbacks = 0
+  /// How the app is called in this transaction.
+  var appCalls = AppCalls()
 
   /// Runs `body` after the commit is on disk, on the database's writer queue; never if the transaction fails.
   ///
@@ -20,6 +24,36 @@ public final class ZDCReadWriteTransaction: ZDCReadTransaction {
     actions.signal(interest)
   }
 
+  /// A part that stands or falls by itself: what it wrote is taken back if it throws, and so is what it wanted done
+  /// after the commit. A call in it that poisons the transaction counts as thrown.
+  func undoable<T>(_ body: () throws -> T) throws -> T {
+    let remembered = cache
+    let mark = commitActions?.count ?? 0
+    do {
+      var result: T?
+      try database.inSavepoint {
+        result = try body()
+        if let error = takePoison() { throw error }
+        return .commit
+      }
+      guard let result else { throw ZDCError(.corruptDatabase) }
+      return result
+    } catch {
+      _ = takePoison()
+      forget(to: remembered, actions: mark)
+      // A full disk takes back the whole transaction: nothing may be written behind it.
+      guard database.isInsideTransaction else { throw DelegateError.unwrap(error) }
+      throw error
+    }
+  }
+
+  private func forget(to remembered: [ObjectIdentifier: AnyObject], actions mark: Int) {
+    cache = remembered
+    for case let store as any Forgetful in cache.values { store.forgetAll() }
+    commitActions?.truncate(to: mark)
+    rollbacks += 1
+  }
+
   private var actions: CommitActions {
     if let commitActions { return commitActions }
     let actions = CommitActions()
@@ -28,6 +62,12 @@ public final class ZDCReadWriteTransaction: ZDCReadTransaction {
     commitActions = actions
     return actions
   }
+}
+
+/// Remembers rows for the length of a transaction.
+protocol Forgetful: AnyObject {
+  /// A part of the transaction was taken back.
+  func forgetAll()
 }
 
 /// What happens after a commit.
@@ -41,6 +81,12 @@ private final class CommitActions: Sendable {
 
   func append(_ body: @escaping @Sendable () -> Void) {
     state.withLock { $0.bodies.append(body) }
+  }
+
+  var count: Int { state.withLock { $0.bodies.count } }
+
+  func truncate(to count: Int) {
+    state.withLock { $0.bodies.removeLast(max(0, $0.bodies.count - count)) }
   }
 
   func signal(_ interest: ChangeSignals.Interest) {

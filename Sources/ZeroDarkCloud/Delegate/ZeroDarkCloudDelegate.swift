@@ -42,7 +42,8 @@ public protocol ZeroDarkCloudDelegate: AnyObject, Sendable {
   /// A node's content is in the cloud. The node has been updated, and its operation is gone from the queue, in this
   /// transaction.
   ///
-  /// - Throws: The transaction rolls back; it is tried again.
+  /// - Throws: What the call did is rolled back, and nothing else of the transaction. It is told again with the next pull
+  ///   and after a launch, with the node as it is then.
   func didPushNodeData(_ node: ZDCNode, at path: ZDCTreesystemPath, transaction: ZDCReadWriteTransaction) throws
 
   // MARK: Messages
@@ -67,8 +68,8 @@ public protocol ZeroDarkCloudDelegate: AnyObject, Sendable {
   ///
   /// It is in the database, its parent was announced before it, and none of its content has been downloaded.
   ///
-  /// - Throws: The transaction rolls back. What it had of other nodes is applied and announced again at once, each node
-  ///   in a transaction of its own; this one, and what is new below it, waits for the next pull.
+  /// - Throws: The transaction rolls back. What it had of other nodes is applied and announced again at once; this one,
+  ///   and what is new below it, waits for the next pull. Meanwhile `explainDelegateFailures()` tells of it.
   func didDiscoverNewNode(_ node: ZDCNode, at path: ZDCTreesystemPath, transaction: ZDCReadWriteTransaction) throws
 
   /// A node was changed in the cloud: its record or its content, or both, with a call for each. The database has the
@@ -91,8 +92,13 @@ public protocol ZeroDarkCloudDelegate: AnyObject, Sendable {
   ///
   /// The rows are gone from the database, with their tags; links can still be looked up inside this call.
   ///
-  /// - Parameter timestamp: When the server did it; nil if that is not known.
-  /// - Throws: The transaction rolls back, with all deletions of its page; they are announced again at the next pull.
+  /// - Parameters:
+  ///   - node: As it was.
+  ///   - path: Where it was.
+  ///   - timestamp: When the server did it; nil if that is not known.
+  ///   - transaction: The one in which it was deleted.
+  /// - Throws: as ``didDiscoverNewNode(_:at:transaction:)``; the node, and all below it, stays as it was until the next
+  ///   pull, and nothing of it is sent.
   func didDiscoverDeletedNode(
     _ node: ZDCNode, at path: ZDCTreesystemPath, timestamp: Date?, transaction: ZDCReadWriteTransaction) throws
 
@@ -103,7 +109,11 @@ public protocol ZeroDarkCloudDelegate: AnyObject, Sendable {
   /// `insertNode(_:)`, `queueDataUpload(forNodeID:withChangeset:)`, or any other change of them or below them, here or
   /// later. What is kept is created anew, and so are the nodes above it, parents first.
   ///
-  /// - Parameter dirtyAncestors: The ``ZDCNode/uuid`` of the nodes with queued changes, parents before children.
+  /// - Parameters:
+  ///   - node: The one that was deleted.
+  ///   - dirtyAncestors: The ``ZDCNode/uuid`` of the nodes with queued changes, parents before children.
+  ///   - timestamp: When the server did it; nil if that is not known.
+  ///   - transaction: The one in which it is deleted.
   /// - Throws: as ``didDiscoverDeletedNode(_:at:timestamp:transaction:)``.
   func didDiscoverDeletedDirtyNode(
     _ node: ZDCNode, dirtyAncestors: [String], timestamp: Date?, transaction: ZDCReadWriteTransaction) throws

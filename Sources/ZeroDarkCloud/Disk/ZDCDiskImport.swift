@@ -70,7 +70,7 @@ public final class ZDCDiskImport: Sendable {
     set { state.withLock { $0.migrateToCacheAfterUpload = newValue } }
   }
 
-  /// It goes in that transaction instead.
+  /// It goes in that transaction instead. Until then it is stored persistently.
   public var deleteAfterUpload: Bool {
     get { state.withLock { $0.deleteAfterUpload } }
     set { state.withLock { $0.deleteAfterUpload = newValue } }

@@ -3,7 +3,10 @@
 extension ZDCDiskManager {
   /// Stores a user's avatar, or that the user has none.
   ///
-  /// - Parameter identityID: the app's name for one of the user's identities; sealed. Nil for the main avatar.
+  /// - Parameters:
+  ///   - diskImport: the picture, or that there is none.
+  ///   - user: whose it is.
+  ///   - identityID: the app's name for one of the user's identities; sealed. Nil for the main avatar.
   /// - Returns: nil for a placeholder.
   /// - Throws: ``ZDCError`` with `diskFull` or `fileFailure`; what was stored before is there then.
   @discardableResult

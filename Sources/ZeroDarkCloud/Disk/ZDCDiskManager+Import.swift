@@ -42,6 +42,8 @@ extension ZDCDiskManager {
       values.expiration == 0 ? disk.limits.lifetime[owner.kind] : Self.milliseconds(values.expiration)
     if values.deleteAfterUpload {
       row.afterUpload = .delete
+      // The upload may be what needs it: neither the limit nor the time may take it before.
+      row.isPersistent = true
     } else if values.storePersistently, values.migrateToCacheAfterUpload {
       row.afterUpload = .migrate
     }

@@ -36,6 +36,7 @@ public final class ZDCDiskManager: Sendable {
   /// Called behind each step that a crash may follow.
   let onStep: @Sendable (DiskStep) throws -> Void
   private let running = Mutex(Running())
+  private let unposted = PendingDiskChanges()
 
   private struct Running {
     var observation: AnyDatabaseCancellable?
@@ -103,8 +104,11 @@ public final class ZDCDiskManager: Sendable {
     database.context.changes.report(error)
   }
 
+  /// One block waits for the main queue at a time, however many commits come before it runs.
   private func post(_ changes: ZDCDiskManagerChanges) {
-    DispatchQueue.main.async { [weak self] in
+    guard unposted.add(changes) else { return }
+    DispatchQueue.main.async { [weak self, unposted] in
+      guard let changes = unposted.take() else { return }
       NotificationCenter.default.post(
         name: .ZDCDiskManagerChanged, object: self, userInfo: [kZDCDiskManagerChanges: changes])
     }

@@ -2,8 +2,9 @@ public import Foundation
 internal import Synchronization
 
 extension Notification.Name {
-  /// Posted on the main queue after the disk manager's files have changed; the object is the ``ZDCDiskManager``, and
-  /// ``kZDCDiskManagerChanges`` in its user info holds ``ZDCDiskManagerChanges``.
+  /// Posted on the main queue after the disk manager's files have changed, several changes as one if that queue is
+  /// busy; the object is the ``ZDCDiskManager``, and ``kZDCDiskManagerChanges`` in its user info holds
+  /// ``ZDCDiskManagerChanges``.
   public static let ZDCDiskManagerChanged = Notification.Name("ZDCDiskManagerChanged")
 }
 
@@ -33,12 +34,17 @@ public struct ZDCDiskManagerChanges: Sendable, Hashable {
   }
 }
 
-/// Changes that a reader of the stream has not taken yet, as one value: a slow reader misses none and holds up nobody.
+/// Changes that a reader has not taken yet, as one value: a slow reader misses none and holds up nobody.
 final class PendingDiskChanges: Sendable {
   private let pending = Mutex(ZDCDiskManagerChanges())
 
-  func add(_ changes: ZDCDiskManagerChanges) {
-    pending.withLock { $0.formUnion(changes) }
+  /// - Returns: whether there were none before: somebody has to come and take them.
+  @discardableResult
+  func add(_ changes: ZDCDiskManagerChanges) -> Bool {
+    pending.withLock { pending in
+      defer { pending.formUnion(changes) }
+      return pending == ZDCDiskManagerChanges()
+    }
   }
 
   func take() -> ZDCDiskManagerChanges? {

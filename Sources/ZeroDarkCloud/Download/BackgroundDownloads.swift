@@ -12,13 +12,17 @@ final class BackgroundDownloads: Sendable {
   private struct Entry {
     /// Requests of this process that still want it.
     var callers = 0
+    /// A row is committed.
     var hasRow = false
+    /// One is being written: whoever joins waits for it.
+    var saving: Task<Void, any Error>?
     /// Taken over from a process that has ended, and under way.
     var isResumed = false
     /// Somebody got it meanwhile.
     var wasServed = false
 
     var isIdle: Bool { callers == 0 && !isResumed }
+    var mayHaveRow: Bool { hasRow || saving != nil }
   }
 
   private struct State {
@@ -38,10 +42,14 @@ final class BackgroundDownloads: Sendable {
     self.folder = folder.appendingPathComponent("owners", isDirectory: true)
   }
 
-  /// The rows stay: the process ends.
+  /// The rows stay: the process ends. ``release()`` follows, when nothing is under way any more.
   func stop() {
+    state.withLock { $0.isStopped = true }
+  }
+
+  /// From now on others may take the rows over.
+  func release() {
     state.withLock { state in
-      state.isStopped = true
       state.lock?.release()
       state.lock = nil
     }
@@ -94,15 +102,39 @@ final class BackgroundDownloads: Sendable {
 
   private func save(_ key: DownloadKey, _ options: ZDCDownloadOptions.Values) async throws {
     try hold()
-    let isNew = state.withLock { state in
-      defer { state.entries[key]?.hasRow = true }
-      return state.entries[key]?.hasRow == false
+    let saving = state.withLock { state -> Task<Void, any Error>? in
+      guard let entry = state.entries[key], !entry.hasRow else { return nil }
+      let saving = entry.saving ?? Task { try await insert(key, options) }
+      state.entries[key]?.saving = saving
+      return saving
     }
-    guard isNew else { return }
+    do {
+      try await saving?.value
+    } catch {
+      // The next one who asks tries again.
+      state.withLock { state in
+        if state.entries[key]?.saving == saving { state.entries[key]?.saving = nil }
+      }
+      throw error
+    }
+  }
+
+  private func insert(_ key: DownloadKey, _ options: ZDCDownloadOptions.Values) async throws {
     try await database.asyncReadWrite { [self] transaction in
-      // Withdrawn meanwhile.
-      guard state.withLock({ ($0.entries[key]?.callers ?? 0) > 0 }) else { return }
+      let isWanted = state.withLock { state in
+        if let entry = state.entries[key], entry.callers > 0 { return true }
+        // Withdrawn meanwhile.
+        state.entries[key]?.saving = nil
+        return false
+      }
+      guard isWanted else { return }
       try transaction.downloads.insert(key, options, owner: owner)
+      transaction.afterCommit { [self] in
+        state.withLock { state in
+          state.entries[key]?.hasRow = true
+          state.entries[key]?.saving = nil
+        }
+      }
     }
   }
 
@@ -111,13 +143,15 @@ final class BackgroundDownloads: Sendable {
       state.entries[key]?.callers -= 1
       if wasServed { state.entries[key]?.wasServed = true }
     }
-    await settle(key)
+    await settle(key, isOver: wasServed)
   }
 
   /// Forgets a download that nobody waits for, and its row.
-  func settle(_ key: DownloadKey) async {
+  ///
+  /// - Parameter isOver: also if the process ends: the app has got it.
+  func settle(_ key: DownloadKey, isOver: Bool = false) async {
     let hasRow = state.withLock { state in
-      guard let entry = state.entries[key], entry.isIdle, !entry.hasRow || state.isStopped else {
+      guard let entry = state.entries[key], entry.isIdle, !entry.mayHaveRow || (state.isStopped && !isOver) else {
         return state.entries[key]?.isIdle == true
       }
       state.entries[key] = nil

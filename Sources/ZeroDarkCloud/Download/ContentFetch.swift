@@ -8,7 +8,7 @@ struct ContentFetch: Sendable {
 
   let api: ServerAPI
   let target: ContentTarget
-  var policy = Patience.Policy.brief
+  var policy: Patience.Choice = { .brief }
 
   var layout: ContentLayout { target.reference.layout }
 
@@ -17,7 +17,7 @@ struct ContentFetch: Sendable {
   /// A connection that breaks off is continued where it stopped, as long as each one brings something; one that brings
   /// nothing is tried a few times.
   func receive(from position: () -> UInt64, _ take: ([UInt8]) throws -> Void) async throws {
-    var patience = Patience(policy)
+    var patience = Patience(policy())
     while position() < layout.cipherLength {
       let start = position()
       do {
@@ -59,7 +59,7 @@ struct ContentFetch: Sendable {
     while UInt64(bytes.count) < count * 32 {
       let from = UInt64(bytes.count / 32)
       let wanted = Int(min(count - from, Self.hashesPerRequest))
-      let part = try await Patience.run(policy) {
+      let part = try await Patience.run(policy()) {
         do {
           return try await api.leafHashes(
             target.zone, node: target.node, blob: target.blob, from: from, count: wanted)
@@ -106,7 +106,7 @@ struct ContentFetch: Sendable {
 
   /// A range of the ciphertext, of exactly its length, not yet verified.
   func bytes(_ range: Range<UInt64>, progress: (UInt64) -> Void = { _ in }) async throws -> [UInt8] {
-    var patience = Patience(policy)
+    var patience = Patience(policy())
     var bytes: [UInt8] = []
     bytes.reserveCapacity(range.count)
     while bytes.count < range.count {
@@ -125,7 +125,7 @@ struct ContentFetch: Sendable {
   }
 
   private func proof(_ leaves: Range<UInt64>) async throws -> [UInt8] {
-    try await Patience.run(policy) {
+    try await Patience.run(policy()) {
       do {
         return try await api.leafProof(target.zone, node: target.node, blob: target.blob, leaves: leaves)
       } catch { throw located(error) }

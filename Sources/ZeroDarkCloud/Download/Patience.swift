@@ -20,6 +20,13 @@ struct Patience: Sendable {
       Policy(retries: 8, firstPauseMs: Backoff.firstMs, longestPauseMs: Backoff.ceilingMs, sleep: sleep)
     }
 
+    /// As often and as long as ``brief``, in this one's time.
+    var shortened: Policy {
+      var brief = Self.brief
+      brief.sleep = sleep
+      return brief
+    }
+
     /// Full jitter below a doubling ceiling.
     func pause(retry: Int, random: Double) -> UInt64 {
       let ceiling = min(longestPauseMs, firstPauseMs << UInt64(min(max(retry - 1, 0), 16)))
@@ -27,18 +34,22 @@ struct Patience: Sendable {
     }
   }
 
-  private let policy: Policy
+  /// Asked at each failure: who joins a transfer may be more patient than who began it.
+  typealias Choice = @Sendable () -> Policy
+
+  private let choice: Choice
   private var fruitless = 0
 
-  init(_ policy: Policy = .brief) {
-    self.policy = policy
+  init(_ policy: @escaping @autoclosure Choice = .brief) {
+    choice = policy
   }
 
   /// Returns if it is worth another try, after a pause that grows.
   ///
   /// - Throws: `error` itself if it is not.
   mutating func tryAgain(after error: any Error, hasProgressed: Bool) async throws {
-    guard isTransient(error) else { throw error }
+    let policy = choice()
+    guard isTransient(error, policy) else { throw error }
     fruitless = hasProgressed ? 0 : fruitless + 1
     guard fruitless <= policy.retries else { throw error }
     guard fruitless > 0 else { return }
@@ -47,7 +58,7 @@ struct Patience: Sendable {
     try await policy.sleep(.milliseconds(Int64(pause)))
   }
 
-  private func isTransient(_ error: any Error) -> Bool {
+  private func isTransient(_ error: any Error, _ policy: Policy) -> Bool {
     switch error {
     case let error as TransportError: error.isTemporary
     case let error as ServerError: error.retryable && (error.retryAfterMs ?? 0) <= policy.longestPauseMs
@@ -56,8 +67,10 @@ struct Patience: Sendable {
   }
 
   /// Does it until it succeeds or patience ends.
-  static func run<Value>(_ policy: Policy = .brief, _ body: () async throws -> Value) async throws -> Value {
-    var patience = Patience(policy)
+  static func run<Value>(
+    _ policy: @escaping @autoclosure Choice = .brief, _ body: () async throws -> Value
+  ) async throws -> Value {
+    var patience = Patience(policy())
     while true {
       do {
         return try await body()

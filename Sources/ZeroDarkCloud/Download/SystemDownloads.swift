@@ -16,7 +16,9 @@
     private let eventsHandled = Locked<(@Sendable () -> Void)?>(nil)
     let identifier: String
 
-    /// - Parameter finished: something has come; transfers that wait may go on.
+    /// - Parameters:
+    ///   - name: the same in every launch, also after an update of the app.
+    ///   - finished: something has come; transfers that wait may go on.
     init(name: String, partials: PartialFolder, finished: @escaping @Sendable () -> Void) {
       identifier = Self.identifierPrefix + name
       self.partials = partials
@@ -33,6 +35,15 @@
         session = made
         return made
       }
+    }
+
+    /// The system lets go of us, and ends what it does; what it has brought stays. Another session of the name may be
+    /// made afterwards.
+    func stop() {
+      session.withLock { session in
+        defer { session = nil }
+        return session
+      }?.invalidateAndCancel()
     }
 
     func takeEvents(_ handled: @escaping @Sendable () -> Void) {

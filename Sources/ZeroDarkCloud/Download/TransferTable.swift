@@ -60,7 +60,9 @@ actor TransferTable<Value: Sendable> {
   private func join(
     _ key: TransferKey, _ components: ZDCNodeMetaComponents, _ id: Int, _ waiter: Waiter, _ body: @escaping Body
   ) {
-    let index = transfers[key]?.firstIndex { $0.components.isSuperset(of: components) } ?? start(key, components, body)
+    let index =
+      transfers[key]?.firstIndex { $0.components.isSuperset(of: components) }
+      ?? start(key, components, waiter.interest, body)
     guard let context = transfers[key]?[index].context else { return }
     transfers[key]?[index].waiters[id] = waiter
     context.listeners.add(id, waiter.interest.report)
@@ -69,8 +71,10 @@ actor TransferTable<Value: Sendable> {
     weigh(key, number)
   }
 
-  private func start(_ key: TransferKey, _ components: ZDCNodeMetaComponents, _ body: @escaping Body) -> Int {
-    let (context, number) = (TransferContext(), number())
+  private func start(
+    _ key: TransferKey, _ components: ZDCNodeMetaComponents, _ interest: TransferInterest, _ body: @escaping Body
+  ) -> Int {
+    let (context, number) = (TransferContext(isPatient: interest.isPatient), number())
     let task = Task {
       let result: Result<Value, any Error>
       do {
@@ -103,7 +107,7 @@ actor TransferTable<Value: Sendable> {
     else { return }
     left.continuation.resume(throwing: CancellationError())
     transfer.context.listeners.remove(waiter)
-    if transfer.waiters.values.contains(where: \.interest.isWanted) { return }
+    if transfer.waiters.values.contains(where: \.interest.isWanted) { return weigh(key, transfer.number) }
     // Who does not care does not keep it alive either.
     transfer.task.cancel()
     for waiter in remove(key, transfer.number)?.waiters.values ?? [:].values {
@@ -121,6 +125,8 @@ actor TransferTable<Value: Sendable> {
   private func weigh(_ key: TransferKey, _ number: Int) {
     guard let transfer = transfers[key]?.first(where: { $0.number == number }) else { return }
     transfer.context.isWanted = transfer.waiters.values.contains(where: \.interest.isWanted)
+    // The most patient one's tries count.
+    transfer.context.isPatient = transfer.waiters.values.contains(where: \.interest.isPatient)
   }
 
   /// Ends everything, because the framework ends.
@@ -153,11 +159,22 @@ struct TransferKey: Hashable, Sendable {
 final class TransferContext: Sendable {
   fileprivate let listeners = ProgressListeners()
   private let wanted = Mutex(true)
+  private let patient: Mutex<Bool>
+
+  init(isPatient: Bool) {
+    patient = Mutex(isPatient)
+  }
 
   /// False when those who wait do not care any more.
   var isWanted: Bool {
     get { wanted.withLock { $0 } }
     set { wanted.withLock { $0 = newValue } }
+  }
+
+  /// Whether somebody wants it tried again for long. A small content may travel in a request with others then.
+  var isPatient: Bool {
+    get { patient.withLock { $0 } }
+    set { patient.withLock { $0 = newValue } }
   }
 
   func report(_ done: UInt64, of total: UInt64) { listeners.report(done, total) }
@@ -171,9 +188,12 @@ final class TransferInterest: Sendable {
   }
 
   let report: TransferReport
+  /// Whether it may take many tries: false for who has others waiting behind it.
+  let isPatient: Bool
   private let state = Mutex(State())
 
-  init(_ report: @escaping TransferReport) {
+  init(isPatient: Bool = true, _ report: @escaping TransferReport) {
+    self.isPatient = isPatient
     self.report = report
   }
 

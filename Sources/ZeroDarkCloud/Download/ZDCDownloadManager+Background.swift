@@ -14,15 +14,22 @@ extension ZDCDownloadManager {
     running.withLock { $0 = Task { await self.resumeDownloads(at: occasions) } }
   }
 
-  /// What is under way ends; what is saved goes on at the next start.
+  /// What is under way ends; what is saved goes on at the next start. The delegate is not called any more when this
+  /// returns.
   func stop() async {
     background.stop()
-    running.withLock { task in
+    let task = running.withLock { task in
       defer { task = nil }
       return task
-    }?.cancel()
+    }
+    task?.cancel()
     await transfers.cancelAll()
     await metaTransfers.cancelAll()
+    #if canImport(Darwin) && !os(macOS)
+      system.stop()
+    #endif
+    await task?.value
+    background.release()
   }
 
   /// The server can be reached again, or something was pulled.
@@ -98,7 +105,7 @@ extension ZDCDownloadManager {
   }
 
   /// Failures are not told; what may succeed later stays saved.
-  private static func isPermanent(_ error: any Error) -> Bool {
+  static func isPermanent(_ error: any Error) -> Bool {
     switch error {
     case let error as ZDCError: [.nodeNotFound, .nodeNotUploaded, .noContent].contains(error.code)
     // The server's fault, or a version that is gone: the next pull may show another.
@@ -138,7 +145,7 @@ extension ZDCDownloadManager {
       _ = background.postpone(key)
       return false
     }
-    await background.settle(key)
+    await background.settle(key, isOver: wasTold)
     return wasTold
   }
 }

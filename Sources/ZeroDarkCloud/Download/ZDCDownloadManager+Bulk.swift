@@ -157,7 +157,7 @@ extension ZDCDownloadManager {
     _ targets: [ContentTarget], _ first: ContentTarget, _ api: ServerAPI
   ) async throws -> [BlobID: [UInt8]] {
     do {
-      return try await keepingEvidence(of: first) {
+      return try await keepingEvidence(ofZoneOf: first) {
         try SmallContentBatcher.contents(
           in: try await api.contents(first.zone, targets.map { ($0.node, $0.blob) }))
       }
@@ -179,7 +179,7 @@ extension ZDCDownloadManager {
       let key = DownloadKey(nodeID: node.uuid, part: .data)
       // Somebody reads on: what cannot be had is told soon, and small ones are not gathered once more.
       return .success(
-        .file(try await fetchData(key, .init(), TransferInterest { _, _ in }, isPatient: false).cryptoFile))
+        .file(try await fetchData(key, .init(), TransferInterest(isPatient: false) { _, _ in }).cryptoFile))
     } catch let error as TransportError {
       throw error
     } catch let error as CancellationError {

@@ -7,7 +7,8 @@ extension ZDCDownloadManager {
   /// reader stops (seed 001, "markNodeAsNeedsDownload").
   ///
   /// While the server cannot be reached the stream waits, and goes on by itself. Store each content and take its mark
-  /// away in one transaction; what is still marked comes again at the next launch, or when it has a newer version.
+  /// away in one transaction; what is still marked comes again at the next launch, or when it has a newer version. What
+  /// could not be had is tried again when the server is there again, and after each pull.
   ///
   /// ```swift
   /// for try await download in manager.downloadMarkedContents(forLocalUserID: user) {
@@ -36,6 +37,10 @@ private actor MarkedDownloads {
   private let treeID: String
   /// The version of each node that the reader was given.
   private var given: [String: String] = [:]
+  /// The version of each node that could not be had, and at which occasion it was tried.
+  private var failed: [String: (eTag: String?, occasion: Int)] = [:]
+  /// As the round began.
+  private var occasion = 0
   private var round: BulkDownload?
   /// Open since before the marks were read, so that none is missed.
   private var hints: AsyncStream<Void>?
@@ -74,12 +79,20 @@ private actor MarkedDownloads {
       return nil
     }
     backoff.reset()
-    given[download.node.uuid] = download.node.eTag_data
+    let (uuid, eTag) = (download.node.uuid, download.node.eTag_data)
+    if case .failure(let error) = download.content, !ZDCDownloadManager.isPermanent(error) {
+      failed[uuid] = (eTag, occasion)
+    } else {
+      given[uuid] = eTag
+      failed[uuid] = nil
+    }
     return download
   }
 
   private func beginRound() async throws -> Bool {
-    hints = manager.database.context.changes.hints(.downloads, .network)
+    let changes = manager.database.context.changes
+    hints = changes.hints(.downloads, .network, .pull)
+    occasion = changes.occasion
     let (user, tree) = (localUserID, treeID)
     let marked = try await manager.database.asyncRead { transaction -> [ZDCNode] in
       guard let cloud = transaction.cloud(forLocalUserID: user, treeID: tree) else {
@@ -87,7 +100,10 @@ private actor MarkedDownloads {
       }
       return cloud.nodeIDsMarkedAsNeedsDownload(components: .data).compactMap { cloud.node(id: $0) }
     }
-    let wanted = marked.filter { $0.eTag_data != nil && given[$0.uuid] != $0.eTag_data }
+    let wanted = marked.filter { node in
+      guard node.eTag_data != nil, given[node.uuid] != node.eTag_data else { return false }
+      return failed[node.uuid].map { $0 != (node.eTag_data, occasion) } ?? true
+    }
     guard !wanted.isEmpty else { return false }
     round = BulkDownload(manager: manager, nodes: wanted)
     return true
@@ -95,7 +111,7 @@ private actor MarkedDownloads {
 
   /// Returns after a hint, or after the pause.
   private func wait(pauseMs: UInt64?) async {
-    let hints = self.hints ?? manager.database.context.changes.hints(.downloads, .network)
+    let hints = self.hints ?? manager.database.context.changes.hints(.downloads, .network, .pull)
     await withTaskGroup(of: Void.self) { group in
       group.addTask { for await _ in hints { return } }
       if let pauseMs {

@@ -13,7 +13,10 @@ extension ZDCDownloadManager {
   ///
   /// A request joins a transfer that is under way if that brings everything it wants.
   ///
-  /// - Parameter options: nil for those with `cacheToDiskManager`.
+  /// - Parameters:
+  ///   - node: whose content.
+  ///   - components: which sections of it.
+  ///   - options: nil for those with `cacheToDiskManager`.
   /// - Returns: nil for a section that was not asked for or is empty.
   /// - Throws: as ``downloadNodeData(_:options:)``.
   public func downloadNodeMeta(
@@ -98,7 +101,8 @@ extension ZDCDownloadManager {
         report(target.cipherLength, target.cipherLength)
         return opened.filter { wanted.contains($0.key) }
       }
-      return try await ContentFetch(api: api, target: target, policy: policy).sections(wanted, report: report)
+      return try await ContentFetch(api: api, target: target, policy: { [policy] in policy }).sections(
+        wanted, report: report)
     }
   }
 

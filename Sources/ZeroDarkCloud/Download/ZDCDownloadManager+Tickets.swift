@@ -27,34 +27,72 @@ extension ZDCDownloadManager {
   ) -> ZDCDownloadTicket {
     let ticket = ZDCDownloadTicket()
     let attendance = background.attend(key, options)
-    let group = options.completionTag.map { CompletionTags.Group(download: key, tag: $0) }
-    let speaker = group.map { tags.join($0) }
+    let member = options.completionTag.map { TagMember(tags, .init(download: key, tag: $0)) }
     let task = Task {
       let result: Result<Value, any Error>
       do {
         try await attendance.begin()
         result = .success(try await fetch(ticket))
       } catch { result = .failure(error) }
-      guard speaks(group, speaker, ticket) else {
-        if case .success(let value) = result { discard(value) }
-        return await attendance.end(wasServed: true)
-      }
-      (queue ?? .main).async {
-        complete(result)
-        attendance.endSoon(wasServed: (try? result.get()) != nil)
-      }
+      let completion = Completion(
+        result: result, ticket: ticket, attendance: attendance, member: member, queue: queue ?? .main,
+        discard: discard, complete: complete)
+      completion.arrive()
     }
-    ticket.begin(task) { [tags] in
-      if let group, let speaker { tags.leave(group, speaker) }
+    ticket.begin(task) {
       attendance.endSoon(wasServed: false)
+      member?.leave()
     }
     return ticket
   }
+}
 
-  /// Who has withdrawn hears so himself; he does not speak for others.
-  private func speaks(_ group: CompletionTags.Group?, _ speaker: Int?, _ ticket: ZDCDownloadTicket) -> Bool {
-    if ticket.isIgnored { return false }
-    guard let group, let speaker else { return true }
-    return tags.speaks(group, speaker) || ticket.isCancelled
+/// A ticket's place among those of its tag.
+private struct TagMember: Sendable {
+  private let tags: CompletionTags
+  private let group: CompletionTags.Group
+  private let id: Int
+
+  init(_ tags: CompletionTags, _ group: CompletionTags.Group) {
+    self.tags = tags
+    self.group = group
+    id = tags.join(group)
+  }
+
+  func arrive(_ outcome: CompletionTags.Outcome) { tags.arrive(group, id, outcome) }
+  func leave() { tags.leave(group, id) }
+  func takeTurn() -> Bool { tags.takeTurn(group, id) }
+}
+
+/// A result on its way to its completion block. Whether that is called is decided on its queue, at the last moment: who
+/// ignores a ticket there is not called afterwards.
+private struct Completion<Value: Sendable>: Sendable {
+  let result: Result<Value, any Error>
+  let ticket: ZDCDownloadTicket
+  let attendance: BackgroundDownloads.Attendance
+  let member: TagMember?
+  let queue: DispatchQueue
+  let discard: @Sendable (Value) -> Void
+  let complete: @Sendable (Result<Value, any Error>) -> Void
+
+  func arrive() {
+    guard let member, !ticket.isCancelled else { return deliver() }
+    // Who cancels is called all the same.
+    member.arrive(.init(deliver: deliver, drop: { ticket.isCancelled ? deliver() : drop() }))
+  }
+
+  private func deliver() {
+    queue.async {
+      if ticket.isIgnored { return drop() }
+      // Who has cancelled speaks for himself, also if he did so a moment ago.
+      guard ticket.isCancelled || member?.takeTurn() ?? true || ticket.isCancelled else { return drop() }
+      complete(result)
+      attendance.endSoon(wasServed: (try? result.get()) != nil)
+    }
+  }
+
+  private func drop() {
+    if case .success(let value) = result { discard(value) }
+    attendance.endSoon(wasServed: true)
   }
 }

@@ -55,13 +55,15 @@ public final class ZDCDownloadManager: Sendable {
   }
 
   /// - Parameters:
+  ///   - name: the system knows its downloads for this database by it, in every launch.
   ///   - partials: where large downloads that were cut off wait for their next try.
   ///   - delegate: who is told of downloads that outlived their process.
   ///   - sleep: how the pauses between tries pass.
   init(
-    database: ZDCDatabaseConnection, users: ZDCLocalUserManager, primaryTreeID: String, disk: ZDCDiskManager? = nil,
-    folder: DownloadFolder = DownloadFolder(), partials: URL, progress: ZDCProgressManager = ZDCProgressManager(),
-    delegate: DelegateBox? = nil, slots: TransferSlots = TransferSlots(),
+    database: ZDCDatabaseConnection, users: ZDCLocalUserManager, primaryTreeID: String, name: String = "",
+    disk: ZDCDiskManager? = nil, folder: DownloadFolder = DownloadFolder(), partials: URL,
+    progress: ZDCProgressManager = ZDCProgressManager(), delegate: DelegateBox? = nil,
+    slots: TransferSlots = TransferSlots(),
     sleep: @escaping @Sendable (Duration) async throws -> Void = { try await Task.sleep(for: $0) }
   ) {
     self.database = database
@@ -76,7 +78,7 @@ public final class ZDCDownloadManager: Sendable {
     policy = .downloads(sleep)
     #if canImport(Darwin) && !os(macOS)
       // One session a database; the system keeps it under its name between launches.
-      system = SystemDownloads(name: partials.path, partials: self.partials) {}
+      system = SystemDownloads(name: name, partials: self.partials) {}
     #endif
     background = BackgroundDownloads(database: database, folder: partials)
     transfers = TransferTable(
@@ -107,6 +109,8 @@ public final class ZDCDownloadManager: Sendable {
   /// The same with a completion block (seeds 001, 002).
   ///
   /// - Parameters:
+  ///   - node: whose content.
+  ///   - options: who keeps the file, and whether the download outlives the app; nil for neither.
   ///   - completionQueue: where the block runs; nil for the main queue.
   ///   - completionBlock: called once, with a file or an error.
   /// - Returns: A ticket with the progress; through it the download can be given up.
@@ -136,17 +140,15 @@ public final class ZDCDownloadManager: Sendable {
   }
 
   /// Joins or starts the transfer. The register of background downloads is the caller's business.
-  ///
-  /// - Parameter isPatient: whether it is tried again for long, and a small content may travel in a request with others.
   func fetchData(
-    _ key: DownloadKey, _ options: ZDCDownloadOptions.Values, _ interest: TransferInterest, isPatient: Bool = true
+    _ key: DownloadKey, _ options: ZDCDownloadOptions.Values, _ interest: TransferInterest
   ) async throws -> (cloudDataInfo: ZDCCloudDataInfo, cryptoFile: ZDCCryptoFile) {
     let target = try await database.asyncRead { try $0.contentTarget(nodeUUID: key.nodeID) }
     let listed = progressManager.begin(key, user: target.user.text, downloads: self)
     interest.report(0, target.cipherLength)
     do {
       let file = try await transfers.value(target.key, interest: interest) { [self] context in
-        try await keepingEvidence(of: target) { try await transfer(target, context, listed, isPatient: isPatient) }
+        try await keepingEvidence(of: target) { try await transfer(target, context, listed) }
       }
       listed.end(hasSucceeded: true)
       return (target.info, try await kept(file, key, target, options))
@@ -172,7 +174,7 @@ public final class ZDCDownloadManager: Sendable {
   }
 
   private func transfer(
-    _ target: ContentTarget, _ context: TransferContext, _ listed: ListedTransfer, isPatient: Bool
+    _ target: ContentTarget, _ context: TransferContext, _ listed: ListedTransfer
   ) async throws -> ZDCCryptoFile {
     let report: ContentFetch.Progress = { received in
       listed.report(received, of: target.cipherLength)
@@ -180,12 +182,13 @@ public final class ZDCDownloadManager: Sendable {
     }
     let api = try await users.serverAPI(for: target.user)
     let url = try folder.newURL()
-    if isPatient, target.isSmall, let bytes = try await small(target, api) {
+    if context.isPatient, target.isSmall, let bytes = try await small(target, api) {
       let file = try Self.store(bytes, target, url)
       report(target.cipherLength)
       return file
     }
-    let fetch = ContentFetch(api: api, target: target, policy: isPatient ? policy : .brief)
+    let fetch = ContentFetch(
+      api: api, target: target, policy: { [policy] in context.isPatient ? policy : policy.shortened })
     guard fetch.isResumable else { return try await fetch.download(to: url, partials: partials, progress: report) }
     return try await slots.run(context) { [slots] in
       try await fetch.download(to: url, partials: partials, progress: report) { try slots.check(context) }
@@ -211,7 +214,7 @@ public final class ZDCDownloadManager: Sendable {
   /// The ciphertext of a small content, not yet verified, together with others that are asked for now; nil if the
   /// server left it out.
   func small(_ target: ContentTarget, _ api: ServerAPI) async throws -> [UInt8]? {
-    try await Patience.run(policy) { try await batcher(target, api).content(target) }
+    try await Patience.run(self.policy) { try await batcher(target, api).content(target) }
   }
 
   private func batcher(_ target: ContentTarget, _ api: ServerAPI) -> SmallContentBatcher {

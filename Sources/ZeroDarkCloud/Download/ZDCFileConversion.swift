@@ -64,10 +64,22 @@ public enum ZDCFileConversion {
     _ cryptoFile: ZDCCryptoFile, to url: URL
   ) throws -> (metadata: Data?, thumbnail: Data?) {
     try decryptCryptoFile(cryptoFile, to: url)
-    return (
-      cryptoFile.metadataSize == 0 ? nil : try decryptMetadata(of: cryptoFile),
-      cryptoFile.thumbnailSize == 0 ? nil : try decryptThumbnail(of: cryptoFile)
-    )
+    return try sections(of: cryptoFile, beside: url)
+  }
+
+  /// The sections beside the data, which is in the file already.
+  static func sections(
+    of cryptoFile: ZDCCryptoFile, beside url: URL
+  ) throws -> (metadata: Data?, thumbnail: Data?) {
+    do {
+      return (
+        cryptoFile.metadataSize == 0 ? nil : try decryptMetadata(of: cryptoFile),
+        cryptoFile.thumbnailSize == 0 ? nil : try decryptThumbnail(of: cryptoFile)
+      )
+    } catch {
+      DownloadFolder.remove(url)
+      throw error
+    }
   }
 
   /// The file's data off the caller's thread, all of it in memory.

@@ -39,7 +39,7 @@ extension ZDCFileConversion {
     try cloud(.memory([UInt8](data)), metadata, thumbnail).write(to: target) { _ in }
   }
 
-  private static func cloud(_ source: ContentSource, _ metadata: Data?, _ thumbnail: Data?) -> FileSealing {
+  static func cloud(_ source: ContentSource, _ metadata: Data?, _ thumbnail: Data?) -> FileSealing {
     FileSealing(
       source: source, metadata: [UInt8](metadata ?? Data()), thumbnail: [UInt8](thumbnail ?? Data()),
       format: .cloudFile)
@@ -57,6 +57,7 @@ extension ZDCFileConversion {
   ///
   /// - Parameters:
   ///   - size: of all pieces together: it decides about the file's form.
+  ///   - target: where the file is made.
   ///   - body: hands over the pieces.
   /// - Throws: what `body` throws; `ZDCError` with `fileModifiedDuringRead` if the size was not true.
   public static func encryptCleartext(
@@ -103,7 +104,7 @@ extension ZDCFileConversion {
     try resealing(cryptoFile).write(to: target) { _ in }
   }
 
-  private static func resealing(_ cryptoFile: ZDCCryptoFile) throws -> FileSealing {
+  static func resealing(_ cryptoFile: ZDCCryptoFile) throws -> FileSealing {
     FileSealing(
       source: .cryptoFile(cryptoFile), metadata: [UInt8](try decryptMetadata(of: cryptoFile)),
       thumbnail: [UInt8](try decryptThumbnail(of: cryptoFile)), format: cryptoFile.fileFormat)
@@ -150,7 +151,7 @@ extension ZDCFileConversion {
     try await seal(try resealing(cryptoFile), target, progress)
   }
 
-  private static func seal(
+  static func seal(
     _ sealing: FileSealing, _ target: URL, _ progress: Progress
   ) async throws -> ZDCCryptoFile {
     let meter = ConversionMeter(progress, total: sealing.source.size)
@@ -175,7 +176,7 @@ struct ConversionMeter {
 
   func report(_ done: UInt64) throws {
     try Task.checkCancellation()
-    if progress.isCancelled { throw CancellationError() }
+    if progress.isToStop { throw CancellationError() }
     progress.completedUnitCount = min(total, Int64(clamping: done))
   }
 

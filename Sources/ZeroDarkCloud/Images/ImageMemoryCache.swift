@@ -23,15 +23,54 @@ final class ImageMemoryCache<Image: Sendable>: Sendable {
   private struct Entry {
     var image: Image?
     var cost: Int
-    var used: UInt64
+    /// The entries that were used just before and just after this one.
+    var older: Key?
+    var newer: Key?
   }
 
   private struct State {
     var limit: Int
     var cost = 0
     var entries: [Key: Entry] = [:]
+    var keys: [String: Set<Key>] = [:]
+    var oldest: Key?
+    var newest: Key?
     var reads: [String: Set<UInt64>] = [:]
     var count: UInt64 = 0
+
+    // Every step takes the same time, however many images there are.
+
+    mutating func insert(_ entry: Entry, _ key: Key) {
+      entries[key] = entry
+      keys[key.owner, default: []].insert(key)
+      cost += entry.cost
+      chain(key)
+    }
+
+    mutating func remove(_ key: Key) {
+      guard let entry = entries.removeValue(forKey: key) else { return }
+      unchain(entry)
+      cost -= entry.cost
+      keys[key.owner]?.remove(key)
+      if keys[key.owner]?.isEmpty == true { keys[key.owner] = nil }
+    }
+
+    mutating func trim() {
+      while cost > limit, let oldest { remove(oldest) }
+    }
+
+    /// Puts the entry behind the one that was used last.
+    mutating func chain(_ key: Key) {
+      entries[key]?.older = newest
+      entries[key]?.newer = nil
+      if let newest { entries[newest]?.newer = key } else { oldest = key }
+      newest = key
+    }
+
+    mutating func unchain(_ entry: Entry) {
+      if let older = entry.older { entries[older]?.newer = entry.newer } else { oldest = entry.newer }
+      if let newer = entry.newer { entries[newer]?.older = entry.older } else { newest = entry.older }
+    }
   }
 
   /// What the absence of an image costs: otherwise there could be any number of them.
@@ -47,7 +86,7 @@ final class ImageMemoryCache<Image: Sendable>: Sendable {
     set {
       state.withLock { state in
         state.limit = newValue
-        Self.trim(&state)
+        state.trim()
       }
     }
   }
@@ -59,8 +98,10 @@ final class ImageMemoryCache<Image: Sendable>: Sendable {
   func image(_ key: Key) -> Image?? {
     state.withLock { state -> Image?? in
       guard let entry = state.entries[key] else { return nil }
-      state.count += 1
-      state.entries[key]?.used = state.count
+      if state.newest != key {
+        state.unchain(entry)
+        state.chain(key)
+      }
       return .some(entry.image)
     }
   }
@@ -87,12 +128,10 @@ final class ImageMemoryCache<Image: Sendable>: Sendable {
     state.withLock { state in
       guard state.reads[read.owner]?.contains(read.number) == true else { return }
       let cost = max(cost, Self.leastCost)
-      Self.remove(key, &state)
+      state.remove(key)
       guard cost <= state.limit else { return }
-      state.count += 1
-      state.entries[key] = Entry(image: image, cost: cost, used: state.count)
-      state.cost += cost
-      Self.trim(&state)
+      state.insert(Entry(image: image, cost: cost), key)
+      state.trim()
     }
   }
 
@@ -101,25 +140,16 @@ final class ImageMemoryCache<Image: Sendable>: Sendable {
   /// Drops what is known of them, in all variants, and what is being read.
   func flush(_ owners: Set<String>) {
     state.withLock { state in
-      for owner in owners { state.reads[owner] = nil }
-      for key in state.entries.keys where owners.contains(key.owner) { Self.remove(key, &state) }
+      for owner in owners {
+        state.reads[owner] = nil
+        for key in state.keys[owner] ?? [] { state.remove(key) }
+      }
     }
   }
 
   func flush(processingID: String) {
     state.withLock { state in
-      for key in state.entries.keys where key.processingID == processingID { Self.remove(key, &state) }
+      for key in Array(state.entries.keys) where key.processingID == processingID { state.remove(key) }
     }
-  }
-
-  private static func trim(_ state: inout State) {
-    while state.cost > state.limit, let oldest = state.entries.min(by: { $0.value.used < $1.value.used }) {
-      remove(oldest.key, &state)
-    }
-  }
-
-  private static func remove(_ key: Key, _ state: inout State) {
-    guard let entry = state.entries.removeValue(forKey: key) else { return }
-    state.cost -= entry.cost
   }
 }

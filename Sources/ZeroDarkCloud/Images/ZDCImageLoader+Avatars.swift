@@ -6,6 +6,8 @@ extension ZDCImageLoader {
   /// Fetches a user's avatar for the user interface, from memory or disk.
   ///
   /// - Parameters:
+  ///   - user: whose avatar.
+  ///   - options: which of his identities; nil for the main avatar.
   ///   - preFetch: called before this returns, on the calling thread.
   ///   - postFetch: called on the main thread, if `willFetch` was true.
   /// - Returns: nil, because there is nothing to download.

@@ -6,6 +6,8 @@ extension ZDCImageLoader {
   /// Fetches a node's thumbnail for the user interface (seed 002).
   ///
   /// - Parameters:
+  ///   - node: whose thumbnail.
+  ///   - options: nil for the usual ones.
   ///   - preFetch: called before this returns, on the calling thread.
   ///   - postFetch: called on the main thread.
   /// - Returns: a ticket of the download; nil if there is nothing to download.
@@ -17,9 +19,8 @@ extension ZDCImageLoader {
     fetch(node, ImageRequest(options), preFetch, ImageDelivery(onMain: postFetch))
   }
 
-  /// The same for callers that are not on the main thread.
-  ///
-  /// - Parameter completionQueue: where `postFetch` is called; nil for the main queue.
+  /// The same for callers that are not on the main thread: `postFetch` is called on `completionQueue`, nil for the main
+  /// queue.
   @_disfavoredOverload
   @discardableResult
   public func fetchNodeThumbnail(
@@ -33,8 +34,12 @@ extension ZDCImageLoader {
   /// Fetches a variant of a node's thumbnail.
   ///
   /// - Parameters:
+  ///   - node: whose thumbnail.
+  ///   - options: nil for the usual ones.
   ///   - processingID: names the variant in memory, where it is found again; nil: it is made each time.
   ///   - processingBlock: makes it.
+  ///   - preFetch: called before this returns, on the calling thread.
+  ///   - postFetch: called on the main thread.
   @discardableResult
   public func fetchNodeThumbnail(
     _ node: ZDCNode, with options: ZDCFetchOptions? = nil, processingID: String?,

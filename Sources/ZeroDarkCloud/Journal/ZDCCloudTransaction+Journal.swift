@@ -79,13 +79,15 @@ extension ZDCCloudTransaction {
   /// Each gets the other's place and name. One commit sends both; until then the names meet nowhere.
   private func exchangePlaces(_ a: NodeRow, _ b: NodeRow) throws {
     let (placeOfA, placeOfB) = (try transaction.zdcPath(a), try transaction.zdcPath(b))
-    // Before the first move: an error must find everything as it was.
     guard placeOfA.trunk == placeOfB.trunk, !placeOfA.contains(placeOfB), !placeOfB.contains(placeOfA) else {
       throw ZDCCloudError(.conflict, path: placeOfB, detail: "the nodes are no longer side by side")
     }
     let (nodeA, nodeB) = (try transaction.zdcNode(a), try transaction.zdcNode(b))
-    try moveNode(nodeB, to: conflictFreePath(placeOfB))
-    try moveNode(nodeA, to: placeOfB)
-    try moveNode(nodeB, to: placeOfA)
+    // An error in the second or the third move, such as a branch that would be too deep, must find all as it was.
+    try readWrite.undoable {
+      try moveNode(nodeB, to: conflictFreePath(placeOfB))
+      try moveNode(nodeA, to: placeOfB)
+      try moveNode(nodeB, to: placeOfA)
+    }
   }
 }

@@ -52,6 +52,15 @@ extension Progress {
     completedUnitCount = steady.completed
   }
 
+  /// `isCancelled`, for whoever does the work while others may cancel it.
+  var isToStop: Bool {
+    #if canImport(Darwin)
+      return isCancelled
+    #else
+      return (self as? LockedProgress)?.wasCancelled ?? isCancelled
+    #endif
+  }
+
   /// One that may be read while it is set.
   static func steady() -> Progress {
     #if canImport(Darwin)
@@ -65,11 +74,13 @@ extension Progress {
 #if !canImport(Darwin)
   /// NB: swift-corelibs-foundation's `Progress` guards nothing: reading it while another thread sets it is a race.
   ///
-  /// Its own numbers are kept behind a lock here, and given to the superclass, under the same lock, for a parent that
-  /// an app may have added it to. That is all state there is, hence unchecked. `fractionCompleted` cannot be
-  /// overridden: it reads the superclass's numbers, of which only one changes once the total is known.
+  /// Its own numbers, and whether it was cancelled, are kept behind a lock here. The numbers are given to the superclass,
+  /// under the same lock, for a parent that an app may have added it to. That is all state there is, hence unchecked.
+  /// `fractionCompleted` cannot be overridden: it reads the superclass's numbers, of which only one changes once the
+  /// total is known.
   final class LockedProgress: Progress, @unchecked Sendable {
     private let units = Mutex<(total: Int64, completed: Int64)>((-1, 0))
+    private let stopped = Mutex(false)
 
     init() {
       super.init(parent: nil, userInfo: nil)
@@ -95,6 +106,15 @@ extension Progress {
         }
       }
     }
+
+    /// The superclass calls the handler, and tells the children.
+    override func cancel() {
+      stopped.withLock { $0 = true }
+      super.cancel()
+    }
+
+    /// `isCancelled` cannot be overridden.
+    fileprivate var wasCancelled: Bool { stopped.withLock { $0 } }
 
     override var isFinished: Bool { units.withLock { $0.total > 0 && $0.completed >= $0.total } }
 

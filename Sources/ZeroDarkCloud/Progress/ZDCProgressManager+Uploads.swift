@@ -67,6 +67,8 @@ final class UploadProgress: Sendable {
   private let manager: ZDCProgressManager
   private let uploads = Locked<[String: Upload]>([:])
   private let active = Locked<Set<String>>([])
+  /// Operations that somebody watches and that will be tried again, as far as is known.
+  private let waiting = Locked<Set<String>>([])
 
   init(localUserID: String, manager: ZDCProgressManager) {
     self.localUserID = localUserID
@@ -77,6 +79,7 @@ final class UploadProgress: Sendable {
 
   func begin(_ operations: [Operation]) {
     for operation in operations where active.withLock({ $0.insert(operation.uuid).inserted }) {
+      waiting.withLock { _ = $0.remove(operation.uuid) }
       _ = manager.begin(
         .upload(operation.uuid),
         ZDCProgressManagerChanges(
@@ -97,7 +100,7 @@ final class UploadProgress: Sendable {
   func end(_ operations: some Sequence<Operation>, _ end: ZDCProgressManager.End) {
     for operation in operations {
       let wasActive = active.withLock { $0.remove(operation.uuid) != nil }
-      if wasActive || end == .done { manager.end(.upload(operation.uuid), end) }
+      if wasActive || end == .done { self.end(operation.uuid, end) }
       uploads.withLock { $0[operation.nodeUUID] = nil }
     }
   }
@@ -108,7 +111,20 @@ final class UploadProgress: Sendable {
       return active
     }
     uploads.withLock { $0 = [:] }
-    for operation in operations { manager.end(.upload(operation), .waits) }
+    for operation in operations { end(operation, .waits) }
+  }
+
+  private func end(_ operation: String, _ end: ZDCProgressManager.End) {
+    let waits = manager.end(.upload(operation), end)
+    waiting.withLock { if waits { $0.insert(operation) } else { $0.remove(operation) } }
+  }
+
+  /// Operations whose next try somebody has to begin, or whose end somebody has to notice.
+  var waitingOperations: Set<String> { waiting.withLock { $0 } }
+
+  /// They were taken out of the queue while they waited.
+  func forget(_ operations: Set<String>) {
+    for operation in operations where !active.withLock({ $0.contains(operation) }) { end(operation, .failed) }
   }
 
   // MARK: Bytes

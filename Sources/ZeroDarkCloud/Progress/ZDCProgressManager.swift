@@ -41,6 +41,8 @@ public final class ZDCProgressManager: Sendable {
     var change: ZDCProgressManagerChanges
     /// How many requests wait for it. An upload that is not under way at the moment has none.
     var holders = 0
+    /// Another one each time it gets under way: by it the total knows it.
+    var turn = 0
     var size: UInt64 = 1
     var isActive: Bool { holders > 0 }
   }
@@ -90,6 +92,7 @@ public final class ZDCProgressManager: Sendable {
       state.nextID += 1
       var entry = state.entries[key] ?? Entry(id: state.nextID, change: change())
       let isNew = !entry.isActive
+      if isNew { entry.turn = state.nextID }
       entry.holders += 1
       entry.size = max(entry.size, size)
       state.entries[key] = entry
@@ -97,7 +100,10 @@ public final class ZDCProgressManager: Sendable {
       return (entry, isNew)
     }
     if isNew {
-      total(of: entry.change).begin(key, fraction: entry.meter.fraction, size: entry.size)
+      total(of: entry.change).begin(entry.turn, fraction: entry.meter.fraction, size: entry.size) {
+        // It may have ended meanwhile, and nothing would take it out of the total any more.
+        state.withLock { $0.entries[key].map { $0.isActive && $0.turn == entry.turn } ?? false }
+      }
       post(entry.change)
     }
     return entry
@@ -110,7 +116,7 @@ public final class ZDCProgressManager: Sendable {
     }
     guard let entry, entry.isActive else { return }
     entry.meter.report(done, of: size)
-    total(of: entry.change).report(key, fraction: entry.meter.fraction, size: entry.size)
+    total(of: entry.change).report(entry.turn, fraction: entry.meter.fraction, size: entry.size)
   }
 
   enum End {
@@ -122,19 +128,25 @@ public final class ZDCProgressManager: Sendable {
   }
 
   /// - Parameter id: nil for whatever entry there is.
-  func end(_ key: Key, _ end: End, id: Int? = nil) {
-    let entry = state.withLock { state -> Entry? in
+  /// - Returns: whether it is kept for its next try.
+  @discardableResult
+  func end(_ key: Key, _ end: End, id: Int? = nil) -> Bool {
+    let ended = state.withLock { state -> (entry: Entry, wasActive: Bool)? in
       guard var entry = state.entries[key], id == nil || id == entry.id else { return nil }
+      let wasActive = entry.isActive
       entry.holders = end == .done ? 0 : max(0, entry.holders - 1)
       let stays = entry.isActive || (end == .waits && entry.meter.isShown)
       state.entries[key] = stays ? entry : nil
       if !entry.isActive { state.unlist(key, entry) }
-      return entry
+      return (entry, wasActive)
     }
-    guard let entry, !entry.isActive else { return }
+    guard let (entry, wasActive) = ended, !entry.isActive else { return false }
     if end == .done { entry.meter.finish() }
-    total(of: entry.change).end(key, hasSucceeded: end == .done)
-    post(entry.change)
+    if wasActive {
+      total(of: entry.change).end(entry.turn, hasSucceeded: end == .done)
+      post(entry.change)
+    }
+    return end == .waits && entry.meter.isShown
   }
 
   private func total(of change: ZDCProgressManagerChanges) -> TotalMeter {
@@ -183,7 +195,7 @@ extension ZDCProgressManager.State {
 
 /// A `Progress` over all transfers of a kind; another one when the last of them has ended.
 final class TotalMeter: Sendable {
-  private typealias Aggregate = AggregateProgress<ZDCProgressManager.Key>
+  private typealias Aggregate = AggregateProgress<Int>
 
   private let aggregate = Locked(Aggregate())
   private let made = Locked<Progress?>(nil)
@@ -206,19 +218,22 @@ final class TotalMeter: Sendable {
     }
   }
 
-  func begin(_ key: ZDCProgressManager.Key, fraction: Double, size: UInt64) {
-    change { $0.report(key, fraction: fraction, size: size) }
-  }
-
-  /// Nothing for one that has ended.
-  func report(_ key: ZDCProgressManager.Key, fraction: Double, size: UInt64) {
+  /// - Parameter isActive: asked once ``end(_:hasSucceeded:)`` can no longer come before.
+  func begin(_ turn: Int, fraction: Double, size: UInt64, if isActive: () -> Bool) {
     change { aggregate in
-      if aggregate.contains(key) { aggregate.report(key, fraction: fraction, size: size) }
+      if isActive() { aggregate.report(turn, fraction: fraction, size: size) }
     }
   }
 
-  func end(_ key: ZDCProgressManager.Key, hasSucceeded: Bool) {
-    change { $0.end(key, hasSucceeded: hasSucceeded) }
+  /// Nothing for one that has ended.
+  func report(_ turn: Int, fraction: Double, size: UInt64) {
+    change { aggregate in
+      if aggregate.contains(turn) { aggregate.report(turn, fraction: fraction, size: size) }
+    }
+  }
+
+  func end(_ turn: Int, hasSucceeded: Bool) {
+    change { $0.end(turn, hasSucceeded: hasSucceeded) }
   }
 
   private func change(_ body: (inout Aggregate) -> Void) {

@@ -62,6 +62,7 @@ struct ChangeApplier {
 
   private func finish(_ node: NodeID) throws -> Bool {
     try leaves.set(.applied, node)
+    try transaction.delegateFailures.forget(zone: zoneRow.id, node: node, isPulled: true)
     return true
   }
 
@@ -218,7 +219,9 @@ struct ChangeApplier {
     try nodes.insert(&row)
     let node = try session.node(row, in: transaction)
     let path = try places.path(row)
-    try session.tell { try $0.didDiscoverNewNode(node, at: path, transaction: transaction) }
+    try session.tell(.didDiscoverNewNode, row.nodeID, in: transaction) {
+      try $0.didDiscoverNewNode(node, at: path, transaction: transaction)
+    }
     announced += 1
   }
 
@@ -267,23 +270,22 @@ struct ChangeApplier {
     if newPath != oldPath { try announceMove(row, from: oldPath) }
     let node = try session.node(row, in: transaction)
     if change.record && newPath == oldPath {
-      try session.tell {
-        try $0.didDiscoverModifiedNode(node, with: .treesystem, at: newPath, transaction: transaction)
-      }
-      announced += 1
+      try announceModified(row, node, .treesystem, at: newPath)
     }
-    if change.data {
-      try session.tell { try $0.didDiscoverModifiedNode(node, with: .data, at: newPath, transaction: transaction) }
-      announced += 1
+    if change.data { try announceModified(row, node, .data, at: newPath) }
+  }
+
+  private mutating func announceModified(
+    _ row: NodeRow, _ node: ZDCNode, _ change: ZDCNodeChange, at path: ZDCTreesystemPath
+  ) throws {
+    try session.tell(.didDiscoverModifiedNode, row.nodeID, in: transaction) {
+      try $0.didDiscoverModifiedNode(node, with: change, at: path, transaction: transaction)
     }
+    announced += 1
   }
 
   private mutating func announceMove(_ row: NodeRow, from old: ZDCTreesystemPath) throws {
-    let new = try places.path(row)
-    guard new != old else { return }
-    let node = try session.node(row, in: transaction)
-    try session.tell { try $0.didDiscoverMovedNode(node, from: old, to: new, transaction: transaction) }
-    announced += 1
+    announced += try places.announceMove(row, from: old)
   }
 }
 

@@ -79,7 +79,9 @@ struct DuplicateNames {
   /// - Returns: how many callbacks it took.
   func release() throws -> Int {
     var callbacks = 0
-    for row in try nodes.quarantined(zone: leaves.zone, as: Self.mark) { callbacks += try release(row) }
+    for row in try nodes.quarantined(zone: leaves.zone, as: Self.mark) {
+      try session.part(of: row.zone, row.nodeID, in: transaction) { callbacks += try release(row) }
+    }
     return callbacks
   }
 

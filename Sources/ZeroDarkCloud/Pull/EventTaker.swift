@@ -12,13 +12,7 @@ struct EventTaker: Sendable {
   enum Outcome: Sendable {
     /// A refused push has brought it, this device made it, or the zone is none of this tree's.
     case known
-    case applied(PullSummary, isDrained: Bool)
-  }
-
-  /// The app threw for a node.
-  struct Refused: Error {
-    var node: NodeID
-    var error: DelegateError
+    case applied(zone: Int64, PullSummary, isDrained: Bool)
   }
 
   /// The event is not of that kind.
@@ -41,24 +35,25 @@ struct EventTaker: Sendable {
     return (put.node, record)
   }
 
-  /// - Throws: ``Refused``, ``Unfit``, and what the rules of the protocol say; then nothing has happened.
+  /// - Throws: ``Unfit``, and what the rules of the protocol say; then nothing has happened.
   func take(in transaction: ZDCReadWriteTransaction) throws -> Outcome {
     guard let row = try transaction.zones.zone(localUser: session.localUser, status.zone),
       row.appTreeID == session.appTreeID
     else { return .known }
     if try CommitLogStore(db: transaction.database, zone: row.id).hash(seq: status.seq) == status.head { return .known }
     guard let put, row.frozen == nil, let head = row.head, head.seq < .max, head.seq + 1 == status.seq,
-      try transaction.leaves(zone: row.id).pendingCount() == 0
+      try transaction.leaves(zone: row.id).pendingCount() == 0,
+      try transaction.delegateFailures.isEmpty(zone: row.id)
     else { throw Unfit() }
     var summary = PullSummary()
     summary.commits = try PageApplier(session: session, zone: row.id, transaction: transaction).apply(contents)
     guard summary.commits == 1 else { throw Unfit() }
-    do {
+    // A record that the app refuses stays pending.
+    try session.part(of: row.id, put.node, in: transaction) {
       try apply(put.record, node: put.node, zone: row.id, &summary, transaction)
-    } catch let error as DelegateError {
-      throw Refused(node: put.node, error: error)
     }
-    return .applied(summary, isDrained: try transaction.operations.isEmpty(localUser: session.localUser))
+    let isDrained = try transaction.operations.isEmpty(localUser: session.localUser)
+    return .applied(zone: row.id, summary, isDrained: isDrained)
   }
 
   private func apply(
@@ -78,25 +73,17 @@ struct EventTaker: Sendable {
 extension SyncEngine {
   enum TakenAtOnce {
     case known
-    case applied(PullSummary)
-    case refused(EventTaker.Refused)
+    case applied(zone: Int64, ZonePuller.Pulled)
     case unfit
   }
 
   func takeAtOnce(_ event: HeadEvent) async throws -> TakenAtOnce {
     guard let taker = EventTaker(event, session: session) else { return .unfit }
     do {
-      switch try await session.database.asyncReadWrite({ try taker.take(in: $0) }) {
-      case .known: return .known
-      case .applied(let summary, let isDrained):
-        self.isDrained = isDrained
-        session.events.post { .pullStarted(localUserID: $0) }
-        session.activity.foundChanges()
-        finishedPull(ZoneRound(summary))
-        return .applied(summary)
-      }
-    } catch let refused as EventTaker.Refused {
-      return .refused(refused)
+      let (outcome, refusal) = try await session.writeTelling { try taker.take(in: $0) }
+      guard case .applied(let zone, let summary, let isDrained) = outcome else { return .known }
+      self.isDrained = isDrained
+      return .applied(zone: zone, ZonePuller.Pulled(summary: summary, refusal: refusal))
     } catch is EventTaker.Unfit {
       return .unfit
     } catch is ZDCSecurityError {

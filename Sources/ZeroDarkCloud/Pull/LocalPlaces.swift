@@ -10,6 +10,7 @@ final class LocalPlaces {
   private let nodes: NodeStore
   /// Paths of parents, until something moves.
   private var paths: [Int64: ZDCTreesystemPath] = [:]
+  private var rollbacks = 0
 
   init(session: SyncSession, transaction: ZDCReadWriteTransaction) {
     self.session = session
@@ -25,6 +26,7 @@ final class LocalPlaces {
   }
 
   private func pathOfParent(_ id: Int64) throws -> ZDCTreesystemPath {
+    if rollbacks != transaction.rollbacks { (rollbacks, paths) = (transaction.rollbacks, [:]) }
     if let known = paths[id] { return known }
     guard let row = try nodes.node(id: id) else { throw ZDCError(.corruptDatabase) }
     let path = try path(row)
@@ -114,7 +116,9 @@ final class LocalPlaces {
     let new = try path(row)
     guard new != old else { return 0 }
     let node = try session.node(row, in: transaction)
-    try session.tell { try $0.didDiscoverMovedNode(node, from: old, to: new, transaction: transaction) }
+    try session.tell(.didDiscoverMovedNode, row.nodeID, in: transaction) {
+      try $0.didDiscoverMovedNode(node, from: old, to: new, transaction: transaction)
+    }
     return 1
   }
 
@@ -173,7 +177,9 @@ final class LocalPlaces {
     if isUnasked, DuplicateNames.isShownOtherwise(sibling) { return try giveWay(sibling, under: parent) }
     let node = try session.node(sibling, in: transaction)
     let place = try path(sibling)
-    try session.tell { try $0.didDiscoverConflict(.path, forNode: node, atPath: place, transaction: transaction) }
+    try session.tell(.didDiscoverConflict, sibling.nodeID, in: transaction) {
+      try $0.didDiscoverConflict(.path, forNode: node, atPath: place, transaction: transaction)
+    }
     // The app may have renamed, moved or deleted it.
     guard let current = try nodes.node(id: sibling.id), current.parent == parent.id, current.nameTag == tag else {
       return 1

@@ -86,8 +86,7 @@ struct PageApplier {
   /// Deletions need no record: they are announced with the page.
   private func remove(_ removals: [LeafStore.Removal], receivedMs: UInt64) throws {
     guard !removals.isEmpty else { return }
-    let timestamp = receivedMs == 0 ? nil : Date(timeIntervalSince1970: Double(receivedMs) / 1_000)
-    var remover = RemoteRemoval(session: session, zone: zone, transaction: transaction, timestamp: timestamp)
+    let remover = RemoteRemoval(session: session, zone: zone, transaction: transaction, receivedMs: receivedMs)
     for removal in removals { try remover.apply(removal) }
   }
 }

@@ -25,6 +25,14 @@ struct PullPriority {
     if isPending { candidates.append(Candidate(node: node, depth: depth, putSeq: putSeq)) }
   }
 
+  /// Takes a pending node alone.
+  ///
+  /// - Parameter ancestors: its parents, from its own up to the zone's root.
+  mutating func add(_ node: NodeID, ancestors: [NodeID], putSeq: UInt64) {
+    let distance = ([node] + ancestors).firstIndex { preferred.contains($0) } ?? ancestors.count
+    candidates.append(Candidate(node: node, depth: UInt32(distance), putSeq: putSeq))
+  }
+
   /// The order in which to fetch. A node never comes before its parent: a parent is always less deep, unless the node
   /// is preferred, and then
   /// the app has the node already, and so its parent.

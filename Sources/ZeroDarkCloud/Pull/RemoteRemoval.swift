@@ -11,20 +11,24 @@ struct RemoteRemoval {
   let session: SyncSession
   let zone: Int64
   let transaction: ZDCReadWriteTransaction
-  let timestamp: Date?
+  /// When the server did it; 0 if that is not known.
+  let receivedMs: UInt64
+  private let timestamp: Date?
   private let nodes: NodeStore
   private let places: LocalPlaces
 
-  init(session: SyncSession, zone: Int64, transaction: ZDCReadWriteTransaction, timestamp: Date?) {
+  init(session: SyncSession, zone: Int64, transaction: ZDCReadWriteTransaction, receivedMs: UInt64) {
     self.session = session
     self.zone = zone
     self.transaction = transaction
-    self.timestamp = timestamp
+    self.receivedMs = receivedMs
+    timestamp = receivedMs == 0 ? nil : Date(timeIntervalSince1970: Double(receivedMs) / 1_000)
     nodes = transaction.nodes
     places = LocalPlaces(session: session, transaction: transaction)
   }
 
-  mutating func apply(_ removal: LeafStore.Removal) throws {
+  /// Each top of the local tree stands by itself: if the app throws, it stays as it was.
+  func apply(_ removal: LeafStore.Removal) throws {
     let gone = Set(removal.all)
     for operation in try transaction.operations.deletes(zone: zone) where gone.contains(operation.nodeID) {
       // Deleted here too: there is nothing left to ask for.
@@ -34,7 +38,25 @@ struct RemoteRemoval {
     for nodeID in removal.all {
       guard let row = try nodes.node(zone: zone, nodeID: nodeID) else { continue }
       if let parent = try row.parent.flatMap({ try nodes.nodeID(of: $0) }), gone.contains(parent) { continue }
-      try remove(row, gone: gone)
+      try removeAlone(row, gone: gone)
+    }
+  }
+
+  /// Once more, for a node that stayed because the app threw.
+  ///
+  /// - Returns: false if it threw again.
+  @discardableResult
+  func retry(_ top: NodeRow) throws -> Bool {
+    let leaves = transaction.leaves(zone: zone)
+    let gone = try nodes.subtree(of: top.id).filter { try $0.isUploaded && leaves.leaf($0.nodeID) == nil }
+    return try removeAlone(top, gone: Set(gone.map(\.nodeID)))
+  }
+
+  @discardableResult
+  private func removeAlone(_ top: NodeRow, gone: Set<NodeID>) throws -> Bool {
+    try session.part(of: zone, top.nodeID, receivedMs: receivedMs, in: transaction) {
+      try remove(top, gone: gone)
+      try transaction.delegateFailures.forget(zone: zone, node: top.nodeID, isPulled: true)
     }
   }
 
@@ -79,7 +101,7 @@ struct RemoteRemoval {
 
   private func announceDirty(_ top: NodeRow, _ dirty: [NodeRow]) throws {
     let node = try session.node(top, in: transaction)
-    try session.tell {
+    try session.tell(.didDiscoverDeletedDirtyNode, top.nodeID, in: transaction) {
       try $0.didDiscoverDeletedDirtyNode(
         node, dirtyAncestors: dirty.map(\.uuid), timestamp: timestamp, transaction: transaction)
     }
@@ -90,7 +112,7 @@ struct RemoteRemoval {
     let path = try places.path(row)
     try transaction.unlinkBeforeRemoval(of: row, keepLookups: true)
     try nodes.deleteSubtree(of: row.id)
-    try session.tell {
+    try session.tell(.didDiscoverDeletedNode, row.nodeID, in: transaction) {
       try $0.didDiscoverDeletedNode(node, at: path, timestamp: timestamp, transaction: transaction)
     }
     try transaction.endRemoval()

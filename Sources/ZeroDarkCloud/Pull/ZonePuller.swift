@@ -13,32 +13,43 @@ struct ZonePuller {
   let session: SyncSession
   let zone: Int64
 
+  /// What a pull brought, and the first of the app's errors on the way: others went on.
+  struct Pulled: Sendable {
+    var summary = PullSummary()
+    var refusal: DelegateError?
+
+    static func += (a: inout Pulled, b: Pulled) {
+      a.summary += b.summary
+      a.refusal = a.refusal ?? b.refusal
+    }
+  }
+
   /// Pulls until the local tree is what the server's head says.
   ///
-  /// - Throws: `ZDCSecurityError` if the zone had to be frozen; `ServerError`, `TransportError`; what the delegate
-  ///   throws.
-  func pull() async throws -> PullSummary {
+  /// - Throws: `ZDCSecurityError` if the zone had to be frozen; `ServerError`, `TransportError`.
+  func pull() async throws -> Pulled {
     try await waiting { try await pullPages() }
   }
 
-  private func pullPages() async throws -> PullSummary {
+  private func pullPages() async throws -> Pulled {
     var summary = PullSummary()
     var left = LeftOut()
-    guard var row = try await zoneRow(), row.frozen == nil else { return summary }
+    guard var row = try await zoneRow(), row.frozen == nil else { return Pulled() }
+    try await tellAgain(&summary, &left)
     let isFirst = row.head == nil
     var hasMore = true
     while hasMore {
       let page = try await commitPage(row, withRecords: !isFirst)
       let applied = try await apply(page, to: row)
       summary.commits += applied.commits
+      left.note(applied.refusal)
       hasMore = page.hasMore && applied.commits > 0
-      guard let next = try await zoneRow() else { return summary }
+      guard let next = try await zoneRow() else { break }
       row = next
       try await materialize(applied.records, &summary, &left)
     }
     try await materialize([:], &summary, &left)
-    if let refusal = left.refusal { throw refusal }
-    return summary
+    return Pulled(summary: summary, refusal: left.refusal)
   }
 
   /// A server that does not know a zone which this account was born with has lost the account, or says so.
@@ -53,25 +64,20 @@ struct ZonePuller {
   }
 
   /// Applies a page that came with an event or a 409 answer, then brings its records in.
-  ///
-  /// - Parameter refused: for which the app has thrown already.
-  func take(_ page: CommitPage, refused: EventTaker.Refused? = nil) async throws -> PullSummary {
-    try await waiting { try await takePage(page, refused) }
+  func take(_ page: CommitPage) async throws -> Pulled {
+    try await waiting { try await takePage(page) }
   }
 
-  private func takePage(_ page: CommitPage, _ refused: EventTaker.Refused?) async throws -> PullSummary {
+  private func takePage(_ page: CommitPage) async throws -> Pulled {
     var summary = PullSummary()
-    guard let row = try await zoneRow(), row.frozen == nil else { return summary }
+    var left = LeftOut()
+    guard let row = try await zoneRow(), row.frozen == nil else { return Pulled() }
+    try await tellAgain(&summary, &left)
     let applied = try await apply(page, to: row)
     summary.commits = applied.commits
-    var left = LeftOut()
-    if let refused {
-      session.events.report(refused.error)
-      (left.refused, left.refusal) = ([refused.node], refused.error)
-    }
+    left.note(applied.refusal)
     try await materialize(applied.records, &summary, &left)
-    if let refusal = left.refusal { throw refusal }
-    return summary
+    return Pulled(summary: summary, refusal: left.refusal)
   }
 
   private func zoneRow() async throws -> ZoneRow? {
@@ -83,6 +89,7 @@ struct ZonePuller {
   private struct AppliedPage: Sendable {
     var commits = 0
     var records: [RecordHash: PageContents.Record] = [:]
+    var refusal: DelegateError?
   }
 
   private func apply(_ page: CommitPage, to row: ZoneRow) async throws -> AppliedPage {
@@ -94,13 +101,13 @@ struct ZonePuller {
     }
     return try await freezing(row.zone) {
       let contents = try PageContents(page.body)
-      let count = try await session.database.asyncReadWrite { [session, zone] transaction in
+      let (count, refusal) = try await session.writeTelling { [session, zone] transaction in
         try PageApplier(session: session, zone: zone, transaction: transaction).apply(contents)
       }
       if count > 0 { session.activity.foundChanges() }
       // The server says that there is more and shows none of it.
       guard count > 0 else { throw ZDCSecurityError(.commitChainBroken) }
-      return AppliedPage(commits: count, records: contents.records)
+      return AppliedPage(commits: count, records: contents.records, refusal: refusal)
     }
   }
 
@@ -118,8 +125,8 @@ struct ZonePuller {
     let error = ZDCSecurityError(code, zone: row.zone)
     guard code == .ownCommitMissing else { throw try await freeze(error) }
     return try await freezing(row.zone) {
-      _ = try await ZoneRestore(session: session, zone: zone).run(event: error)
-      return AppliedPage()
+      let (_, refusal) = try await ZoneRestore(session: session, zone: zone).run(event: error)
+      return AppliedPage(refusal: refusal)
     }
   }
 
@@ -133,7 +140,7 @@ struct ZonePuller {
 
   /// Class 2, and about the zone as a whole, such as a grant that is not there: the zone stays as it is and is tried
   /// again at the next pull. Told once.
-  private func waiting(_ body: () async throws -> PullSummary) async throws -> PullSummary {
+  private func waiting(_ body: () async throws -> Pulled) async throws -> Pulled {
     do {
       return try await body()
     } catch let error as ZDCSecurityError where !HeadRules.freezes(error.code) {
@@ -143,7 +150,7 @@ struct ZonePuller {
         return true
       }
       if isNew { session.events.report(error) }
-      return PullSummary()
+      return Pulled()
     }
   }
 
@@ -192,7 +199,7 @@ struct ZonePuller {
   }
 
   /// Nodes that stay pending until the next pull.
-  private struct LeftOut: Sendable {
+  struct LeftOut: Sendable {
     var missing: Set<NodeID> = []
     /// Nodes of which the server gave records that the log does not name.
     var misserved: Set<NodeID> = []
@@ -201,13 +208,15 @@ struct ZonePuller {
     /// The first of these errors.
     var refusal: DelegateError?
 
+    mutating func note(_ error: DelegateError?) { refusal = refusal ?? error }
+
     func contains(_ node: NodeID) -> Bool { missing.contains(node) || refused.contains(node) }
 
     mutating func formUnion(_ other: LeftOut) {
       missing.formUnion(other.missing)
       misserved.formUnion(other.misserved)
       refused.formUnion(other.refused)
-      refusal = refusal ?? other.refusal
+      note(other.refusal)
     }
   }
 
@@ -218,22 +227,42 @@ struct ZonePuller {
     var applied = 0
     var rest = order[...]
     var asked = await session.delegate().preferredNodeIDsForPullingRcrds()
-    while !rest.isEmpty {
-      let nodes = Array(rest.prefix(Self.batch))
-      rest = rest.dropFirst(nodes.count)
-      let result = try await applyBatch(nodes, known)
+    var batch = try await fetchBatch(Self.takeBatch(&rest), known)
+    while let current = batch {
+      let following = Self.takeBatch(&rest)
+      // Fetched while this one is applied.
+      async let next = fetchBatch(following, known)
+      let result = try await apply(current)
       applied += result.applied
       left.formUnion(result.left)
       summary.records += result.applied
       summary.announced += result.announced
       let preferred = await session.delegate().preferredNodeIDsForPullingRcrds()
-      if preferred != asked, !rest.isEmpty {
+      if preferred != asked, !following.isEmpty {
         let leftOut = left
         rest = try await pendingOrder().filter { !leftOut.contains($0) }[...]
         asked = preferred
+        batch = try await fetchBatch(Self.takeBatch(&rest), known)
+      } else {
+        batch = try await next
       }
     }
     return applied
+  }
+
+  private static func takeBatch(_ rest: inout ArraySlice<NodeID>) -> [NodeID] {
+    let nodes = Array(rest.prefix(batch))
+    rest = rest.dropFirst(nodes.count)
+    return nodes
+  }
+
+  /// Records that are here, and the leaves that name them.
+  private struct FetchedBatch: Sendable {
+    var zone: ZoneID
+    var wanted: [ZoneLeaf]
+    var records: [RecordHash: PageContents.Record]
+    /// Nodes of which the server gave records that nobody asked for.
+    var others: Set<NodeID>
   }
 
   private struct BatchResult: Sendable {
@@ -242,48 +271,31 @@ struct ZonePuller {
     var left = LeftOut()
   }
 
-  private func applyBatch(
+  private func fetchBatch(
     _ nodes: [NodeID], _ known: [RecordHash: PageContents.Record]
-  ) async throws -> BatchResult {
-    let wanted = try await session.database.asyncRead { [zone] transaction in
+  ) async throws -> FetchedBatch? {
+    guard !nodes.isEmpty else { return nil }
+    let (row, wanted) = try await session.database.asyncRead { [zone] transaction in
       let leaves = LeafStore(db: transaction.database, zone: zone)
-      return try nodes.compactMap { try leaves.pendingLeaf($0)?.leaf }
+      return (try transaction.zones.zone(id: zone), try nodes.compactMap { try leaves.pendingLeaf($0)?.leaf })
     }
-    guard let zoneID = try await zoneRow()?.zone else { return BatchResult() }
-    let (records, others) = try await fetch(wanted.map(\.record), known, zone: zoneID)
-    var result = try await freezing(zoneID) { try await applyWithPatience(records, to: wanted) }
-    result.left.misserved = others
+    guard let zone = row?.zone else { return nil }
+    let (records, others) = try await fetch(wanted.map(\.record), known, zone: zone)
+    return FetchedBatch(zone: zone, wanted: wanted, records: records, others: others)
+  }
+
+  private func apply(_ batch: FetchedBatch) async throws -> BatchResult {
+    var (result, refusal) = try await freezing(batch.zone) { try await apply(batch.records, to: batch.wanted) }
+    result.left.misserved = batch.others
+    result.left.note(refusal)
     return result
   }
 
-  /// If the app throws for one node, the batch is rolled back, and each node has a transaction of its own.
-  private func applyWithPatience(
-    _ records: [RecordHash: PageContents.Record], to wanted: [ZoneLeaf]
-  ) async throws -> BatchResult {
-    do {
-      return try await apply(records, to: wanted)
-    } catch is DelegateError where wanted.count > 1 {
-      var result = BatchResult()
-      for leaf in wanted {
-        let single = try await applyWithPatience(records, to: [leaf])
-        result.applied += single.applied
-        result.announced += single.announced
-        result.left.formUnion(single.left)
-      }
-      return result
-    } catch let error as DelegateError {
-      session.events.report(error)
-      var result = BatchResult()
-      result.left.refused = Set(wanted.map(\.node))
-      result.left.refusal = error
-      return result
-    }
-  }
-
+  /// What belongs to a node for which the app throws is left out; the others are applied.
   private func apply(
     _ records: [RecordHash: PageContents.Record], to wanted: [ZoneLeaf]
-  ) async throws -> BatchResult {
-    try await session.database.asyncReadWrite { [session, zone] transaction in
+  ) async throws -> (result: BatchResult, refusal: DelegateError?) {
+    try await session.writeTelling { [session, zone] transaction in
       var applier = try ChangeApplier(session: session, zone: zone, transaction: transaction)
       var result = BatchResult()
       for leaf in wanted {
@@ -291,7 +303,13 @@ struct ZonePuller {
           result.left.missing.insert(leaf.node)
           continue
         }
-        if try applier.apply(record, node: leaf.node) { result.applied += 1 }
+        let before = applier
+        let isTold = try session.part(of: zone, leaf.node, in: transaction) {
+          if try applier.apply(record, node: leaf.node) { result.applied += 1 }
+        }
+        guard !isTold else { continue }
+        applier = before
+        result.left.refused.insert(leaf.node)
       }
       try applier.finishBatch()
       result.announced = applier.announced
@@ -339,10 +357,21 @@ struct ZonePuller {
       guard try transaction.nodes.root(zone: zone) != nil || leaves.pendingLeaf(row.zone.root) != nil else { return [] }
       let preferredIDs = try preferred.compactMap { try transaction.nodes.node(uuid: $0)?.nodeID }
       var priority = PullPriority(preferred: Set(preferredIDs))
-      try leaves.forEachByDepth(root: row.zone.root) { node, parent, putSeq, isPending in
-        priority.add(node, parent: parent, putSeq: putSeq, isPending: isPending)
-      }
+      try Self.addPending(leaves, below: row.zone.root, to: &priority)
       return priority.sorted().map(\.node)
+    }
+  }
+
+  /// A change of a few nodes costs no walk through the zone.
+  private static func addPending(
+    _ leaves: LeafStore, below root: NodeID, to priority: inout PullPriority
+  ) throws {
+    if let few = try leaves.pendingLeaves(limit: 256) {
+      for leaf in few { priority.add(leaf.node, ancestors: try leaves.ancestors(of: leaf.node), putSeq: leaf.putSeq) }
+      return
+    }
+    try leaves.forEachByDepth(root: root) { node, parent, putSeq, isPending in
+      priority.add(node, parent: parent, putSeq: putSeq, isPending: isPending)
     }
   }
 

@@ -15,41 +15,42 @@ public struct ZDCRestoreSummary: Sendable, Hashable {
 /// (PROTOCOL 3.7, "Accepting a restored server").
 ///
 /// The whole log is verified anew from its genesis. Nothing changes until that has succeeded, and then all of it in one
-/// transaction. Memory holds a page of it at a time and the ids of nodes that differ.
+/// transaction. Memory holds a page of it at a time and the ids of nodes that differ; the disk holds what members have
+/// signed and nothing else.
 struct ZoneRestore {
   let session: SyncSession
   let zone: Int64
 
   /// - Parameter event: what is kept and told as the reason.
   /// - Throws: `ZDCSecurityError` if the server's log does not hold; then everything is as before.
-  func run(event: ZDCSecurityError? = nil) async throws -> ZDCRestoreSummary {
+  /// - Returns: also the first of the app's errors on the way.
+  func run(event: ZDCSecurityError? = nil) async throws -> (summary: ZDCRestoreSummary, refusal: DelegateError?) {
     guard let row = try await session.database.asyncRead({ [zone] in try $0.zones.zone(id: zone) }) else {
-      return ZDCRestoreSummary()
+      return (ZDCRestoreSummary(), nil)
     }
     let log = try await fetchLog(row.zone)
-    let summary = try await session.database.asyncReadWrite { [session, zone] transaction in
+    let (summary, refusal) = try await session.writeTelling { [session, zone] transaction in
       if let event { try transaction.record(event, localUser: session.localUser, zone: zone, atMs: session.now()) }
       return try ZoneRewind(session: session, zone: zone, transaction: transaction).apply(log)
     }
     if let event { session.events.report(event) }
-    return summary
+    return (summary, refusal)
   }
 
   private func fetchLog(_ zone: ZoneID) async throws -> FetchedLog {
     let pages = try PageSpool()
-    var last: UInt64?
+    var chain = LogChain(zone: zone, identities: session.keys)
     while true {
-      let page = try await session.api.commitPage(zone, after: last, withRecords: false)
-      let newest = try PageContents(page.body).commits.last?.commit.fields.seq
-      try pages.append(page.body)
+      let page = try await session.api.commitPage(zone, after: chain.seq, withRecords: false)
+      let before = chain.seq
+      try pages.append(try chain.verified(try PageContents(page.body)))
       guard page.hasMore else { return FetchedLog(pages: pages, head: page.head.hash) }
-      guard let newest, newest > last ?? 0 else { throw ZDCSecurityError(.commitChainBroken, zone: zone) }
-      last = newest
+      guard chain.seq != before else { throw ZDCSecurityError(.commitChainBroken, zone: zone) }
     }
   }
 }
 
-/// A whole log as the server sent it, not yet verified.
+/// A whole log: signed by members, one commit behind the other, and not yet replayed.
 struct FetchedLog: Sendable {
   var pages: PageSpool
   var head: CommitHash
@@ -129,7 +130,7 @@ struct ZoneRewind {
   // MARK: The difference
 
   private func settle(_ replayed: Replayed, root: NodeID) throws -> ZDCRestoreSummary {
-    var removed: Set<NodeID> = []
+    var removed = try removedUntold()
     for (removal, _) in replayed.removals {
       for node in removal.all where try leaves.leaf(node) == nil { removed.insert(node) }
     }
@@ -147,6 +148,18 @@ struct ZoneRewind {
     }
     summary.deleted = try deleteAgain(resurrected)
     return summary
+  }
+
+  /// What was deleted before, and is here still because the app threw: no loss of the server's.
+  private func removedUntold() throws -> Set<NodeID> {
+    var removed: Set<NodeID> = []
+    for top in try transaction.delegateFailures.deletedNodes(zone: zone) {
+      guard let row = try nodes.node(zone: zone, nodeID: top) else { continue }
+      for below in try nodes.subtree(of: row.id) where try leaves.leaf(below.nodeID) == nil {
+        removed.insert(below.nodeID)
+      }
+    }
+    return removed
   }
 
   /// - Returns: how many nodes may have to be sent again.
@@ -234,8 +247,7 @@ struct ZoneRewind {
 
   private func remove(_ removals: [(removal: LeafStore.Removal, receivedMs: UInt64)]) throws {
     for (removal, receivedMs) in removals {
-      let timestamp = receivedMs == 0 ? nil : Date(timeIntervalSince1970: Double(receivedMs) / 1_000)
-      var remover = RemoteRemoval(session: session, zone: zone, transaction: transaction, timestamp: timestamp)
+      let remover = RemoteRemoval(session: session, zone: zone, transaction: transaction, receivedMs: receivedMs)
       try remover.apply(LeafStore.Removal(top: removal.top, all: try removal.all.filter { try leaves.leaf($0) == nil }))
     }
   }

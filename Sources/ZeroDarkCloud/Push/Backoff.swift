@@ -1,3 +1,5 @@
+internal import ZDCProtocol
+
 /// How long to wait before the next try: full jitter below a doubling ceiling (PROTOCOL 3.7). Pure but for the random
 /// number it is given.
 struct Backoff: Sendable {
@@ -19,6 +21,14 @@ struct Backoff: Sendable {
   static func turn(atLeast: UInt64, random: Double) -> UInt64 {
     // A server that names no time must not be asked without a pause.
     max(atLeast, 100) + UInt64(100 * random)
+  }
+
+  /// The pause that an error asks for; who stands in a busy zone's queue has not failed.
+  mutating func next(after error: any Error, random: Double) -> UInt64 {
+    let server = error as? ServerError
+    let asked = server?.retryAfterMs ?? 0
+    return server?.code == .zoneBusy
+      ? Self.turn(atLeast: asked, random: random) : next(random: random, atLeast: asked)
   }
 
   mutating func reset() { attempts = 0 }

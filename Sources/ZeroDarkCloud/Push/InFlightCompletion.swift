@@ -42,9 +42,17 @@ struct InFlightCompletion {
       receivedMs: receivedMs)
     try transaction.nodes.updateCloud(row)
     try rebaseSuccessors(of: row, from: base, to: content.public.eTag)
+    try session.part(of: zone, row.nodeID, in: transaction) { try tellPushed(row) }
+  }
+
+  /// Its content is in the cloud, whatever the app says.
+  func tellPushed(_ row: NodeRow) throws {
     let node = try session.node(row, in: transaction)
     let path = try session.path(row, in: transaction)
-    try session.tell { try $0.didPushNodeData(node, at: path, transaction: transaction) }
+    try session.tell(.didPushNodeData, row.nodeID, in: transaction) {
+      try $0.didPushNodeData(node, at: path, transaction: transaction)
+    }
+    try transaction.delegateFailures.forget(zone: zone, node: row.nodeID, isPulled: false)
     try releaseLocalFiles(of: row)
   }
 

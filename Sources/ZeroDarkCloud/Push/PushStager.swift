@@ -105,45 +105,47 @@ struct PushStager {
 
   // MARK: What waits
 
-  /// Calls the app for each conflict, after the hold is stored, so that the callback can lift it.
+  /// Calls the app for each conflict, after the hold is stored, so that the callback can lift it. Its error in one of
+  /// them holds up nobody else.
   private func announceConflicts() throws -> Set<Int64> {
-    var held = choice.held
+    var held: Set<Int64> = []
     for conflict in choice.conflicts {
       guard let operation = try transaction.operations.operation(id: conflict.id),
         let row = try operation.node.flatMap({ try transaction.nodes.node(id: $0) }),
         operation.baseETag != row.content?.content.eTag
       else { continue }
-      let current = row.content?.content.eTag
-      try transaction.operations.setState(.pending, reason: .conflictHeld, detail: current, id: operation.id)
-      try transaction.attempts.record(.conflict, code: nil, of: [operation.id])
       held.insert(operation.id)
-      let node = try session.node(row, in: transaction)
-      let path = try session.path(row, in: transaction)
       do {
-        try session.tell { try $0.didDiscoverConflict(.data, forNode: node, atPath: path, transaction: transaction) }
+        try transaction.undoable { try announce(operation, row) }
       } catch let error as DelegateError {
-        throw ConflictRefused(operation: operation.id, error: error)
+        try refuse(operation.id, error)
       }
-      try slowDown(operation.id, current)
     }
     return held
   }
 
-  /// The app threw when it was told of a conflict.
-  struct ConflictRefused: Error {
-    let operation: Int64
-    let error: DelegateError
-
-    /// It is told again, each time later; nothing of what it did in the call has happened.
-    func store(_ transaction: ZDCReadWriteTransaction, nowMs: UInt64) throws {
-      guard var row = try transaction.operations.operation(id: operation), row.state == .pending else { return }
-      row.attempts += 1
-      row.reason = .backoff
-      row.reasonDetail = ContentFailure.detail(error.underlying)
-      try transaction.record(error, orElse: .appFailed, of: [operation])
-      row.notBeforeMs = nowMs + Backoff.pause(attempts: row.attempts, random: .random(in: 0.5..<1))
-      try transaction.operations.update(row)
+  private func announce(_ operation: OperationRow, _ row: NodeRow) throws {
+    let current = row.content?.content.eTag
+    try transaction.operations.setState(.pending, reason: .conflictHeld, detail: current, id: operation.id)
+    try transaction.attempts.record(.conflict, code: nil, of: [operation.id])
+    let node = try session.node(row, in: transaction)
+    let path = try session.path(row, in: transaction)
+    try session.tell(.didDiscoverConflict, row.nodeID, in: transaction) {
+      try $0.didDiscoverConflict(.data, forNode: node, atPath: path, transaction: transaction)
     }
+    try slowDown(operation.id, current)
+  }
+
+  /// It is told again, each time later; nothing of what it did in the call has happened.
+  private func refuse(_ id: Int64, _ error: DelegateError) throws {
+    guard var row = try transaction.operations.operation(id: id), row.state == .pending else { return }
+    row.attempts += 1
+    row.reason = .backoff
+    row.reasonDetail = ContentFailure.detail(error.underlying)
+    row.notBeforeMs = session.now() + Backoff.pause(attempts: row.attempts, random: .random(in: 0.5..<1))
+    try transaction.record(error, orElse: .appFailed, of: [id])
+    try transaction.operations.update(row)
+    transaction.afterCommit { [events = session.events] in events.report(error) }
   }
 
   /// The app says that it merged, and names another version than the newest: it is asked again, and each time later.

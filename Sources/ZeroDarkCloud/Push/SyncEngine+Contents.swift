@@ -109,11 +109,23 @@ extension SyncEngine {
 
   /// The app skipped the upload, or deleted the node: nobody waits for the rest of its content.
   func stopForgottenUploads() async throws {
-    guard !uploads.isEmpty else { return }
     let claims = uploads.mapValues(\.claim.covers)
-    let forgotten = try await session.database.asyncRead { transaction in
-      try claims.filter { try $0.value.allSatisfy { try transaction.operations.operation(id: $0) == nil } }
+    if !claims.isEmpty {
+      let forgotten = try await session.database.asyncRead { transaction in
+        try claims.filter { try $0.value.allSatisfy { try transaction.operations.operation(id: $0) == nil } }
+      }
+      for node in forgotten.keys { forgetContent(of: node) }
     }
-    for node in forgotten.keys { forgetContent(of: node) }
+    try await forgetProgress()
+  }
+
+  /// The same for those that would be tried again.
+  private func forgetProgress() async throws {
+    let waiting = session.progress.waitingOperations
+    guard !waiting.isEmpty else { return }
+    let forgotten = try await session.database.asyncRead { transaction in
+      try waiting.filter { try !transaction.operations.isQueued(uuid: $0) }
+    }
+    session.progress.forget(forgotten)
   }
 }

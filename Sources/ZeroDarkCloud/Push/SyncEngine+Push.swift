@@ -5,17 +5,23 @@ internal import ZDCProtocol
 // How one commit goes out: choose, ask the app, seal, build and store; SyncEngine+Sending has the rest.
 
 extension SyncEngine {
-  func pushAll() async throws -> ZoneRound<PushSummary> {
+  /// - Parameter inBackground: a zone that fails has its own pause, and the others go on.
+  func pushAll(inBackground: Bool = false) async throws -> ZoneRound<PushSummary> {
     try await prepareOnce()
     isDrained = false
     var round = ZoneRound(PushSummary())
-    let survey = try await survey()
+    // A zone that has its pause is not asked for.
+    let survey = try await survey(asks: !inBackground || pushPauses.isEmpty)
     note(survey.pause)
     guard survey.pause == nil else { return round }
     try await requireIdentity()
     session.events.post { .pushStarted(localUserID: $0) }
     for zone in survey.zones {
-      try await round.add { round in round.summary += try await self.push(zone) }
+      if inBackground, pushPauses.isPaused(zone.id, now: .now) { continue }
+      let failure = try await round.add { round in round.summary += try await self.push(zone) }
+      notePause(zone.id, failure, inBackground: inBackground)
+      round.note(pushRefusal)
+      pushRefusal = nil
     }
     let operations = round.summary.operations
     session.events.post { .pushFinished(localUserID: $0, operations: operations) }
@@ -40,6 +46,13 @@ extension SyncEngine {
     summary.commits = sent.commits
     summary.operations = sent.operations
     return summary
+  }
+
+  private func notePause(_ zone: Int64, _ failure: (any Error)?, inBackground: Bool) {
+    guard let failure else { return pushPauses.succeeded(zone) }
+    guard inBackground else { return }
+    session.events.report(failure)
+    scheduleWake(in: pushPauses.failed(zone, failure, now: .now, random: .random(in: 0..<1)))
   }
 
   func storedRequest(_ zone: Int64) async throws -> InFlightStore.Request? {
@@ -75,8 +88,6 @@ extension SyncEngine {
     var plan: PushPlan
     var answers: [ContentAnswer] = []
     var conflicts: [OperationRow] = []
-    /// Conflicts that the app could not be told of.
-    var held: Set<Int64> = []
     var refusals: [(operation: OperationRow, error: any Error)] = []
     var failures: [(operations: [Int64], failure: ContentFailure)] = []
 
@@ -112,37 +123,23 @@ extension SyncEngine {
       $0.isDelete || !$0.recordOperations.isEmpty || contents[$0.node ?? 0] != nil
     }
     guard hasWork || choice.hasNews else { return nil }
-    do {
-      return try await session.database.asyncReadWrite { [session] transaction in
-        try PushStager(
-          session: session, choice: choice, contents: contents, uploading: uploading, ahead: ahead,
-          transaction: transaction
-        ).stage()
-      }
-    } catch let refused as PushStager.ConflictRefused {
-      return try await buildWithout(refused, choice, ahead)
+    return try await session.database.asyncReadWrite { [session] transaction in
+      try PushStager(
+        session: session, choice: choice, contents: contents, uploading: uploading, ahead: ahead,
+        transaction: transaction
+      ).stage()
     }
-  }
-
-  /// The app's error in one conflict holds up nobody else.
-  private func buildWithout(
-    _ refused: PushStager.ConflictRefused, _ choice: Choice, _ ahead: [Int64: SealedAhead]
-  ) async throws -> InFlightStore.Request? {
-    session.events.report(refused.error)
-    try await session.database.asyncReadWrite { [session] transaction in
-      try refused.store(transaction, nowMs: session.now())
-    }
-    var rest = choice
-    rest.conflicts.removeAll { $0.id == refused.operation }
-    rest.held.insert(refused.operation)
-    return try await buildAndStore(rest, ahead)
   }
 
   private func scheduleWake(atMs time: UInt64) {
     let now = session.now()
     guard time > now else { return signal() }
+    scheduleWake(in: .milliseconds(Int64(min(time - now, 3_600_000))))
+  }
+
+  func scheduleWake(in pause: Duration) {
     Task { [weak self] in
-      try await Task.sleep(for: .milliseconds(Int64(min(time - now, 3_600_000))))
+      try await Task.sleep(for: pause)
       self?.signal()
     }
   }

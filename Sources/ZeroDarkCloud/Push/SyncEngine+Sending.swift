@@ -43,13 +43,14 @@ extension SyncEngine {
     _ request: InFlightStore.Request, _ response: CommitResponse, zone: Int64
   ) async throws -> PushSummary {
     let page = try PageContents(ownRequest: request.body, receivedMs: response.receivedMs)
-    let (done, isDrained) = try await session.database.asyncReadWrite { [session] transaction in
+    let ((done, isDrained), refusal) = try await session.writeTelling { [session] transaction in
       let done = try InFlightStore(transaction: transaction).operations(zone: zone)
       _ = try PageApplier(session: session, zone: zone, transaction: transaction).apply(page)
       return (done, try transaction.operations.isEmpty(localUser: session.localUser))
     }
     self.isDrained = isDrained
     for item in page.commits { ownHeads[item.commit.fields.zone] = (item.commit.fields.seq, item.commit.hash) }
+    pushRefusal = pushRefusal ?? refusal
     for (operation, node) in done {
       if let node, ready[node]?.claim.covers.contains(operation) == true { ready[node] = nil }
     }
@@ -63,14 +64,15 @@ extension SyncEngine {
     var pulled = try await puller(zone).take(page)
     // The event stream may have told of the other commit already.
     var isOutrun = try await isOutrun(before, zone: zone)
-    if page.hasMore || (pulled.commits == 0 && !isOutrun) {
+    if page.hasMore || (pulled.summary.commits == 0 && !isOutrun) {
       pulled += try await puller(zone).pull()
       isOutrun = try await self.isOutrun(before, zone: zone)
     }
+    pushRefusal = pushRefusal ?? pulled.refusal
     let after = try await storedRequest(zone)
     if before != nil, after == nil { return PushSummary(commits: 1) }
     // A server that says no and shows no reason: the same bytes again, later.
-    guard pulled.commits > 0 || isOutrun else {
+    guard pulled.summary.commits > 0 || isOutrun else {
       throw ServerError(.headMismatch, "the server names another head and shows no commit for it", retryable: true)
     }
     try await abandon(zone, outcome: .overtaken)

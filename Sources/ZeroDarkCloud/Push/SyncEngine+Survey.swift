@@ -20,8 +20,10 @@ extension SyncEngine {
 
   /// Looks what there is to do, and asks for the first zone's contents in the same snapshot. What is under way has its
   /// say first; so has the identity.
-  func survey() async throws -> Survey {
-    let mayAsk = isIdentityChecked && session.keys.canSign && ahead.isEmpty && uploads.isEmpty
+  ///
+  /// - Parameter asks: whether the app is asked in this look; else later, for each zone.
+  func survey(asks: Bool = true) async throws -> Survey {
+    let mayAsk = asks && isIdentityChecked && session.keys.canSign && ahead.isEmpty && uploads.isEmpty
     let chooser = Chooser(session: session, known: prepared, limits: limits)
     var survey = try await session.database.asyncRead { try chooser.survey(asks: mayAsk, $0) }
     if let choice = survey.zones.first?.choice { survey.zones[0].choice = noting(choice) }

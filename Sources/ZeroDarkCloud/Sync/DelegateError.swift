@@ -1,6 +1,10 @@
+internal import ZDCProtocol
+
 /// An error of the app's own, told apart from the framework's while it is on its way to whoever called.
 struct DelegateError: Error {
   let underlying: any Error
+  var call: ZDCDelegateFailure.Call
+  var node: NodeID
 
   /// What a caller of the framework sees.
   static func unwrap(_ error: any Error) -> any Error {
@@ -8,12 +12,83 @@ struct DelegateError: Error {
   }
 }
 
+/// How the app is called in one transaction.
+///
+/// At first as if it never threw: savepoints cost more than most callbacks. If it does throw, all is rolled back and
+/// done once more, with a savepoint around each part that stands or falls with what the app says of it.
+struct AppCalls {
+  var isolates = false
+  /// What ended the first try; that call is not made again.
+  var known: DelegateError?
+  /// The first error that a savepoint has caught.
+  fileprivate(set) var failure: DelegateError?
+
+  fileprivate mutating func takeKnown(_ call: ZDCDelegateFailure.Call, _ node: NodeID) -> DelegateError? {
+    guard let error = known, error.call == call, error.node == node else { return nil }
+    known = nil
+    return error
+  }
+}
+
 extension SyncSession {
-  /// Calls the app.
+  /// Calls the app about a node.
   ///
-  /// - Throws: ``DelegateError``.
-  func tell(_ body: (any ZeroDarkCloudDelegate) throws -> Void) throws {
-    let delegate = delegate()
-    do { try body(delegate) } catch { throw DelegateError(underlying: error) }
+  /// - Throws: ``DelegateError``, also for an error of a call in it that does not throw.
+  func tell(
+    _ call: ZDCDelegateFailure.Call, _ node: NodeID, in transaction: ZDCReadWriteTransaction,
+    _ body: (any ZeroDarkCloudDelegate) throws -> Void
+  ) throws {
+    if let known = transaction.appCalls.takeKnown(call, node) { throw known }
+    if let error = transaction.poisonError { throw error }
+    do {
+      try body(delegate())
+      if let error = transaction.takePoison() { throw error }
+    } catch {
+      _ = transaction.takePoison()
+      throw DelegateError(underlying: error, call: call, node: node)
+    }
+  }
+
+  /// Writes, and calls the app on the way. What it throws is kept with the node that it was told of, and takes back what
+  /// hangs on that call; the rest is written.
+  ///
+  /// - Returns: also the first error of the app's.
+  func writeTelling<Result: Sendable>(
+    _ body: @Sendable (ZDCReadWriteTransaction) throws -> Result
+  ) async throws -> (result: Result, refusal: DelegateError?) {
+    do {
+      return (try await database.asyncReadWrite(body), nil)
+    } catch let error as DelegateError {
+      return try await database.asyncReadWrite { transaction in
+        (transaction.appCalls.isolates, transaction.appCalls.known) = (true, error)
+        return (try body(transaction), transaction.appCalls.failure)
+      }
+    }
+  }
+
+  /// A part of a transaction of ``writeTelling(_:)`` that stands or falls with what the app says of it.
+  ///
+  /// - Parameters:
+  ///   - node: whose part it is.
+  ///   - receivedMs: of a deletion.
+  /// - Returns: false if the app threw: nothing of it has happened.
+  @discardableResult
+  func part(
+    of zone: Int64, _ node: NodeID, receivedMs: UInt64? = nil, in transaction: ZDCReadWriteTransaction,
+    _ body: () throws -> Void
+  ) throws -> Bool {
+    guard transaction.appCalls.isolates else {
+      try body()
+      return true
+    }
+    do {
+      try transaction.undoable(body)
+      return true
+    } catch let error as DelegateError {
+      transaction.appCalls.failure = transaction.appCalls.failure ?? error
+      try transaction.delegateFailures.record(error, zone: zone, node: node, receivedMs: receivedMs)
+      transaction.afterCommit { [events] in events.report(error) }
+      return false
+    }
   }
 }

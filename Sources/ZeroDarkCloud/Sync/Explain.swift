@@ -69,8 +69,11 @@ public struct ZDCNodeExplanation: Sendable, Hashable, Codable {
   public var quarantine: String?
   /// Why nothing is pulled or pushed for the node's tree.
   public var zoneFrozen: String?
-  /// The verified log has a version of the node whose record was not read yet.
+  /// The verified log has a version of the node that was not read yet, or that the app has not taken: see
+  /// ``delegateFailures``.
   public var isAwaitingPull: Bool
+  /// The app's errors when it was told of the node; empty once it has taken all.
+  public var delegateFailures: [ZDCDelegateFailure]
   /// What was last found out about the node that cannot be, and when: it may be over.
   public var lastSecurityError: String?
   public var lastSecurityErrorAt: Date?
@@ -131,10 +134,12 @@ struct Explainer {
     let zone = try transaction.cloudState.facts(ofZone: row.zone).row
     let queued = try transaction.operations.operations(node: row.id)
     let event = try transaction.lastSecurityEvent(localUser: zone.localUser, node: row.nodeID)
+    let failures = try failures(row, transaction)
+    let isPending = try transaction.leaves(zone: row.zone).pendingLeaf(row.nodeID) != nil
     return ZDCNodeExplanation(
       nodeID: row.uuid, cloudID: row.nodeID.text, isUploaded: row.isUploaded,
       hasContentInCloud: row.content != nil, quarantine: row.quarantine, zoneFrozen: zone.frozen?.rawValue,
-      isAwaitingPull: try transaction.leaves(zone: row.zone).pendingLeaf(row.nodeID) != nil,
+      isAwaitingPull: isPending || failures.contains(where: \.call.isDeletion), delegateFailures: failures,
       lastSecurityError: event?.code, lastSecurityErrorAt: event.map { Date(ms: $0.timeMs) },
       operations: queued.isEmpty ? [] : try Explainer(transaction, zone: zone).explain(queued))
   }
@@ -178,7 +183,12 @@ struct Explainer {
   /// The node's next record would have to follow one that this device has not read; a delete follows no record.
   private func isAwaitingPull(_ operation: OperationRow) throws -> Bool {
     guard operation.kind != .delete else { return false }
-    return try transaction.leaves(zone: zone.id).pendingLeaf(operation.nodeID) != nil
+    let leaves = transaction.leaves(zone: zone.id)
+    if try leaves.pendingLeaf(operation.nodeID) != nil { return true }
+    guard try !transaction.delegateFailures.isEmpty(zone: zone.id),
+      let row = try operation.node.flatMap({ try transaction.nodes.node(id: $0) }), row.isUploaded
+    else { return false }
+    return try leaves.leaf(row.nodeID) == nil
   }
 
   /// What may go does not, as long as the engine of this process cannot reach the server.

@@ -28,8 +28,10 @@ extension ZDCSyncManager {
     return ZDCExplanations(
       values: ZDCDatabaseValues {
         connection.observe(
-          tables: ["zdc_node", "zdc_operation", "zdc_attempt", "zdc_zone", "zdc_security_event", EngineStates.table],
-          explain)
+          tables: [
+            "zdc_node", "zdc_operation", "zdc_attempt", "zdc_zone", "zdc_security_event", "zdc_delegate_failure",
+            EngineStates.table,
+          ], explain)
       })
   }
 }

@@ -34,6 +34,12 @@ actor SyncEngine {
   var ownHeads: [ZoneID: (seq: UInt64, hash: CommitHash)] = [:]
   /// Whether nothing was queued any more when this device last looked. What is queued later wakes it.
   var isDrained = false
+  /// When the end of a pull was last stored.
+  private var storedSyncMs: UInt64 = 0
+  private var pullPauses = ZonePauses()
+  var pushPauses = ZonePauses()
+  /// The first of the app's errors when it was told what a push has done.
+  var pushRefusal: DelegateError?
   nonisolated let wakeups: AsyncStream<Void>
   nonisolated private let wake: AsyncStream<Void>.Continuation
 
@@ -63,13 +69,20 @@ actor SyncEngine {
     try await pushRound().get()
   }
 
-  /// Sends until nothing more can go out.
+  /// Sends what is due until nothing more can go out.
   func pushUntilDrained() async throws {
-    while try await push().commits > 0, !isDrained {}
+    while try await pushDue().commits > 0, !isDrained {}
   }
 
-  private func pushRound() async throws -> ZoneRound<PushSummary> {
-    try await gate.run { try await self.telling { try await self.pushing { try await self.pushAll() } } }
+  /// For the loop: a zone that failed has its own pause, and its error is told.
+  private func pushDue() async throws -> PushSummary {
+    try await pushRound(inBackground: true).summary
+  }
+
+  private func pushRound(inBackground: Bool = false) async throws -> ZoneRound<PushSummary> {
+    try await gate.run {
+      try await self.telling { try await self.pushing { try await self.pushAll(inBackground: inBackground) } }
+    }
   }
 
   /// Takes the server's log as it is, and queues what it lacks.
@@ -85,22 +98,27 @@ actor SyncEngine {
     guard let row = try await zones().first(where: { $0.zone == zone }), row.frozen != nil else {
       return ZDCRestoreSummary()
     }
-    let summary = try await ZoneRestore(session: session, zone: row.id).run()
-    _ = try await puller(row.id).pull()
+    let restored = try await ZoneRestore(session: session, zone: row.id).run()
+    let pulled = try await puller(row.id).pull()
     signal()
-    return summary
+    if let refusal = restored.refusal ?? pulled.refusal { throw refusal }
+    return restored.summary
   }
 
   /// Applies what an event brought, or pulls if it does not continue what is pinned.
-  func take(_ event: HeadEvent) async throws -> PullSummary {
-    do {
-      return try await gate.run { try await self.telling { try await self.pulling { try await self.apply(event) } } }
-    } catch { throw DelegateError.unwrap(error) }
+  func take(_ event: HeadEvent) async throws -> ZoneRound<PullSummary> {
+    try await gate.run { try await self.telling { try await self.pulling { try await self.apply(event) } } }
   }
 
   /// Pulls the zones whose head is not the pinned one.
-  func follow(_ list: ZoneList) async throws -> PullSummary {
+  func follow(_ list: ZoneList) async throws -> ZoneRound<PullSummary> {
     try await gate.run { try await self.telling { try await self.pulling { try await self.pullChanged(list) } } }
+  }
+
+  /// Pulls the zones whose pull failed while the event stream was open, once their pause is over.
+  func pullDue() async throws {
+    guard !pullPauses.due(now: .now).isEmpty else { return }
+    _ = try await gate.run { try await self.telling { try await self.pulling { try await self.pullAgain() } } }
   }
 
   /// Pulls and pushes until no operation can run. Operations that wait are counted, not waited for.
@@ -159,10 +177,21 @@ actor SyncEngine {
 
   // MARK: Pulling
 
-  func finishedPull(_ round: ZoneRound<PullSummary>) {
+  /// - Throws: if it cannot be stored.
+  private func finishedPull(_ round: ZoneRound<PullSummary>) async throws {
     if let failure = round.failure { session.events.failed(failure) }
     let result = round.summary
     session.events.post { .pullFinished(localUserID: $0, commits: result.commits, announced: result.announced) }
+    if round.failure == nil { try await storeLastSynced(every: LastSynced.gridMs) }
+  }
+
+  private func storeLastSynced(every gridMs: UInt64) async throws {
+    let now = session.now()
+    guard now < storedSyncMs || now - storedSyncMs >= gridMs else { return }
+    try await session.database.asyncReadWrite { [session] transaction in
+      try transaction.setLastSynced(ms: now, localUser: session.localUser)
+    }
+    storedSyncMs = now
   }
 
   private func pullAll() async throws -> ZoneRound<PullSummary> {
@@ -171,14 +200,14 @@ actor SyncEngine {
     session.events.post { .pullStarted(localUserID: $0) }
     var round = ZoneRound(PullSummary())
     for zone in try await zones() {
-      try await round.add { round in round.summary += try await self.puller(zone.id).pull() }
+      try await round.add { round in round.take(try await self.noting(zone.id) { try await $0.pull() }) }
     }
     hasPulled = true
-    finishedPull(round)
+    try await finishedPull(round)
     return round
   }
 
-  private func pullChanged(_ list: ZoneList) async throws -> PullSummary {
+  private func pullChanged(_ list: ZoneList) async throws -> ZoneRound<PullSummary> {
     try await prepareOnce()
     forgetIdentityCheck()
     acceptIdentity(list.chain)
@@ -189,11 +218,31 @@ actor SyncEngine {
       guard let row = try await zones().first(where: { $0.zone == status.zone }) else { continue }
       let isPinned = row.head?.seq == status.seq && row.head?.hash == status.head
       if isPinned, try await !isUnfinished(row.id) { continue }
-      try await round.add { round in round.summary += try await self.pullNoting(row.id) }
+      try await followUp(row.id, &round) { try await $0.pull() }
     }
     hasPulled = true
-    finishedPull(round)
-    return try round.get()
+    try await finishedPull(round)
+    return round
+  }
+
+  private func pullAgain() async throws -> ZoneRound<PullSummary> {
+    session.events.post { .pullStarted(localUserID: $0) }
+    var round = ZoneRound(PullSummary())
+    for zone in pullPauses.due(now: .now) { try await followUp(zone, &round) { try await $0.pull() } }
+    try await finishedPull(round)
+    return round
+  }
+
+  /// Pulls a zone because its head has moved. What the server refuses is tried again later; a frozen zone and an error of
+  /// the app's are not.
+  private func followUp(
+    _ zone: Int64, _ round: inout ZoneRound<PullSummary>,
+    _ pull: @escaping @Sendable (ZonePuller) async throws -> ZonePuller.Pulled
+  ) async throws {
+    let failure = try await round.add { round in round.take(try await self.noting(zone, pull)) }
+    guard let failure, !(failure is ZDCSecurityError) else { return pullPauses.succeeded(zone) }
+    session.events.report(failure)
+    scheduleWake(in: pullPauses.failed(zone, failure, now: .now, random: .random(in: 0..<1)))
   }
 
   /// Whether an earlier pull was cut off between the log and its records. What the app has refused waits for the next
@@ -201,49 +250,53 @@ actor SyncEngine {
   private func isUnfinished(_ zone: Int64) async throws -> Bool {
     guard !refusedByApp.contains(zone) else { return false }
     return try await session.database.asyncRead { transaction in
-      try transaction.leaves(zone: zone).pendingCount() > 0
+      try transaction.leaves(zone: zone).pendingCount() > 0 || !transaction.delegateFailures.isEmpty(zone: zone)
     }
   }
 
-  private func pullNoting(_ zone: Int64) async throws -> PullSummary {
-    refusedByApp.remove(zone)
-    do {
-      return try await puller(zone).pull()
-    } catch let error as DelegateError {
-      refusedByApp.insert(zone)
-      throw error
-    }
+  private func noting(
+    _ zone: Int64, _ pull: @Sendable (ZonePuller) async throws -> ZonePuller.Pulled
+  ) async throws -> ZonePuller.Pulled {
+    let pulled = try await pull(puller(zone))
+    if pulled.refusal == nil { refusedByApp.remove(zone) } else { refusedByApp.insert(zone) }
+    return pulled
   }
 
-  private func apply(_ event: HeadEvent) async throws -> PullSummary {
+  private func apply(_ event: HeadEvent) async throws -> ZoneRound<PullSummary> {
     let status = event.status
-    if let own = ownHeads[status.zone], own.seq == status.seq, own.hash == status.head { return PullSummary() }
+    var round = ZoneRound(PullSummary())
+    if let own = ownHeads[status.zone], own.seq == status.seq, own.hash == status.head { return round }
     try await prepareOnce()
     isDrained = false
-    var refused: EventTaker.Refused?
     switch try await takeAtOnce(event) {
-    case .known: return PullSummary()
-    case .applied(let summary): return summary
-    case .refused(let node): refused = node
+    case .known: return round
+    case .applied(let zone, let pulled): return try await finished(zone, pulled)
     case .unfit: break
     }
-    guard let row = try await zones().first(where: { $0.zone == status.zone }) else { return PullSummary() }
+    guard let row = try await zones().first(where: { $0.zone == status.zone }) else { return round }
     // Told late: a refused push has brought it, or this device made it.
-    if try await isKnown(status, zone: row.id) { return PullSummary() }
+    if try await isKnown(status, zone: row.id) { return round }
     session.events.post { .pullStarted(localUserID: $0) }
-    var round = ZoneRound(PullSummary())
-    try await round.add { [refused] round in round.summary += try await self.pull(row, event, refused) }
-    finishedPull(round)
-    return try round.get()
+    var next: CommitPage?
+    if let head = row.head, let page = event.page, head.seq + 1 == status.seq {
+      next = CommitPage(body: page.bytes, head: (status.seq, status.head), hasMore: false)
+    }
+    try await followUp(row.id, &round) { [next] puller in
+      if let next { return try await puller.take(next) }
+      return try await puller.pull()
+    }
+    try await finishedPull(round)
+    return round
   }
 
-  private func pull(_ row: ZoneRow, _ event: HeadEvent, _ refused: EventTaker.Refused?) async throws -> PullSummary {
-    let status = event.status
-    guard let head = row.head, let page = event.page, head.seq + 1 == status.seq else {
-      return try await puller(row.id).pull()
-    }
-    return try await puller(row.id).take(
-      CommitPage(body: page.bytes, head: (status.seq, status.head), hasMore: false), refused: refused)
+  /// What was taken at once is told like any other pull.
+  private func finished(_ zone: Int64, _ pulled: ZonePuller.Pulled) async throws -> ZoneRound<PullSummary> {
+    var round = ZoneRound(PullSummary())
+    session.events.post { .pullStarted(localUserID: $0) }
+    session.activity.foundChanges()
+    try await followUp(zone, &round) { _ in pulled }
+    try await finishedPull(round)
+    return round
   }
 
   private func isKnown(_ status: ZoneStatus, zone: Int64) async throws -> Bool {
@@ -279,6 +332,7 @@ actor SyncEngine {
     ready = [:]
     limits = [:]
     refusedByApp = []
+    (pullPauses, pushPauses) = (ZonePauses(), ZonePauses())
     ownHeads = [:]
     isDrained = false
     hasStarted = false
@@ -330,7 +384,11 @@ actor SyncEngine {
     }
   }
 
-  func abort(_ work: Work) { aborts[work]?() }
+  func abort(_ work: Work) {
+    // Who aborts a pull does not want the next one at once.
+    if case .pull = work { pullPauses = ZonePauses() }
+    aborts[work]?()
+  }
 
   // MARK: Pausing
 

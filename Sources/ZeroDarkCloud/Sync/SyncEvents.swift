@@ -45,9 +45,12 @@ final class StatusHub: Sendable {
   }
 
   func post(_ status: ZDCSyncStatus) {
+    // Who stops a task knows it.
+    if case .error(_, let error) = status, error is CancellationError { return }
     let now = Date(ms: database.context.clock())
     update(status.localUserID) { $0.take(status, now: now) }
     listeners.send(status)
+    if case .pullFinished = status { database.context.changes.send([.pull]) }
   }
 
   func failed(_ localUserID: String, _ error: any Error) {

@@ -32,6 +32,7 @@ struct SyncLoop: Sendable {
       if Task.isCancelled { return }
       do {
         guard await engine.hasPulled else { continue }
+        try await engine.pullDue()
         try await engine.pushUntilDrained()
         backoff.reset()
       } catch {
@@ -63,18 +64,23 @@ struct SyncLoop: Sendable {
     for try await event in engine.session.api.events(since: nil) {
       switch event {
       case .zones(let list):
-        // An app that aborts a pull does not want the next one at once.
-        do { _ = try await engine.follow(list) } catch is CancellationError where !Task.isCancelled {}
+        _ = try await pulled { try await engine.follow(list) }
         connected()
         engine.session.events.post { .online(localUserID: $0) }
         if reachability.reached() { tellOfReconnection() }
         engine.signal()
       case .head(let head):
-        let summary = try await engine.take(head)
+        let summary = try await pulled { try await engine.take(head) }
         // What was queued may be possible now.
         if summary.commits > 0, await !engine.isDrained { engine.signal() }
       }
     }
+  }
+
+  /// The stream stays open, whatever is wrong with one tree, and whatever the app says: both are told, and tried again
+  /// by themselves. An app that aborts a pull does not want the next one at once.
+  private func pulled(_ round: () async throws -> ZoneRound<PullSummary>) async throws -> PullSummary {
+    do { return try await round().summary } catch is CancellationError where !Task.isCancelled { return PullSummary() }
   }
 
   private func tellOfReconnection() {
@@ -88,12 +94,7 @@ struct SyncLoop: Sendable {
   private func pause(after error: any Error, _ backoff: inout Backoff) async -> Bool {
     if Task.isCancelled || error is CancellationError { return !Task.isCancelled }
     engine.session.events.report(error)
-    let server = error as? ServerError
-    let asked = server?.retryAfterMs ?? 0
-    let random = Double.random(in: 0..<1)
-    let milliseconds =
-      server?.code == .zoneBusy
-      ? Backoff.turn(atLeast: asked, random: random) : backoff.next(random: random, atLeast: asked)
+    let milliseconds = backoff.next(after: error, random: .random(in: 0..<1))
     do {
       try await Task.sleep(for: .milliseconds(Int64(milliseconds)))
       return true

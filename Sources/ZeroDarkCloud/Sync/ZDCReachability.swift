@@ -24,7 +24,7 @@ public final class ZDCReachability: Sendable {
 
   /// What is known now, if anything, and every change from now on. A reader that does not keep up gets the newest only.
   ///
-  /// `true` after `false` is what `didReconnectToInternet` tells the delegate.
+  /// `true` after `false` is what `didReconnectToInternet` tells the delegate. Ends when the framework is closed.
   public var changes: AsyncStream<Bool> {
     let id = UUID()
     return AsyncStream(bufferingPolicy: .bufferingNewest(1)) { continuation in
@@ -34,6 +34,15 @@ public final class ZDCReachability: Sendable {
         if let isReachable = state.isReachable { continuation.yield(isReachable) }
       }
     }
+  }
+
+  /// The engines have ended: nothing is known any more, and the streams of until now end.
+  func close() {
+    let ended = state.withLock { state in
+      defer { state = State() }
+      return Array(state.listeners.values)
+    }
+    for listener in ended { listener.finish() }
   }
 
   /// A request has failed on its way.

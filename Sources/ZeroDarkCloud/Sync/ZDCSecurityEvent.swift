@@ -8,7 +8,14 @@ public import ZDCProtocol
 /// ``ZDCNodeExplanation/quarantine`` tell.
 public struct ZDCSecurityEvent: Sendable, Hashable {
   public var error: ZDCSecurityError
+  /// When it was last found out.
   public var date: Date
+  /// How often the same was found out.
+  public var times = 1
+  public var firstDate: Date
+
+  /// How many different ones are kept for a local user.
+  public static var limit: Int { 1_000 }
 }
 
 extension ZDCSyncManager {
@@ -30,7 +37,8 @@ extension ZDCReadTransaction {
       uniqueKeysWithValues: try zones.zones(localUser: localUser).map { ($0.id, $0.zone) })
     let statement = try database.cachedStatement(
       sql: """
-        SELECT code, timeMs, zone, nodeID, userID FROM zdc_security_event WHERE localUser = ? ORDER BY id DESC LIMIT ?
+        SELECT code, timeMs, zone, nodeID, userID, times, firstMs FROM zdc_security_event
+        WHERE localUser = ? ORDER BY id DESC LIMIT ?
         """)
     return try Row.fetchAll(statement, arguments: [localUser, limit]).compactMap { row in
       // A newer version of the framework may have kept it.
@@ -38,7 +46,8 @@ extension ZDCReadTransaction {
       let error = ZDCSecurityError(
         code, zone: (row[2] as Int64?).flatMap { zones[$0] }, node: (row[3] as Data?).flatMap { NodeID($0) },
         user: (row[4] as Data?).flatMap { UserID($0) })
-      return ZDCSecurityEvent(error: error, date: Date(ms: row.unsigned(1) ?? 0))
+      return ZDCSecurityEvent(
+        error: error, date: Date(ms: row.unsigned(1) ?? 0), times: row[5], firstDate: Date(ms: row.unsigned(6) ?? 0))
     }
   }
 

@@ -8,7 +8,9 @@ extension ZDCSyncManager {
   ///
   /// Nested: this object resumes when it was told so as often as it was told to pause.
   ///
-  /// - Parameter abort: uploads that are under way stop as well; large ones go on later where they were.
+  /// - Parameters:
+  ///   - localUserID: Whose.
+  ///   - abort: Uploads that are under way stop as well; large ones go on later where they were.
   public func pausePush(forLocalUserID localUserID: String, andAbortUploads abort: Bool = false) async throws {
     pauses.withLock { $0[localUserID, default: 0] += 1 }
     do {

@@ -32,7 +32,8 @@ public struct ZDCSyncState: Sendable, Hashable {
   public var frozenZones: [ZDCFrozenZone] = []
   /// What failed last; nil again once a pull and a push have gone through since.
   public var lastError: ZDCSyncFailure?
-  /// When a pull of this process last went through: what others had committed until then is here.
+  /// When a pull last went through, also of another process or before the last launch, to the minute then: what others
+  /// had committed until then is here.
   public var lastSynced: Date?
 
   /// That of a user whose engine has done nothing yet; for previews and tests.
@@ -100,6 +101,7 @@ extension ZDCReadTransaction {
       throw ZDCError(.localUserNotFound)
     }
     var state = context.engines.state(localUserID).shown
+    state.lastSynced = try [state.lastSynced, lastSynced(localUser: user.id)].compactMap(\.self).max()
     state.isPaused = try pushPause(localUser: user.id) != nil
     state.pending = try operations.pending(localUser: user.id)
     state.frozenZones = try frozenZones(localUser: user.id)

@@ -21,7 +21,7 @@ public enum ZDCPullResult: Int, Sendable, Hashable {
   }
 }
 
-/// What a ``Foundation/NSNotification/Name/ZDCSyncStatusChangedNotification`` tells of (reference 3.13).
+/// What a `ZDCSyncStatusChangedNotification` tells of (reference 3.13).
 public struct ZDCSyncStatusNotificationInfo: Sendable, Hashable {
   public enum Kind: Int, Sendable, Hashable, CaseIterable {
     /// A pull has found something new. Pulls that find nothing are not told of.

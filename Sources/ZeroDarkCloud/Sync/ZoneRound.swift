@@ -11,17 +11,24 @@ struct ZoneRound<Summary: Sendable>: Sendable {
 
   /// Does one zone's part.
   ///
+  /// - Returns: what is wrong with that zone.
   /// - Throws: what concerns all zones: no connection, a cancelled task.
+  @discardableResult
   mutating func add(
     isolation: isolated (any Actor)? = #isolation, _ body: (inout ZoneRound) async throws -> Void
-  ) async throws {
+  ) async throws -> (any Error)? {
     do {
       try await body(&self)
+      return nil
     } catch {
       if error is TransportError || error is CancellationError { throw error }
       failure = failure ?? error
+      return error
     }
   }
+
+  /// An error that others have gone on after.
+  mutating func note(_ error: (any Error)?) { failure = failure ?? error }
 
   func get() throws -> Summary {
     if let failure { throw DelegateError.unwrap(failure) }
@@ -33,6 +40,13 @@ struct ZoneRound<Summary: Sendable>: Sendable {
     guard let failure else { return nil }
     guard failure is ZDCSecurityError || failure is DelegateError else { throw failure }
     return DelegateError.unwrap(failure)
+  }
+}
+
+extension ZoneRound<PullSummary> {
+  mutating func take(_ pulled: ZonePuller.Pulled) {
+    summary += pulled.summary
+    note(pulled.refusal)
   }
 }
 

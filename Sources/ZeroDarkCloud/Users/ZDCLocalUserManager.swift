@@ -100,7 +100,9 @@ public final class ZDCLocalUserManager: Sendable {
   ///
   /// The server is told to forget this device, if it can be reached.
   ///
-  /// - Parameter force: also if changes are queued, which are then lost.
+  /// - Parameters:
+  ///   - localUserID: Which one.
+  ///   - force: Also if changes are queued, which are then lost.
   /// - Throws: ``ZDCError`` with `changesQueued` or `localUserNotFound`.
   public func delete(_ localUserID: String, force: Bool = false) async throws {
     let userID = try Self.userID(localUserID)

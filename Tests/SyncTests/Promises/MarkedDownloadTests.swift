@@ -1,5 +1,6 @@
 import Foundation
 import Testing
+import ZDCProtocol
 import ZeroDarkCloud
 import ZeroDarkCloudTesting
 
@@ -92,6 +93,39 @@ import ZeroDarkCloudTesting
         _ = await reading.result
       }
       #expect(try await b.tree() == "/f  v1  \"1\"")
+    }
+  }
+
+  /// - the server refuses a large content once
+  /// => the app is told, and gets it after the next pull, in the same launch
+  @Test func whatCouldNotBeHad_isTriedAgainAfterAPull() async throws {
+    try await TestWorld.run { world in
+      let a = try await world.device("A")
+      let b = try await world.device("B")
+      let large = EndToEndTests.bytes(200_000, seed: 1)
+      try await a.create("/large", TestContent(data: large))
+      try await a.create("/small", "1")
+      try await a.sync()
+      try await b.pull()
+      try await Self.mark(b, "/large", "/small")
+      b.network.fail(
+        .before { throw ServerError(.forbidden, "by script") }, "GET",
+        "/v1/trees/{treeID}/nodes/{nodeID}/blobs/{blobID}")
+      let manager = try #require(try b.zdc.downloadManager)
+      var downloads = manager.downloadMarkedContents(forLocalUserID: try b.localUserID).makeAsyncIterator()
+      let names = [try await b.node("/large").uuid: "large", try await b.node("/small").uuid: "small"]
+      var results: [String: [Bool]] = [:]
+      for _ in 0..<3 {
+        if results.count == 2 { try await b.pull() }
+        let download = try #require(try await downloads.next())
+        let isThere = if case .success = download.content { true } else { false }
+        results[try #require(names[download.node.uuid]), default: []].append(isThere)
+        if case .success(.file(let file)) = download.content {
+          #expect(try ZDCFileConversion.decryptCryptoFile(intoMemory: file) == large)
+          try FileManager.default.removeItem(at: file.fileURL)
+        }
+      }
+      #expect(results == ["small": [true], "large": [false, true]])
     }
   }
 

@@ -48,7 +48,7 @@ struct TestZone {
 
   /// A content that fits into the request.
   struct Content {
-    let blob = BlobID.random()
+    var blob = BlobID.random()
     var bytes: [UInt8]
     var root: ContentRoot { ContentRoot(reinterpreting: MerkleTree.leafHash(bytes)) }
 

@@ -52,6 +52,35 @@ import ZDCTreesystem
     }
   }
 
+  /// - two nodes are to change places, and one of them has a branch that would be too deep there
+  /// => an error, and neither has moved
+  @Test func undoThatWouldBeTooDeep_leavesBothWhereTheyAre() async throws {
+    let device = try await CloudFixture()
+    try await device.write { cloud in
+      for (top, height) in [("a", 100), ("x", 60)] {
+        var path = [top]
+        for _ in 0..<height {
+          try cloud.createNode(withPath: ZDCTreesystemPath(pathComponents: path))
+          path.append("n")
+        }
+      }
+    }
+    let before = (try await device.tree(), try await device.queue())
+    let code = try await device.write { cloud in
+      let place = ZDCTreesystemPath(pathComponents: ["x"] + Array(repeating: "n", count: 59))
+      let (a, deep) = (try cloud.at("/a"), try #require(cloud.node(path: place)))
+      try cloud.readWrite.record(.renamed, try cloud.row(path: "/a")) { entry in
+        entry.mine.path = place
+        entry.otherNodeID = deep.uuid
+      }
+      let entry = try #require(cloud.mergeJournal(forNodeID: a.uuid).first)
+      return cloudCode { _ = try cloud.undo(entry) }
+    }
+    #expect(code == .invalidParameter)
+    #expect(try await device.tree() == before.0)
+    #expect(try await device.queue() == before.1)
+  }
+
   @Test func anEntryIsWrittenWithTheMerge_orNotAtAll() async throws {
     struct Failure: Error {}
     let device = try await device()

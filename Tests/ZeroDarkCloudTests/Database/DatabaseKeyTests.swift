@@ -128,7 +128,14 @@ import Testing
     let key = try keys.unlockUsingKeychain()
     try keys.createPassphraseEntry("one")
     #expect(try keys.unlockUsingPassphrase("one") == key)
+    #expect(zdcCode { try keys.removePassphraseEntry() } == .passphraseRequired)
+    #expect(zdcCode { try keys.removePassphraseEntry("two") } == .wrongPassphrase)
+    #expect(try keys.unlockUsingPassphrase("one") == key)
+    try keys.removePassphraseEntry("one")
+    #expect(try keys.unlockUsingKeychain() == key)
+    try keys.removePassphraseEntry()
     try keys.deleteAllPasscodeData()
+    #expect(zdcCode { try keys.removePassphraseEntry() } == .keyNotConfigured)
     #expect(!keys.isConfigured)
   }
 }

@@ -215,6 +215,41 @@ private enum FileSize {
     }
   }
 
+  /// Nothing more can be stored: what makes room goes on, and what was stored is there for its readers.
+  @Test func aFullDatabase_evictsMigratesAndExpires() async throws {
+    try await DiskFixture.run(nodes: 8) { fixture in
+      let disk = fixture.disk
+      for node in fixture.nodes.prefix(6) { try fixture.put("cached", node) { $0.expiration = 60 } }
+      let one = disk.storageSizeForCachedNodeData() / 6
+      for node in fixture.nodes.suffix(2) {
+        try fixture.put("stored", node) { diskImport in
+          diskImport.storePersistently = true
+          diskImport.migrateToCacheAfterUpload = true
+        }
+      }
+      let reader = try #require(disk.nodeData(fixture.nodes[0])?.cryptoFile)
+      try await fixture.connection.write { transaction in
+        let pages = try Int.fetchOne(transaction.database, sql: "PRAGMA page_count") ?? 0
+        _ = try Int.fetchOne(transaction.database, sql: "PRAGMA max_page_count = \(pages)")
+      }
+      disk.maxNodeDataCacheSize = 3 * one
+      disk.finishPending()
+      #expect(disk.storageSizeForCachedNodeData() == 3 * one)
+      try await fixture.connection.write { transaction in
+        for node in fixture.nodes.suffix(2) {
+          let row = try #require(try transaction.nodes.node(uuid: node.uuid))
+          try DiskWriter(transaction).uploadsFinished(node: row.id)
+        }
+      }
+      // The two that came in last, and of those before the one that was looked at.
+      #expect(fixture.present() == [0, 6, 7])
+      fixture.clock.advance(by: .seconds(60))
+      try disk.removeExpired()
+      #expect(fixture.present() == [6, 7])
+      #expect(try ZDCFileConversion.decryptCryptoFile(intoMemory: reader) == Data("cached".utf8))
+    }
+  }
+
   @Test func aSourceThatCannotBeReadLeavesTheOldVersion() async throws {
     try await DiskFixture.run { fixture in
       try fixture.put("old")

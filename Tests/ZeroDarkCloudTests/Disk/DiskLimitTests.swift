@@ -97,6 +97,83 @@ import ZeroDarkCloudTesting
     }
   }
 
+  /// What is to go after its upload is what that upload reads.
+  @Test func whatWaitsForItsUpload_isTakenNeitherByTheLimitNorByTime() async throws {
+    try await DiskFixture.run(nodes: 6) { fixture in
+      fixture.disk.maxNodeDataCacheSize = try size(fixture) * 2
+      try fixture.put("x", fixture.nodes[0]) { diskImport in
+        diskImport.deleteAfterUpload = true
+        diskImport.expiration = 1
+      }
+      try fixture.put("x", fixture.nodes[1]) { diskImport in
+        diskImport.storePersistently = true
+        diskImport.migrateToCacheAfterUpload = true
+        diskImport.expiration = 1
+      }
+      for index in 2..<6 { try fixture.put("x", fixture.nodes[index]) }
+      fixture.clock.advance(by: .seconds(10))
+      try fixture.disk.removeExpired()
+      #expect(fixture.present() == [0, 1, 4, 5])
+      try await fixture.connection.write { transaction in
+        for node in fixture.nodes.prefix(2) {
+          let row = try #require(try transaction.nodes.node(uuid: node.uuid))
+          try DiskWriter(transaction).uploadsFinished(node: row.id)
+        }
+      }
+      // One has gone, the other is the cache's newest: the limit holds.
+      #expect(fixture.present() == [1, 5])
+      #expect(fixture.disk.storageSizeForCachedNodeData() == fixture.disk.maxNodeDataCacheSize)
+      fixture.clock.advance(by: .seconds(10))
+      #expect(fixture.present() == [5])
+      try fixture.checkFiles()
+    }
+  }
+
+  /// Imports that expire, uploads that end, evictions and readers, all at once.
+  @Test func migrationAndExpiryUnderLoad_keepTheLimit_andEveryReadersFile() async throws {
+    try await DiskFixture.run(nodes: 12) { fixture in
+      let (disk, nodes, clock) = (fixture.disk, fixture.nodes, fixture.clock)
+      let limit = try size(fixture) * 4
+      disk.maxNodeDataCacheSize = limit
+      try await withThrowingTaskGroup(of: Void.self) { group in
+        for writer in 0..<2 {
+          group.addTask {
+            for round in 0..<60 {
+              let node = nodes[(round * 5 + writer * 7) % nodes.count]
+              let diskImport = ZDCDiskImport(cleartextData: Data(node.uuid.utf8))
+              diskImport.storePersistently = round % 2 == 0
+              diskImport.migrateToCacheAfterUpload = round % 4 == 0
+              diskImport.deleteAfterUpload = round % 4 == 2
+              diskImport.expiration = round % 3 == 0 ? 5 : -1
+              try disk.importNodeData(diskImport, for: node)
+              clock.advance(by: .seconds(1))
+              try await fixture.connection.write { transaction in
+                let row = try #require(try transaction.nodes.node(uuid: node.uuid))
+                try DiskWriter(transaction).uploadsFinished(node: row.id)
+              }
+              #expect(disk.storageSizeForCachedNodeData() <= limit)
+            }
+          }
+        }
+        for reader in 0..<2 {
+          group.addTask {
+            for round in 0..<300 {
+              let node = nodes[(round + reader * 5) % nodes.count]
+              guard let export = disk.nodeData(node) else { continue }
+              let text = try export.text()
+              #expect(text == node.uuid)
+            }
+          }
+        }
+        try await group.waitForAll()
+      }
+      clock.advance(by: .seconds(10))
+      try disk.removeExpired()
+      #expect(disk.storageSizeForPersistentNodeData() == 0)
+      try fixture.checkFiles()
+    }
+  }
+
   @Test func sizesAreCountedByKindAndPlace() async throws {
     try await DiskFixture.run(nodes: 2) { fixture in
       let (disk, one) = (fixture.disk, try size(fixture))
@@ -243,6 +320,34 @@ import ZeroDarkCloudTesting
       while seen.changedUsersIDs.isEmpty { seen.formUnion(try #require(await changes.next())) }
       #expect(seen.changedNodeData.isEmpty && seen.changedNodeIDs == [fixture.nodes[1].uuid])
       #expect(seen.changedUsersIDs == ["u"])
+    }
+  }
+
+  /// The main queue is busy while a hundred transactions commit.
+  @Test func aBusyMainQueue_getsOneNotificationForAll() async throws {
+    try await DiskFixture.run(nodes: 50) { fixture in
+      let posted = Locked<[ZDCDiskManagerChanges]>([])
+      let observer = NotificationCenter.default.addObserver(
+        forName: .ZDCDiskManagerChanged, object: fixture.disk, queue: nil
+      ) { notification in
+        guard let changes = notification.userInfo?[kZDCDiskManagerChanges] as? ZDCDiskManagerChanges else { return }
+        posted.withLock { $0.append(changes) }
+      }
+      let goOn = DispatchSemaphore(value: 0)
+      DispatchQueue.main.async { goOn.wait() }
+      for node in fixture.nodes {
+        try fixture.disk.importNodeThumbnail(ZDCDiskImport(), for: node)
+        try fixture.put("x", node)
+      }
+      goOn.signal()
+      let nodes = Set(fixture.nodes.map(\.uuid))
+      await withCheckedContinuation { continuation in DispatchQueue.main.async { continuation.resume() } }
+      NotificationCenter.default.removeObserver(observer)
+      let told = posted.withLock { $0 }
+      // One that was on its way before the queue was busy, and one for the rest.
+      #expect((1...2).contains(told.count))
+      #expect(told.reduce(into: Set<String>()) { $0.formUnion($1.changedNodeData) } == nodes)
+      #expect(told.reduce(into: Set<String>()) { $0.formUnion($1.changedNodeThumbnails) } == nodes)
     }
   }
 

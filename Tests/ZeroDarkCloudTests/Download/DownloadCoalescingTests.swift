@@ -178,6 +178,43 @@ import ZDCTreesystem
     }
   }
 
+  /// A list is read on soon; who wants this one content for itself waits longer, whoever asked first.
+  @Test(arguments: [true, false]) func whoJoinsAListsDownload_isAsPatientAsEver(isAlone: Bool) async throws {
+    try await NetworkWorld.run { world in
+      let device = try world.device()
+      let node = try await Publisher(device).publish([Self.film])[0]
+      let (key, transfers) = (try await Self.key(node, device), device.downloads.transfers)
+      let left = Counter(6)
+      device.transport.set(
+        .init(before: { request in
+          guard request.path.contains("/blobs/") else { return }
+          while await transfers.waiterCount(key) < (isAlone ? 1 : 2) { await Task.yield() }
+          guard await left.value > 0 else { return }
+          await left.subtract(1)
+          throw TransportError(.cut)
+        }))
+      let list = Task {
+        var count = 0
+        for try await download in device.downloads.downloadContents(of: [node]) {
+          if case .file(let file) = try download.content.get() {
+            DownloadFolder.remove(file.fileURL)
+            count += 1
+          }
+        }
+        return count
+      }
+      while await transfers.waiterCount(key) < 1 { await Task.yield() }
+      if isAlone {
+        await #expect(throws: TransportError(.cut)) { try await list.value }
+        #expect(device.pauses.all.count == 2)
+      } else {
+        _ = try await device.downloads.downloadNodeData(node)
+        #expect(try await list.value == 1)
+        #expect(device.pauses.all.count == 6)
+      }
+    }
+  }
+
   @Test func aBusyServerIsWaitedFor_asLongAsItSays() async throws {
     try await NetworkWorld.run { world in
       let device = try world.device()
@@ -206,20 +243,5 @@ import ZDCTreesystem
       await #expect(throws: (any Error).self) { try await device.downloads.downloadNodeMeta(node, components: .all) }
       #expect(device.pauses.all == [])
     }
-  }
-}
-
-@Suite struct CompletionTagTests {
-  @Test func theFirstWhoIsStillThereSpeaks_once() {
-    let tags = CompletionTags()
-    let group = CompletionTags.Group(download: DownloadKey(nodeID: "n", part: .data), tag: "t")
-    let members = (0..<4).map { _ in tags.join(group) }
-    tags.leave(group, members[0])
-    #expect(!tags.speaks(group, members[0]))
-    #expect(!tags.speaks(group, members[2]))
-    #expect(tags.speaks(group, members[1]))
-    #expect(!tags.speaks(group, members[3]))
-    let later = tags.join(group)
-    #expect(tags.speaks(group, later))
   }
 }

@@ -276,6 +276,42 @@ import ZDCTreesystem
     }
   }
 
+  /// - the answer with many contents is no answer at all, once
+  /// => each content is had in another way, and what is kept of it accuses none of them
+  @Test func anAnswerThatIsGarbledAsAWhole_accusesNoNode() async throws {
+    try await NetworkWorld.run { world in
+      let device = try world.device()
+      let items = (0..<3).map { Publisher.Item(data: pattern(300, seed: UInt64($0))) }
+      let nodes = try await Publisher(device).publish(items)
+      device.transport.set(
+        .init(after: { request, response in
+          guard request.path.hasSuffix("/contents") else { return response }
+          let isFirst = Locked(true)
+          var garbled = response
+          garbled.body = TransportBody {
+            isFirst.withLock { isFirst in
+              defer { isFirst = false }
+              return isFirst ? [0xFF, 1, 2, 3] : nil
+            }
+          }
+          return garbled
+        }))
+      var count = 0
+      for try await download in device.downloads.downloadContents(of: nodes) {
+        if case .success(.file(let file)) = download.content {
+          DownloadFolder.remove(file.fileURL)
+          count += 1
+        }
+      }
+      #expect(count == 3)
+      let kept = try await device.connection.asyncRead { transaction in
+        try String.fetchAll(
+          transaction.database, sql: "SELECT (zone > 0) || ' ' || (nodeID IS NULL) FROM zdc_security_event")
+      }
+      #expect(kept == ["1 1"])
+    }
+  }
+
   /// - a node goes while contents before it are downloaded
   /// => where contents are is looked up for a thousand at a time, and not for a whole list at once
   @Test func aBulkDownload_looksUpWhatIsNext() async throws {

@@ -104,6 +104,105 @@ import ZDCProtocol
     try end()
   }
 
+  /// The original's forms: each calls its block once, and its progress reaches the end.
+  @Test func withCompletionBlocks() async throws {
+    let data = Data(pattern(300_000))
+    try data.write(to: url("clear"))
+    let source = url("clear")
+    func file(_ start: (@escaping ZDCFileConversion.FileCompletion) -> Progress) async throws -> ZDCCryptoFile {
+      var progress: Progress?
+      let result: (ZDCCryptoFile?, (any Error)?) = await withCheckedContinuation { continuation in
+        progress = start { continuation.resume(returning: ($0, $1)) }
+      }
+      if let error = result.1 { throw error }
+      #expect(progress?.completedUnitCount == 300_000 && progress?.totalUnitCount == 300_000)
+      return try #require(result.0)
+    }
+    let queue = DispatchQueue.global()
+    let targets = (0..<7).map { url("\($0)") }
+    let files = [
+      try await file {
+        ZDCFileConversion.encryptCleartextFile(
+          source, toCacheFile: targets[0], completionQueue: queue, completionBlock: $0)
+      },
+      try await file {
+        ZDCFileConversion.encryptCleartextData(data, toCacheFile: targets[1], completionBlock: $0)
+      },
+      try await file {
+        ZDCFileConversion.encryptCleartextFile(
+          source, toCloudFile: targets[2], metadata: Data([1]), completionQueue: queue, completionBlock: $0)
+      },
+      try await file {
+        ZDCFileConversion.encryptCleartextData(
+          data, toCloudFile: targets[3], metadata: Data([1]), thumbnail: Data([2]), completionQueue: queue,
+          completionBlock: $0)
+      },
+    ]
+    let made =
+      files + [
+        try await file {
+          ZDCFileConversion.convertCacheFile(
+            files[0], toCloudFile: targets[4], completionQueue: queue, completionBlock: $0)
+        },
+        try await file {
+          ZDCFileConversion.convertCloudFile(
+            files[3], toCacheFile: targets[5], completionQueue: queue, completionBlock: $0)
+        },
+        try await file {
+          ZDCFileConversion.reEncryptFile(files[3], to: targets[6], completionQueue: queue, completionBlock: $0)
+        },
+      ]
+    for file in made {
+      let opened: Data? = await withCheckedContinuation { continuation in
+        ZDCFileConversion.decryptCryptoFile(intoMemory: file, completionQueue: queue) { data, _ in
+          continuation.resume(returning: data)
+        }
+      }
+      #expect(opened == data)
+    }
+    let (plain, whole) = (url("plain"), url("whole"))
+    let error: (any Error)? = await withCheckedContinuation { continuation in
+      ZDCFileConversion.decryptCryptoFile(made[0], to: plain, completionQueue: queue) {
+        continuation.resume(returning: $0)
+      }
+    }
+    #expect(error == nil)
+    #expect(try Data(contentsOf: plain) == data)
+    let sections: [Data?] = await withCheckedContinuation { continuation in
+      ZDCFileConversion.decryptCloudFile(made[3], to: whole, completionQueue: queue) { metadata, thumbnail, _ in
+        continuation.resume(returning: [metadata, thumbnail])
+      }
+    }
+    #expect(sections == [Data([1]), Data([2])])
+    #expect(try Data(contentsOf: whole) == data)
+    await #expect(throws: ZDCError.self) {
+      _ = try await file {
+        ZDCFileConversion.encryptCleartextFile(
+          source, toCacheFile: targets[0], completionQueue: queue, completionBlock: $0)
+      }
+    }
+    try end()
+  }
+
+  /// Cancelled on another thread, while it runs.
+  @Test func aProgressThatIsCancelled_endsItsBlocksWork() async throws {
+    try Data(pattern(3_000_000)).write(to: url("clear"))
+    let (source, target) = (url("clear"), url("cache"))
+    let error: (any Error)? = await withCheckedContinuation { continuation in
+      let progress = ZDCFileConversion.encryptCleartextFile(
+        source, toCacheFile: target, completionQueue: .global()
+      ) { file, error in
+        continuation.resume(returning: error)
+      }
+      progress.cancel()
+    }
+    // It may have been done before.
+    #expect(error == nil || error is CancellationError)
+    let left = try FileManager.default.contentsOfDirectory(atPath: folder.path).sorted()
+    #expect(left == (error == nil ? ["cache", "clear"] : ["clear"]))
+    try end()
+  }
+
   @Test(arguments: [true, false]) func whatIsCancelled_leavesNoFile(byProgress: Bool) async throws {
     try Data(pattern(3_000_000)).write(to: url("clear"))
     let (source, target, progress) = (url("clear"), url("cache"), Progress(totalUnitCount: 0))

@@ -194,6 +194,46 @@ import ZDCTreesystem
     #expect(manager.state.withLock { $0.entries.isEmpty && $0.uploads.isEmpty })
   }
 
+  /// It is taken out of the queue between two tries: nobody begins it again.
+  @Test func anUploadThatIsGivenUpBetweenTwoTries_isForgotten() {
+    let manager = ZDCProgressManager()
+    let uploads = UploadProgress(localUserID: "u", manager: manager)
+    let operations = ["a", "b", "c"].map { UploadProgress.Operation(uuid: $0, nodeUUID: "n", isData: true) }
+    uploads.begin(operations)
+    let watched = manager.uploadProgress(forOperationUUID: "a")
+    let done = manager.uploadProgress(forOperationUUID: "c")
+    uploads.end(operations, .waits)
+    #expect(watched?.isFinished == false)
+    // Nobody watches the second.
+    #expect(uploads.waitingOperations == ["a", "c"])
+    uploads.end([operations[2]], .done)
+    #expect(done?.isFinished == true)
+    #expect(uploads.waitingOperations == ["a"])
+    uploads.forget(["a"])
+    #expect(manager.state.withLock { $0.entries.isEmpty && $0.uploads.isEmpty })
+    #expect(uploads.waitingOperations == [])
+    #expect(watched?.isFinished == false)
+  }
+
+  /// Threads begin and end the same work at once: whoever comes last, nothing stays behind in the total.
+  @Test func workThatEndsWhileItBegins_leavesNothingInTheTotal() async {
+    let manager = ZDCProgressManager()
+    await withTaskGroup(of: Void.self) { group in
+      for thread in 0..<8 {
+        group.addTask {
+          for round in 0..<3_000 {
+            let key = ZDCProgressManager.Key.upload("\(round % 3)")
+            let entry = manager.begin(key, Self.change("n", operation: "\(round % 3)"))
+            manager.report(key, UInt64(round), of: 3_000)
+            manager.end(key, (thread + round) % 3 == 0 ? .done : .waits, id: entry.id)
+          }
+        }
+      }
+    }
+    #expect(manager.state.withLock { $0.entries.isEmpty && $0.uploads.isEmpty })
+    #expect(manager.uploadProgress(forLocalUserID: "u") == nil)
+  }
+
   /// Our `Progress` as part of an app's own.
   @Test func anAppAddsItToItsOwn() {
     let manager = ZDCProgressManager()

@@ -7,7 +7,7 @@ internal import ZDCProtocol
 ///
 /// Lives as long as the transaction: it remembers parents and their derived keys, so that a thousand children read and
 /// derive them once.
-final class NodeStore {
+final class NodeStore: Forgetful {
   let db: Database
   let sealer: TableSealer
   private var parentKeys: [Int64: ParentKeys] = [:]
@@ -178,6 +178,11 @@ final class NodeStore {
   private func forget(_ id: Int64) {
     parentKeys[id] = nil
     parents[id] = nil
+    changeCount += 1
+  }
+
+  func forgetAll() {
+    (parentKeys, parents, parentNumbers) = ([:], [:], [:])
     changeCount += 1
   }
 

@@ -4,7 +4,7 @@ internal import ZDCCrypto
 internal import ZDCProtocol
 
 /// The queue inside one transaction.
-final class OperationStore {
+final class OperationStore: Forgetful {
   let db: Database
   let sealer: TableSealer
   /// Operations that this transaction added, in order.
@@ -154,6 +154,11 @@ final class OperationStore {
     let statement = try db.cachedStatement(
       sql: "UPDATE zdc_operation SET state = ?, reason = ?, reasonDetail = ? WHERE id = ?")
     try statement.execute(arguments: [state.rawValue, reason.rawValue, detail, id])
+  }
+
+  func forgetAll() {
+    knownCreations = [:]
+    knownUnparked = []
   }
 
   /// The operations of the request in flight are part of it.

@@ -31,12 +31,30 @@ extension ZDCReadTransaction {
 }
 
 extension ZDCReadWriteTransaction {
-  /// Keeps a security error in the database, where an app or a person finds it later.
+  /// Keeps a security error in the database, where an app or a person finds it later. Equal ones are one row, which
+  /// comes last again; what does not fit any more is forgotten, but not why a tree is frozen.
   func record(_ error: ZDCSecurityError, localUser: Int64, zone: Int64?, atMs time: UInt64) throws {
+    let same: StatementArguments = [localUser, error.code.rawValue, zone, error.node?.data, error.user?.data]
+    let isSame = "localUser = ? AND code = ? AND zone IS ? AND nodeID IS ? AND userID IS ?"
+    let known = try Row.fetchOne(
+      database, sql: "SELECT SUM(times), MIN(firstMs) FROM zdc_security_event WHERE \(isSame)", arguments: same)
+    let times: Int = known?[0] ?? 0
+    if times > 0 { try database.execute(sql: "DELETE FROM zdc_security_event WHERE \(isSame)", arguments: same) }
     try database.execute(
       sql: """
-        INSERT INTO zdc_security_event (timeMs, code, localUser, zone, nodeID, userID) VALUES (?, ?, ?, ?, ?, ?)
-        """,
-      arguments: [time.stored, error.code.rawValue, localUser, zone, error.node?.data, error.user?.data])
+        INSERT INTO zdc_security_event (localUser, code, zone, nodeID, userID, timeMs, times, firstMs)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+        """, arguments: same + [time.stored, times + 1, times > 0 ? known?[1] as Int64? : time.stored])
+    try trimSecurityEvents(localUser: localUser)
+  }
+
+  private func trimSecurityEvents(localUser: Int64) throws {
+    try database.execute(
+      sql: """
+        DELETE FROM zdc_security_event WHERE localUser = ?1 AND id <= (
+          SELECT id FROM zdc_security_event WHERE localUser = ?1 ORDER BY id DESC
+          LIMIT 1 OFFSET \(ZDCSecurityEvent.limit))
+        AND NOT EXISTS (SELECT 1 FROM zdc_zone z WHERE z.id = zone AND z.frozen = code)
+        """, arguments: [localUser])
   }
 }

@@ -19,7 +19,7 @@ struct ZoneRow: Sendable {
 }
 
 /// The rows of zdc_zone inside one transaction.
-final class ZoneStore {
+final class ZoneStore: Forgetful {
   let db: Database
   let sealer: TableSealer
   private let memory: ZoneMemory
@@ -31,6 +31,8 @@ final class ZoneStore {
     self.sealer = sealer.table("zdc_zone")
     self.memory = memory
   }
+
+  func forgetAll() { known = [:] }
 
   func zone(id: Int64) throws -> ZoneRow? {
     if let row = known[id] { return row }

@@ -1,5 +1,4 @@
 import Foundation
-import Testing
 import ZeroDarkCloud
 
 /// The examples of the article "Downloads and images", as an app would have them.
@@ -95,22 +94,4 @@ final class DownloadsArticle: Sendable {
       reload()
     }
   }
-}
-
-@Suite struct DownloadsArticleTests {
-  /// What stands in the article stands above, word by word; only lines may be broken elsewhere.
-  @Test func everyExampleCompiles() throws {
-    let here = URL(fileURLWithPath: #filePath)
-    let root = here.deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
-    let article = root.appendingPathComponent("Sources/ZeroDarkCloud/Documentation.docc/DownloadsAndImages.md")
-    let blocks = try String(contentsOf: article, encoding: .utf8).components(separatedBy: "```swift\n").dropFirst()
-    let source = Self.squeezed(try String(contentsOf: here, encoding: .utf8))
-    #expect(blocks.count == 12)
-    for block in blocks {
-      let code = block.components(separatedBy: "```")[0]
-      #expect(source.contains(Self.squeezed(code)), "\(code)")
-    }
-  }
-
-  private static func squeezed(_ text: String) -> String { text.filter { !$0.isWhitespace } }
 }

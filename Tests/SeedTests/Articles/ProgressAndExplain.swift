@@ -1,5 +1,4 @@
 import Foundation
-import Testing
 import ZeroDarkCloud
 
 /// The examples of the article "Progress and explain", as an app would have them.
@@ -70,22 +69,4 @@ final class ProgressArticle: Sendable {
       show(file)
     }
   }
-}
-
-@Suite struct ProgressArticleTests {
-  /// What stands in the article stands above, word by word; only lines may be broken elsewhere.
-  @Test func everyExampleCompiles() throws {
-    let here = URL(fileURLWithPath: #filePath)
-    let root = here.deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
-    let article = root.appendingPathComponent("Sources/ZeroDarkCloud/Documentation.docc/ProgressAndExplain.md")
-    let blocks = try String(contentsOf: article, encoding: .utf8).components(separatedBy: "```swift\n").dropFirst()
-    let source = Self.squeezed(try String(contentsOf: here, encoding: .utf8))
-    #expect(blocks.count == 7)
-    for block in blocks {
-      let code = block.components(separatedBy: "```")[0]
-      #expect(source.contains(Self.squeezed(code)), "\(code)")
-    }
-  }
-
-  private static func squeezed(_ text: String) -> String { text.filter { !$0.isWhitespace } }
 }

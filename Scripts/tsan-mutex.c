@@ -1,0 +1,46 @@
+// Shows `Synchronization.Mutex` to ThreadSanitizer; linked into the programs of `make test-tsan` and nowhere else.
+//
+// Where nobody waits, a Mutex is two atomic operations that the compiler puts into our own code, and the sanitizer sees
+// them. Where somebody waits, Linux hands the lock over in the kernel, called by a library that comes without
+// instrumentation: the sanitizer takes each such meeting for a race. The functions below stand before that library's,
+// call them, and say what has happened. On Apple's systems a Mutex is a lock that the sanitizer knows.
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#ifdef __linux__
+
+extern void __tsan_acquire(void *address);
+extern void __tsan_release(void *address);
+
+#define SWIFT __attribute__((swiftcall))
+#define SELF __attribute__((swift_context)) void *self
+#define LOCK "$s15Synchronization12_MutexHandleV9_lockSlowyys6UInt32VF"
+#define TRY_LOCK "$s15Synchronization12_MutexHandleV12_tryLockSlowSbyF"
+#define UNLOCK "$s15Synchronization12_MutexHandleV11_unlockSlowyyF"
+
+SWIFT void lock_slow(uint32_t thread, SELF) __asm__(LOCK);
+SWIFT bool try_lock_slow(SELF) __asm__(TRY_LOCK);
+SWIFT void unlock_slow(SELF) __asm__(UNLOCK);
+
+SWIFT void lock_slow(uint32_t thread, SELF) {
+  SWIFT void (*library)(uint32_t, SELF) = dlsym(RTLD_NEXT, LOCK);
+  library(thread, self);
+  __tsan_acquire(self);
+}
+
+SWIFT bool try_lock_slow(SELF) {
+  SWIFT bool (*library)(SELF) = dlsym(RTLD_NEXT, TRY_LOCK);
+  bool isLocked = library(self);
+  if (isLocked) __tsan_acquire(self);
+  return isLocked;
+}
+
+SWIFT void unlock_slow(SELF) {
+  SWIFT void (*library)(SELF) = dlsym(RTLD_NEXT, UNLOCK);
+  __tsan_release(self);
+  library(self);
+}
+
+#endif

@@ -1,0 +1,105 @@
+internal import Foundation
+internal import GRDB
+internal import ZDCProtocol
+
+/// The delegate's calls that threw and are to be made again (zdc_delegate_failure), one row for each node and call.
+final class DelegateFailureStore: Forgetful {
+  typealias Call = ZDCDelegateFailure.Call
+
+  struct Failure {
+    var node: NodeID
+    var call: Call
+    var error: String
+    var times: Int
+    var firstMs: UInt64
+    var lastMs: UInt64
+    /// Of a deletion: when the server did it, 0 if that is not known.
+    var receivedMs: UInt64
+  }
+
+  private let db: Database
+  private let nowMs: UInt64
+  /// Zones of which it is known whether they have any: a thousand records ask, and nearly none has.
+  private var knownEmpty: [Int64: Bool] = [:]
+
+  init(db: Database, nowMs: UInt64) {
+    self.db = db
+    self.nowMs = nowMs
+  }
+
+  func forgetAll() { knownEmpty = [:] }
+
+  // MARK: Reading
+
+  func isEmpty(zone: Int64) throws -> Bool {
+    if let known = knownEmpty[zone] { return known }
+    let statement = try db.cachedStatement(sql: "SELECT 1 FROM zdc_delegate_failure WHERE zone = ? LIMIT 1")
+    let isEmpty = try Int.fetchOne(statement, arguments: [zone]) == nil
+    knownEmpty[zone] = isEmpty
+    return isEmpty
+  }
+
+  /// Those that wait longest first.
+  func failures(zone: Int64, limit: Int) throws -> [Failure] {
+    try isEmpty(zone: zone) ? [] : fetch("WHERE zone = ? ORDER BY lastMs, id LIMIT ?", [zone, limit])
+  }
+
+  func failures(zone: Int64, node: NodeID) throws -> [Failure] {
+    try isEmpty(zone: zone) ? [] : fetch("WHERE zone = ? AND nodeID = ? ORDER BY id", [zone, node.data])
+  }
+
+  /// Nodes that the cloud has deleted and the app has still.
+  func deletedNodes(zone: Int64) throws -> [NodeID] {
+    if try isEmpty(zone: zone) { return [] }
+    return try fetch("WHERE zone = ? ORDER BY id", [zone]).filter(\.call.isDeletion).map(\.node)
+  }
+
+  private func fetch(_ condition: String, _ arguments: StatementArguments) throws -> [Failure] {
+    var failures: [Failure] = []
+    let columns = "nodeID, call, error, times, firstMs, lastMs, receivedMs"
+    try db.forEachRow("SELECT \(columns) FROM zdc_delegate_failure \(condition)", arguments) { row in
+      // A newer version of the framework may have kept it.
+      guard let call = Call(rawValue: row[1]) else { return }
+      failures.append(
+        Failure(
+          node: try NodeID(row, 0), call: call, error: row[2], times: row[3], firstMs: row.unsigned(4) ?? 0,
+          lastMs: row.unsigned(5) ?? 0, receivedMs: row.unsigned(6) ?? 0))
+    }
+    return failures
+  }
+
+  // MARK: Writing
+
+  /// - Parameter receivedMs: of a deletion; that of the first time stays.
+  func record(_ error: DelegateError, zone: Int64, node: NodeID, receivedMs: UInt64?) throws {
+    knownEmpty[zone] = false
+    let statement = try db.cachedStatement(
+      sql: """
+        INSERT INTO zdc_delegate_failure (zone, nodeID, call, error, times, firstMs, lastMs, receivedMs)
+        VALUES (?1, ?2, ?3, ?4, 1, ?5, ?5, ?6)
+        ON CONFLICT (zone, nodeID, call) DO UPDATE SET error = ?4, times = times + 1, lastMs = ?5,
+        receivedMs = MAX(receivedMs, ?6)
+        """)
+    let kind = "\(type(of: error.underlying))"
+    try statement.execute(arguments: [
+      zone, node.data, error.call.rawValue, kind, nowMs.stored, (receivedMs ?? 0).stored,
+    ])
+  }
+
+  /// The app knows all of the node.
+  ///
+  /// - Parameter isPulled: what was pulled of it; what was pushed may still be untold.
+  func forget(zone: Int64, node: NodeID, isPulled: Bool) throws {
+    if try isEmpty(zone: zone) { return }
+    let comparison = isPulled ? "<>" : "="
+    let statement = try db.cachedStatement(
+      sql: "DELETE FROM zdc_delegate_failure WHERE zone = ? AND nodeID = ? AND call \(comparison) ?")
+    try statement.execute(arguments: [zone, node.data, Call.didPushNodeData.rawValue])
+  }
+}
+
+extension ZDCReadTransaction {
+  var delegateFailures: DelegateFailureStore {
+    cached { DelegateFailureStore(db: database, nowMs: context.clock()) }
+  }
+}

@@ -1,0 +1,58 @@
+import Foundation
+import Synchronization
+import ZeroDarkCloud
+
+/// A note as the app keeps it. The cloud gets its JSON.
+struct Note: Codable, Sendable, Equatable {
+  static let collection = "notes"
+
+  var id = UUID().uuidString
+  var title: String
+  var lines: [String] = []
+}
+
+/// What the framework asks of the app, and tells it.
+final class NotesDelegate: ZeroDarkCloudDelegate {
+  let zdc = Mutex<ZeroDarkCloud?>(nil)
+
+  func data(for node: ZDCNode, at path: ZDCTreesystemPath, transaction: ZDCReadTransaction) throws -> ZDCData {
+    let cloud = zdc.withLock { $0 }?.cloudTransaction(transaction, forLocalUserID: node.localUserID)
+    guard let note = cloud?.linkedObject(forNodeID: node.uuid) as? Note else { throw ZDCError(.noContent) }
+    return ZDCData(data: try JSONEncoder().encode(note))
+  }
+
+  func didPushNodeData(_ node: ZDCNode, at path: ZDCTreesystemPath, transaction: ZDCReadWriteTransaction) {}
+
+  private func cloud(_ node: ZDCNode, _ transaction: ZDCReadWriteTransaction) -> ZDCCloudTransaction? {
+    zdc.withLock { $0 }?.cloudTransaction(transaction, forLocalUserID: node.localUserID)
+  }
+
+  func didDiscoverNewNode(_ node: ZDCNode, at path: ZDCTreesystemPath, transaction: ZDCReadWriteTransaction) {
+    cloud(node, transaction)?.markNodeAsNeedsDownload(node.uuid, components: .data)
+  }
+
+  func didDiscoverModifiedNode(
+    _ node: ZDCNode, with change: ZDCNodeChange, at path: ZDCTreesystemPath, transaction: ZDCReadWriteTransaction
+  ) {
+    if change == .data { cloud(node, transaction)?.markNodeAsNeedsDownload(node.uuid, components: .data) }
+  }
+
+  func didDiscoverMovedNode(
+    _ node: ZDCNode, from oldPath: ZDCTreesystemPath, to newPath: ZDCTreesystemPath,
+    transaction: ZDCReadWriteTransaction
+  ) {}
+
+  func didDiscoverDeletedNode(
+    _ node: ZDCNode, at path: ZDCTreesystemPath, timestamp: Date?, transaction: ZDCReadWriteTransaction
+  ) {
+    guard let link = cloud(node, transaction)?.linkedCollectionAndKey(forNodeID: node.uuid) else { return }
+    transaction.removeObject(forKey: link.key, inCollection: link.collection)
+  }
+
+  func didDiscoverConflict(
+    _ conflict: ZDCNodeConflict, forNode node: ZDCNode, atPath path: ZDCTreesystemPath,
+    transaction: ZDCReadWriteTransaction
+  ) {
+    if conflict == .data { cloud(node, transaction)?.markNodeAsNeedsDownload(node.uuid, components: .data) }
+  }
+}

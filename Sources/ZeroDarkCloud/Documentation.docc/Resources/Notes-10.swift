@@ -1,0 +1,150 @@
+import Foundation
+import Synchronization
+import ZeroDarkCloud
+
+/// A note as the app keeps it. The cloud gets its JSON.
+struct Note: ZDCRecord, Codable, Equatable {
+  static let collection = "notes"
+
+  var id = UUID().uuidString
+  @Syncable var title: String
+  var lines: ZDCArray<String> = []
+
+  static var syncableFields: [ZDCField<Note>] {
+    [ZDCField("title", \._title), ZDCField("lines", \.lines)]
+  }
+}
+
+/// What the framework asks of the app, and tells it.
+final class NotesDelegate: ZeroDarkCloudDelegate {
+  let zdc = Mutex<ZeroDarkCloud?>(nil)
+
+  func data(for node: ZDCNode, at path: ZDCTreesystemPath, transaction: ZDCReadTransaction) throws -> ZDCData {
+    let cloud = zdc.withLock { $0 }?.cloudTransaction(transaction, forLocalUserID: node.localUserID)
+    guard let note = cloud?.linkedObject(forNodeID: node.uuid) as? Note else { throw ZDCError(.noContent) }
+    return ZDCData(data: try JSONEncoder().encode(note))
+  }
+
+  func didPushNodeData(_ node: ZDCNode, at path: ZDCTreesystemPath, transaction: ZDCReadWriteTransaction) {}
+
+  private func cloud(_ node: ZDCNode, _ transaction: ZDCReadWriteTransaction) -> ZDCCloudTransaction? {
+    zdc.withLock { $0 }?.cloudTransaction(transaction, forLocalUserID: node.localUserID)
+  }
+
+  func didDiscoverNewNode(_ node: ZDCNode, at path: ZDCTreesystemPath, transaction: ZDCReadWriteTransaction) {
+    cloud(node, transaction)?.markNodeAsNeedsDownload(node.uuid, components: .data)
+  }
+
+  func didDiscoverModifiedNode(
+    _ node: ZDCNode, with change: ZDCNodeChange, at path: ZDCTreesystemPath, transaction: ZDCReadWriteTransaction
+  ) {
+    if change == .data { cloud(node, transaction)?.markNodeAsNeedsDownload(node.uuid, components: .data) }
+  }
+
+  func didDiscoverMovedNode(
+    _ node: ZDCNode, from oldPath: ZDCTreesystemPath, to newPath: ZDCTreesystemPath,
+    transaction: ZDCReadWriteTransaction
+  ) {}
+
+  func didDiscoverDeletedNode(
+    _ node: ZDCNode, at path: ZDCTreesystemPath, timestamp: Date?, transaction: ZDCReadWriteTransaction
+  ) {
+    guard let link = cloud(node, transaction)?.linkedCollectionAndKey(forNodeID: node.uuid) else { return }
+    transaction.removeObject(forKey: link.key, inCollection: link.collection)
+  }
+
+  func didDiscoverConflict(
+    _ conflict: ZDCNodeConflict, forNode node: ZDCNode, atPath path: ZDCTreesystemPath,
+    transaction: ZDCReadWriteTransaction
+  ) {
+    if conflict == .data { cloud(node, transaction)?.markNodeAsNeedsDownload(node.uuid, components: .data) }
+  }
+}
+
+final class NotesApp: Sendable {
+  let zdc: ZeroDarkCloud
+
+  init(serverURL: URL, folder: URL) throws {
+    let delegate = NotesDelegate()
+    let config = ZDCConfig(primaryTreeID: "com.example.notes", serverURL: serverURL, databaseDirectory: folder)
+    let zdc = try ZeroDarkCloud(delegate: delegate, config: config)
+    self.zdc = zdc
+    delegate.zdc.withLock { $0 = zdc }
+
+    let keys = zdc.databaseKeyManager
+    var database = ZDCDatabaseConfig(encryptionKey: try keys.isConfigured ? keys.unlock() : keys.createKey())
+    database.register(Note.self, inCollection: Note.collection)
+    try zdc.unlockOrCreateDatabase(database)
+  }
+
+  /// On the first device. Show the words to the user: they are the account.
+  func signUp() async throws -> [String] {
+    try await zdc.localUserManager!.createAccount().words
+  }
+
+  /// On every other device.
+  func logIn(_ words: [String]) async throws {
+    _ = try await zdc.localUserManager!.login(words: words)
+  }
+
+  private func write(
+    _ body: @escaping @Sendable (ZDCReadWriteTransaction, ZDCCloudTransaction) throws -> Void
+  ) async throws {
+    let zdc = zdc
+    try await zdc.databaseManager!.rwDatabaseConnection.write { transaction in
+      guard
+        let user = try zdc.localUserManager?.anyLocalUser(transaction),
+        let cloud = zdc.cloudTransaction(transaction, forLocalUserID: user.uuid)
+      else { throw ZDCError(.localUserNotFound) }
+      try body(transaction, cloud)
+    }
+  }
+
+  func add(_ note: Note) async throws {
+    try await write { transaction, cloud in
+      let node = try cloud.createNode(withPath: ZDCTreesystemPath(pathComponents: [note.id]))
+      transaction.setObject(note, forKey: note.id, inCollection: Note.collection)
+      try cloud.linkNodeID(node.uuid, toKey: note.id, inCollection: Note.collection)
+    }
+  }
+
+  /// What a list shows, now and after each change, whoever made it.
+  func notes() -> ZDCDatabaseValues<[Note]> {
+    zdc.databaseManager!.uiDatabaseConnection.values(of: { transaction in
+      try transaction.keys(inCollection: Note.collection).compactMap { key in
+        transaction.object(forKey: key, inCollection: Note.collection) as? Note
+      }
+    })
+  }
+
+  func edit(_ id: String, _ change: @escaping @Sendable (inout Note) -> Void) async throws {
+    try await write { transaction, cloud in
+      guard
+        let nodeID = cloud.linkedNodeID(forKey: id, inCollection: Note.collection),
+        var note = cloud.linkedObject(forNodeID: nodeID) as? Note
+      else { return }
+      change(&note)
+      let changeset = try note.changeset()
+      transaction.setObject(note, forKey: id, inCollection: Note.collection)
+      cloud.queueDataUpload(forNodeID: nodeID, withChangeset: changeset)
+    }
+  }
+
+  /// Runs as long as the app does.
+  func receive() async throws {
+    let users = try await zdc.localUserManager!.allLocalUserIDs()
+    guard let user = users.first else { throw ZDCError(.localUserNotFound) }
+    for try await download in zdc.downloadManager!.downloadMarkedContents(forLocalUserID: user) {
+      guard case .success(.memory(let bytes, _, _)) = download.content else { continue }
+      try await take(try JSONDecoder().decode(Note.self, from: bytes), of: download.node)
+    }
+  }
+
+  private func take(_ note: Note, of node: ZDCNode) async throws {
+    try await write { transaction, cloud in
+      transaction.setObject(note, forKey: note.id, inCollection: Note.collection)
+      try cloud.linkNodeID(node.uuid, toKey: note.id, inCollection: Note.collection)
+      cloud.unmarkNodeAsNeedsDownload(node.uuid, components: .data, ifETagMatches: node.eTag_data)
+    }
+  }
+}

@@ -1,0 +1,31 @@
+internal import ZDCProtocol
+
+/// Zones that failed in the background, and when each is tried again: one that fails keeps no other one waiting. Pure.
+struct ZonePauses: Sendable {
+  private struct Pause {
+    var backoff = Backoff()
+    var until = ContinuousClock.now
+  }
+
+  private var pauses: [Int64: Pause] = [:]
+
+  func isPaused(_ zone: Int64, now: ContinuousClock.Instant) -> Bool { pauses[zone].map { $0.until > now } ?? false }
+
+  var isEmpty: Bool { pauses.isEmpty }
+
+  /// Zones whose pause is over.
+  func due(now: ContinuousClock.Instant) -> Set<Int64> { Set(pauses.filter { $0.value.until <= now }.keys) }
+
+  /// - Returns: how long its pause is.
+  mutating func failed(
+    _ zone: Int64, _ error: any Error, now: ContinuousClock.Instant, random: Double
+  ) -> Duration {
+    var pause = pauses[zone] ?? Pause()
+    let length = Duration.milliseconds(Int64(min(pause.backoff.next(after: error, random: random), 86_400_000)))
+    pause.until = now + length
+    pauses[zone] = pause
+    return length
+  }
+
+  mutating func succeeded(_ zone: Int64) { pauses[zone] = nil }
+}

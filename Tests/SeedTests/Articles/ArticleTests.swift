@@ -1,0 +1,107 @@
+import Foundation
+import Testing
+
+/// The documentation's code is compiled: that of an article in the file of this folder that has its name, that of the
+/// README and of "Getting started" in `Examples/Minimal`, that of the tutorial as it lies in the catalogue (targets
+/// `TutorialStep…`).
+@Suite struct ArticleTests {
+  private static let here = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+  private static let root = here.deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+  private static let catalogue = root.appendingPathComponent("Sources/ZeroDarkCloud/Documentation.docc")
+  private static let example = root.appendingPathComponent("Examples/Minimal")
+
+  /// Which documents have code, and how many examples: none is lost or left out by mistake.
+  private static let examples = [
+    "ConflictsAndMerging": 10, "DownloadsAndImages": 12, "GettingStarted": 3, "Mapping": 7, "ProgressAndExplain": 7,
+    "Pull": 7, "Push": 13, "TestingYourApp": 10, "Transactions": 1,
+  ]
+
+  private static func text(_ file: URL) throws -> String { try String(contentsOf: file, encoding: .utf8) }
+
+  /// Lines may be broken elsewhere than in the document.
+  private static func squeezed(_ text: String) -> String {
+    String(decoding: text.utf8.filter { $0 != UInt8(ascii: " ") && $0 != UInt8(ascii: "\n") }, as: UTF8.self)
+  }
+
+  private static func blocks(_ document: URL) throws -> [String] {
+    try text(document).components(separatedBy: "```swift\n").dropFirst().map { block in
+      block.components(separatedBy: "```")[0]
+    }
+  }
+
+  private static func articles() throws -> [String] {
+    try FileManager.default.contentsOfDirectory(atPath: catalogue.path).filter { $0.hasSuffix(".md") }
+      .map { String($0.dropLast(3)) }.sorted()
+  }
+
+  /// All of the example's files, one behind the other.
+  private static func exampleCode() throws -> String {
+    try ["Package.swift", "Sources/Minimal/main.swift", "Sources/Minimal/Notes.swift"]
+      .map { try text(example.appendingPathComponent($0)) }.joined()
+  }
+
+  @Test func everyExampleOfAnArticleIsCompiled() throws {
+    var found: [String: Int] = [:]
+    for article in try Self.articles() {
+      let blocks = try Self.blocks(Self.catalogue.appendingPathComponent("\(article).md"))
+      if !blocks.isEmpty { found[article] = blocks.count }
+      let file = Self.here.appendingPathComponent("\(article).swift")
+      let compiled = Self.squeezed(
+        FileManager.default.fileExists(atPath: file.path) ? try Self.text(file) : try Self.exampleCode())
+      for block in blocks { #expect(compiled.contains(Self.squeezed(block)), "\(article): \(block)") }
+    }
+    #expect(found == Self.examples)
+  }
+
+  @Test func everyFileOfTheTutorialIsATarget() throws {
+    let manifest = try Self.text(Self.root.appendingPathComponent("Package.swift"))
+    let tutorial = try Self.text(Self.catalogue.appendingPathComponent("Tutorials/NotesOnTwoDevices.tutorial"))
+    let shown = tutorial.matches(of: /file: "(Notes-\d\d\.swift)"/).map { String($0.output.1) }
+    let resources = Self.catalogue.appendingPathComponent("Resources").path
+    let there = try FileManager.default.contentsOfDirectory(atPath: resources).filter { $0.hasSuffix(".swift") }
+      .sorted()
+    #expect(shown == there)
+    #expect(shown == (1...11).map { "Notes-\($0 < 10 ? "0" : "")\($0).swift" })
+    #expect(manifest.contains("let tutorialSteps = 1...11\n"))
+  }
+
+  /// Nobody has to search for a type: each has its place on the landing page.
+  @Test func theLandingPageHasEveryArticle() throws {
+    let page = try Self.text(Self.catalogue.appendingPathComponent("ZeroDarkCloud.md"))
+    for article in try Self.articles() where article != "ZeroDarkCloud" {
+      #expect(page.contains("- <doc:\(article)>"), "\(article)")
+    }
+  }
+
+  @Test func theLandingPageHasEveryPublicType() throws {
+    let page = try Self.text(Self.catalogue.appendingPathComponent("ZeroDarkCloud.md"))
+    var count = 0
+    for module in ["ZeroDarkCloud", "ZDCMerge", "ZDCTreesystem"] {
+      let folder = Self.root.appendingPathComponent("Sources/\(module)")
+      for path in try FileManager.default.subpathsOfDirectory(atPath: folder.path)
+      where path.hasSuffix(".swift") && !path.contains(".docc/") {
+        let source = try Self.text(folder.appendingPathComponent(path))
+        let pattern = /^(?:@\w+ )*public (?:final )?(?:class|struct|enum|protocol|typealias) (\w+)/
+        for match in source.matches(of: pattern.anchorsMatchLineEndings()) {
+          count += 1
+          #expect(page.contains("- ``\(match.output.1)``\n"), "\(match.output.1)")
+        }
+      }
+    }
+    #expect(count > 90, "nothing was read")
+  }
+
+  /// A newcomer copies these blocks: they are the example that `make test` builds and runs, file by file.
+  @Test func theReadmeIsTheExample() throws {
+    let blocks = try Self.blocks(Self.root.appendingPathComponent("README.md"))
+    for file in ["Sources/Minimal/main.swift", "Sources/Minimal/Notes.swift"] {
+      #expect(blocks.contains(try Self.text(Self.example.appendingPathComponent(file))), "\(file)")
+    }
+    let program = try Self.text(Self.example.appendingPathComponent("Sources/Minimal/main.swift"))
+    #expect(program.split(separator: "\n").count <= 25)
+    // The README's manifest names the place where a newcomer has put the repository.
+    let manifest = try Self.text(Self.example.appendingPathComponent("Package.swift"))
+    #expect(blocks.contains(manifest.replacingOccurrences(of: "\"../..\"", with: "\"../zerodark\"")))
+    #expect(blocks.count == 3)
+  }
+}

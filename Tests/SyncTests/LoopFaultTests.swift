@@ -1,0 +1,117 @@
+import Foundation
+import Synchronization
+import Testing
+import ZDCProtocol
+import ZeroDarkCloud
+import ZeroDarkCloudTesting
+
+/// Engines that run while something is wrong: with one tree, with the app, with a pull that is broken off. The event
+/// stream stays open, and what was left out follows.
+@Suite(.timeLimit(.minutes(10))) struct LoopFaultTests {
+  private struct AppError: Error {}
+
+  /// An app that throws until it is told not to.
+  private final class Stubborn: Sendable {
+    private let isWilling = Mutex(false)
+
+    func giveIn() { isWilling.withLock { $0 = true } }
+
+    func answer() throws {
+      if !isWilling.withLock({ $0 }) { throw AppError() }
+    }
+  }
+
+  /// Breaks off the pull that tells of a node: the transaction of a task that is cancelled meanwhile is not committed.
+  private static func abortsPull(_ device: TestDevice) throws -> RecordingDelegate.Action {
+    let user = try device.localUserID
+    return { _, _ in
+      let isDone = DispatchSemaphore(value: 0)
+      Task {
+        try await device.syncManager.abortPull(forLocalUserID: user)
+        isDone.signal()
+      }
+      isDone.wait()
+    }
+  }
+
+  /// - the app throws for one node, when the stream is opened and at each event
+  /// => the others arrive over the same stream
+  @Test func anErrorOfTheApps_leavesTheStreamOpen() async throws {
+    try await TestWorld.run { world in
+      let a = try await world.device("A")
+      let b = try await world.device("B")
+      try await a.create("/bad")
+      try await a.sync()
+      let app = Stubborn()
+      b.recorder.on(.new, "/bad", times: 50) { _, _ in try app.answer() }
+      try await b.whileRunning {
+        await b.recorder.wait(for: "new /bad")
+        for path in ["/1", "/2"] {
+          try await a.create(path)
+          try await a.sync()
+          await b.recorder.wait(for: "new \(path)")
+        }
+        try await b.create("/mine", "b")
+        await b.recorder.wait(for: "pushed /mine")
+      }
+      #expect(b.network.count("GET", Routes.events) == 1)
+      #expect(try await b.tree(versions: false) == "/1  ?\n/2  ?\n/mine  \"b\"")
+      app.giveIn()
+    }
+  }
+
+  /// - the server refuses to give some of the logs when the stream is opened
+  /// => they are asked for again, over the same stream
+  @Test func aTreeThatIsRefused_isPulledAgain_whileTheStreamIsOpen() async throws {
+    try await TestWorld.run { world in
+      let a = try await world.device("A")
+      let b = try await world.device("B")
+      try await a.create("/f")
+      try await a.sync()
+      b.network.fail(.answer(status: 400, code: "invalidRequest"), "GET", Routes.zoneCommits, times: 3)
+      try await b.whileRunning { await b.recorder.wait(for: "new /f") }
+      #expect(b.network.count("GET", Routes.events) == 1)
+      #expect(b.network.hasStruck)
+    }
+  }
+
+  /// - a pull is cut off between the log, which is pinned, and the records behind it
+  /// => the stream's first event names the pinned head, and the pull goes on all the same
+  @Test func aPullThatWasCutOff_goesOnAtTheReconnect() async throws {
+    try await TestWorld.run { world in
+      let a = try await world.device("A")
+      let b = try await world.device("B")
+      try await a.sync()
+      try await b.sync()
+      try await a.create("/f")
+      try await a.sync()
+      b.recorder.on(.new, "/f", try Self.abortsPull(b))
+      await #expect(throws: CancellationError.self) { try await b.pull() }
+      #expect(try await b.tree() == "")
+      _ = b.recorder.take()
+      try await b.whileRunning { await b.recorder.wait(for: "new /f") }
+    }
+  }
+
+  /// - the app breaks off the pull of an event
+  /// => the stream stays open, and the next event brings both
+  @Test func anAbortedEvent_leavesTheStreamOpen() async throws {
+    try await TestWorld.run { world in
+      let a = try await world.device("A")
+      let b = try await world.device("B")
+      try await a.sync()
+      try await b.sync()
+      b.recorder.on(.new, "/1", try Self.abortsPull(b))
+      try await b.whileRunning {
+        try await a.create("/1")
+        try await a.sync()
+        await b.recorder.wait(for: "new /1")
+        try await a.create("/2")
+        try await a.sync()
+        await b.recorder.wait(for: "new /2")
+      }
+      #expect(b.network.count("GET", Routes.events) == 1)
+      #expect(b.recorder.lines.filter { $0 == "new /1" }.count == 2)
+    }
+  }
+}

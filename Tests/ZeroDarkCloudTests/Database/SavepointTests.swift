@@ -1,0 +1,49 @@
+import Foundation
+import Testing
+import ZDCTreesystem
+
+@testable import ZeroDarkCloud
+
+/// Parts of a transaction that are taken back, while the rest of it commits.
+@Suite struct SavepointTests {
+  private struct Failure: Error {}
+
+  @Test func aPartThatThrows_isTakenBack_andTheRestCommits() async throws {
+    let device = try await CloudFixture()
+    let ran = Locked<[String]>([])
+    try await device.write { cloud in
+      let transaction = cloud.readWrite
+      transaction.setObject(Note(title: "1"), forKey: "before", inCollection: "notes")
+      transaction.afterCommit { ran.withLock { $0.append("before") } }
+      #expect(throws: Failure.self) {
+        try transaction.undoable {
+          transaction.setObject(Note(title: "2"), forKey: "before", inCollection: "notes")
+          try cloud.createNode(withPath: ZDCTreesystemPath(pathComponents: ["gone"]))
+          transaction.afterCommit { ran.withLock { $0.append("inside") } }
+          throw Failure()
+        }
+      }
+      // What was remembered of the part is forgotten.
+      #expect(cloud.addedOperations().isEmpty)
+      try cloud.createNode(withPath: ZDCTreesystemPath(pathComponents: ["gone"]))
+      try transaction.undoable { transaction.afterCommit { ran.withLock { $0.append("kept") } } }
+    }
+    #expect(ran.withLock { $0 } == ["before", "kept"])
+    #expect(try await device.tree() == "home:/gone")
+    let note = try await device.zdc.rw.read { try $0.object(Note.self, forKey: "before", inCollection: "notes") }
+    #expect(note == Note(title: "1"))
+  }
+
+  /// A call in it that does not throw fails.
+  /// => so does the part, and the transaction goes on
+  @Test func aPartThatIsPoisoned_throws() async throws {
+    let device = try await CloudFixture()
+    try await device.write { cloud in
+      #expect(throws: ZDCError.self) {
+        try cloud.readWrite.undoable { _ = cloud.readWrite.object(forKey: "k", inCollection: "nobody's") }
+      }
+      try cloud.createNode(withPath: ZDCTreesystemPath(pathComponents: ["f"]))
+    }
+    #expect(try await device.tree() == "home:/f")
+  }
+}

@@ -1,0 +1,161 @@
+import Foundation
+import GRDB
+import Testing
+import ZDCTreesystem
+
+@testable import ZeroDarkCloud
+
+/// The register of downloads that outlive their process: what it promises is on disk, and what it has told is over.
+@Suite(.timeLimit(.minutes(5))) struct BackgroundRegisterTests {
+  private static let options = ZDCDownloadOptions.Values(canDownloadWhileInBackground: true)
+
+  private static func rows(_ device: NetworkDevice) async throws -> Int {
+    try await device.connection.asyncRead { try $0.savedDownloadCount() }
+  }
+
+  private static func execute(_ sql: String, _ device: NetworkDevice) async throws {
+    try await device.connection.asyncReadWrite { try $0.database.execute(sql: sql) }
+  }
+
+  /// Somebody else is writing when two ask: whoever goes on has his row, also the one who did not write it.
+  @Test func whoGoesOn_hasHisRow() async throws {
+    try await NetworkWorld.run { world in
+      let device = try world.device()
+      let node = try await Publisher(device).publish([.init(data: [1])])[0]
+      let key = DownloadKey(nodeID: node.uuid, part: .data)
+      let (isWriting, goOn) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+      let writing = Task {
+        try await device.connection.asyncReadWrite { _ in
+          isWriting.signal()
+          goOn.wait()
+        }
+      }
+      while isWriting.wait(timeout: .now()) == .timedOut { await Task.yield() }
+      let asking = (0..<4).map { _ in
+        let attendance = device.downloads.background.attend(key, Self.options)
+        return Task {
+          try await attendance.begin()
+          return try await Self.rows(device)
+        }
+      }
+      for _ in 0..<1_000 { await Task.yield() }
+      goOn.signal()
+      for task in asking { #expect(try await task.value == 1) }
+      try await writing.value
+    }
+  }
+
+  /// The first one's row could not be written: the next one's is.
+  @Test func aRowThatCouldNotBeWritten_isWrittenForTheNextWhoAsks() async throws {
+    try await NetworkWorld.run { world in
+      let device = try world.device()
+      let node = try await Publisher(device).publish([.init(data: [1])])[0]
+      let key = DownloadKey(nodeID: node.uuid, part: .data)
+      let background = device.downloads.background
+      try await Self.execute(
+        "CREATE TRIGGER full BEFORE INSERT ON zdc_download BEGIN SELECT RAISE(ABORT, 'by test'); END", device)
+      let (first, second) = (background.attend(key, Self.options), background.attend(key, Self.options))
+      await #expect(throws: (any Error).self) { try await first.begin() }
+      try await Self.execute("DROP TRIGGER full", device)
+      try await second.begin()
+      #expect(try await Self.rows(device) == 1)
+      await first.end(wasServed: false)
+      #expect(try await Self.rows(device) == 1)
+      await second.end(wasServed: false)
+      #expect(try await Self.rows(device) == 0)
+    }
+  }
+
+  /// The framework ends while the app is being told.
+  @Test func whoStops_waitsForTheAppThatIsBeingTold_andItIsNotToldAgain() async throws {
+    try await NetworkWorld.run { world in
+      let device = try world.device()
+      let node = try await Publisher(device).publish([.init(data: pattern(300_000))])[0]
+      try await device.downloads.background.attend(
+        DownloadKey(nodeID: node.uuid, part: .data), Self.options
+      ).begin()
+      await device.downloads.stop()
+      #expect(try await Self.rows(device) == 1)
+      let app = SlowApp()
+      let next = Self.laterProcess(device, app)
+      next.start(AsyncStream { _ in })
+      while app.told.withLock({ $0 }) == 0 { await Task.yield() }
+      let hasStopped = Locked(false)
+      let stopping = Task {
+        await next.stop()
+        hasStopped.withLock { $0 = true }
+      }
+      for _ in 0..<1_000 { await Task.yield() }
+      #expect(!hasStopped.withLock { $0 })
+      app.goOn.signal()
+      await stopping.value
+      #expect(try await Self.rows(device) == 0)
+      let last = Self.laterProcess(device, app)
+      await last.resumeDownloads()
+      #expect(app.told.withLock { $0 } == 1)
+      await last.stop()
+    }
+  }
+
+  private static func laterProcess(_ device: NetworkDevice, _ app: SlowApp) -> ZDCDownloadManager {
+    ZDCDownloadManager(
+      database: device.connection, users: device.users, primaryTreeID: NetworkWorld.treeID,
+      folder: device.downloads.folder, partials: device.downloads.partials.url, delegate: DelegateBox(app))
+  }
+
+  /// The system keeps what it downloads for us under a name that outlives an update, which moves the app's folder.
+  @Test func theDatabasesName_staysWhenItsFolderMoves() throws {
+    func config(_ folder: String, _ name: String = "zdcDatabase") throws -> ZDCConfig {
+      let url = try #require(URL(string: "https://example.com"))
+      var config = ZDCConfig(
+        primaryTreeID: "com.example.todo", serverURL: url, databaseDirectory: URL(fileURLWithPath: folder))
+      config.databaseName = name
+      return config
+    }
+    let name = try config("/var/containers/1F3A/Library/ZeroDarkCloud").stableName
+    #expect(name == "com.example.todo.ZeroDarkCloud.zdcDatabase")
+    #expect(try config("/var/containers/77B0/Library/ZeroDarkCloud").stableName == name)
+    #expect(try config("/var/containers/1F3A/Library/ZeroDarkCloud", "other").stableName != name)
+    #expect(try config("/var/containers/1F3A/Library/Second").stableName != name)
+  }
+}
+
+/// Takes its time when it is told of a download.
+private final class SlowApp: ZeroDarkCloudDelegate {
+  let told = Locked(0)
+  let goOn = DispatchSemaphore(value: 0)
+
+  func didBackgroundDownloadNodeData(
+    _ node: ZDCNode, at path: ZDCTreesystemPath, withCryptoFile cryptoFile: ZDCCryptoFile
+  ) {
+    told.withLock { $0 += 1 }
+    goOn.wait()
+    DownloadFolder.remove(cryptoFile.fileURL)
+  }
+
+  func data(for node: ZDCNode, at path: ZDCTreesystemPath, transaction: ZDCReadTransaction) -> ZDCData {
+    ZDCData(data: Data())
+  }
+
+  func didPushNodeData(_ node: ZDCNode, at path: ZDCTreesystemPath, transaction: ZDCReadWriteTransaction) {}
+
+  func didDiscoverNewNode(_ node: ZDCNode, at path: ZDCTreesystemPath, transaction: ZDCReadWriteTransaction) {}
+
+  func didDiscoverModifiedNode(
+    _ node: ZDCNode, with change: ZDCNodeChange, at path: ZDCTreesystemPath, transaction: ZDCReadWriteTransaction
+  ) {}
+
+  func didDiscoverMovedNode(
+    _ node: ZDCNode, from oldPath: ZDCTreesystemPath, to newPath: ZDCTreesystemPath,
+    transaction: ZDCReadWriteTransaction
+  ) {}
+
+  func didDiscoverDeletedNode(
+    _ node: ZDCNode, at path: ZDCTreesystemPath, timestamp: Date?, transaction: ZDCReadWriteTransaction
+  ) {}
+
+  func didDiscoverConflict(
+    _ conflict: ZDCNodeConflict, forNode node: ZDCNode, atPath path: ZDCTreesystemPath,
+    transaction: ZDCReadWriteTransaction
+  ) {}
+}

@@ -1,0 +1,121 @@
+import Foundation
+import Synchronization
+import Testing
+import ZDCTreesystem
+
+@testable import ZeroDarkCloud
+
+/// Of equal downloads under one tag exactly one is heard, whoever withdraws when.
+@Suite struct CompletionTagTests {
+  private static let group = CompletionTags.Group(download: DownloadKey(nodeID: "n", part: .data), tag: "t")
+
+  /// Members, and what became of their results.
+  private final class Members: Sendable {
+    private let tags = CompletionTags()
+    private let ids: [Int]
+    private let lines = Mutex<[String]>([])
+
+    init(_ count: Int) { ids = (0..<count).map { [tags] _ in tags.join(CompletionTagTests.group) } }
+
+    func arrive(_ member: Int) {
+      tags.arrive(
+        CompletionTagTests.group, ids[member],
+        .init(
+          deliver: { self.lines.withLock { $0.append("turn \(member)") } },
+          drop: { self.lines.withLock { $0.append("drop \(member)") } }))
+    }
+
+    func leave(_ member: Int) { tags.leave(CompletionTagTests.group, ids[member]) }
+    func takeTurn(_ member: Int) -> Bool { tags.takeTurn(CompletionTagTests.group, ids[member]) }
+
+    func take() -> [String] {
+      lines.withLock { lines in
+        defer { lines = [] }
+        return lines
+      }
+    }
+  }
+
+  @Test func theFirstSpeaks_andNobodyElse() {
+    let members = Members(4)
+    members.arrive(2)
+    #expect(members.take() == [])
+    members.arrive(0)
+    #expect(members.take() == ["turn 0"])
+    #expect(members.takeTurn(0))
+    #expect(members.take() == ["drop 2"])
+    members.arrive(1)
+    members.arrive(3)
+    #expect(members.take() == ["drop 1", "drop 3"])
+    #expect(!members.takeTurn(1))
+  }
+
+  /// The others' results came before the first one withdrew.
+  @Test func whoHasHisResultAndWaits_speaksWhenTheFirstWithdraws() {
+    let members = Members(4)
+    members.arrive(1)
+    members.arrive(3)
+    members.leave(0)
+    #expect(members.take() == ["turn 1"])
+    // He withdraws between his turn and his words.
+    members.leave(1)
+    #expect(!members.takeTurn(1))
+    #expect(members.take() == [])
+    members.leave(2)
+    #expect(members.take() == ["turn 3"])
+    #expect(members.takeTurn(3))
+  }
+
+  /// His block may still have to hear of the cancellation.
+  @Test func whoWaitsAndWithdraws_isToldAtOnce() {
+    let members = Members(2)
+    members.arrive(1)
+    members.leave(1)
+    #expect(members.take() == ["turn 1"])
+    #expect(!members.takeTurn(1))
+    members.arrive(0)
+    #expect(members.takeTurn(0))
+    #expect(members.take() == ["turn 0"])
+  }
+
+  @Test func whoComesAfterTheWord_isAGroupOfHisOwn() {
+    let tags = CompletionTags()
+    let first = tags.join(Self.group)
+    #expect(tags.takeTurn(Self.group, first))
+    let second = tags.join(Self.group)
+    #expect(tags.takeTurn(Self.group, second))
+  }
+
+  /// Tickets whose results come while they are ignored or cancelled on other threads: one block hears of it, unless all
+  /// have withdrawn; who cancels hears so himself, who ignores does not hear at all.
+  @Test(.timeLimit(.minutes(10))) func withdrawalsThatMeetTheResult_leaveExactlyOneWhoHears() async throws {
+    try await NetworkWorld.run { world in
+      let device = try world.device()
+      let node = try await Publisher(device).publish([.init(data: pattern(300))])[0]
+      let options = ZDCDownloadOptions()
+      options.completionConsolidationTag = "cell"
+      for round in 0..<20 {
+        let heard = Mutex<[Int: Bool]>([:])
+        let queue = DispatchQueue(label: "\(round)")
+        let tickets = (0..<4).map { member in
+          device.downloads.downloadNodeData(node, options: options, completionQueue: queue) { _, file, error in
+            if let file { DownloadFolder.remove(file.fileURL) }
+            heard.withLock { heard in
+              #expect(heard[member] == nil)
+              heard[member] = error == nil
+            }
+          }
+        }
+        for _ in 0..<round { await Task.yield() }
+        if round % 2 == 0 { tickets[0].ignore() } else { tickets[0].cancel() }
+        tickets[1].cancel()
+        // One of those who are left, or one who withdrew too late for that.
+        while heard.withLock({ !$0.values.contains(true) }) { await Task.yield() }
+        _ = try await device.downloads.downloadNodeData(node)
+        queue.sync {}
+        // A cancelled one may have had its file already, beside the one who speaks.
+        #expect(heard.withLock { $0[2] == nil || $0[3] == nil })
+      }
+    }
+  }
+}
