@@ -28,9 +28,9 @@ extension SQLiteTransaction {
   }
 
   func content(_ id: BlobID, of node: NodeID, in tree: TreeID) throws -> BlobRow? {
-    if let file = try file(id) { return file }
-    guard let tree = try key(of: tree) else { return nil }
-    return try live(id, node, tree) ?? kept(id, node, tree)
+    // The node's own come first: whoever uses their ids for files of his own takes nothing away by it.
+    if let tree = try key(of: tree), let own = try live(id, node, tree) ?? kept(id, node, tree) { return own }
+    return try file(id)
   }
 
   private func live(_ id: BlobID, _ node: NodeID, _ tree: Int64) throws -> BlobRow? {

@@ -31,7 +31,7 @@ struct Managers: Sendable {
   func start() {
     disk.start()
     sync.start()
-    if sync.config.syncAutomatically { downloads.start(sync.statusUpdates) }
+    if sync.config.syncAutomatically { downloads.start(sync.hub.occasions(ZDCDownloadManager.isOccasion)) }
   }
 
   /// Before the database closes: engines have ended when this returns.

@@ -5,7 +5,7 @@ import ZDCServer
 @Suite struct BlobTests {
   /// Content of three parts: two full ones and a short one.
   struct Large {
-    let blob = BlobID.random()
+    var blob = BlobID.random()
     let bytes: [UInt8]
     private let isShared: Bool
 
@@ -271,6 +271,23 @@ import ZDCServer
       let foreign = Routes.path(
         Routes.content, elsewhere.zone.tree.text, record.fields.node.text, content.blob.text)
       #expect(try await server.send(.GET, foreign, token: other).status != 200)
+      // Nor does an upload under this id.
+      var large = Large()
+      large.blob = content.blob
+      #expect(try await ticket(large, .random(), elsewhere, server, other).status == 201)
+      let path = Routes.path(Routes.content, zone.zone.tree.text, record.fields.node.text, content.blob.text)
+      #expect(try await server.send(.GET, path, token: token).bytes == content.bytes)
+    }
+  }
+
+  @Test func aSmallContentComesForOneNode() async throws {
+    try await TestServer.run { (server: TestServer) async throws in
+      let (account, token) = try await server.newAccount()
+      let zone = account.home
+      let content = TestZone.Content(300)
+      let records = [NodeID.random(), .random()].map { zone.record($0, content: content.field()) }
+      let (_, body) = try zone.put(records, contents: [content])
+      #expect(try await server.commit(body, token: token).error?.security == .blobNotYours)
     }
   }
 

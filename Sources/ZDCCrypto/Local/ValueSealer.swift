@@ -1,5 +1,6 @@
 internal import Crypto
 internal import Foundation
+internal import Synchronization
 internal import ZDCProtocol
 
 /// Seals values of the local database: AES-256-GCM with a random nonce and one key per table (SETTLED, local storage).
@@ -7,15 +8,19 @@ internal import ZDCProtocol
 /// A value opens only in the table, row and column that it was sealed for.
 public struct ValueSealer: Sendable {
   private let key: DatabaseKey
+  /// Deriving a table's keys costs more than sealing a small value.
+  private let tables = TableSealers()
 
   public init(key: DatabaseKey) {
     self.key = key
   }
 
-  /// The sealer of one table. Keep it: deriving its keys costs more than sealing a small value.
+  /// The sealer of one table.
   public func table(_ name: String) -> TableSealer {
-    TableSealer(
-      name: Array(name.utf8), valueKey: derive("db-value", name), rowKey: derive("db-row-key", name))
+    tables.sealer(name) {
+      TableSealer(
+        name: Array(name.utf8), valueKey: derive("db-value", name), rowKey: derive("db-row-key", name))
+    }
   }
 
   /// Seals one value. For many, use ``table(_:)``.
@@ -37,6 +42,20 @@ public struct ValueSealer: Sendable {
 
   private func derive(_ label: StaticString, _ table: String) -> SymmetricKey {
     KeyDerivation.expand256(key.symmetric, info: labelPrefix(label) + Array(table.utf8), count: 32)
+  }
+}
+
+/// The sealers that were made, by table.
+private final class TableSealers: Sendable {
+  private let known = Mutex<[String: TableSealer]>([:])
+
+  func sealer(_ name: String, _ make: () -> TableSealer) -> TableSealer {
+    known.withLock { known in
+      if let sealer = known[name] { return sealer }
+      let sealer = make()
+      known[name] = sealer
+      return sealer
+    }
   }
 }
 

@@ -17,6 +17,8 @@ struct CommitState: ZoneState {
   private(set) var stored: [StoredRecord] = []
   /// Content that came with the request and is stored now.
   private(set) var addedBytes: UInt64 = 0
+  /// Its ids: each belongs to one node.
+  private var added: Set<BlobID> = []
 
   init(
     part: CommitRequest.ZonePart, contents: [BlobID: CommitRequest.InlineContent], zone: ZoneKey,
@@ -113,6 +115,7 @@ extension CommitState {
     let row = BlobRow(
       id: content.blobID, zone: zone, node: node, cipherLength: content.cipherLength, state: .attached,
       isInline: true, owner: nil, contentRoot: nil, touchedMs: now)
+    try require(added.insert(content.blobID).inserted, .blobNotYours, node: node)
     addedBytes += content.cipherLength
     return try tx.insertBlob(row, content: inline.bytes)
   }

@@ -15,11 +15,16 @@ package final class ChangeSignals: Sendable {
     case network
     /// A pull has ended.
     case pull
+
+    var queue: Int64? {
+      if case .queue(let localUser) = self { localUser } else { nil }
+    }
   }
 
   private struct Subscriber {
     var interests: Set<Interest>
-    var continuation: AsyncStream<Void>.Continuation
+    /// With what happened; nil if it could be anything.
+    var notify: @Sendable (Set<Interest>?) -> Void
   }
 
   private struct State {
@@ -36,15 +41,22 @@ package final class ChangeSignals: Sendable {
   /// A new stream that holds at most one hint that was not taken yet. No interest means all of them.
   package func hints(_ interests: Interest...) -> AsyncStream<Void> {
     let (stream, continuation) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
-    let id = state.withLock { state in
+    let id = listen(Set(interests)) { _ in continuation.yield() }
+    continuation.onTermination = { [weak self] _ in self?.end(id) }
+    return stream
+  }
+
+  /// Calls `notify` at each hint, on the thread that commits: for what only passes it on.
+  func listen(_ interests: Set<Interest>, _ notify: @escaping @Sendable (Set<Interest>?) -> Void) -> Int {
+    state.withLock { state in
       state.nextID += 1
-      state.subscribers[state.nextID] = Subscriber(interests: Set(interests), continuation: continuation)
+      state.subscribers[state.nextID] = Subscriber(interests: interests, notify: notify)
       return state.nextID
     }
-    continuation.onTermination = { [weak self] _ in
-      self?.state.withLock { _ = $0.subscribers.removeValue(forKey: id) }
-    }
-    return stream
+  }
+
+  func end(_ listener: Int) {
+    state.withLock { _ = $0.subscribers.removeValue(forKey: listener) }
   }
 
   package func send(_ interests: Set<Interest>) {
@@ -52,7 +64,7 @@ package final class ChangeSignals: Sendable {
       if !interests.isDisjoint(with: [.network, .pull]) { state.occasions += 1 }
       return state.subscribers.values.filter { $0.interests.isEmpty || !$0.interests.isDisjoint(with: interests) }
     }
-    for subscriber in found { subscriber.continuation.yield() }
+    for subscriber in found { subscriber.notify(interests) }
   }
 
   /// Another number whenever what failed may succeed: the server can be reached again, or something was pulled.
@@ -70,7 +82,7 @@ package final class ChangeSignals: Sendable {
       state.occasions += 1
       return Array(state.subscribers.values)
     }
-    for subscriber in all { subscriber.continuation.yield() }
+    for subscriber in all { subscriber.notify(nil) }
   }
 
   // MARK: Failures that nobody waits for

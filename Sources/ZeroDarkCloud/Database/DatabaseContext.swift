@@ -14,6 +14,7 @@ package final class DatabaseContext: Sendable {
   package let logger: Logger
   /// What the engines of this process know and no table has.
   let engines = EngineStates()
+  let zones = ZoneMemory()
   /// What the disk manager knows beside its table.
   let disk = DiskState()
   /// Called inside the transaction that removed an app object.

@@ -76,10 +76,10 @@ extension ContentFetch {
     do {
       var clear = try await ClearFile(continuing: partial.file, leaves: leaves, fetch: self)
       try await receive(from: { clear.received }) { slice in
-        try clear.push(slice)
+        try await clear.push(slice)
         progress(clear.received)
       }
-      return (partial.url, try clear.finish())
+      return (partial.url, try await clear.finish())
     } catch {
       if !isResumable || !Self.mayContinue(after: error) { DownloadFolder.remove(partial.url) }
       throw located(error)
@@ -100,13 +100,13 @@ extension ContentFetch {
 ///
 /// The proof that an earlier process wrote the truth: sealed again, its bytes have the hashes of the content's leaves.
 private struct ClearFile: ~Copyable {
-  private let file: LocalFile
+  private var file: WriteBehind
   private let opener: ContentOpener
   private var metadata: [UInt8] = []
   private(set) var received: UInt64 = 0
 
   init(continuing file: LocalFile, leaves: ContentLeaves, fetch: ContentFetch) async throws {
-    self.file = file
+    self.file = WriteBehind(file)
     let reference = fetch.target.reference
     guard try file.size() > 0 else {
       opener = ContentOpener(reference, leaves: leaves)
@@ -149,22 +149,24 @@ private struct ClearFile: ~Copyable {
     return leaf
   }
 
-  mutating func push(_ slice: [UInt8]) throws {
-    var metadata = metadata
+  mutating func push(_ slice: [UInt8]) async throws {
+    var (metadata, data): ([UInt8], [UInt8]) = ([], [])
     try opener.push(slice) { section, bytes in
       switch section {
       case .metadata: metadata += bytes
       case .thumbnail: break
-      case .data: try file.write(bytes)
+      case .data: data += bytes
       }
     }
-    self.metadata = metadata
+    self.metadata += metadata
     received += UInt64(slice.count)
+    try await file.append(data)
   }
 
   /// - Returns: the metadata.
-  func finish() throws -> [UInt8] {
+  mutating func finish() async throws -> [UInt8] {
     try opener.finish()
+    try await file.finish()
     return metadata
   }
 }

@@ -10,8 +10,8 @@ extension ZDCDownloadManager {
 
   // MARK: In the background
 
-  func start(_ updates: AsyncStream<ZDCSyncStatus>) {
-    running.withLock { $0 = Task { await self.resumeDownloads(at: Self.occasions(updates)) } }
+  func start(_ occasions: AsyncStream<ZDCSyncStatus>) {
+    running.withLock { $0 = Task { await self.resumeDownloads(at: occasions) } }
   }
 
   /// What is under way ends; what is saved goes on at the next start. The delegate is not called any more when this
@@ -33,27 +33,21 @@ extension ZDCDownloadManager {
   }
 
   /// The server can be reached again, or something was pulled.
-  private static func occasions(_ updates: AsyncStream<ZDCSyncStatus>) -> AsyncStream<Void> {
-    AsyncStream(bufferingPolicy: .bufferingNewest(1)) { continuation in
-      let task = Task {
-        for await update in updates {
-          switch update {
-          case .online, .pullFinished: continuation.yield()
-          default: break
-          }
-        }
-        continuation.finish()
-      }
-      continuation.onTermination = { _ in task.cancel() }
+  static func isOccasion(_ update: ZDCSyncStatus) -> Bool {
+    switch update {
+    case .online, .pullFinished: true
+    default: false
     }
   }
 
   /// Goes on with the downloads of processes that have ended, now and at every occasion, until the task is cancelled.
-  func resumeDownloads(at occasions: AsyncStream<Void>) async {
+  func resumeDownloads(at occasions: AsyncStream<ZDCSyncStatus>) async {
     await withDiscardingTaskGroup { group in
       await beginResuming { saved in group.addTask { await self.resume(saved) } }
       for await _ in occasions {
         await beginResuming { saved in group.addTask { await self.resume(saved) } }
+        // Others write all the time, and few processes end.
+        do { try await Task.sleep(for: .seconds(10)) } catch { break }
       }
       group.cancelAll()
     }

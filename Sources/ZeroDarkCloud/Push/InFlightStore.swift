@@ -15,12 +15,14 @@ struct InFlightStore {
   struct Request: Sendable {
     var commitHash: CommitHash
     var body: [UInt8]
+    /// Its operations, as the progress manager knows them.
+    var uploads: [UploadProgress.Operation]
   }
 
   func request(zone: Int64) throws -> Request? {
     let statement = try db.cachedStatement(sql: "SELECT commitHash, request FROM zdc_in_flight WHERE zone = ?")
     return try Row.fetchOne(statement, arguments: [zone]).map {
-      Request(commitHash: try CommitHash($0, 0), body: try $0.requiredBytes(1))
+      Request(commitHash: try CommitHash($0, 0), body: try $0.requiredBytes(1), uploads: try uploads(zone: zone))
     }
   }
 
@@ -32,9 +34,9 @@ struct InFlightStore {
   // MARK: Writing
 
   func store(_ commit: CommitHash, request: [UInt8], zone: Int64, outcomes: [Outcome], atMs: UInt64) throws {
-    try db.execute(
-      sql: "INSERT INTO zdc_in_flight (zone, commitHash, request, createdMs) VALUES (?, ?, ?, ?)",
-      arguments: [zone, commit.data, Data(request), atMs.stored])
+    let statement = try db.cachedStatement(
+      sql: "INSERT INTO zdc_in_flight (zone, commitHash, request, createdMs) VALUES (?, ?, ?, ?)")
+    try statement.execute(arguments: [zone, commit.data, Data(request), atMs.stored])
     let sealer = transaction.context.sealer.table("zdc_in_flight_put")
     let insert = try db.cachedStatement(
       sql: "INSERT INTO zdc_in_flight_put (operation, zone, node, sealed) VALUES (?, ?, ?, ?)")
@@ -86,8 +88,9 @@ struct InFlightStore {
   }
 
   func remove(zone: Int64) throws {
-    try db.execute(sql: "DELETE FROM zdc_in_flight WHERE zone = ?", arguments: [zone])
-    try db.execute(sql: "DELETE FROM zdc_in_flight_put WHERE zone = ?", arguments: [zone])
+    for table in ["zdc_in_flight", "zdc_in_flight_put"] {
+      try db.cachedStatement(sql: "DELETE FROM \(table) WHERE zone = ?").execute(arguments: [zone])
+    }
   }
 }
 

@@ -33,10 +33,12 @@ struct PushStager {
     for step in choice.plan.steps where step.isDelete { try addDelete(step, to: &builder, included) }
     guard !builder.isEmpty else { return nil }
     let built = try builder.build()
-    try InFlightStore(transaction: transaction).store(
+    let inFlight = InFlightStore(transaction: transaction)
+    try inFlight.store(
       built.commit.hash, request: built.request, zone: choice.zone.id, outcomes: built.outcomes,
       atMs: session.now())
-    return InFlightStore.Request(commitHash: built.commit.hash, body: built.request)
+    return InFlightStore.Request(
+      commitHash: built.commit.hash, body: built.request, uploads: try inFlight.uploads(zone: choice.zone.id))
   }
 
   // MARK: Steps

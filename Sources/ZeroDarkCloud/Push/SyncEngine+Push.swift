@@ -8,13 +8,17 @@ extension SyncEngine {
   /// - Parameter inBackground: a zone that fails has its own pause, and the others go on.
   func pushAll(inBackground: Bool = false) async throws -> ZoneRound<PushSummary> {
     try await prepareOnce()
+    isDrained = false
     var round = ZoneRound(PushSummary())
-    guard try await !isPaused() else { return round }
+    // A zone that has its pause is not asked for.
+    let survey = try await survey(asks: !inBackground || pushPauses.isEmpty)
+    note(survey.pause)
+    guard survey.pause == nil else { return round }
     try await requireIdentity()
     session.events.post { .pushStarted(localUserID: $0) }
-    for zone in try await zones() where zone.frozen == nil {
+    for zone in survey.zones {
       if inBackground, pushPauses.isPaused(zone.id, now: .now) { continue }
-      let failure = try await round.add { round in round.summary += try await self.push(zone.id) }
+      let failure = try await round.add { round in round.summary += try await self.push(zone) }
       notePause(zone.id, failure, inBackground: inBackground)
       round.note(pushRefusal)
       pushRefusal = nil
@@ -24,11 +28,14 @@ extension SyncEngine {
     return round
   }
 
-  private func push(_ zone: Int64) async throws -> PushSummary {
-    if let request = try await storedRequest(zone) { return try await send(request, zone: zone) }
+  private func push(_ due: Survey.Zone) async throws -> PushSummary {
+    let zone = due.id
+    if due.hasRequest, let request = try await storedRequest(zone) { return try await send(request, zone: zone) }
     let records = await takeAhead(zone)
     try await stopForgottenUploads()
-    guard var choice = try await choose(zone) else { return PushSummary() }
+    var found = due.choice
+    if found == nil { found = try await choose(zone) }
+    guard var choice = found else { return PushSummary() }
     var summary = PushSummary()
     supply(&choice)
     summary.waiting = choice.plan.waiting.count + openPromises(choice)
@@ -59,14 +66,14 @@ extension SyncEngine {
   /// Only behind a full commit: what comes after one that is not waits for something else than its turn.
   private func prepareAhead(_ choice: Choice) {
     guard limits[choice.zone.id] == nil, choice.plan.steps.count >= Limits.commitOperations else { return }
-    let ahead = PushAhead(session: session, zone: choice.zone.id, known: prepared, window: Self.window)
+    let ahead = PushAhead(session: session, zone: choice.zone.id, known: prepared, window: Chooser.window)
     self.ahead[choice.zone.id] = Task { await ahead.run() }
   }
 
   /// Takes over the contents that were sealed for this commit.
   ///
   /// - Returns: the records.
-  private func takeAhead(_ zone: Int64) async -> [Int64: SealedAhead] {
+  func takeAhead(_ zone: Int64) async -> [Int64: SealedAhead] {
     guard let prepared = await ahead.removeValue(forKey: zone)?.value else { return [:] }
     ready.merge(prepared.contents) { known, _ in known }
     return prepared.records
@@ -89,52 +96,20 @@ extension SyncEngine {
   }
 
   private func choose(_ zone: Int64) async throws -> Choice? {
-    let known = prepared
-    let limit = limits[zone] ?? Limits.commitOperations
-    let choice = try await session.database.asyncRead { [session] transaction -> Choice? in
-      guard let row = try transaction.zones.zone(id: zone), let head = row.head else { return nil }
-      // In the same snapshot as the queue: nothing goes out that was queued after the pause.
-      guard try transaction.pushPause(localUser: session.localUser) == nil else { return nil }
-      let operations = try transaction.operations.operations(zone: zone, limit: Self.window)
-      guard !operations.isEmpty else { return nil }
-      let plan = PushPlan(
-        operations: operations,
-        dependencies: try transaction.operations.dependencies(zone: zone, upTo: operations.last?.id ?? 0),
-        nowMs: session.now(), limit: limit)
-      var choice = Choice(zone: row, head: head, plan: plan)
-      try Self.ask(&choice, known: known, session: session, transaction: transaction)
-      return choice
-    }
+    let chooser = Chooser(session: session, known: prepared, limits: limits)
+    return noting(try await session.database.asyncRead { try chooser.choose(zone, $0) })
+  }
+
+  /// What follows from a choice for what is remembered.
+  func noting(_ choice: Choice?) -> Choice? {
     if let next = choice?.plan.nextMs { scheduleWake(atMs: next) }
     for conflict in choice?.conflicts ?? [] { forgetContent(of: conflict.node) }
     return choice
   }
 
   /// What nodes whose content is prepared or under way were asked for.
-  private var prepared: [Int64: ContentClaim] {
-    uploads.mapValues(\.claim).merging(ready.mapValues(\.claim)) { _, ready in ready }
-  }
-
-  /// How far into the queue a commit looks: enough for a thousand nodes with several operations each.
-  private static var window: Int { 4_000 }
-
-  private static func ask(
-    _ choice: inout Choice, known: [Int64: ContentClaim], session: SyncSession, transaction: ZDCReadTransaction
-  ) throws {
-    let request = ContentRequest(session: session, transaction: transaction)
-    for step in choice.plan.steps {
-      guard let node = step.node, let first = step.dataOperations.first else { continue }
-      if known[node]?.holds(for: first) == true {
-        if try request.isInConflict(first) { choice.conflicts.append(first) }
-        continue
-      }
-      switch try request.ask(step.dataOperations) {
-      case .answer(let answer): choice.answers.append(answer)
-      case .conflict(let operation): choice.conflicts.append(operation)
-      case .refused(let operation, let error): choice.refusals.append((operation, error))
-      case nil: break
-      }
-    }
+  var prepared: [Int64: ContentClaim] {
+    uploads.mapValues { $0.claim }.merging(ready.mapValues { $0.claim }) { _, ready in ready }
   }
 
   // MARK: Building

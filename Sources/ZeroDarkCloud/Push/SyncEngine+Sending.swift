@@ -6,13 +6,10 @@ internal import ZDCProtocol
 
 extension SyncEngine {
   func send(_ request: InFlightStore.Request, zone: Int64) async throws -> PushSummary {
-    let operations = try await session.database.asyncRead { transaction in
-      try InFlightStore(transaction: transaction).uploads(zone: zone)
-    }
-    session.progress.begin(operations)
+    session.progress.begin(request.uploads)
     session.activity.sends()
     // What went through has ended with its transaction, whoever found out.
-    defer { session.progress.end(operations, .waits) }
+    defer { session.progress.end(request.uploads, .waits) }
     return try await sendShown(request, zone: zone)
   }
 
@@ -46,11 +43,13 @@ extension SyncEngine {
     _ request: InFlightStore.Request, _ response: CommitResponse, zone: Int64
   ) async throws -> PushSummary {
     let page = try PageContents(ownRequest: request.body, receivedMs: response.receivedMs)
-    let (done, refusal) = try await session.writeTelling { [session] transaction in
+    let ((done, isDrained), refusal) = try await session.writeTelling { [session] transaction in
       let done = try InFlightStore(transaction: transaction).operations(zone: zone)
       _ = try PageApplier(session: session, zone: zone, transaction: transaction).apply(page)
-      return done
+      return (done, try transaction.operations.isEmpty(localUser: session.localUser))
     }
+    self.isDrained = isDrained
+    for item in page.commits { ownHeads[item.commit.fields.zone] = (item.commit.fields.seq, item.commit.hash) }
     pushRefusal = pushRefusal ?? refusal
     for (operation, node) in done {
       if let node, ready[node]?.claim.covers.contains(operation) == true { ready[node] = nil }

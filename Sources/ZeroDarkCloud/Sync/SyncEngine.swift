@@ -30,6 +30,10 @@ actor SyncEngine {
   private(set) var hasPulled = false
   /// Zones in whose last pull the app threw.
   private var refusedByApp: Set<Int64> = []
+  /// What this device committed last, by zone: the server tells of it as well.
+  var ownHeads: [ZoneID: (seq: UInt64, hash: CommitHash)] = [:]
+  /// Whether nothing was queued any more when this device last looked. What is queued later wakes it.
+  var isDrained = false
   /// When the end of a pull was last stored.
   private var storedSyncMs: UInt64 = 0
   private var pullPauses = ZonePauses()
@@ -65,8 +69,13 @@ actor SyncEngine {
     try await pushRound().get()
   }
 
-  /// The same for the loop: a zone that failed has its own pause, and its error is told.
-  func pushDue() async throws -> PushSummary {
+  /// Sends what is due until nothing more can go out.
+  func pushUntilDrained() async throws {
+    while try await pushDue().commits > 0, !isDrained {}
+  }
+
+  /// For the loop: a zone that failed has its own pause, and its error is told.
+  private func pushDue() async throws -> PushSummary {
     try await pushRound(inBackground: true).summary
   }
 
@@ -85,6 +94,7 @@ actor SyncEngine {
 
   private func accept(_ zone: ZoneID) async throws -> ZDCRestoreSummary {
     try await prepareOnce()
+    ownHeads = [:]
     guard let row = try await zones().first(where: { $0.zone == zone }), row.frozen != nil else {
       return ZDCRestoreSummary()
     }
@@ -239,9 +249,16 @@ actor SyncEngine {
   }
 
   private func apply(_ event: HeadEvent) async throws -> ZoneRound<PullSummary> {
-    try await prepareOnce()
     let status = event.status
     var round = ZoneRound(PullSummary())
+    if let own = ownHeads[status.zone], own.seq == status.seq, own.hash == status.head { return round }
+    try await prepareOnce()
+    isDrained = false
+    switch try await takeAtOnce(event) {
+    case .known: return round
+    case .applied(let zone, let pulled): return try await finished(zone, pulled)
+    case .unfit: break
+    }
     guard let row = try await zones().first(where: { $0.zone == status.zone }) else { return round }
     // Told late: a refused push has brought it, or this device made it.
     if try await isKnown(status, zone: row.id) { return round }
@@ -254,6 +271,16 @@ actor SyncEngine {
       if let next { return try await puller.take(next) }
       return try await puller.pull()
     }
+    try await finishedPull(round)
+    return round
+  }
+
+  /// What was taken at once is told like any other pull.
+  private func finished(_ zone: Int64, _ pulled: ZonePuller.Pulled) async throws -> ZoneRound<PullSummary> {
+    var round = ZoneRound(PullSummary())
+    session.events.post { .pullStarted(localUserID: $0) }
+    session.activity.foundChanges()
+    try await followUp(zone, &round) { _ in pulled }
     try await finishedPull(round)
     return round
   }
@@ -292,6 +319,8 @@ actor SyncEngine {
     limits = [:]
     refusedByApp = []
     (pullPauses, pushPauses) = (ZonePauses(), ZonePauses())
+    ownHeads = [:]
+    isDrained = false
     hasStarted = false
     hasPulled = false
     forgetIdentityCheck()
@@ -352,13 +381,17 @@ actor SyncEngine {
     let pause = try await session.database.asyncRead { [session] transaction in
       try transaction.pushPause(localUser: session.localUser)
     }
+    note(pause)
+    return pause != nil
+  }
+
+  func note(_ pause: PushPause?) {
     if (pause != nil) != wasPaused {
       wasPaused.toggle()
       session.activity.tell(wasPaused ? .pushPaused : .pushResumed)
       session.events.post { pause != nil ? .pushPaused(localUserID: $0) : .pushResumed(localUserID: $0) }
     }
     if pause == .abortingUploads { cancelUploads() }
-    return pause != nil
   }
 
   func cancelUploads() {

@@ -70,6 +70,11 @@ final class StatusHub: Sendable {
 
   func stream() -> AsyncStream<ZDCSyncStatus> { listeners.stream() }
 
+  /// One element when something of that has happened since the last one was taken.
+  func occasions(_ isWanted: @escaping @Sendable (ZDCSyncStatus) -> Bool) -> AsyncStream<ZDCSyncStatus> {
+    listeners.stream(limit: 1, where: isWanted)
+  }
+
   /// All streams end.
   func close() {
     listeners.close()
@@ -80,8 +85,13 @@ final class StatusHub: Sendable {
 /// Sends values to any number of streams. A listener that does not keep up loses the oldest ones.
 final class Broadcast<Value: Sendable>: Sendable {
   private struct State {
-    var listeners: [UUID: AsyncStream<Value>.Continuation] = [:]
+    var listeners: [UUID: Listener] = [:]
     var isClosed = false
+  }
+
+  private struct Listener {
+    var isWanted: @Sendable (Value) -> Bool
+    var continuation: AsyncStream<Value>.Continuation
   }
 
   private let state = Locked(State())
@@ -94,15 +104,20 @@ final class Broadcast<Value: Sendable>: Sendable {
   var count: Int { state.withLock { $0.listeners.count } }
 
   func send(_ value: Value) {
-    for listener in state.withLock({ Array($0.listeners.values) }) { listener.yield(value) }
+    for listener in state.withLock({ Array($0.listeners.values) }) where listener.isWanted(value) {
+      listener.continuation.yield(value)
+    }
   }
 
-  func stream() -> AsyncStream<Value> {
+  /// - Parameter limit: how many the stream keeps for a listener that is busy, if not as many as all others.
+  func stream(
+    limit: Int? = nil, where isWanted: @escaping @Sendable (Value) -> Bool = { _ in true }
+  ) -> AsyncStream<Value> {
     let id = UUID()
-    return AsyncStream(bufferingPolicy: .bufferingNewest(limit)) { continuation in
+    return AsyncStream(bufferingPolicy: .bufferingNewest(limit ?? self.limit)) { continuation in
       continuation.onTermination = { [state] _ in state.withLock { $0.listeners[id] = nil } }
       let isClosed = state.withLock { state in
-        if !state.isClosed { state.listeners[id] = continuation }
+        if !state.isClosed { state.listeners[id] = Listener(isWanted: isWanted, continuation: continuation) }
         return state.isClosed
       }
       if isClosed { continuation.finish() }
@@ -115,6 +130,6 @@ final class Broadcast<Value: Sendable>: Sendable {
       defer { state.listeners = [:] }
       return Array(state.listeners.values)
     }
-    for listener in ended { listener.finish() }
+    for listener in ended { listener.continuation.finish() }
   }
 }

@@ -12,9 +12,10 @@ struct SyncLoop: Sendable {
   let reachability: ZDCReachability
 
   func run() async {
+    let hints = changes.listen([.queue(localUser: engine.session.localUser)]) { [engine] _ in engine.signal() }
+    defer { changes.end(hints) }
     await withTaskGroup(of: Void.self) { group in
       group.addTask { await listen() }
-      group.addTask { await forwardHints() }
       group.addTask { await work() }
       await group.waitForAll()
     }
@@ -22,10 +23,6 @@ struct SyncLoop: Sendable {
   }
 
   // MARK: Out
-
-  private func forwardHints() async {
-    for await _ in changes.hints(.queue(localUser: engine.session.localUser)) { engine.signal() }
-  }
 
   /// Pushes whenever there may be something. Waits for the first pull: before it, nobody knows what is new.
   private func work() async {
@@ -36,7 +33,7 @@ struct SyncLoop: Sendable {
       do {
         guard await engine.hasPulled else { continue }
         try await engine.pullDue()
-        while try await engine.pushDue().commits > 0 {}
+        try await engine.pushUntilDrained()
         backoff.reset()
       } catch {
         guard await pause(after: error, &backoff) else { return }
@@ -73,7 +70,9 @@ struct SyncLoop: Sendable {
         if reachability.reached() { tellOfReconnection() }
         engine.signal()
       case .head(let head):
-        if try await pulled({ try await engine.take(head) }).commits > 0 { engine.signal() }
+        let summary = try await pulled { try await engine.take(head) }
+        // What was queued may be possible now.
+        if summary.commits > 0, await !engine.isDrained { engine.signal() }
       }
     }
   }

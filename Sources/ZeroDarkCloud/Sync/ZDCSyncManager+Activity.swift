@@ -80,18 +80,46 @@ extension ZDCSyncManager {
     return Set(try String.fetchAll(transaction.database, sql: query, arguments: [user.id, config.primaryTreeID]))
   }
 
-  /// Tells of queues that have changed, whoever changed them, until the task is cancelled.
+  /// Tells of queues that have changed, whoever changed them, until the task is cancelled. What this process queued it
+  /// knows; for what others did it looks.
   func watchQueues() async {
-    var ends: [String: [Int64?]] = [:]
-    for await _ in database.context.changes.hints() {
-      do {
-        let now = try await queueEnds()
-        for (user, end) in now where ends[user] != nil && ends[user] != end {
-          post(ZDCSyncStatusNotificationInfo(.syncingNodeIDsChanged, localUserID: user, treeID: config.primaryTreeID))
-        }
-        ends = now
-      } catch { database.context.logFailure(error) }
+    let told = Locked<Set<Int64>?>([])
+    let (hints, continuation) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+    let changes = database.context.changes
+    let listener = changes.listen([]) { interests in
+      let queues = interests.map { Set($0.compactMap(\.queue)) }
+      guard queues?.isEmpty != true else { return }
+      told.withLock { told in told = queues.flatMap { told?.union($0) } }
+      continuation.yield()
     }
+    defer { changes.end(listener) }
+    var ends: [String: [Int64?]] = [:]
+    for await _ in hints {
+      let users = told.withLock { told in
+        defer { told = [] }
+        return told
+      }
+      if let users, postQueuesChanged(users) { continue }
+      await postChanged(&ends)
+    }
+  }
+
+  /// - Returns: false if one of them has no engine here.
+  private func postQueuesChanged(_ users: Set<Int64>) -> Bool {
+    let running = engines.withLock { Array($0.values) }.filter { users.contains($0.session.localUser) }
+    guard running.count == users.count else { return false }
+    for engine in running { engine.session.activity.tell(.syncingNodeIDsChanged) }
+    return true
+  }
+
+  private func postChanged(_ ends: inout [String: [Int64?]]) async {
+    do {
+      let now = try await queueEnds()
+      for (user, end) in now where ends[user] != nil && ends[user] != end {
+        post(ZDCSyncStatusNotificationInfo(.syncingNodeIDsChanged, localUserID: user, treeID: config.primaryTreeID))
+      }
+      ends = now
+    } catch { database.context.logFailure(error) }
   }
 
   /// Numbers are never used again: a queue with the same ends is hardly another one.

@@ -1,18 +1,47 @@
 /// Runs one body at a time, in the order in which they came.
-actor SerialGate {
-  private var last: Task<Void, Never>?
+///
+/// A body runs in its caller's task: it costs nothing while nobody else wants in.
+final class SerialGate: Sendable {
+  private struct State {
+    var isTaken = false
+    var waiting: [CheckedContinuation<Void, Never>] = []
+  }
 
-  func run<Value: Sendable>(_ body: @escaping @Sendable () async throws -> Value) async throws -> Value {
-    let before = last
-    let task = Task {
-      await before?.value
-      return try await body()
+  private let state = Locked(State())
+
+  func run<Value>(
+    isolation: isolated (any Actor)? = #isolation, _ body: () async throws -> Value
+  ) async throws -> Value {
+    await enter()
+    defer { leave() }
+    return try await body()
+  }
+
+  private func enter(isolation: isolated (any Actor)? = #isolation) async {
+    if tryEnter(nil) { return }
+    await withCheckedContinuation { continuation in
+      if tryEnter(continuation) { continuation.resume() }
     }
-    last = Task { _ = await task.result }
-    return try await withTaskCancellationHandler {
-      try await task.value
-    } onCancel: {
-      task.cancel()
+  }
+
+  /// - Returns: false if somebody is in; `next` is resumed in its turn.
+  private func tryEnter(_ next: CheckedContinuation<Void, Never>?) -> Bool {
+    state.withLock { state in
+      guard state.isTaken else {
+        state.isTaken = true
+        return true
+      }
+      if let next { state.waiting.append(next) }
+      return false
     }
+  }
+
+  private func leave() {
+    let next = state.withLock { state -> CheckedContinuation<Void, Never>? in
+      guard state.waiting.isEmpty else { return state.waiting.removeFirst() }
+      state.isTaken = false
+      return nil
+    }
+    next?.resume()
   }
 }

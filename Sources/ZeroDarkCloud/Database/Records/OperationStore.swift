@@ -77,6 +77,15 @@ final class OperationStore: Forgetful {
     return try Int.fetchOne(statement, arguments: [localUser]) ?? 0
   }
 
+  func isEmpty(localUser: Int64) throws -> Bool {
+    let statement = try db.cachedStatement(
+      sql: """
+        SELECT NOT EXISTS (
+          SELECT 1 FROM zdc_zone z WHERE z.localUser = ? AND EXISTS (SELECT 1 FROM zdc_operation WHERE zone = z.id))
+        """)
+    return try Bool.fetchOne(statement, arguments: [localUser]) ?? false
+  }
+
   /// The operations that this one waits for and that are still in the queue.
   func dependencies(of id: Int64) throws -> [Int64] {
     let statement = try db.cachedStatement(
@@ -154,20 +163,21 @@ final class OperationStore: Forgetful {
 
   /// The operations of the request in flight are part of it.
   func setInFlight(zone: Int64) throws {
-    try db.execute(
+    let statement = try db.cachedStatement(
       sql: """
         UPDATE zdc_operation SET state = ?, reason = ?, reasonDetail = NULL
         WHERE id IN (SELECT operation FROM zdc_in_flight_put WHERE zone = ?)
-        """,
+        """)
+    try statement.execute(
       arguments: [OperationRow.State.inFlight.rawValue, OperationRow.Reason.inFlight.rawValue, zone])
   }
 
   /// The request in flight was accepted: its operations are done.
   func deleteInFlight(zone: Int64) throws {
     knownCreations = [:]
-    try db.execute(
-      sql: "DELETE FROM zdc_operation WHERE id IN (SELECT operation FROM zdc_in_flight_put WHERE zone = ?)",
-      arguments: [zone])
+    let statement = try db.cachedStatement(
+      sql: "DELETE FROM zdc_operation WHERE id IN (SELECT operation FROM zdc_in_flight_put WHERE zone = ?)")
+    try statement.execute(arguments: [zone])
   }
 
   /// Uploads that were under way are not any more; what waited for the app, or was held by a conflict, is asked again.

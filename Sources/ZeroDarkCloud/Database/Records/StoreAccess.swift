@@ -6,7 +6,7 @@ internal import ZDCProtocol
 extension ZDCReadTransaction {
   var nodes: NodeStore { cached { NodeStore(db: database, sealer: context.sealer) } }
   var operations: OperationStore { cached { OperationStore(db: database, sealer: context.sealer) } }
-  var zones: ZoneStore { cached { ZoneStore(db: database, sealer: context.sealer) } }
+  var zones: ZoneStore { cached { ZoneStore(db: database, sealer: context.sealer, memory: context.zones) } }
   /// For looking up.
   func leaves(zone: Int64) -> LeafStore { LeafStore(db: database, zone: zone) }
 }

@@ -19,17 +19,24 @@ struct ZoneRow: Sendable {
 }
 
 /// The rows of zdc_zone inside one transaction.
-final class ZoneStore {
+final class ZoneStore: Forgetful {
   let db: Database
   let sealer: TableSealer
+  private let memory: ZoneMemory
+  /// Rows that this transaction has read or written: each is asked for again and again.
+  private var known: [Int64: ZoneRow] = [:]
 
-  init(db: Database, sealer: ValueSealer) {
+  init(db: Database, sealer: ValueSealer, memory: ZoneMemory) {
     self.db = db
     self.sealer = sealer.table("zdc_zone")
+    self.memory = memory
   }
 
+  func forgetAll() { known = [:] }
+
   func zone(id: Int64) throws -> ZoneRow? {
-    try fetchAll("WHERE id = ?", [id]).first
+    if let row = known[id] { return row }
+    return try fetchAll("WHERE id = ?", [id]).first
   }
 
   func zones(localUser: Int64) throws -> [ZoneRow] {
@@ -59,26 +66,32 @@ final class ZoneStore {
   }
 
   func update(_ row: ZoneRow) throws {
+    known[row.id] = nil
     let statement = try db.cachedStatement(
       sql: """
         UPDATE zdc_zone SET localUser = ?, appTreeID = ?, trunk = ?, treeID = ?, zoneRoot = ?, headSeq = ?,
         headHash = ?, acl = ?, retired = ?, sealedKey = ?, frozen = ? WHERE id = ?
         """)
     try statement.execute(arguments: try arguments(row) + [row.id])
+    known[row.id] = row
   }
 
   private func fetchAll(_ condition: String, _ arguments: StatementArguments) throws -> [ZoneRow] {
-    let statement = try db.cachedStatement(
-      sql: """
-        SELECT id, localUser, appTreeID, trunk, treeID, zoneRoot, headSeq, headHash, acl, retired, sealedKey, frozen
-        FROM zdc_zone \(condition)
-        """)
-    return try Row.fetchAll(statement, arguments: arguments).map(decode)
+    var rows: [ZoneRow] = []
+    let query = """
+      SELECT id, localUser, appTreeID, trunk, treeID, zoneRoot, headSeq, headHash, acl, retired, sealedKey, frozen
+      FROM zdc_zone \(condition)
+      """
+    try db.forEachRow(query, arguments) { rows.append(try decode($0)) }
+    for row in rows { known[row.id] = row }
+    return rows
   }
 
   private func arguments(_ row: ZoneRow) throws -> StatementArguments {
-    let sealedKey = try row.key.map {
-      Data(try sealer.seal($0.exportBytes(), row: row.zone.tree.bytes + row.zone.root.bytes))
+    let sealedKey = try row.key.map { key in
+      Data(
+        try memory.sealed(key, of: row.zone)
+          ?? sealer.seal(key.exportBytes(), row: row.zone.tree.bytes + row.zone.root.bytes))
     }
     return [
       row.localUser, row.appTreeID, row.trunk.rawValue, row.zone.tree.data, row.zone.root.data,
@@ -87,18 +100,21 @@ final class ZoneStore {
     ]
   }
 
-  private func decode(_ row: Row) throws -> ZoneRow {
-    guard let trunk = Trunk(rawValue: row[3]) else { throw ZDCError(.corruptDatabase) }
+  private func decode(_ row: RawRow) throws -> ZoneRow {
+    guard let number = UInt8(exactly: row[3] as Int64), let trunk = Trunk(rawValue: number) else {
+      throw ZDCError(.corruptDatabase)
+    }
     let zone = ZoneID(tree: try TreeID(row, 4), root: try NodeID(row, 5))
     var result = ZoneRow(localUser: row[1], appTreeID: row[2], trunk: trunk, zone: zone)
     result.id = row[0]
     if let seq = row.unsigned(6) {
+      let acl = try memory.acl(of: zone, try row.requiredBytes(8)) { try ZoneACL($0) }
       result.head = ZoneHead(
-        zone: zone, seq: seq, hash: try CommitHash(row, 7), acl: try ZoneACL(try row.requiredBytes(8)),
+        zone: zone, seq: seq, hash: try CommitHash(row, 7), acl: acl,
         retiredBelow: try decodeRetired(row.bytes(9) ?? []))
     }
-    result.key = try row.bytes(10).flatMap {
-      NodeKey(try sealer.open($0, row: zone.tree.bytes + zone.root.bytes))
+    result.key = try row.bytes(10).flatMap { sealed in
+      try memory.key(of: zone, sealed) { NodeKey(try sealer.open($0, row: zone.tree.bytes + zone.root.bytes)) }
     }
     result.frozen = (row[11] as String?).flatMap(ZDCSecurityError.Code.init(rawValue:))
     return result
@@ -118,5 +134,35 @@ final class ZoneStore {
     var retired: [UserID: UInt32] = [:]
     while reader.remaining > 0 { retired[try reader.read32()] = try reader.readUInt32() }
     return retired
+  }
+}
+
+/// What the rows of zdc_zone mean, by their bytes: lists and keys change seldom, and each transaction reads them.
+final class ZoneMemory: Sendable {
+  private struct State {
+    var lists: [ZoneID: (bytes: [UInt8], acl: ZoneACL)] = [:]
+    var keys: [ZoneID: (sealed: [UInt8], key: NodeKey)] = [:]
+  }
+
+  private let state = Locked(State())
+
+  func acl(of zone: ZoneID, _ bytes: [UInt8], _ decode: ([UInt8]) throws -> ZoneACL) rethrows -> ZoneACL {
+    if let known = state.withLock({ $0.lists[zone] }), known.bytes == bytes { return known.acl }
+    let acl = try decode(bytes)
+    state.withLock { $0.lists[zone] = (bytes, acl) }
+    return acl
+  }
+
+  func key(of zone: ZoneID, _ sealed: [UInt8], _ open: ([UInt8]) throws -> NodeKey?) rethrows -> NodeKey? {
+    if let known = state.withLock({ $0.keys[zone] }), known.sealed == sealed { return known.key }
+    guard let key = try open(sealed) else { return nil }
+    state.withLock { $0.keys[zone] = (sealed, key) }
+    return key
+  }
+
+  /// The same key stays sealed as it is: what is read again is known then.
+  func sealed(_ key: NodeKey, of zone: ZoneID) -> [UInt8]? {
+    guard let known = state.withLock({ $0.keys[zone] }), known.key == key else { return nil }
+    return known.sealed
   }
 }
