@@ -20,7 +20,7 @@ actor SyncEngine {
   /// How many nodes the next commit of a zone may hold; halved when the server refuses one, to find the culprit.
   var limits: [Int64: Int] = [:]
   /// Whether the app was told last that pushes are paused.
-  private var wasPaused = false
+  var wasPaused = false
   /// Ends what is under way.
   private var aborts: [Work: @Sendable () -> Void] = [:]
   var hasStarted = false
@@ -231,6 +231,12 @@ actor SyncEngine {
     for zone in zones { scheduleWake(in: pullPauses.aborted(zone, now: .now)) }
   }
 
+  /// The same for a zone whose row is not known; the task that was broken off reads nothing any more.
+  private func pauseAborted(_ zone: ZoneID) async throws {
+    let rows = try await Task { try await zones() }.value
+    pauseAborted(Set(rows.filter { $0.zone == zone }.map(\.id)))
+  }
+
   /// Whether an earlier pull was cut off between the log and its records. What the app has refused waits for the next
   /// change: its errors would end the event stream again and again.
   private func isUnfinished(_ zone: Int64) async throws -> Bool {
@@ -254,10 +260,15 @@ actor SyncEngine {
     if let own = ownHeads[status.zone], own.seq == status.seq, own.hash == status.head { return round }
     try await prepareOnce()
     isDrained = false
-    switch try await takeAtOnce(event) {
-    case .known: return round
-    case .applied(let zone, let pulled): return try await finished(zone, pulled)
-    case .unfit: break
+    do {
+      switch try await takeAtOnce(event) {
+      case .known: return round
+      case .applied(let zone, let pulled): return try await finished(zone, pulled)
+      case .unfit: break
+      }
+    } catch let error as CancellationError {
+      try await pauseAborted(status.zone)
+      throw error
     }
     guard let row = try await zones().first(where: { $0.zone == status.zone }) else { return round }
     // Told late: a refused push has brought it, or this device made it.
@@ -372,30 +383,5 @@ actor SyncEngine {
 
   func abort(_ work: Work) {
     aborts[work]?()
-  }
-
-  // MARK: Pausing
-
-  /// Whether the user's pushes are paused, in whatever process that was said.
-  func isPaused() async throws -> Bool {
-    let pause = try await session.database.asyncRead { [session] transaction in
-      try transaction.pushPause(localUser: session.localUser)
-    }
-    note(pause)
-    return pause != nil
-  }
-
-  func note(_ pause: PushPause?) {
-    if (pause != nil) != wasPaused {
-      wasPaused.toggle()
-      session.activity.tell(wasPaused ? .pushPaused : .pushResumed)
-      session.events.post { pause != nil ? .pushPaused(localUserID: $0) : .pushResumed(localUserID: $0) }
-    }
-    if pause == .abortingUploads { cancelUploads() }
-  }
-
-  func cancelUploads() {
-    for upload in uploads.values { upload.task.cancel() }
-    for task in ahead.values { task.cancel() }
   }
 }

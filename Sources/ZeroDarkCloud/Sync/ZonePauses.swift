@@ -11,8 +11,6 @@ struct ZonePauses: Sendable {
 
   func isPaused(_ zone: Int64, now: ContinuousClock.Instant) -> Bool { pauses[zone].map { $0.until > now } ?? false }
 
-  var isEmpty: Bool { pauses.isEmpty }
-
   /// Zones whose pause is over.
   func due(now: ContinuousClock.Instant) -> Set<Int64> { Set(pauses.filter { $0.value.until <= now }.keys) }
 

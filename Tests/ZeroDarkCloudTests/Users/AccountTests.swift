@@ -323,10 +323,11 @@ import ZDCTreesystem
       }
       try await device.users.delete(user)
       _ = try await device.users.createAccount()
-      try await device.connection.asyncRead { transaction in
-        #expect(try transaction.localUsers.all().map(\.id) == [id])
-        #expect(try transaction.pushPause(localUser: id) == nil && transaction.lastSynced(localUser: id) == nil)
+      let (ids, pause, synced) = try await device.connection.asyncRead { transaction in
+        let ids = try transaction.localUsers.all().map(\.id)
+        return (ids, try transaction.pushPause(localUser: id), try transaction.lastSynced(localUser: id))
       }
+      #expect(ids == [id] && pause == nil && synced == nil)
     }
   }
 
