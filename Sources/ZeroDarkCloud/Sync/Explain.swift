@@ -124,9 +124,11 @@ struct Explainer {
     engine = transaction.context.engines.state(try transaction.cloudState.facts(ofZone: zone.id).localUserID)
     isPaused = try transaction.pushPause(localUser: zone.localUser) != nil
     dependencies = try transaction.operations.dependencies(zone: zone.id)
+    let operations = try transaction.operations.operations(zone: zone.id, limit: .max)
     let plan = PushPlan(
-      operations: try transaction.operations.operations(zone: zone.id, limit: .max), dependencies: dependencies,
-      nowMs: transaction.context.clock(), limit: .max)
+      operations: operations, dependencies: dependencies,
+      unread: try transaction.unreadNodes(of: operations, zone: zone.id), nowMs: transaction.context.clock(),
+      limit: .max)
     waiting = Dictionary(plan.waiting.map { ($0.operation, $0) }) { first, _ in first }
   }
 
