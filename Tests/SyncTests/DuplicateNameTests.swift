@@ -69,6 +69,7 @@ struct DuplicateNameTests {
       c.recorder.on(.moved, "/n 2", times: 3) { _, _ in throw AppError() }
       try await a.delete("/n")
       try await a.sync()
+      _ = c.recorder.take()
       for _ in 0..<3 {
         await #expect(throws: AppError.self) { try await c.pull() }
         #expect(try await c.tree(versions: false) == "/n 2  \"B\"")
