@@ -59,7 +59,31 @@ struct DuplicateNameTests {
     }
   }
 
+  /// - the app throws each time when it is told that the name is given back
+  /// => one call for each pull, and the other name stays until the app has taken it
+  @Test func theNameIsGivenBack_whenTheAppHasTakenIt() async throws {
+    try await Self.run { world, a, _ in
+      let c = try await world.device("C")
+      world.expectsSecurityErrors(["duplicateName"], on: c)
+      try await world.settle(a, c)
+      c.recorder.on(.moved, "/n 2", times: 3) { _, _ in throw AppError() }
+      try await a.delete("/n")
+      try await a.sync()
+      for _ in 0..<3 {
+        await #expect(throws: AppError.self) { try await c.pull() }
+        #expect(try await c.tree(versions: false) == "/n 2  \"B\"")
+        #expect(c.recorder.take().count { $0.hasPrefix("moved") } == 1)
+      }
+      try await c.pull()
+      #expect(try await c.tree(versions: false) == "/n  \"B\"")
+      #expect(try await c.write { _, cloud in cloud.explainDelegateFailures() } == [])
+      try await world.settle(a, c)
+    }
+  }
+
   // MARK: The scene
+
+  private struct AppError: Error {}
 
   /// A and B have each put a node with the name n; A has seen nothing of B's yet.
   private static func run(

@@ -2,6 +2,7 @@ import Foundation
 import GRDB
 import Observation
 import Testing
+import ZDCProtocol
 import ZeroDarkCloud
 import ZeroDarkCloudTesting
 
@@ -78,6 +79,28 @@ import ZeroDarkCloudTesting
       expected.isPaused = true
       expected.lastSynced = world.clock.now
       #expect(try await state(a) == expected, "these two outlive their process, the rest does not")
+    }
+  }
+
+  /// - the server does not give a record that its log names
+  /// => that round is none, neither in this launch nor in the next one
+  @Test func aRoundWithoutARecord_hasNotSynced() async throws {
+    try await TestWorld.run { world in
+      let a = try await world.device("A")
+      let b = try await world.device("B")
+      world.expectsSecurityErrors(["objectMissing"], on: b)
+      try await a.create("/f", "1")
+      try await a.sync()
+      b.network.fail(.answer(status: 410, code: "gone"), "POST", Routes.records, times: 100)
+      try await b.pull()
+      #expect(try await state(b).lastSynced == nil)
+      try await b.relaunch()
+      #expect(try await state(b).lastSynced == nil)
+      b.network.heal()
+      try await b.pull()
+      #expect(try await state(b).lastSynced == world.clock.now)
+      try await b.relaunch()
+      #expect(try await state(b).lastSynced == world.clock.now)
     }
   }
 

@@ -149,6 +149,39 @@ struct ThrowingCallbackTests {
     }
   }
 
+  /// - a node that lives on was moved into a branch that somebody else deletes; the app throws when it is told that the
+  /// node goes back
+  /// => the deletion waits as it would for an error in its own callback, and is told again
+  @Test func deletion_thatFailsInAnotherCallback_isNotLost() async throws {
+    try await TestWorld.run { world in
+      let a = try await world.device("A")
+      let b = try await world.device("B")
+      for path in ["/T", "/T/child", "/S"] { try await a.create(path, "1") }
+      try await world.settle(a, b)
+      try await b.move("/S", to: "/T/S")
+      try await a.delete("/T")
+      try await a.sync()
+      b.recorder.on(.moved, times: 2, Self.fails)
+      await #expect(throws: AppError.self) { try await b.pull() }
+      #expect(try await b.tree(versions: false) == "/T  \"1\"\n/T/S  \"1\"\n/T/child  \"1\"")
+      let explained = try #require(try await b.explain("/T"))
+      #expect(explained.isAwaitingPull && explained.delegateFailures.map(\.call) == [.didDiscoverMovedNode])
+      try await b.edit("/T", "2")
+      try await b.push()
+      #expect(try await b.queueCount() > 0)
+      try await b.relaunch()
+      await #expect(throws: AppError.self) { try await b.pull() }
+      #expect(try await b.explain("/T")?.delegateFailures.map(\.times) == [2])
+      _ = b.recorder.take()
+      try await b.pull()
+      #expect(b.recorder.take().prefix(2) == ["moved /T/S -> /S", "deletedDirty /T [/T]"])
+      #expect(try await Self.failures(b) == [])
+      try await b.delete("/T")
+      try await world.settle(a, b)
+      #expect(try await b.tree(versions: false) == "/S  \"1\"")
+    }
+  }
+
   @Test func explainNamesTheAppsError_forNodesThatAreNew() async throws {
     try await TestWorld.run { world in
       let a = try await world.device("A")

@@ -101,21 +101,47 @@ import ZDCProtocol
   }
 
   /// - it is A's turn, and its commit fails for a reason of its own
-  /// => the next one need not wait for the end of the turn; who fails again and again gets no third
+  /// => the next one need not wait for the end of the turn
   @Test func whoFails_givesItsTurnBack() {
     var contention = Contention()
     lose(a, 5, &contention, now: 0)
     _ = contention.wait(b, zone: zone, now: 0)
-    contention.gaveUp(b, zone: zone, now: 0)
+    contention.gaveUp(b, zone: zone, hasFailed: true, now: 0)
     #expect(contention.turn(in: zone)?.holder == a)
-    contention.gaveUp(a, zone: zone, now: 0)
+    contention.gaveUp(a, zone: zone, hasFailed: true, now: 0)
     #expect(contention.turn(in: zone)?.holder == b)
-    _ = contention.wait(a, zone: zone, now: 0)
-    contention.won(b, zone: zone, now: 0)
-    contention.gaveUp(a, zone: zone, now: 0)
+  }
+
+  /// - A and B take turns, and A's commits fail, because it looks for the operation that is refused
+  /// => A has its turn each time, until there is no end of it
+  @Test func whoFails_mayTryAgain_soOftenOnly() {
+    var contention = Contention()
+    lose(a, 5, &contention, now: 0)
+    for _ in 0..<Contention.failures {
+      #expect(contention.turn(in: zone)?.holder == a)
+      _ = contention.wait(b, zone: zone, now: 0)
+      contention.gaveUp(a, zone: zone, hasFailed: true, now: 0)
+      _ = contention.wait(a, zone: zone, now: 0)
+      contention.won(b, zone: zone, now: 0)
+    }
     #expect(contention.turn(in: zone) == nil)
     lose(a, 5, &contention, now: 0)
     #expect(contention.turn(in: zone) == nil)
+  }
+
+  /// - A's commit for two zones is stale in the other one
+  /// => that is no failure here, however often it happens
+  @Test func whoIsStaleElsewhere_standsAtTheEnd_withoutACharge() {
+    var contention = Contention()
+    lose(a, 5, &contention, now: 0)
+    for _ in 0..<100 {
+      _ = contention.wait(b, zone: zone, now: 0)
+      contention.gaveUp(a, zone: zone, hasFailed: false, now: 0)
+      #expect(contention.turn(in: zone)?.holder == b)
+      _ = contention.wait(a, zone: zone, now: 0)
+      contention.won(b, zone: zone, now: 0)
+      #expect(contention.turn(in: zone)?.holder == a)
+    }
   }
 
   /// However many devices come: the queue has its bound, and who stands in it is served.
@@ -242,6 +268,30 @@ import ZDCProtocol
       let refused = try await server.commit(invalid, token: tokenB)
       #expect(refused.status != 409 && refused.status / 100 == 4)
       try await server.put([zone.record(.random())], in: &zone, token: tokenA)
+    }
+  }
+
+  /// - C may only read the zone, and sends commits there that come too late, again and again
+  /// => they are answered, and keep nobody waiting
+  @Test func overTheWire_whoMayOnlyRead_isNoContender() async throws {
+    try await TestServer.run {
+      $0.bounds.commitHoldMs = 0
+    } _: { (server: TestServer) async throws in
+      let (account, token) = try await server.newAccount()
+      let (reader, readersToken) = try await server.newAccount()
+      var zone = account.home
+      let (member, root) = (hexadecimal(reader.home.owner.bytes), hexadecimal(zone.zone.root.bytes))
+      try TestServer.sql(
+        """
+        INSERT INTO members (user_id, zone, permissions) SELECT x'\(member)', m.zone, 1 FROM members m JOIN zones z
+        ON z.id = m.zone WHERE z.root = x'\(root)'
+        """, in: server.folder)
+      let record = zone.record(.random()) { $0.writer = reader.home.owner }
+      let commit = try zone.commit([.put(.init(record))]) { $0.writer = reader.home.owner }
+      let body = TestZone.body(commit, records: [record])
+      try await server.put([zone.record(.random())], in: &zone, token: token)
+      for _ in 0..<9 { #expect(try await server.commit(body, token: readersToken).status == 409) }
+      try await server.put([zone.record(.random())], in: &zone, token: token)
     }
   }
 }

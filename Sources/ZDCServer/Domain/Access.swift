@@ -18,6 +18,12 @@ enum Access {
     try reader.permissions(of: user, in: zone)?.isSuperset(of: rights) ?? false
   }
 
+  /// Whether a commit of the user's has any chance; who may share may write.
+  static func mayWrite(in zone: ZoneID, user: UserID, in reader: any MetadataReader) throws -> Bool {
+    guard let row = try reader.zone(zone) else { return false }
+    return try holds(.write, user: user, zone: row.key, in: reader)
+  }
+
   /// Content that the user may read now: `r`, and not the records only. To those who may read the tree, what is not
   /// stored is gone; to others it looks like nothing at all.
   static func content(

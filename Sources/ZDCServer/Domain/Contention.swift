@@ -4,7 +4,7 @@ internal import ZDCProtocol
 /// wants to commit there stands in a queue, first come, first served, and nobody commits out of turn.
 ///
 /// Pure: time comes in. A turn is one commit. Bounded: a turn that is not used ends by itself, who lets two pass gets
-/// no third, who is silent for a minute is forgotten, and so is whoever does not fit.
+/// no third, who fails in sixteen gets no more, who is silent for a minute is forgotten, and so is whoever does not fit.
 struct Contention: Sendable {
   struct Device: Hashable, Sendable {
     var user: UserID
@@ -19,6 +19,7 @@ struct Contention: Sendable {
   private struct Loser {
     var losses = 0
     var passes = 0
+    var failures = 0
     var lastMs: UInt64
   }
 
@@ -34,6 +35,8 @@ struct Contention: Sendable {
   static let losses = 5
   /// The first turn's length, and that of the one after a turn that was let pass: a slow device needs more.
   static let turnsMs: [UInt64] = [2_000, 8_000]
+  /// A device that sends half of what was refused, to find the one operation, fails ten times.
+  static let failures = 16
   private static let memoryMs: UInt64 = 60_000
   private static let zones = 1_024
   static let devicesPerZone = 64
@@ -78,18 +81,22 @@ struct Contention: Sendable {
     races[zone] = race.isOver ? nil : race
   }
 
-  /// It did not commit, and not because somebody else came first: what is left of its turn is for others. It counts as
-  /// let pass, so that nobody holds a queue up by failing again and again.
-  mutating func gaveUp(_ device: Device, zone: ZoneID, now: UInt64) {
+  /// It did not commit, and not because somebody else came first here: what is left of its turn is for others, and it
+  /// may stand behind them.
+  ///
+  /// - Parameter hasFailed: for a reason of its own; so often only, or it would hold the queue up for ever.
+  mutating func gaveUp(_ device: Device, zone: ZoneID, hasFailed: Bool, now: UInt64) {
     guard var race = races[zone], race.turn?.holder == device else { return }
-    Self.endTurn(of: &race, now: now)
+    race.turn = nil
+    if hasFailed { Self.note(\.failures, of: device, &race, now: now) }
     Self.endTurns(of: &race, now: now)
     races[zone] = race.isOver ? nil : race
   }
 
   private static func join(_ device: Device, _ race: inout Race) {
     let isIn = race.turn?.holder == device || race.queue.contains(device)
-    guard !isIn, race.queue.count < devicesPerZone, race.losers[device]?.passes ?? 0 < turnsMs.count else { return }
+    guard !isIn, race.queue.count < devicesPerZone else { return }
+    if let loser = race.losers[device], loser.passes >= turnsMs.count || loser.failures >= failures { return }
     race.queue.append(device)
   }
 
@@ -106,10 +113,14 @@ struct Contention: Sendable {
   private static func endTurn(of race: inout Race, now: UInt64) {
     guard let holder = race.turn?.holder else { return }
     race.turn = nil
-    var loser = race.losers[holder] ?? Loser(lastMs: now)
-    loser.passes += 1
+    note(\.passes, of: holder, &race, now: now)
+  }
+
+  private static func note(_ count: WritableKeyPath<Loser, Int>, of device: Device, _ race: inout Race, now: UInt64) {
+    var loser = race.losers[device] ?? Loser(lastMs: now)
+    loser[keyPath: count] += 1
     loser.lastMs = now
-    race.losers[holder] = loser
+    race.losers[device] = loser
   }
 
   private mutating func makeRoom(_ now: UInt64) {

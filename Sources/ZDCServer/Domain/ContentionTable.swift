@@ -74,11 +74,11 @@ final class ContentionTable: Sendable {
     }
   }
 
-  /// See ``Contention/gaveUp(_:zone:now:)``.
-  func gaveUp(_ device: Contention.Device, in zones: [ZoneID]) {
+  /// See ``Contention/gaveUp(_:zone:hasFailed:now:)``.
+  func gaveUp(_ device: Contention.Device, in zones: [ZoneID], hasFailed: Bool) {
     state.withLock { state in
       for zone in zones {
-        state.contention.gaveUp(device, zone: zone, now: clock.nowMs())
+        state.contention.gaveUp(device, zone: zone, hasFailed: hasFailed, now: clock.nowMs())
         state.callHolder(of: zone)
       }
     }

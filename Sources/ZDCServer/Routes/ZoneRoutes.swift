@@ -29,8 +29,8 @@ enum ZoneRoutes {
     let quotas = core.quotas
     let zones = request.parts.map(\.commit.fields.zone)
     let contender = try Contention.Device(user: user, device: call.authenticated.device)
-    try await checkMayWait(call, zones)
-    try await core.contention.admit(contender, to: zones, bytes: body.count)
+    let queues = try await zonesToWaitFor(call, zones)
+    try await core.contention.admit(contender, to: queues, bytes: body.count)
     let now = call.now
     do {
       let outcome = try await call.write { tx in
@@ -44,25 +44,28 @@ enum ZoneRoutes {
       core.metrics.countCommits(outcome.notices.count, operations: outcome.operations)
       return try .json(outcome.response)
     } catch let stale as StaleHead {
-      core.contention.lost(contender, in: stale.zone)
-      core.contention.gaveUp(contender, in: zones.filter { $0 != stale.zone })
-      let page = try await call.read { reader in
-        try Zones.page(stale.zone, for: user, after: stale.after, withRecords: true, in: reader)
+      core.contention.gaveUp(contender, in: zones.filter { $0 != stale.zone }, hasFailed: false)
+      let (page, mayWrite) = try await call.read { reader in
+        let mayWrite = try Access.mayWrite(in: stale.zone, user: user, in: reader)
+        return (try Zones.page(stale.zone, for: user, after: stale.after, withRecords: true, in: reader), mayWrite)
       }
+      if mayWrite { core.contention.lost(contender, in: stale.zone) }
       return .page(page, status: .conflict)
     } catch {
-      core.contention.gaveUp(contender, in: zones)
+      core.contention.gaveUp(contender, in: zones, hasFailed: true)
       throw error
     }
   }
 
-  /// Places in a busy zone's queue are for its members: who could not commit there anyway does not keep them waiting.
-  private static func checkMayWait(_ call: Call, _ zones: [ZoneID]) async throws {
-    let busy = zones.filter { call.core.contention.isBusy($0) }
-    guard !busy.isEmpty else { return }
+  /// Places in a busy zone's queue are for who may write there: nobody else keeps them waiting, and nobody else needs
+  /// one to be refused.
+  private static func zonesToWaitFor(_ call: Call, _ zones: [ZoneID]) async throws -> [ZoneID] {
+    let busy = Set(zones.filter { call.core.contention.isBusy($0) })
+    guard !busy.isEmpty else { return zones }
     let user = try call.user
-    try await call.read { reader in
+    return try await call.read { reader in
       for zone in busy { _ = try Access.zone(zone, of: user, needs: [], in: reader) }
+      return try zones.filter { try !busy.contains($0) || Access.mayWrite(in: $0, user: user, in: reader) }
     }
   }
 

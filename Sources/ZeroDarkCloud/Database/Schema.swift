@@ -24,6 +24,7 @@ enum FrameworkSchema {
     migrator.registerMigration("zdc.downloads") { db in try db.execute(sql: download) }
     migrator.registerMigration("zdc.securityEvents") { db in try db.execute(sql: securityEventTimes) }
     migrator.registerMigration("zdc.delegateFailures") { db in try db.execute(sql: delegateFailure) }
+    migrator.registerMigration("zdc.delegateFailureParts") { db in try db.execute(sql: delegateFailurePart) }
   }
 
   /// The verified log, a hash for each commit: where a server's log parts from it, and whether what is missing there
@@ -62,23 +63,6 @@ enum FrameworkSchema {
     ALTER TABLE zdc_security_event ADD COLUMN firstMs INTEGER NOT NULL DEFAULT 0;
     UPDATE zdc_security_event SET firstMs = timeMs;
     CREATE INDEX zdc_security_event_user ON zdc_security_event (localUser, code, zone, nodeID)
-    """
-
-  /// The delegate's calls that threw and are to be made again. By the cloud's id: a new node has no row yet.
-  private static let delegateFailure = """
-    CREATE TABLE zdc_delegate_failure (
-      id INTEGER PRIMARY KEY,
-      zone INTEGER NOT NULL REFERENCES zdc_zone(id) ON DELETE CASCADE,
-      nodeID BLOB NOT NULL,
-      call TEXT NOT NULL,
-      error TEXT NOT NULL,
-      times INTEGER NOT NULL,
-      firstMs INTEGER NOT NULL,
-      lastMs INTEGER NOT NULL,
-      receivedMs INTEGER NOT NULL,
-      UNIQUE (zone, nodeID, call)
-    );
-    CREATE INDEX zdc_delegate_failure_order ON zdc_delegate_failure (zone, lastMs)
     """
 
   private static let quarantineIndex = """

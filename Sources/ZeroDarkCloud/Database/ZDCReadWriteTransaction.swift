@@ -27,6 +27,8 @@ public final class ZDCReadWriteTransaction: ZDCReadTransaction {
   /// A part that stands or falls by itself: what it wrote is taken back if it throws, and so is what it wanted done
   /// after the commit. A call in it that poisons the transaction counts as thrown.
   func undoable<T>(_ body: () throws -> T) throws -> T {
+    // What failed before is not taken back with this part.
+    if let poisonError { throw poisonError }
     let remembered = cache
     let mark = commitActions?.count ?? 0
     do {

@@ -143,7 +143,7 @@ struct ChangeApplier {
       try nodes.update(row)
     }
     try transaction.record(event, localUser: session.localUser, zone: zoneRow.id, atMs: session.now())
-    session.events.report(event)
+    transaction.afterCommit { [events = session.events] in events.report(event) }
   }
 
   /// To be called when a batch is applied: names that became free are given back.

@@ -71,7 +71,7 @@ struct DuplicateNames {
     let error = ZDCSecurityError(
       .duplicateName, zone: try transaction.zones.zone(id: row.zone)?.zone, node: row.nodeID, user: row.cloud?.writer)
     try transaction.record(error, localUser: session.localUser, zone: row.zone, atMs: session.now())
-    session.events.report(error)
+    transaction.afterCommit { [events = session.events] in events.report(error) }
   }
 
   // MARK: The name is free again
@@ -79,13 +79,29 @@ struct DuplicateNames {
   /// - Returns: how many callbacks it took.
   func release() throws -> Int {
     var callbacks = 0
-    for row in try nodes.quarantined(zone: leaves.zone, as: Self.mark) {
-      try session.part(of: row.zone, row.nodeID, in: transaction) { callbacks += try release(row) }
+    for row in try nodes.quarantined(zone: leaves.zone, as: Self.mark) { callbacks += try releaseAlone(row) }
+    return callbacks
+  }
+
+  /// Once more, for a node of which the app threw: the others have their own turn.
+  func release(_ row: NodeRow) throws -> Int {
+    guard Self.isShownOtherwise(row) else {
+      try transaction.delegateFailures.forgetName(zone: row.zone, node: row.nodeID)
+      return 0
+    }
+    return try releaseAlone(row)
+  }
+
+  private func releaseAlone(_ row: NodeRow) throws -> Int {
+    var callbacks = 0
+    try session.part(.name, of: row.zone, row.nodeID, in: transaction) {
+      callbacks = try giveBack(row)
+      try transaction.delegateFailures.forgetName(zone: row.zone, node: row.nodeID)
     }
     return callbacks
   }
 
-  private func release(_ row: NodeRow) throws -> Int {
+  private func giveBack(_ row: NodeRow) throws -> Int {
     guard let cloud = row.cloud, let parent = try row.parent.flatMap({ try nodes.node(id: $0) }),
       parent.nodeID == cloud.parent, try transaction.operations.placements(ofNode: row.id).isEmpty,
       try leaves.pendingLeaf(row.nodeID) == nil

@@ -49,7 +49,7 @@ struct EventTaker: Sendable {
     summary.commits = try PageApplier(session: session, zone: row.id, transaction: transaction).apply(contents)
     guard summary.commits == 1 else { throw Unfit() }
     // A record that the app refuses stays pending.
-    try session.part(of: row.id, put.node, in: transaction) {
+    try session.part(.record, of: row.id, put.node, in: transaction) {
       try apply(put.record, node: put.node, zone: row.id, &summary, transaction)
     }
     let isDrained = try transaction.operations.isEmpty(localUser: session.localUser)

@@ -54,7 +54,7 @@ struct RemoteRemoval {
 
   @discardableResult
   private func removeAlone(_ top: NodeRow, gone: Set<NodeID>) throws -> Bool {
-    try session.part(of: zone, top.nodeID, receivedMs: receivedMs, in: transaction) {
+    try session.part(.deletion, of: zone, top.nodeID, receivedMs: receivedMs, in: transaction) {
       try remove(top, gone: gone)
       try transaction.delegateFailures.forget(zone: zone, node: top.nodeID, isPulled: true)
     }

@@ -26,11 +26,19 @@ private struct TellingAgain {
   let zone: Int64
   let transaction: ZDCReadWriteTransaction
 
+  private struct Task: Hashable {
+    var node: NodeID
+    var part: DelegateFailureStore.Part
+  }
+
   /// - Returns: how many the app has taken.
   func run(limit: Int) throws -> Int {
     var told = 0
-    for failure in try transaction.delegateFailures.failures(zone: zone, limit: limit) where try tell(failure) {
-      told += 1
+    // A part may have failed in several calls; it is done again once.
+    var tried: Set<Task> = []
+    for failure in try transaction.delegateFailures.failures(zone: zone, limit: limit)
+    where tried.insert(Task(node: failure.node, part: failure.part)).inserted {
+      if try tell(failure) { told += 1 }
     }
     return told
   }
@@ -41,28 +49,28 @@ private struct TellingAgain {
       if try !isPending(failure) { try forget(failure) }
       return false
     }
-    switch failure.call {
-    case .didPushNodeData: return try tellPushed(row)
-    case .didDiscoverDeletedNode, .didDiscoverDeletedDirtyNode: return try tellDeleted(row, failure)
-    default:
-      if try isPending(failure) { return false }
-      return try releaseName(failure)
+    switch failure.part {
+    case .push: return try tellPushed(row)
+    case .deletion: return try tellDeleted(row, failure)
+    case .name: return try releaseName(row, failure)
+    case .record:
+      if try !isPending(failure) { try forget(failure) }
+      return false
     }
   }
 
   private func isPending(_ failure: DelegateFailureStore.Failure) throws -> Bool {
-    guard failure.call != .didPushNodeData else { return false }
+    guard failure.part != .push else { return false }
     return try transaction.leaves(zone: zone).pendingLeaf(failure.node) != nil
   }
 
   private func forget(_ failure: DelegateFailureStore.Failure) throws {
-    let isPulled = failure.call != .didPushNodeData
-    try transaction.delegateFailures.forget(zone: zone, node: failure.node, isPulled: isPulled)
+    try transaction.delegateFailures.forget(zone: zone, node: failure.node, isPulled: failure.part != .push)
   }
 
   private func tellPushed(_ row: NodeRow) throws -> Bool {
     let completion = InFlightCompletion(session: session, zone: zone, transaction: transaction)
-    return try session.part(of: zone, row.nodeID, in: transaction) { try completion.tellPushed(row) }
+    return try session.part(.push, of: zone, row.nodeID, in: transaction) { try completion.tellPushed(row) }
   }
 
   private func tellDeleted(_ row: NodeRow, _ failure: DelegateFailureStore.Failure) throws -> Bool {
@@ -76,12 +84,12 @@ private struct TellingAgain {
     return try removal.retry(row)
   }
 
-  /// A name that became free: no record waits for that.
-  private func releaseName(_ failure: DelegateFailureStore.Failure) throws -> Bool {
-    try forget(failure)
+  /// A name that became free: no record waits for that, unless there is a newer one.
+  private func releaseName(_ row: NodeRow, _ failure: DelegateFailureStore.Failure) throws -> Bool {
+    if try isPending(failure) { return false }
     let places = LocalPlaces(session: session, transaction: transaction)
     let leaves = transaction.leaves(zone: zone)
     let names = DuplicateNames(session: session, transaction: transaction, places: places, leaves: leaves)
-    return try names.release() > 0
+    return try names.release(row) > 0
   }
 }

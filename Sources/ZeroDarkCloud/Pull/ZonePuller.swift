@@ -304,7 +304,7 @@ struct ZonePuller {
           continue
         }
         let before = applier
-        let isTold = try session.part(of: zone, leaf.node, in: transaction) {
+        let isTold = try session.part(.record, of: zone, leaf.node, in: transaction) {
           if try applier.apply(record, node: leaf.node) { result.applied += 1 }
         }
         guard !isTold else { continue }

@@ -60,8 +60,8 @@ struct CommitBuilder {
     }
     let isParentThere = try putNodes.contains(parent.nodeID) || leaves.leaf(parent.nodeID) != nil
     guard isParentThere, hasRoom(for: content) else { return false }
-    // A newer version of the node is in the log and not here yet, or none is any more and the app is still to be told.
-    guard try leaves.pendingLeaf(row.nodeID) == nil, try !isDeletedUntold(row) else { return false }
+    // The plan left these out, but a pull may have come in between.
+    guard try !transaction.isUnread(row) else { return false }
     let record = try seal(row, parent: parent, content: content)
     aboveSurvivors = nil
     operations.append(.put(ZoneOperation.Put(record)))
@@ -74,11 +74,6 @@ struct CommitBuilder {
     }
     addOutcomes(row, record, content, done: done)
     return true
-  }
-
-  private func isDeletedUntold(_ row: NodeRow) throws -> Bool {
-    guard row.isUploaded, try !transaction.delegateFailures.isEmpty(zone: zoneRow.id) else { return false }
-    return try leaves.leaf(row.nodeID) == nil
   }
 
   private func hasRoom(for content: SuppliedContent?) -> Bool {

@@ -42,7 +42,7 @@ struct InFlightCompletion {
       receivedMs: receivedMs)
     try transaction.nodes.updateCloud(row)
     try rebaseSuccessors(of: row, from: base, to: content.public.eTag)
-    try session.part(of: zone, row.nodeID, in: transaction) { try tellPushed(row) }
+    try session.part(.push, of: zone, row.nodeID, in: transaction) { try tellPushed(row) }
   }
 
   /// Its content is in the cloud, whatever the app says.

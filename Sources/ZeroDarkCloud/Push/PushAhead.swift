@@ -66,7 +66,7 @@ struct PushAhead: Sendable {
     let dependencies = try transaction.operations.dependencies(zone: zone, upTo: queue.last?.id ?? 0)
     return PushPlan(
       operations: rest, dependencies: dependencies.mapValues { $0.filter { !done.contains($0) } },
-      nowMs: session.now())
+      unread: try transaction.unreadNodes(of: rest, zone: zone), nowMs: session.now())
   }
 
   // MARK: Sealing

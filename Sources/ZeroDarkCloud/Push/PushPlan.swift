@@ -31,8 +31,9 @@ struct PushPlan: Equatable {
   /// The earliest time at which a pause ends.
   private(set) var nextMs: UInt64?
 
+  /// - Parameter unread: nodes of which nothing can be put before the next pull.
   init(
-    operations: [OperationRow], dependencies: [Int64: [Int64]], nowMs: UInt64,
+    operations: [OperationRow], dependencies: [Int64: [Int64]], unread: Set<Int64> = [], nowMs: UInt64,
     limit: Int = Limits.commitOperations
   ) {
     self.dependencies = dependencies
@@ -43,7 +44,8 @@ struct PushPlan: Equatable {
       // Behind a full plan nothing waits for anything but its turn.
       let isBeyond = steps.count >= limit && operation.node.map { stepByNode[$0] == nil } ?? true
       let open = isBeyond ? nil : (dependencies[operation.id] ?? []).first { !chosen.contains($0) }
-      if let wait = wait(operation, open: open, byID: byID, nowMs: nowMs) {
+      let isUnread = operation.node.map(unread.contains) ?? false
+      if let wait = wait(operation, isUnread: isUnread, open: open, byID: byID, nowMs: nowMs) {
         waiting.append(wait)
         continue
       }
@@ -53,7 +55,7 @@ struct PushPlan: Equatable {
   }
 
   private mutating func wait(
-    _ operation: OperationRow, open: Int64?, byID: [Int64: OperationRow], nowMs: UInt64
+    _ operation: OperationRow, isUnread: Bool, open: Int64?, byID: [Int64: OperationRow], nowMs: UInt64
   ) -> Waiting? {
     if operation.state != .pending { return Waiting(operation: operation.id, reason: operation.reason) }
     if operation.isParked {
@@ -63,6 +65,7 @@ struct PushPlan: Equatable {
       nextMs = min(nextMs ?? .max, operation.notBeforeMs)
       return Waiting(operation: operation.id, reason: operation.reason, detail: operation.reasonDetail)
     }
+    if isUnread { return Waiting(operation: operation.id, reason: .notPulledYet) }
     return open.map { Waiting(operation: operation.id, reason: .waitingForOperation, detail: byID[$0]?.uuid) }
   }
 

@@ -86,6 +86,8 @@ extension SyncEngine {
     var zone: ZoneRow
     var head: ZoneHead
     var plan: PushPlan
+    /// Nodes of which nothing can go out before the next pull.
+    var unread: Set<Int64>
     var answers: [ContentAnswer] = []
     var conflicts: [OperationRow] = []
     var refusals: [(operation: OperationRow, error: any Error)] = []
@@ -104,6 +106,8 @@ extension SyncEngine {
   func noting(_ choice: Choice?) -> Choice? {
     if let next = choice?.plan.nextMs { scheduleWake(atMs: next) }
     for conflict in choice?.conflicts ?? [] { forgetContent(of: conflict.node) }
+    // What is sealed for them would leave no room for the others; what was uploaded stays.
+    for node in choice?.unread ?? [] where ready[node]?.content.inlineBytes != nil { ready[node] = nil }
     return choice
   }
 

@@ -72,11 +72,12 @@ struct Chooser: Sendable {
     guard try transaction.pushPause(localUser: session.localUser) == nil else { return nil }
     let operations = try transaction.operations.operations(zone: zone, limit: Self.window)
     guard !operations.isEmpty else { return nil }
+    let unread = try transaction.unreadNodes(of: operations, zone: zone)
     let plan = PushPlan(
       operations: operations,
       dependencies: try transaction.operations.dependencies(zone: zone, upTo: operations.last?.id ?? 0),
-      nowMs: session.now(), limit: limits[zone] ?? Limits.commitOperations)
-    var choice = SyncEngine.Choice(zone: row, head: head, plan: plan)
+      unread: unread, nowMs: session.now(), limit: limits[zone] ?? Limits.commitOperations)
+    var choice = SyncEngine.Choice(zone: row, head: head, plan: plan, unread: unread)
     try ask(&choice, transaction)
     return choice
   }

@@ -70,12 +70,13 @@ extension SyncSession {
   ///
   /// - Parameters:
   ///   - node: whose part it is.
+  ///   - part: what is to be done again if the app throws, in whatever call.
   ///   - receivedMs: of a deletion.
   /// - Returns: false if the app threw: nothing of it has happened.
   @discardableResult
   func part(
-    of zone: Int64, _ node: NodeID, receivedMs: UInt64? = nil, in transaction: ZDCReadWriteTransaction,
-    _ body: () throws -> Void
+    _ part: DelegateFailureStore.Part, of zone: Int64, _ node: NodeID, receivedMs: UInt64? = nil,
+    in transaction: ZDCReadWriteTransaction, _ body: () throws -> Void
   ) throws -> Bool {
     guard transaction.appCalls.isolates else {
       try body()
@@ -86,7 +87,7 @@ extension SyncSession {
       return true
     } catch let error as DelegateError {
       transaction.appCalls.failure = transaction.appCalls.failure ?? error
-      try transaction.delegateFailures.record(error, zone: zone, node: node, receivedMs: receivedMs)
+      try transaction.delegateFailures.record(error, zone: zone, node: node, part: part, receivedMs: receivedMs)
       transaction.afterCommit { [events] in events.report(error) }
       return false
     }

@@ -63,6 +63,12 @@ struct EngineState: Sendable, Hashable {
     }
   }
 
+  /// A tree is left out, because it waits to be tried again: what the server has was reached, and is not all here.
+  mutating func leaveOut() {
+    reached()
+    hasFailedInRound = true
+  }
+
   /// A round that threw has no `finished`.
   mutating func end() {
     shown.isPulling = false

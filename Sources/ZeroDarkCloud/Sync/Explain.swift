@@ -124,9 +124,11 @@ struct Explainer {
     engine = transaction.context.engines.state(try transaction.cloudState.facts(ofZone: zone.id).localUserID)
     isPaused = try transaction.pushPause(localUser: zone.localUser) != nil
     dependencies = try transaction.operations.dependencies(zone: zone.id)
+    let operations = try transaction.operations.operations(zone: zone.id, limit: .max)
     let plan = PushPlan(
-      operations: try transaction.operations.operations(zone: zone.id, limit: .max), dependencies: dependencies,
-      nowMs: transaction.context.clock(), limit: .max)
+      operations: operations, dependencies: dependencies,
+      unread: try transaction.unreadNodes(of: operations, zone: zone.id), nowMs: transaction.context.clock(),
+      limit: .max)
     waiting = Dictionary(plan.waiting.map { ($0.operation, $0) }) { first, _ in first }
   }
 
@@ -136,10 +138,11 @@ struct Explainer {
     let event = try transaction.lastSecurityEvent(localUser: zone.localUser, node: row.nodeID)
     let failures = try failures(row, transaction)
     let isPending = try transaction.leaves(zone: row.zone).pendingLeaf(row.nodeID) != nil
+    let isDeleted = try transaction.delegateFailures.isDeleted(zone: row.zone, node: row.nodeID)
     return ZDCNodeExplanation(
       nodeID: row.uuid, cloudID: row.nodeID.text, isUploaded: row.isUploaded,
       hasContentInCloud: row.content != nil, quarantine: row.quarantine, zoneFrozen: zone.frozen?.rawValue,
-      isAwaitingPull: isPending || failures.contains(where: \.call.isDeletion), delegateFailures: failures,
+      isAwaitingPull: isPending || isDeleted, delegateFailures: failures,
       lastSecurityError: event?.code, lastSecurityErrorAt: event.map { Date(ms: $0.timeMs) },
       operations: queued.isEmpty ? [] : try Explainer(transaction, zone: zone).explain(queued))
   }

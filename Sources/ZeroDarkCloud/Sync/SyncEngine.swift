@@ -20,7 +20,7 @@ actor SyncEngine {
   /// How many nodes the next commit of a zone may hold; halved when the server refuses one, to find the culprit.
   var limits: [Int64: Int] = [:]
   /// Whether the app was told last that pushes are paused.
-  private var wasPaused = false
+  var wasPaused = false
   /// Ends what is under way.
   private var aborts: [Work: @Sendable () -> Void] = [:]
   var hasStarted = false
@@ -60,7 +60,7 @@ actor SyncEngine {
     try await pullRound().get()
   }
 
-  private func pullRound() async throws -> ZoneRound<PullSummary> {
+  func pullRound() async throws -> ZoneRound<PullSummary> {
     try await gate.run { try await self.telling { try await self.pulling { try await self.pullAll() } } }
   }
 
@@ -79,7 +79,7 @@ actor SyncEngine {
     try await pushRound(inBackground: true).summary
   }
 
-  private func pushRound(inBackground: Bool = false) async throws -> ZoneRound<PushSummary> {
+  func pushRound(inBackground: Bool = false) async throws -> ZoneRound<PushSummary> {
     try await gate.run {
       try await self.telling { try await self.pushing { try await self.pushAll(inBackground: inBackground) } }
     }
@@ -121,47 +121,6 @@ actor SyncEngine {
     _ = try await gate.run { try await self.telling { try await self.pulling { try await self.pullAgain() } } }
   }
 
-  /// Pulls and pushes until no operation can run. Operations that wait are counted, not waited for.
-  ///
-  /// A zone that has to be frozen on the way does not keep the others waiting, nor does an error of the app's; it is
-  /// thrown at the end.
-  func syncUntilQuiet() async throws -> ZDCSyncSummary {
-    var summary = ZDCSyncSummary()
-    let pulled = try await pullRound()
-    var failure = try pulled.deferrableError()
-    summary.pulled = pulled.summary
-    var rounds = QuietRule(queued: try await queueCount())
-    while true {
-      let settled = settledUploads
-      let round = try await pushRound()
-      failure = try failure ?? round.deferrableError()
-      summary.pushed.commits += round.summary.commits
-      summary.pushed.operations += round.summary.operations
-      summary.pushed.waiting = round.summary.waiting
-      if rounds.goesOn(after: round.summary, uploadsSettled: settledUploads - settled) { continue }
-      guard !rounds.isExhausted, let upload = uploads.values.first(where: \.endsByItself) else { break }
-      await finish(upload)
-      try Task.checkCancellation()
-    }
-    if let failure { throw failure }
-    return summary
-  }
-
-  private func queueCount() async throws -> Int {
-    try await session.database.asyncRead { [session] transaction in
-      try transaction.operations.count(localUser: session.localUser)
-    }
-  }
-
-  /// Waits for an upload to end, one way or the other. Who stops waiting stops the upload.
-  private func finish(_ upload: Upload) async {
-    await withTaskCancellationHandler {
-      await upload.task.value
-    } onCancel: {
-      upload.task.cancel()
-    }
-  }
-
   /// However a round ends, nobody believes that it goes on; and whether the server was there is known.
   private func telling<Result: Sendable>(_ round: () async throws -> Result) async throws -> Result {
     do {
@@ -180,18 +139,20 @@ actor SyncEngine {
   /// - Throws: if it cannot be stored.
   private func finishedPull(_ round: ZoneRound<PullSummary>) async throws {
     if let failure = round.failure { session.events.failed(failure) }
+    if !pullPauses.isEmpty { session.events.update { $0.leaveOut() } }
     let result = round.summary
     session.events.post { .pullFinished(localUserID: $0, commits: result.commits, announced: result.announced) }
-    if round.failure == nil { try await storeLastSynced(every: LastSynced.gridMs) }
+    try await storeLastSynced(every: LastSynced.gridMs)
   }
 
+  /// What the state shows and nothing else: it knows of records that the server does not give, which throw nothing.
   private func storeLastSynced(every gridMs: UInt64) async throws {
-    let now = session.now()
-    guard now < storedSyncMs || now - storedSyncMs >= gridMs else { return }
+    guard let synced = session.events.lastSynced?.ms else { return }
+    guard synced < storedSyncMs || synced - storedSyncMs >= gridMs else { return }
     try await session.database.asyncReadWrite { [session] transaction in
-      try transaction.setLastSynced(ms: now, localUser: session.localUser)
+      try transaction.setLastSynced(ms: synced, localUser: session.localUser)
     }
-    storedSyncMs = now
+    storedSyncMs = synced
   }
 
   private func pullAll() async throws -> ZoneRound<PullSummary> {
@@ -200,7 +161,10 @@ actor SyncEngine {
     session.events.post { .pullStarted(localUserID: $0) }
     var round = ZoneRound(PullSummary())
     for zone in try await zones() {
-      try await round.add { round in round.take(try await self.noting(zone.id) { try await $0.pull() }) }
+      let failure = try await round.add { round in
+        round.take(try await self.noting(zone.id) { try await $0.pull() })
+      }
+      if failure == nil || failure is ZDCSecurityError { pullPauses.succeeded(zone.id) }
     }
     hasPulled = true
     try await finishedPull(round)
@@ -214,15 +178,27 @@ actor SyncEngine {
     try await checkIdentityBeforePull()
     session.events.post { .pullStarted(localUserID: $0) }
     var round = ZoneRound(PullSummary())
-    for status in list.zones {
-      guard let row = try await zones().first(where: { $0.zone == status.zone }) else { continue }
-      let isPinned = row.head?.seq == status.seq && row.head?.hash == status.head
-      if isPinned, try await !isUnfinished(row.id) { continue }
-      try await followUp(row.id, &round) { try await $0.pull() }
+    var untouched = Set(try await zones().filter { row in list.zones.contains { $0.zone == row.zone } }.map(\.id))
+    do {
+      for status in list.zones {
+        guard let row = try await zones().first(where: { $0.zone == status.zone }) else { continue }
+        try await follow(row, to: status, &round)
+        untouched.remove(row.id)
+      }
+    } catch let error as CancellationError {
+      // Nobody tells of them again as long as nothing new happens there.
+      pauseAborted(untouched)
+      throw error
     }
     hasPulled = true
     try await finishedPull(round)
     return round
+  }
+
+  private func follow(_ row: ZoneRow, to status: ZoneStatus, _ round: inout ZoneRound<PullSummary>) async throws {
+    let isPinned = row.head?.seq == status.seq && row.head?.hash == status.head
+    if isPinned, try await !isUnfinished(row.id) { return pullPauses.succeeded(row.id) }
+    try await followUp(row.id, &round) { try await $0.pull() }
   }
 
   private func pullAgain() async throws -> ZoneRound<PullSummary> {
@@ -239,10 +215,26 @@ actor SyncEngine {
     _ zone: Int64, _ round: inout ZoneRound<PullSummary>,
     _ pull: @escaping @Sendable (ZonePuller) async throws -> ZonePuller.Pulled
   ) async throws {
-    let failure = try await round.add { round in round.take(try await self.noting(zone, pull)) }
+    let failure: (any Error)?
+    do {
+      failure = try await round.add { round in round.take(try await self.noting(zone, pull)) }
+    } catch let error as CancellationError {
+      pauseAborted([zone])
+      throw error
+    }
     guard let failure, !(failure is ZDCSecurityError) else { return pullPauses.succeeded(zone) }
     session.events.report(failure)
     scheduleWake(in: pullPauses.failed(zone, failure, now: .now, random: .random(in: 0..<1)))
+  }
+
+  private func pauseAborted(_ zones: Set<Int64>) {
+    for zone in zones { scheduleWake(in: pullPauses.aborted(zone, now: .now)) }
+  }
+
+  /// The same for a zone whose row is not known; the task that was broken off reads nothing any more.
+  private func pauseAborted(_ zone: ZoneID) async throws {
+    let rows = try await Task { try await zones() }.value
+    pauseAborted(Set(rows.filter { $0.zone == zone }.map(\.id)))
   }
 
   /// Whether an earlier pull was cut off between the log and its records. What the app has refused waits for the next
@@ -268,10 +260,15 @@ actor SyncEngine {
     if let own = ownHeads[status.zone], own.seq == status.seq, own.hash == status.head { return round }
     try await prepareOnce()
     isDrained = false
-    switch try await takeAtOnce(event) {
-    case .known: return round
-    case .applied(let zone, let pulled): return try await finished(zone, pulled)
-    case .unfit: break
+    do {
+      switch try await takeAtOnce(event) {
+      case .known: return round
+      case .applied(let zone, let pulled): return try await finished(zone, pulled)
+      case .unfit: break
+      }
+    } catch let error as CancellationError {
+      try await pauseAborted(status.zone)
+      throw error
     }
     guard let row = try await zones().first(where: { $0.zone == status.zone }) else { return round }
     // Told late: a refused push has brought it, or this device made it.
@@ -385,33 +382,6 @@ actor SyncEngine {
   }
 
   func abort(_ work: Work) {
-    // Who aborts a pull does not want the next one at once.
-    if case .pull = work { pullPauses = ZonePauses() }
     aborts[work]?()
-  }
-
-  // MARK: Pausing
-
-  /// Whether the user's pushes are paused, in whatever process that was said.
-  func isPaused() async throws -> Bool {
-    let pause = try await session.database.asyncRead { [session] transaction in
-      try transaction.pushPause(localUser: session.localUser)
-    }
-    note(pause)
-    return pause != nil
-  }
-
-  func note(_ pause: PushPause?) {
-    if (pause != nil) != wasPaused {
-      wasPaused.toggle()
-      session.activity.tell(wasPaused ? .pushPaused : .pushResumed)
-      session.events.post { pause != nil ? .pushPaused(localUserID: $0) : .pushResumed(localUserID: $0) }
-    }
-    if pause == .abortingUploads { cancelUploads() }
-  }
-
-  func cancelUploads() {
-    for upload in uploads.values { upload.task.cancel() }
-    for task in ahead.values { task.cancel() }
   }
 }

@@ -28,6 +28,9 @@ final class SyncEvents: Sendable {
     hub.update(localUserID, change)
   }
 
+  /// Nil if no round of this process has brought all.
+  var lastSynced: Date? { hub.lastSynced(localUserID) }
+
   /// For an error that the caller gets: it shows in the state, and nobody else is told of it.
   func failed(_ error: any Error) {
     hub.failed(localUserID, error)
@@ -57,6 +60,8 @@ final class StatusHub: Sendable {
     let now = Date(ms: database.context.clock())
     update(localUserID) { $0.fail(DelegateError.unwrap(error), now: now) }
   }
+
+  func lastSynced(_ localUserID: String) -> Date? { database.context.engines.state(localUserID).shown.lastSynced }
 
   func update(_ localUserID: String, _ change: (inout EngineState) -> Void) {
     guard database.context.engines.update(localUserID, change) else { return }

@@ -78,7 +78,7 @@ struct SyncLoop: Sendable {
   }
 
   /// The stream stays open, whatever is wrong with one tree, and whatever the app says: both are told, and tried again
-  /// by themselves. An app that aborts a pull does not want the next one at once.
+  /// by themselves. An app that aborts a pull does not want the next one at once: the engine waits a minute.
   private func pulled(_ round: () async throws -> ZoneRound<PullSummary>) async throws -> PullSummary {
     do { return try await round().summary } catch is CancellationError where !Task.isCancelled { return PullSummary() }
   }

@@ -9,9 +9,6 @@ public struct ZDCDelegateFailure: Sendable, Hashable, Codable {
     case didDiscoverNewNode, didDiscoverModifiedNode, didDiscoverMovedNode
     case didDiscoverDeletedNode, didDiscoverDeletedDirtyNode
     case didDiscoverConflict
-
-    /// The cloud has deleted the node, and the app has it still.
-    var isDeletion: Bool { self == .didDiscoverDeletedNode || self == .didDiscoverDeletedDirtyNode }
   }
 
   public var call: Call

@@ -11,8 +11,6 @@ struct ZonePauses: Sendable {
 
   func isPaused(_ zone: Int64, now: ContinuousClock.Instant) -> Bool { pauses[zone].map { $0.until > now } ?? false }
 
-  var isEmpty: Bool { pauses.isEmpty }
-
   /// Zones whose pause is over.
   func due(now: ContinuousClock.Instant) -> Set<Int64> { Set(pauses.filter { $0.value.until <= now }.keys) }
 
@@ -26,6 +24,18 @@ struct ZonePauses: Sendable {
     pauses[zone] = pause
     return length
   }
+
+  /// It was broken off: who does that does not want it again at once, and what it left is not to be forgotten.
+  ///
+  /// - Returns: how long its pause is.
+  mutating func aborted(_ zone: Int64, now: ContinuousClock.Instant) -> Duration {
+    pauses[zone, default: Pause()].until = now + Self.afterAbort
+    return Self.afterAbort
+  }
+
+  static let afterAbort = Duration.seconds(60)
+
+  var isEmpty: Bool { pauses.isEmpty }
 
   mutating func succeeded(_ zone: Int64) { pauses[zone] = nil }
 }

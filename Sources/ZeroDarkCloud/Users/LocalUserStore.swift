@@ -94,7 +94,8 @@ struct LocalUserStore {
     try db.execute(sql: "DELETE FROM zdc_security_event WHERE localUser = ?", arguments: [id])
     try db.execute(sql: "DELETE FROM zdc_link WHERE localUser = ?", arguments: [id])
     // A later user may get the same number.
-    try db.execute(sql: "DELETE FROM zdc_meta WHERE key = ?", arguments: [PushPause.key(id)])
+    try db.execute(
+      sql: "DELETE FROM zdc_meta WHERE key IN (?, ?)", arguments: [PushPause.key(id), LastSynced.key(id)])
     try db.execute(sql: "DELETE FROM zdc_local_user WHERE id = ?", arguments: [id])
   }
 

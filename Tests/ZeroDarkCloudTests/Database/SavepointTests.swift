@@ -46,4 +46,18 @@ import ZDCTreesystem
     }
     #expect(try await device.tree() == "home:/f")
   }
+
+  /// - a call fails, and then a part of the transaction is begun
+  /// => the part does not hide the failure: nothing is committed
+  @Test func aPoisonFromBefore_isNotTakenBackWithThePart() async throws {
+    let device = try await CloudFixture()
+    await #expect(throws: ZDCError.self) {
+      try await device.write { cloud in
+        try cloud.createNode(withPath: ZDCTreesystemPath(pathComponents: ["f"]))
+        _ = cloud.readWrite.object(forKey: "k", inCollection: "nobody's")
+        #expect(throws: ZDCError.self) { try cloud.readWrite.undoable {} }
+      }
+    }
+    #expect(try await device.tree() == "")
+  }
 }

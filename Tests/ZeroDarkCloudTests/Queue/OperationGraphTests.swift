@@ -58,9 +58,27 @@ import ZDCProtocol
     return queue
   }
 
-  private func plan(_ queue: Queue, limit: Int = 1_000) -> PushPlan {
+  private func plan(_ queue: Queue, unread: Set<Int64> = [], limit: Int = 1_000) -> PushPlan {
     PushPlan(
-      operations: queue.operations, dependencies: queue.dependencies, nowMs: Self.nowMs, limit: limit)
+      operations: queue.operations, dependencies: queue.dependencies, unread: unread, nowMs: Self.nowMs, limit: limit)
+  }
+
+  /// => nodes of which nothing can be put take no place in a plan, and say what they wait for
+  @Test func unreadNodes_areLeftOut_andKeepNobodyWaiting() {
+    var generator = SeededGenerator(seed: 10)
+    for _ in 0..<500 {
+      let queue = Self.random(&generator)
+      let unread = Set(queue.operations.compactMap(\.node).filter { _ in Bool.random(using: &generator) })
+      let plan = plan(queue, unread: unread)
+      #expect(plan.steps.allSatisfy { $0.node.map { !unread.contains($0) } ?? true })
+      let told = Set(plan.waiting.filter { $0.reason == .notPulledYet }.map(\.operation))
+      for operation in queue.operations where operation.node.map(unread.contains) ?? false {
+        let mayRun = operation.state == .pending && !operation.isParked && operation.notBeforeMs <= Self.nowMs
+        #expect(told.contains(operation.id) == mayRun)
+      }
+      let first = self.plan(queue, unread: unread, limit: 1)
+      #expect(first.steps.count == min(1, plan.steps.count), "they fill no plan either")
+    }
   }
 
   @Test func whatRuns_mayRun_andNothingItWaitsForIsLeftOut() {

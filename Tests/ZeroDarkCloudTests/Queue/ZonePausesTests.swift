@@ -28,4 +28,16 @@ import ZDCProtocol
     let full = ServerError(.storageFull, "", retryable: true, retryAfterMs: 9_000)
     #expect(pauses.failed(2, full, now: .now, random: 0.5) == .seconds(9))
   }
+
+  @Test func aPullThatIsBrokenOff_waitsAMinute_andTheOthersAsBefore() {
+    var pauses = ZonePauses()
+    let start = ContinuousClock.now
+    _ = pauses.failed(1, SomeError(), now: start, random: 0.5)
+    #expect(pauses.aborted(2, now: start) == .seconds(60))
+    #expect(pauses.due(now: start + .seconds(59)) == [1] && pauses.due(now: start + .seconds(60)) == [1, 2])
+    pauses.succeeded(2)
+    #expect(!pauses.isEmpty)
+    pauses.succeeded(1)
+    #expect(pauses.isEmpty)
+  }
 }

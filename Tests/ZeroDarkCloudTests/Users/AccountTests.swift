@@ -309,6 +309,28 @@ import ZDCTreesystem
     }
   }
 
+  /// - a user is deleted, and the next one gets his number
+  /// => that one's pushes are not paused, and he has never synced
+  @Test func whoGetsTheNumberOfADeletedUser_inheritsNothing() async throws {
+    try await NetworkWorld.run { world in
+      let device = try world.device()
+      let user = try await device.users.createAccount().localUser
+      let id = try await device.connection.asyncReadWrite { transaction in
+        let id = try #require(try transaction.localUsers.all().first?.id)
+        try transaction.setPushPause(.lettingUploadsEnd, localUser: id)
+        try transaction.setLastSynced(ms: 1_000, localUser: id)
+        return id
+      }
+      try await device.users.delete(user)
+      _ = try await device.users.createAccount()
+      let (ids, pause, synced) = try await device.connection.asyncRead { transaction in
+        let ids = try transaction.localUsers.all().map(\.id)
+        return (ids, try transaction.pushPause(localUser: id), try transaction.lastSynced(localUser: id))
+      }
+      #expect(ids == [id] && pause == nil && synced == nil)
+    }
+  }
+
   @Test func withChangesInTheQueue_deletingNeedsForce() async throws {
     try await NetworkWorld.run { world in
       let device = try world.device()

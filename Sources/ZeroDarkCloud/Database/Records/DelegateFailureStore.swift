@@ -6,9 +6,23 @@ internal import ZDCProtocol
 final class DelegateFailureStore: Forgetful {
   typealias Call = ZDCDelegateFailure.Call
 
+  /// What was taken back with the call, and is to be done again. Where one call has failed in several of them, the
+  /// highest stays.
+  enum Part: Int64, Sendable {
+    /// What a push has brought is told.
+    case push = 0
+    /// A name that has become free is given back.
+    case name = 1
+    /// A record, which is pending as long as it has not been applied.
+    case record = 2
+    /// The cloud has deleted the node, and the app has it still.
+    case deletion = 3
+  }
+
   struct Failure {
     var node: NodeID
     var call: Call
+    var part: Part
     var error: String
     var times: Int
     var firstMs: UInt64
@@ -51,19 +65,25 @@ final class DelegateFailureStore: Forgetful {
   /// Nodes that the cloud has deleted and the app has still.
   func deletedNodes(zone: Int64) throws -> [NodeID] {
     if try isEmpty(zone: zone) { return [] }
-    return try fetch("WHERE zone = ? ORDER BY id", [zone]).filter(\.call.isDeletion).map(\.node)
+    let failures = try fetch("WHERE zone = ? AND part = ? ORDER BY id", [zone, Part.deletion.rawValue])
+    var known: Set<NodeID> = []
+    return failures.map(\.node).filter { known.insert($0).inserted }
+  }
+
+  func isDeleted(zone: Int64, node: NodeID) throws -> Bool {
+    try failures(zone: zone, node: node).contains { $0.part == .deletion }
   }
 
   private func fetch(_ condition: String, _ arguments: StatementArguments) throws -> [Failure] {
     var failures: [Failure] = []
-    let columns = "nodeID, call, error, times, firstMs, lastMs, receivedMs"
+    let columns = "nodeID, call, error, times, firstMs, lastMs, receivedMs, part"
     try db.forEachRow("SELECT \(columns) FROM zdc_delegate_failure \(condition)", arguments) { row in
       // A newer version of the framework may have kept it.
-      guard let call = Call(rawValue: row[1]) else { return }
+      guard let call = Call(rawValue: row[1]), let part = Part(rawValue: row[7]) else { return }
       failures.append(
         Failure(
-          node: try NodeID(row, 0), call: call, error: row[2], times: row[3], firstMs: row.unsigned(4) ?? 0,
-          lastMs: row.unsigned(5) ?? 0, receivedMs: row.unsigned(6) ?? 0))
+          node: try NodeID(row, 0), call: call, part: part, error: row[2], times: row[3],
+          firstMs: row.unsigned(4) ?? 0, lastMs: row.unsigned(5) ?? 0, receivedMs: row.unsigned(6) ?? 0))
     }
     return failures
   }
@@ -71,18 +91,18 @@ final class DelegateFailureStore: Forgetful {
   // MARK: Writing
 
   /// - Parameter receivedMs: of a deletion; that of the first time stays.
-  func record(_ error: DelegateError, zone: Int64, node: NodeID, receivedMs: UInt64?) throws {
+  func record(_ error: DelegateError, zone: Int64, node: NodeID, part: Part, receivedMs: UInt64?) throws {
     knownEmpty[zone] = false
     let statement = try db.cachedStatement(
       sql: """
-        INSERT INTO zdc_delegate_failure (zone, nodeID, call, error, times, firstMs, lastMs, receivedMs)
-        VALUES (?1, ?2, ?3, ?4, 1, ?5, ?5, ?6)
+        INSERT INTO zdc_delegate_failure (zone, nodeID, call, error, times, firstMs, lastMs, receivedMs, part)
+        VALUES (?1, ?2, ?3, ?4, 1, ?5, ?5, ?6, ?7)
         ON CONFLICT (zone, nodeID, call) DO UPDATE SET error = ?4, times = times + 1, lastMs = ?5,
-        receivedMs = MAX(receivedMs, ?6)
+        receivedMs = MAX(receivedMs, ?6), part = MAX(part, ?7)
         """)
     let kind = "\(type(of: error.underlying))"
     try statement.execute(arguments: [
-      zone, node.data, error.call.rawValue, kind, nowMs.stored, (receivedMs ?? 0).stored,
+      zone, node.data, error.call.rawValue, kind, nowMs.stored, (receivedMs ?? 0).stored, part.rawValue,
     ])
   }
 
@@ -93,8 +113,16 @@ final class DelegateFailureStore: Forgetful {
     if try isEmpty(zone: zone) { return }
     let comparison = isPulled ? "<>" : "="
     let statement = try db.cachedStatement(
-      sql: "DELETE FROM zdc_delegate_failure WHERE zone = ? AND nodeID = ? AND call \(comparison) ?")
-    try statement.execute(arguments: [zone, node.data, Call.didPushNodeData.rawValue])
+      sql: "DELETE FROM zdc_delegate_failure WHERE zone = ? AND nodeID = ? AND part \(comparison) ?")
+    try statement.execute(arguments: [zone, node.data, Part.push.rawValue])
+  }
+
+  /// Its name is the right one. What else the app is to be told of the node remains.
+  func forgetName(zone: Int64, node: NodeID) throws {
+    if try isEmpty(zone: zone) { return }
+    let statement = try db.cachedStatement(
+      sql: "DELETE FROM zdc_delegate_failure WHERE zone = ? AND nodeID = ? AND part = ?")
+    try statement.execute(arguments: [zone, node.data, Part.name.rawValue])
   }
 }
 
