@@ -29,6 +29,10 @@ final class BackgroundDownloads: Sendable {
     var entries: [DownloadKey: Entry] = [:]
     var lock: FileLock?
     var isStopped = false
+    /// Those who leave without being awaited.
+    var leaving = 0
+    /// Called when nobody leaves any more.
+    var whenAllHaveLeft: [CheckedContinuation<Void, Never>] = []
   }
 
   private let database: ZDCDatabaseConnection
@@ -83,8 +87,7 @@ final class BackgroundDownloads: Sendable {
     }
 
     func endSoon(wasServed: Bool) {
-      guard isFirstEnd() else { return }
-      Task { [register, key] in await register.leave(key, wasServed: wasServed) }
+      if isFirstEnd() { register.leaveSoon(key, wasServed: wasServed) }
     }
 
     private func isFirstEnd() -> Bool {
@@ -144,6 +147,31 @@ final class BackgroundDownloads: Sendable {
       if wasServed { state.entries[key]?.wasServed = true }
     }
     await settle(key, isOver: wasServed)
+  }
+
+  private func leaveSoon(_ key: DownloadKey, wasServed: Bool) {
+    state.withLock { $0.leaving += 1 }
+    Task {
+      await leave(key, wasServed: wasServed)
+      let waiting = state.withLock { state in
+        state.leaving -= 1
+        guard state.leaving == 0 else { return [CheckedContinuation<Void, Never>]() }
+        defer { state.whenAllHaveLeft = [] }
+        return state.whenAllHaveLeft
+      }
+      for continuation in waiting { continuation.resume() }
+    }
+  }
+
+  /// Returns when those have left who said so before: what the app has got is not told again.
+  func allHaveLeft() async {
+    await withCheckedContinuation { continuation in
+      let isDone = state.withLock { state in
+        if state.leaving > 0 { state.whenAllHaveLeft.append(continuation) }
+        return state.leaving == 0
+      }
+      if isDone { continuation.resume() }
+    }
   }
 
   /// Forgets a download that nobody waits for, and its row.
