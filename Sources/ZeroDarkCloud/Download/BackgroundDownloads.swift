@@ -186,6 +186,11 @@ final class BackgroundDownloads: Sendable {
       return false
     }
     guard hasRow else { return }
+    // Also when the task is cancelled in which this is asked for: what the app has got is over.
+    await Task { await removeRow(key) }.value
+  }
+
+  private func removeRow(_ key: DownloadKey) async {
     do {
       try await database.asyncReadWrite { [self] transaction in
         // Somebody may want it again by now: then the row stays for him.
