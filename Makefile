@@ -58,7 +58,7 @@ test-long: build
 	@Scripts/test-long
 
 test-tsan: setup
-	@FILTER='$(FILTER)' Scripts/test-tsan
+	@SWIFT=$(SWIFT) FILTER='$(FILTER)' Scripts/test-tsan
 
 lint: setup
 	$(SWIFT) format lint --strict --recursive --parallel $(FORMATTED)

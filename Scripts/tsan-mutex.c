@@ -8,6 +8,8 @@
 #include <dlfcn.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 
 #ifdef __linux__
 
@@ -24,21 +26,28 @@ SWIFT void lock_slow(uint32_t thread, SELF) __asm__(LOCK);
 SWIFT bool try_lock_slow(SELF) __asm__(TRY_LOCK);
 SWIFT void unlock_slow(SELF) __asm__(UNLOCK);
 
+static void *next(const char *name) {
+  void *function = dlsym(RTLD_NEXT, name);
+  if (function) return function;
+  fprintf(stderr, "tsan-mutex: this toolchain's Mutex has other names: %s is not there\n", name);
+  abort();
+}
+
 SWIFT void lock_slow(uint32_t thread, SELF) {
-  SWIFT void (*library)(uint32_t, SELF) = dlsym(RTLD_NEXT, LOCK);
+  SWIFT void (*library)(uint32_t, SELF) = next(LOCK);
   library(thread, self);
   __tsan_acquire(self);
 }
 
 SWIFT bool try_lock_slow(SELF) {
-  SWIFT bool (*library)(SELF) = dlsym(RTLD_NEXT, TRY_LOCK);
+  SWIFT bool (*library)(SELF) = next(TRY_LOCK);
   bool isLocked = library(self);
   if (isLocked) __tsan_acquire(self);
   return isLocked;
 }
 
 SWIFT void unlock_slow(SELF) {
-  SWIFT void (*library)(SELF) = dlsym(RTLD_NEXT, UNLOCK);
+  SWIFT void (*library)(SELF) = next(UNLOCK);
   __tsan_release(self);
   library(self);
 }

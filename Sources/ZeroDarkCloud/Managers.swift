@@ -19,8 +19,9 @@ struct Managers: Sendable {
       database: database.rwDatabaseConnection, folder: config.databasePath.appendingPathExtension("files"))
     downloads = ZDCDownloadManager(
       database: database.rwDatabaseConnection, users: localUsers, primaryTreeID: config.primaryTreeID,
-      name: config.stableName, disk: disk, partials: config.databasePath.appendingPathExtension("downloads"),
-      progress: progress, delegate: delegate, sleep: config.transferSleep)
+      name: config.stableName(home: NSHomeDirectory()), disk: disk,
+      partials: config.databasePath.appendingPathExtension("downloads"), progress: progress, delegate: delegate,
+      sleep: config.transferSleep)
     images = .platform(disk: disk, downloads: downloads, database: database.rwDatabaseConnection)
     sync = ZDCSyncManager(
       database: database, users: localUsers, config: config, delegate: delegate, progress: progress,

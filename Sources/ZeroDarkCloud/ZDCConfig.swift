@@ -46,9 +46,22 @@ public struct ZDCConfig: Sendable {
     databaseDirectory.appendingPathComponent("\(databaseName).sqlite", isDirectory: false)
   }
 
-  /// Tells the database from the app's others. The same in every launch: not so its path, parts of which some systems
-  /// change with each update of the app.
-  var stableName: String { "\(primaryTreeID).\(databaseDirectory.lastPathComponent).\(databaseName)" }
+  /// Tells the database from the app's others, and from those of other apps. The same in every launch.
+  func stableName(home: String) -> String { "\(primaryTreeID).\(stablePath(home: home))" }
+
+  /// The database's path from the home directory on; all of it where it lies elsewhere. Some systems give the app's home
+  /// another name with each update, and what is kept under the database's name has to be found then.
+  func stablePath(home: String) -> String {
+    let (path, home) = (Self.plain(databasePath), Self.plain(URL(fileURLWithPath: home, isDirectory: true)))
+    guard path.starts(with: home) else { return "/" + path.joined(separator: "/") }
+    return path.dropFirst(home.count).joined(separator: "/")
+  }
+
+  /// `/private/var` and `/var` are one folder on Apple's systems, which give out both.
+  private static func plain(_ url: URL) -> [String] {
+    let parts = url.standardizedFileURL.pathComponents.filter { $0 != "/" }
+    return parts.starts(with: ["private", "var"]) ? Array(parts.dropFirst()) : parts
+  }
 
   private static var defaultDirectory: URL {
     let folder = FileManager.default.urls(for: .applicationSupportDirectory, in: .userDomainMask).first

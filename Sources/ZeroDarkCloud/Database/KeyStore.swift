@@ -18,7 +18,7 @@ protocol KeyStore: Sendable {
 enum PlatformKeyStore {
   static func make(config: ZDCConfig) -> any KeyStore {
     #if canImport(Security)
-      KeychainKeyStore(account: config.databasePath.path)
+      KeychainKeyStore(account: config.stablePath(home: NSHomeDirectory()))
     #else
       FileKeyStore(databasePath: config.databasePath)
     #endif

@@ -71,6 +71,9 @@ public final class ZDCDiskImport: Sendable {
   }
 
   /// It goes in that transaction instead. Until then it is stored persistently.
+  ///
+  /// Queue the upload first, or in the same transaction before the import: where none of the node's data is queued, and
+  /// with avatars, this has no effect, and the file goes into the cache unless ``storePersistently`` is set.
   public var deleteAfterUpload: Bool {
     get { state.withLock { $0.deleteAfterUpload } }
     set { state.withLock { $0.deleteAfterUpload = newValue } }

@@ -40,7 +40,7 @@ extension ZDCDiskManager {
     row.eTag = values.eTag
     row.lifetimeMs =
       values.expiration == 0 ? disk.limits.lifetime[owner.kind] : Self.milliseconds(values.expiration)
-    if values.deleteAfterUpload {
+    if values.deleteAfterUpload, try isUploadQueued(owner, transaction) {
       row.afterUpload = .delete
       // The upload may be what needs it: neither the limit nor the time may take it before.
       row.isPersistent = true
@@ -48,6 +48,12 @@ extension ZDCDiskManager {
       row.afterUpload = .migrate
     }
     _ = try put(row, made, transaction)
+  }
+
+  /// Without one nothing would ever take the file away.
+  private func isUploadQueued(_ owner: DiskOwner, _ transaction: ZDCReadTransaction) throws -> Bool {
+    guard let node = try nodeRow(owner, transaction) else { return false }
+    return try transaction.operations.operations(node: node).contains { $0.kind == .putData }
   }
 
   /// - Returns: whether it is kept.

@@ -29,6 +29,10 @@ final class BackgroundDownloads: Sendable {
     var entries: [DownloadKey: Entry] = [:]
     var lock: FileLock?
     var isStopped = false
+    /// Those who leave without being awaited.
+    var leaving = 0
+    /// Called when nobody leaves any more.
+    var whenAllHaveLeft: [CheckedContinuation<Void, Never>] = []
   }
 
   private let database: ZDCDatabaseConnection
@@ -83,8 +87,7 @@ final class BackgroundDownloads: Sendable {
     }
 
     func endSoon(wasServed: Bool) {
-      guard isFirstEnd() else { return }
-      Task { [register, key] in await register.leave(key, wasServed: wasServed) }
+      if isFirstEnd() { register.leaveSoon(key, wasServed: wasServed) }
     }
 
     private func isFirstEnd() -> Bool {
@@ -146,6 +149,31 @@ final class BackgroundDownloads: Sendable {
     await settle(key, isOver: wasServed)
   }
 
+  private func leaveSoon(_ key: DownloadKey, wasServed: Bool) {
+    state.withLock { $0.leaving += 1 }
+    Task {
+      await leave(key, wasServed: wasServed)
+      let waiting = state.withLock { state in
+        state.leaving -= 1
+        guard state.leaving == 0 else { return [CheckedContinuation<Void, Never>]() }
+        defer { state.whenAllHaveLeft = [] }
+        return state.whenAllHaveLeft
+      }
+      for continuation in waiting { continuation.resume() }
+    }
+  }
+
+  /// Returns when those have left who said so before: what the app has got is not told again.
+  func allHaveLeft() async {
+    await withCheckedContinuation { continuation in
+      let isDone = state.withLock { state in
+        if state.leaving > 0 { state.whenAllHaveLeft.append(continuation) }
+        return state.leaving == 0
+      }
+      if isDone { continuation.resume() }
+    }
+  }
+
   /// Forgets a download that nobody waits for, and its row.
   ///
   /// - Parameter isOver: also if the process ends: the app has got it.
@@ -158,6 +186,11 @@ final class BackgroundDownloads: Sendable {
       return false
     }
     guard hasRow else { return }
+    // Also when the task is cancelled in which this is asked for: what the app has got is over.
+    await Task { await removeRow(key) }.value
+  }
+
+  private func removeRow(_ key: DownloadKey) async {
     do {
       try await database.asyncReadWrite { [self] transaction in
         // Somebody may want it again by now: then the row stays for him.

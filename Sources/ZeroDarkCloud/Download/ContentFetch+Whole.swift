@@ -75,9 +75,15 @@ extension ContentFetch {
     let partial = try openPartial(in: folder)
     do {
       var clear = try await ClearFile(continuing: partial.file, leaves: leaves, fetch: self)
-      try await receive(from: { clear.received }) { slice in
-        try await clear.push(slice)
-        progress(clear.received)
+      do {
+        try await receive(from: { clear.received }) { slice in
+          try await clear.push(slice)
+          progress(clear.received)
+        }
+      } catch {
+        // What is lost here is only fetched again.
+        try? await clear.flush()
+        throw error
       }
       return (partial.url, try await clear.finish())
     } catch {
@@ -162,6 +168,9 @@ private struct ClearFile: ~Copyable {
     received += UInt64(slice.count)
     try await file.append(data)
   }
+
+  /// Writes what is verified.
+  mutating func flush() async throws { try await file.finish() }
 
   /// - Returns: the metadata.
   mutating func finish() async throws -> [UInt8] {

@@ -12,9 +12,19 @@
 
     private let partials: PartialFolder
     private let finished: @Sendable () -> Void
-    private let session = Locked<URLSession?>(nil)
-    private let eventsHandled = Locked<(@Sendable () -> Void)?>(nil)
+    private let state = Locked(State())
     let identifier: String
+
+    private struct State: Sendable {
+      var session: URLSession?
+      var eventsHandled: (@Sendable () -> Void)?
+      var isStopped = false
+
+      mutating func takeEventsHandled() -> (@Sendable () -> Void)? {
+        defer { eventsHandled = nil }
+        return eventsHandled
+      }
+    }
 
     /// - Parameters:
     ///   - name: the same in every launch, also after an update of the app.
@@ -25,37 +35,51 @@
       self.finished = finished
     }
 
-    /// Connects to what the system does for us, whoever asked for it.
-    private func connected() -> URLSession {
-      session.withLock { session in
-        if let session { return session }
-        let configuration = URLSessionConfiguration.background(withIdentifier: identifier)
-        configuration.sessionSendsLaunchEvents = true
-        let made = URLSession(configuration: configuration, delegate: self, delegateQueue: nil)
-        session = made
-        return made
-      }
+    /// Connects to what the system does for us, whoever asked for it. Within the lock: nobody may ask a session for
+    /// anything that is invalid meanwhile.
+    ///
+    /// - Returns: nil after ``stop()``: the name is free for another session.
+    private func connected(_ state: inout State) -> URLSession? {
+      if state.isStopped { return nil }
+      if let session = state.session { return session }
+      let configuration = URLSessionConfiguration.background(withIdentifier: identifier)
+      configuration.sessionSendsLaunchEvents = true
+      state.session = URLSession(configuration: configuration, delegate: self, delegateQueue: nil)
+      return state.session
     }
 
     /// The system lets go of us, and ends what it does; what it has brought stays. Another session of the name may be
-    /// made afterwards.
+    /// made afterwards, by another object. The system waits to hear that its events are handled: it hears so now.
     func stop() {
-      session.withLock { session in
-        defer { session = nil }
-        return session
-      }?.invalidateAndCancel()
+      let (session, handled) = state.withLock { state in
+        state.isStopped = true
+        defer { state.session = nil }
+        return (state.session, state.takeEventsHandled())
+      }
+      session?.invalidateAndCancel()
+      Self.call(handled)
     }
 
     func takeEvents(_ handled: @escaping @Sendable () -> Void) {
-      eventsHandled.withLock { $0 = handled }
-      _ = connected()
+      let isOver = state.withLock { state in
+        guard connected(&state) != nil else { return true }
+        state.eventsHandled = handled
+        return false
+      }
+      if isOver { Self.call(handled) }
     }
 
-    /// Fetches a blob from that offset on.
+    private static func call(_ handled: (@Sendable () -> Void)?) {
+      if let handled { DispatchQueue.main.async(execute: handled) }
+    }
+
+    /// Fetches a blob from that offset on; not after ``stop()``.
     func fetch(_ request: URLRequest, _ blob: BlobID, from offset: UInt64) {
-      let task = connected().downloadTask(with: request)
-      task.taskDescription = "\(blob.text) \(offset)"
-      task.resume()
+      state.withLock { state in
+        guard let task = connected(&state)?.downloadTask(with: request) else { return }
+        task.taskDescription = "\(blob.text) \(offset)"
+        task.resume()
+      }
     }
 
     func urlSession(_ session: URLSession, downloadTask: URLSessionDownloadTask, didFinishDownloadingTo location: URL) {
@@ -69,11 +93,7 @@
     }
 
     func urlSessionDidFinishEvents(forBackgroundURLSession session: URLSession) {
-      let handled = eventsHandled.withLock { handled in
-        defer { handled = nil }
-        return handled
-      }
-      if let handled { DispatchQueue.main.async(execute: handled) }
+      Self.call(state.withLock { $0.takeEventsHandled() })
     }
   }
 #endif

@@ -15,7 +15,7 @@ extension ZDCDownloadManager {
   }
 
   /// What is under way ends; what is saved goes on at the next start. The delegate is not called any more when this
-  /// returns.
+  /// returns, and what completion blocks have got is not saved any more.
   func stop() async {
     background.stop()
     let task = running.withLock { task in
@@ -29,6 +29,7 @@ extension ZDCDownloadManager {
       system.stop()
     #endif
     await task?.value
+    await background.allHaveLeft()
     background.release()
   }
 

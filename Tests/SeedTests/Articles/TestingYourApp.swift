@@ -19,7 +19,8 @@ import ZeroDarkCloudTesting
   }
 
   @Test func theAppsDelegateStoresWhatArrives() async throws {
-    let (server, clock) = (try await TestServer.start(), ManualClock())
+    let clock = ManualClock()
+    let server = try await TestServer.start(clock: clock)
     let laptop = try await TestDevice("laptop", server: server, clock: clock)
     let app = ArchiveDelegate()
     let phone = try await TestDevice("phone", server: server, clock: clock, delegate: app)
@@ -66,6 +67,7 @@ import ZeroDarkCloudTesting
       #expect(phone.recorder.take().contains("conflict data /groceries"))
       phone.recorder.dataConflictPolicy = .mergeLines
       try await world.settle(laptop, phone)
+      #expect(try await laptop.tree() == phone.tree())
     }
   }
 

@@ -129,6 +129,33 @@ import ZeroDarkCloudTesting
     }
   }
 
+  /// Nothing would ever take it away: it is cached like everything else.
+  @Test func whatHasNoUpload_isNotKeptForOne() async throws {
+    try await DiskFixture.run { fixture in
+      let node = fixture.node
+      try await fixture.connection.write { transaction in
+        let row = try #require(try transaction.nodes.node(uuid: node.uuid))
+        for operation in try transaction.operations.operations(node: row.id) {
+          try transaction.operations.delete(id: operation.id)
+        }
+      }
+      try fixture.put("x") { $0.deleteAfterUpload = true }
+      #expect(fixture.disk.nodeData(node)?.isStoredPersistently == false)
+      let user = ZDCUser(uuid: "u", isLocal: false)
+      let avatar = ZDCDiskImport(cleartextData: Data("x".utf8))
+      avatar.deleteAfterUpload = true
+      try fixture.disk.importUserAvatar(avatar, for: user)
+      #expect(fixture.disk.storageSizeForPersistentUserAvatars() == 0)
+      #expect(fixture.disk.storageSizeForCachedUserAvatars() > 0)
+      // Unless it is asked for.
+      try fixture.put("x") { diskImport in
+        diskImport.deleteAfterUpload = true
+        diskImport.storePersistently = true
+      }
+      #expect(fixture.disk.nodeData(node)?.isStoredPersistently == true)
+    }
+  }
+
   /// Imports that expire, uploads that end, evictions and readers, all at once.
   @Test func migrationAndExpiryUnderLoad_keepTheLimit_andEveryReadersFile() async throws {
     try await DiskFixture.run(nodes: 12) { fixture in

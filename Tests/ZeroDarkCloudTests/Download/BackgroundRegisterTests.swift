@@ -97,14 +97,46 @@ import ZDCTreesystem
     }
   }
 
+  /// The app has got it, and the framework ends before that is written down.
+  @Test func whoStops_waitsUntilWhatABlockHasGot_isNotSavedAnyMore() async throws {
+    try await NetworkWorld.run { world in
+      let device = try world.device()
+      let node = try await Publisher(device).publish([.init(data: pattern(300))])[0]
+      let attendance = device.downloads.background.attend(
+        DownloadKey(nodeID: node.uuid, part: .data), Self.options)
+      try await attendance.begin()
+      let (isWriting, goOn) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+      let writing = Task {
+        try await device.connection.asyncReadWrite { _ in
+          isWriting.signal()
+          goOn.wait()
+        }
+      }
+      while isWriting.wait(timeout: .now()) == .timedOut { await Task.yield() }
+      attendance.endSoon(wasServed: true)
+      let hasStopped = Locked(false)
+      let stopping = Task {
+        await device.downloads.stop()
+        hasStopped.withLock { $0 = true }
+      }
+      for _ in 0..<1_000 { await Task.yield() }
+      #expect(!hasStopped.withLock { $0 })
+      goOn.signal()
+      await stopping.value
+      #expect(try await Self.rows(device) == 0)
+      try await writing.value
+    }
+  }
+
   private static func laterProcess(_ device: NetworkDevice, _ app: SlowApp) -> ZDCDownloadManager {
     ZDCDownloadManager(
       database: device.connection, users: device.users, primaryTreeID: NetworkWorld.treeID,
       folder: device.downloads.folder, partials: device.downloads.partials.url, delegate: DelegateBox(app))
   }
 
-  /// The system keeps what it downloads for us under a name that outlives an update, which moves the app's folder.
-  @Test func theDatabasesName_staysWhenItsFolderMoves() throws {
+  /// The database's key and what the system downloads for us lie under names that outlive an update, which moves the
+  /// app's home.
+  @Test func theDatabasesName_staysWhenTheAppsHomeMoves() throws {
     func config(_ folder: String, _ name: String = "zdcDatabase") throws -> ZDCConfig {
       let url = try #require(URL(string: "https://example.com"))
       var config = ZDCConfig(
@@ -112,11 +144,21 @@ import ZDCTreesystem
       config.databaseName = name
       return config
     }
-    let name = try config("/var/containers/1F3A/Library/ZeroDarkCloud").stableName
-    #expect(name == "com.example.todo.ZeroDarkCloud.zdcDatabase")
-    #expect(try config("/var/containers/77B0/Library/ZeroDarkCloud").stableName == name)
-    #expect(try config("/var/containers/1F3A/Library/ZeroDarkCloud", "other").stableName != name)
-    #expect(try config("/var/containers/1F3A/Library/Second").stableName != name)
+    let (before, after) = ("/var/containers/1F3A", "/var/containers/77B0/")
+    let path = try config(before + "/Library/ZeroDarkCloud").stablePath(home: before)
+    #expect(path == "Library/ZeroDarkCloud/zdcDatabase.sqlite")
+    #expect(try config(after + "Library/ZeroDarkCloud").stablePath(home: after) == path)
+    #expect(try config("/private" + after + "Library/ZeroDarkCloud/").stablePath(home: after) == path)
+    #expect(try config(after + "Library/ZeroDarkCloud").stablePath(home: "/private" + after) == path)
+    // Elsewhere, also where the home's name only begins alike.
+    for folder in ["/srv/data", before + "2"] {
+      #expect(try config(folder).stablePath(home: before) == folder + "/zdcDatabase.sqlite")
+    }
+    // Two of one app, in folders of one name and beside each other.
+    let name = try config(before + "/Library/ZeroDarkCloud").stableName(home: before)
+    #expect(name == "com.example.todo.Library/ZeroDarkCloud/zdcDatabase.sqlite")
+    #expect(try config(before + "/Documents/ZeroDarkCloud").stableName(home: before) != name)
+    #expect(try config(before + "/Library/ZeroDarkCloud", "other").stableName(home: before) != name)
   }
 }
 

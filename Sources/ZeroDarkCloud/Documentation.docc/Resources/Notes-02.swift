@@ -13,10 +13,13 @@ struct Note: Codable, Sendable, Equatable {
 
 /// What the framework asks of the app, and tells it.
 final class NotesDelegate: ZeroDarkCloudDelegate {
-  let zdc = Mutex<ZeroDarkCloud?>(nil)
+  /// Weak: the framework holds its delegate, and neither would ever go.
+  struct Framework { weak var zdc: ZeroDarkCloud? }
+
+  let framework = Mutex(Framework())
 
   func data(for node: ZDCNode, at path: ZDCTreesystemPath, transaction: ZDCReadTransaction) throws -> ZDCData {
-    let cloud = zdc.withLock { $0 }?.cloudTransaction(transaction, forLocalUserID: node.localUserID)
+    let cloud = framework.withLock { $0.zdc }?.cloudTransaction(transaction, forLocalUserID: node.localUserID)
     guard let note = cloud?.linkedObject(forNodeID: node.uuid) as? Note else { throw ZDCError(.noContent) }
     return ZDCData(data: try JSONEncoder().encode(note))
   }

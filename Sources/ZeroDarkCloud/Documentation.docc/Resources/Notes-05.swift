@@ -13,10 +13,13 @@ struct Note: Codable, Sendable, Equatable {
 
 /// What the framework asks of the app, and tells it.
 final class NotesDelegate: ZeroDarkCloudDelegate {
-  let zdc = Mutex<ZeroDarkCloud?>(nil)
+  /// Weak: the framework holds its delegate, and neither would ever go.
+  struct Framework { weak var zdc: ZeroDarkCloud? }
+
+  let framework = Mutex(Framework())
 
   func data(for node: ZDCNode, at path: ZDCTreesystemPath, transaction: ZDCReadTransaction) throws -> ZDCData {
-    let cloud = zdc.withLock { $0 }?.cloudTransaction(transaction, forLocalUserID: node.localUserID)
+    let cloud = framework.withLock { $0.zdc }?.cloudTransaction(transaction, forLocalUserID: node.localUserID)
     guard let note = cloud?.linkedObject(forNodeID: node.uuid) as? Note else { throw ZDCError(.noContent) }
     return ZDCData(data: try JSONEncoder().encode(note))
   }
@@ -24,7 +27,7 @@ final class NotesDelegate: ZeroDarkCloudDelegate {
   func didPushNodeData(_ node: ZDCNode, at path: ZDCTreesystemPath, transaction: ZDCReadWriteTransaction) {}
 
   private func cloud(_ node: ZDCNode, _ transaction: ZDCReadWriteTransaction) -> ZDCCloudTransaction? {
-    zdc.withLock { $0 }?.cloudTransaction(transaction, forLocalUserID: node.localUserID)
+    framework.withLock { $0.zdc }?.cloudTransaction(transaction, forLocalUserID: node.localUserID)
   }
 
   func didDiscoverNewNode(_ node: ZDCNode, at path: ZDCTreesystemPath, transaction: ZDCReadWriteTransaction) {
@@ -65,7 +68,7 @@ final class NotesApp: Sendable {
     let config = ZDCConfig(primaryTreeID: "com.example.notes", serverURL: serverURL, databaseDirectory: folder)
     let zdc = try ZeroDarkCloud(delegate: delegate, config: config)
     self.zdc = zdc
-    delegate.zdc.withLock { $0 = zdc }
+    delegate.framework.withLock { $0.zdc = zdc }
 
     let keys = zdc.databaseKeyManager
     var database = ZDCDatabaseConfig(encryptionKey: try keys.isConfigured ? keys.unlock() : keys.createKey())

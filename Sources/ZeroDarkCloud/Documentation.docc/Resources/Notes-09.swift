@@ -17,10 +17,13 @@ struct Note: ZDCRecord, Codable, Equatable {
 
 /// What the framework asks of the app, and tells it.
 final class NotesDelegate: ZeroDarkCloudDelegate {
-  let zdc = Mutex<ZeroDarkCloud?>(nil)
+  /// Weak: the framework holds its delegate, and neither would ever go.
+  struct Framework { weak var zdc: ZeroDarkCloud? }
+
+  let framework = Mutex(Framework())
 
   func data(for node: ZDCNode, at path: ZDCTreesystemPath, transaction: ZDCReadTransaction) throws -> ZDCData {
-    let cloud = zdc.withLock { $0 }?.cloudTransaction(transaction, forLocalUserID: node.localUserID)
+    let cloud = framework.withLock { $0.zdc }?.cloudTransaction(transaction, forLocalUserID: node.localUserID)
     guard let note = cloud?.linkedObject(forNodeID: node.uuid) as? Note else { throw ZDCError(.noContent) }
     return ZDCData(data: try JSONEncoder().encode(note))
   }
@@ -28,7 +31,7 @@ final class NotesDelegate: ZeroDarkCloudDelegate {
   func didPushNodeData(_ node: ZDCNode, at path: ZDCTreesystemPath, transaction: ZDCReadWriteTransaction) {}
 
   private func cloud(_ node: ZDCNode, _ transaction: ZDCReadWriteTransaction) -> ZDCCloudTransaction? {
-    zdc.withLock { $0 }?.cloudTransaction(transaction, forLocalUserID: node.localUserID)
+    framework.withLock { $0.zdc }?.cloudTransaction(transaction, forLocalUserID: node.localUserID)
   }
 
   func didDiscoverNewNode(_ node: ZDCNode, at path: ZDCTreesystemPath, transaction: ZDCReadWriteTransaction) {
@@ -69,7 +72,7 @@ final class NotesApp: Sendable {
     let config = ZDCConfig(primaryTreeID: "com.example.notes", serverURL: serverURL, databaseDirectory: folder)
     let zdc = try ZeroDarkCloud(delegate: delegate, config: config)
     self.zdc = zdc
-    delegate.zdc.withLock { $0 = zdc }
+    delegate.framework.withLock { $0.zdc = zdc }
 
     let keys = zdc.databaseKeyManager
     var database = ZDCDatabaseConfig(encryptionKey: try keys.isConfigured ? keys.unlock() : keys.createKey())
@@ -122,13 +125,29 @@ final class NotesApp: Sendable {
     let users = try await zdc.localUserManager!.allLocalUserIDs()
     guard let user = users.first else { throw ZDCError(.localUserNotFound) }
     for try await download in zdc.downloadManager!.downloadMarkedContents(forLocalUserID: user) {
-      guard case .success(.memory(let bytes, _, _)) = download.content else { continue }
-      try await take(try JSONDecoder().decode(Note.self, from: bytes), of: download.node)
+      // One note that cannot be read does not keep the others out.
+      do {
+        let bytes = try cleartext(download.content.get())
+        try await take(try JSONDecoder().decode(Note.self, from: bytes), of: download.node)
+      } catch {
+        print("a note did not arrive: \(error)")
+      }
+    }
+  }
+
+  private func cleartext(_ content: ZDCNodeContent) throws -> Data {
+    switch content {
+    case .memory(let data, _, _): return data
+    case .file(let file):
+      defer { zdc.diskManager?.deleteFileIfUnmanaged(file.fileURL) }
+      return try ZDCFileConversion.decryptCryptoFile(intoMemory: file)
     }
   }
 
   private func take(_ note: Note, of node: ZDCNode) async throws {
     try await write { transaction, cloud in
+      // Deleted meanwhile.
+      if cloud.node(id: node.uuid) == nil { return }
       transaction.setObject(note, forKey: note.id, inCollection: Note.collection)
       try cloud.linkNodeID(node.uuid, toKey: note.id, inCollection: Note.collection)
       cloud.unmarkNodeAsNeedsDownload(node.uuid, components: .data, ifETagMatches: node.eTag_data)
