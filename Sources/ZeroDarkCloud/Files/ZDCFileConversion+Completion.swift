@@ -94,7 +94,7 @@ extension ZDCFileConversion {
     run(completionQueue, completionBlock) { try await decryptCryptoFile(intoMemory: cryptoFile, progress: $0) }
   }
 
-  /// Like ``decryptCryptoFile(_:to:)``, with a completion block.
+  /// Like ``decryptCryptoFile(_:to:)-(_,URL)``, with a completion block.
   @discardableResult
   public static func decryptCryptoFile(
     _ cryptoFile: ZDCCryptoFile, to url: URL, completionQueue: DispatchQueue? = nil,
