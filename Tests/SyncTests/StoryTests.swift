@@ -106,7 +106,7 @@ import ZeroDarkCloudTesting
       try await a.sync()
       let heard = try Listening(b)
       b.recorder.on(.new, "/2") { _, _ in throw AppError() }
-      try await b.pull()
+      await #expect(throws: AppError.self) { try await b.pull() }
       try await b.pull()
       try await b.relaunch()
       #expect(Self.told(b).count > 3)
