@@ -61,7 +61,7 @@ struct LogChainTests {
       let gap = try Self.commit(2, after: first.hash, zone, by: rogue)
       let fork = try Self.commit(1, after: Self.some(3), zone, by: rogue)
       let second = try Self.commit(1, after: first.hash, zone, by: rogue)
-      let unsigned = try ZoneCommit(second.fields) { _ in [UInt8](repeating: 1, count: 64) }
+      let unsigned = ZoneCommit(second.fields) { _ in [UInt8](repeating: 1, count: 64) }
       for (next, code) in [
         (gap, ZDCSecurityError.Code.commitChainBroken), (fork, .commitChainBroken), (first, .commitChainBroken),
         (unsigned, .signatureInvalid),
