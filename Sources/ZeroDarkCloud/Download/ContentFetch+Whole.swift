@@ -75,17 +75,11 @@ extension ContentFetch {
     let partial = try openPartial(in: folder)
     do {
       var clear = try await ClearFile(continuing: partial.file, leaves: leaves, fetch: self)
-      do {
-        try await receive(from: { clear.received }) { slice in
-          try await clear.push(slice)
-          progress(clear.received)
-        }
-      } catch {
-        // What is lost here is only fetched again.
-        try? await clear.flush()
-        throw error
+      try await receive(from: { clear.received }) { slice in
+        try clear.push(slice)
+        progress(clear.received)
       }
-      return (partial.url, try await clear.finish())
+      return (partial.url, try clear.finish())
     } catch {
       if !isResumable || !Self.mayContinue(after: error) { DownloadFolder.remove(partial.url) }
       throw located(error)
@@ -106,13 +100,13 @@ extension ContentFetch {
 ///
 /// The proof that an earlier process wrote the truth: sealed again, its bytes have the hashes of the content's leaves.
 private struct ClearFile: ~Copyable {
-  private var file: WriteBehind
+  private let file: LocalFile
   private let opener: ContentOpener
   private var metadata: [UInt8] = []
   private(set) var received: UInt64 = 0
 
   init(continuing file: LocalFile, leaves: ContentLeaves, fetch: ContentFetch) async throws {
-    self.file = WriteBehind(file)
+    self.file = file
     let reference = fetch.target.reference
     guard try file.size() > 0 else {
       opener = ContentOpener(reference, leaves: leaves)
@@ -155,27 +149,22 @@ private struct ClearFile: ~Copyable {
     return leaf
   }
 
-  mutating func push(_ slice: [UInt8]) async throws {
-    var (metadata, data): ([UInt8], [UInt8]) = ([], [])
+  mutating func push(_ slice: [UInt8]) throws {
+    var metadata = metadata
     try opener.push(slice) { section, bytes in
       switch section {
       case .metadata: metadata += bytes
       case .thumbnail: break
-      case .data: data += bytes
+      case .data: try file.write(bytes)
       }
     }
-    self.metadata += metadata
+    self.metadata = metadata
     received += UInt64(slice.count)
-    try await file.append(data)
   }
 
-  /// Writes what is verified.
-  mutating func flush() async throws { try await file.finish() }
-
   /// - Returns: the metadata.
-  mutating func finish() async throws -> [UInt8] {
+  func finish() throws -> [UInt8] {
     try opener.finish()
-    try await file.finish()
     return metadata
   }
 }

@@ -16,7 +16,7 @@ struct ContentFetch: Sendable {
   ///
   /// A connection that breaks off is continued where it stopped, as long as each one brings something; one that brings
   /// nothing is tried a few times.
-  func receive(from position: () -> UInt64, _ take: ([UInt8]) async throws -> Void) async throws {
+  func receive(from position: () -> UInt64, _ take: ([UInt8]) throws -> Void) async throws {
     var patience = Patience(policy())
     while position() < layout.cipherLength {
       let start = position()
@@ -30,7 +30,7 @@ struct ContentFetch: Sendable {
     }
   }
 
-  private func receive(_ range: Range<UInt64>, _ take: ([UInt8]) async throws -> Void) async throws {
+  private func receive(_ range: Range<UInt64>, _ take: ([UInt8]) throws -> Void) async throws {
     let expected = range.upperBound - range.lowerBound
     let isWhole = expected == layout.cipherLength
     let (length, body) = try await api.content(
@@ -42,7 +42,7 @@ struct ContentFetch: Sendable {
       // Stops a body that goes on for ever with the slice that is too much.
       try require(UInt64(slice.count) <= left, .contentTrailingData)
       left -= UInt64(slice.count)
-      try await take(slice)
+      try take(slice)
     }
   }
 
