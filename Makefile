@@ -41,7 +41,8 @@ ifdef FILTER
 	$(SWIFT) test --skip-build --filter '$(FILTER)'
 else
 	$(SWIFT) test --skip-build --skip SyncTests --skip CommandTests
-	$(SWIFT) test --skip-build --filter SyncTests
+	$(SWIFT) test --skip-build --filter SyncTests --skip SyncTests.ContentionTests
+	$(SWIFT) test --skip-build --filter SyncTests.ContentionTests
 	$(SWIFT) test --skip-build --filter CommandTests
 	@Scripts/example
 	@Scripts/docs
