@@ -29,6 +29,20 @@ import ZDCProtocol
     #expect(contention.wait(b, zone: zone, now: 3_000) == nil)
   }
 
+  /// - Many devices contend, and one is always the first
+  /// => that ends before each of the others has lost five times
+  @Test func tenLossesOfAll_beginTurns_ifNoneOfThemCommitted() {
+    var contention = Contention()
+    let others = (0..<9).map { _ in Self.device() }
+    for device in others { lose(device, 1, &contention, now: 0) }
+    contention.won(others[0], zone: zone, now: 0)
+    lose(others[0], 1, &contention, now: 0)
+    #expect(contention.turn(in: zone) == nil)
+    lose(others[1], 1, &contention, now: 0)
+    #expect(contention.turn(in: zone)?.holder == others[1])
+    #expect(contention.wait(a, zone: zone, now: 0) == 2_000)
+  }
+
   @Test func whoHasBeenLosingLongest_isFirst_theOthersFollow() {
     var contention = Contention()
     lose(a, 4, &contention, now: 100)

@@ -1,7 +1,8 @@
 internal import ZDCProtocol
 
-/// Turns in a zone that many devices write into (PROTOCOL 4.4, `zoneBusy`): once a device has lost five races, who
-/// wants to commit there stands in a queue, first come, first served, and nobody commits out of turn.
+/// Turns in a zone that many devices write into (PROTOCOL 4.4, `zoneBusy`): once a device has lost five races,
+/// or all of them together ten, who wants to commit there stands in a queue, first come, first served, and nobody
+/// commits out of turn.
 ///
 /// Pure: time comes in. A turn is one commit, and as long as its device needs. Nobody is shut out: who lets turns pass
 /// gets longer ones, but so rarely that each costs the others half the share of time that the one before did.
@@ -27,6 +28,8 @@ struct Contention: Sendable {
   }
 
   static let losses = 5
+  /// Of devices that have not committed since.
+  static let lossesOfAll = 10
   /// A turn of who is not known to be slow.
   static let turnMs: UInt64 = 2_000
   /// A turn of who was seen to be slow.

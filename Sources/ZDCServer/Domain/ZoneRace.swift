@@ -66,11 +66,17 @@ struct ZoneRace: Sendable {
     known = known.filter { !$0.value.isForgotten(now) || $0.key == turn?.holder }
     asked(device, now)
     note(device, now) { $0.losses += 1 }
-    if turn != nil || (known[device]?.losses ?? 0) >= Contention.losses { join(device, now) }
+    if turn != nil || isLost(for: device) { join(device, now) }
     endTurn(now)
     guard let turn, turn.holder == device else { return }
     note(device, now) { $0.answeredMs = now }
     if turn.step != .answered { advance(to: .answered, now) }
+  }
+
+  /// Where many contend, each would wait long for its own five while one of them wins one race after the other.
+  private func isLost(for device: Device) -> Bool {
+    (known[device]?.losses ?? 0) >= Contention.losses
+      || known.values.reduce(0) { $0 + $1.losses } >= Contention.lossesOfAll
   }
 
   mutating func won(_ device: Device, _ now: UInt64) {
