@@ -45,8 +45,7 @@ ifdef FILTER
 	$(SWIFT) test --skip-build --filter '$(FILTER)'
 else
 	$(SWIFT) test --skip-build --skip SyncTests --skip CommandTests
-	$(SWIFT) test --skip-build $(FEW) --filter SyncTests --skip SyncTests.ContentionTests
-	$(SWIFT) test --skip-build --filter SyncTests.ContentionTests
+	$(SWIFT) test --skip-build $(FEW) --filter SyncTests
 	$(SWIFT) test --skip-build $(FEW) --filter CommandTests
 	@Scripts/example
 	@Scripts/docs
