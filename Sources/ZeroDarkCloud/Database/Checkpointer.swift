@@ -6,8 +6,9 @@ internal import Synchronization
 /// The writer still does it itself when the log has grown to `wal_autocheckpoint` pages. That bounds the log while this
 /// one does not keep up, and costs little: most of it is copied by then.
 final class Checkpointer: Sendable {
-  /// Pages of the log that are worth a copy: fewer, and pages that every commit changes are copied too often.
-  private static let worthwhile: Int32 = 8_192
+  /// Pages of the log that are worth a copy: fewer, and pages that every commit changes are copied too often. Below
+  /// the writer's own limit by as much as is written meanwhile.
+  private static let worthwhile: Int32 = 12_288
 
   private struct State {
     /// What the writer had written in all when the last copy was asked for.
