@@ -23,6 +23,8 @@ final class Checkpointer: Sendable {
   init(path: String) throws {
     var configuration = Configuration()
     configuration.label = "ZeroDarkCloud.checkpoint"
+    // Another process may be about to open or to leave the file.
+    configuration.busyMode = .timeout(DatabaseOpener.busySeconds)
     configuration.prepareDatabase { db in
       try db.execute(sql: "PRAGMA synchronous = FULL")
       #if canImport(Darwin)
