@@ -92,6 +92,29 @@ struct AppErrorTests {
     }
   }
 
+  /// - more contents are promised, and never come, than a commit holds and than it looks at
+  /// => what was queued behind them arrives
+  @Test(.timeLimit(.minutes(10))) func thousandsOfOpenPromises_keepNobodyWaiting() async throws {
+    try await TestWorld.run { world in
+      let a = try await world.device("A")
+      let b = try await world.device("B")
+      let never = ZDCData(promise: ZDCDataPromise())
+      try await a.write { _, cloud in
+        for number in 0..<4_100 {
+          let node = try cloud.createNode(withPath: ZDCTreesystemPath(pathComponents: ["\(number)"]))
+          a.recorder.serve(never, forNodeID: node.uuid)
+        }
+      }
+      try await a.sync()
+      try await a.create("/last", "here")
+      #expect(try await a.sync().pushed.waiting == 4_100)
+      try await b.sync()
+      try await b.download()
+      #expect(try await b.content(of: "/last")?.data == Data("here".utf8))
+      world.mayWait(a)
+    }
+  }
+
   /// - the app promises, edits once more, and answers after that
   /// => the first answer is sent for the first edit and the second one is asked for: two versions, no conflict
   @Test func answersLate_afterAnotherEdit_bothAreSent() async throws {

@@ -41,13 +41,8 @@ public struct ZoneReplay<Identities: IdentityDirectory> {
   }
 
   private func checkOrder(_ commit: ZoneCommit, after head: ZoneHead?) throws(ZDCSecurityError) {
-    let fields = commit.fields
-    guard let head else {
-      let isGenesis = fields.seq == 0 && fields.prev == ZoneCommit.genesisPrev(zone: fields.zone)
-      return try require(isGenesis, .commitChainBroken)
-    }
-    try require(fields.zone == head.zone, .recordBindingMismatch)
-    try require(head.seq < .max && fields.seq == head.seq + 1 && fields.prev == head.hash, .commitChainBroken)
+    if let head { try require(commit.fields.zone == head.zone, .recordBindingMismatch) }
+    try require(commit.follows(head.map { ($0.seq, $0.hash) }), .commitChainBroken)
   }
 
   private func checkACL(_ commit: ZoneCommit, _ acl: ZoneACL?, after head: ZoneHead?) throws -> ZoneACL {
@@ -70,14 +65,9 @@ public struct ZoneReplay<Identities: IdentityDirectory> {
   }
 
   private func checkSignature(_ commit: ZoneCommit, after head: ZoneHead?) throws {
-    let fields = commit.fields
-    guard let key = try identities.signKey(user: fields.writer, generation: fields.writerGen) else {
-      throw ZDCSecurityError(.writerUnknown, user: fields.writer)
-    }
-    let retiredBelow = head?.retiredBelow[fields.writer] ?? 0
-    try require(fields.writerGen >= retiredBelow, .writerNotAuthorized)
-    let isValid = Signatures.isValid(commit.signature, by: key, label: "commit", message: commit.signedBytes)
-    try require(isValid, .signatureInvalid)
+    let retiredBelow = head?.retiredBelow[commit.fields.writer] ?? 0
+    try require(commit.fields.writerGen >= retiredBelow, .writerNotAuthorized)
+    try commit.checkSigner(identities)
   }
 
   private func apply(
@@ -92,6 +82,25 @@ public struct ZoneReplay<Identities: IdentityDirectory> {
     // Zones that nest, moves across zones and checkpoints have their formats; their rules come with sharing.
     case .split, .moveOut, .moveIn, .checkpoint, .mount: throw ZDCSecurityError(.unsupportedVersion)
     }
+  }
+}
+
+extension ZoneCommit {
+  /// It stands in its zone's log right behind the commit of this number and hash; nil: it opens the log.
+  public func follows(_ head: (seq: UInt64, hash: CommitHash)?) -> Bool {
+    guard let head else { return fields.seq == 0 && fields.prev == Self.genesisPrev(zone: fields.zone) }
+    return head.seq < .max && fields.seq == head.seq + 1 && fields.prev == head.hash
+  }
+
+  /// The named writer signed it. Says nothing of his rights.
+  ///
+  /// - Throws: `ZDCSecurityError`: writerUnknown, signatureInvalid.
+  public func checkSigner(_ identities: some IdentityDirectory) throws {
+    guard let key = try identities.signKey(user: fields.writer, generation: fields.writerGen) else {
+      throw ZDCSecurityError(.writerUnknown, user: fields.writer)
+    }
+    let isValid = Signatures.isValid(signature, by: key, label: "commit", message: signedBytes)
+    try require(isValid, .signatureInvalid)
   }
 }
 

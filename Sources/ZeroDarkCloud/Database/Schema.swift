@@ -24,7 +24,6 @@ enum FrameworkSchema {
     migrator.registerMigration("zdc.downloads") { db in try db.execute(sql: download) }
     migrator.registerMigration("zdc.securityEvents") { db in try db.execute(sql: securityEventTimes) }
     migrator.registerMigration("zdc.delegateFailures") { db in try db.execute(sql: delegateFailure) }
-    migrator.registerMigration("zdc.delegateFailureParts") { db in try db.execute(sql: delegateFailurePart) }
   }
 
   /// The verified log, a hash for each commit: where a server's log parts from it, and whether what is missing there

@@ -1,4 +1,3 @@
-internal import ZDCCrypto
 internal import ZDCProtocol
 
 /// Checks the order and the signatures of a log while it is fetched: a server that has no member's key can make it no
@@ -35,14 +34,12 @@ struct LogChain {
   }
 
   private func check(_ commit: ZoneCommit) throws {
-    let fields = commit.fields
-    let expected = head.map { ($0.seq == .max ? 0 : $0.seq + 1, $0.hash) } ?? (0, ZoneCommit.genesisPrev(zone: zone))
-    let isNext = fields.zone == zone && fields.seq == expected.0 && fields.prev == expected.1
+    let isNext = commit.fields.zone == zone && commit.follows(head)
     guard isNext else { throw ZDCSecurityError(.commitChainBroken, zone: zone) }
-    guard let key = try identities.signKey(user: fields.writer, generation: fields.writerGen) else {
-      throw ZDCSecurityError(.writerUnknown, zone: zone, user: fields.writer)
+    do {
+      try commit.checkSigner(identities)
+    } catch let error as ZDCSecurityError {
+      throw error.with(zone: zone)
     }
-    let isValid = Signatures.isValid(commit.signature, by: key, label: "commit", message: commit.signedBytes)
-    guard isValid else { throw ZDCSecurityError(.signatureInvalid, zone: zone) }
   }
 }

@@ -50,10 +50,9 @@ struct PageApplier {
   /// A signed commit that names another one for the pinned seq proves a second history; a gap proves nothing.
   private func checkFork(_ commit: ZoneCommit, head: ZoneHead?) throws {
     let fields = commit.fields
-    guard let head, fields.zone == head.zone, head.seq < .max, fields.seq == head.seq + 1, fields.prev != head.hash,
-      let key = try session.keys.signKey(user: fields.writer, generation: fields.writerGen),
-      Signatures.isValid(commit.signature, by: key, label: "commit", message: commit.signedBytes)
+    guard let head, fields.zone == head.zone, head.seq < .max, fields.seq == head.seq + 1, fields.prev != head.hash
     else { return }
+    do { try commit.checkSigner(session.keys) } catch is ZDCSecurityError { return }
     throw ZDCSecurityError(.zoneForkDetected, zone: head.zone, user: fields.writer)
   }
 

@@ -30,19 +30,26 @@ struct PushPlan: Equatable {
   let dependencies: [Int64: [Int64]]
   /// The earliest time at which a pause ends.
   private(set) var nextMs: UInt64?
+  /// How many steps take room in the commit, or in what the app is asked for; the others only wait for their content.
+  private(set) var taken = 0
+  private let underWay: Set<Int64>
+  private var isTaken: [Bool] = []
 
-  /// - Parameter unread: nodes of which nothing can be put before the next pull.
+  /// - Parameters:
+  ///   - unread: nodes of which nothing can be put before the next pull.
+  ///   - underWay: operations whose content is on its way. They hold up nobody, however many they are.
   init(
-    operations: [OperationRow], dependencies: [Int64: [Int64]], unread: Set<Int64> = [], nowMs: UInt64,
-    limit: Int = Limits.commitOperations
+    operations: [OperationRow], dependencies: [Int64: [Int64]], unread: Set<Int64> = [], underWay: Set<Int64> = [],
+    nowMs: UInt64, limit: Int = Limits.commitOperations
   ) {
     self.dependencies = dependencies
+    self.underWay = underWay
     let byID = Dictionary(uniqueKeysWithValues: operations.map { ($0.id, $0) })
     var stepByNode: [Int64: Int] = [:]
     var chosen: Set<Int64> = []
     for operation in Self.ordered(operations, dependencies) {
       // Behind a full plan nothing waits for anything but its turn.
-      let isBeyond = steps.count >= limit && operation.node.map { stepByNode[$0] == nil } ?? true
+      let isBeyond = taken >= limit && operation.node.map { stepByNode[$0] == nil } ?? true
       let open = isBeyond ? nil : (dependencies[operation.id] ?? []).first { !chosen.contains($0) }
       let isUnread = operation.node.map(unread.contains) ?? false
       if let wait = wait(operation, isUnread: isUnread, open: open, byID: byID, nowMs: nowMs) {
@@ -71,13 +78,18 @@ struct PushPlan: Equatable {
 
   /// Adds the operation to its node's step. Returns false when the plan is full.
   private mutating func place(_ operation: OperationRow, _ stepByNode: inout [Int64: Int], limit: Int) -> Bool {
-    if let node = operation.node, let index = stepByNode[node] {
+    let index = operation.node.flatMap { stepByNode[$0] }
+    let takesRoom = !underWay.contains(operation.id) && !(index.map { isTaken[$0] } ?? false)
+    guard !takesRoom || taken < limit else { return false }
+    if takesRoom { taken += 1 }
+    if let index {
       steps[index].operations.append(operation)
+      isTaken[index] = isTaken[index] || takesRoom
       return true
     }
-    guard steps.count < limit else { return false }
     if let node = operation.node { stepByNode[node] = steps.count }
     steps.append(Step(node: operation.node, operations: [operation]))
+    isTaken.append(takesRoom)
     return true
   }
 

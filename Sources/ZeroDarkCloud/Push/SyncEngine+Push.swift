@@ -65,7 +65,7 @@ extension SyncEngine {
 
   /// Only behind a full commit: what comes after one that is not waits for something else than its turn.
   private func prepareAhead(_ choice: Choice) {
-    guard limits[choice.zone.id] == nil, choice.plan.steps.count >= Limits.commitOperations else { return }
+    guard limits[choice.zone.id] == nil, choice.plan.taken >= Limits.commitOperations else { return }
     let ahead = PushAhead(session: session, zone: choice.zone.id, known: prepared, window: Chooser.window)
     self.ahead[choice.zone.id] = Task { await ahead.run() }
   }
@@ -98,7 +98,7 @@ extension SyncEngine {
   }
 
   private func choose(_ zone: Int64) async throws -> Choice? {
-    let chooser = Chooser(session: session, known: prepared, limits: limits)
+    let chooser = chooser
     return noting(try await session.database.asyncRead { try chooser.choose(zone, $0) })
   }
 
@@ -109,6 +109,11 @@ extension SyncEngine {
     // What is sealed for them would leave no room for the others; what was uploaded stays.
     for node in choice?.unread ?? [] where ready[node]?.content.inlineBytes != nil { ready[node] = nil }
     return choice
+  }
+
+  var chooser: Chooser {
+    let underWay = uploads.count > Chooser.mostUnderWay ? [] : Set(uploads.values.flatMap(\.claim.covers))
+    return Chooser(session: session, known: prepared, underWay: underWay, limits: limits)
   }
 
   /// What nodes whose content is prepared or under way were asked for.

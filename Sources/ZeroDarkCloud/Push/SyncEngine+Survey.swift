@@ -24,7 +24,7 @@ extension SyncEngine {
   /// - Parameter asks: whether the app is asked in this look; else later, for each zone.
   func survey(asks: Bool = true) async throws -> Survey {
     let mayAsk = asks && isIdentityChecked && session.keys.canSign && ahead.isEmpty && uploads.isEmpty
-    let chooser = Chooser(session: session, known: prepared, limits: limits)
+    let chooser = chooser
     var survey = try await session.database.asyncRead { try chooser.survey(asks: mayAsk, $0) }
     if let choice = survey.zones.first?.choice { survey.zones[0].choice = noting(choice) }
     // Nothing waits any more for what was made for them.
@@ -38,10 +38,16 @@ extension SyncEngine {
 struct Chooser: Sendable {
   /// How far into the queue a commit looks: enough for a thousand nodes with several operations each.
   static let window = 4_000
+  /// The same when all of that waits: so many rows are held at once, at most.
+  static let widestWindow = 16 * window
+  /// So many contents may be waited for without holding up what is behind them: each is a task of its own.
+  static let mostUnderWay = 8_000
 
   let session: SyncSession
   /// Contents that need not be asked for.
   let known: [Int64: ContentClaim]
+  /// The operations of those among them that are not here yet.
+  let underWay: Set<Int64>
   let limits: [Int64: Int]
 
   func survey(asks: Bool, _ transaction: ZDCReadTransaction) throws -> SyncEngine.Survey {
@@ -70,16 +76,28 @@ struct Chooser: Sendable {
     guard let row = try transaction.zones.zone(id: zone), let head = row.head else { return nil }
     // In the same snapshot as the queue: nothing goes out that was queued after the pause.
     guard try transaction.pushPause(localUser: session.localUser) == nil else { return nil }
-    let operations = try transaction.operations.operations(zone: zone, limit: Self.window)
-    guard !operations.isEmpty else { return nil }
-    let unread = try transaction.unreadNodes(of: operations, zone: zone)
-    let plan = PushPlan(
-      operations: operations,
-      dependencies: try transaction.operations.dependencies(zone: zone, upTo: operations.last?.id ?? 0),
-      unread: unread, nowMs: session.now(), limit: limits[zone] ?? Limits.commitOperations)
-    var choice = SyncEngine.Choice(zone: row, head: head, plan: plan, unread: unread)
+    guard var choice = try plan(row, head, transaction) else { return nil }
     try ask(&choice, transaction)
     return choice
+  }
+
+  /// Looks further into the queue as long as all that it has seen waits for somebody.
+  private func plan(
+    _ row: ZoneRow, _ head: ZoneHead, _ transaction: ZDCReadTransaction
+  ) throws -> SyncEngine.Choice? {
+    var window = Self.window
+    while true {
+      let operations = try transaction.operations.operations(zone: row.id, limit: window)
+      guard !operations.isEmpty else { return nil }
+      let unread = try transaction.unreadNodes(of: operations, zone: row.id)
+      let plan = PushPlan(
+        operations: operations,
+        dependencies: try transaction.operations.dependencies(zone: row.id, upTo: operations.last?.id ?? 0),
+        unread: unread, underWay: underWay, nowMs: session.now(), limit: limits[row.id] ?? Limits.commitOperations)
+      let isAllSeen = operations.count < window || window >= Self.widestWindow
+      if plan.taken > 0 || isAllSeen { return SyncEngine.Choice(zone: row, head: head, plan: plan, unread: unread) }
+      window *= 4
+    }
   }
 
   private func ask(_ choice: inout SyncEngine.Choice, _ transaction: ZDCReadTransaction) throws {

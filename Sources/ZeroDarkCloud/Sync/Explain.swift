@@ -137,12 +137,10 @@ struct Explainer {
     let queued = try transaction.operations.operations(node: row.id)
     let event = try transaction.lastSecurityEvent(localUser: zone.localUser, node: row.nodeID)
     let failures = try failures(row, transaction)
-    let isPending = try transaction.leaves(zone: row.zone).pendingLeaf(row.nodeID) != nil
-    let isDeleted = try transaction.delegateFailures.isDeleted(zone: row.zone, node: row.nodeID)
     return ZDCNodeExplanation(
       nodeID: row.uuid, cloudID: row.nodeID.text, isUploaded: row.isUploaded,
       hasContentInCloud: row.content != nil, quarantine: row.quarantine, zoneFrozen: zone.frozen?.rawValue,
-      isAwaitingPull: isPending || isDeleted, delegateFailures: failures,
+      isAwaitingPull: try transaction.isUnread(row), delegateFailures: failures,
       lastSecurityError: event?.code, lastSecurityErrorAt: event.map { Date(ms: $0.timeMs) },
       operations: queued.isEmpty ? [] : try Explainer(transaction, zone: zone).explain(queued))
   }
@@ -186,12 +184,7 @@ struct Explainer {
   /// The node's next record would have to follow one that this device has not read; a delete follows no record.
   private func isAwaitingPull(_ operation: OperationRow) throws -> Bool {
     guard operation.kind != .delete else { return false }
-    let leaves = transaction.leaves(zone: zone.id)
-    if try leaves.pendingLeaf(operation.nodeID) != nil { return true }
-    guard try !transaction.delegateFailures.isEmpty(zone: zone.id),
-      let row = try operation.node.flatMap({ try transaction.nodes.node(id: $0) }), row.isUploaded
-    else { return false }
-    return try leaves.leaf(row.nodeID) == nil
+    return try operation.node.flatMap { try transaction.nodes.node(id: $0) }.map(transaction.isUnread) ?? false
   }
 
   /// What may go does not, as long as the engine of this process cannot reach the server.

@@ -142,13 +142,13 @@ actor SyncEngine {
     if !pullPauses.isEmpty { session.events.update { $0.leaveOut() } }
     let result = round.summary
     session.events.post { .pullFinished(localUserID: $0, commits: result.commits, announced: result.announced) }
-    try await storeLastSynced(every: LastSynced.gridMs)
+    try await storeLastSynced()
   }
 
   /// What the state shows and nothing else: it knows of records that the server does not give, which throw nothing.
-  private func storeLastSynced(every gridMs: UInt64) async throws {
+  private func storeLastSynced() async throws {
     guard let synced = session.events.lastSynced?.ms else { return }
-    guard synced < storedSyncMs || synced - storedSyncMs >= gridMs else { return }
+    guard synced < storedSyncMs || synced - storedSyncMs >= LastSynced.gridMs else { return }
     try await session.database.asyncReadWrite { [session] transaction in
       try transaction.setLastSynced(ms: synced, localUser: session.localUser)
     }

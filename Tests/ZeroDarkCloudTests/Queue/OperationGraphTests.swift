@@ -58,9 +58,25 @@ import ZDCProtocol
     return queue
   }
 
-  private func plan(_ queue: Queue, unread: Set<Int64> = [], limit: Int = 1_000) -> PushPlan {
+  private func plan(
+    _ queue: Queue, unread: Set<Int64> = [], underWay: Set<Int64> = [], limit: Int = 1_000
+  ) -> PushPlan {
     PushPlan(
-      operations: queue.operations, dependencies: queue.dependencies, unread: unread, nowMs: Self.nowMs, limit: limit)
+      operations: queue.operations, dependencies: queue.dependencies, unread: unread, underWay: underWay,
+      nowMs: Self.nowMs, limit: limit)
+  }
+
+  /// => contents that are on their way stay in the plan, which has the same room for the others
+  @Test func whatIsUnderWay_fillsNoPlan() {
+    var generator = SeededGenerator(seed: 11)
+    for _ in 0..<500 {
+      let queue = Self.random(&generator)
+      let underWay = Set(queue.operations.map(\.id).filter { _ in Bool.random(using: &generator) })
+      let whole = plan(queue, underWay: underWay)
+      #expect(whole.steps == plan(queue).steps)
+      #expect(whole.taken == whole.steps.count { step in step.operations.contains { !underWay.contains($0.id) } })
+      #expect(plan(queue, underWay: underWay, limit: 1).taken == min(1, whole.taken))
+    }
   }
 
   /// => nodes of which nothing can be put take no place in a plan, and say what they wait for

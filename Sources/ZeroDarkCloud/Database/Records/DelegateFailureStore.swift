@@ -70,10 +70,6 @@ final class DelegateFailureStore: Forgetful {
     return failures.map(\.node).filter { known.insert($0).inserted }
   }
 
-  func isDeleted(zone: Int64, node: NodeID) throws -> Bool {
-    try failures(zone: zone, node: node).contains { $0.part == .deletion }
-  }
-
   private func fetch(_ condition: String, _ arguments: StatementArguments) throws -> [Failure] {
     var failures: [Failure] = []
     let columns = "nodeID, call, error, times, firstMs, lastMs, receivedMs, part"
