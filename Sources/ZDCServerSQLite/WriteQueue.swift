@@ -7,6 +7,8 @@ internal import ZDCServer
 /// Group commit: writes that arrive while SQLite waits for the disk share the next transaction, each in its own
 /// savepoint, so that one
 /// fsync acknowledges many.
+///
+/// One that is alone needs no savepoint, for which SQLite keeps a copy of every page that is changed.
 final class WriteQueue: Sendable {
   /// A write. `body` runs inside the savepoint; what it returns is called once the transaction is durable, or with the
   /// reason why it is not.
@@ -69,7 +71,8 @@ final class WriteQueue: Sendable {
 
   /// What is to be told when the group's fate is known.
   private struct Ending {
-    var succeeded: [(completion: Job.Completion, effects: [@Sendable () -> Void])] = []
+    typealias Success = (completion: Job.Completion, effects: [@Sendable () -> Void])
+    var succeeded: [Success] = []
     var failed: [@Sendable () -> Void] = []
   }
 
@@ -80,7 +83,11 @@ final class WriteQueue: Sendable {
       try pool.writeWithoutTransaction { db in
         try db.beginTransaction(.immediate)
         do {
-          for job in group { try perform(job, in: db, &ending) }
+          if let job = group.first, group.count == 1 {
+            ending.succeeded.append(try run(job, in: db))
+          } else {
+            for job in group { try perform(job, in: db, &ending) }
+          }
           try db.commit()
           checkpointer.wrote(db)
         } catch {
@@ -95,14 +102,19 @@ final class WriteQueue: Sendable {
     tell(group, ending, failure: failure)
   }
 
-  private func perform(_ job: Job, in db: Database, _ ending: inout Ending) throws {
-    try db.run("SAVEPOINT job")
+  private func run(_ job: Job, in db: Database) throws -> Ending.Success {
     let transaction = SQLiteTransaction(db)
     defer { transaction.invalidate() }
+    let completion = try job.body(transaction)
+    return (completion, transaction.effects)
+  }
+
+  private func perform(_ job: Job, in db: Database, _ ending: inout Ending) throws {
+    try db.run("SAVEPOINT job")
     do {
-      let completion = try job.body(transaction)
+      let success = try run(job, in: db)
       try db.run("RELEASE job")
-      ending.succeeded.append((completion, transaction.effects))
+      ending.succeeded.append(success)
     } catch {
       let error = Self.translated(error, db)
       // A full disk may have ended the whole transaction; then the others are lost too, for the same reason.

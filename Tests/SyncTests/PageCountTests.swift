@@ -65,7 +65,7 @@ import ZeroDarkCloudTesting
       for _ in 0..<5 { pages.append(try await Self.push(device, world)) }
       try #require(pages.allSatisfy { $0.client > 0 && $0.server > 0 })
       #expect(pages[4].client <= pages[0].client * 5 / 4)
-      // Four indexes over random ids: they grow, and no table does.
+      // Two indexes over random tags and hashes: they grow, and no table does.
       #expect(pages[4].server <= pages[0].server * 8 / 5)
       try await device.sync()
     }

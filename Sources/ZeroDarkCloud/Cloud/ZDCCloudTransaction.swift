@@ -23,6 +23,7 @@ public import ZDCTreesystem
 /// - ``queueDataUpload(forNodeID:withChangeset:)``
 public final class ZDCCloudTransaction: ZDCCloudReadTransaction {
   let readWrite: ZDCReadWriteTransaction
+  private var nodeIDs = NodeIDRun()
 
   init(_ transaction: ZDCReadWriteTransaction, localUserID: String, localUser: Int64, treeID: String) {
     readWrite = transaction
@@ -65,7 +66,7 @@ public final class ZDCCloudTransaction: ZDCCloudReadTransaction {
     guard let parent = try parentRow(at: parentPath) else { throw try missingParent(path) }
     let name = try fold(path.nodeName, path)
     return try create(
-      Draft(uuid: SortedUUID.make(atMs: now)), name: name, below: parent, path: path,
+      Draft(uuid: SortedUUID.make(atMs: now), nodeID: nodeIDs.next()), name: name, below: parent, path: path,
       dependsOn: rowIDs(dependencies ?? []))
   }
 
@@ -91,7 +92,7 @@ public final class ZDCCloudTransaction: ZDCCloudReadTransaction {
     try check(trunk: facts.trunk, nil)
     guard node.shareList.isEmpty || node.shareList == facts.shareList else { throw Self.unsupportedShare }
     let draft = Draft(
-      uuid: node.uuid, nodeID: try isUsed(node.nodeID, zone: parent.zone) ? .random() : node.nodeID,
+      uuid: node.uuid, nodeID: try isUsed(node.nodeID, zone: parent.zone) ? nodeIDs.next() : node.nodeID,
       burnMs: node.burnDate?.ms)
     return try create(draft, name: name, below: parent, path: nil, dependsOn: [])
   }
@@ -105,7 +106,7 @@ public final class ZDCCloudTransaction: ZDCCloudReadTransaction {
 
   struct Draft {
     var uuid: String
-    var nodeID = NodeID.random()
+    var nodeID: NodeID
     var burnMs: UInt64?
   }
 

@@ -8,7 +8,7 @@ struct DatabaseOpener {
   let path: URL
   let sealer: ValueSealer
   /// How long a statement waits for another process. Commits are short; a migration of many rows is not.
-  private static let busySeconds: TimeInterval = 30
+  static let busySeconds: TimeInterval = 30
   private static let keyMigration = "zdc.key"
 
   func open(_ appMigrations: @Sendable (inout ZDCDatabaseMigrator) -> Void) throws -> DatabasePool {

@@ -10,12 +10,17 @@ public final class ZDCDatabaseConnection: Sendable {
   let pool: DatabasePool
   let context: DatabaseContext
   let observations: Observations
+  private let checkpointer: Checkpointer?
   private let isReadOnly: Bool
 
-  init(pool: DatabasePool, context: DatabaseContext, observations: Observations, isReadOnly: Bool) {
+  init(
+    pool: DatabasePool, context: DatabaseContext, observations: Observations, checkpointer: Checkpointer? = nil,
+    isReadOnly: Bool
+  ) {
     self.pool = pool
     self.context = context
     self.observations = observations
+    self.checkpointer = checkpointer
     self.isReadOnly = isReadOnly
   }
 
@@ -95,6 +100,7 @@ public final class ZDCDatabaseConnection: Sendable {
   }
 
   private func run<T>(_ body: (ZDCReadWriteTransaction) throws -> T, _ db: Database) throws -> T {
+    checkpointer?.note(db)
     let transaction = ZDCReadWriteTransaction(db, context: context)
     return try transaction.run { try body(transaction) }
   }

@@ -20,6 +20,7 @@ public final class ZDCDatabaseManager: Sendable {
   /// Which process runs the engines of this database.
   package let engineLease: EngineLease
   private let pool: DatabasePool
+  private let checkpointer: Checkpointer
 
   /// Opens or makes the database.
   ///
@@ -28,15 +29,18 @@ public final class ZDCDatabaseManager: Sendable {
     guard let key = DatabaseKey(databaseConfig.encryptionKey) else { throw ZDCError(.invalidEncryptionKey) }
     let sealer = ValueSealer(key: key)
     let pool = try DatabaseOpener(path: config.databasePath, sealer: sealer).open(databaseConfig.migrations)
+    let checkpointer = try translating { try Checkpointer(path: pool.path) }
     let context = DatabaseContext(
       sealer: sealer, registry: databaseConfig.registry, clock: config.clock, logger: config.logger,
       journalLimits: config.journalLimits)
     let watcher = ChangeWatcher(pool: pool, context: context, interval: config.changePollInterval)
     let observations = Observations(watcher: watcher)
     func connection(isReadOnly: Bool) -> ZDCDatabaseConnection {
-      ZDCDatabaseConnection(pool: pool, context: context, observations: observations, isReadOnly: isReadOnly)
+      ZDCDatabaseConnection(
+        pool: pool, context: context, observations: observations, checkpointer: checkpointer, isReadOnly: isReadOnly)
     }
     (self.pool, self.context, self.observations, changeWatcher) = (pool, context, observations, watcher)
+    self.checkpointer = checkpointer
     rwDatabaseConnection = connection(isReadOnly: false)
     roDatabaseConnection = connection(isReadOnly: true)
     uiDatabaseConnection = connection(isReadOnly: true)
@@ -47,6 +51,9 @@ public final class ZDCDatabaseManager: Sendable {
   package func close() throws {
     observations.close()
     engineLease.releaseAll()
-    try translating { try pool.close() }
+    try translating {
+      try checkpointer.close()
+      try pool.close()
+    }
   }
 }

@@ -178,7 +178,9 @@ struct ZonePuller {
 
   // MARK: Records
 
-  private static let batch = Limits.recordsPerRequest
+  /// How many nodes one transaction brings in: more of them when many are due, because each transaction changes nearly
+  /// all pages of the index of names.
+  private static func batchSize(due: Int) -> Int { Limits.recordsPerRequest * min(max(due / 10_000, 1), 4) }
 
   /// Fetches and applies every pending record, in the order that the app prefers.
   ///
@@ -226,10 +228,11 @@ struct ZonePuller {
   ) async throws -> Int {
     var applied = 0
     var rest = order[...]
+    let size = Self.batchSize(due: order.count)
     var asked = await session.delegate().preferredNodeIDsForPullingRcrds()
-    var batch = try await fetchBatch(Self.takeBatch(&rest), known)
+    var batch = try await fetchBatch(Self.takeBatch(size, &rest), known)
     while let current = batch {
-      let following = Self.takeBatch(&rest)
+      let following = Self.takeBatch(size, &rest)
       // Fetched while this one is applied.
       async let next = fetchBatch(following, known)
       let result = try await apply(current)
@@ -242,7 +245,7 @@ struct ZonePuller {
         let leftOut = left
         rest = try await pendingOrder().filter { !leftOut.contains($0) }[...]
         asked = preferred
-        batch = try await fetchBatch(Self.takeBatch(&rest), known)
+        batch = try await fetchBatch(Self.takeBatch(size, &rest), known)
       } else {
         batch = try await next
       }
@@ -250,8 +253,8 @@ struct ZonePuller {
     return applied
   }
 
-  private static func takeBatch(_ rest: inout ArraySlice<NodeID>) -> [NodeID] {
-    let nodes = Array(rest.prefix(batch))
+  private static func takeBatch(_ size: Int, _ rest: inout ArraySlice<NodeID>) -> [NodeID] {
+    let nodes = Array(rest.prefix(size))
     rest = rest.dropFirst(nodes.count)
     return nodes
   }
@@ -325,7 +328,7 @@ struct ZonePuller {
     for hash in hashes { found[hash] = known[hash] }
     var rest = hashes.filter { found[$0] == nil }
     while !rest.isEmpty {
-      let asked = Array(rest.prefix(Self.batch))
+      let asked = Array(rest.prefix(Limits.recordsPerRequest))
       let body: [UInt8]
       do {
         body = try await session.api.records(zone, asked)

@@ -1,6 +1,7 @@
 import Foundation
 import GRDB
 import Testing
+import ZDCProtocol
 
 @testable import ZeroDarkCloud
 
@@ -19,6 +20,18 @@ import Testing
   @Test func sortedUUIDs_beginWithTheTime() throws {
     let time: UInt64 = 0x01ff_0000_0000
     #expect(SortedUUID.make(atMs: time).hasPrefix("01FF0000-0000-7000-"))
+  }
+
+  /// - ids of nodes, drawn for one transaction and for another one
+  /// => a thousand in a row begin alike, each is its own, and nothing tells the transactions' ids apart from random ones
+  @Test func nodeIDsOfATransaction_areNeighbours() {
+    var (one, other) = (NodeIDRun(), NodeIDRun())
+    let ids = (0..<2_048).map { _ in one.next() }
+    let more = (0..<2_048).map { _ in other.next() }
+    func beginnings(_ ids: some Sequence<NodeID>) -> Set<[UInt8]> { Set(ids.map { Array($0.bytes[..<4]) }) }
+    #expect(beginnings(ids[..<1_024]).count == 1 && beginnings(ids).count == 2)
+    #expect(beginnings(ids + more).count == 4)
+    #expect(Set(ids.map { Array($0.bytes[4...]) }).count == ids.count)
   }
 
   /// - a database of a version whose leaves lay in the order of their ids
