@@ -46,7 +46,7 @@ public final class AsyncHTTPTransport: ZDCTransport {
     }
     var configuration = HTTPClient.Configuration(
       tlsConfiguration: tls, redirectConfiguration: .disallow,
-      timeout: .init(connect: .seconds(10), read: .seconds(60), write: .seconds(60)),
+      timeout: .init(connect: .seconds(20), read: .seconds(60), write: .seconds(60)),
       connectionPool: .init(idleTimeout: .seconds(30), concurrentHTTP1ConnectionsPerHostSoftLimit: 8),
       decompression: .disabled)
     configuration.httpVersion = .http1Only
