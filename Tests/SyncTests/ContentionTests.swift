@@ -37,8 +37,6 @@ import ZeroDarkCloudTesting
             try await device.create("/\(device.name) \(index)", "x")
             await device.recorder.wait(for: "pushed /\(device.name) \(index)")
           }
-          // It was told within a transaction, which has to end before its engine does.
-          try await device.write { _, _ in }
         }
       }
       try await group.next()

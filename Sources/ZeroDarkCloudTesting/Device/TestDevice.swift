@@ -294,7 +294,8 @@ extension TestDevice {
     return Task { await manager.run() }
   }
 
-  /// Runs `body` while the engines run. Returns when they have ended.
+  /// Runs `body` while the engines run. Returns when they have ended; a transaction that was open when `body` returned,
+  /// in which the app was told what `body` had waited for, is committed first.
   public func whileRunning(_ body: @Sendable () async throws -> Void) async throws {
     let updates = try syncManager.statusUpdates
     let engines = try runInBackground()
@@ -303,6 +304,7 @@ extension TestDevice {
         if case .online = update { break }
       }
       try await body()
+      try await database.write { _ in }
     } catch {
       engines.cancel()
       await engines.value
