@@ -75,6 +75,8 @@ struct SyncLoop: Sendable {
         if summary.commits > 0, await !engine.isDrained { engine.signal() }
       }
     }
+    // In good order or not, nobody hears of the server any more: it restarts, or a proxy ends what lasts too long.
+    if !Task.isCancelled { throw TransportError(.cut, origin: engine.session.api.connection.origin) }
   }
 
   /// The stream stays open, whatever is wrong with one tree, and whatever the app says: both are told, and tried again
