@@ -22,7 +22,8 @@ import ZeroDarkCloudTesting
     let queue = try DatabaseQueue(path: database.path, configuration: configuration)
     // What is in the log goes to the database, and the log is cut off.
     let frame = try await queue.writeWithoutTransaction { db in
-      try db.execute(sql: "PRAGMA wal_checkpoint(TRUNCATE)")
+      // It says so, and waits for nobody, while another connection copies.
+      while try Bool.fetchOne(db, sql: "PRAGMA wal_checkpoint(TRUNCATE)") ?? false {}
       // As long as somebody reads, nobody empties the log: an idle server would.
       try db.execute(sql: "BEGIN; SELECT count(*) FROM sqlite_master")
       return try (Int.fetchOne(db, sql: "PRAGMA page_size") ?? 0) + 24
