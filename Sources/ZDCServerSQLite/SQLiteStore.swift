@@ -1,3 +1,4 @@
+internal import Dispatch
 internal import GRDB
 package import ZDCServer
 
@@ -112,7 +113,10 @@ package final class SQLiteStore: MetadataStore {
   package func close() async throws {
     try checkpointer.close()
     try await tidy()
-    try pool.close()
+    // On a thread of Dispatch: it waits for readers, whose tasks need the threads that tasks run on.
+    try await withCheckedThrowingContinuation { continuation in
+      DispatchQueue.global().async { [pool] in continuation.resume(with: Result(catching: pool.close)) }
+    }
   }
 
   /// `synchronous` and `journal_mode` as SQLite reports them on the writer.

@@ -1,3 +1,4 @@
+internal import Dispatch
 public import Foundation
 internal import Synchronization
 
@@ -103,7 +104,10 @@ public final class ZeroDarkCloud: Sendable {
     defer { state.withLock { $0 = .locked } }
     await open.stop()
     reachability.close()
-    try open.database.close()
+    // On a thread of Dispatch: a transaction that is waited for may take its time.
+    try await withCheckedThrowingContinuation { continuation in
+      DispatchQueue.global().async { continuation.resume(with: Result(catching: open.database.close)) }
+    }
   }
 
   var managers: Managers? {

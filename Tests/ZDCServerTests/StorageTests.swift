@@ -1,3 +1,4 @@
+import Dispatch
 import Foundation
 import Testing
 import ZDCProtocol
@@ -49,6 +50,36 @@ import ZDCServerSQLite
       }
     }
     #expect(try DataFolder.check(path: folder).isClean)
+  }
+
+  /// More stores than tasks have threads, closed at once while each of them is read: otherwise this hangs.
+  @Test func closing_leavesTheThreadsToTheReadsThatItWaitsFor() async throws {
+    let folders = (0..<ProcessInfo.processInfo.activeProcessorCount + 2).map { _ in TestServer.newFolder() }
+    defer { folders.forEach(TestServer.remove) }
+    let stores = try folders.map { folder in
+      try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+      return try SQLiteStore(path: folder + "/metadata.sqlite")
+    }
+    let gate = DispatchSemaphore(value: 0)
+    let (reading, begun) = AsyncStream.makeStream(of: Void.self)
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      for store in stores {
+        group.addTask {
+          try await store.read { _ in
+            begun.yield()
+            gate.wait()
+          }
+        }
+      }
+      for await _ in reading.prefix(stores.count) {}
+      for store in stores { group.addTask { try await store.close() } }
+      // Too early, and the test passes though it should not: never the other way round.
+      Thread.detachNewThread {
+        Thread.sleep(forTimeInterval: 0.3)
+        for _ in stores { gate.signal() }
+      }
+      try await group.waitForAll()
+    }
   }
 
   /// A file that may not grow stands for a full disk: the part is refused, the server lives, and what it has is whole.

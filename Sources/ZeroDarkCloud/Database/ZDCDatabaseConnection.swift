@@ -1,4 +1,5 @@
 internal import GRDB
+internal import Synchronization
 internal import ZDCProtocol
 
 /// A way into the database. Blocks run on the database's queues, never on the caller's actor.
@@ -34,13 +35,31 @@ public final class ZDCDatabaseConnection: Sendable {
     try translating { try pool.read { try self.run(body, $0) } }
   }
 
-  /// Reads without blocking.
-  public func read<T: Sendable>(_ body: @Sendable (ZDCReadTransaction) throws -> T) async throws -> T {
-    do { return try await pool.read { try self.run(body, $0) } } catch { throw translated(error) }
+  /// Reads without blocking. A task that is cancelled before it is its turn throws `CancellationError`; a block that has
+  /// begun goes on to its end.
+  public func read<T: Sendable>(_ body: @escaping @Sendable (ZDCReadTransaction) throws -> T) async throws -> T {
+    let isCancelled = Mutex(false)
+    return try await withTaskCancellationHandler {
+      try await withCheckedThrowingContinuation { continuation in
+        // Not the pool's own asynchronous read: that one gives its connection back in the task, which may wait for a
+        // thread while blocking reads, which wait for a connection, have all of them.
+        pool.asyncRead { database in
+          let result = Result {
+            if isCancelled.withLock({ $0 }) { throw CancellationError() }
+            return try self.run(body, try database.get())
+          }
+          continuation.resume(with: result.mapError(translated))
+        }
+      }
+    } onCancel: {
+      isCancelled.withLock { $0 = true }
+    }
   }
 
   /// Reads without blocking; another name for the asynchronous `read`.
-  public func asyncRead<T: Sendable>(_ body: @Sendable (ZDCReadTransaction) throws -> T) async throws -> T {
+  public func asyncRead<T: Sendable>(
+    _ body: @escaping @Sendable (ZDCReadTransaction) throws -> T
+  ) async throws -> T {
     try await read(body)
   }
 

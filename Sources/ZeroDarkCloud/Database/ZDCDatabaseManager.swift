@@ -47,7 +47,7 @@ public final class ZDCDatabaseManager: Sendable {
     engineLease = EngineLease(databasePath: config.databasePath)
   }
 
-  /// Ends observations, waits for running transactions, gives the lease back and closes the file.
+  /// Ends observations, waits for running transactions, blocking the caller, gives the lease back and closes the file.
   package func close() throws {
     observations.close()
     engineLease.releaseAll()

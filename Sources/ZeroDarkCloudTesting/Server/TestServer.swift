@@ -57,9 +57,11 @@ public final class TestServer: Sendable {
     let folder = temporary.url.appendingPathComponent("server", isDirectory: true)
     let log = CapturedLog()
     let registration: Configuration.Registration? = invites == nil ? nil : .invite
-    let running = try await launch(
-      folder: folder, port: 0, clock: clock, registration: registration, invites: invites ?? [],
-      quotaBytes: quotaBytes, log: log)
+    let running = try await onFreePort { port in
+      try await launch(
+        folder: folder, port: port, clock: clock, registration: registration, invites: invites ?? [],
+        quotaBytes: quotaBytes, log: log)
+    }
     return TestServer(
       temporary: temporary, folder: folder, clock: clock, registration: registration, invites: invites ?? [],
       quotaBytes: quotaBytes, log: log, running: running)
@@ -70,9 +72,11 @@ public final class TestServer: Sendable {
     on folder: URL, in temporary: TemporaryFolder, clock: ManualClock, origins: [String]
   ) async throws -> TestServer {
     let log = CapturedLog()
-    let running = try await launch(
-      folder: folder, port: 0, clock: clock, registration: nil, invites: [], quotaBytes: 0, origins: origins,
-      log: log)
+    let running = try await onFreePort { port in
+      try await launch(
+        folder: folder, port: port, clock: clock, registration: nil, invites: [], quotaBytes: 0, origins: origins,
+        log: log)
+    }
     return TestServer(
       temporary: temporary, folder: folder, clock: clock, registration: nil, invites: [], quotaBytes: 0,
       origins: origins, log: log, running: running)
@@ -108,6 +112,21 @@ public final class TestServer: Sendable {
   /// Removes what retention has released, as the server does once an hour of its own.
   public func collect() async throws {
     try await running.withLock { $0 }?.collect()
+  }
+
+  /// Below those that systems give away by themselves: a stopped server finds its port free when it starts again.
+  private static let ports = 10_000..<32_000
+
+  private static func onFreePort(
+    _ launch: (_ port: Int) async throws -> RunningServer
+  ) async throws -> RunningServer {
+    for _ in 0..<20 {
+      do { return try await launch(.random(in: ports)) } catch let error as StoreOpenError { throw error } catch {
+        // Most likely taken. Whatever else it is, the last attempt tells.
+        continue
+      }
+    }
+    return try await launch(.random(in: ports))
   }
 
   private static func launch(
