@@ -38,11 +38,17 @@ struct ContentFetch: Sendable {
     try require(length >= expected, .contentTruncated)
     try require(length <= expected, .contentTrailingData)
     var left = expected
-    while let slice = try await body.next() {
+    var batch = await SliceBatch.next(of: body, expected: left)
+    while true {
       // Stops a body that goes on for ever with the slice that is too much.
-      try require(UInt64(slice.count) <= left, .contentTrailingData)
-      left -= UInt64(slice.count)
-      try take(slice)
+      try require(UInt64(batch.count) <= left, .contentTrailingData)
+      left -= UInt64(batch.count)
+      // Comes while this one is opened and written.
+      let (isLast, rest) = (batch.end != nil, left)
+      async let next = isLast ? SliceBatch() : SliceBatch.next(of: body, expected: rest)
+      for slice in batch.slices { try take(slice) }
+      if let end = batch.end { return try end.get() }
+      batch = await next
     }
   }
 

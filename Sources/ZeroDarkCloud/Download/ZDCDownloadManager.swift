@@ -47,9 +47,9 @@ public final class ZDCDownloadManager: Sendable {
   #endif
   /// Goes on with what ended processes have left.
   let running = Locked<Task<Void, Never>?>(nil)
-  private let batchers = Mutex<[BatchKey: SmallContentBatcher]>([:])
+  let batchers = Mutex<[BatchKey: SmallContentBatcher]>([:])
 
-  private struct BatchKey: Hashable {
+  struct BatchKey: Hashable {
     var user: UserID
     var zone: ZoneID
   }

@@ -1,0 +1,53 @@
+import Testing
+import ZDCProtocol
+
+@testable import ZeroDarkCloud
+
+/// What is handled at one go when a content arrives: never more than is expected and one slice, never long waited for.
+@Suite struct SliceBatchTests {
+  /// Gives the slices one after the other, then what the body ends with.
+  private static func body(
+    _ slices: [[UInt8]], pause: Duration = .zero, error: (any Error)? = nil
+  ) -> TransportBody {
+    let rest = Locked(slices[...])
+    return TransportBody {
+      if pause > .zero { try await Task.sleep(for: pause) }
+      guard let slice = rest.withLock({ $0.popFirst() }) else {
+        if let error { throw error }
+        return nil
+      }
+      return slice
+    }
+  }
+
+  @Test func allThatIsThere_comesAtOnce_withItsEnd() async throws {
+    let batch = await SliceBatch.next(of: Self.body([[1], [2, 3]]), expected: 3)
+    #expect(batch.slices == [[1], [2, 3]])
+    #expect(batch.count == 3)
+    try #require(batch.end).get()
+  }
+
+  @Test func whatComesBeforeTheConnectionBreaks_isKept() async throws {
+    let batch = await SliceBatch.next(of: Self.body([[1], [2]], error: TransportError(.cut)), expected: 100)
+    #expect(batch.slices == [[1], [2]])
+    #expect(throws: TransportError(.cut)) { try batch.end?.get() }
+  }
+
+  @Test func theSliceThatIsTooMuch_isTheLast() async {
+    let batch = await SliceBatch.next(of: Self.body(Array(repeating: [0, 0], count: 50)), expected: 5)
+    #expect(batch.count == 6)
+    #expect(batch.end == nil)
+  }
+
+  @Test func aLargeBody_comesInBoundedBatches() async {
+    let slice = [UInt8](repeating: 7, count: 100_000)
+    let batch = await SliceBatch.next(of: Self.body(Array(repeating: slice, count: 50)), expected: 5_000_000)
+    #expect(batch.slices.count == 6)
+  }
+
+  @Test func slowSlices_areNotWaitedFor() async {
+    let body = Self.body([[1], [2]], pause: .milliseconds(60))
+    let batch = await SliceBatch.next(of: body, expected: 100)
+    #expect(batch.slices == [[1]])
+  }
+}
