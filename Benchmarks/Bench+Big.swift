@@ -133,7 +133,9 @@ extension Bench {
       BlobTicketRequest(blobID: blob, treeID: zone.tree, nodeID: .random(), cipherLength: length))
     for index in 0..<ContentGeometry.partCount(cipherLength: length) {
       let range = ContentGeometry.partRange(index, cipherLength: length)
-      try await api.putPart(blob, index: index, bytes: [UInt8](repeating: 0x5a, count: range.count))
+      let bytes = [UInt8](repeating: 0x5a, count: range.count)
+      let hash = MerkleTree.partHash(bytes, part: index, cipherLength: length)
+      try await api.putPart(blob, index: index, bytes: bytes, hash: hash)
     }
     _ = try await api.completeBlob(blob)
     try await api.abortBlob(blob)

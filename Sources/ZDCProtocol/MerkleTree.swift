@@ -50,17 +50,24 @@ public enum MerkleTree {
     }
   }
 
-  /// Plain SHA-256 over something that arrives in slices: the parts of an upload.
-  public struct PartHasher: Sendable {
-    private var hash = SHA256()
+  /// The hash of a part of an upload: SHA-256 over its leaves' hashes, which both sides need anyway (PROTOCOL 3.8).
+  public static func partHash(leafHashes: some Collection<UInt8>) -> [UInt8] {
+    MerkleHash(sha256: leafHashes).bytes
+  }
 
-    public init() {}
-
-    public mutating func update(_ slice: some Collection<UInt8>) {
-      hash.update(slice)
+  /// The hash of a part whose bytes are at hand.
+  public static func partHash(_ bytes: [UInt8], part index: Int, cipherLength: UInt64) -> [UInt8] {
+    var leaf = UInt64(max(index, 0)) * ContentGeometry.leavesPerPart(cipherLength: cipherLength)
+    var rest = bytes[...]
+    var hashes: [UInt8] = []
+    while !rest.isEmpty {
+      let range = ContentGeometry.leafRange(leaf, cipherLength: cipherLength)
+      let bytes = range.isEmpty ? rest : rest.prefix(range.count)
+      hashes += leafHash(bytes).bytes
+      rest = rest.dropFirst(bytes.count)
+      leaf += 1
     }
-
-    public func finalize() -> [UInt8] { MerkleHash(digest: hash.finalize()).bytes }
+    return partHash(leafHashes: hashes)
   }
 
   /// Takes leaves in order and holds one hash for each complete sub-tree: memory grows with the logarithm of the count.

@@ -131,14 +131,13 @@ package final class FolderBlobStore: BlobStore {
   }
 }
 
-/// Writes a part at its place and hashes it on the way: SHA-256 over the part, a Merkle leaf hash per leaf.
+/// Writes a part at its place and hashes its leaves on the way.
 private final class PartWriter: BlobPartWriter {
   private struct State {
     var position: UInt64
     var leaf: UInt64
     var leafHasher = MerkleTree.LeafHasher()
     var leafHashes: [UInt8] = []
-    var partHash = MerkleTree.PartHasher()
   }
 
   private let content: OpenFile
@@ -164,7 +163,6 @@ private final class PartWriter: BlobPartWriter {
 
   private func append(_ bytes: [UInt8], to state: inout State) throws {
     try content.write(bytes, at: state.position)
-    state.partHash.update(bytes)
     var rest = bytes[...]
     while !rest.isEmpty {
       let end = ContentGeometry.leafRange(state.leaf, cipherLength: cipherLength).upperBound
@@ -184,11 +182,11 @@ private final class PartWriter: BlobPartWriter {
 
   func finish() async throws -> [UInt8] {
     try await blocking {
-      let (hashes, part) = self.state.withLock { ($0.leafHashes, $0.partHash.finalize()) }
+      let hashes = self.state.withLock { $0.leafHashes }
       try self.leaves.write(hashes, at: self.firstLeaf * 32)
       try self.content.synchronize()
       try self.leaves.synchronize()
-      return part
+      return MerkleTree.partHash(leafHashes: hashes)
     }
   }
 

@@ -98,14 +98,14 @@ extension SQLiteTransaction {
 
   func parts(of blob: BlobRow) throws -> [BlobStatus.Part] {
     try db.all("SELECT idx, sha256 FROM parts WHERE blob = ? ORDER BY idx", .int(blob.key)) {
-      BlobStatus.Part(index: Int($0.int(0)), sha256: WireBytes($0.bytes(1)))
+      BlobStatus.Part(index: Int($0.int(0)), hash: WireBytes($0.bytes(1)))
     }
   }
 
-  func insertPart(_ index: Int, sha256: [UInt8], of blob: BlobRow, now: UInt64) throws {
+  func insertPart(_ index: Int, hash: [UInt8], of blob: BlobRow, now: UInt64) throws {
     try db.run(
       "INSERT OR REPLACE INTO parts(blob, idx, sha256, received_ms) VALUES (?, ?, ?, ?)", .int(blob.key),
-      .int(Int64(index)), .bytes(sha256), .ms(now))
+      .int(Int64(index)), .bytes(hash), .ms(now))
   }
 }
 

@@ -55,11 +55,16 @@ import ZDCProtocol
     #expect(MerkleTree.leafHash(leaf) == MerkleHash(sha256: [0] + leaf))
   }
 
-  @Test func aPartsHashHasNoPrefix() {
-    var hasher = MerkleTree.PartHasher()
-    hasher.update([1, 2])
-    hasher.update([3])
-    #expect(hasher.finalize() == MerkleHash(sha256: [1, 2, 3]).bytes)
+  /// Two leaves in the second part: computed from its bytes, and from what SHA-256 makes of each leaf.
+  @Test func aPartsHash_isThatOfItsLeafHashes() {
+    let length = 130 * UInt64(ContentGeometry.leafBytes)
+    let count = 2 * ContentGeometry.leafBytes - ContentGeometry.prefixBytes
+    let part = (0..<count).map { UInt8(truncatingIfNeeded: $0 / 7) }
+    #expect(ContentGeometry.partRange(1, cipherLength: length).count == part.count)
+    let leaves = [part.prefix(ContentGeometry.leafBytes), part.dropFirst(ContentGeometry.leafBytes)]
+    let hashes = leaves.flatMap { MerkleHash(sha256: [0] + $0).bytes }
+    #expect(MerkleTree.partHash(part, part: 1, cipherLength: length) == MerkleHash(sha256: hashes).bytes)
+    #expect(MerkleTree.partHash(part, part: 0, cipherLength: length) != MerkleHash(sha256: hashes).bytes)
   }
 
   @Test func aLeafIsNeverAnInnerNode() {

@@ -43,7 +43,7 @@ import ZDCProtocol
     try comesBack(
       BlobStatus(
         blobID: Samples.id16(&generator), cipherLength: 200, isComplete: true, contentRoot: Samples.id32(&generator),
-        parts: [.init(index: 0, sha256: bytes)]))
+        parts: [.init(index: 0, hash: bytes)]))
     try comesBack(AuditReport(sections: [.init(title: "account", fields: [.init(name: "userID", value: "x")])]))
   }
 

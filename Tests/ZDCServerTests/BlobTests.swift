@@ -24,6 +24,10 @@ import ZDCServer
       return Array(bytes[Int(range.lowerBound)..<Int(range.upperBound)])
     }
 
+    func hash(ofPart index: Int, _ bytes: [UInt8]) -> [UInt8] {
+      MerkleTree.partHash(bytes, part: index, cipherLength: length)
+    }
+
     var leafHashes: [MerkleHash] { isShared ? Self.sharedLeafHashes : computedLeafHashes() }
 
     private func computedLeafHashes() -> [MerkleHash] {
@@ -54,7 +58,7 @@ import ZDCServer
     _ index: Int, _ large: Large, _ server: TestServer, _ token: [UInt8], bytes: [UInt8]? = nil, hash: [UInt8]? = nil
   ) async throws -> Answer {
     let bytes = bytes ?? large.part(index)
-    let hash = hash ?? Bytes32<BlobRole>(sha256: bytes).bytes
+    let hash = hash ?? large.hash(ofPart: index, bytes)
     return try await server.send(
       .PUT, Routes.path(Routes.blobPart, large.blob.text, "\(index)"), token: token,
       headers: [(WireHeaders.partHash, ZBase32.encode(hash))], body: bytes)

@@ -95,7 +95,7 @@ extension ServerClient {
     request.method = .PUT
     request.headers.add(name: "authorization", value: "Bearer \(ZBase32.encode(token))")
     request.headers.add(
-      name: WireHeaders.partHash, value: ZBase32.encode(Bytes32<BlobRole>(sha256: bytes).bytes))
+      name: WireHeaders.partHash, value: ZBase32.encode(large.hash(ofPart: index, bytes)))
     let (body, more) = AsyncStream<ByteBuffer>.makeStream()
     request.body = .stream(body, length: .known(Int64(bytes.count)))
     let sent = request

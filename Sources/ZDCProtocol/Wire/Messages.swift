@@ -288,12 +288,12 @@ public struct BlobTicketRequest: Codable, Sendable, Hashable {
 public struct BlobStatus: Codable, Sendable, Hashable {
   public struct Part: Codable, Sendable, Hashable {
     public var index: Int
-    /// SHA-256 of the part's ciphertext.
-    public var sha256: WireBytes
+    /// SHA-256 over the hashes of the part's leaves.
+    public var hash: WireBytes
 
-    public init(index: Int, sha256: WireBytes) {
+    public init(index: Int, hash: WireBytes) {
       self.index = index
-      self.sha256 = sha256
+      self.hash = hash
     }
   }
 

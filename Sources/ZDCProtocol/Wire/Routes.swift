@@ -52,6 +52,6 @@ public enum WireHeaders {
   public static let zoneHead = "zdc-zone-head"
   /// `1` if the page ends before the head.
   public static let more = "zdc-more"
-  /// SHA-256 of an uploaded part, z-base-32: a part with another hash under the same index is refused.
-  public static let partHash = "zdc-part-sha256"
+  /// SHA-256 over the leaf hashes of an uploaded part, z-base-32: a part with another hash under the same index is refused.
+  public static let partHash = "zdc-part-hash"
 }

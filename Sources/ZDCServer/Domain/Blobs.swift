@@ -69,14 +69,14 @@ enum Blobs {
   }
 
   static func offer(
-    _ index: Int, sha256: [UInt8], of id: BlobID, user: UserID, in reader: any MetadataReader
+    _ index: Int, hash: [UInt8], of id: BlobID, user: UserID, in reader: any MetadataReader
   ) throws -> PartDecision {
     let row = try own(id, user: user, in: reader)
     guard index >= 0, index < ContentGeometry.partCount(cipherLength: row.cipherLength) else {
       throw ServerError(.invalidRequest, "the content has no such part")
     }
     if let part = try reader.parts(of: row).first(where: { $0.index == index }) {
-      guard part.sha256.bytes == sha256 else { throw ServerError(.conflict, "the part is there with other bytes") }
+      guard part.hash.bytes == hash else { throw ServerError(.conflict, "the part is there with other bytes") }
       return .alreadyThere
     }
     let range = ContentGeometry.partRange(index, cipherLength: row.cipherLength)
@@ -85,11 +85,11 @@ enum Blobs {
 
   /// Records a part whose bytes are durable.
   static func record(
-    _ index: Int, sha256: [UInt8], of id: BlobID, user: UserID, now: UInt64, in tx: any MetadataTransaction
+    _ index: Int, hash: [UInt8], of id: BlobID, user: UserID, now: UInt64, in tx: any MetadataTransaction
   ) throws {
     var row = try own(id, user: user, in: tx)
     row.touchedMs = now
-    try tx.insertPart(index, sha256: sha256, of: row, now: now)
+    try tx.insertPart(index, hash: hash, of: row, now: now)
     try tx.updateBlob(row)
   }
 

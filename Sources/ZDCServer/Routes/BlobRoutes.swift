@@ -54,11 +54,11 @@ enum BlobRoutes {
   private static func take(
     _ call: Call, blob: BlobID, index: Int, hash: [UInt8], from user: UserID
   ) async throws {
-    let decision = try await call.read { try Blobs.offer(index, sha256: hash, of: blob, user: user, in: $0) }
+    let decision = try await call.read { try Blobs.offer(index, hash: hash, of: blob, user: user, in: $0) }
     guard case .take(let length, let range) = decision else { return }
     try await receive(call, blob: blob, index: index, cipherLength: length, count: range.count, hash: hash)
     let now = call.now
-    try await call.write { try Blobs.record(index, sha256: hash, of: blob, user: user, now: now, in: $0) }
+    try await call.write { try Blobs.record(index, hash: hash, of: blob, user: user, now: now, in: $0) }
   }
 
   /// Streams a part into its file; never more than four leaves are in memory.

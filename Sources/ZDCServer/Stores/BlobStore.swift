@@ -27,7 +27,7 @@ package protocol BlobStore: Sendable {
 package protocol BlobPartWriter: Sendable {
   /// The next bytes of the part; at most a few leaves at a time.
   func write(_ bytes: [UInt8]) async throws
-  /// Makes the part and its leaf hashes durable; returns the SHA-256 of the part.
+  /// Makes the part and its leaf hashes durable; returns the part's hash (`MerkleTree.partHash`).
   func finish() async throws -> [UInt8]
   /// Gives up; what was written is overwritten by the next attempt.
   func abandon() async

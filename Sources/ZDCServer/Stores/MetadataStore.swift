@@ -129,7 +129,7 @@ package protocol MetadataTransaction: MetadataReader {
   // Content
   func insertBlob(_ blob: BlobRow, content: ArraySlice<UInt8>?) throws -> Int64
   func updateBlob(_ blob: BlobRow) throws
-  func insertPart(_ index: Int, sha256: [UInt8], of blob: BlobRow, now: UInt64) throws
+  func insertPart(_ index: Int, hash: [UInt8], of blob: BlobRow, now: UInt64) throws
   func removeBlob(_ key: Int64) throws
 
   // Waste

@@ -84,19 +84,19 @@ extension IntegrityCheck {
         add(.upload, fields, "the content has no such part")
         continue
       }
-      var hasher = MerkleTree.PartHasher()
+      var hashes: [UInt8] = []
       let first = UInt64(part.index) * perPart
       do {
         for leaf in first..<min(first + perPart, leaves) {
-          let range = ContentGeometry.leafRange(leaf, cipherLength: blob.cipherLength)
-          hasher.update(try files.content.read(at: range.lowerBound, count: range.count))
-          _ = try check(leaf, of: blob, files.content, files.leaves)
+          hashes += try check(leaf, of: blob, files.content, files.leaves).bytes
         }
       } catch StoreError.damaged {
         add(.upload, fields, "bytes of an acknowledged part are missing")
         continue
       }
-      if hasher.finalize() != part.sha256.bytes { add(.upload, fields, "the part's bytes do not have its hash") }
+      if MerkleTree.partHash(leafHashes: hashes) != part.hash.bytes {
+        add(.upload, fields, "the part's bytes do not have its hash")
+      }
     }
   }
 

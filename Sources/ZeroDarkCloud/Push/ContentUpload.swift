@@ -87,7 +87,7 @@ struct ContentUpload {
     let status = try await api.openBlob(
       BlobTicketRequest(
         blobID: sealer.blobID, treeID: journal.tree, nodeID: journal.node, cipherLength: total))
-    let there = Dictionary(status.parts.map { ($0.index, $0.sha256.bytes) }, uniquingKeysWith: { $1 })
+    let there = Dictionary(status.parts.map { ($0.index, $0.hash.bytes) }, uniquingKeysWith: { $1 })
     var parts = try PartSealer(source, sealer)
     try await withThrowingTaskGroup(of: UInt64.self) { group in
       var sent: UInt64 = 0
@@ -106,7 +106,7 @@ struct ContentUpload {
         }
         group.addTask { [api] in
           try await Patience.run {
-            try await api.putPart(attempt.blobID, index: part.index, bytes: part.bytes, sha256: part.sha256)
+            try await api.putPart(attempt.blobID, index: part.index, bytes: part.bytes, hash: part.hash)
           }
           return UInt64(part.bytes.count)
         }
@@ -125,13 +125,13 @@ struct ContentUpload {
     _ part: PartSealer.Part, _ attempt: UploadAttempt, _ there: [Int: [UInt8]], total: UInt64
   ) async throws -> Bool {
     if let before = attempt.parts[part.index] {
-      guard before == part.sha256 else { throw PartDiffers() }
+      guard before == part.hash else { throw PartDiffers() }
     } else if ContentGeometry.partCount(cipherLength: total) > 1 {
       // A content of one part has nothing to gain: it is begun anew.
       guard try await journal.note(part, of: attempt) else { throw PartDiffers() }
     }
     guard let known = there[part.index] else { return true }
-    guard known == part.sha256 else { throw PartDiffers() }
+    guard known == part.hash else { throw PartDiffers() }
     return false
   }
 

@@ -6,7 +6,7 @@ struct PartSealer {
   struct Part: Sendable {
     let index: Int
     let bytes: [UInt8]
-    let sha256: [UInt8]
+    let hash: [UInt8]
   }
 
   private static let paddingSlice: UInt64 = 1 << 20
@@ -16,6 +16,7 @@ struct PartSealer {
   private var reader: ContentSource.Reader
   private var isAtEnd = false
   private var current: [UInt8] = []
+  private var leafHashes: [UInt8] = []
   private var index = 0
   private var sealed: [Part] = []
   /// What the record says of the content, once all of it is sealed.
@@ -53,14 +54,16 @@ struct PartSealer {
 
   private mutating func take(_ leaf: SealedLeaf) {
     current += leaf.bytes
+    leafHashes += leaf.hash.bytes
     guard current.count == ContentGeometry.partRange(index, cipherLength: sealer.cipherLength).count else { return }
-    sealed.append(Part(index: index, bytes: current, sha256: ContentRoot(sha256: current).bytes))
+    sealed.append(Part(index: index, bytes: current, hash: MerkleTree.partHash(leafHashes: leafHashes)))
     index += 1
     prepare()
   }
 
   private mutating func prepare() {
     current = []
+    leafHashes = []
     current.reserveCapacity(ContentGeometry.partRange(index, cipherLength: sealer.cipherLength).count)
   }
 }

@@ -15,7 +15,7 @@ struct UploadAttempt: Sendable {
   let salt: [UInt8]
   /// What the app gave, as far as it can be told without reading it.
   let fingerprint: [UInt8]
-  /// SHA-256 of each part that may have left the device. A part that comes out different must not follow it (SECURITY
+  /// Hash of each part that may have left the device. A part that comes out different must not follow it (SECURITY
   /// B9).
   var parts: [Int: [UInt8]] = [:]
 
@@ -81,11 +81,11 @@ struct UploadStore {
   /// Fails if the attempt was given up meanwhile.
   ///
   /// - Returns: false if the part is there with another hash.
-  func insert(part index: Int, sha256: [UInt8], of blob: BlobID) throws -> Bool {
+  func insert(part index: Int, hash: [UInt8], of blob: BlobID) throws -> Bool {
     try db.execute(
       sql: "INSERT INTO zdc_upload_part (blobID, idx, sha256) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
-      arguments: [blob.data, index, Data(sha256)])
-    return try parts(blob)[index] == sha256
+      arguments: [blob.data, index, Data(hash)])
+    return try parts(blob)[index] == hash
   }
 
   func remove(_ blob: BlobID) throws {
@@ -115,13 +115,13 @@ struct UploadJournal: Sendable {
   ///
   /// - Returns: false if another one was noted before.
   func note(_ part: PartSealer.Part, of attempt: UploadAttempt) async throws -> Bool {
-    let (index, sha256) = (part.index, part.sha256)
+    let (index, hash) = (part.index, part.hash)
     return try await session.database.asyncReadWrite { [session, tree, node] transaction in
       let store = UploadStore(transaction: transaction)
       if index == 0 {
         try store.insert(attempt, localUser: session.localUser, tree: tree, node: node, atMs: session.now())
       }
-      return try store.insert(part: index, sha256: sha256, of: attempt.blobID)
+      return try store.insert(part: index, hash: hash, of: attempt.blobID)
     }
   }
 

@@ -11,10 +11,10 @@ extension ServerAPI {
   }
 
   /// Sends one part, named by its hash: the same part may be sent again, another one under the same index is refused.
-  package func putPart(_ blob: BlobID, index: Int, bytes: [UInt8], sha256: [UInt8]? = nil) async throws {
+  package func putPart(_ blob: BlobID, index: Int, bytes: [UInt8], hash: [UInt8]) async throws {
     let path = Routes.path(Routes.blobPart, blob.text, String(index))
     var request = TransportRequest.bytes(.put, path, bytes)
-    request.headers[WireHeaders.partHash] = ZBase32.encode(sha256 ?? ContentRoot(sha256: bytes).bytes)
+    request.headers[WireHeaders.partHash] = ZBase32.encode(hash)
     _ = try await answer(to: request, limit: Limits.jsonBytes)
   }
 

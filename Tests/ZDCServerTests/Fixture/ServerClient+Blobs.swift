@@ -11,7 +11,7 @@ extension ServerClient {
     let bytes = large.part(index)
     return try await send(
       .PUT, Routes.path(Routes.blobPart, large.blob.text, "\(index)"), token: token,
-      headers: [(WireHeaders.partHash, ZBase32.encode(Bytes32<BlobRole>(sha256: bytes).bytes))], body: bytes)
+      headers: [(WireHeaders.partHash, ZBase32.encode(large.hash(ofPart: index, bytes)))], body: bytes)
   }
 
   func parts(of large: BlobTests.Large, token: [UInt8]) async throws -> BlobStatus {

@@ -97,7 +97,8 @@ struct Publisher {
     for index in 0..<ContentGeometry.partCount(cipherLength: sealed.cipherLength) {
       let range = ContentGeometry.partRange(index, cipherLength: sealed.cipherLength)
       let part = Array(sealed.bytes[Int(range.lowerBound)..<Int(range.upperBound)])
-      try await api.putPart(sealed.blobID, index: index, bytes: part)
+      let hash = MerkleTree.partHash(part, part: index, cipherLength: sealed.cipherLength)
+      try await api.putPart(sealed.blobID, index: index, bytes: part, hash: hash)
     }
     _ = try await api.completeBlob(sealed.blobID)
   }
