@@ -22,18 +22,18 @@ extension Bench {
   // MARK: Many nodes
 
   private func many(_ server: ServerProcess, beside client: Yardstick) async throws -> [Figure] {
-    let (few, _) = try roundTrip(server, nodes: Self.nodes)
-    note("\(Self.nodes) nodes: \(few.push.seconds) s up, \(few.pull.seconds) s down")
+    let few = try (0..<scale.largeRuns).map { _ in try roundTrip(server, nodes: Self.nodes).results }
+    for one in few { note("\(Self.nodes) nodes: \(one.push.seconds) s up, \(one.pull.seconds) s down") }
     let (many, folder) = try roundTrip(server, nodes: scale.manyNodes)
     note("\(scale.manyNodes) nodes: \(many.push.seconds) s up, \(many.pull.seconds) s down")
     let perHundredThousand = 100_000 / Double(scale.manyNodes)
-    func figure(_ id: String, _ value: Double, _ base: Double) -> Figure {
-      Figure(
-        id, value, beside: Yardstick(name: "10,000 nodes, the same way", value: base), scale: perHundredThousand)
+    func figure(_ id: String, _ value: Double, _ base: [Double]) -> Figure {
+      let base = Yardstick(name: "10,000 nodes, the same way", value: median(base))
+      return Figure(id, value, beside: base, scale: perHundredThousand)
     }
     return [
-      figure("push-100k", many.push.seconds, few.push.seconds),
-      figure("pull-100k", many.pull.seconds, few.pull.seconds),
+      figure("push-100k", many.push.seconds, few.map(\.push.seconds)),
+      figure("pull-100k", many.pull.seconds, few.map(\.pull.seconds)),
       Figure("rss-client-100k", max(many.push.peak, many.pull.peak), beside: client),
     ] + (try await idle(server, folder))
   }
@@ -75,22 +75,40 @@ extension Bench {
 
   // MARK: One large content
 
+  private struct LargeRound {
+    var put: Double
+    var get: Double
+    var plain: (put: Double, get: Double)
+    var peak: Double
+  }
+
+  /// Ours and the plain way take turns: what the disk has still to write slows down whoever comes next.
   private func large(_ server: ServerProcess, beside client: Yardstick) async throws -> [Figure] {
     let source = try newFile(bytes: scale.largeBytes)
+    var rounds: [LargeRound] = []
+    for _ in 0..<scale.largeRuns { rounds.append(try await largeRound(server, source)) }
+    let megabytes = Double(scale.largeBytes) / 1e6
+    func figure(_ id: String, _ times: [Double], _ yardstick: String, _ plain: [Double]) -> Figure {
+      Figure(
+        id, times.map { megabytes / $0 },
+        beside: Yardstick(name: yardstick, value: median(plain.map { megabytes / $0 })))
+    }
+    return [
+      figure("put-1g", rounds.map(\.put), "plain PUT of the same parts", rounds.map(\.plain.put)),
+      figure("get-1g", rounds.map(\.get), "plain GET into a file", rounds.map(\.plain.get)),
+      Figure("rss-client-1g", rounds.map(\.peak).max() ?? 0, beside: client, runs: rounds.count),
+    ]
+  }
+
+  private func largeRound(_ server: ServerProcess, _ source: URL) async throws -> LargeRound {
     let target = try newFolder().appendingPathComponent("got.bin")
     let put = try Worker.run(.put, server, folder: newFolder(), file: source)
     let get = try Worker.run(.get, server, folder: newFolder(), file: target, words: put.words)
     guard try isSame(source, target) else { throw BenchError("the file came back changed") }
+    try FileManager.default.removeItem(at: target)
     let plain = try await plainTransfer(server, words: put.words)
-    let megabytes = Double(scale.largeBytes) / 1e6
-    func figure(_ id: String, _ time: Double, _ yardstick: String, _ plain: Double) -> Figure {
-      Figure(id, megabytes / time, beside: Yardstick(name: yardstick, value: megabytes / plain))
-    }
-    return [
-      figure("put-1g", put.seconds, "plain PUT of the same parts", plain.put),
-      figure("get-1g", get.seconds, "plain GET into a file", plain.get),
-      Figure("rss-client-1g", max(put.peak, get.peak), beside: client),
-    ]
+    note("put \(put.seconds) s, plain \(plain.put) s; get \(get.seconds) s, plain \(plain.get) s")
+    return LargeRound(put: put.seconds, get: get.seconds, plain: plain, peak: max(put.peak, get.peak))
   }
 
   private func isSame(_ a: URL, _ b: URL) throws -> Bool {
@@ -153,6 +171,7 @@ extension Bench {
     }
     try file.synchronize()
     try file.close()
+    try FileManager.default.removeItem(at: url)
     guard length == content.cipherLength else { throw BenchError("the content is short") }
   }
 }

@@ -32,6 +32,8 @@ struct Scale: Sendable {
   var samples: Int
   /// What the rows for 100,000 nodes take.
   var manyNodes: Int
+  /// How often 1 GiB goes up and down, and 10,000 nodes do beside 100,000.
+  var largeRuns: Int
   /// What the rows for 1 GiB take.
   var largeBytes: UInt64
   /// What the rows for 10 GiB take.
@@ -45,10 +47,10 @@ struct Scale: Sendable {
   var contended: Int
 
   static let full = Scale(
-    runs: 5, samples: 400, manyNodes: 100_000, largeBytes: 1 << 30, hugeBytes: 10 << 30, idleSeconds: 10,
+    runs: 5, samples: 400, manyNodes: 100_000, largeRuns: 3, largeBytes: 1 << 30, hugeBytes: 10 << 30, idleSeconds: 10,
     accounts: 100, edits: 20, contended: 50)
   static let quick = Scale(
-    runs: 1, samples: 100, manyNodes: 20_000, largeBytes: 128 << 20, hugeBytes: 512 << 20, idleSeconds: 2,
+    runs: 1, samples: 100, manyNodes: 20_000, largeRuns: 1, largeBytes: 128 << 20, hugeBytes: 512 << 20, idleSeconds: 2,
     accounts: 20, edits: 5, contended: 30)
 }
 

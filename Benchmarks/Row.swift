@@ -70,7 +70,7 @@ struct RowGroup: Sendable {
       ids: [
         "push-100k", "pull-100k", "rss-client-100k", "idle", "idle-reconnect", "put-1g", "get-1g", "rss-client-1g",
         "rss-server",
-      ], disk: { UInt64($0.manyNodes) * 15_000 + 4 * $0.largeBytes }
+      ], disk: { UInt64($0.manyNodes) * 15_000 + UInt64(3 + $0.largeRuns) * $0.largeBytes }
     ) { try await $0.big() },
     RowGroup(ids: ["thumb-10g", "thumb-10g-wire"], disk: { $0.hugeBytes + $0.hugeBytes / 16 }) {
       try await $0.thumbnail()
