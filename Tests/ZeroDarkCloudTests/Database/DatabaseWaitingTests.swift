@@ -26,6 +26,30 @@ struct DatabaseWaitingTests {
     try await Self.block(while: managers) { try managers[$0].close() }
   }
 
+  /// All connections are taken: it is cancelled while it waits for one.
+  @Test func cancelledRead_isNotBegun() async throws {
+    let fixture = try DatabaseFixture()
+    let manager = try fixture.open()
+    let (taken, hold) = (AsyncStream.makeStream(of: Void.self), DispatchSemaphore(value: 0))
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      for _ in 0..<5 {
+        group.addTask {
+          try await manager.roDatabaseConnection.read { _ in
+            taken.continuation.yield()
+            hold.wait()
+          }
+        }
+      }
+      for await _ in taken.stream.prefix(5) {}
+      let late = Task { try await manager.roDatabaseConnection.read { _ in Issue.record("it is begun") } }
+      late.cancel()
+      for _ in 0..<5 { hold.signal() }
+      await #expect(throws: CancellationError.self) { try await late.value }
+      try await group.waitForAll()
+    }
+    try manager.close()
+  }
+
   /// Calls the body on many tasks at once, while each of the databases is read. The reads end when the calls wait.
   private static func block(
     while managers: [ZDCDatabaseManager], _ body: @escaping @Sendable (Int) throws -> Void
