@@ -2,6 +2,7 @@ import AsyncHTTPClient
 import Foundation
 import NIOCore
 import NIOHTTP1
+import Synchronization
 import Testing
 import ZDCProtocol
 import ZDCServer
@@ -98,12 +99,18 @@ extension ServerClient {
       name: WireHeaders.partHash, value: ZBase32.encode(large.hash(ofPart: index, bytes)))
     let (body, more) = AsyncStream<ByteBuffer>.makeStream()
     request.body = .stream(body, length: .known(Int64(bytes.count)))
-    let sent = request
-    let task = Task { _ = try? await HTTPClient.shared.execute(sent, timeout: .seconds(60)) }
+    let (sent, hasEnded) = (request, Flag())
+    let task = Task {
+      _ = try? await HTTPClient.shared.execute(sent, timeout: .seconds(60))
+      hasEnded.set()
+    }
     more.yield(ByteBuffer(bytes: bytes[..<1_000_000]))
     // The server has begun when a second request for the same part is told so.
-    while try await part(index, of: large, token: token, isOffer: true).error?.retryable != true {}
-    return task
+    while !hasEnded.isSet {
+      if try await part(index, of: large, token: token, isOffer: true).error?.retryable == true { return task }
+    }
+    // The second one was there first, and it was refused itself.
+    return try await hangingPart(index, of: large, token: token)
   }
 
   /// The part offered with another hash: refused by the claim of whoever is sending it, or by its bytes.
@@ -112,4 +119,12 @@ extension ServerClient {
       .PUT, Routes.path(Routes.blobPart, large.blob.text, "\(index)"), token: token,
       headers: [(WireHeaders.partHash, ZBase32.encode([UInt8](repeating: 1, count: 32)))], body: [1])
   }
+}
+
+private final class Flag: Sendable {
+  private let value = Mutex(false)
+
+  var isSet: Bool { value.withLock { $0 } }
+
+  func set() { value.withLock { $0 = true } }
 }
