@@ -3,16 +3,18 @@
 /// One by one, two threads wake each other for each of them, which takes as long as handling it does.
 struct SliceBatch: Sendable {
   private static let bytes = 512 << 10
-  /// Slower ones are not waited for: somebody looks at the progress.
-  private static let patience = Duration.milliseconds(50)
 
   private(set) var slices: [[UInt8]] = []
   private(set) var count = 0
   /// How the body ended behind them.
   private(set) var end: Result<Void, any Error>?
 
-  /// - Parameter expected: how much is to come. With the first slice that is more, the batch is complete.
-  static func next(of body: TransportBody, expected: UInt64) async -> SliceBatch {
+  /// - Parameters:
+  ///   - expected: how much is to come. With the first slice that is more, the batch is complete.
+  ///   - patience: after this no further slice is waited for: somebody looks at the progress.
+  static func next(
+    of body: TransportBody, expected: UInt64, patience: Duration = .milliseconds(50)
+  ) async -> SliceBatch {
     let start = ContinuousClock.now
     let wanted = Int(min(UInt64(bytes), expected + 1))
     var batch = SliceBatch()

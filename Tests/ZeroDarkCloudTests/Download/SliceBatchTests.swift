@@ -5,6 +5,9 @@ import ZDCProtocol
 
 /// What is handled at one go when a content arrives: never more than is expected and one slice, never long waited for.
 @Suite struct SliceBatchTests {
+  /// Longer than a busy machine needs between two slices that are there.
+  private static let long = Duration.seconds(600)
+
   /// Gives the slices one after the other, then what the body ends with.
   private static func body(
     _ slices: [[UInt8]], pause: Duration = .zero, error: (any Error)? = nil
@@ -21,27 +24,30 @@ import ZDCProtocol
   }
 
   @Test func allThatIsThere_comesAtOnce_withItsEnd() async throws {
-    let batch = await SliceBatch.next(of: Self.body([[1], [2, 3]]), expected: 3)
+    let batch = await SliceBatch.next(of: Self.body([[1], [2, 3]]), expected: 3, patience: Self.long)
     #expect(batch.slices == [[1], [2, 3]])
     #expect(batch.count == 3)
     try #require(batch.end).get()
   }
 
   @Test func whatComesBeforeTheConnectionBreaks_isKept() async throws {
-    let batch = await SliceBatch.next(of: Self.body([[1], [2]], error: TransportError(.cut)), expected: 100)
+    let body = Self.body([[1], [2]], error: TransportError(.cut))
+    let batch = await SliceBatch.next(of: body, expected: 100, patience: Self.long)
     #expect(batch.slices == [[1], [2]])
     #expect(throws: TransportError(.cut)) { try batch.end?.get() }
   }
 
   @Test func theSliceThatIsTooMuch_isTheLast() async {
-    let batch = await SliceBatch.next(of: Self.body(Array(repeating: [0, 0], count: 50)), expected: 5)
+    let body = Self.body(Array(repeating: [0, 0], count: 50))
+    let batch = await SliceBatch.next(of: body, expected: 5, patience: Self.long)
     #expect(batch.count == 6)
     #expect(batch.end == nil)
   }
 
   @Test func aLargeBody_comesInBoundedBatches() async {
     let slice = [UInt8](repeating: 7, count: 100_000)
-    let batch = await SliceBatch.next(of: Self.body(Array(repeating: slice, count: 50)), expected: 5_000_000)
+    let body = Self.body(Array(repeating: slice, count: 50))
+    let batch = await SliceBatch.next(of: body, expected: 5_000_000, patience: Self.long)
     #expect(batch.slices.count == 6)
   }
 
