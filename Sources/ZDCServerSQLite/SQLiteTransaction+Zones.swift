@@ -5,7 +5,7 @@ internal import ZDCServer
 // Zones
 extension SQLiteTransaction {
   private static let zoneQuery = """
-    SELECT z.id, t.tree_id, z.root, z.seq, z.head, z.rx, a.bytes, z.retired
+    SELECT z.id, t.tree_id, z.root, z.seq, z.head, z.feed_position, a.bytes, z.retired
     FROM zones z JOIN trees t ON t.id = z.tree JOIN acls a ON a.id = z.acl
     """
 
@@ -22,19 +22,19 @@ extension SQLiteTransaction {
   private func zoneRow(_ row: SQLRow) throws -> ZoneRow {
     ZoneRow(
       key: ZoneKey(row.int(0)), zone: ZoneID(tree: try row.id(1), root: try row.id(2)), seq: row.unsigned(3),
-      head: try row.id(4), rx: row.unsigned(5), acl: row.bytes(6), retiredBelow: try retired(row.bytes(7)))
+      head: try row.id(4), feedPosition: row.unsigned(5), acl: row.bytes(6), retiredBelow: try retired(row.bytes(7)))
   }
 
-  func zones(readableBy user: UserID, since rx: UInt64) throws -> [ZoneStatus] {
+  func zones(readableBy user: UserID, since feedPosition: UInt64) throws -> [ZoneStatus] {
     try db.all(
       """
-      SELECT t.tree_id, z.root, z.seq, z.head, z.rx FROM members m JOIN zones z ON z.id = m.zone
-      JOIN trees t ON t.id = z.tree WHERE m.user_id = ? AND m.permissions & 1 AND z.rx > ? ORDER BY z.rx
-      """, .id(user), .ms(rx)
+      SELECT t.tree_id, z.root, z.seq, z.head, z.feed_position FROM members m JOIN zones z ON z.id = m.zone
+      JOIN trees t ON t.id = z.tree WHERE m.user_id = ? AND m.permissions & 1 AND z.feed_position > ? ORDER BY z.feed_position
+      """, .id(user), .ms(feedPosition)
     ) { row in
       ZoneStatus(
         zone: ZoneID(tree: try row.id(0), root: try row.id(1)), seq: row.unsigned(2), head: try row.id(3),
-        rx: row.unsigned(4))
+        feedPosition: row.unsigned(4))
     }
   }
 
@@ -72,8 +72,8 @@ extension SQLiteTransaction {
     ) { try $0.id(0) }
   }
 
-  func lastRx() throws -> UInt64 {
-    try db.first("SELECT max(rx) FROM commits") { $0.unsigned(0) } ?? 0
+  func lastFeedPosition() throws -> UInt64 {
+    try db.first("SELECT max(feed_position) FROM commits") { $0.unsigned(0) } ?? 0
   }
 
   func insertZone(_ zone: ZoneID, owner: UserID, trunk: Trunk, appTreeID: String) throws -> ZoneKey {
@@ -82,7 +82,8 @@ extension SQLiteTransaction {
       .int(Int64(trunk.rawValue)), .text(appTreeID), .id(owner))
     let tree = db.lastInsertedRowID
     try db.run(
-      "INSERT INTO zones(tree, root, seq, head, rx, acl, retired) VALUES (?, ?, -1, x'', 0, 0, x'')", .int(tree),
+      "INSERT INTO zones(tree, root, seq, head, feed_position, acl, retired) VALUES (?, ?, -1, x'', 0, 0, x'')",
+      .int(tree),
       .id(zone.root))
     return ZoneKey(db.lastInsertedRowID)
   }
@@ -134,24 +135,24 @@ extension SQLiteTransaction {
       """, .int(zone.rawValue), .ms(commit.head.seq), .id(commit.head.hash), .ms(commit.receivedMs),
       .optional(commit.acl), .optional(commit.records?.lowerBound), .optional(commit.records?.upperBound),
       .bytes(commit.bytes))
-    let rx = db.lastInsertedRowID
+    let feedPosition = db.lastInsertedRowID
     try db.run(
-      "UPDATE zones SET seq = ?, head = ?, rx = ?, acl = coalesce(?, acl), retired = ? WHERE id = ?",
-      .ms(commit.head.seq), .id(commit.head.hash), .int(rx), .optional(commit.acl),
+      "UPDATE zones SET seq = ?, head = ?, feed_position = ?, acl = coalesce(?, acl), retired = ? WHERE id = ?",
+      .ms(commit.head.seq), .id(commit.head.hash), .int(feedPosition), .optional(commit.acl),
       .bytes(bytes(commit.head.retiredBelow)), .int(zone.rawValue))
-    return UInt64(rx)
+    return UInt64(feedPosition)
   }
 
   func commit(_ hash: CommitHash) throws -> StoredCommit? {
     try db.first(
       """
-      SELECT t.tree_id, z.root, c.seq, c.rx, c.received_ms FROM commits c JOIN zones z ON z.id = c.zone
+      SELECT t.tree_id, z.root, c.seq, c.feed_position, c.received_ms FROM commits c JOIN zones z ON z.id = c.zone
       JOIN trees t ON t.id = z.tree WHERE substr(c.hash, 1, 8) = ? AND c.hash = ?
       """, .slice(hash.bytes[..<8]), .id(hash)
     ) { row in
       let zone = ZoneID(tree: try row.id(0), root: try row.id(1))
       return StoredCommit(
-        status: ZoneStatus(zone: zone, seq: row.unsigned(2), head: hash, rx: row.unsigned(3)),
+        status: ZoneStatus(zone: zone, seq: row.unsigned(2), head: hash, feedPosition: row.unsigned(3)),
         receivedMs: row.unsigned(4))
     }
   }

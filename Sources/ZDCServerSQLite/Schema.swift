@@ -45,7 +45,7 @@ enum Schema {
       app TEXT NOT NULL, UNIQUE(owner, app, trunk));
     CREATE TABLE zones(
       id INTEGER PRIMARY KEY, tree INTEGER NOT NULL, root BLOB NOT NULL, seq INTEGER NOT NULL, head BLOB NOT NULL,
-      rx INTEGER NOT NULL, acl INTEGER NOT NULL, retired BLOB NOT NULL, UNIQUE(tree, root));
+      feed_position INTEGER NOT NULL, acl INTEGER NOT NULL, retired BLOB NOT NULL, UNIQUE(tree, root));
     CREATE TABLE acls(id INTEGER PRIMARY KEY, zone INTEGER NOT NULL, bytes BLOB NOT NULL);
     CREATE TABLE grants(
       id INTEGER PRIMARY KEY, zone INTEGER NOT NULL, user_id BLOB NOT NULL, hash BLOB NOT NULL, bytes BLOB NOT NULL,
@@ -57,7 +57,7 @@ enum Schema {
 
     -- The key is the server-wide number of an accepted commit: it only grows, commits are never deleted.
     CREATE TABLE commits(
-      rx INTEGER PRIMARY KEY, zone INTEGER NOT NULL, seq INTEGER NOT NULL, hash BLOB NOT NULL,
+      feed_position INTEGER PRIMARY KEY, zone INTEGER NOT NULL, seq INTEGER NOT NULL, hash BLOB NOT NULL,
       received_ms INTEGER NOT NULL, acl INTEGER, first_record INTEGER, last_record INTEGER, bytes BLOB NOT NULL,
       UNIQUE(zone, seq));
     CREATE INDEX commits_by_hash ON commits(substr(hash, 1, 8));

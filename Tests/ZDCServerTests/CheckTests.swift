@@ -113,7 +113,7 @@ import ZDCServerSQLite
     Damage(.zoneLog, sql: "DELETE FROM links WHERE user = 1"),
     Damage(.zoneHead, sql: "DELETE FROM commits WHERE seq = 3"),
     Damage(.zoneHead, sql: "UPDATE commits SET hash = zeroblob(32) WHERE seq = 2"),
-    Damage(.zoneHead, sql: "UPDATE zones SET rx = 1"),
+    Damage(.zoneHead, sql: "UPDATE zones SET feed_position = 1"),
     Damage(.accessList, sql: "UPDATE members SET permissions = 1"),
     Damage(.accessList, sql: "DELETE FROM acls WHERE id = (SELECT acl FROM zones WHERE seq > 0)"),
     Damage(.grant, sql: "DELETE FROM grants"),

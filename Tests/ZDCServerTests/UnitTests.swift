@@ -45,10 +45,10 @@ import ZDCProtocol
 
   @Test func aReaderWhoDoesNotReadIsCutOff() async {
     let mailbox = Mailbox(limit: 100)
-    let frame = Mailbox.Frame(rx: 1, bytes: [UInt8](repeating: 0, count: 40))
+    let frame = Mailbox.Frame(feedPosition: 1, bytes: [UInt8](repeating: 0, count: 40))
     mailbox.offer(frame)
     mailbox.offer(frame)
-    #expect(await mailbox.next()?.rx == 1)
+    #expect(await mailbox.next()?.feedPosition == 1)
     mailbox.offer(frame)
     mailbox.offer(frame)
     #expect(await mailbox.next() == nil)

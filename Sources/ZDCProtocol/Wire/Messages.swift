@@ -207,29 +207,29 @@ public struct ZoneStatus: Codable, Sendable, Hashable {
   public var seq: UInt64
   public var head: CommitHash
   /// The server-wide number of the zone's last commit.
-  public var rx: UInt64
+  public var feedPosition: UInt64
 
-  public init(zone: ZoneID, seq: UInt64, head: CommitHash, rx: UInt64) {
+  public init(zone: ZoneID, seq: UInt64, head: CommitHash, feedPosition: UInt64) {
     treeID = zone.tree
     zoneRoot = zone.root
     self.seq = seq
     self.head = head
-    self.rx = rx
+    self.feedPosition = feedPosition
   }
 
   public var zone: ZoneID { ZoneID(tree: treeID, root: zoneRoot) }
 }
 
-/// `GET /v1/zones?since=RX` and the event stream's first event: my zones with a commit behind the cursor.
+/// `GET /v1/zones?since=POSITION` and the event stream's first event: my zones with a commit behind the cursor.
 public struct ZoneList: Codable, Sendable, Hashable {
   /// The cursor for the next call.
-  public var rx: UInt64
+  public var feedPosition: UInt64
   public var zones: [ZoneStatus]
   /// Where my identity chain ends; only in the event stream.
   public var chain: ChainHead?
 
-  public init(rx: UInt64, zones: [ZoneStatus], chain: ChainHead? = nil) {
-    self.rx = rx
+  public init(feedPosition: UInt64, zones: [ZoneStatus], chain: ChainHead? = nil) {
+    self.feedPosition = feedPosition
     self.zones = zones
     self.chain = chain
   }

@@ -52,7 +52,10 @@ enum Audit {
     section(
       "zones",
       try reader.zones(readableBy: user, since: 0).map { zone in
-        ("\(zone.treeID.text)/\(zone.zoneRoot.text)", "\(zone.seq + 1) commits, head \(zone.head.text), rx \(zone.rx)")
+        (
+          "\(zone.treeID.text)/\(zone.zoneRoot.text)",
+          "\(zone.seq + 1) commits, head \(zone.head.text), feed position \(zone.feedPosition)"
+        )
       })
   }
 

@@ -74,8 +74,8 @@ enum Commits {
     let acl = try storeACL(part, after: old.acl, zone: row.key, in: tx)
     let stored = NewCommit(
       head: head, bytes: part.commit.bytes, receivedMs: now, acl: acl, records: state.recordRange)
-    let rx = try tx.appendCommit(stored, to: row.key)
-    let status = ZoneStatus(zone: fields.zone, seq: head.seq, head: head.hash, rx: rx)
+    let feedPosition = try tx.appendCommit(stored, to: row.key)
+    let status = ZoneStatus(zone: fields.zone, seq: head.seq, head: head.hash, feedPosition: feedPosition)
     let notice = HeadNotice(status: status, part: part, acl: head.acl, stored: state.stored, receivedMs: now)
     return (notice, row.key, state.addedBytes)
   }

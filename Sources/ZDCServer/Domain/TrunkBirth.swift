@@ -101,7 +101,7 @@ enum Trees {
     }
     if isNew { try store(births, appTreeID: appTreeID, owner: owner, now: now, in: tx) }
     let zones = try births.compactMap { try tx.zone($0.commit.fields.zone)?.status }
-    return Outcome(zones: ZoneList(rx: try tx.lastRx(), zones: zones), isNew: isNew)
+    return Outcome(zones: ZoneList(feedPosition: try tx.lastFeedPosition(), zones: zones), isNew: isNew)
   }
 
   private static func store(

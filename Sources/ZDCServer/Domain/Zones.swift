@@ -10,9 +10,9 @@ struct CommitPage: Sendable {
 
 /// Reading zones: which there are, their logs, records and small contents (PROTOCOL 3.7).
 enum Zones {
-  static func list(of user: UserID, since rx: UInt64, in reader: any MetadataReader) throws -> ZoneList {
-    let zones = try reader.zones(readableBy: user, since: rx)
-    return ZoneList(rx: max(rx, try reader.lastRx()), zones: zones)
+  static func list(of user: UserID, since feedPosition: UInt64, in reader: any MetadataReader) throws -> ZoneList {
+    let zones = try reader.zones(readableBy: user, since: feedPosition)
+    return ZoneList(feedPosition: max(feedPosition, try reader.lastFeedPosition()), zones: zones)
   }
 
   /// Whole commits behind `after`, and behind them the live records of their puts.

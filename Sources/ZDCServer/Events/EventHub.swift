@@ -72,7 +72,9 @@ final class EventHub: Sendable {
   /// A comment line keeps proxies from closing a quiet stream, and finds readers that have gone.
   func heartbeat() {
     let all = state.withLock { $0.byUser.values.flatMap(\.values) }
-    for subscription in all { subscription.mailbox.offer(Mailbox.Frame(rx: nil, bytes: Array(": \n\n".utf8))) }
+    for subscription in all {
+      subscription.mailbox.offer(Mailbox.Frame(feedPosition: nil, bytes: Array(": \n\n".utf8)))
+    }
   }
 
   func close(device: DeviceID, of user: UserID) {
@@ -90,14 +92,16 @@ final class EventHub: Sendable {
 
   private static func frame(_ notice: HeadNotice, for user: UserID) -> Mailbox.Frame {
     let event = HeadEvent(status: notice.status, page: notice.page(for: user).map(WireBytes.init))
-    return Mailbox.Frame(rx: notice.status.rx, bytes: Self.event("head", rx: notice.status.rx, event))
+    return Mailbox.Frame(
+      feedPosition: notice.status.feedPosition,
+      bytes: Self.event("head", feedPosition: notice.status.feedPosition, event))
   }
 
   /// `id`, `event` and one line of JSON.
-  static func event(_ name: String, rx: UInt64, _ value: some Encodable) -> [UInt8] {
+  static func event(_ name: String, feedPosition: UInt64, _ value: some Encodable) -> [UInt8] {
     // These types are ours and hold nothing that JSON cannot: failing is impossible, an empty object would be ignored
     // by clients.
     let data = (try? JSONEncoder().encode(value)).map { [UInt8]($0) } ?? Array("{}".utf8)
-    return Array("id: \(rx)\nevent: \(name)\ndata: ".utf8) + data + Array("\n\n".utf8)
+    return Array("id: \(feedPosition)\nevent: \(name)\ndata: ".utf8) + data + Array("\n\n".utf8)
   }
 }

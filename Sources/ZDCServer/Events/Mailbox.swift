@@ -4,7 +4,7 @@ internal import Synchronization
 final class Mailbox: Sendable {
   struct Frame: Sendable {
     /// Nil for a heartbeat.
-    var rx: UInt64?
+    var feedPosition: UInt64?
     var bytes: [UInt8]
   }
 

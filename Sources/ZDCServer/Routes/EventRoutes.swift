@@ -29,11 +29,11 @@ enum EventRoutes {
     let hub = call.core.hub
     let body = ResponseBody { writer in
       defer { hub.unsubscribe(subscription) }
-      try await writer.write(ByteBuffer(bytes: EventHub.event("zones", rx: list.rx, list)))
+      try await writer.write(ByteBuffer(bytes: EventHub.event("zones", feedPosition: list.feedPosition, list)))
       // Streams end with the server: who waits for a commit that will not come must not hold the shutdown up.
       try await withGracefulShutdownHandler {
         try await request.body.consumeWithInboundCloseHandler { _ in
-          try await forward(subscription.mailbox, behind: list.rx, to: &writer)
+          try await forward(subscription.mailbox, behind: list.feedPosition, to: &writer)
         } onInboundClosed: {
           subscription.mailbox.close()
         }
@@ -47,10 +47,10 @@ enum EventRoutes {
   }
 
   private static func forward(
-    _ mailbox: Mailbox, behind rx: UInt64, to writer: inout any ResponseBodyWriter
+    _ mailbox: Mailbox, behind feedPosition: UInt64, to writer: inout any ResponseBodyWriter
   ) async throws {
     while let frame = await mailbox.next() {
-      if let number = frame.rx, number <= rx { continue }
+      if let number = frame.feedPosition, number <= feedPosition { continue }
       try await writer.write(ByteBuffer(bytes: frame.bytes))
     }
   }

@@ -47,12 +47,12 @@ package protocol MetadataReader: AnyObject {
   // Zones
   func zone(_ id: ZoneID) throws -> ZoneRow?
   /// Zones that the user may read and that have a commit behind the cursor.
-  func zones(readableBy user: UserID, since rx: UInt64) throws -> [ZoneStatus]
+  func zones(readableBy user: UserID, since feedPosition: UInt64) throws -> [ZoneStatus]
   func permissions(of user: UserID, in zone: ZoneKey) throws -> ZoneACL.Permissions?
   func genesisCommits(owner: UserID, appTreeID: String) throws -> [CommitHash]
   func trees(of owner: UserID) throws -> [TreeRow]
   func treeID(of zone: ZoneKey) throws -> TreeID?
-  func lastRx() throws -> UInt64
+  func lastFeedPosition() throws -> UInt64
 
   // Logs
   func commit(_ hash: CommitHash) throws -> StoredCommit?

@@ -67,25 +67,25 @@ package struct ZoneRow: Sendable {
   package var zone: ZoneID
   package var seq: UInt64
   package var head: CommitHash
-  package var rx: UInt64
+  package var feedPosition: UInt64
   /// The list in force.
   package var acl: [UInt8]
   package var retiredBelow: [UserID: UInt32]
 
   package init(
-    key: ZoneKey, zone: ZoneID, seq: UInt64, head: CommitHash, rx: UInt64, acl: [UInt8],
+    key: ZoneKey, zone: ZoneID, seq: UInt64, head: CommitHash, feedPosition: UInt64, acl: [UInt8],
     retiredBelow: [UserID: UInt32]
   ) {
     self.key = key
     self.zone = zone
     self.seq = seq
     self.head = head
-    self.rx = rx
+    self.feedPosition = feedPosition
     self.acl = acl
     self.retiredBelow = retiredBelow
   }
 
-  package var status: ZoneStatus { ZoneStatus(zone: zone, seq: seq, head: head, rx: rx) }
+  package var status: ZoneStatus { ZoneStatus(zone: zone, seq: seq, head: head, feedPosition: feedPosition) }
 }
 
 package struct TreeRow: Sendable, Hashable {

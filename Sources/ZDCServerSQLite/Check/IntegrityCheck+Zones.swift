@@ -26,9 +26,9 @@ extension IntegrityCheck {
     }
     try scratch.removeAll()
     var state = CheckedZone(check: self, zone: zone, key: key)
-    guard let (head, rx) = try replay(zone, key: key, into: &state, total: total) else { return }
+    guard let (head, feedPosition) = try replay(zone, key: key, into: &state, total: total) else { return }
     let isHead =
-      row.seq == head.seq && row.head == head.hash && row.rx == rx && row.acl == head.acl.bytes
+      row.seq == head.seq && row.head == head.hash && row.feedPosition == feedPosition && row.acl == head.acl.bytes
       && row.retiredBelow == head.retiredBelow
     if !isHead { add(.zoneHead, CheckFinding.Field.zone(zone), "the zone's row is not where its log ends") }
     try checkMembers(of: zone, key: key, acl: head.acl)
@@ -39,13 +39,13 @@ extension IntegrityCheck {
   /// The head after the last commit; nil if the log does not hold.
   private func replay(
     _ zone: ZoneID, key: ZoneKey, into state: inout CheckedZone, total: UInt64
-  ) throws -> (head: ZoneHead, rx: UInt64)? {
+  ) throws -> (head: ZoneHead, feedPosition: UInt64)? {
     let sql = """
-      SELECT seq, hash, rx, bytes, acl, first_record, last_record FROM commits WHERE zone = ? ORDER BY seq
+      SELECT seq, hash, feed_position, bytes, acl, first_record, last_record FROM commits WHERE zone = ? ORDER BY seq
       """
     let replay = ZoneReplay(identities: CheckedIdentities(check: self))
     var head: ZoneHead?
-    var rx: UInt64 = 0
+    var feedPosition: UInt64 = 0
     var isBroken = false
     try db.each(sql, [.int(key.rawValue)]) { row in
       let seq = row.unsigned(0)
@@ -57,7 +57,7 @@ extension IntegrityCheck {
         if try commit.fields.seq != seq || commit.hash != row.id(1) {
           add(.zoneHead, CheckFinding.Field.zone(zone) + [.number("seq", seq)], "the commit's row is not its bytes'")
         }
-        rx = row.unsigned(2)
+        feedPosition = row.unsigned(2)
       } catch let error as ZDCSecurityError {
         add(.zoneLog, CheckFinding.Field.zone(zone) + [.number("seq", seq)], error.code.rawValue)
         isBroken = true
@@ -67,7 +67,7 @@ extension IntegrityCheck {
       return !isBroken
     }
     if head == nil, !isBroken { add(.zoneLog, CheckFinding.Field.zone(zone), "the log is empty") }
-    return isBroken ? nil : head.map { ($0, rx) }
+    return isBroken ? nil : head.map { ($0, feedPosition) }
   }
 
   /// Nil unless both ends are there and in order: rows may hold anything.
