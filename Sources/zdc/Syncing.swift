@@ -66,6 +66,27 @@ struct Status: AsyncParsableCommand {
   }
 }
 
+struct Doctor: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    abstract: "Check the connection to the server, and say what to change.",
+    discussion: """
+      Checks the server's address, encryption, both clocks, latency, this device's session, whether a request of 8 MiB reaches the server, and
+      whether events arrive. Changes nothing.
+
+      EXAMPLE
+        zdc doctor
+
+      JSON, one finding a line: {"advice"?,"check","finding","verdict"} with verdict passed, warning, failed or skipped.
+      Exit code 69 if the server does not answer, 1 if another check failed.
+      """)
+
+  @OptionGroup var common: CommonOptions
+
+  func run() async throws {
+    try await DoctorCommand.run(common.options)
+  }
+}
+
 struct Repair: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Show frozen trees; take what the server has and send it again what it lost.",

@@ -27,7 +27,7 @@ struct ZDC: AsyncParsableCommand {
     version: "0.1.0",
     subcommands: [
       Account.self, List.self, Tree.self, Put.self, Get.self, Move.self, Remove.self, Sync.self, Watch.self,
-      Status.self, Explain.self, Journal.self, Repair.self, Audit.self, Completions.self,
+      Status.self, Doctor.self, Explain.self, Journal.self, Repair.self, Audit.self, Completions.self,
     ])
 }
 

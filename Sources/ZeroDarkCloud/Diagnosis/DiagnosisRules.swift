@@ -1,0 +1,80 @@
+internal import ZDCProtocol
+
+/// What an answer means for the user: a verdict, a finding, a remedy.
+enum DiagnosisRules {
+  static func server(_ info: ServerInfo, origin: String) -> ZDCConnectionCheck {
+    guard info.protocols.contains(1) else {
+      return ZDCConnectionCheck(
+        .server, .failed, "\(origin) speaks protocols \(info.protocols), and this version speaks 1",
+        advice: "update the older of the two")
+    }
+    return ZDCConnectionCheck(.server, .passed, "\(origin) is a ZeroDark server")
+  }
+
+  static func serverAdvice(_ error: any Error) -> String? {
+    switch (error as? TransportError)?.code {
+    case .badAnswer: "check that the address is that of zdc-server and that the proxy in front passes every path to it"
+    case .refused: "start zdc-server, or the proxy in front of it"
+    default: nil
+    }
+  }
+
+  /// The request took an unknown part of its time on the way there: the clocks differ by at least the distance of the
+  /// server's time from the interval between question and answer.
+  static func clock(server: UInt64, before: UInt64, after: UInt64) -> ZDCConnectionCheck {
+    let distance = server < before ? before - server : server > after ? server - after : 0
+    let seconds = distance / 1_000
+    guard seconds < 60 else {
+      return ZDCConnectionCheck(
+        .clock, .warning, "the clocks of this device and of the server are \(seconds) s apart",
+        advice: "set both clocks by NTP; times of changes are shown wrong until then")
+    }
+    return ZDCConnectionCheck(.clock, .passed, "less than a minute apart from the server's")
+  }
+
+  static func latency(_ duration: Duration) -> ZDCConnectionCheck {
+    let milliseconds = milliseconds(duration)
+    let finding = "\(milliseconds) ms for a small request"
+    guard milliseconds < 1_000 else {
+      return ZDCConnectionCheck(
+        .latency, .warning, finding, advice: "expect several seconds for each change; look for a slow network or server"
+      )
+    }
+    return ZDCConnectionCheck(.latency, .passed, finding)
+  }
+
+  static func bodySize(_ count: Int, status: Int, isFromServer: Bool) -> ZDCConnectionCheck {
+    guard !isFromServer else {
+      return ZDCConnectionCheck(.bodySize, .passed, "\(count) bytes in one request reach the server")
+    }
+    return ZDCConnectionCheck(
+      .bodySize, .failed,
+      "something in front of the server answered a request of \(count) bytes itself, with status \(status)",
+      advice: bodySizeAdvice)
+  }
+
+  static let bodySizeAdvice = "let the proxy pass bodies of 16 MiB; in nginx: client_max_body_size 16m;"
+
+  static func silentEvents(_ patience: Duration) -> ZDCConnectionCheck {
+    ZDCConnectionCheck(
+      .eventStream, .failed,
+      "no event arrived within \(patience.components.seconds) s: something on the way holds them back",
+      advice: eventAdvice)
+  }
+
+  static let eventAdvice =
+    "let the proxy pass responses as they come and keep them open; in nginx: proxy_buffering off; proxy_read_timeout 1h;"
+
+  static func milliseconds(_ duration: Duration) -> Int64 {
+    duration.components.seconds * 1_000 + duration.components.attoseconds / 1_000_000_000_000_000
+  }
+
+  static func text(_ error: any Error) -> String {
+    switch error {
+    case let error as TransportError: "\(error)"
+    case let error as ServerError: "the server answered \(error.code.rawValue)"
+    case let error as ZDCSecurityError: "the answer does not verify (\(error.code.rawValue))"
+    default: "the request failed (\(type(of: error)))"
+    }
+  }
+}
