@@ -53,7 +53,10 @@ RECORD_BYTES = 64 << 10
 PRIVATE_BYTES = 32 << 10
 COMMIT_BYTES = 1 << 20
 COMMIT_OPERATIONS = 1000
-LINK_CHAIN = 10_000
+LINK_BYTES = 4 << 10
+CLAIM_BYTES = 2 << 10
+CHAIN_BYTES = 1 << 20
+DELETED_DESCENDANTS = 10_000
 ACL_ENTRIES = 1024
 OLD_GENERATIONS = 64
 SECTION_BYTES = 16 << 20
@@ -334,7 +337,7 @@ def to_words(key):
 
 class Link:
     def __init__(self, data):
-        require(len(data) <= 64 << 10, "limitExceeded")
+        require(len(data) <= LINK_BYTES, "limitExceeded")
         reader = Reader(data)
         reader.preamble(b"ZDIL")
         self.data = data
@@ -352,7 +355,7 @@ class Link:
         if reader.offset != 1372:
             raise Mismatch("the identity part of a link does not end at 1372")
         self.keyring_version, self.keyring_hash = reader.u64(), reader.take(32)
-        self.claims = self.read_claims(Reader(reader.v16()))
+        self.claims = self.read_claims(Reader(reader.v16(CLAIM_BYTES)))
         self.signed = data[:reader.offset]
         self.sig_root, self.sig_new_root, self.sig_sign = reader.take(64), reader.take(64), reader.take(64)
         reader.finish()
@@ -375,7 +378,6 @@ class Identity:
     """A user's verified chain."""
 
     def __init__(self, links):
-        require(len(links) <= LINK_CHAIN, "limitExceeded")
         require(links, "accountStateMissing")
         genesis = links[0]
         ok = (genesis.kind == 0 and genesis.seq == 0 and genesis.prev == ZERO32 and genesis.stated_user == ZERO32
@@ -384,13 +386,14 @@ class Identity:
         self.check(genesis, genesis.root_pub)
         self.user = H("user-id", genesis.data[:1372])
         self.sign_keys, self.enc_keys, self.claims, self.keyring_hashes = {}, {}, [], []
-        self.last = None
+        self.last, self.byte_count = None, 0
         self.advance(genesis)
         for link in links[1:]:
             self.extend(link)
 
     def extend(self, link):
         last = self.last
+        require(self.byte_count + len(link.data) <= CHAIN_BYTES, "limitExceeded")
         require(last.kind != 4 and link.kind != 0, "identityChainInvalid")
         require(link.seq == last.seq + 1 and link.prev == last.hash, "identityChainInvalid")
         require(link.stated_user == self.user, "userIDMismatch")
@@ -421,6 +424,7 @@ class Identity:
 
     def advance(self, link):
         self.last = link
+        self.byte_count += len(link.data)
         self.sign_keys[link.sign_gen] = link.sign_pub
         self.enc_keys[link.enc_gen] = link.enc_pub
         self.claims += link.claims
@@ -838,6 +842,7 @@ class Zone:
         require(public is not None, "writerUnknown")
         require(commit.writer_gen >= self.retired.get(commit.writer, 0), "writerNotAuthorized")
         require(verifies(public, "commit", commit.signed, commit.signature), "signatureInvalid")
+        self.deleted = 0
         touched = set()
         for operation in commit.operations:
             self.operate(operation, commit, touched)
@@ -862,6 +867,8 @@ class Zone:
             self.put(operation, commit, touched)
         elif kind == 2:
             _, node, record, count = operation
+            self.deleted += count
+            require(self.deleted <= DELETED_DESCENDANTS, "limitExceeded")
             require(node in self.leaves, "objectMissing")
             require(self.leaves[node][1] == record, "recordHashMismatch")
             below = [other for other in self.leaves if other != node and node in self.path(other)]

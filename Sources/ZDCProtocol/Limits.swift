@@ -10,6 +10,10 @@ public enum Limits {
   public static let oldKeyGenerations = 64
   public static let commitBytes = 1 << 20
   public static let commitOperations = 1_000
+  /// Live descendants that all deletes of one commit state together.
+  public static let deletedDescendants: UInt64 = 10_000
+  /// How much a record's or a content's version may rise in one put.
+  public static let versionJump: UInt64 = 1 << 32
   public static let zonesPerRequest = 64
   /// A commit request in all: commits, records, access lists, grants and inline content.
   public static let commitRequestBytes = 8 << 20
@@ -19,8 +23,13 @@ public enum Limits {
   public static let aclEntries = 1_024
   public static let aclBytes = 256 << 10
   public static let grantBytes = 4 << 10
-  public static let linkBytes = 64 << 10
-  public static let linkChain = 10_000
+  /// The claims of one identity link. Everything else in a link has a fixed length.
+  public static let linkClaimBytes = 2 << 10
+  public static let linkBytes = 4 << 10
+  /// All links of a user together.
+  public static let chainBytes = 1 << 20
+  /// A chain at its limit as a bundle: an item header for each link, and no link is shorter than 1,606 bytes.
+  public static let chainBundleBytes = chainBytes + 5 * (chainBytes / 1_606 + 1)
   public static let keyringBytes = 64 << 10
   /// Content whose ciphertext is at most this rides in the commit request and lives in the server's database.
   public static let inlineContentBytes = 64 << 10

@@ -12,6 +12,7 @@ import ZDCProtocol
     fields.commitments = nil
     fields.prevRecord = .zero
     fields.recordVersion = 1
+    fields.content?.dataVersion = 900
     self.fields = fields
     zone = ZoneID(tree: fields.tree, root: .n(1))
   }

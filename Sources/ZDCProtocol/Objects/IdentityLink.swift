@@ -70,7 +70,7 @@ public struct IdentityLink: Sendable, Hashable {
     try require(compromise <= 3, .nonCanonicalEncoding)
     keyringVersion = try reader.readUInt64()
     keyringHash = try reader.read32()
-    claims = try Self.readClaims(try reader.readVariable16())
+    claims = try Self.readClaims(try reader.readVariable16(limit: Limits.linkClaimBytes))
     sigRoot = Array(try reader.read(count: 64))
     sigNewRoot = Array(try reader.read(count: 64))
     sigSign = Array(try reader.read(count: 64))

@@ -9,6 +9,8 @@ public struct VerifiedIdentity: Sendable, Hashable {
   public let userID: UserID
   public internal(set) var seq: UInt32
   public internal(set) var head: LinkHash
+  /// The length of all links together.
+  public internal(set) var byteCount: Int
   public internal(set) var rootPub: [UInt8]
   public internal(set) var signGen: UInt32
   public internal(set) var encGen: UInt32
@@ -57,7 +59,6 @@ public enum IdentityReplay {
   public static func verify(
     _ chain: [IdentityLink], expected: UserID? = nil
   ) throws(ZDCSecurityError) -> VerifiedIdentity {
-    try require(chain.count <= Limits.linkChain, .limitExceeded)
     guard let genesis = chain.first else { throw ZDCSecurityError(.accountStateMissing, user: expected) }
     var identity = try begin(genesis)
     if let expected, identity.userID != expected { throw ZDCSecurityError(.userIDMismatch, user: expected) }
@@ -74,16 +75,36 @@ public enum IdentityReplay {
     try checkKeys(link)
     try checkSignatures(link, rootPub: link.rootPub)
     return VerifiedIdentity(
-      userID: link.userID, seq: 0, head: link.hash, rootPub: link.rootPub, signGen: link.signGen,
+      userID: link.userID, seq: 0, head: link.hash, byteCount: link.bytes.count, rootPub: link.rootPub,
+      signGen: link.signGen,
       encGen: link.encGen, signKeys: [link.signGen: link.signPub], encKeys: [link.encGen: link.encPub],
       trustedSignGen: link.signGen, keyringVersion: link.keyringVersion, keyringHash: link.keyringHash,
       claims: link.claims, isClosed: false)
   }
 
+  /// What the next link is checked against, from the newest link alone: a checker of one more link need not read the
+  /// chain again.
+  ///
+  /// Claims and older keys are left out.
+  ///
+  /// - Parameters:
+  ///   - link: the newest link of a chain that the caller has verified.
+  ///   - byteCount: the length of all its links together.
+  public static func resume(after link: IdentityLink, byteCount: Int) -> VerifiedIdentity {
+    VerifiedIdentity(
+      userID: link.userID, seq: link.seq, head: link.hash, byteCount: byteCount, rootPub: link.rootPub,
+      signGen: link.signGen, encGen: link.encGen, signKeys: [link.signGen: link.signPub],
+      encKeys: [link.encGen: link.encPub], trustedSignGen: link.signGen, keyringVersion: link.keyringVersion,
+      keyringHash: link.keyringHash, claims: [], isClosed: link.kind == .closed)
+  }
+
   /// Verifies the next link and moves the identity on. The identity is unchanged if this throws.
+  ///
+  /// A link that would make the chain too long is refused, so that an accepted chain can always be read.
   public static func extend(_ identity: inout VerifiedIdentity, with link: IdentityLink) throws(ZDCSecurityError) {
     let user = identity.userID
     do {
+      try require(identity.byteCount + link.bytes.count <= Limits.chainBytes, .limitExceeded)
       try checkOrder(link, after: identity)
       try checkKeys(link)
       try checkChange(link, from: identity)
@@ -144,6 +165,7 @@ public enum IdentityReplay {
   private static func advance(_ identity: inout VerifiedIdentity, to link: IdentityLink) {
     identity.seq = link.seq
     identity.head = link.hash
+    identity.byteCount += link.bytes.count
     identity.rootPub = link.rootPub
     identity.signGen = link.signGen
     identity.encGen = link.encGen

@@ -39,7 +39,10 @@ public enum RecordRules {
     _ record: NodeRecord, replaced: ZoneLeaf?, previous: NodeRecord?
   ) throws(ZDCSecurityError) {
     let fields = record.fields
-    if replaced == nil { try require(fields.recordVersion == 1, .recordRollback, node: fields.node) }
+    if replaced == nil {
+      try require(fields.recordVersion == 1, .recordRollback, node: fields.node)
+      try checkJump(fields, after: RecordPin(recordVersion: 0, content: nil))
+    }
     if let previous { try check(record, after: RecordPin(previous)) }
   }
 
@@ -49,6 +52,7 @@ public enum RecordRules {
   public static func check(_ record: NodeRecord, after pin: RecordPin) throws(ZDCSecurityError) {
     let fields = record.fields
     try require(fields.recordVersion > pin.recordVersion, .recordRollback, node: fields.node)
+    if fields.prevRecord == pin.record { try checkJump(fields, after: pin) }
     guard let old = pin.content else { return }
     // Content that is there stays, as itself or newer: without it, its number could begin anew.
     guard let content = fields.content else { throw ZDCSecurityError(.recordRollback, node: fields.node) }
@@ -56,19 +60,41 @@ public enum RecordRules {
     let isNewer = content.dataVersion > old.dataVersion && content.blobID != old.blobID
     try require(isSame || isNewer, .recordRollback, node: fields.node)
   }
+
+  /// A version that no other version could follow would make its node unwritable. First content counts from 0.
+  private static func checkJump(_ fields: NodeRecord.Fields, after pin: RecordPin) throws(ZDCSecurityError) {
+    let recordRise = fields.recordVersion.subtractingReportingOverflow(pin.recordVersion)
+    try require(
+      !recordRise.overflow && recordRise.partialValue <= Limits.versionJump, .limitExceeded, node: fields.node)
+    guard let content = fields.content else { return }
+    let (rise, isLower) = content.dataVersion.subtractingReportingOverflow(pin.content?.dataVersion ?? 0)
+    try require(isLower || rise <= Limits.versionJump, .limitExceeded, node: fields.node)
+  }
+
+  /// The version that a writer gives to the successor of `version`.
+  ///
+  /// - Throws: `limitExceeded` if no version can follow.
+  public static func version(after version: UInt64) throws(ZDCSecurityError) -> UInt64 {
+    let (next, overflow) = version.addingReportingOverflow(1)
+    try require(!overflow, .limitExceeded)
+    return next
+  }
 }
 
-/// What somebody has accepted of a node.
+/// The newest version of a node that a checker has accepted.
 public struct RecordPin: Hashable, Sendable {
   public var recordVersion: UInt64
   public var content: NodeRecord.Content?
+  /// The record's hash. With it, a record that follows it directly is checked for the size of its step as well.
+  public var record: RecordHash?
 
-  public init(recordVersion: UInt64, content: NodeRecord.Content?) {
+  public init(recordVersion: UInt64, content: NodeRecord.Content?, record: RecordHash? = nil) {
     self.recordVersion = recordVersion
     self.content = content
+    self.record = record
   }
 
   public init(_ record: NodeRecord) {
-    self.init(recordVersion: record.fields.recordVersion, content: record.fields.content)
+    self.init(recordVersion: record.fields.recordVersion, content: record.fields.content, record: record.hash)
   }
 }

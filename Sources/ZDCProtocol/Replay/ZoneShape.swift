@@ -8,6 +8,8 @@ struct ZoneShape {
   /// One put or delete per node and commit.
   private var touched: Set<NodeID> = []
   private var rootKeyGen: UInt32?
+  /// What the deletes so far state together.
+  private var deletedDescendants: UInt64 = 0
   private var above: [NodeID: Above] = [:]
 
   /// What is known of a live node's way up.
@@ -46,9 +48,13 @@ struct ZoneShape {
   ) throws {
     try require(touched.insert(node).inserted, .nonCanonicalEncoding, node: node)
     try require(node != zone.root, .writerNotAuthorized, node: node)
+    let (total, overflow) = deletedDescendants.addingReportingOverflow(liveDescendants)
+    try require(!overflow && total <= Limits.deletedDescendants, .limitExceeded, node: node)
+    deletedDescendants = total
     guard let leaf = try state.leaf(node) else { throw ZDCSecurityError(.objectMissing, node: node) }
     try require(leaf.record == record, .recordHashMismatch, node: node)
-    try require(try state.descendantCount(of: node) == liveDescendants, .moveMismatch, node: node)
+    let below = try state.descendantCount(of: node, upTo: liveDescendants)
+    try require(below == liveDescendants, .moveMismatch, node: node)
     try state.removeSubtree(node)
     above.removeAll()
   }

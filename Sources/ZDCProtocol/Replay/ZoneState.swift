@@ -24,8 +24,9 @@ public struct ZoneLeaf: Hashable, Sendable {
 /// only for operations that it accepted; if replay throws, the caller rolls the transaction back.
 public protocol ZoneState {
   func leaf(_ node: NodeID) throws -> ZoneLeaf?
-  /// Live nodes below `node`, without it.
-  func descendantCount(of node: NodeID) throws -> UInt64
+  /// Live nodes below `node`, without it. Any number above `limit` stands for all of them, so that a wrong claim about a
+  /// large branch costs no walk through it.
+  func descendantCount(of node: NodeID, upTo limit: UInt64) throws -> UInt64
   /// How many levels of live nodes there are below `node`; 0 for a leaf of the tree.
   func height(of node: NodeID) throws -> Int
   mutating func put(_ leaf: ZoneLeaf, replacing old: ZoneLeaf?) throws
@@ -60,7 +61,9 @@ public struct MemoryZoneState: ZoneState, Sendable {
 
   public func leaf(_ node: NodeID) -> ZoneLeaf? { leaves[node] }
 
-  public func descendantCount(of node: NodeID) -> UInt64 { UInt64(subtree(of: node).count - 1) }
+  public func descendantCount(of node: NodeID, upTo limit: UInt64 = .max) -> UInt64 {
+    UInt64(subtree(of: node, upTo: limit).count - 1)
+  }
 
   public func height(of node: NodeID) -> Int {
     var level = [node]
@@ -87,10 +90,11 @@ public struct MemoryZoneState: ZoneState, Sendable {
     }
   }
 
-  private func subtree(of node: NodeID) -> [NodeID] {
+  /// `node` and the nodes below it; no further ones are looked for beyond `limit` below.
+  private func subtree(of node: NodeID, upTo limit: UInt64 = .max) -> [NodeID] {
     var found = [node]
     var next = 0
-    while next < found.count {
+    while next < found.count, UInt64(found.count - 1) <= limit {
       found += children[found[next]] ?? []
       next += 1
     }

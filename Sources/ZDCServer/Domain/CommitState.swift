@@ -35,7 +35,9 @@ struct CommitState: ZoneState {
 
   func leaf(_ node: NodeID) throws -> ZoneLeaf? { try tx.node(node, in: zone)?.leaf }
 
-  func descendantCount(of node: NodeID) throws -> UInt64 { try tx.descendantCount(of: node, in: zone) }
+  func descendantCount(of node: NodeID, upTo limit: UInt64) throws -> UInt64 {
+    try tx.descendantCount(of: node, in: zone)
+  }
 
   func height(of node: NodeID) throws -> Int { try tx.height(of: node, in: zone) }
 

@@ -48,7 +48,7 @@ enum RouteTable {
     Route(.delete, Routes.sessionOfDevice, .session, SessionRoutes.removeDevice),
 
     Route(.get, Routes.keyring, .session, AccountRoutes.keyring),
-    Route(.post, Routes.links, .session, body: 4 * Limits.linkBytes, AccountRoutes.appendLink),
+    Route(.post, Routes.links, .session, body: 2 * (Limits.linkBytes + Limits.keyringBytes), AccountRoutes.appendLink),
     Route(.get, Routes.audit, .session, AccountRoutes.audit),
     Route(.get, Routes.chain, .session, AccountRoutes.chain),
 

@@ -128,7 +128,9 @@ struct CheckedZone: ZoneState {
 
   func leaf(_ node: NodeID) throws -> ZoneLeaf? { try check.scratch.leaf(node) }
   func height(of node: NodeID) throws -> Int { try check.scratch.height(of: node) }
-  func descendantCount(of node: NodeID) throws -> UInt64 { try check.scratch.descendantCount(of: node) }
+  func descendantCount(of node: NodeID, upTo limit: UInt64) throws -> UInt64 {
+    try check.scratch.descendantCount(of: node, upTo: limit)
+  }
   func removeSubtree(_ node: NodeID) throws { try check.scratch.removeSubtree(node) }
 
   func put(_ leaf: ZoneLeaf, replacing old: ZoneLeaf?) throws {

@@ -55,8 +55,10 @@ struct ReplayScratch: ZoneState {
       VALUES (?1, 0) UNION ALL SELECT n.node, b.level + 1 FROM leaf n JOIN below b ON n.parent = b.node)
     """
 
-  func descendantCount(of node: NodeID) throws -> UInt64 {
-    try db.first("\(Self.subtree) SELECT count(*) - 1 FROM below", .id(node)) { $0.unsigned(0) } ?? 0
+  func descendantCount(of node: NodeID, upTo limit: UInt64) throws -> UInt64 {
+    let rows = limit < UInt64(Int64.max - 1) ? Int64(limit) + 2 : -1
+    let sql = "\(Self.subtree) SELECT count(*) - 1 FROM (SELECT node FROM below LIMIT ?2)"
+    return try db.first(sql, .id(node), .int(rows)) { $0.unsigned(0) } ?? 0
   }
 
   func height(of node: NodeID) throws -> Int {

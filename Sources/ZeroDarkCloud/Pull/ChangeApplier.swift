@@ -84,8 +84,9 @@ struct ChangeApplier {
   private func checkAgainstPin(_ record: NodeRecord, _ known: NodeRow?) throws {
     guard let row = known, let cloud = row.cloud, cloud.recordHash != record.hash else { return }
     do {
-      try RecordRules.check(
-        record, after: RecordPin(recordVersion: cloud.recordVersion, content: row.content?.content))
+      let pin = RecordPin(
+        recordVersion: cloud.recordVersion, content: row.content?.content, record: cloud.recordHash)
+      try RecordRules.check(record, after: pin)
     } catch {
       // The user has accepted a server that went back; what it lost is about to be sent again.
       guard try Resending(row, transaction) == nil else { return }

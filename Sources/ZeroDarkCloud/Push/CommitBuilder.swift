@@ -114,7 +114,7 @@ struct CommitBuilder {
   mutating func delete(_ operation: OperationRow) throws -> DeleteResult {
     guard let leaf = try leaves.leaf(operation.nodeID) else { return .nothingToDo }
     guard operations.count < Limits.commitOperations, try !hasSurvivors(below: operation.nodeID) else { return .later }
-    let below = try leaves.descendantCount(of: operation.nodeID) - (removedBelow[operation.nodeID] ?? 0)
+    let below = try leaves.descendantCount(of: operation.nodeID, upTo: .max) - (removedBelow[operation.nodeID] ?? 0)
     for ancestor in try leaves.ancestors(of: operation.nodeID) { removedBelow[ancestor, default: 0] += below + 1 }
     operations.append(.delete(node: operation.nodeID, record: leaf.record, liveDescendants: below))
     outcomes.append(InFlightStore.Outcome(operation: operation.id, node: nil, facts: nil))

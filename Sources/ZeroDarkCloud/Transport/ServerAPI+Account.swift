@@ -8,8 +8,8 @@ extension ServerAPI {
 
   /// A user's identity chain, as the bundle that came, not yet verified.
   package func chain(of user: UserID) async throws -> [UInt8] {
-    let limit = Limits.linkChain * 2_048
-    return try await answer(to: .get(Routes.path(Routes.chain, user.text)), limit: limit).body
+    let request = TransportRequest.get(Routes.path(Routes.chain, user.text))
+    return try await answer(to: request, limit: Limits.chainBundleBytes).body
   }
 
   package func appendLink(_ request: AppendLinkRequest) async throws {

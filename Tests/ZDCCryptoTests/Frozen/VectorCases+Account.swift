@@ -132,6 +132,19 @@ extension VectorCases {
     add("chain-trailing", "chain", "a byte too many", expect: .nonCanonicalEncoding, members([bytes[0] + [0]]))
     add("chain-truncated", "chain", "a byte too few", expect: .nonCanonicalEncoding, members([bytes[0].dropLast()]))
     try addWeakKey()
+    addClaimLimit(bytes[0])
+  }
+
+  private mutating func addClaimLimit(_ genesis: [UInt8]) {
+    var fields = next(.claims, after: world.birth.genesis)
+    fields.claims = [IdentityLink.Claim(type: IdentityLink.Claim.handle, value: pattern(2_046))]
+    let link = fields.unsignedBytes + [UInt8](repeating: 0, count: 192)
+    add(
+      "chain-claims-limit", "chain", "claims of 2,049 bytes", expect: .limitExceeded,
+      [
+        "links": VectorValue([VectorValue(genesis), VectorValue(link)]),
+        "userID": VectorValue(world.birth.userID.bytes),
+      ])
   }
 
   private mutating func addWeakKey() throws {

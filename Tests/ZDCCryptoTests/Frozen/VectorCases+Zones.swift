@@ -172,6 +172,11 @@ extension VectorCases {
     add(
       "log-delete-count", "log", "a delete that counts wrongly", expect: .moveMismatch,
       members([genesis, Step(commit: one.bytes), Step(commit: try commit(2, after: one, [count]).bytes)]))
+    let many = ZoneOperation.delete(
+      node: NodeID(high: 1, low: 1), record: RecordHash(1, 0, 0, 0), liveDescendants: 10_001)
+    add(
+      "log-delete-limit", "log", "a delete of more descendants than one commit may name", expect: .limitExceeded,
+      members([genesis, Step(commit: one.bytes), Step(commit: try commit(2, after: one, [many]).bytes)]))
     let cycle = ZoneOperation.put(
       ZoneOperation.Put(
         node: NodeID(high: 1, low: 1), parent: NodeID(high: 2, low: 2), record: RecordHash(9, 0, 0, 0), keyGen: 1,

@@ -44,9 +44,11 @@ struct LeafStore: ZoneState {
       [zone, node.data], Self.decode)
   }
 
-  func descendantCount(of node: NodeID) throws -> UInt64 {
-    let statement = try db.cachedStatement(sql: "\(Self.below) SELECT COUNT(*) - 1 FROM below")
-    return try Int64.fetchOne(statement, arguments: [node.data, zone]).map { UInt64(bitPattern: $0) } ?? 0
+  func descendantCount(of node: NodeID, upTo limit: UInt64) throws -> UInt64 {
+    let rows = limit < UInt64(Int64.max - 1) ? Int64(limit) + 2 : -1
+    let statement = try db.cachedStatement(
+      sql: "\(Self.below) SELECT COUNT(*) - 1 FROM (SELECT node FROM below LIMIT ?)")
+    return try Int64.fetchOne(statement, arguments: [node.data, zone, rows]).map { UInt64(bitPattern: $0) } ?? 0
   }
 
   func height(of node: NodeID) throws -> Int {
