@@ -113,7 +113,7 @@ import ZeroDarkCloudTesting
     }
   }
 
-  private static func rotateKeys(_ rogue: RogueWriter, _ user: UserID) async throws {
+  static func rotateKeys(_ rogue: RogueWriter, _ user: UserID) async throws {
     let last = try await rogue.chain()[0]
     let signing = SigningKey.random()
     let keyring = try rogue.keyring(version: 2, next: signing).seal(rogue.keys.accessKey.keyringKey)

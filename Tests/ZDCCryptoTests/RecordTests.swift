@@ -241,7 +241,7 @@ import ZDCProtocol
     }
   }
 
-  @Test func unknownAndRepeatedExtrasAreRefused() throws {
+  @Test func unknownExtrasAreKept_andRepeatedOnesRefused() throws {
     func private_(extras: [(UInt8, [UInt8])]) -> [UInt8] {
       var out = ByteWriter()
       out.append(UInt8(1))
@@ -263,7 +263,10 @@ import ZDCProtocol
     #expect(try code([(2, pattern(32)), (1, pattern(32))]) == .nonCanonicalEncoding)
     #expect(try code([(1, pattern(32)), (1, pattern(32))]) == .nonCanonicalEncoding)
     #expect(try code([(0, pattern(32))]) == .nonCanonicalEncoding)
-    #expect(try code([(3, pattern(32))]) == .unsupportedVersion)
+    let unknown = private_(extras: [(1, pattern(32)), (3, pattern(5)), (200, [])])
+    let opened = try RecordPrivate(unknown, hasContent: false)
+    #expect(opened.unknownExtras.map(\.type) == [3, 200] && opened.bytes == unknown)
+    #expect(try code([(3, pattern(5)), (2, pattern(32))]) == .nonCanonicalEncoding)
     #expect(try code([(1, pattern(31))]) == .nonCanonicalEncoding)
     #expect(try code([(1, [])]) == .nonCanonicalEncoding)
   }

@@ -56,11 +56,13 @@ public struct KeyHistory: Sendable, Equatable {
 
   /// The history with one more generation, for a rotation.
   ///
-  /// - Throws: `limitExceeded` at 64 generations: the children are re-keyed first.
-  public func adding(_ entry: Entry) throws(ZDCSecurityError) -> KeyHistory {
-    try require(entries.count < Limits.oldKeyGenerations, .limitExceeded)
+  /// - Parameter used: the generations on which live children hang; others are left out. Nil: all are kept.
+  /// - Throws: `limitExceeded` for too many generations: the children are re-keyed first.
+  public func adding(_ entry: Entry, keeping used: Set<UInt32>? = nil) throws(ZDCSecurityError) -> KeyHistory {
     try require(entry.keyGen > entries.last?.keyGen ?? 0, .staleKeyGeneration)
-    return KeyHistory(entries: entries + [entry])
+    let kept = (entries + [entry]).filter { used?.contains($0.keyGen) ?? true }
+    try require(kept.count <= Limits.oldKeyGenerations, .limitExceeded)
+    return KeyHistory(entries: kept)
   }
 
   /// The key of an older generation.

@@ -38,6 +38,18 @@ public struct RecordPrivate: Sendable, Equatable {
   public var recipients: [UserID]
   /// Those of them who have it.
   public var served: [UserID]
+  /// Extras of types that this version does not know. They are kept, and a record with some is not written over.
+  public var unknownExtras: [UnknownExtra] = []
+
+  public struct UnknownExtra: Sendable, Equatable {
+    public var type: UInt8
+    public var value: [UInt8]
+
+    public init(type: UInt8, value: [UInt8]) {
+      self.type = type
+      self.value = value
+    }
+  }
 
   public init(
     name: FoldedName?, createdMs: UInt64, pointer: PointerTarget? = nil, content: ContentSecrets? = nil,
@@ -67,11 +79,13 @@ public struct RecordPrivate: Sendable, Equatable {
     out.append(pointer != nil)
     if let pointer { pointer.write(to: &out) }
     if let content { content.write(to: &out) }
-    let extras: [(Extra, [UserID])] = [(.recipients, recipients), (.served, served)].filter { !$0.1.isEmpty }
+    let users: [(Extra, [UserID])] = [(.recipients, recipients), (.served, served)]
+    let known = users.filter { !$0.1.isEmpty }.map { UnknownExtra(type: $0.rawValue, value: $1.flatMap(\.bytes)) }
+    let extras = (known + unknownExtras).sorted { $0.type < $1.type }
     out.append(UInt16(extras.count))
-    for (type, users) in extras {
-      out.append(type.rawValue)
-      out.append16(users.flatMap(\.bytes))
+    for extra in extras {
+      out.append(extra.type)
+      out.append16(extra.value)
     }
     let fill = (Self.padding - out.bytes.count % Self.padding) % Self.padding
     out.append(contentsOf: repeatElement(0, count: fill))
@@ -102,11 +116,11 @@ public struct RecordPrivate: Sendable, Equatable {
       let type = try reader.readUInt8()
       try require(type > last, .nonCanonicalEncoding)
       last = type
-      let users = try Self.readUsers(try reader.readVariable16())
+      let value = try reader.readVariable16()
       switch Extra(rawValue: type) {
-      case .recipients: recipients = users
-      case .served: served = users
-      case nil: throw ZDCSecurityError(.unsupportedVersion)
+      case .recipients: recipients = try Self.readUsers(value)
+      case .served: served = try Self.readUsers(value)
+      case nil: unknownExtras.append(UnknownExtra(type: type, value: Array(value)))
       }
     }
   }

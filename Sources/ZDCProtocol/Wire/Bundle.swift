@@ -29,6 +29,13 @@ public enum Bundle {
     case leaves(ArraySlice<UInt8>)
   }
 
+  /// An item, or bytes in the place of one whose form is wrong.
+  public enum LenientItem: Sendable {
+    case item(Item)
+    case unreadableRecord(RecordHash, ZDCSecurityError)
+    case unreadableGrant
+  }
+
   /// Reads items one by one out of received bytes.
   public struct Reader: Sendable {
     private var reader: ByteReader
@@ -46,6 +53,27 @@ public enum Bundle {
       }
       var item = ByteReader(try reader.readVariable32(limit: type.limit))
       return try Self.decode(type, &item)
+    }
+
+    /// Like ``next()``; what is only wrong inside a record or a grant is handed out as it came.
+    ///
+    /// Their hashes are named by signed objects, so a reader finds out by them whether the bytes were meant to be so.
+    public mutating func nextLeniently() throws(ZDCSecurityError) -> LenientItem? {
+      guard reader.remaining > 0 else { return nil }
+      guard let type = ItemType(rawValue: try reader.readUInt8()) else {
+        throw ZDCSecurityError(.nonCanonicalEncoding)
+      }
+      let bytes = try reader.readVariable32(limit: type.limit)
+      var item = ByteReader(bytes)
+      do throws(ZDCSecurityError) {
+        return .item(try Self.decode(type, &item))
+      } catch {
+        switch type {
+        case .record: return .unreadableRecord(RecordHash(labelledHash: "record", slice: bytes.dropFirst(16)), error)
+        case .grant: return .unreadableGrant
+        case .commit, .acl, .content, .link, .leaves: throw error
+        }
+      }
     }
 
     /// All items that are left.

@@ -24,6 +24,9 @@ enum FrameworkSchema {
     migrator.registerMigration("zdc.downloads") { db in try db.execute(sql: download) }
     migrator.registerMigration("zdc.securityEvents") { db in try db.execute(sql: securityEventTimes) }
     migrator.registerMigration("zdc.delegateFailures") { db in try db.execute(sql: delegateFailure) }
+    migrator.registerMigration("zdc.records") { db in
+      for statement in [unreadable, inFlightRotation, zoneKeyState] { try db.execute(sql: statement) }
+    }
   }
 
   /// The verified log, a hash for each commit: where a server's log parts from it, and whether what is missing there

@@ -49,6 +49,8 @@ struct ChangeApplier {
     guard let parent = try nodes.parent(zone: zoneRow.id, nodeID: leaf.parent) else {
       return try applyBelowMissingParent(node, parent: leaf.parent, item: item)
     }
+    // Its parent's newest key has not been read: the node waits for that.
+    guard leaf.parentKeyGen <= parent.keyGen else { return false }
     let known = try nodes.node(zone: zoneRow.id, nodeID: node)
     try checkAgainstPin(item.record, known)
     guard let opened = try open(item.record, parent: parent) else { return true }
@@ -57,11 +59,14 @@ struct ChangeApplier {
     } else {
       try insert(opened, item, parent: parent)
     }
-    return try finish(node)
+    let isFinished = try finish(node)
+    try settleUnknown(opened)
+    return isFinished
   }
 
-  private func finish(_ node: NodeID) throws -> Bool {
+  func finish(_ node: NodeID) throws -> Bool {
     try leaves.set(.applied, node)
+    if try !transaction.unreadable.isEmpty(zone: zoneRow.id) { try endQuarantine(of: node) }
     try transaction.delegateFailures.forget(zone: zoneRow.id, node: node, isPulled: true)
     return true
   }
@@ -81,7 +86,7 @@ struct ChangeApplier {
   }
 
   /// A server that lets a writer number his versions anew could show the same node in two orders.
-  private func checkAgainstPin(_ record: NodeRecord, _ known: NodeRow?) throws {
+  func checkAgainstPin(_ record: NodeRecord, _ known: NodeRow?) throws {
     guard let row = known, let cloud = row.cloud, cloud.recordHash != record.hash else { return }
     do {
       let pin = RecordPin(
@@ -92,59 +97,6 @@ struct ChangeApplier {
       guard try Resending(row, transaction) == nil else { return }
       throw error
     }
-  }
-
-  // MARK: Opening
-
-  private func applyRoot(_ item: PageContents.Record) throws -> Bool {
-    let known = try nodes.root(zone: zoneRow.id)
-    try checkAgainstPin(item.record, known)
-    guard let opened = try openRoot(item.record) else { return true }
-    if var row = known {
-      row.absorb(opened, item)
-      try nodes.update(row)
-    } else {
-      var row = NodeRow(opened, item, uuid: try rootUUID(), zone: zoneRow.id, parent: nil, depth: 0)
-      try nodes.insert(&row)
-    }
-    return try finish(zoneRow.zone.root)
-  }
-
-  /// Returns nil if the zone's root cannot be opened: the whole zone waits, as it is, for a later put.
-  private func openRoot(_ record: NodeRecord) throws -> OpenedRecord? {
-    do {
-      guard let key = zoneRow.key, let acl = zoneRow.head?.acl else { throw ZDCSecurityError(.grantMissing) }
-      return try RecordOpener.open(zoneRoot: record, key: key, commitments: acl.fields.commitments)
-    } catch let error as ZDCSecurityError {
-      try quarantine(record, error)
-      return nil
-    }
-  }
-
-  private func rootUUID() throws -> String {
-    trunkUUID(localUserID: session.localUserID, treeID: zoneRow.appTreeID, trunk: zoneRow.trunk)
-  }
-
-  /// Returns nil if the record cannot be opened: the last good version stays visible, and the node waits for a later
-  /// put.
-  private func open(_ record: NodeRecord, parent: NodeRow) throws -> OpenedRecord? {
-    do {
-      return try RecordOpener.open(record, parent: try nodes.keys(of: parent))
-    } catch let error as ZDCSecurityError {
-      try quarantine(record, error)
-      return nil
-    }
-  }
-
-  private func quarantine(_ record: NodeRecord, _ error: ZDCSecurityError) throws {
-    let event = error.with(zone: zoneRow.zone, node: record.fields.node, user: record.fields.writer)
-    try leaves.set(.quarantined, record.fields.node)
-    if var row = try nodes.node(zone: zoneRow.id, nodeID: record.fields.node) {
-      row.quarantine = error.code.rawValue
-      try nodes.update(row)
-    }
-    try transaction.record(event, localUser: session.localUser, zone: zoneRow.id, atMs: session.now())
-    transaction.afterCommit { [events = session.events] in events.report(event) }
   }
 
   /// To be called when a batch is applied: names that became free are given back.
@@ -210,6 +162,7 @@ struct ChangeApplier {
     var row = NodeRow(
       opened, item, uuid: SortedUUID.make(atMs: session.now()), zone: zoneRow.id, parent: parent.id,
       depth: parent.depth + 1)
+    row.nameTag = try localTag(opened, below: parent)
     announced += try places.makeRoom(for: row, under: parent, leaves: leaves)
     let shown = try duplicates.settle(&row, name: row.name, under: parent, before: nil)
     announced += shown.callbacks
@@ -238,7 +191,7 @@ struct ChangeApplier {
     let oldPath = try places.path(before)
     let change = RemoteChange(before: before, after: opened)
     row.absorb(opened, item)
-    if row.keyGen != before.keyGen { try places.retagChildren(of: row) }
+    if row.key != before.key { try places.retagChildren(of: row) }
     let localMoves = try transaction.operations.operations(node: row.id).filter { $0.kind == .move }
     if change.moved || localMoves.isEmpty {
       // The committed move wins over a queued one.
@@ -254,14 +207,13 @@ struct ChangeApplier {
   mutating func moveToCloudPlace(_ row: inout NodeRow, _ opened: OpenedRecord, parent: NodeRow) throws {
     announced += try places.breakCycle(of: row, under: parent)
     guard let parent = try nodes.node(id: parent.id) else { return }
-    announced += try places.makeRoom(
-      for: row, tag: opened.record.fields.nameTag, under: parent, leaves: leaves)
+    let tag = try localTag(opened, below: parent)
+    announced += try places.makeRoom(for: row, tag: tag, under: parent, leaves: leaves)
     let before = try nodes.node(id: row.id)
     let shown = try duplicates.settle(&row, name: opened.secrets.name, under: parent, before: before)
     announced += shown.callbacks
     let isItsOwn = shown.name == opened.secrets.name
-    try places.place(
-      &row, under: parent, name: shown.name, tag: isItsOwn ? opened.record.fields.nameTag : nil)
+    try places.place(&row, under: parent, name: shown.name, tag: isItsOwn ? tag : nil)
   }
 
   mutating func announce(

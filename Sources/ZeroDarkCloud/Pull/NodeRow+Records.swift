@@ -20,6 +20,7 @@ extension NodeRow {
     keyGen = fields.keyGen
     historyWrap = fields.historyWrap
     createdMs = opened.secrets.createdMs
+    unused = opened.secrets.unused
     quarantine = nil
     absorbPublic(item, name: opened.secrets.name)
     guard let content = fields.content, let secrets = opened.secrets.content else {
@@ -31,6 +32,13 @@ extension NodeRow {
       timeMs: fields.dataAuthor?.timeMs ?? fields.timeMs, receivedMs: item.dataReceivedMs)
   }
 
+  /// The private part of the next version, without what is new in that.
+  func secrets(content: ContentSecrets?) -> RecordPrivate {
+    var secrets = unused ?? RecordPrivate(name: nil, createdMs: createdMs)
+    (secrets.name, secrets.createdMs, secrets.content) = (name, createdMs, content)
+    return secrets
+  }
+
   /// Everything but keys and content.
   mutating func absorbPublic(_ item: PageContents.Record, name: [UInt8]) {
     let fields = item.record.fields
@@ -38,5 +46,15 @@ extension NodeRow {
     cloud = CloudFacts(
       recordVersion: fields.recordVersion, recordHash: item.record.hash, parent: fields.parent,
       name: name, nameTag: fields.nameTag, writer: fields.writer, receivedMs: item.receivedMs)
+  }
+}
+
+extension RecordPrivate {
+  /// What this client does not use; nil if there is nothing of that.
+  fileprivate var unused: RecordPrivate? {
+    guard pointer != nil || !recipients.isEmpty || !served.isEmpty || !unknownExtras.isEmpty else { return nil }
+    var unused = self
+    (unused.name, unused.createdMs, unused.content) = ([], 0, nil)
+    return unused
   }
 }

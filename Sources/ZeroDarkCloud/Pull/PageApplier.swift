@@ -67,24 +67,17 @@ struct PageApplier {
     try checkFork(commit, head: row.head)
     row.head = try ZoneReplay(identities: session.keys).apply(commit, acl: acl, after: row.head, to: &state)
     try CommitLogStore(db: transaction.database, zone: zone).insert(commit, isOwn: isOwn)
-    if let acl { try openGrant(acl, page: page, row: &row) }
-    return state
-  }
-
-  /// A new access list may bring a new key for the zone.
-  private func openGrant(_ acl: ZoneACL, page: PageContents, row: inout ZoneRow) throws {
-    guard let entry = acl.fields.entry(for: session.user), entry.wrapKind == .nodeKey else { return }
-    guard let grant = page.grants[entry.wrapHash] else {
-      if row.key?.commitments == acl.fields.commitments { return }
-      let isReplaced = page.grants.values.contains { $0.zone == acl.fields.zone && $0.user == session.user }
-      throw ZDCSecurityError(isReplaced ? .grantHashMismatch : .grantMissing, zone: row.zone)
+    if let acl {
+      row.listSeq = commit.fields.seq
+      try ZoneKeys(session: session, transaction: transaction).take(acl, page.grants, row: &row)
     }
-    row.key = try session.keys.open(grant, in: acl)
+    return state
   }
 
   /// Deletions need no record: they are announced with the page.
   private func remove(_ removals: [LeafStore.Removal], receivedMs: UInt64) throws {
     guard !removals.isEmpty else { return }
+    try transaction.unreadable.forgetPast(zone: zone)
     let remover = RemoteRemoval(session: session, zone: zone, transaction: transaction, receivedMs: receivedMs)
     for removal in removals { try remover.apply(removal) }
   }

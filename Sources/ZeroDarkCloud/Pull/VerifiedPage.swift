@@ -17,22 +17,34 @@ struct PageContents {
   private(set) var lists: [ACLHash: ZoneACL] = [:]
   private(set) var grants: [GrantHash: Grant] = [:]
   private(set) var records: [RecordHash: Record] = [:]
+  /// Bytes in the place of records that are none, by their hash.
+  private(set) var unreadable: [RecordHash: ZDCSecurityError] = [:]
   private(set) var contents: [BlobID: ArraySlice<UInt8>] = [:]
 
-  /// - Throws: `ZDCSecurityError` for bytes that are not canonical.
+  /// Records and grants are class 2: one with a wrong form is as good as not here, and stops nothing else.
+  ///
+  /// - Throws: `ZDCSecurityError` for other bytes that are not canonical.
   init(_ body: [UInt8]) throws(ZDCSecurityError) {
     var reader = Bundle.Reader(body)
-    while let item = try reader.next() {
+    while let item = try reader.nextLeniently() {
       switch item {
-      case .commit(let receivedMs, let commit): commits.append(Commit(receivedMs: receivedMs, commit: commit))
-      case .record(let receivedMs, let dataReceivedMs, let record):
-        records[record.hash] = Record(receivedMs: receivedMs, dataReceivedMs: dataReceivedMs, record: record)
-      case .acl(let acl): lists[acl.hash] = acl
-      case .grant(let grant): grants[grant.wrapHash] = grant
-      case .content(let blob, let bytes): contents[blob] = bytes
-      // Chains and leaf hashes have their own routes.
-      case .link, .leaves: throw ZDCSecurityError(.nonCanonicalEncoding)
+      case .item(let item): try add(item)
+      case .unreadableRecord(let hash, let error): unreadable[hash] = error
+      case .unreadableGrant: break
       }
+    }
+  }
+
+  private mutating func add(_ item: Bundle.Item) throws(ZDCSecurityError) {
+    switch item {
+    case .commit(let receivedMs, let commit): commits.append(Commit(receivedMs: receivedMs, commit: commit))
+    case .record(let receivedMs, let dataReceivedMs, let record):
+      records[record.hash] = Record(receivedMs: receivedMs, dataReceivedMs: dataReceivedMs, record: record)
+    case .acl(let acl): lists[acl.hash] = acl
+    case .grant(let grant): grants[grant.wrapHash] = grant
+    case .content(let blob, let bytes): contents[blob] = bytes
+    // Chains and leaf hashes have their own routes.
+    case .link, .leaves: throw ZDCSecurityError(.nonCanonicalEncoding)
     }
   }
 

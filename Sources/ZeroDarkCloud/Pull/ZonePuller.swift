@@ -36,6 +36,7 @@ struct ZonePuller {
     var left = LeftOut()
     guard var row = try await zoneRow(), row.frozen == nil else { return Pulled() }
     try await tellAgain(&summary, &left)
+    try await GrantRetry(session: session, zone: zone).run(row)
     let isFirst = row.head == nil
     var hasMore = true
     while hasMore {
@@ -101,13 +102,26 @@ struct ZonePuller {
     }
     return try await freezing(row.zone) {
       let contents = try PageContents(page.body)
-      let (count, refusal) = try await session.writeTelling { [session, zone] transaction in
-        try PageApplier(session: session, zone: zone, transaction: transaction).apply(contents)
+      let (count, refusal) = try await knowingWriters {
+        try await session.writeTelling { [session, zone] transaction in
+          try PageApplier(session: session, zone: zone, transaction: transaction).apply(contents)
+        }
       }
       if count > 0 { session.activity.foundChanges() }
       // The server says that there is more and shows none of it.
       guard count > 0 else { throw ZDCSecurityError(.commitChainBroken) }
       return AppliedPage(commits: count, records: contents.records, refusal: refusal)
+    }
+  }
+
+  /// The user may have rotated their keys since this device read their chain: then that is read first.
+  private func knowingWriters<Result>(_ apply: () async throws -> Result) async throws -> Result {
+    do {
+      return try await apply()
+    } catch let error as ZDCSecurityError where error.code == .writerUnknown {
+      guard let keys = try await session.refreshIdentity() else { throw error }
+      session.currentKeys.withLock { $0 = keys }
+      return try await apply()
     }
   }
 
@@ -188,7 +202,7 @@ struct ZonePuller {
   private func materialize(
     _ known: [RecordHash: PageContents.Record], _ summary: inout PullSummary, _ left: inout LeftOut
   ) async throws {
-    (left.missing, left.misserved) = ([], [])
+    left.missing = []
     var refused = left.refused
     var order = try await pendingOrder().filter { !refused.contains($0) }
     while !order.isEmpty {
@@ -197,14 +211,12 @@ struct ZonePuller {
       // A child whose parent came late, or nodes of a page that arrived meanwhile, are still pending.
       order = applied == 0 ? [] : try await pendingOrder().filter { !refused.contains($0) }
     }
-    if !left.missing.isEmpty { try await reportMissing(left.missing, misserved: left.misserved) }
+    if !left.missing.isEmpty { try await reportMissing(left.missing) }
   }
 
   /// Nodes that stay pending until the next pull.
   struct LeftOut: Sendable {
     var missing: Set<NodeID> = []
-    /// Nodes of which the server gave records that the log does not name.
-    var misserved: Set<NodeID> = []
     /// Nodes for which the app threw.
     var refused: Set<NodeID> = []
     /// The first of these errors.
@@ -216,7 +228,6 @@ struct ZonePuller {
 
     mutating func formUnion(_ other: LeftOut) {
       missing.formUnion(other.missing)
-      misserved.formUnion(other.misserved)
       refused.formUnion(other.refused)
       note(other.refusal)
     }
@@ -263,9 +274,15 @@ struct ZonePuller {
   private struct FetchedBatch: Sendable {
     var zone: ZoneID
     var wanted: [ZoneLeaf]
-    var records: [RecordHash: PageContents.Record]
-    /// Nodes of which the server gave records that nobody asked for.
-    var others: Set<NodeID>
+    var records: FetchedRecords
+  }
+
+  private struct FetchedRecords: Sendable {
+    var found: [RecordHash: PageContents.Record] = [:]
+    /// Bytes that have the hash and are no record.
+    var unreadable: [RecordHash: ZDCSecurityError] = [:]
+
+    func has(_ hash: RecordHash) -> Bool { found[hash] != nil || unreadable[hash] != nil }
   }
 
   private struct BatchResult: Sendable {
@@ -283,27 +300,31 @@ struct ZonePuller {
       return (try transaction.zones.zone(id: zone), try nodes.compactMap { try leaves.pendingLeaf($0)?.leaf })
     }
     guard let zone = row?.zone else { return nil }
-    let (records, others) = try await fetch(wanted.map(\.record), known, zone: zone)
-    return FetchedBatch(zone: zone, wanted: wanted, records: records, others: others)
+    let records = try await fetch(wanted.map(\.record), known, zone: zone)
+    return FetchedBatch(zone: zone, wanted: wanted, records: records)
   }
 
   private func apply(_ batch: FetchedBatch) async throws -> BatchResult {
     var (result, refusal) = try await freezing(batch.zone) { try await apply(batch.records, to: batch.wanted) }
-    result.left.misserved = batch.others
     result.left.note(refusal)
     return result
   }
 
   /// What belongs to a node for which the app throws is left out; the others are applied.
   private func apply(
-    _ records: [RecordHash: PageContents.Record], to wanted: [ZoneLeaf]
+    _ records: FetchedRecords, to wanted: [ZoneLeaf]
   ) async throws -> (result: BatchResult, refusal: DelegateError?) {
     try await session.writeTelling { [session, zone] transaction in
       var applier = try ChangeApplier(session: session, zone: zone, transaction: transaction)
       var result = BatchResult()
       for leaf in wanted {
-        guard let record = records[leaf.record] else {
-          result.left.missing.insert(leaf.node)
+        guard let record = records.found[leaf.record] else {
+          if let error = records.unreadable[leaf.record] {
+            if try applier.quarantine(error, leaf: leaf) { result.applied += 1 }
+          } else {
+            try transaction.unreadable.record(.objectMissing, leaf, zone: zone)
+            result.left.missing.insert(leaf.node)
+          }
           continue
         }
         let before = applier
@@ -320,34 +341,36 @@ struct ZonePuller {
     }
   }
 
+  /// One record that is rotten, or another one in its place, is as good as missing, and says nothing of the others: what
+  /// is not there is asked for once more.
   private func fetch(
     _ hashes: [RecordHash], _ known: [RecordHash: PageContents.Record], zone: ZoneID
-  ) async throws -> (found: [RecordHash: PageContents.Record], others: Set<NodeID>) {
-    var found: [RecordHash: PageContents.Record] = [:]
-    var others = Set(known.values.map(\.record.fields.node))
-    for hash in hashes { found[hash] = known[hash] }
-    var rest = hashes.filter { found[$0] == nil }
+  ) async throws -> FetchedRecords {
+    var fetched = FetchedRecords()
+    for hash in hashes { fetched.found[hash] = known[hash] }
+    var askedBefore: Set<RecordHash> = []
+    var rest = hashes.filter { !fetched.has($0) }
     while !rest.isEmpty {
-      let asked = Array(rest.prefix(Limits.recordsPerRequest))
+      let asked = Set(rest.prefix(Limits.recordsPerRequest))
       let body: [UInt8]
       do {
-        body = try await session.api.records(zone, asked)
+        body = try await session.api.records(zone, rest.filter(asked.contains))
       } catch let error as ServerError where error.code == .gone {
         // None of them is kept any more: the commits that replaced them come with the next pull.
         break
       } catch let error as ZDCSecurityError {
         throw try await keep(error.with(zone: zone))
       }
-      let answer = try await freezing(zone) { try PageContents(body).records }
-      others.formUnion(answer.values.map(\.record.fields.node))
-      // An answer may stop early at its size limit; one without anything that was asked for ends the search.
-      let isAsked = Set(asked)
-      let wanted = answer.filter { isAsked.contains($0.key) }
-      if wanted.isEmpty { break }
-      found.merge(wanted) { old, _ in old }
-      rest = rest.filter { found[$0] == nil }
+      let answer = try await freezing(zone) { try PageContents(body) }
+      fetched.found.merge(answer.records.filter { asked.contains($0.key) }) { old, _ in old }
+      fetched.unreadable.merge(answer.unreadable.filter { asked.contains($0.key) }) { old, _ in old }
+      // An answer may stop early at its size limit; a second one without anything that was asked for ends the search.
+      let isInVain = !asked.contains(where: fetched.has)
+      if isInVain, asked.isSubset(of: askedBefore) { break }
+      askedBefore.formUnion(asked)
+      rest = rest.filter { !fetched.has($0) }
     }
-    return (found, others)
+    return fetched
   }
 
   private func pendingOrder() async throws -> [NodeID] {
@@ -378,12 +401,9 @@ struct ZonePuller {
     }
   }
 
-  /// A record that the log names and the server does not give, or gives another in its place: the node stays as it is,
-  /// and is asked for again at the next pull.
-  private func reportMissing(_ nodes: Set<NodeID>, misserved: Set<NodeID>) async throws {
-    let wrong = nodes.intersection(misserved).min()
-    let error = ZDCSecurityError(
-      wrong == nil ? .objectMissing : .recordHashMismatch, zone: try await zoneRow()?.zone, node: wrong ?? nodes.min())
-    _ = try await keep(error)
+  /// A record that the log names and the server does not give: the node stays as it is, and is asked for again at the next
+  /// pull.
+  private func reportMissing(_ nodes: Set<NodeID>) async throws {
+    _ = try await keep(ZDCSecurityError(.objectMissing, zone: try await zoneRow()?.zone, node: nodes.min()))
   }
 }

@@ -12,16 +12,20 @@ struct CommitBuilder {
   let transaction: ZDCReadWriteTransaction
   /// Records that were sealed while the commit before was on its way, by node row.
   let ahead: [Int64: SealedAhead]
-  private let leaves: LeafStore
-  private let nodes: NodeStore
-  private let drafts: RecordDrafts
+  let leaves: LeafStore
+  let nodes: NodeStore
+  let drafts: RecordDrafts
 
   private var operations: [ZoneOperation] = []
   private var records: [NodeRecord] = []
   private var contents: [(BlobID, [UInt8])] = []
   private var outcomes: [InFlightStore.Outcome] = []
   /// Records of this commit by node: a child's parent may be among them.
-  private var putNodes: Set<NodeID> = []
+  private(set) var putNodes: Set<NodeID> = []
+  /// Nodes that get a fresh key, as this commit leaves them, by row.
+  var rekeyed: [Int64: NodeRow] = [:]
+  var rekeying: Rekeying
+  var rotations: [InFlightStore.Rotation] = []
   /// How many nodes this commit already removes below a node.
   private var removedBelow: [NodeID: UInt64] = [:]
   /// Everything in the cloud that has a surviving node below it.
@@ -42,6 +46,7 @@ struct CommitBuilder {
     leaves = LeafStore(db: transaction.database, zone: zoneRow.id)
     nodes = transaction.nodes
     self.ahead = ahead
+    rekeying = Rekeying(leaves: leaves, tree: zoneRow.zone.tree)
     drafts = RecordDrafts(session: session, zone: zoneRow, transaction: transaction)
   }
 
@@ -50,34 +55,54 @@ struct CommitBuilder {
 
   // MARK: Puts
 
-  /// Adds the node's next record, which satisfies `done`.
-  ///
-  /// - Returns: false if the node cannot be put in this commit (its parent is not in the cloud yet, or no room is
-  ///   left).
-  mutating func put(_ id: Int64, content: SuppliedContent?, done: [Int64]) throws -> Bool {
+  enum PutResult: Equatable {
+    case added
+    /// Not in this commit: its parent is not in the cloud yet, a newer version is still to be read, or no room is left.
+    case later
+    /// Not at all, as the node is now.
+    case refused(RecordDrafts.Refusal)
+  }
+
+  /// Adds the node's next record, which satisfies `done`, behind fresh keys for the path above it where those are due.
+  mutating func put(_ id: Int64, content: SuppliedContent?, done: [Int64]) throws -> PutResult {
     guard let row = try nodes.node(id: id), let parent = try row.parent.flatMap({ try nodes.parent(id: $0) }) else {
-      return false
+      return .later
     }
     let isParentThere = try putNodes.contains(parent.nodeID) || leaves.leaf(parent.nodeID) != nil
-    guard isParentThere, hasRoom(for: content) else { return false }
+    guard isParentThere, hasRoom(for: content), !putNodes.contains(row.nodeID) else { return .later }
     // The plan left these out, but a pull may have come in between.
-    guard try !transaction.isUnread(row) else { return false }
-    let record = try seal(row, parent: parent, content: content)
-    aboveSurvivors = nil
-    operations.append(.put(ZoneOperation.Put(record)))
-    records.append(record)
-    putNodes.insert(row.nodeID)
-    size += record.bytes.count
+    guard try !transaction.isUnread(row) else { return .later }
+    if let refusal = try whyNotPut(row, content: content) { return .refused(refusal) }
+    let next = try rekeying.next(row, leaf: row.isUploaded ? leaves.leaf(row.nodeID) : nil)
+    guard let above = try refreshed(parent), hasRoom(for: content, besides: next.historyWrap.count) else {
+      return .later
+    }
+    let record = try seal(next, parent: above, content: content)
+    add(record)
+    if next.key != row.key { rekeyed[row.id] = next }
     if let inline = content?.inlineBytes, let blob = record.fields.content?.blobID {
       contents.append((blob, inline))
       size += inline.count
     }
-    addOutcomes(row, record, content, done: done)
-    return true
+    addOutcomes(next, record, content, isRekeyed: next.key != row.key, done: done)
+    return .added
   }
 
-  private func hasRoom(for content: SuppliedContent?) -> Bool {
-    let needed = 2_048 + (content?.inlineBytes?.count ?? 0)
+  /// Nil if nothing stands in the way of the node's next version.
+  func whyNotPut(_ row: NodeRow, content: SuppliedContent?) throws -> RecordDrafts.Refusal? {
+    try drafts.refusal(of: row, content: content)
+  }
+
+  mutating func add(_ record: NodeRecord) {
+    aboveSurvivors = nil
+    operations.append(.put(ZoneOperation.Put(record)))
+    records.append(record)
+    putNodes.insert(record.fields.node)
+    size += record.bytes.count
+  }
+
+  func hasRoom(for content: SuppliedContent?, besides more: Int = 0) -> Bool {
+    let needed = 2_048 + more + (content?.inlineBytes?.count ?? 0)
     return operations.count < Limits.commitOperations && (operations.isEmpty || size + needed <= Self.requestBytes)
   }
 
@@ -87,18 +112,26 @@ struct CommitBuilder {
   }
 
   private mutating func addOutcomes(
-    _ row: NodeRow, _ record: NodeRecord, _ content: SuppliedContent?, done: [Int64]
+    _ row: NodeRow, _ record: NodeRecord, _ content: SuppliedContent?, isRekeyed: Bool, done: [Int64]
   ) {
-    var facts = InFlightStore.Outcome.Facts(
-      recordVersion: record.fields.recordVersion, recordHash: record.hash, parent: record.fields.parent,
-      nameTag: record.fields.nameTag, name: row.name, keyGen: record.fields.keyGen)
-    if let content, let fields = record.fields.content {
-      facts.content = (fields, content.secrets, record.fields.timeMs)
-    }
+    let facts = facts(row, record, content, isRekeyed: isRekeyed)
     for (index, operation) in done.enumerated() {
       outcomes.append(
         InFlightStore.Outcome(operation: operation, node: row.id, facts: index == 0 ? facts : nil))
     }
+  }
+
+  func facts(
+    _ row: NodeRow, _ record: NodeRecord, _ content: SuppliedContent?, isRekeyed: Bool
+  ) -> InFlightStore.Outcome.Facts {
+    var facts = InFlightStore.Outcome.Facts(
+      recordVersion: record.fields.recordVersion, recordHash: record.hash, parent: record.fields.parent,
+      nameTag: record.fields.nameTag, name: row.name, keyGen: record.fields.keyGen)
+    if isRekeyed { facts.rekeyed = (row.key, row.historyWrap) }
+    if let content, let fields = record.fields.content {
+      facts.content = (fields, content.secrets, record.fields.timeMs)
+    }
+    return facts
   }
 
   // MARK: Deletes
@@ -141,6 +174,7 @@ struct CommitBuilder {
     var commit: ZoneCommit
     var request: [UInt8]
     var outcomes: [InFlightStore.Outcome]
+    var rotations: [InFlightStore.Rotation]
   }
 
   func build() throws -> Built {
@@ -154,6 +188,6 @@ struct CommitBuilder {
     for (blob, bytes) in contents { bundle.append(content: bytes, blob: blob) }
     for record in records { bundle.append(record: record.bytes) }
     bundle.append(commit: commit.bytes)
-    return Built(commit: commit, request: bundle.bytes, outcomes: outcomes)
+    return Built(commit: commit, request: bundle.bytes, outcomes: outcomes, rotations: rotations)
   }
 }

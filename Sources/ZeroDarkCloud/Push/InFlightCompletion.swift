@@ -12,10 +12,15 @@ struct InFlightCompletion {
   func complete(receivedMs: UInt64) throws {
     let store = InFlightStore(transaction: transaction)
     let outcomes = try store.outcomes(zone: zone)
+    let rotations = try store.rotations(zone: zone)
     let uploads = try store.uploads(zone: zone)
     transaction.afterCommit { [progress = session.progress] in progress.end(uploads, .done) }
     try transaction.operations.deleteInFlight(zone: zone)
     try store.remove(zone: zone)
+    for rotation in rotations {
+      guard let row = try transaction.nodes.node(id: rotation.node) else { continue }
+      try update(row, rotation.facts, receivedMs: receivedMs)
+    }
     for outcome in outcomes {
       guard let id = outcome.node, let facts = outcome.facts else { continue }
       if let content = facts.content?.public, content.cipherLength > UInt64(Limits.inlineContentBytes) {
@@ -33,16 +38,31 @@ struct InFlightCompletion {
       recordVersion: facts.recordVersion, recordHash: facts.recordHash, parent: facts.parent, name: facts.name,
       nameTag: facts.nameTag, writer: session.user, receivedMs: receivedMs)
     row.keyGen = facts.keyGen
+    if let rekeyed = facts.rekeyed { (row.key, row.historyWrap) = rekeyed }
     // The newest version is one that opens, under the name that it is shown with.
     row.quarantine = nil
-    guard let content = facts.content else { return try transaction.nodes.updateCloud(row) }
+    try endUnreadable(row)
+    guard let content = facts.content else { return try store(row, before: before) }
     let base = before.content?.content.eTag
     row.content = NodeRow.ContentFacts(
       content: content.public, secrets: content.secrets, writer: session.user, timeMs: content.timeMs,
       receivedMs: receivedMs)
-    try transaction.nodes.updateCloud(row)
+    try store(row, before: before)
     try rebaseSuccessors(of: row, from: base, to: content.public.eTag)
     try session.part(.push, of: zone, row.nodeID, in: transaction) { try tellPushed(row) }
+  }
+
+  /// Children are found by tags of the newest key.
+  private func store(_ row: NodeRow, before: NodeRow) throws {
+    try transaction.nodes.updateCloud(row)
+    guard row.key != before.key else { return }
+    try LocalPlaces(session: session, transaction: transaction).retagChildren(of: row)
+  }
+
+  private func endUnreadable(_ row: NodeRow) throws {
+    if try transaction.unreadable.isEmpty(zone: zone) { return }
+    try transaction.unreadable.forget(zone: zone, node: row.nodeID)
+    try transaction.operations.retryUnreadable(zone: zone, nodeID: row.nodeID)
   }
 
   /// Its content is in the cloud, whatever the app says.

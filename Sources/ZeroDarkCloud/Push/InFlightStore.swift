@@ -33,7 +33,9 @@ struct InFlightStore {
 
   // MARK: Writing
 
-  func store(_ commit: CommitHash, request: [UInt8], zone: Int64, outcomes: [Outcome], atMs: UInt64) throws {
+  func store(
+    _ commit: CommitHash, request: [UInt8], zone: Int64, outcomes: [Outcome], rotations: [Rotation] = [], atMs: UInt64
+  ) throws {
     let statement = try db.cachedStatement(
       sql: "INSERT INTO zdc_in_flight (zone, commitHash, request, createdMs) VALUES (?, ?, ?, ?)")
     try statement.execute(arguments: [zone, commit.data, Data(request), atMs.stored])
@@ -46,7 +48,27 @@ struct InFlightStore {
       }
       try insert.execute(arguments: [outcome.operation, zone, outcome.node, sealed])
     }
+    for rotation in rotations { try store(rotation, zone: zone) }
     try transaction.operations.setInFlight(zone: zone)
+  }
+
+  private var rotationSealer: TableSealer { transaction.context.sealer.table("zdc_in_flight_rotation") }
+
+  private func store(_ rotation: Rotation, zone: Int64) throws {
+    let sealed = Data(try rotationSealer.seal(rotation.facts.bytes, row: Array(String(rotation.node).utf8)))
+    try db.cachedStatement(sql: "INSERT INTO zdc_in_flight_rotation (node, zone, sealed) VALUES (?, ?, ?)")
+      .execute(arguments: [rotation.node, zone, sealed])
+  }
+
+  /// What the request puts for the sake of nodes below, in no order.
+  func rotations(zone: Int64) throws -> [Rotation] {
+    var rotations: [Rotation] = []
+    try db.forEachRow("SELECT node, sealed FROM zdc_in_flight_rotation WHERE zone = ?", [zone]) { row in
+      let node: Int64 = row[0]
+      let bytes = try rotationSealer.open(try row.requiredBytes(1), row: Array(String(node).utf8))
+      rotations.append(Rotation(node: node, facts: try Outcome.Facts(bytes)))
+    }
+    return rotations
   }
 
   func outcomes(zone: Int64) throws -> [Outcome] {
@@ -88,7 +110,7 @@ struct InFlightStore {
   }
 
   func remove(zone: Int64) throws {
-    for table in ["zdc_in_flight", "zdc_in_flight_put"] {
+    for table in ["zdc_in_flight", "zdc_in_flight_put", "zdc_in_flight_rotation"] {
       try db.cachedStatement(sql: "DELETE FROM \(table) WHERE zone = ?").execute(arguments: [zone])
     }
   }
@@ -110,8 +132,18 @@ extension InFlightStore {
       var nameTag: NameTag
       var name: [UInt8]
       var keyGen: UInt32
+      /// The fresh key and the sealed older ones, if the put rotates the node.
+      var rekeyed: (key: NodeKey, historyWrap: [UInt8])?
       var content: (public: NodeRecord.Content, secrets: ContentSecrets, timeMs: UInt64)?
     }
+  }
+}
+
+extension InFlightStore {
+  /// A put of a node that no operation asked for: one below it needed that.
+  struct Rotation: Sendable {
+    var node: Int64
+    var facts: Outcome.Facts
   }
 }
 
@@ -124,6 +156,11 @@ extension InFlightStore.Outcome.Facts {
     out.append(nameTag)
     out.append16(name)
     out.append(keyGen)
+    out.append(rekeyed != nil)
+    if let rekeyed {
+      out.append(contentsOf: rekeyed.key.exportBytes())
+      out.append16(rekeyed.historyWrap)
+    }
     out.append(content != nil)
     guard let content else { return out.bytes }
     out.append(content.public.dataVersion)
@@ -147,6 +184,10 @@ extension InFlightStore.Outcome.Facts {
     nameTag = try reader.read16()
     name = Array(try reader.readVariable16())
     keyGen = try reader.readUInt32()
+    if try reader.readBool() {
+      guard let key = NodeKey(try reader.read(count: 32)) else { throw ZDCError(.corruptDatabase) }
+      rekeyed = (key, Array(try reader.readVariable16()))
+    }
     guard try reader.readBool() else { return }
     let content = NodeRecord.Content(
       dataVersion: try reader.readUInt64(), blobID: try reader.read16(), cipherLength: try reader.readUInt64(),

@@ -66,7 +66,8 @@ struct PushAhead: Sendable {
     let dependencies = try transaction.operations.dependencies(zone: zone, upTo: queue.last?.id ?? 0)
     return PushPlan(
       operations: rest, dependencies: dependencies.mapValues { $0.filter { !done.contains($0) } },
-      unread: try transaction.unreadNodes(of: rest, zone: zone), nowMs: session.now())
+      unread: try transaction.unreadNodes(of: rest, zone: zone),
+      unreadable: try transaction.zones.zone(id: zone)?.unreadableReason?.code, nowMs: session.now())
   }
 
   // MARK: Sealing
@@ -100,6 +101,8 @@ struct PushAhead: Sendable {
           let row = try transaction.nodes.node(id: node),
           let parent = try row.parent.flatMap({ try transaction.nodes.parent(id: $0) })
         else { return nil }
+        // One whose version is at its end is told of when its turn comes.
+        guard try drafts.refusal(of: row, content: contents[node]?.content) == nil else { return nil }
         return (node, try drafts.draft(row, parent: parent, content: contents[node]?.content))
       }
     }

@@ -33,17 +33,20 @@ struct PushPlan: Equatable {
   /// How many steps take room in the commit, or in what the app is asked for; the others only wait for their content.
   private(set) var taken = 0
   private let underWay: Set<Int64>
+  private let unreadable: ZDCSecurityError.Code?
   private var isTaken: [Bool] = []
 
   /// - Parameters:
   ///   - unread: nodes of which nothing can be put before the next pull.
+  ///   - unreadable: why the tree's key is not here; then all waits.
   ///   - underWay: operations whose content is on its way. They hold up nobody, however many they are.
   init(
-    operations: [OperationRow], dependencies: [Int64: [Int64]], unread: Set<Int64> = [], underWay: Set<Int64> = [],
-    nowMs: UInt64, limit: Int = Limits.commitOperations
+    operations: [OperationRow], dependencies: [Int64: [Int64]], unread: Set<Int64> = [],
+    unreadable: ZDCSecurityError.Code? = nil, underWay: Set<Int64> = [], nowMs: UInt64, limit: Int = Limits.commitOperations
   ) {
     self.dependencies = dependencies
     self.underWay = underWay
+    self.unreadable = unreadable
     let byID = Dictionary(uniqueKeysWithValues: operations.map { ($0.id, $0) })
     var stepByNode: [Int64: Int] = [:]
     var chosen: Set<Int64> = []
@@ -65,6 +68,7 @@ struct PushPlan: Equatable {
     _ operation: OperationRow, isUnread: Bool, open: Int64?, byID: [Int64: OperationRow], nowMs: UInt64
   ) -> Waiting? {
     if operation.state != .pending { return Waiting(operation: operation.id, reason: operation.reason) }
+    if let unreadable { return Waiting(operation: operation.id, reason: .unreadable, detail: unreadable.rawValue) }
     if operation.isParked {
       return Waiting(operation: operation.id, reason: operation.reason, detail: operation.reasonDetail)
     }

@@ -36,7 +36,7 @@ struct PushStager {
     let inFlight = InFlightStore(transaction: transaction)
     try inFlight.store(
       built.commit.hash, request: built.request, zone: choice.zone.id, outcomes: built.outcomes,
-      atMs: session.now())
+      rotations: built.rotations, atMs: session.now())
     return InFlightStore.Request(
       commitHash: built.commit.hash, body: built.request, uploads: try inFlight.uploads(zone: choice.zone.id))
   }
@@ -60,7 +60,12 @@ struct PushStager {
     let covered = covers.filter { isFree($0, included, own: records + covers) }
     guard !records.isEmpty || !covered.isEmpty else { return try markUploading(step) }
     let supplied = covered.isEmpty ? nil : content
-    guard try builder.put(node, content: supplied?.content, done: records + covered) else { return }
+    let done = records + covered
+    switch try builder.put(node, content: supplied?.content, done: done) {
+    case .added: break
+    case .later: return
+    case .refused(let refusal): return try park(done, refusal)
+    }
     included.formUnion(records + covered)
     if supplied == nil { try markUploading(step) }
   }
@@ -83,6 +88,13 @@ struct PushStager {
   private func isCurrent(_ ready: ReadyContent, _ alive: [OperationRow]) -> Bool {
     guard let first = alive.first(where: { $0.kind == .putData }) else { return false }
     return ready.claim.holds(for: first)
+  }
+
+  /// Nothing is sent of it until the node has another version; the queue goes on.
+  private func park(_ operations: [Int64], _ refusal: RecordDrafts.Refusal) throws {
+    for id in operations {
+      try transaction.operations.setState(.pending, reason: refusal.reason, detail: refusal.code.rawValue, id: id)
+    }
   }
 
   private func markUploading(_ step: PushPlan.Step) throws {

@@ -5,6 +5,7 @@ internal import ZDCProtocol
 struct RecordDrafts {
   let session: SyncSession
   let zone: ZoneRow
+  private let unreadable: UnreadableStore
   private let leaves: LeafStore
   private let nodes: NodeStore
   private let operations: OperationStore
@@ -14,18 +15,43 @@ struct RecordDrafts {
     self.zone = zone
     leaves = LeafStore(db: transaction.database, zone: zone.id)
     nodes = transaction.nodes
+    unreadable = transaction.unreadable
     operations = transaction.operations
   }
 
+  /// Why a node's next version cannot be made here.
+  struct Refusal: Equatable {
+    var reason: OperationRow.Reason
+    var code: ZDCSecurityError.Code
+  }
+
+  func refusal(of row: NodeRow, content: SuppliedContent?) throws -> Refusal? {
+    if row.unused?.unknownExtras.isEmpty == false {
+      return Refusal(reason: .unreadable, code: .unsupportedVersion)
+    }
+    // Content that nobody here can open stays: only new content may follow it.
+    if content == nil, let newest = try newestFacts(row), newest.content != row.content?.content {
+      return Refusal(reason: .unreadable, code: code(of: row))
+    }
+    let (record, data) = try lastVersions(row)
+    let isAtEnd = record == .max || (content != nil && data == .max)
+    return isAtEnd ? Refusal(reason: .exhausted, code: .limitExceeded) : nil
+  }
+
+  private func code(of row: NodeRow) -> ZDCSecurityError.Code {
+    row.quarantine.flatMap(ZDCSecurityError.Code.init(rawValue:)) ?? .recordAuthFailed
+  }
+
+  /// - Parameter parent: with the key that the record is to hang on.
+  /// - Throws: `ZDCSecurityError` with `limitExceeded` for what ``refusal(of:content:)`` refuses.
   func draft(_ row: NodeRow, parent: NodeRow, content: SuppliedContent?) throws -> RecordDraft {
-    let versions = try nextVersions(row)
+    let versions = try nextVersions(row, hasContent: content != nil)
     let newContent = content?.fields(dataVersion: versions.data)
     var draft = RecordDraft(
       tree: zone.zone.tree, node: row.nodeID, parent: parent.nodeID,
       recordVersion: versions.record, prevRecord: try leaves.leaf(row.nodeID)?.record ?? .zero,
-      key: row.key, keyGen: row.keyGen, parentLink: .keys(try nodes.keys(of: parent)),
-      secrets: RecordPrivate(
-        folded: row.name, createdMs: row.createdMs, content: content?.secrets ?? row.content?.secrets),
+      key: row.key, keyGen: row.keyGen, parentLink: .keys(try keys(of: parent)),
+      secrets: row.secrets(content: content?.secrets ?? row.content?.secrets),
       content: newContent ?? row.content?.content, writer: session.user, writerGen: session.keys.signGen,
       timeMs: session.now())
     draft.historyWrap = row.historyWrap
@@ -36,15 +62,41 @@ struct RecordDrafts {
     return draft
   }
 
-  /// One more than what the server has, and than what it had lost: so other devices see which is newer. A new node
-  /// always begins with 1.
-  private func nextVersions(_ row: NodeRow) throws -> (record: UInt64, data: UInt64) {
+  /// A parent that the commit gives a fresh key is not in the store with it.
+  private func keys(of parent: NodeRow) throws -> ParentKeys {
+    try nodes.parent(id: parent.id)?.key == parent.key ? nodes.keys(of: parent) : parent.parentKeys
+  }
+
+  /// Those of the newest version in the log, if this device has read only an older one.
+  private func newestFacts(_ row: NodeRow) throws -> UnreadableStore.PublicFacts? {
+    try unreadable.publicFacts(zone: row.zone, node: row.nodeID)
+  }
+
+  /// What the server has, and what it had lost: the next ones are higher, so other devices see which is newer.
+  private func lastVersions(_ row: NodeRow) throws -> (record: UInt64, data: UInt64) {
     var (record, data) = (row.cloud?.recordVersion ?? 0, row.content?.content.dataVersion ?? 0)
+    if let newest = try newestFacts(row) {
+      record = max(record, newest.recordVersion)
+      data = max(data, newest.content?.dataVersion ?? 0)
+    }
     for operation in try operations.operations(node: row.id) {
       guard let lost = operation.resend else { continue }
       if operation.kind == .putData { data = max(data, lost) } else { record = max(record, lost) }
     }
-    return (row.isUploaded ? record + 1 : 1, data + 1)
+    return (record, data)
+  }
+
+  /// A new node always begins with 1.
+  private func nextVersions(_ row: NodeRow, hasContent: Bool) throws -> (record: UInt64, data: UInt64) {
+    let last = try lastVersions(row)
+    let record = row.isUploaded ? try Self.next(last.record) : 1
+    return (record, hasContent ? try Self.next(last.data) : last.data)
+  }
+
+  private static func next(_ version: UInt64) throws -> UInt64 {
+    let (next, overflow) = version.addingReportingOverflow(1)
+    try require(!overflow, .limitExceeded)
+    return next
   }
 }
 
@@ -63,13 +115,5 @@ struct SealedAhead: Sendable {
     var now = now
     now.timeMs = draft.timeMs
     return now == draft ? record : nil
-  }
-}
-
-extension RecordPrivate {
-  /// The private part for a name that is folded already.
-  fileprivate init(folded name: [UInt8], createdMs: UInt64, content: ContentSecrets?) {
-    self.init(name: nil, createdMs: createdMs, content: content)
-    self.name = name
   }
 }

@@ -116,8 +116,22 @@ extension SyncEngine {
         zone, reason: .overQuota, detail: error.code.rawValue, pauseMs: pause, contentOnly: true)
       session.events.report(error)
       return PushSummary(commits: free > 0 ? 1 : 0)
+    case .refused where error.security == .writerNotAuthorized:
+      if try await signsWithNewKeys(zone: zone) { return PushSummary(commits: 1) }
+      return try await refused(error, zone: zone)
     case .refused: return try await refused(error, zone: zone)
     }
+  }
+
+  /// The user's keys may have been rotated on another device: then the request was signed with an old one, and is made
+  /// again.
+  private func signsWithNewKeys(zone: Int64) async throws -> Bool {
+    let before = try PageContents(try await storedRequest(zone)?.body ?? []).commits.first?.commit.fields.writerGen
+    forgetIdentityCheck()
+    try await requireIdentity()
+    guard let before, before != session.keys.signGen else { return false }
+    try await abandon(zone)
+    return true
   }
 
   /// A commit of many is split until the one that the server refuses stands alone and is set aside.

@@ -93,7 +93,8 @@ struct Chooser: Sendable {
       let plan = PushPlan(
         operations: operations,
         dependencies: try transaction.operations.dependencies(zone: row.id, upTo: operations.last?.id ?? 0),
-        unread: unread, underWay: underWay, nowMs: session.now(), limit: limits[row.id] ?? Limits.commitOperations)
+        unread: unread, unreadable: row.unreadableReason?.code, underWay: underWay, nowMs: session.now(),
+        limit: limits[row.id] ?? Limits.commitOperations)
       let isAllSeen = operations.count < window || window >= Self.widestWindow
       if plan.taken > 0 || isAllSeen { return SyncEngine.Choice(zone: row, head: head, plan: plan, unread: unread) }
       window *= 4

@@ -127,8 +127,8 @@ extension OperationStore {
       switch reason {
       case _ where isInFlight: pending.inFlight += count
       case .uploading, .promisePending: pending.uploading += count
-      case .noDataFromApp, .conflictHeld, .deletedRemotely: pending.waitingForApp += count
-      case .offline, .backoff, .overQuota, .serverSaid: pending.failing += count
+      case .noDataFromApp, .conflictHeld, .deletedRemotely, .exhausted: pending.waitingForApp += count
+      case .offline, .backoff, .overQuota, .serverSaid, .unreadable: pending.failing += count
       case .ready, .waitingForOperation, .notPulledYet, .paused, .zoneFrozen, .inFlight: break
       }
     }

@@ -5,7 +5,7 @@ internal import ZDCTreesystem
 /// Why an operation waits.
 public enum ZDCWaitReason: String, Sendable, Hashable, Codable, CaseIterable {
   case ready, waitingForOperation, backoff, offline, notPulledYet, paused, noDataFromApp, promisePending, conflictHeld
-  case deletedRemotely, overQuota, serverSaid, zoneFrozen, uploading, inFlight
+  case deletedRemotely, overQuota, serverSaid, zoneFrozen, uploading, inFlight, unreadable, exhausted
 
   /// What would let it go on.
   public var unblockedBy: String {
@@ -25,6 +25,8 @@ public enum ZDCWaitReason: String, Sendable, Hashable, Codable, CaseIterable {
     case .zoneFrozen: "a decision about the security error of the tree"
     case .uploading: "nothing: its content is on its way"
     case .inFlight: "the server's answer"
+    case .unreadable: "a version that this device can read, by another device or a newer app; or new content"
+    case .exhausted: "nothing: copy the node, and delete it"
     }
   }
 }
@@ -127,8 +129,8 @@ struct Explainer {
     let operations = try transaction.operations.operations(zone: zone.id, limit: .max)
     let plan = PushPlan(
       operations: operations, dependencies: dependencies,
-      unread: try transaction.unreadNodes(of: operations, zone: zone.id), nowMs: transaction.context.clock(),
-      limit: .max)
+      unread: try transaction.unreadNodes(of: operations, zone: zone.id), unreadable: zone.unreadableReason?.code,
+      nowMs: transaction.context.clock(), limit: .max)
     waiting = Dictionary(plan.waiting.map { ($0.operation, $0) }) { first, _ in first }
   }
 
@@ -139,7 +141,8 @@ struct Explainer {
     let failures = try failures(row, transaction)
     return ZDCNodeExplanation(
       nodeID: row.uuid, cloudID: row.nodeID.text, isUploaded: row.isUploaded,
-      hasContentInCloud: row.content != nil, quarantine: row.quarantine, zoneFrozen: zone.frozen?.rawValue,
+      hasContentInCloud: row.content != nil,
+      quarantine: try row.quarantine ?? transaction.unreadable.code(zone: row.zone, node: row.nodeID), zoneFrozen: zone.frozen?.rawValue,
       isAwaitingPull: try transaction.isUnread(row), delegateFailures: failures,
       lastSecurityError: event?.code, lastSecurityErrorAt: event.map { Date(ms: $0.timeMs) },
       operations: queued.isEmpty ? [] : try Explainer(transaction, zone: zone).explain(queued))
@@ -216,6 +219,8 @@ extension ZDCWaitReason {
     case .zoneFrozen: self = .zoneFrozen
     case .uploading: self = .uploading
     case .inFlight: self = .inFlight
+    case .unreadable: self = .unreadable
+    case .exhausted: self = .exhausted
     }
   }
 }

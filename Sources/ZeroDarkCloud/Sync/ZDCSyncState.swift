@@ -30,6 +30,8 @@ public struct ZDCSyncState: Sendable, Hashable {
   public var pending = Pending()
   /// Trees that are neither pulled nor pushed until the user decides.
   public var frozenZones: [ZDCFrozenZone] = []
+  /// How many nodes this device cannot read as they are in the cloud: see ``ZDCSyncManager/unreadableNodes(localUserID:limit:)``.
+  public var unreadableNodes = 0
   /// What failed last; nil again once a pull and a push have gone through since.
   public var lastError: ZDCSyncFailure?
   /// When a pull last went through, also of another process or before the last launch, to the minute then: what others
@@ -87,7 +89,7 @@ extension ZDCSyncManager {
   public func syncStates(forLocalUserID localUserID: String) -> ZDCDatabaseValues<ZDCSyncState> {
     let connection = database.roDatabaseConnection
     return ZDCDatabaseValues {
-      connection.observe(tables: ["zdc_operation", "zdc_zone", "zdc_security_event", EngineStates.table]) {
+      connection.observe(tables: ["zdc_operation", "zdc_zone", "zdc_security_event", "zdc_unreadable", EngineStates.table]) {
         try $0.syncState(localUserID)
       }
     }
@@ -105,6 +107,7 @@ extension ZDCReadTransaction {
     state.isPaused = try pushPause(localUser: user.id) != nil
     state.pending = try operations.pending(localUser: user.id)
     state.frozenZones = try frozenZones(localUser: user.id)
+    state.unreadableNodes = try zones.zones(localUser: user.id).reduce(0) { try $0 + unreadable.count(zone: $1.id) }
     return state
   }
 

@@ -9,8 +9,10 @@ struct IdentityRefresh {
   let database: ZDCDatabaseConnection
   let api: ServerAPI
   let user: UserID
+  /// Where the chain ends for whom asks: another process may have stored a longer one already.
+  let known: LinkHash?
 
-  /// - Returns: the keys after the change; nil if the chain is the pinned one.
+  /// - Returns: the keys after the change; nil if the chain ends where it is known to.
   /// - Throws: `accountStateMissing`, `identityChainRollback`, `identityChainInvalid`, `keyringRollback`,
   ///   `keyringMismatch`, `keyringAuthFailed` and the like; `ServerError`; `TransportError`.
   func run() async throws -> UserKeys? {
@@ -31,7 +33,10 @@ struct IdentityRefresh {
   private func read() async throws -> UserKeys? {
     let row = try await row()
     let chain = try await api.chain(of: user)
-    guard try IdentityChain.compare(pinned: row.chain, with: chain, of: user) == .longer else { return nil }
+    guard try IdentityChain.compare(pinned: row.chain, with: chain, of: user) == .longer else {
+      let isKnown = try IdentityChain.links(row.chain, of: user).last?.hash == known
+      return isKnown ? nil : try UserKeys(row)
+    }
     var changed = row
     changed.chain = chain
     changed.secrets.keyringBlob = try await keyring(row, chain)

@@ -202,7 +202,9 @@ extension ZDCLocalUserManager {
   /// - Throws: see ``IdentityRefresh``.
   func refreshIdentity(of userID: UserID) async throws -> UserKeys? {
     let api = try await serverAPI(for: userID)
-    guard let keys = try await IdentityRefresh(database: database, api: api, user: userID).run() else { return nil }
+    let known = open.withLock { $0[userID]?.keys.identity.head }
+    let refresh = IdentityRefresh(database: database, api: api, user: userID, known: known)
+    guard let keys = try await refresh.run() else { return nil }
     open.withLock { $0[userID]?.keys = keys }
     return keys
   }

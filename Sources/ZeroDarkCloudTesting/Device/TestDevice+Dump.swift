@@ -98,7 +98,8 @@ extension TestDevice {
   private static let kinds: [Int64: String] = [1: "create", 2: "move", 3: "modify", 4: "putData", 5: "delete"]
   private static let reasons = [
     "ready", "waitingForOperation", "backoff", "offline", "notPulledYet", "paused", "noDataFromApp", "promisePending",
-    "conflictHeld", "deletedRemotely", "overQuota", "serverSaid", "zoneFrozen", "uploading", "inFlight",
+    "conflictHeld", "deletedRemotely", "overQuota", "serverSaid", "zoneFrozen", "uploading", "inFlight", "unreadable",
+    "exhausted",
   ]
 
   private static func operations(_ transaction: ZDCReadTransaction, user: String) throws -> [OperationLine] {

@@ -141,12 +141,19 @@ package struct RogueZone: Sendable {
       guard !ready.isEmpty else { throw TestFailure("records without a parent") }
       for record in ready {
         guard let parent = parents[record.fields.parent] else { continue }
-        let opened = try RecordOpener.open(record, parent: parent.parentKeys)
+        let opened = try RecordOpener.open(record, parent: try Self.keys(of: parent, record.fields.parentKeyGen))
         parents[record.fields.node] = opened
         nodes[opened.name] = opened
       }
       rest.removeAll { parents[$0.fields.node] != nil }
     }
+  }
+
+  /// Children that were not rotated yet hang on an older key of their parent.
+  private static func keys(of parent: OpenedRecord, _ keyGen: UInt32) throws -> ParentKeys {
+    if keyGen == parent.record.fields.keyGen { return parent.parentKeys }
+    guard let key = try parent.history().key(keyGen) else { throw TestFailure("a key generation that is not kept") }
+    return ParentKeys(key, keyGen: keyGen)
   }
 
   package var head: ZoneCommit {

@@ -14,14 +14,14 @@ extension HostileScenario {
   }
 
   private static let records: [HostileScenario] = [
-    HostileScenario("C2", "23", story: "a record's parent is edited", error: "recordHashMismatch", .fails) { act in
+    HostileScenario("C2", "23", story: "a record's parent is edited", error: "objectMissing", .fails) { act in
       let folder = try act.zone.node("folder").record.fields.node
       act.tell(
         .change(.record, where: try isNode("new", act)) { bytes in
           bytes = RogueZone.record(try NodeRecord(bytes)) { $0.parent = folder }.bytes
         })
     },
-    HostileScenario("C5", "B5", "23", story: "a node's older record", error: "recordHashMismatch", .fails) { act in
+    HostileScenario("C5", "B5", "23", story: "a node's older record", error: "objectMissing", .fails) { act in
       let old = try act.stage.earlyZone.node("small").record
       act.tell(.substitute(.record, with: old.bytes, where: try isNode("small", act)))
     },
@@ -29,12 +29,19 @@ extension HostileScenario {
       let other = try act.zone.node("left").record
       act.tell(.substitute(.record, with: other.bytes, where: try isNode("right", act)))
     },
-    HostileScenario("C1", "24", story: "two siblings' private parts change places", error: "recordHashMismatch", .fails)
+    HostileScenario("C1", "24", story: "two siblings' private parts change places", error: "objectMissing", .fails)
     {
       act in
       let (left, right) = (try act.zone.node("left").record, try act.zone.node("right").record)
       let mixed = RogueZone.record(left) { $0.sealedPrivate = right.fields.sealedPrivate }
       act.tell(.substitute(.record, with: mixed.bytes, where: try isNode("left", act)))
+    },
+    HostileScenario("C2", "23", story: "one byte of a record is rotten (B15)", error: "objectMissing", .fails) { act in
+      act.tell(.turnBit(.record, at: 0, where: try isNode("new", act)))
+    },
+    HostileScenario("C9", story: "one byte of a grant is rotten (K-3)", error: "grantMissing", .fails, from: .fresh) {
+      act in
+      act.tell(.turnBit(.grant, at: 0) { $0.grant?.zone == act.zone.zone })
     },
     HostileScenario("C18", story: "a record is withheld", error: "objectMissing", .fails) { act in
       act.tell(.withhold(.record, where: try isNode("new", act)))

@@ -161,6 +161,20 @@ struct LeafStore: ZoneState {
     return try ancestors(of: node).contains(top)
   }
 
+  /// The generations of a node's key on which live children hang.
+  func parentKeyGens(below node: NodeID) throws -> Set<UInt32> {
+    let statement = try db.cachedStatement(
+      sql: "SELECT DISTINCT parentKeyGen FROM zdc_leaf INDEXED BY zdc_leaf_parent WHERE zone = ? AND parent = ?")
+    return Set(try Int64.fetchAll(statement, arguments: [zone, node.data]).map { UInt32(truncatingIfNeeded: $0) })
+  }
+
+  /// What could not be read is asked for again.
+  func retry(_ node: NodeID) throws {
+    let statement = try db.cachedStatement(
+      sql: "UPDATE zdc_leaf SET pending = 1 WHERE zone = ? AND node = ? AND pending = 2")
+    try statement.execute(arguments: [zone, node.data])
+  }
+
   func pendingCount() throws -> Int {
     let statement = try db.cachedStatement(
       sql: "SELECT COUNT(*) FROM zdc_leaf INDEXED BY zdc_leaf_pending WHERE zone = ? AND pending = 1")

@@ -25,11 +25,13 @@ struct NodeRow: Sendable {
   var content: ContentFacts?
   /// Why the newest version in the cloud could not be opened (class 2 of PROTOCOL 3.7); the last good one is shown.
   var quarantine: String?
+  /// What the record's private part says and this client does not use: it stays as it is in every next version.
+  var unused: RecordPrivate?
 
   var isUploaded: Bool { cloud != nil }
 
   /// Whether it is as `createNode` makes it: nothing in the cloud, nothing from there.
-  var isFresh: Bool { cloud == nil && content == nil && historyWrap.isEmpty && quarantine == nil }
+  var isFresh: Bool { cloud == nil && content == nil && historyWrap.isEmpty && quarantine == nil && unused == nil }
 
   /// What the server's copy of the record says.
   struct CloudFacts: Sendable, Hashable {

@@ -79,6 +79,7 @@ extension NodeStore {
       id: row[0], uuid: uuid, zone: row[2], nodeID: try NodeID(row, 3), parent: row[4], depth: row[5],
       nameTag: try NameTag(row, 6), name: secrets.name, key: secrets.key, keyGen: UInt32(row[8] as Int64),
       historyWrap: row.bytes(9) ?? [], createdMs: secrets.createdMs, burnMs: row.unsigned(16))
+    node.unused = secrets.unused
     node.quarantine = row[24]
     node.cloud = try decodeCloud(row, name: secrets.cloudName)
     if let content = secrets.content { node.content = try decodeContent(row, content) }
@@ -110,6 +111,7 @@ extension NodeStore {
     var createdMs: UInt64
     var content: ContentSecrets?
     var cloudName: [UInt8]
+    var unused: RecordPrivate?
   }
 
   private func seal(_ row: NodeRow) throws -> Data {
@@ -124,6 +126,7 @@ extension NodeStore {
     let cloudName = row.cloud?.name ?? row.name
     out.append(cloudName != row.name)
     if cloudName != row.name { out.append16(cloudName) }
+    if let unused = row.unused { out.append16(unused.bytes) }
     return Data(try sealer.seal(out.bytes, row: Array(row.uuid.utf8)))
   }
 
@@ -135,7 +138,10 @@ extension NodeStore {
     let createdMs = try reader.readUInt64()
     let content = try reader.readBool() ? try Self.readContent(&reader) : nil
     let cloudName = try reader.readBool() ? Array(try reader.readVariable16()) : name
-    return Secrets(name: name, key: key, createdMs: createdMs, content: content, cloudName: cloudName)
+    let unused = reader.remaining > 0 ? Array(try reader.readVariable16()) : nil
+    return Secrets(
+      name: name, key: key, createdMs: createdMs, content: content, cloudName: cloudName,
+      unused: try unused.map { try RecordPrivate($0, hasContent: false) })
   }
 
   private static func append(_ content: ContentSecrets, to out: inout ByteWriter) {

@@ -11,6 +11,8 @@ final class NodeStore: Forgetful {
   let db: Database
   let sealer: TableSealer
   private var parentKeys: [Int64: ParentKeys] = [:]
+  /// The same of older generations, of parents with children that have not been rotated.
+  private var olderKeys: [Int64: [UInt32: ParentKeys]] = [:]
   private var parents: [Int64: NodeRow] = [:]
   private var parentNumbers: [NodeID: Int64] = [:]
   /// How often a row was changed or removed: what others remember of rows is good for as long as this stays.
@@ -144,6 +146,23 @@ final class NodeStore: Forgetful {
     return derived
   }
 
+  /// The keys of one of a node's generations, for children that hang on it.
+  ///
+  /// - Throws: `ZDCSecurityError`: `staleKeyGeneration` for a generation that the node does not keep.
+  func keys(of parent: NodeRow, keyGen: UInt32, tree: TreeID) throws -> ParentKeys {
+    if keyGen == parent.keyGen { return try keys(of: parent) }
+    if let known = olderKeys[parent.id] {
+      if let keys = known[keyGen] { return keys }
+    } else {
+      let history = try KeyHistory(
+        opening: parent.historyWrap, tree: tree, node: parent.nodeID, key: parent.key, keyGen: parent.keyGen)
+      olderKeys[parent.id] = Dictionary(
+        uniqueKeysWithValues: history.entries.map { ($0.keyGen, ParentKeys($0.key, keyGen: $0.keyGen)) })
+      if let keys = olderKeys[parent.id]?[keyGen] { return keys }
+    }
+    throw ZDCSecurityError(.staleKeyGeneration, node: parent.nodeID)
+  }
+
   func keys(ofNode id: Int64) throws -> ParentKeys {
     if let known = parentKeys[id] { return known }
     guard let row = try node(id: id) else { throw ZDCError(.corruptDatabase) }
@@ -177,12 +196,13 @@ final class NodeStore: Forgetful {
 
   private func forget(_ id: Int64) {
     parentKeys[id] = nil
+    olderKeys[id] = nil
     parents[id] = nil
     changeCount += 1
   }
 
   func forgetAll() {
-    (parentKeys, parents, parentNumbers) = ([:], [:], [:])
+    (parentKeys, olderKeys, parents, parentNumbers) = ([:], [:], [:], [:])
     changeCount += 1
   }
 
@@ -194,6 +214,7 @@ final class NodeStore: Forgetful {
     for row in try subtreeIDs(of: id).reversed() {
       try statement.execute(arguments: [row])
       parentKeys[row] = nil
+      olderKeys[row] = nil
       parents[row] = nil
     }
   }

@@ -38,6 +38,10 @@ struct OperationRow: Sendable, Hashable {
     case zoneFrozen = 12
     case uploading = 13
     case inFlight = 14
+    /// The node's newest version, or its tree's key, cannot be read here, or may not be written over.
+    case unreadable = 15
+    /// A number in the node's record cannot rise any more.
+    case exhausted = 16
   }
 
   /// The queue's order; 0 until the row is inserted.
@@ -73,7 +77,7 @@ struct OperationRow: Sendable, Hashable {
   /// Parked: nothing happens until the app or a pull changes something.
   var isParked: Bool {
     switch reason {
-    case .noDataFromApp, .conflictHeld, .deletedRemotely, .zoneFrozen: true
+    case .noDataFromApp, .conflictHeld, .deletedRemotely, .zoneFrozen, .unreadable, .exhausted: true
     default: false
     }
   }

@@ -180,9 +180,23 @@ final class OperationStore: Forgetful {
     try statement.execute(arguments: [zone])
   }
 
+  /// The node has a version that this device can follow.
+  func retryUnreadable(zone: Int64, nodeID: NodeID) throws {
+    let statement = try db.cachedStatement(
+      sql: """
+        UPDATE zdc_operation SET reason = 0, reasonDetail = NULL
+        WHERE node = (SELECT id FROM zdc_node WHERE zone = ? AND nodeID = ?) AND reason IN (?, ?)
+        """)
+    try statement.execute(arguments: [
+      zone, nodeID.data, OperationRow.Reason.unreadable.rawValue, OperationRow.Reason.exhausted.rawValue,
+    ])
+  }
+
   /// Uploads that were under way are not any more; what waited for the app, or was held by a conflict, is asked again.
   func resetAfterLaunch(localUser: Int64) throws {
-    let reasons: [OperationRow.Reason] = [.noDataFromApp, .promisePending, .conflictHeld, .uploading]
+    let reasons: [OperationRow.Reason] = [
+      .noDataFromApp, .promisePending, .conflictHeld, .uploading, .unreadable, .exhausted,
+    ]
     try db.execute(
       sql: """
         UPDATE zdc_operation SET state = 0, reason = 0, reasonDetail = NULL, notBeforeMs = 0

@@ -16,6 +16,10 @@ struct ZoneRow: Sendable {
   var key: NodeKey?
   /// Why nothing is pulled or pushed any more (class 1 of PROTOCOL 3.7), until the user decides.
   var frozen: ZDCSecurityError.Code?
+  /// The commit that brought the access list in force; nil before the first pull.
+  var listSeq: UInt64?
+  /// Why `key` is not the key of the access list in force.
+  var keyError: ZDCSecurityError.Code?
 }
 
 /// The rows of zdc_zone inside one transaction.
@@ -59,8 +63,9 @@ final class ZoneStore: Forgetful {
     try db.execute(
       sql: """
         INSERT INTO zdc_zone
-        (localUser, appTreeID, trunk, treeID, zoneRoot, headSeq, headHash, acl, retired, sealedKey, frozen)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        (localUser, appTreeID, trunk, treeID, zoneRoot, headSeq, headHash, acl, retired, sealedKey, frozen, listSeq,
+         keyError)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
         """, arguments: try arguments(row))
     row.id = db.lastInsertedRowID
   }
@@ -70,7 +75,7 @@ final class ZoneStore: Forgetful {
     let statement = try db.cachedStatement(
       sql: """
         UPDATE zdc_zone SET localUser = ?, appTreeID = ?, trunk = ?, treeID = ?, zoneRoot = ?, headSeq = ?,
-        headHash = ?, acl = ?, retired = ?, sealedKey = ?, frozen = ? WHERE id = ?
+        headHash = ?, acl = ?, retired = ?, sealedKey = ?, frozen = ?, listSeq = ?, keyError = ? WHERE id = ?
         """)
     try statement.execute(arguments: try arguments(row) + [row.id])
     known[row.id] = row
@@ -79,7 +84,8 @@ final class ZoneStore: Forgetful {
   private func fetchAll(_ condition: String, _ arguments: StatementArguments) throws -> [ZoneRow] {
     var rows: [ZoneRow] = []
     let query = """
-      SELECT id, localUser, appTreeID, trunk, treeID, zoneRoot, headSeq, headHash, acl, retired, sealedKey, frozen
+      SELECT id, localUser, appTreeID, trunk, treeID, zoneRoot, headSeq, headHash, acl, retired, sealedKey, frozen,
+        listSeq, keyError
       FROM zdc_zone \(condition)
       """
     try db.forEachRow(query, arguments) { rows.append(try decode($0)) }
@@ -97,6 +103,7 @@ final class ZoneStore: Forgetful {
       row.localUser, row.appTreeID, row.trunk.rawValue, row.zone.tree.data, row.zone.root.data,
       row.head?.seq.stored, row.head?.hash.data, row.head.map { Data($0.acl.bytes) },
       row.head.map { Data(encode($0.retiredBelow)) }, sealedKey, row.frozen?.rawValue,
+      row.listSeq?.stored, row.keyError?.rawValue,
     ]
   }
 
@@ -117,6 +124,8 @@ final class ZoneStore: Forgetful {
       try memory.key(of: zone, sealed) { NodeKey(try sealer.open($0, row: zone.tree.bytes + zone.root.bytes)) }
     }
     result.frozen = (row[11] as String?).flatMap(ZDCSecurityError.Code.init(rawValue:))
+    result.listSeq = row.unsigned(12)
+    result.keyError = (row[13] as String?).flatMap(ZDCSecurityError.Code.init(rawValue:))
     return result
   }
 

@@ -1,0 +1,73 @@
+package import ZDCCrypto
+package import ZDCProtocol
+internal import ZeroDarkCloud
+
+/// A rotation of a zone's key, as the zone's owner commits it after a removal (PROTOCOL 3.10).
+package struct ZoneRotation: Sendable {
+  package let commit: ZoneCommit
+  package let acl: ZoneACL
+  package let grant: Grant
+  package let root: NodeRecord
+  package let key: NodeKey
+}
+
+extension RogueZone {
+  /// Makes a rotation: a list with the next zoneKeyGen, the root under a fresh key, the old keys sealed under it.
+  ///
+  /// - Parameters:
+  ///   - encPub: the owner's current encryption key.
+  ///   - granted: the key inside the owner's grant, if that is not to be the zone's.
+  package func rotation(
+    encPub: [UInt8], granting granted: NodeKey? = nil, spoil: (inout NodeRecord.Fields) -> Void = { _ in }
+  ) throws -> ZoneRotation {
+    guard let entry = acl.fields.entry(for: keys.userID) else { throw TestFailure("the owner is not in the list") }
+    let (key, keyGen) = (NodeKey.random(), acl.fields.zoneKeyGen + 1)
+    let grant = try GrantSealer(zone: zone, zoneKeyGen: keyGen, key: granted ?? key)
+      .seal(for: keys.userID, encGen: entry.encGen, encPub: encPub)
+    let history = try root.history().adding(KeyHistory.Entry(keyGen: root.record.fields.keyGen, key: root.key))
+    let wrap = try history.seal(tree: zone.tree, node: zone.root, key: key, keyGen: keyGen)
+    let list = try nextACL { fields in
+      fields.zoneKeyGen = keyGen
+      fields.commitments = key.commitments
+      for index in fields.entries.indices where fields.entries[index].user == keys.userID {
+        fields.entries[index].wrapHash = grant.wrapHash
+      }
+    }
+    var draft = try rootDraft(key: key, keyGen: keyGen)
+    draft.historyWrap = wrap
+    let record = Self.record(try RecordSealer.seal(draft), spoil)
+    let operations: [ZoneOperation] = [
+      .acl(version: list.fields.version, hash: list.hash), .put(ZoneOperation.Put(record)),
+    ]
+    let commit = try commit(operations) { $0.aclHash = list.hash }
+    return ZoneRotation(commit: commit, acl: list, grant: grant, root: record, key: key)
+  }
+
+  private func rootDraft(key: NodeKey, keyGen: UInt32) throws -> RecordDraft {
+    let old = root.record
+    var draft = RecordDraft(
+      tree: zone.tree, node: zone.root, parent: .zero, recordVersion: old.fields.recordVersion + 1,
+      prevRecord: old.hash, key: key, keyGen: keyGen, parentLink: .none, secrets: root.secrets,
+      writer: keys.userID, writerGen: keys.signGen, timeMs: 1)
+    draft.isZoneRoot = true
+    return draft
+  }
+}
+
+extension RogueWriter {
+  /// Rotates the home zone's key, as its owner would.
+  package func rotateHome(granting key: NodeKey? = nil, spoil: (inout NodeRecord.Fields) -> Void = { _ in }) async throws
+  {
+    try await push(try await home().rotation(encPub: try await encPub(), granting: key, spoil: spoil))
+  }
+
+  package func push(_ rotation: ZoneRotation) async throws {
+    try await push(rotation.commit, [rotation.root], acl: rotation.acl, grants: [rotation.grant])
+  }
+
+  /// The account's current encryption key.
+  package func encPub() async throws -> [UInt8] {
+    guard let link = try await chain().last else { throw TestFailure("the account has no chain") }
+    return link.encPub
+  }
+}

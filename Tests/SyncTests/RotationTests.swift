@@ -1,0 +1,153 @@
+import Foundation
+import Testing
+import ZDCCrypto
+import ZDCProtocol
+import ZeroDarkCloud
+import ZeroDarkCloudTesting
+
+/// A zone's key is rotated by its owner (PROTOCOL 3.10): everything stays readable, and the next writer rotates the path.
+struct RotationTests {
+  private static func rogue(_ world: TestWorld, _ device: TestDevice) async throws -> RogueWriter {
+    let user = try #require(UserID(text: try device.localUserID))
+    return try await RogueWriter(words: try #require(world.words()), user: user, server: world.server)
+  }
+
+  /// Key generations by name; the root's under an empty name.
+  private static func generations(_ rogue: RogueWriter) async throws -> [String: [UInt32]] {
+    let home = try await rogue.home()
+    var found = home.nodes.mapValues { [$0.record.fields.keyGen, $0.record.fields.parentKeyGen] }
+    found[""] = [home.root.record.fields.keyGen, 0]
+    return found
+  }
+
+  private static func seed(_ a: TestDevice) async throws {
+    for path in ["/d", "/d/e", "/other"] { try await a.create(path) }
+    for (path, text) in [("/d/e/f", "1"), ("/g", "2"), ("/other/h", "3")] { try await a.create(path, text) }
+    try await a.sync()
+  }
+
+  @Test("A3: a fresh device and a running one read everything after a rotation", arguments: [1, 3])
+  func everythingStaysReadable(rotations: Int) async throws {
+    try await TestWorld.run { world in
+      let a = try await world.device("A")
+      let b = try await world.device("B")
+      try await Self.seed(a)
+      try await world.settle(a, b)
+      let tree = try await a.tree(versions: false)
+      let rogue = try await Self.rogue(world, a)
+      for _ in 0..<rotations { try await rogue.rotateHome() }
+      let c = try await world.device("C")
+      try await world.settle(a, b, c)
+      for device in [a, b, c] {
+        #expect(try await device.tree(versions: false) == tree)
+        #expect(try await device.node("/d/e/f").name == "f")
+        #expect(try await device.content(of: "/d/e/f")?.data == Data("1".utf8))
+      }
+      await #expect(throws: ZDCCloudError.self) { try await a.create("/g", "a name that is taken") }
+    }
+  }
+
+  @Test("R-rotate: a write below a stale folder rotates the path above it, and nothing else")
+  func writingRotatesThePath() async throws {
+    try await TestWorld.run { world in
+      let a = try await world.device("A")
+      let b = try await world.device("B")
+      try await Self.seed(a)
+      try await world.settle(a, b)
+      let rogue = try await Self.rogue(world, a)
+      try await rogue.rotateHome()
+      let before = try world.server.commitCount()
+      try await b.edit("/d/e/f", "4")
+      try await b.sync()
+      #expect(try world.server.commitCount() == before + 1)
+      #expect(
+        try await Self.generations(rogue)
+          == ["": [2, 0], "d": [2, 2], "e": [2, 2], "f": [2, 2], "g": [1, 1], "other": [1, 1], "h": [1, 1]])
+      try await world.settle(a, b)
+      #expect(try await a.content(of: "/d/e/f")?.data == Data("4".utf8))
+      try await a.create("/d/e/new", "5")
+      try await a.create("/other/new2", "6")
+      try await a.sync()
+      let later = try await Self.generations(rogue)
+      #expect(later["new"] == [1, 2] && later["new2"] == [1, 2] && later["other"] == [2, 2] && later["h"] == [1, 1])
+      let c = try await world.device("C")
+      try await world.settle(a, b, c)
+      #expect(try await c.content(of: "/other/new2")?.data == Data("6".utf8))
+      #expect(try await c.content(of: "/other/h")?.data == Data("3".utf8))
+    }
+  }
+
+  @Test("R-rotate: a rename, a move and a delete after a rotation")
+  func placesChangeAfterARotation() async throws {
+    try await TestWorld.run { world in
+      let a = try await world.device("A")
+      let b = try await world.device("B")
+      try await Self.seed(a)
+      try await world.settle(a, b)
+      let rogue = try await Self.rogue(world, a)
+      try await rogue.rotateHome()
+      // B queues before it has seen the rotation.
+      try await b.move("/g", to: "/d/e/g")
+      try await b.rename("/d/e", to: "e2")
+      try await b.delete("/other/h")
+      try await b.edit("/d/e2/f", "7")
+      try await world.settle(b, a)
+      let generations = try await Self.generations(rogue)
+      #expect(generations["g"] == [2, 2] && generations["e2"] == [2, 2] && generations["d"] == [2, 2])
+      #expect(generations["other"] == [1, 1])
+      try await rogue.rotateHome()
+      try await a.move("/d/e2/g", to: "/other/g")
+      try await world.settle(a, b)
+      #expect(
+        try await b.tree(versions: false) == "/d\n/d/e2\n/d/e2/f  \"7\"\n/other\n/other/g  \"2\"")
+      let later = try await Self.generations(rogue)
+      #expect(later["g"] == [3, 2] && later["other"] == [2, 3] && later["d"] == [2, 2])
+    }
+  }
+
+  /// - the answer to the commit that rotates a path is lost, and the process ends
+  /// => the commit is met again in the log, and the device knows the keys that it made
+  @Test("R-rotate: a rotation whose answer is lost is completed once", arguments: [true, false])
+  func aLostAnswer(isRelaunched: Bool) async throws {
+    try await TestWorld.run { world in
+      let a = try await world.device("A")
+      try await Self.seed(a)
+      let rogue = try await Self.rogue(world, a)
+      try await rogue.rotateHome()
+      try await a.pull()
+      try await a.edit("/d/e/f", "8")
+      a.network.fail(.loseResponse, "POST", "/v1/commits")
+      await #expect(throws: (any Error).self) { try await a.push() }
+      if isRelaunched { try await a.relaunch() }
+      try await a.sync()
+      try await a.create("/d/e/after", "9")
+      try await a.create("/d/after2", "10")
+      try await a.sync()
+      let c = try await world.device("C")
+      try await world.settle(a, c)
+      #expect(try await c.content(of: "/d/e/after")?.data == Data("9".utf8))
+      let generations = try await Self.generations(rogue)
+      #expect(generations["e"] == [2, 2] && generations["after"] == [1, 2] && generations["after2"] == [1, 2])
+    }
+  }
+
+  /// - 980 nodes are created in 40 folders, all of them stale
+  /// => the 40 rotations count in the commits, none of which has more than 1,000 operations
+  @Test("K-15: rotations count in the plan of a commit")
+  func rotationsCount() async throws {
+    try await TestWorld.run { world in
+      let a = try await world.device("A")
+      for folder in 0..<40 { try await a.create("/folder\(folder)") }
+      try await a.sync()
+      let rogue = try await Self.rogue(world, a)
+      try await rogue.rotateHome()
+      for number in 0..<980 { try await a.create("/folder\(number % 40)/new\(number)", "x") }
+      try await a.sync()
+      #expect(try await a.queueCount() == 0)
+      let home = try await rogue.home()
+      let counts = home.commits.map(\.fields.operations.count)
+      #expect(counts.suffix(2).reduce(0, +) == 1_020 && counts.allSatisfy { $0 <= 1_000 })
+      #expect(home.nodes["folder39"]?.record.fields.keyGen == 2 && home.nodes["new979"]?.record.fields.parentKeyGen == 2)
+    }
+  }
+}
