@@ -58,7 +58,9 @@ CLAIM_BYTES = 2 << 10
 CHAIN_BYTES = 1 << 20
 DELETED_DESCENDANTS = 10_000
 ACL_ENTRIES = 1024
-OLD_GENERATIONS = 64
+OLD_GENERATIONS = 512
+HISTORY_BYTES = 18_520
+DEPTH_AT_CREATION, DEPTH_AFTER_MOVES = 128, 256
 SECTION_BYTES = 16 << 20
 CONTENT_BYTES = 32 << 30
 KEYRING_BYTES = 64 << 10
@@ -365,8 +367,10 @@ class Link:
         claims = []
         while reader.remaining:
             kind = reader.u8()
+            value = reader.v16()
             require(kind in (1, 2), "nonCanonicalEncoding")
-            claims.append((kind, reader.v16()))
+            require(is_text(value) and value if kind == 1 else len(value) == 160, "nonCanonicalEncoding")
+            claims.append((kind, value))
         return claims
 
     @property
@@ -402,11 +406,16 @@ class Identity:
         same_sign = (link.sign_gen, link.sign_pub) == (last.sign_gen, last.sign_pub)
         same_enc = (link.enc_gen, link.enc_pub) == (last.enc_gen, last.enc_pub)
         if link.kind == 1:
-            allowed = root and not (same_sign and same_enc)
-            allowed = allowed and (same_sign or link.sign_gen == last.sign_gen + 1)
-            allowed = allowed and (same_enc or link.enc_gen == last.enc_gen + 1)
+            allowed = root and not (same_sign and same_enc) and not link.claims
+            next_sign = link.sign_gen == last.sign_gen + 1 and link.sign_pub != last.sign_pub
+            next_enc = link.enc_gen == last.enc_gen + 1 and link.enc_pub != last.enc_pub
+            allowed = allowed and (same_sign or next_sign) and (same_enc or next_enc)
         else:
             allowed = same_sign and same_enc and root == (link.kind != 2) and link.compromise == 0
+            allowed = allowed and bool(link.claims) == (link.kind == 3)
+        if link.kind == 3:
+            same_keyring = (link.keyring_version, link.keyring_hash) == (last.keyring_version, last.keyring_hash)
+            allowed = allowed and same_keyring
         require(allowed, "identityChainInvalid")
         self.check(link, last.root_pub)
         self.advance(link)
@@ -429,8 +438,16 @@ class Identity:
         self.enc_keys[link.enc_gen] = link.enc_pub
         self.claims += link.claims
 
+
+class Directory:
+    """Verified chains by user."""
+
+    def __init__(self, identities):
+        self.identities = {identity.user: identity for identity in identities}
+
     def sign_key(self, user, generation):
-        return self.sign_keys.get(generation) if user == self.user else None
+        identity = self.identities.get(user)
+        return identity.sign_keys.get(generation) if identity else None
 
 
 # --- keyring (3.1) ---------------------------------------------------------------------------------------------------
@@ -544,7 +561,8 @@ class Record:
         self.tree, self.node, self.parent = reader.take(32), reader.take(16), reader.take(16)
         self.version, self.prev = reader.u64(), reader.take(32)
         self.key_gen, self.parent_key_gen = reader.u32(), reader.u32()
-        self.parent_wrap, self.history_wrap, self.name_tag = reader.v16(), reader.v16(), reader.take(16)
+        self.parent_wrap, self.history_wrap = reader.v16(), reader.v16(HISTORY_BYTES)
+        self.name_tag = reader.take(16)
         self.commitments = (reader.take(32), reader.take(32)) if self.flags & 1 else None
         self.content = self.read_content(reader) if self.flags & 4 else None
         self.data_by = (reader.take(32), reader.u64()) if self.flags & 16 else None
@@ -579,16 +597,21 @@ class Record:
             inner = private["content"]
             check_sizes(inner["sizes"], self.content["cipherLen"])
             require((inner["sizes"][1] == 0) == (inner["tag"] == ZERO16), "contentHeaderInvalid")
+        open_history(self.history_wrap, self.tree, self.node, node_key, self.key_gen)
         private["plaintext"] = plaintext
         return private
 
 
-def require_name(name):
-    require(name and 0 not in name, "nonCanonicalEncoding")
+def is_text(data):
     try:
-        name.decode("utf-8")
+        data.decode("utf-8")
+        return True
     except UnicodeDecodeError:
-        raise ZDCError("nonCanonicalEncoding") from None
+        return False
+
+
+def require_name(name):
+    require(name and 0 not in name and is_text(name), "nonCanonicalEncoding")
 
 
 def parse_private(plaintext, has_content):
@@ -626,10 +649,12 @@ def open_record(record, parent_key, parent_gen):
 
 def open_root(record, zone_key, stated):
     require(record.commitments == stated and commitments(zone_key) == stated, "keyCommitmentMismatch")
+    require(not record.history_wrap, "recordBindingMismatch")
     private = record.open(zone_key)
     if record.parent == ZERO16:
-        bare = not private["name"] and record.name_tag == ZERO16
-        require(bare and record.parent_key_gen == 0 and not record.parent_wrap, "recordBindingMismatch")
+        bare = not private["name"] and record.name_tag == ZERO16 and not record.flags & 2
+        bare = bare and not record.parent_wrap
+        require(bare and record.parent_key_gen == 0, "recordBindingMismatch")
     return zone_key, private
 
 
@@ -724,34 +749,65 @@ class ACL:
         except UnicodeDecodeError:
             raise ZDCError("nonCanonicalEncoding") from None
         self.version, self.prev = reader.u32(), reader.take(32)
-        self.parent_linked = reader.flag()
-        require(reader.u8() == 1, "unsupportedVersion")
+        linked, protocol = reader.flag(), reader.u8()
         self.key_gen, self.commitments = reader.u32(), (reader.take(32), reader.take(32))
+        self.history = reader.v16(HISTORY_BYTES)
+        require(protocol == 1 and not linked, "unsupportedVersion")
+        require(self.key_gen > 1 or not self.history, "nonCanonicalEncoding")
         count = reader.u16()
         require(count <= ACL_ENTRIES, "limitExceeded")
         self.entries = {}
         for _ in range(count):
             user, perms, enc_gen, kind, wrap_hash = (
                 reader.take(32), reader.u16(), reader.u32(), reader.u8(), reader.take(32))
-            require(kind <= 2 and user > max(self.entries, default=b""), "nonCanonicalEncoding")
-            require(perms <= 255, "unsupportedVersion")
-            require(not perms & 4 or perms & 3 == 3, "nonCanonicalEncoding")
-            self.entries[user] = (perms, enc_gen, kind, wrap_hash)
+            require(kind == 1 and perms <= 7, "unsupportedVersion")
+            require(perms in (1, 3, 7) and enc_gen >= 1, "nonCanonicalEncoding")
+            require(user > max(self.entries, default=b""), "nonCanonicalEncoding")
+            self.entries[user] = (perms, enc_gen, wrap_hash)
         self.writer, self.writer_gen, self.time_ms = reader.take(32), reader.u32(), reader.u64()
         self.signed, self.signature = data[:reader.offset], reader.take(64)
         reader.finish()
         self.hash = H("acl", data)
 
-    def verify_genesis(self, identity):
-        """A zone's first list (3.9): bound to its tree, with its owner, signed by him."""
+    def verify(self, old, directory):
+        """The rules of 3.9, against the list before; None for a zone's first."""
         require(tree_id(self.owner, self.trunk, self.app_tree) == self.tree, "recordBindingMismatch")
         entry = self.entries.get(self.owner)
-        require(entry is not None and entry[2] == 1 and entry[0] & 7 == 7, "aclOwnerImmutable")
-        require(self.version == 1 and self.prev == ZERO32, "aclRollback")
-        require(self.writer == self.owner, "aclNotAuthorized")
-        public = identity.sign_key(self.writer, self.writer_gen)
+        require(entry is not None and entry[0] == 7, "aclOwnerImmutable")
+        if old is None:
+            require(self.version == 1 and self.prev == ZERO32, "aclRollback")
+            require(self.key_gen == 1 or self.root != self.tree[:16], "staleKeyGeneration")
+            require(self.writer == self.owner, "aclNotAuthorized")
+        else:
+            self.verify_step(old)
+            self.verify_rights(old)
+        public = directory.sign_key(self.writer, self.writer_gen)
         require(public is not None, "writerUnknown")
         require(verifies(public, "acl", self.signed, self.signature), "aclSignatureInvalid")
+
+    def verify_step(self, old):
+        require(self.version == old.version + 1 and self.prev == old.hash, "aclRollback")
+        names = ("tree", "root", "owner", "trunk", "app_tree")
+        require(all(getattr(self, name) == getattr(old, name) for name in names), "recordBindingMismatch")
+        same = (self.key_gen, self.commitments, self.history) == (old.key_gen, old.commitments, old.history)
+        require(same or self.key_gen == old.key_gen + 1, "staleKeyGeneration")
+
+    def verify_rights(self, old):
+        new_owner, old_owner = self.entries[self.owner], old.entries[self.owner]
+        require(new_owner[0] == old_owner[0], "aclOwnerImmutable")
+        if self.writer == self.owner:
+            return
+        rotated = self.key_gen != old.key_gen
+        require(new_owner == old_owner or rotated and new_owner[1] >= old_owner[1], "aclOwnerImmutable")
+        require(self.writer in old.entries, "aclNotAuthorized")
+        rest = {user: entry for user, entry in old.entries.items() if user != self.writer}
+        if self.entries == rest and not rotated:
+            return
+        given = old.entries[self.writer][0]
+        require(given & 4, "aclNotAuthorized")
+        for user, entry in self.entries.items():
+            before = old.entries.get(user)
+            require(before and before[0] == entry[0] or entry[0] & ~given == 0, "aclNotAuthorized")
 
 
 class Grant:
@@ -763,28 +819,23 @@ class Grant:
         reader.finish()
 
 
-def grant_context(acl, user, enc_gen, kind):
+def grant_context(acl, user, enc_gen):
     nk, ck = acl.commitments
-    return acl.tree + acl.root + u32(acl.key_gen) + user + u32(enc_gen) + u8(kind) + nk + ck
+    return acl.tree + acl.root + u32(acl.key_gen) + user + u32(enc_gen) + u8(1) + nk + ck
 
 
 def open_grant(grant, acl, user, seed):
     entry = acl.entries.get(user)
-    require(entry is not None and entry[2] != 0, "grantMissing")
-    _, enc_gen, kind, wrap_hash = entry
-    same_zone = (grant.tree, grant.root) == (acl.tree, acl.root)
-    require(same_zone and grant.user == user, "recordBindingMismatch")
-    require(grant.key_gen == acl.key_gen, "staleKeyGeneration")
-    require(H("grant", grant.wrap) == wrap_hash, "grantHashMismatch")
+    require(entry is not None, "grantMissing")
+    _, enc_gen, wrap_hash = entry
+    named = (grant.tree, grant.root, grant.key_gen, grant.user) == (acl.tree, acl.root, acl.key_gen, user)
+    require(named and H("grant", grant.wrap) == wrap_hash, "grantHashMismatch")
     try:
-        key = unwrap(seed, "grant", grant_context(acl, user, enc_gen, kind), grant.wrap)
+        key = unwrap(seed, "grant", grant_context(acl, user, enc_gen), grant.wrap)
     except Exception:  # the library has several types for a failed opening; they mean the same
         raise ZDCError("keyCommitmentMismatch") from None
-    if kind == 1:
-        require(len(key) == 32 and commitments(key) == acl.commitments, "keyCommitmentMismatch")
-    else:
-        require(len(key) == 32 and D(key, "ck-commit") == acl.commitments[1], "keyCommitmentMismatch")
-    return kind, key
+    require(len(key) == 32 and commitments(key) == acl.commitments, "keyCommitmentMismatch")
+    return key
 
 
 # --- zone log (3.7) --------------------------------------------------------------------------------------------------
@@ -800,6 +851,7 @@ class Commit:
         self.writer, self.writer_gen, self.time_ms = reader.take(32), reader.u32(), reader.u64()
         kt_size, kt_root = reader.u64(), reader.take(32)
         require((kt_size == 0) == (kt_root == ZERO32), "nonCanonicalEncoding")
+        require(kt_size == 0, "unsupportedVersion")
         count = reader.u16()
         require(count >= 1, "nonCanonicalEncoding")
         require(count <= COMMIT_OPERATIONS, "limitExceeded")
@@ -827,8 +879,8 @@ class Commit:
 class Zone:
     """A zone's replayed log: what lives, and the newest head."""
 
-    def __init__(self, identity):
-        self.identity, self.seq, self.head, self.acl = identity, None, None, None
+    def __init__(self, directory):
+        self.directory, self.seq, self.head, self.acl = directory, None, None, None
         self.leaves, self.retired = {}, {}
 
     def apply(self, commit, acl):
@@ -836,64 +888,131 @@ class Zone:
             genesis = H("zone-genesis", commit.tree + commit.root + ZERO32)
             require(commit.seq == 0 and commit.prev == genesis, "commitChainBroken")
         else:
+            require((commit.tree, commit.root) == (self.acl.tree, self.acl.root), "recordBindingMismatch")
             require(commit.seq == self.seq + 1 and commit.prev == self.head, "commitChainBroken")
         current = self.next_acl(commit, acl)
-        public = self.identity.sign_key(commit.writer, commit.writer_gen)
-        require(public is not None, "writerUnknown")
+        public = self.directory.sign_key(commit.writer, commit.writer_gen)
         require(commit.writer_gen >= self.retired.get(commit.writer, 0), "writerNotAuthorized")
+        require(public is not None, "writerUnknown")
         require(verifies(public, "commit", commit.signed, commit.signature), "signatureInvalid")
-        self.deleted = 0
+        before = self.acl or current
+        self.deleted, self.root_gen = 0, None
         touched = set()
         for operation in commit.operations:
+            self.authorize(operation, commit, before, current)
             self.operate(operation, commit, touched)
+        if self.acl is None or current.key_gen != self.acl.key_gen:
+            require(self.root_gen is not None, "keyCommitmentMismatch")
+        require(self.root_gen in (None, current.key_gen), "keyCommitmentMismatch")
         self.seq, self.head, self.acl = commit.seq, commit.hash, current
 
     def next_acl(self, commit, acl):
         named = [operation for operation in commit.operations if operation[0] == 3]
         if not named:
+            require(acl is None, "nonCanonicalEncoding")
             require(self.acl is not None and commit.acl_hash == self.acl.hash, "aclRollback")
             return self.acl
-        require(len(named) == 1 and acl is not None, "nonCanonicalEncoding")
         _, version, acl_hash = named[0]
-        same = acl.hash == acl_hash == commit.acl_hash and acl.version == version and acl.writer == commit.writer
+        require(len(named) == 1 and acl is not None and acl.hash == acl_hash, "nonCanonicalEncoding")
+        same = acl.hash == commit.acl_hash and acl.version == version
+        same = same and (acl.writer, acl.writer_gen) == (commit.writer, commit.writer_gen)
         require(same and (acl.tree, acl.root) == (commit.tree, commit.root), "aclSignatureInvalid")
-        require(self.acl is None, "unsupportedVersion")
-        acl.verify_genesis(self.identity)
+        acl.verify(self.acl, self.directory)
         return acl
+
+    def authorize(self, operation, commit, before, after):
+        """Rights are those of the list before the commit; a genesis has only its own."""
+        kind, writer = operation[0], commit.writer
+        if writer == before.owner:
+            return
+        perms = before.entries[writer][0] if writer in before.entries else 0
+        if kind == 1 and operation[1] == commit.root == commit.tree[:16]:
+            require(perms & 4 and after.key_gen != before.key_gen, "writerNotAuthorized")
+        if kind in (1, 2, 5, 6, 9):
+            require(perms & 2, "writerNotAuthorized")
+        if kind == 4:
+            raise ZDCError("splitNeedsOwner")
+        if kind == 7:
+            require(perms & 4, "aclNotAuthorized")
+        if kind == 8:
+            require(perms and operation[1] == writer, "writerNotAuthorized")
 
     def operate(self, operation, commit, touched):
         kind = operation[0]
         if kind == 1:
             self.put(operation, commit, touched)
         elif kind == 2:
-            _, node, record, count = operation
-            self.deleted += count
-            require(self.deleted <= DELETED_DESCENDANTS, "limitExceeded")
-            require(node in self.leaves, "objectMissing")
-            require(self.leaves[node][1] == record, "recordHashMismatch")
-            below = [other for other in self.leaves if other != node and node in self.path(other)]
-            require(len(below) == count, "moveMismatch")
-            for gone in below + [node]:
-                del self.leaves[gone]
+            self.delete(operation, commit, touched)
         elif kind == 8:
             _, user, generation = operation
-            self.retired[user] = max(self.retired.get(user, 0), generation)
+            require(generation > max(1, self.retired.get(user, 0)), "writerNotAuthorized")
+            require(self.directory.sign_key(user, generation) is not None, "writerUnknown")
+            self.retired[user] = generation
         else:
             require(kind == 3, "unsupportedVersion")
+
+    def delete(self, operation, commit, touched):
+        _, node, record, count = operation
+        require(node not in touched, "nonCanonicalEncoding")
+        touched.add(node)
+        require(node != commit.root, "writerNotAuthorized")
+        self.deleted += count
+        require(self.deleted <= DELETED_DESCENDANTS, "limitExceeded")
+        require(node in self.leaves, "objectMissing")
+        require(self.leaves[node][1] == record, "recordHashMismatch")
+        below = self.below(node)
+        require(len(below) == count, "moveMismatch")
+        for gone in below + [node]:
+            del self.leaves[gone]
 
     def put(self, operation, commit, touched):
         _, node, parent, record, key_gen, parent_key_gen = operation
         require(node not in touched, "nonCanonicalEncoding")
         touched.add(node)
         old = self.leaves.get(node)
-        require(key_gen in ((1,) if old is None else (old[3], old[3] + 1)), "staleKeyGeneration")
+        self.check_generation(node, key_gen, old, commit)
         if node == commit.root:
-            require(parent == ZERO16 and parent_key_gen == 0, "recordBindingMismatch")
+            require((old is None) == (self.head is None), "commitChainBroken")
+            require(parent == ZERO16 and parent_key_gen == 0, "treeCycle")
+            self.root_gen = key_gen
         else:
-            require(parent in self.leaves, "objectMissing")
-            require(node != parent and node not in self.path(parent), "treeCycle")
-            require(parent_key_gen == self.leaves[parent][3], "staleKeyGeneration")
+            self.check_place(node, parent, parent_key_gen, old, commit)
         self.leaves[node] = (parent, record, commit.seq, key_gen, parent_key_gen)
+
+    def check_generation(self, node, key_gen, old, commit):
+        if node == commit.root:
+            require(key_gen >= 1 and (old is None or key_gen in (old[3], old[3] + 1)), "staleKeyGeneration")
+        elif old is None:
+            require(key_gen >= 1, "staleKeyGeneration")
+            require(commit.root in self.leaves, "objectMissing")
+            require(key_gen <= self.leaves[commit.root][3], "staleKeyGeneration")
+        else:
+            require(key_gen == old[3] + self.is_stale(node, commit.root), "staleKeyGeneration")
+
+    def check_place(self, node, parent, parent_key_gen, old, commit):
+        require(node != parent, "treeCycle")
+        require(parent in self.leaves, "objectMissing")
+        fresh = not self.is_stale(parent, commit.root) and parent_key_gen == self.leaves[parent][3]
+        require(fresh, "staleKeyGeneration")
+        depth = len(self.path(parent))
+        if old is None:
+            require(depth <= DEPTH_AT_CREATION, "limitExceeded")
+        elif old[0] != parent:
+            require(node not in self.path(parent), "treeCycle")
+            before = len(self.path(node)) - 1
+            height = max((len(self.path(other)) - 1 - before for other in self.below(node)), default=0)
+            require(depth <= before or depth + height <= DEPTH_AFTER_MOVES, "limitExceeded")
+
+    def is_stale(self, node, root):
+        while node != root:
+            parent = self.leaves[node][0]
+            if self.leaves[node][4] < self.leaves[parent][3]:
+                return True
+            node = parent
+        return False
+
+    def below(self, node):
+        return [other for other in self.leaves if other != node and node in self.path(other)]
 
     def path(self, node):
         path = []
@@ -982,16 +1101,16 @@ def check_account(case):
 def check_trunk(case, trunk, identity):
     acl, commit = ACL(bytes.fromhex(trunk["acl"])), Commit(bytes.fromhex(trunk["commit"]))
     grant, record = Grant(bytes.fromhex(trunk["grant"])), Record(bytes.fromhex(trunk["record"]))
-    zone = Zone(identity)
+    zone = Zone(Directory([identity]))
     zone.apply(commit, acl)
     case.same("treeID", tree_id(identity.user, trunk["trunk"], case["appTreeID"]), trunk["treeID"])
-    if (acl.tree.hex(), acl.root, acl.parent_linked) != (trunk["treeID"], acl.tree[:16], False):
+    if (acl.tree.hex(), acl.root) != (trunk["treeID"], acl.tree[:16]):
         raise Mismatch("the access list is not that of the trunk")
-    kind, key = open_grant(grant, acl, identity.user, case.bytes("encSeed"))
+    key = open_grant(grant, acl, identity.user, case.bytes("encSeed"))
     case.same("nodeKey", key, trunk["nodeKey"])
-    if kind != 1 or zone.leaves != {acl.root: (ZERO16, record.hash, 0, 1, 0)}:
+    if zone.leaves != {acl.root: (ZERO16, record.hash, 0, 1, 0)}:
         raise Mismatch("the genesis does not put the root record")
-    if (record.version, record.prev, record.history_wrap) != (1, ZERO32, b""):
+    if (record.version, record.prev) != (1, ZERO32):
         raise Mismatch("the root record is not a first version")
     open_root(record, key, acl.commitments)
     return commit.hash
@@ -1032,7 +1151,7 @@ def check_record(case):
     if "zoneKey" in case:
         key, private = open_root(record, case.bytes("zoneKey"), (case.bytes("nkCommit"), case.bytes("ckCommit")))
     else:
-        key, private = open_record(record, case.bytes("parentKey"), case["parentKeyGen"])
+        key, private = open_record(record, *parent_keys(case, record))
     case.same("recordHash", record.hash)
     case.same("nodeKey", key)
     case.same("name", private["name"])
@@ -1045,7 +1164,16 @@ def check_record(case):
         case.same("content", {
             "key": inner["key"].hex(), "dataSize": data, "metadataSize": metadata, "thumbnailSize": thumbnail,
             "thumbnailTag": inner["tag"].hex()})
-    open_history(record.history_wrap, record.tree, record.node, key, record.key_gen)
+
+
+def parent_keys(case, record):
+    """The parent's key of the generation that the record names, if the parent still has it."""
+    key, generation = case.bytes("parentKey"), case["parentKeyGen"]
+    if "parentHistory" not in case:
+        return key, generation
+    older = dict(open_history(case.bytes("parentHistory"), record.tree, record.parent, key, generation))
+    wanted = record.parent_key_gen
+    return (older[wanted], wanted) if wanted in older else (key, generation)
 
 
 def check_history(case):
@@ -1055,14 +1183,13 @@ def check_history(case):
 
 
 def check_grant(case):
-    kind, key = open_grant(
-        Grant(case.bytes("grant")), ACL(case.bytes("acl")), case.bytes("user"), case.bytes("encSeed"))
+    key = open_grant(Grant(case.bytes("grant")), ACL(case.bytes("acl")), case.bytes("user"), case.bytes("encSeed"))
     case.same("granted", key)
-    case.same("grantedKind", {1: "node", 2: "content"}[kind])
 
 
 def check_log(case):
-    zone = Zone(chain_of(case))
+    others = [Identity([Link(bytes.fromhex(link))]) for link in (case["others"] if "others" in case else [])]
+    zone = Zone(Directory([chain_of(case)] + others))
     for step in case["commits"]:
         acl = ACL(bytes.fromhex(step["acl"])) if "acl" in step else None
         zone.apply(Commit(bytes.fromhex(step["commit"])), acl)
@@ -1221,20 +1348,21 @@ def write_record(acl, zone_key, user):
 def write_grant(account, acl, zone_key):
     """An access list that the owner signed here, and in it the wrap for a friend."""
     friend_seed, friend = os.urandom(32), os.urandom(32)
-    info = tagged("grant") + grant_context(acl, friend, 7, 1)
+    info = tagged("grant") + grant_context(acl, friend, 7)
     wrap = HPKE.encrypt(zone_key, xwing_public_key(xwing_public(friend_seed)), info)
-    entries = sorted(acl.entries.items()) + [(friend, (1, 7, 1, H("grant", wrap)))]
+    entries = sorted(acl.entries.items()) + [(friend, (1, 7, H("grant", wrap)))]
     nk, ck = acl.commitments
     unsigned = b"ZDAC" + u8(1) + u8(1) + acl.tree + acl.root + acl.owner + u8(acl.trunk)
-    unsigned += v16(acl.app_tree.encode()) + u32(2) + acl.hash + u8(0) + u8(1) + u32(1) + nk + ck + u16(len(entries))
-    for user, (perms, enc_gen, kind, wrap_hash) in sorted(entries):
-        unsigned += user + u16(perms) + u32(enc_gen) + u8(kind) + wrap_hash
+    unsigned += v16(acl.app_tree.encode()) + u32(2) + acl.hash + u8(0) + u8(1) + u32(1) + nk + ck + v16(b"")
+    unsigned += u16(len(entries))
+    for user, (perms, enc_gen, wrap_hash) in sorted(entries):
+        unsigned += user + u16(perms) + u32(enc_gen) + u8(1) + wrap_hash
     unsigned += acl.owner + u32(1) + u64(7)
     signed = unsigned + sign(account.bytes("signSeed"), "acl", unsigned)
     grant = b"ZDGR" + u8(1) + u8(1) + acl.tree + acl.root + u32(1) + friend + v16(wrap)
     return {
         "kind": "grant", "grant": grant.hex(), "acl": signed.hex(), "user": friend.hex(),
-        "encSeed": friend_seed.hex(), "granted": zone_key.hex(), "grantedKind": "node"}
+        "encSeed": friend_seed.hex(), "granted": zone_key.hex()}
 
 
 def write_content():

@@ -9,7 +9,7 @@ extension FuzzTarget {
     while reader.remaining > 0 {
       guard let operations = try accepted({ try readOperations(&reader, history) })
       else { return }
-      if !operations.isEmpty { try history.apply(operations) }
+      if operations.isEmpty { try history.rotate() } else { try history.apply(operations) }
     }
   }
 
@@ -83,15 +83,41 @@ struct ZoneHistory {
     let fields = ZoneCommit.Fields(
       zone: zone, seq: head.seq + 1, prev: head.hash, aclHash: head.acl.hash, writer: user, writerGen: 1, timeMs: 2,
       operations: operations)
+    let known = generations
+    try apply(fields, acl: nil)
+    for (node, keyGen) in generations {
+      let before = known[node] ?? keyGen
+      try FuzzFinding.require(keyGen == before || keyGen == before + 1, "a generation rises by one")
+    }
+  }
+
+  /// The zone's next key: all nodes are stale then.
+  mutating func rotate() throws {
+    var list = head.acl.fields
+    (list.version, list.prev, list.zoneKeyGen) = (list.version + 1, head.acl.hash, list.zoneKeyGen + 1)
+    let acl = try ZoneACL(list) { [signer] in try Self.sign(signer, "acl", $0) }
+    let root = ZoneOperation.Put(
+      node: zone.root, parent: .zero, record: .init(9, 9, 9, 9), keyGen: list.zoneKeyGen, parentKeyGen: 0)
+    let seq = head.seq
+    try apply(
+      ZoneCommit.Fields(
+        zone: zone, seq: seq + 1, prev: head.hash, aclHash: acl.hash, writer: user, writerGen: 1, timeMs: 2,
+        operations: [.acl(version: list.version, hash: acl.hash), .put(root)]), acl: acl)
+    try FuzzFinding.require(head.seq == seq + 1, "the owner may always rotate")
+  }
+
+  private mutating func apply(_ fields: ZoneCommit.Fields, acl: ZoneACL?) throws {
     let commit = try ZoneCommit(fields) { [signer] in try Self.sign(signer, "commit", $0) }
     var next = state
     do {
       head = try ZoneReplay(identities: OneKey(key: Array(signer.publicKey.rawRepresentation)))
-        .apply(try ZoneCommit(commit.bytes), acl: nil, after: head, to: &next)
+        .apply(try ZoneCommit(commit.bytes), acl: acl, after: head, to: &next)
     } catch is ZDCSecurityError { return }
     state = next
     try checkTree()
   }
+
+  private var generations: [NodeID: UInt32] { state.leaves.mapValues(\.keyGen) }
 
   /// Every node has a living parent, and the way up ends at the root.
   private func checkTree() throws {
@@ -101,6 +127,7 @@ struct ZoneHistory {
       while current.node != zone.root {
         guard let parent = state.leaf(current.parent) else { throw FuzzFinding(description: "a node hangs in the air") }
         try FuzzFinding.require(current.parentKeyGen <= parent.keyGen, "no node knows a key of its parent's future")
+        try FuzzFinding.require(current.keyGen <= keyGen(of: zone.root), "no node has more generations than its zone")
         steps += 1
         try FuzzFinding.require(steps <= Limits.depthAfterMoves, "the way up ends at the root")
         current = parent

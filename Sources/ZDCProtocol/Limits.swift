@@ -7,7 +7,9 @@ public enum Limits {
   public static let depthAfterMoves = 256
   public static let recordBytes = 64 << 10
   public static let recordPrivateBytes = 32 << 10
-  public static let oldKeyGenerations = 64
+  public static let oldKeyGenerations = 512
+  /// SEAL's length for so many generations of 36 bytes.
+  public static let historyWrapBytes = Int(ContentGeometry.sealedLength(of: 36 * UInt64(oldKeyGenerations)))
   public static let commitBytes = 1 << 20
   public static let commitOperations = 1_000
   /// Live descendants that all deletes of one commit state together.

@@ -288,6 +288,10 @@ import ZDCProtocol
     #expect(try opened.history().key(2) == keys[1])
     #expect(try opened.history().key(4) == nil)
     #expect(opened.parentKeys.keyGen == 4)
+    draft.historyWrap[80] ^= 1
+    let garbled = try RecordSealer.seal(draft)
+    #expect(try securityCode { _ = try RecordOpener.open(garbled, parent: world.homeKeys) } == .recordAuthFailed)
+    draft.historyWrap[80] ^= 1
     let moved = try securityCode {
       _ = try KeyHistory(opening: draft.historyWrap, tree: draft.tree, node: .random(), key: keys[3], keyGen: 4)
     }
@@ -296,8 +300,10 @@ import ZDCProtocol
 
   @Test func historyHasALimitAndAnOrder() throws {
     var history = KeyHistory()
-    for gen in 1...64 { history = try history.adding(.init(keyGen: UInt32(gen), key: .random())) }
-    #expect(try securityCode { _ = try history.adding(.init(keyGen: 65, key: .random())) } == .limitExceeded)
+    for gen in 1...512 { history = try history.adding(.init(keyGen: UInt32(gen), key: .random())) }
+    #expect(try securityCode { _ = try history.adding(.init(keyGen: 513, key: .random())) } == .limitExceeded)
+    let full = try history.seal(tree: .zero, node: .zero, key: .random(), keyGen: 513)
+    #expect(full.count == Limits.historyWrapBytes)
     let one = try KeyHistory().adding(.init(keyGen: 5, key: .random()))
     #expect(try securityCode { _ = try one.adding(.init(keyGen: 5, key: .random())) } == .staleKeyGeneration)
     #expect(try KeyHistory().seal(tree: .zero, node: .zero, key: .random(), keyGen: 1).isEmpty)
@@ -317,6 +323,6 @@ import ZDCProtocol
     #expect(try code(entry(0)) == .nonCanonicalEncoding)
     #expect(try code([]) == .nonCanonicalEncoding)
     #expect(try code(entry(1) + [0]) == .nonCanonicalEncoding)
-    #expect(try code([UInt8](repeating: 1, count: 36 * 65)) == .limitExceeded)
+    #expect(try code([UInt8](repeating: 1, count: 36 * 513)) == .limitExceeded)
   }
 }

@@ -86,12 +86,6 @@ import ZDCProtocol
     #expect(recommit { $0.operations = Array(repeating: $0.operations[0], count: 1_001) } == .limitExceeded)
   }
 
-  @Test func sizeAndRootOfTheTransparencyLogAreBothThereOrNeither() {
-    #expect(recommit { $0.transparencySize = 0 } == .nonCanonicalEncoding)
-    #expect(recommit { $0.transparencyRoot = .zero } == .nonCanonicalEncoding)
-    #expect(recommit { ($0.transparencySize, $0.transparencyRoot) = (0, .zero) } == nil)
-  }
-
   @Test(arguments: [UInt8(0), 10, 255]) func anOperationOfAnUnknownKindIsRefused(kind: UInt8) {
     var generator = SeededGenerator(seed: 7)
     let bytes = ZoneCommit(Samples.commit(&generator), sign: { _ in generator.bytes(64) }).bytes
@@ -113,13 +107,6 @@ import ZDCProtocol
     #expect(reacl { $0.entries.swapAt(0, 1) } == .nonCanonicalEncoding)
     #expect(reacl { $0.entries[1].user = $0.entries[0].user } == .nonCanonicalEncoding)
     #expect(reacl { $0.entries = [] } == nil)
-  }
-
-  @Test func shareNeedsReadAndWriteAndUnknownRightsAreAnotherVersion() {
-    #expect(reacl { $0.entries[0].permissions = [.share, .read] } == .nonCanonicalEncoding)
-    #expect(reacl { $0.entries[0].permissions = [.share, .write] } == .nonCanonicalEncoding)
-    #expect(reacl { $0.entries[0].permissions = .init(rawValue: 256) } == .unsupportedVersion)
-    #expect(reacl { $0.entries[0].permissions = .init(rawValue: 255) } == nil)
   }
 
   @Test func anotherMinimumProtocolIsAnotherVersion() {
@@ -149,14 +136,13 @@ import ZDCProtocol
     #expect((reacl { $0.appTreeID = name } == nil) == isValid)
   }
 
-  @Test func boolsTrunksAndWrapKindsHaveOnlyTheirValues() {
+  @Test func boolsAndTrunksHaveOnlyTheirValues() {
     var generator = SeededGenerator(seed: 9)
     let fields = Samples.acl(&generator)
     let bytes = fields.unsignedBytes + generator.bytes(64)
     let trunk = 86
     let parentLinked = trunk + 1 + 2 + fields.appTreeID.utf8.count + 4 + 32
-    let wrapKind = parentLinked + 1 + 1 + 4 + 64 + 2 + 32 + 2 + 4
-    for (offset, valid) in [(trunk, UInt8(1)), (parentLinked, 1), (wrapKind, 1)] {
+    for (offset, valid) in [(trunk, UInt8(1)), (parentLinked, 0)] {
       #expect(bytes[offset] == valid)
       #expect(refusal { _ = try ZoneACL(changed(bytes, at: offset, to: 9)) } == .nonCanonicalEncoding)
     }

@@ -60,7 +60,11 @@ import ZDCProtocol
   @Test func commitmentsStandInTheRootsRecordAndThereOnly() {
     let commitments = NodeRecord.ZoneCommitments(node: .zero, content: .zero)
     #expect(refusalOf(changed { $0.commitments = commitments }) == .recordBindingMismatch)
-    #expect(refusalOf(changed { ($0.node, $0.commitments) = (zone.root, commitments) }) == nil)
+    let root = changed {
+      ($0.node, $0.commitments, $0.nameTag, $0.isPointer) = (zone.root, commitments, .zero, false)
+      ($0.parentWrap, $0.historyWrap) = ([], [])
+    }
+    #expect(refusalOf(root) == nil)
     #expect(refusalOf(changed { $0.node = zone.root }) == .recordBindingMismatch)
   }
 

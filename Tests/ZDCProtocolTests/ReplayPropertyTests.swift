@@ -11,6 +11,11 @@ import ZDCProtocol
     var model = ModelZone(root: zone.zone.root)
     var accepted = 0
     for step in 0..<150 {
+      if Int.random(in: 0..<12, using: &generator) == 0 {
+        try zone.rotate()
+        model.rotate()
+        continue
+      }
       let operations = model.randomOperations(using: &generator)
       let commit = try zone.commit(operations)
       let next = model.applying(operations)
@@ -105,14 +110,16 @@ private struct ModelZone {
     }
     guard !isStale(put.parent), put.parentKeyGen == parent.keyGen else { return false }
     if let old {
-      let isRaised = put.keyGen == old.keyGen + 1
-      guard isRaised || (put.keyGen == old.keyGen && !isStale(put.node)) else { return false }
-    } else if put.keyGen == 0 {
+      guard put.keyGen == old.keyGen + (isStale(put.node) ? 1 : 0) else { return false }
+    } else if put.keyGen == 0 || put.keyGen > nodes[root]?.keyGen ?? 0 {
       return false
     }
     nodes[put.node] = Node(parent: put.parent, keyGen: put.keyGen, parentKeyGen: put.parentKeyGen)
     return true
   }
+
+  /// The root's next key; everything below it is stale then.
+  mutating func rotate() { nodes[root]?.keyGen += 1 }
 
   private mutating func delete(_ node: NodeID, _ count: UInt64) -> Bool {
     let below = nodes.keys.filter { $0 != node && path(from: $0).contains(node) }
@@ -156,7 +163,8 @@ private struct ModelZone {
       return .delete(node: node, record: Self.record, liveDescendants: UInt64(below))
     }
     let parent = Bool.random(using: &generator) ? randomNode(using: &generator) : root
-    let raise = Int.random(in: 0..<5, using: &generator) == 0
+    // Mostly what the rules ask for, so that histories grow.
+    let raise = isStale(node) != (Int.random(in: 0..<8, using: &generator) == 0)
     let keyGen = (nodes[node]?.keyGen ?? 1) + (raise ? 1 : 0)
     let isOld = Int.random(in: 0..<20, using: &generator) == 0
     let parentKeyGen = (nodes[parent]?.keyGen ?? 1) - (isOld ? 1 : 0)

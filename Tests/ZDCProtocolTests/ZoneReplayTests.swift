@@ -46,7 +46,9 @@ import ZDCProtocol
     #expect(refusalOf(try zone.genesis(acl: acl), acl: acl, in: zone) == nil)
     #expect(refusalOf(try zone.genesis(acl: acl), acl: nil, in: zone) == .nonCanonicalEncoding)
     #expect(refusalOf(try zone.genesis(acl: acl, operations: [named]), acl: acl, in: zone) == .keyCommitmentMismatch)
-    #expect(refusalOf(try zone.genesis(acl: acl, operations: [zone.rootPut]), acl: acl, in: zone) == .aclRollback)
+    let unnamed = try zone.genesis(acl: acl, operations: [zone.rootPut])
+    #expect(refusalOf(unnamed, acl: acl, in: zone) == .nonCanonicalEncoding)
+    #expect(refusalOf(unnamed, acl: nil, in: zone) == .aclRollback)
     let twice = try zone.genesis(acl: acl, operations: [named, named, zone.rootPut])
     #expect(refusalOf(twice, acl: acl, in: zone) == .nonCanonicalEncoding)
   }
@@ -160,9 +162,6 @@ import ZDCProtocol
     #expect(zone.head?.retiredBelow == [bob.id: 2])
     #expect(refusalOf(try zone.commit([zone.put(.n(1))], by: bob), in: zone) == .writerNotAuthorized)
     #expect(refusalOf(try zone.commit([zone.put(.n(1))], by: rotated), in: zone) == nil)
-    // Retiring less does not bring it back.
-    try zone.apply([.retireKey(user: bob.id, gen: 1)])
-    #expect(zone.head?.retiredBelow == [bob.id: 2])
   }
 
   // MARK: Rights
@@ -184,7 +183,6 @@ import ZDCProtocol
     for (operation, expected) in rows {
       #expect(refusalOf(try zone.commit([operation], by: dave), in: zone) == expected)
     }
-    #expect(refusalOf(try zone.commit([.retireKey(user: dave.id, gen: 2)], by: dave), in: zone) == nil)
   }
 
   @Test func aWriterWritesAndNothingElse() throws {
@@ -231,10 +229,8 @@ import ZDCProtocol
     let acl = try zone.signed(zone.next(after: head.acl, by: alice), by: alice)
     let good = ZoneOperation.acl(version: 3, hash: acl.hash)
     #expect(refusalOf(try zone.commit([good], acl: acl), acl: acl, in: zone) == nil)
-    let rows: [ZoneOperation] = [.acl(version: 4, hash: acl.hash), .acl(version: 3, hash: .init(1, 1, 1, 1))]
-    for operation in rows {
-      #expect(refusalOf(try zone.commit([operation], acl: acl), acl: acl, in: zone) == .aclSignatureInvalid)
-    }
+    let later = ZoneOperation.acl(version: 4, hash: acl.hash)
+    #expect(refusalOf(try zone.commit([later], acl: acl), acl: acl, in: zone) == .aclSignatureInvalid)
     #expect(refusalOf(try zone.commit([good], acl: acl, by: bob), acl: acl, in: zone) == .aclSignatureInvalid)
     let replayed = try zone.firstACL()
     let old = ZoneOperation.acl(version: 1, hash: replayed.hash)

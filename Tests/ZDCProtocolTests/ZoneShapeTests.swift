@@ -200,6 +200,7 @@ import ZDCProtocol
     #expect(try refusalOf([zone.put(.n(4), keyGen: 0)], in: zone) == .staleKeyGeneration)
     #expect(try refusalOf([zone.put(.n(4), keyGen: 3)], in: zone) == .staleKeyGeneration)
     #expect(try refusalOf([zone.put(.n(9), keyGen: 0)], in: zone) == .staleKeyGeneration)
+    zone = try rotated()
     try zone.apply([zone.put(.n(4), keyGen: 2)])
     #expect(try refusalOf([zone.put(.n(4), keyGen: 1)], in: zone) == .staleKeyGeneration)
     #expect(try refusalOf([zone.put(.n(9), below: .n(4), parentKeyGen: 1)], in: zone) == .staleKeyGeneration)

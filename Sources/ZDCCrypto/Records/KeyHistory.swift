@@ -37,6 +37,12 @@ public struct KeyHistory: Sendable, Equatable {
     try self.init(decoding: plaintext, below: keyGen, node: node)
   }
 
+  /// Opens the history of a zone's key, which the zone's access list holds.
+  public init(of zone: ZoneACL.Fields, key: NodeKey) throws(ZDCSecurityError) {
+    try self.init(
+      opening: zone.historyWrap, tree: zone.zone.tree, node: zone.zone.root, key: key, keyGen: zone.zoneKeyGen)
+  }
+
   private init(decoding plaintext: [UInt8], below keyGen: UInt32, node: NodeID) throws(ZDCSecurityError) {
     let count = plaintext.count / 36
     try require(count <= Limits.oldKeyGenerations, .limitExceeded, node: node)

@@ -19,7 +19,7 @@ public struct OpenedRecord: Sendable {
   /// The keys for this node's children at its newest generation.
   public var parentKeys: ParentKeys { ParentKeys(key, keyGen: record.fields.keyGen) }
 
-  /// The node's older keys, for children that were not re-keyed yet.
+  /// The node's older keys, for children that were not re-keyed yet. Empty for a zone's root: its access list has them.
   public func history() throws(ZDCSecurityError) -> KeyHistory {
     try KeyHistory(
       opening: record.fields.historyWrap, tree: record.fields.tree, node: record.fields.node, key: key,
@@ -54,6 +54,8 @@ public enum RecordOpener {
     let fields = record.fields
     let isCommitted = fields.commitments == commitments && key.commitments == commitments
     try require(isCommitted, .keyCommitmentMismatch, node: fields.node)
+    // The access list has the old keys of a zone.
+    try require(fields.historyWrap.isEmpty, .recordBindingMismatch, node: fields.node)
     let opened = try open(record, key: key, tagKeys: parent)
     if fields.parent == .zero { try checkTrunkRoot(opened) }
     return opened
@@ -87,7 +89,10 @@ public enum RecordOpener {
     }
     try checkPointer(fields, secrets)
     let layout = try checkContent(fields, secrets)
-    return OpenedRecord(record: record, key: key, secrets: secrets, layout: layout)
+    let opened = OpenedRecord(record: record, key: key, secrets: secrets, layout: layout)
+    // A history that does not open would be carried into the next version of the node.
+    _ = try opened.history()
+    return opened
   }
 
   private static func checkName(_ name: [UInt8], node: NodeID) throws(ZDCSecurityError) {
@@ -99,7 +104,7 @@ public enum RecordOpener {
     let fields = opened.record.fields
     let isBare =
       opened.secrets.name.isEmpty && fields.nameTag == .zero && fields.parentKeyGen == 0
-      && fields.parentWrap.isEmpty
+      && fields.parentWrap.isEmpty && !fields.isPointer
     try require(isBare, .recordBindingMismatch, node: fields.node)
   }
 

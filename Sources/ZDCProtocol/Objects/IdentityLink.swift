@@ -22,6 +22,14 @@ public struct IdentityLink: Sendable, Hashable {
       let name = Bytes32<TreeRole>(labelledHash: "tree-claim", Array(appTreeID.utf8))
       return Claim(type: tree, value: name.bytes + genesisCommits.flatMap(\.bytes))
     }
+
+    fileprivate var isWellFormed: Bool {
+      switch type {
+      case Self.handle: !value.isEmpty && String(validating: value, as: UTF8.self) != nil
+      case Self.tree: value.count == 32 * (1 + Trunk.allCases.count)
+      default: false
+      }
+    }
   }
 
   public static let encPubBytes = 1_216
@@ -81,9 +89,9 @@ public struct IdentityLink: Sendable, Hashable {
     var reader = ByteReader(field)
     var claims: [Claim] = []
     while reader.remaining > 0 {
-      let type = try reader.readUInt8()
-      try require(type == Claim.handle || type == Claim.tree, .nonCanonicalEncoding)
-      claims.append(Claim(type: type, value: Array(try reader.readVariable16())))
+      let claim = Claim(type: try reader.readUInt8(), value: Array(try reader.readVariable16()))
+      try require(claim.isWellFormed, .nonCanonicalEncoding)
+      claims.append(claim)
     }
     return claims
   }

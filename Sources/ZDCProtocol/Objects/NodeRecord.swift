@@ -180,7 +180,8 @@ public struct NodeRecord: Sendable, Hashable {
       tree: try reader.read32(), node: try reader.read16(), parent: try reader.read16(),
       recordVersion: try reader.readUInt64(), prevRecord: try reader.read32(),
       keyGen: try reader.readUInt32(), parentKeyGen: try reader.readUInt32(),
-      parentWrap: Array(try reader.readVariable16()), historyWrap: Array(try reader.readVariable16()),
+      parentWrap: Array(try reader.readVariable16()),
+      historyWrap: Array(try reader.readVariable16(limit: Limits.historyWrapBytes)),
       nameTag: try reader.read16(), isPointer: flags.contains(.pointer),
       commitments: flags.contains(.zoneRoot)
         ? ZoneCommitments(node: try reader.read32(), content: try reader.read32()) : nil,

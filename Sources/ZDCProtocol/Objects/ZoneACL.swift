@@ -11,14 +11,14 @@ public struct ZoneACL: Sendable, Hashable {
     public static let userOnly = Permissions(rawValue: 32)
     public static let writeOnce = Permissions(rawValue: 64)
     public static let burnIfSender = Permissions(rawValue: 128)
-    static let known: UInt16 = 255
+    /// The rights that this version gives a meaning; the others are reserved.
+    static let known: UInt16 = 7
+    static let combinations: [Permissions] = [[.read], [.read, .write], [.read, .write, .share]]
   }
 
-  /// How a member gets the key.
+  /// What a member's wrap holds. Other kinds are reserved.
   public enum WrapKind: UInt8, Sendable, Hashable {
-    case parentWrap = 0
     case nodeKey = 1
-    case contentKey = 2
   }
 
   public struct Entry: Sendable, Hashable {
@@ -44,10 +44,13 @@ public struct ZoneACL: Sendable, Hashable {
     public var appTreeID: String
     public var version: UInt32
     public var prev: ACLHash
+    /// Reserved: false in this version.
     public var parentLinked: Bool
     public var minProtocol: UInt8
     public var zoneKeyGen: UInt32
     public var commitments: NodeRecord.ZoneCommitments
+    /// The older generations of the zone's key, sealed under the newest. Empty in generation 1.
+    public var historyWrap: [UInt8]
     /// Sorted by user.
     public var entries: [Entry]
     public var writer: UserID
@@ -57,7 +60,7 @@ public struct ZoneACL: Sendable, Hashable {
     public init(
       zone: ZoneID, owner: UserID, trunk: Trunk, appTreeID: String, version: UInt32, prev: ACLHash,
       parentLinked: Bool, minProtocol: UInt8 = 1, zoneKeyGen: UInt32, commitments: NodeRecord.ZoneCommitments,
-      entries: [Entry], writer: UserID, writerGen: UInt32, timeMs: UInt64
+      historyWrap: [UInt8] = [], entries: [Entry], writer: UserID, writerGen: UInt32, timeMs: UInt64
     ) {
       self.zone = zone
       self.owner = owner
@@ -69,6 +72,7 @@ public struct ZoneACL: Sendable, Hashable {
       self.minProtocol = minProtocol
       self.zoneKeyGen = zoneKeyGen
       self.commitments = commitments
+      self.historyWrap = historyWrap
       self.entries = entries
       self.writer = writer
       self.writerGen = writerGen
@@ -77,7 +81,7 @@ public struct ZoneACL: Sendable, Hashable {
 
     /// What the signature covers, under the label "acl".
     public var unsignedBytes: [UInt8] {
-      var out = ByteWriter(magic: "ZDAC", capacity: 320 + entries.count * 71)
+      var out = ByteWriter(magic: "ZDAC", capacity: 322 + historyWrap.count + entries.count * 71)
       out.append(zone.tree)
       out.append(zone.root)
       out.append(owner)
@@ -90,6 +94,7 @@ public struct ZoneACL: Sendable, Hashable {
       out.append(zoneKeyGen)
       out.append(commitments.node)
       out.append(commitments.content)
+      out.append16(historyWrap)
       out.append(UInt16(entries.count))
       for entry in entries { entry.write(to: &out) }
       out.append(writer)
@@ -140,9 +145,11 @@ public struct ZoneACL: Sendable, Hashable {
       zone: zone, owner: owner, trunk: trunk, appTreeID: appTreeID, version: try reader.readUInt32(),
       prev: try reader.read32(), parentLinked: try reader.readBool(), minProtocol: try reader.readUInt8(),
       zoneKeyGen: try reader.readUInt32(),
-      commitments: NodeRecord.ZoneCommitments(node: try reader.read32(), content: try reader.read32()), entries: [],
-      writer: .zero, writerGen: 0, timeMs: 0)
-    try require(fields.minProtocol == 1, .unsupportedVersion)
+      commitments: NodeRecord.ZoneCommitments(node: try reader.read32(), content: try reader.read32()),
+      historyWrap: Array(try reader.readVariable16(limit: Limits.historyWrapBytes)), entries: [], writer: .zero,
+      writerGen: 0, timeMs: 0)
+    try require(fields.minProtocol == 1 && !fields.parentLinked, .unsupportedVersion)
+    try require(fields.historyWrap.isEmpty || fields.zoneKeyGen > 1, .nonCanonicalEncoding)
     fields.entries = try readEntries(&reader)
     fields.writer = try reader.read32()
     fields.writerGen = try reader.readUInt32()
@@ -177,12 +184,13 @@ extension ZoneACL.Entry {
     permissions = ZoneACL.Permissions(rawValue: try reader.readUInt16())
     encGen = try reader.readUInt32()
     guard let kind = ZoneACL.WrapKind(rawValue: try reader.readUInt8()) else {
-      throw ZDCSecurityError(.nonCanonicalEncoding)
+      throw ZDCSecurityError(.unsupportedVersion)
     }
     wrapKind = kind
     wrapHash = try reader.read32()
     try require(permissions.rawValue & ~ZoneACL.Permissions.known == 0, .unsupportedVersion)
-    try require(!permissions.contains(.share) || permissions.isSuperset(of: [.read, .write]), .nonCanonicalEncoding)
+    let isWhole = ZoneACL.Permissions.combinations.contains(permissions) && encGen >= 1
+    try require(isWhole, .nonCanonicalEncoding)
   }
 
   func write(to out: inout ByteWriter) {

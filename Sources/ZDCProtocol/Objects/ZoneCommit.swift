@@ -84,6 +84,7 @@ public struct ZoneCommit: Sendable, Hashable {
     fields.transparencyRoot = try reader.read32()
     let isNone = fields.transparencyRoot == .zero
     try require((fields.transparencySize == 0) == isNone, .nonCanonicalEncoding)
+    try require(isNone, .unsupportedVersion)
     fields.operations = try readOperations(&reader)
     return fields
   }

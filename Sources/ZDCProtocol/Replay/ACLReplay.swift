@@ -41,16 +41,23 @@ public enum ACLReplay {
       && fields.appTreeID == old.appTreeID
     try require(isSameZone, .recordBindingMismatch)
     try require(fields.minProtocol >= old.minProtocol, .unsupportedVersion)
-    let isSameKey = fields.zoneKeyGen == old.zoneKeyGen && fields.commitments == old.commitments
+    let isSameKey =
+      fields.zoneKeyGen == old.zoneKeyGen && fields.commitments == old.commitments
+      && fields.historyWrap == old.historyWrap
     let isNextKey = old.zoneKeyGen < .max && fields.zoneKeyGen == old.zoneKeyGen + 1
     try require(isSameKey || isNextKey, .staleKeyGeneration)
   }
 
-  /// The writer needs `s` in the list *before*; nobody gives what he does not have; the owner's rights never change.
+  /// The writer needs `s` in the list *before* and gives no right that they do not have; the owner's rights never change.
   private static func checkRights(_ fields: ZoneACL.Fields, after old: ZoneACL.Fields) throws(ZDCSecurityError) {
-    try require(
-      fields.entry(for: fields.owner)?.permissions == old.entry(for: old.owner)?.permissions, .aclOwnerImmutable)
+    guard let owner = fields.entry(for: fields.owner), let oldOwner = old.entry(for: old.owner) else {
+      throw ZDCSecurityError(.aclOwnerImmutable)
+    }
+    try require(owner.permissions == oldOwner.permissions, .aclOwnerImmutable)
     if fields.writer == fields.owner { return }
+    // Without a new key there is no new wrap for the owner: a wrap of garbage would lock the owner's next device out.
+    let isKept = owner == oldOwner || fields.zoneKeyGen != old.zoneKeyGen && owner.encGen >= oldOwner.encGen
+    try require(isKept, .aclOwnerImmutable)
     guard let writer = old.entry(for: fields.writer) else { throw ZDCSecurityError(.aclNotAuthorized) }
     if isSelfRemoval(fields, after: old) { return }
     try require(writer.permissions.contains(.share), .aclNotAuthorized)

@@ -134,8 +134,11 @@ public enum IdentityReplay {
     switch link.kind {
     case .genesis: throw ZDCSecurityError(.identityChainInvalid)
     case .rotateKeys:
-      let signIsNext = identity.signGen < .max && link.signGen == identity.signGen + 1
-      let encIsNext = identity.encGen < .max && link.encGen == identity.encGen + 1
+      let signIsNext =
+        identity.signGen < .max && link.signGen == identity.signGen + 1
+        && link.signPub != identity.signKeys[identity.signGen]
+      let encIsNext =
+        identity.encGen < .max && link.encGen == identity.encGen + 1 && link.encPub != identity.encKeys[identity.encGen]
       let isRotation = sameRoot && (sameSign || signIsNext) && (sameEnc || encIsNext) && !(sameSign && sameEnc)
       try require(isRotation && link.claims.isEmpty, .identityChainInvalid)
     case .rotateRoot:

@@ -18,6 +18,7 @@ public enum RecordRules {
     try require(agrees, .recordBindingMismatch, node: put.node)
     try require(fields.prevRecord == replaced?.record ?? .zero, .recordRollback, node: put.node)
     try require((put.node == zone.root) == (fields.commitments != nil), .recordBindingMismatch, node: put.node)
+    if put.node == zone.root { try checkRoot(fields, of: zone) }
     try checkVersions(record, replaced: replaced, previous: previous)
   }
 
@@ -33,6 +34,15 @@ public enum RecordRules {
     try require(isSameWriter, .recordBindingMismatch, node: fields.node)
     guard let commitments = fields.commitments else { return }
     try require(commitments == acl.commitments, .keyCommitmentMismatch, node: fields.node)
+  }
+
+  /// A zone's root has no place and no name in its zone, and its old keys are in the access list. A trunk's has no content.
+  private static func checkRoot(_ fields: NodeRecord.Fields, of zone: ZoneID) throws(ZDCSecurityError) {
+    let isBare =
+      fields.parentWrap.isEmpty && fields.historyWrap.isEmpty && fields.nameTag == .zero && !fields.isPointer
+    try require(isBare, .recordBindingMismatch, node: fields.node)
+    let isTrunk = zone == ZoneID(trunkOf: zone.tree)
+    try require(!isTrunk || fields.content == nil, .recordBindingMismatch, node: fields.node)
   }
 
   private static func checkVersions(

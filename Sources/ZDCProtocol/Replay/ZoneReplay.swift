@@ -13,8 +13,8 @@ public struct ZoneReplay<Identities: IdentityDirectory> {
   ///
   /// - Parameters:
   ///   - head: where the log stands; nil before the genesis commit.
-  ///   - acl: the access list that the commit's acl operation names, if it has one.
-  /// - Returns: the new head.
+  ///   - acl: the access list that the commit's acl operation names; nil without that operation.
+  /// - Returns: the new head. Its list is the one in force: a caller stores no other.
   /// - Throws: `ZDCSecurityError` with the rule that is broken; then `state` is to be rolled back by the caller.
   public func apply(
     _ commit: ZoneCommit, acl: ZoneACL?, after head: ZoneHead?, to state: inout some ZoneState
@@ -27,7 +27,7 @@ public struct ZoneReplay<Identities: IdentityDirectory> {
         zone: commit.fields.zone, seq: commit.fields.seq, hash: commit.hash, acl: newACL,
         retiredBelow: head?.retiredBelow ?? [:])
       // Rights are those of the list before the commit; a genesis has only its own, signed by the owner.
-      let rights = ZoneRights(acl: head?.acl ?? newACL, writer: commit.fields.writer)
+      let rights = ZoneRights(before: head?.acl ?? newACL, after: newACL, writer: commit.fields.writer)
       var shape = ZoneShape(zone: commit.fields.zone, seq: commit.fields.seq, isGenesis: head == nil)
       for operation in commit.fields.operations {
         try rights.check(operation)
@@ -50,15 +50,16 @@ public struct ZoneReplay<Identities: IdentityDirectory> {
       if case .acl(let version, let hash) = operation { (version, hash) } else { nil }
     }
     guard let (version, hash) = changes.first else {
+      try require(acl == nil, .nonCanonicalEncoding)
       guard let current = head?.acl, current.hash == commit.fields.aclHash else {
         throw ZDCSecurityError(.aclRollback)
       }
       return current
     }
-    guard changes.count == 1, let acl else { throw ZDCSecurityError(.nonCanonicalEncoding) }
+    guard changes.count == 1, let acl, acl.hash == hash else { throw ZDCSecurityError(.nonCanonicalEncoding) }
     let isNamed =
-      acl.hash == hash && acl.fields.version == version && commit.fields.aclHash == hash
-      && acl.fields.zone == commit.fields.zone && acl.fields.writer == commit.fields.writer
+      acl.fields.version == version && commit.fields.aclHash == hash && acl.fields.zone == commit.fields.zone
+      && acl.fields.writer == commit.fields.writer && acl.fields.writerGen == commit.fields.writerGen
     try require(isNamed, .aclSignatureInvalid)
     try ACLReplay.verify(acl, after: head?.acl, identities: identities)
     return acl
@@ -78,10 +79,21 @@ public struct ZoneReplay<Identities: IdentityDirectory> {
     case .delete(let node, let record, let count):
       try shape.delete(node, record: record, liveDescendants: count, in: &state)
     case .acl: break
-    case .retireKey(let user, let gen): next.retiredBelow[user] = max(gen, next.retiredBelow[user] ?? 0)
+    case .retireKey(let user, let gen): try retire(user, below: gen, in: &next)
     // Zones that nest, moves across zones and checkpoints have their formats; their rules come with sharing.
     case .split, .moveOut, .moveIn, .checkpoint, .mount: throw ZDCSecurityError(.unsupportedVersion)
     }
+  }
+}
+
+extension ZoneReplay {
+  /// Each retirement changes something, and leaves the user the newest key that their chain has.
+  private func retire(_ user: UserID, below gen: UInt32, in next: inout ZoneHead) throws {
+    try require(gen > max(1, next.retiredBelow[user] ?? 0), .writerNotAuthorized)
+    guard try identities.signKey(user: user, generation: gen) != nil else {
+      throw ZDCSecurityError(.writerUnknown, user: user)
+    }
+    next.retiredBelow[user] = gen
   }
 }
 
@@ -104,28 +116,39 @@ extension ZoneCommit {
   }
 }
 
-/// What a writer may do, from the access list in force before his commit (PROTOCOL 3.9).
+/// What a writer may do, from the access list in force before the commit (PROTOCOL 3.7, 3.9).
 struct ZoneRights {
   let permissions: ZoneACL.Permissions
   let isOwner: Bool
+  let isMember: Bool
   let writer: UserID
+  /// The root that only the owner puts, unless the commit rotates the zone's key.
+  private let ownersRoot: NodeID?
 
-  init(acl: ZoneACL, writer: UserID) {
+  init(before: ZoneACL, after: ZoneACL, writer: UserID) {
     self.writer = writer
-    isOwner = writer == acl.fields.owner
-    permissions = acl.fields.entry(for: writer)?.permissions ?? []
+    isOwner = writer == before.fields.owner
+    let entry = before.fields.entry(for: writer)
+    isMember = entry != nil
+    permissions = entry?.permissions ?? []
+    let zone = before.fields.zone
+    let isRotation = after.fields.zoneKeyGen != before.fields.zoneKeyGen
+    ownersRoot = zone == ZoneID(trunkOf: zone.tree) && !(isRotation && permissions.contains(.share)) ? zone.root : nil
   }
 
   func check(_ operation: ZoneOperation) throws(ZDCSecurityError) {
     guard !isOwner else { return }
     switch operation {
-    case .put, .delete, .moveIn, .moveOut, .mount:
+    case .put(let put):
+      let mayPut = permissions.contains(.write) && put.node != ownersRoot
+      if !mayPut { throw ZDCSecurityError(.writerNotAuthorized, node: put.node, user: writer) }
+    case .delete, .moveIn, .moveOut, .mount:
       if !permissions.contains(.write) { throw ZDCSecurityError(.writerNotAuthorized, user: writer) }
     case .checkpoint:
       if !permissions.contains(.share) { throw ZDCSecurityError(.aclNotAuthorized, user: writer) }
     case .split: throw ZDCSecurityError(.splitNeedsOwner, user: writer)
     case .retireKey(let user, _):
-      if user != writer, !permissions.contains(.share) { throw ZDCSecurityError(.writerNotAuthorized, user: writer) }
+      if user != writer || !isMember { throw ZDCSecurityError(.writerNotAuthorized, user: writer) }
     // ACLReplay decides: a member without `s` may still remove himself.
     case .acl: break
     }

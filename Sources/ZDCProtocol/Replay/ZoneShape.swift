@@ -74,10 +74,19 @@ struct ZoneShape {
   }
 
   private mutating func checkKeyGen(_ put: ZoneOperation.Put, old: ZoneLeaf?, in state: some ZoneState) throws {
-    guard let old else { return try require(put.keyGen >= 1, .staleKeyGeneration, node: put.node) }
+    guard let old else { return try checkFirstKeyGen(put, in: state) }
     let isNext = old.keyGen < .max && put.keyGen == old.keyGen + 1
-    let mustRotate = put.node == zone.root ? false : try lookUp(put.node, in: state).isStale
-    try require(isNext || (put.keyGen == old.keyGen && !mustRotate), .staleKeyGeneration, node: put.node)
+    // Z9 binds the root's generation to the list's.
+    let isRoot = put.node == zone.root
+    let mustRise = isRoot ? isNext : try lookUp(put.node, in: state).isStale
+    try require(mustRise ? isNext : put.keyGen == old.keyGen, .staleKeyGeneration, node: put.node)
+  }
+
+  /// No node has more generations than its zone: each rotation of the zone makes a node stale once at most.
+  private mutating func checkFirstKeyGen(_ put: ZoneOperation.Put, in state: some ZoneState) throws {
+    try require(put.keyGen >= 1, .staleKeyGeneration, node: put.node)
+    guard put.node != zone.root else { return }
+    try require(try put.keyGen <= lookUp(zone.root, in: state).keyGen, .staleKeyGeneration, node: put.node)
   }
 
   private mutating func checkPlace(_ put: ZoneOperation.Put, old: ZoneLeaf?, in state: some ZoneState) throws {

@@ -115,14 +115,22 @@ enum Grants {
     for grant in grants {
       let entry = acl.fields.entry(for: grant.user)
       let isNamed =
-        entry?.wrapHash == grant.wrapHash && entry?.wrapKind != .parentWrap && grant.zone == acl.fields.zone
+        entry?.wrapHash == grant.wrapHash && grant.zone == acl.fields.zone
         && grant.zoneKeyGen == acl.fields.zoneKeyGen
       try require(isNamed && given.insert(grant.user).inserted, .grantHashMismatch)
     }
-    for entry in acl.fields.entries where entry.wrapKind != .parentWrap {
-      let isKept = old?.fields.entry(for: entry.user)?.wrapHash == entry.wrapHash
+    // A wrap is bound to the zone's key and to the member's: with another of either it is a new one.
+    let isSameKey = old?.fields.zoneKeyGen == acl.fields.zoneKeyGen
+    for entry in acl.fields.entries {
+      let isKept = isSameKey && old?.fields.entry(for: entry.user).map { $0.sharesWrap(with: entry) } == true
       try require(isKept || given.contains(entry.user), .grantMissing)
     }
+  }
+}
+
+extension ZoneACL.Entry {
+  fileprivate func sharesWrap(with other: ZoneACL.Entry) -> Bool {
+    wrapHash == other.wrapHash && encGen == other.encGen
   }
 }
 

@@ -47,7 +47,7 @@ struct TrunkBirth: Sendable {
     try require(commit.fields.zone == zone && acl.fields.zone == zone, .recordBindingMismatch)
     try require(acl.fields.owner == owner && commit.fields.writer == owner, .aclNotAuthorized)
     try require(acl.fields.trunk == trunk && acl.fields.appTreeID == appTreeID, .recordBindingMismatch)
-    try require(acl.fields.entries.count == 1 && !acl.fields.parentLinked, .aclNotAuthorized)
+    try require(acl.fields.entries.count == 1, .aclNotAuthorized)
     let put = ZoneOperation.Put(record)
     let expected: [ZoneOperation] = [.acl(version: acl.fields.version, hash: acl.hash), .put(put)]
     try require(commit.fields.operations == expected, .commitChainBroken)

@@ -87,7 +87,7 @@ extension IntegrityCheck {
     if stored != listed {
       add(.accessList, CheckFinding.Field.zone(zone), "the members' rights are not those of the list")
     }
-    for entry in acl.fields.entries where entry.wrapKind != .parentWrap {
+    for entry in acl.fields.entries {
       let bytes = try store.grant(zone: key, user: entry.user, hash: entry.wrapHash)
       let hash = bytes.flatMap { try? Grant($0) }?.wrapHash
       if hash != entry.wrapHash {

@@ -70,7 +70,7 @@ extension ChangeApplier {
       ?? NodeRow(
         uuid: try rootUUID(), zone: zoneRow.id, nodeID: fields.node, parent: nil, depth: 0, nameTag: .zero, name: [],
         key: key, keyGen: fields.keyGen, createdMs: fields.timeMs)
-    (row.key, row.keyGen, row.historyWrap) = (key, fields.keyGen, fields.historyWrap)
+    (row.key, row.keyGen) = (key, fields.keyGen)
     row.quarantine = try transaction.unreadable.code(zone: zoneRow.id, node: fields.node)
     row.absorbPublic(item, name: [])
     try storeRoot(row, before: known)
@@ -78,6 +78,8 @@ extension ChangeApplier {
 
   private func storeRoot(_ root: NodeRow, before: NodeRow?) throws {
     var row = root
+    // The access list has the zone's old keys.
+    row.historyWrap = zoneRow.head?.acl.fields.historyWrap ?? []
     guard let before else { return try nodes.insert(&row) }
     try nodes.update(row)
     if row.key != before.key { try places.retagChildren(of: row) }

@@ -10,7 +10,7 @@ struct ZoneKeys {
 
   /// A new access list may bring a new key for the zone.
   func take(_ acl: ZoneACL, _ grants: [GrantHash: Grant], row: inout ZoneRow) throws {
-    guard let entry = acl.fields.entry(for: session.user), entry.wrapKind == .nodeKey else { return }
+    guard let entry = acl.fields.entry(for: session.user) else { return }
     do {
       row.key = try open(acl, entry, grants, row)
       row.keyError = nil

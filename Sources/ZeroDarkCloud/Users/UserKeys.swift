@@ -72,11 +72,7 @@ package struct UserKeys: Sendable {
     guard let entry = acl.fields.entry(for: userID), let key = try decryptionKey(gen: entry.encGen) else {
       throw ZDCSecurityError(.grantMissing, zone: zone, user: userID)
     }
-    guard case .node(let node) = try GrantOpener.open(grant, acl: acl, user: userID, key: key) else {
-      // A grant of one node's content gives no zone; the API for those comes later.
-      throw ZDCSecurityError(.grantMissing, zone: zone, user: userID)
-    }
-    return node
+    return try GrantOpener.open(grant, acl: acl, user: userID, key: key)
   }
 }
 

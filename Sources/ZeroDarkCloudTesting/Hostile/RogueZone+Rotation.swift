@@ -12,7 +12,7 @@ package struct ZoneRotation: Sendable {
 }
 
 extension RogueZone {
-  /// Makes a rotation: a list with the next zoneKeyGen, the root under a fresh key, the old keys sealed under it.
+  /// Makes a rotation: a list with the next zoneKeyGen, the root under a fresh key, the old keys sealed under it in the list.
   ///
   /// - Parameters:
   ///   - encPub: the owner's current encryption key.
@@ -24,18 +24,18 @@ extension RogueZone {
     let (key, keyGen) = (NodeKey.random(), acl.fields.zoneKeyGen + 1)
     let grant = try GrantSealer(zone: zone, zoneKeyGen: keyGen, key: granted ?? key)
       .seal(for: keys.userID, encGen: entry.encGen, encPub: encPub)
-    let history = try root.history().adding(KeyHistory.Entry(keyGen: root.record.fields.keyGen, key: root.key))
+    let history = try KeyHistory(of: acl.fields, key: root.key)
+      .adding(KeyHistory.Entry(keyGen: root.record.fields.keyGen, key: root.key))
     let wrap = try history.seal(tree: zone.tree, node: zone.root, key: key, keyGen: keyGen)
     let list = try nextACL { fields in
       fields.zoneKeyGen = keyGen
       fields.commitments = key.commitments
+      fields.historyWrap = wrap
       for index in fields.entries.indices where fields.entries[index].user == keys.userID {
         fields.entries[index].wrapHash = grant.wrapHash
       }
     }
-    var draft = try rootDraft(key: key, keyGen: keyGen)
-    draft.historyWrap = wrap
-    let record = Self.record(try RecordSealer.seal(draft), spoil)
+    let record = Self.record(try RecordSealer.seal(try rootDraft(key: key, keyGen: keyGen)), spoil)
     let operations: [ZoneOperation] = [
       .acl(version: list.fields.version, hash: list.hash), .put(ZoneOperation.Put(record)),
     ]

@@ -133,6 +133,18 @@ extension VectorCases {
     add("chain-truncated", "chain", "a byte too few", expect: .nonCanonicalEncoding, members([bytes[0].dropLast()]))
     try addWeakKey()
     addClaimLimit(bytes[0])
+    var same = next(.rotateKeys, after: genesis)
+    same.signGen += 1
+    let birth = world.birth
+    let again = try IdentityLink(signing: same, root: birth.accessKey.rootKey, sign: birth.signingKey)
+    add(
+      "chain-same-key", "chain", "the next generation has the key of the one before", expect: .identityChainInvalid,
+      members([bytes[0], again.bytes]))
+    var handle = next(.claims, after: genesis)
+    handle.claims = [IdentityLink.Claim(type: IdentityLink.Claim.handle, value: [0xC3, 0x28])]
+    add(
+      "chain-handle", "chain", "a handle that is not UTF-8", expect: .nonCanonicalEncoding,
+      members([bytes[0], handle.unsignedBytes + [UInt8](repeating: 0, count: 192)]))
   }
 
   private mutating func addClaimLimit(_ genesis: [UInt8]) {

@@ -149,6 +149,13 @@ extension VectorCases {
     add(
       "record-root", "record", "the root of home",
       members(home.root.bytes, key: home.key, commitments: commitments).merging(success) { $1 })
+    var source = SeededSource("zdc1 vectors root history")
+    var aged = home.root.fields
+    aged.historyWrap = try KeyHistory().adding(.init(keyGen: 1, key: .random(&source)))
+      .seal(tree: home.zone.tree, node: home.zone.root, key: home.key, keyGen: 2, random: &source)
+    add(
+      "record-root-history", "record", "old keys in the root's record, not in the list", expect: .recordBindingMismatch,
+      members(aged.bytes, key: home.key, commitments: commitments))
     let other = world.birth.trunks[1].key
     add(
       "record-root-other-key", "record", "a key that is not the committed one", expect: .keyCommitmentMismatch,
@@ -182,6 +189,7 @@ extension VectorCases {
     add(
       "record-stale", "record", "made for another generation of the parent", expect: .staleKeyGeneration,
       members(record, gen: 2))
+    try addOlderGenerations(draft, &source)
     add(
       "record-other-node", "record", "moved to another nodeID", expect: .recordAuthFailed,
       members(altered { $0.node = NodeID(high: 9, low: 9) }))
@@ -207,6 +215,29 @@ extension VectorCases {
         "record-name-\(name)", "record", "a sealed name that is none", expect: .nonCanonicalEncoding,
         members(try RecordSealer.seal(hostile, random: &source)))
     }
+  }
+
+  /// A record under an older generation of its parent, which the parent's history still holds.
+  private mutating func addOlderGenerations(_ draft: RecordDraft, _ source: inout SeededSource) throws {
+    let zone = world.home.zone
+    let newest = NodeKey.random(&source)
+    let history = try KeyHistory().adding(.init(keyGen: 1, key: world.home.key))
+      .seal(tree: zone.tree, node: zone.root, key: newest, keyGen: 2, random: &source)
+    let record = try RecordSealer.seal(draft, random: &source)
+    let parent = members(record, key: newest, gen: 2).merging(["parentHistory": VectorValue(history)]) { $1 }
+    add(
+      "record-older-generation", "record", "read through the parent's history",
+      parent.merging(opened(record, draft)) { $1 })
+    var garbled = draft
+    garbled.historyWrap = history
+    add(
+      "record-history-garbage", "record", "old keys that do not open", expect: .recordAuthFailed,
+      members(try RecordSealer.seal(garbled, random: &source)))
+    var long = draft
+    long.secrets.name = [UInt8](repeating: 0x61, count: 1_025)
+    add(
+      "record-name-long", "record", "a sealed name of 1,025 bytes", expect: .limitExceeded,
+      members(try RecordSealer.seal(long, random: &source)))
   }
 
   // MARK: histories
@@ -241,7 +272,7 @@ extension VectorCases {
       "history-own", "history", "the newest generation among the old", expect: .nonCanonicalEncoding,
       members(try forged([3])))
     add(
-      "history-limit", "history", "more than 64", expect: .limitExceeded,
-      members(try forged((0..<65).map { UInt8($0) })))
+      "history-limit", "history", "more than 512", expect: .limitExceeded,
+      members(try forged((0..<513).map { UInt8(truncatingIfNeeded: $0) })))
   }
 }

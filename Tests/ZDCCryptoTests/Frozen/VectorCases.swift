@@ -19,6 +19,7 @@ struct VectorCases {
     try cases.addHistories()
     try cases.addGrants()
     try cases.addLogs()
+    try cases.addMembers()
     try cases.addContents()
     try cases.addLocal()
     return cases.cases

@@ -78,9 +78,8 @@ struct VectorOpening {
       var state = MemoryZoneState()
       let head = try ZoneReplay(identities: directory).apply(commit, acl: acl, after: nil, to: &state)
       try expect(head.zone.tree.bytes, "treeID", in: trunk)
-      let granted = try GrantOpener.open(
+      let key = try GrantOpener.open(
         try Grant(try trunk.bytes("grant")), acl: acl, user: identity.userID, key: encryption)
-      guard case .node(let key) = granted else { throw ZDCSecurityError(.grantMissing) }
       try expect(key.exportBytes(), "nodeKey", in: trunk)
       let record = try NodeRecord(try trunk.bytes("record"))
       #expect(state.leaf(record.fields.node)?.record == record.hash)
@@ -118,14 +117,23 @@ struct VectorOpening {
         content: try #require(KeyCommitment(try vector.bytes("ckCommit"))))
       opened = try RecordOpener.open(zoneRoot: record, key: try key("zoneKey"), commitments: commitments)
     } else {
-      let parent = ParentKeys(try key("parentKey"), keyGen: UInt32(try vector.int("parentKeyGen")))
-      opened = try RecordOpener.open(record, parent: parent)
+      opened = try RecordOpener.open(record, parent: try parentKeys(of: record))
     }
     try expect(record.hash.bytes, "recordHash")
     try expect(opened.key.exportBytes(), "nodeKey")
     try expect(opened.secrets.name, "name")
     #expect(try vector.int("createdMs") == Int(opened.secrets.createdMs))
     if vector["private"] != nil { try expect(opened.secrets.bytes, "private") }
+  }
+
+  /// The parent's keys of the generation that the record names, if the parent still has them.
+  private func parentKeys(of record: NodeRecord) throws -> ParentKeys {
+    let newest = ParentKeys(try key("parentKey"), keyGen: UInt32(try vector.int("parentKeyGen")))
+    guard vector["parentHistory"] != nil else { return newest }
+    let history = try KeyHistory(
+      opening: try vector.bytes("parentHistory"), tree: record.fields.tree, node: record.fields.parent,
+      key: try key("parentKey"), keyGen: newest.keyGen)
+    return history.key(record.fields.parentKeyGen).map { ParentKeys($0, keyGen: record.fields.parentKeyGen) } ?? newest
   }
 
   private func openHistory() throws {
@@ -143,14 +151,15 @@ struct VectorOpening {
     let granted = try GrantOpener.open(
       try Grant(try vector.bytes("grant")), acl: try ZoneACL(try vector.bytes("acl")),
       user: try #require(UserID(try vector.bytes("user"))), key: try DecryptionKey(seed: try key("encSeed")))
-    switch granted {
-    case .node(let key): try expect(key.exportBytes(), "granted")
-    case .content(let key): try expect(key.exportBytes(), "granted")
-    }
+    try expect(granted.exportBytes(), "granted")
   }
 
   private func openLog() throws {
-    let replay = ZoneReplay(identities: ChainDirectory(identity: try chain(expected: nil)))
+    var directory = ChainDirectory(identity: try chain(expected: nil))
+    if vector["others"] != nil {
+      directory.others = try vector.byteLists("others").map { try IdentityReplay.verify([try IdentityLink($0)]) }
+    }
+    let replay = ZoneReplay(identities: directory)
     var (head, state): (ZoneHead?, MemoryZoneState) = (nil, MemoryZoneState())
     for step in try vector.objects("commits") {
       let acl = step["acl"] == nil ? nil : try ZoneACL(try step.bytes("acl"))
@@ -165,12 +174,13 @@ struct VectorOpening {
   }
 }
 
-/// One verified chain.
+/// Verified chains.
 struct ChainDirectory: IdentityDirectory {
   let identity: VerifiedIdentity
+  var others: [VerifiedIdentity] = []
 
   func signKey(user: UserID, generation: UInt32) -> [UInt8]? {
-    user == identity.userID ? identity.signKeys[generation] : nil
+    (others + [identity]).first { $0.userID == user }?.signKeys[generation]
   }
 }
 

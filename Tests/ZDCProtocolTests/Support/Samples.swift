@@ -25,7 +25,7 @@ enum Samples {
     fields.keyringHash = id32(&generator)
     fields.claims = [
       IdentityLink.Claim(type: IdentityLink.Claim.handle, value: Array("alice".utf8)),
-      .tree(appTreeID: "com.example.app", genesisCommits: [id32(&generator), id32(&generator)]),
+      .tree(appTreeID: "com.example.app", genesisCommits: (0..<4).map { _ in id32(&generator) }),
     ]
     return fields.unsignedBytes + generator.bytes(192)
   }
@@ -69,24 +69,21 @@ enum Samples {
   }
 
   static func commit(_ generator: inout SeededGenerator) -> ZoneCommit.Fields {
-    var fields = ZoneCommit.Fields(
+    ZoneCommit.Fields(
       zone: zone(&generator), seq: 41, prev: id32(&generator), aclHash: id32(&generator), writer: id32(&generator),
       writerGen: 1, timeMs: generator.next(), operations: operations(&generator))
-    fields.transparencySize = 3
-    fields.transparencyRoot = id32(&generator)
-    return fields
   }
 
   static func acl(_ generator: inout SeededGenerator) -> ZoneACL.Fields {
-    let rights: [ZoneACL.Permissions] = [[.read, .write, .share], [.read], [.writeOnce, .recordsOnly]]
+    let rights: [ZoneACL.Permissions] = [[.read, .write, .share], [.read], [.read, .write]]
     let entries = rights.map { rights in
       ZoneACL.Entry(
         user: id32(&generator), permissions: rights, encGen: 1, wrapKind: .nodeKey, wrapHash: id32(&generator))
     }
     return ZoneACL.Fields(
       zone: zone(&generator), owner: id32(&generator), trunk: .home, appTreeID: "com.example.app", version: 2,
-      prev: id32(&generator), parentLinked: true, zoneKeyGen: 1,
-      commitments: .init(node: id32(&generator), content: id32(&generator)),
+      prev: id32(&generator), parentLinked: false, zoneKeyGen: 3,
+      commitments: .init(node: id32(&generator), content: id32(&generator)), historyWrap: generator.bytes(144),
       entries: entries.sorted { $0.user < $1.user }, writer: id32(&generator), writerGen: 1, timeMs: 17)
   }
 

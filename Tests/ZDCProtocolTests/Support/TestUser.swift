@@ -5,15 +5,26 @@ import ZDCProtocol
 struct TestUser {
   private(set) var chain: [IdentityLink] = []
   private(set) var rootKey = Curve25519.Signing.PrivateKey()
-  private(set) var signKey = Curve25519.Signing.PrivateKey()
+  private(set) var signKey: Curve25519.Signing.PrivateKey
+  /// By generation, the first one first.
+  private var signKeys: [Curve25519.Signing.PrivateKey]
   private var encPub: [UInt8]
 
   init(seed: UInt64 = 1) throws {
+    signKey = Curve25519.Signing.PrivateKey()
+    signKeys = [signKey]
     var generator = SeededGenerator(seed: seed)
     encPub = generator.bytes(IdentityLink.encPubBytes)
     let genesis = IdentityLink.Fields(
       kind: .genesis, timeMs: 1, rootPub: rootKey.publicBytes, signPub: signKey.publicBytes, encPub: encPub)
     chain = [try Self.sign(genesis, root: rootKey, signer: signKey)]
+  }
+
+  /// The same user on a device that has only the sign key of an older generation.
+  init(sharing user: TestUser, generation: UInt32) throws {
+    self = user
+    signKey = user.signKeys[Int(generation) - 1]
+    chain = Array(user.chain.prefix { $0.signGen <= generation })
   }
 
   var id: UserID { chain[0].userID }
@@ -63,6 +74,7 @@ struct TestUser {
     fields.compromise = compromised ? 1 : 0
     fields.keyringVersion += 1
     chain.append(try Self.sign(fields, root: rootKey, signer: key))
+    signKeys.append(key)
     signKey = key
   }
 

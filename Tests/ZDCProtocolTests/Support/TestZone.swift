@@ -11,17 +11,20 @@ struct TestZone {
   private(set) var state = MemoryZoneState()
 
   /// An empty zone: nothing is in its log yet.
-  init(owner: TestUser, members: [TestUser] = []) {
+  ///
+  /// - Parameter root: nil for the trunk's own zone.
+  init(owner: TestUser, members: [TestUser] = [], root: NodeID? = nil) {
     self.owner = owner
     users = [owner] + members
-    zone = ZoneID(trunkOf: TreeID.derive(owner: owner.id, trunk: .home, appTreeID: Self.appTreeID))
+    let trunk = ZoneID(trunkOf: TreeID.derive(owner: owner.id, trunk: .home, appTreeID: Self.appTreeID))
+    zone = ZoneID(tree: trunk.tree, root: root ?? trunk.root)
   }
 
   /// A zone with its genesis commit, and a second one that adds the members with these rights.
   static func born(
-    owner: TestUser, members: [(TestUser, ZoneACL.Permissions)] = []
+    owner: TestUser, members: [(TestUser, ZoneACL.Permissions)] = [], root: NodeID? = nil
   ) throws -> TestZone {
-    var zone = TestZone(owner: owner, members: members.map(\.0))
+    var zone = TestZone(owner: owner, members: members.map(\.0), root: root)
     try zone.apply(zone.genesis(acl: zone.firstACL()), acl: zone.firstACL())
     guard !members.isEmpty, let head = zone.head else { return zone }
     let acl = try zone.signed(zone.adding(members, to: head.acl), by: owner)
@@ -103,6 +106,16 @@ struct TestZone {
     let received = try ZoneCommit(commit.bytes)
     head = try replay.apply(received, acl: acl.map { try ZoneACL($0.bytes) }, after: head, to: &next)
     state = next
+  }
+
+  /// Gives the zone its next key.
+  mutating func rotate() throws {
+    guard let head else { return }
+    var fields = next(after: head.acl, by: owner)
+    fields.zoneKeyGen += 1
+    let acl = try signed(fields, by: owner)
+    let root = put(zone.root, below: .zero, keyGen: fields.zoneKeyGen, parentKeyGen: 0, version: 7)
+    try apply(commit([.acl(version: fields.version, hash: acl.hash), root], acl: acl), acl: acl)
   }
 
   mutating func apply(_ operations: [ZoneOperation], by user: TestUser? = nil) throws {
