@@ -158,11 +158,6 @@ extension ZDCLocalUserManager {
     try await database.asyncRead { transaction in try transaction.localUsers.readyIDs().map(\.text) }
   }
 
-  /// The same as ``allLocalUsers()`` inside a transaction.
-  public func allLocalUsers(_ transaction: ZDCReadTransaction) throws -> [ZDCLocalUser] {
-    try transaction.localUsers.all().filter { $0.state == .ready }.map(\.localUser)
-  }
-
   public func localUser(id localUserID: String) async throws -> ZDCLocalUser? {
     guard let userID = UserID(text: localUserID) else { return nil }
     return try await database.asyncRead { transaction in
