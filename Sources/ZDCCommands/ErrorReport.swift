@@ -66,7 +66,8 @@ extension ErrorReport {
     case .nodeNotFound, .noContent: .noInput
     case .serverUnreachable: .unavailable
     case .databaseNotWritable, .diskFull, .localUserExists, .fileFailure: .cannotCreate
-    case .databaseBusy, .syncedElsewhere, .changesQueued, .nodeNotUploaded, .fileModifiedDuringRead, .cancelled:
+    case .databaseBusy, .syncedElsewhere, .changesQueued, .nodeNotUploaded, .fileModifiedDuringRead, .cancelled,
+      .transactionRolledBack:
       .tryAgain
     case .wrongDatabaseKey, .keyFileExposed, .passphraseRequired, .wrongPassphrase, .invalidPassphrase,
       .accountNotFound, .registrationRefused, .sessionExpired:

@@ -18,7 +18,9 @@
 /// Properties of plain types carry `@Syncable` and are listed with an underscore; properties that are syncable
 /// themselves need no wrapper. What is not listed is left alone by undo and merge.
 ///
-/// Records are values: a copy is made by assigning, and a stored one cannot change behind the database's back.
+/// Records are structs: a copy is made by assigning, and a stored one cannot change behind the database's back. A class
+/// does not compile. Its copy is the same object, so taking a changeset would undo the edit. Turn a class of an older
+/// app into a struct, or keep the class and give it a property that is a record.
 public protocol ZDCRecord: ZDCSyncable {
   /// The properties that are tracked, by the names under which changesets know them. A name is stored with queued
   /// uploads: keep it when you rename the property.

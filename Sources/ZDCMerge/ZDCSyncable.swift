@@ -40,6 +40,9 @@
 /// - ``mergeChangesets(_:)``
 /// - ``importChangesets(_:)``
 public protocol ZDCSyncable: Sendable {
+  /// Keeps classes from conforming: a copy of an object is the same object, so taking its changes would undo them.
+  static var _copiesAreIndependent: Void { get }
+
   /// Whether something differs from what it was when changes were last taken or cleared. A value that was changed and
   /// changed back has none.
   var hasChanges: Bool { get }
@@ -68,6 +71,17 @@ public protocol ZDCSyncable: Sendable {
   /// Merges with the cloud's version, where `base` is what both began with. Types implement it; apps call
   /// ``ZDCSyncable/merge(cloudVersion:pendingChangesets:)``.
   mutating func merge(base: Self, cloudVersion: Self, context: inout ZDCMergeContext)
+}
+
+// MARK: - Values only
+
+extension ZDCSyncable {
+  public static var _copiesAreIndependent: Void { () }
+}
+
+extension ZDCSyncable where Self: AnyObject {
+  @available(*, unavailable, message: "a syncable type must be a struct: tracking changes of a class would undo them")
+  public static var _copiesAreIndependent: Void { () }
 }
 
 // MARK: - Changes

@@ -23,6 +23,7 @@ public struct ZDCError: Error, Sendable {
     case serverUnreachable, serverRefused, serverAnswerInvalid, serverTooNew
     // Nodes and content.
     case nodeNotFound, nodeNotUploaded, noContent, downloadFailed, fileFailure, fileModifiedDuringRead
+    case transactionRolledBack
     case invalidParameter, sectionTooLarge, cancelled
   }
 
@@ -111,9 +112,10 @@ extension ZDCError.Code {
     .serverRefused: "the server refused the request",
     .serverAnswerInvalid: "the server's answer makes no sense",
     .serverTooNew: "the server speaks a newer protocol: update the app",
-    .nodeNotFound: "no such node",
+    .nodeNotFound: "no such node on this device: insert a new one first, in the same transaction",
     .nodeNotUploaded: "the node was not uploaded yet",
     .noContent: "the node has no content",
     .downloadFailed: "the download failed",
+    .transactionRolledBack: "the transaction in which this was requested was rolled back: request it again",
   ]
 }

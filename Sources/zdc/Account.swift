@@ -72,10 +72,12 @@ extension Account {
     static let configuration = CommandConfiguration(
       abstract: "Log in to an account with its 24 words.",
       discussion: """
-        The words are asked for without showing them, or read from standard input or a file.
+        The words are asked for without showing them, or read from standard input or a file. An account that another app
+        created has no files yet: --create-tree adds them. Interrupted, run the same command again.
 
         EXAMPLES
           zdc account login --server https://sync.example.org
+          zdc account login --server https://sync.example.org --create-tree
           zdc account login --server https://sync.example.org --words-file words.txt
           zdc account show-words | zdc --profile second account login --words-file -
 
@@ -88,8 +90,13 @@ extension Account {
     @Option(help: ArgumentHelp("Read the words from this file, or - for standard input.", valueName: "file"))
     var wordsFile: String?
 
+    @Flag(help: "Create the tree for files if another app created the account.")
+    var createTree = false
+
     func run() async throws {
-      let report = try await Accounts.login(common.options, words: words()) { try key.newPassphrase(common) }
+      let report = try await Accounts.login(common.options, words: words(), createsTree: createTree) {
+        try key.newPassphrase(common)
+      }
       try common.output.object(report)
       common.output.note("profile \(report.profile): account \(report.userID) on \(report.server)")
       common.output.note("next: zdc sync")

@@ -184,7 +184,7 @@ final class SheetsApp: Sendable {
   private static func sheets(_ transaction: ZDCReadTransaction, _ cloud: ZDCCloudReadTransaction) throws -> [String] {
     guard let home = cloud.trunkNode(.home) else { return [] }
     var lines: [String] = []
-    try ZDCNodeManager.sharedInstance.enumerateNodes(withParentID: home.uuid, transaction: transaction) { node, _ in
+    ZDCNodeManager.sharedInstance.enumerateNodes(withParentID: home.uuid, transaction: transaction) { node, _ in
       let sheet = cloud.linkedObject(forNodeID: node.uuid) as? Sheet
       lines.append("\(node.name ?? "?"): \(sheet?.text ?? "?")")
     }

@@ -14,6 +14,10 @@ final class Seed001: ZeroDarkCloudDelegate {
   nonisolated(unsafe) var zdc: ZeroDarkCloud!
   nonisolated(unsafe) var kind = Kind.object
 
+  /// What the image of a task is, and what downloads in callbacks have brought.
+  nonisolated(unsafe) var imageFile = URL(fileURLWithPath: "/tmp/image.jpg")
+  let downloaded = AsyncStream.makeStream(of: String.self)
+
   enum Kind { case object, file, promise }
 
   init(localUserID: String, list: List) {
@@ -21,7 +25,7 @@ final class Seed001: ZeroDarkCloudDelegate {
     self.list = list
   }
 
-  private func imageURL() -> URL { URL(fileURLWithPath: "/tmp/image.jpg") }
+  private func imageURL() -> URL { imageFile }
 
   func creatingTheNodeOfAList(zdc: ZeroDarkCloud, databaseConnection: ZDCDatabaseConnection) {
     let list = self.list
@@ -111,7 +115,14 @@ final class Seed001: ZeroDarkCloudDelegate {
     }
   }
 
-  private func downloadNode(_ node: ZDCNode, at path: ZDCTreesystemPath) {}
+  // The page leaves it to the reader; called inside the callback's transaction.
+  private func downloadNode(_ node: ZDCNode, at path: ZDCTreesystemPath) {
+    zdc.downloadManager?.downloadNodeData(node, completionQueue: .global()) { [downloaded] _, file, error in
+      let cleartext = file.flatMap { try? ZDCFileConversion.decryptCryptoFile(intoMemory: $0) }
+      if let file { try? FileManager.default.removeItem(at: file.fileURL) }
+      downloaded.continuation.yield(cleartext.map { String(decoding: $0, as: UTF8.self) } ?? "\(error as Any)")
+    }
+  }
 
   func didDiscoverNewNode(_ node: ZDCNode, at path: ZDCTreesystemPath, transaction: YapDatabaseReadWriteTransaction) {
     guard let cloudTransaction = zdc.cloudTransaction(transaction, forLocalUserID: node.localUserID) else {

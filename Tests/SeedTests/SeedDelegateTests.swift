@@ -6,8 +6,9 @@ import ZeroDarkCloudTesting
 
 /// The delegate of seed 003: which methods there are, which an app has to have, and that each is the one that is called.
 @Suite struct SeedDelegateTests {
-  /// What the framework calls when it calls a method of the protocol; a near miss would leave the default there.
-  @Test func everyMethodOfTheDocument_isTheOneThatIsCalled() async throws {
+  /// The document's spelling of each method is the protocol's: a near miss would leave the default there. That the
+  /// engine calls them is tested with the engine.
+  @Test func everyMethodOfTheDocument_hasTheProtocolsSignature() async throws {
     try await TestWorld.run { world in
       let app = Seed003()
       try await world.device(delegate: app) { a in

@@ -76,13 +76,45 @@ import ZeroDarkCloudTesting
       let seed = Seed001(localUserID: user, list: list)
       seed.zdc = zdc
       box.inner = seed
-      for (kind, name) in [(Seed001.Kind.object, "list"), (.promise, "promised")] {
+      let image = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
+      try Data("image".utf8).write(to: image)
+      defer { try? FileManager.default.removeItem(at: image) }
+      seed.imageFile = image
+      let promised = String(decoding: someSlowTask(), as: UTF8.self)
+      let object = String(decoding: MyObject().serializeAsJSON(), as: UTF8.self)
+      let kinds = [(Seed001.Kind.object, "list", object), (.file, "file", "image"), (.promise, "promised", promised)]
+      for (kind, name, content) in kinds {
         seed.kind = kind
         Seed001(localUserID: user, list: List(uuid: name)).creatingTheNodeOfAList(
           zdc: zdc, databaseConnection: try a.database)
         try await a.sync()
         #expect(try await a.queueCount() == 0, "\(name)")
+        let node = try #require(try await node(a, [name]))
+        let file = try await #require(zdc.downloadManager).downloadNodeData(node).cryptoFile
+        #expect(try ZDCFileConversion.decryptCryptoFile(intoMemory: file) == Data(content.utf8), "\(name)")
+        try FileManager.default.removeItem(at: file.fileURL)
       }
+    }
+  }
+
+  @Test("Q1: the seed's delegate marks and downloads in didDiscoverNewNode, and gets every content")
+  func seed001_downloadsInTheCallback() async throws {
+    try await TestWorld.run { world in
+      let box = Seed001Box()
+      let a = try await world.device("A")
+      for number in 0..<50 { try await a.create("/\(number)", "task \(number)") }
+      try await a.sync()
+      let b = try await TestDevice("B", server: world.server, clock: world.clock, delegate: box)
+      let user = try await b.login(words: try #require(world.words()))
+      let seed = Seed001(localUserID: user, list: List(uuid: "list"))
+      seed.zdc = try b.zdc
+      box.inner = seed
+      try await b.pull()
+      var contents: Set<String> = []
+      var iterator = seed.downloaded.stream.makeAsyncIterator()
+      for _ in 0..<50 { contents.insert(await iterator.next() ?? "") }
+      #expect(contents == Set((0..<50).map { "task \($0)" }))
+      try await b.close()
     }
   }
 

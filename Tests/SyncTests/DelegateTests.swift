@@ -115,7 +115,7 @@ struct DelegateTests {
       await #expect(throws: AppError.self) { try await b.pull() }
       #expect(try await b.tree(versions: false) == "/1  ?\n/3  ?")
       #expect(
-        try await b.database.read { try $0.hasObject(forKey: "half", inCollection: TestContent.collection) } == false)
+        try await b.database.read { $0.hasObject(forKey: "half", inCollection: TestContent.collection) } == false)
       _ = b.recorder.take()
       try await b.pull()
       #expect(b.recorder.take() == ["new /2", "new /2/child"])

@@ -48,12 +48,12 @@ struct LocalUserTests {
       let bob = try await device.login(words: try #require(world.words(of: "bob")))
       let manager = try #require(try device.zdc.localUserManager)
       try await device.database.asyncRead { transaction in
-        #expect(try manager.anyLocalUser(transaction)?.uuid == alice)
-        #expect(try manager.allLocalUserIDs(transaction) == [alice, bob])
-        #expect(try manager.localUser(id: bob, transaction)?.uuid == bob)
-        #expect(try manager.localUser(id: "nobody", transaction) == nil)
+        #expect(manager.anyLocalUser(transaction)?.uuid == alice)
+        #expect(manager.allLocalUserIDs(transaction) == [alice, bob])
+        #expect(manager.localUser(id: bob, transaction)?.uuid == bob)
+        #expect(manager.localUser(id: "nobody", transaction) == nil)
         var seen: [String] = []
-        try manager.enumerateLocalUsers(transaction) { user, stop in
+        manager.enumerateLocalUsers(transaction) { user, stop in
           seen.append(user.uuid)
           stop = true
         }

@@ -36,4 +36,25 @@ struct PullOrderTests {
       #expect(b.recorder.take() == ["new /deep/screen/row", "new /deep/beside"])
     }
   }
+
+  /// - 1,200 nodes and below the newest of them one more, which comes last because it is deeper
+  /// => the app prefers that branch when it sees it, and the rest of the same pull obeys
+  @Test func preferenceSetDuringAPull_changesItsOrder() async throws {
+    try await TestWorld.run { world in
+      let a = try await world.device("A")
+      try await a.write { _, cloud in
+        for number in 0..<1_200 { try cloud.createNode(withPath: ZDCTreesystemPath(pathComponents: ["\(number)"])) }
+      }
+      try await a.sync()
+      try await a.create("/screen")
+      try await a.create("/screen/row")
+      try await a.sync()
+      let b = try await world.device("B")
+      b.recorder.on(.new, "/screen") { node, _ in b.recorder.preferredNodeIDs = [node.uuid] }
+      try await b.pull()
+      let lines = b.recorder.take()
+      #expect(lines.count == 1_202)
+      #expect(try #require(lines.firstIndex(of: "new /screen/row")) < 1_201)
+    }
+  }
 }

@@ -15,7 +15,7 @@ struct ThrowingCallbackTests {
   }
 
   private static func hasHalf(_ device: TestDevice) async throws -> Bool {
-    try await device.database.read { try $0.hasObject(forKey: "half", inCollection: TestContent.collection) }
+    try await device.database.read { $0.hasObject(forKey: "half", inCollection: TestContent.collection) }
   }
 
   private static func failures(_ device: TestDevice) async throws -> [ZDCDelegateFailure] {

@@ -189,8 +189,6 @@ struct ThumbnailTests {
       _ = await fetch(images, node)
       try await setThumbnail("new", a)
       try await b.sync()
-      // Nothing is downloaded unless it is wanted.
-      #expect(await fetch(images, node) == Told(pre: old))
       try await mark(node, b)
       let lazy = ZDCFetchOptions()
       lazy.downloadIfMarkedAsNeedsDownload = false
@@ -212,6 +210,72 @@ struct ThumbnailTests {
       let gone = await fetch(images, node)
       #expect(gone == Told(pre: Picture(text: "newest"), willFetch: true, post: [nil]))
       #expect(await fetch(images, node) == Told())
+    }
+  }
+
+  @Test("Q16: an outdated thumbnail in memory is shown first, then replaced by the new one")
+  func outdatedInMemory() async throws {
+    try await world(thumbnail: "old") { _, a, b, node in
+      let images = try loader(b)
+      _ = await fetch(images, node)
+      _ = await fetch(images, node, variant: "round ")
+      try await setThumbnail("new", a)
+      try await b.sync()
+      let (old, new) = (Picture(text: "old"), Picture(text: "new"))
+      #expect(await fetch(images, node) == Told(pre: old, willFetch: true, hasTicket: true, post: [new]))
+      #expect(await fetch(images, node) == Told(pre: new))
+      #expect(await fetch(images, node, variant: "round ").post == [Picture(text: "round new")])
+      // A version without one.
+      try await setThumbnail(nil, a)
+      try await b.sync()
+      #expect(await fetch(images, node) == Told(pre: new, willFetch: true, post: [nil]))
+      #expect(await fetch(images, node) == Told())
+    }
+  }
+
+  @Test("Q16: an outdated thumbnail on disk is shown first, then replaced by the new one")
+  func outdatedOnDisk() async throws {
+    try await world(thumbnail: "old") { _, a, b, node in
+      _ = await fetch(try loader(b), node)
+      try await setThumbnail("new", a)
+      try await b.sync()
+      try await b.relaunch()
+      let (old, new) = (Picture(text: "old"), Picture(text: "new"))
+      let images = try loader(b)
+      #expect(await fetch(images, node, results: 2) == Told(willFetch: true, hasTicket: true, post: [old, new]))
+      #expect(await fetch(images, node) == Told(pre: new))
+      try await b.relaunch()
+      #expect(await fetch(try loader(b), node).post == [new])
+    }
+  }
+
+  @Test("Q16: an edit of the data alone downloads no thumbnail again")
+  func unchangedThumbnail() async throws {
+    try await world(thumbnail: "same") { _, a, b, node in
+      let images = try loader(b)
+      _ = await fetch(images, node)
+      try await a.edit("/photo", to: TestContent(data: Data("other".utf8), thumbnail: Data("same".utf8)))
+      try await a.sync()
+      try await b.sync()
+      b.network.resetCounts()
+      #expect(await fetch(images, node) == Told(pre: Picture(text: "same")))
+      images.flushNodeThumbnailCache(node.uuid)
+      #expect(await fetch(images, node).post == [Picture(text: "same")])
+      #expect(b.network.count("POST", Self.content) == 0)
+    }
+  }
+
+  @Test("Q16: the app's own thumbnail of an edit that is queued is not outdated")
+  func ownQueuedThumbnail() async throws {
+    try await world(thumbnail: "old") { _, _, b, node in
+      let images = try loader(b)
+      _ = await fetch(images, node)
+      try await b.edit("/photo", to: TestContent(data: Data("mine".utf8), thumbnail: Data("mine".utf8)))
+      try b.disk().importNodeThumbnail(ZDCDiskImport(cleartextData: Data("mine".utf8)), for: node)
+      #expect(await fetch(images, node).post == [Picture(text: "mine")])
+      #expect(await fetch(images, node) == Told(pre: Picture(text: "mine")))
+      try await b.sync()
+      #expect(await fetch(images, node) == Told(pre: Picture(text: "mine")))
     }
   }
 

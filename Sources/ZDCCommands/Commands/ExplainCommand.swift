@@ -153,7 +153,7 @@ extension OpenProfile {
   fileprivate func path(ofNode uuid: String, _ user: String) async throws -> ZDCTreesystemPath? {
     try await reader.read { transaction in
       guard let node = try self.cloud(transaction, user).cloud.node(id: uuid) else { return nil }
-      return try ZDCNodeManager.sharedInstance.path(for: node, transaction: transaction)
+      return ZDCNodeManager.sharedInstance.path(for: node, transaction: transaction)
     }
   }
 }

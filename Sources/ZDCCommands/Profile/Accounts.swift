@@ -26,12 +26,14 @@ package enum Accounts {
   }
 
   /// Makes an account that exists the profile's.
+  ///
+  /// - Parameter createsTree: whether an account of another app gets a tree for files.
   package static func login(
-    _ options: ProfileOptions, words: String, newPassphrase: () throws -> String?
+    _ options: ProfileOptions, words: String, createsTree: Bool = false, newPassphrase: () throws -> String?
   ) async throws -> Report {
     let profile = try begin(options)
     let opened = try OpenProfile.prepare(options, profile: profile, newPassphrase: newPassphrase)
-    let user = try await opened.users.login(words: [words])
+    let user = try await opened.users.login(words: [words], createsTree: createsTree)
     try finish(options, profile, user)
     try await opened.close()
     return Report(profile: options.name, server: user.serverOrigin, userID: user.uuid)

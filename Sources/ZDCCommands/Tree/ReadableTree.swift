@@ -177,7 +177,7 @@ final class WritableTree: ReadableTree {
     guard let node = writable.node(id: uuid), node.eTag_data == record.eTag else { return }
     // What is queued here is newer than what was fetched.
     guard !writable.hasPendingDataUploads(forNodeID: uuid) else { return }
-    let isLinked = try readWrite.hasObject(forKey: uuid, inCollection: FileRecord.collection)
+    let isLinked = readWrite.hasObject(forKey: uuid, inCollection: FileRecord.collection)
     readWrite.setObject(record, forKey: uuid, inCollection: FileRecord.collection)
     if !isLinked { try link(node) }
   }

@@ -43,7 +43,7 @@ extension ZDCArray: RandomAccessCollection, MutableCollection, RangeReplaceableC
   ///   - source: An index of the array.
   ///   - destination: The index that the element has afterwards.
   public mutating func move(from source: Int, to destination: Int) {
-    change { $0.insert($0.remove(at: source), at: destination) }
+    change { $0.insert($0.remove(at: source), at: Swift.min(destination, $0.count)) }
   }
 }
 

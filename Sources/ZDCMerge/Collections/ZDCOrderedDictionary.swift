@@ -46,7 +46,7 @@ public struct ZDCOrderedDictionary<Key: Hashable & Codable & Sendable, Value: Co
   /// Adds a value at an index, or at the end; a key that is there gets the new value and keeps its place.
   public mutating func insert(_ value: Value, forKey key: Key, at index: Int) {
     change {
-      if $0.values.updateValue(value, forKey: key) == nil { $0.order.insert(key, at: index) }
+      if $0.values.updateValue(value, forKey: key) == nil { $0.order.insert(key, at: Swift.min(index, $0.order.count)) }
     }
   }
 
@@ -54,7 +54,10 @@ public struct ZDCOrderedDictionary<Key: Hashable & Codable & Sendable, Value: Co
   ///   - source: An index of the dictionary.
   ///   - destination: The index that the key has afterwards.
   public mutating func move(from source: Int, to destination: Int) {
-    change { $0.order.insert($0.order.remove(at: source), at: destination) }
+    change {
+      let key = $0.order.remove(at: source)
+      $0.order.insert(key, at: Swift.min(destination, $0.order.count))
+    }
   }
 
   /// - Returns: The value that was there.

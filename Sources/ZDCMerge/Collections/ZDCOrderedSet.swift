@@ -36,7 +36,7 @@ public struct ZDCOrderedSet<Element: Hashable & Codable & Sendable>: Sendable {
   public mutating func insert(_ member: Element, at index: Int) -> Bool {
     guard members.insert(member).inserted else { return false }
     if before == nil { before = rawArray }
-    rawArray.insert(member, at: index)
+    rawArray.insert(member, at: Swift.min(index, rawArray.count))
     return true
   }
 
@@ -54,7 +54,8 @@ public struct ZDCOrderedSet<Element: Hashable & Codable & Sendable>: Sendable {
   ///   - destination: The index that the member has afterwards.
   public mutating func move(from source: Int, to destination: Int) {
     if before == nil { before = rawArray }
-    rawArray.insert(rawArray.remove(at: source), at: destination)
+    let member = rawArray.remove(at: source)
+    rawArray.insert(member, at: Swift.min(destination, rawArray.count))
   }
 
   public mutating func removeAll() {

@@ -94,13 +94,9 @@ public class ZDCCloudReadTransaction {
 
   // MARK: Users
 
-  /// The user, if this device knows him.
+  /// The user, if this device knows them.
   public final func user(id userID: String) -> ZDCUser? {
-    transaction.poisoning { () -> ZDCUser? in
-      guard let id = UserID(text: userID) else { return nil }
-      if try transaction.localUsers.readyIDs().contains(id) { return ZDCUser(uuid: userID, isLocal: true) }
-      return try transaction.isKnownUser(id) ? ZDCUser(uuid: userID, isLocal: false) : nil
-    } ?? nil
+    transaction.user(id: userID)
   }
 }
 
@@ -158,7 +154,7 @@ extension ZDCCloudReadTransaction {
 }
 
 extension ZDCReadTransaction {
-  fileprivate func isKnownUser(_ id: UserID) throws -> Bool {
+  func isKnownUser(_ id: UserID) throws -> Bool {
     let statement = try database.cachedStatement(sql: "SELECT EXISTS (SELECT 1 FROM zdc_user WHERE userID = ?)")
     return try Bool.fetchOne(statement, arguments: [id.data]) ?? false
   }

@@ -7,7 +7,8 @@ extension ZDCCloudTransaction {
   ///   linked to something else.
   public func linkNodeID(_ nodeID: String, toKey key: String, inCollection collection: String) throws {
     guard let row = try row(nodeID) else {
-      throw ZDCCloudError(.invalidParameter, detail: "the node is not in the tree")
+      throw ZDCCloudError(
+        .invalidParameter, detail: "the node is not in the tree: insert a new one first, in the same transaction")
     }
     if let link = try transaction.links.link(ofNode: row.id) {
       if link == (collection, key) { return }

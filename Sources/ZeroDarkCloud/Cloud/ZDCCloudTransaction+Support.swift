@@ -86,7 +86,8 @@ extension ZDCCloudTransaction {
   /// The stored node behind a value that the app holds.
   func stored(_ node: ZDCNode) throws -> NodeRow {
     guard let row = try row(node.uuid) else {
-      throw ZDCCloudError(.invalidParameter, detail: "the node is not in the tree")
+      throw ZDCCloudError(
+        .invalidParameter, detail: "the node is not in the tree: insert a new one first, in the same transaction")
     }
     guard row.parent != nil else {
       throw ZDCCloudError(.invalidParameter, detail: "a trunk cannot be changed")

@@ -40,6 +40,9 @@ public final class ZDCCloudTransaction: ZDCCloudReadTransaction {
   /// It has the access list of its parent. The content is asked for with `data(for:at:transaction:)` when its turn has
   /// come.
   ///
+  /// After a login nothing can be created before the first pull, because the trunk's key comes with it: `missingParent`
+  /// then says that the trunk has not been pulled yet.
+  ///
   /// - Throws: ``ZDCCloudError``: `missingParent` if a node on the way is missing, `conflict` if a node is there
   ///   already, `invalidParameter` for
   ///   a trunk, a name that is empty, has a zero byte or more than 1,024 bytes, or a depth above 128.
@@ -72,6 +75,8 @@ public final class ZDCCloudTransaction: ZDCCloudReadTransaction {
 
   /// Adds a node that the app made itself. ``ZDCNode/parentID`` and ``ZDCNode/name`` have to be set.
   ///
+  /// Files that the disk manager imported for it before are its own from now on.
+  ///
   /// A node that was kept after it had been deleted in the cloud is queued again, with the nodes above it.
   ///
   /// - Returns: the node as it is stored.
@@ -94,7 +99,9 @@ public final class ZDCCloudTransaction: ZDCCloudReadTransaction {
     let draft = Draft(
       uuid: node.uuid, nodeID: try isUsed(node.nodeID, zone: parent.zone) ? nodeIDs.next() : node.nodeID,
       burnMs: node.burnDate?.ms)
-    return try create(draft, name: name, below: parent, path: nil, dependsOn: [])
+    let inserted = try create(draft, name: name, below: parent, path: nil, dependsOn: [])
+    try readWrite.uninsertedFiles.attach(toNode: inserted.uuid)
+    return inserted
   }
 
   /// A nodeID is never used twice, not even for a node that was deleted.

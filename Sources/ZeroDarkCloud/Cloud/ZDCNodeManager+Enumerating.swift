@@ -11,7 +11,7 @@ extension ZDCNodeManager {
   public func enumerateNodeIDs(
     withParentID parentID: String, transaction: ZDCReadTransaction,
     using body: (_ nodeID: String, _ stop: inout Bool) throws -> Void
-  ) throws {
+  ) rethrows {
     try enumerateNodes(withParentID: parentID, transaction: transaction) { node, stop in
       try body(node.uuid, &stop)
     }
@@ -21,7 +21,7 @@ extension ZDCNodeManager {
   public func iterateNodeIDs(
     withParentID parentID: String, transaction: ZDCReadTransaction,
     using body: (_ nodeID: String, _ stop: inout Bool) throws -> Void
-  ) throws {
+  ) rethrows {
     try enumerateNodeIDs(withParentID: parentID, transaction: transaction, using: body)
   }
 
@@ -29,7 +29,7 @@ extension ZDCNodeManager {
   public func iterateNodes(
     withParentID parentID: String, transaction: ZDCReadTransaction,
     using body: (_ node: ZDCNode, _ stop: inout Bool) throws -> Void
-  ) throws {
+  ) rethrows {
     try enumerateNodes(withParentID: parentID, transaction: transaction, using: body)
   }
 
@@ -47,7 +47,7 @@ extension ZDCNodeManager {
     using body: (
       _ node: ZDCNode, _ pathFromParent: [ZDCNode], _ recurseInto: inout Bool, _ stop: inout Bool
     ) throws -> Void
-  ) throws {
+  ) rethrows {
     try recursiveEnumerateNodes(withParentID: parentID, transaction: transaction) { node, path in
       var (recurseInto, stop) = (true, false)
       try body(node, path, &recurseInto, &stop)
@@ -62,7 +62,7 @@ extension ZDCNodeManager {
     using body: (
       _ nodeID: String, _ pathFromParent: [String], _ recurseInto: inout Bool, _ stop: inout Bool
     ) throws -> Void
-  ) throws {
+  ) rethrows {
     try recursiveIterateNodes(withParentID: parentID, transaction: transaction) { node, path, recurseInto, stop in
       try body(node.uuid, path.map(\.uuid), &recurseInto, &stop)
     }
@@ -72,7 +72,7 @@ extension ZDCNodeManager {
   public func recursiveEnumerateNodeIDs(
     withParentID parentID: String, transaction: ZDCReadTransaction,
     using body: (_ nodeID: String, _ pathFromParent: [String]) throws -> Step
-  ) throws {
+  ) rethrows {
     try recursiveEnumerateNodes(withParentID: parentID, transaction: transaction) { node, path in
       try body(node.uuid, path.map(\.uuid))
     }
@@ -83,50 +83,55 @@ extension ZDCNodeManager {
   /// The nodes of a user in all apps' trees, without the roots of the trunks; in no order.
   public func allNodeIDs(
     withLocalUserID localUserID: String, transaction: ZDCReadTransaction
-  ) throws -> [String] {
-    try nodeIDs(localUserID, treeID: nil, isUploaded: false, transaction)
+  ) -> [String] {
+    nodeIDs(localUserID, treeID: nil, isUploaded: false, transaction)
   }
 
   public func allNodeIDs(
     withLocalUserID localUserID: String, treeID: String, transaction: ZDCReadTransaction
-  ) throws -> [String] {
-    try nodeIDs(localUserID, treeID: treeID, isUploaded: false, transaction)
+  ) -> [String] {
+    nodeIDs(localUserID, treeID: treeID, isUploaded: false, transaction)
   }
 
   /// Those that the server has.
   public func allUploadedNodeIDs(
     withLocalUserID localUserID: String, transaction: ZDCReadTransaction
-  ) throws -> [String] {
-    try nodeIDs(localUserID, treeID: nil, isUploaded: true, transaction)
+  ) -> [String] {
+    nodeIDs(localUserID, treeID: nil, isUploaded: true, transaction)
   }
 
   public func allUploadedNodeIDs(
     withLocalUserID localUserID: String, treeID: String, transaction: ZDCReadTransaction
-  ) throws -> [String] {
-    try nodeIDs(localUserID, treeID: treeID, isUploaded: true, transaction)
+  ) -> [String] {
+    nodeIDs(localUserID, treeID: treeID, isUploaded: true, transaction)
   }
 
   private func nodeIDs(
     _ localUserID: String, treeID: String?, isUploaded: Bool, _ transaction: ZDCReadTransaction
-  ) throws -> [String] {
+  ) -> [String] {
     guard let userID = UserID(text: localUserID) else { return [] }
     let query = """
       SELECT n.uuid FROM zdc_node n JOIN zdc_zone z ON z.id = n.zone JOIN zdc_local_user u ON u.id = z.localUser
       WHERE u.userID = ?1 AND (?2 IS NULL OR z.appTreeID = ?2) AND n.parent IS NOT NULL
       AND (n.recordVersion > 0 OR NOT ?3)
       """
-    return try String.fetchAll(transaction.database, sql: query, arguments: [userID.data, treeID, isUploaded])
+    return transaction.poisoning {
+      try String.fetchAll(transaction.database, sql: query, arguments: [userID.data, treeID, isUploaded])
+    } ?? []
   }
 
   // MARK: Names
 
   /// A name for the node that no other child of its parent has: its own, or with " 2", " 3"… behind it.
-  public func resolveNamingConflict(_ node: ZDCNode, transaction: ZDCReadTransaction) throws -> String {
+  public func resolveNamingConflict(_ node: ZDCNode, transaction: ZDCReadTransaction) -> String {
     let name = node.name ?? ""
-    guard let parent = try node.parentID.flatMap({ try transaction.nodes.node(uuid: $0) }) else { return name }
-    return try NameRules.conflictFree(name) { candidate in
-      let other = try transaction.nodes.child(of: parent, named: candidate)
-      return other != nil && other?.uuid != node.uuid
+    let free = transaction.poisoning { () -> String in
+      guard let parent = try node.parentID.flatMap({ try transaction.nodes.node(uuid: $0) }) else { return name }
+      return try NameRules.conflictFree(name) { candidate in
+        let other = try transaction.nodes.child(of: parent, named: candidate)
+        return other != nil && other?.uuid != node.uuid
+      }
     }
+    return free ?? name
   }
 }

@@ -3,8 +3,11 @@ public import ZDCTreesystem
 /// Looks into the local trees of all users, by node (reference 3.14). Nothing here asks the server.
 ///
 /// ```swift
-/// let path = try zdc.nodeManager?.path(for: node, transaction: transaction)
+/// let path = zdc.nodeManager.path(for: node, transaction: transaction)
 /// ```
+///
+/// Calls without `try` do not throw: a database error poisons the transaction. Enumerations throw only what `body`
+/// throws.
 public struct ZDCNodeManager: Sendable {
   public static let sharedInstance = ZDCNodeManager()
 
@@ -19,65 +22,70 @@ public struct ZDCNodeManager: Sendable {
   // MARK: One node
 
   /// Where the node is; nil if it is not on this device.
-  public func path(for node: ZDCNode, transaction: ZDCReadTransaction) throws -> ZDCTreesystemPath? {
-    try transaction.nodes.node(uuid: node.uuid).map(transaction.zdcPath)
+  public func path(for node: ZDCNode, transaction: ZDCReadTransaction) -> ZDCTreesystemPath? {
+    transaction.poisoning { try transaction.nodes.node(uuid: node.uuid).map(transaction.zdcPath) } ?? nil
   }
 
   public func trunkNode(
     forLocalUserID localUserID: String, treeID: String, trunk: ZDCTreesystemTrunk, transaction: ZDCReadTransaction
-  ) throws -> ZDCTrunkNode? {
-    let uuid = ZDCTrunkNode.uuid(forLocalUserID: localUserID, treeID: treeID, trunk: trunk)
-    return try transaction.nodes.node(uuid: uuid).map(transaction.zdcNode)
+  ) -> ZDCTrunkNode? {
+    transaction.node(id: ZDCTrunkNode.uuid(forLocalUserID: localUserID, treeID: treeID, trunk: trunk))
   }
 
   /// The root of the trunk that the node is below.
-  public func trunkNode(for node: ZDCNode, transaction: ZDCReadTransaction) throws -> ZDCTrunkNode? {
-    guard let row = try transaction.nodes.node(uuid: node.uuid) else { return nil }
-    return try transaction.nodes.root(zone: row.zone).map(transaction.zdcNode)
+  public func trunkNode(for node: ZDCNode, transaction: ZDCReadTransaction) -> ZDCTrunkNode? {
+    transaction.poisoning { () -> ZDCTrunkNode? in
+      guard let row = try transaction.nodes.node(uuid: node.uuid) else { return nil }
+      return try transaction.nodes.root(zone: row.zone).map(transaction.zdcNode)
+    } ?? nil
   }
 
   /// The nodes above, from the trunk's root down to the parent.
-  public func parentNodeIDs(for node: ZDCNode, transaction: ZDCReadTransaction) throws -> [String] {
-    guard let row = try transaction.nodes.node(uuid: node.uuid), row.parent != nil else { return [] }
-    let root = try transaction.nodes.root(zone: row.zone).map { [$0.uuid] } ?? []
-    return root + (try transaction.nodes.ancestry(of: row).dropLast().map(\.uuid))
+  public func parentNodeIDs(for node: ZDCNode, transaction: ZDCReadTransaction) -> [String] {
+    transaction.poisoning { () -> [String] in
+      guard let row = try transaction.nodes.node(uuid: node.uuid), row.parent != nil else { return [] }
+      let root = try transaction.nodes.root(zone: row.zone).map { [$0.uuid] } ?? []
+      return root + (try transaction.nodes.ancestry(of: row).dropLast().map(\.uuid))
+    } ?? []
   }
 
   /// Whether the node is somewhere below the other; a node is not below itself.
-  public func isNode(
-    _ nodeID: String, aDescendantOf other: String, transaction: ZDCReadTransaction
-  ) throws -> Bool {
-    guard nodeID != other, let row = try transaction.nodes.node(uuid: nodeID),
-      let ancestor = try transaction.nodes.node(uuid: other)
-    else { return false }
-    return try transaction.nodes.isNode(row.id, atOrBelow: ancestor.id)
+  public func isNode(_ nodeID: String, aDescendantOf other: String, transaction: ZDCReadTransaction) -> Bool {
+    transaction.poisoning { () -> Bool in
+      guard nodeID != other, let row = try transaction.nodes.node(uuid: nodeID),
+        let ancestor = try transaction.nodes.node(uuid: other)
+      else { return false }
+      return try transaction.nodes.isNode(row.id, atOrBelow: ancestor.id)
+    } ?? false
   }
 
-  public func hasChildren(_ nodeID: String, transaction: ZDCReadTransaction) throws -> Bool {
-    guard let row = try transaction.nodes.node(uuid: nodeID) else { return false }
-    return try transaction.nodes.childCount(of: row.id) > 0
+  public func hasChildren(_ nodeID: String, transaction: ZDCReadTransaction) -> Bool {
+    transaction.poisoning { () -> Bool in
+      guard let row = try transaction.nodes.node(uuid: nodeID) else { return false }
+      return try transaction.nodes.childCount(of: row.id) > 0
+    } ?? false
   }
 
   // MARK: Finding
 
   /// The child of that name; the name need not be normalised.
-  public func findNode(
-    withName name: String, parentID: String, transaction: ZDCReadTransaction
-  ) throws -> ZDCNode? {
-    guard let parent = try transaction.nodes.node(uuid: parentID) else { return nil }
-    return try transaction.nodes.child(of: parent, named: name).map(transaction.zdcNode)
+  public func findNode(withName name: String, parentID: String, transaction: ZDCReadTransaction) -> ZDCNode? {
+    transaction.poisoning { () -> ZDCNode? in
+      guard let parent = try transaction.nodes.node(uuid: parentID) else { return nil }
+      return try transaction.nodes.child(of: parent, named: name).map(transaction.zdcNode)
+    } ?? nil
   }
 
   public func findNode(
     withPath path: ZDCTreesystemPath, localUserID: String, treeID: String, transaction: ZDCReadTransaction
-  ) throws -> ZDCNode? {
-    try transaction.cloud(forLocalUserID: localUserID, treeID: treeID)?.row(at: path).map(transaction.zdcNode)
+  ) -> ZDCNode? {
+    transaction.cloud(forLocalUserID: localUserID, treeID: treeID)?.node(path: path)
   }
 
   public func findNode(
     withCloudID cloudID: String, localUserID: String, treeID: String, transaction: ZDCReadTransaction
-  ) throws -> ZDCNode? {
-    try transaction.cloud(forLocalUserID: localUserID, treeID: treeID)?.row(cloudID: cloudID).map(transaction.zdcNode)
+  ) -> ZDCNode? {
+    transaction.cloud(forLocalUserID: localUserID, treeID: treeID)?.node(cloudID: cloudID)
   }
 
   // MARK: Enumerating
@@ -88,11 +96,11 @@ public struct ZDCNodeManager: Sendable {
   public func enumerateNodes(
     withParentID parentID: String, transaction: ZDCReadTransaction,
     using body: (_ node: ZDCNode, _ stop: inout Bool) throws -> Void
-  ) throws {
-    guard let parent = try transaction.nodes.node(uuid: parentID) else { return }
+  ) rethrows {
+    guard let parent = row(parentID, transaction) else { return }
     var stop = false
-    try forEachChild(of: parent.id, transaction) { row in
-      try body(try transaction.zdcNode(row), &stop)
+    try forEachChild(of: parent, transaction) { _, node in
+      try body(node, &stop)
       return !stop
     }
   }
@@ -102,41 +110,47 @@ public struct ZDCNodeManager: Sendable {
   public func recursiveEnumerateNodes(
     withParentID parentID: String, transaction: ZDCReadTransaction,
     using body: (_ node: ZDCNode, _ pathFromParent: [ZDCNode]) throws -> Step
-  ) throws {
-    guard let parent = try transaction.nodes.node(uuid: parentID) else { return }
-    _ = try recurse(parent.id, [], transaction, body)
+  ) rethrows {
+    guard let parent = row(parentID, transaction) else { return }
+    _ = try recurse(parent, [], transaction, body)
   }
 
   private func recurse(
     _ parent: Int64, _ path: [ZDCNode], _ transaction: ZDCReadTransaction,
     _ body: (ZDCNode, [ZDCNode]) throws -> Step
-  ) throws -> Bool {
-    try forEachChild(of: parent, transaction) { row in
-      let node = try transaction.zdcNode(row)
+  ) rethrows -> Bool {
+    try forEachChild(of: parent, transaction) { row, node in
       switch try body(node, path) {
       case .stop: return false
       case .skipChildren: return true
-      case .recurse: return try recurse(row.id, path + [node], transaction, body)
+      case .recurse: return try recurse(row, path + [node], transaction, body)
       }
     }
+  }
+
+  private func row(_ nodeID: String, _ transaction: ZDCReadTransaction) -> Int64? {
+    transaction.poisoning { try transaction.nodes.node(uuid: nodeID)?.id } ?? nil
   }
 
   /// A page of children at a time: a folder may have a million.
   @discardableResult
   private func forEachChild(
-    of parent: Int64, _ transaction: ZDCReadTransaction, _ body: (NodeRow) throws -> Bool
-  ) throws -> Bool {
+    of parent: Int64, _ transaction: ZDCReadTransaction, _ body: (_ row: Int64, _ node: ZDCNode) throws -> Bool
+  ) rethrows -> Bool {
     var last: Int64 = 0
     while true {
-      let page = try transaction.nodes.children(of: parent, after: last, limit: 500)
+      let page = transaction.poisoning { try transaction.nodes.children(of: parent, after: last, limit: 500) } ?? []
       guard let end = page.last else { return true }
       last = end.id
-      for row in page where try !body(row) { return false }
+      for row in page {
+        guard let node = transaction.poisoning({ try transaction.zdcNode(row) }) else { return false }
+        guard try body(row.id, node) else { return false }
+      }
     }
   }
 }
 
 extension ZeroDarkCloud {
-  /// Look-ups on local nodes; nil until the database is unlocked.
-  public var nodeManager: ZDCNodeManager? { isDatabaseUnlocked ? .sharedInstance : nil }
+  /// Look-ups on local nodes; never nil. Both `nodeManager.` and `nodeManager?.` compile, as with the other managers.
+  public var nodeManager: ZDCNodeManager! { .sharedInstance }
 }

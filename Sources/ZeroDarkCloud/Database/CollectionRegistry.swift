@@ -3,30 +3,30 @@ internal import Foundation
 /// Which type the app keeps in which collection.
 package struct CollectionRegistry: Sendable {
   struct Entry: Sendable {
-    let type: any (Codable & Sendable).Type
-    let decode: @Sendable (_ json: [UInt8]) throws -> any Codable & Sendable
-    let matches: @Sendable (any Codable & Sendable) -> Bool
+    let typeName: String
+    let decode: @Sendable (_ json: [UInt8]) throws -> any Codable
+    let matches: @Sendable (Any) -> Bool
   }
 
   private var entries: [String: Entry] = [:]
 
   package init() {}
 
-  mutating func register<T: Codable & Sendable>(_ type: T.Type, inCollection collection: String) {
+  mutating func register<T: ZDCStorable>(_ type: T.Type, inCollection collection: String) {
     entries[collection] = Entry(
-      type: type, decode: { try ObjectCoding.decode(T.self, $0) }, matches: { $0 is T })
+      typeName: "\(type)", decode: { try ObjectCoding.decode(T.self, $0) }, matches: { $0 is T })
   }
 
   /// - Throws: `ZDCError` with `collectionNotRegistered`.
   func entry(_ collection: String) throws(ZDCError) -> Entry {
-    guard let entry = entries[collection] else { throw ZDCError(.collectionNotRegistered) }
+    guard let entry = entries[collection] else { throw ZDCError(.collectionNotRegistered, detail: collection) }
     return entry
   }
 
   /// An unregistered collection takes any type; it is read by the typed calls.
-  func check(_ object: some Codable & Sendable, inCollection collection: String) throws(ZDCError) {
+  func check(_ object: some Codable, inCollection collection: String) throws(ZDCError) {
     guard let entry = entries[collection], !entry.matches(object) else { return }
-    throw ZDCError(.collectionTypeMismatch, detail: "registered: \(entry.type)")
+    throw ZDCError(.collectionTypeMismatch, detail: "\(collection) is registered for \(entry.typeName)")
   }
 }
 

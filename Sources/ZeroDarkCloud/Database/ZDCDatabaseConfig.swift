@@ -28,7 +28,7 @@ public struct ZDCDatabaseConfig: Sendable {
   }
 
   /// From now on `object(forKey:inCollection:)` of that collection gives this type.
-  public mutating func register<T: Codable & Sendable>(_ type: T.Type, inCollection collection: String) {
+  public mutating func register<T: ZDCStorable>(_ type: T.Type, inCollection collection: String) {
     registry.register(type, inCollection: collection)
   }
 }

@@ -110,9 +110,20 @@ extension ZDCDatabaseKeyManager {
     _ = try createKey()
   }
 
-  /// As ``unlock()``.
+  /// As ``unlock()``; on a first launch it makes the key.
+  ///
+  /// - Throws: As ``unlock()``, and `keyMissing` if there is a database but no key.
   public func unlockUsingKeychain() throws -> Data {
-    try unlock()
+    try configureIfNeeded()
+    return try unlock()
+  }
+
+  /// Makes a key if there is none.
+  private func configureIfNeeded() throws {
+    guard !isConfigured else { return }
+    do { _ = try createKey() } catch let error as ZDCError where error.code == .keyAlreadyConfigured {
+      // Another process was first: its key is the one.
+    }
   }
 
   /// Puts the key under a pass-phrase; makes a key if there is none.

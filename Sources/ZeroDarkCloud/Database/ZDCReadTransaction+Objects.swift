@@ -1,3 +1,12 @@
+#if compiler(>=6.2)
+  /// What the app may store: any codable type, classes included. Only bytes leave the transaction, so that the values
+  /// need not be sendable.
+  public typealias ZDCStorable = Codable & SendableMetatype
+#else
+  /// What the app may store: any codable and sendable type.
+  public typealias ZDCStorable = Codable & Sendable
+#endif
+
 // The app's objects by collection and key. They are sealed, collection and key included.
 
 extension ZDCReadTransaction {
@@ -13,7 +22,8 @@ extension ZDCReadTransaction {
   ///
   /// Does not throw. A database error, an unregistered collection, or bytes that do not decode poison the transaction.
   public final func object(forKey key: String, inCollection collection: String) -> Any? {
-    poisoning {
+    if let known = frameworkObject(forKey: key, inCollection: collection) { return known }
+    return poisoning {
       let registered = try context.registry.entry(collection)
       return try objects.entry(forKey: key, inCollection: collection).map { try registered.decode($0.json) as Any }
     } ?? nil
@@ -22,14 +32,15 @@ extension ZDCReadTransaction {
   /// The object; nil if there is none. The collection need not be registered.
   ///
   /// - Throws: `ZDCError` with `objectNotDecodable`, or the database's error.
-  public final func object<T: Codable & Sendable>(
+  public final func object<T: ZDCStorable>(
     _ type: T.Type = T.self, forKey key: String, inCollection collection: String
   ) throws -> T? {
     try objects.entry(forKey: key, inCollection: collection).map { try ObjectCoding.decode(T.self, $0.json) }
   }
 
-  public final func hasObject(forKey key: String, inCollection collection: String) throws -> Bool {
-    try objects.contains(key: key, inCollection: collection)
+  /// Whether there is an object. Errors poison the transaction.
+  public final func hasObject(forKey key: String, inCollection collection: String) -> Bool {
+    poisoning { try objects.contains(key: key, inCollection: collection) } ?? false
   }
 
   /// All keys of a collection, sorted.
@@ -44,7 +55,7 @@ extension ZDCReadTransaction {
   /// Calls `body` with each object of a collection, in no particular order, until `body` throws or sets `stop`.
   ///
   /// The collection may be changed meanwhile; objects that are gone are left out.
-  public final func enumerateKeysAndObjects<T: Codable & Sendable>(
+  public final func enumerateKeysAndObjects<T: ZDCStorable>(
     _ type: T.Type = T.self, inCollection collection: String,
     using body: (_ key: String, _ object: T, _ stop: inout Bool) throws -> Void
   ) throws {
@@ -62,7 +73,7 @@ extension ZDCReadWriteTransaction {
   /// Does not throw. A database error, an object that cannot be encoded, or one of another type than the collection is
   /// registered for poison
   /// the transaction.
-  public func setObject(_ object: some Codable & Sendable, forKey key: String, inCollection collection: String) {
+  public func setObject(_ object: some ZDCStorable, forKey key: String, inCollection collection: String) {
     poisoning {
       try context.registry.check(object, inCollection: collection)
       try objects.set(try ObjectCoding.encode(object), forKey: key, inCollection: collection)

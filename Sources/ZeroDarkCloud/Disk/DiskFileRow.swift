@@ -54,6 +54,8 @@ struct DiskFileRow: Sendable {
   var expiresMs: UInt64?
   var used: UInt64 = 0
   var eTag: String?
+  /// The node's content in the cloud when the file was stored.
+  var contentETag: String?
 
   func isExpired(nowMs: UInt64) -> Bool { expiresMs.map { $0 <= nowMs } ?? false }
 }
@@ -63,6 +65,7 @@ struct DiskFileRow: Sendable {
 extension DiskFileRow {
   struct Secrets {
     var eTag: String?
+    var contentETag: String?
     var identity: String?
     var file: (format: ZDCCryptoFileFormat, reference: ContentReference)?
 
@@ -70,6 +73,7 @@ extension DiskFileRow {
       var out = ByteWriter(capacity: 192)
       out.append(UInt8(1))
       Self.append(eTag, to: &out)
+      Self.append(contentETag, to: &out)
       Self.append(identity, to: &out)
       out.append(file != nil)
       if let file { Self.append(file.format, file.reference, to: &out) }
@@ -97,8 +101,9 @@ extension DiskFileRow {
       out.append(secrets.thumbnailTag)
     }
 
-    init(eTag: String?, identity: String?, file: DiskFileRow.File?) {
+    init(eTag: String?, contentETag: String?, identity: String?, file: DiskFileRow.File?) {
       self.eTag = eTag
+      self.contentETag = contentETag
       self.identity = identity
       self.file = file.map { ($0.format, $0.reference) }
     }
@@ -107,6 +112,7 @@ extension DiskFileRow {
       var reader = ByteReader(bytes)
       guard try reader.readUInt8() == 1 else { throw ZDCError(.corruptDatabase) }
       eTag = try Self.readText(&reader)
+      contentETag = try Self.readText(&reader)
       identity = try Self.readText(&reader)
       file = try reader.readBool() ? try Self.readFile(&reader) : nil
       try reader.finish()

@@ -75,7 +75,8 @@ final class DiskFileStore {
 
   /// Inserts the row, or puts it in the place of its owner's.
   func put(_ row: DiskFileRow, node: Int64?) throws {
-    let secrets = DiskFileRow.Secrets(eTag: row.eTag, identity: row.owner.identity, file: row.file)
+    let secrets = DiskFileRow.Secrets(
+      eTag: row.eTag, contentETag: row.contentETag, identity: row.owner.identity, file: row.file)
     let sealed = try sealer.seal(secrets.encoded(), row: context(row.owner))
     let leaves = row.file.flatMap { $0.leaves.isEmpty ? nil : Data($0.leaves) }
     // Not REPLACE: it deletes without asking the triggers.
@@ -96,6 +97,39 @@ final class DiskFileStore {
       row.expiresMs?.stored, row.used.stored, Data(sealed), leaves,
     ])
   }
+
+  // MARK: Files whose node has yet to be inserted
+
+  private static let isUninserted = "node IS NULL AND kind <> \(DiskKind.userAvatar.rawValue)"
+
+  func hasUninserted() throws -> Bool {
+    let statement = try db.cachedStatement(
+      sql: "SELECT EXISTS (SELECT 1 FROM zdc_disk_file WHERE \(Self.isUninserted))")
+    return try Bool.fetchOne(statement) ?? false
+  }
+
+  /// The node is there now: files of its uuid go with it from now on.
+  func attach(toNode uuid: String) throws {
+    let statement = try db.cachedStatement(
+      sql: """
+        UPDATE zdc_disk_file SET node = (SELECT id FROM zdc_node WHERE uuid = ?1)
+        WHERE owner = ?1 AND \(Self.isUninserted)
+        """)
+    try statement.execute(arguments: [uuid])
+  }
+
+  /// - Returns: how many were removed; if it is the limit there may be more.
+  func removeUninserted(usedBefore ms: UInt64, limit: Int) throws -> Int {
+    let statement = try db.cachedStatement(
+      sql: """
+        DELETE FROM zdc_disk_file WHERE id IN
+          (SELECT id FROM zdc_disk_file WHERE \(Self.isUninserted) AND used < ? LIMIT ?)
+        """)
+    try statement.execute(arguments: [ms.stored, limit])
+    return db.changesCount
+  }
+
+  // MARK: Changes
 
   /// Where it is and how long it stays; the file is the same.
   func updatePlace(_ row: DiskFileRow) throws {
@@ -200,7 +234,8 @@ final class DiskFileStore {
     return DiskFileRow(
       id: row[0], owner: DiskOwner(kind: kind, id: owner, identity: secrets.identity), file: file,
       isPersistent: (row[5] as Int64) != 0, afterUpload: after, lifetimeMs: row.unsigned(7),
-      expiresMs: row.unsigned(8), used: row.unsigned(9) ?? 0, eTag: secrets.eTag)
+      expiresMs: row.unsigned(8), used: row.unsigned(9) ?? 0, eTag: secrets.eTag,
+      contentETag: secrets.contentETag)
   }
 }
 

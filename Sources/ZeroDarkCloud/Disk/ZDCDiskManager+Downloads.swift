@@ -57,8 +57,9 @@ extension ZDCDiskManager: DownloadKeeper {
         var row = DiskFileRow(
           owner: owner, file: made?.file, isPersistent: isPersistent || before?.isPersistent ?? false)
         row.eTag = eTag
+        row.contentETag = eTag
         row.lifetimeMs = self.disk.limits.lifetime[owner.kind]
-        return try self.put(row, made, transaction)
+        return try self.put(row, node: try self.nodeRow(owner, transaction)?.id, made, transaction)
       }
       return isKept ? try made.map { try cryptoFile($0.file, $0.token) } : nil
     } catch {

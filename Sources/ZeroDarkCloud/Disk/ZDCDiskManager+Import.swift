@@ -10,10 +10,12 @@ extension ZDCDiskManager {
   /// between leaves a file without a row, which the next launch deletes.
   ///
   /// - Returns: nil for a placeholder.
-  func take(_ diskImport: ZDCDiskImport, _ owner: DiskOwner) throws -> ZDCCryptoFile? {
+  func take(
+    _ diskImport: ZDCDiskImport, _ owner: DiskOwner, mayLackNode: Bool = false
+  ) throws -> ZDCCryptoFile? {
     let made = try make(diskImport.source)
     do {
-      try database.joinedWrite { try self.store(made, diskImport.values, owner, $0) }
+      try database.joinedWrite { try self.store(made, diskImport.values, owner, mayLackNode: mayLackNode, $0) }
     } catch {
       if let made { discard(made) }
       throw error
@@ -34,31 +36,39 @@ extension ZDCDiskManager {
   }
 
   private func store(
-    _ made: MadeFile?, _ values: ZDCDiskImport.Values, _ owner: DiskOwner, _ transaction: ZDCReadWriteTransaction
+    _ made: MadeFile?, _ values: ZDCDiskImport.Values, _ owner: DiskOwner, mayLackNode: Bool,
+    _ transaction: ZDCReadWriteTransaction
   ) throws {
+    let node = try nodeRow(owner, mayLackNode: mayLackNode, transaction)
     var row = DiskFileRow(owner: owner, file: made?.file, isPersistent: values.storePersistently)
     row.eTag = values.eTag
+    row.contentETag = node?.content?.content.eTag
     row.lifetimeMs =
       values.expiration == 0 ? disk.limits.lifetime[owner.kind] : Self.milliseconds(values.expiration)
-    if values.deleteAfterUpload, try isUploadQueued(owner, transaction) {
+    if values.deleteAfterUpload, try isUploadQueued(owner, node, transaction) {
       row.afterUpload = .delete
       // The upload may be what needs it: neither the limit nor the time may take it before.
       row.isPersistent = true
     } else if values.storePersistently, values.migrateToCacheAfterUpload {
       row.afterUpload = .migrate
     }
-    _ = try put(row, made, transaction)
+    _ = try put(row, node: node?.id, made, transaction)
+    if node == nil, owner.kind != .userAvatar { transaction.uninsertedFiles.mayExist = true }
   }
 
-  /// Without one nothing would ever take the file away.
-  private func isUploadQueued(_ owner: DiskOwner, _ transaction: ZDCReadTransaction) throws -> Bool {
-    guard let node = try nodeRow(owner, transaction) else { return false }
-    return try transaction.operations.operations(node: node).contains { $0.kind == .putData }
+  /// Without one nothing would ever take the file away. A node that has yet to be inserted will have one.
+  private func isUploadQueued(
+    _ owner: DiskOwner, _ node: NodeRow?, _ transaction: ZDCReadTransaction
+  ) throws -> Bool {
+    guard let node else { return owner.kind != .userAvatar }
+    return try transaction.operations.operations(node: node.id).contains { $0.kind == .putData }
   }
 
   /// - Returns: whether it is kept.
-  func put(_ row: DiskFileRow, _ made: MadeFile?, _ transaction: ZDCReadWriteTransaction) throws -> Bool {
-    let isKept = try DiskWriter(transaction).put(row, node: try nodeRow(row.owner, transaction))
+  func put(
+    _ row: DiskFileRow, node: Int64?, _ made: MadeFile?, _ transaction: ZDCReadWriteTransaction
+  ) throws -> Bool {
+    let isKept = try DiskWriter(transaction).put(row, node: node)
     if let made {
       // The hold lasts until the outcome is known: nobody may take the file for one that a crash has left.
       transaction.database.afterNextTransaction(
@@ -68,10 +78,15 @@ extension ZDCDiskManager {
     return isKept
   }
 
-  private func nodeRow(_ owner: DiskOwner, _ transaction: ZDCReadTransaction) throws -> Int64? {
+  /// - Parameter mayLackNode: whether the app made the node and will insert it later.
+  /// - Returns: nil for an avatar, and for a node that has yet to be inserted.
+  func nodeRow(
+    _ owner: DiskOwner, mayLackNode: Bool = false, _ transaction: ZDCReadTransaction
+  ) throws -> NodeRow? {
     guard owner.kind != .userAvatar else { return nil }
-    guard let node = try transaction.nodes.node(uuid: owner.id) else { throw ZDCError(.nodeNotFound) }
-    return node.id
+    if let node = try transaction.nodes.node(uuid: owner.id) { return node }
+    guard mayLackNode else { throw ZDCError(.nodeNotFound) }
+    return nil
   }
 
   // MARK: Files

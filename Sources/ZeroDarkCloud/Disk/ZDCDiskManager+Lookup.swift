@@ -46,7 +46,7 @@ extension ZDCDiskManager {
     }
     return ZDCDiskExport(
       cryptoFile: cryptoFile, isStoredPersistently: row.isPersistent, eTag: row.eTag,
-      expiration: TimeInterval(row.lifetimeMs ?? 0) / 1_000)
+      expiration: TimeInterval(row.lifetimeMs ?? 0) / 1_000, contentETag: row.contentETag)
   }
 
   func cryptoFile(_ file: DiskFileRow.File, _ token: ZDCFileRetainToken) throws -> ZDCCryptoFile {

@@ -5,6 +5,9 @@ extension ZDCDiskManager {
 
   /// Stores a node's content, in the place of what was stored before.
   ///
+  /// A node that the app made with `ZDCNode(localUserID:)` may be inserted afterwards, in the same transaction or in a
+  /// later one. What is not inserted within a day goes at the next launch.
+  ///
   /// When it returns, outside of a transaction, file and entry are on disk. Where the cache is too small for it, it is
   /// not kept: the returned file is there for as long as its retain token.
   ///
@@ -13,7 +16,9 @@ extension ZDCDiskManager {
   ///   `ZDCSecurityError.limitExceeded` above the limit of a content.
   @discardableResult
   public func importNodeData(_ diskImport: ZDCDiskImport, for node: ZDCNode) throws -> ZDCCryptoFile {
-    guard let file = try take(diskImport, .data(node.uuid)) else { throw ZDCError(.invalidParameter) }
+    guard let file = try take(diskImport, .data(node.uuid), mayLackNode: node.isUninserted) else {
+      throw ZDCError(.invalidParameter)
+    }
     return file
   }
 
@@ -46,7 +51,7 @@ extension ZDCDiskManager {
   /// - Throws: as ``importNodeData(_:for:)``.
   @discardableResult
   public func importNodeThumbnail(_ diskImport: ZDCDiskImport, for node: ZDCNode) throws -> ZDCCryptoFile? {
-    try take(diskImport, .thumbnail(node.uuid))
+    try take(diskImport, .thumbnail(node.uuid), mayLackNode: node.isUninserted)
   }
 
   /// Whether there is one; false for a placeholder.
@@ -66,4 +71,9 @@ extension ZDCDiskManager {
   public func makeNodeThumbnailPersistent(_ isPersistent: Bool, forNodeID nodeID: String) throws -> Bool {
     try makePersistent(isPersistent, .thumbnail(nodeID))
   }
+}
+
+extension ZDCNode {
+  /// Made by the app, for `insertNode`: a node that was read from the database has its tree.
+  fileprivate var isUninserted: Bool { treeID.isEmpty }
 }

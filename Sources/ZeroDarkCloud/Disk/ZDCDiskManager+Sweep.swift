@@ -9,6 +9,7 @@ extension ZDCDiskManager {
   func sweep() throws {
     disk.continueUses(after: try database.read { try $0.diskFiles.lastUse() })
     try removeExpired()
+    try removeUninserted()
     try collectGarbage()
     try removeOrphans()
   }
@@ -19,6 +20,17 @@ extension ZDCDiskManager {
     while !isStopped, try database.read({ try !$0.diskFiles.expired(nowMs: now, limit: 1).isEmpty }) {
       // None: the clock was put back meanwhile.
       guard try database.write({ try DiskWriter($0).removeExpired(limit: Self.piece) }) > 0 else { return }
+    }
+  }
+
+  /// Removes imports whose node was not inserted within a day.
+  private func removeUninserted() throws {
+    let day: UInt64 = 24 * 3_600 * 1_000
+    guard nowMs > day, try database.read({ try $0.diskFiles.hasUninserted() }) else { return }
+    let limit = nowMs - day
+    while !isStopped {
+      let removed = try database.write { try $0.diskFiles.removeUninserted(usedBefore: limit, limit: Self.piece) }
+      guard removed == Self.piece else { return }
     }
   }
 

@@ -28,6 +28,32 @@ struct ContentTarget: Sendable {
   }
 }
 
+extension ZDCDownloadManager {
+  /// What to fetch for a node that the caller holds.
+  ///
+  /// - Parameter seen: the version that the caller's node has. If the database has another one, a transaction that has
+  ///   not committed yet may have shown the node to the caller: then this waits for it and looks again.
+  /// - Throws: as `contentTarget(nodeUUID:)`.
+  func target(_ nodeID: String, seen: String?) async throws -> ContentTarget {
+    do {
+      let target = try await storedTarget(nodeID)
+      if target.shows(seen) { return target }
+    } catch let error as ZDCError where error.code == .nodeNotFound || (seen != nil && error.code != .corruptDatabase) {
+    }
+    await writerBarrier.pass(database)
+    return try await storedTarget(nodeID)
+  }
+
+  private func storedTarget(_ nodeID: String) async throws -> ContentTarget {
+    try await database.asyncRead { try $0.contentTarget(nodeUUID: nodeID) }
+  }
+}
+
+extension ContentTarget {
+  /// Whether it is the version that the caller has seen; nil for any.
+  func shows(_ eTag: String?) -> Bool { eTag.map { $0 == reference.content.eTag } ?? true }
+}
+
 extension ZDCReadTransaction {
   /// What to fetch for a node.
   ///

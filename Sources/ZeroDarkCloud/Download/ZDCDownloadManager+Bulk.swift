@@ -103,7 +103,7 @@ actor BulkDownload {
     let indices = isLate ? [large.removeFirst()] : Array(position..<end)
     position = end
     var small: [ZoneID: Batch] = [:]
-    for (index, target) in zip(indices, try await targets(indices.map { nodes[$0].uuid })) {
+    for (index, target) in zip(indices, try await targets(indices.map { nodes[$0] })) {
       switch target {
       case .failure(let error): failed.append(ZDCContentDownload(node: nodes[index], content: .failure(error)))
       case .success(let target) where target.isSmall:
@@ -115,7 +115,22 @@ actor BulkDownload {
     for (_, zone) in small.sorted(by: { $0.key < $1.key }) { batches += Self.split(zone) }
   }
 
-  private func targets(_ uuids: [String]) async throws -> [Result<ContentTarget, any Error>] {
+  private func targets(_ nodes: [ZDCNode]) async throws -> [Result<ContentTarget, any Error>] {
+    let found = try await storedTargets(nodes.map(\.uuid))
+    guard zip(nodes, found).contains(where: { !Self.isSeen($0, $1) }) else { return found }
+    // A transaction that has not committed yet may have shown them to the caller.
+    await manager.writerBarrier.pass(manager.database)
+    return try await storedTargets(nodes.map(\.uuid))
+  }
+
+  private static func isSeen(_ node: ZDCNode, _ target: Result<ContentTarget, any Error>) -> Bool {
+    switch target {
+    case .success(let target): target.shows(node.eTag_data)
+    case .failure(let error): node.eTag_data == nil && (error as? ZDCError)?.code != .nodeNotFound
+    }
+  }
+
+  private func storedTargets(_ uuids: [String]) async throws -> [Result<ContentTarget, any Error>] {
     try await manager.database.asyncRead { transaction in
       try uuids.map { uuid in
         do {
@@ -179,7 +194,10 @@ extension ZDCDownloadManager {
       let key = DownloadKey(nodeID: node.uuid, part: .data)
       // Somebody reads on: what cannot be had is told soon, and small ones are not gathered once more.
       return .success(
-        .file(try await fetchData(key, .init(), TransferInterest(isPatient: false) { _, _ in }).cryptoFile))
+        .file(
+          try await fetchData(
+            key, .init(), TransferInterest(isPatient: false) { _, _ in }, seen: node.eTag_data
+          ).cryptoFile))
     } catch let error as TransportError {
       throw error
     } catch let error as CancellationError {

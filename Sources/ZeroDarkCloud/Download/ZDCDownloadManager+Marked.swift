@@ -20,6 +20,8 @@ extension ZDCDownloadManager {
   /// }
   /// ```
   ///
+  /// Marks of metadata and thumbnails alone start nothing here: `downloadNodeMeta` and the image manager serve them.
+  ///
   /// Nodes that are not in the cloud yet, or have no content, are left out. The stream throws for what concerns all but
   /// the network: the database, a refused session.
   public func downloadMarkedContents(

@@ -24,7 +24,7 @@ extension ZDCDownloadManager {
   ) async throws -> (cloudDataInfo: ZDCCloudDataInfo, metadata: Data?, thumbnail: Data?) {
     let (key, options) = (DownloadKey(nodeID: node.uuid, part: .meta(components)), options?.values ?? .metaDefault)
     return try await attended(key, options) {
-      try await fetchMeta(key, components, options, TransferInterest { _, _ in })
+      try await fetchMeta(key, components, options, TransferInterest { _, _ in }, seen: node.eTag_data)
     }
   }
 
@@ -34,16 +34,17 @@ extension ZDCDownloadManager {
     _ node: ZDCNode, components: ZDCNodeMetaComponents, options: ZDCDownloadOptions? = nil,
     completionQueue: DispatchQueue? = nil, completionBlock: @escaping MetaCompletion
   ) -> ZDCDownloadTicket {
-    downloadNodeMeta(node.uuid, components, options?.values ?? .metaDefault, completionQueue, completionBlock)
+    downloadNodeMeta(
+      node.uuid, components, options?.values ?? .metaDefault, completionQueue, completionBlock, seen: node.eTag_data)
   }
 
   func downloadNodeMeta(
     _ nodeID: String, _ components: ZDCNodeMetaComponents, _ options: ZDCDownloadOptions.Values,
-    _ queue: DispatchQueue?, _ block: @escaping MetaCompletion
+    _ queue: DispatchQueue?, _ block: @escaping MetaCompletion, seen: String? = nil
   ) -> ZDCDownloadTicket {
     let key = DownloadKey(nodeID: nodeID, part: .meta(components))
     return run(key, options, queue) { [self] ticket in
-      try await fetchMeta(key, components, options, ticket.interest)
+      try await fetchMeta(key, components, options, ticket.interest, seen: seen)
     } discard: { _ in
     } complete: { result in
       switch result {
@@ -56,9 +57,9 @@ extension ZDCDownloadManager {
   /// Joins or starts the transfer.
   func fetchMeta(
     _ key: DownloadKey, _ components: ZDCNodeMetaComponents, _ options: ZDCDownloadOptions.Values,
-    _ interest: TransferInterest
+    _ interest: TransferInterest, seen: String? = nil
   ) async throws -> (cloudDataInfo: ZDCCloudDataInfo, metadata: Data?, thumbnail: Data?) {
-    let target = try await database.asyncRead { try $0.contentTarget(nodeUUID: key.nodeID) }
+    let target = try await target(key.nodeID, seen: seen)
     let wanted = target.sections(of: components)
     var sections: Sections = [:]
     if !wanted.isEmpty {
@@ -121,8 +122,7 @@ extension ZDCDownloadManager {
     _ node: ZDCNode, toFile url: URL,
     progress: @escaping @Sendable (_ received: UInt64, _ total: UInt64) -> Void = { _, _ in }
   ) async throws -> (cloudDataInfo: ZDCCloudDataInfo, metadata: Data) {
-    let uuid = node.uuid
-    let target = try await database.asyncRead { try $0.contentTarget(nodeUUID: uuid) }
+    let target = try await target(node.uuid, seen: node.eTag_data)
     let api = try await users.serverAPI(for: target.user)
     let total = target.cipherLength
     let (partial, metadata) = try await keepingEvidence(of: target) {

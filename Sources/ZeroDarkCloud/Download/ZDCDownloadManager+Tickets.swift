@@ -26,11 +26,13 @@ extension ZDCDownloadManager {
     complete: @escaping @Sendable (Result<Value, any Error>) -> Void
   ) -> ZDCDownloadTicket {
     let ticket = ZDCDownloadTicket()
+    let transactionEnd = TransactionEnd.ofCurrent(database.context)
     let attendance = background.attend(key, options)
     let member = options.completionTag.map { TagMember(tags, .init(download: key, tag: $0)) }
     let task = Task {
       let result: Result<Value, any Error>
       do {
+        try await transactionEnd?.committed()
         try await attendance.begin()
         result = .success(try await fetch(ticket))
       } catch { result = .failure(error) }

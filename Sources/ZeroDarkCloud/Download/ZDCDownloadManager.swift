@@ -35,6 +35,7 @@ public final class ZDCDownloadManager: Sendable {
   let transfers: TransferTable<ZDCCryptoFile>
   let metaTransfers = TransferTable<Sections>(share: { $0 }, discard: { _ in })
   let tags = CompletionTags()
+  let writerBarrier = WriterBarrier()
   let progressManager: ZDCProgressManager
   let background: BackgroundDownloads
   let delegate: DelegateBox?
@@ -93,6 +94,9 @@ public final class ZDCDownloadManager: Sendable {
 
   /// Downloads the newest content of a node that this device knows of.
   ///
+  /// May be called inside a delegate callback or another block of a transaction, also from a task that it starts: the
+  /// download begins after the commit and brings the version that the node had there.
+  ///
   /// - Returns: What the record says about it, and a file of ciphertext that belongs to the caller: open it with
   ///   ``ZDCFileConversion`` and delete it, unless the disk manager keeps it.
   /// - Throws: ``ZDCError`` with `nodeNotFound`, `nodeNotUploaded`, `noContent`, `diskFull` or `fileFailure`;
@@ -103,7 +107,9 @@ public final class ZDCDownloadManager: Sendable {
     _ node: ZDCNode, options: ZDCDownloadOptions? = nil
   ) async throws -> (cloudDataInfo: ZDCCloudDataInfo, cryptoFile: ZDCCryptoFile) {
     let (key, options) = (DownloadKey(nodeID: node.uuid, part: .data), options?.values ?? .init())
-    return try await attended(key, options) { try await fetchData(key, options, TransferInterest { _, _ in }) }
+    return try await attended(key, options) {
+      try await fetchData(key, options, TransferInterest { _, _ in }, seen: node.eTag_data)
+    }
   }
 
   /// The same with a completion block (seeds 001, 002).
@@ -112,23 +118,24 @@ public final class ZDCDownloadManager: Sendable {
   ///   - node: whose content.
   ///   - options: who keeps the file, and whether the download outlives the app; nil for neither.
   ///   - completionQueue: where the block runs; nil for the main queue.
-  ///   - completionBlock: called once, with a file or an error.
+  ///   - completionBlock: called once, with a file or an error; `transactionRolledBack` if this was called inside a
+  ///     transaction that was rolled back.
   /// - Returns: A ticket with the progress; through it the download can be given up.
   @discardableResult
   public func downloadNodeData(
     _ node: ZDCNode, options: ZDCDownloadOptions? = nil, completionQueue: DispatchQueue? = nil,
     completionBlock: @escaping DataCompletion
   ) -> ZDCDownloadTicket {
-    downloadNodeData(node.uuid, options?.values ?? .init(), completionQueue, completionBlock)
+    downloadNodeData(node.uuid, options?.values ?? .init(), completionQueue, completionBlock, seen: node.eTag_data)
   }
 
   func downloadNodeData(
     _ nodeID: String, _ options: ZDCDownloadOptions.Values, _ queue: DispatchQueue?,
-    _ block: @escaping DataCompletion
+    _ block: @escaping DataCompletion, seen: String? = nil
   ) -> ZDCDownloadTicket {
     let key = DownloadKey(nodeID: nodeID, part: .data)
     return run(key, options, queue) { [self] ticket in
-      try await fetchData(key, options, ticket.interest)
+      try await fetchData(key, options, ticket.interest, seen: seen)
     } discard: {
       $0.cryptoFile.removeUnlessKept()
     } complete: { result in
@@ -141,9 +148,9 @@ public final class ZDCDownloadManager: Sendable {
 
   /// Joins or starts the transfer. The register of background downloads is the caller's business.
   func fetchData(
-    _ key: DownloadKey, _ options: ZDCDownloadOptions.Values, _ interest: TransferInterest
+    _ key: DownloadKey, _ options: ZDCDownloadOptions.Values, _ interest: TransferInterest, seen: String? = nil
   ) async throws -> (cloudDataInfo: ZDCCloudDataInfo, cryptoFile: ZDCCryptoFile) {
-    let target = try await database.asyncRead { try $0.contentTarget(nodeUUID: key.nodeID) }
+    let target = try await target(key.nodeID, seen: seen)
     let listed = progressManager.begin(key, user: target.user.text, downloads: self)
     interest.report(0, target.cipherLength)
     do {

@@ -20,8 +20,15 @@ final class ImageMemoryCache<Image: Sendable>: Sendable {
     fileprivate let number: UInt64
   }
 
-  private struct Entry {
+  /// What is known of an image.
+  struct Known: Sendable {
+    /// nil: it is known that there is none.
     var image: Image?
+    var version: ThumbnailVersion?
+  }
+
+  private struct Entry {
+    var known: Known
     var cost: Int
     /// The entries that were used just before and just after this one.
     var older: Key?
@@ -96,13 +103,18 @@ final class ImageMemoryCache<Image: Sendable>: Sendable {
 
   /// - Returns: nil if nothing is known, `.some(nil)` if it is known that there is none.
   func image(_ key: Key) -> Image?? {
-    state.withLock { state -> Image?? in
+    known(key).map(\.image)
+  }
+
+  /// - Returns: nil if nothing is known.
+  func known(_ key: Key) -> Known? {
+    state.withLock { state -> Known? in
       guard let entry = state.entries[key] else { return nil }
       if state.newest != key {
         state.unchain(entry)
         state.chain(key)
       }
-      return .some(entry.image)
+      return entry.known
     }
   }
 
@@ -124,13 +136,13 @@ final class ImageMemoryCache<Image: Sendable>: Sendable {
   }
 
   /// Caches what the read found, unless it is outdated by now.
-  func set(_ image: Image?, _ key: Key, cost: Int, of read: Read) {
+  func set(_ image: Image?, _ key: Key, cost: Int, version: ThumbnailVersion? = nil, of read: Read) {
     state.withLock { state in
       guard state.reads[read.owner]?.contains(read.number) == true else { return }
       let cost = max(cost, Self.leastCost)
       state.remove(key)
       guard cost <= state.limit else { return }
-      state.insert(Entry(image: image, cost: cost), key)
+      state.insert(Entry(known: Known(image: image, version: version), cost: cost), key)
       state.trim()
     }
   }
@@ -152,4 +164,12 @@ final class ImageMemoryCache<Image: Sendable>: Sendable {
       for key in Array(state.entries.keys) where key.processingID == processingID { state.remove(key) }
     }
   }
+}
+
+/// Which thumbnail an image was made from.
+struct ThumbnailVersion: Sendable {
+  /// The content that it came with.
+  var eTag: String?
+  /// The hash of its bytes, as records have it; nil if there is none.
+  var tag: String?
 }

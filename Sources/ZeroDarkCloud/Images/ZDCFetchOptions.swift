@@ -13,8 +13,9 @@ public final class ZDCFetchOptions: Sendable {
 
   var values: Values { state.withLock { $0 } }
 
-  /// Whether a thumbnail that is here is downloaded again if its node is marked as needing that. The old one is
-  /// delivered first, the new one when it is there, and then the mark goes unless the node has changed again.
+  /// Whether a thumbnail that is here is downloaded again if the node has another one by now, or is marked as needing
+  /// that. The old one is delivered first, then the new one; a mark is removed unless the node has changed again. If
+  /// false, the one that is here is delivered, however old.
   public var downloadIfMarkedAsNeedsDownload: Bool {
     get { state.withLock { $0.downloadIfMarkedAsNeedsDownload } }
     set { state.withLock { $0.downloadIfMarkedAsNeedsDownload = newValue } }

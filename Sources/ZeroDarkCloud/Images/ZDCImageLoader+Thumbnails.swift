@@ -70,8 +70,10 @@ extension ZDCImageLoader {
     var isMarked = false
     /// The version in the cloud; nil if there is none.
     var eTag: String?
-    var hasThumbnail = false
+    /// The thumbnail of that version; nil if it has none.
+    var tag: String?
 
+    var hasThumbnail: Bool { tag != nil }
     /// Marked without a content in the cloud: there is nothing to get.
     var needsDownload: Bool { isMarked && eTag != nil }
   }
@@ -82,17 +84,33 @@ extension ZDCImageLoader {
       let marks = try transaction.downloadMarks.components(node: row.id)
       return Facts(
         isMarked: options.downloadIfMarkedAsNeedsDownload && marks & ZDCNodeComponents.thumbnail.rawValue != 0,
-        eTag: row.content?.content.eTag, hasThumbnail: row.content.map { $0.secrets.sizes.thumbnail > 0 } ?? false)
+        eTag: row.content?.content.eTag,
+        tag: row.content.flatMap { $0.secrets.sizes.thumbnail > 0 ? $0.secrets.thumbnailTag.text : nil })
     }
     return facts.flatMap { $0 } ?? Facts()
+  }
+
+  /// Whether an image of that version is the node's: that of the version in the cloud, or of the app's newer one.
+  private func isCurrent(_ version: ThumbnailVersion?, _ facts: Facts, _ nodeID: String) -> Bool {
+    guard let eTag = facts.eTag else { return true }
+    return version?.eTag == eTag || version?.tag == facts.tag || isEdited(nodeID)
+  }
+
+  /// Whether the app has queued a newer content.
+  private func isEdited(_ nodeID: String) -> Bool {
+    let isEdited = disk.lookUp { transaction in
+      guard let row = try transaction.nodes.node(uuid: nodeID) else { return false }
+      return try transaction.operations.operations(node: row.id).contains { $0.kind == .putData }
+    }
+    return isEdited ?? false
   }
 
   /// Where a thumbnail comes from, after memory.
   enum Source: Sendable {
     /// The image as it came is in memory, the variant is not.
-    case memory(Image)
-    /// A file, of which the download, if any, brings a newer one.
-    case disk(ZDCCryptoFile, downloads: Bool)
+    case memory(ImageMemoryCache<Image>.Known)
+    /// A file, and the content in the cloud when it was stored.
+    case disk(ZDCCryptoFile, eTag: String?)
     case network
   }
 
@@ -102,40 +120,46 @@ extension ZDCImageLoader {
     _ node: ZDCNode, _ request: ImageRequest<Image>, _ preFetch: (Image?, Bool) -> Void,
     _ deliver: ImageDelivery<Image>
   ) -> ZDCDownloadTicket? {
-    var known = request.isKept ? thumbnails.image(.init(owner: node.uuid, processingID: request.processingID)) : nil
-    if case .some(.some(let image)) = known, !request.options.downloadIfMarkedAsNeedsDownload {
+    var known = request.isKept ? thumbnails.known(.init(owner: node.uuid, processingID: request.processingID)) : nil
+    if let image = known?.image, !request.options.downloadIfMarkedAsNeedsDownload {
       preFetch(image, false)
       return nil
     }
     let facts = facts(node.uuid, request.options)
+    let isOutdated = known.map { !isCurrent($0.version, facts, node.uuid) } ?? false
     // There was none, and a version has come in that has one.
-    if case .some(.none) = known, facts.hasThumbnail { known = nil }
+    if isOutdated, known?.image == nil { known = nil }
     let read = thumbnails.beginRead(node.uuid)
-    guard let source = source(node, facts, known, read) else {
+    let source =
+      known == nil ? source(node, facts, read) : isOutdated || facts.needsDownload ? Source.network : nil
+    guard let source else {
       thumbnails.endRead(read)
-      preFetch(known ?? nil, false)
+      preFetch(known?.image, false)
       return nil
     }
-    preFetch(known ?? nil, true)
-    return start(Fetch(node: node, facts: facts, request: request, source: source, read: read, deliver: deliver))
+    preFetch(known?.image, true)
+    return start(
+      Fetch(
+        node: node, facts: facts, request: request, source: source, read: read, deliver: deliver,
+        transactionEnd: TransactionEnd.ofCurrent(database.context)))
   }
 
+  /// Where an image comes from that is not in memory.
+  ///
   /// - Returns: nil if there is nothing to fetch.
-  private func source(
-    _ node: ZDCNode, _ facts: Facts, _ known: Image??, _ read: ImageMemoryCache<Image>.Read
-  ) -> Source? {
-    if known != nil { return facts.needsDownload ? .network : nil }
-    if !facts.needsDownload, case .some(.some(let image)) = thumbnails.image(.init(owner: node.uuid)) {
-      return .memory(image)
+  private func source(_ node: ZDCNode, _ facts: Facts, _ read: ImageMemoryCache<Image>.Read) -> Source? {
+    if !facts.needsDownload, let original = thumbnails.known(.init(owner: node.uuid)), original.image != nil,
+      isCurrent(original.version, facts, node.uuid)
+    {
+      return .memory(original)
     }
     guard let export = disk.nodeThumbnail(node) else {
       return facts.needsDownload || facts.hasThumbnail ? .network : nil
     }
-    if let file = export.cryptoFile { return .disk(file, downloads: facts.needsDownload) }
-    // Known to have none, in the version that is in the cloud or in the app's newer one.
-    let isCurrent = !facts.hasThumbnail || export.eTag == nil || export.eTag == facts.eTag
-    guard isCurrent, !facts.needsDownload else { return .network }
-    thumbnails.set(nil, .init(owner: node.uuid), cost: 0, of: read)
+    if let file = export.cryptoFile { return .disk(file, eTag: export.contentETag) }
+    let version = ThumbnailVersion(eTag: export.eTag ?? export.contentETag)
+    guard !facts.needsDownload, isCurrent(version, facts, node.uuid) else { return .network }
+    thumbnails.set(nil, .init(owner: node.uuid), cost: 0, version: version, of: read)
     return nil
   }
 
@@ -146,14 +170,19 @@ extension ZDCImageLoader {
     let source: Source
     let read: ImageMemoryCache<Image>.Read
     let deliver: ImageDelivery<Image>
+    /// Of the block that this was requested in.
+    var transactionEnd: TransactionEnd?
 
     var downloads: Bool {
       switch source {
       case .memory: false
-      case .disk(_, let downloads): downloads
+      case .disk(_, let eTag): facts.needsDownload || mayReplace && eTag != facts.eTag
       case .network: true
       }
     }
+
+    /// Whether a thumbnail that is here may be downloaded again.
+    var mayReplace: Bool { facts.eTag != nil && request.options.downloadIfMarkedAsNeedsDownload }
   }
 
   private func start(_ fetch: Fetch) -> ZDCDownloadTicket? {
@@ -169,13 +198,14 @@ extension ZDCImageLoader {
 
   private func run(_ fetch: Fetch, _ ticket: ZDCDownloadTicket?) async {
     switch fetch.source {
-    case .memory(let image): await fetch.deliver(variant(of: image, fetch))
-    case .disk(let file, let downloads):
-      if let image = opened(file, fetch.node) {
-        thumbnails.set(image, .init(owner: fetch.node.uuid), cost: cost(image), of: fetch.read)
-        await fetch.deliver(variant(of: image, fetch))
-        if !downloads { return }
-      } else if !downloads, !fetch.facts.hasThumbnail {
+    case .memory(let known): await fetch.deliver(known.image.flatMap { variant(of: $0, known.version, fetch) })
+    case .disk(let file, let eTag):
+      if let (image, version) = opened(file, eTag, fetch.node) {
+        thumbnails.set(image, .init(owner: fetch.node.uuid), cost: cost(image), version: version, of: fetch.read)
+        await fetch.deliver(variant(of: image, version, fetch))
+        let isOutdated = fetch.mayReplace && !isCurrent(version, fetch.facts, fetch.node.uuid)
+        if !fetch.facts.needsDownload, !isOutdated { return }
+      } else if !fetch.downloads, !fetch.facts.hasThumbnail {
         return await fetch.deliver(nil, ZDCError(.objectNotDecodable))
       }
       await download(fetch, ticket)
@@ -184,20 +214,23 @@ extension ZDCImageLoader {
   }
 
   /// nil if the file is not what it was, or no image: it is not kept then.
-  private func opened(_ file: ZDCCryptoFile, _ node: ZDCNode) -> Image? {
+  private func opened(_ file: ZDCCryptoFile, _ eTag: String?, _ node: ZDCNode) -> (Image, ThumbnailVersion)? {
     do {
-      if let image = try decode(try ZDCFileConversion.decryptCryptoFile(intoMemory: file)) { return image }
+      let bytes = try ZDCFileConversion.decryptCryptoFile(intoMemory: file)
+      let version = ThumbnailVersion(eTag: eTag, tag: ContentHeader.tag(ofThumbnail: bytes).text)
+      if let image = try decode(bytes) { return (image, version) }
     } catch { disk.report(error) }
     disk.forget(.thumbnail(node.uuid), file)
     return nil
   }
 
-  private func variant(of image: Image, _ fetch: Fetch) -> Image? {
+  private func variant(of image: Image, _ version: ThumbnailVersion?, _ fetch: Fetch) -> Image? {
     guard let processing = fetch.request.processing else { return image }
     let variant = processing(image)
     if let id = fetch.request.processingID {
       thumbnails.set(
-        variant, .init(owner: fetch.node.uuid, processingID: id), cost: variant.map(cost) ?? 0, of: fetch.read)
+        variant, .init(owner: fetch.node.uuid, processingID: id), cost: variant.map(cost) ?? 0, version: version,
+        of: fetch.read)
     }
     return variant
   }
@@ -206,19 +239,20 @@ extension ZDCImageLoader {
 
   private func download(_ fetch: Fetch, _ ticket: ZDCDownloadTicket?) async {
     do {
+      try await fetch.transactionEnd?.committed()
       let key = DownloadedThumbnail(
         node: fetch.node.uuid, eTag: fetch.facts.eTag, isMarked: fetch.facts.isMarked)
-      let image = try await fetches.value(key) { try await self.downloadOnce(fetch.node, fetch.facts) }
+      let known = try await fetches.value(key) { try await self.downloadOnce(fetch.node, fetch.facts) }
       ticket?.interest.report(1, 1)
       if ticket?.isIgnored == true { return }
-      guard let image else { return await fetch.deliver(nil) }
+      guard let image = known.image else { return await fetch.deliver(nil) }
       // Its own read: that of this fetch ended when the disk manager took the new file.
       let read = thumbnails.beginRead(fetch.node.uuid)
       defer { thumbnails.endRead(read) }
       let current = Fetch(
         node: fetch.node, facts: fetch.facts, request: fetch.request, source: fetch.source, read: read,
         deliver: fetch.deliver)
-      await fetch.deliver(variant(of: image, current))
+      await fetch.deliver(variant(of: image, known.version, current))
     } catch {
       if ticket?.isIgnored == true { return }
       await fetch.deliver(nil, error)
@@ -226,7 +260,7 @@ extension ZDCImageLoader {
   }
 
   /// What all that wait for it share: the download, the file in the cache, the decoded image, the mark.
-  private func downloadOnce(_ node: ZDCNode, _ facts: Facts) async throws -> Image? {
+  private func downloadOnce(_ node: ZDCNode, _ facts: Facts) async throws -> ImageMemoryCache<Image>.Known {
     if let known = foundMeanwhile(node, facts) { return known }
     let (info, _, thumbnail) = try await downloads.downloadNodeMeta(node, components: .thumbnail)
     let read = thumbnails.beginRead(node.uuid)
@@ -236,16 +270,19 @@ extension ZDCImageLoader {
       guard let decoded = try decode(thumbnail) else { throw ZDCError(.objectNotDecodable) }
       image = decoded
     }
-    thumbnails.set(image, .init(owner: node.uuid), cost: image.map(cost) ?? 0, of: read)
+    let version = ThumbnailVersion(eTag: info.eTag, tag: info.thumbnailTag)
+    thumbnails.set(image, .init(owner: node.uuid), cost: image.map(cost) ?? 0, version: version, of: read)
     if facts.isMarked { try await unmark(node, info.eTag) }
-    return image
+    return .init(image: image, version: version)
   }
 
-  /// What somebody else's download has brought between this request's look and now.
-  private func foundMeanwhile(_ node: ZDCNode, _ facts: Facts) -> Image? {
+  /// What another request's download has brought between this request's look and now.
+  private func foundMeanwhile(_ node: ZDCNode, _ facts: Facts) -> ImageMemoryCache<Image>.Known? {
     if facts.isMarked, self.facts(node.uuid, .init()).isMarked { return nil }
-    guard case .some(.some(let image)) = thumbnails.image(.init(owner: node.uuid)) else { return nil }
-    return image
+    guard let known = thumbnails.known(.init(owner: node.uuid)), known.image != nil,
+      isCurrent(known.version, facts, node.uuid)
+    else { return nil }
+    return known
   }
 
   /// Unless the node has a newer version by now.

@@ -14,8 +14,10 @@ internal import Foundation
 ///
 /// - `preFetch` is called once, before the call returns, with what is in memory. If `willFetch` is false, `postFetch`
 ///   is never called.
-/// - `postFetch` is called with the image from disk or from the server, nil if there is none. Twice, where the node is
-///   marked as needing a download of its thumbnail: with the old image from disk, then with the new one.
+/// - `postFetch` is called with the image from disk or from the server, nil if there is none. An image that the node
+///   no longer has, or whose node is marked as needing a download of its thumbnail, is shown first and then replaced:
+///   one from memory comes with `preFetch`, one from disk with a first call of `postFetch`, the new one with the last.
+///   A change of the data alone does not make a thumbnail outdated.
 ///
 /// Any number of requests for one thumbnail make one download. What was downloaded is cached in the disk manager. That
 /// there is none is remembered like an image.
@@ -35,7 +37,7 @@ public final class ZDCImageLoader<Image: Sendable>: Sendable {
   let cost: @Sendable (Image) -> Int
   let thumbnails: ImageMemoryCache<Image>
   let avatars: ImageMemoryCache<Image>
-  let fetches = SharedWork<DownloadedThumbnail, Image?>()
+  let fetches = SharedWork<DownloadedThumbnail, ImageMemoryCache<Image>.Known>()
   private let listener: Int
 
   /// Which thumbnail a download brings.

@@ -1,11 +1,11 @@
 public import Foundation
 
-#if canImport(UIKit)
+#if canImport(UIKit) && (os(iOS) || os(tvOS) || os(watchOS) || os(visionOS))
   public import UIKit
 
   /// The platform's image.
   public typealias ZDCPlatformImage = UIImage
-#elseif canImport(AppKit)
+#elseif canImport(AppKit) && os(macOS)
   public import AppKit
 
   /// The platform's image.
@@ -26,11 +26,11 @@ extension ZDCImageLoader where Image == ZDCPlatformImage {
   static func platform(
     disk: ZDCDiskManager, downloads: ZDCDownloadManager, database: ZDCDatabaseConnection
   ) -> ZDCImageManager {
-    #if canImport(UIKit)
+    #if canImport(UIKit) && (os(iOS) || os(tvOS) || os(watchOS) || os(visionOS))
       ZDCImageLoader(
         disk: disk, downloads: downloads, database: database, costLimit: ZDCImageManager.defaultCostLimit,
         cost: { Int($0.size.width * $0.scale * $0.size.height * $0.scale) * 4 }, decode: { UIImage(data: $0) })
-    #elseif canImport(AppKit)
+    #elseif canImport(AppKit) && os(macOS)
       ZDCImageLoader(
         disk: disk, downloads: downloads, database: database, costLimit: ZDCImageManager.defaultCostLimit,
         cost: { Int($0.size.width * $0.size.height) * 4 }, decode: { NSImage(data: $0) })

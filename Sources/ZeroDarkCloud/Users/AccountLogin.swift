@@ -4,7 +4,8 @@ internal import ZDCProtocol
 /// Logging in with words: challenge, session, chain and keyring fetched and verified, then one transaction.
 ///
 /// Nothing is generated but the device's own id and key: an account whose state is missing or does not verify ends with
-/// an error, never with new keys (PROTOCOL 3.4).
+/// an error, never with new keys (PROTOCOL 3.4). Only if the caller asks for it, and the verified chain names no tree of
+/// the app, the app's trunks are made.
 struct AccountLogin {
   let database: ZDCDatabaseConnection
   let connection: ServerConnection
@@ -16,24 +17,63 @@ struct AccountLogin {
     var session: SessionResponse
   }
 
-  func run(_ accessKey: AccessKey) async throws -> Result {
+  func run(_ accessKey: AccessKey, createsTree: Bool = false) async throws -> Result {
     _ = try await connection.info()
     let (deviceID, deviceKey) = try await device(accessKey)
     let session = try await login(accessKey, deviceID, deviceKey)
-    let (chain, keyringBlob) = try await fetchState(session, accessKey, deviceID, deviceKey)
+    let api = await api(session, accessKey, deviceID, deviceKey)
+    var (chain, keyringBlob) = try await fetchState(api, session.userID)
     let keys = try UserKeys(
       chain: chain, keyringBlob: keyringBlob, accessKey: accessKey, expected: session.userID,
       pinnedVersion: try await checkPin(chain, of: session.userID))
-    guard keys.identity.hasTreeClaim(appTreeID: appTreeID) else {
-      throw ZDCSecurityError(.accountStateMissing, user: session.userID)
-    }
     let secrets = LocalUserSecrets(
       accessKey: accessKey, deviceID: deviceID, deviceKey: deviceKey, origin: connection.origin,
       appTreeID: appTreeID, keyringBlob: keyringBlob)
-    let row = LocalUserRow(
+    var row = LocalUserRow(
       userID: session.userID, state: .ready, chain: chain, secrets: secrets, createdMs: now())
+    if !keys.identity.hasTreeClaim(appTreeID: appTreeID) {
+      guard createsTree else { throw ZDCSecurityError(.accountStateMissing, user: session.userID) }
+      chain = try await addTree(row, keys, api)
+      keyringBlob = try await newest(keyringBlob, chain, session.userID, api)
+      (row.chain, row.secrets.keyringBlob) = (chain, keyringBlob)
+      _ = try UserKeys(row)
+    }
     return Result(row: try await store(row, session), session: session)
   }
+
+  // MARK: Adding the app's tree
+
+  /// - Returns: the chain with the claim.
+  private func addTree(_ row: LocalUserRow, _ keys: UserKeys, _ api: ServerAPI) async throws -> [UInt8] {
+    let trunks = try await trunksToAdd(row, keys)
+    return try await TreeCreation(api: api, appTreeID: appTreeID, now: now).run(trunks, chain: row.chain, keys: keys)
+  }
+
+  /// The trunks of an earlier call that was cut off, or new ones, which are stored before the server gets them.
+  private func trunksToAdd(_ row: LocalUserRow, _ keys: UserKeys) async throws -> [UInt8] {
+    let fresh = try TreeCreation.trunks(for: keys, appTreeID: appTreeID, timeMs: now())
+    return try await database.asyncReadWrite { transaction in
+      if let known = try transaction.localUsers.user(row.userID) {
+        guard known.state == .addingTree, known.secrets.appTreeID == row.secrets.appTreeID else { return fresh }
+        return known.secrets.request
+      }
+      var adding = row
+      adding.state = .addingTree
+      adding.secrets.request = fresh
+      try transaction.localUsers.insert(&adding)
+      return fresh
+    }
+  }
+
+  /// The keyring that the chain names: another device may have changed it in the meantime.
+  private func newest(
+    _ keyring: [UInt8], _ chain: [UInt8], _ user: UserID, _ api: ServerAPI
+  ) async throws -> [UInt8] {
+    let last = try IdentityChain.links(chain, of: user).last
+    return last?.keyringHash == Keyring.hash(keyring) ? keyring : try await api.keyring()
+  }
+
+  // MARK: State of the account
 
   /// What this device has seen of the account before counts at a login too.
   ///
@@ -64,18 +104,21 @@ struct AccountLogin {
     }
   }
 
-  private func fetchState(
+  private func api(
     _ response: SessionResponse, _ accessKey: AccessKey, _ deviceID: DeviceID, _ deviceKey: SigningKey
-  ) async throws -> (chain: [UInt8], keyring: [UInt8]) {
+  ) async -> ServerAPI {
     let credentials = SessionCredentials(
       userID: response.userID, accessKey: accessKey, deviceID: deviceID, deviceKey: deviceKey)
     let session = Session(connection: connection, credentials: credentials)
     await session.adopt(response)
-    let api = ServerAPI(connection: connection, session: session)
+    return ServerAPI(connection: connection, session: session)
+  }
+
+  private func fetchState(_ api: ServerAPI, _ user: UserID) async throws -> (chain: [UInt8], keyring: [UInt8]) {
     do {
-      return (try await api.chain(of: response.userID), try await api.keyring())
+      return (try await api.chain(of: user), try await api.keyring())
     } catch let error as ServerError where error.code == .notFound {
-      throw ZDCSecurityError(.accountStateMissing, user: response.userID)
+      throw ZDCSecurityError(.accountStateMissing, user: user)
     }
   }
 

@@ -14,7 +14,7 @@ struct LocalUserSecrets: Sendable {
   var appTreeID: String
   /// Sealed under the access key, as the server has it.
   var keyringBlob: [UInt8]
-  /// The exact registration request, until it was answered.
+  /// The exact registration request until it was answered, or the bundle of the trunks that are being added.
   var request: [UInt8] = []
 
   var bytes: [UInt8] {

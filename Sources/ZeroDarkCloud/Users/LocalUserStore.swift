@@ -9,6 +9,8 @@ struct LocalUserRow: Sendable {
     /// The account's secrets are safe here; whether the server has the account is not yet known.
     case creating = 0
     case ready = 1
+    /// The account exists; whether the server has the app's tree is not yet known.
+    case addingTree = 2
   }
 
   var id: Int64 = 0

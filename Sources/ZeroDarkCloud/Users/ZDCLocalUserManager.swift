@@ -75,14 +75,20 @@ public final class ZDCLocalUserManager: Sendable {
   /// Its trees are empty until the first pull. Doing it again for an account that is here renews its session and keeps
   /// its data.
   ///
-  /// - Parameter words: spelled as in the list; case and surrounding space do not matter.
+  /// An account that another app made has no tree for this app: then this throws `accountStateMissing`. Ask the
+  /// account's owner, and log in with `createsTree`. If the app is killed or the network fails at any point, the same
+  /// call resumes.
+  ///
+  /// - Parameters:
+  ///   - words: spelled as in the list; case and surrounding space do not matter.
+  ///   - createsTree: whether the account gets a tree for this app if its verified chain names none.
   /// - Throws: ``ZDCError`` with `invalidWords` if they are not an access key, `accountNotFound` if no account has it;
   ///   `ZDCSecurityError` with `accountStateMissing`, `identityChainRollback` or `keyringMismatch` if what the server
   ///   gives does not belong to it: nothing is stored then, and no keys are made; `ServerError`; ``TransportError``.
-  public func login(words: [String]) async throws -> ZDCLocalUser {
+  public func login(words: [String], createsTree: Bool = false) async throws -> ZDCLocalUser {
     let accessKey = try Self.accessKey(words)
     let login = AccountLogin(database: database, connection: connection, appTreeID: appTreeID, now: now)
-    let result = try await gate.run { try await login.run(accessKey) }
+    let result = try await gate.run { try await login.run(accessKey, createsTree: createsTree) }
     forget(result.row.userID)
     let api = try await serverAPI(for: result.row.userID)
     await api.session.adopt(result.session)
@@ -127,7 +133,7 @@ public final class ZDCLocalUserManager: Sendable {
     try await delete(localUser.uuid, force: force)
   }
 
-  private func forget(_ userID: UserID) {
+  func forget(_ userID: UserID) {
     open.withLock { $0[userID] = nil }
   }
 
@@ -150,11 +156,6 @@ extension ZDCLocalUserManager {
 
   public func allLocalUserIDs() async throws -> [String] {
     try await database.asyncRead { transaction in try transaction.localUsers.readyIDs().map(\.text) }
-  }
-
-  /// The same as ``allLocalUsers()`` inside a transaction.
-  public func allLocalUsers(_ transaction: ZDCReadTransaction) throws -> [ZDCLocalUser] {
-    try transaction.localUsers.all().filter { $0.state == .ready }.map(\.localUser)
   }
 
   public func localUser(id localUserID: String) async throws -> ZDCLocalUser? {

@@ -22,8 +22,10 @@ extension Promise {
         by: "PullPromiseTests/everythingButContent_isThereAfterAPull",
         "NodeTests/lastModifiedIsTheLaterOfRecordAndContent")),
     Promise(
-      id: "check-000-5", wording: "an upload goes on after a relaunch and asks the app once",
-      state: .tested(by: "LargeContentTests/contentInMemory_isContinuedIfItIsEqual")),
+      id: "check-000-5", wording: "an upload resumes after a relaunch; the app is asked once per launch",
+      state: .tested(
+        by: "LargeContentTests/contentInMemory_isContinuedIfItIsEqual",
+        "LargeContentTests/uploadThatResumes_asksTheAppOncePerLaunch")),
     Promise(
       id: "check-000-6", wording: "a promise has two methods and a form with a closure",
       state: .tested(
@@ -80,7 +82,9 @@ extension Promise {
       state: .tested(by: "RequestTests/noContent_isFetchedUnasked")),
     Promise(
       id: "check-002-3", wording: "local copies can be deleted, and downloaded again",
-      state: .tested(by: "PullPromiseTests/aDeletedLocalCopy_isDownloadedAgain")),
+      state: .tested(
+        by: "PullPromiseTests/aDeletedLocalCopy_isDownloadedAgain",
+        "DiskImportTests/anImportReplaces_keepsItsETag_andADeleteTakesAll")),
     Promise(
       id: "check-002-4",
       wording: "a thumbnail's first closure runs before the call returns; the second only if it was announced",
@@ -103,7 +107,7 @@ extension Promise {
       id: "check-003-1", wording: "which delegate methods are required and which are optional",
       state: .tested(
         by: "SeedDelegateTests/sevenMethods_areEnough",
-        "SeedDelegateTests/everyMethodOfTheDocument_isTheOneThatIsCalled")),
+        "SeedDelegateTests/everyMethodOfTheDocument_hasTheProtocolsSignature")),
     Promise(id: "check-003-2", wording: "no content for a message parks it", state: .due(.sharing)),
     Promise(
       id: "check-003-3", wording: "when a message is sent its operation is gone from the queue",
@@ -145,10 +149,12 @@ extension Promise {
       state: .tested(by: "PullPromiseTests/theTimeOfADeletion_isTheServers_orUnknown")),
     Promise(
       id: "check-003-12", wording: "preferred nodes change the order of a pull that is under way",
-      state: .tested(by: "PullOrderTests/preferredBranch_overtakesShallowerNodes")),
+      state: .tested(
+        by: "PullOrderTests/preferredBranch_overtakesShallowerNodes",
+        "PullOrderTests/preferenceSetDuringAPull_changesItsOrder")),
     // Seed 004, collaboration
     Promise(
-      id: "check-004-1", wording: "a transaction finds users and nodes by id",
+      id: "check-004-1", wording: "a transaction finds local users and nodes by id",
       state: .tested(by: "SeedPromiseTests/lookUps_workInATransactionThatOnlyReads")),
     Promise(
       id: "check-004-2", wording: "a fresh share item is empty, and sharing with it is refused as a mistake",

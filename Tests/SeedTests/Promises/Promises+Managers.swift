@@ -47,14 +47,16 @@ extension Promise {
         "DiskLimitTests/aReaderNeverLosesItsFile_whateverBecomesOfTheRow")),
     Promise(
       id: "seed-3.10-ZDCNodeMetaComponents", wording: "header, metadata and thumbnail can be asked for apart",
-      state: .tested(by: "DownloadTests/metadataAndThumbnailComeWithoutTheData")),
+      state: .tested(
+        by: "DownloadTests/metadataAndThumbnailComeWithoutTheData", "CallbackDownloadTests/metadataInsideACallback")),
     Promise(
       id: "seed-3.10-downloadNodeMeta", wording: "downloads the small sections without the data",
       state: .tested(by: "DownloadTests/metadataAndThumbnailComeWithoutTheData")),
     Promise(
       id: "seed-3.10-downloadNodeData", wording: "downloads a content as a sealed file",
       state: .tested(
-        by: "DownloadTests/contentsOfAllSizesComeBackAsTheyWere", "SeedTests/seed002_downloadingDecryptsIntoMemory")),
+        by: "DownloadTests/contentsOfAllSizesComeBackAsTheyWere", "SeedTests/seed002_downloadingDecryptsIntoMemory",
+        "SeedTests/seed001_downloadsInTheCallback", "CallbackDownloadTests/dataInsideACallback")),
     Promise(
       id: "seed-3.10-options", wording: "options say what becomes of the file, and may name who asks",
       state: .tested(by: "DownloadSharingTests/underOneTag_onlyTheFirstBlockIsCalled")),
@@ -69,7 +71,7 @@ extension Promise {
       state: .tested(
         by: "SeedTests/seed002_aCellShowsItsThumbnail",
         "ThumbnailTests/firstFromTheServer_thenFromMemory_afterARelaunchFromDisk",
-        "ThumbnailTests/aThousandRequestsMakeOneDownload")),
+        "ThumbnailTests/aThousandRequestsMakeOneDownload", "CallbackDownloadTests/thumbnailsInsideACallback")),
     Promise(
       id: "seed-3.12-progress", wording: "the progress manager tells of uploads and downloads by node",
       state: .tested(
@@ -154,7 +156,8 @@ extension Promise {
       id: "seed-4.2-didDiscoverConflict", wording: "a conflict of path or content, for the app to solve",
       state: .tested(by: "ConflictTests/merged_bothEditsAreThere", "ConflictTests/pathConflict_theAppsOwnNameIsTaken")),
     Promise(
-      id: "seed-4.4-backgroundDownloads", wording: "a download that outlived the process is handed to the delegate",
+      id: "seed-4.4-backgroundDownloads",
+      wording: "a download that outlived the process is handed to the delegate (run on Linux; not on iOS)",
       state: .tested(
         by: "BackgroundDownloadTests/dataThatWasUnderWay_comesThroughTheDelegate_once",
         "BackgroundDownloadTests/metaThatWasUnderWay_comesThroughTheDelegate_once")),

@@ -130,7 +130,7 @@ final class CloudFixture: Sendable {
       var lines: [String] = []
       for trunk in [ZDCTreesystemTrunk.home, .prefs] {
         guard let root = cloud.trunkNode(trunk) else { continue }
-        try ZDCNodeManager.sharedInstance.recursiveEnumerateNodes(
+        ZDCNodeManager.sharedInstance.recursiveEnumerateNodes(
           withParentID: root.uuid, transaction: cloud.transaction
         ) { node, parents in
           let path = (parents + [node]).compactMap(\.name)

@@ -65,7 +65,7 @@ import ZDCTreesystem
     try await device.write { cloud in
       try cloud.delete(try cloud.at("/a"))
       #expect(cloud.linkedNodeID(forKey: "k", inCollection: "notes") == nil)
-      #expect(try cloud.transaction.hasObject(forKey: "k", inCollection: "notes"))
+      #expect(cloud.transaction.hasObject(forKey: "k", inCollection: "notes"))
     }
     try await device.zdc.rw.write { $0.removeObject(forKey: "k", inCollection: "notes") }
     #expect(try await device.queue() == "")

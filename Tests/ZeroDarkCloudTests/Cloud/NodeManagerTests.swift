@@ -17,23 +17,23 @@ import ZDCTreesystem
       let (transaction, treeID) = (cloud.transaction, cloud.treeID)
       let (a, b) = (try cloud.at("/a"), try cloud.at("/a/b"))
       let path = ZDCTreesystemPath(pathComponents: ["a", "b"])
-      #expect(try manager.path(for: b, transaction: transaction) == path)
-      #expect(try manager.findNode(withName: "b", parentID: a.uuid, transaction: transaction) == b)
+      #expect(manager.path(for: b, transaction: transaction) == path)
+      #expect(manager.findNode(withName: "b", parentID: a.uuid, transaction: transaction) == b)
       #expect(
-        try manager.findNode(withPath: path, localUserID: userID, treeID: treeID, transaction: transaction) == b)
+        manager.findNode(withPath: path, localUserID: userID, treeID: treeID, transaction: transaction) == b)
       #expect(
-        try manager.findNode(withCloudID: b.cloudID, localUserID: userID, treeID: treeID, transaction: transaction)
+        manager.findNode(withCloudID: b.cloudID, localUserID: userID, treeID: treeID, transaction: transaction)
           == b)
       let home = try #require(cloud.trunkNode(.home))
       #expect(home.trunk == .home)
-      #expect(try manager.trunkNode(for: b, transaction: transaction) == home)
+      #expect(manager.trunkNode(for: b, transaction: transaction) == home)
       #expect(
-        try manager.trunkNode(forLocalUserID: userID, treeID: treeID, trunk: .home, transaction: transaction) == home)
-      #expect(try manager.parentNodeIDs(for: b, transaction: transaction) == [home.uuid, a.uuid])
-      #expect(try manager.parentNodeIDs(for: home, transaction: transaction) == [])
-      #expect(try manager.isNode(b.uuid, aDescendantOf: home.uuid, transaction: transaction))
-      #expect(try !manager.isNode(a.uuid, aDescendantOf: a.uuid, transaction: transaction))
-      #expect(try manager.hasChildren(a.uuid, transaction: transaction))
+        manager.trunkNode(forLocalUserID: userID, treeID: treeID, trunk: .home, transaction: transaction) == home)
+      #expect(manager.parentNodeIDs(for: b, transaction: transaction) == [home.uuid, a.uuid])
+      #expect(manager.parentNodeIDs(for: home, transaction: transaction) == [])
+      #expect(manager.isNode(b.uuid, aDescendantOf: home.uuid, transaction: transaction))
+      #expect(!manager.isNode(a.uuid, aDescendantOf: a.uuid, transaction: transaction))
+      #expect(manager.hasChildren(a.uuid, transaction: transaction))
       #expect(cloud.hasChildren(b.uuid) == false)
       #expect(cloud.parentNode(b) == a)
       #expect(cloud.parentNode(home) == nil)
@@ -51,7 +51,7 @@ import ZDCTreesystem
       let home = try #require(cloud.trunkNode(.home))
       let manager = ZDCNodeManager.sharedInstance
       var seen: [String] = []
-      try manager.recursiveIterateNodes(withParentID: home.uuid, transaction: cloud.transaction) {
+      manager.recursiveIterateNodes(withParentID: home.uuid, transaction: cloud.transaction) {
         node, path, recurseInto, stop in
         #expect(recurseInto)
         seen.append((path + [node]).compactMap(\.name).joined(separator: "/"))
@@ -60,7 +60,7 @@ import ZDCTreesystem
       }
       #expect(seen == ["a", "b", "b/2", "b/2/3"])
       var ids: [[String]] = []
-      try manager.recursiveIterateNodeIDs(withParentID: home.uuid, transaction: cloud.transaction) {
+      manager.recursiveIterateNodeIDs(withParentID: home.uuid, transaction: cloud.transaction) {
         nodeID, path, recurseInto, stop in
         ids.append(path + [nodeID])
         recurseInto = false
@@ -68,7 +68,7 @@ import ZDCTreesystem
       }
       #expect(ids == [[try cloud.at("/a").uuid], [try cloud.at("/b").uuid]])
       var children: [String] = []
-      try manager.iterateNodeIDs(withParentID: home.uuid, transaction: cloud.transaction) { nodeID, stop in
+      manager.iterateNodeIDs(withParentID: home.uuid, transaction: cloud.transaction) { nodeID, stop in
         children.append(nodeID)
         stop = children.count == 2
       }
@@ -82,20 +82,20 @@ import ZDCTreesystem
     try await device.read { cloud in
       let manager = ZDCNodeManager.sharedInstance
       let all = Set(try ["/a", "/a/b", "/a/b 2"].map { try cloud.at($0).uuid })
-      #expect(Set(try manager.allNodeIDs(withLocalUserID: userID, transaction: cloud.transaction)) == all)
+      #expect(Set(manager.allNodeIDs(withLocalUserID: userID, transaction: cloud.transaction)) == all)
       #expect(
-        Set(try manager.allNodeIDs(withLocalUserID: userID, treeID: cloud.treeID, transaction: cloud.transaction))
+        Set(manager.allNodeIDs(withLocalUserID: userID, treeID: cloud.treeID, transaction: cloud.transaction))
           == all)
       #expect(
-        try manager.allNodeIDs(withLocalUserID: userID, treeID: "another.tree", transaction: cloud.transaction) == [])
-      #expect(try manager.allUploadedNodeIDs(withLocalUserID: userID, transaction: cloud.transaction) == [])
-      #expect(try manager.allNodeIDs(withLocalUserID: "nobody", transaction: cloud.transaction) == [])
+        manager.allNodeIDs(withLocalUserID: userID, treeID: "another.tree", transaction: cloud.transaction) == [])
+      #expect(manager.allUploadedNodeIDs(withLocalUserID: userID, transaction: cloud.transaction) == [])
+      #expect(manager.allNodeIDs(withLocalUserID: "nobody", transaction: cloud.transaction) == [])
       var b = try cloud.at("/a/b")
-      #expect(try manager.resolveNamingConflict(b, transaction: cloud.transaction) == "b")
+      #expect(manager.resolveNamingConflict(b, transaction: cloud.transaction) == "b")
       b = ZDCNode(localUserID: userID)
       b.parentID = try cloud.at("/a").uuid
       b.name = "b"
-      #expect(try manager.resolveNamingConflict(b, transaction: cloud.transaction) == "b 3")
+      #expect(manager.resolveNamingConflict(b, transaction: cloud.transaction) == "b 3")
     }
   }
 
@@ -104,7 +104,7 @@ import ZDCTreesystem
     try await device.read { cloud in
       let home = try #require(cloud.trunkNode(.home))
       var seen: [String] = []
-      try ZDCNodeManager.sharedInstance.recursiveEnumerateNodes(
+      ZDCNodeManager.sharedInstance.recursiveEnumerateNodes(
         withParentID: home.uuid, transaction: cloud.transaction
       ) { node, parents in
         seen.append((parents + [node]).compactMap(\.name).joined(separator: "/"))
@@ -122,12 +122,12 @@ import ZDCTreesystem
     try await device.read { cloud in
       let home = try #require(cloud.trunkNode(.home)).uuid
       var names: [String] = []
-      try ZDCNodeManager.sharedInstance.enumerateNodes(withParentID: home, transaction: cloud.transaction) { node, _ in
+      ZDCNodeManager.sharedInstance.enumerateNodes(withParentID: home, transaction: cloud.transaction) { node, _ in
         names.append(node.name ?? "")
       }
       #expect(names == (0..<1_203).map(String.init))
       var count = 0
-      try ZDCNodeManager.sharedInstance.enumerateNodes(withParentID: home, transaction: cloud.transaction) { _, stop in
+      ZDCNodeManager.sharedInstance.enumerateNodes(withParentID: home, transaction: cloud.transaction) { _, stop in
         count += 1
         stop = count == 501
       }

@@ -123,6 +123,19 @@ import Testing
     #expect(zdcCode { _ = try keys.unlock() } == .keyFileExposed)
   }
 
+  @Test("O-b1: on a first launch unlockUsingKeychain makes the key")
+  func firstLaunch_unlockUsingKeychainMakesTheKey() throws {
+    let key = try keys.unlockUsingKeychain()
+    #expect(key.count == 32 && keys.isConfigured)
+    #expect(try again().unlockUsingKeychain() == key)
+    try keys.createPassphraseEntry("one")
+    #expect(zdcCode { _ = try keys.unlockUsingKeychain() } == .passphraseRequired)
+    try fixture.open().close()
+    try keys.deleteAllPasscodeData()
+    // A database without its key is not given another one.
+    #expect(zdcCode { _ = try keys.unlockUsingKeychain() } == .keyMissing)
+  }
+
   @Test func originalsNames_workTogether() throws {
     try keys.createKeychainEntry()
     let key = try keys.unlockUsingKeychain()

@@ -22,6 +22,18 @@ import Testing
     #expect(note == Note(title: "milk"))
   }
 
+  @Test("X3: an error names the collection that is not registered or is for another type")
+  func errorsNameTheCollection() async throws {
+    let unregistered = await #expect(throws: ZDCError.self) {
+      try await ui.read { _ = $0.object(forKey: "1", inCollection: "drafts") }
+    }
+    #expect(unregistered?.description.contains("drafts") == true)
+    let mismatch = await #expect(throws: ZDCError.self) {
+      try await rw.write { $0.setObject("text", forKey: "1", inCollection: "notes") }
+    }
+    #expect(mismatch?.description.contains("notes is registered for Note") == true)
+  }
+
   @Test func missingObject_isNil_typedAndUntyped() async throws {
     let (untyped, typed) = try await ui.read { transaction in
       (
@@ -62,8 +74,8 @@ import Testing
   /// Collection "a" with key "bc" is not collection "ab" with key "c".
   @Test func borderBetweenCollectionAndKey_counts() async throws {
     try await rw.write { $0.setObject(1, forKey: "bc", inCollection: "a") }
-    #expect(try await ui.read { try $0.hasObject(forKey: "bc", inCollection: "a") })
-    #expect(try await ui.read { try $0.hasObject(forKey: "c", inCollection: "ab") } == false)
+    #expect(try await ui.read { $0.hasObject(forKey: "bc", inCollection: "a") })
+    #expect(try await ui.read { $0.hasObject(forKey: "c", inCollection: "ab") } == false)
   }
 
   @Test func typedReadOfAnotherType_throws_andPoisonsNothing() async throws {
@@ -107,7 +119,7 @@ import Testing
       sealer: manager.context.sealer, clock: { 0 }, logger: fixture.config.logger,
       objectRemoved: [
         { transaction, rowKey in
-          let isStillThere = try transaction.hasObject(forKey: "1", inCollection: "notes")
+          let isStillThere = transaction.hasObject(forKey: "1", inCollection: "notes")
           #expect(!isStillThere)
           removed.append(rowKey)
         }

@@ -120,6 +120,17 @@ final class DiskFixture: Sendable {
     try disk.nodeData(node ?? self.node)?.text()
   }
 
+  func write<T>(_ body: (ZDCReadWriteTransaction, ZDCCloudTransaction) throws -> T) throws -> T {
+    try connection.write { transaction in
+      let cloud = transaction.writableCloud(forLocalUserID: userID, treeID: CloudFixture.treeID)
+      return try body(transaction, try #require(cloud))
+    }
+  }
+
+  func insert(_ node: ZDCNode) throws -> ZDCNode { try write { try $1.insertNode(node) } }
+
+  func delete(_ node: ZDCNode) throws { try write { _, cloud in _ = try cloud.delete(node) } }
+
   /// Which of the nodes have data, by their numbers.
   func present() -> [Int] { nodes.indices.filter { disk.hasNodeData(nodes[$0].uuid) } }
 }

@@ -26,6 +26,67 @@ import ZeroDarkCloudTesting
     }
   }
 
+  @Test("O-b2: what was imported before insertNode is the node's afterwards")
+  func importBeforeInsert() async throws {
+    try await DiskFixture.run { fixture in
+      var node = ZDCNode(localUserID: fixture.userID)
+      (node.parentID, node.name) = (fixture.node.uuid, "photo")
+      let photo = ZDCDiskImport(cleartextData: Data("photo".utf8))
+      photo.storePersistently = true
+      photo.migrateToCacheAfterUpload = true
+      try fixture.disk.importNodeData(photo, for: node)
+      try fixture.disk.importNodeThumbnail(ZDCDiskImport(cleartextData: Data("tiny".utf8)), for: node)
+      #expect(try fixture.text(node) == "photo")
+      let inserted = try fixture.insert(node)
+      #expect(inserted.uuid == node.uuid)
+      #expect(try fixture.text(inserted) == "photo")
+      #expect(try fixture.disk.nodeThumbnail(inserted)?.text() == "tiny")
+      // They are the node's: they go with it.
+      try fixture.delete(inserted)
+      #expect(fixture.disk.nodeData(inserted) == nil && fixture.disk.nodeThumbnail(inserted) == nil)
+      #expect(errorCode { try fixture.put("late", inserted) } == .nodeNotFound)
+    }
+  }
+
+  @Test("O-b2: in one transaction too, and with deleteAfterUpload the file waits for the upload")
+  func importBeforeInsertInOneTransaction() async throws {
+    try await DiskFixture.run { fixture in
+      var node = ZDCNode(localUserID: fixture.userID)
+      (node.parentID, node.name) = (fixture.node.uuid, "photo")
+      let (fresh, photo) = (node, ZDCDiskImport(cleartextData: Data("photo".utf8)))
+      photo.deleteAfterUpload = true
+      try fixture.write { _, cloud in
+        try fixture.disk.importNodeData(photo, for: fresh)
+        try cloud.insertNode(fresh)
+      }
+      #expect(fixture.disk.nodeData(fresh)?.isStoredPersistently == true)
+      try await fixture.connection.write { transaction in
+        let row = try #require(try transaction.nodes.node(uuid: fresh.uuid))
+        try DiskWriter(transaction).uploadsFinished(node: row.id)
+      }
+      #expect(fixture.disk.nodeData(fresh) == nil)
+    }
+  }
+
+  @Test("O-b2: an import whose node is never inserted goes after a day, at a launch")
+  func importWithoutInsert() async throws {
+    try await DiskFixture.run { fixture in
+      let node = ZDCNode(localUserID: fixture.userID)
+      try fixture.put("lost", node) { $0.storePersistently = true }
+      let soon = try fixture.asIfKilledNow()
+      soon.disk.finishPending()
+      #expect(try soon.text(node) == "lost")
+      try soon.close()
+      fixture.clock.advance(by: .seconds(25 * 3_600))
+      let later = try fixture.asIfKilledNow()
+      later.disk.finishPending()
+      #expect(try later.text(node) == nil)
+      try later.checkFiles()
+      try later.close()
+      try fixture.disk.deleteNodeData(node.uuid)
+    }
+  }
+
   @Test func emptyContentIsContent_andAPlaceholderIsNone() async throws {
     try await DiskFixture.run { fixture in
       try fixture.put("")

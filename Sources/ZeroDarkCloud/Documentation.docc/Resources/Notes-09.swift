@@ -96,7 +96,7 @@ final class NotesApp: Sendable {
     let zdc = zdc
     try await zdc.databaseManager!.rwDatabaseConnection.write { transaction in
       guard
-        let user = try zdc.localUserManager?.anyLocalUser(transaction),
+        let user = zdc.localUserManager?.anyLocalUser(transaction),
         let cloud = zdc.cloudTransaction(transaction, forLocalUserID: user.uuid)
       else { throw ZDCError(.localUserNotFound) }
       try body(transaction, cloud)

@@ -1,0 +1,78 @@
+// Names that apps of the original ZDCSyncable use. Indexes that are too large mean the end, as they did there.
+
+extension ZDCArray {
+  /// Moves an element; `toIndex` is its index afterwards.
+  public mutating func move(fromIndex source: Int, toIndex destination: Int) {
+    move(from: source, to: destination)
+  }
+
+  /// Removes the first element that is equal, if there is one.
+  public mutating func remove(_ element: Element) {
+    if let index = firstIndex(of: element) { remove(at: index) }
+  }
+}
+
+extension ZDCOrderedSet {
+  /// The members in order; another name of ``rawArray``.
+  public var rawOrder: [Element] { rawArray }
+
+  /// Adds a member at the end, unless it is there.
+  ///
+  /// - Returns: Whether it was added.
+  @discardableResult
+  public mutating func insert(_ member: Element) -> Bool { append(member) }
+
+  /// Removes the member at an index.
+  @discardableResult
+  public mutating func remove(at index: Int) -> Element {
+    let member = rawArray[index]
+    remove(member)
+    return member
+  }
+
+  /// Moves a member; `toIndex` is its index afterwards.
+  public mutating func move(fromIndex source: Int, toIndex destination: Int) {
+    move(from: source, to: destination)
+  }
+
+  public func index(of member: Element) -> Int? { contains(member) ? firstIndex(of: member) : nil }
+}
+
+extension ZDCOrderedDictionary {
+  /// The keys in order; another name of ``keys``.
+  public var rawOrder: [Key] { keys }
+
+  /// Another name of ``values``.
+  public var orderedValues: [Value] { values }
+
+  /// Stores a value; a new key gets that index.
+  ///
+  /// - Returns: The key's index afterwards.
+  @discardableResult
+  public mutating func insert(_ value: Value, forKey key: Key, atIndex index: Int) -> Int {
+    insert(value, forKey: key, at: index)
+    return firstIndex(ofKey: key) ?? endIndex
+  }
+
+  /// Moves a key; `toIndex` is its index afterwards.
+  public mutating func move(fromIndex source: Int, toIndex destination: Int) {
+    move(from: source, to: destination)
+  }
+
+  public func keyAtIndex(_ index: Int) -> Key? { keys.indices.contains(index) ? keys[index] : nil }
+
+  public func valueAtIndex(_ index: Int) -> Value? { keyAtIndex(index).flatMap { self[$0] } }
+
+  public func index(ofKey key: Key) -> Int? { firstIndex(ofKey: key) }
+
+  /// Removes the key at an index.
+  ///
+  /// - Returns: Its value.
+  @discardableResult
+  public mutating func remove(at index: Int) -> Value? { removeValue(forKey: keys[index]) }
+}
+
+extension ZDCChangeset: ExpressibleByDictionaryLiteral {
+  /// No change: `try task.changeset() ?? [:]`. Changesets are opaque, so no other literal compiles.
+  public init(dictionaryLiteral elements: (String, Never)...) { self = .empty }
+}

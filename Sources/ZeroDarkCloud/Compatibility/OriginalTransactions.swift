@@ -1,0 +1,111 @@
+public import Dispatch
+internal import ZDCProtocol
+public import ZDCTreesystem
+
+// Calls of the original's database that apps use.
+
+/// The collection in which apps of the original framework look up nodes by ``ZDCNode/uuid``.
+public let kZDCCollection_Nodes = "ZDCNodes"
+/// The collection in which apps of the original framework look up users.
+public let kZDCCollection_Users = "ZDCUsers"
+/// The user that the original put in place of one that it did not know.
+public let kZDCAnonymousUserID = "anonymous"
+
+extension ZDCReadTransaction {
+  /// The node with that ``ZDCNode/uuid``, of any local user and tree; nil if it is not on this device.
+  public final func node(id nodeID: String) -> ZDCNode? {
+    poisoning { try nodes.node(uuid: nodeID).map(zdcNode) } ?? nil
+  }
+
+  /// The user, if this device knows them.
+  public final func user(id userID: String) -> ZDCUser? {
+    poisoning { () -> ZDCUser? in
+      guard let id = UserID(text: userID) else { return nil }
+      if try localUsers.readyIDs().contains(id) { return ZDCUser(uuid: userID, isLocal: true) }
+      return try isKnownUser(id) ? ZDCUser(uuid: userID, isLocal: false) : nil
+    } ?? nil
+  }
+
+  /// The account, if it is on this device.
+  public final func localUser(id localUserID: String) -> ZDCLocalUser? {
+    poisoning { () -> ZDCLocalUser? in
+      guard let id = UserID(text: localUserID), let row = try localUsers.user(id), row.state == .ready else {
+        return nil
+      }
+      return row.localUser
+    } ?? nil
+  }
+
+  /// Nodes and users, which the original kept among the app's objects; nil for another collection.
+  final func frameworkObject(forKey key: String, inCollection collection: String) -> Any?? {
+    switch collection {
+    case kZDCCollection_Nodes: .some(node(id: key))
+    case kZDCCollection_Users: .some(localUser(id: key) ?? user(id: key) as Any?)
+    default: nil
+    }
+  }
+
+  /// Calls `body` with each object of a registered collection, in no particular order, until it sets `stop`.
+  ///
+  /// Does not throw. A database error or an unregistered collection poisons the transaction.
+  public final func iterateKeysAndObjects(
+    inCollection collection: String, using body: (_ key: String, _ object: Any, _ stop: inout Bool) -> Void
+  ) {
+    poisoning {
+      let registered = try context.registry.entry(collection)
+      try objects.forEach(inCollection: collection) { entry in
+        var stop = false
+        body(entry.key, try registered.decode(entry.json), &stop)
+        return !stop
+      }
+    }
+  }
+}
+
+extension ZDCReadWriteTransaction {
+  /// Reports the object as changed without changing it. Errors poison the transaction.
+  public func touchObject(forKey key: String, inCollection collection: String) {
+    poisoning {
+      guard let entry = try objects.entry(forKey: key, inCollection: collection) else { return }
+      try objects.set(entry.json, forKey: key, inCollection: collection)
+      signal(.objects)
+    }
+  }
+
+  /// Removes objects and their links. Errors poison the transaction.
+  public func removeObjects(forKeys keys: [String], inCollection collection: String) {
+    for key in keys { removeObject(forKey: key, inCollection: collection) }
+  }
+}
+
+extension ZDCDatabaseConnection {
+  /// Writes soon; the block runs after the transaction, on `completionQueue`, nil for the main queue.
+  ///
+  /// As in the original the block learns nothing of errors: they go to the log and the status stream, and the block is
+  /// not called. Use ``asyncReadWrite(_:completion:)`` to handle them.
+  public func asyncReadWrite(
+    _ body: @escaping @Sendable (ZDCReadWriteTransaction) throws -> Void, completionQueue: DispatchQueue? = nil,
+    completionBlock: @escaping @Sendable () -> Void
+  ) {
+    asyncReadWrite(body) { result in
+      switch result {
+      case .success: (completionQueue ?? .main).async { completionBlock() }
+      case .failure: self.finish(result, nil)
+      }
+    }
+  }
+}
+
+extension ZDCCloudReadTransaction {
+  /// Another name of ``linkedObject(forPath:)``.
+  public final func linkedObject(for path: ZDCTreesystemPath) -> Any? { linkedObject(forPath: path) }
+
+  /// Whether the node has children.
+  public final func hasChildren(_ node: ZDCNode) -> Bool { hasChildren(node.uuid) }
+}
+
+extension ZDCCloudTransaction {
+  /// Another name of ``moveNode(_:to:)``.
+  @discardableResult
+  public func move(_ node: ZDCNode, to path: ZDCTreesystemPath) throws -> ZDCNode { try moveNode(node, to: path) }
+}
