@@ -3,9 +3,9 @@ import Testing
 import ZeroDarkCloud
 import ZeroDarkCloudTesting
 
-/// Two devices do whatever a seed says: changes, syncs, pushes without pulls, lost answers, relaunches. => At the end
-/// both and a third device show the same
-/// tree, every text that nobody deleted is in it, and no text is in it twice.
+/// Two devices do whatever a seed says: changes, bursts of changes with a commit each, syncs, pushes without pulls, lost
+/// answers, kills, relaunches. => At the end both and a third device show the same tree, every text that no device
+/// deleted is in it, and no text is in it twice.
 ///
 /// `ZDC_HISTORIES` says how many; a failure names its seed.
 struct HistoryTests {
@@ -69,18 +69,16 @@ private struct History {
   private mutating func step() async throws {
     let device = devices[Int.random(in: 0...1, using: &numbers)]
     switch Int.random(in: 0..<20, using: &numbers) {
-    case 0..<5: try await create(device)
-    case 5..<8: try await edit(device)
-    case 8..<10: try await rename(device)
-    case 10..<12: try await move(device)
-    case 12: try await delete(device)
+    case 0..<9: try await change(device)
+    case 9..<12: try await burst(device)
+    case 12: try await hoist(device)
     case 13:
       await attempt("loses an answer", device) {
         device.network.fail(.loseResponse, "POST", "/v1/commits")
         try await device.push()
       }
-    case 14: await attempt("relaunches", device) { try await device.relaunch() }
-    case 15..<17: await attempt("pushes", device) { try await device.push() }
+    case 14: try await die(device)
+    case 15: await attempt("pushes", device) { try await device.push() }
     default:
       await attempt("syncs", device) {
         try await device.sync()
@@ -88,6 +86,37 @@ private struct History {
       }
     }
     device.network.heal()
+    if Int.random(in: 0..<8, using: &numbers) == 0 {
+      await attempt("relaunches", device) { try await device.relaunch() }
+    }
+  }
+
+  private mutating func change(_ device: TestDevice) async throws {
+    switch Int.random(in: 0..<14, using: &numbers) {
+    case 0..<5: try await create(device)
+    case 5..<8: try await edit(device)
+    case 8..<10: try await rename(device)
+    case 10..<12: try await move(device)
+    case 12: try await delete(device)
+    default: try await replace(device)
+    }
+  }
+
+  /// Several changes, each in a commit or all in one: the other device gets them with one pull.
+  private mutating func burst(_ device: TestDevice) async throws {
+    let isPushed = Bool.random(using: &numbers)
+    for _ in 0..<Int.random(in: 2...5, using: &numbers) {
+      try await change(device)
+      if isPushed { await attempt("pushes", device) { try await device.push() } }
+    }
+  }
+
+  /// The process ends between two transactions of a sync, and begins again.
+  private mutating func die(_ device: TestDevice) async throws {
+    let commits = Int.random(in: 0...6, using: &numbers)
+    device.die(afterCommits: commits)
+    await attempt("dies after \(commits) transactions of a sync", device) { try await device.sync() }
+    try await device.relaunch()
   }
 
   private mutating func attempt(
@@ -114,7 +143,11 @@ private struct History {
 
   private mutating func create(_ device: TestDevice) async throws {
     guard let parent = try await anyPath(device, withFolder: true) else { return }
-    let path = "\(parent)/\(name())"
+    try await create(device, "\(parent)/\(name())")
+  }
+
+  private mutating func create(_ device: TestDevice, _ path: String) async throws {
+    let parent = "/" + path.split(separator: "/").dropLast().joined(separator: "/")
     let text = token()
     await attempt("creates \(path) \(text)", device) { try await device.create(path, text) }
     guard log.last == "\(device.name) creates \(path) \(text)" else { return }
@@ -153,9 +186,39 @@ private struct History {
 
   private mutating func delete(_ device: TestDevice) async throws {
     guard let path = try await anyPath(device, withFolder: false) else { return }
+    try await delete(device, path)
+  }
+
+  private mutating func delete(_ device: TestDevice, _ path: String) async throws {
+    // Renamed by a sync in the meantime.
+    guard try await device.paths(below: folder).contains(path) else { return }
     let (ids, texts) = try await device.subtree(path)
     await attempt("deletes \(path)", device) { try await device.delete(path) }
     model.delete(ids, texts: texts)
+  }
+
+  /// Takes a node out of its folder and deletes the folder.
+  private mutating func hoist(_ device: TestDevice) async throws {
+    let paths = try await device.paths(below: folder)
+    let deep = paths.filter { $0.split(separator: "/").count > 2 }
+    guard let path = deep.randomElement(using: &numbers) else { return }
+    let above = path.split(separator: "/").dropLast().joined(separator: "/")
+    let target = "\(folder)/\(name())"
+    let node = try await device.node(path)
+    let top = try await device.node(folder)
+    await attempt("moves \(path) \(target)", device) { try await device.move(path, to: target) }
+    guard log.last == "\(device.name) moves \(path) \(target)" else { return }
+    model.placed(node.cloudID, below: top.cloudID)
+    if Bool.random(using: &numbers) { await attempt("pushes", device) { try await device.push() } }
+    try await delete(device, "/" + above)
+  }
+
+  /// Deletes a node and creates another one of its name, with or without a child: file and folder change places.
+  private mutating func replace(_ device: TestDevice) async throws {
+    guard let path = try await anyPath(device, withFolder: false) else { return }
+    try await delete(device, path)
+    try await create(device, path)
+    if Bool.random(using: &numbers) { try await create(device, "\(path)/\(name())") }
   }
 
   // MARK: The end

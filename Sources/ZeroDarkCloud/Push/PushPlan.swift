@@ -102,6 +102,31 @@ struct PushPlan: Equatable {
   private static func ordered(
     _ operations: [OperationRow], _ dependencies: [Int64: [Int64]]
   ) -> [OperationRow] {
+    let queue = byPriority(operations, dependencies)
+    let hasLaterDependency = dependencies.contains { id, others in others.contains { $0 > id } }
+    return hasLaterDependency ? dependenciesFirst(queue, dependencies) : queue
+  }
+
+  /// A deletion may depend on a move that a pull queued after it. A node that takes the deleted one's name was queued
+  /// in between: without the deletion in front of it, the server refuses it.
+  private static func dependenciesFirst(
+    _ queue: [OperationRow], _ dependencies: [Int64: [Int64]]
+  ) -> [OperationRow] {
+    let byID = Dictionary(uniqueKeysWithValues: queue.map { ($0.id, $0) })
+    var entered: Set<Int64> = []
+    var result: [OperationRow] = []
+    func enter(_ id: Int64) {
+      guard let operation = byID[id], entered.insert(id).inserted else { return }
+      for dependency in dependencies[id] ?? [] { enter(dependency) }
+      result.append(operation)
+    }
+    for operation in queue { enter(operation.id) }
+    return result
+  }
+
+  private static func byPriority(
+    _ operations: [OperationRow], _ dependencies: [Int64: [Int64]]
+  ) -> [OperationRow] {
     guard operations.contains(where: { $0.priority != 0 }) else { return operations }
     var priority = Dictionary(uniqueKeysWithValues: operations.map { ($0.id, $0.priority) })
     for operation in operations.reversed() {

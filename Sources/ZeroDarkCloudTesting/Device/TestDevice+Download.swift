@@ -10,8 +10,23 @@ extension TestDevice {
   /// - Returns: how many were downloaded.
   @discardableResult
   public func download(user: String? = nil) async throws -> Int {
+    try await download(try await outdatedNodes(user: user), user: user)
+  }
+
+  /// Downloads only contents whose upload is held by a conflict, and merges them.
+  ///
+  /// - Returns: how many were downloaded.
+  @discardableResult
+  public func mergeConflicts(user: String? = nil) async throws -> Int {
+    let held = try await write(user: user) { transaction, cloud in
+      try Self.heldNodes(transaction, user: cloud.localUserID).compactMap { cloud.node(id: $0) }
+    }
+    return try await download(held, user: user)
+  }
+
+  private func download(_ wanted: [ZDCNode], user: String?) async throws -> Int {
+    guard !wanted.isEmpty else { return 0 }
     guard let manager = try zdc.downloadManager else { throw TestFailure("\(name)'s database is locked") }
-    let wanted = try await outdatedNodes(user: user)
     var count = 0
     for try await download in manager.downloadContents(of: wanted) {
       let (data, metadata, thumbnail) = try Self.opened(try download.content.get())

@@ -124,4 +124,9 @@ extension TestDevice {
   static func allNodes(_ transaction: ZDCReadTransaction, user: String) throws -> [String] {
     try nodes(transaction, user: user).map(\.uuid)
   }
+
+  /// The uuids of nodes whose upload a conflict of data holds.
+  static func heldNodes(_ transaction: ZDCReadTransaction, user: String) throws -> [String] {
+    try operations(transaction, user: user).filter { $0.reason == "conflictHeld" }.map(\.nodeUUID)
+  }
 }

@@ -1,0 +1,27 @@
+internal import Foundation
+
+extension TestDevice {
+  /// A copy of a device's files.
+  public struct Backup: Sendable {
+    fileprivate let copy: TemporaryFolder
+
+    fileprivate var folder: URL { copy.url.appendingPathComponent("device", isDirectory: true) }
+  }
+
+  /// Closes the database, copies the device's files, and opens it again.
+  public func backup() async throws -> Backup {
+    try await close()
+    let backup = Backup(copy: try TemporaryFolder())
+    try FileManager.default.copyItem(at: folder, to: backup.folder)
+    try await relaunch()
+    return backup
+  }
+
+  /// Replaces the device's files by those of a backup, as a restored system does.
+  public func restore(_ backup: Backup) async throws {
+    try await close()
+    try FileManager.default.removeItem(at: folder)
+    try FileManager.default.copyItem(at: backup.folder, to: folder)
+    try await relaunch()
+  }
+}

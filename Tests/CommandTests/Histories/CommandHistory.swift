@@ -1,0 +1,200 @@
+import Foundation
+import Testing
+
+/// Two profiles of one account take turns with a few commands each; a fresh one looks at the end.
+///
+/// The commands come one after the other, so the tree is known exactly. A turn is a burst: its commands become one
+/// commit each, or one together, and the other profile pulls them all at once. Any of them may be killed.
+struct CommandHistory {
+  private let world: ProgramWorld
+  private var dice: Dice
+  private var model = FileTreeModel()
+  private var log: [String] = []
+  private var sources = 0
+
+  private static let devices = ["a", "b"]
+  private static let top = "home:/h"
+
+  init(_ world: ProgramWorld, seed: UInt64) {
+    self.world = world
+    dice = Dice(seed: seed)
+  }
+
+  mutating func run(turns: Int) async throws {
+    do {
+      try await begin()
+      for turn in 0..<turns {
+        try await self.turn(Self.devices[dice.number(0...1)])
+        if turn % 4 == 3 { try await expectTree(Self.devices[dice.number(0...1)]) }
+      }
+      for device in Self.devices { try await expectTree(device) }
+      try await login("fresh")
+      try await expectTree("fresh")
+    } catch { throw HistoryFailure(description: "\(error)\n\(log.joined(separator: "\n"))") }
+  }
+
+  private func login(_ device: String) async throws {
+    let words = world.folder.appendingPathComponent("words").path
+    try await world.mustRun(device, "account", "login", "--server", world.url, "--words-file", words)
+  }
+
+  /// Both profiles know folders in three levels, with files in them.
+  private mutating func begin() async throws {
+    let words = world.folder.appendingPathComponent("words").path
+    try await world.mustRun("a", "account", "create", "--server", world.url, "--words-file", words)
+    try await login("b")
+    let source = world.folder.appendingPathComponent("start")
+    for path in ["x/y/z", "y"] {
+      let folder = source.appendingPathComponent(path)
+      try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+      try newBytes().write(to: folder.appendingPathComponent("f"))
+    }
+    model = try FileTreeModel(readingFrom: source)
+    try await world.mustRun("a", "put", source.path, Self.top)
+    try await world.mustRun("b", "sync")
+  }
+
+  // MARK: A turn
+
+  private mutating func turn(_ device: String) async throws {
+    let isQueued = dice.number(0...2) == 0
+    if isQueued { try await settle(device) }
+    for _ in 0..<dice.number(1...4) { try await command(device, isQueued ? ["--queue"] : []) }
+    if isQueued { try await settle(device) }
+  }
+
+  private mutating func command(_ device: String, _ options: [String]) async throws {
+    switch dice.number(0...9) {
+    case 0...1: try await putFile(device, place(), options)
+    case 2...3: try await putFolder(device, place(), options)
+    case 4...6: try await move(device, options)
+    case 7: try await replace(device, options)
+    default: try await remove(device, options)
+    }
+  }
+
+  private mutating func settle(_ device: String) async throws {
+    let outcome = try await zdc(device, ["sync"])
+    if outcome.hasStruck { try await must(device, ["sync"]) }
+  }
+
+  private mutating func place() -> String {
+    let folders = [""] + model.paths.filter(model.isFolder)
+    let folder = folders[dice.number(0...folders.count - 1)]
+    let name = ["x", "y", "z", "f"][dice.number(0...3)]
+    return folder.isEmpty ? name : "\(folder)/\(name)"
+  }
+
+  private mutating func anyPath() -> String? { model.paths.randomElement(using: &dice) }
+
+  // MARK: Commands
+
+  private mutating func putFile(_ device: String, _ path: String, _ options: [String]) async throws {
+    let bytes = newBytes()
+    let source = newSource()
+    try bytes.write(to: source)
+    let isPossible = model.putFile(path, bytes)
+    try await put(device, source, path, options, isPossible: isPossible)
+  }
+
+  private mutating func putFolder(_ device: String, _ path: String, _ options: [String]) async throws {
+    let source = newSource()
+    let inner = source.appendingPathComponent("in")
+    try FileManager.default.createDirectory(at: inner, withIntermediateDirectories: true)
+    let isEmpty = dice.number(0...1) == 0
+    let bytes = newBytes()
+    if !isEmpty { try bytes.write(to: inner.appendingPathComponent("g")) }
+    let isPossible = model.putFolder(path, folders: ["in"], files: isEmpty ? [:] : ["in/g": bytes])
+    try await put(device, source, path, options, isPossible: isPossible)
+  }
+
+  /// Over a node of the same kind the newest wins; over one of the other kind nothing may happen.
+  private mutating func put(
+    _ device: String, _ source: URL, _ path: String, _ options: [String], isPossible: Bool
+  ) async throws {
+    let arguments = ["put"] + options + (isPossible ? ["--overwrite"] : []) + [source.path, "\(Self.top)/\(path)"]
+    let outcome = try await zdc(device, arguments)
+    if !isPossible {
+      if !outcome.hasStruck { try #require(outcome.status != 0, "a put over the other kind must not succeed") }
+      return
+    }
+    if outcome.hasStruck { try await must(device, arguments) }
+  }
+
+  private mutating func move(_ device: String, _ options: [String]) async throws {
+    guard let path = anyPath() else { return }
+    let new = place()
+    guard model.move(path, to: new) else { return }
+    try await change(device, ["mv"] + options + ["\(Self.top)/\(path)", "\(Self.top)/\(new)"], of: path)
+  }
+
+  private mutating func remove(_ device: String, _ options: [String]) async throws {
+    guard let path = anyPath() else { return }
+    model.remove(path)
+    try await change(device, ["rm", "--recursive"] + options + ["\(Self.top)/\(path)"], of: path)
+  }
+
+  /// A folder becomes a file, or a file a folder.
+  private mutating func replace(_ device: String, _ options: [String]) async throws {
+    guard let path = anyPath() else { return }
+    let wasFolder = model.isFolder(path)
+    model.remove(path)
+    try await change(device, ["rm", "--recursive"] + options + ["\(Self.top)/\(path)"], of: path)
+    if wasFolder {
+      try await putFile(device, path, options)
+    } else {
+      try await putFolder(device, path, options)
+    }
+  }
+
+  /// Killed before it was queued, it is said again; afterwards the queue has it.
+  private mutating func change(_ device: String, _ arguments: [String], of path: String) async throws {
+    let outcome = try await zdc(device, arguments)
+    guard outcome.hasStruck else { return }
+    let isThere = try await world.zdc(device, ["ls", "\(Self.top)/\(path)"]).status == 0
+    if isThere { try await must(device, arguments) } else { try await must(device, ["sync"]) }
+  }
+
+  // MARK: Running
+
+  /// Every fourth command is killed at some byte to the server, if it comes so far.
+  private mutating func zdc(_ device: String, _ arguments: [String]) async throws -> ProgramWorld.Outcome {
+    let moment: Moment? = dice.number(0...3) == 0 ? .up(dice.number(1...2_500)) : nil
+    let outcome = try await world.zdc(device, arguments, killing: moment == nil ? nil : .client, at: moment)
+    log.append("\(device) zdc \(arguments.joined(separator: " ")): \(outcome.hasStruck ? "killed" : "\(outcome.status)")")
+    if !outcome.hasStruck, arguments[0] != "put" {
+      try #require(outcome.status == 0, "\(outcome.errors)")
+    }
+    return outcome
+  }
+
+  private mutating func must(_ device: String, _ arguments: [String]) async throws {
+    let outcome = try await world.zdc(device, arguments)
+    log.append("\(device) zdc \(arguments.joined(separator: " ")), again: \(outcome.status)")
+    try #require(outcome.status == 0, "\(outcome.errors)")
+  }
+
+  private mutating func newSource() -> URL {
+    sources += 1
+    return world.folder.appendingPathComponent("source-\(sources)")
+  }
+
+  private mutating func newBytes() -> Data { Data(dice.bytes(dice.number(1...2_000))) }
+
+  // MARK: Looking
+
+  private mutating func expectTree(_ device: String) async throws {
+    try await must(device, ["sync"])
+    let copy = world.folder.appendingPathComponent("copy")
+    try await must(device, ["get", Self.top, copy.path])
+    let differences = model.differences(from: try FileTreeModel(readingFrom: copy))
+    try FileManager.default.removeItem(at: copy)
+    guard differences.isEmpty else {
+      throw HistoryFailure(description: "wanted against \(device):\n\(differences.joined(separator: "\n"))")
+    }
+  }
+}
+
+struct HistoryFailure: Error, CustomStringConvertible {
+  let description: String
+}

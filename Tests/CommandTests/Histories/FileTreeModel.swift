@@ -1,0 +1,83 @@
+import Foundation
+
+/// The tree that a series of commands makes, one after the other.
+struct FileTreeModel: Equatable {
+  enum Entry: Equatable {
+    case folder
+    case file(Data)
+  }
+
+  /// By path without a slash in front. The top is always there.
+  private(set) var entries: [String: Entry] = [:]
+
+  var paths: [String] { entries.keys.sorted() }
+
+  func isFolder(_ path: String) -> Bool { path.isEmpty || entries[path] == .folder }
+
+  /// - Returns: false if `zdc put` has to refuse: the other one is of the other kind.
+  mutating func putFile(_ path: String, _ bytes: Data) -> Bool {
+    if entries[path] == .folder { return false }
+    entries[path] = .file(bytes)
+    return true
+  }
+
+  /// - Parameter files: by path below the folder; what else is in it stays.
+  mutating func putFolder(_ path: String, folders: [String], files: [String: Data]) -> Bool {
+    if case .file = entries[path] { return false }
+    entries[path] = .folder
+    for folder in folders { entries["\(path)/\(folder)"] = .folder }
+    for (name, bytes) in files { entries["\(path)/\(name)"] = .file(bytes) }
+    return true
+  }
+
+  /// - Returns: false if that is not possible.
+  mutating func move(_ path: String, to new: String) -> Bool {
+    guard entries[path] != nil, entries[new] == nil, isFolder(Self.parent(of: new)) else { return false }
+    guard !"\(new)/".hasPrefix("\(path)/") else { return false }
+    for old in branch(path) {
+      entries[new + old.dropFirst(path.count)] = entries[old]
+      entries[old] = nil
+    }
+    return true
+  }
+
+  mutating func remove(_ path: String) {
+    for old in branch(path) { entries[old] = nil }
+  }
+
+  private func branch(_ path: String) -> [String] {
+    paths.filter { $0 == path || $0.hasPrefix("\(path)/") }
+  }
+
+  static func parent(of path: String) -> String {
+    path.lastIndex(of: "/").map { String(path[..<$0]) } ?? ""
+  }
+
+  /// What a folder on disk holds.
+  init(readingFrom folder: URL) throws {
+    for path in try FileManager.default.subpathsOfDirectory(atPath: folder.path) {
+      let url = folder.appendingPathComponent(path)
+      var isFolder: ObjCBool = false
+      guard FileManager.default.fileExists(atPath: url.path, isDirectory: &isFolder) else { continue }
+      entries[path] = isFolder.boolValue ? .folder : .file(try Data(contentsOf: url))
+    }
+  }
+
+  init() {}
+
+  /// Where two trees differ.
+  func differences(from other: FileTreeModel) -> [String] {
+    Set(entries.keys).union(other.entries.keys).sorted().compactMap { path in
+      entries[path] == other.entries[path]
+        ? nil : "\(path): \(Self.shown(entries[path])) against \(Self.shown(other.entries[path]))"
+    }
+  }
+
+  private static func shown(_ entry: Entry?) -> String {
+    switch entry {
+    case nil: "nothing"
+    case .folder: "a folder"
+    case .file(let bytes): "\(bytes.count) bytes"
+    }
+  }
+}

@@ -1,0 +1,84 @@
+/// Operations under a schedule.
+struct SmallCase: Hashable, Sendable, CustomStringConvertible {
+  var schedule: SmallSchedule
+  var operations: [SmallOperation]
+
+  var description: String {
+    "\(operations.enumerated().map { "\($0): \($1)" }.joined(separator: ", ")) [\(schedule)]"
+  }
+
+  /// The model after all steps, or nil if an app cannot do one of the operations.
+  func expected() -> SmallModel? {
+    var model = SmallModel()
+    for step in schedule.steps {
+      switch step {
+      case .change(let device, let number):
+        guard model.change(operations[number], number: number, by: device) else { return nil }
+      case .pull(let device): model.pull(device)
+      case .push(let device): model.push(device)
+      }
+    }
+    while model.replicas.contains(where: { $0.isQueued || $0.base != model.cloud }) {
+      for device in 0...1 { model.push(device) }
+    }
+    return model
+  }
+
+  /// How many operations of one commit it can become.
+  var weight: Int { operations.map(\.weight).reduce(0, +) }
+}
+
+extension SmallCase {
+  /// Every sequence of `count` operations under a schedule that two apps can do.
+  ///
+  /// - Parameter isCore: takes only the operations around the folder `n`.
+  static func all(_ schedule: SmallSchedule, isCore: Bool = false) -> [SmallCase] {
+    let count = schedule.authors.count
+    var sequences: [[SmallOperation]] = [[]]
+    for _ in 0..<count {
+      let next = isCore ? SmallOperation.core : SmallOperation.all
+      sequences = sequences.flatMap { head in
+        (next + made(by: head, isCore: isCore)).map { head + [$0] }
+      }
+    }
+    return sequences.map { SmallCase(schedule: schedule, operations: $0) }
+  }
+
+  /// Distinct cases, a few hundred for each of some schedules, chosen by a seed.
+  static func sample(operations count: Int, cases wanted: Int, seed: UInt64) -> [SmallCase] {
+    var numbers = SeededNumbers(seed: seed)
+    let schedules = SmallSchedule.all(operations: count).shuffled(using: &numbers)
+    let share = max(1, min(wanted, 250))
+    var cases: [SmallCase] = []
+    for schedule in schedules.prefix((wanted + share - 1) / share) {
+      var drawn: Set<SmallCase> = []
+      while drawn.count < share { drawn.insert(random(schedule, using: &numbers)) }
+      cases += drawn.sorted { $0.description < $1.description }
+    }
+    return cases
+  }
+
+  /// A case that two apps can do.
+  private static func random(_ schedule: SmallSchedule, using numbers: inout SeededNumbers) -> SmallCase {
+    while true {
+      var operations: [SmallOperation] = []
+      for _ in schedule.authors {
+        let possible = SmallOperation.all + made(by: operations, isCore: false)
+        operations += [possible.randomElement(using: &numbers)].compactMap { $0 }
+      }
+      let played = SmallCase(schedule: schedule, operations: operations)
+      if played.expected() != nil { return played }
+    }
+  }
+
+  /// Operations on what the sequence has made so far.
+  private static func made(by head: [SmallOperation], isCore: Bool) -> [SmallOperation] {
+    if isCore { return [] }
+    return head.indices.filter { index in
+      switch head[index] {
+      case .create, .replace: true
+      default: false
+      }
+    }.flatMap { SmallOperation.on(.made($0)) }
+  }
+}

@@ -1,0 +1,289 @@
+/// What a small tree becomes by the table of outcomes of PROTOCOL 3.7, computed from the table and not from the code.
+///
+/// The app of the model drops what it changed below a node that was deleted elsewhere, and merges two versions of a
+/// content line by line. Where several rows of the table meet in one node and it does not say which comes first,
+/// ``isUndecided`` is set: the devices must agree even then.
+struct SmallModel: Sendable {
+  struct Node: Hashable, Sendable {
+    var parent: SmallNode
+    var name: String
+    var lines: Set<String>
+    /// The commits that last changed name or parent, and the content.
+    var placedBy = 0
+    var editedBy = 0
+  }
+
+  typealias Tree = [SmallNode: Node]
+
+  struct Replica: Sendable {
+    /// The cloud's tree at the last pull or push.
+    var base: Tree
+    /// What the app sees: with what is queued.
+    var view: Tree
+    var created: [SmallNode] = []
+    var placed: [SmallNode] = []
+    var edited: Set<SmallNode> = []
+    /// Deleted nodes that the cloud still has, by the tops that the app named.
+    var deleted: [SmallNode] = []
+
+    var isQueued: Bool { !created.isEmpty || !placed.isEmpty || !edited.isEmpty || !deleted.isEmpty }
+  }
+
+  private(set) var cloud: Tree
+  private(set) var replicas: [Replica]
+  private(set) var isUndecided = false
+  /// Texts that a deletion or a later edit took away knowingly.
+  private(set) var superseded: Set<String> = []
+  private var head = 0
+
+  init() {
+    var tree: Tree = [:]
+    for (node, parent) in SmallNode.atStart {
+      tree[node] = Node(parent: parent, name: "\(node)", lines: ["\(node)"])
+    }
+    cloud = tree
+    replicas = [Replica(base: tree, view: tree), Replica(base: tree, view: tree)]
+  }
+
+  /// Names and sorted lines by path.
+  var files: [String: String] {
+    Dictionary(uniqueKeysWithValues: cloud.keys.map { (cloud.path($0), cloud[$0]?.text ?? "") })
+  }
+
+  // MARK: The app
+
+  /// - Returns: false if the app cannot do that: the node or the place is not there, or the name is taken.
+  mutating func change(_ operation: SmallOperation, number: Int, by device: Int) -> Bool {
+    var replica = replicas[device]
+    guard replica.allows(operation) else { return false }
+    let text = "o\(number)"
+    switch operation {
+    case .edit(let node):
+      superseded.formUnion(replica.view[node]?.lines ?? [])
+      replica.view[node]?.lines = [text]
+      replica.edited.insert(node)
+    case .create(let parent): replica.create(.made(number), "x", below: parent, text)
+    case .rename(let node):
+      replica.view[node]?.name = "x"
+      replica.place(node)
+    case .move(let node, let parent):
+      replica.view[node]?.parent = parent
+      replica.place(node)
+    case .delete(let node): delete(node, &replica)
+    case .replace(let node):
+      guard let old = replica.view[node] else { return false }
+      delete(node, &replica)
+      replica.create(.made(number), old.name, below: old.parent, text)
+    }
+    replicas[device] = replica
+    return true
+  }
+
+  private mutating func delete(_ top: SmallNode, _ replica: inout Replica) {
+    let gone = replica.view.subtree(top)
+    for node in gone {
+      superseded.formUnion(replica.view[node]?.lines ?? [])
+      // Moved in, and not sent yet: whether the deletion means it at its place in the cloud is not in the table.
+      if replica.placed.contains(node), replica.base[node] != nil, node != top { isUndecided = true }
+      replica.forget(node)
+    }
+    if replica.base[top] != nil { replica.deleted.append(top) }
+    if replica.base[top] == nil, gone.contains(where: { replica.base[$0] != nil }) { isUndecided = true }
+  }
+
+  // MARK: The network
+
+  mutating func push(_ device: Int) {
+    pull(device)
+    guard replicas[device].isQueued else { return }
+    head += 1
+    var tree = replicas[device].view
+    for node in replicas[device].created + replicas[device].placed { tree[node]?.placedBy = head }
+    for node in replicas[device].created + replicas[device].edited { tree[node]?.editedBy = head }
+    for node in cloud.keys where tree[node] == nil { superseded.formUnion(cloud[node]?.lines ?? []) }
+    cloud = tree
+    replicas[device] = Replica(base: tree, view: tree)
+  }
+
+  mutating func pull(_ device: Int) {
+    let old = replicas[device]
+    guard old.base != cloud else { return }
+    var new = Replica(base: cloud, view: cloud)
+    keepCreated(old, &new)
+    keepPlaced(old, &new)
+    keepEdited(old, &new)
+    keepDeleted(old, &new)
+    giveWay(&new)
+    replicas[device] = new
+  }
+
+  /// "create, edit or move at or below a deleted node: the app decides": this one lets it go.
+  private mutating func keepCreated(_ old: Replica, _ new: inout Replica) {
+    for node in old.created {
+      guard let mine = old.view[node] else { continue }
+      guard mine.parent == .top || new.view[mine.parent] != nil else {
+        superseded.formUnion(mine.lines)
+        continue
+      }
+      new.view[node] = mine
+      new.created.append(node)
+    }
+  }
+
+  /// "the committed one wins, the local one is dropped"; "a move that would make a cycle, or into a deleted node:
+  /// dropped".
+  private mutating func keepPlaced(_ old: Replica, _ new: inout Replica) {
+    var kept: [SmallNode] = []
+    for node in old.placed {
+      guard let mine = old.view[node], let theirs = cloud[node], theirs.placedBy == old.base[node]?.placedBy else {
+        continue
+      }
+      guard mine.parent == .top || new.view[mine.parent] != nil else { continue }
+      new.view.place(node, like: mine)
+      kept.append(node)
+    }
+    let ringed = kept.filter { new.view.isInRing($0) }
+    if ringed.count > 1 { isUndecided = true }
+    for node in ringed { if let theirs = cloud[node] { new.view.place(node, like: theirs) } }
+    new.placed = kept.filter { !ringed.contains($0) }
+  }
+
+  /// "data / data: a conflict of data, decided by the app": this one keeps the lines of both.
+  private mutating func keepEdited(_ old: Replica, _ new: inout Replica) {
+    for node in old.edited {
+      guard let mine = old.view[node] else { continue }
+      guard let theirs = cloud[node] else {
+        superseded.formUnion(mine.lines)
+        continue
+      }
+      new.view[node]?.lines =
+        theirs.editedBy == old.base[node]?.editedBy ? mine.lines : mine.lines.union(theirs.lines)
+      new.edited.insert(node)
+    }
+  }
+
+  /// "the delete wins, with a new count"; "remote move of N into it since: N is moved to the deleted node's parent
+  /// first".
+  private mutating func keepDeleted(_ old: Replica, _ new: inout Replica) {
+    for top in old.deleted {
+      guard let place = new.view[top] else { continue }
+      let moved = cloud.subtree(top).filter { node in
+        node != top && old.base[node] != nil && !old.base.isNode(node, atOrBelow: top)
+          && !cloud.isNode(cloud[node]?.parent ?? .top, belowOneOf: { old.base[$0] != nil && !old.base.isNode($0, atOrBelow: top) }, top)
+      }
+      for node in moved {
+        if old.placed.contains(node) { isUndecided = true }
+        new.view[node]?.parent = place.parent
+        if !new.placed.contains(node) { new.placed.append(node) }
+      }
+      for node in new.view.subtree(top) {
+        // Taken out here, and put back by a commit: the table has no row for that.
+        if old.placed.contains(node), old.view[node] != nil { isUndecided = true }
+        superseded.formUnion(new.view[node]?.lines ?? [])
+        new.forget(node)
+      }
+      new.deleted.append(top)
+    }
+  }
+
+  /// "the later one becomes N 2".
+  private func giveWay(_ new: inout Replica) {
+    for node in new.created + new.placed {
+      guard let mine = new.view[node] else { continue }
+      let local = Set(new.created + new.placed)
+      let later = new.created + new.placed
+      let taken = new.view.filter { other, value in
+        guard other != node, value.parent == mine.parent else { return false }
+        return !local.contains(other)
+          || (later.firstIndex(of: other) ?? 0) < (later.firstIndex(of: node) ?? 0)
+      }.map(\.value.name)
+      guard taken.contains(mine.name) else { continue }
+      var number = 2
+      while taken.contains("\(mine.name) \(number)") { number += 1 }
+      new.view[node]?.name = "\(mine.name) \(number)"
+    }
+  }
+}
+
+extension SmallModel.Replica {
+  fileprivate func allows(_ operation: SmallOperation) -> Bool {
+    switch operation {
+    case .edit(let node), .delete(let node), .replace(let node): view[node] != nil
+    case .create(let parent): isThere(parent) && isFree("x", below: parent)
+    case .rename(let node): view[node].map { isFree("x", below: $0.parent) } ?? false
+    case .move(let node, let parent):
+      view[node].map { $0.parent != parent && isFree($0.name, below: parent) } ?? false
+        && isThere(parent) && !view.isNode(parent, atOrBelow: node)
+    }
+  }
+
+  private func isThere(_ node: SmallNode) -> Bool { node == .top || view[node] != nil }
+
+  private func isFree(_ name: String, below parent: SmallNode) -> Bool {
+    !view.values.contains { $0.parent == parent && $0.name == name }
+  }
+
+  fileprivate mutating func create(_ node: SmallNode, _ name: String, below parent: SmallNode, _ text: String) {
+    view[node] = SmallModel.Node(parent: parent, name: name, lines: [text])
+    created.append(node)
+  }
+
+  fileprivate mutating func place(_ node: SmallNode) {
+    if !created.contains(node), !placed.contains(node) { placed.append(node) }
+  }
+
+  fileprivate mutating func forget(_ node: SmallNode) {
+    view[node] = nil
+    created.removeAll { $0 == node }
+    placed.removeAll { $0 == node }
+    edited.remove(node)
+    deleted.removeAll { $0 == node }
+  }
+}
+
+extension SmallModel.Node {
+  fileprivate var text: String { lines.sorted().joined(separator: "\n") }
+}
+
+extension SmallModel.Tree {
+  fileprivate mutating func place(_ node: SmallNode, like other: SmallModel.Node) {
+    self[node]?.parent = other.parent
+    self[node]?.name = other.name
+  }
+
+  fileprivate func path(_ node: SmallNode) -> String {
+    guard let value = self[node] else { return "" }
+    return path(value.parent) + "/" + value.name
+  }
+
+  fileprivate func ancestry(_ node: SmallNode) -> [SmallNode] {
+    var nodes: [SmallNode] = []
+    var next: SmallNode? = node
+    while let current = next, current != .top, !nodes.contains(current) {
+      nodes.append(current)
+      next = self[current]?.parent
+    }
+    return nodes
+  }
+
+  fileprivate func isNode(_ node: SmallNode, atOrBelow top: SmallNode) -> Bool { ancestry(node).contains(top) }
+
+  /// Whether an ancestor of the node that is below `top` fulfils a condition.
+  fileprivate func isNode(_ node: SmallNode, belowOneOf isMeant: (SmallNode) -> Bool, _ top: SmallNode) -> Bool {
+    ancestry(node).prefix { $0 != top }.contains(where: isMeant)
+  }
+
+  fileprivate func isInRing(_ node: SmallNode) -> Bool {
+    var next = self[node]?.parent
+    for _ in 0..<(count + 1) {
+      guard let current = next, current != .top else { return false }
+      if current == node { return true }
+      next = self[current]?.parent
+    }
+    return false
+  }
+
+  fileprivate func subtree(_ top: SmallNode) -> [SmallNode] {
+    keys.filter { isNode($0, atOrBelow: top) }.sorted()
+  }
+}
