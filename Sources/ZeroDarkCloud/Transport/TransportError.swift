@@ -83,7 +83,7 @@ extension TransportError: CustomStringConvertible {
   private func proxyDescription(_ place: String) -> String {
     let what = "something in front of the server at \(place) answered with status \(status ?? 0)"
     guard isBodyRefused else { return what }
-    return what + ": it refused a request of \(sentBytes ?? 0) bytes; raise its limit to 32 MiB"
-      + " (nginx: client_max_body_size 32m)"
+    return what + ": it refused a request of \(sentBytes ?? 0) bytes; raise its limit to 16 MiB"
+      + " (nginx: client_max_body_size 16m)"
   }
 }
