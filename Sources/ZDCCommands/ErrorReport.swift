@@ -143,7 +143,8 @@ extension ErrorReport {
     case .quotaExceeded, .storageFull, .limitExceeded: (.failure, "what is queued stays queued")
     case .unsupportedProtocol: (.configuration, "server and zdc are of different versions: update the older one")
     case .refused: (.security, nil)
-    case .invalidRequest, .methodNotAllowed, .rangeNotSatisfiable, .zoneExists, .blobIncomplete: (.software, nil)
+    case .invalidRequest, .methodNotAllowed, .rangeNotSatisfiable, .zoneExists, .blobIncomplete:
+      (.failure, "the server refused a valid request; see its log, and run zdc sync to try again")
     case .internalError: (.tryAgain, "look into the server's log")
     }
   }
@@ -154,7 +155,11 @@ extension ErrorReport {
       case .invalidAddress, .insecureAddress: (.usage, nil)
       case .tls: (.noPermission, "name the server's own authority with --ca-file")
       case .badAnswer: (.security, "check the address: is it that of a zdc-server?")
-      case .offline, .unknownHost, .refused, .timeout, .cut:
+      case .proxyAnswered where error.isBodyRefused:
+        (.unavailable, "nothing is lost: zdc sync sends what is queued once the proxy lets it through")
+      case .proxyAnswered:
+        (.unavailable, "look into the log of the reverse proxy; nothing is lost, zdc sync tries again")
+      case .offline, .unknownHost, .refused, .timeout, .tooSlow, .cut:
         (.unavailable, "nothing is lost; changes can be queued with --queue and sent later by zdc sync")
       }
     self.init(status, error.code.rawValue, error.description, hint)

@@ -28,6 +28,8 @@ public struct ZDCConfig: Sendable {
   package var transport: (any ZDCTransport)?
   /// How the pauses between two tries of a download pass.
   package var transferSleep: @Sendable (Duration) async throws -> Void = { try await Task.sleep(for: $0) }
+  /// How the pauses of the engines pass.
+  package var engineClock = EngineClock()
   /// How often the engine looks for changes that other processes made, and whether their lease is free.
   package var changePollInterval: Duration = .milliseconds(200)
 

@@ -47,6 +47,15 @@ public final class ManualClock: Sendable {
     for continuation in due { continuation.resume() }
   }
 
+  /// Sets the clock back, as its user may at any time. Sleepers stay asleep for as long as before.
+  public func setBack(by duration: Duration) {
+    let milliseconds = UInt64(max(0, duration.components.seconds * 1_000))
+    state.withLock { state in
+      state.nowMs -= min(milliseconds, state.nowMs)
+      for id in state.sleepers.keys { state.sleepers[id]?.dueMs -= milliseconds }
+    }
+  }
+
   /// Suspends until ``advance(by:)`` has moved the clock that far.
   ///
   /// - Throws: `CancellationError` if the task is cancelled.

@@ -8,4 +8,9 @@ struct Command: AsyncParsableCommand {
     abstract: "Keeps sealed trees: it orders, stores and hands out what it cannot read.",
     discussion: ExitStatus.help,
     subcommands: [Serve.self, Check.self, Version.self])
+
+  static func main() async {
+    CoreDumps.disable()
+    await main(nil)
+  }
 }

@@ -6,6 +6,7 @@ import ZDCCommands
 @main
 enum Main {
   static func main() async {
+    CoreDumps.disable()
     let command = Task { try await run() }
     let signals = Interruption { command.cancel() }
     defer { signals.end() }

@@ -1,3 +1,4 @@
+import Synchronization
 import Testing
 import ZeroDarkCloud
 import ZeroDarkCloudTesting
@@ -73,6 +74,47 @@ import ZeroDarkCloudTesting
       waiting.cancel()
       await waiting.value
       try await second.close()
+    }
+  }
+
+  @Test("M9: a process does not wait for ever for the one that syncs, whose server is away")
+  func waitingForTheOtherProcess_hasABound() async throws {
+    try await TestWorld.run { world in
+      let a = try await world.device("A")
+      let second = try await Self.second(world, of: a)
+      let passed = Mutex(Duration.zero)
+      let start = ContinuousClock.now
+      var clock = EngineClock()
+      clock.now = { start.advanced(by: passed.withLock { $0 }) }
+      clock.sleep = { pause in passed.withLock { $0 += pause } }
+      second.engineClock = clock
+      try await second.relaunch()
+      try await a.whileRunning {
+        a.network.isOffline = true
+        try await second.create("/f", "1")
+        let queued = HolderProgress(left: ["create ready"], failures: 0, isSending: false)
+        #expect(try await !second.syncManager.syncOrWait(for: { queued }, { Issue.record("it has no lease") }))
+        #expect(passed.withLock { $0 } < .seconds(16))
+        let sending = HolderProgress(left: ["create inFlight"], failures: 0, isSending: true)
+        #expect(try await !second.syncManager.syncOrWait(for: { sending }, { Issue.record("it has no lease") }))
+        #expect(passed.withLock { $0 } < .seconds(137))
+        // A failure of the one that syncs ends it sooner; progress does not.
+        let steps = Mutex(0)
+        #expect(
+          try await !second.syncManager.syncOrWait(
+            for: {
+              let step = steps.withLock { steps in
+                steps += 1
+                return steps
+              }
+              return HolderProgress(left: ["\(step)"], failures: step < 1_000 ? 0 : 1, isSending: false)
+            }, {}))
+        #expect(steps.withLock { $0 } == 1_000)
+        #expect(try await second.queueCount() > 0)
+        a.network.isOffline = false
+      }
+      try await second.close()
+      try await a.sync()
     }
   }
 

@@ -34,13 +34,13 @@ struct Engine: Sendable {
   /// - Throws: ``CommandError`` with `stillQueued` if something of it waits for more than its turn.
   func settle(_ nodes: Set<String>, large: [String] = [], progress: ProgressDisplay) async throws {
     guard !nodes.isEmpty else { return }
-    try await opened.sync.syncOrWait(
-      until: {
+    let isDone = try await opened.sync.syncOrWait(
+      for: {
         // Another process sends: until everything is gone, or waits for something that time does not bring.
         let waiting = try await remaining(nodes)
         let left = Set(waiting.map(\.nodeUUID)).count
         progress.update { $0.itemsDone = nodes.count - left }
-        return waiting.allSatisfy(\.isStuck)
+        return waiting.allSatisfy(\.isStuck) ? nil : HolderProgress(waiting)
       },
       {
         try await syncHere(large, progress)
@@ -48,9 +48,17 @@ struct Engine: Sendable {
     let waiting = try await remaining(nodes)
     guard let first = waiting.first else { return }
     if waiting.contains(where: { $0.code == ZDCWaitReason.zoneFrozen.rawValue }) { throw Self.frozen }
+    guard isDone else { throw Self.notSentElsewhere(waiting) }
     throw CommandError(
       .tryAgain, "stillQueued", "\(Amounts.count(waiting.count, "change")) still queued: \(first.reason)",
       hint: "see zdc status and zdc explain PATH; zdc sync tries again")
+  }
+
+  private static func notSentElsewhere(_ waiting: [QueuedOperation]) -> CommandError {
+    CommandError(
+      .tryAgain, "stillQueued",
+      "\(Amounts.count(waiting.count, "change")) still queued: the zdc that syncs this profile has not sent them",
+      hint: "they are not lost: it sends them once it reaches the server; if it hangs, end it and run zdc sync")
   }
 
   private static let frozen = CommandError(
@@ -84,12 +92,16 @@ struct Engine: Sendable {
   /// Until nothing is left that can be done now.
   ///
   /// A busy zone is a matter of seconds: whoever lost often goes first (PROTOCOL 3.7).
-  func syncUntilQuiet(tries: Int = 10) async throws -> ZDCSyncSummary {
+  ///
+  /// - Parameter patienceMs: how long all pauses may last that a busy server asks for.
+  func syncUntilQuiet(tries: Int = 10, patienceMs: UInt64 = 30_000) async throws -> ZDCSyncSummary {
     do {
       return try await opened.sync.syncUntilQuiet(localUserID: user)
     } catch let error as ServerError where error.code == .zoneBusy && tries > 1 {
-      try await Task.sleep(for: .milliseconds(Int64(error.retryAfterMs ?? 500)))
-      return try await syncUntilQuiet(tries: tries - 1)
+      let pause = max(error.retryAfterMs ?? 500, 100)
+      guard pause <= patienceMs else { throw error }
+      try await Task.sleep(for: .milliseconds(Int64(pause)))
+      return try await syncUntilQuiet(tries: tries - 1, patienceMs: patienceMs - pause)
     }
   }
 
@@ -110,8 +122,19 @@ struct QueuedOperation: Sendable, Hashable {
   var code: String
   /// For people.
   var reason: String
+  /// How often it was tried and failed.
+  var attempts = 0
   /// Whether only a change of the app or of the cloud moves it.
   var isStuck: Bool
+}
+
+extension HolderProgress {
+  init(_ waiting: [QueuedOperation]) {
+    let sending = [ZDCWaitReason.uploading, .inFlight].map(\.rawValue)
+    self.init(
+      left: Set(waiting.map { "\($0.uuid) \($0.code)" }), failures: waiting.reduce(0) { $0 + $1.attempts },
+      isSending: waiting.contains { sending.contains($0.code) })
+  }
 }
 
 /// When this device last heard everything from the server.

@@ -77,7 +77,7 @@ package enum SyncCommand {
     output.line(event.text)
   }
 
-  /// `{"status":"online"|"offline"|"error", "code"?, "message"?}` lines between the events.
+  /// `{"status":"online"|"offline"|"polling"|"error", "code"?, "message"?}` lines between the events.
   private struct StatusLine: Encodable {
     var status: String
     var code: String?
@@ -92,6 +92,10 @@ package enum SyncCommand {
       case .online:
         try output.object(StatusLine(status: "online"))
         output.note("online: changes arrive by themselves")
+        try await LastPull.store(engine.opened.connection)
+      case .eventsMissing:
+        try output.object(StatusLine(status: "polling"))
+        output.warning("no events arrive: a proxy may hold them back; asking every 30 seconds instead")
         try await LastPull.store(engine.opened.connection)
       case .offline:
         try output.object(StatusLine(status: "offline"))

@@ -206,6 +206,7 @@ extension QueuedOperation {
     kind = explanation.kind
     code = explanation.reason.rawValue
     reason = explanation.detail.map { "\(explanation.reason.rawValue) (\($0))" } ?? explanation.reason.rawValue
+    attempts = explanation.attempts
     switch explanation.reason {
     case .noDataFromApp, .conflictHeld, .deletedRemotely, .zoneFrozen, .overQuota, .paused: isStuck = true
     default: isStuck = explanation.attempts >= 3

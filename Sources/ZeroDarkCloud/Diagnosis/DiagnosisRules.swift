@@ -13,7 +13,8 @@ enum DiagnosisRules {
 
   static func serverAdvice(_ error: any Error) -> String? {
     switch (error as? TransportError)?.code {
-    case .badAnswer: "check that the address is that of zdc-server and that the proxy in front passes every path to it"
+    case .badAnswer, .proxyAnswered:
+      "check that the address is that of zdc-server and that the proxy in front passes every path to it"
     case .refused: "start zdc-server, or the proxy in front of it"
     default: nil
     }

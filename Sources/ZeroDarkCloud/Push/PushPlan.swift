@@ -72,7 +72,8 @@ struct PushPlan: Equatable {
     if operation.isParked {
       return Waiting(operation: operation.id, reason: operation.reason, detail: operation.reasonDetail)
     }
-    if operation.notBeforeMs > nowMs {
+    // A pause beyond the longest one was begun by a clock that was set back since.
+    if operation.notBeforeMs > nowMs, operation.notBeforeMs - nowMs <= Backoff.longestPauseMs {
       nextMs = min(nextMs ?? .max, operation.notBeforeMs)
       return Waiting(operation: operation.id, reason: operation.reason, detail: operation.reasonDetail)
     }

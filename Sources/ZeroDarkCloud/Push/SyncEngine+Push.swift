@@ -6,7 +6,7 @@ internal import ZDCProtocol
 
 extension SyncEngine {
   /// - Parameter inBackground: a zone that fails has its own pause, and the others go on.
-  func pushAll(inBackground: Bool = false) async throws -> ZoneRound<PushSummary> {
+  func pushAll(inBackground: Bool = false, except: Set<Int64> = []) async throws -> ZoneRound<PushSummary> {
     try await prepareOnce()
     isDrained = false
     var round = ZoneRound(PushSummary())
@@ -16,10 +16,11 @@ extension SyncEngine {
     guard survey.pause == nil else { return round }
     try await requireIdentity()
     session.events.post { .pushStarted(localUserID: $0) }
-    for zone in survey.zones {
-      if inBackground, pushPauses.isPaused(zone.id, now: .now) { continue }
+    for zone in survey.zones where !except.contains(zone.id) {
+      if inBackground, pushPauses.isPaused(zone.id, now: session.time.now()) { continue }
       let failure = try await round.add { round in round.summary += try await self.push(zone) }
       notePause(zone.id, failure, inBackground: inBackground)
+      if failure != nil { round.failedZones.insert(zone.id) }
       round.note(pushRefusal)
       pushRefusal = nil
     }
@@ -44,6 +45,7 @@ extension SyncEngine {
     prepareAhead(choice)
     let sent = try await send(built, zone: zone)
     summary.commits = sent.commits
+    summary.triesAgain = sent.triesAgain
     summary.operations = sent.operations
     return summary
   }
@@ -52,7 +54,8 @@ extension SyncEngine {
     guard let failure else { return pushPauses.succeeded(zone) }
     guard inBackground else { return }
     session.events.report(failure)
-    scheduleWake(in: pushPauses.failed(zone, failure, now: .now, random: .random(in: 0..<1)))
+    scheduleWake(
+      in: pushPauses.failed(zone, failure, now: session.time.now(), random: session.time.random()))
   }
 
   func storedRequest(_ zone: Int64) async throws -> InFlightStore.Request? {
@@ -143,13 +146,6 @@ extension SyncEngine {
   private func scheduleWake(atMs time: UInt64) {
     let now = session.now()
     guard time > now else { return signal() }
-    scheduleWake(in: .milliseconds(Int64(min(time - now, 3_600_000))))
-  }
-
-  func scheduleWake(in pause: Duration) {
-    Task { [weak self] in
-      try await Task.sleep(for: pause)
-      self?.signal()
-    }
+    scheduleWake(in: .milliseconds(Int64(min(time - now, Backoff.longestPauseMs))))
   }
 }

@@ -21,6 +21,10 @@ extension SyncEngine {
       }
     } catch let error as ServerError {
       return try await failed(error, zone: zone)
+    } catch let error as TransportError where error.isBodyRefused {
+      // A smaller commit may pass the proxy.
+      await remember(error, zone: zone)
+      return try await refused(error, detail: error.code.rawValue, zone: zone)
     } catch {
       await remember(error, zone: zone)
       throw error
@@ -54,6 +58,8 @@ extension SyncEngine {
     for (operation, node) in done {
       if let node, ready[node]?.claim.covers.contains(operation) == true { ready[node] = nil }
     }
+    for (operation, _) in done { contentLosses[operation] = nil }
+    refusals[zone] = nil
     limits[zone] = limits[zone].map { min($0 * 2, Limits.commitOperations) }
     return PushSummary(commits: 1, operations: done.count)
   }
@@ -106,20 +112,13 @@ extension SyncEngine {
     await remember(error, zone: zone)
     switch PushFailure(error) {
     case .unknownOutcome, .retryLater, .noAccess: throw error
-    case .contentLost:
-      ready.removeAll()
-      try await abandon(zone)
-      return PushSummary(commits: 1)
-    case .overQuota(let pause):
-      // What brings no content needs no room: it goes on alone.
-      let free = try await abandon(
-        zone, reason: .overQuota, detail: error.code.rawValue, pauseMs: pause, contentOnly: true)
-      session.events.report(error)
-      return PushSummary(commits: free > 0 ? 1 : 0)
+    case .contentLost: return try await contentLost(error, zone: zone)
+    case .overQuota(let pause): return try await overQuota(error, pauseMs: pause, zone: zone)
     case .refused where error.security == .writerNotAuthorized:
-      if try await signsWithNewKeys(zone: zone) { return PushSummary(commits: 1) }
-      return try await refused(error, zone: zone)
-    case .refused: return try await refused(error, zone: zone)
+      if try await signsWithNewKeys(zone: zone) { return PushSummary(triesAgain: true) }
+      return try await refused(error, detail: error.security?.rawValue ?? error.code.rawValue, zone: zone)
+    case .refused:
+      return try await refused(error, detail: error.security?.rawValue ?? error.code.rawValue, zone: zone)
     }
   }
 
@@ -134,22 +133,61 @@ extension SyncEngine {
     return true
   }
 
-  /// A commit of many is split until the one that the server refuses stands alone and is set aside.
-  private func refused(_ error: ServerError, zone: Int64) async throws -> PushSummary {
+  private func contentOperations(_ zone: Int64) async throws -> [OperationRow] {
+    try await session.database.asyncRead { transaction in
+      try InFlightStore(transaction: transaction).operations(zone: zone)
+        .compactMap { try transaction.operations.operation(id: $0.operation) }.filter { $0.kind == .putData }
+    }
+  }
+
+  /// Contents of their own are sent again: once now, later after pauses that grow. What travels in the commit is kept.
+  private func contentLost(_ error: ServerError, zone: Int64) async throws -> PushSummary {
+    let contents = try await contentOperations(zone)
+    guard !contents.isEmpty else { return try await setAside(error, detail: error.code.rawValue, zone: zone) }
+    for operation in contents {
+      contentLosses[operation.id, default: 0] += 1
+      if let node = operation.node, ready[node]?.content.inlineBytes == nil { ready[node] = nil }
+    }
+    let losses = contents.compactMap { contentLosses[$0.id] }.max() ?? 1
+    let pause = Backoff.pause(losses: losses, random: session.time.random())
+    let free = try await abandon(
+      zone, reason: pause == 0 ? .ready : .serverSaid, detail: pause == 0 ? nil : error.code.rawValue,
+      pauseMs: pause, contentOnly: pause > 0)
+    if pause > 0 { session.events.report(error) }
+    return PushSummary(triesAgain: free > 0)
+  }
+
+  /// What brings no content needs no room and goes alone, unless the server refuses that too.
+  private func overQuota(_ error: ServerError, pauseMs: UInt64, zone: Int64) async throws -> PushSummary {
+    let hasContent = try await !contentOperations(zone).isEmpty
+    let free = try await abandon(
+      zone, reason: .overQuota, detail: error.code.rawValue, pauseMs: pauseMs, contentOnly: hasContent)
+    session.events.report(error)
+    return PushSummary(triesAgain: free > 0)
+  }
+
+  /// A commit of many is split until the one that is refused stands alone and is set aside.
+  private func refused(_ error: any Error, detail: String, zone: Int64) async throws -> PushSummary {
     let outcomes = try await session.database.asyncRead { transaction in
       try InFlightStore(transaction: transaction).outcomes(zone: zone)
     }
     let nodes = Set(outcomes.map { $0.node ?? -$0.operation }).count
-    if nodes > 1 {
-      limits[zone] = max(1, nodes / 2)
-      try await abandon(zone)
-      return PushSummary(commits: 1)
-    }
-    let attempts = outcomes.isEmpty ? 1 : 8
-    let pause = Backoff.pause(attempts: attempts, random: 1)
-    try await abandon(
-      zone, reason: .serverSaid, detail: error.security?.rawValue ?? error.code.rawValue, pauseMs: pause)
+    guard nodes > 1 else { return try await setAside(error, detail: detail, zone: zone) }
+    limits[zone] = max(1, nodes / 2)
+    try await abandon(zone)
+    return PushSummary(triesAgain: true)
+  }
+
+  /// So many refusals in a row are the server's, not those of single nodes: the rest of the queue waits.
+  static let mostRefusals = 8
+
+  private func setAside(_ error: any Error, detail: String, zone: Int64) async throws -> PushSummary {
+    let pause = Backoff.pause(attempts: 8, random: 0.5 + session.time.random() / 2)
+    try await abandon(zone, reason: .serverSaid, detail: detail, pauseMs: pause)
     session.events.report(error)
+    refusals[zone, default: 0] += 1
+    guard refusals[zone, default: 0] >= Self.mostRefusals else { return PushSummary(triesAgain: true) }
+    refusals[zone] = nil
     return PushSummary()
   }
 }

@@ -54,8 +54,14 @@ struct EngineState: Sendable, Hashable {
       forgetErrorIfOver()
     // A pause stands in the database.
     case .pushPaused, .pushResumed: break
-    case .online: reached()
+    case .online:
+      reached()
+      shown.isPolling = false
+    case .eventsMissing:
+      reached()
+      shown.isPolling = true
     case .offline:
+      shown.isPolling = false
       shown.connection = .offline
       offline = offline ?? TransportError.Code.offline.rawValue
     case .error(_, let error): fail(error, now: now)

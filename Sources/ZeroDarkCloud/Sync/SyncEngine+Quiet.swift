@@ -3,37 +3,60 @@ internal import ZDCProtocol
 extension SyncEngine {
   /// Pulls and pushes until no operation can run. Operations that wait are counted, not waited for.
   ///
-  /// A zone that has to be frozen on the way does not keep the others waiting, nor does an error of the app's; it is
-  /// thrown at the end.
+  /// What is wrong with one zone, or with the app, does not keep the other zones waiting; it is thrown at the end.
   func syncUntilQuiet() async throws -> ZDCSyncSummary {
     var summary = ZDCSyncSummary()
     let pulled = try await pullRound()
-    var failure = try pulled.deferrableError()
+    var failure = pulled.failure
     summary.pulled = pulled.summary
-    var rounds = QuietRule(queued: try await queueCount())
+    var rounds = QuietRule(queued: try await endPauses())
+    var failed: Set<Int64> = []
     while true {
       let settled = settledUploads
-      let round = try await pushRound()
-      failure = try failure ?? round.deferrableError()
+      let round = try await pushRound(except: failed)
+      failure = failure ?? round.failure
+      failed.formUnion(round.failedZones)
       summary.pushed.commits += round.summary.commits
       summary.pushed.operations += round.summary.operations
-      summary.pushed.waiting = round.summary.waiting
       if rounds.goesOn(after: round.summary, uploadsSettled: settledUploads - settled) { continue }
       guard !rounds.isExhausted, let upload = uploads.values.first(where: \.endsByItself) else { break }
       await finish(upload)
       try Task.checkCancellation()
     }
-    if let failure { throw failure }
+    if let failure { throw DelegateError.unwrap(failure) }
+    summary.stillQueued = try await stillQueued()
+    summary.pushed.waiting = summary.stillQueued.values.reduce(0, +)
     return summary
   }
 
-  private func queueCount() async throws -> Int {
+  /// A sync that was asked for does not wait until the engine would have tried again.
+  ///
+  /// - Returns: how many operations are queued.
+  private func endPauses() async throws -> Int {
+    let (count, isPaused) = try await session.database.asyncRead { [session] transaction in
+      let operations = transaction.operations
+      return (
+        try operations.count(localUser: session.localUser),
+        try operations.hasPauses(localUser: session.localUser)
+      )
+    }
+    if isPaused {
+      try await session.database.asyncReadWrite { [session] transaction in
+        try transaction.operations.endPauses(localUser: session.localUser)
+      }
+    }
+    return count
+  }
+
+  private func stillQueued() async throws -> [ZDCWaitReason: Int] {
     try await session.database.asyncRead { [session] transaction in
-      try transaction.operations.count(localUser: session.localUser)
+      let isPaused = try transaction.pushPause(localUser: session.localUser) != nil
+      let queued = try transaction.operations.countByReason(localUser: session.localUser, tree: session.appTreeID)
+      return isPaused && !queued.isEmpty ? [.paused: queued.values.reduce(0, +)] : queued
     }
   }
 
-  /// Waits for an upload to end, one way or the other. Who stops waiting stops the upload.
+  /// Waits for an upload to end, one way or the other. A cancelled wait stops the upload.
   private func finish(_ upload: Upload) async {
     await withTaskCancellationHandler {
       await upload.task.value

@@ -40,17 +40,51 @@ actor SyncEngine {
   var pushPauses = ZonePauses()
   /// The first of the app's errors when it was told what a push has done.
   var pushRefusal: DelegateError?
-  nonisolated let wakeups: AsyncStream<Void>
-  nonisolated private let wake: AsyncStream<Void>.Continuation
+  /// Zones whose last event brought nothing, and which of them another event has named since.
+  private var eventPauses = ZonePauses()
+  private var namedWhilePaused: Set<Int64> = []
+  /// How often the server has said that the content of an operation is gone.
+  var contentLosses: [Int64: Int] = [:]
+  /// By zone, how many nodes the server refused in a row.
+  var refusals: [Int64: Int] = [:]
+  private var timer: (task: Task<Void, Never>, due: ContinuousClock.Instant)?
+  nonisolated private let wake = Broadcast<Void>(limit: 1)
 
   init(session: SyncSession) {
     self.session = session
-    (wakeups, wake) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
   }
+
+  /// One element for the calls of ``signal()`` since the last one was taken. A stream ends with the task that reads it,
+  /// so each run has its own.
+  nonisolated func wakeups() -> AsyncStream<Void> { wake.stream() }
 
   /// There may be something to do.
   nonisolated func signal() {
-    wake.yield()
+    wake.send(())
+  }
+
+  // MARK: Time
+
+  /// Signals after a pause. An engine has one timer, for the earliest of its pauses.
+  func scheduleWake(in pause: Duration) {
+    let due = session.time.now().advanced(by: pause)
+    if let timer, timer.due <= due { return }
+    timer?.task.cancel()
+    let task = Task { [weak self, time = session.time] in
+      do { try await time.sleep(pause) } catch { return }
+      await self?.timerFired(due)
+    }
+    timer = (task, due)
+  }
+
+  private func timerFired(_ due: ContinuousClock.Instant) {
+    guard timer?.due == due else { return }
+    timer = nil
+    signal()
+    // The pauses of operations are found by the next push.
+    let now = session.time.now()
+    let next = [pullPauses, pushPauses, eventPauses].compactMap { $0.next(after: now) }.min()
+    if let next { scheduleWake(in: now.duration(to: next)) }
   }
 
   // MARK: Steps
@@ -71,7 +105,7 @@ actor SyncEngine {
 
   /// Sends what is due until nothing more can go out.
   func pushUntilDrained() async throws {
-    while try await pushDue().commits > 0, !isDrained {}
+    while try await pushDue().hasNext, !isDrained {}
   }
 
   /// For the loop: a zone that failed has its own pause, and its error is told.
@@ -79,9 +113,14 @@ actor SyncEngine {
     try await pushRound(inBackground: true).summary
   }
 
-  func pushRound(inBackground: Bool = false) async throws -> ZoneRound<PushSummary> {
+  /// - Parameter except: zones that are left alone.
+  func pushRound(
+    inBackground: Bool = false, except: Set<Int64> = []
+  ) async throws -> ZoneRound<PushSummary> {
     try await gate.run {
-      try await self.telling { try await self.pushing { try await self.pushAll(inBackground: inBackground) } }
+      try await self.telling {
+        try await self.pushing { try await self.pushAll(inBackground: inBackground, except: except) }
+      }
     }
   }
 
@@ -117,7 +156,7 @@ actor SyncEngine {
 
   /// Pulls the zones whose pull failed while the event stream was open, once their pause is over.
   func pullDue() async throws {
-    guard !pullPauses.due(now: .now).isEmpty else { return }
+    guard !zonesToPullAgain.isEmpty else { return }
     _ = try await gate.run { try await self.telling { try await self.pulling { try await self.pullAgain() } } }
   }
 
@@ -204,9 +243,19 @@ actor SyncEngine {
   private func pullAgain() async throws -> ZoneRound<PullSummary> {
     session.events.post { .pullStarted(localUserID: $0) }
     var round = ZoneRound(PullSummary())
-    for zone in pullPauses.due(now: .now) { try await followUp(zone, &round) { try await $0.pull() } }
+    for zone in zonesToPullAgain {
+      let commits = round.summary.commits
+      namedWhilePaused.remove(zone)
+      try await followUp(zone, &round) { try await $0.pull() }
+      if round.summary.commits > commits { eventPauses.succeeded(zone) }
+    }
     try await finishedPull(round)
     return round
+  }
+
+  private var zonesToPullAgain: Set<Int64> {
+    let now = session.time.now()
+    return pullPauses.due(now: now).union(namedWhilePaused.filter { !eventPauses.isPaused($0, now: now) })
   }
 
   /// Pulls a zone because its head has moved. What the server refuses is tried again later; a frozen zone and an error of
@@ -224,11 +273,12 @@ actor SyncEngine {
     }
     guard let failure, !(failure is ZDCSecurityError) else { return pullPauses.succeeded(zone) }
     session.events.report(failure)
-    scheduleWake(in: pullPauses.failed(zone, failure, now: .now, random: .random(in: 0..<1)))
+    scheduleWake(
+      in: pullPauses.failed(zone, failure, now: session.time.now(), random: session.time.random()))
   }
 
   private func pauseAborted(_ zones: Set<Int64>) {
-    for zone in zones { scheduleWake(in: pullPauses.aborted(zone, now: .now)) }
+    for zone in zones { scheduleWake(in: pullPauses.aborted(zone, now: session.time.now())) }
   }
 
   /// The same for a zone whose row is not known; the task that was broken off reads nothing any more.
@@ -273,6 +323,7 @@ actor SyncEngine {
     guard let row = try await zones().first(where: { $0.zone == status.zone }) else { return round }
     // Told late: a refused push has brought it, or this device made it.
     if try await isKnown(status, zone: row.id) { return round }
+    guard mayPull(row.id) else { return round }
     session.events.post { .pullStarted(localUserID: $0) }
     var next: CommitPage?
     if let head = row.head, let page = event.page, head.seq + 1 == status.seq {
@@ -282,9 +333,27 @@ actor SyncEngine {
       if let next { return try await puller.take(next) }
       return try await puller.pull()
     }
+    noteEvent(row.id, commits: round.summary.commits)
     try await finishedPull(round)
     return round
   }
+
+  /// Whether an event may cost requests now. During a pause, all events of a zone are one pull at its end.
+  private func mayPull(_ zone: Int64) -> Bool {
+    let now = session.time.now()
+    if pullPauses.isBackingOff(zone, now: now) { return false }
+    guard eventPauses.isPaused(zone, now: now) else { return true }
+    namedWhilePaused.insert(zone)
+    return false
+  }
+
+  /// An honest server names a head that it can show.
+  private func noteEvent(_ zone: Int64, commits: Int) {
+    guard commits == 0 else { return eventPauses.succeeded(zone) }
+    scheduleWake(in: eventPauses.failed(zone, EmptyEvent(), now: session.time.now(), random: session.time.random()))
+  }
+
+  private struct EmptyEvent: Error {}
 
   /// What was taken at once is told like any other pull.
   private func finished(_ zone: Int64, _ pulled: ZonePuller.Pulled) async throws -> ZoneRound<PullSummary> {
@@ -329,7 +398,10 @@ actor SyncEngine {
     ready = [:]
     limits = [:]
     refusedByApp = []
-    (pullPauses, pushPauses) = (ZonePauses(), ZonePauses())
+    (pullPauses, pushPauses, eventPauses) = (ZonePauses(), ZonePauses(), ZonePauses())
+    namedWhilePaused = []
+    contentLosses = [:]
+    refusals = [:]
     ownHeads = [:]
     isDrained = false
     hasStarted = false

@@ -17,6 +17,7 @@ struct SyncSession: Sendable {
   let refreshIdentity: @Sendable () async throws -> UserKeys?
   let delegate: @Sendable () -> any ZeroDarkCloudDelegate
   let now: @Sendable () -> UInt64
+  let time: EngineClock
   let logger: Logger
   let events: SyncEvents
   let activity: SyncActivity

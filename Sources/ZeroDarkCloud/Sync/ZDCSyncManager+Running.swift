@@ -1,3 +1,4 @@
+internal import GRDB
 internal import ZDCProtocol
 
 // Which process syncs, and the engines of the one that does.
@@ -23,16 +24,31 @@ extension ZDCSyncManager {
     return result
   }
 
-  /// Runs `body` as the process that syncs, or waits while another one does the work.
+  /// Runs `body` as the process that syncs, or waits while another one does the work, as long as that makes progress.
   ///
-  /// - Parameter isDone: asked again and again while another process syncs; true ends the waiting. If that process
-  ///   ends first, `body` runs here.
+  /// - Parameter left: asked again and again while another process syncs: what it has not done yet, nil for nothing. If
+  ///   that process ends first, `body` runs here.
+  /// - Returns: false if the other process was given up. What is queued stays queued.
   package func syncOrWait(
-    until isDone: @Sendable () async throws -> Bool, _ body: @Sendable () async throws -> Void
-  ) async throws {
+    for left: @Sendable () async throws -> HolderProgress?, _ body: @Sendable () async throws -> Void
+  ) async throws -> Bool {
+    let time = config.engineClock
+    var wait: HolderWait?
     while try await whileSyncing(body) == nil {
-      if try await isDone() { return }
-      try await Task.sleep(for: config.changePollInterval)
+      guard var seen = try await left() else { return true }
+      seen.partsSent = try await partsSent()
+      var current = wait ?? HolderWait(seen, at: time.now())
+      guard current.isWorthwhile(seen, at: time.now()) else { return false }
+      wait = current
+      try await time.sleep(config.changePollInterval)
+    }
+    return true
+  }
+
+  /// Parts of uploads that are under way, of whatever process.
+  private func partsSent() async throws -> Int {
+    try await database.roDatabaseConnection.asyncRead { transaction in
+      try Int.fetchOne(transaction.database, sql: "SELECT COUNT(*) FROM zdc_upload_part") ?? 0
     }
   }
 
@@ -81,7 +97,7 @@ extension ZDCSyncManager {
   private func runEngines() async {
     var running: [String: Task<Void, Never>] = [:]
     for await _ in Self.first(then: database.context.changes.hints(.localUsers)) {
-      guard let users = await readyUsers() else { continue }
+      guard let users = await readyUsers() else { break }
       for (user, task) in running where !users.contains(user) {
         await Self.end([task])
         running[user] = nil
@@ -98,20 +114,28 @@ extension ZDCSyncManager {
   }
 
   private func runEngine(_ localUserID: String) async {
-    do {
-      let engine = try await engine(for: localUserID)
-      await SyncLoop(engine: engine, changes: database.context.changes, reachability: reachability).run()
-    } catch {
-      hub.post(.error(localUserID: localUserID, error))
-    }
+    guard let engine = await persistently(localUserID, { try await self.engine(for: localUserID) }) else { return }
+    await SyncLoop(engine: engine, changes: database.context.changes, reachability: reachability).run()
   }
 
-  /// nil if that is not known.
+  /// nil if the task was cancelled.
   private func readyUsers() async -> [String]? {
-    do { return try await users.allLocalUserIDs() } catch {
-      hub.post(.error(localUserID: "", error))
-      return nil
+    await persistently("") { try await self.users.allLocalUserIDs() }
+  }
+
+  /// Tries until it succeeds: a failure at launch, such as a busy database, would else stop the engine for good.
+  ///
+  /// - Returns: nil if the task was cancelled.
+  private func persistently<Value: Sendable>(
+    _ localUserID: String, _ body: @Sendable () async throws -> Value
+  ) async -> Value? {
+    var backoff = Backoff()
+    while !Task.isCancelled {
+      do { return try await body() } catch { hub.post(.error(localUserID: localUserID, error)) }
+      let pause = backoff.next(random: config.engineClock.random())
+      do { try await config.engineClock.sleep(.milliseconds(Int64(pause))) } catch { return nil }
     }
+    return nil
   }
 
   /// One element at once, then one for each hint.

@@ -131,7 +131,7 @@ public final class ZDCSyncManager: Sendable {
       currentKeys: Locked(try await users.keys(for: userID)),
       refreshIdentity: { [users] in try await users.refreshIdentity(of: userID) },
       delegate: { [delegateBox, hub] in TellingDelegate(delegateBox.value, hub.nodes) }, now: config.clock,
-      logger: config.logger, events: SyncEvents(localUserID: localUserID, hub: hub),
+      time: config.engineClock, logger: config.logger, events: SyncEvents(localUserID: localUserID, hub: hub),
       activity: SyncActivity(localUserID: localUserID, treeID: config.primaryTreeID) { [weak self] in self?.post($0) },
       progress: UploadProgress(localUserID: localUserID, manager: progress))
     let made = SyncEngine(session: session)

@@ -27,6 +27,8 @@ public struct ZDCSyncState: Sendable, Hashable {
   /// See ``ZDCSyncManager/pausePush(forLocalUserID:andAbortUploads:)``.
   public var isPaused = false
   public var connection = Connection.unknown
+  /// Whether the engine asks at intervals, because something holds the server's events back.
+  public var isPolling = false
   public var pending = Pending()
   /// Trees that are neither pulled nor pushed until the user decides.
   public var frozenZones: [ZDCFrozenZone] = []

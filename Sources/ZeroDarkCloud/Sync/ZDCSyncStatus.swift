@@ -13,6 +13,9 @@ public enum ZDCSyncStatus: Sendable {
   case online(localUserID: String)
   /// The server cannot be reached. The engine tries again by itself; nothing is lost.
   case offline(localUserID: String)
+  /// The server answers, and its event stream brings nothing: something in between holds events back, for example a
+  /// proxy that buffers. The engine asks every 30 seconds until an event arrives.
+  case eventsMissing(localUserID: String)
   /// Something failed. The engine goes on where it can; what waits is told by `explain`.
   case error(localUserID: String, any Error)
   /// What the server sent is not what an honest server sends. Also kept in the database.
@@ -24,7 +27,7 @@ extension ZDCSyncStatus {
   public var localUserID: String {
     switch self {
     case .pullStarted(let user), .pushStarted(let user), .pushPaused(let user), .pushResumed(let user),
-      .online(let user), .offline(let user):
+      .online(let user), .offline(let user), .eventsMissing(let user):
       user
     case .pullFinished(let user, _, _): user
     case .pushFinished(let user, _): user
@@ -54,9 +57,14 @@ public struct PushSummary: Sendable, Hashable {
   public var waiting = 0
   /// Whether the app was told of conflicts, or of content that it did not give.
   var calledApp = false
+  /// Whether nothing was sent and another commit may be: the server refused this one.
+  var triesAgain = false
+  /// Whether another push has something to do.
+  var hasNext: Bool { commits > 0 || triesAgain }
 
   static func += (a: inout PushSummary, b: PushSummary) {
     a.calledApp = a.calledApp || b.calledApp
+    a.triesAgain = a.triesAgain || b.triesAgain
     a.commits += b.commits
     a.operations += b.operations
     a.waiting += b.waiting
@@ -67,4 +75,6 @@ public struct PushSummary: Sendable, Hashable {
 public struct ZDCSyncSummary: Sendable, Hashable {
   public var pulled = PullSummary()
   public var pushed = PushSummary()
+  /// What is queued at the end, by what it waits for. Empty if the server has everything.
+  public var stillQueued: [ZDCWaitReason: Int] = [:]
 }

@@ -11,6 +11,16 @@ struct ZonePauses: Sendable {
 
   func isPaused(_ zone: Int64, now: ContinuousClock.Instant) -> Bool { pauses[zone].map { $0.until > now } ?? false }
 
+  /// Whether the zone's last try failed and its pause lasts; an aborted one did not fail.
+  func isBackingOff(_ zone: Int64, now: ContinuousClock.Instant) -> Bool {
+    pauses[zone].map { $0.backoff.attempts > 0 && $0.until > now } ?? false
+  }
+
+  /// When the earliest of the pauses that last ends.
+  func next(after now: ContinuousClock.Instant) -> ContinuousClock.Instant? {
+    pauses.values.map(\.until).filter { $0 > now }.min()
+  }
+
   /// Zones whose pause is over.
   func due(now: ContinuousClock.Instant) -> Set<Int64> { Set(pauses.filter { $0.value.until <= now }.keys) }
 
@@ -19,7 +29,7 @@ struct ZonePauses: Sendable {
     _ zone: Int64, _ error: any Error, now: ContinuousClock.Instant, random: Double
   ) -> Duration {
     var pause = pauses[zone] ?? Pause()
-    let length = Duration.milliseconds(Int64(min(pause.backoff.next(after: error, random: random), 86_400_000)))
+    let length = Duration.milliseconds(Int64(pause.backoff.next(after: error, random: random)))
     pause.until = now + length
     pauses[zone] = pause
     return length

@@ -4,6 +4,9 @@ internal import ZDCProtocol
 struct ZoneRound<Summary: Sendable>: Sendable {
   var summary: Summary
   private(set) var failure: (any Error)?
+  /// Zones that are left alone in further rounds of the same sync.
+  var failedZones: Set<Int64> = []
+  private var unanswered = 0
 
   init(_ summary: Summary) {
     self.summary = summary
@@ -21,10 +24,18 @@ struct ZoneRound<Summary: Sendable>: Sendable {
       try await body(&self)
       return nil
     } catch {
-      if error is TransportError || error is CancellationError { throw error }
+      if error is CancellationError || concernsAll(error) { throw error }
       failure = failure ?? error
       return error
     }
+  }
+
+  /// A request of one zone that gets no answer may be that zone's. A second one is not asked for a third time.
+  private mutating func concernsAll(_ error: any Error) -> Bool {
+    guard let error = error as? TransportError else { return false }
+    guard error.code == .timeout || error.code == .cut else { return error.isOfConnection }
+    unanswered += 1
+    return unanswered > 1
   }
 
   /// An error that others have gone on after.
@@ -33,13 +44,6 @@ struct ZoneRound<Summary: Sendable>: Sendable {
   func get() throws -> Summary {
     if let failure { throw DelegateError.unwrap(failure) }
     return summary
-  }
-
-  /// The failure if other work can go on: a zone that was frozen, an error of the app's. Any other one is thrown.
-  func deferrableError() throws -> (any Error)? {
-    guard let failure else { return nil }
-    guard failure is ZDCSecurityError || failure is DelegateError else { throw failure }
-    return DelegateError.unwrap(failure)
   }
 }
 
@@ -67,6 +71,6 @@ struct QuietRule {
   /// told, because it may have queued something.
   mutating func goesOn(after round: PushSummary, uploadsSettled: Int) -> Bool {
     rounds += 1
-    return !isExhausted && (round.commits > 0 || round.calledApp || uploadsSettled > 0)
+    return !isExhausted && (round.hasNext || round.calledApp || uploadsSettled > 0)
   }
 }

@@ -4,27 +4,28 @@ internal import ZDCProtocol
 /// The one place where a status that is no success becomes an error.
 enum AnswerError {
   /// What the answer says went wrong: a `ServerError`, or a ``TransportError`` if it is not from a ZeroDark server.
-  static func make(status: Int, headers: [String: String], body: [UInt8], origin: String?) -> any Error {
-    var error: ServerError
-    if JSONForm.isAcceptable(body), let stated = try? JSONDecoder().decode(StatedError.self, from: Data(body)) {
-      error = ServerError(
-        ServerError.Code(rawValue: stated.code) ?? code(status: status) ?? .internalError,
-        String(stated.message.prefix(500)), retryable: stated.retryable ?? false,
-        retryAfterMs: stated.retryAfterMs.map { min($0, longestPauseMs) },
-        security: stated.security.flatMap(ZDCSecurityError.Code.init),
-        quota: stated.quota)
-    } else {
-      guard let code = code(status: status) else { return TransportError(.badAnswer, origin: origin) }
-      error = ServerError(code, "status \(status)", retryable: status >= 500 || status == 429)
+  ///
+  /// - Parameter sentBytes: size of the request's body.
+  static func make(
+    status: Int, headers: [String: String], body: [UInt8], origin: String?, sentBytes: UInt64 = 0
+  ) -> any Error {
+    guard headers["content-type"]?.hasPrefix(TransportRequest.jsonType) == true, JSONForm.isAcceptable(body),
+      let stated = try? JSONDecoder().decode(StatedError.self, from: Data(body))
+    else {
+      let code: TransportError.Code = code(status: status) == nil ? .badAnswer : .proxyAnswered
+      return TransportError(code, origin: origin, status: status, sentBytes: sentBytes)
     }
+    var error = ServerError(
+      ServerError.Code(rawValue: stated.code) ?? code(status: status) ?? .internalError,
+      String(stated.message.prefix(500)), retryable: stated.retryable ?? false,
+      retryAfterMs: stated.retryAfterMs.map { min($0, Backoff.longestAskedMs) },
+      security: stated.security.flatMap(ZDCSecurityError.Code.init),
+      quota: stated.quota)
     if error.retryAfterMs == nil, let seconds = headers["retry-after"].flatMap(UInt64.init) {
-      error.retryAfterMs = min(seconds, longestPauseMs / 1_000) * 1_000
+      error.retryAfterMs = min(seconds, Backoff.longestAskedMs / 1_000) * 1_000
     }
     return error
   }
-
-  /// A day. It is added to times, and a server may say any number.
-  private static let longestPauseMs: UInt64 = 86_400_000
 
   /// Codes as text: a newer server may say one that this version does not know.
   private struct StatedError: Decodable {

@@ -1,5 +1,6 @@
 internal import AsyncHTTPClient
 internal import NIOCore
+internal import NIOHTTP1
 internal import NIOPosix
 internal import NIOSSL
 
@@ -22,6 +23,8 @@ extension TransportError {
     case let error as IOError: TransportError(code(errno: error.errnoCode), origin: origin)
     case is NIOSSLError, is BoringSSLError, is NIOSSLExtraError: TransportError(.tls, origin: origin)
     case ChannelError.connectTimeout: TransportError(.timeout, origin: origin)
+    case HTTPParserError.invalidEOFState: TransportError(.cut, origin: origin)
+    case is AnswerGuard.MalformedAnswer, is HTTPParserError: TransportError(.badAnswer, origin: origin)
     default: TransportError(.cut, origin: origin)
     }
   }

@@ -50,6 +50,8 @@ public final class AsyncHTTPTransport: ZDCTransport {
       connectionPool: .init(idleTimeout: .seconds(30), concurrentHTTP1ConnectionsPerHostSoftLimit: 8),
       decompression: .disabled)
     configuration.httpVersion = .http1Only
+    // The one place where the client lets handlers into its connections; it is called for each.
+    configuration.http1_1ConnectionDebugInitializer = { AnswerGuard.add(to: $0) }
     // The engines know when to try again; a refused connection is news for them at once.
     configuration.connectionPool.retryConnectionEstablishment = false
     return configuration

@@ -41,9 +41,9 @@ private actor EventReader {
   private func openBody() async throws -> TransportBody {
     if let body { return body }
     var request = TransportRequest.get(Routes.events, query: [("since", cursor.map(String.init))])
-    request.headers["accept"] = "text/event-stream"
+    request.headers["accept"] = TransportRequest.eventsType
     let response = try await api.open(request)
-    guard response.headers["content-type"]?.hasPrefix("text/event-stream") == true else {
+    guard response.headers["content-type"]?.hasPrefix(TransportRequest.eventsType) == true else {
       throw TransportError(.badAnswer, origin: api.connection.origin)
     }
     body = response.body

@@ -9,7 +9,7 @@ extension ServerAPI {
   /// A user's identity chain, as the bundle that came, not yet verified.
   package func chain(of user: UserID) async throws -> [UInt8] {
     let request = TransportRequest.get(Routes.path(Routes.chain, user.text))
-    return try await answer(to: request, limit: Limits.chainBundleBytes).body
+    return try requireBundle(try await answer(to: request, limit: Limits.chainBundleBytes)).body
   }
 
   package func appendLink(_ request: AppendLinkRequest) async throws {

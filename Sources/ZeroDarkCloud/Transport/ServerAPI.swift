@@ -120,10 +120,20 @@ extension ServerAPI {
 
   private func bundle(_ route: String, _ zone: ZoneID, _ body: [UInt8]) async throws -> [UInt8] {
     let path = Routes.path(route, zone.tree.text, zone.root.text)
-    return try await answer(to: .bytes(.post, path, body), limit: Self.bundleBytes).body
+    return try requireBundle(try await answer(to: .bytes(.post, path, body), limit: Self.bundleBytes)).body
+  }
+
+  /// A page of a captive portal is none of a server's lies, which freeze a zone.
+  @discardableResult
+  func requireBundle(_ answer: ServerConnection.Answer) throws -> ServerConnection.Answer {
+    guard answer.headers["content-type"]?.hasPrefix(Bundle.mediaType) == true else {
+      throw TransportError(.badAnswer, origin: connection.origin, status: answer.status)
+    }
+    return answer
   }
 
   private func page(_ answer: ServerConnection.Answer) throws -> CommitPage {
+    try requireBundle(answer)
     let head = answer.headers[WireHeaders.zoneHead]?.split(separator: ":") ?? []
     guard head.count == 2, let seq = UInt64(head[0]), let hash = CommitHash(text: head[1]) else {
       throw TransportError(.badAnswer, origin: connection.origin)

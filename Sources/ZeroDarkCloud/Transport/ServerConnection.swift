@@ -5,9 +5,14 @@ internal import ZDCProtocol
 package struct ServerConnection: Sendable {
   package let transport: any ZDCTransport
   package let origin: String
+  private let now: @Sendable () -> ContinuousClock.Instant
 
-  package init(transport: any ZDCTransport, address: ServerAddress) {
+  package init(
+    transport: any ZDCTransport, address: ServerAddress,
+    now: @escaping @Sendable () -> ContinuousClock.Instant = { .now }
+  ) {
     self.transport = transport
+    self.now = now
     origin = address.origin
   }
 
@@ -25,13 +30,20 @@ package struct ServerConnection: Sendable {
   func answer(to request: TransportRequest, limit: Int, accepting: Int? = nil) async throws -> Answer {
     let response = try await open(request, accepting: accepting)
     let expected = response.headers["content-length"].flatMap(Int.init) ?? 0
-    let body = try await response.body.collect(upTo: limit, expected: expected)
+    let body = try await response.body.collect(upTo: limit, expected: max(0, expected))
     return Answer(status: response.status, headers: response.headers, body: body)
   }
 
   /// Sends a request and returns with the answer's head; its body is a success or a bundle.
   func open(_ request: TransportRequest, accepting: Int? = nil) async throws -> TransportResponse {
-    let response = try await transport.send(request)
+    var request = request
+    request.timeout = TransferPace.headDeadline(sending: request.body.byteCount)
+    var response = try await transport.send(request)
+    // An event stream has no end to expect; its reader looks after it.
+    if request.headers["accept"] != TransportRequest.eventsType {
+      let expected = response.headers["content-length"].flatMap(UInt64.init) ?? UInt64(ServerAPI.bundleBytes)
+      response.body = response.body.paced(expected: expected, origin: origin, now: now)
+    }
     // None was asked for: what would have to be inflated first is not from a ZeroDark server.
     guard response.headers["content-encoding"].map({ $0.lowercased() == "identity" }) ?? true else {
       throw TransportError(.badAnswer, origin: origin)
@@ -40,7 +52,9 @@ package struct ServerConnection: Sendable {
     let isBundle = response.headers["content-type"]?.hasPrefix(Bundle.mediaType) == true
     if response.status == accepting, isBundle { return response }
     let body = try await response.body.collect(upTo: Limits.jsonBytes)
-    throw AnswerError.make(status: response.status, headers: response.headers, body: body, origin: origin)
+    throw AnswerError.make(
+      status: response.status, headers: response.headers, body: body, origin: origin,
+      sentBytes: request.body.byteCount)
   }
 
   func json<Value: Decodable>(_ request: TransportRequest, as type: Value.Type = Value.self) async throws -> Value {
@@ -57,6 +71,7 @@ package struct ServerConnection: Sendable {
 
 extension TransportRequest {
   static let jsonType = "application/json"
+  static let eventsType = "text/event-stream"
   static let octetType = "application/octet-stream"
 
   static func get(_ path: String, query: [(String, String?)] = []) -> TransportRequest {

@@ -105,28 +105,51 @@ package actor Session {
 
 /// The two ways to answer a challenge (PROTOCOL 3.4).
 enum Login {
+  static let tokenBytes = 32
+  /// A device signs no more of a server's choice than this.
+  static let nonceBytes = 32
+
+  private static func challenge(
+    _ connection: ServerConnection, _ request: ChallengeRequest
+  ) async throws -> ChallengeResponse {
+    let challenge = try await connection.challenge(request)
+    guard challenge.nonce.bytes.count == nonceBytes else {
+      throw TransportError(.badAnswer, origin: connection.origin)
+    }
+    return challenge
+  }
+
+  private static func checked(
+    _ response: SessionResponse, _ connection: ServerConnection
+  ) throws -> SessionResponse {
+    guard response.token.bytes.count == tokenBytes else {
+      throw TransportError(.badAnswer, origin: connection.origin)
+    }
+    return response
+  }
+
   /// The account's login key vouches for this device and its key.
   static func byAccessKey(
     _ connection: ServerConnection, _ accessKey: AccessKey, deviceID: DeviceID, deviceKey: SigningKey
   ) async throws -> SessionResponse {
-    let challenge = try await connection.challenge(ChallengeRequest(lookupID: accessKey.lookupID))
+    let challenge = try await challenge(connection, ChallengeRequest(lookupID: accessKey.lookupID))
     var request = LoginRequest(
       lookupID: accessKey.lookupID, origin: connection.origin, deviceID: deviceID,
       deviceKey: WireBytes(deviceKey.publicKey), nonce: challenge.nonce, expiresMs: challenge.expiresMs,
       signature: WireBytes([]))
     request.signature = WireBytes(try accessKey.loginKey.sign(label: "login", message: request.signedBytes))
-    return try await connection.login(request)
+    return try checked(try await connection.login(request), connection)
   }
 
   static func byDevice(
     _ connection: ServerConnection, _ credentials: SessionCredentials
   ) async throws -> SessionResponse {
-    let challenge = try await connection.challenge(ChallengeRequest(userID: credentials.userID))
+    let challenge = try await challenge(connection, ChallengeRequest(userID: credentials.userID))
     var request = DeviceLoginRequest(
       userID: credentials.userID, origin: connection.origin, deviceID: credentials.deviceID,
       nonce: challenge.nonce, expiresMs: challenge.expiresMs, signature: WireBytes([]))
     request.signature = WireBytes(
       try credentials.deviceKey.sign(label: "device-login", message: request.signedBytes))
-    return try await connection.deviceLogin(request)
+    return try checked(try await connection.deviceLogin(request), connection)
   }
 }

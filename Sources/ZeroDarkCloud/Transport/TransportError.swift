@@ -16,28 +16,50 @@ public struct TransportError: Error, Hashable, Sendable {
     /// The certificate was not accepted, or the two sides could not agree on encryption.
     case tls
     case timeout
+    /// The answer began and its bytes come too slowly to wait for the end.
+    case tooSlow
     /// The connection ended in the middle.
     case cut
     /// Something answered that is not a ZeroDark server, or not one of this protocol.
     case badAnswer
+    /// An error without the body of PROTOCOL 4.6: something in front of the server answered, such as a reverse proxy.
+    case proxyAnswered
   }
 
   public let code: Code
   /// `scheme://host:port`, if known.
   public let origin: String?
+  /// The HTTP status of an answer that is not from a ZeroDark server.
+  public let status: Int?
+  /// How many bytes the body of the refused request had.
+  public let sentBytes: UInt64?
 
-  public init(_ code: Code, origin: String? = nil) {
+  public init(_ code: Code, origin: String? = nil, status: Int? = nil, sentBytes: UInt64? = nil) {
     self.code = code
     self.origin = origin
+    self.status = status
+    self.sentBytes = sentBytes
   }
 
   /// Whether the same request may succeed later without anybody changing the configuration.
   public var isTemporary: Bool {
     switch code {
-    case .offline, .unknownHost, .refused, .timeout, .cut: true
+    case .offline, .unknownHost, .refused, .timeout, .tooSlow, .cut: true
     case .invalidAddress, .insecureAddress, .tls, .badAnswer: false
+    case .proxyAnswered: status.map { $0 >= 500 || $0 == 408 || $0 == 429 } ?? false
     }
   }
+
+  /// Whether the next request of another zone will fail in the same way: there is no way to the server at all.
+  var isOfConnection: Bool {
+    switch code {
+    case .offline, .unknownHost, .refused, .tls, .invalidAddress, .insecureAddress: true
+    case .timeout, .tooSlow, .cut, .badAnswer, .proxyAnswered: false
+    }
+  }
+
+  /// Whether a proxy refused a request because of its size.
+  public var isBodyRefused: Bool { code == .proxyAnswered && status == 413 }
 }
 
 extension TransportError: CustomStringConvertible {
@@ -51,8 +73,17 @@ extension TransportError: CustomStringConvertible {
     case .refused: "connection refused by \(place); is the server running?"
     case .tls: "no trusted encrypted connection to \(place); check its certificate or name its authority"
     case .timeout: "no answer in time from \(place)"
+    case .tooSlow: "the answer of \(place) came too slowly and was given up"
     case .cut: "the connection to \(place) ended early"
     case .badAnswer: "the answer of \(place) is not that of a ZeroDark server"
+    case .proxyAnswered: proxyDescription(place)
     }
+  }
+
+  private func proxyDescription(_ place: String) -> String {
+    let what = "something in front of the server at \(place) answered with status \(status ?? 0)"
+    guard isBodyRefused else { return what }
+    return what + ": it refused a request of \(sentBytes ?? 0) bytes; raise its limit to 16 MiB"
+      + " (nginx: client_max_body_size 16m)"
   }
 }

@@ -145,11 +145,18 @@ public final class TestDevice: Sendable {
     set { isAutomatic.withLock { $0 = newValue } }
   }
 
+  /// Time of the engines from the next launch on.
+  package var engineClock: EngineClock {
+    get { engineTime.withLock { $0 } }
+    set { engineTime.withLock { $0 = newValue } }
+  }
+
   private func open() async throws {
     var config = ZDCConfig(primaryTreeID: Self.treeID, serverURL: serverURL, databaseDirectory: folder)
     config.syncAutomatically = syncsAutomatically
     config.transport = network
     config.clock = { [clock] in clock.nowMs }
+    config.engineClock = engineClock
     config.transferSleep = { [pauses] in try await pauses.pass($0) }
     config.logger = log.logger(label: name)
     let opened = try ZeroDarkCloud(delegate: delegate ?? recorder, config: config)
@@ -209,6 +216,7 @@ public final class TestDevice: Sendable {
   public var isDead: Bool { state.withLock { $0.guardian }?.isDead ?? false }
 
   private let isAutomatic = Mutex(false)
+  private let engineTime = Mutex(EngineClock())
   private let diesWithNetwork = Mutex(true)
   private let abortsProcess = Mutex(false)
 

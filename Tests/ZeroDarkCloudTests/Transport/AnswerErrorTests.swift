@@ -5,15 +5,20 @@ import ZDCProtocol
 @testable import ZeroDarkCloud
 
 @Suite struct AnswerErrorTests {
+  private static let json = ["content-type": "application/json"]
+
   private func make(_ status: Int, _ body: String, headers: [String: String] = [:]) -> any Error {
-    AnswerError.make(status: status, headers: headers, body: Array(body.utf8), origin: "https://a.b")
+    let type = body.hasPrefix("{") ? ["content-type": "application/json"] : ["content-type": "text/html"]
+    return AnswerError.make(
+      status: status, headers: type.merging(headers) { $1 }, body: Array(body.utf8), origin: "https://a.b",
+      sentBytes: 8_388_608)
   }
 
   @Test(arguments: ServerError.Code.allCases)
   func everyErrorOfTheServerArrivesAsItWasSent(code: ServerError.Code) throws {
     let sent = ServerError(code, "why", retryable: true, retryAfterMs: 1_500, security: .treeCycle)
     let body = [UInt8](try JSONEncoder().encode(sent))
-    let found = AnswerError.make(status: sent.status, headers: [:], body: body, origin: nil)
+    let found = AnswerError.make(status: sent.status, headers: Self.json, body: body, origin: nil)
     #expect(found as? ServerError == sent)
   }
 
@@ -25,35 +30,56 @@ import ZDCProtocol
     #expect(server?.code == .internalError)
   }
 
-  @Test(arguments: [
-    (400, ServerError.Code.invalidRequest, false), (401, .unauthorized, false), (403, .forbidden, false),
-    (410, .gone, false), (413, .limitExceeded, false), (416, .rangeNotSatisfiable, false),
-    (426, .unsupportedProtocol, false), (429, .tooManyRequests, true), (500, .internalError, true),
-    (502, .shuttingDown, true), (503, .shuttingDown, true), (504, .shuttingDown, true), (507, .storageFull, true),
-  ])
-  func withoutOurBody_theStatusCounts(status: Int, code: ServerError.Code, retryable: Bool) {
-    let error = make(status, "<html>") as? ServerError
-    #expect(error?.code == code)
-    #expect(error?.retryable == retryable)
+  @Test(
+    "M17: an error without our body is that of something in front of the server",
+    arguments: [
+      (400, false), (401, false), (403, false), (410, false), (413, false), (416, false), (426, false), (429, true),
+      (500, true), (502, true), (503, true), (504, true), (507, true),
+    ])
+  func withoutOurBody_aProxyAnswered(status: Int, isTemporary: Bool) throws {
+    for body in ["<html>", "", #"{"error":"x"}"#] {
+      let error = try #require(make(status, body) as? TransportError)
+      #expect(error.code == .proxyAnswered)
+      #expect(error.status == status)
+      #expect(error.isTemporary == isTemporary)
+      #expect(error.description.contains("\(status)"))
+    }
+  }
+
+  @Test("M17: our body in another media type is not ours")
+  func ourBodyInAnotherMediaType_isNotOurs() {
+    let body = #"{"code":"quotaExceeded","message":"m","retryable":false}"#
+    let error = make(507, body, headers: ["content-type": "text/html"])
+    #expect((error as? TransportError)?.code == .proxyAnswered)
+  }
+
+  @Test("M17: a body that a proxy refuses is named with its size and the proxy's setting")
+  func refusedBody_isNamed() throws {
+    let error = try #require(make(413, "<html>413 Request Entity Too Large</html>") as? TransportError)
+    #expect(error.isBodyRefused)
+    #expect(error.description.contains("8388608 bytes"))
+    #expect(error.description.contains("client_max_body_size"))
   }
 
   @Test(arguments: [301, 302, 307, 404, 405, 418])
-  func whatOnlyAnotherServerAnswers_isNoServerOfOurs(status: Int) {
-    #expect(
-      make(status, "<html>not here</html>") as? TransportError == TransportError(.badAnswer, origin: "https://a.b"))
+  func whatOnlyAnotherServerAnswers_isNoServerOfOurs(status: Int) throws {
+    let error = try #require(make(status, "<html>not here</html>") as? TransportError)
+    #expect(error.code == .badAnswer && error.status == status)
   }
 
-  @Test func theHeaderSaysWhenToComeBack_ifTheBodyDoesNot() {
-    let error = make(503, "", headers: ["retry-after": "7"]) as? ServerError
+  @Test("F4: a pause that a server asks for has a cap")
+  func theHeaderSaysWhenToComeBack_ifTheBodyDoesNot() {
+    let ours = #"{"code":"shuttingDown","message":"m","retryable":true}"#
+    let error = make(503, ours, headers: ["retry-after": "7"]) as? ServerError
     #expect(error?.retryAfterMs == 7_000)
     let stated = make(
       429, #"{"code":"zoneBusy","message":"m","retryable":true,"retryAfterMs":250}"#, headers: ["retry-after": "1"])
     #expect((stated as? ServerError)?.retryAfterMs == 250)
-    let absurd = make(503, "", headers: ["retry-after": "18446744073709551615"]) as? ServerError
-    #expect(absurd?.retryAfterMs == 86_400_000)
+    let absurd = make(503, ours, headers: ["retry-after": "18446744073709551615"]) as? ServerError
+    #expect(absurd?.retryAfterMs == 300_000)
     let absurdlyStated = make(
-      429, #"{"code":"zoneBusy","message":"m","retryable":true,"retryAfterMs":9000000000000000000}"#)
-    #expect((absurdlyStated as? ServerError)?.retryAfterMs == 86_400_000)
+      429, #"{"code":"zoneBusy","message":"m","retryable":true,"retryAfterMs":4611686018427387904}"#)
+    #expect((absurdlyStated as? ServerError)?.retryAfterMs == 300_000)
   }
 }
 

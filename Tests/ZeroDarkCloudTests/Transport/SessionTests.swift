@@ -125,7 +125,9 @@ import ZDCServer
       device.transport.set(
         .init(after: { request, response in
           guard request.path.hasPrefix("/v1/zones") else { return response }
-          return TransportResponse(status: 401, headers: [:], body: TransportBody(bytes: []))
+          let body = #"{"code":"unauthorized","message":"m","retryable":false}"#
+          return TransportResponse(
+            status: 401, headers: ["content-type": "application/json"], body: TransportBody(bytes: Array(body.utf8)))
         }))
       let error = await #expect(throws: ServerError.self) { try await api.zones(since: nil) }
       #expect(error?.code == .unauthorized)

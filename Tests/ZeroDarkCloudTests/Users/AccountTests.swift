@@ -252,7 +252,8 @@ import ZDCTreesystem
           guard isChain || isKeyring, what.hasSuffix(isChain ? "chain" : "keyring") else { return response }
           if what.hasPrefix("no ") {
             let body = #"{"code":"notFound","message":"m","retryable":false}"#
-            return TransportResponse(status: 404, headers: [:], body: TransportBody(bytes: Array(body.utf8)))
+            return TransportResponse(
+              status: 404, headers: ["content-type": "application/json"], body: TransportBody(bytes: Array(body.utf8)))
           }
           var bytes = try await response.body.collect(upTo: 1 << 20)
           switch what {
@@ -260,7 +261,7 @@ import ZDCTreesystem
           case "another user's chain": bytes = strangersChain
           default: bytes[bytes.count - 40] ^= 1
           }
-          return TransportResponse(status: 200, headers: [:], body: TransportBody(bytes: bytes))
+          return TransportResponse(status: 200, headers: response.headers, body: TransportBody(bytes: bytes))
         }))
       let error = await #expect(throws: ZDCSecurityError.self) { try await device.users.login(words: words) }
       #expect(error?.code == code)

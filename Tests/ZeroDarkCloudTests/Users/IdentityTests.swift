@@ -82,7 +82,8 @@ import ZDCTreesystem
     HookedTransport.Hooks(after: { request, response in
       guard request.path.hasSuffix(path) else { return response }
       let bytes = try await response.body.collect(upTo: 1 << 22)
-      return TransportResponse(status: 200, headers: [:], body: TransportBody(bytes: try change(bytes)))
+      return TransportResponse(
+        status: 200, headers: response.headers, body: TransportBody(bytes: try change(bytes)))
     })
   }
 
@@ -90,7 +91,8 @@ import ZDCTreesystem
     HookedTransport.Hooks(after: { request, response in
       guard request.path.hasSuffix(path) else { return response }
       let body = #"{"code":"notFound","message":"m","retryable":false}"#
-      return TransportResponse(status: 404, headers: [:], body: TransportBody(bytes: Array(body.utf8)))
+      return TransportResponse(
+        status: 404, headers: ["content-type": "application/json"], body: TransportBody(bytes: Array(body.utf8)))
     })
   }
 

@@ -205,6 +205,49 @@ final class OperationStore: Forgetful {
           OR reason IN (\(reasons.map { String($0.rawValue) }.joined(separator: ", "))))
         AND zone IN (SELECT id FROM zdc_zone WHERE localUser = ?)
         """, arguments: [localUser])
+    // A launch tries everything once: the clock that a pause was measured by may have been wrong.
+    try db.execute(
+      sql: """
+        UPDATE zdc_operation SET notBeforeMs = 0
+        WHERE notBeforeMs > 0 AND zone IN (SELECT id FROM zdc_zone WHERE localUser = ?)
+        """, arguments: [localUser])
+  }
+
+  // MARK: Pauses
+
+  /// Those after failures of the network or the server. The app's own are kept: it would be called each time.
+  private static let endablePauses = """
+    notBeforeMs > 0 AND reason IN (\(OperationRow.Reason.offline.rawValue),
+      \(OperationRow.Reason.overQuota.rawValue), \(OperationRow.Reason.serverSaid.rawValue))
+    AND zone IN (SELECT id FROM zdc_zone WHERE localUser = ?)
+    """
+
+  func hasPauses(localUser: Int64) throws -> Bool {
+    let statement = try db.cachedStatement(
+      sql: "SELECT EXISTS (SELECT 1 FROM zdc_operation WHERE \(Self.endablePauses))")
+    return try Bool.fetchOne(statement, arguments: [localUser]) ?? false
+  }
+
+  func endPauses(localUser: Int64) throws {
+    try db.execute(
+      sql: "UPDATE zdc_operation SET notBeforeMs = 0 WHERE \(Self.endablePauses)", arguments: [localUser])
+  }
+
+  /// What is queued in a tree, by what it waits for.
+  func countByReason(localUser: Int64, tree: String) throws -> [ZDCWaitReason: Int] {
+    var counts: [ZDCWaitReason: Int] = [:]
+    let query = """
+      SELECT o.state, o.reason, z.frozen IS NOT NULL, COUNT(*) FROM zdc_zone z JOIN zdc_operation o ON o.zone = z.id
+      WHERE z.localUser = ? AND z.appTreeID = ? GROUP BY 1, 2, 3
+      """
+    try db.forEachRow(query, [localUser, tree]) { row in
+      guard let stored = OperationRow.Reason(rawValue: row[1]) else { throw ZDCError(.corruptDatabase) }
+      let isInFlight = row[0] as Int64 == OperationRow.State.inFlight.rawValue
+      let isFrozen = row[2] as Int64 != 0
+      let reason: ZDCWaitReason = isFrozen ? .zoneFrozen : isInFlight ? .inFlight : ZDCWaitReason(stored)
+      counts[reason, default: 0] += row[3] as Int
+    }
+    return counts
   }
 
   // MARK: Columns

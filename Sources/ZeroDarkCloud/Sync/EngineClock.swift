@@ -1,0 +1,9 @@
+/// Time as the engines see it. Tests hand in another one.
+package struct EngineClock: Sendable {
+  package var now: @Sendable () -> ContinuousClock.Instant = { .now }
+  package var sleep: @Sendable (Duration) async throws -> Void = { try await Task.sleep(for: $0) }
+  /// In 0..<1, for jitter.
+  package var random: @Sendable () -> Double = { .random(in: 0..<1) }
+
+  package init() {}
+}

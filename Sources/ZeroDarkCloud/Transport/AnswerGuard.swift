@@ -1,0 +1,66 @@
+internal import NIOCore
+internal import NIOHTTP1
+
+/// Passes on only what an HTTP server may answer: to each request one final head, its body, its end.
+///
+/// AsyncHTTPClient stops the process at some other sequences, such as a status below 100, and a server, or the network
+/// of a connection without TLS, chooses what arrives.
+final class AnswerGuard: ChannelDuplexHandler {
+  typealias InboundIn = HTTPClientResponsePart
+  typealias InboundOut = HTTPClientResponsePart
+  typealias OutboundIn = HTTPClientRequestPart
+  typealias OutboundOut = HTTPClientRequestPart
+
+  /// The server answered with something that is not HTTP.
+  struct MalformedAnswer: Error {}
+
+  /// A server sends one or two.
+  static let informationalHeads = 32
+
+  private enum State {
+    case idle
+    case waitingForHead(informational: Int)
+    case receivingBody
+    case refused
+  }
+
+  private var state = State.idle
+
+  /// Adds a guard between the decoder and the client's own handler.
+  static func add(to channel: any Channel) -> EventLoopFuture<Void> {
+    do {
+      let pipeline = channel.pipeline.syncOperations
+      let decoder = try pipeline.handler(type: ByteToMessageHandler<HTTPResponseDecoder>.self)
+      try pipeline.addHandler(AnswerGuard(), position: .after(decoder))
+    } catch {
+      // Without a guard no answer may arrive. The client reports a closed connection.
+      channel.close(promise: nil)
+    }
+    return channel.eventLoop.makeSucceededVoidFuture()
+  }
+
+  func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
+    if case .head = unwrapOutboundIn(data), case .idle = state { state = .waitingForHead(informational: 0) }
+    context.write(data, promise: promise)
+  }
+
+  func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+    switch (state, unwrapInboundIn(data)) {
+    case (.waitingForHead(let count), .head(let head))
+    where 100..<200 ~= head.status.code && head.status != .switchingProtocols && count < Self.informationalHeads:
+      state = .waitingForHead(informational: count + 1)
+    case (.waitingForHead, .head(let head)) where head.status.code >= 200:
+      state = .receivingBody
+      context.fireChannelRead(data)
+    case (.receivingBody, .body): context.fireChannelRead(data)
+    case (.receivingBody, .end):
+      state = .idle
+      context.fireChannelRead(data)
+    case (.refused, _): break
+    default:
+      state = .refused
+      context.fireErrorCaught(MalformedAnswer())
+      context.close(promise: nil)
+    }
+  }
+}

@@ -1,0 +1,167 @@
+internal import Foundation
+internal import Synchronization
+
+#if canImport(Glibc)
+  internal import Glibc
+#elseif canImport(Musl)
+  internal import Musl
+#elseif canImport(Darwin)
+  internal import Darwin
+#endif
+
+/// Answers HTTP requests with bytes of the test's choice, valid or not, from a plain socket on 127.0.0.1.
+///
+/// ```swift
+/// let raw = try RawServer { _ in Array("HTTP/1.1 000 X\r\n\r\n".utf8) }
+/// let transport = try AsyncHTTPTransport(serverURL: raw.url)
+/// raw.end()
+/// ```
+package final class RawServer: Sendable {
+  private struct State {
+    var open: Set<Int32> = []
+    var requests: [String] = []
+    var hasEnded = false
+  }
+
+  private let state = Mutex(State())
+  private let listener: Int32
+  private let closes: Bool
+  private let answer: @Sendable (_ head: String) -> [UInt8]
+  package let port: UInt16
+
+  /// - Parameters:
+  ///   - port: 0 for any that is free.
+  ///   - closes: whether a connection ends with its first answer.
+  ///   - answer: makes the answer's bytes from the request's head.
+  package init(
+    port: UInt16 = 0, closes: Bool = true, _ answer: @escaping @Sendable (_ head: String) -> [UInt8]
+  ) throws {
+    (listener, self.port) = try Self.listen(port)
+    self.closes = closes
+    self.answer = answer
+    Thread.detachNewThread { [self] in accept() }
+  }
+
+  package var url: String { "http://127.0.0.1:\(port)" }
+
+  /// The first line of each request, in order.
+  package var requests: [String] { state.withLock { $0.requests } }
+
+  /// Stops listening and cuts what is open.
+  package func end() {
+    let open = state.withLock { state in
+      state.hasEnded = true
+      return state.open
+    }
+    _ = shutdown(listener, Int32(SHUT_RDWR))
+    for socket in open { _ = shutdown(socket, Int32(SHUT_RDWR)) }
+  }
+
+  // MARK: Sockets
+
+  private static func listen(_ port: UInt16) throws -> (Int32, UInt16) {
+    #if canImport(Glibc)
+      let stream = Int32(SOCK_STREAM.rawValue)
+    #else
+      let stream = SOCK_STREAM
+    #endif
+    let listener = socket(AF_INET, stream, 0)
+    var one: Int32 = 1
+    setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &one, socklen_t(MemoryLayout<Int32>.size))
+    var address = sockaddr_in()
+    address.sin_family = sa_family_t(AF_INET)
+    address.sin_port = port.bigEndian
+    address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+    var size = socklen_t(MemoryLayout<sockaddr_in>.size)
+    let isReady = withUnsafeMutablePointer(to: &address) { pointer in
+      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+        bind(listener, $0, size) == 0 && Self.startListening(listener) && getsockname(listener, $0, &size) == 0
+      }
+    }
+    guard isReady else { throw TestFailure("no socket: errno \(errno)") }
+    return (listener, UInt16(bigEndian: address.sin_port))
+  }
+
+  private static func startListening(_ socket: Int32) -> Bool {
+    #if canImport(Glibc)
+      Glibc.listen(socket, 64) == 0
+    #elseif canImport(Musl)
+      Musl.listen(socket, 64) == 0
+    #else
+      Darwin.listen(socket, 64) == 0
+    #endif
+  }
+
+  private func accept() {
+    defer { close(listener) }
+    while true {
+      #if canImport(Glibc)
+        let socket = Glibc.accept(listener, nil, nil)
+      #elseif canImport(Musl)
+        let socket = Musl.accept(listener, nil, nil)
+      #else
+        let socket = Darwin.accept(listener, nil, nil)
+      #endif
+      guard socket >= 0 else { return }
+      let hasEnded = state.withLock { state in
+        state.open.insert(socket)
+        return state.hasEnded
+      }
+      if hasEnded { _ = shutdown(socket, Int32(SHUT_RDWR)) }
+      Thread.detachNewThread { [self] in serve(socket) }
+    }
+  }
+
+  private func serve(_ socket: Int32) {
+    defer {
+      state.withLock { _ = $0.open.remove(socket) }
+      close(socket)
+    }
+    while let head = readRequest(socket) {
+      state.withLock { $0.requests.append(head.prefix { $0 != "\r\n" }.description) }
+      guard write(answer(head), to: socket), !closes else { return }
+    }
+  }
+
+  /// - Returns: the head of the next request, whose body is skipped; nil at the end.
+  private func readRequest(_ socket: Int32) -> String? {
+    var bytes: [UInt8] = []
+    let end = Array("\r\n\r\n".utf8)
+    while bytes.suffix(4) != end[...] {
+      var byte: UInt8 = 0
+      guard recv(socket, &byte, 1, 0) == 1 else { return nil }
+      bytes.append(byte)
+    }
+    let head = String(decoding: bytes, as: UTF8.self)
+    var rest = Self.contentLength(head)
+    var slice = [UInt8](repeating: 0, count: 64 << 10)
+    while rest > 0 {
+      let count = recv(socket, &slice, min(rest, slice.count), 0)
+      guard count > 0 else { return nil }
+      rest -= count
+    }
+    return head
+  }
+
+  private static func contentLength(_ head: String) -> Int {
+    for line in head.lowercased().split(separator: "\r\n") where line.hasPrefix("content-length:") {
+      return Int(line.dropFirst("content-length:".count).trimmingCharacters(in: .whitespaces)) ?? 0
+    }
+    return 0
+  }
+
+  private func write(_ bytes: [UInt8], to socket: Int32) -> Bool {
+    #if canImport(Darwin)
+      let flags: Int32 = 0
+    #else
+      let flags = Int32(MSG_NOSIGNAL)
+    #endif
+    var rest = bytes[...]
+    while !rest.isEmpty {
+      let count = rest.withUnsafeBytes { send(socket, $0.baseAddress, $0.count, flags) }
+      guard count > 0 else { return false }
+      rest = rest.dropFirst(count)
+    }
+    return true
+  }
+}

@@ -1,0 +1,184 @@
+import Foundation
+import GRDB
+import Synchronization
+import Testing
+import ZDCProtocol
+import ZeroDarkCloud
+import ZeroDarkCloudTesting
+
+/// Event streams that cost more than they bring, and time that a test steps through.
+@Suite(.timeLimit(.minutes(3))) struct EventStreamBoundsTests {
+  /// A, and B, whose engines' time is stepped and which reaches the server through a liar.
+  private struct Setting {
+    let hostile: HostileServer
+    let time = SteppedTime()
+    let a: TestDevice
+    let b: TestDevice
+
+    init(_ world: TestWorld) async throws {
+      hostile = HostileServer(world.server)
+      a = try await world.device("A")
+      try await a.sync()
+      b = try await TestDevice("B", server: world.server, clock: world.clock, through: hostile)
+      try await b.login(words: world.words() ?? [])
+      try await b.sync()
+      b.engineClock = time.clock
+      try await b.relaunch()
+      b.network.resetCounts()
+    }
+
+    /// Runs B's engines for the length of `body`.
+    func run(_ body: () async throws -> Void) async throws {
+      let engines = try b.runInBackground()
+      do { try await body() } catch {
+        engines.cancel()
+        await engines.value
+        throw error
+      }
+      engines.cancel()
+      await engines.value
+      try await b.close()
+    }
+
+    /// Each stream has these events and ends.
+    func tellStream(_ events: String) {
+      hostile.tell(
+        .invent("GET", Routes.events) { route, request in
+          ServedAnswer(
+            to: route, request: request, status: 200, headers: ["content-type": "text/event-stream"],
+            body: Array(events.utf8))
+        })
+    }
+  }
+
+  private static func event(_ name: String, _ value: some Encodable) throws -> String {
+    "event: \(name)\ndata: \(String(decoding: try JSONEncoder().encode(value), as: UTF8.self))\n\n"
+  }
+
+  private static func offline(_ updates: AsyncStream<ZDCSyncStatus>) async {
+    for await update in updates { if case .offline = update { return } }
+  }
+
+  @Test("F9: a stream that ends after a valid first event is opened again after pauses that grow")
+  func streamThatEnds_isOpenedAgainAfterGrowingPauses() async throws {
+    try await TestWorld.run { world in
+      let setting = try await Setting(world)
+      setting.tellStream(try Self.event("zones", try await setting.b.api.zones(since: nil)))
+      try await setting.run {
+        for count in 1...9 {
+          await setting.time.waitForPauses(count, besides: .seconds(20))
+          await setting.time.step()
+        }
+        await setting.time.waitForPauses(10, besides: .seconds(20))
+        #expect(setting.b.network.count("GET", Routes.events) == 10)
+      }
+      let pauses = setting.time.pauses.filter { $0 != .seconds(20) }
+      #expect(zip(pauses, pauses.dropFirst()).allSatisfy { $0 <= $1 }, "\(pauses)")
+      #expect(pauses.last.map { $0 > .seconds(50) && $0 <= .seconds(60) } == true, "\(pauses)")
+    }
+  }
+
+  @Test("F9: thousands of events with heads and pages that are not there cost a bounded number of requests")
+  func eventsWithoutCommits_costBoundedRequests() async throws {
+    try await TestWorld.run { world in
+      let setting = try await Setting(world)
+      let list = try await setting.b.api.zones(since: nil)
+      var events = try Self.event("zones", list)
+      for number in 1...1_000 {
+        for zone in list.zones {
+          var status = zone
+          status.seq += UInt64(1 + number % 7)
+          status.head = .zero
+          let page = number % 2 == 0 ? nil : WireBytes([UInt8](repeating: 1, count: 7))
+          events += try Self.event("head", HeadEvent(status: status, page: page))
+        }
+      }
+      setting.tellStream(events + (try Self.event("zones", list)))
+      let updates = try setting.b.syncManager.statusUpdates
+      try await setting.run { await Self.offline(updates) }
+      #expect(setting.b.network.count("GET", Routes.events) == 1)
+      #expect(setting.b.network.requests.count < 40, "\(setting.b.network.counts())")
+    }
+  }
+
+  @Test("M16: without a first event the engine asks at intervals, and says why")
+  func withoutEvents_theEngineAsks() async throws {
+    try await TestWorld.run { world in
+      let setting = try await Setting(world)
+      let (a, b, time) = (setting.a, setting.b, setting.time)
+      setting.hostile.tell(.events { _ in [] })
+      let updates = try b.syncManager.statusUpdates
+      try await setting.run {
+        try await a.create("/1")
+        try await a.sync()
+        await time.step()
+        await b.recorder.wait(for: "new /1")
+        for await update in updates { if case .eventsMissing = update { break } }
+        let state = try await b.syncManager.syncState(forLocalUserID: b.localUserID)
+        #expect(state.isPolling && state.connection == .online)
+        // What is queued here goes out as well.
+        try await b.create("/mine", "b")
+        await b.recorder.wait(for: "pushed /mine")
+        try await a.create("/2")
+        try await a.sync()
+        await time.step()
+        await b.recorder.wait(for: "new /2")
+        #expect(time.now == .seconds(50))
+      }
+      try await world.settle(a)
+    }
+  }
+
+  @Test("F4: answers that ask for a pause of 2^62 ms hold the stream and the queue for five minutes at most")
+  func pauses_haveACap() async throws {
+    try await TestWorld.run { world in
+      let setting = try await Setting(world)
+      let (b, time) = (setting.b, setting.time)
+      let json = #"{"code":"shuttingDown","message":"m","retryable":true,"retryAfterMs":4611686018427387904}"#
+      setting.hostile.tell(.invent("GET", Routes.events, status: 503, json: json), times: 1)
+      setting.hostile.tell(.invent("POST", Routes.commits, status: 503, json: json), times: 1)
+      try await b.create("/f", "1")
+      try await setting.run {
+        await time.waitForPauses(1, besides: .seconds(20))
+        await time.step()
+        await time.waitForPauses(2, besides: .seconds(20))
+        // The watch for the first event ends first.
+        while b.recorder.lines.last != "pushed /f" {
+          await time.step()
+          for _ in 0..<1_000 where b.recorder.lines.last != "pushed /f" { await Task.yield() }
+        }
+      }
+      #expect(time.pauses.max() == .seconds(300), "\(time.pauses)")
+    }
+  }
+
+  @Test("C10: an engine that fails at launch is started again")
+  func engineThatFailsAtLaunch_isStartedAgain() async throws {
+    try await TestWorld.run { world in
+      let a = try await world.device("A")
+      try await a.sync()
+      let failures = Mutex(0)
+      var clock = EngineClock()
+      clock.sleep = { duration in
+        let isFirst = failures.withLock { count in
+          count += 1
+          return count == 1
+        }
+        guard isFirst else { return try await Task.sleep(for: duration) }
+        try await Self.rename("hidden", to: "zdc_local_user", a)
+      }
+      a.engineClock = clock
+      try await a.relaunch()
+      try await a.create("/f", "1")
+      try await Self.rename("zdc_local_user", to: "hidden", a)
+      try await a.whileRunning { await a.recorder.wait(for: "pushed /f") }
+      #expect(failures.withLock { $0 } >= 1)
+    }
+  }
+
+  private static func rename(_ table: String, to name: String, _ device: TestDevice) async throws {
+    try await device.database.write { transaction in
+      try transaction.database.execute(sql: "ALTER TABLE \(table) RENAME TO \(name)")
+    }
+  }
+}

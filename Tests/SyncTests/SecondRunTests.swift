@@ -1,0 +1,45 @@
+import Testing
+import ZeroDarkCloud
+import ZeroDarkCloudTesting
+
+/// Engines that run, end and run again in one process.
+@Suite(.timeLimit(.minutes(2))) struct SecondRunTests {
+  @Test("C1: a second run of the same manager pushes, pulls, and tells as the first one did")
+  func secondRun_doesWhatTheFirstDid() async throws {
+    try await TestWorld.run { world in
+      let a = try await world.device("A")
+      let b = try await world.device("B")
+      try await b.sync()
+      let manager = try a.syncManager
+      let events = try a.syncManager.statusUpdates
+      for run in 1...3 {
+        try await a.whileRunning {
+          try await a.create("/mine\(run)", "a")
+          await a.recorder.wait(for: "pushed /mine\(run)")
+          try await b.create("/theirs\(run)", "b")
+          try await b.sync()
+          await a.recorder.wait(for: "new /theirs\(run)")
+        }
+        #expect(try a.syncManager === manager)
+      }
+      var online = 0
+      for await update in events {
+        if case .online = update { online += 1 }
+        if online == 3 { break }
+      }
+      try await world.settle(a, b)
+    }
+  }
+
+  @Test("C1: what was queued between two runs is sent by the second")
+  func queuedBetweenTwoRuns_isSent() async throws {
+    try await TestWorld.run { world in
+      let a = try await world.device("A")
+      try await a.whileRunning {}
+      try await a.create("/f", "1")
+      try await a.whileRunning { await a.recorder.wait(for: "pushed /f") }
+      try await a.create("/g", TestContent(data: EndToEndTests.bytes(200_000, seed: 1)))
+      try await a.whileRunning { await a.recorder.wait(for: "pushed /g") }
+    }
+  }
+}

@@ -1,0 +1,92 @@
+import Foundation
+import Testing
+import ZDCProtocol
+import ZeroDarkCloud
+import ZeroDarkCloudTesting
+
+/// One zone's bad answers, while the others are fine.
+@Suite(.timeLimit(.minutes(5))) struct ZoneIsolationTests {
+  enum Answer: String, Sendable, CaseIterable {
+    case gone, json, empty, html, notFound
+
+    private var parts: (status: Int, type: String?, body: String) {
+      switch self {
+      case .gone: (410, "application/json", #"{"code":"gone","message":"m","retryable":false}"#)
+      case .json: (200, "application/json", "{}")
+      case .empty: (204, nil, "")
+      case .html: (200, "text/html", "<html>")
+      case .notFound: (404, "application/json", #"{"code":"notFound","message":"m","retryable":false}"#)
+      }
+    }
+
+    /// In place of each page of one zone's log.
+    func lie(about zone: ZoneStatus) -> Lie {
+      Lie { answer in
+        guard answer.route.pattern == Routes.zoneCommits, answer.path.contains(zone.zone.root.text) else {
+          return false
+        }
+        let (status, type, body) = parts
+        answer.status = status
+        answer.headers = type.map { ["content-type": $0] } ?? [:]
+        answer.body = Array(body.utf8)
+        return true
+      }
+    }
+  }
+
+  private static func createInPrefs(_ device: TestDevice, _ name: String) async throws {
+    try await device.write { _, cloud in
+      _ = try cloud.createNode(withPath: ZDCTreesystemPath(pathComponents: [name], trunk: .prefs))
+    }
+  }
+
+  @Test("F7: home answers badly, prefs is pulled and pushed", arguments: Answer.allCases)
+  func otherZones_arePulledAndPushed(_ answer: Answer) async throws {
+    try await TestWorld.run { world in
+      let hostile = HostileServer(world.server)
+      let a = try await world.device("A")
+      let b = try await TestDevice("B", server: world.server, clock: world.clock, through: hostile)
+      try await b.login(words: world.words() ?? [])
+      try await b.sync()
+      try await Self.createInPrefs(a, "theirs")
+      try await a.sync()
+      try await Self.createInPrefs(b, "mine")
+      let home = try #require(try await b.api.zones(since: nil).zones.first)
+      hostile.tell(answer.lie(about: home))
+      await #expect(throws: (any Error).self) { try await b.sync() }
+      #expect(try await b.queueCount() == 0)
+      #expect(b.recorder.lines.contains { $0.hasPrefix("new") && $0.contains("theirs") }, "\(b.recorder.lines)")
+      hostile.beHonest()
+      try await b.sync()
+      try await b.close()
+      try await world.settle(a)
+    }
+  }
+
+  @Test("F7: the same while the engines run", arguments: Answer.allCases)
+  func otherZones_arePushed_whileTheEnginesRun(_ answer: Answer) async throws {
+    try await TestWorld.run { world in
+      let hostile = HostileServer(world.server)
+      let a = try await world.device("A")
+      let b = try await TestDevice("B", server: world.server, clock: world.clock, through: hostile)
+      try await b.login(words: world.words() ?? [])
+      try await b.sync()
+      // Home has moved, so that the first event makes the engine ask for it.
+      try await a.create("/f")
+      try await Self.createInPrefs(a, "theirs")
+      try await a.sync()
+      let home = try #require(try await b.api.zones(since: nil).zones.first)
+      hostile.tell(answer.lie(about: home))
+      let engines = try b.runInBackground()
+      try await Self.createInPrefs(b, "mine")
+      try await b.waitUntilQueueIsEmpty()
+      engines.cancel()
+      await engines.value
+      hostile.beHonest()
+      try await b.sync()
+      #expect(try await b.tree(versions: false) == "/f  ?")
+      try await b.close()
+      try await world.settle(a)
+    }
+  }
+}
