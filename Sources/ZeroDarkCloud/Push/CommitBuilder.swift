@@ -16,20 +16,18 @@ struct CommitBuilder {
   let nodes: NodeStore
   let drafts: RecordDrafts
 
-  private var operations: [ZoneOperation] = []
+  var operations: [ZoneOperation] = []
   private var records: [NodeRecord] = []
   private var contents: [(BlobID, [UInt8])] = []
-  private var outcomes: [InFlightStore.Outcome] = []
+  var outcomes: [InFlightStore.Outcome] = []
   /// Records of this commit by node: a child's parent may be among them.
   private(set) var putNodes: Set<NodeID> = []
   /// Nodes that get a fresh key, as this commit leaves them, by row.
   var rekeyed: [Int64: NodeRow] = [:]
   var rekeying: Rekeying
   var rotations: [InFlightStore.Rotation] = []
-  /// How many nodes this commit already removes below a node.
-  private var removedBelow: [NodeID: UInt64] = [:]
-  /// Everything in the cloud that has a surviving node below it.
-  private var aboveSurvivors: Set<NodeID>?
+  /// What this commit deletes.
+  var removals = Removals()
   private var size = 0
 
   /// Headroom below the limit of a request for the commit itself and the bundle's frames.
@@ -132,40 +130,6 @@ struct CommitBuilder {
       facts.content = (fields, content.secrets, record.fields.timeMs)
     }
     return facts
-  }
-
-  // MARK: Deletes
-
-  enum DeleteResult {
-    case added
-    /// Something that lives on is still below it in the cloud; its move goes first.
-    case later
-    /// The cloud does not have the node (any more).
-    case nothingToDo
-  }
-
-  mutating func delete(_ operation: OperationRow) throws -> DeleteResult {
-    guard let leaf = try leaves.leaf(operation.nodeID) else { return .nothingToDo }
-    guard operations.count < Limits.commitOperations, try !hasSurvivors(below: operation.nodeID) else { return .later }
-    let below = try leaves.descendantCount(of: operation.nodeID, upTo: .max) - (removedBelow[operation.nodeID] ?? 0)
-    for ancestor in try leaves.ancestors(of: operation.nodeID) { removedBelow[ancestor, default: 0] += below + 1 }
-    operations.append(.delete(node: operation.nodeID, record: leaf.record, liveDescendants: below))
-    outcomes.append(InFlightStore.Outcome(operation: operation.id, node: nil, facts: nil))
-    return .added
-  }
-
-  /// Whether a node that the app still has lies below, as the cloud sees it: it was moved out here, and that has not
-  /// been sent.
-  ///
-  /// Counts are taken of the table, so a put of this commit that moves one out is too late for this commit as well.
-  private mutating func hasSurvivors(below top: NodeID) throws -> Bool {
-    if let aboveSurvivors { return aboveSurvivors.contains(top) }
-    var above: Set<NodeID> = []
-    for node in putNodes.union(try transaction.operations.movedNodes(zone: zoneRow.id)) {
-      above.formUnion(try leaves.ancestors(of: node))
-    }
-    aboveSurvivors = above
-    return above.contains(top)
   }
 
   // MARK: The request

@@ -141,7 +141,7 @@ package struct RogueZone: Sendable {
       guard !ready.isEmpty else { throw TestFailure("records without a parent") }
       for record in ready {
         guard let parent = parents[record.fields.parent] else { continue }
-        let opened = try RecordOpener.open(record, parent: try Self.keys(of: parent, record.fields.parentKeyGen))
+        let opened = try RecordOpener.open(record, parent: try keys(of: parent, record.fields.parentKeyGen))
         parents[record.fields.node] = opened
         nodes[opened.name] = opened
       }
@@ -150,9 +150,11 @@ package struct RogueZone: Sendable {
   }
 
   /// Children that were not rotated yet hang on an older key of their parent.
-  private static func keys(of parent: OpenedRecord, _ keyGen: UInt32) throws -> ParentKeys {
+  private func keys(of parent: OpenedRecord, _ keyGen: UInt32) throws -> ParentKeys {
     if keyGen == parent.record.fields.keyGen { return parent.parentKeys }
-    guard let key = try parent.history().key(keyGen) else { throw TestFailure("a key generation that is not kept") }
+    let isRoot = parent.record.fields.node == zone.root
+    let history = try isRoot ? KeyHistory(of: acl.fields, key: parent.key) : parent.history()
+    guard let key = history.key(keyGen) else { throw TestFailure("a key generation that is not kept") }
     return ParentKeys(key, keyGen: keyGen)
   }
 

@@ -6,7 +6,7 @@ import ZeroDarkCloudTesting
 
 extension HostileScenario {
   /// The zone's log: order, signatures, rights, shape.
-  static let log: [HostileScenario] = order + signatures + shape + forms
+  static let log: [HostileScenario] = order + signatures + shape + forms + numbers
 
   private static let order: [HostileScenario] = [
     HostileScenario("C8", "31", story: "a commit is left out", error: "commitChainBroken", .freezes) { act in
@@ -79,10 +79,15 @@ extension HostileScenario {
     HostileScenario("25", story: "a commit names a generation that is not there", error: "writerUnknown", .freezes) {
       act in act.inject(try act.zone.commit([.retireKey(user: act.stage.user, gen: 1)]) { $0.writerGen = 7 })
     },
-    HostileScenario("34", "C12", story: "a retired key signs", error: "writerNotAuthorized", .freezes) { act in
-      let retired = try act.zone.commit([.retireKey(user: act.stage.user, gen: 2)])
-      let late = try act.zone.commit([.retireKey(user: act.stage.user, gen: 2)], after: retired)
-      act.inject(retired, late)
+    HostileScenario(
+      "34", "C12", story: "a generation is retired that the chain does not have (P1)", error: "writerUnknown", .freezes
+    ) { act in
+      act.inject(try act.zone.commit([.retireKey(user: act.stage.user, gen: .max)]))
+    },
+    HostileScenario(
+      "34", story: "a retirement that retires nothing (P2)", error: "writerNotAuthorized", .freezes
+    ) { act in
+      act.inject(try act.zone.commit([.retireKey(user: act.stage.user, gen: 1)]))
     },
     HostileScenario("C3", "18", story: "another zone's commit", error: "recordBindingMismatch", .freezes) { act in
       let other = try act.stage.strangerZone.head
@@ -147,6 +152,49 @@ extension HostileScenario {
       act in
       act.inject(
         try act.zone.commit([.split(node: try act.zone.node("folder").record.fields.node, genesis: .zero, count: 1)]))
+    },
+  ]
+
+  /// Numbers that would leave an honest writer none.
+  private static let numbers: [HostileScenario] = [
+    HostileScenario(
+      "C11", story: "a node that is not stale gets another generation (K-4)", error: "staleKeyGeneration", .freezes
+    ) { act in
+      var draft = try act.zone.draft(next: "folder")
+      draft.keyGen += 1
+      let record = try RecordSealer.seal(draft)
+      act.inject(try act.zone.commit(putting: record), records: [record])
+    },
+    HostileScenario(
+      "C11", story: "a new node begins with the last generation (P4)", error: "staleKeyGeneration", .freezes
+    ) { act in
+      var draft = try act.zone.draft(new: "last")
+      draft.keyGen = .max
+      let record = try RecordSealer.seal(draft)
+      act.inject(try act.zone.commit(putting: record), records: [record])
+    },
+    HostileScenario("C5", story: "a node's version jumps to the last one (C7)", error: "limitExceeded", .freezes) {
+      act in
+      var draft = try act.zone.draft(next: "folder")
+      draft.recordVersion = .max
+      let record = try RecordSealer.seal(draft)
+      act.inject(try act.zone.commit(putting: record), records: [record])
+    },
+    HostileScenario(
+      "C18", story: "a delete of more nodes than a commit may name (S7)", error: "limitExceeded", .freezes
+    ) {
+      act in
+      let folder = try act.zone.node("folder").record
+      act.inject(
+        try act.zone.commit([.delete(node: folder.fields.node, record: folder.hash, liveDescendants: 10_001)]))
+    },
+    HostileScenario("C2", story: "a trunk's root has content (B16)", error: "recordBindingMismatch", .freezes) { act in
+      let file = try act.zone.node("small").record.fields.content
+      let record = RogueZone.record(act.zone.root.record) { fields in
+        (fields.recordVersion, fields.prevRecord) = (fields.recordVersion + 1, act.zone.root.record.hash)
+        fields.content = file
+      }
+      act.inject(try act.zone.commit(putting: record), records: [record])
     },
   ]
 

@@ -181,6 +181,19 @@ struct LeafStore: ZoneState {
     return try Int.fetchOne(statement, arguments: [zone]) ?? 0
   }
 
+  /// Live nodes right below, at most so many.
+  func children(of node: NodeID, limit: Int) throws -> [ZoneLeaf] {
+    let statement = try db.cachedStatement(
+      sql: """
+        SELECT node, parent, record, putSeq, keyGen, parentKeyGen FROM zdc_leaf INDEXED BY zdc_leaf_parent
+        WHERE zone = ? AND parent = ? LIMIT ?
+        """)
+    var found: [ZoneLeaf] = []
+    let cursor = try RawRow.fetchCursor(statement, arguments: [zone, node.data, limit])
+    while let row = try cursor.next() { found.append(try Self.decode(row)) }
+    return found
+  }
+
   /// Parents from the node's own up to the zone's root.
   func ancestors(of node: NodeID) throws -> [NodeID] {
     let statement = try db.cachedStatement(
