@@ -48,10 +48,18 @@ struct Engine: Sendable {
     let waiting = try await remaining(nodes)
     guard let first = waiting.first else { return }
     if waiting.contains(where: { $0.code == ZDCWaitReason.zoneFrozen.rawValue }) { throw Self.frozen }
+    if waiting.contains(where: { $0.reason.contains("proxyAnswered 413") }) { throw Self.bodyRefused(waiting) }
     guard isDone else { throw Self.notSentElsewhere(waiting) }
     throw CommandError(
       .tryAgain, "stillQueued", "\(Amounts.count(waiting.count, "change")) still queued: \(first.reason)",
       hint: "see zdc status and zdc explain PATH; zdc sync tries again")
+  }
+
+  private static func bodyRefused(_ waiting: [QueuedOperation]) -> CommandError {
+    CommandError(
+      .tryAgain, "stillQueued",
+      "\(Amounts.count(waiting.count, "change")) still queued: something in front of the server refuses large requests",
+      hint: "let the proxy pass bodies of 16 MiB; in nginx: client_max_body_size 16m; then run zdc sync")
   }
 
   private static func notSentElsewhere(_ waiting: [QueuedOperation]) -> CommandError {

@@ -210,7 +210,7 @@ struct ContentFailure: Sendable {
     case let error as ZDCSecurityError where error.code == .contentHashMismatch:
       (reason, detail, isPause) = (.serverSaid, error.code.rawValue, true)
     case let error as TransportError where error.code == .proxyAnswered:
-      (reason, detail, isPause) = (.serverSaid, error.code.rawValue, true)
+      (reason, detail, isPause) = (.serverSaid, error.detail, true)
     case is TransportError: (reason, detail, isPause) = (.offline, nil, true)
     case CryptoFailure.sourceChanged: (reason, detail, isPause) = (.backoff, "sourceChanged", true)
     default: (reason, detail, isPause) = (.noDataFromApp, Self.detail(error), false)

@@ -24,7 +24,7 @@ extension SyncEngine {
     } catch let error as TransportError where error.isBodyRefused {
       // A smaller commit may pass the proxy.
       await remember(error, zone: zone)
-      return try await refused(error, detail: error.code.rawValue, zone: zone)
+      return try await refused(error, detail: error.detail, zone: zone)
     } catch {
       await remember(error, zone: zone)
       throw error

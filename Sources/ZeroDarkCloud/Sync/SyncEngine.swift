@@ -22,7 +22,7 @@ actor SyncEngine {
   /// Whether the app was told last that pushes are paused.
   var wasPaused = false
   /// Ends what is under way.
-  private var aborts: [Work: @Sendable () -> Void] = [:]
+  var aborts: [Work: @Sendable () -> Void] = [:]
   var hasStarted = false
   var isIdentityChecked = false
   var keptIdentityError: ZDCSecurityError.Code?
@@ -36,18 +36,18 @@ actor SyncEngine {
   var isDrained = false
   /// When the end of a pull was last stored.
   private var storedSyncMs: UInt64 = 0
-  private var pullPauses = ZonePauses()
+  private(set) var pullPauses = ZonePauses()
   var pushPauses = ZonePauses()
   /// The first of the app's errors when it was told what a push has done.
   var pushRefusal: DelegateError?
   /// Zones whose last event brought nothing, and which of them another event has named since.
-  private var eventPauses = ZonePauses()
+  private(set) var eventPauses = ZonePauses()
   private var namedWhilePaused: Set<Int64> = []
   /// How often the server has said that the content of an operation is gone.
   var contentLosses: [Int64: Int] = [:]
   /// By zone, how many nodes the server refused in a row.
   var refusals: [Int64: Int] = [:]
-  private var timer: (task: Task<Void, Never>, due: ContinuousClock.Instant)?
+  var timer: (task: Task<Void, Never>, due: ContinuousClock.Instant)?
   nonisolated private let wake = Broadcast<Void>(limit: 1)
 
   init(session: SyncSession) {
@@ -61,30 +61,6 @@ actor SyncEngine {
   /// There may be something to do.
   nonisolated func signal() {
     wake.send(())
-  }
-
-  // MARK: Time
-
-  /// Signals after a pause. An engine has one timer, for the earliest of its pauses.
-  func scheduleWake(in pause: Duration) {
-    let due = session.time.now().advanced(by: pause)
-    if let timer, timer.due <= due { return }
-    timer?.task.cancel()
-    let task = Task { [weak self, time = session.time] in
-      do { try await time.sleep(pause) } catch { return }
-      await self?.timerFired(due)
-    }
-    timer = (task, due)
-  }
-
-  private func timerFired(_ due: ContinuousClock.Instant) {
-    guard timer?.due == due else { return }
-    timer = nil
-    signal()
-    // The pauses of operations are found by the next push.
-    let now = session.time.now()
-    let next = [pullPauses, pushPauses, eventPauses].compactMap { $0.next(after: now) }.min()
-    if let next { scheduleWake(in: now.duration(to: next)) }
   }
 
   // MARK: Steps
@@ -407,53 +383,5 @@ actor SyncEngine {
     hasStarted = false
     hasPulled = false
     forgetIdentityCheck()
-  }
-
-  // MARK: What is under way
-
-  enum Work: Sendable {
-    case pull
-    case push
-  }
-
-  private func pulling<Value: Sendable>(
-    _ body: @escaping @Sendable () async throws -> Value
-  ) async throws -> Value {
-    session.activity.beginPull()
-    do {
-      let value = try await abortable(.pull, body)
-      session.activity.endPull((value as? ZoneRound<PullSummary>)?.failure.map(ZDCPullResult.init) ?? .success)
-      return value
-    } catch {
-      session.activity.endPull(ZDCPullResult(error))
-      throw error
-    }
-  }
-
-  private func pushing(
-    _ body: @escaping @Sendable () async throws -> ZoneRound<PushSummary>
-  ) async throws -> ZoneRound<PushSummary> {
-    session.activity.beginPush()
-    defer { session.activity.endPush(isUploading: !uploads.isEmpty) }
-    let round = try await abortable(.push, body)
-    if round.summary.operations > 0 { session.activity.tell(.syncingNodeIDsChanged) }
-    return round
-  }
-
-  private func abortable<Value: Sendable>(
-    _ work: Work, _ body: @escaping @Sendable () async throws -> Value
-  ) async throws -> Value {
-    let task = Task { try await body() }
-    aborts[work] = { task.cancel() }
-    defer { aborts[work] = nil }
-    return try await withTaskCancellationHandler {
-      try await task.value
-    } onCancel: {
-      task.cancel()
-    }
-  }
-
-  func abort(_ work: Work) {
-    aborts[work]?()
   }
 }

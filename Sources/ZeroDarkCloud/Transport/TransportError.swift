@@ -58,6 +58,9 @@ public struct TransportError: Error, Hashable, Sendable {
     }
   }
 
+  /// The code, and the status of an answer that is not from a ZeroDark server.
+  var detail: String { status.map { "\(code.rawValue) \($0)" } ?? code.rawValue }
+
   /// Whether a proxy refused a request because of its size.
   public var isBodyRefused: Bool { code == .proxyAnswered && status == 413 }
 }
