@@ -22,6 +22,8 @@ package struct Configuration: Sendable {
     package var eventStreamsPerUser = 64
     package var pendingEventBytes = 1 << 20
     package var connections = 4_096
+    /// Connections of one client address (loopback and trusted proxies excepted); nil: an eighth of all.
+    package var connectionsPerAddress: Int?
     /// Unauthenticated account calls per client address and minute; nil: not limited.
     package var accountCallsPerMinute: Int?
     package var sessionMs: UInt64 = 24 * 3_600_000
@@ -31,16 +33,32 @@ package struct Configuration: Sendable {
     package var heartbeatSeconds = 15
     /// Bytes of sealed content per user; zero: unlimited.
     package var quotaBytes: UInt64 = 0
-    /// Bytes of request bodies in memory, all connections together.
+    /// Bytes of records, commits, access lists and grants per user; nil: derived from `quotaBytes`.
+    package var recordQuotaBytes: UInt64?
+    /// Apps that one account may have a tree for.
+    package var treesPerUser = 64
+    /// Calls of one user and minute that make the server verify signatures or read much; nil: not limited.
+    package var accountWorkPerMinute: Int? = 120
+    /// Live nodes below deleted and moved ones that one request makes the server visit.
+    package var subtreeNodesPerRequest = 1_000_000
+    /// The same for one user and minute. A request that takes more is answered, and the next ones wait.
+    package var subtreeNodesPerMinute = 1_200_000
+    /// Bytes of request bodies in memory, all connections together. A user or an address gets an eighth, and all senders
+    /// without a session together a quarter.
     package var bufferedBodyBytes = 256 << 20
+    /// The same for answers that are not sent yet.
+    package var bufferedAnswerBytes = 256 << 20
     /// How long a commit may be held until its device's turn in a busy zone comes.
     package var commitHoldMs: UInt64 = 4_000
     /// How long running requests may take to finish when the server stops; then they are cut.
     package var drainSeconds = 20
-    /// A connection that brings nothing for so long, while the server waits for its request, is closed; so is one whose
-    /// request comes slower than `bytesPerWindow` in that time.
+    /// A connection on which nothing comes for so long, while the server waits for its request, is closed.
     package var idleSeconds = 120
+    /// A connection whose request's body brings less than `bytesPerWindow` in this time is closed.
+    package var bodySeconds = 20
     package var bytesPerWindow = 16 << 10
+    /// A connection whose client takes no byte of an answer for so long is closed.
+    package var stalledSeconds = 60
 
     package init() {}
   }
@@ -50,7 +68,7 @@ package struct Configuration: Sendable {
   package var port = 0
   /// Origins that logins may name. Empty: the loopback names of the port that is listened on.
   package var origins: [String] = []
-  /// Nil: open on loopback, else by invite.
+  /// Nil: open in development, else by invite.
   package var registration: Registration?
   /// Codes that may be used once each.
   package var invites: Set<String> = []
@@ -58,6 +76,8 @@ package struct Configuration: Sendable {
   package var bounds = Bounds()
   /// What a scraper has to show; nil: the counters are for this machine only.
   package var metricsToken: String?
+  /// Peers whose `Forwarded` and `X-Forwarded-For` name the client.
+  package var trustedProxies = TrustedProxies()
   package var serverName = "zdc-server"
   package var version = ServerVersion.text
 
@@ -65,12 +85,24 @@ package struct Configuration: Sendable {
 
   package var isLoopback: Bool { ["127.0.0.1", "::1", "localhost"].contains(host) }
 
-  package var effectiveRegistration: Registration { registration ?? (isLoopback ? .open : .invite) }
+  /// On loopback, without another origin, only programs of this machine come. With one there is a proxy in front.
+  package var isDevelopment: Bool { isLoopback && hasOnlyLoopbackOrigins }
+
+  package var hasOnlyLoopbackOrigins: Bool { origins.allSatisfy(Self.isLoopback(origin:)) }
+
+  private static let loopbackHosts = ["127.0.0.1", "localhost", "[::1]"]
+
+  private static func isLoopback(origin: String) -> Bool {
+    let rest = normalizedOrigin(origin).drop { $0 != "/" }.drop { $0 == "/" }
+    return loopbackHosts.contains { rest == $0 || rest.hasPrefix($0 + ":") }
+  }
+
+  package var effectiveRegistration: Registration { registration ?? (isDevelopment ? .open : .invite) }
 
   /// The origins in force once the port is known.
   package func effectiveOrigins(port: Int) -> Set<String> {
     guard origins.isEmpty else { return Set(origins.map(Self.normalizedOrigin)) }
-    let hosts = isLoopback ? ["127.0.0.1", "localhost", "[::1]"] : [host]
+    let hosts = isLoopback ? Self.loopbackHosts : [host]
     return Set(hosts.flatMap { host in ["http", "https"].map { Self.normalizedOrigin("\($0)://\(host):\(port)") } })
   }
 
@@ -89,11 +121,15 @@ package enum ServerVersion {
   package static let text = "0.1.0"
 }
 
-/// Where the server gets the time, milliseconds since 1970. Tests give their own.
+/// Where the server gets the time. Tests give their own.
 package struct ServerClock: Sendable {
+  /// Milliseconds since 1970. It may be set, to either side.
   package let nowMs: @Sendable () -> UInt64
+  /// Milliseconds that have passed since some moment. It never goes back: turns and rates count by it.
+  package let elapsedMs: @Sendable () -> UInt64
 
-  package init(nowMs: @escaping @Sendable () -> UInt64) {
+  package init(nowMs: @escaping @Sendable () -> UInt64, elapsedMs: (@Sendable () -> UInt64)? = nil) {
     self.nowMs = nowMs
+    self.elapsedMs = elapsedMs ?? nowMs
   }
 }

@@ -51,11 +51,12 @@ package struct Server: Service {
 
   private func application() throws -> some ApplicationProtocol {
     let configuration = core.configuration
-    let window = TimeAmount.seconds(Int64(configuration.bounds.idleSeconds))
-    let leastBytes = configuration.bounds.bytesPerWindow
+    let timing = SlowRequestGuard.Timing(configuration.bounds)
+    let connections = core.connections
     var http = HTTPServerBuilder.http1(
       configuration: HTTP1Channel.Configuration(
-        additionalChannelHandlers: [SlowRequestGuard(window: window, leastBytes: leastBytes)], idleTimeout: window))
+        additionalChannelHandlers: [ConnectionCounter(connections), SlowRequestGuard(timing)],
+        idleTimeout: timing.idle))
     if let files = configuration.tls { http = try .tls(http, tlsConfiguration: Self.tls(files)) }
     return Application(
       router: RouteTable.router(for: core), server: http,
@@ -80,12 +81,15 @@ package struct Server: Service {
   private static func tls(_ files: Configuration.TLSFiles) throws -> TLSConfiguration {
     let chain = try NIOSSLCertificate.fromPEMFile(files.certificate)
     let key = try NIOSSLPrivateKey(file: files.key, format: .pem)
-    return .makeServerConfiguration(certificateChain: chain.map { .certificate($0) }, privateKey: .privateKey(key))
+    var tls = TLSConfiguration.makeServerConfiguration(
+      certificateChain: chain.map { .certificate($0) }, privateKey: .privateKey(key))
+    tls.minimumTLSVersion = .tlsv12
+    return tls
   }
 
   private func beat() async {
     let interval = Duration.seconds(core.configuration.bounds.heartbeatSeconds)
-    while (try? await Task.sleep(for: interval)) != nil { core.hub.heartbeat() }
+    while (try? await Task.sleep(for: interval)) != nil { core.hub.heartbeat(now: core.now) }
   }
 }
 
@@ -155,6 +159,15 @@ package final class RunningServer: Sendable {
 
   /// Bytes of request bodies that are in memory now.
   package var bufferedBytes: Int { core.bodies.bytes }
+
+  /// Bytes of answers that are in memory now and were too long to be sent in one piece.
+  package var unsentBytes: Int { core.answers.bytes }
+
+  /// Event streams that are open now.
+  package var eventStreams: Int { core.hub.openStreams }
+
+  /// Connections that are open now.
+  package var connections: Int { core.connections.count }
 
   /// Collects what retention has released, as the server itself does once an hour.
   package func collect() async throws { try await Reaper(core: core).collect() }

@@ -13,11 +13,21 @@ final class ServerCore: Sendable {
   let metrics = ServerMetrics()
   let challenges = Challenges()
   let sessions = SessionCache()
-  let limiter: RateLimiter?
+  /// Calls without a session, by client address.
+  let limiter: RateLimiter<String>?
+  /// Expensive calls, by user.
+  let work: RateLimiter<UserID>?
+  /// Nodes visited below deleted and moved ones, by user.
+  let subtrees: RateLimiter<UserID>
+  let connections: ConnectionTable
   let claims = BlobClaims()
   let contention: ContentionTable
   let bodies: BodyBudget
-  var quotas: Quotas { Quotas(limit: configuration.bounds.quotaBytes) }
+  let answers: BodyBudget
+  let collection: Mutex<CollectionGuard>
+  var quotas: Quotas {
+    Quotas(limit: configuration.bounds.quotaBytes, recordLimit: configuration.bounds.recordQuotaBytes)
+  }
 
   private struct State {
     var origins: Set<String> = []
@@ -39,11 +49,18 @@ final class ServerCore: Sendable {
     let bounds = configuration.bounds
     hub = EventHub(streamsPerUser: bounds.eventStreamsPerUser, pendingBytes: bounds.pendingEventBytes)
     bodies = BodyBudget(limit: bounds.bufferedBodyBytes)
+    answers = BodyBudget(limit: bounds.bufferedAnswerBytes)
     contention = ContentionTable(clock: clock, holdMs: bounds.commitHoldMs)
-    limiter = bounds.accountCallsPerMinute.map { RateLimiter(callsPerMinute: $0) }
+    limiter = bounds.accountCallsPerMinute.map { RateLimiter(perMinute: $0) }
+    work = bounds.accountWorkPerMinute.map { RateLimiter(perMinute: $0) }
+    subtrees = RateLimiter(perMinute: bounds.subtreeNodesPerMinute, burst: bounds.subtreeNodesPerMinute / 6)
+    connections = ConnectionTable(
+      perAddress: bounds.connectionsPerAddress ?? max(bounds.connections / 8, 8), exempt: configuration.trustedProxies)
+    collection = Mutex(CollectionGuard(now: clock.nowMs(), elapsed: clock.elapsedMs()))
   }
 
   var now: UInt64 { clock.nowMs() }
+  var elapsed: UInt64 { clock.elapsedMs() }
   var isStopping: Bool { state.withLock { $0.isStopping } }
   var isReady: Bool { state.withLock { $0.isReady && !$0.isStopping } }
 
@@ -69,6 +86,26 @@ final class ServerCore: Sendable {
   var isFull: Bool { state.withLock { $0.isFull } }
   func setFull(_ isFull: Bool) { state.withLock { $0.isFull = isFull } }
 
+  /// Forgets these sessions and ends their event streams.
+  func end(sessions hashes: [[UInt8]]) {
+    guard !hashes.isEmpty else { return }
+    sessions.remove(hashes)
+    let ended = Set(hashes)
+    hub.close { ended.contains($0.session) }
+  }
+
+  /// Ends the sessions of a user's devices.
+  func end(of user: UserID, where isEnded: @Sendable (DeviceID) -> Bool) {
+    sessions.remove { $0.user == user && isEnded($0.device) }
+    hub.close(of: user) { isEnded($0.device) }
+  }
+
+  /// - Throws: `tooManyRequests` if the user has made the server work too much lately.
+  func takeWork(of user: UserID) throws {
+    guard let wait = work?.take(user, now: elapsed) else { return }
+    throw ServerError(.tooManyRequests, "too many calls", retryable: true, retryAfterMs: wait)
+  }
+
   /// The session of a token, from memory or the store.
   func session(token: [UInt8]) async throws -> SessionRow? {
     let hash = Sessions.hash(token)
@@ -83,7 +120,7 @@ final class ServerCore: Sendable {
   }
 }
 
-/// Sessions that were looked up lately. Revoking one empties the cache, so a revoked session ends at once.
+/// Sessions that were looked up lately. One that ends is taken out, so it ends with the answer that says so.
 final class SessionCache: Sendable {
   private struct State {
     var rows: [[UInt8]: SessionRow] = [:]
@@ -97,7 +134,7 @@ final class SessionCache: Sendable {
 
   func get(_ hash: [UInt8]) -> SessionRow? { state.withLock { $0.rows[hash] } }
 
-  /// Takes a row that was read in `epoch`; one that was revoked since then is not taken.
+  /// Takes a row that was read in `epoch`, unless a session has ended since then: it might be this one.
   func put(_ row: SessionRow, epoch: Int) {
     state.withLock { state in
       guard state.epoch == epoch else { return }
@@ -106,42 +143,19 @@ final class SessionCache: Sendable {
     }
   }
 
-  func removeAll() {
+  func remove(_ hashes: [[UInt8]]) {
     state.withLock { state in
-      state.rows.removeAll()
+      for hash in hashes { state.rows[hash] = nil }
       state.epoch += 1
     }
   }
-}
 
-/// A bucket of calls per client address, refilled evenly.
-final class RateLimiter: Sendable {
-  private struct Bucket {
-    var calls: Double
-    var atMs: UInt64
-  }
-
-  private static let addresses = 16_384
-  private let callsPerMinute: Int
-  private let buckets = Mutex<[String: Bucket]>([:])
-
-  init(callsPerMinute: Int) {
-    self.callsPerMinute = callsPerMinute
-  }
-
-  /// Nil if the call may go on, else how long to wait.
-  func wait(address: String, now: UInt64) -> UInt64? {
-    let capacity = Double(callsPerMinute)
-    return buckets.withLock { buckets in
-      if buckets.count > Self.addresses { buckets.removeAll() }
-      var bucket = buckets[address] ?? Bucket(calls: capacity, atMs: now)
-      let elapsed = Double(now > bucket.atMs ? now - bucket.atMs : 0)
-      bucket.calls = min(capacity, bucket.calls + elapsed * capacity / 60_000)
-      bucket.atMs = now
-      defer { buckets[address] = bucket }
-      guard bucket.calls >= 1 else { return UInt64(((1 - bucket.calls) * 60_000 / capacity).rounded(.up)) }
-      bucket.calls -= 1
-      return nil
+  func remove(where isEnded: (SessionRow) -> Bool) {
+    state.withLock { state in
+      state.rows = state.rows.filter { !isEnded($0.value) }
+      state.epoch += 1
     }
   }
+
+  var count: Int { state.withLock { $0.rows.count } }
 }

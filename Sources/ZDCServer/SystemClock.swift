@@ -5,6 +5,10 @@
 #endif
 
 extension ServerClock {
-  /// The machine's clock.
-  package static let system = ServerClock { UInt64(max(0, Date().timeIntervalSince1970 * 1_000)) }
+  /// The machine's clocks.
+  package static let system = ServerClock(
+    nowMs: { UInt64(max(0, Date().timeIntervalSince1970 * 1_000)) },
+    elapsedMs: { UInt64(max(0, (ContinuousClock.now - start) / .milliseconds(1))) })
+
+  private static let start = ContinuousClock.now
 }

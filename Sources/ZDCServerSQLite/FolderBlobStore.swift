@@ -15,9 +15,11 @@ package final class FolderBlobStore: BlobStore {
   private let folder: String
   /// Blocking calls run here, never on a thread that serves connections.
   private let queue = DispatchQueue(label: "zdc.server.blobs", qos: .userInitiated, attributes: .concurrent)
+  private let names: DurableNames
 
   package init(folder: String) throws {
     self.folder = folder
+    names = DurableNames { try OpenFile(folder, .folder).synchronize() }
     do {
       try FileManager.default.createDirectory(
         atPath: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
@@ -34,15 +36,13 @@ package final class FolderBlobStore: BlobStore {
   }
 
   package func openPart(_ blob: BlobID, index: Int, cipherLength: UInt64) async throws -> any BlobPartWriter {
-    let folder = folder
     let content = content(blob)
     let leaves = leaves(blob)
     let queue = queue
+    let names = names
     return try await blocking {
-      let isNew = !FileManager.default.fileExists(atPath: leaves)
       let files = try (content: OpenFile(content, .create), leaves: OpenFile(leaves, .create))
-      // The names must be durable too, or an acknowledged part would be lost with its folder's entry.
-      if isNew { try OpenFile(folder, .folder).synchronize() }
+      try names.makeDurable(blob)
       return PartWriter(
         content: files.content, leaves: files.leaves, index: index, cipherLength: cipherLength, queue: queue)
     }
@@ -50,6 +50,7 @@ package final class FolderBlobStore: BlobStore {
 
   package func contentRoot(_ blob: BlobID, cipherLength: UInt64) async throws -> ContentRoot {
     let leaves = leaves(blob)
+    names.forget(blob)
     return try await blocking {
       // Not made here: an upload that was given up meanwhile has no files any more.
       let file = try OpenFile(leaves, .write)
@@ -84,13 +85,25 @@ package final class FolderBlobStore: BlobStore {
     _ blob: BlobID, of subtrees: [Range<UInt64>], leafCount: UInt64
   ) async throws -> [UInt8] {
     let path = leaves(blob)
-    return try await blocking {
+    return try await stored {
       let file = try OpenFile(path, .read)
       let proof = ContentProof(leafCount: leafCount, storedBytes: try file.size()) { offset, count in
         try file.read(at: offset, count: count)
       }
       return try proof.bytes(of: subtrees)
     }
+  }
+
+  package func storedBytes(_ blob: BlobID) async throws -> UInt64 {
+    let path = content(blob)
+    return try await stored { try OpenFile(path, .read).size() }
+  }
+
+  /// A file that is not there, or ends too early, is a lost one.
+  private func stored<T: Sendable>(_ body: @escaping @Sendable () throws -> T) async throws -> T {
+    do { return try await blocking(body) } catch let failure as OpenFile.Failure where failure.isMissing {
+      throw BlobLost()
+    } catch StoreError.damaged { throw BlobLost() }
   }
 
   package func read(_ blob: BlobID, range: Range<UInt64>) async throws -> [UInt8] {
@@ -100,10 +113,11 @@ package final class FolderBlobStore: BlobStore {
 
   package func leafHashes(_ blob: BlobID, first: UInt64, count: Int) async throws -> [UInt8] {
     let path = leaves(blob)
-    return try await blocking { try OpenFile(path, .read).read(at: first * 32, count: count * 32) }
+    return try await stored { try OpenFile(path, .read).read(at: first * 32, count: count * 32) }
   }
 
   package func remove(_ blob: BlobID) async throws {
+    names.forget(blob)
     let paths = [content(blob), leaves(blob)]
     try await blocking { for path in paths { try OpenFile.remove(path) } }
   }

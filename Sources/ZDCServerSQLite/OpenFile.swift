@@ -26,6 +26,8 @@ final class OpenFile: Sendable {
   struct Failure: Error {
     var code: Int32
     var call: StaticString
+
+    var isMissing: Bool { code == ENOENT }
   }
 
   private let descriptor: Int32

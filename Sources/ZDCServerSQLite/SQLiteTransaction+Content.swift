@@ -70,8 +70,8 @@ extension SQLiteTransaction {
       content.map { .slice($0) } ?? .null)
     let key = db.lastInsertedRowID
     try db.run(
-      "UPDATE zones SET content_bytes = content_bytes + ? WHERE id = ?", .ms(blob.cipherLength),
-      .int(blob.zone.rawValue))
+      "UPDATE zones SET content_bytes = content_bytes + ?, contents = contents + 1 WHERE id = ?",
+      .ms(blob.cipherLength), .int(blob.zone.rawValue))
     return key
   }
 
@@ -113,10 +113,7 @@ extension SQLiteTransaction {
 extension SQLiteTransaction {
   func collect(replacedBefore: UInt64, abandonedBefore: UInt64, limit: Int) throws -> Collected {
     let limit = Int64(limit)
-    try db.run(
-      "DELETE FROM records WHERE id IN (SELECT id FROM records WHERE replaced_ms < ? LIMIT ?)", .ms(replacedBefore),
-      .int(limit))
-    let records = db.changesCount
+    let records = try removeRecords(replacedBefore: replacedBefore, limit: limit)
     let replaced = try db.all(
       "SELECT id, blob_id, content IS NULL FROM blobs WHERE replaced_ms < ? LIMIT ?", .ms(replacedBefore), .int(limit),
       row: doomed)
@@ -127,6 +124,21 @@ extension SQLiteTransaction {
     return Collected(
       files: (replaced + abandoned).filter(\.isFile).map(\.id),
       isMore: max(records, replaced.count, abandoned.count) >= limit)
+  }
+
+  private func removeRecords(replacedBefore: UInt64, limit: Int64) throws -> Int {
+    let doomed = "SELECT id FROM records WHERE replaced_ms < ?1 ORDER BY replaced_ms, id LIMIT ?2"
+    let sums = try db.all(
+      "SELECT zone, count(*), sum(length(bytes)) FROM records WHERE id IN (\(doomed)) GROUP BY zone",
+      .ms(replacedBefore), .int(limit)
+    ) { (zone: $0.int(0), records: $0.int(1), bytes: $0.int(2)) }
+    for sum in sums {
+      try db.run(
+        "UPDATE zones SET records = records - ?, record_bytes = record_bytes - ? WHERE id = ?", .int(sum.records),
+        .int(sum.bytes), .int(sum.zone))
+    }
+    try db.run("DELETE FROM records WHERE id IN (\(doomed))", .ms(replacedBefore), .int(limit))
+    return db.changesCount
   }
 
   private struct Doomed {
@@ -147,6 +159,13 @@ extension SQLiteTransaction {
   func contentBytes(ofOwnerOf zone: ZoneKey) throws -> UInt64 {
     try db.first(
       "SELECT coalesce(sum(content_bytes), 0) FROM zones WHERE id IN (\(Self.zonesOfOwner))", .int(zone.rawValue)
+    ) { $0.unsigned(0) } ?? 0
+  }
+
+  func recordBytes(ofOwnerOf zone: ZoneKey) throws -> UInt64 {
+    try db.first(
+      "SELECT coalesce(sum(record_bytes + log_bytes), 0) FROM zones WHERE id IN (\(Self.zonesOfOwner))",
+      .int(zone.rawValue)
     ) { $0.unsigned(0) } ?? 0
   }
 
@@ -171,20 +190,24 @@ extension SQLiteTransaction {
   func clearRoom() throws { try db.run("DELETE FROM room") }
 
   func usage(of user: UserID) throws -> UsageRow {
-    let zones = """
-      (SELECT z.id FROM zones z JOIN trees t ON t.id = z.tree JOIN users u ON u.id = t.owner WHERE u.user_id = ?)
+    let usage = try db.first(
       """
-    var usage = UsageRow()
-    usage.liveNodes = try count("count(*)", "nodes", zones, user)
-    usage.commits = try count("count(*)", "commits", zones, user)
-    usage.records = try count("count(*)", "records", zones, user)
-    usage.recordBytes = try count("total(length(bytes))", "records", zones, user)
-    usage.blobs = try count("count(*)", "blobs", zones, user)
-    usage.contentBytes = try count("total(length)", "blobs", zones, user)
-    return usage
-  }
-
-  private func count(_ what: String, _ table: String, _ zones: String, _ user: UserID) throws -> UInt64 {
-    try db.first("SELECT \(what) FROM \(table) WHERE zone IN \(zones)", .id(user)) { $0.unsigned(0) } ?? 0
+      SELECT coalesce(sum(z.live_nodes), 0), coalesce(sum(z.seq + 1), 0), coalesce(sum(z.records), 0),
+        coalesce(sum(z.record_bytes), 0), coalesce(sum(z.log_bytes), 0), coalesce(sum(z.contents), 0),
+        coalesce(sum(z.content_bytes), 0)
+      FROM users u JOIN trees t ON t.owner = u.id JOIN zones z ON z.tree = t.id WHERE u.user_id = ?
+      """, .id(user)
+    ) { row in
+      var usage = UsageRow()
+      usage.liveNodes = row.unsigned(0)
+      usage.commits = row.unsigned(1)
+      usage.records = row.unsigned(2)
+      usage.recordBytes = row.unsigned(3)
+      usage.logBytes = row.unsigned(4)
+      usage.blobs = row.unsigned(5)
+      usage.contentBytes = row.unsigned(6)
+      return usage
+    }
+    return usage ?? UsageRow()
   }
 }

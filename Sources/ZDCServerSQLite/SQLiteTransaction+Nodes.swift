@@ -67,26 +67,27 @@ extension SQLiteTransaction {
       VALUES (?2) UNION ALL SELECT n.node FROM nodes n JOIN below b ON n.tree = ?1 AND n.parent = b.node)
     """
 
-  func descendantCount(of node: NodeID, in zone: ZoneKey) throws -> UInt64 {
+  func descendantCount(of node: NodeID, in zone: ZoneKey, upTo limit: UInt64) throws -> UInt64 {
     let count = try db.first(
-      "\(Self.subtree) SELECT count(*) - 1 FROM below", .int(try tree(of: zone)), .id(node)
+      "\(Self.subtree) SELECT count(*) - 1 FROM (SELECT node FROM below LIMIT ?3)", .int(try tree(of: zone)),
+      .id(node), .int(Int64(clamping: min(limit, .max - 2) + 2))
     ) { $0.unsigned(0) }
     return count ?? 0
   }
 
-  func height(of node: NodeID, in zone: ZoneKey) throws -> Int {
+  func height(of node: NodeID, in zone: ZoneKey, upTo limit: Int) throws -> (levels: Int, nodes: Int) {
     let height = try db.first(
       """
       WITH RECURSIVE below(node, level) AS (
         VALUES (?2, 0) UNION ALL
         SELECT n.node, b.level + 1 FROM nodes n JOIN below b ON n.tree = ?1 AND n.parent = b.node)
-      SELECT max(level) FROM below
-      """, .int(try tree(of: zone)), .id(node)
-    ) { $0.int(0) }
-    return Int(height ?? 0)
+      SELECT max(level), count(*) - 1 FROM (SELECT level FROM below LIMIT ?3)
+      """, .int(try tree(of: zone)), .id(node), .int(Int64(limit) + 2)
+    ) { (levels: Int($0.int(0)), nodes: Int($0.int(1))) }
+    return height ?? (0, 0)
   }
 
-  func removeSubtree(_ node: NodeID, in zone: ZoneKey, now: UInt64) throws {
+  func removeSubtree(_ node: NodeID, in zone: ZoneKey, now: UInt64) throws -> Int {
     let tree = try tree(of: zone)
     let doomed = try db.all(
       """
@@ -98,6 +99,7 @@ extension SQLiteTransaction {
       if let blob = row.blob { try markReplaced(blob: blob, now: now) }
       try db.run("DELETE FROM nodes WHERE tree = ? AND node = ?", .int(tree), .bytes(row.node))
     }
+    return doomed.count
   }
 }
 

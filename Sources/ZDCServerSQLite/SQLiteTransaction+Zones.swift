@@ -25,17 +25,28 @@ extension SQLiteTransaction {
       head: try row.id(4), feedPosition: row.unsigned(5), acl: row.bytes(6), retiredBelow: try retired(row.bytes(7)))
   }
 
-  func zones(readableBy user: UserID, since feedPosition: UInt64) throws -> [ZoneStatus] {
+  func zones(ownedBy user: UserID, since feedPosition: UInt64) throws -> [ZoneStatus] {
     try db.all(
       """
-      SELECT t.tree_id, z.root, z.seq, z.head, z.feed_position FROM members m JOIN zones z ON z.id = m.zone
-      JOIN trees t ON t.id = z.tree WHERE m.user_id = ? AND m.permissions & 1 AND z.feed_position > ? ORDER BY z.feed_position
-      """, .id(user), .ms(feedPosition)
-    ) { row in
-      ZoneStatus(
-        zone: ZoneID(tree: try row.id(0), root: try row.id(1)), seq: row.unsigned(2), head: try row.id(3),
-        feedPosition: row.unsigned(4))
-    }
+      SELECT t.tree_id, z.root, z.seq, z.head, z.feed_position FROM users u JOIN trees t ON t.owner = u.id
+      JOIN zones z ON z.tree = t.id WHERE u.user_id = ? AND z.feed_position > ? ORDER BY z.feed_position
+      """, .id(user), .ms(feedPosition), row: zoneStatus)
+  }
+
+  func zones(offeredTo user: UserID, after cursor: UInt64, limit: Int) throws -> [OfferedZone] {
+    try db.all(
+      """
+      SELECT t.tree_id, z.root, z.seq, z.head, z.feed_position, m.zone FROM members m JOIN zones z ON z.id = m.zone
+      JOIN trees t ON t.id = z.tree JOIN users u ON u.id = t.owner
+      WHERE m.user_id = ?1 AND m.zone > ?2 AND m.permissions & 1 AND u.user_id <> ?1 ORDER BY m.zone LIMIT ?3
+      """, .id(user), .ms(cursor), .int(Int64(limit))
+    ) { OfferedZone(cursor: $0.unsigned(5), status: try zoneStatus($0)) }
+  }
+
+  private func zoneStatus(_ row: SQLRow) throws -> ZoneStatus {
+    ZoneStatus(
+      zone: ZoneID(tree: try row.id(0), root: try row.id(1)), seq: row.unsigned(2), head: try row.id(3),
+      feedPosition: row.unsigned(4))
   }
 
   func permissions(of user: UserID, in zone: ZoneKey) throws -> ZoneACL.Permissions? {
@@ -74,6 +85,10 @@ extension SQLiteTransaction {
 
   func lastFeedPosition() throws -> UInt64 {
     try db.first("SELECT max(feed_position) FROM commits") { $0.unsigned(0) } ?? 0
+  }
+
+  func lastReceivedMs() throws -> UInt64? {
+    try db.first("SELECT received_ms FROM commits ORDER BY feed_position DESC LIMIT 1") { $0.unsigned(0) }
   }
 
   func insertZone(_ zone: ZoneID, owner: UserID, trunk: Trunk, appTreeID: String) throws -> ZoneKey {
@@ -136,10 +151,15 @@ extension SQLiteTransaction {
       .optional(commit.acl), .optional(commit.records?.lowerBound), .optional(commit.records?.upperBound),
       .bytes(commit.bytes))
     let feedPosition = db.lastInsertedRowID
+    let usage = commit.usage
     try db.run(
-      "UPDATE zones SET seq = ?, head = ?, feed_position = ?, acl = coalesce(?, acl), retired = ? WHERE id = ?",
-      .ms(commit.head.seq), .id(commit.head.hash), .int(feedPosition), .optional(commit.acl),
-      .bytes(bytes(commit.head.retiredBelow)), .int(zone.rawValue))
+      """
+      UPDATE zones SET seq = ?, head = ?, feed_position = ?, acl = coalesce(?, acl), retired = ?,
+        live_nodes = live_nodes + ?, records = records + ?, record_bytes = record_bytes + ?, log_bytes = log_bytes + ?
+      WHERE id = ?
+      """, .ms(commit.head.seq), .id(commit.head.hash), .int(feedPosition), .optional(commit.acl),
+      .bytes(bytes(commit.head.retiredBelow)), .int(usage.nodes), .ms(usage.records), .ms(usage.recordBytes),
+      .ms(usage.logBytes), .int(zone.rawValue))
     return UInt64(feedPosition)
   }
 

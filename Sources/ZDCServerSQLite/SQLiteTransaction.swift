@@ -67,6 +67,20 @@ extension SQLiteTransaction {
     ) { $0.bytes(0) }
   }
 
+  func link(_ seq: UInt32, of user: UserID) throws -> [UInt8]? {
+    try db.first(
+      "SELECT l.bytes FROM links l JOIN users u ON u.id = l.user WHERE u.user_id = ? AND l.seq = ?", .id(user),
+      .int(Int64(seq))
+    ) { $0.bytes(0) }
+  }
+
+  func chainBytes(of user: UserID) throws -> Int {
+    try db.first(
+      "SELECT coalesce(sum(length(l.bytes)), 0) FROM links l JOIN users u ON u.id = l.user WHERE u.user_id = ?",
+      .id(user)
+    ) { Int($0.int(0)) } ?? 0
+  }
+
   func appendLink(_ link: IdentityLink, to user: UserID) throws {
     try db.run(
       "INSERT INTO links(user, seq, bytes) SELECT id, ?, ? FROM users WHERE user_id = ?", .int(Int64(link.seq)),
@@ -167,14 +181,15 @@ extension SQLiteTransaction {
     try db.run("DELETE FROM sessions WHERE token_hash = ?", .bytes(tokenHash))
   }
 
-  func trimSessions(of user: UserID, device: DeviceID, keeping count: Int) throws -> Int {
-    try db.run(
+  func trimSessions(of user: UserID, device: DeviceID, keeping count: Int) throws -> [[UInt8]] {
+    let ended = try db.all(
       """
-      DELETE FROM sessions WHERE token_hash IN (
-        SELECT s.token_hash FROM sessions s JOIN users u ON u.id = s.user WHERE u.user_id = ? AND s.device_id = ?
-        ORDER BY s.expires_ms DESC, s.created_ms DESC LIMIT -1 OFFSET ?)
-      """, .id(user), .id(device), .int(Int64(count)))
-    return db.changesCount
+      SELECT s.token_hash FROM sessions s JOIN users u ON u.id = s.user WHERE u.user_id = ? AND s.device_id = ?
+      ORDER BY s.expires_ms DESC, s.created_ms DESC LIMIT -1 OFFSET ?
+      """, .id(user), .id(device), .int(Int64(count))
+    ) { $0.bytes(0) }
+    for hash in ended { try removeSession(tokenHash: hash) }
+    return ended
   }
 
   func removeExpiredSessions(now: UInt64) throws {

@@ -144,5 +144,28 @@ enum Schema {
       UPDATE zones SET content_bytes = content_bytes - OLD.length WHERE id = OLD.zone;
       UPDATE zones SET content_bytes = content_bytes + NEW.length WHERE id = NEW.zone; END;
     """,
+    """
+    -- What an audit reports and a quota bounds is counted with each commit: no question reads all rows of a zone.
+    ALTER TABLE zones ADD COLUMN live_nodes INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE zones ADD COLUMN records INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE zones ADD COLUMN record_bytes INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE zones ADD COLUMN log_bytes INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE zones ADD COLUMN contents INTEGER NOT NULL DEFAULT 0;
+    UPDATE zones SET
+      live_nodes = (SELECT count(*) FROM nodes n WHERE n.zone = zones.id),
+      records = (SELECT count(*) FROM records r WHERE r.zone = zones.id),
+      record_bytes = (SELECT coalesce(sum(length(bytes)), 0) FROM records r WHERE r.zone = zones.id),
+      log_bytes = (SELECT coalesce(sum(length(bytes)), 0) FROM commits c WHERE c.zone = zones.id)
+        + (SELECT coalesce(sum(length(bytes)), 0) FROM acls a WHERE a.zone = zones.id)
+        + (SELECT coalesce(sum(length(bytes)), 0) FROM grants g WHERE g.zone = zones.id),
+      contents = (SELECT count(*) FROM blobs b WHERE b.zone = zones.id);
+    DROP TRIGGER blob_deleted;
+    DROP TRIGGER blob_moved;
+    CREATE TRIGGER blob_deleted AFTER DELETE ON blobs BEGIN
+      UPDATE zones SET content_bytes = content_bytes - OLD.length, contents = contents - 1 WHERE id = OLD.zone; END;
+    CREATE TRIGGER blob_moved AFTER UPDATE OF zone ON blobs WHEN OLD.zone <> NEW.zone BEGIN
+      UPDATE zones SET content_bytes = content_bytes - OLD.length, contents = contents - 1 WHERE id = OLD.zone;
+      UPDATE zones SET content_bytes = content_bytes + NEW.length, contents = contents + 1 WHERE id = NEW.zone; END;
+    """,
   ]
 }

@@ -19,7 +19,7 @@ enum ExitStatus: Int32 {
       1   check: something is damaged
       64  wrong command line
       65  the database is damaged, or was written by a newer server; or the TLS files are
-      66  check: there is no data folder
+      66  a file of the command line does not exist; check: there is no data folder
       69  the address or the data folder is in use
       70  the server failed
       73  the data folder cannot be created

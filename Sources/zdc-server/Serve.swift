@@ -8,10 +8,14 @@ import ZDCServerSQLite
 
 struct Serve: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Serves until it is told to stop (SIGTERM or SIGINT).",
+    abstract: "Serves until it receives SIGTERM, SIGINT or SIGHUP.",
     discussion: """
       Prints one line with the address when it is ready. A terminated server refuses what is new, finishes what runs, \
-      ends event streams and exits with 0.
+      ends event streams and exits with 0. All three signals mean the same; files are not read again. Under nohup, \
+      SIGHUP is ignored.
+
+      Without an --origin elsewhere, a server on loopback is one for development: registration is open, calls are not limited, and \
+      /metrics needs no token. Behind a proxy, give --origin and --trusted-proxy.
 
       \(ExitStatus.help)
       """)
@@ -25,7 +29,9 @@ struct Serve: AsyncParsableCommand {
   @Option(name: .long, help: "An origin that clients log in under, such as https://sync.example.org. Repeatable.")
   var origin: [String] = []
 
-  @Option(name: .long, help: "Who may register: open, invite or closed. (default: open on loopback, else invite)")
+  @Option(
+    name: .long,
+    help: "Who may register: open, invite or closed. (default: open on loopback without --origin, else invite)")
   var registration: ServerRegistration?
 
   @Option(name: .long, help: "A file with one invite code a line; each may be used once.")
@@ -46,15 +52,27 @@ struct Serve: AsyncParsableCommand {
   @Option(name: .long, help: "The longest content that is taken, in bytes of ciphertext.")
   var maxContentBytes: UInt64?
 
+  @Option(
+    name: .long,
+    help: "A proxy, as ADDRESS or ADDRESS/BITS, whose X-Forwarded-For or Forwarded names the client. Repeatable.")
+  var trustedProxy: [String] = []
+
   @Option(name: .long, help: "Event streams that one user may have open.")
   var maxStreams: Int?
 
   @Option(
     name: .long,
-    help: "Registrations and logins per client address and minute. (default: 60, on loopback not limited)")
+    help: """
+      Maximum number of registrations and logins per client address and minute. \
+      (default: 60; not limited on loopback without --origin)
+      """)
   var maxAccountCalls: Int?
 
-  @Option(name: .long, help: "Bytes of sealed content that one user may have; 0: unlimited.")
+  @Option(
+    name: .long,
+    help:
+      "Bytes of sealed content that one user may have, and a quarter (64 MiB at least) of records and versions; 0: unlimited."
+  )
   var quota: UInt64 = 0
 
   @Option(name: .long, help: "Days that replaced and deleted content is kept.")
@@ -66,7 +84,9 @@ struct Serve: AsyncParsableCommand {
   @Option(name: .long, help: "Seconds without a byte of a request after which a connection is closed.")
   var idleTimeout = 120
 
-  @Option(name: .long, help: "A file with the token that /metrics asks for. (default: none; /metrics is for loopback)")
+  @Option(
+    name: .long,
+    help: "A file with the token that /metrics asks for. (default: none; /metrics is for loopback without --origin)")
   var metricsTokenFile: String?
 
   func run() async throws {
@@ -83,8 +103,10 @@ struct Serve: AsyncParsableCommand {
     umask(0o077)
     // A file that may not grow is an answer to a client, not the end of the server.
     signal(SIGXFSZ, SIG_IGN)
-    let settings = try settings()
+    var settings = try settings()
     let logger = try logger()
+    if let files = OpenFileLimit.raise() { settings.bounds.connections = OpenFileLimit.connections(of: files) }
+    for warning in ServeWarnings.all(settings, hasInvites: inviteFile != nil) { logger.warning("\(warning)") }
     let folder: DataFolder
     do { folder = try DataFolder(path: data) } catch let error as StoreOpenError { throw Failure(error) }
     let scheme = settings.tls == nil ? "http" : "https"
@@ -97,10 +119,28 @@ struct Serve: AsyncParsableCommand {
     let service = ServiceGroupConfiguration.ServiceConfiguration(
       service: server, successTerminationBehavior: .gracefullyShutdownGroup)
     var group = ServiceGroupConfiguration(
-      services: [service], gracefulShutdownSignals: [.sigterm, .sigint], logger: quiet(logger))
+      services: [service], gracefulShutdownSignals: Self.stopSignals(), logger: quiet(logger))
     // A reader who never takes the end of his download must not hold the server up for ever.
     group.maximumGracefulShutdownDuration = .seconds(settings.bounds.drainSeconds)
     do { try await ServiceGroup(configuration: group).run() } catch { throw Failure(starting: error, address: listen) }
+  }
+
+  /// `nohup` starts a program with SIGHUP ignored, and it stays so.
+  private static func stopSignals() -> [UnixSignal] {
+    var action = sigaction()
+    guard sigaction(SIGHUP, nil, &action) == 0, isIgnored(action) else { return [.sigterm, .sigint, .sighup] }
+    return [.sigterm, .sigint]
+  }
+
+  private static func isIgnored(_ action: sigaction) -> Bool {
+    #if canImport(Darwin)
+      let handler = action.__sigaction_u.__sa_handler
+    #elseif canImport(Musl)
+      let handler = action.__sa_handler.sa_handler
+    #else
+      let handler = action.__sigaction_handler.sa_handler
+    #endif
+    return unsafeBitCast(handler, to: Int.self) == unsafeBitCast(SIG_IGN, to: Int.self)
   }
 
   private func quiet(_ logger: Logger) -> Logger {
@@ -116,17 +156,49 @@ struct Serve: AsyncParsableCommand {
     settings.registration = registration.flatMap { .init(rawValue: $0.rawValue) }
     settings.invites = try invites()
     settings.tls = try tls()
-    if let maxContentBytes { settings.bounds.contentBytes = min(maxContentBytes, settings.bounds.contentBytes) }
-    if let maxStreams { settings.bounds.eventStreamsPerUser = maxStreams }
-    settings.bounds.quotaBytes = quota
-    guard retention <= 36_500 else { throw Failure(.usage, "--retention takes days, at most 36500") }
-    settings.bounds.retentionMs = retention * 24 * 3_600_000
-    guard drain > 0, idleTimeout > 0 else { throw Failure(.usage, "--drain and --idle-timeout take seconds from 1") }
-    settings.bounds.drainSeconds = drain
-    settings.bounds.idleSeconds = idleTimeout
     settings.metricsToken = try metricsToken()
-    settings.bounds.accountCallsPerMinute = maxAccountCalls ?? (settings.isLoopback ? nil : 60)
+    for text in trustedProxy where !settings.trustedProxies.add(text) {
+      throw Failure(.usage, "--trusted-proxy takes ADDRESS or ADDRESS/BITS, such as 127.0.0.1 or 10.0.0.0/8")
+    }
+    try setBounds(of: &settings)
     return settings
+  }
+
+  private func setBounds(of settings: inout ZDCServer.Configuration) throws {
+    let day = 86_400
+    if let maxContentBytes {
+      try check("--max-content-bytes", maxContentBytes, 1 << 16...1 << 60)
+      settings.bounds.contentBytes = min(maxContentBytes, settings.bounds.contentBytes)
+    }
+    if let maxStreams {
+      try check("--max-streams", maxStreams, 1...65_536)
+      settings.bounds.eventStreamsPerUser = maxStreams
+    }
+    try check("--quota", quota, 0...1 << 60)
+    settings.bounds.quotaBytes = quota
+    try check("--retention", retention, 0...36_500)
+    settings.bounds.retentionMs = retention * 24 * 3_600_000
+    try check("--drain", drain, 1...day)
+    settings.bounds.drainSeconds = drain
+    try check("--idle-timeout", idleTimeout, 1...day)
+    settings.bounds.idleSeconds = idleTimeout
+    if let maxAccountCalls { try check("--max-account-calls", maxAccountCalls, 1...1_000_000) }
+    settings.bounds.accountCallsPerMinute = maxAccountCalls ?? (settings.isDevelopment ? nil : 60)
+  }
+
+  private func check<Number: FixedWidthInteger>(
+    _ option: String, _ number: Number, _ range: ClosedRange<Number>
+  ) throws {
+    guard !range.contains(number) else { return }
+    throw Failure(.usage, "\(option) takes a number from \(range.lowerBound) to \(range.upperBound)")
+  }
+
+  private func contents(of path: String) throws -> Data {
+    guard FileManager.default.fileExists(atPath: path) else { throw Failure(.noInput, "no such file: \(path)") }
+    guard let bytes = FileManager.default.contents(atPath: path) else {
+      throw Failure(.noPermission, "cannot read \(path)")
+    }
+    return bytes
   }
 
   private func address() throws -> (String, Int) {
@@ -149,19 +221,15 @@ struct Serve: AsyncParsableCommand {
 
   private func invites() throws -> Set<String> {
     guard let inviteFile else { return [] }
-    guard let bytes = FileManager.default.contents(atPath: inviteFile) else {
-      throw Failure(.noPermission, "cannot read \(inviteFile)")
-    }
-    let lines = String(decoding: bytes, as: UTF8.self).split(whereSeparator: \.isWhitespace)
+    let lines = String(decoding: try contents(of: inviteFile), as: UTF8.self).split(whereSeparator: \.isWhitespace)
     return Set(lines.map(String.init))
   }
 
   private func metricsToken() throws -> String? {
     guard let metricsTokenFile else { return nil }
-    guard let bytes = FileManager.default.contents(atPath: metricsTokenFile) else {
-      throw Failure(.noPermission, "cannot read \(metricsTokenFile)")
-    }
-    let token = String(decoding: bytes, as: UTF8.self).split(whereSeparator: \.isWhitespace).first
+    let token = String(decoding: try contents(of: metricsTokenFile), as: UTF8.self).split(
+      whereSeparator: \.isWhitespace
+    ).first
     guard let token, token.count >= 16 else {
       throw Failure(.usage, "the metrics token has 16 characters at least")
     }
@@ -172,9 +240,7 @@ struct Serve: AsyncParsableCommand {
     switch (tlsCert, tlsKey) {
     case (nil, nil): return nil
     case (let certificate?, let key?):
-      for path in [certificate, key] where !FileManager.default.isReadableFile(atPath: path) {
-        throw Failure(.noPermission, "cannot read \(path)")
-      }
+      for path in [certificate, key] { _ = try contents(of: path) }
       return .init(certificate: certificate, key: key)
     default: throw Failure(.usage, "--tls-cert and --tls-key come together")
     }

@@ -199,7 +199,9 @@ import ZDCServerSQLite
     try await Fixture.with { fixture in
       for trigger in ["blob_deleted", "blob_moved"] { try fixture.sql("DROP TRIGGER \(trigger)") }
       try fixture.sql(Self.nodesOfTheFirstVersion)
-      try fixture.sql("ALTER TABLE zones DROP COLUMN content_bytes")
+      for column in ["content_bytes", "contents", "live_nodes", "records", "record_bytes", "log_bytes"] {
+        try fixture.sql("ALTER TABLE zones DROP COLUMN \(column)")
+      }
       try fixture.sql("DROP TABLE room; DROP INDEX replaced_blobs_of_zone; PRAGMA user_version = 1")
       #expect(try DataFolder.check(path: fixture.folder).findings == [])
       try await TestServer.run(in: fixture.folder) { _ in }

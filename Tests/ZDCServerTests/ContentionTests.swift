@@ -328,9 +328,8 @@ import ZDCProtocol
         INSERT INTO members (user_id, zone, permissions) SELECT x'\(member)', m.zone, 1 FROM members m JOIN zones z
         ON z.id = m.zone WHERE z.root = x'\(root)'
         """, in: server.folder)
-      let record = zone.record(.random()) { $0.writer = reader.home.owner }
-      let commit = try zone.commit([.put(.init(record))]) { $0.writer = reader.home.owner }
-      let body = TestZone.body(commit, records: [record])
+      let commit = try zone.commit([.retireKey(user: reader.home.owner, gen: 1)]) { $0.writer = reader.home.owner }
+      let body = TestZone.body(commit)
       try await server.put([zone.record(.random())], in: &zone, token: token)
       for _ in 0..<9 { #expect(try await server.commit(body, token: readersToken).status == 409) }
       try await server.put([zone.record(.random())], in: &zone, token: token)

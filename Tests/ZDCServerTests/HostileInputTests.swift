@@ -194,28 +194,31 @@ import ZDCServer
     }
   }
 
-  /// - Bodies that nobody finishes fill what the server keeps of them
-  /// => the next one is told to come again; when they are gone there is room
-  @Test func unfinishedBodies_areBoundedTogether() async throws {
+  /// - Bodies that one user does not finish fill that user's share of what the server keeps
+  /// => the user's next one is told to come again, another user's is taken; when they are gone there is room
+  @Test("S3: unfinished bodies are bounded for each user") func unfinishedBodies_areBoundedForEachUser() async throws {
     try await TestServer.run {
-      $0.bounds.bufferedBodyBytes = 1 << 20
+      $0.bounds.bufferedBodyBytes = 8 << 20
     } _: { (server: TestServer) async throws in
       let running = server.server
-      let half = [UInt8](repeating: 0x20, count: 600_000)
-      let head = Self.head("POST", Routes.accounts, "Content-Length: 2000000")
+      let (_, token) = try await server.newAccount()
+      let (_, otherToken) = try await server.newAccount()
+      let most = [UInt8](repeating: 0x20, count: 600_000)
+      let head = Self.head("POST", Routes.commits, token: token, "Content-Length: 2000000")
       var socket: RawSocket? = try await RawConnection.onThread {
         let socket = try RawSocket(port: running.port, patienceMs: 10_000)
-        socket.transmit(Array(head.utf8) + half)
+        socket.transmit(Array(head.utf8) + most)
         return socket
       }
-      while running.bufferedBytes < half.count { await Task.yield() }
-      let told = try await server.send(.POST, Routes.accounts, body: half)
+      while running.bufferedBytes < most.count { await Task.yield() }
+      let told = try await server.commit(most, token: token)
       #expect((told.status, told.error?.code) == (429, .tooManyRequests))
-      #expect(running.bufferedBytes == half.count)
+      #expect(running.bufferedBytes == most.count)
+      #expect([400, 422].contains(try await server.commit(most, token: otherToken).status))
       #expect(socket != nil)
       socket = nil
       while running.bufferedBytes > 0 { await Task.yield() }
-      #expect(try await server.send(.POST, Routes.accounts, body: half).error?.code == .invalidRequest)
+      #expect([400, 422].contains(try await server.commit(most, token: token).status))
     }
   }
 }

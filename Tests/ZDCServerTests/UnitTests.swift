@@ -1,3 +1,4 @@
+import NIOCore
 import Testing
 import ZDCProtocol
 
@@ -13,7 +14,7 @@ import ZDCProtocol
         GET /readyz open 0
         GET /metrics open 0
         GET /v1/info open 0
-        POST /v1/accounts limited 4194304
+        POST /v1/accounts limited 131072
         POST /v1/auth/challenge limited 16384
         POST /v1/auth/login limited 16384
         POST /v1/auth/device limited 16384
@@ -21,7 +22,7 @@ import ZDCProtocol
         GET /v1/auth/sessions session 0
         DELETE /v1/auth/sessions/{deviceID} session 0
         GET /v1/account/keyring session 0
-        POST /v1/account/links session 262144
+        POST /v1/account/links session 139264
         GET /v1/account/audit session 0
         GET /v1/users/{userID}/chain session 0
         PUT /v1/trees/{appTreeID} session 8388608
@@ -45,7 +46,7 @@ import ZDCProtocol
 
   @Test func aReaderWhoDoesNotReadIsCutOff() async {
     let mailbox = Mailbox(limit: 100)
-    let frame = Mailbox.Frame(feedPosition: 1, bytes: [UInt8](repeating: 0, count: 40))
+    let frame = Mailbox.Frame(feedPosition: 1, bytes: ByteBuffer(repeating: 0, count: 40))
     mailbox.offer(frame)
     mailbox.offer(frame)
     #expect(await mailbox.next()?.feedPosition == 1)
@@ -81,6 +82,13 @@ import ZDCProtocol
     #expect(configuration.effectiveOrigins(port: 80).contains("http://127.0.0.1"))
     configuration.origins = ["HTTPS://Sync.Example.org:443/"]
     #expect(configuration.effectiveOrigins(port: 1) == ["https://sync.example.org"])
+    #expect(!configuration.isDevelopment)
+    for local in ["http://127.0.0.1:8080", "https://localhost", "http://[::1]:1"] {
+      configuration.origins = [local]
+      #expect(configuration.isDevelopment, "\(local)")
+    }
+    configuration.origins = ["https://localhost.example.org", "http://127.0.0.1"]
+    #expect(!configuration.isDevelopment)
     configuration.host = "0.0.0.0"
     #expect(configuration.effectiveRegistration == .invite)
   }

@@ -227,11 +227,14 @@ public struct ZoneList: Codable, Sendable, Hashable {
   public var zones: [ZoneStatus]
   /// Where my identity chain ends; only in the event stream.
   public var chain: ChainHead?
+  /// Where the next page of offered zones begins (`after`); nil: this is the last one.
+  public var next: UInt64?
 
-  public init(feedPosition: UInt64, zones: [ZoneStatus], chain: ChainHead? = nil) {
+  public init(feedPosition: UInt64, zones: [ZoneStatus], chain: ChainHead? = nil, next: UInt64? = nil) {
     self.feedPosition = feedPosition
     self.zones = zones
     self.chain = chain
+    self.next = next
   }
 }
 

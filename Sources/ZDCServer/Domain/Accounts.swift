@@ -73,13 +73,15 @@ enum Accounts {
     return true
   }
 
+  static let closed = ServerError(.registrationClosed, "this server takes no new accounts")
+
   private static func admit(
     _ registration: Registration, mode: Configuration.Registration, invites: Set<String>, now: UInt64,
     in tx: any MetadataTransaction
   ) throws {
     switch mode {
     case .open: return
-    case .closed: throw ServerError(.registrationClosed, "this server takes no new accounts")
+    case .closed: throw closed
     case .invite:
       let refusal = ServerError(.inviteRequired, "this server takes new accounts by invite")
       guard let code = registration.invite, invites.contains(code) else { throw refusal }
@@ -89,31 +91,65 @@ enum Accounts {
     }
   }
 
-  /// `POST /v1/account/links`: compare-and-swap on the chain's last link.
+  /// A link that continues the chain as it was when the link was verified. Whether it still does is for the store.
+  struct Extension: Sendable {
+    fileprivate let link: IdentityLink
+    fileprivate let request: AppendLinkRequest
+    fileprivate let before: VerifiedIdentity
+    fileprivate let isClosed: Bool
+
+    var isNewRoot: Bool { link.kind == .rotateRoot }
+  }
+
+  /// Verifies the next link of a chain by its newest one alone; every link before was verified when it was stored.
   ///
-  /// - Returns: true if the link is new, false if exactly this link was there.
-  static func append(
-    _ request: AppendLinkRequest, user id: UserID, in tx: any MetadataTransaction
-  ) throws -> Bool {
-    guard var user = try tx.user(id) else { throw ServerError(.unauthorized, "no such session") }
-    let chain = try tx.links(of: id)
-    if chain.contains(request.link.bytes) { return false }
+  /// - Returns: nil if exactly this link is in the chain.
+  static func verify(
+    _ request: AppendLinkRequest, user id: UserID, in reader: any MetadataReader
+  ) throws -> (@Sendable () throws -> Extension)? {
     let link = try IdentityLink(request.link.bytes)
+    guard let user = try reader.user(id), let newest = try reader.link(user.linkSeq, of: id) else {
+      throw ServerError(.unauthorized, "no such session")
+    }
+    if try reader.link(link.seq, of: id) == link.bytes { return nil }
+    try checkOrder(link, after: user)
+    let byteCount = try reader.chainBytes(of: id)
+    return {
+      let before = IdentityReplay.resume(after: try IdentityLink(newest), byteCount: byteCount)
+      var after = before
+      try IdentityReplay.extend(&after, with: link)
+      return Extension(link: link, request: request, before: before, isClosed: after.isClosed)
+    }
+  }
+
+  private static func checkOrder(_ link: IdentityLink, after user: UserRow) throws {
     guard link.seq == user.linkSeq &+ 1, link.prev == user.linkHead else {
       throw ServerError(.conflict, "the chain has another last link: fetch it again")
     }
-    var identity = try IdentityReplay.verify(try chain.map { bytes in try IdentityLink(bytes) }, expected: id)
-    let keyringBefore = identity.keyringHash
-    try IdentityReplay.extend(&identity, with: link)
-    try updateKeyring(request.keyring?.bytes, link: link, before: keyringBefore, user: id, in: tx)
-    try updateLogin(request, link: link, user: &user)
+  }
+
+  /// `POST /v1/account/links`: compare-and-swap on the chain's last link.
+  ///
+  /// A new root may mean that the words of the old one are known to others. So it ends the logins of all other devices.
+  static func append(
+    _ next: Extension, user id: UserID, device: DeviceID, in tx: any MetadataTransaction
+  ) throws {
+    guard var user = try tx.user(id) else { throw ServerError(.unauthorized, "no such session") }
+    let link = next.link
+    // The same request, twice at the same time.
+    if try tx.link(link.seq, of: id) == link.bytes { return }
+    try checkOrder(link, after: user)
+    try updateKeyring(
+      next.request.keyring?.bytes, link: link, before: next.before.keyringHash, user: id, in: tx)
+    try updateLogin(next.request, link: link, user: &user)
     user.linkSeq = link.seq
     user.linkHead = link.hash
     user.signGen = link.signGen
-    user.isClosed = identity.isClosed
+    user.isClosed = next.isClosed
     try tx.appendLink(link, to: id)
     try tx.updateUser(user)
-    return true
+    guard link.kind == .rotateRoot else { return }
+    for other in try tx.devices(of: id) where other.id != device { try tx.removeDevice(other.id, of: id) }
   }
 
   private static func updateKeyring(

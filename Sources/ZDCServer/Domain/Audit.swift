@@ -51,7 +51,7 @@ enum Audit {
   private static func zones(of user: UserID, in reader: any MetadataReader) throws -> AuditReport.Section {
     section(
       "zones",
-      try reader.zones(readableBy: user, since: 0).map { zone in
+      try reader.zones(ownedBy: user, since: 0).map { zone in
         (
           "\(zone.treeID.text)/\(zone.zoneRoot.text)",
           "\(zone.seq + 1) commits, head \(zone.head.text), feed position \(zone.feedPosition)"
@@ -68,7 +68,8 @@ enum Audit {
       [
         ("live nodes (id, parent id, tag of the name, key generations)", "\(usage.liveNodes)"),
         ("signed commits", "\(usage.commits)"), ("sealed records", "\(usage.records)"),
-        ("sealed records, bytes", "\(usage.recordBytes)"), ("sealed contents", "\(usage.blobs)"),
+        ("sealed records, bytes", "\(usage.recordBytes)"),
+        ("signed commits, access lists and grants, bytes", "\(usage.logBytes)"), ("sealed contents", "\(usage.blobs)"),
         ("sealed contents, bytes", "\(usage.contentBytes)"),
         ("quota, bytes", quota == 0 ? "unlimited" : "\(quota)"),
       ])

@@ -1,44 +1,81 @@
 internal import Synchronization
 internal import ZDCProtocol
 
-/// How much of request bodies is in memory, all requests together: each alone is bounded by its route, and thousands
-/// of them at once by this.
+/// How many bytes of bodies are in memory, all requests together. A route bounds each body; this bounds thousands of them,
+/// and what one user or one address takes of it.
+///
+/// Strangers together get a quarter, so that users can always send.
 final class BodyBudget: Sendable {
+  enum Party: Hashable, Sendable {
+    case user(UserID)
+    /// A sender without a session, by address.
+    case stranger(String)
+
+    var isStranger: Bool { if case .stranger = self { true } else { false } }
+  }
+
+  private struct State {
+    var taken = 0
+    var takenByStrangers = 0
+    var byParty: [Party: Int] = [:]
+  }
+
   private let limit: Int
-  private let taken = Mutex(0)
+  private let state = Mutex(State())
 
   init(limit: Int) {
     self.limit = limit
   }
 
-  var bytes: Int { taken.withLock { $0 } }
+  static func partyLimit(of limit: Int) -> Int { limit / 8 }
+  static func strangersLimit(of limit: Int) -> Int { limit / 4 }
 
-  fileprivate func take(_ count: Int) -> Bool {
-    taken.withLock { taken in
-      guard taken + count <= limit else { return false }
-      taken += count
+  var bytes: Int { state.withLock { $0.taken } }
+
+  fileprivate func take(_ count: Int, by party: Party) -> Bool {
+    state.withLock { state in
+      let own = state.byParty[party, default: 0] + count
+      let strangers = state.takenByStrangers + (party.isStranger ? count : 0)
+      let fits =
+        state.taken + count <= limit && own <= Self.partyLimit(of: limit)
+        && (!party.isStranger || strangers <= Self.strangersLimit(of: limit))
+      guard fits else { return false }
+      state.taken += count
+      state.takenByStrangers = strangers
+      state.byParty[party] = own
       return true
     }
   }
 
-  fileprivate func giveBack(_ count: Int) { taken.withLock { $0 -= count } }
+  fileprivate func giveBack(_ count: Int, by party: Party) {
+    guard count > 0 else { return }
+    state.withLock { state in
+      state.taken -= count
+      if party.isStranger { state.takenByStrangers -= count }
+      let own = state.byParty[party, default: 0] - count
+      state.byParty[party] = own > 0 ? own : nil
+    }
+  }
 }
 
 /// One request's share, given back when the request is over.
 final class BodyShare: Sendable {
   private let budget: BodyBudget
+  private let party: BodyBudget.Party
   private let taken = Mutex(0)
 
-  init(_ budget: BodyBudget) {
+  init(_ budget: BodyBudget, of party: BodyBudget.Party) {
     self.budget = budget
+    self.party = party
   }
 
-  deinit { budget.giveBack(taken.withLock { $0 }) }
+  deinit { budget.giveBack(taken.withLock { $0 }, by: party) }
 
   /// - Throws: `tooManyRequests` if there is no room.
   func take(_ count: Int) throws {
-    guard budget.take(count) else {
-      throw ServerError(.tooManyRequests, "too much is being received", retryable: true, retryAfterMs: 1_000)
+    guard budget.take(count, by: party) else {
+      throw ServerError(
+        .tooManyRequests, "too many bytes are in transfer", retryable: true, retryAfterMs: 1_000)
     }
     taken.withLock { $0 += count }
   }

@@ -4,9 +4,18 @@ internal import ZDCProtocol
 package struct CommitRequest: Sendable {
   package struct ZonePart: Sendable {
     var commit: ZoneCommit
+    /// The list that the commit's acl operation names; nil without one.
     var acl: ZoneACL?
     var grants: [Grant] = []
     var records: [RecordHash: NodeRecord] = [:]
+
+    /// False for a commit that only deletes and retires keys.
+    var addsRecords: Bool { acl != nil || !records.isEmpty }
+
+    /// What the commit adds to the log: itself, its access list and its grants.
+    var logBytes: UInt64 {
+      UInt64(commit.bytes.count + (acl?.bytes.count ?? 0) + grants.reduce(0) { $0 + $1.bytes.count })
+    }
   }
 
   struct InlineContent: Sendable {
@@ -61,6 +70,7 @@ package struct CommitRequest: Sendable {
       guard parts.count < Limits.zonesPerRequest else { throw ZDCSecurityError(.tooManyZones, zone: zone) }
       guard !parts.contains(where: { $0.commit.fields.zone == zone }) else { throw invalid("one zone twice") }
       try checkRecords(of: commit)
+      try checkACL(of: commit)
       parts.append(ZonePart(commit: commit, acl: acl, grants: grants, records: records))
       acl = nil
       grants = []
@@ -75,6 +85,16 @@ package struct CommitRequest: Sendable {
         puts += 1
       }
       guard puts == records.count else { throw invalid("a record that no put names") }
+    }
+
+    /// A list comes with the operation that names it, and a grant with a list. Replay ignores a list that no operation
+    /// names, so nothing after this would ever verify it.
+    private func checkACL(of commit: ZoneCommit) throws {
+      let hasOperation = commit.fields.operations.contains { if case .acl = $0 { true } else { false } }
+      guard (acl != nil) == hasOperation else {
+        throw invalid("an access list and an acl operation come together")
+      }
+      guard hasOperation || grants.isEmpty else { throw invalid("a grant without an access list") }
     }
 
     func finish() throws -> [ZonePart] {

@@ -8,6 +8,7 @@ struct CommitState: ZoneState {
   private let zone: ZoneKey
   /// The list in force after the commit.
   private let acl: ZoneACL.Fields
+  private let work: SubtreeWork
   private let now: UInt64
   private let tx: any MetadataTransaction
   /// Names that could not be set at their put: a later operation of the commit may make room for them.
@@ -17,17 +18,19 @@ struct CommitState: ZoneState {
   private(set) var stored: [StoredRecord] = []
   /// Content that came with the request and is stored now.
   private(set) var addedBytes: UInt64 = 0
+  private(set) var usage = ZoneUsage()
   /// Its ids: each belongs to one node.
   private var added: Set<BlobID> = []
 
   init(
     part: CommitRequest.ZonePart, contents: [BlobID: CommitRequest.InlineContent], zone: ZoneKey,
-    acl: ZoneACL.Fields, now: UInt64, tx: any MetadataTransaction
+    acl: ZoneACL.Fields, work: SubtreeWork, now: UInt64, tx: any MetadataTransaction
   ) {
     self.part = part
     self.contents = contents
     self.zone = zone
     self.acl = acl
+    self.work = work
     self.now = now
     self.tx = tx
     stored.reserveCapacity(part.records.count)
@@ -36,12 +39,20 @@ struct CommitState: ZoneState {
   func leaf(_ node: NodeID) throws -> ZoneLeaf? { try tx.node(node, in: zone)?.leaf }
 
   func descendantCount(of node: NodeID, upTo limit: UInt64) throws -> UInt64 {
-    try tx.descendantCount(of: node, in: zone)
+    let count = try tx.descendantCount(of: node, in: zone, upTo: limit)
+    try work.add(Int(clamping: count))
+    return count
   }
 
-  func height(of node: NodeID) throws -> Int { try tx.height(of: node, in: zone) }
+  func height(of node: NodeID) throws -> Int {
+    let branch = try tx.height(of: node, in: zone, upTo: work.rest)
+    try work.add(branch.nodes)
+    return branch.levels
+  }
 
-  mutating func removeSubtree(_ node: NodeID) throws { try tx.removeSubtree(node, in: zone, now: now) }
+  mutating func removeSubtree(_ node: NodeID) throws {
+    usage.nodes -= Int64(try tx.removeSubtree(node, in: zone, now: now))
+  }
 
   mutating func put(_ leaf: ZoneLeaf, replacing old: ZoneLeaf?) throws {
     guard let record = part.records[leaf.record] else { throw ZDCSecurityError(.objectMissing, node: leaf.node) }
@@ -53,7 +64,7 @@ struct CommitState: ZoneState {
     try RecordRules.check(record, commit: part.commit.fields, acl: acl)
     let content = try content(of: record, before: before, previous: previousRecord, stored: previous)
     let key = try store(record, dataReceivedMs: content.receivedMs)
-    if let before { try replace(before, keeping: content.blob) }
+    if let before { try replace(before, keeping: content.blob) } else { usage.nodes += 1 }
     try place(leaf, tag: record.fields.nameTag, record: key, blob: content.blob, before: before)
   }
 
@@ -72,6 +83,7 @@ struct CommitState: ZoneState {
     let key = try tx.insertRecord(row, hash: record.hash, in: zone)
     recordRange = (recordRange?.lowerBound ?? key)...key
     stored.append(row)
+    usage.count(record: record.bytes)
     return key
   }
 

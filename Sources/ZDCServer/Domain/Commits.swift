@@ -21,7 +21,8 @@ enum Commits {
   ///
   /// - Throws: ``StaleHead``, `ServerError`, or the broken rule as `ZDCSecurityError`; then the transaction is undone.
   static func apply(
-    _ request: CommitRequest, by user: UserID, quotas: Quotas, now: UInt64, in tx: any MetadataTransaction
+    _ request: CommitRequest, by user: UserID, quotas: Quotas, work: SubtreeWork, now: UInt64,
+    in tx: any MetadataTransaction
   ) throws -> Outcome {
     if let replayed = try replayed(request, by: user, in: tx) {
       return Outcome(response: replayed, notices: [], operations: 0)
@@ -29,9 +30,10 @@ enum Commits {
     var notices: [HeadNotice] = []
     var added: [(zone: ZoneKey, bytes: UInt64)] = []
     for part in request.parts {
-      let applied = try apply(part, contents: request.contents, by: user, now: now, in: tx)
+      let applied = try apply(part, contents: request.contents, by: user, work: work, now: now, in: tx)
       notices.append(applied.notice)
       added.append((applied.zone, applied.addedBytes))
+      if part.addsRecords { try quotas.checkRecords(in: applied.zone, added: applied.usage.bytes, tx) }
     }
     // Last, so that what this very request replaces or deletes makes room for what it brings.
     let released = try added.flatMap { try quotas.makeRoom(for: $0.bytes, in: $0.zone, tx) }
@@ -57,27 +59,48 @@ enum Commits {
   }
 
   private static func apply(
-    _ part: CommitRequest.ZonePart, contents: [BlobID: CommitRequest.InlineContent], by user: UserID, now: UInt64,
-    in tx: any MetadataTransaction
-  ) throws -> (notice: HeadNotice, zone: ZoneKey, addedBytes: UInt64) {
+    _ part: CommitRequest.ZonePart, contents: [BlobID: CommitRequest.InlineContent], by user: UserID,
+    work: SubtreeWork, now: UInt64, in tx: any MetadataTransaction
+  ) throws -> (notice: HeadNotice, zone: ZoneKey, addedBytes: UInt64, usage: ZoneUsage) {
     let fields = part.commit.fields
     guard fields.writer == user else { throw ServerError(.forbidden, "the commit's writer is not this session's user") }
     let row = try Access.zone(fields.zone, of: user, needs: [], in: tx)
+    try checkOperations(fields, user: user, zone: row.key, in: tx)
     try checkHead(part.commit, of: row)
     try checkWriter(part.commit, in: tx)
     let old = try row.zoneHead()
     var state = CommitState(
-      part: part, contents: contents, zone: row.key, acl: (part.acl ?? old.acl).fields, now: now, tx: tx)
+      part: part, contents: contents, zone: row.key, acl: (part.acl ?? old.acl).fields, work: work, now: now, tx: tx)
     let head = try ZoneReplay(identities: StoredIdentities(reader: tx))
       .apply(part.commit, acl: part.acl, after: old, to: &state)
     try state.finishNames()
-    let acl = try storeACL(part, after: old.acl, zone: row.key, in: tx)
+    let acl = try storeACL(head.acl, grants: part.grants, after: old.acl, zone: row.key, in: tx)
+    var usage = state.usage
+    usage.logBytes = part.logBytes
     let stored = NewCommit(
-      head: head, bytes: part.commit.bytes, receivedMs: now, acl: acl, records: state.recordRange)
+      head: head, bytes: part.commit.bytes, receivedMs: now, acl: acl, records: state.recordRange, usage: usage)
     let feedPosition = try tx.appendCommit(stored, to: row.key)
     let status = ZoneStatus(zone: fields.zone, seq: head.seq, head: head.hash, feedPosition: feedPosition)
     let notice = HeadNotice(status: status, part: part, acl: head.acl, stored: state.stored, receivedMs: now)
-    return (notice, row.key, state.addedBytes)
+    return (notice, row.key, state.addedBytes, usage)
+  }
+
+  /// A member without `w` may still leave the zone and retire their own old keys. Anything else would let a reader grow
+  /// the log and win the race for its head.
+  private static func checkOperations(
+    _ fields: ZoneCommit.Fields, user: UserID, zone: ZoneKey, in tx: any MetadataTransaction
+  ) throws {
+    guard try !Access.holds(.write, user: user, zone: zone, in: tx) else { return }
+    let isAllowed =
+      !fields.operations.isEmpty
+      && fields.operations.allSatisfy { operation in
+        switch operation {
+        case .acl: true
+        case .retireKey(let target, _): target == user
+        default: false
+        }
+      }
+    guard isAllowed else { throw ServerError(.forbidden, "the zone is not yours to write in") }
   }
 
   private static func checkHead(_ commit: ZoneCommit, of row: ZoneRow) throws {
@@ -95,16 +118,13 @@ enum Commits {
     guard commit.fields.writerGen == writer.signGen else { throw ZDCSecurityError(.writerNotAuthorized) }
   }
 
-  /// Every member whose wrap is new gets his grant with the list that names it.
+  /// Stores the list that replay returned, if it is a new one. Every member whose wrap is new gets a grant with it.
   private static func storeACL(
-    _ part: CommitRequest.ZonePart, after old: ZoneACL, zone: ZoneKey, in tx: any MetadataTransaction
+    _ acl: ZoneACL, grants: [Grant], after old: ZoneACL, zone: ZoneKey, in tx: any MetadataTransaction
   ) throws -> Int64? {
-    guard let acl = part.acl else {
-      guard part.grants.isEmpty else { throw ServerError(.invalidRequest, "a grant without an access list") }
-      return nil
-    }
-    try Grants.check(part.grants, of: acl, after: old)
-    return try tx.insertACL(acl, grants: part.grants, in: zone)
+    guard acl.hash != old.hash else { return nil }
+    try Grants.check(grants, of: acl, after: old)
+    return try tx.insertACL(acl, grants: grants, in: zone)
   }
 }
 

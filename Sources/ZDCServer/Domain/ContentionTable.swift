@@ -60,7 +60,7 @@ final class ContentionTable: Sendable {
 
   func lost(_ device: Contention.Device, in zone: ZoneID) {
     state.withLock { state in
-      state.contention.lost(device, zone: zone, now: clock.nowMs())
+      state.contention.lost(device, zone: zone, now: clock.elapsedMs())
       state.callHolder(of: zone)
     }
   }
@@ -68,7 +68,7 @@ final class ContentionTable: Sendable {
   func won(_ device: Contention.Device, in zones: [ZoneID]) {
     state.withLock { state in
       for zone in zones {
-        state.contention.won(device, zone: zone, now: clock.nowMs())
+        state.contention.won(device, zone: zone, now: clock.elapsedMs())
         state.callHolder(of: zone)
       }
     }
@@ -78,7 +78,7 @@ final class ContentionTable: Sendable {
   func gaveUp(_ device: Contention.Device, in zones: [ZoneID], hasFailed: Bool) {
     state.withLock { state in
       for zone in zones {
-        state.contention.gaveUp(device, zone: zone, hasFailed: hasFailed, now: clock.nowMs())
+        state.contention.gaveUp(device, zone: zone, hasFailed: hasFailed, now: clock.elapsedMs())
         state.callHolder(of: zone)
       }
     }
@@ -101,7 +101,7 @@ final class ContentionTable: Sendable {
 
   private func waitingTime(_ key: Key) -> UInt64? {
     state.withLock { state in
-      let wait = state.contention.wait(key.device, zone: key.zone, now: clock.nowMs())
+      let wait = state.contention.wait(key.device, zone: key.zone, now: clock.elapsedMs())
       state.callHolder(of: key.zone)
       return wait
     }

@@ -10,7 +10,8 @@ package struct HeadNotice: Sendable {
 
   init(status: ZoneStatus, part: CommitRequest.ZonePart, acl: ZoneACL, stored: [StoredRecord], receivedMs: UInt64) {
     self.status = status
-    readers = Set(acl.fields.entries.filter { $0.permissions.contains(.read) }.map(\.user))
+    // The stream is the owner's. Another member gets to know of a zone by asking for it.
+    readers = [acl.fields.owner]
     self.acl = part.acl?.bytes
     grants = Dictionary(part.grants.map { ($0.user, $0.bytes) }, uniquingKeysWith: { first, _ in first })
     base = Self.base(part.commit, stored: stored, receivedMs: receivedMs)

@@ -1,4 +1,5 @@
 internal import Logging
+internal import Synchronization
 internal import ZDCProtocol
 
 /// Collects what nobody can ask for any more, and keeps the store's files small while the server is idle.
@@ -33,6 +34,9 @@ struct Reaper {
   func collect() async throws {
     let bounds = core.configuration.bounds
     let now = core.now
+    guard try await mayCollect(now) else {
+      return core.logger.warning("nothing is collected for a day: the clock has jumped ahead")
+    }
     let replacedBefore = now - min(now, bounds.retentionMs)
     let abandonedBefore = now - min(now, bounds.abandonedUploadMs)
     while true {
@@ -43,8 +47,14 @@ struct Reaper {
       guard step.isMore else { break }
     }
     try await core.metadata.write { try $0.removeExpiredSessions(now: now) }
-    core.sessions.removeAll()
+    core.sessions.remove { $0.expiresMs <= now }
     await core.removeFiles(of: try await core.blobs.all())
+  }
+
+  private func mayCollect(_ now: UInt64) async throws -> Bool {
+    let newest = try await core.metadata.read { try $0.lastReceivedMs() }
+    let elapsed = core.elapsed
+    return core.collection.withLock { $0.mayCollect(now: now, elapsed: elapsed, newest: newest) }
   }
 
   private static let batch: Int = 1_000

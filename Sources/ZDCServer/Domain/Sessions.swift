@@ -47,8 +47,8 @@ enum Sessions {
 
   struct Opened: Sendable {
     var response: SessionResponse
-    /// Older sessions of the device that made room.
-    var ended: Int
+    /// Older sessions of the device that made room, by the hashes of their tokens.
+    var ended: [[UInt8]]
   }
 
   /// The account's login key vouches for a device: the device's key is registered and a session opened.

@@ -78,8 +78,13 @@ struct TrunkBirth: Sendable {
       node: zone.root, parent: .zero, record: record.hash, putSeq: 0, keyGen: record.fields.keyGen, parentKeyGen: 0)
     _ = try tx.putNode(NodeRow(leaf: leaf, tag: nil, record: stored, blob: nil), in: key)
     let head = ZoneHead(zone: zone, seq: 0, hash: commit.hash, acl: acl)
+    var usage = ZoneUsage(nodes: 1)
+    usage.count(record: record.bytes)
+    usage.logBytes += UInt64(commit.bytes.count + acl.bytes.count + grant.bytes.count)
     _ = try tx.appendCommit(
-      NewCommit(head: head, bytes: commit.bytes, receivedMs: now, acl: list, records: stored...stored), to: key)
+      NewCommit(
+        head: head, bytes: commit.bytes, receivedMs: now, acl: list, records: stored...stored, usage: usage),
+      to: key)
   }
 }
 
@@ -90,8 +95,15 @@ enum Trees {
     var isNew: Bool
   }
 
+  struct Limit: Sendable {
+    /// Apps of one account.
+    var trees: Int
+    var quotas: Quotas
+  }
+
   static func create(
-    _ births: [TrunkBirth], appTreeID: String, owner: UserID, now: UInt64, in tx: any MetadataTransaction
+    _ births: [TrunkBirth], appTreeID: String, owner: UserID, limit: Limit, now: UInt64,
+    in tx: any MetadataTransaction
   ) throws -> Outcome {
     guard AppTreeID.isValid(appTreeID) else { throw ServerError(.invalidRequest, "not the name of an app's tree") }
     let known = try tx.genesisCommits(owner: owner, appTreeID: appTreeID)
@@ -99,7 +111,15 @@ enum Trees {
     guard isNew || known == births.map(\.commit.hash) else {
       throw ServerError(.zoneExists, "the app has a tree: throw yours away and pull")
     }
-    if isNew { try store(births, appTreeID: appTreeID, owner: owner, now: now, in: tx) }
+    if isNew {
+      guard try tx.trees(of: owner).count < limit.trees * Trunk.allCases.count else {
+        throw ServerError(.limitExceeded, "an account may have \(limit.trees) apps")
+      }
+      try store(births, appTreeID: appTreeID, owner: owner, now: now, in: tx)
+      if let zone = try births.first.flatMap({ try tx.zone($0.commit.fields.zone) }) {
+        try limit.quotas.checkRecords(in: zone.key, tx)
+      }
+    }
     let zones = try births.compactMap { try tx.zone($0.commit.fields.zone)?.status }
     return Outcome(zones: ZoneList(feedPosition: try tx.lastFeedPosition(), zones: zones), isNew: isNew)
   }

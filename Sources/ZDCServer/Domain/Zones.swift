@@ -10,9 +10,19 @@ struct CommitPage: Sendable {
 
 /// Reading zones: which there are, their logs, records and small contents (PROTOCOL 3.7).
 enum Zones {
+  /// The user's own zones. Those of others cost a member nothing until asked for.
   static func list(of user: UserID, since feedPosition: UInt64, in reader: any MetadataReader) throws -> ZoneList {
-    let zones = try reader.zones(readableBy: user, since: feedPosition)
+    let zones = try reader.zones(ownedBy: user, since: feedPosition)
     return ZoneList(feedPosition: max(feedPosition, try reader.lastFeedPosition()), zones: zones)
+  }
+
+  private static let offersPerPage = 100
+
+  /// A page of the zones of other users whose lists let this one read.
+  static func offered(to user: UserID, after cursor: UInt64, in reader: any MetadataReader) throws -> ZoneList {
+    let offers = try reader.zones(offeredTo: user, after: cursor, limit: offersPerPage)
+    let next = offers.count == offersPerPage ? offers.last?.cursor : nil
+    return ZoneList(feedPosition: try reader.lastFeedPosition(), zones: offers.map(\.status), next: next)
   }
 
   /// Whole commits behind `after`, and behind them the live records of their puts.

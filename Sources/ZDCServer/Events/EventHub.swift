@@ -1,3 +1,5 @@
+internal import Dispatch
+internal import NIOCore
 internal import Synchronization
 internal import ZDCProtocol
 
@@ -7,13 +9,15 @@ internal import ZDCProtocol
   internal import Foundation
 #endif
 
-/// Tells open event streams of new heads. Publishing happens in commit order, on the store's writer, and never waits
-/// for a reader.
+/// Notifies open event streams of new heads, in commit order and off the store's writer. It never waits for a reader.
 final class EventHub: Sendable {
   struct Subscription: Sendable {
     let id: UInt64
     let user: UserID
     let device: DeviceID
+    /// The hash of the session's token.
+    let session: [UInt8]
+    let expiresMs: UInt64
     let mailbox: Mailbox
   }
 
@@ -26,6 +30,7 @@ final class EventHub: Sendable {
   private let streamsPerUser: Int
   private let pendingBytes: Int
   private let state = Mutex(State())
+  private let queue = DispatchQueue(label: "zdc.server.events", qos: .userInitiated)
 
   init(streamsPerUser: Int, pendingBytes: Int) {
     self.streamsPerUser = streamsPerUser
@@ -34,15 +39,17 @@ final class EventHub: Sendable {
 
   var openStreams: Int { state.withLock { $0.byUser.values.reduce(0) { $0 + $1.count } } }
 
-  func subscribe(user: UserID, device: DeviceID) throws -> Subscription {
-    try state.withLock { state in
+  func subscribe(_ session: SessionRow) throws -> Subscription {
+    let user = session.user
+    return try state.withLock { state in
       guard !state.isClosed else { throw ServerError(.shuttingDown, "the server is stopping", retryable: true) }
       guard state.byUser[user, default: [:]].count < streamsPerUser else {
         throw ServerError(.tooManyRequests, "too many event streams", retryable: true, retryAfterMs: 5_000)
       }
       state.nextID += 1
       let subscription = Subscription(
-        id: state.nextID, user: user, device: device, mailbox: Mailbox(limit: pendingBytes))
+        id: state.nextID, user: user, device: session.device, session: session.tokenHash,
+        expiresMs: session.expiresMs, mailbox: Mailbox(limit: pendingBytes))
       state.byUser[user, default: [:]][subscription.id] = subscription
       return subscription
     }
@@ -56,7 +63,12 @@ final class EventHub: Sendable {
     }
   }
 
+  /// Called on the store's writer, in commit order.
   func publish(_ notice: HeadNotice) {
+    queue.async { self.deliver(notice) }
+  }
+
+  private func deliver(_ notice: HeadNotice) {
     let subscribers = state.withLock { state in
       notice.readers.flatMap { state.byUser[$0].map { Array($0.values) } ?? [] }
     }
@@ -69,16 +81,21 @@ final class EventHub: Sendable {
     }
   }
 
-  /// A comment line keeps proxies from closing a quiet stream, and finds readers that have gone.
-  func heartbeat() {
+  /// A comment line keeps proxies from closing a quiet stream, and finds readers that have gone. The streams of sessions
+  /// that have expired end here.
+  func heartbeat(now: UInt64) {
+    close { $0.expiresMs <= now }
     let all = state.withLock { $0.byUser.values.flatMap(\.values) }
-    for subscription in all {
-      subscription.mailbox.offer(Mailbox.Frame(feedPosition: nil, bytes: Array(": \n\n".utf8)))
-    }
+    let frame = Mailbox.Frame(feedPosition: nil, bytes: ByteBuffer(string: ": \n\n"))
+    for subscription in all { subscription.mailbox.offer(frame) }
   }
 
-  func close(device: DeviceID, of user: UserID) {
-    let ended = state.withLock { $0.byUser[user]?.values.filter { $0.device == device } ?? [] }
+  /// Ends the streams, of one user or of all, that `isEnded` names.
+  func close(of user: UserID? = nil, where isEnded: (Subscription) -> Bool) {
+    let ended = state.withLock { state in
+      guard let user else { return state.byUser.values.flatMap { $0.values.filter(isEnded) } }
+      return state.byUser[user]?.values.filter(isEnded) ?? []
+    }
     for subscription in ended { subscription.mailbox.close() }
   }
 
@@ -94,7 +111,7 @@ final class EventHub: Sendable {
     let event = HeadEvent(status: notice.status, page: notice.page(for: user).map(WireBytes.init))
     return Mailbox.Frame(
       feedPosition: notice.status.feedPosition,
-      bytes: Self.event("head", feedPosition: notice.status.feedPosition, event))
+      bytes: ByteBuffer(bytes: Self.event("head", feedPosition: notice.status.feedPosition, event)))
   }
 
   /// `id`, `event` and one line of JSON.

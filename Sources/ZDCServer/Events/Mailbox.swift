@@ -1,11 +1,14 @@
+internal import NIOCore
 internal import Synchronization
 
-/// One line of events to one reader, bounded: a reader that is too slow is cut off and comes back with his cursor.
+/// One line of events to one reader, bounded: the connection of a reader that is too slow is closed, and the reader comes
+/// back with its cursor.
 final class Mailbox: Sendable {
   struct Frame: Sendable {
     /// Nil for a heartbeat.
     var feedPosition: UInt64?
-    var bytes: [UInt8]
+    /// One buffer for all who get it.
+    var bytes: ByteBuffer
   }
 
   private struct State {
@@ -13,6 +16,7 @@ final class Mailbox: Sendable {
     var pendingBytes = 0
     var waiter: CheckedContinuation<Frame?, Never>?
     var isClosed = false
+    var onOverflow: (@Sendable () -> Void)?
   }
 
   private let limit: Int
@@ -22,24 +26,27 @@ final class Mailbox: Sendable {
     self.limit = limit
   }
 
+  /// Called once if there is no room for a frame: nothing else ends a write that the reader does not take.
+  func onOverflow(_ action: @escaping @Sendable () -> Void) { state.withLock { $0.onOverflow = action } }
+
   /// Hands a frame over, or closes the mailbox if there is no room.
   func offer(_ frame: Frame) {
-    let waiter = state.withLock { state -> CheckedContinuation<Frame?, Never>? in
+    let action = state.withLock { state -> (@Sendable () -> Void)? in
       guard !state.isClosed else { return nil }
       if let waiter = state.waiter {
         state.waiter = nil
-        return waiter
+        return { waiter.resume(returning: frame) }
       }
-      guard state.pendingBytes + frame.bytes.count <= limit else {
+      guard state.pendingBytes + frame.bytes.readableBytes <= limit else {
         state.isClosed = true
         state.frames = []
-        return nil
+        return state.onOverflow
       }
       state.frames.append(frame)
-      state.pendingBytes += frame.bytes.count
+      state.pendingBytes += frame.bytes.readableBytes
       return nil
     }
-    waiter?.resume(returning: frame)
+    action?()
   }
 
   /// The next frame; nil when the mailbox is closed or the task cancelled. One reader only.
@@ -53,7 +60,7 @@ final class Mailbox: Sendable {
             return nil
           }
           let frame = state.frames.removeFirst()
-          state.pendingBytes -= frame.bytes.count
+          state.pendingBytes -= frame.bytes.readableBytes
           return frame
         }
         if let ready { continuation.resume(returning: ready) }

@@ -10,7 +10,7 @@ enum Authenticate {
     switch auth {
     case .open: return nil
     case .limited:
-      try LimitRate.check(context, core)
+      try LimitRate.check(request, context, core)
       return nil
     case .session:
       guard let session = try await core.session(token: try token(request)) else {
@@ -32,8 +32,9 @@ enum Authenticate {
 
 /// Slows down who tries accounts and logins. Off unless configured.
 enum LimitRate {
-  static func check(_ context: ServerContext, _ core: ServerCore) throws {
-    guard let wait = core.limiter?.wait(address: context.clientAddress, now: core.now) else { return }
+  static func check(_ request: Request, _ context: ServerContext, _ core: ServerCore) throws {
+    let party = context.party(of: request, trusting: core.configuration.trustedProxies)
+    guard let wait = core.limiter?.take(party, now: core.elapsed) else { return }
     throw ServerError(.tooManyRequests, "too many calls", retryable: true, retryAfterMs: wait)
   }
 }

@@ -7,30 +7,43 @@ internal import NIOHTTPTypes
 ///
 /// A head has to be complete within one window from when it could begin: when the connection was opened, or when the
 /// last answer ended; and within some bytes, which the parser bounds for each field, not for all. A body has to bring
-/// its least bytes in each window. What cannot be parsed ends the connection.
+/// its least bytes in each of its shorter windows. What cannot be parsed ends the connection.
 final class SlowRequestGuard: ChannelDuplexHandler, RemovableChannelHandler {
   typealias InboundIn = HTTPRequestPart
   typealias InboundOut = HTTPRequestPart
   typealias OutboundIn = HTTPResponsePart
   typealias OutboundOut = HTTPResponsePart
 
-  private let window: TimeAmount
-  private let leastBytes: Int
+  struct Timing: Sendable {
+    let idle: TimeAmount
+    let body: TimeAmount
+    let leastBytes: Int
+    let stalled: TimeAmount
+
+    init(_ bounds: Configuration.Bounds) {
+      idle = .seconds(Int64(bounds.idleSeconds))
+      body = .seconds(Int64(min(bounds.bodySeconds, bounds.idleSeconds)))
+      leastBytes = bounds.bytesPerWindow
+      stalled = .seconds(Int64(bounds.stalledSeconds))
+    }
+  }
+
+  private let timing: Timing
   private var received = 0
   private var unanswered = 0
   private var task: Scheduled<Void>?
   private let headBytes = HeadBytes()
 
-  init(window: TimeAmount, leastBytes: Int) {
-    self.window = window
-    self.leastBytes = leastBytes
+  init(_ timing: Timing) {
+    self.timing = timing
   }
 
   func handlerAdded(context: ChannelHandlerContext) {
     awaitHead(context)
     // In front of the parser, and of TLS: some bytes more or less do not matter.
     do {
-      try context.pipeline.syncOperations.addHandler(headBytes, position: .first)
+      try context.pipeline.syncOperations.addHandlers(
+        [SlowReaderGuard(window: timing.stalled), headBytes], position: .first)
     } catch { context.close(promise: nil) }
   }
 
@@ -73,14 +86,14 @@ final class SlowRequestGuard: ChannelDuplexHandler, RemovableChannelHandler {
   private func awaitHead(_ context: ChannelHandlerContext) {
     cancel()
     headBytes.start()
-    task = context.eventLoop.assumeIsolated().scheduleTask(in: window) { context.close(promise: nil) }
+    task = context.eventLoop.assumeIsolated().scheduleTask(in: timing.idle) { context.close(promise: nil) }
   }
 
   private func awaitBody(_ context: ChannelHandlerContext) {
     cancel()
     received = 0
-    task = context.eventLoop.assumeIsolated().scheduleTask(in: window) { [self] in
-      guard received >= leastBytes else { return context.close(promise: nil) }
+    task = context.eventLoop.assumeIsolated().scheduleTask(in: timing.body) { [self] in
+      guard received >= timing.leastBytes else { return context.close(promise: nil) }
       awaitBody(context)
     }
   }

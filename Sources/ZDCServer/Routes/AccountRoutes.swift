@@ -4,8 +4,9 @@ internal import ZDCProtocol
 /// Registration, and what an account holds besides its trees.
 enum AccountRoutes {
   static func register(_ call: Call) async throws -> Response {
-    let registration = try Accounts.Registration(try await call.json(RegisterRequest.self))
     let configuration = call.core.configuration
+    guard configuration.effectiveRegistration != .closed else { throw Accounts.closed }
+    let registration = try Accounts.Registration(try await call.json(RegisterRequest.self))
     let now = call.now
     let isNew = try await call.write { tx in
       try Accounts.register(
@@ -19,23 +20,32 @@ enum AccountRoutes {
     guard let bytes = try await call.read({ try $0.keyring(of: user) }) else {
       throw ServerError(.notFound, "no keyring")
     }
-    return .octets(bytes)
+    return try .octets(bytes, for: call)
   }
 
   static func appendLink(_ call: Call) async throws -> Response {
     let user = try call.user
+    let device = try call.authenticated.device
+    try call.core.takeWork(of: user)
     let request = try await call.json(AppendLinkRequest.self)
-    let isNew = try await call.write { tx in try Accounts.append(request, user: user, in: tx) }
-    return Response(status: isNew ? .created : .ok)
+    // Signatures are verified outside of the store: its only writer is everybody's.
+    guard let verify = try await call.read({ try Accounts.verify(request, user: user, in: $0) }) else {
+      return Response(status: .ok)
+    }
+    let next = try verify()
+    try await call.write { tx in try Accounts.append(next, user: user, device: device, in: tx) }
+    if next.isNewRoot { call.core.end(of: user) { $0 != device } }
+    return Response(status: .created)
   }
 
   static func chain(_ call: Call) async throws -> Response {
     let user: UserID = try call.id("userID")
-    return .bundle(try await call.read { try Accounts.chain(of: user, in: $0) })
+    return try .bundle(try await call.read { try Accounts.chain(of: user, in: $0) }, for: call)
   }
 
   static func audit(_ call: Call) async throws -> Response {
     let user = try call.user
+    try call.core.takeWork(of: user)
     let now = call.now
     let quota = call.core.quotas.limit
     return try .json(try await call.read { try Audit.report(for: user, quota: quota, now: now, in: $0) })

@@ -17,21 +17,20 @@ extension Response {
       body: ResponseBody(byteBuffer: ByteBuffer(bytes: data)))
   }
 
-  static func octets(_ bytes: [UInt8]) -> Response {
+  static func octets(_ bytes: [UInt8], for call: Call) throws -> Response {
     Response(
       status: .ok, headers: [.contentType: "application/octet-stream", .cacheControl: "no-store"],
-      body: ResponseBody(byteBuffer: ByteBuffer(bytes: bytes)))
+      body: try call.body(bytes))
   }
 
-  static func bundle(_ bytes: [UInt8]) -> Response {
+  static func bundle(_ bytes: [UInt8], for call: Call) throws -> Response {
     Response(
-      status: .ok, headers: [.contentType: Bundle.mediaType, .cacheControl: "no-store"],
-      body: ResponseBody(byteBuffer: ByteBuffer(bytes: bytes)))
+      status: .ok, headers: [.contentType: Bundle.mediaType, .cacheControl: "no-store"], body: try call.body(bytes))
   }
 
   /// A page of a zone's log with the zone's head; with 409 it is the answer to a commit that came too late.
-  static func page(_ page: CommitPage, status: HTTPResponse.Status = .ok) -> Response {
-    var response = bundle(page.body)
+  static func page(_ page: CommitPage, for call: Call, status: HTTPResponse.Status = .ok) throws -> Response {
+    var response = try bundle(page.body, for: call)
     response.status = status
     response.headers[.zoneHead] = "\(page.seq):\(page.head.text)"
     if page.more { response.headers[.more] = "1" }
@@ -51,4 +50,8 @@ extension HTTPField.Name {
   static let zoneHead = HTTPField.Name(WireHeaders.zoneHead)!
   static let more = HTTPField.Name(WireHeaders.more)!
   static let partHash = HTTPField.Name(WireHeaders.partHash)!
+  /// Read by nginx.
+  static let accelBuffering = HTTPField.Name("x-accel-buffering")!
+  static let forwarded = HTTPField.Name("forwarded")!
+  static let forwardedFor = HTTPField.Name("x-forwarded-for")!
 }

@@ -1,5 +1,6 @@
 internal import HTTPTypes
 internal import Hummingbird
+internal import Logging
 internal import ZDCProtocol
 
 /// Large content: up in parts, down in ranges, with bounded memory both ways.
@@ -134,9 +135,10 @@ enum BlobRoutes {
     let wanted = Int(min(count, leaves - first))
     if row.isInline {
       let bytes = try await call.read { try $0.inlineBytes(of: row) } ?? []
-      return .octets(MerkleTree.leafHash(bytes).bytes)
+      return try .octets(MerkleTree.leafHash(bytes).bytes, for: call)
     }
-    return .octets(try await call.core.blobs.leafHashes(row.id, first: first, count: wanted))
+    return try .octets(
+      try await stored(call) { try await $0.leafHashes(row.id, first: first, count: wanted) }, for: call)
   }
 
   static func leafProof(_ call: Call) async throws -> Response {
@@ -146,8 +148,21 @@ enum BlobRoutes {
     guard first < leaves else { throw ServerError(.rangeNotSatisfiable, "the content has \(leaves) leaves") }
     let proven = ContentGeometry.provenLeaves(
       from: first, count: try call.number("count") ?? 1, cipherLength: row.cipherLength)
+    // A content of one leaf has no other sub-trees, and a small one has no file either.
+    guard !row.isInline else { return try .octets([], for: call) }
     let subtrees = MerkleTree.proofSubtrees(leafCount: leaves, leaves: proven)
-    return .octets(try await call.core.blobs.proof(row.id, of: subtrees, leafCount: leaves))
+    return try .octets(
+      try await stored(call) { try await $0.proof(row.id, of: subtrees, leafCount: leaves) }, for: call)
+  }
+
+  /// What the blob store has of a content that a record names. What it has lost will not come back by asking again.
+  private static func stored<T: Sendable>(
+    _ call: Call, _ read: (any BlobStore) async throws -> T
+  ) async throws -> T {
+    do { return try await read(call.core.blobs) } catch is BlobLost {
+      call.core.logger.error("a stored content is damaged: stop the server and run zdc-server check")
+      throw ServerError(.blobGone, "the server has lost this content")
+    }
   }
 
   static func content(_ call: Call) async throws -> Response {
@@ -178,8 +193,12 @@ enum BlobRoutes {
       }
       return ResponseBody(byteBuffer: ByteBuffer(bytes: bytes[Int(range.lowerBound)..<Int(range.upperBound)]))
     }
+    // Once the head is sent there is no way to say what is wrong.
+    try await stored(call) { blobs in
+      guard try await blobs.storedBytes(row.id) >= range.upperBound else { throw BlobLost() }
+    }
     let blobs = call.core.blobs
-    let isWritable = call.context.isWritable
+    let channel = call.context.channel
     let metrics = call.core.metrics
     return ResponseBody(contentLength: Int(range.count)) { writer in
       var position = range.lowerBound
@@ -191,7 +210,7 @@ enum BlobRoutes {
         position = end
         // NB: over TLS the writer does not hold back a generator by itself; without this a slow reader fills the
         // memory.
-        while !isWritable(), position < range.upperBound { try await Task.sleep(for: .milliseconds(1)) }
+        if position < range.upperBound { try await channel.untilWritable() }
       }
       try await writer.finish(nil)
     }

@@ -1,4 +1,5 @@
 internal import Hummingbird
+internal import NIOCore
 internal import ZDCProtocol
 
 #if canImport(FoundationEssentials)
@@ -10,16 +11,23 @@ internal import ZDCProtocol
 /// Hummingbird's context with what we need of the connection.
 struct ServerContext: RequestContext {
   var coreContext: CoreRequestContextStorage
-  let clientAddress: String
-  /// Whether the socket takes more now; a generator over TLS asks before it makes more.
-  let isWritable: @Sendable () -> Bool
+  let channel: any Channel
+  /// The other end of the connection; a proxy's if there is one.
+  let peer: IPAddress?
 
   init(source: ApplicationRequestContextSource) {
     coreContext = CoreRequestContextStorage(source: source)
-    let channel = source.channel
-    clientAddress = channel.remoteAddress?.ipAddress ?? "unknown"
-    // A closed connection never becomes writable again: the write finds that out, waiting would not.
-    isWritable = { channel.isWritable || !channel.isActive }
+    channel = source.channel
+    peer = channel.remoteAddress?.ipAddress.flatMap { IPAddress($0) }
+  }
+
+  /// What limits count the client of a request by.
+  func party(of request: Request, trusting proxies: TrustedProxies) -> String {
+    guard let peer else { return "unknown" }
+    guard !proxies.isEmpty else { return peer.party }
+    return proxies.client(
+      of: peer, forwarded: request.headers[values: .forwarded], forwardedFor: request.headers[values: .forwardedFor]
+    ).party
   }
 }
 
@@ -40,7 +48,14 @@ struct Call: Sendable {
     self.core = core
     self.route = route
     self.session = session
-    share = BodyShare(core.bodies)
+    share = BodyShare(core.bodies, of: Self.party(request, context, core, session))
+  }
+
+  private static func party(
+    _ request: Request, _ context: ServerContext, _ core: ServerCore, _ session: SessionRow?
+  ) -> BodyBudget.Party {
+    if let session { return .user(session.user) }
+    return .stranger(context.party(of: request, trusting: core.configuration.trustedProxies))
   }
 
   var now: UInt64 { core.now }
@@ -80,6 +95,28 @@ struct Call: Sendable {
   private var tooLong: ServerError {
     ServerError(.limitExceeded, "the body may have \(route.bodyLimit) bytes at most")
   }
+
+  /// The body of an answer. A long one is sent slice by slice, as fast as its reader takes it, and counts until it has.
+  ///
+  /// - Throws: `tooManyRequests` if too much is on its way already.
+  func body(_ bytes: [UInt8]) throws -> ResponseBody {
+    let buffer = ByteBuffer(bytes: bytes)
+    guard bytes.count > Self.answerSlice else { return ResponseBody(byteBuffer: buffer) }
+    let share = BodyShare(core.answers, of: Self.party(request, context, core, session))
+    try share.take(bytes.count)
+    let channel = context.channel
+    return ResponseBody(contentLength: bytes.count) { writer in
+      var rest = buffer
+      while let slice = rest.readSlice(length: min(Self.answerSlice, rest.readableBytes)), slice.readableBytes > 0 {
+        try await writer.write(slice)
+        try await channel.untilWritable()
+      }
+      withExtendedLifetime(share) {}
+      try await writer.finish(nil)
+    }
+  }
+
+  private static let answerSlice = 256 << 10
 
   func json<T: Decodable>(_ type: T.Type = T.self) async throws -> T {
     let body = try await bytes()

@@ -1,5 +1,6 @@
 internal import HTTPTypes
 internal import Hummingbird
+internal import NIOCore
 internal import ServiceLifecycle
 internal import ZDCProtocol
 
@@ -10,7 +11,9 @@ enum EventRoutes {
     let since = try call.number("since") ?? 0
     // Subscribed before the list is read: a commit in between is in one of the two, and in the stream only if it is
     // behind the list.
-    let subscription = try call.core.hub.subscribe(user: session.user, device: session.device)
+    let subscription = try call.core.hub.subscribe(session)
+    let channel = call.context.channel
+    subscription.mailbox.onOverflow { channel.close(promise: nil) }
     do {
       let list = try await call.read { reader in
         var list = try Zones.list(of: session.user, since: since, in: reader)
@@ -27,13 +30,14 @@ enum EventRoutes {
   private static func response(_ call: Call, _ subscription: EventHub.Subscription, _ list: ZoneList) -> Response {
     let request = call.request
     let hub = call.core.hub
+    let channel = call.context.channel
     let body = ResponseBody { writer in
       defer { hub.unsubscribe(subscription) }
       try await writer.write(ByteBuffer(bytes: EventHub.event("zones", feedPosition: list.feedPosition, list)))
       // Streams end with the server: who waits for a commit that will not come must not hold the shutdown up.
       try await withGracefulShutdownHandler {
         try await request.body.consumeWithInboundCloseHandler { _ in
-          try await forward(subscription.mailbox, behind: list.feedPosition, to: &writer)
+          try await forward(subscription.mailbox, behind: list.feedPosition, to: &writer, on: channel)
         } onInboundClosed: {
           subscription.mailbox.close()
         }
@@ -42,16 +46,23 @@ enum EventRoutes {
       }
       try await writer.finish(nil)
     }
-    return Response(
-      status: .ok, headers: [.contentType: "text/event-stream", .cacheControl: "no-store"], body: body)
+    return Response(status: .ok, headers: headers, body: body)
   }
 
+  /// A proxy that collects an answer before it passes it on, or compresses it, would hold every event back.
+  private static let headers: HTTPFields = [
+    .contentType: "text/event-stream", .cacheControl: "no-store, no-transform", .accelBuffering: "no",
+  ]
+
+  /// A frame leaves the mailbox only when the socket takes it, so that the mailbox's bound is the reader's.
   private static func forward(
-    _ mailbox: Mailbox, behind feedPosition: UInt64, to writer: inout any ResponseBodyWriter
+    _ mailbox: Mailbox, behind feedPosition: UInt64, to writer: inout any ResponseBodyWriter, on channel: any Channel
   ) async throws {
+    try await channel.untilWritable()
     while let frame = await mailbox.next() {
       if let number = frame.feedPosition, number <= feedPosition { continue }
-      try await writer.write(ByteBuffer(bytes: frame.bytes))
+      try await writer.write(frame.bytes)
+      try await channel.untilWritable()
     }
   }
 }

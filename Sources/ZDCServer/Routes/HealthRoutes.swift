@@ -12,8 +12,8 @@ enum HealthRoutes {
     return .text("ok\n")
   }
 
-  /// For scrapers on this machine, or for those with the token; to others the path does not exist. Behind a proxy
-  /// everybody comes from this machine, so a token that is set is asked of all.
+  /// For scrapers with the token, or on this machine while there is neither a token nor an origin elsewhere; to others the path
+  /// does not exist. Behind a proxy every client comes from this machine.
   static func metrics(_ call: Call) throws -> Response {
     guard mayScrape(call) else { throw ServerError(.notFound, "no such path") }
     let writes = call.core.metadata.writeStatistics
@@ -26,7 +26,7 @@ enum HealthRoutes {
 
   private static func mayScrape(_ call: Call) -> Bool {
     guard let token = call.core.configuration.metricsToken else {
-      return ["127.0.0.1", "::1"].contains(call.context.clientAddress)
+      return call.core.configuration.hasOnlyLoopbackOrigins && call.context.peer?.isLoopback == true
     }
     let shown = call.request.headers[.authorization] ?? ""
     // Hashes are compared, so that the time tells nothing about how much of the token is right.

@@ -39,7 +39,7 @@ enum RouteTable {
     Route(.get, Routes.metrics, .open, HealthRoutes.metrics),
     Route(.get, Routes.info, .open, HealthRoutes.info),
 
-    Route(.post, Routes.accounts, .limited, body: Limits.jsonBytes, AccountRoutes.register),
+    Route(.post, Routes.accounts, .limited, body: registration, AccountRoutes.register),
     Route(.post, Routes.challenge, .limited, body: small, SessionRoutes.challenge),
     Route(.post, Routes.login, .limited, body: small, SessionRoutes.login),
     Route(.post, Routes.deviceLogin, .limited, body: small, SessionRoutes.deviceLogin),
@@ -72,6 +72,8 @@ enum RouteTable {
   ]
 
   private static let small = 16 << 10
+  /// A genesis link, a keyring and four trunks, in base64.
+  private static let registration = 128 << 10
 
   static func router(for core: ServerCore) -> Router<ServerContext> {
     let router = Router(context: ServerContext.self)

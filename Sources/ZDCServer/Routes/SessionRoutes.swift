@@ -54,14 +54,14 @@ enum SessionRoutes {
       }
       return opened
     }
-    if opened.ended > 0 { core.sessions.removeAll() }
+    core.end(sessions: opened.ended)
     return try .json(opened.response)
   }
 
   static func end(_ call: Call) async throws -> Response {
     let session = try call.authenticated
     try await call.write { try $0.removeSession(tokenHash: session.tokenHash) }
-    call.core.sessions.removeAll()
+    call.core.end(sessions: [session.tokenHash])
     return .noContent
   }
 
@@ -79,8 +79,7 @@ enum SessionRoutes {
       guard try tx.device(device, of: user) != nil else { throw ServerError(.notFound, "no such device") }
       try tx.removeDevice(device, of: user)
     }
-    call.core.sessions.removeAll()
-    call.core.hub.close(device: device, of: user)
+    call.core.end(of: user) { $0 == device }
     return .noContent
   }
 }

@@ -8,16 +8,22 @@ enum ZoneRoutes {
     let appTreeID = call.parameter("appTreeID")
     let births = try TrunkBirth.all(try await call.bytes())
     let now = call.now
+    let limits = Trees.Limit(trees: call.core.configuration.bounds.treesPerUser, quotas: call.core.quotas)
     let outcome = try await call.write { tx in
-      try Trees.create(births, appTreeID: appTreeID, owner: user, now: now, in: tx)
+      try Trees.create(births, appTreeID: appTreeID, owner: user, limit: limits, now: now, in: tx)
     }
     return try .json(outcome.zones, status: outcome.isNew ? .created : .ok)
   }
 
   static func list(_ call: Call) async throws -> Response {
     let user = try call.user
-    let since = try call.number("since") ?? 0
-    return try .json(try await call.read { try Zones.list(of: user, since: since, in: $0) })
+    guard try call.number("offered") == 1 else {
+      let since = try call.number("since") ?? 0
+      return try .json(try await call.read { try Zones.list(of: user, since: since, in: $0) })
+    }
+    try call.core.takeWork(of: user)
+    let after = try call.number("after") ?? 0
+    return try .json(try await call.read { try Zones.offered(to: user, after: after, in: $0) })
   }
 
   /// The body is parsed and its hashes are computed here, before the store's only writer is asked for.
@@ -27,14 +33,19 @@ enum ZoneRoutes {
     let request = try CommitRequest(body)
     let core = call.core
     let quotas = core.quotas
+    if let wait = core.subtrees.wait(user, now: core.elapsed) {
+      throw ServerError(.tooManyRequests, "large branches take their time", retryable: true, retryAfterMs: wait)
+    }
     let zones = request.parts.map(\.commit.fields.zone)
     let contender = try Contention.Device(user: user, device: call.authenticated.device)
-    let queues = try await zonesToWaitFor(call, zones)
-    try await core.contention.admit(contender, to: queues, bytes: body.count)
+    try await checkQueue(call, zones)
+    try await core.contention.admit(contender, to: zones, bytes: body.count)
     let now = call.now
+    let work = SubtreeWork(limit: core.configuration.bounds.subtreeNodesPerRequest)
+    defer { core.subtrees.charge(user, work.nodes, now: core.elapsed) }
     do {
       let outcome = try await call.write { tx in
-        let outcome = try Commits.apply(request, by: user, quotas: quotas, now: now, in: tx)
+        let outcome = try Commits.apply(request, by: user, quotas: quotas, work: work, now: now, in: tx)
         let notices = outcome.notices
         tx.afterCommit { for notice in notices { core.hub.publish(notice) } }
         return outcome
@@ -50,22 +61,26 @@ enum ZoneRoutes {
         return (try Zones.page(stale.zone, for: user, after: stale.after, withRecords: true, in: reader), mayWrite)
       }
       if mayWrite { core.contention.lost(contender, in: stale.zone) }
-      return .page(page, status: .conflict)
+      return try .page(page, for: call, status: .conflict)
     } catch {
       core.contention.gaveUp(contender, in: zones, hasFailed: true)
       throw error
     }
   }
 
-  /// Places in a busy zone's queue are for who may write there: nobody else keeps them waiting, and nobody else needs
-  /// one to be refused.
-  private static func zonesToWaitFor(_ call: Call, _ zones: [ZoneID]) async throws -> [ZoneID] {
+  /// Only members with `w` get a place in the queue of a busy zone. Other members come back when it is no longer busy, so
+  /// that they neither keep the writers waiting nor get ahead of them.
+  private static func checkQueue(_ call: Call, _ zones: [ZoneID]) async throws {
     let busy = Set(zones.filter { call.core.contention.isBusy($0) })
-    guard !busy.isEmpty else { return zones }
+    guard !busy.isEmpty else { return }
     let user = try call.user
-    return try await call.read { reader in
-      for zone in busy { _ = try Access.zone(zone, of: user, needs: [], in: reader) }
-      return try zones.filter { try !busy.contains($0) || Access.mayWrite(in: $0, user: user, in: reader) }
+    try await call.read { reader in
+      for zone in busy {
+        _ = try Access.zone(zone, of: user, needs: [], in: reader)
+        guard try Access.mayWrite(in: zone, user: user, in: reader) else {
+          throw ServerError(.zoneBusy, "members who write come first", retryable: true, retryAfterMs: 1_000)
+        }
+      }
     }
   }
 
@@ -74,10 +89,10 @@ enum ZoneRoutes {
     let zone = try call.zone()
     let after = try call.number("after")
     let withRecords = try call.number("records") == 1
-    return .page(
+    return try .page(
       try await call.read { reader in
         try Zones.page(zone, for: user, after: after, withRecords: withRecords, in: reader)
-      })
+      }, for: call)
   }
 
   static func records(_ call: Call) async throws -> Response {
@@ -89,7 +104,8 @@ enum ZoneRoutes {
     var hashes: [RecordHash] = []
     while reader.remaining > 0 { hashes.append(try reader.read32()) }
     let asked = hashes
-    return .bundle(try await call.read { try Zones.records(asked, zone: zone, user: user, in: $0) })
+    return try .bundle(
+      try await call.read { try Zones.records(asked, zone: zone, user: user, in: $0) }, for: call)
   }
 
   static func contents(_ call: Call) async throws -> Response {
@@ -101,7 +117,8 @@ enum ZoneRoutes {
     var pairs: [(node: NodeID, blob: BlobID)] = []
     while reader.remaining > 0 { pairs.append((try reader.read16(), try reader.read16())) }
     let asked = pairs
-    return .bundle(try await call.read { try Zones.contents(asked, zone: zone, user: user, in: $0) })
+    return try .bundle(
+      try await call.read { try Zones.contents(asked, zone: zone, user: user, in: $0) }, for: call)
   }
 
   static func node(_ call: Call) async throws -> Response {

@@ -34,6 +34,9 @@ package protocol MetadataReader: AnyObject {
   func user(_ id: UserID) throws -> UserRow?
   func user(lookup: LookupID) throws -> UserRow?
   func links(of user: UserID) throws -> [[UInt8]]
+  func link(_ seq: UInt32, of user: UserID) throws -> [UInt8]?
+  /// The length of all links together.
+  func chainBytes(of user: UserID) throws -> Int
   func signKey(user: UserID, generation: UInt32) throws -> [UInt8]?
   func keyring(of user: UserID) throws -> [UInt8]?
   func isInviteUsed(_ codeHash: [UInt8]) throws -> Bool
@@ -46,13 +49,17 @@ package protocol MetadataReader: AnyObject {
 
   // Zones
   func zone(_ id: ZoneID) throws -> ZoneRow?
-  /// Zones that the user may read and that have a commit behind the cursor.
-  func zones(readableBy user: UserID, since feedPosition: UInt64) throws -> [ZoneStatus]
+  /// Zones of the user's own trees that have a commit behind the cursor.
+  func zones(ownedBy user: UserID, since feedPosition: UInt64) throws -> [ZoneStatus]
+  /// Zones of other users that the user may read, in the order of their cursors.
+  func zones(offeredTo user: UserID, after cursor: UInt64, limit: Int) throws -> [OfferedZone]
   func permissions(of user: UserID, in zone: ZoneKey) throws -> ZoneACL.Permissions?
   func genesisCommits(owner: UserID, appTreeID: String) throws -> [CommitHash]
   func trees(of owner: UserID) throws -> [TreeRow]
   func treeID(of zone: ZoneKey) throws -> TreeID?
   func lastFeedPosition() throws -> UInt64
+  /// When the newest commit was received; nil without any.
+  func lastReceivedMs() throws -> UInt64?
 
   // Logs
   func commit(_ hash: CommitHash) throws -> StoredCommit?
@@ -65,9 +72,10 @@ package protocol MetadataReader: AnyObject {
   func node(_ id: NodeID, in zone: ZoneKey) throws -> NodeRow?
   /// The zone that now holds the node.
   func zone(ofNode node: NodeID, tree: TreeID) throws -> ZoneRow?
-  func descendantCount(of node: NodeID, in zone: ZoneKey) throws -> UInt64
-  /// How many levels of nodes there are below.
-  func height(of node: NodeID, in zone: ZoneKey) throws -> Int
+  /// Any number above `limit` stands for all of them: no more than that are visited.
+  func descendantCount(of node: NodeID, in zone: ZoneKey, upTo limit: UInt64) throws -> UInt64
+  /// How many levels of nodes there are below, and how many nodes; above `limit` neither is exact.
+  func height(of node: NodeID, in zone: ZoneKey, upTo limit: Int) throws -> (levels: Int, nodes: Int)
   func record(_ key: Int64) throws -> StoredRecord?
   func record(hash: RecordHash, in zone: ZoneKey) throws -> StoredRecord?
   /// Records of a range of keys that no later put or delete replaced, until `body` answers false.
@@ -84,7 +92,10 @@ package protocol MetadataReader: AnyObject {
   /// Bytes of all contents in the zones of this zone's owner: live, kept and on their way.
   func contentBytes(ofOwnerOf zone: ZoneKey) throws -> UInt64
 
-  /// Counts and sizes for the audit report.
+  /// Bytes of all records, commits, access lists and grants in the zones of this zone's owner.
+  func recordBytes(ofOwnerOf zone: ZoneKey) throws -> UInt64
+
+  /// Counts and sizes for the audit report, from sums that are kept with each zone.
   func usage(of user: UserID) throws -> UsageRow
 }
 
@@ -104,8 +115,8 @@ package protocol MetadataTransaction: MetadataReader {
   func insertSession(_ session: SessionRow) throws
   func removeSession(tokenHash: [UInt8]) throws
   func removeExpiredSessions(now: UInt64) throws
-  /// Ends all but the newest sessions of a device; returns how many it ended.
-  func trimSessions(of user: UserID, device: DeviceID, keeping count: Int) throws -> Int
+  /// Ends all but the newest sessions of a device; returns the hashes of their tokens.
+  func trimSessions(of user: UserID, device: DeviceID, keeping count: Int) throws -> [[UInt8]]
 
   // Zones and logs
   func insertZone(_ zone: ZoneID, owner: UserID, trunk: Trunk, appTreeID: String) throws -> ZoneKey
@@ -122,7 +133,8 @@ package protocol MetadataTransaction: MetadataReader {
   /// - Returns: false, and nothing done, if a live sibling has the tag.
   func setTag(_ tag: NameTag, of node: NodeID, in zone: ZoneKey) throws -> Bool
   /// Removes a node and all below it; their records and contents count as replaced at `now`.
-  func removeSubtree(_ node: NodeID, in zone: ZoneKey, now: UInt64) throws
+  /// - Returns: how many nodes it removed.
+  func removeSubtree(_ node: NodeID, in zone: ZoneKey, now: UInt64) throws -> Int
   func markReplaced(record: Int64, now: UInt64) throws
   func markReplaced(blob: Int64, now: UInt64) throws
 

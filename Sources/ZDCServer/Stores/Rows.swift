@@ -88,6 +88,17 @@ package struct ZoneRow: Sendable {
   package var status: ZoneStatus { ZoneStatus(zone: zone, seq: seq, head: head, feedPosition: feedPosition) }
 }
 
+/// A zone of somebody else that lists the user.
+package struct OfferedZone: Sendable {
+  package var cursor: UInt64
+  package var status: ZoneStatus
+
+  package init(cursor: UInt64, status: ZoneStatus) {
+    self.cursor = cursor
+    self.status = status
+  }
+}
+
 package struct TreeRow: Sendable, Hashable {
   package var tree: TreeID
   package var trunk: Trunk
@@ -136,13 +147,40 @@ package struct NewCommit: Sendable {
   package var receivedMs: UInt64
   package var acl: Int64?
   package var records: ClosedRange<Int64>?
+  /// What the commit changed in the zone's counts, its own bytes included.
+  package var usage: ZoneUsage
 
-  package init(head: ZoneHead, bytes: [UInt8], receivedMs: UInt64, acl: Int64?, records: ClosedRange<Int64>?) {
+  package init(
+    head: ZoneHead, bytes: [UInt8], receivedMs: UInt64, acl: Int64?, records: ClosedRange<Int64>?,
+    usage: ZoneUsage = ZoneUsage()
+  ) {
+    self.usage = usage
     self.head = head
     self.bytes = bytes
     self.receivedMs = receivedMs
     self.acl = acl
     self.records = records
+  }
+}
+
+/// A change of what a zone holds.
+package struct ZoneUsage: Sendable, Hashable {
+  /// Live nodes; fewer after a delete.
+  package var nodes: Int64 = 0
+  package var records: UInt64 = 0
+  package var recordBytes: UInt64 = 0
+  /// Commits, access lists and grants.
+  package var logBytes: UInt64 = 0
+
+  package init(nodes: Int64 = 0) {
+    self.nodes = nodes
+  }
+
+  package var bytes: UInt64 { recordBytes + logBytes }
+
+  package mutating func count(record: [UInt8]) {
+    records += 1
+    recordBytes += UInt64(record.count)
   }
 }
 
@@ -217,6 +255,7 @@ package struct UsageRow: Sendable, Hashable {
   package var commits: UInt64 = 0
   package var records: UInt64 = 0
   package var recordBytes: UInt64 = 0
+  package var logBytes: UInt64 = 0
   package var blobs: UInt64 = 0
   package var contentBytes: UInt64 = 0
 

@@ -97,13 +97,17 @@ extension IntegrityCheck {
   }
 
   private func checkUsage(of zone: ZoneID, key: ZoneKey) throws {
+    func sums(_ row: SQLRow) -> [Int64] { (0..<5).map { row.int($0) } }
     let counted = try db.first(
-      "SELECT content_bytes FROM zones WHERE id = ?", .int(key.rawValue)
-    ) { $0.int(0) }
+      "SELECT content_bytes, contents, live_nodes, records, record_bytes FROM zones WHERE id = ?", .int(key.rawValue),
+      row: sums)
     let stored = try db.first(
-      "SELECT coalesce(sum(length), 0) FROM blobs WHERE zone = ?", .int(key.rawValue)
-    ) { $0.int(0) }
-    if counted != stored { add(.usage, CheckFinding.Field.zone(zone), "the count of bytes is wrong") }
+      """
+      SELECT (SELECT coalesce(sum(length), 0) FROM blobs WHERE zone = ?1), (SELECT count(*) FROM blobs WHERE zone = ?1),
+        (SELECT count(*) FROM nodes WHERE zone = ?1), (SELECT count(*) FROM records WHERE zone = ?1),
+        (SELECT coalesce(sum(length(bytes)), 0) FROM records WHERE zone = ?1)
+      """, .int(key.rawValue), row: sums)
+    if counted != stored { add(.usage, CheckFinding.Field.zone(zone), "the counts of nodes and bytes are wrong") }
   }
 }
 

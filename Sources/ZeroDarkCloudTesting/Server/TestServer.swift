@@ -136,7 +136,7 @@ public final class TestServer: Sendable {
     var configuration = Configuration()
     configuration.origins = origins
     configuration.port = port
-    configuration.registration = registration
+    configuration.registration = registration ?? .open
     configuration.invites = invites
     configuration.bounds.quotaBytes = quotaBytes
     let data = try DataFolder(path: folder.path)

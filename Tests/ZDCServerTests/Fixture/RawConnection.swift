@@ -13,13 +13,18 @@ import ZDCProtocol
 final class RawSocket: @unchecked Sendable {
   private let descriptor: Int32
 
-  /// - Parameter patience: how long a read waits.
-  init(port: Int, patienceMs: Int) throws {
+  /// - Parameters:
+  ///   - patienceMs: how long a read waits.
+  ///   - receiveBuffer: bytes that the system takes in before they are read; nil: its default.
+  init(port: Int, patienceMs: Int, receiveBuffer: Int? = nil) throws {
     #if canImport(Darwin)
       descriptor = socket(AF_INET, SOCK_STREAM, 0)
     #else
       descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
     #endif
+    if var size = receiveBuffer.map(Int32.init) {
+      setsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &size, socklen_t(MemoryLayout<Int32>.size))
+    }
     var address = sockaddr_in()
     address.sin_family = sa_family_t(AF_INET)
     address.sin_port = in_port_t(port).bigEndian

@@ -9,9 +9,12 @@ import ZDCServer
 protocol ServerClient: Sendable {
   /// `http://127.0.0.1:PORT`.
   var origin: String { get }
+  var http: HTTPClient { get }
 }
 
 extension ServerClient {
+  var http: HTTPClient { .shared }
+
   func send(
     _ method: Method, _ path: String, token: [UInt8]? = nil, headers: [(String, String)] = [],
     body: [UInt8]? = nil
@@ -21,7 +24,7 @@ extension ServerClient {
     if let token { request.headers.add(name: "authorization", value: "Bearer \(ZBase32.encode(token))") }
     for (name, value) in headers { request.headers.add(name: name, value: value) }
     if let body { request.body = .bytes(body) }
-    let response = try await HTTPClient.shared.execute(request, timeout: .seconds(60))
+    let response = try await http.execute(request, timeout: .seconds(60))
     let buffer = try await response.body.collect(upTo: 64 << 20)
     let pairs = response.headers.map { ($0.name.lowercased(), $0.value) }
     return Answer(

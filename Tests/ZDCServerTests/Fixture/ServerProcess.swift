@@ -22,10 +22,15 @@ final class ServerProcess: ServerClient, @unchecked Sendable {
 
   /// Starts `zdc-server serve` and returns when it listens.
   ///
-  /// - Parameter fileBlocks: files may have that many blocks of 512 bytes.
-  static func serve(folder: String, _ arguments: [String] = [], fileBlocks: Int? = nil) async throws -> ServerProcess {
+  /// - Parameters:
+  ///   - fileBlocks: files may have that many blocks of 512 bytes.
+  ///   - openFiles: how many files it may have open.
+  static func serve(
+    folder: String, _ arguments: [String] = [], fileBlocks: Int? = nil, openFiles: Int? = nil
+  ) async throws -> ServerProcess {
     let all = ["serve", "--data", folder, "--listen", "127.0.0.1:0"] + arguments
-    let (process, ended, output) = try launch(all, fileBlocks: fileBlocks)
+    let limits = [fileBlocks.map { "ulimit -f \($0)" }, openFiles.map { "ulimit -n \($0)" }].compactMap { $0 }
+    let (process, ended, output) = try launch(all, limits: limits)
     let line = await firstLine(of: output)
     guard let url = line.split(separator: " ").last, url.hasPrefix("http") else {
       process.terminate()
@@ -53,6 +58,12 @@ final class ServerProcess: ServerClient, @unchecked Sendable {
     _ = await wait()
   }
 
+  /// SIGHUP, and its exit status.
+  func hangUp() async -> Int32 {
+    Self.send(SIGHUP, to: process.processIdentifier)
+    return await wait()
+  }
+
   private func wait() async -> Int32 {
     for await status in ended { return status }
     return -1
@@ -69,12 +80,11 @@ final class ServerProcess: ServerClient, @unchecked Sendable {
   }
 
   private static func launch(
-    _ arguments: [String], fileBlocks: Int? = nil
+    _ arguments: [String], limits: [String] = []
   ) throws -> (Process, AsyncStream<Int32>, Pipe) {
     let process = Process()
     process.executableURL = URL(fileURLWithPath: "/bin/sh")
-    let limit = fileBlocks.map { "ulimit -f \($0); " } ?? ""
-    process.arguments = ["-c", limit + "exec \"$0\" \"$@\"", program] + arguments
+    process.arguments = ["-c", limits.map { $0 + "; " }.joined() + "exec \"$0\" \"$@\"", program] + arguments
     let output = Pipe()
     process.standardOutput = output
     process.standardError = FileHandle.nullDevice

@@ -1,0 +1,36 @@
+/// Whether the clock can be believed by which kept content is removed for good.
+///
+/// A clock that is a day ahead of what it should say may be wrong. Then nothing is collected for one more day, in which
+/// it is corrected, or in which an operator sees the warning.
+struct CollectionGuard: Sendable {
+  static let dayMs: UInt64 = 24 * 3_600_000
+
+  private var lastNow: UInt64
+  private var lastElapsed: UInt64
+  private let startNow: UInt64
+  private let startElapsed: UInt64
+  private var isFirst = true
+  /// By the clock that never jumps.
+  private var heldUntil: UInt64?
+
+  init(now: UInt64, elapsed: UInt64) {
+    (startNow, startElapsed) = (now, elapsed)
+    (lastNow, lastElapsed) = (now, elapsed)
+  }
+
+  /// - Parameters:
+  ///   - now: what the wall clock says.
+  ///   - elapsed: the clock that never jumps.
+  ///   - newest: when the newest commit was received; nil without any.
+  mutating func mayCollect(now: UInt64, elapsed: UInt64, newest: UInt64?) -> Bool {
+    let isAhead = now > lastNow && now - lastNow > (elapsed - min(lastElapsed, elapsed)) + Self.dayMs
+    // After a start there is no earlier reading: the newest commit is the best there is.
+    let startedAhead = isFirst && newest.map { startNow > $0 && startNow - $0 > Self.dayMs } ?? false
+    if isAhead { heldUntil = elapsed + Self.dayMs }
+    if startedAhead { heldUntil = max(heldUntil ?? 0, startElapsed + Self.dayMs) }
+    (lastNow, lastElapsed, isFirst) = (now, elapsed, false)
+    guard let end = heldUntil else { return true }
+    if elapsed >= end { heldUntil = nil }
+    return elapsed >= end
+  }
+}

@@ -1,0 +1,41 @@
+internal import Synchronization
+
+/// How many connections each client address has.
+final class ConnectionTable: Sendable {
+  private let limit: Int
+  private let exempt: TrustedProxies
+  private let counts = Mutex<[String: Int]>([:])
+
+  init(perAddress limit: Int, exempt: TrustedProxies) {
+    self.limit = limit
+    self.exempt = exempt
+  }
+
+  /// Counts a connection from this address.
+  ///
+  /// - Returns: what ``close(_:)`` takes; nil if the address has its share already.
+  func open(_ address: IPAddress?) -> String? {
+    let party = address?.party ?? ""
+    return counts.withLock { counts in
+      let count = counts[party, default: 0]
+      guard count < limit || isExempt(address) else { return nil }
+      counts[party] = count + 1
+      return party
+    }
+  }
+
+  /// The clients behind a proxy share its address; so do the programs of this machine.
+  private func isExempt(_ address: IPAddress?) -> Bool {
+    guard let address else { return true }
+    return address.isLoopback || exempt.contains(address)
+  }
+
+  func close(_ party: String) {
+    counts.withLock { counts in
+      let count = counts[party, default: 0] - 1
+      counts[party] = count > 0 ? count : nil
+    }
+  }
+
+  var count: Int { counts.withLock { $0.values.reduce(0, +) } }
+}

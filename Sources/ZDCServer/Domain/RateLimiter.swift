@@ -1,0 +1,73 @@
+internal import Synchronization
+
+/// Buckets of tokens by key, refilled evenly: of calls by client address, of work by user.
+///
+/// A charge may take more than a bucket holds. Its key then waits until the debt is refilled.
+final class RateLimiter<Key: Hashable & Sendable>: Sendable {
+  private struct Bucket {
+    var tokens: Double
+    var atMs: UInt64
+  }
+
+  private let perMinute: Double
+  private let burst: Double
+  private let keys: Int
+  private let buckets = Mutex<[Key: Bucket]>([:])
+
+  /// - Parameters:
+  ///   - burst: what a bucket holds; nil: the tokens of one minute.
+  ///   - keys: how many buckets are kept.
+  init(perMinute: Int, burst: Int? = nil, keys: Int = 16_384) {
+    self.perMinute = Double(perMinute)
+    self.burst = Double(burst ?? perMinute)
+    self.keys = keys
+  }
+
+  /// Takes a token; nil if there was one, else how many milliseconds to wait for it.
+  func take(_ key: Key, now: UInt64) -> UInt64? {
+    change(key, now) { bucket in
+      guard bucket.tokens >= 1 else { return waitMs(bucket) }
+      bucket.tokens -= 1
+      return nil
+    }
+  }
+
+  /// Nil if the key has no debt, else how many milliseconds until it is paid.
+  func wait(_ key: Key, now: UInt64) -> UInt64? {
+    change(key, now) { bucket in bucket.tokens >= 0 ? nil : waitMs(bucket) }
+  }
+
+  /// Takes so many tokens, if need be as a debt.
+  func charge(_ key: Key, _ count: Int, now: UInt64) {
+    guard count > 0 else { return }
+    change(key, now) { $0.tokens -= Double(count) }
+  }
+
+  var count: Int { buckets.withLock { $0.count } }
+
+  private func waitMs(_ bucket: Bucket) -> UInt64 {
+    UInt64(((1 - bucket.tokens) * 60_000 / perMinute).rounded(.up))
+  }
+
+  @discardableResult
+  private func change<T>(_ key: Key, _ now: UInt64, _ body: (inout Bucket) -> T) -> T {
+    buckets.withLock { buckets in
+      if buckets[key] == nil, buckets.count >= keys { makeRoom(in: &buckets, now) }
+      var bucket = refilled(buckets[key] ?? Bucket(tokens: burst, atMs: now), now)
+      defer { buckets[key] = bucket }
+      return body(&bucket)
+    }
+  }
+
+  private func refilled(_ bucket: Bucket, _ now: UInt64) -> Bucket {
+    let elapsed = Double(now > bucket.atMs ? now - bucket.atMs : 0)
+    return Bucket(tokens: min(burst, bucket.tokens + elapsed * perMinute / 60_000), atMs: max(now, bucket.atMs))
+  }
+
+  /// Forgets the keys that lose nothing by it, and of the others the eighth that was used longest ago.
+  private func makeRoom(in buckets: inout [Key: Bucket], _ now: UInt64) {
+    buckets = buckets.filter { refilled($0.value, now).tokens < burst }
+    guard buckets.count >= keys else { return }
+    for old in buckets.sorted(by: { $0.value.atMs < $1.value.atMs }).prefix(keys / 8 + 1) { buckets[old.key] = nil }
+  }
+}

@@ -1,0 +1,25 @@
+internal import Synchronization
+internal import ZDCProtocol
+
+/// Makes the names of new files durable before a part of them is acknowledged: without its folder's entry, an acknowledged
+/// part would be lost.
+///
+/// A part that finds the file of another one cannot know whether the entry is durable already. So each syncs the folder
+/// until one of them has.
+final class DurableNames: Sendable {
+  private let synchronize: @Sendable () throws -> Void
+  private let durable = Mutex<Set<BlobID>>([])
+
+  init(synchronize: @escaping @Sendable () throws -> Void) {
+    self.synchronize = synchronize
+  }
+
+  func makeDurable(_ blob: BlobID) throws {
+    guard !durable.withLock({ $0.contains(blob) }) else { return }
+    try synchronize()
+    durable.withLock { _ = $0.insert(blob) }
+  }
+
+  /// The upload is over.
+  func forget(_ blob: BlobID) { durable.withLock { _ = $0.remove(blob) } }
+}

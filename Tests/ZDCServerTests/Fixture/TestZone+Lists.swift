@@ -1,0 +1,73 @@
+import ZDCProtocol
+
+// Access lists with a second member, and commits that carry them.
+extension TestZone {
+  /// A list after `acl` (or after `previous`) with more entries.
+  func list(
+    adding entries: [ZoneACL.Entry], after previous: ZoneACL? = nil, signer: SigningKey? = nil
+  ) throws -> ZoneACL {
+    let previous = previous ?? acl
+    var fields = previous.fields
+    fields.version += 1
+    fields.prev = previous.hash
+    let added = Set(entries.map(\.user))
+    fields.entries = (fields.entries.filter { !added.contains($0.user) } + entries).sorted { $0.user < $1.user }
+    return try ZoneACL(fields) { try (signer ?? signKey).sign("acl", $0) }
+  }
+
+  /// A member, and the grant that gives them the zone's key.
+  func member(_ user: UserID, _ permissions: ZoneACL.Permissions = [.read], encGen: UInt32 = 1) -> Member {
+    let grant = Grant(zone: zone, zoneKeyGen: 1, user: user, wrap: randomBytes(1_168))
+    let entry = ZoneACL.Entry(
+      user: user, permissions: permissions, encGen: encGen, wrapKind: .nodeKey, wrapHash: grant.wrapHash)
+    return Member(entry: entry, grant: grant)
+  }
+
+  struct Member {
+    var entry: ZoneACL.Entry
+    var grant: Grant
+  }
+
+  /// A commit that puts the list in force, and its body.
+  func change(to list: ZoneACL, grants: [Grant] = []) throws -> (commit: ZoneCommit, body: [UInt8]) {
+    let commit = try commit([.acl(version: list.fields.version, hash: list.hash)]) { $0.aclHash = list.hash }
+    var writer = Bundle.Writer()
+    writer.append(acl: list.bytes)
+    for grant in grants { writer.append(grant: grant.bytes) }
+    writer.append(commit: commit.bytes)
+    return (commit, writer.bytes)
+  }
+
+  /// The body of a commit request with a list that its commit does not name.
+  static func body(_ commit: ZoneCommit, records: [NodeRecord], smuggling list: ZoneACL) -> [UInt8] {
+    var writer = Bundle.Writer()
+    writer.append(acl: list.bytes)
+    return writer.bytes + body(commit, records: records)
+  }
+
+  /// A commit of another member.
+  func commit(
+    by member: TestAccount, _ operations: [ZoneOperation], list: ZoneACL
+  ) throws -> ZoneCommit {
+    let fields = ZoneCommit.Fields(
+      zone: zone, seq: seq + 1, prev: headHash, aclHash: list.hash, writer: member.userID, writerGen: 1, timeMs: 3,
+      operations: operations)
+    return try ZoneCommit(fields) { try member.signKey.sign("commit", $0) }
+  }
+}
+
+extension ServerClient {
+  /// The owner makes this user a member; returns the list that is now in force.
+  @discardableResult
+  func share(_ zone: inout TestZone, with member: TestZone.Member, token: [UInt8]) async throws -> ZoneACL {
+    let list = try zone.list(adding: [member.entry])
+    let (commit, body) = try zone.change(to: list, grants: [member.grant])
+    _ = try await self.commit(body, token: token).expect(200)
+    zone.accepted(commit)
+    return list
+  }
+
+  func zones(_ query: String = "", token: [UInt8]) async throws -> ZoneList {
+    try await send(.GET, Routes.zones + query, token: token).json()
+  }
+}

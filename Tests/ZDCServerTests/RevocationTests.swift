@@ -1,0 +1,76 @@
+import Testing
+import ZDCProtocol
+import ZDCServer
+
+/// What ends with a session, a device or a root key.
+@Suite(.timeLimit(.minutes(1))) struct RevocationTests {
+  /// The stream's next event after the first one; nil: it has ended.
+  private func stream(_ server: TestServer, _ token: [UInt8]) async throws -> EventSequence.Iterator {
+    var events = try await server.events(token: token).makeAsyncIterator()
+    _ = try await events.next()
+    return events
+  }
+
+  @Test("S11: logging out ends the session's event stream, and no other session's")
+  func logoutEndsItsStream() async throws {
+    try await TestServer.run { (server: TestServer) async throws in
+      let (account, first) = try await server.newAccount()
+      let second = try await server.login(account)
+      var zone = account.home
+      var ended = try await stream(server, first)
+      var other = try await stream(server, second)
+      _ = try await server.send(.DELETE, Routes.session, token: first).expect(204)
+      try await server.put([zone.record(.random())], in: &zone, token: second)
+      #expect(try await ended.next() == nil)
+      #expect(try await other.next()?.name == "head")
+    }
+  }
+
+  @Test("S11: the ninth session of a device ends the first one with its stream")
+  func trimmedSessionEndsItsStream() async throws {
+    try await TestServer.run { (server: TestServer) async throws in
+      let (account, first) = try await server.newAccount()
+      var zone = account.home
+      var ended = try await stream(server, first)
+      var last = first
+      for _ in 0..<8 {
+        server.clock.advance(ms: 1_000)
+        last = try await server.login(account)
+      }
+      try await server.put([zone.record(.random())], in: &zone, token: last)
+      #expect(try await ended.next() == nil)
+    }
+  }
+
+  @Test("S11: a session that expires ends its stream at the next heartbeat")
+  func expiredSessionEndsItsStream() async throws {
+    try await TestServer.run({ $0.bounds.heartbeatSeconds = 1 }) { (server: TestServer) async throws in
+      let (_, token) = try await server.newAccount()
+      var events = try await stream(server, token)
+      server.clock.advance(ms: 24 * 3_600_000)
+      #expect(try await events.next() == nil)
+    }
+  }
+
+  @Test("S12: a new root key ends the logins of all other devices")
+  func rootRotationEndsOtherDevices() async throws {
+    try await TestServer.run { (server: TestServer) async throws in
+      let (account, token) = try await server.newAccount()
+      let other = DeviceID.random()
+      let thief = try await server.login(account, device: other)
+      let request = AppendLinkRequest(
+        link: WireBytes(try account.rootRotation(to: SigningKey()).bytes), lookupID: .random(),
+        loginKey: WireBytes(SigningKey().publicBytes))
+      _ = try await server.sendJSON(.POST, Routes.links, request, token: token).expect(201)
+      #expect(try await server.send(.GET, Routes.zones, token: thief).status == 401)
+      #expect(try await server.send(.GET, Routes.zones, token: token).status == 200)
+      let challenge: ChallengeResponse = try await server.sendJSON(
+        .POST, Routes.challenge, ChallengeRequest(userID: account.userID)
+      ).json()
+      var login = try account.deviceLogin(challenge, origin: server.origin)
+      login.deviceID = other
+      login.signature = WireBytes(try account.deviceKey.sign("device-login", login.signedBytes))
+      #expect(try await server.sendJSON(.POST, Routes.deviceLogin, login).status == 401)
+    }
+  }
+}
