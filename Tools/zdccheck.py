@@ -631,8 +631,7 @@ def parse_private(plaintext, has_content):
         require(kind > last, "nonCanonicalEncoding")
         last = kind
         value = reader.v16()
-        require(value and len(value) % 32 == 0, "nonCanonicalEncoding")
-        require(kind in (1, 2), "unsupportedVersion")
+        require(kind > 2 or value and len(value) % 32 == 0, "nonCanonicalEncoding")
     reader.padding(32)
     return private
 

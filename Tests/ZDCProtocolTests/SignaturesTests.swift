@@ -9,6 +9,18 @@ import ZDCProtocol
     }
   }
 
+  /// The key has a component of order 8, the message is "mixed order" under the label "commit": multiplied by the
+  /// cofactor, both sides of the equation are equal; without it they are not.
+  @Test("B23: signatures are verified without the cofactor")
+  func mixedOrderKey() {
+    let key = bytes("5870d2a3137db534a55613f63a31eda3aee89e0e3d21f4068c2c56456dd38cb6")
+    let signature = bytes(
+      "f15604749b24c5f6bfa4497da3292a04c4a80f2145caf962bc1b39b20277667e"
+        + "509a5e8dff2499f0edbacfefcbb908fa479e3971c8ec11684f361e82a387890d")
+    #expect(!Signatures.isWeak(key))
+    #expect(!Signatures.isValid(signature, by: key, label: "commit", message: Array("mixed order".utf8)))
+  }
+
   @Test(arguments: [
     "0000000000000000000000000000000000000000000000000000000000000000",
     "0000000000000000000000000000000000000000000000000000000000000080",

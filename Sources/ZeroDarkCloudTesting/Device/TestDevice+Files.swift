@@ -34,6 +34,16 @@ extension TestDevice {
     }
   }
 
+  /// Creates that many empty nodes in a folder, named by number, in one transaction.
+  public func create(_ count: Int, in folder: String) async throws {
+    try await write { transaction, cloud in
+      for number in 0..<count {
+        let node = try cloud.createNode(withPath: try Self.path("\(folder)/\(number)"))
+        RecordingDelegate.store(TestContent(""), of: node, transaction)
+      }
+    }
+  }
+
   /// Stores new content and queues its upload.
   public func edit(_ path: String, _ text: String, user: String? = nil) async throws {
     try await write(user: user) { transaction, cloud in
