@@ -42,7 +42,6 @@ extension ConvergenceTable {
           /d  [create deletedRemotely, putData deletedRemotely]
           /d/c  "B"  [putData deletedRemotely, create deletedRemotely]
           /d/n  "B"  [create deletedRemotely, putData deletedRemotely]
-          /d/s  "r"  [create deletedRemotely, putData deletedRemotely]
           """), .init(server: ""))
 
   private static let folder: ConvergenceRow.Steps = {

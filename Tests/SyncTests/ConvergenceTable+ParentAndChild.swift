@@ -51,7 +51,7 @@ extension ConvergenceTable {
       "delete / create", create, b: "/e\n/p\(parked)\n/p/n  \"B\"\(parked)")
     + deleting(
       "delete / data", data, b: "/e\n/p\(parked)\n/p/c  \"B\"  [putData deletedRemotely, create deletedRemotely]")
-    + deleting("delete / rename", rename, b: "/e\n/p\(parked)\n/p/d  \"base\"\(parked)")
+    + deleting("delete / rename", rename, b: "/e")
     // B took the child out of the folder: committed first, it is saved; too late, it waits at its new place.
     + rows(
       .parentAndChild, "delete / move", .init(start: start, a: { try await $0.delete("/p") }, b: move),

@@ -238,6 +238,54 @@ struct JournalCaptureTests {
     }
   }
 
+  @Test("M12: undo of a kept folder spares what was put into it since", arguments: ["a", "b"])
+  func deletedInTheCloud_undoSparesWhatCameLater(writer: String) async throws {
+    try await TestWorld.run { world in
+      let (a, b) = try await Self.pair(world) { device in
+        for path in ["/d", "/d/e", "/d/e/f"] { try await device.create(path, "0") }
+      }
+      b.recorder.on(.deletedDirty) { node, transaction in
+        let transaction = try #require(transaction as? ZDCReadWriteTransaction)
+        let cloud = try #require(try b.zdc.cloudTransaction(transaction, forLocalUserID: node.localUserID))
+        let path = try #require(Self.path("/d/e/f"))
+        let dirty = try #require(cloud.node(path: path))
+        _ = try cloud.insertNode(dirty)
+      }
+      try await b.edit("/d/e/f", "B")
+      try await a.delete("/d")
+      try await a.sync()
+      try await world.settle(b, a)
+      try await (writer == "a" ? a : b).create("/d/since", "new")
+      try await world.settle(a, b)
+      let entries = try await Self.entries(b)
+      let entry = try #require(entries.first { $0.kind == .deletedInCloud })
+      _ = try await b.write { _, cloud in try cloud.undo(entry) }
+      try await world.settle(b, a)
+      #expect(try await a.tree(versions: false) == "/d  \"0\"\n/d/since  \"new\"")
+    }
+  }
+
+  @Test("M12: undo of a kept folder that others filled and that is not all read yet is refused")
+  func deletedInTheCloud_undoIsRefusedIfNothingCanGo() async throws {
+    try await TestWorld.run { world in
+      let (a, b) = try await Self.pair(world) { try await $0.create("/d", "0") }
+      b.recorder.on(.deletedDirty) { node, transaction in
+        let transaction = try #require(transaction as? ZDCReadWriteTransaction)
+        _ = try b.zdc.cloudTransaction(transaction, forLocalUserID: node.localUserID)?.insertNode(node)
+      }
+      try await b.edit("/d", "B")
+      try await a.delete("/d")
+      try await a.sync()
+      try await world.settle(b, a)
+      try await a.create("/d/since", "new")
+      try await world.settle(a, b)
+      await #expect(throws: ZDCCloudError.self) { try await Self.undo(b) }
+      try await world.settle(b, a)
+      #expect(try await a.tree(versions: false) == "/d  \"B\"\n/d/since  \"new\"")
+      #expect(try await Self.onlyEntry(b).undoneAt == nil)
+    }
+  }
+
   @Test func deletedInTheCloud_deletedHereToo() async throws {
     try await TestWorld.run { world in
       let (a, b) = try await Self.pair(world) { try await $0.create("/f", "0") }

@@ -1,4 +1,5 @@
 import Testing
+import ZDCProtocol
 import ZeroDarkCloud
 import ZeroDarkCloudTesting
 
@@ -55,6 +56,54 @@ struct PullOrderTests {
       let lines = b.recorder.take()
       #expect(lines.count == 1_202)
       #expect(try #require(lines.firstIndex(of: "new /screen/row")) < 1_201)
+    }
+  }
+
+  /// Pages of two commits each.
+  private static let smallPages = Lie { answer in
+    guard answer.route.pattern == Routes.zoneCommits, answer.isBundle else { return false }
+    var seen = 0
+    let kept = answer.items.filter { item in
+      if item.kind == .commit { seen += 1 }
+      return seen < 3 && item.kind != .record
+    }
+    guard seen > 2 else { return false }
+    answer.items = kept
+    answer.headers[WireHeaders.more] = "1"
+    return true
+  }
+
+  private static let history = [
+    "mk /old", "mk /old/deep", "mv /old /older", "mk /new", "mv /older/deep /new/deep", "mv /new /newest",
+  ]
+
+  private static func write(_ a: TestDevice) async throws {
+    for step in history.map({ $0.split(separator: " ").map(String.init) }) {
+      if step[0] == "mk" { try await a.create(step[1]) } else { try await a.move(step[1], to: step[2]) }
+      try await a.sync()
+    }
+  }
+
+  @Test(
+    "Q17: a first pull of many pages shows nodes as they are now, shallow and recent first", arguments: [false, true])
+  func firstPullIsInOrder_howeverManyPagesItHas(isCutOff: Bool) async throws {
+    try await TestWorld.run { world in
+      let a = try await world.device("A")
+      try await Self.write(a)
+      let hostile = HostileServer(world.server)
+      hostile.tell(Self.smallPages)
+      let b = try await TestDevice("B", server: world.server, clock: world.clock, through: hostile)
+      try await b.login(words: try #require(world.words()))
+      if isCutOff {
+        b.network.fail(.loseRequest, "GET", Routes.zoneCommits, occurrence: 2)
+        await #expect(throws: TransportError.self) { try await b.pull() }
+        #expect(b.recorder.take() == [])
+        try await b.relaunch()
+      }
+      try await b.pull()
+      #expect(hostile.liesTold > 2)
+      #expect(b.recorder.take() == ["new /newest", "new /older", "new /newest/deep"])
+      try await b.close()
     }
   }
 }

@@ -1,4 +1,5 @@
 import Foundation
+import Synchronization
 import Testing
 import ZDCProtocol
 import ZeroDarkCloud
@@ -106,6 +107,102 @@ struct RestoreTests {
       try await a.push()
       try await a.sync()
       #expect(try await a.tree(versions: false) == "\(Self.changed)\n/late  \"l\"".sortedLines)
+    }
+  }
+
+  @Test("C4: the loss of acknowledged own commits is made good once; the second time the tree is frozen")
+  func ownCommitsThatAreMissing_areNotSentTwiceUnasked() async throws {
+    try await TestWorld.run { world in
+      let a = try await world.device("A")
+      try await Self.begin(a)
+      let backup = try await world.server.backup()
+      try await Self.change(a)
+      try await a.sync()
+      try await world.server.restore(backup)
+      try await world.settle(a)
+      #expect(try await a.tree(versions: false) == Self.changed)
+      try await world.server.restore(backup)
+      await #expect(throws: ZDCSecurityError.self) { try await a.sync() }
+      let frozen = try await a.syncManager.frozenZones(localUserID: a.localUserID)
+      #expect(frozen.map(\.error) == [.ownCommitMissing])
+      #expect(try await a.tree(versions: false) == Self.changed)
+      world.expectsSecurityErrors(try await a.securityErrors(), on: a)
+      try await Self.accept(a)
+      try await world.settle(a)
+      #expect(try await a.tree(versions: false) == Self.changed)
+    }
+  }
+
+  @Test("C4: many or old own commits that are missing freeze the tree", arguments: ["many", "old"])
+  func ownCommitsThatAreMissing_areSentAgainOnlyIfFewAndRecent(loss: String) async throws {
+    try await TestWorld.run { world in
+      let a = try await world.device("A")
+      try await Self.begin(a)
+      let backup = try await world.server.backup()
+      for number in 0..<(loss == "many" ? 40 : 1) {
+        try await a.create("/\(number)", "x")
+        try await a.sync()
+      }
+      if loss == "old" { world.clock.advance(by: .seconds(86_400)) }
+      try await world.server.restore(backup)
+      let before = try await a.tree()
+      await #expect(throws: ZDCSecurityError.self) { try await a.sync() }
+      let frozen = try await a.syncManager.frozenZones(localUserID: a.localUserID)
+      #expect(frozen.map(\.error) == [.ownCommitMissing])
+      #expect(try await a.tree() == before)
+      world.expectsSecurityErrors(try await a.securityErrors(), on: a)
+      try await Self.accept(a)
+      try await world.settle(a)
+    }
+  }
+
+  @Test("C4: content that the server still has is named again, not asked of the app")
+  func ownCommitsThatAreMissing_keepTheirContent() async throws {
+    struct NotHere: Error {}
+    try await TestWorld.run { world in
+      let a = try await world.device("A")
+      let b = try await world.device("B")
+      world.expectsSecurityErrors(["ownCommitMissing"], on: a)
+      try await Self.begin(a)
+      let film = TestContent(data: EndToEndTests.bytes(200_000, seed: 1))
+      try await a.edit("/edited", to: film)
+      // The content is on the server, and the commit that names it is not yet.
+      a.network.fail(.loseRequest, "POST", Routes.commits)
+      await #expect(throws: TransportError.self) { try await a.sync() }
+      let backup = try await world.server.backup()
+      try await a.sync()
+      #expect(try await a.queueCount() == 0)
+      a.recorder.on(.data, times: 100) { _, _ in throw NotHere() }
+      try await world.server.restore(backup)
+      a.network.resetCounts()
+      try await a.sync()
+      #expect(try await a.queueCount() == 0)
+      #expect(a.network.count("POST", Routes.blobs) == 0, "nothing is uploaded again")
+      try await world.settle(b)
+      #expect(try await b.content(of: "/edited")?.data == film.data)
+    }
+  }
+
+  @Test("F8: a server that has everything again leaves nothing queued", arguments: [false, true])
+  func serverThatIsItselfAgain_needsNothingOfTheApp(isPushedBetween: Bool) async throws {
+    struct NotHere: Error {}
+    try await TestWorld.run { world in
+      let (a, b) = try await Self.lost(world)
+      world.mayWait(b)
+      world.expectsSecurityErrors([], on: b)
+      await #expect(throws: ZDCSecurityError.self) { try await a.sync() }
+      a.recorder.on(.data, times: 1_000) { _, _ in throw NotHere() }
+      try await Self.accept(a)
+      if isPushedBetween { try await a.sync() }
+      try await world.server.restore(try #require(Self.latest.withLock { $0[ObjectIdentifier(world)] }))
+      if isPushedBetween {
+        await #expect(throws: ZDCSecurityError.self) { try await a.sync() }
+        world.expectsSecurityErrors(try await a.securityErrors(), on: a)
+        try await Self.accept(a)
+      }
+      for _ in 0..<3 { try await a.sync() }
+      #expect(try await a.queue() == "")
+      #expect(try await a.tree(versions: false) == Self.changed)
     }
   }
 
@@ -249,6 +346,8 @@ struct RestoreTests {
   // MARK: Scenes
 
   /// A and B have seen changes of both that the server has no longer.
+  private static let latest = Mutex<[ObjectIdentifier: TestServer.Backup]>([:])
+
   private static func lost(
     _ world: TestWorld, andThen more: (TestDevice) async throws -> Void = { _ in }
   ) async throws -> (TestDevice, TestDevice) {
@@ -265,6 +364,8 @@ struct RestoreTests {
     try await a.sync()
     try await world.settle(a, b)
     try await more(b)
+    let newest = try await world.server.backup()
+    latest.withLock { $0[ObjectIdentifier(world)] = newest }
     try await world.server.restore(backup)
     for device in [a, b] { world.expectsSecurityErrors(["zoneRollback"], on: device) }
     return (a, b)

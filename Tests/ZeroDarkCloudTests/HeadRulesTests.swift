@@ -28,12 +28,62 @@ import ZDCProtocol
       .recordAuthFailed, .nameTagMismatch, .duplicateName, .keyCommitmentMismatch, .grantMissing, .grantHashMismatch,
       .objectMissing, .contentHashMismatch,
     ]
-    #expect(ofNodes.allSatisfy { !HeadRules.freezes($0) })
+    #expect(ofNodes.allSatisfy { !HeadRules.isAboutLog($0) })
     let ofTrees: [ZDCSecurityError.Code] = [
       .zoneRollback, .zoneForkDetected, .commitChainBroken, .signatureInvalid, .writerUnknown, .recordRollback,
       .recordHashMismatch, .recordBindingMismatch, .nonCanonicalEncoding, .limitExceeded, .treeCycle,
     ]
-    #expect(ofTrees.allSatisfy { HeadRules.freezes($0) })
+    #expect(ofTrees.allSatisfy { HeadRules.isAboutLog($0) })
+  }
+
+  @Test("C2: answers that anything in between may have made prove nothing, only signatures do")
+  func onlySignaturesProve() {
+    let unusable: [ZDCSecurityError.Code] = [
+      .nonCanonicalEncoding, .limitExceeded, .unsupportedVersion, .commitChainBroken,
+    ]
+    for code in unusable {
+      #expect(HeadRules.evidence(of: code, isSigned: true) == .none)
+      #expect(HeadRules.isTriedAgain(after: ZDCSecurityError(code)))
+    }
+    for code in [ZDCSecurityError.Code.treeCycle, .writerUnknown, .zoneForkDetected, .signatureInvalid] {
+      #expect(HeadRules.evidence(of: code, isSigned: true) == .proof)
+      #expect(HeadRules.evidence(of: code, isSigned: false) == .suspicion)
+      #expect(!HeadRules.isTriedAgain(after: ZDCSecurityError(code)))
+    }
+    #expect(HeadRules.isTriedAgain(after: ServerError(.notFound, "")))
+  }
+
+  @Test("C4: a few recent commits are sent again unasked, once, and none that change rights or keys")
+  func lostCommitsAreSentAgainUnasked_onlyIfFewRecentAndHarmless() {
+    let now: UInt64 = 10_000_000
+    func isUnasked(_ lost: OwnCommits, hasRestored: Bool = false) -> Bool {
+      HeadRules.isSentAgainUnasked(lost, hasRestored: hasRestored, nowMs: now)
+    }
+    let harmless = OwnCommits(count: 16, oldestMs: now - 600_000, isBinding: false)
+    #expect(isUnasked(harmless))
+    #expect(!isUnasked(harmless, hasRestored: true))
+    #expect(!isUnasked(OwnCommits(count: 17, oldestMs: now, isBinding: false)))
+    #expect(!isUnasked(OwnCommits(count: 1, oldestMs: now - 600_001, isBinding: false)))
+    #expect(!isUnasked(OwnCommits(count: 1, oldestMs: now, isBinding: true)))
+    // A clock that was set back.
+    #expect(isUnasked(OwnCommits(count: 1, oldestMs: now + 5, isBinding: false)))
+  }
+
+  @Test("P8: a zone of somebody else that the server does not know is no lost account")
+  func missingZone_isALostAccountOnlyIfItIsOnesOwn() {
+    let (mine, other) = (UserID(1, 1, 1, 1), UserID(2, 2, 2, 2))
+    #expect(HeadRules.isAccountMissing(owner: nil, user: mine))
+    #expect(HeadRules.isAccountMissing(owner: mine, user: mine))
+    #expect(!HeadRules.isAccountMissing(owner: other, user: mine))
+  }
+
+  @Test("F6: an accepted log that lacks verified commits is a rollback")
+  func acceptedLoss_isNamed_unlessTheUserKnows() {
+    #expect(HeadRules.rollback(missing: 3, frozen: .signatureInvalid) == .zoneRollback)
+    #expect(HeadRules.rollback(missing: 0, frozen: .signatureInvalid) == nil)
+    for code in [ZDCSecurityError.Code.zoneRollback, .zoneForkDetected, .ownCommitMissing] {
+      #expect(HeadRules.rollback(missing: 3, frozen: code) == nil)
+    }
   }
 
   @Test func aSyncGoesOnWhileSomethingHappens_andNotForEver() {

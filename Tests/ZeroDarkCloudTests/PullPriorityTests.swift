@@ -40,7 +40,8 @@ struct PullPriorityTests {
     for (index, node) in tree.nodes.enumerated() {
       let putSeq = UInt64(index / 3)
       let isPending = pending.contains(node)
-      walk.add(node, parent: tree.parents[node] ?? .zero, putSeq: putSeq, isPending: isPending)
+      let depth = UInt32(tree.ancestors(of: node).count)
+      walk.add(node, parent: tree.parents[node] ?? .zero, depth: depth, putSeq: putSeq, isPending: isPending)
       if isPending { alone.add(node, ancestors: tree.ancestors(of: node), putSeq: putSeq) }
     }
     #expect(walk.sorted().map(\.node) == alone.sorted().map(\.node))

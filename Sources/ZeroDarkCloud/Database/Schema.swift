@@ -27,6 +27,8 @@ enum FrameworkSchema {
     migrator.registerMigration("zdc.records") { db in
       for statement in [unreadable, inFlightRotation, zoneKeyState] { try db.execute(sql: statement) }
     }
+    migrator.registerMigration("zdc.evidence") { db in try db.execute(sql: evidence) }
+    migrator.registerMigration("zdc.lostBranches") { db in try db.execute(sql: requeueLost) }
   }
 
   /// The verified log, a hash for each commit: where a server's log parts from it, and whether what is missing there

@@ -106,6 +106,7 @@ extension ZDCMergeJournalEntry {
       entry.report?.remaining = nil
     },
     { $0.report?.undo = .empty },
+    { $0.keptNodeIDs = nil },
     { entry in
       entry.mapConflicts { $0.mine = nil }
       entry.content = nil

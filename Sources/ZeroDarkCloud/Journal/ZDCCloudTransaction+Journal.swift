@@ -1,12 +1,14 @@
 internal import Foundation
 internal import ZDCMerge
+internal import ZDCProtocol
 internal import ZDCTreesystem
 
 extension ZDCCloudTransaction {
   /// Takes back what an entry of the merge journal says: what had lost becomes a new change, and wins.
   ///
   /// Names, places and deletions the framework changes itself: a dropped move is made, a node that became "Name 2"
-  /// gets its name and the other one becomes "Name 2", a node that was kept is deleted. Where a value was merged or a
+  /// gets its name and the other one becomes "Name 2", nodes that were kept are deleted, but for folders in which others
+  /// have put something since. Where a value was merged or a
   /// content lost, the result has what the app needs to make it a change of its own, in this transaction. Either way
   /// the entry is marked, and cannot be undone twice.
   ///
@@ -42,7 +44,7 @@ extension ZDCCloudTransaction {
     case .renamed, .moveDropped:
       try regainPlace(entry, row)
     case .deletedInCloud:
-      _ = try delete(row: try stored(transaction.zdcNode(row)))
+      try deleteKept(entry, row)
     case .deletedHere:
       throw Self.notUndoable("what was deleted is not here any more")
     }
@@ -63,6 +65,36 @@ extension ZDCCloudTransaction {
       throw Self.notUndoable("the version that lost was not kept")
     }
     return ZDCMergeUndo(nodeID: row.uuid, changeset: nil, content: nil)
+  }
+
+  /// Deletes the nodes that the entry names, and no other ones: a folder with something else in it stays.
+  private func deleteKept(_ entry: ZDCMergeJournalEntry, _ top: NodeRow) throws {
+    let named = Set(entry.keptNodeIDs ?? []).union([entry.nodeID])
+    let branch = try transaction.nodes.subtree(of: top.id)
+    var spared = Set(branch.filter { !named.contains($0.uuid) }.map(\.id))
+    let leaves = transaction.leaves(zone: top.zone)
+    // Deep first, so that a folder knows of what is in it.
+    for row in branch.reversed() {
+      let isRead = try isReadThrough(row, leaves)
+      if !isRead { spared.insert(row.id) }
+      if spared.contains(row.id), let parent = row.parent { spared.insert(parent) }
+    }
+    let tops = branch.filter { row in
+      !spared.contains(row.id) && (row.id == top.id || row.parent.map(spared.contains) ?? true)
+    }
+    guard !tops.isEmpty else { throw Self.notUndoable("others have put something into it since") }
+    for row in tops { _ = try delete(row: row) }
+  }
+
+  /// Whether this device has a row for all that the cloud has directly in the folder.
+  private func isReadThrough(_ row: NodeRow, _ leaves: LeafStore) throws -> Bool {
+    try leaves.children(of: row.nodeID).allSatisfy { child in
+      try transaction.nodes.node(zone: row.zone, nodeID: child) != nil || isDeletedHere(child, zone: row.zone)
+    }
+  }
+
+  private func isDeletedHere(_ node: NodeID, zone: Int64) throws -> Bool {
+    try transaction.operations.operations(zone: zone, nodeID: node).contains { $0.kind == .delete }
   }
 
   private func regainPlace(_ entry: ZDCMergeJournalEntry, _ row: NodeRow) throws {

@@ -68,6 +68,8 @@ public struct ZDCMergeJournalEntry: Sendable, Hashable, Codable, Identifiable {
   public var content: Data?
   /// The ``ZDCNode/uuid`` of a node that has the version that lost, or that took the name.
   public var otherNodeID: String?
+  /// After a deletion in the cloud: the ``ZDCNode/uuid`` of each node that was kept here.
+  public internal(set) var keptNodeIDs: [String]?
   /// Whether something was left out because it was larger than ``ZDCJournalLimits/maxEntryBytes``.
   public internal(set) var isShortened = false
   /// When it was taken back.

@@ -22,13 +22,18 @@ struct Resending {
   }
 
   /// Whether the server's content comes before the one that it had lost. Content that is sent again has the next number,
-  /// so what somebody else sent again is not older; what the app has not got cannot be sent.
+  /// so what another device sent again is not older; what the app has not got cannot be sent.
   func isDataOlder(_ content: NodeRecord.Content?, mine: NodeRecord.Content?) -> Bool {
-    data.contains { operation in
+    if data.isEmpty { return mine.map { Self.isOlder(content, than: $0.dataVersion, $0.blobID) } ?? false }
+    return data.contains { operation in
       guard let lost = operation.resend, operation.reason != .noDataFromApp else { return false }
-      guard let content else { return true }
-      return content.dataVersion < lost || (content.dataVersion == lost && content.blobID != mine?.blobID)
+      return Self.isOlder(content, than: lost, mine?.blobID)
     }
+  }
+
+  private static func isOlder(_ content: NodeRecord.Content?, than lost: UInt64, _ blob: BlobID?) -> Bool {
+    guard let content else { return true }
+    return content.dataVersion < lost || (content.dataVersion == lost && content.blobID != blob)
   }
 }
 
@@ -48,7 +53,15 @@ extension ChangeApplier {
     if keepsRecord { row.burnMs = before.burnMs }
     let isSamePlace = parent.id == before.parent && opened.secrets.name == before.name
     let isSame = isSamePlace && before.burnMs == fields.burnMs
-    try settleRecord(resending.record, isNeeded: keepsRecord && !isSame)
+    let namesKept = keepsData && resending.data.isEmpty && !resending.record.isEmpty
+    if namesKept, Self.mayFollow(before.content, fields.content) {
+      // The next record names the content that was lost.
+      row.content = before.content
+      try nameContent(of: row, in: resending.record)
+    } else if namesKept, let lost = before.content {
+      try queueLostContent(row, lost.content.dataVersion)
+    }
+    try settleRecord(resending.record, isNeeded: namesKept || (keepsRecord && !isSame))
     try settleData(resending, row, isNeeded: keepsData)
     if keepsRecord {
       try nodes.update(row)
@@ -57,6 +70,23 @@ extension ChangeApplier {
       try moveToCloudPlace(&row, opened, parent: parent)
     }
     try announce(change, row, oldPath: oldPath, opened)
+  }
+
+  /// A record may name other content than the one before only with a higher number.
+  private static func mayFollow(_ kept: NodeRow.ContentFacts?, _ content: NodeRecord.Content?) -> Bool {
+    guard let kept else { return false }
+    return content.map { $0.dataVersion < kept.content.dataVersion } ?? true
+  }
+
+  private func nameContent(of row: NodeRow, in operations: [OperationRow]) throws {
+    for var operation in operations {
+      operation.baseETag = row.content?.content.eTag
+      try transaction.operations.update(operation)
+    }
+  }
+
+  private func queueLostContent(_ row: NodeRow, _ dataVersion: UInt64) throws {
+    try LostContent(session: session, zone: row.zone, transaction: transaction).queue(row, dataVersion: dataVersion)
   }
 
   private func settleRecord(_ operations: [OperationRow], isNeeded: Bool) throws {

@@ -111,7 +111,13 @@ struct ChangeApplier {
     _ node: NodeID, parent: NodeID, item: PageContents.Record
   ) throws -> Bool {
     let above = try leaves.ancestors(of: node)
-    guard let deleted = above.first(where: queuedDeletes.contains) else { return false }
+    guard let deleted = above.first(where: queuedDeletes.contains) else {
+      // A branch without rows is read again.
+      if let lost = try above.last(where: { try nodes.node(zone: zoneRow.id, nodeID: $0) == nil }) {
+        try leaves.requeueLost(below: lost)
+      }
+      return false
+    }
     // The node moved under the delete after it was queued: it is taken out again before the delete goes.
     if let row = try nodes.node(zone: zoneRow.id, nodeID: node) {
       try rescue(row, from: deleted, item: item)

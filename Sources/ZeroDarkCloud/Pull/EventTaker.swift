@@ -41,7 +41,8 @@ struct EventTaker: Sendable {
       row.appTreeID == session.appTreeID
     else { return .known }
     if try CommitLogStore(db: transaction.database, zone: row.id).hash(seq: status.seq) == status.head { return .known }
-    guard let put, row.frozen == nil, let head = row.head, head.seq < .max, head.seq + 1 == status.seq,
+    guard let put, row.frozen == nil, row.doubt == nil, let head = row.head, head.seq < .max,
+      head.seq + 1 == status.seq,
       try transaction.leaves(zone: row.id).pendingCount() == 0,
       try transaction.delegateFailures.isEmpty(zone: row.id)
     else { throw Unfit() }

@@ -28,9 +28,49 @@ enum HeadRules {
     return isMissingOwn ? .ownCommitMissing : .zoneRollback
   }
 
-  /// Whether an error is decidable from public bytes (class 1): then the server should have refused, and the zone is
-  /// frozen.
-  static func freezes(_ code: ZDCSecurityError.Code) -> Bool {
+  /// Lost commits that this device sends again without asking the user: the last moments before a server's crash. More
+  /// or older ones, changes of rights or keys, and a second loss are for the user to decide.
+  static func isSentAgainUnasked(_ lost: OwnCommits, hasRestored: Bool, nowMs: UInt64) -> Bool {
+    let ageMs = nowMs > lost.oldestMs ? nowMs - lost.oldestMs : 0
+    return !hasRestored && !lost.isBinding && lost.count <= lostCommits && ageMs <= lostAgeMs
+  }
+
+  /// What the user has to be told who accepts a log that lacks verified commits, unless the zone is frozen for that.
+  static func rollback(missing: UInt64, frozen: ZDCSecurityError.Code?) -> ZDCSecurityError.Code? {
+    switch frozen {
+    case .zoneRollback, .zoneForkDetected, .ownCommitMissing: nil
+    default: missing > 0 ? .zoneRollback : nil
+    }
+  }
+
+  static let lostCommits = 16
+  static let lostAgeMs: UInt64 = 600_000
+
+  /// Whether a server that does not know a zone denies this account what it was born with. Somebody else's zone may
+  /// have been taken away from it.
+  static func isAccountMissing(owner: UserID?, user: UserID) -> Bool { owner == nil || owner == user }
+
+  /// What an answer proves that cannot be followed.
+  enum Evidence: Equatable {
+    /// Nothing: it may come from something in between, from another request, or from a later version.
+    case none
+    /// The server says what cannot be, and no member has signed it.
+    case suspicion
+    /// A member's signature is on what cannot be.
+    case proof
+  }
+
+  /// - Parameter isSigned: members have signed what the answer consists of.
+  static func evidence(of code: ZDCSecurityError.Code, isSigned: Bool) -> Evidence {
+    switch code {
+    case .nonCanonicalEncoding, .limitExceeded, .unsupportedVersion, .commitChainBroken: .none
+    default: isSigned ? .proof : .suspicion
+    }
+  }
+
+  /// Whether an error concerns a zone's log as a whole (class 1): the server is asked again, and then the zone may be
+  /// frozen. What needs keys concerns one node or a grant.
+  static func isAboutLog(_ code: ZDCSecurityError.Code) -> Bool {
     switch code {
     case .recordAuthFailed, .nameTagMismatch, .duplicateName, .keyCommitmentMismatch, .contentHeaderInvalid,
       .objectMissing, .grantMissing, .grantHashMismatch, .contentHashMismatch, .chunkAuthFailed, .commitmentMismatch,
@@ -39,5 +79,11 @@ enum HeadRules {
       false
     default: true
     }
+  }
+
+  /// Whether the engine pulls a zone again, after a pause, whose pull ended with this error.
+  static func isTriedAgain(after error: any Error) -> Bool {
+    guard let error = error as? ZDCSecurityError else { return true }
+    return error.code == .recordBindingMismatch || evidence(of: error.code, isSigned: false) == .none
   }
 }

@@ -49,33 +49,59 @@ final class LocalPlaces {
     if isMove { paths.removeAll() }
   }
 
-  /// Puts the node back to where the cloud has it, dropping its queued moves.
+  /// Puts the node where the verified log has it and drops its queued moves.
   ///
+  /// The log may contain a move whose record this device has not applied yet. The node keeps its name until then.
+  ///
+  /// - Parameter top: a branch that the node must leave.
   /// - Returns: the number of callbacks.
-  func returnToCloudPlace(_ row: NodeRow) throws -> Int {
-    guard let cloud = row.cloud, let parent = try nodes.node(zone: row.zone, nodeID: cloud.parent) else { return 0 }
-    for operation in try transaction.operations.operations(node: row.id) where operation.kind == .move {
-      try transaction.operations.delete(id: operation.id)
-    }
+  func returnToCloudPlace(_ row: NodeRow, outside top: Int64? = nil) throws -> Int {
+    guard let cloud = row.cloud, let parent = try verifiedParent(of: row, outside: top) else { return 0 }
+    let moves = try transaction.operations.operations(node: row.id).filter { $0.kind == .move }
+    for operation in moves { try transaction.operations.delete(id: operation.id) }
     let old = try path(row)
     var row = row
     let name = try freeName(cloud.name, under: parent, except: row.id)
     try place(&row, under: parent, name: name)
-    // A local node took the name meanwhile: then this one's other name has to be told to the cloud.
-    if name != cloud.name { _ = try queueMove(row) }
-    try recordDroppedMove(row, wanted: old, writer: nil)
+    // A local node has the name: then the cloud has to learn this one's other name.
+    if name != cloud.name, parent.nodeID == cloud.parent { _ = try queueMove(row) }
+    if !moves.isEmpty { try recordDroppedMove(row, wanted: old, writer: nil) }
     return try announceMove(row, from: old)
   }
 
-  /// If `parent` lies below `row` in the local tree because of queued moves, those moves are dropped.
+  /// The row of the node's parent in the verified log, or of the nearest ancestor that has one.
+  ///
+  /// A node that cannot be below its own parent yet reads its record again.
+  private func verifiedParent(of row: NodeRow, outside top: Int64?) throws -> NodeRow? {
+    let leaves = transaction.leaves(zone: row.zone)
+    for (distance, ancestor) in try leaves.ancestors(of: row.nodeID).enumerated() {
+      guard let parent = try nodes.node(zone: row.zone, nodeID: ancestor),
+        try !nodes.isNode(parent.id, atOrBelow: top ?? row.id)
+      else { continue }
+      if distance > 0 { try leaves.set(.pending, row.nodeID) }
+      return parent
+    }
+    return nil
+  }
+
+  /// Whether the node is elsewhere than the verified log says: by a queued move, or because its record is pending.
+  private func isElsewhere(_ row: NodeRow) throws -> Bool {
+    if try transaction.operations.operations(node: row.id).contains(where: { $0.kind == .move }) { return true }
+    guard let cloud = row.cloud, let leaf = try transaction.leaves(zone: row.zone).leaf(row.nodeID) else {
+      return false
+    }
+    return leaf.parent != cloud.parent
+  }
+
+  /// If `parent` is below `row` in the local tree because of queued or pending moves, the nodes in between return to
+  /// their places in the verified log.
   func breakCycle(of row: NodeRow, under parent: NodeRow) throws -> Int {
     guard try nodes.isNode(parent.id, atOrBelow: row.id) else { return 0 }
     var callbacks = 0
     var current: NodeRow? = parent
     while let step = current, step.id != row.id {
       let next = try step.parent.flatMap { try nodes.node(id: $0) }
-      let isMoved = try transaction.operations.operations(node: step.id).contains { $0.kind == .move }
-      if isMoved {
+      if try isElsewhere(step) {
         callbacks += try returnToCloudPlace(step)
         if try !nodes.isNode(parent.id, atOrBelow: row.id) { break }
       }
@@ -173,8 +199,9 @@ final class LocalPlaces {
   }
 
   private func yield(_ sibling: NodeRow, to row: NodeRow, tag: NameTag, under parent: NodeRow) throws -> Int {
+    // The framework gave it this place, not the app: its record is pending, or its own name was taken.
     let isUnasked = try transaction.operations.placements(ofNode: sibling.id).isEmpty
-    if isUnasked, DuplicateNames.isShownOtherwise(sibling) { return try giveWay(sibling, under: parent) }
+    if isUnasked, sibling.isUploaded { return try giveWay(sibling, under: parent) }
     let node = try session.node(sibling, in: transaction)
     let place = try path(sibling)
     try session.tell(.didDiscoverConflict, sibling.nodeID, in: transaction) {

@@ -10,13 +10,14 @@ struct PageApplier {
   let zone: Int64
   let transaction: ZDCReadWriteTransaction
 
-  /// Returns how many commits were new. Commits up to the pin are skipped if they are the pinned ones.
+  /// Returns how many commits were new. Commits up to the pin are skipped once they are known to be the pinned ones.
   func apply(_ page: PageContents) throws -> Int {
     guard var row = try transaction.zones.zone(id: zone) else { return 0 }
     let inFlight = InFlightStore(transaction: transaction)
     let ownHash = try inFlight.commitHash(zone: zone)
     var count = 0
     for item in page.commits {
+      try require(item.commit.fields.zone == row.zone, .recordBindingMismatch)
       if let head = row.head, item.commit.fields.seq <= head.seq {
         try checkKnown(item.commit, head: head)
         continue
@@ -42,9 +43,13 @@ struct PageApplier {
     _ = try DuplicateNames(session: session, transaction: transaction, places: places, leaves: leaves).release()
   }
 
+  /// A commit that another one has replaced proves a second history if a member signed it.
   private func checkKnown(_ commit: ZoneCommit, head: ZoneHead) throws {
-    guard commit.fields.seq == head.seq else { return }
-    try require(commit.hash == head.hash, .zoneForkDetected)
+    let log = CommitLogStore(db: transaction.database, zone: zone)
+    let known = commit.fields.seq == head.seq ? head.hash : try log.hash(seq: commit.fields.seq)
+    guard let known, known != commit.hash else { return }
+    try commit.checkSigner(session.keys)
+    throw ZDCSecurityError(.zoneForkDetected, zone: head.zone, user: commit.fields.writer)
   }
 
   /// A signed commit that names another one for the pinned seq proves a second history; a gap proves nothing.
@@ -61,12 +66,14 @@ struct PageApplier {
   ) throws -> LeafStore {
     var state = LeafStore(db: transaction.database, zone: zone, commit: commit, pending: !isOwn)
     let acl = page.acl(of: commit)
-    if commit.fields.seq == 0, commit.fields.zone == row.zone {
+    try require(commit.fields.zone == row.zone, .recordBindingMismatch)
+    if commit.fields.seq == 0 {
       try session.keys.identity.checkGenesis(commit, trunk: row.trunk, appTreeID: row.appTreeID)
     }
     try checkFork(commit, head: row.head)
     row.head = try ZoneReplay(identities: session.keys).apply(commit, acl: acl, after: row.head, to: &state)
-    try CommitLogStore(db: transaction.database, zone: zone).insert(commit, isOwn: isOwn)
+    try CommitLogStore(db: transaction.database, zone: zone).insert(
+      commit, isOwn: isOwn, raisesKeys: state.raisesKeys)
     if let acl {
       row.listSeq = commit.fields.seq
       try ZoneKeys(session: session, transaction: transaction).take(acl, page.grants, row: &row)

@@ -19,9 +19,15 @@ struct PullPriority {
   }
 
   /// Takes a zone's nodes, each after its parent.
-  mutating func add(_ node: NodeID, parent: NodeID, putSeq: UInt64, isPending: Bool) {
-    let depth = preferred.contains(node) ? 0 : depths[parent].map { $0 + 1 } ?? 0
-    depths[node] = depth
+  ///
+  /// - Parameter depth: counted from the zone's root.
+  mutating func add(_ node: NodeID, parent: NodeID, depth: UInt32, putSeq: UInt64, isPending: Bool) {
+    var depth = depth
+    // Only depths that count from a preferred node have to be remembered.
+    if !preferred.isEmpty {
+      if preferred.contains(node) { depth = 0 } else if let above = depths[parent] { depth = above + 1 }
+      depths[node] = depth
+    }
     if isPending { candidates.append(Candidate(node: node, depth: depth, putSeq: putSeq)) }
   }
 

@@ -62,6 +62,14 @@ struct RemoteRemoval {
 
   private func remove(_ top: NodeRow, gone: Set<NodeID>) throws {
     try returnSurvivors(below: top, gone: gone)
+    let renamed = try renamedNodes(atOrBelow: top)
+    try removeBranch(top, gone: gone)
+    for (row, path) in renamed {
+      if try nodes.node(id: row.id) == nil { try recordRenamed(row, path) }
+    }
+  }
+
+  private func removeBranch(_ top: NodeRow, gone: Set<NodeID>) throws {
     let dirty = try dirtyNodes(atOrBelow: top)
     guard !dirty.isEmpty else { return try delete(top) }
     let before = try nodes.subtreeIDs(of: top.id)
@@ -79,24 +87,76 @@ struct RemoteRemoval {
   /// What became of it: kept for now, or deleted by the app in its callback.
   private func recordDirty(_ top: NodeRow, _ path: ZDCTreesystemPath) throws {
     let kept = try nodes.node(id: top.id)
+    let all = try kept.map { try nodes.subtree(of: $0.id).map(\.uuid) }
     try transaction.record(.deletedInCloud, top) { entry in
       entry.base = .init(path: path, eTag: top.content?.content.eTag)
       entry.mine.path = path
       entry.theirs.isDeleted = true
+      entry.keptNodeIDs = all
       entry.result = .init(path: try kept.map(places.path), cloudID: kept?.nodeID.text, isDeleted: kept == nil)
     }
   }
 
-  /// Nodes that live on in the cloud and were only moved in here by a queued operation go back to their place there.
+  /// Moves live nodes out of the branch, each with everything below it. A queued move brought them here, or the log
+  /// moved them away and their records are pending.
   private func returnSurvivors(below top: NodeRow, gone: Set<NodeID>) throws {
-    for row in try nodes.subtree(of: top.id) where row.isUploaded && !gone.contains(row.nodeID) {
-      _ = try places.returnToCloudPlace(row)
+    let leaves = transaction.leaves(zone: zone)
+    var leaving: [(id: Int64, depth: Int)] = []
+    for row in try survivors(below: top, gone: gone, leaves) {
+      leaving.append((row.id, try leaves.ancestors(of: row.nodeID).count))
+    }
+    // A survivor's verified parent may be another survivor, which has to be outside first.
+    for (id, _) in leaving.sorted(by: { $0.depth < $1.depth }) {
+      guard let row = try nodes.node(id: id) else { continue }
+      _ = try places.returnToCloudPlace(row, outside: top.id)
     }
   }
 
-  /// Rows with queued operations, in queue order of the tree: parents first.
+  /// The top-most live nodes of the branch.
+  private func survivors(below top: NodeRow, gone: Set<NodeID>, _ leaves: LeafStore) throws -> [NodeRow] {
+    var survivors: [NodeRow] = []
+    // Survivors, and what leaves with them.
+    var alive: Set<Int64> = []
+    for row in try nodes.subtree(of: top.id) where !gone.contains(row.nodeID) {
+      let isCarried = row.parent.map(alive.contains) ?? false
+      if row.isUploaded, try leaves.leaf(row.nodeID) == nil { continue }
+      guard isCarried || row.isUploaded else { continue }
+      alive.insert(row.id)
+      if !isCarried { survivors.append(row) }
+    }
+    return survivors
+  }
+
+  /// Rows with queued operations, parents first. A name alone is not worth asking the app for.
   private func dirtyNodes(atOrBelow top: NodeRow) throws -> [NodeRow] {
-    try nodes.subtree(of: top.id).filter { try !transaction.operations.operations(node: $0.id).isEmpty }
+    guard try transaction.operations.count(zone: zone) > 0 else { return [] }
+    return try nodes.subtree(of: top.id).filter { row in
+      let queued = try transaction.operations.operations(node: row.id)
+      return try !queued.isEmpty && !isOnlyRenamed(row, queued)
+    }
+  }
+
+  /// Whether the queue has nothing for the node but another name in its old folder.
+  private func isOnlyRenamed(_ row: NodeRow, _ queued: [OperationRow]) throws -> Bool {
+    guard let cloud = row.cloud, queued.allSatisfy({ $0.kind == .move && $0.resend == nil }) else { return false }
+    return try row.parent.flatMap { try nodes.nodeID(of: $0) } == cloud.parent
+  }
+
+  private func renamedNodes(atOrBelow top: NodeRow) throws -> [(row: NodeRow, path: ZDCTreesystemPath)] {
+    guard try transaction.operations.count(zone: zone) > 0 else { return [] }
+    return try nodes.subtree(of: top.id).compactMap { row in
+      let queued = try transaction.operations.operations(node: row.id)
+      guard try !queued.isEmpty && isOnlyRenamed(row, queued) else { return nil }
+      return (row, try places.path(row))
+    }
+  }
+
+  private func recordRenamed(_ row: NodeRow, _ path: ZDCTreesystemPath) throws {
+    try transaction.record(.deletedInCloud, row) { entry in
+      entry.mine.path = path
+      entry.theirs.isDeleted = true
+      entry.result.isDeleted = true
+    }
   }
 
   private func announceDirty(_ top: NodeRow, _ dirty: [NodeRow]) throws {

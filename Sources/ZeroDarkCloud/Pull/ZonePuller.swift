@@ -2,13 +2,12 @@ internal import Foundation
 internal import ZDCCrypto
 internal import ZDCProtocol
 
-/// Follows one zone's log: fetches pages, verifies them by replay, pins the head, and brings the records behind it into
-/// the local tree.
+/// Follows one zone's log: fetches pages, verifies them by replay, pins the head, and applies the records to the local
+/// tree.
 ///
-/// Two steps that may be cut apart at any point: a page (what the log says) is one transaction with the pin; the
-/// records behind it follow in
-/// batches, each one transaction with the app's changes. What is still to be fetched is in the table, so a relaunch
-/// goes on.
+/// Two steps that may be interrupted at any point: a page of the log is one transaction with the pin; its records follow
+/// in batches, each one transaction with the app's changes. A first pull reads the whole log before the first record.
+/// The table of leaves holds what is still to be fetched, so a relaunch resumes.
 struct ZonePuller {
   let session: SyncSession
   let zone: Int64
@@ -24,20 +23,22 @@ struct ZonePuller {
     }
   }
 
+  /// Whether this is asked for the second time, over another connection.
+  var isSecondTry = false
+
   /// Pulls until the local tree is what the server's head says.
   ///
-  /// - Throws: `ZDCSecurityError` if the zone had to be frozen; `ServerError`, `TransportError`.
-  func pull() async throws -> Pulled {
-    try await waiting { try await pullPages() }
-  }
+  /// - Throws: `ZDCSecurityError` if the answers could not be followed, also the second time; `ServerError`,
+  ///   `TransportError`.
+  func pull() async throws -> Pulled { try await follow(nil) }
 
-  private func pullPages() async throws -> Pulled {
-    var summary = PullSummary()
-    var left = LeftOut()
-    guard var row = try await zoneRow(), row.frozen == nil else { return Pulled() }
-    try await tellAgain(&summary, &left)
-    try await GrantRetry(session: session, zone: zone).run(row)
-    let isFirst = row.head == nil
+  /// Applies a page that came with an event or a 409 answer, then fetches and applies its records.
+  func take(_ page: CommitPage) async throws -> Pulled { try await follow(page) }
+
+  func pullPages(_ summary: inout PullSummary, _ left: inout LeftOut) async throws {
+    guard var row = try await zoneRow() else { return }
+    try await doubting(row.zone) { [row] in try await GrantRetry(session: session, zone: zone).run(row) }
+    let isFirst = try await isFirstPull(row)
     var hasMore = true
     while hasMore {
       let page = try await commitPage(row, withRecords: !isFirst)
@@ -47,10 +48,16 @@ struct ZonePuller {
       hasMore = page.hasMore && applied.commits > 0
       guard let next = try await zoneRow() else { break }
       row = next
-      try await materialize(applied.records, &summary, &left)
+      // A first pull reads the whole log before it shows anything: only then it is known what is shallow and recent.
+      if !isFirst { try await materialize(applied.records, &summary, &left) }
     }
     try await materialize([:], &summary, &left)
-    return Pulled(summary: summary, refusal: left.refusal)
+  }
+
+  /// Nothing of the zone is shown yet; an earlier first pull may have been cut off in the middle of the log.
+  private func isFirstPull(_ row: ZoneRow) async throws -> Bool {
+    if row.head == nil { return true }
+    return try await session.database.asyncRead { [zone] transaction in try transaction.nodes.root(zone: zone) == nil }
   }
 
   /// A server that does not know a zone which this account was born with has lost the account, or says so.
@@ -58,30 +65,22 @@ struct ZonePuller {
     do {
       return try await session.api.commitPage(row.zone, after: row.head?.seq, withRecords: withRecords)
     } catch let error as ServerError where error.code == .notFound {
+      guard HeadRules.isAccountMissing(owner: row.head?.acl.fields.owner, user: session.user) else { throw error }
       throw try await keep(ZDCSecurityError(.accountStateMissing, zone: row.zone, user: session.user))
     } catch let error as ZDCSecurityError {
-      throw try await keep(error.with(zone: row.zone))
+      throw Doubt(error.with(zone: row.zone), isSigned: false)
     }
   }
 
-  /// Applies a page that came with an event or a 409 answer, then brings its records in.
-  func take(_ page: CommitPage) async throws -> Pulled {
-    try await waiting { try await takePage(page) }
-  }
-
-  private func takePage(_ page: CommitPage) async throws -> Pulled {
-    var summary = PullSummary()
-    var left = LeftOut()
-    guard let row = try await zoneRow(), row.frozen == nil else { return Pulled() }
-    try await tellAgain(&summary, &left)
+  func takePage(_ page: CommitPage, _ summary: inout PullSummary, _ left: inout LeftOut) async throws {
+    guard let row = try await zoneRow() else { return }
     let applied = try await apply(page, to: row)
-    summary.commits = applied.commits
+    summary.commits += applied.commits
     left.note(applied.refusal)
     try await materialize(applied.records, &summary, &left)
-    return Pulled(summary: summary, refusal: left.refusal)
   }
 
-  private func zoneRow() async throws -> ZoneRow? {
+  func zoneRow() async throws -> ZoneRow? {
     try await session.database.asyncRead { [zone] transaction in try transaction.zones.zone(id: zone) }
   }
 
@@ -100,12 +99,13 @@ struct ZonePuller {
     case .broken(let code): return try await broken(code, page, row)
     case .behind: break
     }
-    return try await freezing(row.zone) {
-      let contents = try PageContents(page.body)
-      let (count, refusal) = try await knowingWriters {
-        try await session.writeTelling { [session, zone] transaction in
-          try PageApplier(session: session, zone: zone, transaction: transaction).apply(contents)
-        }
+    let contents = try decoding(row.zone) { try PageContents(page.body) }
+    guard contents.commits.allSatisfy({ $0.commit.fields.zone == row.zone }) else {
+      throw Doubt(ZDCSecurityError(.recordBindingMismatch, zone: row.zone), .none)
+    }
+    return try await doubting(row.zone, isSigned: { isSigned(contents) }) {
+      let (count, refusal) = try await session.writeTelling { [session, zone] transaction in
+        try PageApplier(session: session, zone: zone, transaction: transaction).apply(contents)
       }
       if count > 0 { session.activity.foundChanges() }
       // The server says that there is more and shows none of it.
@@ -114,80 +114,25 @@ struct ZonePuller {
     }
   }
 
-  /// The user may have rotated their keys since this device read their chain: then that is read first.
-  private func knowingWriters<Result>(_ apply: () async throws -> Result) async throws -> Result {
-    do {
-      return try await apply()
-    } catch let error as ZDCSecurityError where error.code == .writerUnknown {
-      guard let keys = try await session.refreshIdentity() else { throw error }
-      session.currentKeys.withLock { $0 = keys }
-      return try await apply()
-    }
-  }
-
-  /// A server that lost nothing but what this device sent gets it again; everything else is for the user to decide.
+  /// A server that lost the last few commits of this device gets them again; everything else is for the user to decide.
   private func broken(_ code: ZDCSecurityError.Code, _ page: CommitPage, _ row: ZoneRow) async throws -> AppliedPage {
-    var code = code
+    var (code, lost) = (code, OwnCommits?.none)
     if code == .zoneRollback {
-      code = try await session.database.asyncRead { [zone] transaction in
+      (code, lost) = try await session.database.asyncRead { [zone] transaction in
         let log = CommitLogStore(db: transaction.database, zone: zone)
-        return HeadRules.shorter(
-          known: try log.hash(seq: page.head.seq), server: page.head.hash,
-          isMissingOwn: try log.isAllOwn(after: page.head.seq))
+        let lost = try log.ownCommits(after: page.head.seq)
+        let known = try log.hash(seq: page.head.seq)
+        return (HeadRules.shorter(known: known, server: page.head.hash, isMissingOwn: lost != nil), lost)
       }
     }
     let error = ZDCSecurityError(code, zone: row.zone)
-    guard code == .ownCommitMissing else { throw try await freeze(error) }
-    return try await freezing(row.zone) {
-      let (_, refusal) = try await ZoneRestore(session: session, zone: zone).run(event: error)
-      return AppliedPage(refusal: refusal)
+    guard code == .ownCommitMissing, isSecondTry, let lost,
+      HeadRules.isSentAgainUnasked(lost, hasRestored: row.hasRestored, nowMs: session.now())
+    else { throw Doubt(error, .suspicion) }
+    return try await doubting(row.zone) {
+      let restore = ZoneRestore(session: session, zone: zone)
+      return AppliedPage(refusal: try await restore.runUnasked(error, head: page.head.hash))
     }
-  }
-
-  private func freezing<Result>(_ zone: ZoneID, _ body: () async throws -> Result) async throws -> Result {
-    do {
-      return try await body()
-    } catch let error as ZDCSecurityError where HeadRules.freezes(error.code) {
-      throw try await freeze(error.with(zone: zone))
-    }
-  }
-
-  /// Class 2, and about the zone as a whole, such as a grant that is not there: the zone stays as it is and is tried
-  /// again at the next pull. Told once.
-  private func waiting(_ body: () async throws -> Pulled) async throws -> Pulled {
-    do {
-      return try await body()
-    } catch let error as ZDCSecurityError where !HeadRules.freezes(error.code) {
-      let isNew = try await session.database.asyncReadWrite { [session, zone] transaction in
-        guard try transaction.lastSecurityEvent(zone: zone)?.code != error.code else { return false }
-        try transaction.record(error, localUser: session.localUser, zone: zone, atMs: session.now())
-        return true
-      }
-      if isNew { session.events.report(error) }
-      return Pulled()
-    }
-  }
-
-  /// What needs no freeze is reported all the same: the next pull meets it again, or does not.
-  private func keep(_ error: ZDCSecurityError) async throws -> ZDCSecurityError {
-    try await session.database.asyncReadWrite { [session, zone] transaction in
-      try transaction.record(error, localUser: session.localUser, zone: zone, atMs: session.now())
-    }
-    session.events.report(error)
-    return error
-  }
-
-  /// Class 1: nothing more is pulled from or pushed to this zone until the user decides. What was verified stays
-  /// readable.
-  private func freeze(_ error: ZDCSecurityError) async throws -> ZDCSecurityError {
-    try await session.database.asyncReadWrite { [session, zone] transaction in
-      guard var row = try transaction.zones.zone(id: zone) else { return }
-      row.frozen = error.code
-      try transaction.zones.update(row)
-      try transaction.record(error, localUser: session.localUser, zone: zone, atMs: session.now())
-    }
-    session.events.report(error)
-    return error
   }
 
   // MARK: Records
@@ -199,7 +144,7 @@ struct ZonePuller {
   /// Fetches and applies every pending record, in the order that the app prefers.
   ///
   /// - Parameter left: nodes for which the app threw are not tried again in this pull. Others go on.
-  private func materialize(
+  func materialize(
     _ known: [RecordHash: PageContents.Record], _ summary: inout PullSummary, _ left: inout LeftOut
   ) async throws {
     left.missing = []
@@ -305,9 +250,16 @@ struct ZonePuller {
   }
 
   private func apply(_ batch: FetchedBatch) async throws -> BatchResult {
-    var (result, refusal) = try await freezing(batch.zone) { try await apply(batch.records, to: batch.wanted) }
-    result.left.note(refusal)
-    return result
+    // The log, which members have signed, names these records by their hashes.
+    do {
+      var (result, refusal) = try await apply(batch.records, to: batch.wanted)
+      result.left.note(refusal)
+      return result
+    } catch let error as ZDCSecurityError where HeadRules.isAboutLog(error.code) {
+      var doubt = Doubt(error.with(zone: batch.zone), isSigned: true)
+      doubt.isFinal = doubt.evidence == .proof
+      throw doubt
+    }
   }
 
   /// What belongs to a node for which the app throws is left out; the others are applied.
@@ -359,9 +311,9 @@ struct ZonePuller {
         // None of them is kept any more: the commits that replaced them come with the next pull.
         break
       } catch let error as ZDCSecurityError {
-        throw try await keep(error.with(zone: zone))
+        throw Doubt(error.with(zone: zone), isSigned: false)
       }
-      let answer = try await freezing(zone) { try PageContents(body) }
+      let answer = try decoding(zone) { try PageContents(body) }
       fetched.found.merge(answer.records.filter { asked.contains($0.key) }) { old, _ in old }
       fetched.unreadable.merge(answer.unreadable.filter { asked.contains($0.key) }) { old, _ in old }
       // An answer may stop early at its size limit; a second one without anything that was asked for ends the search.
@@ -396,8 +348,9 @@ struct ZonePuller {
       for leaf in few { priority.add(leaf.node, ancestors: try leaves.ancestors(of: leaf.node), putSeq: leaf.putSeq) }
       return
     }
-    try leaves.forEachByDepth(root: root) { node, parent, putSeq, isPending in
-      priority.add(node, parent: parent, putSeq: putSeq, isPending: isPending)
+    try leaves.forEachByDepth(root: root) { leaf in
+      priority.add(
+        leaf.node, parent: leaf.parent, depth: leaf.depth, putSeq: leaf.putSeq, isPending: leaf.isPending)
     }
   }
 

@@ -9,6 +9,8 @@ public struct ZDCRestoreSummary: Sendable, Hashable {
   public var changed = 0
   /// Nodes that were deleted, and that the server has again: they are deleted again.
   public var deleted = 0
+  /// Verified commits that the server's log lacks: with more than 0 it has gone back.
+  public var missingCommits: UInt64 = 0
 }
 
 /// Takes a server's log, which is not the one that this device had verified, as the zone's log, and queues what it lacks
@@ -21,20 +23,49 @@ struct ZoneRestore {
   let session: SyncSession
   let zone: Int64
 
-  /// - Parameter event: what is kept and told as the reason.
+  /// On the user's word. A log that lacks verified commits is recorded as a rollback, if the user does not know yet.
+  ///
   /// - Throws: `ZDCSecurityError` if the server's log does not hold; then everything is as before.
   /// - Returns: also the first of the app's errors on the way.
-  func run(event: ZDCSecurityError? = nil) async throws -> (summary: ZDCRestoreSummary, refusal: DelegateError?) {
-    guard let row = try await session.database.asyncRead({ [zone] in try $0.zones.zone(id: zone) }) else {
-      return (ZDCRestoreSummary(), nil)
-    }
+  func run() async throws -> (summary: ZDCRestoreSummary, refusal: DelegateError?) {
+    guard let row = try await zoneRow() else { return (ZDCRestoreSummary(), nil) }
     let log = try await fetchLog(row.zone)
-    let (summary, refusal) = try await session.writeTelling { [session, zone] transaction in
+    let (result, refusal) = try await session.writeTelling { [session, zone] transaction in
+      let summary = try ZoneRewind(session: session, zone: zone, transaction: transaction).apply(log)
+      let event = HeadRules.rollback(missing: summary.missingCommits, frozen: row.frozen).map {
+        ZDCSecurityError($0, zone: row.zone)
+      }
       if let event { try transaction.record(event, localUser: session.localUser, zone: zone, atMs: session.now()) }
-      return try ZoneRewind(session: session, zone: zone, transaction: transaction).apply(log)
+      return Accepted(summary: summary, event: event)
     }
-    if let event { session.events.report(event) }
-    return (summary, refusal)
+    if let event = result.event { session.events.report(event) }
+    return (result.summary, refusal)
+  }
+
+  private struct Accepted: Sendable {
+    var summary: ZDCRestoreSummary
+    var event: ZDCSecurityError?
+  }
+
+  /// Without the user: the log that ends with `head`, and no other one, lacks what `event` says.
+  ///
+  /// - Returns: the first of the app's errors on the way.
+  func runUnasked(_ event: ZDCSecurityError, head: CommitHash) async throws -> DelegateError? {
+    guard let row = try await zoneRow() else { return nil }
+    let log = try await fetchLog(row.zone)
+    try require(log.head == head, .commitChainBroken)
+    let (_, refusal) = try await session.writeTelling { [session, zone] transaction in
+      try transaction.record(event, localUser: session.localUser, zone: zone, atMs: session.now())
+      var rewind = ZoneRewind(session: session, zone: zone, transaction: transaction)
+      rewind.isUnasked = true
+      return try rewind.apply(log)
+    }
+    session.events.report(event)
+    return refusal
+  }
+
+  private func zoneRow() async throws -> ZoneRow? {
+    try await session.database.asyncRead { [zone] in try $0.zones.zone(id: zone) }
   }
 
   private func fetchLog(_ zone: ZoneID) async throws -> FetchedLog {
@@ -61,6 +92,8 @@ struct ZoneRewind {
   let session: SyncSession
   let zone: Int64
   let transaction: ZDCReadWriteTransaction
+  /// The user was not asked.
+  var isUnasked = false
   private let nodes: NodeStore
   private let log: CommitLogStore
   private var leaves: LeafStore
@@ -84,16 +117,18 @@ struct ZoneRewind {
 
   func apply(_ fetched: FetchedLog) throws -> ZDCRestoreSummary {
     guard var row = try transaction.zones.zone(id: zone) else { return ZDCRestoreSummary() }
+    let pinned = row.head?.seq
     try leaves.setAside()
-    row.head = nil
-    row.frozen = nil
+    (row.head, row.frozen, row.isProven, row.doubt) = (nil, nil, false, nil)
+    row.hasRestored = isUnasked
     let replayed = try replay(fetched.pages, row: &row)
     guard row.head?.hash == fetched.head else { throw ZDCSecurityError(.commitChainBroken, zone: row.zone) }
     try log.remove(from: (row.head?.seq ?? 0) + 1)
     try transaction.zones.update(row)
     // The request in flight names a head that is no more; if it has arrived after all, replay has met it.
     try InFlightCompletion(session: session, zone: zone, transaction: transaction).abandon()
-    let summary = try settle(replayed, root: row.zone.root)
+    var summary = try settle(replayed, root: row.zone.root)
+    summary.missingCommits = pinned.map { $0 + 1 - (replayed.common.map { $0 + 1 } ?? 0) } ?? 0
     try leaves.forgetAside()
     return summary
   }
@@ -189,29 +224,28 @@ struct ZoneRewind {
     for id in try nodes.subtreeIDs(of: top.id) {
       guard var row = try nodes.node(id: id), row.isUploaded, row.nodeID != root else { continue }
       if try removed.contains(row.nodeID) || leaves.leaf(row.nodeID) != nil { continue }
-      let content = row.content
+      // The new record names the content that the lost one had: the server may still store it, and this device has its
+      // key. `LostContent` asks the app for it if the server does not.
       row.cloud = nil
-      row.content = nil
       row.quarantine = nil
       try nodes.update(row)
       for operation in try transaction.operations.operations(node: row.id) {
-        try reset(operation)
+        try reset(operation, row)
       }
       let parent = try row.parent.flatMap { try transaction.operations.create(ofNode: $0) }
-      let create = try queue(.create, row, resend: 1, dependsOn: parent)
-      if let content { try queueData(row, lost: content, dependsOn: create) }
+      try queue(.create, row, resend: 1, dependsOn: parent, namesContent: row.content?.content.eTag)
       count += 1
     }
     return count
   }
 
-  /// A queued change of place is part of the creation; an edit has nothing to be based on any more.
-  private func reset(_ operation: OperationRow) throws {
+  /// A queued change of place is part of the creation; an edit is based on the content that was lost.
+  private func reset(_ operation: OperationRow, _ row: NodeRow) throws {
     switch operation.kind {
     case .move, .modify: try transaction.operations.delete(id: operation.id)
     case .putData:
       var operation = operation
-      operation.baseETag = nil
+      operation.baseETag = row.content?.content.eTag
       try transaction.operations.update(operation)
     case .create, .delete: break
     }
@@ -220,13 +254,6 @@ struct ZoneRewind {
   /// Which side is older the record will tell when it is there (`ChangeApplier`); what is not needed is dropped then.
   private func sendAgain(_ row: NodeRow, _ cloud: NodeRow.CloudFacts) throws {
     try queue(.move, row, resend: cloud.recordVersion, dependsOn: nil)
-    if let content = row.content { try queueData(row, lost: content, dependsOn: nil) }
-  }
-
-  private func queueData(_ row: NodeRow, lost: NodeRow.ContentFacts, dependsOn: Int64?) throws {
-    try queue(
-      .putData, row, resend: lost.content.dataVersion, dependsOn: dependsOn,
-      baseETag: row.content?.content.eTag)
   }
 
   /// Top-most only: the rest goes with them.
@@ -254,14 +281,15 @@ struct ZoneRewind {
 
   @discardableResult
   private func queue(
-    _ kind: OperationRow.Kind, _ row: NodeRow, resend: UInt64, dependsOn: Int64?, baseETag: String? = nil
+    _ kind: OperationRow.Kind, _ row: NodeRow, resend: UInt64, dependsOn: Int64?,
+    namesContent: String? = nil
   ) throws -> Int64 {
     var operation = OperationRow(
       uuid: SortedUUID.make(atMs: session.now()), zone: zone, kind: kind, node: row.id, nodeUUID: row.uuid,
       nodeID: row.nodeID,
       createdMs: session.now())
     operation.resend = resend
-    operation.baseETag = baseETag
+    operation.baseETag = namesContent
     try transaction.operations.insert(&operation, dependsOn: dependsOn.map { [$0] } ?? [])
     return operation.id
   }

@@ -142,7 +142,8 @@ struct Explainer {
     return ZDCNodeExplanation(
       nodeID: row.uuid, cloudID: row.nodeID.text, isUploaded: row.isUploaded,
       hasContentInCloud: row.content != nil,
-      quarantine: try row.quarantine ?? transaction.unreadable.code(zone: row.zone, node: row.nodeID), zoneFrozen: zone.frozen?.rawValue,
+      quarantine: try row.quarantine ?? transaction.unreadable.code(zone: row.zone, node: row.nodeID),
+      zoneFrozen: zone.frozen?.rawValue,
       isAwaitingPull: try transaction.isUnread(row), delegateFailures: failures,
       lastSecurityError: event?.code, lastSecurityErrorAt: event.map { Date(ms: $0.timeMs) },
       operations: queued.isEmpty ? [] : try Explainer(transaction, zone: zone).explain(queued))
@@ -193,6 +194,7 @@ struct Explainer {
   /// What may go does not, as long as the engine of this process cannot reach the server.
   private func underEngine(_ cause: (ZDCWaitReason, String?)) -> (ZDCWaitReason, String?) {
     guard cause.0 == .ready else { return cause }
+    if let doubt = zone.doubt { return (.serverSaid, doubt.rawValue) }
     return engine.offline.map { (.offline, $0) } ?? cause
   }
 

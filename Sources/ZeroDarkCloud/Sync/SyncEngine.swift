@@ -179,7 +179,9 @@ actor SyncEngine {
       let failure = try await round.add { round in
         round.take(try await self.noting(zone.id) { try await $0.pull() })
       }
-      if failure == nil || failure is ZDCSecurityError { pullPauses.succeeded(zone.id) }
+      if failure.map({ $0 is ZDCSecurityError && !HeadRules.isTriedAgain(after: $0) }) ?? true {
+        pullPauses.succeeded(zone.id)
+      }
     }
     hasPulled = true
     try await finishedPull(round)
@@ -247,7 +249,7 @@ actor SyncEngine {
       pauseAborted([zone])
       throw error
     }
-    guard let failure, !(failure is ZDCSecurityError) else { return pullPauses.succeeded(zone) }
+    guard let failure, HeadRules.isTriedAgain(after: failure) else { return pullPauses.succeeded(zone) }
     session.events.report(failure)
     scheduleWake(
       in: pullPauses.failed(zone, failure, now: session.time.now(), random: session.time.random()))

@@ -22,6 +22,8 @@ struct SyncSession: Sendable {
   let events: SyncEvents
   let activity: SyncActivity
   let progress: UploadProgress
+  /// Frozen zones that were tried again since the launch.
+  let retriedFrozen: Locked<Set<Int64>>
 
   var keys: UserKeys { currentKeys.withLock { $0 } }
   var user: UserID { keys.identity.userID }

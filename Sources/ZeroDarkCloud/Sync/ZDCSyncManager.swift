@@ -133,7 +133,7 @@ public final class ZDCSyncManager: Sendable {
       delegate: { [delegateBox, hub] in TellingDelegate(delegateBox.value, hub.nodes) }, now: config.clock,
       time: config.engineClock, logger: config.logger, events: SyncEvents(localUserID: localUserID, hub: hub),
       activity: SyncActivity(localUserID: localUserID, treeID: config.primaryTreeID) { [weak self] in self?.post($0) },
-      progress: UploadProgress(localUserID: localUserID, manager: progress))
+      progress: UploadProgress(localUserID: localUserID, manager: progress), retriedFrozen: Locked([]))
     let made = SyncEngine(session: session)
     return engines.withLock { engines in
       let kept = engines[localUserID] ?? made

@@ -34,6 +34,8 @@ public struct ZDCSyncState: Sendable, Hashable {
   public var frozenZones: [ZDCFrozenZone] = []
   /// How many nodes this device cannot read as they are in the cloud: see ``ZDCSyncManager/unreadableNodes(localUserID:limit:)``.
   public var unreadableNodes = 0
+  /// Trees that are not up to date because the server's answers cannot be followed.
+  public var stalledZones: [ZDCStalledZone] = []
   /// What failed last; nil again once a pull and a push have gone through since.
   public var lastError: ZDCSyncFailure?
   /// When a pull last went through, also of another process or before the last launch, to the minute then: what others
@@ -91,7 +93,9 @@ extension ZDCSyncManager {
   public func syncStates(forLocalUserID localUserID: String) -> ZDCDatabaseValues<ZDCSyncState> {
     let connection = database.roDatabaseConnection
     return ZDCDatabaseValues {
-      connection.observe(tables: ["zdc_operation", "zdc_zone", "zdc_security_event", "zdc_unreadable", EngineStates.table]) {
+      connection.observe(tables: [
+        "zdc_operation", "zdc_zone", "zdc_security_event", "zdc_unreadable", EngineStates.table,
+      ]) {
         try $0.syncState(localUserID)
       }
     }
@@ -110,6 +114,7 @@ extension ZDCReadTransaction {
     state.pending = try operations.pending(localUser: user.id)
     state.frozenZones = try frozenZones(localUser: user.id)
     state.unreadableNodes = try zones.zones(localUser: user.id).reduce(0) { try $0 + unreadable.count(zone: $1.id) }
+    state.stalledZones = try stalledZones(localUser: user.id)
     return state
   }
 
@@ -117,7 +122,16 @@ extension ZDCReadTransaction {
     try zones.zones(localUser: localUser).compactMap { row in
       guard let code = row.frozen else { return nil }
       let event = try lastSecurityEvent(zone: row.id, code: code)
-      return ZDCFrozenZone(zone: row.zone, trunk: row.trunk, error: code, since: Date(ms: event ?? 0))
+      return ZDCFrozenZone(
+        zone: row.zone, trunk: row.trunk, error: code, since: Date(ms: event ?? 0), isProven: row.isProven)
+    }
+  }
+
+  private func stalledZones(localUser: Int64) throws -> [ZDCStalledZone] {
+    try zones.zones(localUser: localUser).compactMap { row in
+      guard let code = row.doubt, row.frozen == nil else { return nil }
+      let event = try lastSecurityEvent(zone: row.id, code: code)
+      return ZDCStalledZone(zone: row.zone, trunk: row.trunk, error: code, since: Date(ms: event ?? 0))
     }
   }
 }

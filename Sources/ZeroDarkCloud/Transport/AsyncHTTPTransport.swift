@@ -9,7 +9,8 @@ internal import NIOSSL
 /// HTTP/2 is off on purpose: for bulk it is several times slower and buffers without bound. Redirects are not followed:
 /// a token goes to the configured server and nowhere else.
 public final class AsyncHTTPTransport: ZDCTransport {
-  private let client: HTTPClient
+  private let pool: Locked<ConnectionPool>
+  private let configuration: HTTPClient.Configuration
   private let origin: String
 
   /// - Parameters:
@@ -22,15 +23,14 @@ public final class AsyncHTTPTransport: ZDCTransport {
 
   package init(address: ServerAddress, caCertificates: [UInt8]?) throws {
     origin = address.origin
-    // The same event loops on every platform, so that certificates and errors behave alike everywhere.
-    client = HTTPClient(
-      eventLoopGroupProvider: .shared(MultiThreadedEventLoopGroup.singleton),
-      configuration: try Self.configuration(caCertificates: caCertificates, origin: address.origin))
+    let configuration = try Self.configuration(caCertificates: caCertificates, origin: address.origin)
+    self.configuration = configuration
+    pool = Locked(ConnectionPool(configuration))
   }
 
-  deinit {
-    // The closure holds the client until its connections are closed.
-    client.shutdown { [client] _ in _ = client }
+  public func renewConnections() async {
+    let fresh = ConnectionPool(configuration)
+    pool.withLock { $0 = fresh }
   }
 
   private static func configuration(
@@ -58,10 +58,11 @@ public final class AsyncHTTPTransport: ZDCTransport {
   }
 
   public func send(_ request: TransportRequest) async throws -> TransportResponse {
+    let pool = pool.withLock { $0 }
     do {
-      let response = try await client.execute(translate(request), timeout: .init(request.timeout))
+      let response = try await pool.client.execute(translate(request), timeout: .init(request.timeout))
       return TransportResponse(
-        status: Int(response.status.code), headers: Self.headers(response.headers), body: body(of: response))
+        status: Int(response.status.code), headers: Self.headers(response.headers), body: body(of: response, pool))
     } catch { throw TransportError.translate(error, origin: origin) }
   }
 
@@ -85,9 +86,29 @@ public final class AsyncHTTPTransport: ZDCTransport {
     Dictionary(headers.map { ($0.name.lowercased(), $0.value) }, uniquingKeysWith: { $1 })
   }
 
-  private func body(of response: HTTPClientResponse) -> TransportBody {
+  /// The body holds its pool until it is read.
+  private func body(of response: HTTPClientResponse, _ pool: ConnectionPool) -> TransportBody {
     let reader = BodyReader(response.body, origin: origin)
-    return TransportBody { try await reader.next() }
+    return TransportBody { [pool] in
+      defer { withExtendedLifetime(pool) {} }
+      return try await reader.next()
+    }
+  }
+}
+
+/// Connections that are kept and used again, closed when the last request that uses them has ended.
+private final class ConnectionPool: Sendable {
+  let client: HTTPClient
+
+  init(_ configuration: HTTPClient.Configuration) {
+    // The same event loops on every platform, so that certificates and errors behave alike everywhere.
+    client = HTTPClient(
+      eventLoopGroupProvider: .shared(MultiThreadedEventLoopGroup.singleton), configuration: configuration)
+  }
+
+  deinit {
+    // The closure holds the client until its connections are closed.
+    client.shutdown { [client] _ in _ = client }
   }
 }
 

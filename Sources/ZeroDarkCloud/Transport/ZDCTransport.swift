@@ -12,6 +12,14 @@ public protocol ZDCTransport: Sendable {
   ///   request
   ///   all the same.
   func send(_ request: TransportRequest) async throws -> TransportResponse
+
+  /// Sends the requests that follow over new connections. Those under way keep theirs.
+  func renewConnections() async
+}
+
+extension ZDCTransport {
+  /// Does nothing, for transports that keep no connections.
+  public func renewConnections() async {}
 }
 
 /// A request, independent of the client that sends it.

@@ -40,7 +40,7 @@ struct TrunkRows {
     var leaves = LeafStore(db: transaction.database, zone: row.id, commit: commit, pending: false)
     row.head = try ZoneReplay(identities: keys).apply(commit, acl: acl, after: nil, to: &leaves)
     try transaction.zones.update(row)
-    try CommitLogStore(db: transaction.database, zone: row.id).insert(commit, isOwn: true)
+    try CommitLogStore(db: transaction.database, zone: row.id).insert(commit, isOwn: true, raisesKeys: false)
     let opened = try RecordOpener.open(zoneRoot: root.record, key: key, commitments: acl.fields.commitments)
     let uuid = trunkUUID(localUserID: owner.text, treeID: appTreeID, trunk: trunk)
     var node = NodeRow(opened, root, uuid: uuid, zone: row.id, parent: nil, depth: 0)

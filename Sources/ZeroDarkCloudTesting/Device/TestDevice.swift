@@ -79,10 +79,11 @@ public final class TestDevice: Sendable {
 
   /// Makes a twin of a device that is closed: the same database, opened at its own place.
   ///
-  /// The twin believes that it is the other one, down to its session's key.
+  /// The twin believes that it is the other one, down to its session's key. Its clock shows the same time.
   public init(_ name: String, twinOf other: TestDevice, through hostile: HostileServer? = nil) async throws {
     self.name = name
-    (clock, databaseKey, serverURL) = (other.clock, other.databaseKey, other.serverURL)
+    clock = ManualClock(startingAt: other.clock.now)
+    (databaseKey, serverURL) = (other.databaseKey, other.serverURL)
     (delegate, configure) = (nil, other.configure)
     let temporary = try TemporaryFolder()
     self.temporary = temporary
@@ -276,10 +277,12 @@ public final class TestDevice: Sendable {
 
   // MARK: Stepping
 
-  /// Pulls all zones once. Downloads no content.
+  /// Pulls all zones once and compares the tree with the log. Downloads no content.
   @discardableResult
   public func pull(user: String? = nil) async throws -> PullSummary {
-    try await syncManager.pullOnce(localUserID: user ?? localUserID)
+    let summary = try await syncManager.pullOnce(localUserID: user ?? localUserID)
+    try await checkTree()
+    return summary
   }
 
   /// Sends at most one commit for each zone.
@@ -288,10 +291,12 @@ public final class TestDevice: Sendable {
     try await syncManager.pushOnce(localUserID: user ?? localUserID)
   }
 
-  /// Pulls and pushes until nothing can run.
+  /// Pulls and pushes until nothing can run, and compares the tree with the log.
   @discardableResult
   public func sync(user: String? = nil) async throws -> ZDCSyncSummary {
-    try await syncManager.syncUntilQuiet(localUserID: user ?? localUserID)
+    let summary = try await syncManager.syncUntilQuiet(localUserID: user ?? localUserID)
+    try await checkTree()
+    return summary
   }
 }
 

@@ -1,6 +1,6 @@
 internal import Foundation
 internal import GRDB
-internal import ZDCProtocol
+public import ZDCProtocol
 internal import ZeroDarkCloud
 
 /// Everything that a lie must not change on a device, as text that can be compared.
@@ -45,12 +45,16 @@ public struct DeviceState: Sendable {
   /// The tree with the contents that the app has.
   public let tree: String
 
+  /// The roots of the zones of which the device has pinned a head.
+  public let pinnedZones: Set<NodeID>
+
   public init(of device: TestDevice) async throws {
     let tables = try await device.database.read { try Tables($0.database) }
     events = tables.events
     operations = tables.operations
     frozen = tables.frozen
     quarantined = tables.quarantined
+    pinnedZones = tables.pinnedZones
     (accounts, pins, leaves, nodes) = (tables.accounts, tables.pins, tables.leaves, tables.nodes)
     calls = device.recorder.lines
     files = try Self.files(in: device.folder)
@@ -128,6 +132,7 @@ extension DeviceState {
     var quarantined: [String: String] = [:]
     var accounts: [String] = []
     var pins: [String: String] = [:]
+    var pinnedZones: Set<NodeID> = []
     var leaves: [String: String] = [:]
     var nodes: [String: NodeLine] = [:]
 
@@ -148,6 +153,8 @@ extension DeviceState {
     }
 
     private mutating func readZones(_ db: Database) throws {
+      let pinned = try Data.fetchAll(db, sql: "SELECT zoneRoot FROM zdc_zone WHERE headSeq IS NOT NULL")
+      pinnedZones = Set(pinned.compactMap { NodeID($0) })
       let sql = "SELECT hex(zoneRoot), headSeq, hex(headHash), hex(acl), hex(retired), frozen FROM zdc_zone"
       for row in try Row.fetchAll(db, sql: sql) {
         let zone: String = row[0]

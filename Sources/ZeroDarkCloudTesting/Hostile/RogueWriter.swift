@@ -68,6 +68,12 @@ package struct RogueWriter: Sendable {
     return try RogueZone(zone: homeZone, items: try reader.all(), keys: keys)
   }
 
+  /// The whole log of another trunk, with its records, as the server has it now.
+  package func pageOfTrunk(_ trunk: Trunk) async throws -> CommitPage {
+    let zone = ZoneID(trunkOf: .derive(owner: keys.userID, trunk: trunk, appTreeID: TestDevice.treeID))
+    return try await api.commitPage(zone, after: nil, withRecords: true)
+  }
+
   private var homeZone: ZoneID {
     ZoneID(trunkOf: .derive(owner: keys.userID, trunk: .home, appTreeID: TestDevice.treeID))
   }

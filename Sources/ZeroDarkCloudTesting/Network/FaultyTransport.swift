@@ -27,6 +27,7 @@ public final class FaultyTransport: ZDCTransport {
     var requests: [RecordedRequest] = []
     var isOffline = false
     var traffic: [[UInt8]]?
+    var renewals = 0
   }
 
   private let inner: any ZDCTransport
@@ -121,6 +122,14 @@ public final class FaultyTransport: ZDCTransport {
       body = try await apply(fault, to: body)
     }
     return TransportResponse(status: response.status, headers: response.headers, body: body)
+  }
+
+  /// How often new connections were asked for.
+  public var renewals: Int { state.withLock { $0.renewals } }
+
+  public func renewConnections() async {
+    state.withLock { $0.renewals += 1 }
+    await inner.renewConnections()
   }
 
   private func enter(_ request: TransportRequest) -> (number: Int, faults: [Fault], isOffline: Bool) {

@@ -155,7 +155,7 @@ private struct PageTrial {
 
   private static func pending(_ leaves: LeafStore, root: NodeID) throws -> [NodeID] {
     var nodes: [NodeID] = []
-    try leaves.forEachByDepth(root: root) { node, _, _, isPending in if isPending { nodes.append(node) } }
+    try leaves.forEachByDepth(root: root) { leaf in if leaf.isPending { nodes.append(leaf.node) } }
     return nodes
   }
 }

@@ -11,6 +11,8 @@ struct HostileScenario: Sendable, CustomTestStringConvertible {
   enum Ending: Sendable {
     /// Nothing is pulled from or pushed to the zone until the user decides.
     case freezes
+    /// The same until the next launch, at which the server's log extends the pin.
+    case suspends
     /// One node keeps its last good version until a valid put.
     case quarantines
     /// A typed error, nothing else; the next try succeeds if the server is honest then.
@@ -182,6 +184,7 @@ extension HostileScenario {
     if isAboutContent { #expect(try await DeviceState(of: act.victim).events == during.events, "an event told twice") }
     checkRequests(act)
     if ending == .freezes { try await checkFrozen(act) }
+    if ending == .suspends { try await checkLifted(act) }
     try await checkMended(act)
   }
 
@@ -236,7 +239,7 @@ extension HostileScenario {
     let codes = Set(met.map(\.code) + [thrown].compactMap { $0 })
     #expect(codes == (error.isEmpty ? [] : [error]))
     switch ending {
-    case .freezes:
+    case .freezes, .suspends:
       #expect(met.allSatisfy(\.hasZone) && !met.isEmpty, "an event without its zone")
       #expect(Array(now.frozen.values) == [error])
     case .quarantines:
@@ -280,7 +283,7 @@ extension HostileScenario {
       #expect(request.route.method == "GET" || !made, "\(request.route) after a lie")
       #expect(!isRefused || request.route.pattern != "/v1/commits", "a push after a lie")
       guard request.route.pattern == "/v1/commits" else { continue }
-      #expect(ending != .freezes, "a push into a frozen zone")
+      #expect(ending != .freezes && ending != .suspends, "a push into a frozen zone")
       var reader = ZDCProtocol.Bundle.Reader(request.body)
       while let item = try? reader.next() {
         switch item {
@@ -302,6 +305,14 @@ extension HostileScenario {
     #expect(try await act.victim.queueCount() > count)
     try await act.victim.delete("/while-frozen")
     try await act.victim.sync()
+  }
+
+  /// Nothing proves that the server lied, and it does so no longer: nobody has to decide anything.
+  private func checkLifted(_ act: HostileAct) async throws {
+    act.hostile.beHonest()
+    try await act.victim.relaunch()
+    try await act.victim.sync()
+    #expect(try await DeviceState(of: act.victim).frozen == [:])
   }
 
   /// The server is honest again, or the user has decided: everything arrives, nothing was lost.

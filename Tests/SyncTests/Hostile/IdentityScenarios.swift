@@ -147,7 +147,7 @@ extension HostileScenario {
       "A8", "11", story: "a running device's tree is not found", error: "accountStateMissing", .fails, from: .current
     ) { $0.tell(.refuse("GET", Routes.zoneCommits, status: 404, code: "notFound")) },
     HostileScenario(
-      "A8", "11", story: "a running device's account is empty", error: "zoneRollback", .freezes, from: .current
+      "A8", "11", story: "a running device's account is empty", error: "zoneRollback", .suspends, from: .current
     ) { act in
       act.tell(.head(act.zone.zone, seq: 0, hash: act.zone.commits[0].hash), .rewrite(.commit) { $0 = [] })
     },

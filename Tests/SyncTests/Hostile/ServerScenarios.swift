@@ -58,7 +58,7 @@ extension HostileScenario {
       act.tell(conflict(head: head, body: []))
     },
     HostileScenario(
-      "25", "47", story: "409 with a forged commit", error: "signatureInvalid", .freezes, from: .current, by: .push
+      "25", "47", story: "409 with a forged commit", error: "headMismatch", .fails, from: .current, by: .push
     ) { act in
       let record = try RecordSealer.seal(try act.zone.draft(new: "planted"))
       let forged = try act.zone.commit(

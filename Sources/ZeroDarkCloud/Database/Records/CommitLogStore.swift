@@ -13,21 +13,52 @@ struct CommitLogStore {
     }
   }
 
-  /// Whether this device made every commit behind `seq`.
-  func isAllOwn(after seq: UInt64) throws -> Bool {
-    let statement = try db.cachedStatement(
-      sql: "SELECT NOT EXISTS (SELECT 1 FROM zdc_log WHERE zone = ? AND seq > ? AND isOwn = 0)")
-    return try Bool.fetchOne(statement, arguments: [zone, seq.stored]) ?? false
+  /// The commits after `seq`; nil if another device made one of them.
+  func ownCommits(after seq: UInt64) throws -> OwnCommits? {
+    let query = "SELECT COUNT(*), MIN(madeMs), MAX(isBinding), MIN(isOwn) FROM zdc_log WHERE zone = ? AND seq > ?"
+    let found: OwnCommits?? = try db.firstRow(query, [zone, seq.stored]) { row in
+      let count: Int64 = row[0]
+      guard count > 0, (row[3] as Int64) == 1 else { return nil }
+      return OwnCommits(count: Int(count), oldestMs: row.unsigned(1) ?? 0, isBinding: (row[2] as Int64) != 0)
+    }
+    return found ?? nil
   }
 
   /// A commit that is there already stays as it is.
-  func insert(_ commit: ZoneCommit, isOwn: Bool) throws {
-    let statement = try db.cachedStatement(sql: "INSERT OR IGNORE INTO zdc_log VALUES (?, ?, ?, ?)")
-    try statement.execute(arguments: [zone, commit.fields.seq.stored, commit.hash.data, isOwn])
+  ///
+  /// - Parameter raisesKeys: it gave an existing node another key.
+  func insert(_ commit: ZoneCommit, isOwn: Bool, raisesKeys: Bool) throws {
+    let statement = try db.cachedStatement(
+      sql: "INSERT OR IGNORE INTO zdc_log (zone, seq, hash, isOwn, madeMs, isBinding) VALUES (?, ?, ?, ?, ?, ?)")
+    try statement.execute(arguments: [
+      zone, commit.fields.seq.stored, commit.hash.data, isOwn, isOwn ? commit.fields.timeMs.stored : 0,
+      raisesKeys || commit.changesRights,
+    ])
   }
 
   func remove(from seq: UInt64) throws {
     let statement = try db.cachedStatement(sql: "DELETE FROM zdc_log WHERE zone = ? AND seq >= ?")
     try statement.execute(arguments: [zone, seq.stored])
+  }
+}
+
+/// Commits in a row that this device made.
+struct OwnCommits: Equatable {
+  var count: Int
+  /// When it made the first of them.
+  var oldestMs: UInt64
+  /// One of them changed rights or keys.
+  var isBinding: Bool
+}
+
+extension ZoneCommit {
+  /// Brings an access list or retires a key.
+  var changesRights: Bool {
+    fields.operations.contains { operation in
+      switch operation {
+      case .acl, .retireKey: true
+      default: false
+      }
+    }
   }
 }

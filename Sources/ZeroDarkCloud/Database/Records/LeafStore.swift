@@ -16,6 +16,8 @@ struct LeafStore: ZoneState {
   private(set) var removed: [Removal] = []
   /// Existing nodes that now hang on another parent: their leaves before the put.
   private(set) var moved: [NodeID: ZoneLeaf] = [:]
+  /// An existing node got another key.
+  private(set) var raisesKeys = false
 
   struct Removal {
     var top: NodeID
@@ -76,6 +78,7 @@ struct LeafStore: ZoneState {
       zone, leaf.node.data, leaf.parent.data, leaf.record.data, (old?.record ?? .zero).data, leaf.putSeq.stored,
       Int64(leaf.keyGen), Int64(leaf.parentKeyGen), author?.user.data, author.map { Int64($0.gen) }, pending,
     ])
+    if let old, old.keyGen != leaf.keyGen { raisesKeys = true }
     if let old, old.parent != leaf.parent, moved[leaf.node] == nil { moved[leaf.node] = old }
   }
 
@@ -98,6 +101,17 @@ struct LeafStore: ZoneState {
   func set(_ progress: Progress, _ node: NodeID) throws {
     let statement = try db.cachedStatement(sql: "UPDATE zdc_leaf SET pending = ? WHERE zone = ? AND node = ?")
     try statement.execute(arguments: [progress.rawValue, zone, node.data])
+  }
+
+  /// Marks the live nodes of a branch that have no row here as pending.
+  func requeueLost(below top: NodeID) throws {
+    let statement = try db.cachedStatement(
+      sql: """
+        \(Self.below) UPDATE zdc_leaf SET pending = 1 WHERE zone = ?2 AND pending = 0
+        AND node IN (SELECT node FROM below)
+        AND NOT EXISTS (SELECT 1 FROM zdc_node n WHERE n.zone = zdc_leaf.zone AND n.nodeID = zdc_leaf.node)
+        """)
+    try statement.execute(arguments: [top.data, zone])
   }
 
   /// What the log says of a record that is still to be fetched.
@@ -126,23 +140,33 @@ struct LeafStore: ZoneState {
 
   // Indexes are named: without statistics SQLite takes the primary key, and reads the whole zone for each row.
 
-  /// Calls `body` for each leaf from the zone's root down, shallow first, with its depth and whether its record is
-  /// pending.
-  func forEachByDepth(
-    root: NodeID, _ body: (NodeID, _ parent: NodeID, _ putSeq: UInt64, _ isPending: Bool) -> Void
-  ) throws {
+  /// A leaf and its place in the tree.
+  struct Placed {
+    var node: NodeID
+    var parent: NodeID
+    var depth: UInt32
+    var putSeq: UInt64
+    /// Its record is still to be fetched.
+    var isPending: Bool
+  }
+
+  /// Calls `body` for each leaf from the zone's root down, shallow first.
+  func forEachByDepth(root: NodeID, _ body: (Placed) -> Void) throws {
     let statement = try db.makeStatement(
       sql: """
-        WITH RECURSIVE tree(node, parent, putSeq, pending) AS (
-          SELECT node, parent, putSeq, pending FROM zdc_leaf WHERE zone = ? AND node = ?
+        WITH RECURSIVE tree(node, parent, putSeq, pending, depth) AS (
+          SELECT node, parent, putSeq, pending, 0 FROM zdc_leaf WHERE zone = ? AND node = ?
           UNION ALL
-          SELECT l.node, l.parent, l.putSeq, l.pending
+          SELECT l.node, l.parent, l.putSeq, l.pending, tree.depth + 1
           FROM tree JOIN zdc_leaf l INDEXED BY zdc_leaf_parent ON l.zone = ? AND l.parent = tree.node
-        ) SELECT node, parent, putSeq, pending FROM tree
+        ) SELECT node, parent, putSeq, pending, depth FROM tree
         """)
     let cursor = try RawRow.fetchCursor(statement, arguments: [zone, root.data, zone])
     while let row = try cursor.next() {
-      body(try NodeID(row, 0), try NodeID(row, 1), row.unsigned(2) ?? 0, (row[3] as Int64) == 1)
+      body(
+        Placed(
+          node: try NodeID(row, 0), parent: try NodeID(row, 1), depth: UInt32(row[4] as Int64),
+          putSeq: row.unsigned(2) ?? 0, isPending: (row[3] as Int64) == 1))
     }
   }
 
@@ -173,6 +197,12 @@ struct LeafStore: ZoneState {
     let statement = try db.cachedStatement(
       sql: "UPDATE zdc_leaf SET pending = 1 WHERE zone = ? AND node = ? AND pending = 2")
     try statement.execute(arguments: [zone, node.data])
+  }
+
+  func children(of node: NodeID) throws -> [NodeID] {
+    let statement = try db.cachedStatement(
+      sql: "SELECT node FROM zdc_leaf INDEXED BY zdc_leaf_parent WHERE zone = ? AND parent = ?")
+    return try Row.fetchAll(statement, arguments: [zone, node.data]).map { try NodeID($0, 0) }
   }
 
   func pendingCount() throws -> Int {
@@ -211,7 +241,7 @@ struct LeafStore: ZoneState {
 
   private static let below = """
     WITH RECURSIVE below(node, zone) AS (
-      SELECT ?, ? UNION ALL
+      SELECT ?1, ?2 UNION ALL
       SELECT l.node, l.zone FROM below
       JOIN zdc_leaf l INDEXED BY zdc_leaf_parent ON l.zone = below.zone AND l.parent = below.node
     )

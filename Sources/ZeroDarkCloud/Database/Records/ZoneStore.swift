@@ -20,6 +20,12 @@ struct ZoneRow: Sendable {
   var listSeq: UInt64?
   /// Why `key` is not the key of the access list in force.
   var keyError: ZDCSecurityError.Code?
+  /// Whether a member's signature proves it. Otherwise each launch tries again from the pin.
+  var isProven = false
+  /// Why the server's last answer could not be followed, which froze nothing.
+  var doubt: ZDCSecurityError.Code?
+  /// This device has sent lost commits again without asking the user; it does so once.
+  var hasRestored = false
 }
 
 /// The rows of zdc_zone inside one transaction.
@@ -64,8 +70,7 @@ final class ZoneStore: Forgetful {
       sql: """
         INSERT INTO zdc_zone
         (localUser, appTreeID, trunk, treeID, zoneRoot, headSeq, headHash, acl, retired, sealedKey, frozen, listSeq,
-         keyError)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        keyError, isProven, doubt, hasRestored) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
         """, arguments: try arguments(row))
     row.id = db.lastInsertedRowID
   }
@@ -75,7 +80,8 @@ final class ZoneStore: Forgetful {
     let statement = try db.cachedStatement(
       sql: """
         UPDATE zdc_zone SET localUser = ?, appTreeID = ?, trunk = ?, treeID = ?, zoneRoot = ?, headSeq = ?,
-        headHash = ?, acl = ?, retired = ?, sealedKey = ?, frozen = ?, listSeq = ?, keyError = ? WHERE id = ?
+        headHash = ?, acl = ?, retired = ?, sealedKey = ?, frozen = ?, listSeq = ?, keyError = ?, isProven = ?,
+        doubt = ?, hasRestored = ? WHERE id = ?
         """)
     try statement.execute(arguments: try arguments(row) + [row.id])
     known[row.id] = row
@@ -85,8 +91,7 @@ final class ZoneStore: Forgetful {
     var rows: [ZoneRow] = []
     let query = """
       SELECT id, localUser, appTreeID, trunk, treeID, zoneRoot, headSeq, headHash, acl, retired, sealedKey, frozen,
-        listSeq, keyError
-      FROM zdc_zone \(condition)
+      listSeq, keyError, isProven, doubt, hasRestored FROM zdc_zone \(condition)
       """
     try db.forEachRow(query, arguments) { rows.append(try decode($0)) }
     for row in rows { known[row.id] = row }
@@ -104,6 +109,7 @@ final class ZoneStore: Forgetful {
       row.head?.seq.stored, row.head?.hash.data, row.head.map { Data($0.acl.bytes) },
       row.head.map { Data(encode($0.retiredBelow)) }, sealedKey, row.frozen?.rawValue,
       row.listSeq?.stored, row.keyError?.rawValue,
+      row.isProven, row.doubt?.rawValue, row.hasRestored,
     ]
   }
 
@@ -126,6 +132,9 @@ final class ZoneStore: Forgetful {
     result.frozen = (row[11] as String?).flatMap(ZDCSecurityError.Code.init(rawValue:))
     result.listSeq = row.unsigned(12)
     result.keyError = (row[13] as String?).flatMap(ZDCSecurityError.Code.init(rawValue:))
+    result.isProven = (row[14] as Int64) != 0
+    result.doubt = (row[15] as String?).flatMap(ZDCSecurityError.Code.init(rawValue:))
+    result.hasRestored = (row[16] as Int64) != 0
     return result
   }
 

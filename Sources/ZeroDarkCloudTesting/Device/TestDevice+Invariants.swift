@@ -1,0 +1,66 @@
+internal import Foundation
+internal import GRDB
+internal import ZeroDarkCloud
+
+// What must hold between a device's tree and its verified log after each pull.
+
+extension TestDevice {
+  /// Compares the local tree with the table of leaves.
+  ///
+  /// Each live leaf whose record was applied has its node below its verified parent, unless a queued operation or a
+  /// deletion says otherwise. Each node of the cloud has a leaf, unless the app threw when its deletion was announced.
+  /// - Returns: what is wrong, one line a node.
+  public func treeFaults() async throws -> [String] {
+    try await database.read { transaction in
+      let faults = try Self.lostNodes(transaction.database) + Self.misplacedNodes(transaction.database)
+      return try faults + Self.strayNodes(transaction.database)
+    }
+  }
+
+  /// Leaves without a node. What this device deletes has no node until the deletion is sent.
+  private static func lostNodes(_ db: Database) throws -> [String] {
+    try String.fetchAll(
+      db,
+      sql: """
+        WITH RECURSIVE deleted(zone, node) AS (
+          SELECT zone, nodeID FROM zdc_operation WHERE node IS NULL
+          UNION SELECT l.zone, l.node FROM deleted d
+          JOIN zdc_leaf l INDEXED BY zdc_leaf_parent ON l.zone = d.zone AND l.parent = d.node
+        )
+        SELECT 'no node for the leaf ' || hex(l.node) || ' below ' || hex(l.parent) FROM zdc_leaf l
+        WHERE l.pending = 0
+        AND NOT EXISTS (SELECT 1 FROM zdc_node n WHERE n.zone = l.zone AND n.nodeID = l.node)
+        AND (l.zone, l.node) NOT IN (SELECT zone, node FROM deleted)
+        """)
+  }
+
+  /// Nodes that are not below their verified parent although no operation waits for them.
+  private static func misplacedNodes(_ db: Database) throws -> [String] {
+    try String.fetchAll(
+      db,
+      sql: """
+        SELECT 'the node ' || hex(n.nodeID) || ' is below ' || hex(p.nodeID) || ' and not below ' || hex(l.parent)
+        FROM zdc_leaf l JOIN zdc_node n ON n.zone = l.zone AND n.nodeID = l.node JOIN zdc_node p ON p.id = n.parent
+        WHERE l.pending = 0 AND p.nodeID <> l.parent
+        AND NOT EXISTS (SELECT 1 FROM zdc_operation o WHERE o.node = n.id)
+        """)
+  }
+
+  private static func strayNodes(_ db: Database) throws -> [String] {
+    try String.fetchAll(
+      db,
+      sql: """
+        SELECT 'no leaf for the node ' || hex(n.nodeID) FROM zdc_node n
+        WHERE n.recordVersion > 0
+        AND NOT EXISTS (SELECT 1 FROM zdc_leaf l WHERE l.zone = n.zone AND l.node = n.nodeID)
+        AND NOT EXISTS (SELECT 1 FROM zdc_delegate_failure f WHERE f.zone = n.zone)
+        """)
+  }
+
+  func checkTree() async throws {
+    let faults = try await treeFaults()
+    guard faults.isEmpty else {
+      throw TestFailure("\(name)'s tree is not its log's:\n" + faults.joined(separator: "\n"))
+    }
+  }
+}
