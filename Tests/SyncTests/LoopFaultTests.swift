@@ -60,6 +60,29 @@ import ZeroDarkCloudTesting
     }
   }
 
+  /// - the network is lost while the engine runs, and the app edits twice
+  /// => the app is asked once before the engine notices, and again when the server answers: one version is sent
+  @Test("Q10: an edit that was sealed offline and edited again is sent once, in its newest form")
+  func editsWhileTheNetworkIsLost() async throws {
+    try await TestWorld.run { world in
+      let a = try await world.device("A")
+      try await a.create("/f", "0")
+      try await a.sync()
+      _ = a.recorder.take()
+      try await a.whileRunning {
+        var failures = try a.syncManager.statusUpdates.makeAsyncIterator()
+        a.network.isOffline = true
+        try await a.edit("/f", "1")
+        while let update = await failures.next() { if case .error = update { break } }
+        try await a.edit("/f", "2")
+        a.network.isOffline = false
+        await a.recorder.wait(for: "pushed /f")
+      }
+      try await a.sync()
+      #expect(a.recorder.take() == ["data /f", "data /f", "pushed /f"])
+    }
+  }
+
   /// - the server refuses to give some of the logs when the stream is opened
   /// => they are asked for again, over the same stream
   @Test func aTreeThatIsRefused_isPulledAgain_whileTheStreamIsOpen() async throws {

@@ -43,7 +43,7 @@ extension SyncEngine {
     summary.calledApp = !(choice.conflicts.isEmpty && choice.refusals.isEmpty)
     guard let built = try await buildAndStore(choice, records) else { return summary }
     prepareAhead(choice)
-    let sent = try await send(built, zone: zone)
+    let sent = try await send(built, zone: zone, isNew: true)
     summary.commits = sent.commits
     summary.triesAgain = sent.triesAgain
     summary.operations = sent.operations

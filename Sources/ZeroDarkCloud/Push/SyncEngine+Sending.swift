@@ -5,15 +5,18 @@ internal import ZDCProtocol
 // How one commit goes out, from when it is stored: send, complete, or take it back.
 
 extension SyncEngine {
-  func send(_ request: InFlightStore.Request, zone: Int64) async throws -> PushSummary {
+  /// - Parameter isNew: whether no earlier attempt sent these bytes.
+  func send(_ request: InFlightStore.Request, zone: Int64, isNew: Bool = false) async throws -> PushSummary {
     session.progress.begin(request.uploads)
     session.activity.sends()
     // What went through has ended with its transaction, whoever found out.
     defer { session.progress.end(request.uploads, .waits) }
-    return try await sendShown(request, zone: zone)
+    return try await sendShown(request, zone: zone, isNew: isNew)
   }
 
-  private func sendShown(_ request: InFlightStore.Request, zone: Int64) async throws -> PushSummary {
+  private func sendShown(
+    _ request: InFlightStore.Request, zone: Int64, isNew: Bool
+  ) async throws -> PushSummary {
     do {
       switch try await session.api.push(request.body) {
       case .accepted(let response): return try await accepted(request, response, zone: zone)
@@ -27,8 +30,18 @@ extension SyncEngine {
       return try await refused(error, detail: error.detail, zone: zone)
     } catch {
       await remember(error, zone: zone)
+      if isNew, let error = error as? TransportError, error.isUnsent { try await takeBack(zone) }
       throw error
     }
+  }
+
+  /// The request never left this device. It is dropped, so that a newer edit takes its place, and the app is not asked
+  /// again before the server has answered the next check of the identity chain.
+  private func takeBack(_ zone: Int64) async throws {
+    guard !Task.isCancelled else { return }
+    forgetIdentityCheck()
+    for (node, content) in ready where content.content.inlineBytes != nil { ready[node] = nil }
+    try await abandon(zone)
   }
 
   /// What became of this try, in the history of the operations in flight.

@@ -25,7 +25,9 @@ extension ZDCSyncManager {
   /// The nodes that this device cannot read as they are in the cloud. Each pull asks again for those that are missing; a
   /// later version of a node ends it too.
   ///
-  /// - Parameter limit: how many at most of each tree.
+  /// - Parameters:
+  ///   - localUserID: The account whose trees are searched.
+  ///   - limit: Maximum number of nodes of each tree.
   /// - Throws: ``ZDCError``: `localUserNotFound`.
   public func unreadableNodes(localUserID: String, limit: Int = 1_000) async throws -> [ZDCUnreadableNode] {
     guard let user = UserID(text: localUserID) else { throw ZDCError(.localUserNotFound) }

@@ -20,7 +20,7 @@ extension TransportError {
     case is CancellationError, is TransportError: error
     case let error as HTTPClientError: translate(error, origin: origin)
     case let error as NIOConnectionError: TransportError(code(of: error), origin: origin)
-    case let error as IOError: TransportError(code(errno: error.errnoCode), origin: origin)
+    case let error as IOError: TransportError(code(ofConnected: error), origin: origin)
     case is NIOSSLError, is BoringSSLError, is NIOSSLExtraError: TransportError(.tls, origin: origin)
     case ChannelError.connectTimeout: TransportError(.timeout, origin: origin)
     case HTTPParserError.invalidEOFState: TransportError(.cut, origin: origin)
@@ -51,6 +51,12 @@ extension TransportError {
       }
     }
     return [Code.refused, .timeout, .offline].first(where: codes.contains) ?? codes[0]
+  }
+
+  /// A connection that was made may have carried the request, whatever ended it.
+  private static func code(ofConnected error: IOError) -> Code {
+    let code = code(errno: error.errnoCode)
+    return code == .offline ? .cut : code
   }
 
   private static func code(errno: CInt) -> Code {

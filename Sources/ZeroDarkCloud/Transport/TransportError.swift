@@ -41,6 +41,14 @@ public struct TransportError: Error, Hashable, Sendable {
     self.sentBytes = sentBytes
   }
 
+  /// Whether no connection was made, so that the server cannot have the request.
+  var isUnsent: Bool {
+    switch code {
+    case .offline, .unknownHost, .refused: true
+    default: false
+    }
+  }
+
   /// Whether the same request may succeed later without anybody changing the configuration.
   public var isTemporary: Bool {
     switch code {

@@ -22,7 +22,7 @@ extension Promise {
         by: "PullPromiseTests/everythingButContent_isThereAfterAPull",
         "NodeTests/lastModifiedIsTheLaterOfRecordAndContent")),
     Promise(
-      id: "check-000-5", wording: "an upload resumes after a relaunch; the app is asked once per launch",
+      id: "check-000-5", wording: "an upload resumes after a relaunch; the app is asked again, once",
       state: .tested(
         by: "LargeContentTests/contentInMemory_isContinuedIfItIsEqual",
         "LargeContentTests/uploadThatResumes_asksTheAppOncePerLaunch")),

@@ -145,7 +145,8 @@ import ZDCTreesystem
     var names = try values { cloud in
       var names: [String] = []
       let manager = ZDCNodeManager.sharedInstance
-      try manager.enumerateNodes(withParentID: try cloud.at("/list").uuid, transaction: cloud.transaction) { node, _ in
+      let list = try cloud.at("/list").uuid
+      manager.enumerateNodes(withParentID: list, transaction: cloud.transaction) { node, _ in
         names.append(node.name ?? "")
       }
       return names.sorted()

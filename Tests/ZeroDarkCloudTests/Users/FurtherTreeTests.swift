@@ -125,10 +125,14 @@ import ZDCProtocol
         .init(after: { request, response in
           if request.path.hasPrefix("/v1/trees/\(Self.otherTree)") {
             let body = #"{"code":"zoneExists","message":"m","retryable":false}"#
-            return TransportResponse(status: 409, headers: [:], body: TransportBody(bytes: Array(body.utf8)))
+            return TransportResponse(
+              status: 409, headers: response.headers, body: TransportBody(bytes: Array(body.utf8)))
           }
           guard request.path.contains("/commits") else { return response }
-          return TransportResponse(status: 200, headers: response.headers, body: TransportBody(bytes: page.body))
+          let headers = [
+            "content-type": Bundle.mediaType, WireHeaders.zoneHead: "\(page.head.seq):\(page.head.hash.text)",
+          ]
+          return TransportResponse(status: 200, headers: headers, body: TransportBody(bytes: page.body))
         }))
       let refusal = await #expect(throws: ZDCSecurityError.self) {
         _ = try await login(device, words, createsTree: true)
