@@ -19,7 +19,8 @@ package struct ErrorReport: Sendable, Hashable {
     case let error as TransportError: self.init(error)
     case let error as ZDCCloudError: self.init(error)
     case is CancellationError:
-      self.init(.tryAgain, "interrupted", "interrupted", "what is queued stays queued: zdc sync")
+      self.init(
+        .tryAgain, "interrupted", "interrupted", "run it again; what is queued stays queued, and zdc sync sends it")
     default:
       self.init(.software, "internal", "an error inside zdc: \(type(of: error))", "run it again with --verbose")
     }
@@ -107,7 +108,16 @@ extension ErrorReport {
       default: .usage
       }
     let path = error.path.map { ShownName.text($0.fullPath()) + ": " } ?? ""
-    self.init(status, error.code.rawValue, path + error.description, nil)
+    self.init(status, error.code.rawValue, path + Self.words(error), nil)
+  }
+
+  private static func words(_ error: ZDCCloudError) -> String {
+    guard error.detail.isEmpty else { return error.detail }
+    switch error.code {
+    case .missingParent: return "its folder is not in the tree"
+    case .conflict: return "the name is taken"
+    default: return "this cannot be done there"
+    }
   }
 }
 
@@ -140,7 +150,8 @@ extension ErrorReport {
     case .inviteRequired: (.noPermission, "ask the server's operator for a code and give it with --invite-file")
     case .notFound, .gone, .blobGone: (.noInput, "pull first: zdc sync")
     case .tooManyRequests, .zoneBusy, .shuttingDown, .headMismatch, .conflict: (.tryAgain, "try again later")
-    case .quotaExceeded, .storageFull, .limitExceeded: (.failure, "what is queued stays queued")
+    case .quotaExceeded, .storageFull: (.tryAgain, "what is queued stays queued; zdc sync sends it when there is room")
+    case .limitExceeded: (.failure, "it is too large for the server, or for a proxy in front of it")
     case .unsupportedProtocol: (.configuration, "server and zdc are of different versions: update the older one")
     case .refused: (.security, nil)
     case .invalidRequest, .methodNotAllowed, .rangeNotSatisfiable, .zoneExists, .blobIncomplete:
@@ -153,7 +164,8 @@ extension ErrorReport {
     let (status, hint): (ExitStatus, String?) =
       switch error.code {
       case .invalidAddress, .insecureAddress: (.usage, nil)
-      case .tls: (.noPermission, "name the server's own authority with --ca-file")
+      case .tls:
+        (.noPermission, "name the server's own authority with --ca-file FILE; does the server speak https there?")
       case .badAnswer: (.security, "check the address: is it that of a zdc-server?")
       case .proxyAnswered where error.isBodyRefused:
         (.unavailable, "nothing is lost: zdc sync sends what is queued once the proxy lets it through")

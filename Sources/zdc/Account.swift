@@ -27,6 +27,7 @@ extension Account {
   struct Create: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
       abstract: "Create an account and show its 24 words.",
+      usage: "zdc account create [options]",
       discussion: """
         The words are the account: who has them can read everything, and without them nobody can help. They are printed once on standard
         output, or written to a new file. Interrupted, the same command goes on with the same account.
@@ -63,7 +64,7 @@ extension Account {
         output.note("These 24 words are the account. Write them down; they cannot be replaced:")
       }
       try output.object(report)
-      if wordsFile == nil { output.line(words.joined(separator: " ")) }
+      if wordsFile == nil { output.words(words) }
       output.note("profile \(report.profile): account \(report.userID) on \(report.server)")
     }
   }
@@ -71,6 +72,7 @@ extension Account {
   struct Login: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
       abstract: "Log in to an account with its 24 words.",
+      usage: "zdc account login [options]",
       discussion: """
         The words are asked for without showing them, or read from standard input or a file. An account that another app
         created has no files yet: --create-tree adds them. Interrupted, run the same command again.
@@ -112,6 +114,7 @@ extension Account {
   struct ListProfiles: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
       commandName: "list", abstract: "List the profiles on this machine.",
+      usage: "zdc account list [options]",
       discussion: """
         EXAMPLE
           zdc account list --json
@@ -132,7 +135,10 @@ extension Account {
   struct ShowWords: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
       abstract: "Show the 24 words of the profile's account.",
+      usage: "zdc account show-words [options]",
       discussion: """
+        Numbered on a terminal; in a file or pipe one line, as --words-file reads it.
+
         EXAMPLE
           zdc account show-words > words.txt
 
@@ -144,7 +150,7 @@ extension Account {
     func run() async throws {
       let words = try await Accounts.words(common.options)
       try common.output.object(["words": words])
-      common.output.line(words.joined(separator: " "))
+      common.output.words(words)
     }
   }
 }

@@ -4,8 +4,10 @@ import ZDCCommands
 struct List: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "ls", abstract: "List what is below a path.",
+    usage: "zdc ls [options] [path]",
     discussion: """
-      Shows the local copy of the tree and asks no server; zdc sync brings it up to date.
+      Shows the local copy of the tree and asks no server; zdc sync brings it up to date. Exit code 1 if nodes there cannot be read; their
+      folder is named.
 
       EXAMPLES
         zdc ls
@@ -28,9 +30,11 @@ struct List: AsyncParsableCommand {
 struct Tree: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Show a branch of the tree.",
+    usage: "zdc tree [options] [path]",
     discussion: """
       Shows the local copy of the tree and asks no server. The state of a node is synced, queued (it waits for its turn), held (it waits for a
-      decision: zdc explain PATH) or quarantined (its newest version cannot be opened).
+      decision: zdc explain PATH) or quarantined (its newest version cannot be opened). Exit code 1 if nodes there cannot be read; their
+      folder is named.
 
       EXAMPLES
         zdc tree
@@ -51,10 +55,15 @@ struct Tree: AsyncParsableCommand {
 struct Put: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Put files and folders into the tree.",
+    usage: "zdc put [options] source ... path",
     discussion: """
       PATH/ with a slash at its end is the folder to put into; without one it is the new name. A folder given as FOLDER/. puts what is in it.
-      Permission bits and times go along. Symbolic links, sockets and the like are skipped and named. A second run sends only what changed.
-      What changed in the tree since it was put or got here is not replaced without --overwrite.
+      Permission bits and times go along. Symbolic links, sockets and the like are skipped and named. A second run sends only files whose
+      size, mode or time changed; --overwrite also sends another file of equal size and time. What changed in the tree since it was put or
+      got here is not replaced without --overwrite. A folder never replaces a file, nor a file a folder.
+
+      Exit code 1 if something was left out: it cannot be read, changed on both sides, has a name that is not UTF-8 or that another one
+      in its folder has, or its place is taken. All of it is named.
 
       Returns when the server has everything, or with --queue at once.
 
@@ -64,14 +73,16 @@ struct Put: AsyncParsableCommand {
         zdc put Photos/. home:/Pictures --parents
         tar c . | zdc put - home:/backup.tar
 
-      JSON: {"bytes","conflicts","created","durableMs"?,"newerInTree","queuedMs","skipped":[{"path","reason"}],"unchanged","updated"}
+      JSON: {"bytes","changes":[{"change","path"}] (of a dry run),"conflicts","created","durableMs"?,"newerInTree","queuedMs","skipped":[{"path","reason"}],"unchanged","updated"}
       """)
 
   @OptionGroup var common: CommonOptions
   @Flag(help: "Only queue; a later zdc sync sends.")
   var queue = false
-  @Flag(help: "Replace what is newer or unknown in the tree.")
+  @Flag(help: "Replace files that are newer or unknown in the tree, and send files of equal size and time again.")
   var overwrite = false
+  @Flag(name: [.customShort("n"), .long], help: "Show what would be done, and do nothing.")
+  var dryRun = false
   @Flag(name: [.short, .long], help: "Make missing folders on the way.")
   var parents = false
   @Argument(
@@ -83,7 +94,7 @@ struct Put: AsyncParsableCommand {
     let command = PutCommand(
       sources: sources, destination: arguments.count > 1 ? arguments.last : nil, queuesOnly: queue,
       overwrites: overwrite,
-      makesParents: parents)
+      makesParents: parents, isDryRun: dryRun)
     try await command.run(common.options)
   }
 
@@ -99,10 +110,14 @@ struct Put: AsyncParsableCommand {
 struct Get: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Get files and folders out of the tree.",
+    usage: "zdc get [options] path [target]",
     discussion: """
       TARGET/ with a slash at its end, or none, is the folder to get into; without a slash it is the new name; - is standard output. Permission
       bits and times are restored. Existing files are not overwritten without --overwrite; what is here already is not fetched again. Names
       that are not safe on this machine are changed and named.
+
+      Exit code 1 if something was left out, which is named: a file that is here and differs, or a content that is not in the cloud, does
+      not verify or cannot be written. 76 if the tree itself could not be read as the server sent it.
 
       EXAMPLES
         zdc get home:/Documents
@@ -110,7 +125,8 @@ struct Get: AsyncParsableCommand {
         zdc get home:/ restored/ --overwrite
         zdc get home:/backup.tar - | tar x
 
-      JSON: {"bytes","exists","failed":[{"code","message","path"}],"files","folders","renamed":[{"file","name"}],"unchanged","withoutContent"}
+      JSON, with --dry-run: a line {"change","path"} for each file, change being new, replaced, left or missing; else
+      {"bytes","exists","failed":[{"code","message","path"}],"files","folders","renamed":[{"file","name"}],"unchanged","withoutContent"}
       """)
 
   @OptionGroup var common: CommonOptions
@@ -118,6 +134,8 @@ struct Get: AsyncParsableCommand {
   var overwrite = false
   @Flag(help: "Use names that are safe on every platform: no a:b, no CON, no dot at the end.")
   var portableNames = false
+  @Flag(name: [.customShort("n"), .long], help: "Show what would be done, and fetch nothing.")
+  var dryRun = false
   @Flag(help: "Do not pull first.")
   var offline = false
   @Argument(help: "A path in the tree.")
@@ -128,7 +146,7 @@ struct Get: AsyncParsableCommand {
   func run() async throws {
     let command = GetCommand(
       path: path, destination: target, overwrites: overwrite, policy: portableNames ? .portable : .native,
-      isOffline: offline)
+      isOffline: offline, isDryRun: dryRun)
     try await command.run(common.options)
   }
 }
@@ -136,6 +154,7 @@ struct Get: AsyncParsableCommand {
 struct Move: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "mv", abstract: "Move or rename a node with all that is below it.",
+    usage: "zdc mv [options] source target",
     discussion: """
       Returns when the server has it, or with --queue at once.
 
@@ -149,19 +168,22 @@ struct Move: AsyncParsableCommand {
   @OptionGroup var common: CommonOptions
   @Flag(help: "Only queue; a later zdc sync sends.")
   var queue = false
+  @Flag(name: [.customShort("n"), .long], help: "Show what would be done, and do nothing.")
+  var dryRun = false
   @Argument(help: "The node.")
   var source: String
   @Argument(help: "Its new path; with a slash at the end, the folder that it goes into.")
   var target: String
 
   func run() async throws {
-    try await ChangeCommands.move(common.options, from: source, to: target, queuesOnly: queue)
+    try await ChangeCommands.move(common.options, from: source, to: target, queuesOnly: queue, isDryRun: dryRun)
   }
 }
 
 struct Remove: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "rm", abstract: "Remove nodes from the tree, on all devices.",
+    usage: "zdc rm [options] path ...",
     discussion: """
       Returns when the server has it, or with --queue at once.
 
@@ -177,10 +199,13 @@ struct Remove: AsyncParsableCommand {
   var recursive = false
   @Flag(help: "Only queue; a later zdc sync sends.")
   var queue = false
+  @Flag(name: [.customShort("n"), .long], help: "Show what would be done, and do nothing.")
+  var dryRun = false
   @Argument(help: "Paths in the tree.")
   var paths: [String]
 
   func run() async throws {
-    try await ChangeCommands.remove(common.options, paths: paths, recursive: recursive, queuesOnly: queue)
+    try await ChangeCommands.remove(
+      common.options, paths: paths, recursive: recursive, queuesOnly: queue, isDryRun: dryRun)
   }
 }

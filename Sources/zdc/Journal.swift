@@ -20,6 +20,7 @@ extension Journal {
   struct Entries: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
       commandName: "list", abstract: "List the entries, newest first.",
+      usage: "zdc journal list [options] [path]",
       discussion: """
         EXAMPLES
           zdc journal list
@@ -44,6 +45,7 @@ extension Journal {
   struct Show: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
       abstract: "Show one entry: both sides, and what they became.",
+      usage: "zdc journal show [options] id",
       discussion: """
         EXAMPLE
           zdc journal show 3f2a91c0
@@ -64,14 +66,15 @@ extension Journal {
   struct Undo: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
       abstract: "Take a decision back: what had given way wins.",
+      usage: "zdc journal undo [options] id",
       discussion: """
         A node that got another name gets its own, and the other one the number; where two contents met, the two files change names; a dropped
-        move is made; a file that was kept although others had deleted it is deleted. Returns when the server has it, or with --queue at once.
+        move is made; a file that was kept although others had deleted it is deleted (a folder only if it is empty). Returns when the server has it, or with --queue at once.
 
         EXAMPLE
           zdc journal undo 3f2a91c0
 
-        JSON: {"durableMs"?,"id","kind","path"?,"queuedMs"}
+        JSON: {"done","durableMs"?,"id","kind","otherPath"?,"path"?,"queuedMs"}
         Exit code 64 if there is nothing to take back or it was done before, 66 if there is no such entry or its place is gone, 73 if its
         name is taken.
         """)

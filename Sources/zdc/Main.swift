@@ -8,8 +8,8 @@ enum Main {
   static func main() async {
     CoreDumps.disable()
     let command = Task { try await run() }
-    let signals = Interruption { command.cancel() }
-    defer { signals.end() }
+    // An earlier signal ends the process, as it does any other.
+    Interruption.begin { command.cancel() }
     do { try await command.value } catch { fail(error) }
   }
 
@@ -31,27 +31,5 @@ enum Main {
     let text = isJSON ? (try? Output.json(report.json)) ?? report.text : report.text
     Terminal.writeError(text + "\n")
     exit(report.status.rawValue)
-  }
-}
-
-/// SIGINT and SIGTERM cancel the command, which then tidies up; a second one ends it at once.
-final class Interruption {
-  private let sources: [any DispatchSourceSignal]
-
-  init(_ cancel: @escaping @Sendable () -> Void) {
-    sources = [SIGINT, SIGTERM].map { number in
-      signal(number, SIG_IGN)
-      let source = DispatchSource.makeSignalSource(signal: number, queue: .global())
-      source.setEventHandler {
-        cancel()
-        signal(number, SIG_DFL)
-      }
-      source.resume()
-      return source
-    }
-  }
-
-  func end() {
-    for source in sources { source.cancel() }
   }
 }

@@ -4,6 +4,7 @@ import ZDCCommands
 struct Sync: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Pull and push until nothing is left to do.",
+    usage: "zdc sync [options]",
     discussion: """
       With --watch it goes on until it is interrupted, and prints a line for each change of others, as zdc watch does. One process syncs a
       profile; the others queue, and what they queue is sent by it.
@@ -12,8 +13,12 @@ struct Sync: AsyncParsableCommand {
         zdc sync
         zdc sync --watch
 
-      JSON: {"announced","commits","pushedCommits","pushedOperations","waiting"}; with --watch as zdc watch.
-      Exit code 75 if something stays queued, 76 if a tree is frozen: see zdc repair.
+      Names what stays queued and why, and the conflicts that it met.
+
+      JSON: {"announced","commits","conflicts":[…as zdc journal],"pushedCommits","pushedOperations","refused":[{"code","times"}],
+      "stuck":[{"code","path"?,"reason"}],"unreadable":[{"cloudID","code","folder"?,"path"?,"sinceMs"}],"waiting"}; with --watch as zdc watch.
+      Exit code 75 if something stays queued, 76 if something that the server sent does not verify or a tree is frozen: see zdc status
+      and zdc repair.
       """)
 
   @OptionGroup var common: CommonOptions
@@ -28,6 +33,7 @@ struct Sync: AsyncParsableCommand {
 struct Watch: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Print a line for each change of others as it arrives.",
+    usage: "zdc watch [options]",
     discussion: """
       Syncs meanwhile, unless another process does so already. Until it is interrupted.
 
@@ -49,12 +55,13 @@ struct Watch: AsyncParsableCommand {
 struct Status: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Show the queue, the connection and the last pull.",
+    usage: "zdc status [options]",
     discussion: """
       EXAMPLES
         zdc status
         zdc status --json --offline
 
-      JSON: {"connection","engine","frozen":[{"error","sinceMs","trunk","zone"}],"lastPullMs"?,"nodes","profile","quarantined","queue":{"byReason","total"},"securityEvents":{"byCode","lastMs"?,"total"},"server","serverVersion"?,"userID"}
+      JSON: {"connection","engine","frozen":[{"error","sinceMs","trunk","zone"}],"lastPullMs"?,"nodes","profile","quarantined","queue":{"byReason","stuck"?:[{"code","path"?,"reason"}],"total"},"securityEvents":{"byCode","lastMs"?,"total"},"server","serverVersion"?,"unreadable":[{"cloudID","code","folder"?,"path"?,"sinceMs"}],"userID"}
       """)
 
   @OptionGroup var common: CommonOptions
@@ -90,6 +97,7 @@ struct Doctor: AsyncParsableCommand {
 struct Repair: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Show frozen trees; take what the server has and send it again what it lost.",
+    usage: "zdc repair [options]",
     discussion: """
       A tree is frozen when its server shows something that cannot be: an older history than before, or another one. Nothing of it is pulled
       or pushed then, and what is here stays. Without --accept-server this command only tells.
@@ -119,6 +127,7 @@ struct Repair: AsyncParsableCommand {
 struct Explain: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Say why a node is not in sync, and what would change that.",
+    usage: "zdc explain [options] path",
     discussion: """
       Shows for each queued change what it waits for, what would let it go on, and what became of the last tries. With --watch it shows
       it again after each change, until the node is gone or it is interrupted. It does not sync: another zdc does, or nobody.
@@ -130,7 +139,7 @@ struct Explain: AsyncParsableCommand {
       JSON, with --watch a line for each change: {"appErrors"?:[{"at","call","error","times"}],"cloudID","hasContentInCloud",
       "isAwaitingPull","isInSync","isUploaded","lastSecurityError"?,"lastSecurityErrorAt"?,"nodeID",
       "operations":[{"attempts","createdAt","detail"?,"history":[{"at","code"?,"outcome","times"}],"kind","notBefore"?,"reason",
-      "unblockedBy","uuid","waitsFor"}],"path","quarantine"?,"zoneFrozen"?}
+      "uuid","waitsFor","words"}],"path","quarantine"?,"zoneFrozen"?}
       """)
 
   @OptionGroup var common: CommonOptions
@@ -147,6 +156,7 @@ struct Explain: AsyncParsableCommand {
 struct Audit: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Show exactly what the server holds for this account, field by field.",
+    usage: "zdc audit [options]",
     discussion: """
       EXAMPLE
         zdc audit

@@ -60,8 +60,22 @@ struct CommonOptions: ParsableArguments {
   var verbose = false
 
   /// The same command line with these options behind the command: `zdc --profile work ls` is `zdc ls --profile work`.
+  ///
+  /// Behind the name of a group as well: `zdc journal --profile work undo ID`.
   static func moved(_ arguments: [String]) -> [String] {
     var rest = arguments[...]
+    var options = taken(from: &rest)
+    let group = rest.first.flatMap { groups.contains($0) ? $0 : nil }
+    if group != nil {
+      rest.removeFirst()
+      options += taken(from: &rest)
+    }
+    guard !options.isEmpty, !rest.isEmpty || group != nil else { return arguments }
+    let end = rest.firstIndex(of: "--") ?? rest.endIndex
+    return (group.map { [$0] } ?? []) + Array(rest[..<end]) + options + Array(rest[end...])
+  }
+
+  private static func taken(from rest: inout ArraySlice<String>) -> [String] {
     var options: [String] = []
     while let argument = rest.first {
       if ["--json", "-q", "--quiet", "-v", "--verbose"].contains(argument)
@@ -75,11 +89,10 @@ struct CommonOptions: ParsableArguments {
         break
       }
     }
-    guard !options.isEmpty, !rest.isEmpty else { return arguments }
-    let end = rest.firstIndex(of: "--") ?? rest.endIndex
-    return Array(rest[..<end]) + options + Array(rest[end...])
+    return options
   }
 
+  private static let groups = ["account", "journal"]
   private static let values = ["--profile", "--server", "--ca-file", "--passphrase-file"]
 
   var output: Output { Output(isJSON: json, isQuiet: quiet) }

@@ -10,21 +10,25 @@ struct Engine: Sendable {
   init(_ opened: OpenProfile) async throws {
     self.opened = opened
     user = try await opened.localUserID()
+    try await opened.collectSpool()
   }
 
   // MARK: Pulling
 
   /// Brings the local tree up to date. With another process at work there is nothing to do: it follows the server's
-  /// events.
-  ///
-  /// - Returns: Whether this process did it.
+  /// events. Warns of what the server sent and does not verify.
   @discardableResult
-  func pull() async throws -> Bool {
-    let done: Void? = try await opened.sync.whileSyncing { [opened, user] in
-      _ = try await opened.sync.pullOnce(localUserID: user)
-      try await LastPull.store(opened.connection)
+  func pull() async throws -> RefusedAnswers {
+    let before = try await securityEvents()
+    try await notingSilence {
+      _ = try await opened.sync.whileSyncing { [opened, user] in
+        _ = try await opened.sync.pullOnce(localUserID: user)
+        try await LastPull.store(opened.connection)
+      }
     }
-    return done != nil
+    let refused = try await refusedAnswers(since: before)
+    refused.warn(opened.output)
+    return refused
   }
 
   // MARK: Until it is durable
@@ -46,12 +50,16 @@ struct Engine: Sendable {
         try await syncHere(large, progress)
       })
     let waiting = try await remaining(nodes)
-    guard let first = waiting.first else { return }
     if waiting.contains(where: { $0.code == ZDCWaitReason.zoneFrozen.rawValue }) { throw Self.frozen }
-    if waiting.contains(where: { $0.reason.contains("proxyAnswered 413") }) { throw Self.bodyRefused(waiting) }
+    let left = try await opened.queueLeft(user, nodes)
+    guard let first = left.nodes.first else { return }
+    left.warn(opened.output, after: 1)
+    if waiting.contains(where: { $0.detail?.contains("proxyAnswered 413") ?? false }) {
+      throw Self.bodyRefused(waiting)
+    }
     guard isDone else { throw Self.notSentElsewhere(waiting) }
     throw CommandError(
-      .tryAgain, "stillQueued", "\(Amounts.count(waiting.count, "change")) still queued: \(first.reason)",
+      .tryAgain, "stillQueued", "\(Amounts.count(left.operations, "change")) still queued: \(first.text)",
       hint: "see zdc status and zdc explain PATH; zdc sync tries again")
   }
 
@@ -67,6 +75,16 @@ struct Engine: Sendable {
       .tryAgain, "stillQueued",
       "\(Amounts.count(waiting.count, "change")) still queued: the zdc that syncs this profile has not sent them",
       hint: "they are not lost: it sends them once it reaches the server; if it hangs, end it and run zdc sync")
+  }
+
+  /// Runs `body`, and says after a while that it is not hung. Not beside a progress bar.
+  func notingSilence<Result: Sendable>(_ body: @Sendable () async throws -> Result) async throws -> Result {
+    let note = Task { [opened] in
+      try await Task.sleep(for: .seconds(5))
+      opened.output.note("still at work with \(opened.server) after 5 s; Ctrl-C ends it, and nothing is lost")
+    }
+    defer { note.cancel() }
+    return try await body()
   }
 
   private static let frozen = CommandError(
@@ -129,7 +147,9 @@ struct QueuedOperation: Sendable, Hashable {
   /// A code: `ready`, `offline`, `backoff`, …
   var code: String
   /// For people.
-  var reason: String
+  var words: String
+  /// A code of the server or of the network.
+  var detail: String?
   /// How often it was tried and failed.
   var attempts = 0
   /// Whether only a change of the app or of the cloud moves it.

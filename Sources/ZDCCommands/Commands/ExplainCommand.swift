@@ -6,7 +6,7 @@ package enum ExplainCommand {
   /// `{"appErrors"?:[{"at","call","error","times"}…],"cloudID","hasContentInCloud","isAwaitingPull","isInSync","isUploaded",
   /// "lastSecurityError"?,"lastSecurityErrorAt"?,"nodeID","operations":[…],"path","quarantine"?,"zoneFrozen"?}`;
   /// each operation:
-  /// `{"attempts","createdAt","detail"?,"history":[…],"kind","notBefore"?,"reason","unblockedBy","uuid","waitsFor"}`;
+  /// `{"attempts","createdAt","detail"?,"history":[…],"kind","notBefore"?,"reason","uuid","waitsFor","words"}`;
   /// each try: `{"at","code"?,"outcome","times"}`, oldest first.
   struct Report: Encodable, Sendable {
     struct Try: Encodable, Sendable {
@@ -28,7 +28,8 @@ package enum ExplainCommand {
       var kind: String
       var reason: String
       var detail: String?
-      var unblockedBy: String
+      /// What it waits for and what to do, for people; a program reads `reason` and `detail`.
+      var words: String
       var attempts: Int
       var createdAt: String
       var notBefore: String?
@@ -40,7 +41,7 @@ package enum ExplainCommand {
         kind = operation.kind
         reason = operation.reason.rawValue
         detail = operation.detail
-        unblockedBy = operation.unblockedBy
+        words = WaitWords.words(operation)
         attempts = operation.attempts
         createdAt = operation.createdAt.formatted(.iso8601)
         notBefore = operation.notBefore?.formatted(.iso8601)
@@ -129,7 +130,7 @@ package enum ExplainCommand {
     for operation in report.operations {
       lines.append(
         "  \(operation.kind): \(operation.reason)\(operation.detail.map { " (\(ShownName.text($0)))" } ?? "")")
-      lines.append("    goes on with \(operation.unblockedBy)")
+      lines.append("    \(operation.words)")
       if operation.attempts > 0 { lines.append("    tried \(Amounts.count(operation.attempts, "time"))") }
       if let time = operation.notBefore { lines.append("    next try \(time)") }
       lines += operation.history.map { "      \(line($0))" }

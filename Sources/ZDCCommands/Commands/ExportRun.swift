@@ -32,6 +32,9 @@ final class ExportRun {
   var records: [(uuid: String, record: FileRecord)] = []
   /// Contents above this are written by the download itself.
   static let largeBytes: UInt64 = 60_000
+  /// A connection that breaks for so many contents in a row breaks for all.
+  private static let cutLimit = 3
+  private var cutsInRow = 0
   /// Nodes are large, and a download keeps those that it was asked for: so many at a time.
   private static let window = 8_192
 
@@ -47,17 +50,24 @@ final class ExportRun {
     let root = try ExportFolder.open(place.folder)
     tree = ExportTree(root: root)
     staging = try StagingFolder(in: root)
-    let sources = nodes.enumerated().map { index, entry in
-      ExportPlan.Source(
-        id: entry.node.uuid, parent: index == 0 ? nil : entry.node.parentID, name: entry.node.name ?? "",
-        hasData: (entry.node.cloudDataInfo?.dataSize ?? 0) > 0)
-    }
-    plan = ExportPlan(sources, policy: policy, foldsCase: try root.foldsCase())
-    top = place.name.map { [place.isChosen ? $0 : ExportName.safe($0, policy: policy)] } ?? []
+    plan = ExportPlan(Self.sources(nodes), policy: policy, foldsCase: try root.foldsCase())
+    top = Self.top(place, policy)
     if let name = place.name, !place.isChosen, let safe = top.first, Array(name.utf8) != Array(safe.utf8) {
       report.renamed.append(.init(name: name, file: safe))
     }
     report.renamed += plan.renamed.map { .init(name: $0.from, file: (top + $0.to).joined(separator: "/")) }
+  }
+
+  static func sources(_ nodes: [TreeEntry]) -> [ExportPlan.Source] {
+    nodes.enumerated().map { index, entry in
+      ExportPlan.Source(
+        id: entry.node.uuid, parent: index == 0 ? nil : entry.node.parentID, name: entry.node.name ?? "",
+        hasData: (entry.node.cloudDataInfo?.dataSize ?? 0) > 0)
+    }
+  }
+
+  static func top(_ place: Place, _ policy: ExportNamePolicy) -> [String] {
+    place.name.map { [place.isChosen ? $0 : ExportName.safe($0, policy: policy)] } ?? []
   }
 
   func run() async throws -> GetCommand.Report {
@@ -108,12 +118,18 @@ final class ExportRun {
       let node = entry.node
       guard node.trunk == nil else { return false }
       guard let eTag = node.eTag_data else {
-        if !plan.foldersByID.contains(node.uuid) { report.withoutContent.append(entry.path.fullPath()) }
+        if !plan.foldersByID.contains(node.uuid) { noteWithoutContent(entry) }
         return false
       }
       guard let place = dataPlace(node), let record = entry.record, record.eTag == eTag else { return true }
       return try !isHere(record, node, place)
     }
+  }
+
+  private func noteWithoutContent(_ entry: TreeEntry) {
+    let path = entry.path.fullPath()
+    report.withoutContent.append(path)
+    if entry.state == "queued" || entry.state == "held" { report.queuedHere.insert(path) }
   }
 
   private func isHere(_ record: FileRecord, _ node: ZDCNode, _ place: [String]) throws -> Bool {
@@ -144,6 +160,13 @@ final class ExportRun {
   }
 
   private func fetchSmall(of nodes: [ZDCNode]) async throws {
+    var fetched: Set<String> = []
+    do { try await fetchBatch(nodes, &fetched) } catch let error as TransportError where error.code == .cut {
+      try await fetchRest(of: nodes.filter { !fetched.contains($0.uuid) }, after: error, hasProgress: !fetched.isEmpty)
+    }
+  }
+
+  private func fetchBatch(_ nodes: [ZDCNode], _ fetched: inout Set<String>) async throws {
     guard let downloads = opened.zdc.downloadManager else { return }
     for try await download in downloads.downloadContents(of: nodes) {
       do {
@@ -152,10 +175,26 @@ final class ExportRun {
           try place(download.node, FileMetadata([UInt8](metadata))) { try self.staging.file([UInt8](data)) }
         case .file(let file): try place(file, download.node)
         }
+        cutsInRow = 0
       } catch { try noteFailure(error, download.node) }
+      fetched.insert(download.node.uuid)
       advance(download.node)
       if records.count >= 1_000 { try await storeRecords() }
     }
+  }
+
+  /// One content that the server cannot deliver cuts the answer for all of its batch: halves find out which.
+  private func fetchRest(of nodes: [ZDCNode], after error: TransportError, hasProgress: Bool) async throws {
+    if hasProgress { return try await fetchSmall(of: nodes) }
+    guard nodes.count > 1 else {
+      for node in nodes {
+        try noteFailure(error, node)
+        advance(node)
+      }
+      return
+    }
+    try await fetchSmall(of: Array(nodes.prefix(nodes.count / 2)))
+    try await fetchSmall(of: Array(nodes.dropFirst(nodes.count / 2)))
   }
 
   private func place(_ file: ZDCCryptoFile, _ node: ZDCNode) throws {
@@ -179,6 +218,7 @@ final class ExportRun {
       }
       _ = info
       try place(node, FileMetadata([UInt8](metadata))) { try self.staging.adopt(name) }
+      cutsInRow = 0
     } catch { try noteFailure(error, node) }
     advance(node)
     if records.count >= 1_000 { try await storeRecords() }
@@ -192,9 +232,13 @@ final class ExportRun {
     }
   }
 
-  /// A content that cannot be had is named and the rest goes on; what concerns all of them ends the export.
+  /// A content that cannot be fetched is named, and the export continues; what concerns all of them ends it.
   private func noteFailure(_ error: any Error, _ node: ZDCNode) throws {
-    if error is CancellationError || error is TransportError { throw error }
+    if error is CancellationError { throw error }
+    if let error = error as? TransportError {
+      cutsInRow += 1
+      guard error.code == .cut, cutsInRow < Self.cutLimit else { throw error }
+    }
     let report = ErrorReport(error)
     if report.code == "diskFull" { throw error }
     let path = indexByUUID[node.uuid].map { nodes[$0].path.fullPath() } ?? ""
@@ -216,7 +260,7 @@ final class ExportRun {
     }
     report.files += 1
     report.bytes += node.cloudDataInfo?.dataSize ?? 0
-    remember(node, metadata, file: AbsolutePath.of(folder.path(of: name)))
+    remember(node, metadata, file: AbsolutePath.of(folder.path(of: name)), stamp: try folder.facts(name)?.stamp)
   }
 
   private func placeFolder(_ node: ZDCNode, _ metadata: FileMetadata?) throws {
@@ -227,10 +271,13 @@ final class ExportRun {
     remember(node, metadata)
   }
 
-  private func remember(_ node: ZDCNode, _ metadata: FileMetadata?, file: String? = nil) {
+  private func remember(
+    _ node: ZDCNode, _ metadata: FileMetadata?, file: String? = nil, stamp: FileStamp? = nil
+  ) {
     guard let metadata, let info = node.cloudDataInfo else { return }
-    let record = FileRecord(
+    var record = FileRecord(
       metadata, size: info.dataSize, source: file, eTag: info.eTag, isCopy: file.map { _ in true })
+    record.stamp = stamp
     records.append((node.uuid, record))
   }
 

@@ -9,13 +9,17 @@ package struct GetCommand: Sendable {
   package var overwrites: Bool
   package var policy: ExportNamePolicy
   package var isOffline: Bool
+  package var isDryRun: Bool
 
-  package init(path: String, destination: String?, overwrites: Bool, policy: ExportNamePolicy, isOffline: Bool) {
+  package init(
+    path: String, destination: String?, overwrites: Bool, policy: ExportNamePolicy, isOffline: Bool, isDryRun: Bool
+  ) {
     self.path = path
     self.destination = destination
     self.overwrites = overwrites
     self.policy = policy
     self.isOffline = isOffline
+    self.isDryRun = isDryRun
   }
 
   /// `{"bytes","exists","failed","files","folders","renamed","unchanged","withoutContent"}`
@@ -31,7 +35,13 @@ package struct GetCommand: Sendable {
     package var renamed: [Renamed] = []
     /// Nodes whose content is not in the cloud yet.
     package var withoutContent: [String] = []
+    /// Those of them that this device has to send.
+    var queuedHere: Set<String> = []
     package var failed: [Failed] = []
+
+    private enum CodingKeys: CodingKey {
+      case files, folders, bytes, unchanged, exists, renamed, withoutContent, failed
+    }
 
     package struct Renamed: Encodable, Sendable, Hashable {
       package var name: String
@@ -44,37 +54,54 @@ package struct GetCommand: Sendable {
       package var message: String
     }
 
-    var isComplete: Bool { exists.isEmpty && failed.isEmpty }
+    /// A line for each content that could not be fetched or written.
+    var failures: [String] { failed.map { "\(ShownName.text($0.path)): \($0.message)" } }
+
+    var isComplete: Bool { exists.isEmpty && failed.isEmpty && withoutContent.isEmpty }
   }
 
   package func run(_ options: ProfileOptions) async throws {
+    let path = try NodePath.parse(path)
+    guard destination != "" else { throw NodePath.empty }
     let opened = try OpenProfile.open(options)
     let engine = try await Engine(opened)
-    if !isOffline { try await pull(engine) }
-    // Taking out what is here goes on; but nobody is to think that it is the newest.
+    var isRefused = false
+    if !isOffline { isRefused = try await pull(engine) }
+    // What is here can be taken out, with a warning that it may not be the newest.
     _ = try await engine.warnOfFrozen()
-    let path = try NodePath.parse(path)
-    let nodes = try await subtree(path, engine)
-    if destination == "-" {
+    let unreadable = try await opened.unreadableNodes(engine.user).below(path)
+    unreadable.warn(options.output)
+    let nodes = try await subtree(path, engine, isIncomplete: isRefused)
+    if isDryRun {
+      try ExportPreview(nodes, place: place(of: path), policy: policy, overwrites: overwrites).show(options.output)
+    } else if destination == "-" {
       try await GetToOutput(opened: opened).run(nodes, path)
     } else {
       try await export(nodes, path, engine, options.output)
     }
     try await opened.close()
+    if isRefused || !unreadable.isEmpty { throw SilentExit(.security) }
   }
 
   /// A tree that has to be frozen now can be taken out like one that is frozen already.
-  private func pull(_ engine: Engine) async throws {
+  ///
+  /// - Returns: whether something that the server sent is left out.
+  private func pull(_ engine: Engine) async throws -> Bool {
     do {
-      try await engine.pull()
+      return try await !engine.pull().isEmpty
     } catch let error as ZDCSecurityError {
       guard try await !engine.frozen().isEmpty else { throw error }
+      return true
     }
   }
 
-  private func subtree(_ path: ZDCTreesystemPath, _ engine: Engine) async throws -> [TreeEntry] {
-    try await engine.opened.reader.read { transaction in
-      try engine.opened.cloud(transaction, engine.user).subtree(at: path)
+  private func subtree(
+    _ path: ZDCTreesystemPath, _ engine: Engine, isIncomplete: Bool
+  ) async throws -> [TreeEntry] {
+    try await engine.opened.requiringTree(engine.user, isIncomplete: isIncomplete) {
+      try await engine.opened.reader.read { transaction in
+        try engine.opened.cloud(transaction, engine.user).subtree(at: path)
+      }
     }
   }
 
@@ -89,7 +116,10 @@ package struct GetCommand: Sendable {
     let report: Report
     do {
       defer { progress.finish() }
-      report = try await export.run()
+      do { report = try await export.run() } catch {
+        for line in export.report.failures { output.warning(line) }
+        throw error
+      }
     }
     try show(report, output)
     if !report.isComplete { throw SilentExit(.failure) }
@@ -110,11 +140,16 @@ package struct GetCommand: Sendable {
     for renamed in report.renamed {
       output.note("\(ShownName.text(renamed.name)) is \(ShownName.text(renamed.file)) here: its name is not safe")
     }
-    for path in report.withoutContent { output.note("\(ShownName.text(path)): no content in the cloud yet") }
+    for path in report.withoutContent {
+      let reason =
+        report.queuedHere.contains(path)
+        ? "queued here and not sent yet" : "no content in the cloud yet; the device that has it sends it"
+      output.warning("\(ShownName.text(path)): \(reason)")
+    }
     for path in report.exists {
       output.warning("\(ShownName.text(path)) exists and differs, left alone (--overwrite to replace it)")
     }
-    for failed in report.failed { output.warning("\(ShownName.text(failed.path)): \(failed.message)") }
+    for line in report.failures { output.warning(line) }
     output.note(
       "got \(Amounts.count(report.files, "file")) (\(Amounts.bytes(report.bytes))) in "
         + "\(Amounts.count(report.folders, "folder")), \(report.unchanged) unchanged")

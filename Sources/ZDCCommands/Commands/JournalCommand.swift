@@ -18,6 +18,12 @@ package enum JournalCommand {
     var undoneAt: String?
     var canUndo: Bool
 
+    /// `home:/a 2: both changed the content: the cloud's stayed`
+    var text: String {
+      let meaning = ZDCMergeJournalEntry.Kind(rawValue: kind)?.meaning ?? kind
+      return "\(path.map(ShownName.text) ?? "a removed node"): \(meaning)"
+    }
+
     init(_ entry: ZDCMergeJournalEntry) {
       id = entry.id.uuidString.lowercased()
       kind = entry.kind.rawValue
@@ -108,11 +114,16 @@ package enum JournalCommand {
     }
   }
 
-  /// `{"durableMs"?,"id","kind","path"?,"queuedMs"}`
+  /// `{"done","durableMs"?,"id","kind","otherPath"?,"path"?,"queuedMs"}`
   struct UndoReport: Encodable, Sendable {
     var id: String
     var kind: String
+    /// Where the node is now, or was before it was removed.
     var path: String?
+    /// Where the node is that the entry names beside it.
+    var otherPath: String?
+    /// What changed, for people.
+    var done: String
     var queuedMs: UInt64
     var durableMs: UInt64?
   }
@@ -167,7 +178,7 @@ package enum JournalCommand {
   private static func shown(_ json: String?) -> String { json.map(ShownName.text) ?? "nothing" }
 
   /// By its id, or by a beginning of it that no other entry has.
-  private static func find(_ id: String, _ cloud: ZDCCloudReadTransaction) throws -> ZDCMergeJournalEntry {
+  fileprivate static func find(_ id: String, _ cloud: ZDCCloudReadTransaction) throws -> ZDCMergeJournalEntry {
     if let uuid = UUID(uuidString: id), let entry = cloud.mergeJournalEntry(id: uuid) { return entry }
     let found = cloud.mergeJournal().filter { $0.id.uuidString.lowercased().hasPrefix(id.lowercased()) }
     guard let entry = found.first, found.count == 1, id.count >= 4 else {
@@ -183,14 +194,10 @@ package enum JournalCommand {
     let opened = try OpenProfile.open(options)
     let engine = try await Engine(opened)
     if !queuesOnly { try await engine.pull() }
-    let (entry, path, nodes) = try await opened.connection.write { transaction in
-      let tree = try opened.cloud(transaction, engine.user)
-      let entry = try find(id, tree.cloud)
-      let nodes = try tree.undo(entry)
-      return (entry, tree.cloud.path(forNodeID: entry.nodeID)?.fullPath(), nodes)
+    var (report, nodes) = try await opened.connection.write { transaction in
+      try opened.cloud(transaction, engine.user).undo(id)
     }
-    var report = UndoReport(
-      id: entry.id.uuidString.lowercased(), kind: entry.kind.rawValue, path: path, queuedMs: WallClock.milliseconds)
+    report.queuedMs = WallClock.milliseconds
     if !queuesOnly {
       let progress = ProgressDisplay(
         ProgressLine(verb: "undo", itemsTotal: nodes.count), isEnabled: options.output.showsProgress)
@@ -199,22 +206,74 @@ package enum JournalCommand {
       report.durableMs = WallClock.milliseconds
     }
     try options.output.object(report)
-    options.output.note("undone\(path.map { ": \(ShownName.text($0))" } ?? "")")
+    options.output.note("undone: \(report.done)")
     try await opened.close()
+  }
+}
+
+extension Engine {
+  /// The ids of the newest entries.
+  func journal() async throws -> Set<String> {
+    Set(try await journalLines().map(\.id))
+  }
+
+  /// What was written since, oldest first.
+  func journal(after known: Set<String>) async throws -> [JournalCommand.Line] {
+    try await journalLines().filter { !known.contains($0.id) }.reversed()
+  }
+
+  private func journalLines() async throws -> [JournalCommand.Line] {
+    try await opened.reader.read { [opened, user] transaction in
+      try opened.cloud(transaction, user).cloud.mergeJournal(forNodeID: nil, limit: .max).map(JournalCommand.Line.init)
+    }
   }
 }
 
 extension WritableTree {
   /// Takes an entry of the journal back, with what that means for the files of the nodes.
   ///
-  /// - Returns: The uuids of the nodes that it changed.
-  fileprivate func undo(_ entry: ZDCMergeJournalEntry) throws -> Set<String> {
-    var nodes: Set<String> = []
-    if entry.kind == .deletedInCloud { nodes = try uuids(atOrBelow: entry.nodeID) }
+  /// - Returns: what was done, and the uuids of the nodes that it changed.
+  fileprivate func undo(_ id: String) throws -> (JournalCommand.UndoReport, Set<String>) {
+    let entry = try JournalCommand.find(id, cloud)
+    let before = path(entry.nodeID)
+    if entry.kind == .deletedInCloud, entry.undoneAt == nil { try requireNothingBelow(entry.nodeID, before) }
     _ = try writable.undo(entry)
-    for uuid in nodes where cloud.node(id: uuid) == nil { forget(uuid) }
-    nodes.formUnion([entry.nodeID, entry.otherNodeID].compactMap(\.self))
-    return nodes
+    if cloud.node(id: entry.nodeID) == nil { forget(entry.nodeID) }
+    let (path, other) = (path(entry.nodeID), entry.otherNodeID.flatMap(path))
+    let report = JournalCommand.UndoReport(
+      id: entry.id.uuidString.lowercased(), kind: entry.kind.rawValue, path: path ?? before, otherPath: other,
+      done: entry.kind.undone(from: before, to: path, other: other), queuedMs: 0)
+    return (report, Set([entry.nodeID, entry.otherNodeID].compactMap(\.self)))
+  }
+
+  private func path(_ uuid: String) -> String? { cloud.path(forNodeID: uuid)?.fullPath() }
+
+  /// The folder was deleted in the cloud and kept here. Whatever is in it by now would go with it, others' files too.
+  private func requireNothingBelow(_ uuid: String, _ path: String?) throws {
+    let count = try uuids(atOrBelow: uuid).count - 1
+    guard count > 0 else { return }
+    let shown = ShownName.text(path ?? "the folder")
+    throw CommandError(
+      .usage, "notEmpty", "\(shown) was kept and has \(Amounts.count(count, "node")) in it: nothing was undone",
+      hint: "remove it with all that is in it: zdc rm --recursive \(shown)")
+  }
+}
+
+extension ZDCMergeJournalEntry.Kind {
+  /// What taking it back has changed.
+  fileprivate func undone(from before: String?, to path: String?, other: String?) -> String {
+    let (before, path) = (
+      ShownName.text(before ?? "a removed node"), ShownName.text(path ?? before ?? "a removed node")
+    )
+    let others = other.map { ShownName.text($0) }
+    switch self {
+    case .renamed, .moveDropped:
+      return "\(before) is \(path) now" + (others.map { ", and the other device's node is \($0)" } ?? "")
+    case .cloudWon:
+      return others.map { "\($0) has this device's version, and \(path) the other one" } ?? "\(path) as it was here"
+    case .deletedInCloud: return "\(before) is removed, as the other device had done"
+    case .merged, .deletedHere: return path
+    }
   }
 }
 

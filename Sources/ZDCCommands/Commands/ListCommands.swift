@@ -46,7 +46,7 @@ package enum ListCommands {
   package static func list(_ options: ProfileOptions, path: String, long: Bool) async throws {
     let path = try NodePath.parse(path)
     let isDetailed = long || options.output.isJSON
-    let entries = try await entries(options) { try $0.listing(at: path, isDetailed: isDetailed) }
+    let (entries, unreadable) = try await entries(options, path) { try $0.listing(at: path, isDetailed: isDetailed) }
     var lines = LineBuffer()
     for entry in entries {
       if options.output.isJSON {
@@ -56,11 +56,12 @@ package enum ListCommands {
       }
     }
     lines.flush()
+    try finish(unreadable, options.output)
   }
 
   package static func tree(_ options: ProfileOptions, path: String) async throws {
     let path = try NodePath.parse(path)
-    let entries = try await entries(options) { try $0.subtree(at: path) }
+    let (entries, unreadable) = try await entries(options, path) { try $0.subtree(at: path) }
     var lines = LineBuffer()
     if options.output.isJSON {
       for entry in entries where entry.node.trunk == nil { lines.append(try Output.json(ListedNode(entry))) }
@@ -70,16 +71,28 @@ package enum ListCommands {
       }
     }
     lines.flush()
+    try finish(unreadable, options.output)
+  }
+
+  /// A list that lacks nodes is no success.
+  private static func finish(_ unreadable: UnreadableNodes, _ output: Output) throws {
+    guard !unreadable.isEmpty else { return }
+    for line in unreadable.lines { output.warning(line) }
+    throw SilentExit(.failure)
   }
 
   private static func entries(
-    _ options: ProfileOptions, _ read: @escaping @Sendable (ReadableTree) throws -> [TreeEntry]
-  ) async throws -> [TreeEntry] {
+    _ options: ProfileOptions, _ path: ZDCTreesystemPath,
+    _ read: @escaping @Sendable (ReadableTree) throws -> [TreeEntry]
+  ) async throws -> ([TreeEntry], UnreadableNodes) {
     let opened = try OpenProfile.open(options)
     let user = try await opened.localUserID()
-    let entries = try await opened.reader.read { transaction in try read(opened.cloud(transaction, user)) }
+    let entries = try await opened.requiringTree(user) {
+      try await opened.reader.read { transaction in try read(opened.cloud(transaction, user)) }
+    }
+    let unreadable = try await opened.unreadableNodes(user).below(path)
     try await opened.close()
-    return entries
+    return (entries, unreadable)
   }
 
   private static func shortLine(_ entry: TreeEntry) -> String {

@@ -1,6 +1,14 @@
 internal import Foundation
 internal import ZeroDarkCloud
 
+#if canImport(Glibc)
+  internal import Glibc
+#elseif canImport(Musl)
+  internal import Musl
+#elseif canImport(Darwin)
+  internal import Darwin
+#endif
+
 /// `zdc put`: files and folders into the tree.
 package struct PutCommand: Sendable {
   package var sources: [String]
@@ -8,16 +16,20 @@ package struct PutCommand: Sendable {
   package var queuesOnly: Bool
   package var overwrites: Bool
   package var makesParents: Bool
+  package var isDryRun: Bool
 
-  package init(sources: [String], destination: String?, queuesOnly: Bool, overwrites: Bool, makesParents: Bool) {
+  package init(
+    sources: [String], destination: String?, queuesOnly: Bool, overwrites: Bool, makesParents: Bool, isDryRun: Bool
+  ) {
     self.sources = sources
     self.destination = destination
     self.queuesOnly = queuesOnly
     self.overwrites = overwrites
     self.makesParents = makesParents
+    self.isDryRun = isDryRun
   }
 
-  /// `{"bytes","conflicts","created","durableMs"?,"newerInTree","queuedMs","skipped","unchanged","updated"}`
+  /// `{"bytes","changes"?:[{"change","path"}],"conflicts","created","durableMs"?,"newerInTree","queuedMs","skipped","unchanged","updated"}`
   package struct Report: Encodable, Sendable {
     package var created = 0
     package var updated = 0
@@ -29,15 +41,36 @@ package struct PutCommand: Sendable {
     /// Files that were not touched since, while the tree has something newer: left alone.
     package var newerInTree: [String] = []
     package var skipped: [Skipped] = []
+    /// What a dry run would send.
+    package var changes: [Change]?
     /// When everything was queued, in milliseconds since 1970.
     package var queuedMs: UInt64 = 0
     /// When the server had everything; nothing with `--queue`.
     package var durableMs: UInt64?
 
+    package struct Change: Encodable, Sendable, Hashable {
+      /// `new` or `changed`.
+      package var change: String
+      package var path: String
+    }
+
     package struct Skipped: Encodable, Sendable, Hashable {
       package var path: String
       package var reason: String
+      /// Whether it is of a kind that is never put, such as a symbolic link.
+      var isByRule = false
+
+      private enum CodingKeys: CodingKey { case path, reason }
     }
+
+    /// A line for each file that is not put.
+    var leftOut: [String] {
+      conflicts.map {
+        "\(ShownName.text($0)): changed here and in the tree, left alone (--overwrite to replace the tree's)"
+      } + skipped.map { "skipped \(ShownName.text($0.path)): \($0.reason)" }
+    }
+
+    var isComplete: Bool { conflicts.isEmpty && skipped.allSatisfy(\.isByRule) }
   }
 
   /// What is to be sent, and where.
@@ -48,31 +81,76 @@ package struct PutCommand: Sendable {
   }
 
   package func run(_ options: ProfileOptions) async throws {
+    let targets = try checkedTargets()
     let opened = try OpenProfile.open(options)
-    let items = try sources.map { try item($0, opened) }
-    let engine = try await Engine(opened)
-    opened.app.listen { event in if event.event == .conflict { options.output.warning(event.text) } }
-    if !queuesOnly { try await engine.pull() }
-    var queue = try await PutQueue(
-      opened: opened, user: engine.user, overwrites: overwrites, makesParents: makesParents)
-    try await self.queue(items, &queue, options.output)
+    // Until a node refers to it, what came through a pipe is ours to remove.
+    let spool = sources.contains("-") ? try SpoolLock(sharing: opened.paths) : nil
+    let items = try zip(sources, targets).map { try item($0, $1, spool) }
+    let engine: Engine
+    var queue: PutQueue
+    do {
+      engine = try await Engine(opened)
+      opened.app.listen { event in if event.event == .conflict { options.output.warning(event.text) } }
+      if !queuesOnly { try await engine.pull() }
+      queue = try await PutQueue(
+        opened: opened, user: engine.user, overwrites: overwrites, makesParents: makesParents,
+        fetchesKinds: !queuesOnly, isDryRun: isDryRun)
+      try await self.queue(items, &queue, options.output)
+    } catch {
+      Self.removeSpooled(items)
+      throw error
+    }
+    withExtendedLifetime(spool) {}
+    if isDryRun { Self.removeSpooled(items) }
+    try await finish(engine, queue, options.output)
+  }
+
+  private func finish(_ engine: Engine, _ queue: PutQueue, _ output: Output) async throws {
     var report = queue.report
     report.queuedMs = WallClock.milliseconds
-    if !queuesOnly {
-      try await settle(engine, queue)
+    if !queuesOnly, !isDryRun {
+      do { try await settle(engine, queue) } catch {
+        for line in report.leftOut { output.warning(line) }
+        throw error
+      }
       report.durableMs = WallClock.milliseconds
     }
-    try show(report, options.output)
-    try await opened.close()
-    let isComplete = report.conflicts.isEmpty && !report.skipped.contains { $0.reason == PutQueue.otherKind }
-    if !isComplete { throw SilentExit(.failure) }
+    try show(report, output)
+    try await engine.opened.close()
+    if !report.isComplete { throw SilentExit(.failure) }
+  }
+
+  private static func removeSpooled(_ items: [Item]) {
+    for item in items where item.isSpooled { unlink(item.scan.entries[0].path) }
+  }
+
+  /// Where each source goes.
+  private func checkedTargets() throws(CommandError) -> [ZDCTreesystemPath] {
+    guard !sources.contains(""), destination != "" else { throw NodePath.empty }
+    var targets: [ZDCTreesystemPath] = []
+    var taken: Set<String> = []
+    for source in sources {
+      let path = try target(of: source)
+      guard path.isTrunk || taken.insert(path.fullPath()).inserted else {
+        throw CommandError(
+          .usage, "sameTarget", "two sources have the same place in the tree: \(ShownName.text(path.fullPath()))",
+          hint: "nothing was put; put them under different names")
+      }
+      targets.append(path)
+    }
+    return targets
   }
 
   private func queue(_ items: [Item], _ queue: inout PutQueue, _ output: Output) async throws {
     let count = items.reduce(0) { $0 + $1.scan.entries.count }
     let progress = ProgressDisplay(ProgressLine(verb: "queue", itemsTotal: count), isEnabled: output.showsProgress)
     defer { progress.finish() }
-    for item in items { try await queue.add(item) { done in progress.update { $0.itemsDone += done } } }
+    let before = queue
+    queue = try await queue.opened.requiringTree(queue.user) {
+      var queue = before
+      for item in items { try await queue.add(item) { done in progress.update { $0.itemsDone += done } } }
+      return queue
+    }
   }
 
   private func settle(_ engine: Engine, _ queue: PutQueue) async throws {
@@ -83,19 +161,19 @@ package struct PutCommand: Sendable {
     try await engine.settle(queue.queuedNodes, large: queue.largeNodes, progress: progress)
   }
 
-  private func item(_ source: String, _ opened: OpenProfile) throws -> Item {
-    if source == "-" { return try spooledItem(opened) }
-    let path = try AbsolutePath.followed(source)
-    return Item(scan: try SourceScan(path), target: try target(named: AbsolutePath.name(of: source)))
+  private func item(_ source: String, _ target: ZDCTreesystemPath, _ spool: SpoolLock?) throws -> Item {
+    if source == "-", let spool {
+      return Item(scan: try SourceScan(try Spool.fill(spool)), target: target, isSpooled: true)
+    }
+    return Item(scan: try SourceScan(try AbsolutePath.followed(source)), target: target)
   }
 
-  /// Standard input, kept in a file of ours until it was sent.
-  private func spooledItem(_ opened: OpenProfile) throws -> Item {
+  private func target(of source: String) throws(CommandError) -> ZDCTreesystemPath {
+    guard source == "-" else { return try target(named: AbsolutePath.name(of: source)) }
     guard let destination, !destination.hasSuffix("/") else {
       throw CommandError(.usage, "noName", "standard input has no name", hint: "name the node: zdc put - home:/name")
     }
-    let path = try Spool.fill(opened.paths)
-    return Item(scan: try SourceScan(path), target: try NodePath.parse(destination), isSpooled: true)
+    return try NodePath.parse(destination)
   }
 
   /// `PATH/` and no path at all take the source's name; `PATH` is the name.
@@ -109,15 +187,14 @@ package struct PutCommand: Sendable {
   private func show(_ report: Report, _ output: Output) throws {
     try output.object(report)
     guard !output.isJSON else { return }
-    for path in report.conflicts {
-      output.warning(
-        "\(ShownName.text(path)): changed here and in the tree, left alone (--overwrite to replace the tree's)")
-    }
+    for line in report.leftOut { output.warning(line) }
     for path in report.newerInTree {
       output.note("\(ShownName.text(path)): newer in the tree, left alone (zdc get, or --overwrite)")
     }
-    for skipped in report.skipped { output.warning("skipped \(ShownName.text(skipped.path)): \(skipped.reason)") }
-    let verb = report.durableMs == nil ? "queued" : "sent"
+    for change in report.changes ?? [] {
+      output.line("\(change.change == "new" ? "new    " : "changed") \(ShownName.text(change.path))")
+    }
+    let verb = isDryRun ? "would send" : report.durableMs == nil ? "queued" : "sent"
     output.note(
       "\(verb) \(Amounts.count(report.created + report.updated, "node")) (\(Amounts.bytes(report.bytes))), "
         + "\(report.unchanged) unchanged")

@@ -1,3 +1,4 @@
+internal import Foundation
 internal import ZeroDarkCloud
 
 /// Turns scanned files into nodes and queued uploads, a thousand to a transaction.
@@ -6,6 +7,10 @@ struct PutQueue {
   let user: String
   let overwrites: Bool
   let makesParents: Bool
+  /// Whether contents of other devices may be fetched, to learn whether they are files or folders.
+  let fetchesKinds: Bool
+  /// Only finds out what would be done.
+  let isDryRun: Bool
   private(set) var report = PutCommand.Report()
   /// Nodes with an upload of ours, from this run or from an earlier one that did not come to its end.
   private(set) var queuedNodes: Set<String> = []
@@ -15,15 +20,19 @@ struct PutQueue {
   private(set) var earlierBytes: UInt64 = 0
   private let queuedBefore: Set<String>
 
-  static let otherKind = "the tree has a folder where this is a file, or the other way round"
   private static let batch = 1_000
 
-  init(opened: OpenProfile, user: String, overwrites: Bool, makesParents: Bool) async throws {
+  init(
+    opened: OpenProfile, user: String, overwrites: Bool, makesParents: Bool, fetchesKinds: Bool, isDryRun: Bool
+  ) async throws {
     queuedBefore = try await opened.reader.read { Set(try opened.cloud($0, user).queue().keys) }
     self.opened = opened
     self.user = user
     self.overwrites = overwrites
     self.makesParents = makesParents
+    self.fetchesKinds = fetchesKinds
+    self.isDryRun = isDryRun
+    if isDryRun { report.changes = [] }
   }
 
   /// What goes from one transaction to the next.
@@ -38,6 +47,18 @@ struct PutQueue {
     var folders: [[String]: ZDCNode] = [:]
     /// Folders that were left out, so that what is below them is too.
     var leftOut: Set<[String]> = []
+    /// What is put at the end, when the kinds of these nodes are known.
+    var deferred: [SourceScan.Entry] = []
+    var deferredPlaces: Set<[String]> = []
+    var deferredNodes: [ZDCNode] = []
+    /// Kinds that were fetched, by the content's eTag; nil while entries may still be deferred.
+    var kinds: [String: FileMetadata.Kind]?
+
+    mutating func postpone(_ entry: SourceScan.Entry, _ node: ZDCNode? = nil) {
+      deferred.append(entry)
+      deferredPlaces.insert(entry.names)
+      if let node { deferredNodes.append(node) }
+    }
   }
 
   /// - Parameter progress: told how many entries more are queued or need nothing.
@@ -45,14 +66,35 @@ struct PutQueue {
     var state = State(
       report: report, queuedNodes: queuedNodes, largeNodes: largeNodes, earlierBytes: earlierBytes,
       queuedBefore: queuedBefore)
-    state.report.skipped += item.scan.skipped.map { .init(path: $0.path, reason: $0.reason) }
+    state.report.skipped += item.scan.skipped.map {
+      .init(path: $0.path, reason: $0.reason, isByRule: $0.isByRule)
+    }
     let rules = PutTransaction.Rules(
       target: item.target, isSpooled: item.isSpooled, overwrites: overwrites, makesParents: makesParents)
-    var rest = item.scan.entries[...]
+    let start = state
+    try await queue(item.scan.entries, rules, &state, progress)
+    if !state.deferred.isEmpty {
+      let kinds = fetchesKinds ? try await kinds(of: state.deferredNodes) : [:]
+      let rest = isDryRun ? item.scan.entries : state.deferred
+      // What a dry run did before is undone: the folders of the rest are not there.
+      if isDryRun { state = start }
+      state.kinds = kinds
+      try await queue(rest, rules, &state, progress)
+    }
+    report = state.report
+    queuedNodes = state.queuedNodes
+    largeNodes = state.largeNodes
+    earlierBytes = state.earlierBytes
+  }
+
+  private func queue(
+    _ entries: [SourceScan.Entry], _ rules: PutTransaction.Rules, _ state: inout State, _ progress: (Int) -> Void
+  ) async throws {
+    var rest = entries[...]
     while !rest.isEmpty {
-      let (entries, before) = (Array(rest.prefix(Self.batch)), state)
-      rest = rest.dropFirst(Self.batch)
-      state = try await opened.connection.write { [opened, user] transaction in
+      let (entries, before) = (Array(rest.prefix(isDryRun ? .max : Self.batch)), state)
+      rest = rest.dropFirst(entries.count)
+      state = try await opened.change(isDryRun: isDryRun) { [opened, user] transaction in
         var work = PutTransaction(
           transaction: transaction, cloud: try opened.cloud(transaction, user), rules: rules, state: before)
         for entry in entries { try work.put(entry) }
@@ -60,10 +102,24 @@ struct PutQueue {
       }
       progress(entries.count)
     }
-    report = state.report
-    queuedNodes = state.queuedNodes
-    largeNodes = state.largeNodes
-    earlierBytes = state.earlierBytes
+  }
+
+  /// Fetches what the contents of nodes without data say of themselves, a thousand to a request.
+  ///
+  /// - Returns: by eTag; without the nodes whose content cannot be opened. A content of another app counts as a file.
+  private func kinds(of nodes: [ZDCNode]) async throws -> [String: FileMetadata.Kind] {
+    guard let downloads = opened.zdc.downloadManager else { return [:] }
+    var kinds: [String: FileMetadata.Kind] = [:]
+    for try await download in downloads.downloadContents(of: nodes) {
+      guard let eTag = download.node.eTag_data, case .success(let content) = download.content else { continue }
+      switch content {
+      case .memory(_, let metadata, _): kinds[eTag] = FileMetadata([UInt8](metadata))?.kind ?? .file
+      case .file(let file):
+        kinds[eTag] = .file
+        try FileManager.default.removeItem(at: file.fileURL)
+      }
+    }
+    return kinds
   }
 }
 
@@ -96,6 +152,9 @@ struct PutTransaction {
       return
     }
     if entry.names.isEmpty, rules.target.isTrunk { return try enterTrunk(entry) }
+    if state.kinds == nil, !entry.names.isEmpty, state.deferredPlaces.contains(Array(entry.names.dropLast())) {
+      return state.postpone(entry)
+    }
     let (parent, name) = try place(of: entry)
     let existing = try child(name, of: parent)
     let decision = PutDecision.decide(
@@ -138,25 +197,47 @@ struct PutTransaction {
       enter(entry, existing)
     case .newerInTree: state.report.newerInTree.append(entry.path)
     case .conflict: state.report.conflicts.append(entry.path)
-    case .otherKind:
-      state.report.skipped.append(.init(path: entry.path, reason: PutQueue.otherKind))
-      state.leftOut.insert(entry.names)
+    case .unknownKind where state.kinds == nil: state.postpone(entry, existing)
+    case .fileInPlace: leaveOut(entry, Self.fileInPlace)
+    case .folderInPlace: leaveOut(entry, Self.folderInPlace)
+    case .unknownKind: leaveOut(entry, Self.unknownKind)
     }
+  }
+
+  private static let fileInPlace = "the tree has a file in its place: nothing is replaced; put it under another name"
+  private static let folderInPlace =
+    "the tree has a folder in its place: nothing is replaced; put it under another name"
+  private static let unknownKind =
+    "not known here whether it is a file or a folder in the tree: put it without --queue"
+
+  private mutating func leaveOut(_ entry: SourceScan.Entry, _ reason: String) {
+    state.report.skipped.append(.init(path: entry.path, reason: reason))
+    state.leftOut.insert(entry.names)
   }
 
   private mutating func queue(_ entry: SourceScan.Entry, _ node: ZDCNode, isNew: Bool) throws {
     guard let metadata = entry.facts.metadata else { return }
     var record = FileRecord(
       metadata, size: entry.facts.size, source: metadata.kind == .file ? entry.path : nil, eTag: node.eTag_data)
+    record.stamp = metadata.kind == .file ? entry.facts.stamp : nil
     record.isSpooled = rules.isSpooled
+    if rules.isSpooled { SpooledFile.store(entry.path, node.uuid, transaction) }
     transaction.setObject(record, forKey: node.uuid, inCollection: FileRecord.collection)
     // A new node has its first upload queued with it.
     if !isNew { cloud.queueUpload(node.uuid) }
     state.queuedNodes.insert(node.uuid)
     if isNew { state.report.created += 1 } else { state.report.updated += 1 }
+    if state.report.changes != nil {
+      let path = path(of: entry)
+      state.report.changes?.append(.init(change: isNew ? "new" : "changed", path: path))
+    }
     state.report.bytes += record.size
     if record.size > ExportRun.largeBytes { state.largeNodes.append(node.uuid) }
     enter(entry, node)
+  }
+
+  private func path(of entry: SourceScan.Entry) -> String {
+    entry.names.reduce(rules.target) { $0.appendingComponent($1) }.fullPath()
   }
 
   private mutating func enter(_ entry: SourceScan.Entry, _ node: ZDCNode?) {
@@ -174,7 +255,10 @@ struct PutTransaction {
   }
 
   private mutating func folder(at path: ZDCTreesystemPath) throws -> ZDCNode {
-    if let node = try cloud.node(at: path) { return node }
+    if let node = try cloud.node(at: path) {
+      try cloud.requireFolder(node, path)
+      return node
+    }
     guard rules.makesParents, let above = path.parent() else {
       throw CommandError(
         .noInput, "missingParent", "\(ShownName.text(path.fullPath())): no such node in the tree",
@@ -207,7 +291,9 @@ struct PutTransaction {
     // Asked only where the answer decides: a rerun over ten thousand files that did not change asks nothing.
     let isCurrent = record.map { $0.eTag == node.eTag_data } ?? false
     return PutDecision.Existing(
-      eTag: node.eTag_data, isQueued: try !isCurrent && cloud.hasQueuedUpload(node),
-      hasChildren: try record == nil && cloud.hasChildren(node), record: record)
+      eTag: node.eTag_data, size: node.cloudDataInfo?.dataSize ?? 0,
+      isQueued: try !isCurrent && cloud.hasQueuedUpload(node),
+      hasChildren: try record == nil && cloud.hasChildren(node), record: record,
+      fetchedKind: node.eTag_data.flatMap { state.kinds?[$0] })
   }
 }

@@ -42,11 +42,13 @@ package enum RepairCommand {
 
   /// What the server lacks is queued by now.
   private static func send(_ engine: Engine, _ output: Output) async throws {
-    let waiting = try await engine.syncUntilQuiet().pushed.waiting
+    _ = try await engine.syncUntilQuiet()
     try await LastPull.store(engine.opened.connection)
-    guard waiting > 0 else { return output.note("the server has everything again that is here") }
+    let left = try await engine.opened.queueLeft(engine.user)
+    guard left.operations > 0 else { return output.note("the server has everything again that is here") }
+    left.warn(output)
     throw CommandError(
-      .tryAgain, "stillQueued", "\(Amounts.count(waiting, "change")) still queued",
+      .tryAgain, "stillQueued", "\(Amounts.count(left.operations, "change")) still queued",
       hint: "contents that are not here any more stay queued: see zdc status and zdc explain PATH")
   }
 

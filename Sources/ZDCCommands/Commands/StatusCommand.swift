@@ -4,11 +4,13 @@ internal import ZeroDarkCloud
 
 /// `zdc status`.
 package enum StatusCommand {
-  /// `{"connection","engine","frozen":[{"error","sinceMs","trunk","zone"}],"lastPullMs"?,"nodes","profile","quarantined","queue":{"byReason","total"},"securityEvents":{"byCode","lastMs"?,"total"},"server","userID"}`
+  /// `{"connection","engine","frozen":[{"error","sinceMs","trunk","zone"}],"lastPullMs"?,"nodes","profile","quarantined","queue":{"byReason","stuck"?:[{"code","path"?,"reason"}],"total"},"securityEvents":{"byCode","lastMs"?,"total"},"server","unreadable":[{"cloudID","code","folder"?,"path"?,"sinceMs"}],"userID"}`
   package struct Report: Encodable, Sendable {
     package struct Queue: Encodable, Sendable {
       var total = 0
       var byReason: [String: Int] = [:]
+      /// Nodes with a change that waits for more than its turn.
+      var stuck: QueueLeft?
     }
 
     /// What the server showed and cannot be, of the newest thousand that were kept.
@@ -34,6 +36,8 @@ package enum StatusCommand {
     /// Trees that are neither pulled nor pushed.
     var frozen: [RepairCommand.Report] = []
     var securityEvents = SecurityEvents()
+    /// Nodes that this device cannot read as they are in the cloud.
+    var unreadable: [UnreadableNodes.Node] = []
   }
 
   package static func run(_ options: ProfileOptions, isOffline: Bool) async throws {
@@ -44,6 +48,7 @@ package enum StatusCommand {
     report.engine = isIdle ? "idle" : "running"
     report.frozen = try await engine.frozen().map(RepairCommand.Report.init)
     report.securityEvents = try await events(engine)
+    report.unreadable = try await opened.unreadableNodes(engine.user).nodes
     if !isOffline { (report.connection, report.serverVersion) = await ask(engine) }
     try options.output.object(report)
     for line in lines(report) { options.output.line(line) }
@@ -65,10 +70,13 @@ package enum StatusCommand {
           if entry.node.quarantine != nil { report.quarantined += 1 }
         }
       }
-      for entry in try tree.queue().values.joined() {
+      let queue = try tree.queue()
+      for entry in queue.values.joined() {
         report.queue.total += 1
         report.queue.byReason[entry.code, default: 0] += 1
       }
+      let stuck = try tree.queueLeft(Set(queue.filter { $0.value.contains(where: \.isStuck) }.keys))
+      report.queue.stuck = stuck.nodes.isEmpty ? nil : stuck
       report.lastPullMs = try transaction.object(
         LastPull.self, forKey: LastPull.key, inCollection: LastPull.collection)?.milliseconds
       return report
@@ -102,6 +110,11 @@ package enum StatusCommand {
     lines.append("queue       \(report.queue.total == 0 ? "empty" : "\(report.queue.total)")")
     for (reason, count) in report.queue.byReason.sorted(by: { $0.key < $1.key }) {
       lines.append("            \(count) \(reason)")
+    }
+    lines += (report.queue.stuck?.lines ?? []).map { "              \($0)" }
+    if !report.unreadable.isEmpty {
+      lines.append("unreadable  \(Amounts.count(report.unreadable.count, "node"))")
+      lines += UnreadableNodes(report.unreadable).lines.map { "              \($0)" }
     }
     if let last = report.securityEvents.lastMs {
       lines.append(

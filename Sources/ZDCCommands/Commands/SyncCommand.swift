@@ -4,33 +4,68 @@ internal import ZeroDarkCloud
 
 /// `zdc sync` and `zdc watch`.
 package enum SyncCommand {
-  /// `{"announced","commits","pushedCommits","pushedOperations","waiting"}`
+  /// `{"announced","commits","conflicts":[…],"pushedCommits","pushedOperations","refused":[{"code","times"}],"stuck":[{"code","path"?,"reason"}],"unreadable":[{"cloudID","code","folder"?,"path"?,"sinceMs"}],"waiting"}`
   struct Report: Encodable, Sendable {
     var commits: Int
     var announced: Int
     var pushedCommits: Int
     var pushedOperations: Int
-    /// Operations that stay queued, and not for their turn.
+    /// Operations that stay queued.
     var waiting: Int
+    var stuck: [QueueLeft.Node]
+    /// What met changes of other devices during this sync, as `zdc journal` lists it.
+    var conflicts: [JournalCommand.Line]
+    /// What the server sent and does not verify.
+    var refused: [RefusedAnswers.Kind]
+    /// Nodes that this device cannot read as they are in the cloud.
+    var unreadable: [UnreadableNodes.Node]
   }
 
   /// Pulls and pushes until nothing is left that can be done.
   package static func once(_ options: ProfileOptions) async throws {
     let opened = try OpenProfile.open(options)
     let engine = try await Engine(opened)
-    guard let summary = try await opened.sync.whileSyncing({ try await engine.syncUntilQuiet() }) else { throw busy }
+    let (known, events) = (try await engine.journal(), try await engine.securityEvents())
+    let done = try await engine.notingSilence {
+      try await opened.sync.whileSyncing { try await engine.syncUntilQuiet() }
+    }
+    guard let summary = done else { throw busy }
     try await LastPull.store(opened.connection)
+    let left = try await opened.queueLeft(engine.user)
+    let conflicts = try await engine.journal(after: known)
+    let refused = try await engine.refusedAnswers(since: events)
+    let unreadable = try await opened.unreadableNodes(engine.user)
     let report = Report(
       commits: summary.pulled.commits, announced: summary.pulled.announced, pushedCommits: summary.pushed.commits,
-      pushedOperations: summary.pushed.operations, waiting: summary.pushed.waiting)
-    try options.output.object(report)
-    options.output.note(
+      pushedOperations: summary.pushed.operations, waiting: left.operations, stuck: left.nodes, conflicts: conflicts,
+      refused: refused.kinds, unreadable: unreadable.nodes)
+    try show(report, left, options.output)
+    refused.warn(options.output)
+    unreadable.warn(options.output)
+    let isUnread = try await warnOfUnread(engine)
+    try await opened.close()
+    if isUnread || !refused.isEmpty || !unreadable.isEmpty { throw SilentExit(.security) }
+    if report.waiting > 0 { throw SilentExit(.tryAgain) }
+  }
+
+  private static func show(_ report: Report, _ left: QueueLeft, _ output: Output) throws {
+    try output.object(report)
+    guard !output.isJSON else { return }
+    for conflict in report.conflicts { output.warning("\(conflict.text) (zdc journal show \(conflict.id.prefix(8)))") }
+    left.warn(output)
+    output.note(
       "pulled \(Amounts.count(report.commits, "commit")), pushed \(Amounts.count(report.pushedOperations, "change")), "
         + "\(report.waiting) waiting")
-    let isFrozen = try await engine.warnOfFrozen()
-    try await opened.close()
-    if isFrozen { throw SilentExit(.security) }
-    if report.waiting > 0 { throw SilentExit(.tryAgain) }
+  }
+
+  /// Says which trees could not be read.
+  ///
+  /// - Returns: whether there is one.
+  private static func warnOfUnread(_ engine: Engine) async throws -> Bool {
+    if try await engine.warnOfFrozen() { return true }
+    guard let reason = try await engine.opened.unreadReason(engine.user) else { return false }
+    engine.opened.output.warning("home:/ cannot be read as the server sent it (\(reason)): see zdc status")
+    return true
   }
 
   static let busy = CommandError(

@@ -154,7 +154,11 @@ package final class StagedFile: Sendable {
       }
       return true
     }
-    if linkat(folder.descriptor, name, target.descriptor, final, 0) == 0 { return true }
+    if linkat(folder.descriptor, name, target.descriptor, final, 0) == 0 {
+      // Now and not with the object: it changes the file's change time, which the caller keeps.
+      unlinkat(folder.descriptor, name, 0)
+      return true
+    }
     switch errno {
     case EEXIST: return false
     case EPERM, EMLINK, ENOTSUP, ENOSYS: return try placeWithoutLinks(in: target, as: final)

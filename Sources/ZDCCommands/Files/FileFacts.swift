@@ -20,12 +20,14 @@ package struct FileFacts: Sendable, Hashable {
   package var size: UInt64
   package var mode: UInt16
   package var time: FileTime
+  package var stamp: FileStamp?
 
-  package init(kind: Kind, size: UInt64, mode: UInt16, time: FileTime) {
+  package init(kind: Kind, size: UInt64, mode: UInt16, time: FileTime, stamp: FileStamp? = nil) {
     self.kind = kind
     self.size = size
     self.mode = mode
     self.time = time
+    self.stamp = stamp
   }
 
   /// - Returns: nil if there is no such file.
@@ -44,11 +46,13 @@ package struct FileFacts: Sendable, Hashable {
     size = UInt64(max(0, info.st_size))
     mode = UInt16(info.st_mode & 0o7777)
     #if canImport(Darwin)
-      let time = info.st_mtimespec
+      let (time, change) = (info.st_mtimespec, info.st_ctimespec)
     #else
-      let time = info.st_mtim
+      let (time, change) = (info.st_mtim, info.st_ctim)
     #endif
-    self.time = FileTime(seconds: Int64(time.tv_sec), nanoseconds: UInt32(clamping: time.tv_nsec))
+    self.time = FileTime(time)
+    stamp = FileStamp(
+      device: UInt64(truncatingIfNeeded: info.st_dev), inode: UInt64(info.st_ino), time: FileTime(change))
   }
 
   private static func kind(_ mode: mode_t) -> Kind {
@@ -69,5 +73,25 @@ package struct FileFacts: Sendable, Hashable {
     case .folder: FileMetadata(kind: .folder, mode: mode, time: time)
     default: nil
     }
+  }
+}
+
+/// A state of a file that another file, or the same one after a change, cannot have: the kernel sets the change time, and
+/// no call can set it back.
+package struct FileStamp: Sendable, Hashable, Codable {
+  package var device: UInt64
+  package var inode: UInt64
+  package var time: FileTime
+
+  package init(device: UInt64, inode: UInt64, time: FileTime) {
+    self.device = device
+    self.inode = inode
+    self.time = time
+  }
+}
+
+extension FileTime {
+  fileprivate init(_ time: timespec) {
+    self.init(seconds: Int64(time.tv_sec), nanoseconds: UInt32(clamping: time.tv_nsec))
   }
 }

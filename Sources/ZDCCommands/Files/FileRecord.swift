@@ -16,6 +16,8 @@ package struct FileRecord: Sendable, Hashable, Codable {
   package var size: UInt64
   package var mode: UInt16
   package var time: FileTime
+  /// Which state of the source was sent; nil if that is not known.
+  package var stamp: FileStamp?
   /// The content in the cloud that this describes; nil until it was sent.
   package var eTag: String?
 
@@ -37,5 +39,10 @@ package struct FileRecord: Sendable, Hashable, Codable {
   package func describes(_ facts: FileFacts) -> Bool {
     guard facts.metadata == metadata else { return false }
     return kind == .folder || facts.size == size
+  }
+
+  /// Whether that file is the very one, unchanged: another one may have the same size and time.
+  package func isProvenSame(_ facts: FileFacts) -> Bool {
+    kind == .folder || (stamp != nil && stamp == facts.stamp)
   }
 }

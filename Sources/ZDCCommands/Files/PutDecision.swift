@@ -7,41 +7,72 @@ package enum PutDecision: Sendable, Hashable {
   case unchanged
   /// The tree has a newer version, and the file was not touched since: the tree's stays.
   case newerInTree
-  /// Both changed, or nobody knows which is newer.
+  /// Both changed, or this device does not know which is newer.
   case conflict
-  /// A file where the tree has a folder, or the other way round.
-  case otherKind
+  /// A folder where the tree has a file.
+  case fileInPlace
+  /// A file where the tree has a folder.
+  case folderInPlace
+  /// This device has not read whether the tree has a file or a folder there.
+  case unknownKind
 
   /// What the tree has under the name.
   package struct Existing: Sendable, Hashable {
     /// The eTag of the content in the cloud; nil before it was sent.
     package var eTag: String?
+    /// Bytes of the content in the cloud.
+    package var size: UInt64
     /// Whether an upload of it is still queued here.
     package var isQueued: Bool
     package var hasChildren: Bool
     package var record: FileRecord?
+    /// What the content in the cloud says of itself, if it was fetched for this decision.
+    package var fetchedKind: FileMetadata.Kind?
 
-    package init(eTag: String?, isQueued: Bool, hasChildren: Bool, record: FileRecord?) {
+    package init(
+      eTag: String?, size: UInt64 = 0, isQueued: Bool, hasChildren: Bool, record: FileRecord?,
+      fetchedKind: FileMetadata.Kind? = nil
+    ) {
       self.eTag = eTag
+      self.size = size
       self.isQueued = isQueued
       self.hasChildren = hasChildren
       self.record = record
+      self.fetchedKind = fetchedKind
+    }
+
+    /// File or folder; nil if this device has not read it, and for a node without content.
+    package var kind: FileMetadata.Kind? {
+      if let record, isQueued || record.eTag == eTag { return record.kind }
+      if size > 0 { return .file }
+      return fetchedKind ?? record?.kind ?? (hasChildren ? .folder : nil)
     }
   }
 
-  /// - Parameter overwrite: The user wants his files to win.
+  /// - Parameter overwrite: The user's files win over newer and unknown ones. A folder never replaces a file, nor a file
+  ///   a folder.
   package static func decide(_ facts: FileFacts, over existing: Existing?, overwrite: Bool) -> PutDecision {
     guard let existing else { return .create }
     let isFolder = facts.kind == .folder
+    if let obstacle = obstacle(isFolder, existing) { return obstacle }
     guard let record = existing.record else {
-      // A folder loses nothing by new permissions; a file that nobody here has seen might.
-      if !isFolder && existing.hasChildren { return .otherKind }
       return isFolder || overwrite || existing.eTag == nil ? .update : .conflict
     }
-    guard (record.kind == .folder) == isFolder else { return .otherKind }
     let isSame = record.describes(facts)
-    if existing.isQueued || record.eTag == existing.eTag { return isSame ? .unchanged : .update }
+    if existing.isQueued || record.eTag == existing.eTag {
+      return isSame && (!overwrite || record.isProvenSame(facts)) ? .unchanged : .update
+    }
     if isFolder || overwrite { return .update }
     return isSame ? .newerInTree : .conflict
+  }
+
+  private static func obstacle(_ isFolder: Bool, _ existing: Existing) -> PutDecision? {
+    switch existing.kind {
+    case .file where isFolder: .fileInPlace
+    case .folder where !isFolder: .folderInPlace
+    case .file where existing.record == nil && existing.hasChildren: .folderInPlace
+    case nil where existing.eTag != nil: .unknownKind
+    default: nil
+    }
   }
 }

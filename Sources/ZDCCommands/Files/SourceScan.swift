@@ -21,7 +21,12 @@ package struct SourceScan: Sendable {
   package struct Skipped: Sendable, Hashable {
     package var path: String
     package var reason: String
+    /// Whether `put` skips such files by its rules: then nothing went wrong.
+    package var isByRule = false
   }
+
+  package static let unreadable = "cannot be read"
+  package static let sameName = "another file in the folder has the same name, composed differently"
 
   package private(set) var entries: [Entry] = []
   package private(set) var skipped: [Skipped] = []
@@ -38,30 +43,60 @@ package struct SourceScan: Sendable {
     guard facts.kind == .file || facts.kind == .folder else {
       throw CommandError(.noInput, "notAFile", "\(ShownName.text(path)): a \(facts.kind.rawValue) cannot be put")
     }
+    guard facts.kind == .folder || access(path, R_OK) == 0 else { throw FileFailure.error(path, reading: true) }
     entries.append(Entry(names: [], path: path, facts: facts))
     if facts.kind == .folder { try list(path, []) }
   }
 
   private mutating func list(_ folder: String, _ names: [String]) throws(CommandError) {
     guard let listed = try Self.names(in: folder, isSource: names.isEmpty) else {
-      skipped.append(Skipped(path: folder, reason: "cannot be read"))
+      skipped.append(Skipped(path: folder, reason: Self.unreadable))
       return
     }
     skipped += (0..<listed.unreadable).map { _ in Skipped(path: folder, reason: "a name in it is not UTF-8") }
-    for name in listed.names { try add(folder, names, name) }
+    let doubles = Self.doubles(listed.names)
+    for name in listed.names {
+      if doubles.contains(Array(name.utf8)) {
+        skipped.append(Skipped(path: Self.path(of: name, in: folder), reason: Self.sameName))
+      } else {
+        try add(folder, names, name)
+      }
+    }
+  }
+
+  /// Names that the tree takes for another one of the folder: it keeps them composed (NFC), and strings compare without
+  /// regard to it. The one that is composed already has the name.
+  private static func doubles(_ names: [String]) -> Set<[UInt8]> {
+    guard Set(names).count < names.count else { return [] }
+    func isComposed(_ name: String) -> Bool {
+      Array(name.precomposedStringWithCanonicalMapping.utf8) == Array(name.utf8)
+    }
+    var taken: Set<String> = []
+    var doubles: Set<[UInt8]> = []
+    for name in names.filter(isComposed) + names.filter({ !isComposed($0) })
+    where !taken.insert(name).inserted { doubles.insert(Array(name.utf8)) }
+    return doubles
+  }
+
+  private static func path(of name: String, in folder: String) -> String {
+    folder.hasSuffix("/") ? folder + name : folder + "/" + name
   }
 
   private mutating func add(_ folder: String, _ names: [String], _ name: String) throws(CommandError) {
-    let path = folder.hasSuffix("/") ? folder + name : folder + "/" + name
-    // It may have gone since its folder was listed.
-    guard let facts = try FileFacts.of(path) else { return }
+    let path = Self.path(of: name, in: folder)
+    let facts: FileFacts
+    do throws(CommandError) {
+      // It may have gone since its folder was listed.
+      guard let found = try FileFacts.of(path) else { return }
+      facts = found
+    } catch {
+      return skipped.append(Skipped(path: path, reason: Self.unreadable))
+    }
     guard facts.metadata != nil else {
-      skipped.append(Skipped(path: path, reason: facts.kind.rawValue))
-      return
+      return skipped.append(Skipped(path: path, reason: facts.kind.rawValue, isByRule: true))
     }
     guard facts.kind == .folder || access(path, R_OK) == 0 else {
-      skipped.append(Skipped(path: path, reason: "cannot be read"))
-      return
+      return skipped.append(Skipped(path: path, reason: Self.unreadable))
     }
     entries.append(Entry(names: names + [name], path: path, facts: facts))
     if facts.kind == .folder { try list(path, names + [name]) }

@@ -1,4 +1,5 @@
 internal import Foundation
+internal import ZeroDarkCloud
 
 #if canImport(Glibc)
   internal import Glibc
@@ -11,13 +12,11 @@ internal import Foundation
 /// Contents that came through a pipe, until they were sent: files for their owner only.
 enum Spool {
   /// Copies standard input into a new file.
-  static func fill(_ paths: ProfilePaths) throws(CommandError) -> String {
-    let folder = paths.spoolFolder
-    do {
-      try FileManager.default.createDirectory(
-        atPath: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
-    } catch { throw FileFailure.error(folder) }
-    let path = "\(folder)/\(UUID().uuidString.lowercased())"
+  ///
+  /// - Parameter lock: Held by the caller until a node refers to the file: until then ``OpenProfile/collectSpool()`` would
+  ///   remove it.
+  static func fill(_ lock: SpoolLock) throws(CommandError) -> String {
+    let path = "\(lock.folder)/\(UUID().uuidString.lowercased())"
     let file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
     guard file >= 0 else { throw FileFailure.error(path) }
     defer { close(file) }
@@ -34,9 +33,7 @@ enum Spool {
   private static func copy(_ input: Int32, _ output: Int32, _ path: String) throws(CommandError) {
     var buffer = [UInt8](repeating: 0, count: 1 << 16)
     while true {
-      let count = buffer.withUnsafeMutableBytes { read(input, $0.baseAddress, $0.count) }
-      if count < 0 && errno == EINTR { continue }
-      guard count >= 0 else { throw FileFailure.error("standard input", reading: true) }
+      let count = try Terminal.read(input, &buffer)
       if count == 0 { return }
       try write(buffer[..<count], output, path)
     }
@@ -50,5 +47,115 @@ enum Spool {
       guard count > 0 else { throw FileFailure.error(path) }
       rest = rest.dropFirst(count)
     }
+  }
+}
+
+/// The folder of ``Spool``, locked: shared by the commands that fill it, or alone by the one that tidies it up.
+final class SpoolLock: Sendable {
+  let folder: String
+  private let descriptor: Int32
+
+  /// Waits while another process tidies up.
+  init(sharing paths: ProfilePaths) throws(CommandError) {
+    folder = paths.spoolFolder
+    do {
+      try FileManager.default.createDirectory(
+        atPath: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+    } catch { throw FileFailure.error(folder) }
+    descriptor = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+    guard descriptor >= 0 else { throw FileFailure.error(folder) }
+    while flock(descriptor, LOCK_SH) != 0 {
+      guard errno == EINTR else { throw FileFailure.error(folder) }
+    }
+  }
+
+  /// - Returns: nil if there is no such folder, or another process has it locked.
+  init?(alone paths: ProfilePaths) {
+    folder = paths.spoolFolder
+    descriptor = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+    guard descriptor >= 0 else { return nil }
+    guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
+      close(descriptor)
+      return nil
+    }
+  }
+
+  deinit { close(descriptor) }
+}
+
+/// Which node needs a file of ``Spool``: in collection ``collection``, under the file's name.
+struct SpooledFile: Sendable, Hashable, Codable {
+  static let collection = "zdc.spool"
+
+  var path: String
+  var nodeUUID: String
+
+  static func store(_ path: String, _ nodeUUID: String, _ transaction: ZDCReadWriteTransaction) {
+    transaction.setObject(
+      SpooledFile(path: path, nodeUUID: nodeUUID), forKey: AbsolutePath.name(of: path), inCollection: collection)
+  }
+
+  /// Forgets the files of a node, but for the one that its next version needs.
+  ///
+  /// - Returns: their paths, for the caller to remove after the transaction.
+  static func take(
+    ofNode nodeUUID: String, except needed: String?, _ transaction: ZDCReadWriteTransaction
+  ) throws -> [String] {
+    var taken: [String] = []
+    for key in try transaction.keys(inCollection: collection) {
+      let file = try transaction.object(SpooledFile.self, forKey: key, inCollection: collection)
+      guard let file, file.nodeUUID == nodeUUID, file.path != needed else { continue }
+      transaction.removeObject(forKey: key, inCollection: collection)
+      taken.append(file.path)
+    }
+    return taken
+  }
+}
+
+extension OpenProfile {
+  /// Removes the contents of pipes that no node needs any more: of commands that were killed, and of nodes that were
+  /// removed or replaced before they were sent. Does nothing while another process syncs: it may be reading one.
+  func collectSpool() async throws {
+    guard try !spooledPaths().isEmpty else { return }
+    _ = try await sync.whileSyncing { [self] in
+      guard let lock = SpoolLock(alone: paths) else { return }
+      let unneeded = try await unneededSpool()
+      try await connection.write { transaction in
+        for path in unneeded {
+          transaction.removeObject(forKey: AbsolutePath.name(of: path), inCollection: SpooledFile.collection)
+        }
+      }
+      for path in unneeded { unlink(path) }
+      withExtendedLifetime(lock) {}
+    }
+  }
+
+  private func unneededSpool() async throws -> Set<String> {
+    let paths = try spooledPaths()
+    return try await reader.read { transaction in
+      var unneeded: Set<String> = []
+      for path in paths where try !transaction.needsSpooled(path) { unneeded.insert(path) }
+      guard !unneeded.isEmpty else { return unneeded }
+      // A file that is gone cannot come back: all records are asked before one is removed.
+      try transaction.enumerateKeysAndObjects(inCollection: FileRecord.collection) { (_, record: FileRecord, _) in
+        if record.isSpooled, let source = record.source { unneeded.remove(source) }
+      }
+      return unneeded
+    }
+  }
+
+  private func spooledPaths() throws -> [String] {
+    guard try FileFacts.of(paths.spoolFolder) != nil else { return [] }
+    return try FileManager.default.contentsOfDirectory(atPath: paths.spoolFolder).map { "\(paths.spoolFolder)/\($0)" }
+  }
+}
+
+extension ZDCReadTransaction {
+  fileprivate func needsSpooled(_ path: String) throws -> Bool {
+    let file = try object(
+      SpooledFile.self, forKey: AbsolutePath.name(of: path), inCollection: SpooledFile.collection)
+    guard let file else { return false }
+    let record = try object(FileRecord.self, forKey: file.nodeUUID, inCollection: FileRecord.collection)
+    return record?.isSpooled == true && record?.source == path
   }
 }

@@ -85,12 +85,25 @@ package final class OpenProfile: Sendable {
     }
     if options.isVerbose { config.logger.logLevel = .debug }
     if let file = options.caFile ?? profile.caFile {
-      guard let certificates = FileManager.default.contents(atPath: file) else {
-        throw CommandError(.noInput, "noSuchFile", "\(ShownName.text(file)): no such certificate file")
-      }
+      let certificates = try certificates(file)
       config.caCertificates = certificates
     }
     return config
+  }
+
+  private static func certificates(_ file: String) throws(CommandError) -> Data {
+    guard let certificates = FileManager.default.contents(atPath: file) else {
+      guard try FileFacts.of(file, followingLink: true) != nil else {
+        throw CommandError(.noInput, "noSuchFile", "\(ShownName.text(file)): no such certificate file")
+      }
+      throw CommandError(.noPermission, "noPermission", "\(ShownName.text(file)): the certificate file cannot be read")
+    }
+    guard certificates.range(of: Data("-----BEGIN CERTIFICATE-----".utf8)) != nil else {
+      throw CommandError(
+        .data, "noCertificate", "\(ShownName.text(file)) holds no certificate in PEM form",
+        hint: "it begins with -----BEGIN CERTIFICATE-----")
+    }
+    return certificates
   }
 
   // MARK: Opening

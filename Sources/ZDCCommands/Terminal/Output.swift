@@ -18,6 +18,12 @@ package struct Output: Sendable {
     if !isJSON { Terminal.writeOutput(text + "\n") }
   }
 
+  /// The words of an account: for people on a terminal, else on one line for `--words-file -`.
+  package func words(_ words: [String]) {
+    guard Terminal.isOutputTerminal else { return line(words.joined(separator: " ")) }
+    for text in WordsText.lines(words, width: Terminal.width) { line(text) }
+  }
+
   /// One JSON object on one line; only with `--json`.
   package func object(_ value: some Encodable) throws {
     if isJSON { Terminal.writeOutput(try Self.json(value) + "\n") }

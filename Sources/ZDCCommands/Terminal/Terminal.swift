@@ -11,6 +11,7 @@ internal import Foundation
 /// The terminal, if there is one.
 package enum Terminal {
   package static var isInputTerminal: Bool { isatty(STDIN_FILENO) == 1 }
+  package static var isOutputTerminal: Bool { isatty(STDOUT_FILENO) == 1 }
   package static var isErrorTerminal: Bool { isatty(STDERR_FILENO) == 1 }
 
   package static var width: Int {
@@ -75,10 +76,41 @@ package enum Terminal {
       if isKnown { tcsetattr(STDIN_FILENO, TCSAFLUSH, &settings) }
       writeError("\n")
     }
-    guard let line = readLine(strippingNewline: true) else {
-      throw CommandError(.usage, "noInput", "nothing was typed")
+    return try readLine()
+  }
+
+  /// A line of the terminal, without its end.
+  private static func readLine() throws(CommandError) -> String {
+    var line: [UInt8] = []
+    var buffer: [UInt8] = [0]
+    while try read(STDIN_FILENO, &buffer) > 0 {
+      if buffer[0] == 0x0A { return String(decoding: line, as: UTF8.self) }
+      line.append(buffer[0])
     }
-    return line
+    guard !line.isEmpty else { throw CommandError(.usage, "noInput", "nothing was typed") }
+    return String(decoding: line, as: UTF8.self)
+  }
+
+  /// Waits for input and reads into the whole buffer.
+  ///
+  /// - Returns: 0 at the end.
+  /// - Throws: ``CommandError`` with `interrupted` after a signal.
+  static func read(_ descriptor: Int32, _ buffer: inout [UInt8]) throws(CommandError) -> Int {
+    while true {
+      var waiting = [
+        pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0),
+        pollfd(fd: Interruption.descriptor, events: Int16(POLLIN), revents: 0),
+      ]
+      let ready = poll(&waiting, 2, -1)
+      if ready < 0 && errno == EINTR { continue }
+      if waiting[1].revents & Int16(POLLIN) != 0 {
+        throw CommandError(.tryAgain, "interrupted", "interrupted", hint: "nothing was changed; run it again")
+      }
+      let count = buffer.withUnsafeMutableBytes { Foundation.read(descriptor, $0.baseAddress, $0.count) }
+      if count < 0 && errno == EINTR { continue }
+      guard count >= 0 else { throw FileFailure.error("standard input", reading: true) }
+      return count
+    }
   }
 
   /// Everything on standard input, up to a limit that no secret reaches.
@@ -108,9 +140,7 @@ package enum Terminal {
     var all: [UInt8] = []
     var buffer = [UInt8](repeating: 0, count: 4_096)
     while true {
-      let count = buffer.withUnsafeMutableBytes { read(descriptor, $0.baseAddress, $0.count) }
-      if count < 0 && errno == EINTR { continue }
-      guard count >= 0 else { throw FileFailure.error("standard input", reading: true) }
+      let count = try read(descriptor, &buffer)
       if count == 0 { return all }
       all += buffer.prefix(count)
       guard all.count <= limit else { throw CommandError(.data, "tooLong", "the input is longer than a secret can be") }

@@ -15,8 +15,7 @@ extension FilesApp {
     guard var record = try transaction.object(FileRecord.self, forKey: node.uuid, inCollection: FileRecord.collection)
     else { return cloud.skipDataUploads(forNodeID: node.uuid) }
     guard record.kind == .file, let parent = node.parentID else {
-      // Permissions of a folder: the newest put holds.
-      return keepOurs(node, cloud)
+      return settleFolder(node, path, cloud, transaction)
     }
     let free = cloud.conflictFreePath(path)
     var copy = ZDCNode(localUserID: node.localUserID)
@@ -25,6 +24,7 @@ extension FilesApp {
     let stored = try cloud.insertNode(copy)
     try cloud.linkNodeID(stored.uuid, toKey: stored.uuid, inCollection: FileRecord.collection)
     record.eTag = nil
+    if record.isSpooled, let source = record.source { SpooledFile.store(source, stored.uuid, transaction) }
     transaction.setObject(record, forKey: stored.uuid, inCollection: FileRecord.collection)
     cloud.skipDataUploads(forNodeID: node.uuid, keptAs: stored.uuid)
     // Nothing here describes the version that is in the cloud now. Unlinked first: removing a linked object would
@@ -34,9 +34,15 @@ extension FilesApp {
     report({ RemoteEvent(.conflict, node, path, from: free.fullPath(), at: $0) }, transaction)
   }
 
-  private func keepOurs(_ node: ZDCNode, _ cloud: ZDCCloudTransaction) {
-    guard let current = cloud.node(id: node.uuid)?.eTag_data else { return }
-    cloud.didMergeData(withETag: current, forNodeID: node.uuid)
+  /// Permissions and times of a folder: the cloud's stay, for what is in the cloud may be another device's file.
+  private func settleFolder(
+    _ node: ZDCNode, _ path: ZDCTreesystemPath, _ cloud: ZDCCloudTransaction, _ transaction: ZDCReadWriteTransaction
+  ) {
+    cloud.skipDataUploads(forNodeID: node.uuid)
+    cloud.unlinkNodeID(node.uuid)
+    transaction.removeObject(forKey: node.uuid, inCollection: FileRecord.collection)
+    guard let size = cloud.node(id: node.uuid)?.cloudDataInfo?.dataSize, size > 0 else { return }
+    report({ RemoteEvent(.conflict, node, path, from: path.fullPath(), at: $0) }, transaction)
   }
 
   /// Somebody deleted a branch in which something is queued here: what is queued stays, as new nodes, with the folders

@@ -2,6 +2,14 @@ package import Foundation
 internal import Synchronization
 package import ZeroDarkCloud
 
+#if canImport(Glibc)
+  internal import Glibc
+#elseif canImport(Musl)
+  internal import Musl
+#elseif canImport(Darwin)
+  internal import Darwin
+#endif
+
 /// The app behind `zdc`: it tells the framework where a node's bytes are, and hears what others did.
 ///
 /// Runs in whichever process holds the engine lease, which need not be the one that queued: all that it needs stands in
@@ -65,12 +73,20 @@ package final class FilesApp: ZeroDarkCloudDelegate {
   ) throws {
     guard var record = try transaction.object(FileRecord.self, forKey: node.uuid, inCollection: FileRecord.collection)
     else { return }
-    let (spooled, size) = (record.isSpooled ? record.source : nil, record.size)
-    record.eTag = node.eTag_data
-    if record.isSpooled { (record.source, record.isSpooled) = (nil, false) }
-    transaction.setObject(record, forKey: node.uuid, inCollection: FileRecord.collection)
+    let cloud = zdc?.cloudTransaction(transaction, forLocalUserID: node.localUserID)
+    // A version that was put while this one was on its way has the record, and its file.
+    let isNewest = cloud?.hasPendingDataUploads(forNodeID: node.uuid) == false
+    let spooled =
+      record.isSpooled
+      ? try SpooledFile.take(ofNode: node.uuid, except: isNewest ? nil : record.source, transaction) : []
+    let size = record.size
+    if isNewest {
+      record.eTag = node.eTag_data
+      if record.isSpooled { (record.source, record.isSpooled) = (nil, false) }
+      transaction.setObject(record, forKey: node.uuid, inCollection: FileRecord.collection)
+    }
     transaction.afterCommit { [self] in
-      if let spooled { try? FileManager.default.removeItem(atPath: spooled) }
+      for path in spooled { unlink(path) }
       state.withLock { state in
         state.pushedNodes += 1
         state.pushedBytes += size

@@ -4,6 +4,7 @@ package import ZeroDarkCloud
 package enum NodePath {
   /// `home:/a/b`, `~/a/b` or `/a/b`.
   package static func parse(_ text: String) throws(CommandError) -> ZDCTreesystemPath {
+    guard !text.isEmpty else { throw empty }
     guard let path = ZDCTreesystemPath(text) else {
       throw CommandError(
         .usage, "invalidPath", "not a path in the tree: \(ShownName.text(text))",
@@ -11,4 +12,8 @@ package enum NodePath {
     }
     return path
   }
+
+  /// What an unset variable of a shell becomes. It must not stand for the current folder.
+  package static let empty = CommandError(
+    .usage, "emptyArgument", "an empty argument is not a path", hint: "is a variable of the shell unset?")
 }

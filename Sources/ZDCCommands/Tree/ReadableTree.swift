@@ -53,6 +53,14 @@ class ReadableTree {
     return try transaction.object(FileRecord.self, forKey: node.uuid, inCollection: FileRecord.collection)
   }
 
+  /// - Throws: ``CommandError`` for a file: nothing is put or moved below one.
+  final func requireFolder(_ node: ZDCNode, _ path: ZDCTreesystemPath) throws {
+    guard node.trunk == nil, try !hasChildren(node) else { return }
+    let isFile = try record(of: node).map { $0.kind == .file } ?? ((node.cloudDataInfo?.dataSize ?? 0) > 0)
+    guard isFile else { return }
+    throw CommandError(.cannotCreate, "notAFolder", "\(ShownName.text(path.fullPath())) is a file, not a folder")
+  }
+
   // MARK: Listing
 
   /// The children of a node, or the node itself if it has none.
@@ -205,7 +213,8 @@ extension QueuedOperation {
     nodeUUID = explanation.nodeID
     kind = explanation.kind
     code = explanation.reason.rawValue
-    reason = explanation.detail.map { "\(explanation.reason.rawValue) (\($0))" } ?? explanation.reason.rawValue
+    words = WaitWords.text(explanation)
+    detail = explanation.detail
     attempts = explanation.attempts
     switch explanation.reason {
     case .noDataFromApp, .conflictHeld, .deletedRemotely, .zoneFrozen, .overQuota, .paused: isStuck = true

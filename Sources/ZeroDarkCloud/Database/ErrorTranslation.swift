@@ -11,6 +11,9 @@ func translated(_ error: any Error) -> any Error {
   case .SQLITE_READONLY, .SQLITE_CANTOPEN, .SQLITE_PERM: return ZDCError(.databaseNotWritable, underlying: error)
   case .SQLITE_FULL: return ZDCError(.diskFull, underlying: error)
   case .SQLITE_BUSY, .SQLITE_LOCKED, .SQLITE_PROTOCOL: return ZDCError(.databaseBusy, underlying: error)
+  // The disk has no room for the index of the write-ahead log, which even a reader needs.
+  case .SQLITE_IOERR where failure.extendedResultCode == .SQLITE_IOERR_SHMSIZE:
+    return ZDCError(.diskFull, underlying: error)
   case .SQLITE_IOERR: return ZDCError(.databaseFailure, detail: failure.loggable, underlying: error)
   default: return error
   }

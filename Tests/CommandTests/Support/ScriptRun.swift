@@ -12,6 +12,7 @@ final class ScriptRun: Sendable {
     try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
     var environment = Programs.environment(home: folder)
     environment["T"] = folder.path
+    environment["TOOLS"] = Script.folder.appendingPathComponent("scripts/tools").path
     self.environment = environment
     try Self.prelude.write(to: folder.appendingPathComponent(".prelude"), atomically: true, encoding: .utf8)
     server = try ChildProcess(
@@ -46,8 +47,9 @@ final class ScriptRun: Sendable {
     _ = try? FileManager.default.removeItem(at: folder)
   }
 
-  private static let prelude = """
+  private static let prelude = #"""
     if [ -e .url ]; then URL=$(cat .url); fi
+    if [ -e own.proxy ]; then OWN=http://127.0.0.1:$(cat own.proxy); fi
     a() { XDG_CONFIG_HOME=$T/a/config XDG_DATA_HOME=$T/a/data zdc "$@"; }
     b() { XDG_CONFIG_HOME=$T/b/config XDG_DATA_HOME=$T/b/data zdc "$@"; }
     # background DEVICE ARGUMENT…: zdc goes on beside the script; its output is in background.log
@@ -58,6 +60,20 @@ final class ScriptRun: Sendable {
     }
     # await FILE TEXT: until the file has it; gives up after a minute
     await() { for i in $(seq 1200); do grep -qF -- "$2" "$1" 2>/dev/null && return; sleep 0.05; done; cat "$1"; return 1; }
+    # behind_proxy: starts another server behind tools/proxy.py, which obeys the file `rules`; sets $OWN to its address
+    behind_proxy() {
+      python3 "$TOOLS/proxy.py" own.proxy own.port rules </dev/null >proxy.log 2>&1 &
+      echo $! >.first; await own.proxy ""
+      zdc-server serve --data data --listen 127.0.0.1:0 --origin http://127.0.0.1:$(cat own.proxy) \
+        </dev/null >own.out 2>own.log &
+      echo $! >.background; await own.out http:
+      head -1 own.out | sed 's/.*:\([0-9]*\)[^0-9]*$/\1/' | tr -d '\n' >own.port
+      OWN=http://127.0.0.1:$(cat own.proxy)
+    }
+    # damage SQL: changes the database of the server in `data`, which has to be stopped; flip(b) is b with another middle
+    damage() { python3 "$TOOLS/damage.py" data/zdc.sqlite "$1"; }
+    # spooled: how many contents of pipes the device's profile keeps
+    spooled() { find $1/data -path '*spool/*' -type f | wc -l; }
     # stop: ends what runs in the background
     stop() {
       kill -TERM $(cat .background)
@@ -65,7 +81,7 @@ final class ScriptRun: Sendable {
       return 1
     }
 
-    """
+    """#
 
   // MARK: Running
 

@@ -1,5 +1,6 @@
 import Testing
 import ZDCCommands
+import ZDCProtocol
 import ZeroDarkCloud
 
 @Suite("Errors and exit codes")
@@ -34,5 +35,23 @@ struct ErrorReportTests {
   @Test func anErrorThatNobodyKnows_isZdcsOwn() {
     struct Surprise: Error {}
     #expect(ErrorReport(Surprise()).status == .software)
+  }
+
+  @Test("F10: what a server says is never an error inside zdc", arguments: ServerError.Code.allCases)
+  func everyAnswerOfAServer_hasItsOwnCode(code: ServerError.Code) {
+    let report = ErrorReport(ServerError(code, "no"))
+    #expect(report.status != .software && report.status != .success)
+    #expect(report.code == code.rawValue)
+  }
+
+  @Test("M15: errors of the tree are told in plain words", arguments: ZDCCloudError.Code.allCases)
+  func errorsOfTheTree_showNoInnerWords(code: ZDCCloudError.Code) {
+    #expect(!ErrorReport(ZDCCloudError(code)).message.contains(code.rawValue))
+    #expect(ErrorReport(ZDCCloudError(code, detail: "too deep")).message == "too deep")
+  }
+
+  @Test("M15: a server without room is asked again", arguments: [ServerError.Code.storageFull, .quotaExceeded])
+  func noRoomOnTheServer_isForLater(code: ServerError.Code) {
+    #expect(ErrorReport(ServerError(code, "full")).status == .tryAgain)
   }
 }

@@ -45,7 +45,7 @@ struct PutDecisionTests {
   }
 
   @Test func aFileThatNobodyHereHasSeen_isNotReplaced() throws {
-    let unknown = PutDecision.Existing(eTag: "1", isQueued: false, hasChildren: false, record: nil)
+    let unknown = PutDecision.Existing(eTag: "1", size: 9, isQueued: false, hasChildren: false, record: nil)
     #expect(PutDecision.decide(try facts(), over: unknown, overwrite: false) == .conflict)
     #expect(PutDecision.decide(try facts(), over: unknown, overwrite: true) == .update)
     let empty = PutDecision.Existing(eTag: nil, isQueued: false, hasChildren: false, record: nil)
@@ -53,10 +53,55 @@ struct PutDecisionTests {
   }
 
   @Test func fileAndFolder_areNotExchanged() throws {
-    #expect(PutDecision.decide(try facts(), over: existing(kind: .folder), overwrite: true) == .otherKind)
-    #expect(PutDecision.decide(try facts(.folder), over: existing(), overwrite: true) == .otherKind)
+    #expect(PutDecision.decide(try facts(), over: existing(kind: .folder), overwrite: true) == .folderInPlace)
+    #expect(PutDecision.decide(try facts(.folder), over: existing(), overwrite: true) == .fileInPlace)
     let parent = PutDecision.Existing(eTag: "1", isQueued: false, hasChildren: true, record: nil)
-    #expect(PutDecision.decide(try facts(), over: parent, overwrite: true) == .otherKind)
+    #expect(PutDecision.decide(try facts(), over: parent, overwrite: true) == .folderInPlace)
     #expect(PutDecision.decide(try facts(.folder), over: parent, overwrite: false) == .update)
+  }
+
+  @Test("M2: a folder never replaces a file that this device has not fetched", arguments: [false, true])
+  func theKindOfAnUnfetchedNode_comesFromItsContent(overwrite: Bool) throws {
+    func decide(
+      _ kind: FileFacts.Kind, size: UInt64, children: Bool = false, fetched: FileMetadata.Kind? = nil
+    ) throws
+      -> PutDecision
+    {
+      let unfetched = PutDecision.Existing(
+        eTag: "1", size: size, isQueued: false, hasChildren: children, record: nil, fetchedKind: fetched)
+      return PutDecision.decide(try facts(kind), over: unfetched, overwrite: overwrite)
+    }
+    #expect(try decide(.folder, size: 9) == .fileInPlace)
+    #expect(try decide(.folder, size: 9, children: true) == .fileInPlace)
+    #expect(try decide(.file, size: 9, children: true) == .folderInPlace)
+    #expect(try decide(.file, size: 9) == (overwrite ? .update : .conflict))
+    #expect(try decide(.folder, size: 0) == .unknownKind)
+    #expect(try decide(.file, size: 0) == .unknownKind)
+    #expect(try decide(.folder, size: 0, fetched: .file) == .fileInPlace)
+    #expect(try decide(.folder, size: 0, fetched: .folder) == .update)
+    #expect(try decide(.file, size: 0, fetched: .folder) == .folderInPlace)
+    #expect(try decide(.file, size: 0, fetched: .file) == (overwrite ? .update : .conflict))
+  }
+
+  @Test("M2: what this device knew as a folder may be a file by now")
+  func anOldRecord_isNotTrusted() throws {
+    var newer = existing(eTag: "2", kind: .folder)
+    newer.size = 9
+    #expect(PutDecision.decide(try facts(.folder), over: newer, overwrite: true) == .fileInPlace)
+  }
+
+  @Test("M4: with overwrite, only the very file that was sent is unchanged")
+  func anotherFileOfEqualSizeAndTime_isSent() throws {
+    func stamp(_ inode: UInt64, _ seconds: Int64) -> FileStamp {
+      FileStamp(device: 1, inode: inode, time: FileTime(seconds: seconds, nanoseconds: 0))
+    }
+    var sent = existing()
+    sent.record?.stamp = stamp(7, 1)
+    for (now, isSame) in [(stamp(7, 1), true), (stamp(8, 1), false), (stamp(7, 2), false), (nil, false)] {
+      var facts = try facts()
+      facts.stamp = now
+      #expect(PutDecision.decide(facts, over: sent, overwrite: true) == (isSame ? .unchanged : .update))
+      #expect(PutDecision.decide(facts, over: sent, overwrite: false) == .unchanged)
+    }
   }
 }

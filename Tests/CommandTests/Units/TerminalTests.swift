@@ -53,4 +53,14 @@ struct TerminalTests {
     #expect(TreeDrawing.lines([(4, "x"), (5, "y")]) == ["x", "└── y"])
     #expect(TreeDrawing.lines([]).isEmpty)
   }
+
+  @Test("Wish 10: the words are numbered, and none is broken at the edge", arguments: [20, 30, 60, 80, 100, 200])
+  func theWordsFitTheTerminal(width: Int) {
+    let words = (1...24).map { String(repeating: "w", count: 3 + $0 % 6) }
+    let lines = WordsText.lines(words, width: width)
+    #expect(lines.allSatisfy { $0.count <= width })
+    let cells = lines.joined(separator: " ").split(separator: " ").map(String.init)
+    #expect(cells == words.enumerated().flatMap { ["\($0 + 1)", $1] })
+    #expect(WordsText.lines(["one", "two"], width: 80) == [" 1 one   2 two"])
+  }
 }

@@ -1,0 +1,56 @@
+internal import ZeroDarkCloud
+
+/// What an export would do with each file, for `zdc get --dry-run`. It reads the target folder and writes nothing.
+struct ExportPreview {
+  /// `{"change","path"}`
+  struct Line: Sendable, Hashable, Encodable {
+    /// `new`; `replaced`; `left`, a file that is here and differs; `missing`, without content in the cloud.
+    var change: String
+    var path: String
+
+    var text: String {
+      change + String(repeating: " ", count: max(1, 9 - change.count)) + ShownName.text(path)
+    }
+  }
+
+  private(set) var lines: [Line] = []
+  /// Bytes that would be fetched.
+  private(set) var bytes: UInt64 = 0
+  private(set) var unchanged = 0
+
+  init(_ nodes: [TreeEntry], place: ExportRun.Place, policy: ExportNamePolicy, overwrites: Bool) throws {
+    let plan = ExportPlan(ExportRun.sources(nodes), policy: policy, foldsCase: false)
+    let top = ExportRun.top(place, policy)
+    for entry in nodes where entry.node.trunk == nil {
+      let isFolder = plan.foldersByID.contains(entry.node.uuid) || entry.isFolder
+      let size = entry.node.cloudDataInfo?.dataSize ?? 0
+      guard let data = plan.dataPlace(entry.node.uuid), !isFolder || size > 0 else { continue }
+      let path = ([place.folder.hasSuffix("/") ? String(place.folder.dropLast()) : place.folder] + top + data)
+        .joined(separator: "/")
+      try add(entry, path, size, overwrites: overwrites)
+    }
+  }
+
+  private mutating func add(_ entry: TreeEntry, _ path: String, _ size: UInt64, overwrites: Bool) throws {
+    guard let eTag = entry.node.eTag_data else { return lines.append(Line(change: "missing", path: path)) }
+    guard let facts = try FileFacts.of(path) else {
+      bytes += size
+      return lines.append(Line(change: "new", path: path))
+    }
+    if let record = entry.record, record.eTag == eTag, record.describes(facts) {
+      unchanged += 1
+      return
+    }
+    if overwrites { bytes += size }
+    lines.append(Line(change: overwrites ? "replaced" : "left", path: path))
+  }
+
+  func show(_ output: Output) throws {
+    for line in lines {
+      try output.object(line)
+      output.line(line.text)
+    }
+    let count = lines.count { $0.change == "new" || $0.change == "replaced" }
+    output.note("would get \(Amounts.count(count, "file")) (\(Amounts.bytes(bytes))), \(unchanged) unchanged")
+  }
+}

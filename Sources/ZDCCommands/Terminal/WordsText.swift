@@ -1,0 +1,16 @@
+/// The 24 words as a terminal shows them: numbered, in columns that fit, no word broken. Pure.
+package enum WordsText {
+  /// - Parameter width: Of the terminal, in columns of characters.
+  package static func lines(_ words: [String], width: Int) -> [String] {
+    let cells = words.enumerated().map { index, word in
+      (index < 9 ? " " : "") + "\(index + 1) \(word)"
+    }
+    let column = (cells.map(\.count).max() ?? 0) + 2
+    let columns = max(1, min(4, (width + 2) / column))
+    return stride(from: 0, to: cells.count, by: columns).map { start in
+      let row = cells[start..<min(start + columns, cells.count)]
+      let padded = row.dropLast().map { $0 + String(repeating: " ", count: column - $0.count) }
+      return padded.joined() + (row.last ?? "")
+    }
+  }
+}
