@@ -233,16 +233,6 @@ extension VectorCases {
     add(
       "record-history-garbage", "record", "old keys that do not open", expect: .recordAuthFailed,
       members(try RecordSealer.seal(garbled, random: &source)))
-    var newer = draft
-    newer.secrets.unknownExtras = [RecordPrivate.UnknownExtra(type: 200, value: [1, 2, 3])]
-    let kept = try RecordSealer.seal(newer, random: &source)
-    add(
-      "record-extra-unknown", "record", "an extra of a later version", members(kept).merging(opened(kept, newer)) { $1 }
-    )
-    newer.secrets.unknownExtras[0].type = 0
-    add(
-      "record-extra-zero", "record", "an extra of type 0", expect: .nonCanonicalEncoding,
-      members(try RecordSealer.seal(newer, random: &source)))
     var long = draft
     long.secrets.name = [UInt8](repeating: 0x61, count: 1_025)
     add(
