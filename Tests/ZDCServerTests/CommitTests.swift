@@ -290,22 +290,20 @@ import ZDCServer
     }
   }
 
-  @Test func aRecordOfAnAncestorRotatedKey_mustFollow() async throws {
+  @Test func aRecordBelowARotatedKey_mustFollow() async throws {
     try await TestServer.run { (server: TestServer) async throws in
       let (account, token) = try await server.newAccount()
       var zone = account.home
       let folder = zone.record(.random())
       let file = zone.record(.random(), parent: folder.fields.node)
       try await server.put([folder, file], in: &zone, token: token)
-      let rotated = zone.record(folder.fields.node) { $0.keyGen = 2 }
-      try await server.put([rotated], in: &zone, token: token)
-      let old = zone.record(file.fields.node)
+      try await server.rotate(&zone, token: token)
+      let old = zone.record(folder.fields.node) { $0.parentKeyGen = 2 }
       #expect(try await server.commit(try zone.put([old]).body, token: token).error?.security == .staleKeyGeneration)
-      let new = zone.record(file.fields.node) {
-        $0.keyGen = 2
-        $0.parentKeyGen = 2
+      for node in [folder.fields.node, file.fields.node] {
+        let new = zone.record(node) { ($0.keyGen, $0.parentKeyGen) = (2, 2) }
+        try await server.put([new], in: &zone, token: token)
       }
-      try await server.put([new], in: &zone, token: token)
     }
   }
 

@@ -33,8 +33,8 @@ struct Reaper {
   /// Rows go first: a file without a row is found by the next pass, a row without a file would be a broken promise.
   func collect() async throws {
     let bounds = core.configuration.bounds
-    let now = core.now
-    guard try await mayCollect(now) else {
+    let (now, elapsed) = (core.now, core.elapsed)
+    guard try await mayCollect(now: now, elapsed: elapsed) else {
       return core.logger.warning("nothing is collected for a day: the clock has jumped ahead")
     }
     let replacedBefore = now - min(now, bounds.retentionMs)
@@ -51,9 +51,8 @@ struct Reaper {
     await core.removeFiles(of: try await core.blobs.all())
   }
 
-  private func mayCollect(_ now: UInt64) async throws -> Bool {
+  private func mayCollect(now: UInt64, elapsed: UInt64) async throws -> Bool {
     let newest = try await core.metadata.read { try $0.lastReceivedMs() }
-    let elapsed = core.elapsed
     return core.collection.withLock { $0.mayCollect(now: now, elapsed: elapsed, newest: newest) }
   }
 

@@ -38,6 +38,32 @@ extension TestZone {
     return (commit, writer.bytes)
   }
 
+  /// The zone's next key: a list with a grant for the owner alone, and the root's record under it.
+  func rotation() throws -> (list: ZoneACL, root: NodeRecord, commit: ZoneCommit, body: [UInt8]) {
+    var fields = acl.fields
+    (fields.version, fields.prev, fields.zoneKeyGen) = (fields.version + 1, acl.hash, fields.zoneKeyGen + 1)
+    fields.commitments = NodeRecord.ZoneCommitments(
+      node: KeyCommitment(randomBytes(32))!, content: KeyCommitment(randomBytes(32))!)
+    fields.historyWrap = randomBytes(104)
+    let grant = Grant(zone: zone, zoneKeyGen: fields.zoneKeyGen, user: owner, wrap: randomBytes(1_168))
+    fields.entries = [
+      ZoneACL.Entry(
+        user: owner, permissions: [.read, .write, .share], encGen: 1, wrapKind: .nodeKey, wrapHash: grant.wrapHash)
+    ]
+    let list = try ZoneACL(fields) { try signKey.sign("acl", $0) }
+    let root = record(zone.root) {
+      ($0.keyGen, $0.parentKeyGen, $0.parentWrap) = (fields.zoneKeyGen, 0, [])
+      $0.commitments = fields.commitments
+    }
+    let commit = try commit([.acl(version: fields.version, hash: list.hash), .put(.init(root))]) {
+      $0.aclHash = list.hash
+    }
+    var writer = Bundle.Writer()
+    writer.append(acl: list.bytes)
+    writer.append(grant: grant.bytes)
+    return (list, root, commit, writer.bytes + Self.body(commit, records: [root]))
+  }
+
   /// The body of a commit request with a list that its commit does not name.
   static func body(_ commit: ZoneCommit, records: [NodeRecord], smuggling list: ZoneACL) -> [UInt8] {
     var writer = Bundle.Writer()
@@ -65,6 +91,14 @@ extension ServerClient {
     _ = try await self.commit(body, token: token).expect(200)
     zone.accepted(commit)
     return list
+  }
+
+  /// The owner raises the zone's key.
+  func rotate(_ zone: inout TestZone, token: [UInt8]) async throws {
+    let (list, root, commit, body) = try zone.rotation()
+    _ = try await self.commit(body, token: token).expect(200)
+    zone.accepted(commit, records: [root])
+    zone.acl = list
   }
 
   func zones(_ query: String = "", token: [UInt8]) async throws -> ZoneList {

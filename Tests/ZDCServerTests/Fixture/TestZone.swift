@@ -6,7 +6,7 @@ struct TestZone {
   let zone: ZoneID
   let signKey: SigningKey
   let birth: [UInt8]
-  let acl: ZoneACL
+  var acl: ZoneACL
   var seq: UInt64 = 0
   var headHash: CommitHash
   var records: [NodeID: NodeRecord] = [:]
