@@ -147,7 +147,8 @@ struct RotationTests {
       let home = try await rogue.home()
       let counts = home.commits.map(\.fields.operations.count)
       #expect(counts.suffix(2).reduce(0, +) == 1_020 && counts.allSatisfy { $0 <= 1_000 })
-      #expect(home.nodes["folder39"]?.record.fields.keyGen == 2 && home.nodes["new979"]?.record.fields.parentKeyGen == 2)
+      #expect(
+        home.nodes["folder39"]?.record.fields.keyGen == 2 && home.nodes["new979"]?.record.fields.parentKeyGen == 2)
     }
   }
 }

@@ -92,6 +92,36 @@ struct UnreadableRecordTests {
     }
   }
 
+  /// - a folder's newest version has a garbage key of a later generation
+  /// => a change below it gives the folder a fresh key of that generation, and everything is there
+  @Test("C5: a folder whose newest key nobody has is mended by a change below it")
+  func aFolderWithAForeignKey_isMended() async throws {
+    try await TestWorld.run { world in
+      let a = try await world.device("A")
+      let b = try await world.device("B")
+      for device in [a, b] { world.expectsSecurityErrors(["recordAuthFailed"], on: device) }
+      try await a.create("/d")
+      try await a.create("/d/f", "1")
+      try await a.create("/other", "2")
+      try await world.settle(a, b)
+      let rogue = try await Self.rogue(world, a)
+      try await rogue.rotateHome()
+      // Stale now, so its generation may rise.
+      let home = try await rogue.home()
+      var draft = try home.draft(next: "d")
+      (draft.key, draft.keyGen) = (.random(), 2)
+      let wrap = try home.node("other").record.fields.parentWrap
+      let bad = RogueZone.record(try RecordSealer.seal(draft)) { $0.parentWrap = wrap }
+      try await rogue.push(try home.commit(putting: bad), [bad])
+      try await world.settle(a, b)
+      try await b.edit("/d/f", "3")
+      try await b.create("/d/new", "4")
+      try await world.settle(b, a)
+      #expect(try await a.tree(versions: false) == "/d\n/d/f  \"3\"\n/d/new  \"4\"\n/other  \"2\"")
+      #expect(try await a.node("/d").quarantine == nil)
+    }
+  }
+
   // MARK: What is told
 
   @Test("A2: nodes that cannot be read are counted and listed, with those that wait below them")
@@ -273,6 +303,8 @@ struct UnreadableRecordTests {
   @Test("K-3: a grant that does not hold the zone's key stops neither the log nor other trees")
   func aGrantOfAnotherKey() async throws {
     try await TestWorld.run { world in
+      // A fresh device meets the first grant in the log as well.
+      world.skipsComparison()
       let a = try await world.device("A")
       let b = try await world.device("B")
       for device in [a, b] { world.expectsSecurityErrors(["keyCommitmentMismatch"], on: device) }
@@ -307,8 +339,10 @@ struct UnreadableRecordTests {
         $0.aclHash = list.hash
       }
       try await rogue.push(commit, acl: list, grants: [grant])
-      try await world.settle(b, a)
-      #expect(try await a.content(of: "/new")?.data == Data("3".utf8))
+      let c = try await world.device("C")
+      world.expectsSecurityErrors(["keyCommitmentMismatch"], on: c)
+      try await world.settle(b, a, c)
+      for device in [a, c] { #expect(try await device.content(of: "/new")?.data == Data("3".utf8)) }
       #expect(try await b.queueCount() == 0)
     }
   }
@@ -337,48 +371,6 @@ struct UnreadableRecordTests {
       for device in [a, b, c] {
         #expect(try await device.tree(versions: false) == "/d\n/d/f  \"3\"\n/d/new  \"2\"")
       }
-    }
-  }
-
-  // MARK: Keys of the account
-
-  @Test("K-18: the account's keys were rotated elsewhere: the change is signed again and goes out")
-  func anOldSignature_isMadeAgain() async throws {
-    try await TestWorld.run { world in
-      let a = try await world.device("A")
-      let b = try await world.device("B")
-      try await a.create("/f", "1")
-      try await world.settle(a, b)
-      let user = try #require(UserID(text: try a.localUserID))
-      try await EventTests.rotateKeys(try await Self.rogue(world, a), user)
-      try await b.edit("/f", "2")
-      try await b.create("/g", "3")
-      try await b.sync()
-      #expect(try await b.queueCount() == 0)
-      try await world.settle(a, b)
-      #expect(try await a.tree(versions: false) == "/f  \"2\"\n/g  \"3\"")
-    }
-  }
-
-  /// - another process of the device has read the account's new keys and stored them
-  @Test("C9: keys that another process stored are taken over")
-  func keysOfAnotherProcess() async throws {
-    try await TestWorld.run { world in
-      let a = try await world.device("A")
-      try await a.create("/f", "1")
-      try await a.sync()
-      let user = try #require(UserID(text: try a.localUserID))
-      let second = try await TestDevice(
-        "second", reopening: a.folder, databaseKey: a.databaseKey, serverURL: world.server.url, clock: world.clock)
-      try await EventTests.rotateKeys(try await Self.rogue(world, a), user)
-      try await second.sync()
-      try await second.create("/g", "2")
-      try await second.sync()
-      #expect(try await second.queueCount() == 0)
-      try await second.close()
-      try await a.create("/h", "3")
-      try await a.sync()
-      #expect(try await a.queueCount() == 0)
     }
   }
 }

@@ -29,7 +29,7 @@ extension ChangeApplier {
   mutating func applyRoot(_ item: PageContents.Record) throws -> Bool {
     let known = try nodes.root(zone: zoneRow.id)
     try checkAgainstPin(item.record, known)
-    guard let key = try zoneKey() else {
+    guard let key = zoneRow.unreadableReason == nil ? zoneRow.key : nil else {
       // The missing key was told of with the list.
       try setAside(item.record, zoneRow.unreadableReason?.code ?? .grantMissing)
       return true
@@ -48,15 +48,11 @@ extension ChangeApplier {
     return try finish(zoneRow.zone.root)
   }
 
-  private func zoneKey() throws -> NodeKey? {
-    try zoneRow.unreadableReason == nil ? zoneRow.key : nil
-  }
-
   private func openRoot(_ record: NodeRecord, _ key: NodeKey) throws -> OpenedRecord? {
     guard let commitments = zoneRow.head?.acl.fields.commitments else { return nil }
-    do {
+    do throws(ZDCSecurityError) {
       return try RecordOpener.open(zoneRoot: record, key: key, commitments: commitments)
-    } catch let error as ZDCSecurityError {
+    } catch {
       try quarantine(record, error)
       return nil
     }
@@ -133,7 +129,7 @@ extension ChangeApplier {
   func endQuarantine(of node: NodeID) throws {
     guard try transaction.unreadable.code(zone: zoneRow.id, node: node, isCurrent: false) != nil else { return }
     try transaction.unreadable.forget(zone: zoneRow.id, node: node)
-    try transaction.operations.retryUnreadable(zone: zoneRow.id, nodeID: node)
+    try transaction.operations.retryUnreadable(zone: zoneRow.id)
   }
 
   /// A record with extras that this version does not know is shown, and not written over: one of them may matter.

@@ -30,11 +30,12 @@ struct ZoneKeys {
     throw ZDCSecurityError(isReplaced ? .grantHashMismatch : .grantMissing)
   }
 
-  /// Told once for each list and reason. A key that is known already needs no grant.
+  /// Told once for each list and reason. A key that is known already needs no grant, but one that the list names and that
+  /// does not hold it would lock the user's next device out.
   private func keep(_ error: ZDCSecurityError, _ acl: ZoneACL, _ row: inout ZoneRow) throws {
-    if row.key?.commitments == acl.fields.commitments { return }
-    let isKnown = row.keyError == error.code
-    row.keyError = error.code
+    let needsKey = row.key?.commitments != acl.fields.commitments
+    let isKnown = needsKey ? row.keyError == error.code : error.code != .keyCommitmentMismatch
+    row.keyError = needsKey ? error.code : nil
     guard !isKnown else { return }
     try transaction.record(error, localUser: session.localUser, zone: row.id, atMs: session.now())
     transaction.afterCommit { [events = session.events] in events.report(error) }

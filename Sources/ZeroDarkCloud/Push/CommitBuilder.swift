@@ -25,6 +25,10 @@ struct CommitBuilder {
   /// Nodes that get a fresh key, as this commit leaves them, by row.
   var rekeyed: [Int64: NodeRow] = [:]
   var rekeying: Rekeying
+  /// Rows above which nothing needs a fresh key.
+  var fresh: Set<Int64> = []
+  /// Why the last path could not be made fresh, or the last node not be put.
+  var blocked: RecordDrafts.Refusal?
   var rotations: [InFlightStore.Rotation] = []
   /// What this commit deletes.
   var removals = Removals()
@@ -70,12 +74,11 @@ struct CommitBuilder {
     guard isParentThere, hasRoom(for: content), !putNodes.contains(row.nodeID) else { return .later }
     // The plan left these out, but a pull may have come in between.
     guard try !transaction.isUnread(row) else { return .later }
-    if let refusal = try whyNotPut(row, content: content) { return .refused(refusal) }
-    let next = try rekeying.next(row, leaf: row.isUploaded ? leaves.leaf(row.nodeID) : nil)
-    guard let above = try refreshed(parent), hasRoom(for: content, besides: next.historyWrap.count) else {
-      return .later
-    }
-    let record = try seal(next, parent: above, content: content)
+    blocked = try drafts.refusal(of: row, content: content)
+    guard blocked == nil, let next = try rekeyed(row, row.isUploaded ? leaves.leaf(row.nodeID) : nil),
+      let above = try refreshed(parent), hasRoom(for: content, besides: next.historyWrap.count),
+      let record = try seal(next, parent: above, content: content)
+    else { return blocked.map(PutResult.refused) ?? .later }
     add(record)
     if next.key != row.key { rekeyed[row.id] = next }
     if let inline = content?.inlineBytes, let blob = record.fields.content?.blobID {
@@ -84,11 +87,6 @@ struct CommitBuilder {
     }
     addOutcomes(next, record, content, isRekeyed: next.key != row.key, done: done)
     return .added
-  }
-
-  /// Nil if nothing stands in the way of the node's next version.
-  func whyNotPut(_ row: NodeRow, content: SuppliedContent?) throws -> RecordDrafts.Refusal? {
-    try drafts.refusal(of: row, content: content)
   }
 
   mutating func add(_ record: NodeRecord) {
@@ -104,9 +102,15 @@ struct CommitBuilder {
     return operations.count < Limits.commitOperations && (operations.isEmpty || size + needed <= Self.requestBytes)
   }
 
-  private func seal(_ row: NodeRow, parent: NodeRow, content: SuppliedContent?) throws -> NodeRecord {
-    let draft = try drafts.draft(row, parent: parent, content: content)
-    return try ahead[row.id]?.record(for: draft) ?? RecordSealer.seal(draft)
+  /// Nil if a number in the record cannot rise any more, or the record is too large: ``blocked`` says so.
+  mutating func seal(_ row: NodeRow, parent: NodeRow, content: SuppliedContent?) throws -> NodeRecord? {
+    do {
+      let draft = try drafts.draft(row, parent: parent, content: content)
+      return try ahead[row.id]?.record(for: draft) ?? RecordSealer.seal(draft)
+    } catch let error as ZDCSecurityError where error.code == .limitExceeded {
+      blocked = RecordDrafts.Refusal(reason: .exhausted, code: error.code)
+      return nil
+    }
   }
 
   private mutating func addOutcomes(

@@ -62,7 +62,7 @@ struct InFlightCompletion {
   private func endUnreadable(_ row: NodeRow) throws {
     if try transaction.unreadable.isEmpty(zone: zone) { return }
     try transaction.unreadable.forget(zone: zone, node: row.nodeID)
-    try transaction.operations.retryUnreadable(zone: zone, nodeID: row.nodeID)
+    try transaction.operations.retryUnreadable(zone: zone)
   }
 
   /// Its content is in the cloud, whatever the app says.

@@ -101,7 +101,7 @@ struct PushAhead: Sendable {
           let row = try transaction.nodes.node(id: node),
           let parent = try row.parent.flatMap({ try transaction.nodes.parent(id: $0) })
         else { return nil }
-        // One whose version is at its end is told of when its turn comes.
+        // Told of when its turn comes.
         guard try drafts.refusal(of: row, content: contents[node]?.content) == nil else { return nil }
         return (node, try drafts.draft(row, parent: parent, content: contents[node]?.content))
       }

@@ -42,7 +42,8 @@ struct PushPlan: Equatable {
   ///   - underWay: operations whose content is on its way. They hold up nobody, however many they are.
   init(
     operations: [OperationRow], dependencies: [Int64: [Int64]], unread: Set<Int64> = [],
-    unreadable: ZDCSecurityError.Code? = nil, underWay: Set<Int64> = [], nowMs: UInt64, limit: Int = Limits.commitOperations
+    unreadable: ZDCSecurityError.Code? = nil, underWay: Set<Int64> = [], nowMs: UInt64,
+    limit: Int = Limits.commitOperations
   ) {
     self.dependencies = dependencies
     self.underWay = underWay

@@ -33,9 +33,7 @@ struct RecordDrafts {
     if content == nil, let newest = try newestFacts(row), newest.content != row.content?.content {
       return Refusal(reason: .unreadable, code: code(of: row))
     }
-    let (record, data) = try lastVersions(row)
-    let isAtEnd = record == .max || (content != nil && data == .max)
-    return isAtEnd ? Refusal(reason: .exhausted, code: .limitExceeded) : nil
+    return nil
   }
 
   private func code(of row: NodeRow) -> ZDCSecurityError.Code {
@@ -43,7 +41,7 @@ struct RecordDrafts {
   }
 
   /// - Parameter parent: with the key that the record is to hang on.
-  /// - Throws: `ZDCSecurityError` with `limitExceeded` for what ``refusal(of:content:)`` refuses.
+  /// - Throws: `ZDCSecurityError` with `limitExceeded` if a version cannot rise any more.
   func draft(_ row: NodeRow, parent: NodeRow, content: SuppliedContent?) throws -> RecordDraft {
     let versions = try nextVersions(row, hasContent: content != nil)
     let newContent = content?.fields(dataVersion: versions.data)
@@ -89,14 +87,8 @@ struct RecordDrafts {
   /// A new node always begins with 1.
   private func nextVersions(_ row: NodeRow, hasContent: Bool) throws -> (record: UInt64, data: UInt64) {
     let last = try lastVersions(row)
-    let record = row.isUploaded ? try Self.next(last.record) : 1
-    return (record, hasContent ? try Self.next(last.data) : last.data)
-  }
-
-  private static func next(_ version: UInt64) throws -> UInt64 {
-    let (next, overflow) = version.addingReportingOverflow(1)
-    try require(!overflow, .limitExceeded)
-    return next
+    let record = row.isUploaded ? try RecordRules.version(after: last.record) : 1
+    return (record, hasContent ? try RecordRules.version(after: last.data) : last.data)
   }
 }
 

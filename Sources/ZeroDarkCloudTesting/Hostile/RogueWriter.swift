@@ -158,6 +158,7 @@ package struct RogueZone: Sendable {
   /// Children that were not rotated yet hang on an older key of their parent.
   private func keys(of parent: OpenedRecord, _ keyGen: UInt32) throws -> ParentKeys {
     if keyGen == parent.record.fields.keyGen { return parent.parentKeys }
+    // The access list has the zone's own.
     let isRoot = parent.record.fields.node == zone.root
     let history = try isRoot ? KeyHistory(of: acl.fields, key: parent.key) : parent.history()
     guard let key = history.key(keyGen) else { throw TestFailure("a key generation that is not kept") }

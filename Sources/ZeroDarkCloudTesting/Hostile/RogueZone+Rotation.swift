@@ -56,8 +56,9 @@ extension RogueZone {
 
 extension RogueWriter {
   /// Rotates the home zone's key, as its owner would.
-  package func rotateHome(granting key: NodeKey? = nil, spoil: (inout NodeRecord.Fields) -> Void = { _ in }) async throws
-  {
+  package func rotateHome(
+    granting key: NodeKey? = nil, spoil: (inout NodeRecord.Fields) -> Void = { _ in }
+  ) async throws {
     try await push(try await home().rotation(encPub: try await encPub(), granting: key, spoil: spoil))
   }
 

@@ -217,13 +217,17 @@ extension HostileScenario {
     },
     HostileScenario(
       "B7", "A6", story: "a grant of another key, named by the owner", error: "keyCommitmentMismatch",
-      .fails
+      .fails,
+      // This device has the key: it says so, and misses nothing.
+      mend: { _ in }
     ) { act in
-      let link = try await act.rogue().chain()[0]
+      // The server cannot see through it, and the log goes on.
+      let rogue = try await act.rogue()
+      let link = try await rogue.chain()[0]
       let grant = try GrantSealer(zone: act.zone.zone, zoneKeyGen: 1, key: .random())
         .seal(for: act.stage.user, encGen: 1, encPub: link.encPub)
       let acl = try act.zone.nextACL { $0.entries[0].wrapHash = grant.wrapHash }
-      act.inject(try act.zone.commit(bringing: acl), acl: acl, grants: [grant])
+      try await rogue.push(try act.zone.commit(bringing: acl), acl: acl, grants: [grant])
     },
   ]
 

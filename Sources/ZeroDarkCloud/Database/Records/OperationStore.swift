@@ -180,16 +180,14 @@ final class OperationStore: Forgetful {
     try statement.execute(arguments: [zone])
   }
 
-  /// The node has a version that this device can follow.
-  func retryUnreadable(zone: Int64, nodeID: NodeID) throws {
+  /// A node has a version that this device can follow: what waited for that, and for others, is tried again.
+  func retryUnreadable(zone: Int64) throws {
     let statement = try db.cachedStatement(
       sql: """
-        UPDATE zdc_operation SET reason = 0, reasonDetail = NULL
-        WHERE node = (SELECT id FROM zdc_node WHERE zone = ? AND nodeID = ?) AND reason IN (?, ?)
+        UPDATE zdc_operation SET reason = 0, reasonDetail = NULL WHERE zone = ? AND reason IN (?, ?)
         """)
-    try statement.execute(arguments: [
-      zone, nodeID.data, OperationRow.Reason.unreadable.rawValue, OperationRow.Reason.exhausted.rawValue,
-    ])
+    try statement.execute(
+      arguments: [zone, OperationRow.Reason.unreadable.rawValue, OperationRow.Reason.exhausted.rawValue])
   }
 
   /// Uploads that were under way are not any more; what waited for the app, or was held by a conflict, is asked again.

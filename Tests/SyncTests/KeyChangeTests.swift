@@ -1,0 +1,46 @@
+import Testing
+import ZDCProtocol
+import ZeroDarkCloudTesting
+
+/// The account's own keys are rotated elsewhere while a device holds the older ones.
+struct KeyChangeTests {
+  @Test("K-18: the account's keys were rotated elsewhere: the change is signed again and goes out")
+  func anOldSignature_isMadeAgain() async throws {
+    try await TestWorld.run { world in
+      let a = try await world.device("A")
+      let b = try await world.device("B")
+      try await a.create("/f", "1")
+      try await world.settle(a, b)
+      let user = try #require(UserID(text: try a.localUserID))
+      try await EventTests.rotateKeys(try await UnreadableRecordTests.rogue(world, a), user)
+      try await b.edit("/f", "2")
+      try await b.create("/g", "3")
+      try await b.sync()
+      #expect(try await b.queueCount() == 0)
+      try await world.settle(a, b)
+      #expect(try await a.tree(versions: false) == "/f  \"2\"\n/g  \"3\"")
+    }
+  }
+
+  /// - another process of the device has read the account's new keys and stored them
+  @Test("C9: keys that another process stored are taken over")
+  func keysOfAnotherProcess() async throws {
+    try await TestWorld.run { world in
+      let a = try await world.device("A")
+      try await a.create("/f", "1")
+      try await a.sync()
+      let user = try #require(UserID(text: try a.localUserID))
+      let second = try await TestDevice(
+        "second", reopening: a.folder, databaseKey: a.databaseKey, serverURL: world.server.url, clock: world.clock)
+      try await EventTests.rotateKeys(try await UnreadableRecordTests.rogue(world, a), user)
+      try await second.sync()
+      try await second.create("/g", "2")
+      try await second.sync()
+      #expect(try await second.queueCount() == 0)
+      try await second.close()
+      try await a.create("/h", "3")
+      try await a.sync()
+      #expect(try await a.queueCount() == 0)
+    }
+  }
+}
