@@ -21,9 +21,11 @@ package final class RawServer: Sendable {
     var open: Set<Int32> = []
     var requests: [String] = []
     var hasEnded = false
+    var isClosed = false
   }
 
   private let state = Mutex(State())
+  private let closing = Waiters<Void>()
   private let listener: Int32
   private let closes: Bool
   private let answer: @Sendable (_ head: String) -> [UInt8]
@@ -55,6 +57,11 @@ package final class RawServer: Sendable {
     }
     _ = shutdown(listener, Int32(SHUT_RDWR))
     for socket in open { _ = shutdown(socket, Int32(SHUT_RDWR)) }
+  }
+
+  /// Returns when its port is free for another server.
+  package func waitUntilEnded() async {
+    await closing.wait(for: ()) { state.withLock { $0.isClosed } }
   }
 
   // MARK: Sockets
@@ -93,7 +100,11 @@ package final class RawServer: Sendable {
   }
 
   private func accept() {
-    defer { close(listener) }
+    defer {
+      close(listener)
+      state.withLock { $0.isClosed = true }
+      closing.resume { true }
+    }
     while true {
       #if canImport(Glibc)
         let socket = Glibc.accept(listener, nil, nil)
