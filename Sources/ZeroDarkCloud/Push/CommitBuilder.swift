@@ -92,7 +92,7 @@ struct CommitBuilder {
   }
 
   mutating func add(_ record: NodeRecord) {
-    aboveSurvivors = nil
+    removals.aboveSurvivors = nil
     operations.append(.put(ZoneOperation.Put(record)))
     records.append(record)
     putNodes.insert(record.fields.node)
