@@ -48,7 +48,8 @@ struct EventTaker: Sendable {
     else { throw Unfit() }
     var summary = PullSummary()
     summary.commits = try PageApplier(session: session, zone: row.id, transaction: transaction).apply(contents)
-    guard summary.commits == 1 else { throw Unfit() }
+    // The commit may have brought back a branch, which needs more records than its own.
+    guard summary.commits == 1, try transaction.leaves(zone: row.id).pendingCount() <= 1 else { throw Unfit() }
     // A record that the app refuses stays pending.
     try session.part(.record, of: row.id, put.node, in: transaction) {
       try apply(put.record, node: put.node, zone: row.id, &summary, transaction)

@@ -15,6 +15,7 @@ struct PageApplier {
     guard var row = try transaction.zones.zone(id: zone) else { return 0 }
     let inFlight = InFlightStore(transaction: transaction)
     let ownHash = try inFlight.commitHash(zone: zone)
+    let deleted = Set(try transaction.operations.deletes(zone: zone).map(\.nodeID))
     var count = 0
     for item in page.commits {
       try require(item.commit.fields.zone == row.zone, .recordBindingMismatch)
@@ -29,6 +30,7 @@ struct PageApplier {
           .complete(receivedMs: item.receivedMs)
       }
       try remove(state.removed, receivedMs: item.receivedMs)
+      if !deleted.isEmpty, !isOwn { try readAgain(state.moved.keys, outside: deleted) }
       count += 1
     }
     try transaction.zones.update(row)
@@ -79,6 +81,16 @@ struct PageApplier {
       try ZoneKeys(session: session, transaction: transaction).take(acl, page.grants, row: &row)
     }
     return state
+  }
+
+  /// A branch whose deletion is queued here has no rows any more. What another device moved out of it in time lives on,
+  /// and needs them again.
+  private func readAgain(_ moved: some Sequence<NodeID>, outside deleted: Set<NodeID>) throws {
+    let leaves = LeafStore(db: transaction.database, zone: zone)
+    for node in moved where try transaction.nodes.node(zone: zone, nodeID: node) == nil {
+      let isDeleted = try deleted.contains(node) || leaves.ancestors(of: node).contains(where: deleted.contains)
+      if !isDeleted { try leaves.requeueLost(below: node) }
+    }
   }
 
   /// Deletions need no record: they are announced with the page.

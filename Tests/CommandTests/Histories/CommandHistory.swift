@@ -161,7 +161,8 @@ struct CommandHistory {
   private mutating func zdc(_ device: String, _ arguments: [String]) async throws -> ProgramWorld.Outcome {
     let moment: Moment? = dice.number(0...3) == 0 ? .up(dice.number(1...2_500)) : nil
     let outcome = try await world.zdc(device, arguments, killing: moment == nil ? nil : .client, at: moment)
-    log.append("\(device) zdc \(arguments.joined(separator: " ")): \(outcome.hasStruck ? "killed" : "\(outcome.status)")")
+    log.append(
+      "\(device) zdc \(arguments.joined(separator: " ")): \(outcome.hasStruck ? "killed" : "\(outcome.status)")")
     if !outcome.hasStruck, arguments[0] != "put" {
       try #require(outcome.status == 0, "\(outcome.errors)")
     }

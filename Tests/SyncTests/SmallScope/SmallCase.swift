@@ -44,11 +44,11 @@ extension SmallCase {
     return sequences.map { SmallCase(schedule: schedule, operations: $0) }
   }
 
-  /// Distinct cases, a few hundred for each of some schedules, chosen by a seed.
+  /// Distinct cases, as many for each of some schedules, chosen by a seed.
   static func sample(operations count: Int, cases wanted: Int, seed: UInt64) -> [SmallCase] {
     var numbers = SeededNumbers(seed: seed)
     let schedules = SmallSchedule.all(operations: count).shuffled(using: &numbers)
-    let share = max(1, min(wanted, 250))
+    let share = min(max(wanted / 80, 50), 250)
     var cases: [SmallCase] = []
     for schedule in schedules.prefix((wanted + share - 1) / share) {
       var drawn: Set<SmallCase> = []

@@ -167,9 +167,9 @@ struct SmallModel: Sendable {
   private mutating func keepDeleted(_ old: Replica, _ new: inout Replica) {
     for top in old.deleted {
       guard let place = new.view[top] else { continue }
+      let isNewcomer = { old.base[$0] != nil && !old.base.isNode($0, atOrBelow: top) }
       let moved = cloud.subtree(top).filter { node in
-        node != top && old.base[node] != nil && !old.base.isNode(node, atOrBelow: top)
-          && !cloud.isNode(cloud[node]?.parent ?? .top, belowOneOf: { old.base[$0] != nil && !old.base.isNode($0, atOrBelow: top) }, top)
+        isNewcomer(node) && !cloud.ancestry(node).dropFirst().prefix { $0 != top }.contains(where: isNewcomer)
       }
       for node in moved {
         if old.placed.contains(node) { isUndecided = true }
@@ -267,11 +267,6 @@ extension SmallModel.Tree {
   }
 
   fileprivate func isNode(_ node: SmallNode, atOrBelow top: SmallNode) -> Bool { ancestry(node).contains(top) }
-
-  /// Whether an ancestor of the node that is below `top` fulfils a condition.
-  fileprivate func isNode(_ node: SmallNode, belowOneOf isMeant: (SmallNode) -> Bool, _ top: SmallNode) -> Bool {
-    ancestry(node).prefix { $0 != top }.contains(where: isMeant)
-  }
 
   fileprivate func isInRing(_ node: SmallNode) -> Bool {
     var next = self[node]?.parent

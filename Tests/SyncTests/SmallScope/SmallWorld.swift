@@ -277,7 +277,9 @@ actor SmallWorld {
       let (mine, theirs) = ((own[number] ?? [:]).mapValues(\.version), (fresh[number] ?? [:]).mapValues(\.version))
       guard mine != theirs else { continue }
       let others = theirs.filter { mine[$0.key] != $0.value }.keys.sorted()
-      note(number, "\(name) shows \(mine.keys.sorted()); a fresh device \(theirs.keys.sorted()); it differs in \(others)")
+      note(
+        number,
+        "\(name) shows \(mine.keys.sorted()); a fresh device \(theirs.keys.sorted()); it differs in \(others)")
     }
   }
 
