@@ -115,7 +115,7 @@ let package = Package(
       name: "PublicAppTests", dependencies: ["ZeroDarkCloud", "ZDCMerge", "ZeroDarkCloudTesting"],
       packageAccess: false),
     .testTarget(
-      name: "CommandTests", dependencies: ["ZDCCommands", "ZeroDarkCloud", "zdc", "zdc-server"],
+      name: "CommandTests", dependencies: ["ZDCCommands", "ZeroDarkCloud", "ZDCProtocol", "zdc", "zdc-server"],
       exclude: ["scripts"]),
     .testTarget(name: "FuzzTests", dependencies: ["ZDCFuzzTargets"], exclude: ["Corpus"]),
     .testTarget(name: "ArchitectureTests"),

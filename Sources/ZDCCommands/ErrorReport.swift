@@ -149,12 +149,13 @@ extension ErrorReport {
     case .registrationClosed: (.noPermission, "ask the server's operator")
     case .inviteRequired: (.noPermission, "ask the server's operator for a code and give it with --invite-file")
     case .notFound, .gone, .blobGone: (.noInput, "pull first: zdc sync")
-    case .tooManyRequests, .zoneBusy, .shuttingDown, .headMismatch, .conflict: (.tryAgain, "try again later")
+    case .tooManyRequests, .zoneBusy, .shuttingDown, .headMismatch, .conflict, .zoneExists:
+      (.tryAgain, "try again later")
     case .quotaExceeded, .storageFull: (.tryAgain, "what is queued stays queued; zdc sync sends it when there is room")
     case .limitExceeded: (.failure, "it is too large for the server, or for a proxy in front of it")
     case .unsupportedProtocol: (.configuration, "server and zdc are of different versions: update the older one")
     case .refused: (.security, nil)
-    case .invalidRequest, .methodNotAllowed, .rangeNotSatisfiable, .zoneExists, .blobIncomplete:
+    case .invalidRequest, .methodNotAllowed, .rangeNotSatisfiable, .blobIncomplete:
       (.failure, "the server refused a valid request; see its log, and run zdc sync to try again")
     case .internalError: (.tryAgain, "look into the server's log")
     }

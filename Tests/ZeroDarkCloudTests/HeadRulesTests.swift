@@ -39,12 +39,15 @@ import ZDCProtocol
   @Test("C2: answers that anything in between may have made prove nothing, only signatures do")
   func onlySignaturesProve() {
     let unusable: [ZDCSecurityError.Code] = [
-      .nonCanonicalEncoding, .limitExceeded, .unsupportedVersion, .commitChainBroken,
+      .nonCanonicalEncoding, .unsupportedVersion, .commitChainBroken,
     ]
     for code in unusable {
       #expect(HeadRules.evidence(of: code, isSigned: true) == .none)
       #expect(HeadRules.isTriedAgain(after: ZDCSecurityError(code)))
     }
+    // An answer that is too long proves nothing; a signed commit above a limit does.
+    #expect(HeadRules.evidence(of: .limitExceeded, isSigned: false) == .none)
+    #expect(HeadRules.evidence(of: .limitExceeded, isSigned: true) == .proof)
     for code in [ZDCSecurityError.Code.treeCycle, .writerUnknown, .zoneForkDetected, .signatureInvalid] {
       #expect(HeadRules.evidence(of: code, isSigned: true) == .proof)
       #expect(HeadRules.evidence(of: code, isSigned: false) == .suspicion)

@@ -25,10 +25,14 @@ struct ExportPreview {
       let isFolder = plan.foldersByID.contains(entry.node.uuid) || entry.isFolder
       let size = entry.node.cloudDataInfo?.dataSize ?? 0
       guard let data = plan.dataPlace(entry.node.uuid), !isFolder || size > 0 else { continue }
-      let path = ([place.folder.hasSuffix("/") ? String(place.folder.dropLast()) : place.folder] + top + data)
-        .joined(separator: "/")
-      try add(entry, path, size, overwrites: overwrites)
+      try add(entry, Self.path(place.folder, top + data), size, overwrites: overwrites)
     }
+  }
+
+  private static func path(_ folder: String, _ names: [String]) -> String {
+    let path = names.joined(separator: "/")
+    if folder.isEmpty || folder == "." || folder == "./" { return path }
+    return folder.hasSuffix("/") ? folder + path : folder + "/" + path
   }
 
   private mutating func add(_ entry: TreeEntry, _ path: String, _ size: UInt64, overwrites: Bool) throws {

@@ -63,7 +63,9 @@ enum HeadRules {
   /// - Parameter isSigned: members have signed what the answer consists of.
   static func evidence(of code: ZDCSecurityError.Code, isSigned: Bool) -> Evidence {
     switch code {
-    case .nonCanonicalEncoding, .limitExceeded, .unsupportedVersion, .commitChainBroken: .none
+    case .nonCanonicalEncoding, .unsupportedVersion, .commitChainBroken: .none
+    // An answer that is too long proves nothing; a signed commit above a limit is one that an honest server refuses.
+    case .limitExceeded: isSigned ? .proof : .none
     default: isSigned ? .proof : .suspicion
     }
   }

@@ -117,12 +117,21 @@ struct PushPlan: Equatable {
     let byID = Dictionary(uniqueKeysWithValues: queue.map { ($0.id, $0) })
     var entered: Set<Int64> = []
     var result: [OperationRow] = []
-    func enter(_ id: Int64) {
-      guard let operation = byID[id], entered.insert(id).inserted else { return }
-      for dependency in dependencies[id] ?? [] { enter(dependency) }
-      result.append(operation)
+    // A stack of its own: a chain of dependencies may be as long as the queue.
+    for operation in queue {
+      var path: [(operation: OperationRow, dependencies: ArraySlice<Int64>)] = []
+      func enter(_ operation: OperationRow) {
+        if entered.insert(operation.id).inserted { path.append((operation, (dependencies[operation.id] ?? [])[...])) }
+      }
+      enter(operation)
+      while let last = path.indices.last {
+        if let dependency = path[last].dependencies.popFirst() {
+          if let other = byID[dependency] { enter(other) }
+        } else {
+          result.append(path.removeLast().operation)
+        }
+      }
     }
-    for operation in queue { enter(operation.id) }
     return result
   }
 

@@ -155,7 +155,10 @@ extension SyncEngine {
 
   /// Contents of their own are sent again: once now, later after pauses that grow. What travels in the commit is kept.
   private func contentLost(_ error: ServerError, zone: Int64) async throws -> PushSummary {
-    if try await requeueLostContent(zone) { return PushSummary(triesAgain: try await abandon(zone) > 0) }
+    if try await requeueLostContent(zone) {
+      try await abandon(zone)
+      return PushSummary(triesAgain: true)
+    }
     let contents = try await contentOperations(zone)
     guard !contents.isEmpty else { return try await setAside(error, detail: error.code.rawValue, zone: zone) }
     for operation in contents {

@@ -118,7 +118,8 @@ struct KillStory {
       case (false, _): [0]
       // It may have had all that it needed.
       case (true, .client): [0, 128 + 9]
-      case (true, .server): [0, 69, 75]
+      // A get names the file whose download broke off, and exits with 1.
+      case (true, .server): scene.work.isPull ? [0, 1, 69, 75] : [0, 69, 75]
       }
     try #require(expected.contains(outcome.status), "\(said)")
     return (outcome, said)

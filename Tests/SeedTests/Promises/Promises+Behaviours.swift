@@ -98,7 +98,7 @@ extension Promise {
       id: "behaviour-20", wording: "a node that cannot be read keeps its name and place, and stops nothing else",
       state: .tested(
         by: "PullPromiseTests/aNodeThatCannotBeRead_keepsItsPlace_andStopsNothing",
-        "VerificationTests/aRootThatDoesNotOpen_waits_andOthersGoOn")),
+        "UnreadableRecordTests/aSpoiledRoot")),
     Promise(
       id: "behaviour-21",
       wording: "a pull announces parents first, shallow first, recent first, preferred before all, in batches",

@@ -136,7 +136,7 @@ private struct PageTrial {
     do {
       let page = try PageContents(body)
       try await session.database.asyncReadWrite { [session, zone] transaction in
-        _ = try PageApplier(session: session, zone: zone.id, transaction: transaction).apply(page)
+        let commits = try PageApplier(session: session, zone: zone.id, transaction: transaction).apply(page)
         var applier = try ChangeApplier(session: session, zone: zone.id, transaction: transaction)
         let leaves = LeafStore(db: transaction.database, zone: zone.id)
         for node in try Self.pending(leaves, root: zone.zone.root) {
@@ -145,7 +145,7 @@ private struct PageTrial {
         }
         try applier.finishBatch()
         let open = try Int.fetchOne(transaction.database, sql: "SELECT COUNT(*) FROM zdc_leaf WHERE pending <> 0")
-        throw Undo(isComplete: open == 0)
+        throw Undo(isComplete: open == 0 && commits > 0)
       }
       return .accepted
     } catch let undo as Undo {

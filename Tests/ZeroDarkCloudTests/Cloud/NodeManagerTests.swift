@@ -173,7 +173,7 @@ import ZDCTreesystem
     try await device.write { cloud in
       var operation = try #require(try cloud.queue().first)
       operation.reason = .backoff
-      operation.notBeforeMs = 9_999_999_999_999
+      operation.notBeforeMs = 1_700_000_600_000
       operation.attempts = 3
       try cloud.operations.update(operation)
     }
@@ -181,7 +181,7 @@ import ZDCTreesystem
       let explained = try #require(cloud.explainQueue().first)
       #expect(explained.reason == .backoff)
       #expect(explained.attempts == 3)
-      #expect(explained.notBefore == Date(timeIntervalSince1970: 9_999_999_999.999))
+      #expect(explained.notBefore == Date(timeIntervalSince1970: 1_700_000_600))
     }
   }
 

@@ -144,9 +144,21 @@ import ZDCProtocol
     for _ in 0..<300 {
       var queue = Self.random(&generator)
       for index in queue.operations.indices { queue.operations[index].priority = 0 }
+      for id in queue.dependencies.keys { queue.dependencies[id]?.removeAll { $0 > id } }
       let firsts = plan(queue).steps.compactMap { $0.operations.first?.id }
       #expect(firsts == firsts.sorted())
     }
+  }
+
+  @Test("M18: a dependency that was queued later goes before what was queued in between")
+  func aLaterDependency_goesFirst() {
+    let operations = (1...3).map { id in
+      OperationRow(
+        id: id, uuid: "\(id)", zone: 1, kind: id == 1 ? .delete : .create, node: id, nodeUUID: "n", nodeID: .zero,
+        createdMs: 0)
+    }
+    let steps = plan(Queue(operations: operations, dependencies: [1: [3]])).steps
+    #expect(steps.flatMap { $0.operations.map(\.id) } == [3, 1, 2])
   }
 }
 

@@ -136,7 +136,10 @@ import ZDCServer
   }
 
   @Test func aServerThatDoesNotKnowItsOwnAddress_refusesTheLogin() async throws {
-    try await NetworkWorld.run({ $0.origins = ["https://sync.example.com"] }) { world in
+    try await NetworkWorld.run({
+      $0.origins = ["https://sync.example.com"]
+      $0.registration = .open
+    }) { world in
       let device = try world.device()
       let api = try await api(device)
       let error = await #expect(throws: ServerError.self) { try await api.zones(since: nil) }
