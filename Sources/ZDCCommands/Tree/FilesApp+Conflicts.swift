@@ -45,12 +45,35 @@ extension FilesApp {
     report({ RemoteEvent(.conflict, node, path, from: path.fullPath(), at: $0) }, transaction)
   }
 
-  /// Somebody deleted a branch in which something is queued here: what is queued stays, as new nodes, with the folders
-  /// above it.
+  /// Another device deleted a branch in which something is queued here. Nodes that this device can send stay, as new
+  /// nodes, with the folders above them. The others were only moved or renamed here, and go.
   package func didDiscoverDeletedDirtyNode(
     _ node: ZDCNode, dirtyAncestors: [String], timestamp: Date?, transaction: ZDCReadWriteTransaction
   ) throws {
     guard let cloud = zdc?.cloudTransaction(transaction, forLocalUserID: node.localUserID) else { return }
+    var kept: Set<String> = []
+    // Children come first: a node that stays keeps the folders above it.
+    for dirty in dirtyAncestors.reversed().compactMap(cloud.node(id:)) {
+      if try kept.contains(dirty.uuid) || canSend(dirty, cloud, transaction) {
+        var above: ZDCNode? = dirty
+        while let next = above, kept.insert(next.uuid).inserted { above = next.parentID.flatMap(cloud.node(id:)) }
+      } else {
+        let path = cloud.path(forNodeID: dirty.uuid)
+        _ = try WritableTree(cloud, transaction).delete(dirty)
+        if let path { report({ RemoteEvent(.deleted, dirty, path, at: $0) }, transaction) }
+      }
+    }
     for dirty in dirtyAncestors.compactMap(cloud.node(id:)) { try cloud.insertNode(dirty) }
+  }
+
+  /// Whether the content of a node that the cloud has deleted is here. A file that the user put and that is gone may come
+  /// back: its node waits for the user.
+  private func canSend(
+    _ node: ZDCNode, _ cloud: ZDCCloudTransaction, _ transaction: ZDCReadWriteTransaction
+  ) throws -> Bool {
+    guard
+      let record = try transaction.object(FileRecord.self, forKey: node.uuid, inCollection: FileRecord.collection)
+    else { return false }
+    return try record.kind == .folder || cloud.hasPendingDataUploads(forNodeID: node.uuid) || source(of: record) != nil
   }
 }

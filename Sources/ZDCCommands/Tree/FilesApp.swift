@@ -49,10 +49,14 @@ package final class FilesApp: ZeroDarkCloudDelegate {
   ) throws -> ZDCData {
     let record = try record(node, transaction)
     guard record.kind == .file else { return ZDCData(data: Data()) }
-    guard let source = record.source else { throw NoSource() }
-    guard let facts = try FileFacts.of(source), facts.kind == .file else { throw NoSource() }
-    if record.isCopy == true, !record.describes(facts) { throw NoSource() }
+    guard let source = try source(of: record) else { throw NoSource() }
     return ZDCData(cleartextFileURL: URL(fileURLWithPath: source))
+  }
+
+  /// The file with the bytes; nil if it is gone, or is another one by now.
+  func source(of record: FileRecord) throws -> String? {
+    guard let source = record.source, let facts = try FileFacts.of(source), facts.kind == .file else { return nil }
+    return record.isCopy == true && !record.describes(facts) ? nil : source
   }
 
   package func metadata(
