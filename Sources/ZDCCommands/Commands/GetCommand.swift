@@ -72,25 +72,30 @@ package struct GetCommand: Sendable {
     let unreadable = try await opened.unreadableNodes(engine.user).below(path)
     unreadable.warn(options.output)
     let nodes = try await subtree(path, engine, isIncomplete: isRefused)
+    var isComplete = true
     if isDryRun {
-      try ExportPreview(nodes, place: place(of: path), policy: policy, overwrites: overwrites).show(options.output)
+      let preview = try ExportPreview(nodes, place: place(of: path), policy: policy, overwrites: overwrites)
+      try preview.show(options.output)
+      isComplete = preview.isComplete
     } else if destination == "-" {
       try await GetToOutput(opened: opened).run(nodes, path)
     } else {
-      try await export(nodes, path, engine, options.output)
+      isComplete = try await export(nodes, path, engine, options.output)
     }
     try await opened.close()
     if isRefused || !unreadable.isEmpty { throw SilentExit(.security) }
+    if !isComplete { throw SilentExit(.failure) }
   }
 
-  /// A tree that has to be frozen now can be taken out like one that is frozen already.
+  /// The tree of the last good pull is exported if the server's answer does not verify.
   ///
   /// - Returns: whether something that the server sent is left out.
   private func pull(_ engine: Engine) async throws -> Bool {
     do {
       return try await !engine.pull().isEmpty
     } catch let error as ZDCSecurityError {
-      guard try await !engine.frozen().isEmpty else { throw error }
+      // A freeze has a warning of its own.
+      if try await engine.frozen().isEmpty { engine.opened.output.warning(ErrorReport(error).message) }
       return true
     }
   }
@@ -105,9 +110,10 @@ package struct GetCommand: Sendable {
     }
   }
 
+  /// - Returns: whether everything is here now.
   private func export(
     _ nodes: [TreeEntry], _ path: ZDCTreesystemPath, _ engine: Engine, _ output: Output
-  ) async throws {
+  ) async throws -> Bool {
     let line = ProgressLine(verb: "get")
     let progress = ProgressDisplay(line, isEnabled: output.showsProgress)
     let export = try ExportRun(
@@ -122,7 +128,7 @@ package struct GetCommand: Sendable {
       }
     }
     try show(report, output)
-    if !report.isComplete { throw SilentExit(.failure) }
+    return report.isComplete
   }
 
   /// Where the node goes: a folder that exists and a name in it, or, for a trunk, the folder itself.

@@ -18,6 +18,9 @@ struct ExportPreview {
   private(set) var bytes: UInt64 = 0
   private(set) var unchanged = 0
 
+  /// Whether the export would leave nothing out.
+  var isComplete: Bool { lines.allSatisfy { $0.change == "new" || $0.change == "replaced" } }
+
   init(_ nodes: [TreeEntry], place: ExportRun.Place, policy: ExportNamePolicy, overwrites: Bool) throws {
     let plan = ExportPlan(ExportRun.sources(nodes), policy: policy, foldsCase: false)
     let top = ExportRun.top(place, policy)
