@@ -9,11 +9,14 @@ func translated(_ error: any Error) -> any Error {
   switch failure.resultCode {
   case .SQLITE_CORRUPT, .SQLITE_NOTADB: return ZDCError(.corruptDatabase, underlying: error)
   case .SQLITE_READONLY, .SQLITE_CANTOPEN, .SQLITE_PERM: return ZDCError(.databaseNotWritable, underlying: error)
-  case .SQLITE_FULL: return ZDCError(.diskFull, underlying: error)
+  case .SQLITE_FULL: return ZDCError(.diskFull, detail: "no room for the database", underlying: error)
   case .SQLITE_BUSY, .SQLITE_LOCKED, .SQLITE_PROTOCOL: return ZDCError(.databaseBusy, underlying: error)
   // The disk has no room for the index of the write-ahead log, which even a reader needs.
   case .SQLITE_IOERR where failure.extendedResultCode == .SQLITE_IOERR_SHMSIZE:
-    return ZDCError(.diskFull, underlying: error)
+    return ZDCError(.diskFull, detail: "no room for the database", underlying: error)
+  // SQLite counts only ENOSPC as full; a quota and the file-size limit of the process end here.
+  case .SQLITE_IOERR where failure.extendedResultCode == .SQLITE_IOERR_WRITE:
+    return ZDCError(.diskFull, detail: "or over a quota or limit: the database cannot grow", underlying: error)
   case .SQLITE_IOERR: return ZDCError(.databaseFailure, detail: failure.loggable, underlying: error)
   default: return error
   }
