@@ -148,7 +148,10 @@ extension ErrorReport {
     case .forbidden, .accountClosed: (.noPermission, nil)
     case .registrationClosed: (.noPermission, "ask the server's operator")
     case .inviteRequired: (.noPermission, "ask the server's operator for a code and give it with --invite-file")
-    case .notFound, .gone, .blobGone: (.noInput, "pull first: zdc sync")
+    case .notFound, .blobGone:
+      (.noInput, "it was replaced or removed, or the server lost it: run zdc sync, then try again")
+    case .gone:
+      (.tryAgain, "it was replaced too long ago: run zdc sync again; if that does not help, ask the server's operator")
     case .tooManyRequests, .zoneBusy, .shuttingDown, .headMismatch, .conflict, .zoneExists:
       (.tryAgain, "try again later")
     case .quotaExceeded, .storageFull: (.tryAgain, "what is queued stays queued; zdc sync sends it when there is room")

@@ -99,7 +99,7 @@ package enum ChangeCommands {
   }
 }
 
-/// Which nodes the user meant by their paths: those that were in the local tree before the pull.
+/// The nodes that the user meant by their paths: those that the local tree had before the pull.
 private struct SeenNodes: Sendable {
   private let uuidByPath: [ZDCTreesystemPath: String]
 
@@ -116,7 +116,7 @@ private struct SeenNodes: Sendable {
   func requireNode(at path: ZDCTreesystemPath, _ tree: WritableTree) throws -> ZDCNode {
     let node = try tree.node(at: path)
     guard let seen = uuidByPath[path], seen != node?.uuid else { return try tree.requireNode(at: path) }
-    let moved = tree.cloud.path(forNodeID: seen).map { "what it was is now \(ShownName.text($0.fullPath()))" }
+    let moved = tree.cloud.path(forNodeID: seen).map { "the node of this path is now \(ShownName.text($0.fullPath()))" }
     guard node != nil || moved != nil else { return try tree.requireNode(at: path) }
     throw CommandError(
       .tryAgain, "otherNode",

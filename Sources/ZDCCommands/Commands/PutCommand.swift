@@ -83,12 +83,13 @@ package struct PutCommand: Sendable {
   package func run(_ options: ProfileOptions) async throws {
     let targets = try checkedTargets()
     let opened = try OpenProfile.open(options)
-    // Until a node refers to it, what came through a pipe is ours to remove.
+    // Held until nodes refer to the contents of pipes: until then another command would remove them.
     let spool = sources.contains("-") ? try SpoolLock(sharing: opened.paths) : nil
-    let items = try zip(sources, targets).map { try item($0, $1, spool) }
+    var items: [Item] = []
     let engine: Engine
     var queue: PutQueue
     do {
+      for (source, target) in zip(sources, targets) { items.append(try item(source, target, spool)) }
       engine = try await Engine(opened)
       opened.app.listen { event in if event.event == .conflict { options.output.warning(event.text) } }
       if !queuesOnly { try await engine.pull() }
@@ -97,11 +98,12 @@ package struct PutCommand: Sendable {
         fetchesKinds: !queuesOnly, isDryRun: isDryRun)
       try await self.queue(items, &queue, options.output)
     } catch {
-      Self.removeSpooled(items)
+      // A database that cannot be read now must not hide the reason; a later command removes the files.
+      _ = try? await opened.removeUnneededSpool(Self.spooled(items))
       throw error
     }
+    try await opened.removeUnneededSpool(Self.spooled(items))
     withExtendedLifetime(spool) {}
-    if isDryRun { Self.removeSpooled(items) }
     try await finish(engine, queue, options.output)
   }
 
@@ -120,8 +122,8 @@ package struct PutCommand: Sendable {
     if !report.isComplete { throw SilentExit(.failure) }
   }
 
-  private static func removeSpooled(_ items: [Item]) {
-    for item in items where item.isSpooled { unlink(item.scan.entries[0].path) }
+  private static func spooled(_ items: [Item]) -> [String] {
+    items.filter(\.isSpooled).map { $0.scan.entries[0].path }
   }
 
   /// Where each source goes.

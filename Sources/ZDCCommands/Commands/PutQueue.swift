@@ -70,7 +70,8 @@ struct PutQueue {
       .init(path: $0.path, reason: $0.reason, isByRule: $0.isByRule)
     }
     let rules = PutTransaction.Rules(
-      target: item.target, isSpooled: item.isSpooled, overwrites: overwrites, makesParents: makesParents)
+      target: item.target, isSpooled: item.isSpooled, overwrites: overwrites, makesParents: makesParents,
+      fetchesKinds: fetchesKinds)
     let start = state
     try await queue(item.scan.entries, rules, &state, progress)
     if !state.deferred.isEmpty {
@@ -104,9 +105,9 @@ struct PutQueue {
     }
   }
 
-  /// Fetches what the contents of nodes without data say of themselves, a thousand to a request.
+  /// Fetches the metadata of nodes without data, a thousand to a request.
   ///
-  /// - Returns: by eTag; without the nodes whose content cannot be opened. A content of another app counts as a file.
+  /// - Returns: By eTag, without nodes whose content cannot be opened. Content of another app counts as a file.
   private func kinds(of nodes: [ZDCNode]) async throws -> [String: FileMetadata.Kind] {
     guard let downloads = opened.zdc.downloadManager else { return [:] }
     var kinds: [String: FileMetadata.Kind] = [:]
@@ -130,6 +131,7 @@ struct PutTransaction {
     var isSpooled: Bool
     var overwrites: Bool
     var makesParents: Bool
+    var fetchesKinds: Bool
   }
 
   let transaction: ZDCReadWriteTransaction
@@ -195,12 +197,12 @@ struct PutTransaction {
     case .unchanged:
       state.report.unchanged += 1
       enter(entry, existing)
-    case .newerInTree: state.report.newerInTree.append(entry.path)
-    case .conflict: state.report.conflicts.append(entry.path)
+    case .newerInTree: state.report.newerInTree.append(source(of: entry))
+    case .conflict: state.report.conflicts.append(source(of: entry))
     case .unknownKind where state.kinds == nil: state.postpone(entry, existing)
     case .fileInPlace: leaveOut(entry, Self.fileInPlace)
     case .folderInPlace: leaveOut(entry, Self.folderInPlace)
-    case .unknownKind: leaveOut(entry, Self.unknownKind)
+    case .unknownKind: leaveOut(entry, rules.fetchesKinds ? Self.unreadableKind : Self.unknownKind)
     }
   }
 
@@ -209,11 +211,16 @@ struct PutTransaction {
     "the tree has a folder in its place: nothing is replaced; put it under another name"
   private static let unknownKind =
     "not known here whether it is a file or a folder in the tree: put it without --queue"
+  private static let unreadableKind =
+    "its content in the cloud cannot be read, and may be that of a file or of a folder: put it under another name"
 
   private mutating func leaveOut(_ entry: SourceScan.Entry, _ reason: String) {
-    state.report.skipped.append(.init(path: entry.path, reason: reason))
+    state.report.skipped.append(.init(path: source(of: entry), reason: reason))
     state.leftOut.insert(entry.names)
   }
+
+  /// As the user gave it.
+  private func source(of entry: SourceScan.Entry) -> String { rules.isSpooled ? "-" : entry.path }
 
   private mutating func queue(_ entry: SourceScan.Entry, _ node: ZDCNode, isNew: Bool) throws {
     guard let metadata = entry.facts.metadata else { return }

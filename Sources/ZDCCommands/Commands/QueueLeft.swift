@@ -1,6 +1,6 @@
 internal import ZeroDarkCloud
 
-/// What stays queued, a line for each node: for the summaries of `sync`, `put` and `status`. As JSON it is ``nodes``.
+/// Changes that stay queued, one line for each node: in the summaries of `sync`, `put` and `status`. As JSON, ``nodes``.
 struct QueueLeft: Sendable, Encodable {
   /// `{"code","path"?,"reason"}`
   struct Node: Sendable, Hashable, Encodable {
@@ -64,7 +64,7 @@ extension ReadableTree {
   }
 }
 
-/// Why a change waits and what moves it, in words for the user of `zdc`.
+/// The reason why a change waits, and what to do, in words for the user of `zdc`.
 enum WaitWords {
   static func text(_ explanation: ZDCOperationExplanation) -> String {
     if explanation.reason == .ready || explanation.reason == .backoff { return words(explanation) }
@@ -86,8 +86,8 @@ enum WaitWords {
     case .overQuota: "the account on the server has no room left: remove something, or ask the server's operator"
     case .zoneFrozen: "its tree is frozen: see zdc repair"
     case .unreadable: "its newest version in the cloud cannot be read here: put its content again, or see zdc status"
-    case .exhausted: "it was changed too often to go on: put it under another name, then remove it"
-    case .uploading: "its content is on its way"
+    case .exhausted: "it was changed too often while it was sent: put it under another name, then remove it"
+    case .uploading: "its content is being sent"
     case .inFlight: "the server has not answered yet; zdc sync asks again"
     }
   }
@@ -95,7 +95,7 @@ enum WaitWords {
   /// The last answer of the server says more than that it is tried again.
   private static func tried(_ explanation: ZDCOperationExplanation) -> String {
     let code = explanation.reason == .serverSaid ? explanation.detail : explanation.history.last?.code
-    guard let code else { return "it goes with the next zdc sync" }
+    guard let code else { return "zdc sync sends it" }
     switch code {
     case "limitExceeded": return "too large for the server, or for a proxy in front of it"
     case "storageFull", "quotaExceeded": return "the server has no room left; zdc sync tries again (\(code))"

@@ -1,7 +1,7 @@
 internal import ZDCProtocol
 internal import ZeroDarkCloud
 
-/// What the server sent in the course of a command and what does not verify, so that it is not part of the tree here.
+/// Answers of the server that failed verification during a command. The local tree has nothing of them.
 struct RefusedAnswers: Sendable {
   /// `{"code","times"}`
   struct Kind: Sendable, Hashable, Encodable {

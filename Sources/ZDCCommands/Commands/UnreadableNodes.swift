@@ -3,8 +3,8 @@ internal import ZDCProtocol
 internal import ZDCTreesystem
 internal import ZeroDarkCloud
 
-/// Nodes whose newest version in the cloud this device does not have or cannot open. A new one has no name here: it is
-/// told by the folder that it is in.
+/// Nodes whose newest version in the cloud this device does not have or cannot open. A new one has no name here: its
+/// folder is shown.
 struct UnreadableNodes: Sendable {
   /// `{"cloudID","code","folder"?,"path"?,"sinceMs"}`
   struct Node: Sendable, Hashable, Encodable {

@@ -23,6 +23,7 @@ enum Spool {
     do throws(CommandError) {
       try copy(STDIN_FILENO, file, path)
       guard fsync(file) == 0 else { throw FileFailure.error(path) }
+      try lock.storeNames()
     } catch {
       unlink(path)
       throw error
@@ -81,6 +82,11 @@ final class SpoolLock: Sendable {
   }
 
   deinit { close(descriptor) }
+
+  /// Makes the names of new files durable, before a node refers to one.
+  func storeNames() throws(CommandError) {
+    guard fsync(descriptor) == 0 else { throw FileFailure.error(folder) }
+  }
 }
 
 /// Which node needs a file of ``Spool``: in collection ``collection``, under the file's name.
@@ -116,22 +122,29 @@ extension OpenProfile {
   /// Removes the contents of pipes that no node needs any more: of commands that were killed, and of nodes that were
   /// removed or replaced before they were sent. Does nothing while another process syncs: it may be reading one.
   func collectSpool() async throws {
-    guard try !spooledPaths().isEmpty else { return }
+    // Looked at first without the right to sync: who holds it makes another command say that the profile is busy.
+    guard try await !unneededSpool(spooledPaths()).isEmpty else { return }
     _ = try await sync.whileSyncing { [self] in
       guard let lock = SpoolLock(alone: paths) else { return }
-      let unneeded = try await unneededSpool()
-      try await connection.write { transaction in
-        for path in unneeded {
-          transaction.removeObject(forKey: AbsolutePath.name(of: path), inCollection: SpooledFile.collection)
-        }
-      }
-      for path in unneeded { unlink(path) }
+      try await removeUnneededSpool(spooledPaths())
       withExtendedLifetime(lock) {}
     }
   }
 
-  private func unneededSpool() async throws -> Set<String> {
-    let paths = try spooledPaths()
+  /// Removes those of the files that no node needs. The caller sees to it that no process is about to use one.
+  func removeUnneededSpool(_ paths: [String]) async throws {
+    let unneeded = try await unneededSpool(paths)
+    guard !unneeded.isEmpty else { return }
+    try await connection.write { transaction in
+      for path in unneeded {
+        transaction.removeObject(forKey: AbsolutePath.name(of: path), inCollection: SpooledFile.collection)
+      }
+    }
+    for path in unneeded { unlink(path) }
+  }
+
+  private func unneededSpool(_ paths: [String]) async throws -> Set<String> {
+    guard !paths.isEmpty else { return [] }
     return try await reader.read { transaction in
       var unneeded: Set<String> = []
       for path in paths where try !transaction.needsSpooled(path) { unneeded.insert(path) }

@@ -21,8 +21,8 @@ package enum Interruption {
 
   /// - Parameter cancel: Called once, at the first signal.
   package static func begin(_ cancel: @escaping @Sendable () -> Void) {
-    // Made before a handler can run.
-    _ = (signals, wake)
+    // Made before a handler can run. Without them a signal ends the process at once.
+    guard signals.reader >= 0, wake.reader >= 0 else { return }
     Thread.detachNewThread {
       guard signals.read() else { return }
       for number in [SIGINT, SIGTERM] { signal(number, SIG_DFL) }
