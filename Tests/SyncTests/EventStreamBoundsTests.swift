@@ -101,6 +101,86 @@ import ZeroDarkCloudTesting
     }
   }
 
+  /// Alters the text of each event of a kind.
+  private static func events(_ name: String, _ change: @escaping @Sendable (String) -> String) -> Lie {
+    .events { $0.map { $0.contains("event: \(name)\n") ? change($0) : $0 } }
+  }
+
+  /// The event without the page that would spare the pull.
+  private static func withoutPage(_ text: String) throws -> String {
+    let data = text.split(separator: "\n").first { $0.hasPrefix("data: ") }?.dropFirst("data: ".count) ?? ""
+    var head = try JSONDecoder().decode(HeadEvent.self, from: Data(data.utf8))
+    head.page = nil
+    return try event("head", head)
+  }
+
+  /// Makes three events arrive.
+  private static func threeEvents(_ setting: Setting) async throws {
+    let (a, b) = (setting.a, setting.b)
+    for number in 1...3 {
+      try await a.create("/\(number)")
+      try await a.sync()
+    }
+    // Events are taken in order: with this one, those before it have been.
+    try await a.write { _, cloud in
+      _ = try cloud.createNode(withPath: ZDCTreesystemPath(pathComponents: ["last"], trunk: .prefs))
+    }
+    try await a.sync()
+    await b.recorder.wait(for: "new /last")
+  }
+
+  /// The first event is followed by one that brings nothing; those of the zone come without their pages.
+  ///
+  /// - Returns: whether a request asks for the zone's log.
+  private static func disturbEvents(_ setting: Setting) async throws -> @Sendable (RecordedRequest) -> Bool {
+    var home = try #require(try await setting.b.api.zones(since: nil).zones.first)
+    let root = home.zone.root.text
+    (home.seq, home.head) = (home.seq + 7, .zero)
+    let nothing = try event("head", HeadEvent(status: home, page: nil))
+    setting.hostile.tell(events("zones") { $0 + nothing })
+    setting.hostile.tell(events("head") { $0.contains(root) ? (try? withoutPage($0)) ?? $0 : $0 })
+    return { $0.route.pattern == Routes.zoneCommits && $0.path.contains(root) }
+  }
+
+  @Test("F9: events that arrive in a zone's pause are one pull at its end")
+  func eventsInAPause_areOnePull() async throws {
+    try await TestWorld.run { world in
+      let setting = try await Setting(world)
+      let (b, time) = (setting.b, setting.time)
+      let isOfHome = try await Self.disturbEvents(setting)
+      try await setting.run {
+        await time.waitForPauses(1, besides: .seconds(20))
+        b.network.resetCounts()
+        try await Self.threeEvents(setting)
+        #expect(!b.network.requests.contains(where: isOfHome))
+        await time.step()
+        for number in 1...3 { await b.recorder.wait(for: "new /\(number)") }
+        #expect(b.network.requests.count(where: isOfHome) == 1)
+      }
+      try await world.settle(setting.a)
+    }
+  }
+
+  @Test("F9: the pull at the end of a pause is tried again if the network is away for a moment")
+  func pullAfterAPause_isTriedAgain() async throws {
+    try await TestWorld.run { world in
+      let setting = try await Setting(world)
+      let (b, time) = (setting.b, setting.time)
+      _ = try await Self.disturbEvents(setting)
+      try await setting.run {
+        await time.waitForPauses(1, besides: .seconds(20))
+        try await Self.threeEvents(setting)
+        b.network.fail(.before { throw TransportError(.offline) }, "GET", Routes.zoneCommits)
+        await time.step()
+        await time.waitForPauses(2, besides: .seconds(20))
+        await time.step(sleepers: 2)
+        await b.recorder.wait(for: "new /3")
+      }
+      #expect(b.network.hasStruck)
+      try await world.settle(setting.a)
+    }
+  }
+
   @Test("M16: without a first event the engine asks at intervals, and says why")
   func withoutEvents_theEngineAsks() async throws {
     try await TestWorld.run { world in

@@ -83,6 +83,31 @@ import ZeroDarkCloudTesting
     }
   }
 
+  /// - the same, and the event stream ends as well
+  @Test("Q10b: the same with the event stream cut")
+  func editsWhileTheServerIsGone() async throws {
+    try await TestWorld.run { world in
+      let a = try await world.device("A")
+      try await a.create("/f", "0")
+      try await a.sync()
+      _ = a.recorder.take()
+      try await a.whileRunning {
+        let updates = try a.syncManager.statusUpdates
+        try await world.server.stop()
+        for await update in updates { if case .offline = update { break } }
+        let failures = try a.syncManager.statusUpdates
+        try await a.edit("/f", "1")
+        for await update in failures { if case .error = update { break } }
+        try await a.edit("/f", "2")
+        try await world.server.restart()
+        await a.recorder.wait(for: "pushed /f")
+        try await a.waitUntilQueueIsEmpty()
+      }
+      #expect(a.recorder.take().filter { $0 == "pushed /f" }.count == 1)
+      #expect(try await a.tree(versions: false) == "/f  \"2\"")
+    }
+  }
+
   /// - the server refuses to give some of the logs when the stream is opened
   /// => they are asked for again, over the same stream
   @Test func aTreeThatIsRefused_isPulledAgain_whileTheStreamIsOpen() async throws {

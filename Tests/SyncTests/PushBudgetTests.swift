@@ -1,4 +1,5 @@
 import Foundation
+import Synchronization
 import Testing
 import ZDCProtocol
 import ZeroDarkCloud
@@ -103,6 +104,119 @@ import ZeroDarkCloudTesting
       while try await a.push().commits > 0 {}
       #expect(try await a.queueCount() == 0)
       try await a.close()
+    }
+  }
+
+  /// A device that reaches its server through a proxy, which lets commits of so many bytes through.
+  private static func device(
+    _ world: TestWorld, behindProxyWith limit: Int
+  ) async throws -> (TestDevice, HostileServer) {
+    try await world.device("A").sync()
+    let hostile = HostileServer(world.server)
+    let b = try await TestDevice("B", server: world.server, clock: world.clock, through: hostile)
+    try await b.login(words: world.words() ?? [])
+    try await b.sync()
+    hostile.tell(
+      .invent("POST", Routes.commits) { route, request in
+        guard request.count > limit else { return nil }
+        return ServedAnswer(
+          to: route, request: request, status: 413, headers: ["content-type": "text/html"],
+          body: Array("<html>413</html>".utf8))
+      })
+    b.network.resetCounts()
+    return (b, hostile)
+  }
+
+  @Test("M17: commits that a proxy finds too large are split until they pass")
+  func commitsTooLargeForAProxy_areSplit() async throws {
+    try await TestWorld.run { world in
+      let (b, _) = try await Self.device(world, behindProxyWith: 20_000)
+      for number in 1...40 { try await b.create("/\(number)", String(repeating: "x", count: 1_000)) }
+      try await b.sync()
+      #expect(try await b.queueCount() == 0)
+      #expect(b.network.count("POST", Routes.commits) <= 12, "\(b.network.counts())")
+      try await b.close()
+    }
+  }
+
+  @Test("M17: a node that no proxy lets through waits, with the reason, and the others go out")
+  func nodeTooLargeForAProxy_waitsAlone() async throws {
+    try await TestWorld.run { world in
+      let (b, hostile) = try await Self.device(world, behindProxyWith: 20_000)
+      for number in 1...5 { try await b.create("/\(number)", "x") }
+      try await b.create("/large", String(repeating: "x", count: 50_000))
+      for number in 6...9 { try await b.create("/\(number)", "x") }
+      let summary = try await b.sync()
+      let left = try await b.queueCount()
+      #expect(summary.stillQueued == [.serverSaid: left])
+      #expect(left > 0 && left <= 2)
+      #expect(b.network.count("POST", Routes.commits) <= 16, "\(b.network.counts())")
+      hostile.beHonest()
+      try await b.sync()
+      #expect(try await b.queueCount() == 0)
+      try await b.close()
+    }
+  }
+
+  @Test("F3: after eight refused nodes in a row the rest of the queue waits")
+  func eightRefusedNodes_endTheRound() async throws {
+    try await TestWorld.run { world in
+      let a = try await world.device("A")
+      try await a.sync()
+      for number in 1...30 { try await a.create("/\(number)") }
+      let queued = try await a.queueCount()
+      a.network.resetCounts()
+      a.network.fail(.answer(status: 422, code: "refused"), "POST", Routes.commits, times: .max)
+      let summary = try await a.sync()
+      // Thirty nodes, fifteen, seven and three; then one at a time.
+      #expect(a.network.count("POST", Routes.commits) == 4 + 8)
+      // Each node has its creation and its content in the queue.
+      #expect(summary.stillQueued == [.serverSaid: 16, .ready: queued - 16])
+      a.network.heal()
+      try await a.sync()
+      #expect(try await a.queueCount() == 0)
+    }
+  }
+
+  @Test("F5: a part that the server takes too slowly is sent again after a pause")
+  func partTakenTooSlowly_isSentAgain() async throws {
+    try await TestWorld.run { world in
+      let a = try await world.device("A")
+      try await a.sync()
+      a.network.fail(.before { throw TransportError(.tooSlow) }, "PUT", Routes.blobPart, times: 2)
+      try await a.create("/large", TestContent(data: EndToEndTests.bytes(200_000, seed: 1)))
+      try await a.whileRunning { await a.recorder.wait(for: "pushed /large") }
+      #expect(a.network.hasStruck)
+      #expect(try await a.queueCount() == 0)
+    }
+  }
+
+  @Test("F3: of several blobs that a commit names, the one that the server has lost is sent again")
+  func oneLostBlob_isSentAgainAlone() async throws {
+    try await TestWorld.run { world in
+      let (b, hostile) = try await Self.device(world, behindProxyWith: .max)
+      let lost = Mutex<BlobID?>(nil)
+      hostile.tell(
+        .invent("POST", Routes.commits) { route, request in
+          let blobs = ServedItem.items(of: request).compactMap { $0.record?.fields.content?.blobID }
+          let gone = lost.withLock { lost in
+            if blobs.count > 1, lost == nil { lost = blobs[0] }
+            return lost
+          }
+          guard let gone, blobs.contains(gone) else { return nil }
+          let json = #"{"code":"blobGone","message":"m","retryable":false}"#
+          return ServedAnswer(
+            to: route, request: request, status: 410, headers: ["content-type": "application/json"],
+            body: Array(json.utf8))
+        })
+      for number in 1...4 {
+        try await b.create("/\(number)", TestContent(data: EndToEndTests.bytes(100_000, seed: UInt8(number))))
+      }
+      try await b.sync()
+      #expect(lost.withLock { $0 } != nil)
+      #expect(try await b.queueCount() == 0)
+      #expect(b.network.count("PUT", Routes.blobPart) == 4 + 1, "\(b.network.counts())")
+      try await b.close()
     }
   }
 }

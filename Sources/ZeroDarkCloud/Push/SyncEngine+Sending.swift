@@ -153,7 +153,8 @@ extension SyncEngine {
     }
   }
 
-  /// Contents of their own are sent again: once now, later after pauses that grow. What travels in the commit is kept.
+  /// Content with a blob is sent again: once now, later after pauses that grow. Which of several blobs is gone, smaller
+  /// commits show. What travels in the commit is kept.
   private func contentLost(_ error: ServerError, zone: Int64) async throws -> PushSummary {
     if try await requeueLostContent(zone) {
       try await abandon(zone)
@@ -161,17 +162,20 @@ extension SyncEngine {
     }
     let contents = try await contentOperations(zone)
     guard !contents.isEmpty else { return try await setAside(error, detail: error.code.rawValue, zone: zone) }
+    let blobs = Set(contents.compactMap(\.node).filter { ready[$0]?.content.inlineBytes == nil })
+    if blobs.count > 1, try await split(zone) { return PushSummary(triesAgain: true) }
     for operation in contents {
       contentLosses[operation.id, default: 0] += 1
       if let node = operation.node, ready[node]?.content.inlineBytes == nil { ready[node] = nil }
     }
     let losses = contents.compactMap { contentLosses[$0.id] }.max() ?? 1
     let pause = Backoff.pause(losses: losses, random: session.time.random())
-    let free = try await abandon(
+    try await abandon(
       zone, reason: pause == 0 ? .ready : .serverSaid, detail: pause == 0 ? nil : error.code.rawValue,
       pauseMs: pause, contentOnly: pause > 0)
-    if pause > 0 { session.events.report(error) }
-    return PushSummary(triesAgain: free > 0)
+    if pause == 0 { return PushSummary(triesAgain: true) }
+    session.events.report(error)
+    return noteRefusal(zone)
   }
 
   /// What brings no content needs no room and goes alone, unless the server refuses that too.
@@ -185,14 +189,22 @@ extension SyncEngine {
 
   /// A commit of many is split until the one that is refused stands alone and is set aside.
   private func refused(_ error: any Error, detail: String, zone: Int64) async throws -> PushSummary {
+    if try await split(zone) { return PushSummary(triesAgain: true) }
+    return try await setAside(error, detail: detail, zone: zone)
+  }
+
+  /// Drops the request and halves the commits to come.
+  ///
+  /// - Returns: false if the request is of one node, and stays.
+  private func split(_ zone: Int64) async throws -> Bool {
     let outcomes = try await session.database.asyncRead { transaction in
       try InFlightStore(transaction: transaction).outcomes(zone: zone)
     }
     let nodes = Set(outcomes.map { $0.node ?? -$0.operation }).count
-    guard nodes > 1 else { return try await setAside(error, detail: detail, zone: zone) }
+    guard nodes > 1 else { return false }
     limits[zone] = max(1, nodes / 2)
     try await abandon(zone)
-    return PushSummary(triesAgain: true)
+    return true
   }
 
   /// So many refusals in a row are the server's, not those of single nodes: the rest of the queue waits.
@@ -202,6 +214,10 @@ extension SyncEngine {
     let pause = Backoff.pause(attempts: 8, random: 0.5 + session.time.random() / 2)
     try await abandon(zone, reason: .serverSaid, detail: detail, pauseMs: pause)
     session.events.report(error)
+    return noteRefusal(zone)
+  }
+
+  private func noteRefusal(_ zone: Int64) -> PushSummary {
     refusals[zone, default: 0] += 1
     guard refusals[zone, default: 0] >= Self.mostRefusals else { return PushSummary(triesAgain: true) }
     refusals[zone] = nil

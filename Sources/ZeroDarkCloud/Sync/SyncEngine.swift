@@ -223,8 +223,8 @@ actor SyncEngine {
     var round = ZoneRound(PullSummary())
     for zone in zonesToPullAgain {
       let commits = round.summary.commits
-      namedWhilePaused.remove(zone)
       try await followUp(zone, &round) { try await $0.pull() }
+      namedWhilePaused.remove(zone)
       if round.summary.commits > commits { eventPauses.succeeded(zone) }
     }
     try await finishedPull(round)

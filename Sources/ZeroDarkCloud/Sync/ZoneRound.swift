@@ -33,7 +33,7 @@ struct ZoneRound<Summary: Sendable>: Sendable {
   /// A request of one zone that gets no answer may be that zone's. A second one is not asked for a third time.
   private mutating func concernsAll(_ error: any Error) -> Bool {
     guard let error = error as? TransportError else { return false }
-    guard error.code == .timeout || error.code == .cut else { return error.isOfConnection }
+    guard [.timeout, .tooSlow, .cut].contains(error.code) else { return error.isOfConnection }
     unanswered += 1
     return unanswered > 1
   }

@@ -27,16 +27,10 @@ final class AnswerGuard: ChannelDuplexHandler {
   private var state = State.idle
 
   /// Adds a guard between the decoder and the client's own handler.
-  static func add(to channel: any Channel) -> EventLoopFuture<Void> {
-    do {
-      let pipeline = channel.pipeline.syncOperations
-      let decoder = try pipeline.handler(type: ByteToMessageHandler<HTTPResponseDecoder>.self)
-      try pipeline.addHandler(AnswerGuard(), position: .after(decoder))
-    } catch {
-      // Without a guard no answer may arrive. The client reports a closed connection.
-      channel.close(promise: nil)
-    }
-    return channel.eventLoop.makeSucceededVoidFuture()
+  static func add(to channel: any Channel) throws {
+    let pipeline = channel.pipeline.syncOperations
+    let decoder = try pipeline.handler(type: ByteToMessageHandler<HTTPResponseDecoder>.self)
+    try pipeline.addHandler(AnswerGuard(), position: .after(decoder))
   }
 
   func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {

@@ -24,6 +24,7 @@ extension TransportError {
     case is NIOSSLError, is BoringSSLError, is NIOSSLExtraError: TransportError(.tls, origin: origin)
     case ChannelError.connectTimeout: TransportError(.timeout, origin: origin)
     case HTTPParserError.invalidEOFState: TransportError(.cut, origin: origin)
+    case is SendingGuard.TooSlow: TransportError(.tooSlow, origin: origin)
     case is AnswerGuard.MalformedAnswer, is HTTPParserError: TransportError(.badAnswer, origin: origin)
     default: TransportError(.cut, origin: origin)
     }

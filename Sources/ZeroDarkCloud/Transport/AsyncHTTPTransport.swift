@@ -21,9 +21,22 @@ public final class AsyncHTTPTransport: ZDCTransport {
     try self.init(address: ServerAddress(serverURL), caCertificates: caCertificates)
   }
 
-  package init(address: ServerAddress, caCertificates: [UInt8]?) throws {
+  /// When a connection is given up. Tests do not wait as long.
+  package struct Bounds: Sendable {
+    /// For a connection to be made, with TLS.
+    package var connect = Duration.seconds(20)
+    /// Without a byte of an answer, once the request is sent.
+    package var silence = Duration.seconds(60)
+    /// See ``SendingPace``.
+    package var sendingWindow = TransferPace.window
+
+    package init() {}
+  }
+
+  package init(address: ServerAddress, caCertificates: [UInt8]?, bounds: Bounds = Bounds()) throws {
     origin = address.origin
-    let configuration = try Self.configuration(caCertificates: caCertificates, origin: address.origin)
+    let configuration = try Self.configuration(
+      caCertificates: caCertificates, origin: address.origin, bounds: bounds)
     self.configuration = configuration
     pool = Locked(ConnectionPool(configuration))
   }
@@ -34,7 +47,7 @@ public final class AsyncHTTPTransport: ZDCTransport {
   }
 
   private static func configuration(
-    caCertificates: [UInt8]?, origin: String
+    caCertificates: [UInt8]?, origin: String, bounds: Bounds
   ) throws -> HTTPClient.Configuration {
     var tls = TLSConfiguration.makeClientConfiguration()
     tls.minimumTLSVersion = .tlsv12
@@ -46,15 +59,27 @@ public final class AsyncHTTPTransport: ZDCTransport {
     }
     var configuration = HTTPClient.Configuration(
       tlsConfiguration: tls, redirectConfiguration: .disallow,
-      timeout: .init(connect: .seconds(20), read: .seconds(60), write: .seconds(60)),
+      timeout: .init(connect: .init(bounds.connect), read: .init(bounds.silence), write: .init(bounds.silence)),
       connectionPool: .init(idleTimeout: .seconds(30), concurrentHTTP1ConnectionsPerHostSoftLimit: 8),
       decompression: .disabled)
     configuration.httpVersion = .http1Only
     // The one place where the client lets handlers into its connections; it is called for each.
-    configuration.http1_1ConnectionDebugInitializer = { AnswerGuard.add(to: $0) }
+    let window = TimeAmount(bounds.sendingWindow)
+    configuration.http1_1ConnectionDebugInitializer = { Self.addGuards(to: $0, sendingWindow: window) }
     // The engines know when to try again; a refused connection is news for them at once.
     configuration.connectionPool.retryConnectionEstablishment = false
     return configuration
+  }
+
+  private static func addGuards(to channel: any Channel, sendingWindow: TimeAmount) -> EventLoopFuture<Void> {
+    do {
+      try AnswerGuard.add(to: channel)
+      try SendingGuard.add(to: channel, window: sendingWindow)
+    } catch {
+      // Without its guards a connection is not used. The client reports a closed one.
+      channel.close(promise: nil)
+    }
+    return channel.eventLoop.makeSucceededVoidFuture()
   }
 
   public func send(_ request: TransportRequest) async throws -> TransportResponse {

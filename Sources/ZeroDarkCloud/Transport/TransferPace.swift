@@ -5,11 +5,9 @@ struct TransferPace: Sendable {
   /// Waiting for this long must bring ``windowBytes``.
   static let window = Duration.seconds(60)
   static let windowBytes = 120 << 10
-  /// What a whole answer may take besides a second for each ``bytesPerSecond``.
+  /// What a whole request, or a whole answer, may take besides a second for each ``bytesPerSecond``.
   static let allowance = Duration.seconds(120)
   static let bytesPerSecond = 2 << 10
-  /// A request must be answered after ``allowance`` and a second for each of so many of its bytes.
-  static let sentBytesPerSecond = 16 << 10
 
   private let maximum: Duration
   private var total = Duration.zero
@@ -18,12 +16,15 @@ struct TransferPace: Sendable {
 
   /// - Parameter expected: how many bytes the answer has, at most.
   init(expected: UInt64) {
-    maximum = Self.allowance + .seconds(Int64(clamping: expected / UInt64(Self.bytesPerSecond)))
+    maximum = Self.maximum(expected)
   }
 
-  /// How long the answer's head may take, counted from the start of a request with a body of so many bytes.
-  static func headDeadline(sending bytes: UInt64) -> Duration {
-    allowance + .seconds(Int64(clamping: bytes / UInt64(sentBytesPerSecond)))
+  /// How long the answer's head may take, counted from the start of a request with a body of so many bytes. A server that
+  /// takes them more slowly, or not at all, is given up long before: see ``SendingPace``.
+  static func headDeadline(sending bytes: UInt64) -> Duration { maximum(bytes) }
+
+  private static func maximum(_ bytes: UInt64) -> Duration {
+    allowance + .seconds(Int64(clamping: bytes / UInt64(bytesPerSecond)))
   }
 
   /// - Returns: false if the answer is too slow.

@@ -16,7 +16,7 @@ public struct TransportError: Error, Hashable, Sendable {
     /// The certificate was not accepted, or the two sides could not agree on encryption.
     case tls
     case timeout
-    /// The answer began and its bytes come too slowly to wait for the end.
+    /// The bytes of the answer come too slowly, or the server takes those of the request too slowly.
     case tooSlow
     /// The connection ended in the middle.
     case cut
@@ -84,7 +84,7 @@ extension TransportError: CustomStringConvertible {
     case .refused: "connection refused by \(place); is the server running?"
     case .tls: "no trusted encrypted connection to \(place); check its certificate or name its authority"
     case .timeout: "no answer in time from \(place)"
-    case .tooSlow: "the answer of \(place) came too slowly and was given up"
+    case .tooSlow: "the transfer with \(place) was too slow and was given up; try again over a better connection"
     case .cut: "the connection to \(place) ended early"
     case .badAnswer: "the answer of \(place) is not that of a ZeroDark server"
     case .proxyAnswered: proxyDescription(place)

@@ -28,18 +28,30 @@ package final class RawServer: Sendable {
   private let closing = Waiters<Void>()
   private let listener: Int32
   private let closes: Bool
+  private let reading: Reading
   private let answer: @Sendable (_ head: String) -> [UInt8]
   package let port: UInt16
+
+  /// How a request's body is read, through a small buffer of the system's.
+  package enum Reading: Sendable {
+    case all
+    /// Not at all. The connection stays open.
+    case never
+    /// In slices, with a pause after each.
+    case slices(of: Int, every: Duration)
+  }
 
   /// - Parameters:
   ///   - port: 0 for any that is free.
   ///   - closes: whether a connection ends with its first answer.
   ///   - answer: makes the answer's bytes from the request's head.
   package init(
-    port: UInt16 = 0, closes: Bool = true, _ answer: @escaping @Sendable (_ head: String) -> [UInt8]
+    port: UInt16 = 0, closes: Bool = true, reading: Reading = .all,
+    _ answer: @escaping @Sendable (_ head: String) -> [UInt8]
   ) throws {
-    (listener, self.port) = try Self.listen(port)
+    (listener, self.port) = try Self.listen(port, reading)
     self.closes = closes
+    self.reading = reading
     self.answer = answer
     Thread.detachNewThread { [self] in accept() }
   }
@@ -66,7 +78,7 @@ package final class RawServer: Sendable {
 
   // MARK: Sockets
 
-  private static func listen(_ port: UInt16) throws -> (Int32, UInt16) {
+  private static func listen(_ port: UInt16, _ reading: Reading) throws -> (Int32, UInt16) {
     #if canImport(Glibc)
       let stream = Int32(SOCK_STREAM.rawValue)
     #else
@@ -75,6 +87,11 @@ package final class RawServer: Sendable {
     let listener = socket(AF_INET, stream, 0)
     var one: Int32 = 1
     setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &one, socklen_t(MemoryLayout<Int32>.size))
+    if case .all = reading {
+    } else {
+      var bytes: Int32 = 64 << 10
+      setsockopt(listener, SOL_SOCKET, SO_RCVBUF, &bytes, socklen_t(MemoryLayout<Int32>.size))
+    }
     var address = sockaddr_in()
     address.sin_family = sa_family_t(AF_INET)
     address.sin_port = port.bigEndian
@@ -144,14 +161,31 @@ package final class RawServer: Sendable {
       bytes.append(byte)
     }
     let head = String(decoding: bytes, as: UTF8.self)
-    var rest = Self.contentLength(head)
-    var slice = [UInt8](repeating: 0, count: 64 << 10)
+    return readBody(Self.contentLength(head), socket) ? head : nil
+  }
+
+  /// - Returns: false if the connection ends first.
+  private func readBody(_ length: Int, _ socket: Int32) -> Bool {
+    var (sliceBytes, pause) = (64 << 10, Duration.zero)
+    switch reading {
+    case .all: break
+    case .never: return waitForEnd()
+    case .slices(let bytes, let every): (sliceBytes, pause) = (bytes, every)
+    }
+    var rest = length
+    var slice = [UInt8](repeating: 0, count: sliceBytes)
     while rest > 0 {
       let count = recv(socket, &slice, min(rest, slice.count), 0)
-      guard count > 0 else { return nil }
+      guard count > 0 else { return false }
       rest -= count
+      if pause > .zero { Thread.sleep(forTimeInterval: pause / .seconds(1)) }
     }
-    return head
+    return true
+  }
+
+  private func waitForEnd() -> Bool {
+    while !state.withLock({ $0.hasEnded }) { Thread.sleep(forTimeInterval: 0.01) }
+    return false
   }
 
   private static func contentLength(_ head: String) -> Int {

@@ -1,0 +1,84 @@
+internal import NIOCore
+
+/// How slowly a server may take the bytes of requests. Pure.
+struct SendingPace: Sendable {
+  enum Verdict {
+    /// The socket has accepted everything.
+    case idle
+    case moving
+    case tooSlow
+  }
+
+  private var accepted = 0
+  private var goal = 0
+
+  /// At the end of each window in which bytes waited. The socket must have accepted ``TransferPace/windowBytes`` in it,
+  /// or all that waited when it began.
+  ///
+  /// - Parameters:
+  ///   - written: how many bytes the connection was given in all.
+  ///   - waiting: how many of them the socket has not accepted.
+  mutating func endWindow(written: Int, waiting: Int) -> Verdict {
+    let moved = written - waiting - accepted
+    let isTooSlow = moved < goal
+    accepted += moved
+    goal = min(waiting, TransferPace.windowBytes)
+    if waiting == 0 { return .idle }
+    return isTooSlow ? .tooSlow : .moving
+  }
+}
+
+/// Ends a connection whose server takes the bytes of a request too slowly, or stops reading.
+///
+/// AsyncHTTPClient has no limit of its own for this: its write timeout only runs while the socket accepts more.
+final class SendingGuard: ChannelOutboundHandler {
+  typealias OutboundIn = IOData
+  typealias OutboundOut = IOData
+
+  struct TooSlow: Error {}
+
+  private let window: TimeAmount
+  private var pace = SendingPace()
+  private var written = 0
+  private var timer: Scheduled<Void>?
+
+  init(window: TimeAmount) {
+    self.window = window
+  }
+
+  /// Adds a guard next to the socket, where the bytes are those that are sent.
+  static func add(to channel: any Channel, window: TimeAmount) throws {
+    try channel.pipeline.syncOperations.addHandler(SendingGuard(window: window), position: .first)
+  }
+
+  func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
+    written += unwrapOutboundIn(data).readableBytes
+    if timer == nil { startTimer(context) }
+    context.write(data, promise: promise)
+  }
+
+  func handlerRemoved(context: ChannelHandlerContext) {
+    timer?.cancel()
+    timer = nil
+  }
+
+  private func startTimer(_ context: ChannelHandlerContext) {
+    timer = context.eventLoop.assumeIsolated().scheduleTask(in: window) { self.endWindow(context) }
+  }
+
+  private func endWindow(_ context: ChannelHandlerContext) {
+    timer = nil
+    switch pace.endWindow(written: written, waiting: waitingBytes(context)) {
+    case .idle: break
+    case .moving: startTimer(context)
+    case .tooSlow:
+      context.fireErrorCaught(TooSlow())
+      context.close(promise: nil)
+    }
+  }
+
+  /// None on a channel that is closed.
+  private func waitingBytes(_ context: ChannelHandlerContext) -> Int {
+    do { return try context.channel.syncOptions?.getOption(.bufferedWritableBytes) ?? 0 } catch { return 0 }
+  }
+}
