@@ -104,7 +104,9 @@ let package = Package(
       ]),
     .testTarget(
       name: "ZDCServerTests",
-      dependencies: ["ZDCServer", "ZDCServerSQLite", "ZDCProtocol", "zdc-server", crypto, grdb, httpClient, logging]),
+      dependencies: [
+        "ZDCServer", "ZDCServerSQLite", "ZDCProtocol", "zdc-server", crypto, grdb, sqlite, httpClient, logging,
+      ]),
     .testTarget(
       name: "SyncTests",
       dependencies: ["ZeroDarkCloud", "ZeroDarkCloudTesting", "ZDCServer", "ZDCProtocol", "ZDCCrypto", grdb]),

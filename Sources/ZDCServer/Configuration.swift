@@ -22,8 +22,8 @@ package struct Configuration: Sendable {
     package var eventStreamsPerUser = 64
     package var pendingEventBytes = 1 << 20
     package var connections = 4_096
-    /// Connections of one client address (loopback and trusted proxies excepted); nil: an eighth of all.
-    package var connectionsPerAddress: Int?
+    /// Connections of one client address, except loopback and trusted proxies.
+    package var connectionsPerAddress: Int { max(connections / 8, 8) }
     /// Unauthenticated account calls per client address and minute; nil: not limited.
     package var accountCallsPerMinute: Int?
     package var sessionMs: UInt64 = 24 * 3_600_000

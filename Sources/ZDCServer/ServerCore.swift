@@ -54,8 +54,7 @@ final class ServerCore: Sendable {
     limiter = bounds.accountCallsPerMinute.map { RateLimiter(perMinute: $0) }
     work = bounds.accountWorkPerMinute.map { RateLimiter(perMinute: $0) }
     subtrees = RateLimiter(perMinute: bounds.subtreeNodesPerMinute, burst: bounds.subtreeNodesPerMinute / 6)
-    connections = ConnectionTable(
-      perAddress: bounds.connectionsPerAddress ?? max(bounds.connections / 8, 8), exempt: configuration.trustedProxies)
+    connections = ConnectionTable(perAddress: bounds.connectionsPerAddress, exempt: configuration.trustedProxies)
     collection = Mutex(CollectionGuard(now: clock.nowMs(), elapsed: clock.elapsedMs()))
   }
 
@@ -104,6 +103,13 @@ final class ServerCore: Sendable {
   func takeWork(of user: UserID) throws {
     guard let wait = work?.take(user, now: elapsed) else { return }
     throw ServerError(.tooManyRequests, "too many calls", retryable: true, retryAfterMs: wait)
+  }
+
+  /// - Throws: `tooManyRequests` if the user has made the server visit too many nodes lately.
+  func checkSubtreeWork(of user: UserID) throws {
+    guard let wait = subtrees.wait(user, now: elapsed) else { return }
+    throw ServerError(
+      .tooManyRequests, "too many nodes were moved or deleted with their folders", retryable: true, retryAfterMs: wait)
   }
 
   /// The session of a token, from memory or the store.

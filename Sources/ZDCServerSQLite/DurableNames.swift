@@ -4,8 +4,8 @@ internal import ZDCProtocol
 /// Makes the names of new files durable before a part of them is acknowledged: without its folder's entry, an acknowledged
 /// part would be lost.
 ///
-/// A part that finds the file of another one cannot know whether the entry is durable already. So each syncs the folder
-/// until one of them has.
+/// A part that finds an existing file cannot know whether its entry is durable. So each part syncs the folder until one
+/// of them has succeeded.
 final class DurableNames: Sendable {
   private let synchronize: @Sendable () throws -> Void
   private let durable = Mutex<Set<BlobID>>([])

@@ -17,9 +17,13 @@ package final class FolderBlobStore: BlobStore {
   private let queue = DispatchQueue(label: "zdc.server.blobs", qos: .userInitiated, attributes: .concurrent)
   private let names: DurableNames
 
-  package init(folder: String) throws {
+  package convenience init(folder: String) throws {
+    try self.init(folder: folder, names: DurableNames { try OpenFile(folder, .folder).synchronize() })
+  }
+
+  init(folder: String, names: DurableNames) throws {
     self.folder = folder
-    names = DurableNames { try OpenFile(folder, .folder).synchronize() }
+    self.names = names
     do {
       try FileManager.default.createDirectory(
         atPath: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])

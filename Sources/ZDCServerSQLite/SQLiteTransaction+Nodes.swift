@@ -67,24 +67,29 @@ extension SQLiteTransaction {
       VALUES (?2) UNION ALL SELECT n.node FROM nodes n JOIN below b ON n.tree = ?1 AND n.parent = b.node)
     """
 
-  func descendantCount(of node: NodeID, in zone: ZoneKey, upTo limit: UInt64) throws -> UInt64 {
-    let count = try db.first(
-      "\(Self.subtree) SELECT count(*) - 1 FROM (SELECT node FROM below LIMIT ?3)", .int(try tree(of: zone)),
-      .id(node), .int(Int64(clamping: min(limit, .max - 2) + 2))
-    ) { $0.unsigned(0) }
-    return count ?? 0
+  func branch(below node: NodeID, in zone: ZoneKey, levels: Int, nodes: Int) throws -> (levels: Int, nodes: Int) {
+    let tree = try tree(of: zone)
+    var found = (levels: 0, nodes: 0)
+    var level = [node]
+    while found.levels <= levels, found.nodes <= nodes {
+      level = try children(of: level, tree: tree, upTo: nodes - found.nodes + 1)
+      guard !level.isEmpty else { break }
+      found.levels += 1
+      found.nodes += level.count
+    }
+    return found
   }
 
-  func height(of node: NodeID, in zone: ZoneKey, upTo limit: Int) throws -> (levels: Int, nodes: Int) {
-    let height = try db.first(
-      """
-      WITH RECURSIVE below(node, level) AS (
-        VALUES (?2, 0) UNION ALL
-        SELECT n.node, b.level + 1 FROM nodes n JOIN below b ON n.tree = ?1 AND n.parent = b.node)
-      SELECT max(level), count(*) - 1 FROM (SELECT level FROM below LIMIT ?3)
-      """, .int(try tree(of: zone)), .id(node), .int(Int64(limit) + 2)
-    ) { (levels: Int($0.int(0)), nodes: Int($0.int(1))) }
-    return height ?? (0, 0)
+  /// NB: a recursive query reads all children of a node before it hands the first one out, whatever its LIMIT.
+  private func children(of parents: [NodeID], tree: Int64, upTo limit: Int) throws -> [NodeID] {
+    var all: [NodeID] = []
+    for parent in parents where all.count < limit {
+      all += try db.all(
+        "SELECT node FROM nodes WHERE tree = ? AND parent = ? LIMIT ?", .int(tree), .id(parent),
+        .int(Int64(limit - all.count))
+      ) { try $0.id(0) }
+    }
+    return all
   }
 
   func removeSubtree(_ node: NodeID, in zone: ZoneKey, now: UInt64) throws -> Int {

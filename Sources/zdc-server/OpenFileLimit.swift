@@ -2,7 +2,7 @@ import Foundation
 
 /// How many files the process may have open, connections included. The usual soft limit is 1,024.
 enum OpenFileLimit {
-  /// More connections than this take more memory than one machine of this size has.
+  /// Each connection costs memory, however many files the system allows.
   private static let mostConnections = 16_384
 
   /// Raises the soft limit as far as the system allows; returns what is in force, nil if it is unknown.
@@ -26,6 +26,6 @@ enum OpenFileLimit {
     return Int(clamping: limit.rlim_cur)
   }
 
-  /// A quarter is left for contents, the database and answers on their way.
+  /// The connections to accept. A quarter of the files is left for content and the database.
   static func connections(of files: Int) -> Int { max(16, min(files - files / 4, mostConnections)) }
 }

@@ -1,6 +1,6 @@
 import ZDCServer
 
-/// What a server will do that its operator may not mean.
+/// Warns of settings that an operator may have made by mistake.
 enum ServeWarnings {
   static func all(_ settings: Configuration, hasInvites: Bool) -> [String] {
     var warnings: [String] = []

@@ -108,6 +108,19 @@ import ZDCProtocol
     #expect(counted.limits.values == [3])
   }
 
+  @Test("S7: replay asks for no more levels than a moved branch has room for")
+  func boundedHeights() throws {
+    var zone = try TestZone.born(owner: try TestUser())
+    try zone.apply((1...100).map { zone.put(.n($0), below: $0 == 1 ? zone.zone.root : .n($0 - 1), parentKeyGen: 1) })
+    try zone.apply([zone.put(.n(1_000))])
+    var state = CountingState(zone.state)
+    let commit = try zone.commit([zone.put(.n(1_000), below: .n(100))])
+    _ = try ZoneReplay(identities: try TestDirectory(zone.users)).apply(commit, acl: nil, after: zone.head, to: &state)
+    #expect(state.heights.values == [256 - 101])
+    #expect(zone.state.height(of: .n(1), upTo: 9) == 10)
+    #expect(zone.state.height(of: .n(1), upTo: 99) == 99)
+  }
+
   // MARK: Versions
 
   private func record(_ change: (inout NodeRecord.Fields) -> Void) -> NodeRecord {
@@ -178,11 +191,16 @@ private struct CountingState: ZoneState {
 
   var inner: MemoryZoneState
   let limits = Asked()
+  let heights = Asked()
 
   init(_ state: MemoryZoneState) { inner = state }
 
   func leaf(_ node: NodeID) -> ZoneLeaf? { inner.leaf(node) }
-  func height(of node: NodeID) -> Int { inner.height(of: node) }
+  func height(of node: NodeID, upTo limit: Int) -> Int {
+    heights.values.append(UInt64(limit))
+    return inner.height(of: node, upTo: limit)
+  }
+
   mutating func put(_ leaf: ZoneLeaf, replacing old: ZoneLeaf?) { inner.put(leaf, replacing: old) }
   mutating func removeSubtree(_ node: NodeID) { inner.removeSubtree(node) }
 

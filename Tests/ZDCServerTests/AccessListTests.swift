@@ -79,6 +79,21 @@ import ZDCServerSQLite
     }
   }
 
+  /// - The zone's key changes, and the list names a member's wrap of the old one
+  /// => the grant is missing, although the hash did not change
+  @Test("A7: a wrap of the zone's old key needs its grant")
+  func wrapOfTheOldKeyNeedsItsGrant() async throws {
+    try await TestServer.run { (server: TestServer) async throws in
+      let (account, token) = try await server.newAccount()
+      let (friend, _) = try await server.newAccount()
+      var zone = account.home
+      let member = zone.member(friend.userID)
+      zone.acl = try await server.share(&zone, with: member, token: token)
+      let answer = try await server.commit(try zone.rotation(keeping: [member.entry]).body, token: token)
+      #expect((answer.status, answer.error?.security) == (422, .grantMissing))
+    }
+  }
+
   // MARK: Membership without consent
 
   /// - Another account lists the victim in its zones and commits in them

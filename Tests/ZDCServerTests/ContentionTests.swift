@@ -241,6 +241,21 @@ import ZDCProtocol
     try await table.admit(c, to: [zone], bytes: 1)
   }
 
+  @Test func heldRequestsAreBounded() async throws {
+    let table = table()
+    let zones = try (UInt8(0)..<32).map { number in
+      ZoneID(tree: try #require(TreeID([UInt8](repeating: number, count: 32))), root: .zero)
+    }
+    for zone in zones { for _ in 0..<5 { table.lost(a, in: zone) } }
+    let waiting = (0..<1_024).map { number in
+      Task { try await table.admit(Self.device(), to: [zones[number % zones.count]], bytes: 1) }
+    }
+    while table.heldCount < waiting.count { await Task.yield() }
+    await #expect(throws: ServerError.self) { try await table.admit(Self.device(), to: [zones[0]], bytes: 1) }
+    table.close()
+    for task in waiting { _ = try? await task.value }
+  }
+
   @Test func serverThatStops_holdsNobody() async throws {
     let table = table()
     for _ in 0..<5 { table.lost(a, in: zone) }

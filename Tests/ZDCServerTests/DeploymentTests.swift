@@ -83,9 +83,9 @@ import ZDCProtocol
     }
     // The server has answered as many as it accepts; these hold their connections.
     let accepted = try await RawConnection.onThread {
-      sockets.prefix(64).filter { if case .bytes = $0.receive() { true } else { false } }.count
+      sockets.prefix(90).filter { if case .bytes = $0.receive() { true } else { false } }.count
     }
-    #expect(accepted == 64)
+    #expect(accepted == 90)
     for index in 0..<ContentGeometry.partCount(cipherLength: large.length) {
       _ = try await server.part(index, of: large, token: token).expect(204)
     }
@@ -114,7 +114,25 @@ import ZDCProtocol
       for _ in 0..<5 { #expect(table.open(IPAddress(address)) != nil) }
     }
     #expect(table.count == 13)
+    var bounds = Configuration.Bounds()
+    #expect(bounds.connectionsPerAddress == bounds.connections / 8)
+    bounds.connections = 16
+    #expect(bounds.connectionsPerAddress == 8)
   }
+
+  #if os(Linux)
+    @Test("C11: the server leaves no core dump") func noCoreDumps() async throws {
+      let folder = TestServer.newFolder()
+      defer { TestServer.remove(folder) }
+      let server = try await ServerProcess.serve(folder: folder)
+      let process = "/proc/\(server.processIdentifier)/"
+      let limits = try String(contentsOfFile: process + "limits", encoding: .utf8)
+      #expect(limits.contains(#/Max core file size +0 +0 /#))
+      let filter = try String(contentsOfFile: process + "coredump_filter", encoding: .utf8)
+      #expect(UInt64(filter.filter(\.isHexDigit), radix: 16) == 0)
+      #expect(await server.stop() == 0)
+    }
+  #endif
 
   // MARK: Command line
 

@@ -194,6 +194,19 @@ import ZDCServer
     }
   }
 
+  @Test("S3: a body that comes too slowly is closed, however long a connection may be idle")
+  func slowBodyIsClosed() async throws {
+    try await TestServer.run {
+      ($0.bounds.bodySeconds, $0.bounds.bytesPerWindow) = (1, 100)
+    } _: { (server: TestServer) async throws in
+      let head = Self.head("POST", Routes.challenge, "Content-Length: 5000")
+      #expect(try await RawConnection.isCutOff(port: server.server.port, after: head) { "x" })
+      let fast = String(repeating: " ", count: 1_000)
+      let talk = try await RawConnection.exchange(port: server.server.port, head) { $0 < 5 ? Array(fast.utf8) : nil }
+      #expect(talk.error?.code == .invalidRequest)
+    }
+  }
+
   /// - Bodies that one user does not finish fill that user's share of what the server keeps
   /// => the user's next one is told to come again, another user's is taken; when they are gone there is room
   @Test("S3: unfinished bodies are bounded for each user") func unfinishedBodies_areBoundedForEachUser() async throws {

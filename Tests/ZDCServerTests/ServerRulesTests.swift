@@ -17,7 +17,7 @@ import ZDCProtocol
     #expect(limiter.take("b", now: 0) == nil)
     #expect(limiter.take("a", now: 1_000) == nil)
     limiter.charge("a", 5, now: 1_000)
-    #expect(limiter.wait("a", now: 1_000) == 6_000)
+    #expect(limiter.wait("a", now: 1_000) == 5_000)
     #expect(limiter.wait("a", now: 6_000) == nil)
   }
 
@@ -147,6 +147,16 @@ import ZDCProtocol
     names.forget(blob)
     try names.makeDurable(blob)
     #expect(box.syncs == 3)
+  }
+
+  @Test("S14: a part is not opened before the name of its file is durable")
+  func partsAreOpenedWithDurableNames() async throws {
+    let folder = TestServer.newFolder()
+    defer { TestServer.remove(folder) }
+    let store = try FolderBlobStore(folder: folder, names: DurableNames { throw ServerError(.storageFull, "no sync") })
+    await #expect(throws: ServerError.self) {
+      _ = try await store.openPart(.random(), index: 0, cipherLength: 100_000)
+    }
   }
 
   private final class SyncBox: @unchecked Sendable {

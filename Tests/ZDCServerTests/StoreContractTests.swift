@@ -108,7 +108,7 @@ import ZDCServerSQLite
         results.append(try tx.putNode(node(b, tag, record), in: zone))
         results.append(try tx.putNode(node(b, nil, record), in: zone))
         results.append(try tx.setTag(tag, of: b, in: zone))
-        results.append(try tx.descendantCount(of: root, in: zone, upTo: 5) == 2)
+        results.append(try tx.branch(below: root, in: zone, levels: 5, nodes: 5) == (1, 2))
         results.append(try tx.removeSubtree(a, in: zone, now: 5) == 1)
         results.append(try tx.setTag(tag, of: b, in: zone))
         return results

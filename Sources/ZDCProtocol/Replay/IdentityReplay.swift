@@ -82,8 +82,7 @@ public enum IdentityReplay {
       claims: link.claims, isClosed: false)
   }
 
-  /// What the next link is checked against, from the newest link alone: a checker of one more link need not read the
-  /// chain again.
+  /// Returns what the next link is checked against, without reading the chain again.
   ///
   /// Claims and older keys are left out.
   ///

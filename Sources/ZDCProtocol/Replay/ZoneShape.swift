@@ -103,9 +103,11 @@ struct ZoneShape {
 
   /// What moves takes all below it along; only a move further down can make anything too deep.
   private mutating func checkDepth(_ node: NodeID, movedBelow parent: Above, in state: some ZoneState) throws {
-    guard try parent.depth + 1 > lookUp(node, in: state).depth else { return }
-    let deepest = try parent.depth + 1 + state.height(of: node)
-    try require(deepest <= Limits.depthAfterMoves, .limitExceeded, node: node)
+    let depth = parent.depth + 1
+    guard try depth > lookUp(node, in: state).depth else { return }
+    let room = Limits.depthAfterMoves - depth
+    let fits = try room >= 0 && state.height(of: node, upTo: room) <= room
+    try require(fits, .limitExceeded, node: node)
   }
 
   private func checkNotBelow(_ node: NodeID, from start: NodeID, in state: some ZoneState) throws {

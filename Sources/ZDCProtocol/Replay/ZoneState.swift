@@ -27,8 +27,9 @@ public protocol ZoneState {
   /// Live nodes below `node`, without it. Any number above `limit` stands for all of them, so that a wrong claim about a
   /// large branch costs no walk through it.
   func descendantCount(of node: NodeID, upTo limit: UInt64) throws -> UInt64
-  /// How many levels of live nodes there are below `node`; 0 for a leaf of the tree.
-  func height(of node: NodeID) throws -> Int
+  /// How many levels of live nodes there are below `node`; 0 for a leaf of the tree. Any number above `limit` stands for
+  /// all of them.
+  func height(of node: NodeID, upTo limit: Int) throws -> Int
   mutating func put(_ leaf: ZoneLeaf, replacing old: ZoneLeaf?) throws
   /// Removes `node` and everything below it.
   mutating func removeSubtree(_ node: NodeID) throws
@@ -65,10 +66,10 @@ public struct MemoryZoneState: ZoneState, Sendable {
     UInt64(subtree(of: node, upTo: limit).count - 1)
   }
 
-  public func height(of node: NodeID) -> Int {
+  public func height(of node: NodeID, upTo limit: Int) -> Int {
     var level = [node]
     var height = -1
-    while !level.isEmpty {
+    while !level.isEmpty, height <= limit {
       height += 1
       level = level.flatMap { Array(children[$0] ?? []) }
     }

@@ -1,10 +1,10 @@
 internal import Synchronization
 internal import ZDCProtocol
 
-/// How many bytes of bodies are in memory, all requests together. A route bounds each body; this bounds thousands of them,
-/// and what one user or one address takes of it.
+/// Bounds the bytes of bodies in memory: of all requests, of one user or address, and of all senders without a session
+/// together. A route bounds each single body.
 ///
-/// Strangers together get a quarter, so that users can always send.
+/// Senders without a session get a quarter, so that users can always send.
 final class BodyBudget: Sendable {
   enum Party: Hashable, Sendable {
     case user(UserID)

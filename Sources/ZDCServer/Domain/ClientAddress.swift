@@ -34,11 +34,12 @@ package struct IPAddress: Sendable, Hashable {
     bytes.count == 4 ? bytes[0] == 127 : bytes.dropLast().allSatisfy { $0 == 0 } && bytes[15] == 1
   }
 
-  /// The key that limits count by: an IPv4 address, or the 64 bits of an IPv6 network, of which a host has all addresses.
+  /// The key that limits count by: an IPv4 address, or the first 64 bits of an IPv6 address. A host usually has all
+  /// addresses of such a network.
   package var party: String { bytes.prefix(bytes.count == 4 ? 4 : 8).map(String.init).joined(separator: ".") }
 }
 
-/// The proxies whose word about a client's address counts.
+/// The proxies that may name the client's address in a header field.
 package struct TrustedProxies: Sendable {
   private struct Network: Sendable {
     var bytes: [UInt8]
@@ -71,10 +72,10 @@ package struct TrustedProxies: Sendable {
 
   package func contains(_ address: IPAddress) -> Bool { networks.contains { $0.contains(address) } }
 
-  /// The address of the client: the peer's, or what the nearest trusted proxies say that it is.
+  /// Returns the address of the client: the peer's, or the one that the nearest trusted proxies name.
   ///
-  /// A client writes header fields too, and proxies append to the one that they know. If the two fields name different
-  /// clients, neither is believed.
+  /// A client can send both header fields itself, and a proxy appends to only one of them. If the two fields name
+  /// different clients, neither is used.
   ///
   /// - Parameters:
   ///   - forwarded: the values of `Forwarded` (RFC 7239).
@@ -87,8 +88,8 @@ package struct TrustedProxies: Sendable {
     return client
   }
 
-  /// The last address that is not a trusted proxy's. An element that is no address ends the search: a trusted proxy would
-  /// not have written it.
+  /// Returns the last address that is not a trusted proxy's. An element that is no address ends the search, because a
+  /// trusted proxy did not write it.
   private func nearest(_ addresses: [IPAddress?]) -> IPAddress? {
     for address in addresses.reversed() {
       guard let address else { return nil }

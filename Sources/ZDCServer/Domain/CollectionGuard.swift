@@ -1,7 +1,7 @@
-/// Whether the clock can be believed by which kept content is removed for good.
+/// Decides whether the wall clock can be trusted to expire kept content, which is then gone for good.
 ///
-/// A clock that is a day ahead of what it should say may be wrong. Then nothing is collected for one more day, in which
-/// it is corrected, or in which an operator sees the warning.
+/// A clock that jumps ahead by more than a day may be wrong. Nothing is collected for one more day, so that the clock can
+/// be corrected or an operator sees the warning.
 struct CollectionGuard: Sendable {
   static let dayMs: UInt64 = 24 * 3_600_000
 
@@ -24,7 +24,7 @@ struct CollectionGuard: Sendable {
   ///   - newest: when the newest commit was received; nil without any.
   mutating func mayCollect(now: UInt64, elapsed: UInt64, newest: UInt64?) -> Bool {
     let isAhead = now > lastNow && now - lastNow > (elapsed - min(lastElapsed, elapsed)) + Self.dayMs
-    // After a start there is no earlier reading: the newest commit is the best there is.
+    // After a start there is no earlier reading, only the time of the newest commit.
     let startedAhead = isFirst && newest.map { startNow > $0 && startNow - $0 > Self.dayMs } ?? false
     if isAhead { heldUntil = elapsed + Self.dayMs }
     if startedAhead { heldUntil = max(heldUntil ?? 0, startElapsed + Self.dayMs) }

@@ -39,15 +39,15 @@ struct CommitState: ZoneState {
   func leaf(_ node: NodeID) throws -> ZoneLeaf? { try tx.node(node, in: zone)?.leaf }
 
   func descendantCount(of node: NodeID, upTo limit: UInt64) throws -> UInt64 {
-    let count = try tx.descendantCount(of: node, in: zone, upTo: limit)
-    try work.add(Int(clamping: count))
-    return count
+    UInt64(try branch(below: node, nodes: Int(clamping: limit)).nodes)
   }
 
-  func height(of node: NodeID) throws -> Int {
-    let branch = try tx.height(of: node, in: zone, upTo: work.rest)
+  func height(of node: NodeID, upTo limit: Int) throws -> Int { try branch(below: node, levels: limit).levels }
+
+  private func branch(below node: NodeID, levels: Int = .max, nodes: Int = .max) throws -> (levels: Int, nodes: Int) {
+    let branch = try tx.branch(below: node, in: zone, levels: levels, nodes: min(nodes, work.rest))
     try work.add(branch.nodes)
-    return branch.levels
+    return branch
   }
 
   mutating func removeSubtree(_ node: NodeID) throws {

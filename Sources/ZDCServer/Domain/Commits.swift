@@ -85,8 +85,8 @@ enum Commits {
     return (notice, row.key, state.addedBytes, usage)
   }
 
-  /// A member without `w` may still leave the zone and retire their own old keys. Anything else would let a reader grow
-  /// the log and win the race for its head.
+  /// A member without `w` may only leave the zone and retire their own old keys. Otherwise a reader could grow the log and
+  /// win the race for its head.
   private static func checkOperations(
     _ fields: ZoneCommit.Fields, user: UserID, zone: ZoneKey, in tx: any MetadataTransaction
   ) throws {
@@ -100,7 +100,7 @@ enum Commits {
         default: false
         }
       }
-    guard isAllowed else { throw ServerError(.forbidden, "the zone is not yours to write in") }
+    guard isAllowed else { throw ServerError(.forbidden, "you have no permission to write in this zone") }
   }
 
   private static func checkHead(_ commit: ZoneCommit, of row: ZoneRow) throws {

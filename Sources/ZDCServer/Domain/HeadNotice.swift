@@ -10,7 +10,7 @@ package struct HeadNotice: Sendable {
 
   init(status: ZoneStatus, part: CommitRequest.ZonePart, acl: ZoneACL, stored: [StoredRecord], receivedMs: UInt64) {
     self.status = status
-    // The stream is the owner's. Another member gets to know of a zone by asking for it.
+    // Only the owner's streams get the event. Other members ask for the zone.
     readers = [acl.fields.owner]
     self.acl = part.acl?.bytes
     grants = Dictionary(part.grants.map { ($0.user, $0.bytes) }, uniquingKeysWith: { first, _ in first })

@@ -26,7 +26,7 @@ final class RateLimiter<Key: Hashable & Sendable>: Sendable {
   /// Takes a token; nil if there was one, else how many milliseconds to wait for it.
   func take(_ key: Key, now: UInt64) -> UInt64? {
     change(key, now) { bucket in
-      guard bucket.tokens >= 1 else { return waitMs(bucket) }
+      guard bucket.tokens >= 1 else { return waitMs(bucket, for: 1) }
       bucket.tokens -= 1
       return nil
     }
@@ -34,7 +34,7 @@ final class RateLimiter<Key: Hashable & Sendable>: Sendable {
 
   /// Nil if the key has no debt, else how many milliseconds until it is paid.
   func wait(_ key: Key, now: UInt64) -> UInt64? {
-    change(key, now) { bucket in bucket.tokens >= 0 ? nil : waitMs(bucket) }
+    change(key, now) { bucket in bucket.tokens >= 0 ? nil : waitMs(bucket, for: 0) }
   }
 
   /// Takes so many tokens, if need be as a debt.
@@ -45,8 +45,8 @@ final class RateLimiter<Key: Hashable & Sendable>: Sendable {
 
   var count: Int { buckets.withLock { $0.count } }
 
-  private func waitMs(_ bucket: Bucket) -> UInt64 {
-    UInt64(((1 - bucket.tokens) * 60_000 / perMinute).rounded(.up))
+  private func waitMs(_ bucket: Bucket, for tokens: Double) -> UInt64 {
+    UInt64(((tokens - bucket.tokens) * 60_000 / perMinute).rounded(.up))
   }
 
   @discardableResult

@@ -35,7 +35,7 @@ struct Reaper {
     let bounds = core.configuration.bounds
     let (now, elapsed) = (core.now, core.elapsed)
     guard try await mayCollect(now: now, elapsed: elapsed) else {
-      return core.logger.warning("nothing is collected for a day: the clock has jumped ahead")
+      return core.logger.warning("the clock has jumped ahead: nothing is collected for a day; check the system time")
     }
     let replacedBefore = now - min(now, bounds.retentionMs)
     let abandonedBefore = now - min(now, bounds.abandonedUploadMs)

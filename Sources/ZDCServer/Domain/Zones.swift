@@ -10,7 +10,7 @@ struct CommitPage: Sendable {
 
 /// Reading zones: which there are, their logs, records and small contents (PROTOCOL 3.7).
 enum Zones {
-  /// The user's own zones. Those of others cost a member nothing until asked for.
+  /// The user's own zones. A member asks for those of other users with ``offered(to:after:in:)``.
   static func list(of user: UserID, since feedPosition: UInt64, in reader: any MetadataReader) throws -> ZoneList {
     let zones = try reader.zones(ownedBy: user, since: feedPosition)
     return ZoneList(feedPosition: max(feedPosition, try reader.lastFeedPosition()), zones: zones)

@@ -1,13 +1,13 @@
 internal import NIOCore
 internal import Synchronization
 
-/// One line of events to one reader, bounded: the connection of a reader that is too slow is closed, and the reader comes
-/// back with its cursor.
+/// A bounded queue of events for one stream. When it is full, the connection is closed, and the reader reconnects with its
+/// cursor.
 final class Mailbox: Sendable {
   struct Frame: Sendable {
     /// Nil for a heartbeat.
     var feedPosition: UInt64?
-    /// One buffer for all who get it.
+    /// Shared by all streams that get the frame.
     var bytes: ByteBuffer
   }
 
@@ -26,7 +26,8 @@ final class Mailbox: Sendable {
     self.limit = limit
   }
 
-  /// Called once if there is no room for a frame: nothing else ends a write that the reader does not take.
+  /// Sets what is called if there is no room for a frame. The stream's task may be suspended in a write then, and closing
+  /// the connection is the only way to end that.
   func onOverflow(_ action: @escaping @Sendable () -> Void) { state.withLock { $0.onOverflow = action } }
 
   /// Hands a frame over, or closes the mailbox if there is no room.

@@ -28,7 +28,7 @@ enum AccountRoutes {
     let device = try call.authenticated.device
     try call.core.takeWork(of: user)
     let request = try await call.json(AppendLinkRequest.self)
-    // Signatures are verified outside of the store: its only writer is everybody's.
+    // Signatures are verified before the store's only writer is needed: it serves all users.
     guard let verify = try await call.read({ try Accounts.verify(request, user: user, in: $0) }) else {
       return Response(status: .ok)
     }

@@ -155,7 +155,7 @@ enum BlobRoutes {
       try await stored(call) { try await $0.proof(row.id, of: subtrees, leafCount: leaves) }, for: call)
   }
 
-  /// What the blob store has of a content that a record names. What it has lost will not come back by asking again.
+  /// Reads from the blob store what belongs to a content that a record names. The answer for lost content is final.
   private static func stored<T: Sendable>(
     _ call: Call, _ read: (any BlobStore) async throws -> T
   ) async throws -> T {
@@ -193,7 +193,7 @@ enum BlobRoutes {
       }
       return ResponseBody(byteBuffer: ByteBuffer(bytes: bytes[Int(range.lowerBound)..<Int(range.upperBound)]))
     }
-    // Once the head is sent there is no way to say what is wrong.
+    // After the head is sent, an error can only cut the connection.
     try await stored(call) { blobs in
       guard try await blobs.storedBytes(row.id) >= range.upperBound else { throw BlobLost() }
     }

@@ -16,6 +16,10 @@ enum EventRoutes {
     subscription.mailbox.onOverflow { channel.close(promise: nil) }
     do {
       let list = try await call.read { reader in
+        // A session that ended before the stream was known to the hub is not found by those who close its streams.
+        guard try reader.session(tokenHash: session.tokenHash) != nil else {
+          throw ServerError(.unauthorized, "no such session: log in")
+        }
         var list = try Zones.list(of: session.user, since: since, in: reader)
         list.chain = try reader.user(session.user).map { ChainHead(seq: $0.linkSeq, head: $0.linkHead) }
         return list

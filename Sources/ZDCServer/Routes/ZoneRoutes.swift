@@ -32,24 +32,14 @@ enum ZoneRoutes {
     let body = try await call.bytes()
     let request = try CommitRequest(body)
     let core = call.core
-    let quotas = core.quotas
-    if let wait = core.subtrees.wait(user, now: core.elapsed) {
-      throw ServerError(.tooManyRequests, "large branches take their time", retryable: true, retryAfterMs: wait)
-    }
+    try core.checkSubtreeWork(of: user)
     let zones = request.parts.map(\.commit.fields.zone)
     let contender = try Contention.Device(user: user, device: call.authenticated.device)
     try await checkQueue(call, zones)
     try await core.contention.admit(contender, to: zones, bytes: body.count)
     let now = call.now
-    let work = SubtreeWork(limit: core.configuration.bounds.subtreeNodesPerRequest)
-    defer { core.subtrees.charge(user, work.nodes, now: core.elapsed) }
     do {
-      let outcome = try await call.write { tx in
-        let outcome = try Commits.apply(request, by: user, quotas: quotas, work: work, now: now, in: tx)
-        let notices = outcome.notices
-        tx.afterCommit { for notice in notices { core.hub.publish(notice) } }
-        return outcome
-      }
+      let outcome = try await call.write { tx in try apply(request, by: user, core, now: now, in: tx) }
       core.contention.won(contender, in: zones)
       await core.removeFiles(of: outcome.released)
       core.metrics.countCommits(outcome.notices.count, operations: outcome.operations)
@@ -68,8 +58,21 @@ enum ZoneRoutes {
     }
   }
 
-  /// Only members with `w` get a place in the queue of a busy zone. Other members come back when it is no longer busy, so
-  /// that they neither keep the writers waiting nor get ahead of them.
+  private static func apply(
+    _ request: CommitRequest, by user: UserID, _ core: ServerCore, now: UInt64, in tx: any MetadataTransaction
+  ) throws -> Commits.Outcome {
+    // Again: what the user sent at the same time may have been charged since.
+    try core.checkSubtreeWork(of: user)
+    let work = SubtreeWork(limit: core.configuration.bounds.subtreeNodesPerRequest)
+    defer { core.subtrees.charge(user, work.nodes, now: core.elapsed) }
+    let outcome = try Commits.apply(request, by: user, quotas: core.quotas, work: work, now: now, in: tx)
+    let notices = outcome.notices
+    tx.afterCommit { for notice in notices { core.hub.publish(notice) } }
+    return outcome
+  }
+
+  /// Only members with `w` get a place in the queue of a busy zone. Other members retry when it is no longer busy, so that
+  /// they neither delay the writers nor overtake them.
   private static func checkQueue(_ call: Call, _ zones: [ZoneID]) async throws {
     let busy = Set(zones.filter { call.core.contention.isBusy($0) })
     guard !busy.isEmpty else { return }
@@ -78,7 +81,8 @@ enum ZoneRoutes {
       for zone in busy {
         _ = try Access.zone(zone, of: user, needs: [], in: reader)
         guard try Access.mayWrite(in: zone, user: user, in: reader) else {
-          throw ServerError(.zoneBusy, "members who write come first", retryable: true, retryAfterMs: 1_000)
+          throw ServerError(
+            .zoneBusy, "the zone is busy: members who may write go first", retryable: true, retryAfterMs: 1_000)
         }
       }
     }

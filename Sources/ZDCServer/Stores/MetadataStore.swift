@@ -72,10 +72,9 @@ package protocol MetadataReader: AnyObject {
   func node(_ id: NodeID, in zone: ZoneKey) throws -> NodeRow?
   /// The zone that now holds the node.
   func zone(ofNode node: NodeID, tree: TreeID) throws -> ZoneRow?
-  /// Any number above `limit` stands for all of them: no more than that are visited.
-  func descendantCount(of node: NodeID, in zone: ZoneKey, upTo limit: UInt64) throws -> UInt64
-  /// How many levels of nodes there are below, and how many nodes; above `limit` neither is exact.
-  func height(of node: NodeID, in zone: ZoneKey, upTo limit: Int) throws -> (levels: Int, nodes: Int)
+  /// How many levels and how many nodes there are below a node. The search reads one level or one node more than the
+  /// limits and ends there; then neither number is exact.
+  func branch(below node: NodeID, in zone: ZoneKey, levels: Int, nodes: Int) throws -> (levels: Int, nodes: Int)
   func record(_ key: Int64) throws -> StoredRecord?
   func record(hash: RecordHash, in zone: ZoneKey) throws -> StoredRecord?
   /// Records of a range of keys that no later put or delete replaced, until `body` answers false.

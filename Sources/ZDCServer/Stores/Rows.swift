@@ -88,7 +88,7 @@ package struct ZoneRow: Sendable {
   package var status: ZoneStatus { ZoneStatus(zone: zone, seq: seq, head: head, feedPosition: feedPosition) }
 }
 
-/// A zone of somebody else that lists the user.
+/// A zone of another user whose access list names this one.
 package struct OfferedZone: Sendable {
   package var cursor: UInt64
   package var status: ZoneStatus

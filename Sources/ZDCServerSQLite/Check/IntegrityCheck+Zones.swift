@@ -131,7 +131,7 @@ struct CheckedZone: ZoneState {
   }
 
   func leaf(_ node: NodeID) throws -> ZoneLeaf? { try check.scratch.leaf(node) }
-  func height(of node: NodeID) throws -> Int { try check.scratch.height(of: node) }
+  func height(of node: NodeID, upTo limit: Int) throws -> Int { try check.scratch.height(of: node, upTo: limit) }
   func descendantCount(of node: NodeID, upTo limit: UInt64) throws -> UInt64 {
     try check.scratch.descendantCount(of: node, upTo: limit)
   }

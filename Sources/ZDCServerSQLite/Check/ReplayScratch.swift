@@ -61,7 +61,7 @@ struct ReplayScratch: ZoneState {
     return try db.first(sql, .id(node), .int(rows)) { $0.unsigned(0) } ?? 0
   }
 
-  func height(of node: NodeID) throws -> Int {
+  func height(of node: NodeID, upTo _: Int) throws -> Int {
     Int(try db.first("\(Self.subtree) SELECT max(level) FROM below", .id(node)) { $0.int(0) } ?? 0)
   }
 

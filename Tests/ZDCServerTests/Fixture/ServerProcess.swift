@@ -53,6 +53,8 @@ final class ServerProcess: ServerClient, @unchecked Sendable {
     return await wait()
   }
 
+  var processIdentifier: Int32 { process.processIdentifier }
+
   func kill() async {
     Self.send(SIGKILL, to: process.processIdentifier)
     _ = await wait()

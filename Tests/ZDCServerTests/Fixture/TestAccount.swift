@@ -63,9 +63,16 @@ struct TestAccount {
   static func sign(
     _ fields: IdentityLink.Fields, root: SigningKey, newRoot: SigningKey? = nil, sign: SigningKey
   ) throws -> IdentityLink {
+    try IdentityLink(try signed(fields, root: root, newRoot: newRoot, sign: sign))
+  }
+
+  /// The bytes of a link, also of one that cannot be read.
+  static func signed(
+    _ fields: IdentityLink.Fields, root: SigningKey, newRoot: SigningKey? = nil, sign: SigningKey
+  ) throws -> [UInt8] {
     let message = fields.unsignedBytes
     let second = try newRoot?.sign("link", message) ?? [UInt8](repeating: 0, count: 64)
-    return try IdentityLink(message + root.sign("link", message) + second + sign.sign("link", message))
+    return try message + root.sign("link", message) + second + sign.sign("link", message)
   }
 
   var home: TestZone { zones[.home]! }

@@ -109,8 +109,16 @@ struct Unexpected: Error, CustomStringConvertible {
 /// A clock that moves when told.
 final class TestClock: Sendable {
   private let now = Mutex<UInt64>(1_800_000_000_000)
-  var clock: ServerClock { ServerClock { self.now.withLock { $0 } } }
-  var nowMs: UInt64 { now.withLock { $0 } }
+  /// By how much the wall clock was set ahead.
+  private let jumped = Mutex<UInt64>(0)
+
+  var clock: ServerClock {
+    ServerClock(
+      nowMs: { self.now.withLock { $0 } + self.jumped.withLock { $0 } }, elapsedMs: { self.now.withLock { $0 } })
+  }
+
+  var nowMs: UInt64 { clock.nowMs() }
+  func jump(ms: UInt64) { jumped.withLock { $0 += ms } }
   func advance(ms: UInt64) { now.withLock { $0 += ms } }
 }
 

@@ -38,18 +38,20 @@ extension TestZone {
     return (commit, writer.bytes)
   }
 
-  /// The zone's next key: a list with a grant for the owner alone, and the root's record under it.
-  func rotation() throws -> (list: ZoneACL, root: NodeRecord, commit: ZoneCommit, body: [UInt8]) {
+  /// The zone's next key: a list with a grant for the owner alone, and the root's record under it. `others` stay as they
+  /// are.
+  func rotation(
+    keeping others: [ZoneACL.Entry] = []
+  ) throws -> (list: ZoneACL, root: NodeRecord, commit: ZoneCommit, body: [UInt8]) {
     var fields = acl.fields
     (fields.version, fields.prev, fields.zoneKeyGen) = (fields.version + 1, acl.hash, fields.zoneKeyGen + 1)
     fields.commitments = NodeRecord.ZoneCommitments(
       node: KeyCommitment(randomBytes(32))!, content: KeyCommitment(randomBytes(32))!)
     fields.historyWrap = randomBytes(104)
     let grant = Grant(zone: zone, zoneKeyGen: fields.zoneKeyGen, user: owner, wrap: randomBytes(1_168))
-    fields.entries = [
-      ZoneACL.Entry(
-        user: owner, permissions: [.read, .write, .share], encGen: 1, wrapKind: .nodeKey, wrapHash: grant.wrapHash)
-    ]
+    let own = ZoneACL.Entry(
+      user: owner, permissions: [.read, .write, .share], encGen: 1, wrapKind: .nodeKey, wrapHash: grant.wrapHash)
+    fields.entries = ([own] + others).sorted { $0.user < $1.user }
     let list = try ZoneACL(fields) { try signKey.sign("acl", $0) }
     let root = record(zone.root) {
       ($0.keyGen, $0.parentKeyGen, $0.parentWrap) = (fields.zoneKeyGen, 0, [])

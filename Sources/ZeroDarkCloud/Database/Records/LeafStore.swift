@@ -53,15 +53,16 @@ struct LeafStore: ZoneState {
     return try Int64.fetchOne(statement, arguments: [node.data, zone, rows]).map { UInt64(bitPattern: $0) } ?? 0
   }
 
-  func height(of node: NodeID) throws -> Int {
+  func height(of node: NodeID, upTo limit: Int) throws -> Int {
     let statement = try db.cachedStatement(
       sql: """
         WITH RECURSIVE below(node, zone, level) AS (
           SELECT ?, ?, 0 UNION ALL SELECT l.node, l.zone, below.level + 1 FROM below
           JOIN zdc_leaf l INDEXED BY zdc_leaf_parent ON l.zone = below.zone AND l.parent = below.node
+          WHERE below.level <= ?
         ) SELECT MAX(level) FROM below
         """)
-    return try Int.fetchOne(statement, arguments: [node.data, zone]) ?? 0
+    return try Int.fetchOne(statement, arguments: [node.data, zone, limit]) ?? 0
   }
 
   mutating func put(_ leaf: ZoneLeaf, replacing old: ZoneLeaf?) throws {

@@ -1,0 +1,147 @@
+import Foundation
+import GRDB
+import GRDBSQLite
+import Testing
+import ZDCProtocol
+import ZDCServer
+
+@testable import ZDCServerSQLite
+
+/// What moves and deletes of large branches make the store's only writer do.
+@Suite(.timeLimit(.minutes(1))) struct BranchWorkTests {
+  /// - A folder with 5,000 children, one of which has 300 levels below it
+  /// => a search that is to visit 5 nodes, or to go down 3 levels, reads no row beyond
+  @Test("S7: a wide folder is read no further than the limit")
+  func wideFoldersAreReadUpToTheLimit() throws {
+    let top = NodeID.random()
+    try DatabaseQueue().writeWithoutTransaction { db in
+      try Schema.migrate(db, from: 0)
+      try fill(db, below: top)
+      let transaction = SQLiteTransaction(db)
+      // The row of the zone is looked up once.
+      _ = try transaction.branch(below: top, in: ZoneKey(1), levels: 1, nodes: 1)
+      let (few, fewSteps) = try counted(db) { try transaction.branch(below: top, in: ZoneKey(1), levels: 9, nodes: 5) }
+      let (flat, _) = try counted(db) { try transaction.branch(below: top, in: ZoneKey(1), levels: 3, nodes: 9_999) }
+      let (all, allSteps) = try counted(db) {
+        try transaction.branch(below: top, in: ZoneKey(1), levels: 999, nodes: 9_999)
+      }
+      #expect(few == (1, 6))
+      #expect(flat == (4, 5_003))
+      #expect(all == (301, 5_300))
+      #expect(fewSteps < 500 && allSteps > 5_000, "\(fewSteps) of \(allSteps) steps")
+    }
+  }
+
+  private func fill(_ db: Database, below top: NodeID) throws {
+    try db.execute(
+      sql: """
+        INSERT INTO zones(id, tree, root, seq, head, feed_position, acl, retired) VALUES (1, 1, x'', 0, x'', 0, 0, x'')
+        """)
+    // Nodes 1 to 5,000 are children of the folder; of 5,001 to 5,300 each is below the one before.
+    try db.execute(
+      sql: """
+        WITH RECURSIVE n(i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n WHERE i < 5300)
+        INSERT INTO nodes(tree, node, zone, parent, tag, record, put_seq, key_gen, parent_key_gen)
+        SELECT 1, CAST(printf('%016d', i) AS BLOB), 1, CASE WHEN i <= 5000 THEN ?
+          ELSE CAST(printf('%016d', i - 1) AS BLOB) END, CAST(printf('%016d', i) AS BLOB), i, 0, 1, 1 FROM n
+        """, arguments: [Data(top.bytes)])
+  }
+
+  /// What a search returns, and how many instructions SQLite's machine runs for it.
+  private func counted<T>(_ db: Database, _ body: () throws -> T) throws -> (T, steps: Int) {
+    var steps = 0
+    return try withUnsafeMutablePointer(to: &steps) { pointer in
+      sqlite3_progress_handler(
+        db.sqliteConnection, 1,
+        { context in
+          context?.assumingMemoryBound(to: Int.self).pointee += 1
+          return 0
+        }, pointer)
+      defer { sqlite3_progress_handler(db.sqliteConnection, 0, nil, nil) }
+      return (try body(), pointer.pointee)
+    }
+  }
+
+  @Test("S7: the store visits one node more than it is asked to, and no others")
+  func branchesAreNotWalkedBeyondTheLimit() async throws {
+    try await TestServer.run { (server: TestServer) async throws in
+      let (account, token) = try await server.newAccount()
+      var zone = account.home
+      let folder = try await server.branch(200, in: &zone, token: token)
+      let (id, node) = (zone.zone, folder.fields.node)
+      let seen = try await server.store.read { reader in
+        let key = try #require(try reader.zone(id)).key
+        return try [1_000, 200, 199, 5].map { try reader.branch(below: node, in: key, levels: 9, nodes: $0).nodes }
+      }
+      #expect(seen == [200, 200, 200, 6])
+    }
+  }
+
+  @Test("S7: a move that would visit too many nodes is refused, and a user who made the server visit many waits")
+  func workOnBranchesIsBounded() async throws {
+    try await TestServer.run {
+      $0.bounds.subtreeNodesPerRequest = 100
+      $0.bounds.subtreeNodesPerMinute = 60
+    } _: { (server: TestServer) async throws in
+      let (account, token) = try await server.newAccount()
+      let (other, otherToken) = try await server.newAccount()
+      var zone = account.home
+      let small = try await server.branch(50, in: &zone, token: token)
+      let large = try await server.branch(150, in: &zone, token: token)
+      let place = try await server.branch(1, in: &zone, token: token)
+      func move(_ node: NodeRecord) async throws -> Answer {
+        let moved = zone.record(node.fields.node, parent: place.fields.node)
+        return try await server.commit(try zone.put([moved]).body, token: token)
+      }
+      let refused = try await move(large)
+      #expect((refused.status, refused.error?.code) == (413, .limitExceeded))
+      let waits = try await move(small)
+      #expect((waits.status, waits.error?.code) == (429, .tooManyRequests))
+      var foreign = other.home
+      try await server.put([foreign.record(.random())], in: &foreign, token: otherToken)
+      server.clock.advance(ms: 120_000)
+      #expect(try await move(small).status == 200)
+    }
+  }
+
+  /// - Moves of large branches in four zones are sent while the store's writer is busy
+  /// => the first one is taken, and the others meet its debt
+  @Test("S7: what a user sends at the same time is charged one after the other")
+  func workSentAtTheSameTimeIsCharged() async throws {
+    try await TestServer.run {
+      $0.bounds.subtreeNodesPerMinute = 60
+    } _: { (server: TestServer) async throws in
+      let (account, token) = try await server.newAccount()
+      var bodies: [[UInt8]] = []
+      for trunk in Trunk.allCases {
+        var zone = try #require(account.zones[trunk])
+        let branch = try await server.branch(50, in: &zone, token: token)
+        let place = try await server.branch(1, in: &zone, token: token)
+        bodies.append(try zone.put([zone.record(branch.fields.node, parent: place.fields.node)]).body)
+      }
+      let gate = DispatchSemaphore(value: 0)
+      async let writer: Void = server.store.write { _ in gate.wait() }
+      let statuses = try await withThrowingTaskGroup(of: Int.self) { group in
+        for body in bodies { group.addTask { try await server.commit(body, token: token).status } }
+        while try await server.send(.GET, Routes.metrics).text.contains("zdc_open_requests 4\n") == false {}
+        gate.signal()
+        return try await group.reduce(into: []) { $0.append($1) }
+      }
+      try await writer
+      #expect(statuses.sorted() == [200, 429, 429, 429])
+    }
+  }
+}
+
+extension TestServer {
+  /// A folder with so many children.
+  func branch(
+    _ count: Int, in zone: inout TestZone, token: [UInt8]
+  ) async throws -> NodeRecord {
+    let folder = zone.record(.random())
+    try await put([folder], in: &zone, token: token)
+    try await put(
+      (0..<count).map { _ in zone.record(.random(), parent: folder.fields.node) }, in: &zone, token: token)
+    return folder
+  }
+}
