@@ -139,7 +139,7 @@ struct Explain: AsyncParsableCommand {
       JSON, with --watch a line for each change: {"appErrors"?:[{"at","call","error","times"}],"cloudID","hasContentInCloud",
       "isAwaitingPull","isInSync","isUploaded","lastSecurityError"?,"lastSecurityErrorAt"?,"nodeID",
       "operations":[{"attempts","createdAt","detail"?,"history":[{"at","code"?,"outcome","times"}],"kind","notBefore"?,"reason",
-      "uuid","waitsFor","words"}],"path","quarantine"?,"zoneFrozen"?}
+      "uuid","waitsFor","words"}],"path","quarantine"?,"zoneFrozen"?,"zoneStalled"?}
       """)
 
   @OptionGroup var common: CommonOptions

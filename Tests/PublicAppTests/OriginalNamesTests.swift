@@ -49,8 +49,20 @@ struct OriginalNamesTests {
         #expect(transaction.localUser(id: user)?.uuid == user)
         let local = transaction.object(forKey: user, inCollection: kZDCCollection_Users) as? ZDCLocalUser
         #expect(local?.uuid == user)
+        #expect(transaction.hasObject(forKey: node.uuid, inCollection: kZDCCollection_Nodes))
+        #expect(!transaction.hasObject(forKey: "unknown", inCollection: kZDCCollection_Users))
         #expect(transaction.node(id: "unknown") == nil && transaction.localUser(id: "unknown") == nil)
       }
+    }
+  }
+
+  @Test("O-b: an object that is stored in place of a node is refused: it could not be read again")
+  func frameworksCollections() async throws {
+    try await device { device, _ in
+      let refusal = await #expect(throws: ZDCError.self) {
+        try await device.database.write { $0.setObject(Entry("milk"), forKey: "1", inCollection: kZDCCollection_Nodes) }
+      }
+      #expect(refusal?.code == .collectionTypeMismatch)
     }
   }
 

@@ -219,13 +219,16 @@ struct BackgroundDownloadTests {
     }
   }
 
-  @Test func afterAWeekNobodyWaitsAnyMore() async throws {
+  @Test(.timeLimit(.minutes(2))) func afterAWeekNobodyWaitsAnyMore() async throws {
     try await TestWorld.run { world in
       let job = try await Job(world)
       try await job.dieDownloading(afterBytes: 300_000, job.background)
       world.clock.advance(by: .seconds(8 * 24 * 3_600))
+      var updates = try job.device.syncManager.statusUpdates.makeAsyncIterator()
       try await job.manager.resumeDownloads()
       #expect(job.calls == [])
+      guard case .error(_, let error) = await updates.next() else { return #expect(Bool(false), "no error") }
+      #expect((error as? ZDCError)?.code == .downloadFailed)
       #expect(try await Self.savedRows(job.device) == 0)
     }
   }

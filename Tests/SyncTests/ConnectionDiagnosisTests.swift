@@ -44,7 +44,7 @@ struct ConnectionDiagnosisTests {
   @Test("M16: events that something holds back are found") func proxyBuffersEvents() async throws {
     try await withHostile { hostile, a in
       hostile.tell(.events { _ in [] })
-      let diagnosis = ConnectionDiagnosis(api: try await a.api, now: { 0 }, eventPatience: .zero)
+      let diagnosis = ConnectionDiagnosis(api: try await a.api, now: { 0 }, eventTimeout: .zero)
       let checks = try await diagnosis.run()
       #expect(checks.last?.verdict == .failed)
       #expect(checks.last?.advice?.contains("proxy_buffering") == true)

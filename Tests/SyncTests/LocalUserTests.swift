@@ -40,6 +40,39 @@ struct LocalUserTests {
     }
   }
 
+  /// - an account is removed after a sync, and logs in again
+  /// => meanwhile a sync says that it is not there; afterwards its changes go out, and come in
+  @Test("an account that was removed and came back is synced", arguments: [false, true])
+  func removedAccount_thatComesBack_isSynced(whileRunning: Bool) async throws {
+    try await TestWorld.run { world in
+      let (a, b) = (try await world.device("A"), try await world.device("B"))
+      let words = try #require(world.words())
+      let user = try a.localUserID
+      let manager = try #require(try a.zdc.localUserManager)
+      try await b.create("/theirs", "2")
+      try await b.sync()
+      try await a.sync()
+      @Sendable func leaveAndReturn() async throws {
+        try await a.database.write { manager.deleteLocalUser(user, transaction: $0) }
+        if !whileRunning { await #expect(throws: ZDCError.self) { try await a.sync() } }
+        try await a.login(words: words)
+      }
+      if whileRunning {
+        try await a.whileRunning {
+          try await leaveAndReturn()
+          await a.recorder.wait(for: "new /theirs")
+        }
+      } else {
+        try await leaveAndReturn()
+      }
+      try await a.sync()
+      try await a.create("/mine", "1")
+      try await a.sync()
+      #expect(try world.server.nodeCount() == 2)
+      try await world.settle(a, b)
+    }
+  }
+
   @Test func accountsAreFoundInsideATransaction() async throws {
     try await TestWorld.run { world in
       let device = try await world.device("A")

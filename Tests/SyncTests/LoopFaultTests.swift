@@ -62,8 +62,10 @@ import ZeroDarkCloudTesting
 
   /// - the network is lost while the engine runs, and the app edits twice
   /// => the app is asked once before the engine notices, and again when the server answers: one version is sent
-  @Test("Q10: an edit that was sealed offline and edited again is sent once, in its newest form")
-  func editsWhileTheNetworkIsLost() async throws {
+  @Test(
+    "Q10, Q10b: an edit that was sealed offline and edited again is sent once, in its newest form",
+    arguments: [false, true])
+  func editsWhileTheNetworkIsLost(isStreamCut: Bool) async throws {
     try await TestWorld.run { world in
       let a = try await world.device("A")
       try await a.create("/f", "0")
@@ -74,6 +76,7 @@ import ZeroDarkCloudTesting
         a.network.isOffline = true
         try await a.edit("/f", "1")
         while let update = await failures.next() { if case .error = update { break } }
+        if isStreamCut { try await world.server.restart() }
         try await a.edit("/f", "2")
         a.network.isOffline = false
         await a.recorder.wait(for: "pushed /f")

@@ -26,15 +26,18 @@ struct RotationTests {
     try await a.sync()
   }
 
+  private static func twoDevices(_ world: TestWorld) async throws -> (TestDevice, TestDevice, RogueWriter) {
+    let (a, b) = (try await world.device("A"), try await world.device("B"))
+    try await seed(a)
+    try await world.settle(a, b)
+    return (a, b, try await rogue(world, a))
+  }
+
   @Test("A3: a fresh device and a running one read everything after a rotation", arguments: [1, 3])
   func everythingStaysReadable(rotations: Int) async throws {
     try await TestWorld.run { world in
-      let a = try await world.device("A")
-      let b = try await world.device("B")
-      try await Self.seed(a)
-      try await world.settle(a, b)
+      let (a, b, rogue) = try await Self.twoDevices(world)
       let tree = try await a.tree(versions: false)
-      let rogue = try await Self.rogue(world, a)
       for _ in 0..<rotations { try await rogue.rotateHome() }
       let c = try await world.device("C")
       try await world.settle(a, b, c)
@@ -50,11 +53,7 @@ struct RotationTests {
   @Test("R-rotate: a write below a stale folder rotates the path above it, and nothing else")
   func writingRotatesThePath() async throws {
     try await TestWorld.run { world in
-      let a = try await world.device("A")
-      let b = try await world.device("B")
-      try await Self.seed(a)
-      try await world.settle(a, b)
-      let rogue = try await Self.rogue(world, a)
+      let (a, b, rogue) = try await Self.twoDevices(world)
       try await rogue.rotateHome()
       let before = try world.server.commitCount()
       try await b.edit("/d/e/f", "4")
@@ -80,11 +79,7 @@ struct RotationTests {
   @Test("R-rotate: a rename, a move and a delete after a rotation")
   func placesChangeAfterARotation() async throws {
     try await TestWorld.run { world in
-      let a = try await world.device("A")
-      let b = try await world.device("B")
-      try await Self.seed(a)
-      try await world.settle(a, b)
-      let rogue = try await Self.rogue(world, a)
+      let (a, b, rogue) = try await Self.twoDevices(world)
       try await rogue.rotateHome()
       // B queues before it has seen the rotation.
       try await b.move("/g", to: "/d/e/g")

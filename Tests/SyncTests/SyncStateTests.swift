@@ -112,12 +112,35 @@ import ZeroDarkCloudTesting
       try await a.sync()
       var states = try a.syncManager.syncStates(forLocalUserID: try a.localUserID).makeAsyncIterator()
       _ = try await states.next()
-      try await a.write { transaction, _ in
-        try transaction.database.execute(sql: "UPDATE zdc_zone SET frozen = 'zoneForkDetected' WHERE trunk = 1")
-      }
+      try await Self.mark(a, "frozen = 'zoneForkDetected'")
       while let state = try await states.next(), state.frozenZones.isEmpty {}
       #expect(try await state(a).frozenZones.map(\.error) == [.zoneForkDetected])
-      try await a.write { transaction, _ in try transaction.database.execute(sql: "UPDATE zdc_zone SET frozen = NULL") }
+      try await Self.mark(a, "frozen = NULL")
+    }
+  }
+
+  /// - two trees stand still, and nothing is queued
+  /// => neither a sync nor an explanation says that all is well
+  @Test func treesThatStandStill_areInTheSummary_andInExplanations() async throws {
+    try await TestWorld.run { world in
+      let a = try await world.device("A")
+      try await a.create("/f", "1")
+      #expect(try await a.sync().isComplete)
+      #expect(try await a.explain("/f")?.isInSync == true)
+      try await Self.mark(a, "doubt = 'commitChainBroken'")
+      let stalled = try #require(try await a.explain("/f"))
+      #expect(stalled.zoneStalled == "commitChainBroken" && !stalled.isInSync)
+      try await Self.mark(a, "doubt = NULL, frozen = 'zoneForkDetected', isProven = 1")
+      let summary = try await a.sync()
+      #expect(summary.frozenZones.map(\.error) == [.zoneForkDetected] && !summary.isComplete)
+      #expect(try await a.explain("/f")?.isInSync == false)
+      try await Self.mark(a, "frozen = NULL")
+    }
+  }
+
+  private static func mark(_ device: TestDevice, _ columns: String) async throws {
+    try await device.write { transaction, _ in
+      try transaction.database.execute(sql: "UPDATE zdc_zone SET \(columns) WHERE trunk = 1")
     }
   }
 

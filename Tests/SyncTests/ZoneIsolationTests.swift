@@ -40,53 +40,57 @@ import ZeroDarkCloudTesting
     }
   }
 
-  @Test("F7: home answers badly, prefs is pulled and pushed", arguments: Answer.allCases)
-  func otherZones_arePulledAndPushed(_ answer: Answer) async throws {
+  /// B follows A; then the server lies to B about home until `body` has run, and B's home becomes `tree`.
+  private static func lying(
+    _ answer: Answer, tree: String,
+    after prepare: @escaping @Sendable (_ a: TestDevice, _ b: TestDevice) async throws -> Void,
+    _ body: @escaping @Sendable (_ b: TestDevice) async throws -> Void
+  ) async throws {
     try await TestWorld.run { world in
       let hostile = HostileServer(world.server)
       let a = try await world.device("A")
       let b = try await TestDevice("B", server: world.server, clock: world.clock, through: hostile)
       try await b.login(words: world.words() ?? [])
       try await b.sync()
-      try await Self.createInPrefs(a, "theirs")
-      try await a.sync()
-      try await Self.createInPrefs(b, "mine")
+      try await prepare(a, b)
       let home = try #require(try await b.api.zones(since: nil).zones.first)
       hostile.tell(answer.lie(about: home))
-      await #expect(throws: (any Error).self) { try await b.sync() }
-      #expect(try await b.queueCount() == 0)
-      #expect(b.recorder.lines.contains { $0.hasPrefix("new") && $0.contains("theirs") }, "\(b.recorder.lines)")
+      try await body(b)
       hostile.beHonest()
       try await b.sync()
+      #expect(try await b.tree(versions: false) == tree)
       try await b.close()
       try await world.settle(a)
     }
   }
 
+  @Test("F7: home answers badly, prefs is pulled and pushed", arguments: Answer.allCases)
+  func otherZones_arePulledAndPushed(_ answer: Answer) async throws {
+    try await Self.lying(answer, tree: "") { a, b in
+      try await Self.createInPrefs(a, "theirs")
+      try await a.sync()
+      try await Self.createInPrefs(b, "mine")
+    } _: { b in
+      await #expect(throws: (any Error).self) { try await b.sync() }
+      let queued = try await b.queueCount()
+      #expect(queued == 0)
+      #expect(b.recorder.lines.contains { $0.hasPrefix("new") && $0.contains("theirs") }, "\(b.recorder.lines)")
+    }
+  }
+
   @Test("F7: the same while the engines run", arguments: Answer.allCases)
   func otherZones_arePushed_whileTheEnginesRun(_ answer: Answer) async throws {
-    try await TestWorld.run { world in
-      let hostile = HostileServer(world.server)
-      let a = try await world.device("A")
-      let b = try await TestDevice("B", server: world.server, clock: world.clock, through: hostile)
-      try await b.login(words: world.words() ?? [])
-      try await b.sync()
+    try await Self.lying(answer, tree: "/f  ?") { a, _ in
       // Home has moved, so that the first event makes the engine ask for it.
       try await a.create("/f")
       try await Self.createInPrefs(a, "theirs")
       try await a.sync()
-      let home = try #require(try await b.api.zones(since: nil).zones.first)
-      hostile.tell(answer.lie(about: home))
+    } _: { b in
       let engines = try b.runInBackground()
       try await Self.createInPrefs(b, "mine")
       try await b.waitUntilQueueIsEmpty()
       engines.cancel()
       await engines.value
-      hostile.beHonest()
-      try await b.sync()
-      #expect(try await b.tree(versions: false) == "/f  ?")
-      try await b.close()
-      try await world.settle(a)
     }
   }
 }

@@ -4,7 +4,7 @@ internal import ZeroDarkCloud
 /// `zdc explain PATH`: why a node is not in sync, what was tried, and what would change it.
 package enum ExplainCommand {
   /// `{"appErrors"?:[{"at","call","error","times"}…],"cloudID","hasContentInCloud","isAwaitingPull","isInSync","isUploaded",
-  /// "lastSecurityError"?,"lastSecurityErrorAt"?,"nodeID","operations":[…],"path","quarantine"?,"zoneFrozen"?}`;
+  /// "lastSecurityError"?,"lastSecurityErrorAt"?,"nodeID","operations":[…],"path","quarantine"?,"zoneFrozen"?,"zoneStalled"?}`;
   /// each operation:
   /// `{"attempts","createdAt","detail"?,"history":[…],"kind","notBefore"?,"reason","uuid","waitsFor","words"}`;
   /// each try: `{"at","code"?,"outcome","times"}`, oldest first.
@@ -62,6 +62,7 @@ package enum ExplainCommand {
     var hasContentInCloud: Bool
     var quarantine: String?
     var zoneFrozen: String?
+    var zoneStalled: String?
     var isAwaitingPull: Bool
     var lastSecurityError: String?
     var lastSecurityErrorAt: String?
@@ -78,6 +79,7 @@ package enum ExplainCommand {
       hasContentInCloud = node.hasContentInCloud
       quarantine = node.quarantine
       zoneFrozen = node.zoneFrozen
+      zoneStalled = node.zoneStalled
       isAwaitingPull = node.isAwaitingPull
       lastSecurityError = node.lastSecurityError
       lastSecurityErrorAt = node.lastSecurityErrorAt?.formatted(.iso8601)
@@ -115,7 +117,7 @@ package enum ExplainCommand {
 
   private static func lines(_ report: Report) -> [String] {
     let path = ShownName.text(report.path)
-    if report.isInSync, report.quarantine == nil, report.appErrors == nil {
+    if report.isInSync, report.appErrors == nil {
       return ["\(path): in sync"] + history(report)
     }
     var lines = ["\(path): \(report.operations.isEmpty ? "nothing is queued" : "not in sync")"]
@@ -123,6 +125,9 @@ package enum ExplainCommand {
       lines.append("  the newest version in the cloud cannot be opened (\(quarantine)); the last good one is shown")
     }
     if let frozen = report.zoneFrozen { lines.append("  nothing is pulled or pushed for its tree: \(frozen)") }
+    if let stalled = report.zoneStalled {
+      lines.append("  the server's answers about its tree cannot be followed (\(stalled)); it is asked again")
+    }
     if report.isAwaitingPull { lines.append("  a newer version of it is in the cloud and not read here yet: zdc sync") }
     lines += (report.appErrors ?? []).map { failure in
       "  \(failure.call) threw \(ShownName.text(failure.error)), last \(failure.at): told again with zdc sync"

@@ -41,7 +41,7 @@ extension ZDCArray: RandomAccessCollection, MutableCollection, RangeReplaceableC
 
   /// - Parameters:
   ///   - source: An index of the array.
-  ///   - destination: The index that the element has afterwards.
+  ///   - destination: The index that the element has afterwards; beyond the end means the end.
   public mutating func move(from source: Int, to destination: Int) {
     change { $0.insert($0.remove(at: source), at: Swift.min(destination, $0.count)) }
   }

@@ -43,7 +43,7 @@ public struct ZDCOrderedDictionary<Key: Hashable & Codable & Sendable, Value: Co
     set { change { $0.set(newValue, forKey: key) } }
   }
 
-  /// Adds a value at an index, or at the end; a key that is there gets the new value and keeps its place.
+  /// Stores a value; a new key gets that index, or the end's if it is smaller. A key that is there keeps its place.
   public mutating func insert(_ value: Value, forKey key: Key, at index: Int) {
     change {
       if $0.values.updateValue(value, forKey: key) == nil { $0.order.insert(key, at: Swift.min(index, $0.order.count)) }
@@ -52,7 +52,7 @@ public struct ZDCOrderedDictionary<Key: Hashable & Codable & Sendable, Value: Co
 
   /// - Parameters:
   ///   - source: An index of the dictionary.
-  ///   - destination: The index that the key has afterwards.
+  ///   - destination: The index that the key has afterwards; beyond the end means the end.
   public mutating func move(from source: Int, to destination: Int) {
     change {
       let key = $0.order.remove(at: source)

@@ -51,7 +51,7 @@ public struct ZDCOrderedSet<Element: Hashable & Codable & Sendable>: Sendable {
 
   /// - Parameters:
   ///   - source: An index of the set.
-  ///   - destination: The index that the member has afterwards.
+  ///   - destination: The index that the member has afterwards; beyond the end means the end.
   public mutating func move(from source: Int, to destination: Int) {
     if before == nil { before = rawArray }
     let member = rawArray.remove(at: source)

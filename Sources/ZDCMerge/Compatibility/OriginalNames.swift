@@ -1,4 +1,4 @@
-// Names that apps of the original ZDCSyncable use. Indexes that are too large mean the end, as they did there.
+// Names that apps of the original ZDCSyncable use. As there, an index beyond the end means the end.
 
 extension ZDCArray {
   /// Moves an element; `toIndex` is its index afterwards.
@@ -35,6 +35,7 @@ extension ZDCOrderedSet {
     move(from: source, to: destination)
   }
 
+  /// Returns the member's index; nil if it is no member.
   public func index(of member: Element) -> Int? { contains(member) ? firstIndex(of: member) : nil }
 }
 
@@ -59,10 +60,13 @@ extension ZDCOrderedDictionary {
     move(from: source, to: destination)
   }
 
+  /// Returns the key at an index; nil if there is none.
   public func keyAtIndex(_ index: Int) -> Key? { keys.indices.contains(index) ? keys[index] : nil }
 
+  /// Returns the value at an index; nil if there is none.
   public func valueAtIndex(_ index: Int) -> Value? { keyAtIndex(index).flatMap { self[$0] } }
 
+  /// Returns the key's index; nil if there is no such key.
   public func index(ofKey key: Key) -> Int? { firstIndex(ofKey: key) }
 
   /// Removes the key at an index.

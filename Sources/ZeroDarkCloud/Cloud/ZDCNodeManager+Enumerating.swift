@@ -35,47 +35,36 @@ extension ZDCNodeManager {
 
   // MARK: Everything below
 
-  /// Calls `body` with each node below, a parent before its children.
-  ///
-  /// - Parameters:
-  ///   - parentID: Where it begins, by ``ZDCNode/uuid``.
-  ///   - transaction: What it reads from.
-  ///   - body: `pathFromParent` are the nodes that lead to it. `recurseInto` begins true; set it to false to leave out
-  ///     what is below the node. `stop` ends it.
-  public func recursiveIterateNodes(
+  /// The same as ``recursiveEnumerateNodes(withParentID:transaction:using:)``, with uuids.
+  public func recursiveEnumerateNodeIDs(
     withParentID parentID: String, transaction: ZDCReadTransaction,
     using body: (
-      _ node: ZDCNode, _ pathFromParent: [ZDCNode], _ recurseInto: inout Bool, _ stop: inout Bool
+      _ nodeID: String, _ pathFromParent: [String], _ recurseInto: inout Bool, _ stop: inout Bool
     ) throws -> Void
   ) rethrows {
-    try recursiveEnumerateNodes(withParentID: parentID, transaction: transaction) { node, path in
-      var (recurseInto, stop) = (true, false)
-      try body(node, path, &recurseInto, &stop)
-      if stop { return .stop }
-      return recurseInto ? .recurse : .skipChildren
+    try recursiveEnumerateNodes(withParentID: parentID, transaction: transaction) { node, path, recurseInto, stop in
+      try body(node.uuid, path.map(\.uuid), &recurseInto, &stop)
     }
   }
 
-  /// The same with uuids.
+  /// The Swift name of ``recursiveEnumerateNodeIDs(withParentID:transaction:using:)``.
   public func recursiveIterateNodeIDs(
     withParentID parentID: String, transaction: ZDCReadTransaction,
     using body: (
       _ nodeID: String, _ pathFromParent: [String], _ recurseInto: inout Bool, _ stop: inout Bool
     ) throws -> Void
   ) rethrows {
-    try recursiveIterateNodes(withParentID: parentID, transaction: transaction) { node, path, recurseInto, stop in
-      try body(node.uuid, path.map(\.uuid), &recurseInto, &stop)
-    }
+    try recursiveEnumerateNodeIDs(withParentID: parentID, transaction: transaction, using: body)
   }
 
-  /// The same with uuids, and a step as the answer.
-  public func recursiveEnumerateNodeIDs(
+  /// The Swift name of ``recursiveEnumerateNodes(withParentID:transaction:using:)``.
+  public func recursiveIterateNodes(
     withParentID parentID: String, transaction: ZDCReadTransaction,
-    using body: (_ nodeID: String, _ pathFromParent: [String]) throws -> Step
+    using body: (
+      _ node: ZDCNode, _ pathFromParent: [ZDCNode], _ recurseInto: inout Bool, _ stop: inout Bool
+    ) throws -> Void
   ) rethrows {
-    try recursiveEnumerateNodes(withParentID: parentID, transaction: transaction) { node, path in
-      try body(node.uuid, path.map(\.uuid))
-    }
+    try recursiveEnumerateNodes(withParentID: parentID, transaction: transaction, using: body)
   }
 
   // MARK: All

@@ -11,14 +11,6 @@ public import ZDCTreesystem
 public struct ZDCNodeManager: Sendable {
   public static let sharedInstance = ZDCNodeManager()
 
-  /// What to do after a node was visited.
-  public enum Step: Sendable {
-    case recurse
-    /// Leave out what is below the node.
-    case skipChildren
-    case stop
-  }
-
   // MARK: One node
 
   /// Where the node is; nil if it is not on this device.
@@ -105,11 +97,18 @@ public struct ZDCNodeManager: Sendable {
     }
   }
 
-  /// Calls `body` with each node below, a parent before its children, and with the nodes that lead to it from the
-  /// parent.
+  /// Calls `body` with each node below, a parent before its children.
+  ///
+  /// - Parameters:
+  ///   - parentID: Where it begins, by ``ZDCNode/uuid``.
+  ///   - transaction: What it reads from.
+  ///   - body: `pathFromParent` are the nodes that lead to it. `recurseInto` begins true; set it to false to leave out
+  ///     what is below the node. `stop` ends it.
   public func recursiveEnumerateNodes(
     withParentID parentID: String, transaction: ZDCReadTransaction,
-    using body: (_ node: ZDCNode, _ pathFromParent: [ZDCNode]) throws -> Step
+    using body: (
+      _ node: ZDCNode, _ pathFromParent: [ZDCNode], _ recurseInto: inout Bool, _ stop: inout Bool
+    ) throws -> Void
   ) rethrows {
     guard let parent = row(parentID, transaction) else { return }
     _ = try recurse(parent, [], transaction, body)
@@ -117,14 +116,13 @@ public struct ZDCNodeManager: Sendable {
 
   private func recurse(
     _ parent: Int64, _ path: [ZDCNode], _ transaction: ZDCReadTransaction,
-    _ body: (ZDCNode, [ZDCNode]) throws -> Step
+    _ body: (ZDCNode, [ZDCNode], inout Bool, inout Bool) throws -> Void
   ) rethrows -> Bool {
     try forEachChild(of: parent, transaction) { row, node in
-      switch try body(node, path) {
-      case .stop: return false
-      case .skipChildren: return true
-      case .recurse: return try recurse(row, path + [node], transaction, body)
-      }
+      var (recurseInto, stop) = (true, false)
+      try body(node, path, &recurseInto, &stop)
+      if stop || !recurseInto { return !stop }
+      return try recurse(row, path + [node], transaction, body)
     }
   }
 

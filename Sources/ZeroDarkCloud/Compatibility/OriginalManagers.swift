@@ -16,41 +16,22 @@ extension ZDCNodeManager {
   public func hasChildren(_ node: ZDCNode, transaction: ZDCReadTransaction) -> Bool {
     hasChildren(node.uuid, transaction: transaction)
   }
-
-  /// Another form of ``recursiveIterateNodeIDs(withParentID:transaction:using:)``.
-  public func recursiveEnumerateNodeIDs(
-    withParentID parentID: String, transaction: ZDCReadTransaction,
-    using body: (
-      _ nodeID: String, _ pathFromParent: [String], _ recurseInto: inout Bool, _ stop: inout Bool
-    ) throws -> Void
-  ) rethrows {
-    try recursiveIterateNodeIDs(withParentID: parentID, transaction: transaction, using: body)
-  }
-
-  /// Another form of ``recursiveIterateNodes(withParentID:transaction:using:)``.
-  public func recursiveEnumerateNodes(
-    withParentID parentID: String, transaction: ZDCReadTransaction,
-    using body: (
-      _ node: ZDCNode, _ pathFromParent: [ZDCNode], _ recurseInto: inout Bool, _ stop: inout Bool
-    ) throws -> Void
-  ) rethrows {
-    try recursiveIterateNodes(withParentID: parentID, transaction: transaction, using: body)
-  }
 }
 
 extension ZDCLocalUserManager {
-  /// Calls `body` with each account's id, in the order in which they came, until it sets `stop`.
+  /// Calls `body` with the id of each account, the first to come to this device first, until it sets `stop`. Errors of
+  /// the database poison the transaction.
   public func enumerateLocalUserIDs(
     _ transaction: ZDCReadTransaction, using body: (_ localUserID: String, _ stop: inout Bool) throws -> Void
   ) rethrows {
     var stop = false
     for user in allLocalUserIDs(transaction) where !stop { try body(user, &stop) }
   }
-}
 
-extension ZDCLocalUserManager {
   /// Removes an account and everything of theirs from this device, queued changes included, in the caller's
-  /// transaction. Errors poison it. `delete(_:force:)` also ends the account's session on the server.
+  /// transaction. Does nothing for an account that is not here. Errors poison the transaction.
+  ///
+  /// The session on the server expires on its own; ``delete(_:force:)-(String,_)`` ends it.
   public func deleteLocalUser(_ localUserID: String, transaction: ZDCReadWriteTransaction) {
     transaction.poisoning {
       guard let userID = UserID(text: localUserID), let row = try transaction.localUsers.user(userID) else { return }
@@ -74,7 +55,8 @@ extension ZDCImageLoader {
 }
 
 extension ZDCReachability {
-  /// Calls `block` with what is known and with each change, on the main actor, until the framework is closed.
+  /// Calls `block` with the last known state and with each change, on the main actor, until the framework is closed.
+  /// Each call adds a block; none is removed.
   public func setReachabilityStatusChange(_ block: @escaping @MainActor @Sendable (_ isReachable: Bool) -> Void) {
     let changes = self.changes
     Task { for await isReachable in changes { await block(isReachable) } }

@@ -12,12 +12,13 @@ public let kZDCCollection_Users = "ZDCUsers"
 public let kZDCAnonymousUserID = "anonymous"
 
 extension ZDCReadTransaction {
-  /// The node with that ``ZDCNode/uuid``, of any local user and tree; nil if it is not on this device.
+  /// Returns the node with that ``ZDCNode/uuid``, of any local user and tree; nil if it is not on this device. Errors
+  /// poison the transaction.
   public final func node(id nodeID: String) -> ZDCNode? {
     poisoning { try nodes.node(uuid: nodeID).map(zdcNode) } ?? nil
   }
 
-  /// The user, if this device knows them.
+  /// Returns the user; nil if this device does not know them. Errors poison the transaction.
   public final func user(id userID: String) -> ZDCUser? {
     poisoning { () -> ZDCUser? in
       guard let id = UserID(text: userID) else { return nil }
@@ -26,7 +27,7 @@ extension ZDCReadTransaction {
     } ?? nil
   }
 
-  /// The account, if it is on this device.
+  /// Returns the account; nil if it is not on this device. Errors poison the transaction.
   public final func localUser(id localUserID: String) -> ZDCLocalUser? {
     poisoning { () -> ZDCLocalUser? in
       guard let id = UserID(text: localUserID), let row = try localUsers.user(id), row.state == .ready else {
@@ -36,7 +37,7 @@ extension ZDCReadTransaction {
     } ?? nil
   }
 
-  /// Nodes and users, which the original kept among the app's objects; nil for another collection.
+  /// The node or user, which the original kept among the app's objects; nil for another collection.
   final func frameworkObject(forKey key: String, inCollection collection: String) -> Any?? {
     switch collection {
     case kZDCCollection_Nodes: .some(node(id: key))
@@ -79,10 +80,11 @@ extension ZDCReadWriteTransaction {
 }
 
 extension ZDCDatabaseConnection {
-  /// Writes soon; the block runs after the transaction, on `completionQueue`, nil for the main queue.
+  /// Queues a write transaction and returns; calls `completionBlock` after its commit, on `completionQueue` or, if that
+  /// is nil, on the main queue.
   ///
-  /// As in the original the block learns nothing of errors: they go to the log and the status stream, and the block is
-  /// not called. Use ``asyncReadWrite(_:completion:)`` to handle them.
+  /// If the transaction fails, the block is not called, and the error goes to the log and to
+  /// ``ZDCSyncManager/statusUpdates``. Use ``asyncReadWrite(_:completion:)`` to handle it.
   public func asyncReadWrite(
     _ body: @escaping @Sendable (ZDCReadWriteTransaction) throws -> Void, completionQueue: DispatchQueue? = nil,
     completionBlock: @escaping @Sendable () -> Void

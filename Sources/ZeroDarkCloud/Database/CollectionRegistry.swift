@@ -23,8 +23,14 @@ package struct CollectionRegistry: Sendable {
     return entry
   }
 
+  /// The collections of ``ZDCReadTransaction/frameworkObject(forKey:inCollection:)``, which take no objects of the app.
+  private static let ofFramework = [kZDCCollection_Nodes, kZDCCollection_Users]
+
   /// An unregistered collection takes any type; it is read by the typed calls.
   func check(_ object: some Codable, inCollection collection: String) throws(ZDCError) {
+    guard !Self.ofFramework.contains(collection) else {
+      throw ZDCError(.collectionTypeMismatch, detail: "\(collection) holds the framework's own objects")
+    }
     guard let entry = entries[collection], !entry.matches(object) else { return }
     throw ZDCError(.collectionTypeMismatch, detail: "\(collection) is registered for \(entry.typeName)")
   }

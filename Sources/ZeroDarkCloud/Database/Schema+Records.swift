@@ -1,6 +1,7 @@
 // Tables about records that are not as they should be, and about rotations.
 extension FrameworkSchema {
-  /// See ``UnreadableStore``. What can be read of such a record in the clear stands here: the next version follows it.
+  /// See ``UnreadableStore``. The columns from `recordVersion` on hold the record's public part, which the next version
+  /// follows.
   static let unreadable = """
     CREATE TABLE zdc_unreadable (
       zone INTEGER NOT NULL REFERENCES zdc_zone(id) ON DELETE CASCADE,
@@ -17,7 +18,7 @@ extension FrameworkSchema {
     ) WITHOUT ROWID
     """
 
-  /// Nodes that the request in flight rotates for the sake of others below them: no operation stands for them.
+  /// Nodes that the request in flight rotates because of a change below them. No queued operation names them.
   static let inFlightRotation = """
     CREATE TABLE zdc_in_flight_rotation (
       node INTEGER PRIMARY KEY,

@@ -56,10 +56,8 @@ final class TransactionEnd: Sendable {
   }
 }
 
-/// Waits for the writes of this process that are in progress.
-///
-/// A task that a transaction's block starts may read before that transaction commits. Callers that wait at the same
-/// time share one turn of the writer.
+/// Waits for the writes of this process that are in progress: a task that a transaction's block starts may read before
+/// that transaction commits. Callers that wait at the same time share one turn of the writer.
 final class WriterBarrier: Sendable {
   private let waiting = Mutex<[CheckedContinuation<Void, Never>]>([])
 

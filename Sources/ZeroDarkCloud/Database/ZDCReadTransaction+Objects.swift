@@ -40,7 +40,8 @@ extension ZDCReadTransaction {
 
   /// Whether there is an object. Errors poison the transaction.
   public final func hasObject(forKey key: String, inCollection collection: String) -> Bool {
-    poisoning { try objects.contains(key: key, inCollection: collection) } ?? false
+    if let known = frameworkObject(forKey: key, inCollection: collection) { return known != nil }
+    return poisoning { try objects.contains(key: key, inCollection: collection) } ?? false
   }
 
   /// All keys of a collection, sorted.
@@ -70,9 +71,8 @@ extension ZDCReadTransaction {
 extension ZDCReadWriteTransaction {
   /// Stores a copy of the object under its key, replacing what was there.
   ///
-  /// Does not throw. A database error, an object that cannot be encoded, or one of another type than the collection is
-  /// registered for poison
-  /// the transaction.
+  /// Does not throw. These poison the transaction: a database error, an object that cannot be encoded, one of another
+  /// type than the collection is registered for, and a collection of the framework, such as ``kZDCCollection_Nodes``.
   public func setObject(_ object: some ZDCStorable, forKey key: String, inCollection collection: String) {
     poisoning {
       try context.registry.check(object, inCollection: collection)

@@ -1,18 +1,20 @@
 internal import Foundation
 internal import ZDCProtocol
 
-/// Asks the server what an engine would ask it, and says for each step what came back.
+/// Sends the requests of an engine and gives a verdict on each answer.
 struct ConnectionDiagnosis: Sendable {
   let api: ServerAPI
   let now: @Sendable () -> UInt64
   /// How long the first event may take.
-  var eventPatience: Duration = .seconds(10)
+  var eventTimeout: Duration = .seconds(10)
 
   private var origin: String { api.connection.origin }
 
   func run() async throws -> [ZDCConnectionCheck] {
     let (server, info) = try await checkServer()
-    var checks = [server, encryption]
+    var checks = [
+      server, DiagnosisRules.encryption(origin: origin, isConnected: info != nil) ?? Self.skipped(.encryption),
+    ]
     guard let info else {
       checks += [.clock, .latency, .session, .bodySize, .eventStream].map(Self.skipped)
       return checks
@@ -51,12 +53,6 @@ struct ConnectionDiagnosis: Sendable {
     }
   }
 
-  private var encryption: ZDCConnectionCheck {
-    origin.hasPrefix("https:")
-      ? ZDCConnectionCheck(.encryption, .passed, "TLS 1.2 or newer")
-      : ZDCConnectionCheck(.encryption, .passed, "plain HTTP, which stays on this machine")
-  }
-
   private func checkLatency() async throws -> ZDCConnectionCheck {
     var durations: [Duration] = []
     do {
@@ -76,8 +72,8 @@ struct ConnectionDiagnosis: Sendable {
     } catch { return try failed(.session, error) }
   }
 
-  /// Sends as many bytes as the largest part of an upload has to an upload that does not exist: whatever part of the way
-  /// refuses large bodies answers in the server's place.
+  /// Sends as many bytes as the largest upload part has, to an upload that does not exist. A proxy that refuses large
+  /// bodies answers in the server's place.
   private func checkBodySize() async throws -> ZDCConnectionCheck {
     let count = ContentGeometry.partRange(0, cipherLength: Limits.contentCipherBytes).count
     var request = TransportRequest.bytes(
@@ -104,7 +100,7 @@ struct ConnectionDiagnosis: Sendable {
   private func checkEventStream() async throws -> ZDCConnectionCheck {
     let begin = ContinuousClock.now
     do {
-      guard try await firstEvent() else { return DiagnosisRules.silentEvents(eventPatience) }
+      guard try await firstEvent() else { return DiagnosisRules.silentEvents(eventTimeout) }
       let elapsed = DiagnosisRules.milliseconds(ContinuousClock.now - begin)
       return ZDCConnectionCheck(.eventStream, .passed, "the first event arrived after \(elapsed) ms")
     } catch { return try failed(.eventStream, error, advice: DiagnosisRules.eventAdvice) }
@@ -119,7 +115,7 @@ struct ConnectionDiagnosis: Sendable {
         return true
       }
       group.addTask {
-        try await Task.sleep(for: eventPatience)
+        try await Task.sleep(for: eventTimeout)
         return false
       }
       defer { group.cancelAll() }

@@ -20,8 +20,16 @@ enum DiagnosisRules {
     }
   }
 
+  /// - Returns: nil if no answer came over an encrypted connection: a refused certificate is a failure of encryption.
+  static func encryption(origin: String, isConnected: Bool) -> ZDCConnectionCheck? {
+    guard origin.hasPrefix("https:") else {
+      return ZDCConnectionCheck(.encryption, .passed, "plain HTTP, which stays on this machine")
+    }
+    return isConnected ? ZDCConnectionCheck(.encryption, .passed, "TLS 1.2 or newer") : nil
+  }
+
   /// The request took an unknown part of its time on the way there: the clocks differ by at least the distance of the
-  /// server's time from the interval between question and answer.
+  /// server's time from the interval between request and answer.
   static func clock(server: UInt64, before: UInt64, after: UInt64) -> ZDCConnectionCheck {
     let distance = server < before ? before - server : server > after ? server - after : 0
     let seconds = distance / 1_000
@@ -56,10 +64,10 @@ enum DiagnosisRules {
 
   static let bodySizeAdvice = "let the proxy pass bodies of 16 MiB; in nginx: client_max_body_size 16m;"
 
-  static func silentEvents(_ patience: Duration) -> ZDCConnectionCheck {
+  static func silentEvents(_ timeout: Duration) -> ZDCConnectionCheck {
     ZDCConnectionCheck(
       .eventStream, .failed,
-      "no event arrived within \(patience.components.seconds) s: something on the way holds them back",
+      "no event arrived within \(timeout.components.seconds) s: something on the way holds them back",
       advice: eventAdvice)
   }
 

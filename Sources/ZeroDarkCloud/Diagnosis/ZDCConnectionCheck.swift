@@ -20,16 +20,21 @@ public struct ZDCConnectionCheck: Sendable, Hashable {
     case eventStream
   }
 
+  /// The outcome of a check.
   public enum Verdict: String, Sendable {
+    /// Nothing is wrong.
     case passed
     /// Syncing works, and something is unusual.
     case warning
+    /// Syncing does not work, or not as it should.
     case failed
     /// An earlier failure makes the check meaningless.
     case skipped
   }
 
+  /// What was checked.
   public let step: Step
+  /// The outcome.
   public let verdict: Verdict
   /// The measured result, as a sentence for people. Holds no name, key or content.
   public let finding: String

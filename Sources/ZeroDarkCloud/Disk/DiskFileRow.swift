@@ -71,7 +71,7 @@ extension DiskFileRow {
 
     func encoded() -> [UInt8] {
       var out = ByteWriter(capacity: 192)
-      out.append(UInt8(1))
+      out.append(UInt8(2))
       Self.append(eTag, to: &out)
       Self.append(contentETag, to: &out)
       Self.append(identity, to: &out)
@@ -110,9 +110,10 @@ extension DiskFileRow {
 
     init(decoding bytes: [UInt8]) throws {
       var reader = ByteReader(bytes)
-      guard try reader.readUInt8() == 1 else { throw ZDCError(.corruptDatabase) }
+      let version = try reader.readUInt8()
+      guard 1...2 ~= version else { throw ZDCError(.corruptDatabase) }
       eTag = try Self.readText(&reader)
-      contentETag = try Self.readText(&reader)
+      contentETag = version == 1 ? nil : try Self.readText(&reader)
       identity = try Self.readText(&reader)
       file = try reader.readBool() ? try Self.readFile(&reader) : nil
       try reader.finish()

@@ -108,7 +108,7 @@ final class DiskFileStore {
     return try Bool.fetchOne(statement) ?? false
   }
 
-  /// The node is there now: files of its uuid go with it from now on.
+  /// Gives the files that were imported under the uuid to the node, which has been inserted. They are deleted with it.
   func attach(toNode uuid: String) throws {
     let statement = try db.cachedStatement(
       sql: """
@@ -118,7 +118,7 @@ final class DiskFileStore {
     try statement.execute(arguments: [uuid])
   }
 
-  /// - Returns: how many were removed; if it is the limit there may be more.
+  /// - Returns: how many were removed; if it is `limit`, there may be more.
   func removeUninserted(usedBefore ms: UInt64, limit: Int) throws -> Int {
     let statement = try db.cachedStatement(
       sql: """

@@ -1,4 +1,5 @@
-/// Whether the disk manager has files of nodes that have yet to be inserted: asked once a transaction, not once a node.
+/// Imported files whose nodes have yet to be inserted. Whether there are any is read once for each transaction and not
+/// for each node.
 final class UninsertedFiles: Forgetful {
   private let store: DiskFileStore
   /// nil: not known yet.

@@ -104,6 +104,6 @@ public struct ZDCDiskExport: Sendable {
   public let eTag: String?
   /// Seconds that it may be in the cache; 0 for ever.
   public let expiration: TimeInterval
-  /// The node's content in the cloud when this was stored.
+  /// The version of the node's content in the cloud when this was stored.
   let contentETag: String?
 }

@@ -56,7 +56,7 @@ extension ZDCDiskManager {
     if node == nil, owner.kind != .userAvatar { transaction.uninsertedFiles.mayExist = true }
   }
 
-  /// Without one nothing would ever take the file away. A node that has yet to be inserted will have one.
+  /// Whether an upload will remove the file. A node that has yet to be inserted will have an upload.
   private func isUploadQueued(
     _ owner: DiskOwner, _ node: NodeRow?, _ transaction: ZDCReadTransaction
   ) throws -> Bool {

@@ -6,7 +6,7 @@ extension ZDCDiskManager {
   /// Stores a node's content, in the place of what was stored before.
   ///
   /// A node that the app made with `ZDCNode(localUserID:)` may be inserted afterwards, in the same transaction or in a
-  /// later one. What is not inserted within a day goes at the next launch.
+  /// later one. An import whose node is not inserted within a day is removed at the next launch.
   ///
   /// When it returns, outside of a transaction, file and entry are on disk. Where the cache is too small for it, it is
   /// not kept: the returned file is there for as long as its retain token.
@@ -74,6 +74,6 @@ extension ZDCDiskManager {
 }
 
 extension ZDCNode {
-  /// Made by the app, for `insertNode`: a node that was read from the database has its tree.
+  /// Whether the app made it, for `insertNode`. A node that was read from the database has its tree.
   fileprivate var isUninserted: Bool { treeID.isEmpty }
 }

@@ -75,7 +75,7 @@ extension ZDCDownloadManager {
         if saved.createdMs + Self.savedForMs > now {
           start(saved)
         } else {
-          await drop(saved.key)
+          await giveUp(saved.key, ZDCError(.downloadFailed, detail: "\(saved.key.nodeID), after a week"))
         }
       }
     } catch { database.context.logFailure(error) }
@@ -96,8 +96,18 @@ extension ZDCDownloadManager {
         }
       }
     } catch {
-      if Self.isPermanent(error) || !background.postpone(key) { await drop(key) }
+      if Self.isPermanent(error) {
+        await giveUp(key, error)
+      } else if !background.postpone(key) {
+        await drop(key)
+      }
     }
+  }
+
+  /// The completion went with the process that asked: the status stream gets the error. The app knows of a deletion.
+  private func giveUp(_ key: DownloadKey, _ error: any Error) async {
+    if (error as? ZDCError)?.code != .nodeNotFound { database.context.changes.report(error) }
+    await drop(key)
   }
 
   private func drop(_ key: DownloadKey) async {
@@ -105,7 +115,7 @@ extension ZDCDownloadManager {
     await background.settle(key)
   }
 
-  /// Failures are not told; what may succeed later stays saved.
+  /// What may succeed later stays saved.
   static func isPermanent(_ error: any Error) -> Bool {
     switch error {
     case let error as ZDCError: [.nodeNotFound, .nodeNotUploaded, .noContent].contains(error.code)

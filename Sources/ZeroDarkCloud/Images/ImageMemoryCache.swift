@@ -22,7 +22,7 @@ final class ImageMemoryCache<Image: Sendable>: Sendable {
 
   /// What is known of an image.
   struct Known: Sendable {
-    /// nil: it is known that there is none.
+    /// nil if the node has none.
     var image: Image?
     var version: ThumbnailVersion?
   }

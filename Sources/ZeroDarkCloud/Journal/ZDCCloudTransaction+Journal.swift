@@ -89,7 +89,8 @@ extension ZDCCloudTransaction {
   /// Whether this device has a row for all that the cloud has directly in the folder.
   private func isReadThrough(_ row: NodeRow, _ leaves: LeafStore) throws -> Bool {
     try leaves.children(of: row.nodeID).allSatisfy { child in
-      try transaction.nodes.node(zone: row.zone, nodeID: child) != nil || isDeletedHere(child, zone: row.zone)
+      try transaction.nodes.node(zone: row.zone, nodeID: child.node) != nil
+        || isDeletedHere(child.node, zone: row.zone)
     }
   }
 

@@ -71,6 +71,8 @@ public struct ZDCNodeExplanation: Sendable, Hashable, Codable {
   public var quarantine: String?
   /// Why nothing is pulled or pushed for the node's tree.
   public var zoneFrozen: String?
+  /// Why the server's answers about the node's tree cannot be followed; it is asked again after pauses.
+  public var zoneStalled: String?
   /// The verified log has a version of the node that was not read yet, or that the app has not taken: see
   /// ``delegateFailures``.
   public var isAwaitingPull: Bool
@@ -82,8 +84,10 @@ public struct ZDCNodeExplanation: Sendable, Hashable, Codable {
   /// Oldest first; empty if the cloud has it all.
   public var operations: [ZDCOperationExplanation]
 
-  /// The cloud has all that this device knows.
-  public var isInSync: Bool { operations.isEmpty && isUploaded && !isAwaitingPull }
+  /// Whether the cloud has all that this device knows, and this device has read all that the cloud has.
+  public var isInSync: Bool {
+    operations.isEmpty && isUploaded && !isAwaitingPull && quarantine == nil && zoneFrozen == nil && zoneStalled == nil
+  }
 }
 
 extension ZDCCloudReadTransaction {
@@ -143,7 +147,7 @@ struct Explainer {
       nodeID: row.uuid, cloudID: row.nodeID.text, isUploaded: row.isUploaded,
       hasContentInCloud: row.content != nil,
       quarantine: try row.quarantine ?? transaction.unreadable.code(zone: row.zone, node: row.nodeID),
-      zoneFrozen: zone.frozen?.rawValue,
+      zoneFrozen: zone.frozen?.rawValue, zoneStalled: zone.doubt?.rawValue,
       isAwaitingPull: try transaction.isUnread(row), delegateFailures: failures,
       lastSecurityError: event?.code, lastSecurityErrorAt: event.map { Date(ms: $0.timeMs) },
       operations: queued.isEmpty ? [] : try Explainer(transaction, zone: zone).explain(queued))

@@ -30,7 +30,7 @@ extension ZDCSyncManager {
         connection.observe(
           tables: [
             "zdc_node", "zdc_operation", "zdc_attempt", "zdc_zone", "zdc_security_event", "zdc_delegate_failure",
-            EngineStates.table,
+            "zdc_unreadable", EngineStates.table,
           ], explain)
       })
   }

@@ -24,9 +24,20 @@ extension SyncEngine {
       try Task.checkCancellation()
     }
     if let failure { throw DelegateError.unwrap(failure) }
+    try await addRemainder(to: &summary)
+    return summary
+  }
+
+  /// What a sync leaves behind although it has failed nowhere.
+  private func addRemainder(to summary: inout ZDCSyncSummary) async throws {
     summary.stillQueued = try await stillQueued()
     summary.pushed.waiting = summary.stillQueued.values.reduce(0, +)
-    return summary
+    (summary.frozenZones, summary.unreadableNodes) = try await session.database.asyncRead { [session] transaction in
+      (
+        try transaction.frozenZones(localUser: session.localUser),
+        try transaction.unreadableNodeCount(localUser: session.localUser)
+      )
+    }
   }
 
   /// A sync that was asked for does not wait until the engine would have tried again.

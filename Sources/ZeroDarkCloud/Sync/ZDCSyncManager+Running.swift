@@ -95,15 +95,16 @@ extension ZDCSyncManager {
   }
 
   private func runEngines() async {
-    var running: [String: Task<Void, Never>] = [:]
+    // By row: a user who was removed and has logged in again has another one.
+    var running: [Int64: Task<Void, Never>] = [:]
     for await _ in Self.first(then: database.context.changes.hints(.localUsers)) {
       guard let users = await readyUsers() else { break }
-      for (user, task) in running where !users.contains(user) {
+      for (row, task) in running where users[row] == nil {
         await Self.end([task])
-        running[user] = nil
-        engines.withLock { $0[user] = nil }
+        running[row] = nil
+        engines.withLock { engines in engines = engines.filter { $0.value.session.localUser != row } }
       }
-      for user in users where running[user] == nil { running[user] = Task { await self.runEngine(user) } }
+      for (row, user) in users where running[row] == nil { running[row] = Task { await self.runEngine(user) } }
     }
     await Self.end(Array(running.values))
   }
@@ -118,9 +119,14 @@ extension ZDCSyncManager {
     await SyncLoop(engine: engine, changes: database.context.changes, reachability: reachability).run()
   }
 
-  /// nil if the task was cancelled.
-  private func readyUsers() async -> [String]? {
-    await persistently("") { try await self.users.allLocalUserIDs() }
+  /// - Returns: the local users by row; nil if the task was cancelled.
+  private func readyUsers() async -> [Int64: String]? {
+    await persistently("") { [connection = database.roDatabaseConnection] in
+      try await connection.asyncRead { transaction in
+        let ready = try transaction.localUsers.all().filter { $0.state == .ready }
+        return Dictionary(uniqueKeysWithValues: ready.map { ($0.id, $0.userID.text) })
+      }
+    }
   }
 
   /// Tries until it succeeds: a failure at launch, such as a busy database, would else stop the engine for good.

@@ -59,7 +59,8 @@ public final class ZDCSyncManager: Sendable {
 
   // MARK: Syncing now
 
-  /// Pulls, then pushes, until no operation can run. Operations that wait for something else are counted in the result.
+  /// Pulls, then pushes, until no operation can run. Operations that wait for something else are counted in the result,
+  /// and so is what this device cannot read: check ``ZDCSyncSummary/isComplete``.
   ///
   /// - Throws: `ZDCError` with `syncedElsewhere` if another process runs the engines of this database: it sends what is
   ///   queued here. `TransportError` if the server cannot be reached, `ServerError` if it refuses, `ZDCSecurityError` if
@@ -123,10 +124,12 @@ public final class ZDCSyncManager: Sendable {
   // MARK: Engines
 
   func engine(for localUserID: String) async throws -> SyncEngine {
-    if let known = engines.withLock({ $0[localUserID] }) { return known }
     guard let userID = UserID(text: localUserID) else { throw ZDCError(.localUserNotFound) }
+    let row = try await rowID(of: userID)
+    // A user who was removed and has logged in again has another row.
+    if let known = engines.withLock({ $0[localUserID] }), known.session.localUser == row { return known }
     let session = SyncSession(
-      localUser: try await rowID(of: userID), localUserID: localUserID, appTreeID: config.primaryTreeID,
+      localUser: row, localUserID: localUserID, appTreeID: config.primaryTreeID,
       database: database.rwDatabaseConnection, api: try await users.serverAPI(for: userID),
       currentKeys: Locked(try await users.keys(for: userID)),
       refreshIdentity: { [users] in try await users.refreshIdentity(of: userID) },
@@ -136,9 +139,9 @@ public final class ZDCSyncManager: Sendable {
       progress: UploadProgress(localUserID: localUserID, manager: progress), retriedFrozen: Locked([]))
     let made = SyncEngine(session: session)
     return engines.withLock { engines in
-      let kept = engines[localUserID] ?? made
-      engines[localUserID] = kept
-      return kept
+      if let known = engines[localUserID], known.session.localUser == row { return known }
+      engines[localUserID] = made
+      return made
     }
   }
 

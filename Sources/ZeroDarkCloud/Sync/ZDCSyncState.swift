@@ -113,9 +113,13 @@ extension ZDCReadTransaction {
     state.isPaused = try pushPause(localUser: user.id) != nil
     state.pending = try operations.pending(localUser: user.id)
     state.frozenZones = try frozenZones(localUser: user.id)
-    state.unreadableNodes = try zones.zones(localUser: user.id).reduce(0) { try $0 + unreadable.count(zone: $1.id) }
+    state.unreadableNodes = try unreadableNodeCount(localUser: user.id)
     state.stalledZones = try stalledZones(localUser: user.id)
     return state
+  }
+
+  func unreadableNodeCount(localUser: Int64) throws -> Int {
+    try zones.zones(localUser: localUser).reduce(0) { try $0 + unreadable.count(zone: $1.id) }
   }
 
   func frozenZones(localUser: Int64) throws -> [ZDCFrozenZone] {

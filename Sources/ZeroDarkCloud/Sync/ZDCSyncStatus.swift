@@ -77,4 +77,11 @@ public struct ZDCSyncSummary: Sendable, Hashable {
   public var pushed = PushSummary()
   /// What is queued at the end, by what it waits for. Empty if the server has everything.
   public var stillQueued: [ZDCWaitReason: Int] = [:]
+  /// Trees that were neither pulled nor pushed, because the user has to decide.
+  public var frozenZones: [ZDCFrozenZone] = []
+  /// How many nodes this device could not read as they are in the cloud: see
+  /// ``ZDCSyncManager/unreadableNodes(localUserID:limit:)``.
+  public var unreadableNodes = 0
+  /// Whether the server has all of this device's changes, and this device has read all that the server has.
+  public var isComplete: Bool { stillQueued.isEmpty && frozenZones.isEmpty && unreadableNodes == 0 }
 }

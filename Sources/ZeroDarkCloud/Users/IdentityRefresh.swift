@@ -9,10 +9,10 @@ struct IdentityRefresh {
   let database: ZDCDatabaseConnection
   let api: ServerAPI
   let user: UserID
-  /// Where the chain ends for whom asks: another process may have stored a longer one already.
+  /// The last link that the caller knows. Another process may have stored a longer chain.
   let known: LinkHash?
 
-  /// - Returns: the keys after the change; nil if the chain ends where it is known to.
+  /// - Returns: the keys after the change; nil if the chain ends with the known link.
   /// - Throws: `accountStateMissing`, `identityChainRollback`, `identityChainInvalid`, `keyringRollback`,
   ///   `keyringMismatch`, `keyringAuthFailed` and the like; `ServerError`; `TransportError`.
   func run() async throws -> UserKeys? {

@@ -102,7 +102,7 @@ public final class ZDCLocalUserManager: Sendable {
     } catch { throw ZDCError(.invalidWords, detail: error.description, underlying: error) }
   }
 
-  /// Removes a local user and everything of his from this device. The account on the server is not touched.
+  /// Removes a local user and everything of theirs from this device. The account on the server is not touched.
   ///
   /// The server is told to forget this device, if it can be reached.
   ///
@@ -154,10 +154,12 @@ extension ZDCLocalUserManager {
     }
   }
 
+  /// The ids of the accounts on this device, in the order in which they came.
   public func allLocalUserIDs() async throws -> [String] {
     try await database.asyncRead { transaction in try transaction.localUsers.readyIDs().map(\.text) }
   }
 
+  /// The account; nil if it is not on this device.
   public func localUser(id localUserID: String) async throws -> ZDCLocalUser? {
     guard let userID = UserID(text: localUserID) else { return nil }
     return try await database.asyncRead { transaction in

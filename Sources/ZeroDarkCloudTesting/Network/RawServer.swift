@@ -63,12 +63,12 @@ package final class RawServer: Sendable {
 
   /// Stops listening and cuts what is open.
   package func end() {
-    let open = state.withLock { state in
-      state.hasEnded = true
-      return state.open
-    }
     _ = shutdown(listener, Int32(SHUT_RDWR))
-    for socket in open { _ = shutdown(socket, Int32(SHUT_RDWR)) }
+    // With the lock: a socket that is closed in the meantime may be another one's by then.
+    state.withLock { state in
+      state.hasEnded = true
+      for socket in state.open { _ = shutdown(socket, Int32(SHUT_RDWR)) }
+    }
   }
 
   /// Returns when its port is free for another server.
@@ -131,19 +131,24 @@ package final class RawServer: Sendable {
         let socket = Darwin.accept(listener, nil, nil)
       #endif
       guard socket >= 0 else { return }
-      let hasEnded = state.withLock { state in
+      #if canImport(Darwin)
+        var one: Int32 = 1
+        setsockopt(socket, SOL_SOCKET, SO_NOSIGPIPE, &one, socklen_t(MemoryLayout<Int32>.size))
+      #endif
+      state.withLock { state in
         state.open.insert(socket)
-        return state.hasEnded
+        if state.hasEnded { _ = shutdown(socket, Int32(SHUT_RDWR)) }
       }
-      if hasEnded { _ = shutdown(socket, Int32(SHUT_RDWR)) }
       Thread.detachNewThread { [self] in serve(socket) }
     }
   }
 
   private func serve(_ socket: Int32) {
     defer {
-      state.withLock { _ = $0.open.remove(socket) }
-      close(socket)
+      state.withLock { state in
+        state.open.remove(socket)
+        close(socket)
+      }
     }
     while let head = readRequest(socket) {
       state.withLock { $0.requests.append(head.prefix { $0 != "\r\n" }.description) }

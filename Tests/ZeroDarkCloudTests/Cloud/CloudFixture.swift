@@ -132,10 +132,9 @@ final class CloudFixture: Sendable {
         guard let root = cloud.trunkNode(trunk) else { continue }
         ZDCNodeManager.sharedInstance.recursiveEnumerateNodes(
           withParentID: root.uuid, transaction: cloud.transaction
-        ) { node, parents in
+        ) { node, parents, _, _ in
           let path = (parents + [node]).compactMap(\.name)
           lines.append(ZDCTreesystemPath(pathComponents: path, trunk: trunk).fullPath())
-          return .recurse
         }
       }
       return lines.sorted().joined(separator: "\n")

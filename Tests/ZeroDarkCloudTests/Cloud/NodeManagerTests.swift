@@ -106,10 +106,10 @@ import ZDCTreesystem
       var seen: [String] = []
       ZDCNodeManager.sharedInstance.recursiveEnumerateNodes(
         withParentID: home.uuid, transaction: cloud.transaction
-      ) { node, parents in
+      ) { node, parents, recurseInto, stop in
         seen.append((parents + [node]).compactMap(\.name).joined(separator: "/"))
-        if node.name == "a" { return .skipChildren }
-        return node.name == "2" ? .stop : .recurse
+        recurseInto = node.name != "a"
+        stop = node.name == "2"
       }
       #expect(seen == ["a", "b", "b/2"])
     }

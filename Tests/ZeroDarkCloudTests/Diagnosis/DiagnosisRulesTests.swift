@@ -20,6 +20,13 @@ struct DiagnosisRulesTests {
     #expect(DiagnosisRules.clock(server: server, before: before, after: after).verdict == verdict)
   }
 
+  @Test("an encrypted connection that was not made has no verdict")
+  func encryption() {
+    #expect(DiagnosisRules.encryption(origin: "https://a", isConnected: true)?.verdict == .passed)
+    #expect(DiagnosisRules.encryption(origin: "https://a", isConnected: false) == nil)
+    #expect(DiagnosisRules.encryption(origin: "http://127.0.0.1", isConnected: false)?.verdict == .passed)
+  }
+
   @Test func latencyAboveASecond_isAWarning() {
     #expect(DiagnosisRules.latency(.milliseconds(999)).verdict == .passed)
     #expect(DiagnosisRules.latency(.milliseconds(1_000)).verdict == .warning)

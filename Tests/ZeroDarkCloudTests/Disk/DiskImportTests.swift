@@ -87,6 +87,17 @@ import ZeroDarkCloudTesting
     }
   }
 
+  @Test("a row that an earlier version stored, without the content's eTag, is read")
+  func rowOfAnEarlierVersion() throws {
+    let secrets = DiskFileRow.Secrets(eTag: "e", contentETag: nil, identity: "i", file: nil)
+    var bytes = secrets.encoded()
+    // The version, a text of six bytes, and the mark of a text that is not there.
+    bytes[0] = 1
+    bytes.remove(at: 7)
+    let decoded = try DiskFileRow.Secrets(decoding: bytes)
+    #expect(decoded.eTag == "e" && decoded.contentETag == nil && decoded.identity == "i")
+  }
+
   @Test func emptyContentIsContent_andAPlaceholderIsNone() async throws {
     try await DiskFixture.run { fixture in
       try fixture.put("")

@@ -24,7 +24,7 @@ struct CommitLogStore {
     return found ?? nil
   }
 
-  /// A commit that is there already stays as it is.
+  /// Stores a commit, unless it is stored already.
   ///
   /// - Parameter raisesKeys: it gave an existing node another key.
   func insert(_ commit: ZoneCommit, isOwn: Bool, raisesKeys: Bool) throws {
@@ -52,7 +52,7 @@ struct OwnCommits: Equatable {
 }
 
 extension ZoneCommit {
-  /// Brings an access list or retires a key.
+  /// Whether it contains an access list or retires a key.
   var changesRights: Bool {
     fields.operations.contains { operation in
       switch operation {

@@ -151,7 +151,7 @@ struct LeafStore: ZoneState {
     var isPending: Bool
   }
 
-  /// Calls `body` for each leaf from the zone's root down, shallow first.
+  /// Calls `body` for each leaf from the zone's root down, the shallow ones first.
   func forEachByDepth(root: NodeID, _ body: (Placed) -> Void) throws {
     let statement = try db.makeStatement(
       sql: """
@@ -193,17 +193,11 @@ struct LeafStore: ZoneState {
     return Set(try Int64.fetchAll(statement, arguments: [zone, node.data]).map { UInt32(truncatingIfNeeded: $0) })
   }
 
-  /// What could not be read is asked for again.
+  /// Marks a record that could not be read as pending, so that the next pull fetches it again.
   func retry(_ node: NodeID) throws {
     let statement = try db.cachedStatement(
       sql: "UPDATE zdc_leaf SET pending = 1 WHERE zone = ? AND node = ? AND pending = 2")
     try statement.execute(arguments: [zone, node.data])
-  }
-
-  func children(of node: NodeID) throws -> [NodeID] {
-    let statement = try db.cachedStatement(
-      sql: "SELECT node FROM zdc_leaf INDEXED BY zdc_leaf_parent WHERE zone = ? AND parent = ?")
-    return try Row.fetchAll(statement, arguments: [zone, node.data]).map { try NodeID($0, 0) }
   }
 
   func pendingCount() throws -> Int {
@@ -212,8 +206,8 @@ struct LeafStore: ZoneState {
     return try Int.fetchOne(statement, arguments: [zone]) ?? 0
   }
 
-  /// Live nodes right below, at most so many.
-  func children(of node: NodeID, limit: Int) throws -> [ZoneLeaf] {
+  /// Up to `limit` live children.
+  func children(of node: NodeID, limit: Int = .max) throws -> [ZoneLeaf] {
     let statement = try db.cachedStatement(
       sql: """
         SELECT node, parent, record, putSeq, keyGen, parentKeyGen FROM zdc_leaf INDEXED BY zdc_leaf_parent

@@ -25,7 +25,7 @@ struct NodeRow: Sendable {
   var content: ContentFacts?
   /// Why the newest version in the cloud could not be opened (class 2 of PROTOCOL 3.7); the last good one is shown.
   var quarantine: String?
-  /// What the record's private part says and this client does not use: it stays as it is in every next version.
+  /// Fields of the record's private part that this client does not use. Every next version keeps them.
   var unused: RecordPrivate?
 
   var isUploaded: Bool { cloud != nil }

@@ -11,7 +11,7 @@ final class NodeStore: Forgetful {
   let db: Database
   let sealer: TableSealer
   private var parentKeys: [Int64: ParentKeys] = [:]
-  /// The same of older generations, of parents with children that have not been rotated.
+  /// Keys of older generations, for parents with children that have not been rotated.
   private var olderKeys: [Int64: [UInt32: ParentKeys]] = [:]
   private var parents: [Int64: NodeRow] = [:]
   private var parentNumbers: [NodeID: Int64] = [:]

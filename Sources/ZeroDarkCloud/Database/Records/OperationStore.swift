@@ -180,7 +180,7 @@ final class OperationStore: Forgetful {
     try statement.execute(arguments: [zone])
   }
 
-  /// A node has a version that this device can follow: what waited for that, and for others, is tried again.
+  /// Tries the zone's operations again that wait for a readable version, after such a version came for one node.
   func retryUnreadable(zone: Int64) throws {
     let statement = try db.cachedStatement(
       sql: """
@@ -213,7 +213,8 @@ final class OperationStore: Forgetful {
 
   // MARK: Pauses
 
-  /// Those after failures of the network or the server. The app's own are kept: it would be called each time.
+  /// Pauses after failures of the network or the server. Those after failures of the app stay: a sync would call it each
+  /// time.
   private static let endablePauses = """
     notBeforeMs > 0 AND reason IN (\(OperationRow.Reason.offline.rawValue),
       \(OperationRow.Reason.overQuota.rawValue), \(OperationRow.Reason.serverSaid.rawValue))
@@ -231,7 +232,7 @@ final class OperationStore: Forgetful {
       sql: "UPDATE zdc_operation SET notBeforeMs = 0 WHERE \(Self.endablePauses)", arguments: [localUser])
   }
 
-  /// What is queued in a tree, by what it waits for.
+  /// How many operations of a tree are queued, by what they wait for.
   func countByReason(localUser: Int64, tree: String) throws -> [ZDCWaitReason: Int] {
     var counts: [ZDCWaitReason: Int] = [:]
     let query = """

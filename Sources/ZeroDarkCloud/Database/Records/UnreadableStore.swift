@@ -18,9 +18,9 @@ final class UnreadableStore: Forgetful {
     var node: NodeID
     var parent: NodeID
     var code: String
-    /// When that was found out first.
+    /// When this device found it out.
     var sinceMs: UInt64
-    /// The node itself may be readable: it waits for one above it.
+    /// The node's own record may be readable: one above it is not.
     var isBelow: Bool
   }
 
@@ -60,7 +60,7 @@ final class UnreadableStore: Forgetful {
     return try db.firstRow("SELECT u.code FROM \(source) WHERE u.zone = ? AND u.node = ?", [zone, node.data]) { $0[0] }
   }
 
-  /// What the newest version says in the clear; nil if it is read, or was never here.
+  /// What the newest version says in the clear; nil if it has been read, or was never fetched.
   func publicFacts(zone: Int64, node: NodeID) throws -> PublicFacts? {
     if try isEmpty(zone: zone) { return nil }
     let query = """
@@ -133,7 +133,7 @@ final class UnreadableStore: Forgetful {
       .execute(arguments: [zone, node.data])
   }
 
-  /// What has been deleted or replaced meanwhile needs no row.
+  /// Removes the rows of records that the log no longer names.
   func forgetPast(zone: Int64) throws {
     if try isEmpty(zone: zone) { return }
     let statement = try db.cachedStatement(
