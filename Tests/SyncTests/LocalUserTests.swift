@@ -49,6 +49,7 @@ struct LocalUserTests {
       let words = try #require(world.words())
       let user = try a.localUserID
       let manager = try #require(try a.zdc.localUserManager)
+      try await b.pull()
       try await b.create("/theirs", "2")
       try await b.sync()
       try await a.sync()

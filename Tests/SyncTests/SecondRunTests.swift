@@ -3,7 +3,7 @@ import ZeroDarkCloud
 import ZeroDarkCloudTesting
 
 /// Engines that run, end and run again in one process.
-@Suite(.timeLimit(.minutes(2))) struct SecondRunTests {
+@Suite(.timeLimit(.minutes(10))) struct SecondRunTests {
   @Test("C1: a second run of the same manager pushes, pulls, and tells as the first one did")
   func secondRun_doesWhatTheFirstDid() async throws {
     try await TestWorld.run { world in

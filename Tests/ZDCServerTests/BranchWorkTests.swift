@@ -8,7 +8,7 @@ import ZDCServer
 @testable import ZDCServerSQLite
 
 /// What moves and deletes of large branches make the store's only writer do.
-@Suite(.timeLimit(.minutes(1))) struct BranchWorkTests {
+@Suite(.timeLimit(.minutes(10))) struct BranchWorkTests {
   /// - A folder with 5,000 children, one of which has 300 levels below it
   /// => a search that is to visit 5 nodes, or to go down 3 levels, reads no row beyond
   @Test("S7: a wide folder is read no further than the limit")
