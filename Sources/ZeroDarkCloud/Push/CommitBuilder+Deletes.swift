@@ -11,6 +11,9 @@ extension CommitBuilder {
     var room = Limits.deletedDescendants
     /// Everything in the cloud that has a surviving node below it.
     var aboveSurvivors: Set<NodeID>?
+    /// Nodes whose delete goes into the next commit, because this one moves something out of them, by parent. Their
+    /// names are taken until then.
+    var held: [NodeID: Set<NodeID>] = [:]
   }
 
   enum DeleteResult {
@@ -24,7 +27,8 @@ extension CommitBuilder {
 
   mutating func delete(_ operation: OperationRow) throws -> DeleteResult {
     guard let leaf = try leaves.leaf(operation.nodeID) else { return .nothingToDo }
-    guard operations.count < Limits.commitOperations, try !hasSurvivors(below: operation.nodeID) else { return .later }
+    guard operations.count < Limits.commitOperations, try !isRemoved(operation.nodeID) else { return .later }
+    guard try !hasSurvivors(below: operation.nodeID) else { return .later }
     if let count = try countBelow(operation.nodeID) {
       try remove(operation.nodeID, leaf.record, count)
       outcomes.append(InFlightStore.Outcome(operation: operation.id, node: nil, facts: nil))
@@ -33,6 +37,28 @@ extension CommitBuilder {
     // What fits into an empty commit is not split.
     if removals.room == Limits.deletedDescendants { try removePart(below: operation.nodeID) }
     return .later
+  }
+
+  /// Finds the deletes that this commit cannot have because its own moves come first, before anything is put: a node
+  /// that takes the name of one of them has to wait for it.
+  ///
+  /// - Parameter moving: the nodes that this commit may move. A delete that waits for others holds up nothing.
+  mutating func hold(_ deletes: [NodeID], moving: Set<NodeID>) throws {
+    guard !deletes.isEmpty else { return }
+    var (above, aboveOthers): (Set<NodeID>, Set<NodeID>) = ([], [])
+    for node in try transaction.operations.movedNodes(zone: zoneRow.id) {
+      let ancestors = try leaves.ancestors(of: node)
+      if moving.contains(node) { above.formUnion(ancestors) } else { aboveOthers.formUnion(ancestors) }
+    }
+    for node in deletes where above.contains(node) && !aboveOthers.contains(node) {
+      if let leaf = try leaves.leaf(node) { removals.held[leaf.parent, default: []].insert(node) }
+    }
+  }
+
+  /// Whether the node's name may still be that of a node whose delete is held. What moves out of such a node goes first.
+  func mayMeetHeldName(_ node: NodeID, in parent: NodeID) throws -> Bool {
+    guard let held = removals.held[parent] else { return false }
+    return try leaves.ancestors(of: node).allSatisfy { !held.contains($0) }
   }
 
   /// Deletes branches below the node, as long as there is room. The operation stays queued for the rest.
@@ -60,6 +86,12 @@ extension CommitBuilder {
     removals.nodes.insert(node)
     removals.room -= count
     operations.append(.delete(node: node, record: record, liveDescendants: count))
+  }
+
+  /// Whether this commit deletes a node above: the cloud may have moved the node there since it was deleted here.
+  private func isRemoved(_ node: NodeID) throws -> Bool {
+    guard !removals.nodes.isEmpty else { return false }
+    return try leaves.ancestors(of: node).contains { removals.nodes.contains($0) }
   }
 
   /// Whether a node that the app still has lies below, as the cloud sees it: it was moved out here, and that has not

@@ -59,7 +59,8 @@ struct CommitBuilder {
 
   enum PutResult: Equatable {
     case added
-    /// Not in this commit: its parent is not in the cloud yet, a newer version is still to be read, or no room is left.
+    /// Not in this commit: its parent is not in the cloud yet, its name is not free yet, a newer version is still to be
+    /// read, or no room is left.
     case later
     /// Not at all, as the node is now.
     case refused(RecordDrafts.Refusal)
@@ -71,7 +72,9 @@ struct CommitBuilder {
       return .later
     }
     let isParentThere = try putNodes.contains(parent.nodeID) || leaves.leaf(parent.nodeID) != nil
-    guard isParentThere, hasRoom(for: content), !putNodes.contains(row.nodeID) else { return .later }
+    guard isParentThere, hasRoom(for: content), !putNodes.contains(row.nodeID),
+      try !mayMeetHeldName(row.nodeID, in: parent.nodeID)
+    else { return .later }
     // The plan left these out, but a pull may have come in between.
     guard try !transaction.isUnread(row) else { return .later }
     blocked = try drafts.refusal(of: row, content: content)

@@ -27,6 +27,10 @@ struct PushStager {
     // What this commit holds so far. The plan hoped for more: contents that are not there yet, parents that found no
     // room.
     var included: Set<Int64> = []
+    let operations = choice.plan.steps.flatMap(\.operations)
+    try builder.hold(
+      operations.filter { $0.kind == .delete }.map(\.nodeID),
+      moving: Set(operations.filter { $0.kind == .move }.map(\.nodeID)))
     for step in choice.plan.steps where !step.isDelete {
       try add(step, except: held.union(refused), to: &builder, &included)
     }
