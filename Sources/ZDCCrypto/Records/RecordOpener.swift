@@ -43,6 +43,12 @@ public enum RecordOpener {
     return try open(record, key: key, tagKeys: parent)
   }
 
+  /// Opens an ordinary node with the key that it is known to have, where its parent's keys are not at hand. Its name tag
+  /// cannot be checked then.
+  public static func open(_ record: NodeRecord, key: NodeKey) throws(ZDCSecurityError) -> OpenedRecord {
+    try open(record, key: key, tagKeys: nil)
+  }
+
   /// Opens the root of a zone with the zone's key, which came by grant.
   ///
   /// - Parameters:

@@ -16,6 +16,16 @@ extension ChangeApplier {
     }
   }
 
+  /// The same for a known node whose parent is not here any more.
+  func open(_ record: NodeRecord, key: NodeKey) throws -> OpenedRecord? {
+    do throws(ZDCSecurityError) {
+      return try RecordOpener.open(record, key: key)
+    } catch {
+      try quarantine(record, error)
+      return nil
+    }
+  }
+
   /// The tag under which the local tree finds the node: always that of the parent's newest key.
   func localTag(_ opened: OpenedRecord, below parent: NodeRow) throws -> NameTag {
     let fields = opened.record.fields

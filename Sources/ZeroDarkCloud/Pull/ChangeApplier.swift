@@ -120,7 +120,8 @@ struct ChangeApplier {
     }
     // The node moved under the delete after it was queued: it is taken out again before the delete goes.
     if let row = try nodes.node(zone: zoneRow.id, nodeID: node) {
-      try rescue(row, from: deleted, item: item)
+      guard let opened = try open(item.record, key: row.key) else { return true }
+      try rescue(row, from: deleted, opened, item)
     } else {
       try recordDeletion(of: node, by: deleted, item)
     }
@@ -139,20 +140,24 @@ struct ChangeApplier {
     }
   }
 
-  private mutating func rescue(_ row: NodeRow, from deleted: NodeID, item: PageContents.Record) throws {
-    guard let grandparent = try firstLocalAncestor(of: deleted) else { return }
-    let old = try places.path(row)
-    // The new parent's keys are gone with its row; the node's own key opens what it needs.
-    let secrets = try RecordOpener.openPrivate(item.record, capability: row.key.contentCapability)
-    var row = row
-    row.absorbPublic(item, name: secrets.name)
-    let name = try places.freeName(secrets.name, under: grandparent, except: row.id)
+  /// The new parent's keys are gone with its row; the node's own key has opened what is needed.
+  private mutating func rescue(
+    _ before: NodeRow, from deleted: NodeID, _ opened: OpenedRecord, _ item: PageContents.Record
+  ) throws {
+    guard let above = try firstLocalAncestor(of: deleted) else { return }
+    let old = try places.path(before)
+    // A queued move may have brought the new place below the node.
+    announced += try places.breakCycle(of: before, under: above)
+    guard let grandparent = try nodes.node(id: above.id) else { return }
+    var row = before
+    row.absorb(opened, item)
+    let name = try places.freeName(opened.secrets.name, under: grandparent, except: row.id)
     try places.place(&row, under: grandparent, name: name)
     let move = try places.queueMove(row)
     for delete in try transaction.operations.operations(zone: zoneRow.id, nodeID: deleted) {
       try transaction.operations.addDependency(of: delete.id, on: move)
     }
-    try announceMove(row, from: old)
+    try announce(RemoteChange(before: before, after: opened), row, oldPath: old, opened)
   }
 
   private func firstLocalAncestor(of node: NodeID) throws -> NodeRow? {
