@@ -21,6 +21,8 @@ struct SmallCase: Hashable, Sendable, CustomStringConvertible {
     while model.replicas.contains(where: { $0.isQueued || $0.base != model.cloud }) {
       for device in 0...1 { model.push(device) }
     }
+    // The table is applied page by page then, and the model takes all at once.
+    if schedule.hasSmallPages { model.isUndecided = true }
     return model
   }
 
@@ -29,13 +31,12 @@ struct SmallCase: Hashable, Sendable, CustomStringConvertible {
 }
 
 extension SmallCase {
-  /// Every sequence of `count` operations under a schedule that two apps can do.
+  /// Every sequence of operations under a schedule; an app may be unable to do some of them.
   ///
   /// - Parameter isCore: takes only the operations around the folder `n`.
   static func all(_ schedule: SmallSchedule, isCore: Bool = false) -> [SmallCase] {
-    let count = schedule.authors.count
     var sequences: [[SmallOperation]] = [[]]
-    for _ in 0..<count {
+    for _ in schedule.authors {
       let next = isCore ? SmallOperation.core : SmallOperation.all
       sequences = sequences.flatMap { head in
         (next + made(by: head, isCore: isCore)).map { head + [$0] }
@@ -71,14 +72,39 @@ extension SmallCase {
     }
   }
 
-  /// Operations on what the sequence has made so far.
+  /// Operations on what the sequence has made so far; in the core, what was replaced is replaced back.
   private static func made(by head: [SmallOperation], isCore: Bool) -> [SmallOperation] {
-    if isCore { return [] }
-    return head.indices.filter { index in
+    head.indices.flatMap { index -> [SmallOperation] in
       switch head[index] {
-      case .create, .replace: true
-      default: false
+      case .replace where isCore: [.replace(.made(index))]
+      case .create where !isCore, .replace where !isCore: SmallOperation.on(.made(index))
+      default: []
       }
-    }.flatMap { SmallOperation.on(.made($0)) }
+    }
+  }
+}
+
+/// A part of all cases of a number of operations. All slices together are all cases.
+struct SmallSlice: CustomStringConvertible {
+  let operations: Int
+  let isCore: Bool
+  /// How many slices share the schedules, and how many of them the sequences of a schedule.
+  let parts: (schedules: UInt64, sequences: UInt64)
+  /// Any number: they go round.
+  let number: UInt64
+
+  private var count: UInt64 { parts.schedules * parts.sequences }
+
+  var description: String {
+    "\(operations) operations\(isCore ? " around a folder" : ""), slice \(number % count) of 0..<\(count) (ZDC_SEED)"
+  }
+
+  var cases: [SmallCase] {
+    let (first, start) = (number % parts.schedules, number / parts.schedules % parts.sequences)
+    return SmallSchedule.all(operations: operations).enumerated().flatMap { offset, schedule -> [SmallCase] in
+      guard UInt64(offset) % parts.schedules == first else { return [] }
+      let all = SmallCase.all(schedule, isCore: isCore)
+      return stride(from: Int(start), to: all.count, by: Int(parts.sequences)).map { all[$0] }
+    }
   }
 }

@@ -1,3 +1,5 @@
+import ZeroDarkCloud
+
 /// What a small tree becomes by the table of outcomes of PROTOCOL 3.7, computed from the table and not from the code.
 ///
 /// The app of the model drops what it changed below a node that was deleted elsewhere, and merges two versions of a
@@ -31,9 +33,13 @@ struct SmallModel: Sendable {
 
   private(set) var cloud: Tree
   private(set) var replicas: [Replica]
-  private(set) var isUndecided = false
+  var isUndecided = false
+  /// Nodes that an app deleted with a folder that has them only on its device: the table does not say whether they go.
+  private(set) var uncertain: Set<SmallNode> = []
   /// Texts that a deletion or a later edit took away knowingly.
   private(set) var superseded: Set<String> = []
+  /// What the journals must have: a line for each change that a conflict took away.
+  private(set) var journal: Set<SmallLine> = []
   private var head = 0
 
   init() {
@@ -59,7 +65,10 @@ struct SmallModel: Sendable {
     let text = "o\(number)"
     switch operation {
     case .edit(let node):
-      superseded.formUnion(replica.view[node]?.lines ?? [])
+      let lines = replica.view[node]?.lines ?? []
+      superseded.formUnion(lines)
+      // Edited again before the conflict is merged, or after: that is the app's affair.
+      if replica.edited.contains(node), lines.count > 1 { isUndecided = true }
       replica.view[node]?.lines = [text]
       replica.edited.insert(node)
     case .create(let parent): replica.create(.made(number), "x", below: parent, text)
@@ -84,7 +93,10 @@ struct SmallModel: Sendable {
     for node in gone {
       superseded.formUnion(replica.view[node]?.lines ?? [])
       // Moved in, and not sent yet: whether the deletion means it at its place in the cloud is not in the table.
-      if replica.placed.contains(node), replica.base[node] != nil, node != top { isUndecided = true }
+      if replica.placed.contains(node), replica.base[node] != nil, node != top {
+        isUndecided = true
+        uncertain.formUnion(gone)
+      }
       replica.forget(node)
     }
     if replica.base[top] != nil { replica.deleted.append(top) }
@@ -98,7 +110,10 @@ struct SmallModel: Sendable {
     guard replicas[device].isQueued else { return }
     head += 1
     var tree = replicas[device].view
-    for node in replicas[device].created + replicas[device].placed { tree[node]?.placedBy = head }
+    for node in replicas[device].created + replicas[device].placed
+    where cloud[node].map({ !tree.isPlaced(node, like: $0) }) ?? true {
+      tree[node]?.placedBy = head
+    }
     for node in replicas[device].created + replicas[device].edited { tree[node]?.editedBy = head }
     for node in cloud.keys where tree[node] == nil { superseded.formUnion(cloud[node]?.lines ?? []) }
     cloud = tree
@@ -109,20 +124,21 @@ struct SmallModel: Sendable {
     let old = replicas[device]
     guard old.base != cloud else { return }
     var new = Replica(base: cloud, view: cloud)
-    keepCreated(old, &new)
-    keepPlaced(old, &new)
-    keepEdited(old, &new)
-    keepDeleted(old, &new)
-    giveWay(&new)
+    keepCreated(old, &new, by: device)
+    keepPlaced(old, &new, by: device)
+    keepEdited(old, &new, by: device)
+    keepDeleted(old, &new, by: device)
+    giveWay(old, &new, by: device)
     replicas[device] = new
   }
 
   /// "create, edit or move at or below a deleted node: the app decides": this one lets it go.
-  private mutating func keepCreated(_ old: Replica, _ new: inout Replica) {
+  private mutating func keepCreated(_ old: Replica, _ new: inout Replica, by device: Int) {
     for node in old.created {
       guard let mine = old.view[node] else { continue }
       guard mine.parent == .top || new.view[mine.parent] != nil else {
         superseded.formUnion(mine.lines)
+        noteDeleted(node, old, by: device)
         continue
       }
       new.view[node] = mine
@@ -132,39 +148,52 @@ struct SmallModel: Sendable {
 
   /// "the committed one wins, the local one is dropped"; "a move that would make a cycle, or into a deleted node:
   /// dropped".
-  private mutating func keepPlaced(_ old: Replica, _ new: inout Replica) {
+  private mutating func keepPlaced(_ old: Replica, _ new: inout Replica, by device: Int) {
     var kept: [SmallNode] = []
     for node in old.placed {
-      guard let mine = old.view[node], let theirs = cloud[node], theirs.placedBy == old.base[node]?.placedBy else {
+      guard let mine = old.view[node] else { continue }
+      guard let theirs = cloud[node] else {
+        noteDeleted(node, old, by: device)
         continue
       }
-      guard mine.parent == .top || new.view[mine.parent] != nil else { continue }
+      guard theirs.placedBy == old.base[node]?.placedBy, mine.parent == .top || new.view[mine.parent] != nil else {
+        noteDropped(node, mine, theirs, by: device)
+        // The table does not say which of the two gives way.
+        if old.created.contains(where: { new.view.isPlaced($0, like: theirs) }) { isUndecided = true }
+        continue
+      }
       new.view.place(node, like: mine)
       kept.append(node)
     }
     let ringed = kept.filter { new.view.isInRing($0) }
     if ringed.count > 1 { isUndecided = true }
-    for node in ringed { if let theirs = cloud[node] { new.view.place(node, like: theirs) } }
+    for node in ringed {
+      guard let mine = old.view[node], let theirs = cloud[node] else { continue }
+      new.view.place(node, like: theirs)
+      noteDropped(node, mine, theirs, by: device)
+    }
     new.placed = kept.filter { !ringed.contains($0) }
   }
 
   /// "data / data: a conflict of data, decided by the app": this one keeps the lines of both.
-  private mutating func keepEdited(_ old: Replica, _ new: inout Replica) {
+  private mutating func keepEdited(_ old: Replica, _ new: inout Replica, by device: Int) {
     for node in old.edited {
       guard let mine = old.view[node] else { continue }
       guard let theirs = cloud[node] else {
         superseded.formUnion(mine.lines)
+        noteDeleted(node, old, by: device)
         continue
       }
-      new.view[node]?.lines =
-        theirs.editedBy == old.base[node]?.editedBy ? mine.lines : mine.lines.union(theirs.lines)
+      let isMerged = theirs.editedBy != old.base[node]?.editedBy
+      new.view[node]?.lines = isMerged ? mine.lines.union(theirs.lines) : mine.lines
+      if isMerged { journal.insert(SmallLine(device: device, kind: .merged, nodes: [node])) }
       new.edited.insert(node)
     }
   }
 
   /// "the delete wins, with a new count"; "remote move of N into it since: N is moved to the deleted node's parent
   /// first".
-  private mutating func keepDeleted(_ old: Replica, _ new: inout Replica) {
+  private mutating func keepDeleted(_ old: Replica, _ new: inout Replica, by device: Int) {
     for top in old.deleted {
       guard let place = new.view[top] else { continue }
       let isNewcomer = { old.base[$0] != nil && !old.base.isNode($0, atOrBelow: top) }
@@ -180,6 +209,9 @@ struct SmallModel: Sendable {
         // Taken out here, and put back by a commit: the table has no row for that.
         if old.placed.contains(node), old.view[node] != nil { isUndecided = true }
         superseded.formUnion(new.view[node]?.lines ?? [])
+        if let theirs = cloud[node], !theirs.isSameVersion(as: old.base[node]) {
+          journal.insert(SmallLine(device: device, kind: .deletedHere, nodes: [node]))
+        }
         new.forget(node)
       }
       new.deleted.append(top)
@@ -187,7 +219,7 @@ struct SmallModel: Sendable {
   }
 
   /// "the later one becomes N 2".
-  private func giveWay(_ new: inout Replica) {
+  private mutating func giveWay(_ old: Replica, _ new: inout Replica, by device: Int) {
     for node in new.created + new.placed {
       guard let mine = new.view[node] else { continue }
       let local = Set(new.created + new.placed)
@@ -201,7 +233,24 @@ struct SmallModel: Sendable {
       var number = 2
       while taken.contains("\(mine.name) \(number)") { number += 1 }
       new.view[node]?.name = "\(mine.name) \(number)"
+      // What the framework has placed itself says nothing of what an app wanted.
+      if old.created.contains(node) || old.placed.contains(node) {
+        journal.insert(SmallLine(device: device, kind: .renamed, nodes: [node], name: mine.name))
+      }
     }
+  }
+
+  // MARK: The journal
+
+  /// The top of the branch that the cloud deleted is the node itself, or one above it, here or there.
+  private mutating func noteDeleted(_ node: SmallNode, _ old: Replica, by device: Int) {
+    let above = old.view.ancestry(node) + old.base.ancestry(node)
+    journal.insert(SmallLine(device: device, kind: .deletedInCloud, nodes: Set(above)))
+  }
+
+  private mutating func noteDropped(_ node: SmallNode, _ mine: Node, _ theirs: Node, by device: Int) {
+    guard (mine.parent, mine.name) != (theirs.parent, theirs.name) else { return }
+    journal.insert(SmallLine(device: device, kind: .moveDropped, nodes: [node]))
   }
 }
 
@@ -242,6 +291,10 @@ extension SmallModel.Replica {
 }
 
 extension SmallModel.Node {
+  fileprivate func isSameVersion(as other: SmallModel.Node?) -> Bool {
+    placedBy == other?.placedBy && editedBy == other?.editedBy
+  }
+
   fileprivate var text: String { lines.sorted().joined(separator: "\n") }
 }
 
@@ -249,6 +302,10 @@ extension SmallModel.Tree {
   fileprivate mutating func place(_ node: SmallNode, like other: SmallModel.Node) {
     self[node]?.parent = other.parent
     self[node]?.name = other.name
+  }
+
+  fileprivate func isPlaced(_ node: SmallNode, like other: SmallModel.Node) -> Bool {
+    self[node].map { ($0.parent, $0.name) == (other.parent, other.name) } ?? false
   }
 
   fileprivate func path(_ node: SmallNode) -> String {

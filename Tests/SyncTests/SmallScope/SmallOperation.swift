@@ -62,11 +62,14 @@ extension SmallOperation {
   /// Those that change the shape of the tree around the folder `n`, with one edit and one creation in it.
   static let core: [SmallOperation] = [
     .edit(.f), .create(.n), .rename(.n), .move(.n, .top), .move(.f, .top), .move(.e, .n), .move(.k, .e), .delete(.k),
-    .delete(.n),
+    .delete(.n), .replace(.n), .replace(.e),
   ]
 
   /// Operations on a node that an earlier one has made.
   static func on(_ made: SmallNode) -> [SmallOperation] {
-    [.edit(made), .delete(made), .create(made), .move(made, .top), .move(made, .e), .move(.n, made), .move(.f, made)]
+    [
+      .edit(made), .delete(made), .replace(made), .create(made), .move(made, .top), .move(made, .e), .move(.n, made),
+      .move(.f, made),
+    ]
   }
 }

@@ -9,6 +9,8 @@ struct SmallSchedule: Hashable, Sendable, CustomStringConvertible {
   }
 
   var steps: [Step]
+  /// Whether each page of the log that a device gets has one commit.
+  var hasSmallPages = false
 
   /// The device of each operation.
   var authors: [Int] {
@@ -31,6 +33,24 @@ struct SmallSchedule: Hashable, Sendable, CustomStringConvertible {
     return false
   }
 
+  /// Whether a device gets several commits at once: only then does it matter how long the pages are.
+  var hasLongPull: Bool {
+    var (head, seen) = (0, [0, 0])
+    for step in steps {
+      switch step {
+      case .change: break
+      case .pull(let device):
+        if head - seen[device] > 1 { return true }
+        seen[device] = head
+      case .push(let device):
+        if head - seen[device] > 1 { return true }
+        head += 1
+        seen[device] = head
+      }
+    }
+    return false
+  }
+
   /// `a0 A> Bv`: A does operation 0, A pushes, B pulls.
   var description: String {
     steps.map { step in
@@ -39,7 +59,7 @@ struct SmallSchedule: Hashable, Sendable, CustomStringConvertible {
       case .pull(let device): "\(device == 0 ? "A" : "B")v"
       case .push(let device): "\(device == 0 ? "A" : "B")>"
       }
-    }.joined(separator: " ")
+    }.joined(separator: " ") + (hasSmallPages ? " in pages of one" : "")
   }
 }
 
@@ -48,7 +68,8 @@ extension SmallSchedule {
   ///
   /// Two placements are the same if each device does the same in the same order and sees the same commits: steps of
   /// different devices commute unless one sees the other's commit. The first operation is A's, because exchanging the
-  /// devices' names changes nothing.
+  /// devices' names changes nothing. Where a device gets several commits at once, they come in one page, and again in
+  /// a page each.
   static func all(operations count: Int) -> [SmallSchedule] {
     var found: [[[Event]]: SmallSchedule] = [:]
     var order: [[[Event]]] = []
@@ -61,7 +82,12 @@ extension SmallSchedule {
         order.append(events)
       }
     }
-    return order.compactMap { found[$0] }
+    return order.compactMap { found[$0] }.flatMap { schedule in
+      guard schedule.hasLongPull else { return [schedule] }
+      var paged = schedule
+      paged.hasSmallPages = true
+      return [schedule, paged]
+    }
   }
 
   /// What one device does, with the length of the log that it sees.
