@@ -14,6 +14,8 @@ extension CommitBuilder {
     /// Nodes whose delete goes into the next commit, because this one moves something out of them, by parent. Their
     /// names are taken until then.
     var held: [NodeID: Set<NodeID>] = [:]
+    /// The nodes that those moves bring something into, and all above: they go first.
+    var aboveMoved: Set<NodeID> = []
   }
 
   enum DeleteResult {
@@ -53,11 +55,19 @@ extension CommitBuilder {
     for node in deletes where above.contains(node) && !aboveOthers.contains(node) {
       if let leaf = try leaves.leaf(node) { removals.held[leaf.parent, default: []].insert(node) }
     }
+    if !removals.held.isEmpty { for node in moving { try letPass(above: node) } }
+  }
+
+  private mutating func letPass(above node: NodeID) throws {
+    var next = try nodes.node(zone: zoneRow.id, nodeID: node)?.parent
+    while let id = next, let row = try nodes.node(id: id), removals.aboveMoved.insert(row.nodeID).inserted {
+      next = row.parent
+    }
   }
 
   /// Whether the node's name may still be that of a node whose delete is held. What moves out of such a node goes first.
   func mayMeetHeldName(_ node: NodeID, in parent: NodeID) throws -> Bool {
-    guard let held = removals.held[parent] else { return false }
+    guard let held = removals.held[parent], !removals.aboveMoved.contains(node) else { return false }
     return try leaves.ancestors(of: node).allSatisfy { !held.contains($0) }
   }
 
