@@ -26,4 +26,32 @@ struct LargeDeleteTests {
       #expect(try await b.tree(versions: false).contains("kept"))
     }
   }
+
+  /// - a folder is replaced by another one of its name, and all it held is moved there: more than one commit may move
+  /// => the new folder goes first, under another name, since the old one cannot be deleted before; in the end it has its
+  /// own name
+  @Test("M20: a folder that is replaced by one of the same name, with more nodes moved than one commit may hold")
+  func moveIntoTheReplacement() async throws {
+    try await TestWorld.run { world in
+      let a = try await world.device("A")
+      let count = Limits.commitOperations + 100
+      for path in ["/list", "/aside"] { try await a.create(path) }
+      try await a.create(count, in: "/list")
+      try await a.sync()
+      let nodes = try await a.tree(versions: false).split(separator: "\n").filter { $0.hasPrefix("/list/") }
+      let names = nodes.map { $0.dropFirst(6).prefix { $0 != " " } }
+      #expect(names.count == count)
+      for name in names { try await a.move("/list/\(name)", to: "/aside/\(name)") }
+      try await a.delete("/list")
+      try await a.create("/list")
+      for name in names { try await a.move("/aside/\(name)", to: "/list/\(name)") }
+      try await a.sync()
+      let wanted = (["/aside", "/list"] + names.map { "/list/\($0)" }).sorted()
+      let b = try await world.device("B")
+      try await world.settle(a, b)
+      for device in [a, b] {
+        #expect(try await device.tree(versions: false).split(separator: "\n").map(String.init).sorted() == wanted)
+      }
+    }
+  }
 }

@@ -98,7 +98,7 @@ extension CommitBuilder {
 
   /// Puts a node where the cloud has it, with a fresh key and nothing else changed.
   private mutating func rotate(_ row: NodeRow) throws -> Bool {
-    guard let leaf = try leaves.leaf(row.nodeID), try !transaction.isUnread(row), !putNodes.contains(row.nodeID),
+    guard let leaf = try leaves.leaf(row.nodeID), try !transaction.isUnread(row), parents[row.nodeID] == nil,
       let above = try nodes.parent(zone: zoneRow.id, nodeID: leaf.parent)
     else { return false }
     blocked = try drafts.refusal(of: row, content: nil)

@@ -15,13 +15,14 @@ struct CommitBuilder {
   let leaves: LeafStore
   let nodes: NodeStore
   let drafts: RecordDrafts
+  private let places: LocalPlaces
 
   var operations: [ZoneOperation] = []
   private var records: [NodeRecord] = []
   private var contents: [(BlobID, [UInt8])] = []
   var outcomes: [InFlightStore.Outcome] = []
-  /// Records of this commit by node: a child's parent may be among them.
-  private(set) var putNodes: Set<NodeID> = []
+  /// The parents that this commit's puts give their nodes, by node: a child's parent may be among them.
+  private(set) var parents: [NodeID: NodeID] = [:]
   /// Nodes that get a fresh key, as this commit leaves them, by row.
   var rekeyed: [Int64: NodeRow] = [:]
   var rekeying: Rekeying
@@ -30,6 +31,9 @@ struct CommitBuilder {
   /// Why the last path could not be made fresh, or the last node not be put.
   var blocked: RecordDrafts.Refusal?
   var rotations: [InFlightStore.Rotation] = []
+  /// Nodes that are put under another name until theirs is free.
+  private(set) var renamed: [NodeRow] = []
+  let heldNames: HeldNames
   /// What this commit deletes.
   var removals = Removals()
   private var size = 0
@@ -39,7 +43,7 @@ struct CommitBuilder {
 
   init(
     session: SyncSession, zoneRow: ZoneRow, head: ZoneHead, ahead: [Int64: SealedAhead],
-    transaction: ZDCReadWriteTransaction
+    heldNames: HeldNames, transaction: ZDCReadWriteTransaction
   ) {
     self.session = session
     self.zoneRow = zoneRow
@@ -48,8 +52,10 @@ struct CommitBuilder {
     leaves = LeafStore(db: transaction.database, zone: zoneRow.id)
     nodes = transaction.nodes
     self.ahead = ahead
+    self.heldNames = heldNames
     rekeying = Rekeying(leaves: leaves, tree: zoneRow.zone.tree)
     drafts = RecordDrafts(session: session, zone: zoneRow, transaction: transaction)
+    places = LocalPlaces(session: session, transaction: transaction)
   }
 
   var isFull: Bool { operations.count >= Limits.commitOperations || size >= Self.requestBytes }
@@ -59,30 +65,42 @@ struct CommitBuilder {
 
   enum PutResult: Equatable {
     case added
-    /// Not in this commit: its parent is not in the cloud yet, its name is not free yet, a newer version is still to be
-    /// read, or no room is left.
+    /// Not in this commit: its parent is not in the cloud yet or still below it, its name is not free yet, a newer version
+    /// is still to be read, or no room is left.
     case later
     /// Not at all, as the node is now.
     case refused(RecordDrafts.Refusal)
   }
 
   /// Adds the node's next record, which satisfies `done`, behind fresh keys for the path above it where those are due.
-  mutating func put(_ id: Int64, content: SuppliedContent?, done: [Int64]) throws -> PutResult {
+  ///
+  /// - Parameter isNameTaken: whether the server said that another node still has the name. One that is to be deleted
+  ///   may be waiting for what moves into this one, so this one comes to its place under another name first.
+  mutating func put(
+    _ id: Int64, content: SuppliedContent?, done: [Int64], isNameTaken: Bool
+  ) throws -> PutResult {
     guard let row = try nodes.node(id: id), let parent = try row.parent.flatMap({ try nodes.parent(id: $0) }) else {
       return .later
     }
-    let isParentThere = try putNodes.contains(parent.nodeID) || leaves.leaf(parent.nodeID) != nil
-    guard isParentThere, hasRoom(for: content), !putNodes.contains(row.nodeID),
-      try !mayMeetHeldName(row.nodeID, in: parent.nodeID)
+    let isParentThere = try parents[parent.nodeID] != nil || leaves.leaf(parent.nodeID) != nil
+    guard isParentThere, hasRoom(for: content), parents[row.nodeID] == nil,
+      try !heldNames.mayMeet(row.nodeID, in: parent.nodeID),
+      try !leaves.isNode(parent.nodeID, atOrBelow: row.nodeID, after: parents)
     else { return .later }
     // The plan left these out, but a pull may have come in between.
     guard try !transaction.isUnread(row) else { return .later }
     blocked = try drafts.refusal(of: row, content: content)
-    guard blocked == nil, let next = try rekeyed(row, row.isUploaded ? leaves.leaf(row.nodeID) : nil),
-      let above = try refreshed(parent), hasRoom(for: content, besides: next.historyWrap.count),
-      let record = try seal(next, parent: above, content: content)
+    let leaf = row.isUploaded ? try leaves.leaf(row.nodeID) : nil
+    guard blocked == nil, var next = try rekeyed(row, leaf),
+      let above = try refreshed(parent), hasRoom(for: content, besides: next.historyWrap.count)
     else { return blocked.map(PutResult.refused) ?? .later }
+    let isRenamed = isNameTaken && leaf?.parent != parent.nodeID
+    if isRenamed { next.name = try places.freeName(row.name, under: parent, except: 0) }
+    guard let record = try seal(next, parent: above, content: content) else {
+      return blocked.map(PutResult.refused) ?? .later
+    }
     add(record)
+    if isRenamed { renamed.append(row) }
     if next.key != row.key { rekeyed[row.id] = next }
     if let inline = content?.inlineBytes, let blob = record.fields.content?.blobID {
       contents.append((blob, inline))
@@ -93,10 +111,9 @@ struct CommitBuilder {
   }
 
   mutating func add(_ record: NodeRecord) {
-    removals.aboveSurvivors = nil
     operations.append(.put(ZoneOperation.Put(record)))
     records.append(record)
-    putNodes.insert(record.fields.node)
+    parents[record.fields.node] = record.fields.parent
     size += record.bytes.count
   }
 
@@ -146,6 +163,8 @@ struct CommitBuilder {
     var request: [UInt8]
     var outcomes: [InFlightStore.Outcome]
     var rotations: [InFlightStore.Rotation]
+    /// Nodes that need another put for their name.
+    var renamed: [NodeRow]
   }
 
   func build() throws -> Built {
@@ -159,6 +178,8 @@ struct CommitBuilder {
     for (blob, bytes) in contents { bundle.append(content: bytes, blob: blob) }
     for record in records { bundle.append(record: record.bytes) }
     bundle.append(commit: commit.bytes)
-    return Built(commit: commit, request: bundle.bytes, outcomes: outcomes, rotations: rotations)
+    return Built(
+      commit: commit, request: bundle.bytes, outcomes: outcomes, rotations: rotations,
+      renamed: renamed)
   }
 }

@@ -22,27 +22,33 @@ struct PushStager {
       try failure.store(operations, transaction: transaction, nowMs: session.now())
     }
     let refused = try storeRefusals()
-    var builder = CommitBuilder(
-      session: session, zoneRow: choice.zone, head: choice.head, ahead: ahead, transaction: transaction)
+    var builder = try builder()
     // What this commit holds so far. The plan hoped for more: contents that are not there yet, parents that found no
     // room.
     var included: Set<Int64> = []
-    let operations = choice.plan.steps.flatMap(\.operations)
-    try builder.hold(
-      operations.filter { $0.kind == .delete }.map(\.nodeID),
-      moving: Set(operations.filter { $0.kind == .move }.map(\.nodeID)))
     for step in choice.plan.steps where !step.isDelete {
       try add(step, except: held.union(refused), to: &builder, &included)
     }
-    for step in choice.plan.steps where step.isDelete { try addDelete(step, to: &builder, included) }
+    try addDeletes(to: &builder, included)
     guard !builder.isEmpty else { return nil }
     let built = try builder.build()
     let inFlight = InFlightStore(transaction: transaction)
     try inFlight.store(
       built.commit.hash, request: built.request, zone: choice.zone.id, outcomes: built.outcomes,
       rotations: built.rotations, atMs: session.now())
+    for row in built.renamed { try queueName(of: row) }
     return InFlightStore.Request(
       commitHash: built.commit.hash, body: built.request, uploads: try inFlight.uploads(zone: choice.zone.id))
+  }
+
+  private func builder() throws -> CommitBuilder {
+    let operations = choice.plan.steps.flatMap(\.operations)
+    let heldNames = try HeldNames(
+      zone: choice.zone, deletes: operations.filter { $0.kind == .delete }.map(\.nodeID),
+      moving: Set(operations.filter { $0.kind == .move }.map(\.nodeID)), transaction: transaction)
+    return CommitBuilder(
+      session: session, zoneRow: choice.zone, head: choice.head, ahead: ahead, heldNames: heldNames,
+      transaction: transaction)
   }
 
   // MARK: Steps
@@ -65,7 +71,8 @@ struct PushStager {
     guard !records.isEmpty || !covered.isEmpty else { return try markUploading(step) }
     let supplied = covered.isEmpty ? nil : content
     let done = records + covered
-    switch try builder.put(node, content: supplied?.content, done: done) {
+    let isNameTaken = alive.contains { $0.kind != .putData && $0.isNameTaken }
+    switch try builder.put(node, content: supplied?.content, done: done, isNameTaken: isNameTaken) {
     case .added: break
     case .later: return
     case .refused(let refusal): return try park(done, refusal)
@@ -110,13 +117,23 @@ struct PushStager {
     }
   }
 
-  private func addDelete(
-    _ step: PushPlan.Step, to builder: inout CommitBuilder, _ included: Set<Int64>
-  ) throws {
-    guard let operation = step.operations.first, isFree(operation.id, included),
-      let current = try transaction.operations.operation(id: operation.id), current.state == .pending
-    else { return }
-    if try builder.delete(current) == .nothingToDo { try transaction.operations.delete(id: current.id) }
+  private func addDeletes(to builder: inout CommitBuilder, _ included: Set<Int64>) throws {
+    let deletes = try choice.plan.steps.filter(\.isDelete).flatMap(\.operations).filter { isFree($0.id, included) }
+      .compactMap { try transaction.operations.operation(id: $0.id) }.filter { $0.state == .pending }
+    for operation in try builder.delete(deletes) { try transaction.operations.delete(id: operation.id) }
+  }
+
+  /// Gives the node its own name behind the deletes that it may be waiting for.
+  private func queueName(of row: NodeRow) throws {
+    let queued = try transaction.operations.operations(node: row.id)
+    guard !queued.contains(where: { $0.kind == .move && $0.state == .pending }) else { return }
+    let parent = try row.parent.flatMap { try transaction.nodes.node(id: $0) }?.nodeID
+    let leaves = transaction.leaves(zone: row.zone)
+    let deletes = try transaction.operations.deletes(zone: row.zone).filter {
+      try leaves.leaf($0.nodeID)?.parent == parent
+    }
+    let move = try LocalPlaces(session: session, transaction: transaction).queueMove(row)
+    for delete in deletes { try transaction.operations.addDependency(of: move, on: delete.id) }
   }
 
   // MARK: What waits

@@ -111,12 +111,12 @@ extension SyncEngine {
 
   @discardableResult
   private func abandon(
-    _ zone: Int64, reason: OperationRow.Reason = .ready, detail: String? = nil, pauseMs: UInt64 = 0,
+    _ zone: Int64, reason: OperationRow.Reason = .ready, detail: String? = nil, pauseMs: UInt64? = nil,
     contentOnly: Bool = false, outcome: ZDCAttempt.Outcome? = nil
   ) async throws -> Int {
     try await session.database.asyncReadWrite { [session] transaction in
       try InFlightCompletion(session: session, zone: zone, transaction: transaction).abandon(
-        reason: reason, detail: detail, notBeforeMs: pauseMs == 0 ? 0 : session.now() + pauseMs,
+        reason: reason, detail: detail, notBeforeMs: pauseMs.map { session.now() + $0 } ?? 0,
         contentOnly: contentOnly, outcome: outcome)
     }
   }
@@ -172,7 +172,7 @@ extension SyncEngine {
     let pause = Backoff.pause(losses: losses, random: session.time.random())
     try await abandon(
       zone, reason: pause == 0 ? .ready : .serverSaid, detail: pause == 0 ? nil : error.code.rawValue,
-      pauseMs: pause, contentOnly: pause > 0)
+      pauseMs: pause == 0 ? nil : pause, contentOnly: pause > 0)
     if pause == 0 { return PushSummary(triesAgain: true) }
     session.events.report(error)
     return noteRefusal(zone)
@@ -211,10 +211,22 @@ extension SyncEngine {
   static let mostRefusals = 8
 
   private func setAside(_ error: any Error, detail: String, zone: Int64) async throws -> PushSummary {
+    if (error as? ServerError)?.security == .duplicateName, try await !isRetry(zone) {
+      // At once: the node comes under another name then.
+      try await abandon(zone, reason: .serverSaid, detail: detail, pauseMs: 0)
+      return PushSummary(triesAgain: true)
+    }
     let pause = Backoff.pause(attempts: 8, random: 0.5 + session.time.random() / 2)
     try await abandon(zone, reason: .serverSaid, detail: detail, pauseMs: pause)
     session.events.report(error)
     return noteRefusal(zone)
+  }
+
+  private func isRetry(_ zone: Int64) async throws -> Bool {
+    try await session.database.asyncRead { transaction in
+      try InFlightStore(transaction: transaction).operations(zone: zone)
+        .contains { try transaction.operations.operation(id: $0.operation).map { $0.attempts > 0 } ?? false }
+    }
   }
 
   private func noteRefusal(_ zone: Int64) -> PushSummary {

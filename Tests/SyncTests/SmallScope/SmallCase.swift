@@ -76,7 +76,7 @@ extension SmallCase {
   private static func made(by head: [SmallOperation], isCore: Bool) -> [SmallOperation] {
     head.indices.flatMap { index -> [SmallOperation] in
       switch head[index] {
-      case .replace where isCore: [.replace(.made(index))]
+      case .replace where isCore: [.replace(.made(index)), .move(.f, .made(index))]
       case .create where !isCore, .replace where !isCore: SmallOperation.on(.made(index))
       default: []
       }

@@ -1,11 +1,13 @@
 import ZeroDarkCloud
 import ZeroDarkCloudTesting
 
-/// What the merge journal of a device must have, because one of its app's changes, or one that it deletes, gave way to
-/// another change.
+/// An entry that the merge journal of a device must have, because one of its app's changes, or one that it deletes, gave
+/// way to another change.
 struct SmallLine: Hashable, Sendable, CustomStringConvertible {
   var device: Int
   var kind: ZDCMergeJournalEntry.Kind
+  /// Kinds that say as much.
+  var orElse: Set<ZDCMergeJournalEntry.Kind> = []
   /// The line is about one of these: of a branch that was deleted, the journal names the top.
   var nodes: Set<SmallNode>
   /// The name that the app wanted, where the journal has to keep it.
@@ -18,7 +20,7 @@ struct SmallLine: Hashable, Sendable, CustomStringConvertible {
   }
 
   func isTold(by told: Told) -> Bool {
-    guard told.entry.kind == kind, nodes.contains(told.label) else { return false }
+    guard told.entry.kind == kind || orElse.contains(told.entry.kind), nodes.contains(told.label) else { return false }
     return name == nil || told.entry.mine.path?.nodeName == name
   }
 

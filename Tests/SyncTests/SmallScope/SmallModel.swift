@@ -24,7 +24,8 @@ struct SmallModel: Sendable {
     var view: Tree
     var created: [SmallNode] = []
     var placed: [SmallNode] = []
-    var edited: Set<SmallNode> = []
+    /// Edited nodes, with the commit of the content that the first edit was based on.
+    var edited: [SmallNode: Int] = [:]
     /// Deleted nodes that the cloud still has, by the tops that the app named.
     var deleted: [SmallNode] = []
 
@@ -38,7 +39,7 @@ struct SmallModel: Sendable {
   private(set) var uncertain: Set<SmallNode> = []
   /// Texts that a deletion or a later edit took away knowingly.
   private(set) var superseded: Set<String> = []
-  /// What the journals must have: a line for each change that a conflict took away.
+  /// The entries that the journals must have: one for each change that a conflict took away.
   private(set) var journal: Set<SmallLine> = []
   private var head = 0
 
@@ -65,12 +66,9 @@ struct SmallModel: Sendable {
     let text = "o\(number)"
     switch operation {
     case .edit(let node):
-      let lines = replica.view[node]?.lines ?? []
-      superseded.formUnion(lines)
-      // Edited again before the conflict is merged, or after: that is the app's affair.
-      if replica.edited.contains(node), lines.count > 1 { isUndecided = true }
+      superseded.formUnion(replica.view[node]?.lines ?? [])
       replica.view[node]?.lines = [text]
-      replica.edited.insert(node)
+      if replica.edited[node] == nil { replica.edited[node] = replica.base[node]?.editedBy ?? 0 }
     case .create(let parent): replica.create(.made(number), "x", below: parent, text)
     case .rename(let node):
       replica.view[node]?.name = "x"
@@ -108,13 +106,14 @@ struct SmallModel: Sendable {
   mutating func push(_ device: Int) {
     pull(device)
     guard replicas[device].isQueued else { return }
+    merge(by: device)
     head += 1
     var tree = replicas[device].view
     for node in replicas[device].created + replicas[device].placed
     where cloud[node].map({ !tree.isPlaced(node, like: $0) }) ?? true {
       tree[node]?.placedBy = head
     }
-    for node in replicas[device].created + replicas[device].edited { tree[node]?.editedBy = head }
+    for node in replicas[device].created + replicas[device].edited.keys { tree[node]?.editedBy = head }
     for node in cloud.keys where tree[node] == nil { superseded.formUnion(cloud[node]?.lines ?? []) }
     cloud = tree
     replicas[device] = Replica(base: tree, view: tree)
@@ -130,6 +129,7 @@ struct SmallModel: Sendable {
     keepDeleted(old, &new, by: device)
     giveWay(old, &new, by: device)
     replicas[device] = new
+    for node in uncertain { uncertain.formUnion(cloud.subtree(node)) }
   }
 
   /// "create, edit or move at or below a deleted node: the app decides": this one lets it go.
@@ -153,7 +153,8 @@ struct SmallModel: Sendable {
     for node in old.placed {
       guard let mine = old.view[node] else { continue }
       guard let theirs = cloud[node] else {
-        noteDeleted(node, old, by: device)
+        // The move may have been dropped first, because the place was deleted before the node.
+        noteDeleted(node, old, by: device, orElse: [.moveDropped])
         continue
       }
       guard theirs.placedBy == old.base[node]?.placedBy, mine.parent == .top || new.view[mine.parent] != nil else {
@@ -175,19 +176,26 @@ struct SmallModel: Sendable {
     new.placed = kept.filter { !ringed.contains($0) }
   }
 
-  /// "data / data: a conflict of data, decided by the app": this one keeps the lines of both.
+  /// "data / data: a conflict of data, decided by the app": this one keeps the lines of both. It is asked when its edit
+  /// is sent.
+  private mutating func merge(by device: Int) {
+    for (node, base) in replicas[device].edited {
+      guard let theirs = cloud[node], theirs.editedBy != base else { continue }
+      replicas[device].view[node]?.lines.formUnion(theirs.lines)
+      journal.insert(SmallLine(device: device, kind: .merged, nodes: [node]))
+    }
+  }
+
   private mutating func keepEdited(_ old: Replica, _ new: inout Replica, by device: Int) {
-    for node in old.edited {
+    for (node, base) in old.edited {
       guard let mine = old.view[node] else { continue }
-      guard let theirs = cloud[node] else {
+      guard cloud[node] != nil else {
         superseded.formUnion(mine.lines)
         noteDeleted(node, old, by: device)
         continue
       }
-      let isMerged = theirs.editedBy != old.base[node]?.editedBy
-      new.view[node]?.lines = isMerged ? mine.lines.union(theirs.lines) : mine.lines
-      if isMerged { journal.insert(SmallLine(device: device, kind: .merged, nodes: [node])) }
-      new.edited.insert(node)
+      new.view[node]?.lines = mine.lines
+      new.edited[node] = base
     }
   }
 
@@ -198,7 +206,8 @@ struct SmallModel: Sendable {
       guard let place = new.view[top] else { continue }
       let isNewcomer = { old.base[$0] != nil && !old.base.isNode($0, atOrBelow: top) }
       let moved = cloud.subtree(top).filter { node in
-        isNewcomer(node) && !cloud.ancestry(node).dropFirst().prefix { $0 != top }.contains(where: isNewcomer)
+        new.view.isNode(node, atOrBelow: top) && isNewcomer(node)
+          && !cloud.ancestry(node).dropFirst().prefix { $0 != top }.contains(where: isNewcomer)
       }
       for node in moved {
         if old.placed.contains(node) { isUndecided = true }
@@ -233,7 +242,7 @@ struct SmallModel: Sendable {
       var number = 2
       while taken.contains("\(mine.name) \(number)") { number += 1 }
       new.view[node]?.name = "\(mine.name) \(number)"
-      // What the framework has placed itself says nothing of what an app wanted.
+      // A place that the framework chose says nothing about what an app wanted.
       if old.created.contains(node) || old.placed.contains(node) {
         journal.insert(SmallLine(device: device, kind: .renamed, nodes: [node], name: mine.name))
       }
@@ -243,9 +252,11 @@ struct SmallModel: Sendable {
   // MARK: The journal
 
   /// The top of the branch that the cloud deleted is the node itself, or one above it, here or there.
-  private mutating func noteDeleted(_ node: SmallNode, _ old: Replica, by device: Int) {
+  private mutating func noteDeleted(
+    _ node: SmallNode, _ old: Replica, by device: Int, orElse others: Set<ZDCMergeJournalEntry.Kind> = []
+  ) {
     let above = old.view.ancestry(node) + old.base.ancestry(node)
-    journal.insert(SmallLine(device: device, kind: .deletedInCloud, nodes: Set(above)))
+    journal.insert(SmallLine(device: device, kind: .deletedInCloud, orElse: others, nodes: Set(above)))
   }
 
   private mutating func noteDropped(_ node: SmallNode, _ mine: Node, _ theirs: Node, by device: Int) {
@@ -285,7 +296,7 @@ extension SmallModel.Replica {
     view[node] = nil
     created.removeAll { $0 == node }
     placed.removeAll { $0 == node }
-    edited.remove(node)
+    edited[node] = nil
     deleted.removeAll { $0 == node }
   }
 }

@@ -83,6 +83,18 @@ struct LeafStore: ZoneState {
     if let old, old.parent != leaf.parent, moved[leaf.node] == nil { moved[leaf.node] = old }
   }
 
+  /// Shows `body` the tree as it will be when these nodes have these parents. Nothing of it is kept, nor of what `body`
+  /// writes.
+  func preview(_ parents: [NodeID: NodeID], _ body: () throws -> Void) throws {
+    try db.inSavepoint {
+      let statement = try db.cachedStatement(
+        sql: "UPDATE zdc_leaf SET parent = ?1 WHERE zone = ?2 AND node = ?3 AND parent <> ?1")
+      for (node, parent) in parents { try statement.execute(arguments: [parent.data, zone, node.data]) }
+      try body()
+      return .rollback
+    }
+  }
+
   mutating func removeSubtree(_ node: NodeID) throws {
     let select = try db.cachedStatement(sql: "\(Self.below) SELECT node FROM below")
     var all: [NodeID] = []
@@ -226,12 +238,19 @@ struct LeafStore: ZoneState {
         WITH RECURSIVE above(parent) AS (
           SELECT parent FROM zdc_leaf WHERE node = ? AND zone = ?
           UNION ALL SELECT l.parent FROM zdc_leaf l JOIN above ON l.node = above.parent WHERE l.zone = ?
-        ) SELECT parent FROM above
+        ) SELECT parent FROM above LIMIT \(Limits.depthAfterMoves + 1)
         """)
     var found: [NodeID] = []
     let cursor = try Row.fetchCursor(statement, arguments: [node.data, zone, zone])
     while let row = try cursor.next() { found.append(try NodeID(row, 0)) }
     return found.filter { $0 != .zero }
+  }
+
+  /// - Parameter parents: the parents that the puts of a commit give their nodes.
+  func isNode(_ node: NodeID, atOrBelow top: NodeID, after parents: [NodeID: NodeID]) throws -> Bool {
+    var next = node
+    while next != .zero, next != top { next = try parents[next] ?? leaf(next)?.parent ?? .zero }
+    return next == top
   }
 
   private static let below = """

@@ -74,6 +74,9 @@ struct OperationRow: Sendable, Hashable {
       && priority == 0 && baseETag == nil && changeset == nil && resend == nil
   }
 
+  /// Whether the server's last word was that another node has the name.
+  var isNameTaken: Bool { reason == .serverSaid && reasonDetail == ZDCSecurityError.Code.duplicateName.rawValue }
+
   /// Parked: nothing happens until the app or a pull changes something.
   var isParked: Bool {
     switch reason {

@@ -60,7 +60,7 @@ final class UnreadableStore: Forgetful {
     return try db.firstRow("SELECT u.code FROM \(source) WHERE u.zone = ? AND u.node = ?", [zone, node.data]) { $0[0] }
   }
 
-  /// What the newest version says in the clear; nil if it has been read, or was never fetched.
+  /// The public fields of the newest version; nil if it has been read, or was never fetched.
   func publicFacts(zone: Int64, node: NodeID) throws -> PublicFacts? {
     if try isEmpty(zone: zone) { return nil }
     let query = """
