@@ -146,18 +146,34 @@ struct ChangeApplier {
   ) throws {
     guard let above = try firstLocalAncestor(of: deleted) else { return }
     let old = try places.path(before)
-    // A queued move may have brought the new place below the node.
-    announced += try places.breakCycle(of: before, under: above)
-    guard let grandparent = try nodes.node(id: above.id) else { return }
+    let change = RemoteChange(before: before, after: opened)
     var row = before
     row.absorb(opened, item)
-    let name = try places.freeName(opened.secrets.name, under: grandparent, except: row.id)
+    if try !change.moved && isMoving(row) {
+      // The app moved it out before it deleted the folder: it stays where the app has put it.
+      try nodes.update(row)
+    } else {
+      try takeOut(&row, named: opened.secrets.name, to: above, from: deleted)
+    }
+    try announce(change, row, oldPath: old, opened)
+  }
+
+  private func isMoving(_ row: NodeRow) throws -> Bool {
+    try transaction.operations.operations(node: row.id).contains { $0.kind == .move }
+  }
+
+  private mutating func takeOut(
+    _ row: inout NodeRow, named wanted: [UInt8], to above: NodeRow, from deleted: NodeID
+  ) throws {
+    // A queued move may have brought the new place below the node.
+    announced += try places.breakCycle(of: row, under: above)
+    guard let grandparent = try nodes.node(id: above.id) else { return }
+    let name = try places.freeName(wanted, under: grandparent, except: row.id)
     try places.place(&row, under: grandparent, name: name)
     let move = try places.queueMove(row)
     for delete in try transaction.operations.operations(zone: zoneRow.id, nodeID: deleted) {
       try transaction.operations.addDependency(of: delete.id, on: move)
     }
-    try announce(RemoteChange(before: before, after: opened), row, oldPath: old, opened)
   }
 
   private func firstLocalAncestor(of node: NodeID) throws -> NodeRow? {
