@@ -82,7 +82,8 @@ import ZeroDarkCloudTesting
         await a.recorder.wait(for: "pushed /f")
       }
       try await a.sync()
-      #expect(a.recorder.take() == ["data /f", "data /f", "pushed /f"])
+      // A slow device may miss the network before its app edits again.
+      #expect(a.recorder.take().filter { $0 != "reconnected" } == ["data /f", "data /f", "pushed /f"])
     }
   }
 

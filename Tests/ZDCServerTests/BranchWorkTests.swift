@@ -47,7 +47,7 @@ import ZDCServer
         """, arguments: [Data(top.bytes)])
   }
 
-  /// What a search returns, and how many instructions SQLite's machine runs for it.
+  /// Returns the result of a search and the number of instructions that SQLite's virtual machine runs for it.
   private func counted<T>(_ db: Database, _ body: () throws -> T) throws -> (T, steps: Int) {
     var steps = 0
     return try withUnsafeMutablePointer(to: &steps) { pointer in

@@ -122,7 +122,8 @@ extension OpenProfile {
   /// Removes the contents of pipes that no node needs any more: of commands that were killed, and of nodes that were
   /// removed or replaced before they were sent. Does nothing while another process syncs: it may be reading one.
   func collectSpool() async throws {
-    // Looked at first without the right to sync: who holds it makes another command say that the profile is busy.
+    // Most runs find nothing to remove and do not need the sync lock, which would make another command report a busy
+    // profile.
     guard try await !unneededSpool(spooledPaths()).isEmpty else { return }
     _ = try await sync.whileSyncing { [self] in
       guard let lock = SpoolLock(alone: paths) else { return }

@@ -32,7 +32,7 @@ public struct ZDCConnectionCheck: Sendable, Hashable {
     case skipped
   }
 
-  /// What was checked.
+  /// The part of the connection that was checked.
   public let step: Step
   /// The outcome.
   public let verdict: Verdict

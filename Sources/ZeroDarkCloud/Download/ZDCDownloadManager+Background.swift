@@ -115,7 +115,7 @@ extension ZDCDownloadManager {
     await background.settle(key)
   }
 
-  /// What may succeed later stays saved.
+  /// Whether another try cannot succeed either. A download that may succeed later stays saved.
   static func isPermanent(_ error: any Error) -> Bool {
     switch error {
     case let error as ZDCError: [.nodeNotFound, .nodeNotUploaded, .noContent].contains(error.code)

@@ -28,7 +28,7 @@ extension SyncEngine {
     return summary
   }
 
-  /// What a sync leaves behind although it has failed nowhere.
+  /// Adds what is still queued, frozen or unreadable after a sync without errors.
   private func addRemainder(to summary: inout ZDCSyncSummary) async throws {
     summary.stillQueued = try await stillQueued()
     summary.pushed.waiting = summary.stillQueued.values.reduce(0, +)

@@ -5,7 +5,7 @@ struct TransferPace: Sendable {
   /// Waiting for this long must bring ``windowBytes``.
   static let window = Duration.seconds(60)
   static let windowBytes = 120 << 10
-  /// What a whole request, or a whole answer, may take besides a second for each ``bytesPerSecond``.
+  /// The time limit of a whole request or a whole answer, besides one second for each ``bytesPerSecond``.
   static let allowance = Duration.seconds(120)
   static let bytesPerSecond = 2 << 10
 
