@@ -6,8 +6,9 @@
           of the two was faster
 
 Each row says what a user would wait for: 10,000 files of 300 bytes or 1 GiB of random bytes, from the start of the program to its end, and, for this
-project, what zdc-bench measures for the same work. A ratio below 1 means that the peer needs more. Medians of several runs; everything lies in one
-folder that is removed at the end. Reads the figures of zdc-bench from the file that is named; writes the rows beside them.
+project, what zdc-bench measures for the same work. For times and bytes a ratio below 1 means that this project needs less; for MB/s it means that
+this project is slower. Medians of several runs; everything lies in one folder that is removed at the end. Reads the figures of zdc-bench from the
+file that is named; writes the rows beside them.
 
 Usage: Scripts/peers.py .build/bench.json
 """

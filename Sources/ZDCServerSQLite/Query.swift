@@ -79,7 +79,12 @@ extension Database {
 
   /// Steps through rows until there is none or `body` answers false.
   func each(_ sql: String, _ values: [SQLValue], _ body: (SQLRow) throws -> Bool) throws {
-    let handle = try cachedStatement(sql: sql).sqliteStatement
+    let statement = try cachedStatement(sql: sql)
+    // GRDB's cache may drop it while `body` runs, and the handle would be freed with it.
+    try withExtendedLifetime(statement) { try each(statement.sqliteStatement, values, body) }
+  }
+
+  private func each(_ handle: OpaquePointer, _ values: [SQLValue], _ body: (SQLRow) throws -> Bool) throws {
     defer {
       sqlite3_reset(handle)
       sqlite3_clear_bindings(handle)

@@ -1,6 +1,8 @@
 import Testing
-import ZeroDarkCloud
+import ZDCProtocol
 import ZeroDarkCloudTesting
+
+@testable import ZeroDarkCloud
 
 /// Engines that run, end and run again in one process.
 @Suite(.timeLimit(.minutes(10))) struct SecondRunTests {
@@ -40,6 +42,28 @@ import ZeroDarkCloudTesting
       try await a.whileRunning { await a.recorder.wait(for: "pushed /f") }
       try await a.create("/g", TestContent(data: EndToEndTests.bytes(200_000, seed: 1)))
       try await a.whileRunning { await a.recorder.wait(for: "pushed /g") }
+    }
+  }
+
+  @Test("an event that the first run had not begun with does not stop the events of the second")
+  func eventOfTheFirstRun_isForgotten() async throws {
+    try await TestWorld.run { world in
+      let a = try await world.device("A")
+      let b = try await world.device("B")
+      try await b.sync()
+      let scheduler = try await a.syncManager.engine(for: a.localUserID)
+      try await a.whileRunning {
+        for worker in await scheduler.knownWorkers {
+          let zone = try #require(try await scheduler.zones().first { $0.id == worker.zone }?.zone)
+          let status = ZoneStatus(zone: zone, seq: 1, head: .zero, feedPosition: 1)
+          #expect(await worker.add(HeadEvent(status: status, page: nil)))
+        }
+      }
+      try await a.whileRunning {
+        try await b.create("/theirs", "b")
+        try await b.sync()
+        await a.recorder.wait(for: "new /theirs")
+      }
     }
   }
 }

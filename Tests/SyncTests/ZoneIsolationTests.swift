@@ -93,4 +93,50 @@ import ZeroDarkCloudTesting
       await engines.value
     }
   }
+
+  /// Home and prefs have a change of each device; the first page that B asks for does not come before the clock moves.
+  private static func withSlowZone(
+    inBackground: Bool, _ body: @escaping @Sendable (_ b: TestDevice) async throws -> Void
+  ) async throws {
+    try await TestWorld.run { world in
+      let a = try await world.device("A")
+      let b = try await world.device("B")
+      try await b.sync()
+      try await a.create("/f")
+      try await createInPrefs(a, "theirs")
+      try await a.sync()
+      try await b.create("/g")
+      try await createInPrefs(b, "mine")
+      try await b.relaunch()
+      b.network.fail(.delay(.seconds(1)), "GET", Routes.zoneCommits)
+      let syncing =
+        try inBackground ? b.runInBackground() : Task { _ = await #expect(throws: Never.self) { try await b.sync() } }
+      try await body(b)
+      await world.clock.waitForSleepers()
+      world.clock.advance(by: .seconds(1))
+      for line in ["new /f", "new /theirs"] { await b.recorder.wait(for: line) }
+      try await b.waitUntilQueueIsEmpty()
+      if inBackground { syncing.cancel() }
+      await syncing.value
+    }
+  }
+
+  private static func newNodes(_ device: TestDevice) -> Int { device.recorder.lines.count { $0.hasPrefix("new ") } }
+
+  @Test("a zone whose server does not answer delays no other while the engines run")
+  func slowZone_delaysNoOther() async throws {
+    try await Self.withSlowZone(inBackground: true) { b in
+      let queued = try await b.queueCount()
+      while Self.newNodes(b) == 0 { await Task.yield() }
+      while try await b.queueCount() == queued { await Task.yield() }
+      #expect(Self.newNodes(b) == 1)
+    }
+  }
+
+  @Test("zones are pulled side by side when a sync is asked for")
+  func slowZone_isPulledBesideTheOthers() async throws {
+    try await Self.withSlowZone(inBackground: false) { b in
+      while Self.newNodes(b) == 0 { await Task.yield() }
+    }
+  }
 }

@@ -8,6 +8,9 @@ public import ZDCTreesystem
 /// changed. All calls that take a transaction run inside it, on the database's queue: be quick, and put slow work in
 /// `transaction.afterCommit` or an asynchronous ``ZDCData``. Methods that do not throw satisfy requirements that do.
 ///
+/// The framework syncs several trees of a user at the same time. Calls with a read-write transaction never overlap; calls
+/// with a read transaction, such as ``data(for:at:transaction:)``, may overlap with each other and with all others.
+///
 /// Not called for what this device does itself.
 ///
 /// ## Topics

@@ -42,7 +42,7 @@ public final class ZDCDownloadManager: Sendable {
   /// Keeps results; nil where nothing does.
   let disk: ZDCDiskManager?
   /// Of a thousand who asked for the same the first keeps it, and the others find it kept.
-  let keeping = SerialGate()
+  let keeping = TaskGate()
   #if canImport(Darwin) && !os(macOS)
     let system: SystemDownloads
   #endif

@@ -12,7 +12,7 @@ struct EventTaker: Sendable {
   enum Outcome: Sendable {
     /// A refused push has brought it, this device made it, or the zone is none of this tree's.
     case known
-    case applied(zone: Int64, PullSummary, isDrained: Bool)
+    case applied(PullSummary, isDrained: Bool)
   }
 
   /// The event is not of that kind.
@@ -55,7 +55,7 @@ struct EventTaker: Sendable {
       try apply(put.record, node: put.node, zone: row.id, &summary, transaction)
     }
     let isDrained = try transaction.operations.isEmpty(localUser: session.localUser)
-    return .applied(zone: row.id, summary, isDrained: isDrained)
+    return .applied(summary, isDrained: isDrained)
   }
 
   private func apply(
@@ -69,28 +69,5 @@ struct EventTaker: Sendable {
     try applier.finishBatch()
     summary.records = 1
     summary.announced = applier.announced
-  }
-}
-
-extension SyncEngine {
-  enum TakenAtOnce {
-    case known
-    case applied(zone: Int64, ZonePuller.Pulled)
-    case unfit
-  }
-
-  func takeAtOnce(_ event: HeadEvent) async throws -> TakenAtOnce {
-    guard let taker = EventTaker(event, session: session) else { return .unfit }
-    do {
-      let (outcome, refusal) = try await session.writeTelling { try taker.take(in: $0) }
-      guard case .applied(let zone, let summary, let isDrained) = outcome else { return .known }
-      self.isDrained = isDrained
-      return .applied(zone: zone, ZonePuller.Pulled(summary: summary, refusal: refusal))
-    } catch is EventTaker.Unfit {
-      return .unfit
-    } catch is ZDCSecurityError {
-      // Whoever handles it meets it again.
-      return .unfit
-    }
   }
 }

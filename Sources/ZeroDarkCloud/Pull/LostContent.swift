@@ -52,16 +52,3 @@ struct LostContent {
     try transaction.operations.insert(&operation, dependsOn: create.map { [$0.id] } ?? [])
   }
 }
-
-extension SyncEngine {
-  /// The server does not store a blob that the request in flight names.
-  ///
-  /// - Returns: whether it names content that this device had sent before, which is queued now.
-  func requeueLostContent(_ zone: Int64) async throws -> Bool {
-    let isQueued = try await session.database.asyncReadWrite { [session] transaction in
-      try LostContent(session: session, zone: zone, transaction: transaction).requeueInFlight()
-    }
-    if isQueued { _ = try await puller(zone).pull() }
-    return isQueued
-  }
-}

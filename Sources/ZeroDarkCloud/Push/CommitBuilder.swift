@@ -84,13 +84,17 @@ struct CommitBuilder {
     }
     let isParentThere = try parents[parent.nodeID] != nil || leaves.leaf(parent.nodeID) != nil
     guard isParentThere, hasRoom(for: content), parents[row.nodeID] == nil,
-      try !heldNames.mayMeet(row.nodeID, in: parent.nodeID),
-      try !leaves.isNode(parent.nodeID, atOrBelow: row.nodeID, after: parents)
+      try !heldNames.mayMeet(row.nodeID, in: parent.nodeID)
     else { return .later }
+    let leaf = row.isUploaded ? try leaves.leaf(row.nodeID) : nil
+    if let leaf, leaf.parent != parent.nodeID,
+      try leaves.isNode(parent.nodeID, atOrBelow: row.nodeID, after: parents)
+    {
+      return .later
+    }
     // The plan left these out, but a pull may have come in between.
     guard try !transaction.isUnread(row) else { return .later }
     blocked = try drafts.refusal(of: row, content: content)
-    let leaf = row.isUploaded ? try leaves.leaf(row.nodeID) : nil
     guard blocked == nil, var next = try rekeyed(row, leaf),
       let above = try refreshed(parent), hasRoom(for: content, besides: next.historyWrap.count)
     else { return blocked.map(PutResult.refused) ?? .later }

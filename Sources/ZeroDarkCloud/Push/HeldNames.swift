@@ -34,7 +34,7 @@ struct HeldNames {
     var next = try nodes.node(zone: zone, nodeID: node)?.parent.flatMap { try nodes.node(id: $0) }
     while let row = next, !aboveMoved.contains(row.nodeID) {
       let parent = try row.parent.flatMap { try nodes.node(id: $0) }
-      // What is in its place can wait for its name.
+      // A node that stays where the cloud has it does not have to go first.
       if row.cloud == nil || row.cloud?.parent != parent?.nodeID { aboveMoved.insert(row.nodeID) }
       next = parent
     }

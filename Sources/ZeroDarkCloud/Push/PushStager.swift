@@ -7,7 +7,7 @@ internal import ZDCTreesystem
 /// the request itself.
 struct PushStager {
   let session: SyncSession
-  let choice: SyncEngine.Choice
+  let choice: Choice
   let contents: [Int64: ReadyContent]
   /// Nodes whose content is waited for or on its way; true for those whose promise has not been answered.
   let uploading: [Int64: Bool]

@@ -20,7 +20,7 @@ final class EngineStates: Sendable {
       var after = before
       change(&after)
       states[localUserID] = after
-      return before != after
+      return before.shown != after.shown || before.offline != after.offline
     }
   }
 }
@@ -34,20 +34,23 @@ struct EngineState: Sendable, Hashable {
   private var hasPulledSinceError = false
   private var hasPushedSinceError = false
   private var hasFailedInRound = false
+  /// Rounds that are under way at the same time.
+  private var pulls = 0
+  private var pushes = 0
 
   mutating func take(_ status: ZDCSyncStatus, now: Date) {
     switch status {
     case .pullStarted: begin(\.isPulling)
     case .pushStarted: begin(\.isPushing)
     case .pullFinished:
-      shown.isPulling = false
-      guard !hasFailedInRound else { return }
+      shown.isPulling = pulls > 1
+      guard !hasFailedInRound, pulls <= 1 else { return }
       shown.lastSynced = now
       reached()
       hasPulledSinceError = true
       forgetErrorIfOver()
     case .pushFinished(_, let operations):
-      shown.isPushing = false
+      shown.isPushing = pushes > 1
       if operations > 0 { reached() }
       guard !hasFailedInRound else { return }
       hasPushedSinceError = true
@@ -75,10 +78,23 @@ struct EngineState: Sendable, Hashable {
     hasFailedInRound = true
   }
 
+  mutating func beginRound(_ work: SyncScheduler.Work) {
+    switch work {
+    case .pull: pulls += 1
+    case .push: pushes += 1
+    }
+  }
+
   /// A round that threw has no `finished`.
-  mutating func end() {
-    shown.isPulling = false
-    shown.isPushing = false
+  mutating func endRound(_ work: SyncScheduler.Work) {
+    switch work {
+    case .pull:
+      pulls -= 1
+      if pulls == 0 { shown.isPulling = false }
+    case .push:
+      pushes -= 1
+      if pushes == 0 { shown.isPushing = false }
+    }
   }
 
   private mutating func begin(_ part: WritableKeyPath<ZDCSyncState, Bool>) {

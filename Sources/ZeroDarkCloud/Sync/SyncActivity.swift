@@ -5,8 +5,11 @@ final class SyncActivity: Sendable {
   typealias Info = ZDCSyncStatusNotificationInfo
 
   private struct State {
-    var isPulling = false
-    var isPushing = false
+    /// How many are under way at the same time.
+    var pulls = 0
+    var pushes = 0
+    /// The result of the first of these pulls that failed.
+    var failure: ZDCPullResult?
     /// Whether the app was told that it has begun.
     var isPullShown = false
     var isPushShown = false
@@ -23,13 +26,13 @@ final class SyncActivity: Sendable {
     self.post = post
   }
 
-  var isPulling: Bool { state.withLock { $0.isPulling } }
+  var isPulling: Bool { state.withLock { $0.pulls > 0 } }
   /// Also while only uploads are under way.
-  var isPushing: Bool { state.withLock { $0.isPushing || $0.isPushShown } }
+  var isPushing: Bool { state.withLock { $0.pushes > 0 || $0.isPushShown } }
 
   // MARK: Pulling
 
-  func beginPull() { state.withLock { $0.isPulling = true } }
+  func beginPull() { state.withLock { $0.pulls += 1 } }
 
   func foundChanges() {
     let isNew = state.withLock { state in
@@ -40,16 +43,19 @@ final class SyncActivity: Sendable {
   }
 
   func endPull(_ result: ZDCPullResult) {
-    let wasShown = state.withLock { state in
-      defer { (state.isPulling, state.isPullShown) = (false, false) }
-      return state.isPullShown
+    let (wasShown, failure) = state.withLock { state in
+      state.pulls -= 1
+      if case .success = result {} else { state.failure = state.failure ?? result }
+      guard state.pulls == 0 else { return (false, ZDCPullResult?.none) }
+      defer { (state.isPullShown, state.failure) = (false, nil) }
+      return (state.isPullShown, state.failure)
     }
-    if wasShown { tell(.pullStopped, result) }
+    if wasShown { tell(.pullStopped, failure ?? result) }
   }
 
   // MARK: Pushing
 
-  func beginPush() { state.withLock { $0.isPushing = true } }
+  func beginPush() { state.withLock { $0.pushes += 1 } }
 
   func sends() {
     let isNew = state.withLock { state in
@@ -60,14 +66,14 @@ final class SyncActivity: Sendable {
   }
 
   func endPush(isUploading: Bool) {
-    state.withLock { $0.isPushing = false }
+    state.withLock { $0.pushes -= 1 }
     uploadsChanged(isUploading: isUploading)
   }
 
   /// The last upload may have ended outside of a push.
   func uploadsChanged(isUploading: Bool) {
     let hasStopped = state.withLock { state in
-      guard state.isPushShown, !state.isPushing, !isUploading else { return false }
+      guard state.isPushShown, state.pushes == 0, !isUploading else { return false }
       state.isPushShown = false
       return true
     }

@@ -29,7 +29,7 @@ extension ZDCSyncManager {
     knownIDs.contains(where: isPullingOrPushingChanges)
   }
 
-  private func known(_ localUserID: String) -> SyncEngine? { engines.withLock { $0[localUserID] } }
+  private func known(_ localUserID: String) -> SyncScheduler? { engines.withLock { $0[localUserID] } }
 
   private var knownIDs: [String] { engines.withLock { Array($0.keys) } }
 

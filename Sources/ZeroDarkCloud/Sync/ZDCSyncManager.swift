@@ -20,7 +20,7 @@ public final class ZDCSyncManager: Sendable {
   let reachability: ZDCReachability
   private let progress: ZDCProgressManager
   let hub: StatusHub
-  let engines = Locked<[String: SyncEngine]>([:])
+  let engines = Locked<[String: SyncScheduler]>([:])
   /// The lease's generation that the engines were made in.
   let knownGeneration = Locked(0)
   /// How often each user's pushing was paused.
@@ -123,7 +123,7 @@ public final class ZDCSyncManager: Sendable {
 
   // MARK: Engines
 
-  func engine(for localUserID: String) async throws -> SyncEngine {
+  func engine(for localUserID: String) async throws -> SyncScheduler {
     guard let userID = UserID(text: localUserID) else { throw ZDCError(.localUserNotFound) }
     let row = try await rowID(of: userID)
     // A user who was removed and has logged in again has another row.
@@ -137,7 +137,7 @@ public final class ZDCSyncManager: Sendable {
       time: config.engineClock, logger: config.logger, events: SyncEvents(localUserID: localUserID, hub: hub),
       activity: SyncActivity(localUserID: localUserID, treeID: config.primaryTreeID) { [weak self] in self?.post($0) },
       progress: UploadProgress(localUserID: localUserID, manager: progress), retriedFrozen: Locked([]))
-    let made = SyncEngine(session: session)
+    let made = SyncScheduler(session: session)
     return engines.withLock { engines in
       if let known = engines[localUserID], known.session.localUser == row { return known }
       engines[localUserID] = made

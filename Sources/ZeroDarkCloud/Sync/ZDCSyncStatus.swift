@@ -59,12 +59,15 @@ public struct PushSummary: Sendable, Hashable {
   var calledApp = false
   /// Whether nothing was sent and another commit may be: the server refused this one.
   var triesAgain = false
+  /// Whether nothing was queued any more afterwards.
+  var isDrained = false
   /// Whether another push has something to do.
   var hasNext: Bool { commits > 0 || triesAgain }
 
   static func += (a: inout PushSummary, b: PushSummary) {
     a.calledApp = a.calledApp || b.calledApp
     a.triesAgain = a.triesAgain || b.triesAgain
+    a.isDrained = b.isDrained
     a.commits += b.commits
     a.operations += b.operations
     a.waiting += b.waiting

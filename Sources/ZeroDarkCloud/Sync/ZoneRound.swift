@@ -1,32 +1,32 @@
 internal import ZDCProtocol
 
-/// One pass over a user's zones. What is wrong with one of them is told at the end, when the others have had their turn.
+/// One pass over a user's zones. The error of one zone is reported at the end, after the others have been processed.
 struct ZoneRound<Summary: Sendable>: Sendable {
   var summary: Summary
   private(set) var failure: (any Error)?
   /// Zones that are left alone in further rounds of the same sync.
-  var failedZones: Set<Int64> = []
+  private(set) var failedZones: Set<Int64> = []
   private var unanswered = 0
+  private let inBackground: Bool
 
-  init(_ summary: Summary) {
+  /// - Parameter inBackground: each zone has pauses, so that requests without an answer do not stop the others.
+  init(_ summary: Summary, inBackground: Bool = false) {
     self.summary = summary
+    self.inBackground = inBackground
   }
 
-  /// Does one zone's part.
+  /// Adds the result of one zone's step.
   ///
-  /// - Returns: what is wrong with that zone.
   /// - Throws: what concerns all zones: no connection, a cancelled task.
-  @discardableResult
-  mutating func add(
-    isolation: isolated (any Actor)? = #isolation, _ body: (inout ZoneRound) async throws -> Void
-  ) async throws -> (any Error)? {
-    do {
-      try await body(&self)
-      return nil
-    } catch {
+  mutating func add<Part>(
+    _ zone: Int64, _ result: Result<Part, any Error>, _ take: (inout ZoneRound, Part) -> Void
+  ) throws {
+    switch result {
+    case .success(let part): take(&self, part)
+    case .failure(let error):
       if error is CancellationError || concernsAll(error) { throw error }
       failure = failure ?? error
-      return error
+      failedZones.insert(zone)
     }
   }
 
@@ -35,7 +35,7 @@ struct ZoneRound<Summary: Sendable>: Sendable {
     guard let error = error as? TransportError else { return false }
     guard [.timeout, .tooSlow, .cut].contains(error.code) else { return error.isOfConnection }
     unanswered += 1
-    return unanswered > 1
+    return unanswered > 1 && !inBackground
   }
 
   /// An error that others have gone on after.
@@ -44,6 +44,14 @@ struct ZoneRound<Summary: Sendable>: Sendable {
   func get() throws -> Summary {
     if let failure { throw DelegateError.unwrap(failure) }
     return summary
+  }
+}
+
+extension ZoneRound<PushSummary> {
+  mutating func take(_ pushed: ZoneWorker.Pushed) {
+    summary += pushed.summary
+    note(pushed.refusal)
+    if pushed.isGivenUp { failedZones.insert(pushed.zone) }
   }
 }
 

@@ -11,7 +11,7 @@ public final class ZDCLocalUserManager: Sendable {
   let connection: ServerConnection
   let appTreeID: String
   let now: @Sendable () -> UInt64
-  private let gate = SerialGate()
+  private let gate = TaskGate()
   private let open = Mutex<[UserID: OpenUser]>([:])
   /// Accounts whose words `createAccount` has returned.
   private let returned = Mutex<Set<UserID>>([])

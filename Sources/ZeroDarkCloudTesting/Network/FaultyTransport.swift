@@ -16,6 +16,7 @@ public final class FaultyTransport: ZDCTransport {
     var fault: Fault
     var method: String?
     var pattern: String?
+    var query: String?
     /// How many matching requests still pass unharmed.
     var skip: Int
     /// How many are harmed then.
@@ -52,14 +53,16 @@ public final class FaultyTransport: ZDCTransport {
   /// - Parameters:
   ///   - method: nil for any.
   ///   - pattern: a path of the wire API with its parameters in braces; nil for any.
+  ///   - query: text that the request's query contains, such as `after=`; nil for any.
   ///   - occurrence: 1 for the first that matches from now on.
   ///   - times: how many in a row.
   public func fail(
-    _ fault: Fault, _ method: String? = nil, _ pattern: String? = nil, occurrence: Int = 1, times: Int = 1
+    _ fault: Fault, _ method: String? = nil, _ pattern: String? = nil, query: String? = nil, occurrence: Int = 1,
+    times: Int = 1
   ) {
-    state.withLock {
-      $0.rules.append(Rule(fault: fault, method: method, pattern: pattern, skip: occurrence - 1, times: times))
-    }
+    let rule = Rule(
+      fault: fault, method: method, pattern: pattern, query: query, skip: occurrence - 1, times: times)
+    state.withLock { $0.rules.append(rule) }
   }
 
   /// Forgets the script. Faults that have struck already stay struck.
@@ -140,7 +143,7 @@ public final class FaultyTransport: ZDCTransport {
         RecordedRequest(
           number: number, route: route, path: request.path, bytesSent: request.body.count, bytesReceived: 0, status: nil
         ))
-      return (number, state.isOffline ? [] : state.faults(for: route), state.isOffline)
+      return (number, state.isOffline ? [] : state.faults(for: route, path: request.path), state.isOffline)
     }
   }
 
@@ -217,13 +220,18 @@ public final class FaultyTransport: ZDCTransport {
   }
 }
 
+extension FaultyTransport.Rule {
+  func matches(_ route: WireRoutes.Route, path: String) -> Bool {
+    guard (method ?? route.method) == route.method, (pattern ?? route.pattern) == route.pattern else { return false }
+    guard let query else { return true }
+    return path.split(separator: "?", maxSplits: 1).dropFirst().contains { $0.contains(query) }
+  }
+}
+
 extension FaultyTransport.State {
-  mutating func faults(for route: WireRoutes.Route) -> [Fault] {
+  mutating func faults(for route: WireRoutes.Route, path: String) -> [Fault] {
     var struck: [Fault] = []
-    for index in rules.indices {
-      guard (rules[index].method ?? route.method) == route.method,
-        (rules[index].pattern ?? route.pattern) == route.pattern
-      else { continue }
+    for index in rules.indices where rules[index].matches(route, path: path) {
       if rules[index].skip > 0 {
         rules[index].skip -= 1
       } else {

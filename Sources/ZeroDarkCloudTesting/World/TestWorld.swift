@@ -145,6 +145,8 @@ public final class TestWorld: Sendable {
     let honest = try await witness.tree()
     var failures: [String] = []
     for device in devices where !mayWait.contains(device.name) {
+      // The server may have been restarted since the device's last request.
+      await device.network.renewConnections()
       try await device.pull(user: user)
       try await device.download(user: user)
       let tree = try await device.tree(user: user)

@@ -12,8 +12,8 @@ import ZeroDarkCloudTesting
     try await SmallScope(name: "up to two operations", cases).check()
   }
 
-  /// About 59,000 cases, for `make test-long`. Where a device gets several commits at once, every second sequence comes
-  /// in pages of one.
+  /// About 60,000 cases (12 minutes), for `make test-long`. Where a device gets several commits at once, every second
+  /// sequence comes in pages of one.
   @Test(
     "every sequence of three operations that change the tree around a folder, every schedule",
     .enabled(if: number("ZDC_SMALL_SCOPE") != nil))

@@ -18,4 +18,29 @@ import Testing
     state.take(.pullFinished(localUserID: user, commits: 0, announced: 0), now: now)
     #expect(state.shown.lastSynced == now)
   }
+
+  @Test("several pulls at once are one: it lasts until the last has ended, and only then all is here")
+  func overlappingRounds() {
+    var state = EngineState()
+    for _ in 0..<2 {
+      state.beginRound(.pull)
+      state.take(.pullStarted(localUserID: user), now: now)
+    }
+    state.take(.pullFinished(localUserID: user, commits: 1, announced: 1), now: now)
+    state.endRound(.pull)
+    #expect(state.shown.isPulling && state.shown.lastSynced == nil)
+    state.take(.pullFinished(localUserID: user, commits: 1, announced: 1), now: now)
+    state.endRound(.pull)
+    #expect(!state.shown.isPulling && state.shown.lastSynced == now)
+  }
+
+  @Test("a round that throws ends what it began")
+  func thrownRound() {
+    var state = EngineState()
+    state.beginRound(.push)
+    state.take(.pushStarted(localUserID: user), now: now)
+    #expect(state.shown.isPushing)
+    state.endRound(.push)
+    #expect(!state.shown.isPushing)
+  }
 }

@@ -209,7 +209,8 @@ import ZDCTreesystem
   @Test func wordsThatAreNoAccessKey_areRefusedWithoutARequest() async throws {
     try await NetworkWorld.run { world in
       let device = try world.device()
-      let words = AccessKey.random().words
+      // Not random ones: one in 256 of those is a key with another first word, too.
+      let words = [String](repeating: "abandon", count: 23) + ["art"]
       let cases = [
         Array(words.dropLast()), ["zebra"] + Array(words.dropFirst()), Array(words.dropLast()) + ["zzz"],
         Array(words.reversed()), [],

@@ -192,7 +192,7 @@ struct LeafStore: ZoneState {
     return try rows.map { (try NodeID($0, 0), $0.unsigned(1) ?? 0) }
   }
 
-  /// Existing operations aside: does the log have a live node below (or at) `node`?
+  /// Whether the cloud has `node` at `top` or below it. Queued operations do not count.
   func isNode(_ node: NodeID, atOrBelow top: NodeID) throws -> Bool {
     if node == top { return true }
     return try ancestors(of: node).contains(top)
@@ -246,6 +246,8 @@ struct LeafStore: ZoneState {
     return found.filter { $0 != .zero }
   }
 
+  /// Whether `node` will be `top` or below it when these nodes have these parents.
+  ///
   /// - Parameter parents: the parents that the puts of a commit give their nodes.
   func isNode(_ node: NodeID, atOrBelow top: NodeID, after parents: [NodeID: NodeID]) throws -> Bool {
     var next = node

@@ -7,8 +7,7 @@ internal import ZDCProtocol
 /// once.
 ///
 /// GRDB's `Row` names its columns in a dictionary each time, which costs more than reading them. As a column value it
-/// takes part in everything
-/// else that GRDB does, such as observation. The first column must not be NULL.
+/// takes part in everything else that GRDB does, such as observation. The first column must not be NULL.
 struct RawRow: DatabaseValueConvertible, StatementColumnConvertible {
   private let handle: SQLiteStatement
 

@@ -53,6 +53,18 @@ final class ZoneStore: Forgetful {
     try fetchAll("WHERE localUser = ? ORDER BY id", [localUser])
   }
 
+  /// The zones with something queued or in flight that are not frozen.
+  func withQueue(localUser: Int64, tree: String) throws -> [Int64] {
+    let query = """
+      SELECT z.id FROM zdc_zone z WHERE z.localUser = ? AND z.appTreeID = ? AND z.frozen IS NULL
+      AND (EXISTS (SELECT 1 FROM zdc_in_flight WHERE zone = z.id)
+        OR EXISTS (SELECT 1 FROM zdc_operation WHERE zone = z.id)) ORDER BY z.id
+      """
+    var zones: [Int64] = []
+    try db.forEachRow(query, [localUser, tree]) { zones.append($0[0]) }
+    return zones
+  }
+
   func zone(localUser: Int64, _ zone: ZoneID) throws -> ZoneRow? {
     try fetchAll(
       "WHERE localUser = ? AND treeID = ? AND zoneRoot = ?", [localUser, zone.tree.data, zone.root.data]

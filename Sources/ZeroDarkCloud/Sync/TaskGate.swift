@@ -1,17 +1,23 @@
-/// Runs one body at a time, in the order in which they came.
+/// Runs one body at a time, or a few, in the order in which they came.
 ///
-/// A body runs in its caller's task: it costs nothing while nobody else wants in.
-final class SerialGate: Sendable {
+/// A body runs in its caller's task: it costs nothing while no other one wants in.
+final class TaskGate: Sendable {
   private struct State {
-    var isTaken = false
+    var running = 0
     var waiting: [CheckedContinuation<Void, Never>] = []
   }
 
   private let state = Locked(State())
+  private let limit: Int
+
+  /// - Parameter limit: how many bodies run at the same time.
+  init(limit: Int = 1) {
+    self.limit = limit
+  }
 
   func run<Value>(
     isolation: isolated (any Actor)? = #isolation, _ body: () async throws -> Value
-  ) async throws -> Value {
+  ) async rethrows -> Value {
     await enter()
     defer { leave() }
     return try await body()
@@ -24,11 +30,11 @@ final class SerialGate: Sendable {
     }
   }
 
-  /// - Returns: false if somebody is in; `next` is resumed in its turn.
+  /// - Returns: false if the gate is full; `next` is resumed in its turn.
   private func tryEnter(_ next: CheckedContinuation<Void, Never>?) -> Bool {
     state.withLock { state in
-      guard state.isTaken else {
-        state.isTaken = true
+      guard state.running >= limit else {
+        state.running += 1
         return true
       }
       if let next { state.waiting.append(next) }
@@ -39,7 +45,7 @@ final class SerialGate: Sendable {
   private func leave() {
     let next = state.withLock { state -> CheckedContinuation<Void, Never>? in
       guard state.waiting.isEmpty else { return state.waiting.removeFirst() }
-      state.isTaken = false
+      state.running -= 1
       return nil
     }
     next?.resume()

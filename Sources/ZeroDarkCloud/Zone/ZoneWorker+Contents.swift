@@ -2,9 +2,9 @@ internal import Foundation
 internal import ZDCCrypto
 internal import ZDCProtocol
 
-// Contents on their way into a commit: what is small is sealed at once, what is slow runs beside the push.
+// Content on its way into a commit: small content is sealed immediately, large or promised content beside the push.
 
-extension SyncEngine {
+extension ZoneWorker {
   /// Seals what is small, starts what is slow.
   ///
   /// Stops when what is sealed fills a request; the app is asked again for the rest when its turn comes.
@@ -51,7 +51,7 @@ extension SyncEngine {
 
   /// The content is here: from now on it is being sent, which an open promise is not.
   private func begins(_ id: UUID, _ answer: ContentAnswer) async throws {
-    // Forgotten meanwhile: nobody would end its progress.
+    // It was cancelled in the meantime, and its progress has ended.
     guard let upload = uploads[answer.node], upload.id == id else { throw CancellationError() }
     session.progress.begin(answer.uploads)
     session.activity.sends()
@@ -107,7 +107,7 @@ extension SyncEngine {
     choice.plan.steps.count { step in step.node.flatMap { uploads[$0] }.map { !$0.endsByItself } ?? false }
   }
 
-  /// The app skipped the upload, or deleted the node: nobody waits for the rest of its content.
+  /// Cancels uploads whose operations are gone: the app skipped the upload, or deleted the node.
   func stopForgottenUploads() async throws {
     let claims = uploads.mapValues(\.claim.covers)
     if !claims.isEmpty {

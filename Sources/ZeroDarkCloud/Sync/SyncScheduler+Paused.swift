@@ -1,24 +1,19 @@
-extension SyncEngine {
+extension SyncScheduler {
   /// Whether the user's pushes are paused, in whatever process that was said.
   func isPaused() async throws -> Bool {
     let pause = try await session.database.asyncRead { [session] transaction in
       try transaction.pushPause(localUser: session.localUser)
     }
-    note(pause)
+    await note(pause)
     return pause != nil
   }
 
-  func note(_ pause: PushPause?) {
+  func note(_ pause: PushPause?) async {
     if (pause != nil) != wasPaused {
       wasPaused.toggle()
       session.activity.tell(wasPaused ? .pushPaused : .pushResumed)
       session.events.post { pause != nil ? .pushPaused(localUserID: $0) : .pushResumed(localUserID: $0) }
     }
-    if pause == .abortingUploads { cancelUploads() }
-  }
-
-  func cancelUploads() {
-    for upload in uploads.values { upload.task.cancel() }
-    for task in ahead.values { task.cancel() }
+    if pause == .abortingUploads { await cancelUploads() }
   }
 }

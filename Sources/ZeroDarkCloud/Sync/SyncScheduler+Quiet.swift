@@ -1,6 +1,6 @@
 internal import ZDCProtocol
 
-extension SyncEngine {
+extension SyncScheduler {
   /// Pulls and pushes until no operation can run. Operations that wait are counted, not waited for.
   ///
   /// What is wrong with one zone, or with the app, does not keep the other zones waiting; it is thrown at the end.
@@ -9,19 +9,17 @@ extension SyncEngine {
     let pulled = try await pullRound()
     var failure = pulled.failure
     summary.pulled = pulled.summary
-    var rounds = QuietRule(queued: try await endPauses())
+    let rule = QuietRule(queued: try await endPauses())
+    var rounds = rule
     var failed: Set<Int64> = []
     while true {
-      let settled = settledUploads
-      let round = try await pushRound(except: failed)
+      let round = try await pushRound(except: failed) { try await $0.pushUntilQuiet(rule) }
       failure = failure ?? round.failure
       failed.formUnion(round.failedZones)
       summary.pushed.commits += round.summary.commits
       summary.pushed.operations += round.summary.operations
-      if rounds.goesOn(after: round.summary, uploadsSettled: settledUploads - settled) { continue }
-      guard !rounds.isExhausted, let upload = uploads.values.first(where: \.endsByItself) else { break }
-      await finish(upload)
-      try Task.checkCancellation()
+      // In a callback the app may have changed something in another zone.
+      guard rounds.goesOn(after: round.summary, uploadsSettled: 0) else { break }
     }
     if let failure { throw DelegateError.unwrap(failure) }
     try await addRemainder(to: &summary)
@@ -64,15 +62,6 @@ extension SyncEngine {
       let isPaused = try transaction.pushPause(localUser: session.localUser) != nil
       let queued = try transaction.operations.countByReason(localUser: session.localUser, tree: session.appTreeID)
       return isPaused && !queued.isEmpty ? [.paused: queued.values.reduce(0, +)] : queued
-    }
-  }
-
-  /// Waits for an upload to end, one way or the other. A cancelled wait stops the upload.
-  private func finish(_ upload: Upload) async {
-    await withTaskCancellationHandler {
-      await upload.task.value
-    } onCancel: {
-      upload.task.cancel()
     }
   }
 }

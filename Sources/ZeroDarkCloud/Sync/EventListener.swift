@@ -1,59 +1,24 @@
 internal import Foundation
 internal import ZDCProtocol
 
-/// Runs one engine in the background: events of the server bring changes in, hints of the database bring them out.
+/// Passes the server's events to the scheduler, and reports whether the server can be reached.
 ///
-/// Ends when its task is cancelled. Every failure is reported and tried again after a pause; nothing here loses
-/// anything, because the tables hold all pending work.
-struct SyncLoop: Sendable {
-  let engine: SyncEngine
+/// Ends when its task is cancelled.
+struct EventListener: Sendable {
+  let scheduler: SyncScheduler
   let changes: ChangeSignals
   let reachability: ZDCReachability
-  private var time: EngineClock { engine.session.time }
+  private var session: SyncSession { scheduler.session }
+  private var time: EngineClock { session.time }
 
-  init(engine: SyncEngine, changes: ChangeSignals, reachability: ZDCReachability) {
-    self.engine = engine
+  init(scheduler: SyncScheduler, changes: ChangeSignals, reachability: ZDCReachability) {
+    self.scheduler = scheduler
     self.changes = changes
     self.reachability = reachability
   }
 
-  func run() async {
-    // Before the first signal: one without a listener is lost.
-    let wakeups = engine.wakeups()
-    let hints = changes.listen([.queue(localUser: engine.session.localUser)]) { [engine] _ in engine.signal() }
-    defer { changes.end(hints) }
-    await withTaskGroup(of: Void.self) { group in
-      group.addTask { await listen() }
-      group.addTask { await work(wakeups) }
-      await group.waitForAll()
-    }
-    await engine.cancelUploads()
-  }
-
-  // MARK: Out
-
-  /// Pushes whenever there may be something, after the first pull: before it, the engine does not know what is new.
-  private func work(_ wakeups: AsyncStream<Void>) async {
-    var backoff = Backoff()
-    engine.signal()
-    for await _ in wakeups {
-      if Task.isCancelled { return }
-      do {
-        guard await engine.hasPulled else { continue }
-        try await engine.pullDue()
-        try await engine.pushUntilDrained()
-        backoff.reset()
-      } catch {
-        guard await pause(after: error, &backoff) else { return }
-        engine.signal()
-      }
-    }
-  }
-
-  // MARK: In
-
   /// Keeps the event stream open. Its first event names the zones that have moved, so nothing is asked twice.
-  private func listen() async {
+  func run() async {
     var backoff = Backoff()
     while !Task.isCancelled {
       let health = StreamHealth()
@@ -61,7 +26,7 @@ struct SyncLoop: Sendable {
         if health.isProven(at: time.now()) { backoff.reset() }
         if error is TransportError, !health.isPolling {
           reachability.lost()
-          engine.session.events.post { .offline(localUserID: $0) }
+          session.events.post { .offline(localUserID: $0) }
         }
         guard await pause(after: error, &backoff) else { return }
       }
@@ -78,27 +43,23 @@ struct SyncLoop: Sendable {
   }
 
   private func read(_ health: StreamHealth) async throws {
-    for try await event in engine.session.api.events(since: nil) {
+    for try await event in session.api.events(since: nil) {
       switch event {
       case .zones(let list):
         // The protocol has one, at the beginning; each costs requests.
         guard health.hears(at: time.now()) else { continue }
         try await took(list)
-        engine.session.events.post { .online(localUserID: $0) }
-      case .head(let head):
-        let summary = try await pulled { try await engine.take(head) }
-        // What was queued may be possible now.
-        if summary.commits > 0, await !engine.isDrained { engine.signal() }
+        session.events.post { .online(localUserID: $0) }
+      case .head(let head): try await scheduler.take(head)
       }
     }
     // In good order or not, no event arrives any more: the server restarts, or a proxy ends what lasts too long.
-    if !Task.isCancelled { throw TransportError(.cut, origin: engine.session.api.connection.origin) }
+    if !Task.isCancelled { throw TransportError(.cut, origin: session.api.connection.origin) }
   }
 
   private func took(_ list: ZoneList) async throws {
-    _ = try await pulled { try await engine.follow(list) }
+    try await scheduler.follow(list)
     if reachability.reached() { tellOfReconnection() }
-    engine.signal()
   }
 
   /// A proxy that buffers lets no event through. Asks at intervals until the stream's first event is here.
@@ -106,25 +67,19 @@ struct SyncLoop: Sendable {
     try await time.sleep(StreamHealth.firstEventDeadline)
     while !health.hasHeard {
       do {
-        try await took(try await engine.session.api.zones(since: nil))
-        if health.polls() { engine.session.events.post { .eventsMissing(localUserID: $0) } }
+        try await took(try await session.api.zones(since: nil))
+        if health.polls() { session.events.post { .eventsMissing(localUserID: $0) } }
       } catch {
         if error is CancellationError { throw error }
-        engine.session.events.report(error)
+        session.events.report(error)
       }
       try await time.sleep(StreamHealth.pollInterval)
     }
   }
 
-  /// The stream stays open, whatever is wrong with one tree, and whatever the app says: both are reported, and tried
-  /// again. An app that aborts a pull does not want the next one now: the engine waits a minute.
-  private func pulled(_ round: () async throws -> ZoneRound<PullSummary>) async throws -> PullSummary {
-    do { return try await round().summary } catch is CancellationError where !Task.isCancelled { return PullSummary() }
-  }
-
   private func tellOfReconnection() {
     changes.send([.network])
-    engine.session.delegate().didReconnectToInternet()
+    session.delegate().didReconnectToInternet()
   }
 
   // MARK: Waiting
@@ -132,7 +87,7 @@ struct SyncLoop: Sendable {
   /// - Returns: false if the loop is to end.
   private func pause(after error: any Error, _ backoff: inout Backoff) async -> Bool {
     if Task.isCancelled || error is CancellationError { return !Task.isCancelled }
-    engine.session.events.report(error)
+    session.events.report(error)
     let milliseconds = backoff.next(after: error, random: time.random())
     do {
       try await time.sleep(.milliseconds(Int64(milliseconds)))

@@ -1,0 +1,97 @@
+import GRDB
+import Testing
+import ZDCProtocol
+import ZeroDarkCloudTesting
+
+@testable import ZeroDarkCloud
+
+/// A user with 100 zones. Before there are shared branches, they are the trunks of 50 apps.
+@Suite(.timeLimit(.minutes(10))) struct ManyZonesTests {
+  private static let trees = (1..<50).map { "test.zerodark.app\($0)" }
+
+  /// Both devices follow all zones as if they were one app's, and each zone has a change that B does not have.
+  private static func prepare(_ a: TestDevice, _ b: TestDevice) async throws {
+    try await createTrees(a)
+    for device in [a, b] { try await followTrees(device) }
+    try await changeEveryZone(a)
+    try await b.database.asyncReadWrite { transaction in
+      try transaction.database.execute(
+        sql: "UPDATE zdc_zone SET appTreeID = CASE WHEN trunk IN (?, ?) THEN ? ELSE 'other' END",
+        arguments: [Trunk.home.rawValue, Trunk.prefs.rawValue, TestDevice.treeID])
+    }
+  }
+
+  private static func createTrees(_ device: TestDevice) async throws {
+    let session = try await device.syncManager.engine(for: device.localUserID).session
+    let api = try await device.api
+    var chain = try await api.chain(of: session.user)
+    for tree in trees {
+      let creation = TreeCreation(api: api, appTreeID: tree, now: { 1 })
+      let trunks = try TreeCreation.trunks(for: session.keys, appTreeID: tree, timeMs: 1)
+      chain = try await creation.run(trunks, chain: chain, keys: session.keys)
+    }
+  }
+
+  private static func followTrees(_ device: TestDevice) async throws {
+    let engine = try await device.syncManager.engine(for: device.localUserID)
+    let session = engine.session
+    await engine.identity.forget()
+    try await engine.identity.require()
+    try await device.database.asyncReadWrite { transaction in
+      for tree in trees {
+        try TrunkRows(
+          transaction: transaction, localUser: session.localUser, appTreeID: tree, owner: session.user
+        ).insertUnknown()
+      }
+    }
+    for zone in try await allZones(of: device) { _ = try await engine.worker(zone).pull() }
+  }
+
+  private static func allZones(of device: TestDevice) async throws -> [Int64] {
+    let session = try await device.syncManager.engine(for: device.localUserID).session
+    return try await session.database.asyncRead { try $0.zones.zones(localUser: session.localUser).map(\.id) }
+  }
+
+  private static func changeEveryZone(_ device: TestDevice) async throws {
+    let engine = try await device.syncManager.engine(for: device.localUserID)
+    let session = engine.session
+    try await device.database.asyncReadWrite { transaction in
+      for tree in trees + [TestDevice.treeID] {
+        let cloud = ZDCCloudTransaction(
+          transaction, localUserID: session.localUserID, localUser: session.localUser, treeID: tree)
+        for trunk in [ZDCTreesystemTrunk.home, .prefs] {
+          let path = ZDCTreesystemPath(pathComponents: ["\(tree) \(trunk)"], trunk: trunk)
+          _ = try cloud.createNode(withPath: path)
+        }
+      }
+    }
+    for zone in try await allZones(of: device) { _ = try await engine.worker(zone).push() }
+  }
+
+  private func newNodes(_ device: TestDevice) -> Int { device.recorder.lines.count { $0.hasPrefix("new ") } }
+
+  /// - each answer takes a second
+  /// => four zones are asked for at the same time, so that 100 take 25 seconds
+  @Test("100 zones with a change each are pulled in the time of 25 round trips", arguments: [false, true])
+  func roundTrips(inBackground: Bool) async throws {
+    try await TestWorld.run { world in
+      world.skipsComparison()
+      let a = try await world.device("A")
+      let b = try await world.device("B")
+      try await Self.prepare(a, b)
+      _ = b.recorder.take()
+      b.network.resetCounts()
+      b.network.fail(.delay(.seconds(1)), "GET", Routes.zoneCommits, times: 1_000)
+      let work =
+        try inBackground ? b.runInBackground() : Task { _ = await #expect(throws: Never.self) { try await b.pull() } }
+      for _ in 0..<25 {
+        await world.clock.waitForSleepers(4)
+        world.clock.advance(by: .seconds(1))
+      }
+      while newNodes(b) < 100 { await Task.yield() }
+      #expect(b.network.count("GET", Routes.zoneCommits) == 100 && b.network.requests.count <= 103)
+      if inBackground { work.cancel() }
+      await work.value
+    }
+  }
+}
