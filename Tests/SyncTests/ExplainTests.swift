@@ -74,6 +74,27 @@ import ZeroDarkCloudTesting
     }
   }
 
+  @Test("an operation behind a failed push says why it waits, and until when")
+  func zoneWithAPause_saysSo() async throws {
+    try await TestWorld.run { world in
+      let a = try await world.device("A")
+      try await a.whileRunning {
+        a.network.fail(.answer(status: 503, code: "shuttingDown"), "POST", "/v1/commits", times: 1_000)
+        try await a.create("/f")
+        await a.recorder.wait(for: "data /f")
+        try await a.create("/g")
+        while try await story(a, "/g").first != "create backoff shuttingDown" { await Task.yield() }
+        let create = try #require(try await explain(a, "/g").operations.first)
+        #expect(try #require(create.notBefore) > world.clock.now)
+        #expect(try await a.syncManager.syncState(forLocalUserID: a.localUserID).pending.failing > 0)
+        a.network.heal()
+        world.clock.advance(by: .seconds(60))
+        await a.recorder.wait(for: "pushed /g")
+        #expect(try await explain(a, "/g").isInSync)
+      }
+    }
+  }
+
   @Test func appThatThrows_isRemembered_withTheTypeOfItsError() async throws {
     try await TestWorld.run { world in
       let a = try await world.device("A")

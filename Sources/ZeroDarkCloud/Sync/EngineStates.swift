@@ -20,7 +20,7 @@ final class EngineStates: Sendable {
       var after = before
       change(&after)
       states[localUserID] = after
-      return before.shown != after.shown || before.offline != after.offline
+      return before.shown != after.shown || before.offline != after.offline || before.pauses != after.pauses
     }
   }
 }
@@ -31,6 +31,8 @@ struct EngineState: Sendable, Hashable {
   private(set) var shown = ZDCSyncState()
   /// Why the server cannot be reached.
   private(set) var offline: String?
+  /// Zones of which nothing is sent because a push failed: why, and until when.
+  private(set) var pauses: [Int64: ZDCSyncFailure] = [:]
   private var hasPulledSinceError = false
   private var hasPushedSinceError = false
   private var hasFailedInRound = false
@@ -77,6 +79,10 @@ struct EngineState: Sendable, Hashable {
     reached()
     hasFailedInRound = true
   }
+
+  mutating func setPause(_ failure: ZDCSyncFailure?, of zone: Int64) { pauses[zone] = failure }
+
+  mutating func endPauses() { pauses = [:] }
 
   mutating func beginRound(_ work: SyncScheduler.Work) {
     switch work {
@@ -135,15 +141,17 @@ extension ZDCDatabaseConnection {
 
 extension OperationStore {
   /// What is queued, by what it waits for.
-  func pending(localUser: Int64) throws -> ZDCSyncState.Pending {
+  ///
+  /// - Parameter paused: zones whose last push failed.
+  func pending(localUser: Int64, paused: Set<Int64> = []) throws -> ZDCSyncState.Pending {
     var pending = ZDCSyncState.Pending()
     let query = """
-      SELECT state, reason, COUNT(*) FROM zdc_operation
-      WHERE zone IN (SELECT id FROM zdc_zone WHERE localUser = ?) GROUP BY state, reason
+      SELECT state, reason, zone, COUNT(*) FROM zdc_operation
+      WHERE zone IN (SELECT id FROM zdc_zone WHERE localUser = ?) GROUP BY zone, state, reason
       """
     try db.forEachRow(query, [localUser]) { row in
       guard let reason = OperationRow.Reason(rawValue: row[1]) else { throw ZDCError(.corruptDatabase) }
-      let count: Int = row[2]
+      let count: Int = row[3]
       pending.total += count
       let isInFlight = row[0] as Int64 == OperationRow.State.inFlight.rawValue
       switch reason {
@@ -151,6 +159,7 @@ extension OperationStore {
       case .uploading, .promisePending: pending.uploading += count
       case .noDataFromApp, .conflictHeld, .deletedRemotely, .exhausted: pending.waitingForApp += count
       case .offline, .backoff, .overQuota, .serverSaid, .unreadable: pending.failing += count
+      case .ready where paused.contains(row[2]): pending.failing += count
       case .ready, .waitingForOperation, .notPulledYet, .paused, .zoneFrozen, .inFlight: break
       }
     }

@@ -1,18 +1,18 @@
 internal import Foundation
 internal import ZDCProtocol
 
-/// Passes the server's events to the scheduler, and reports whether the server can be reached.
+/// Passes the server's events to the background sync, and reports whether the server can be reached.
 ///
 /// Ends when its task is cancelled.
 struct EventListener: Sendable {
-  let scheduler: SyncScheduler
+  let sync: BackgroundSync
   let changes: ChangeSignals
   let reachability: ZDCReachability
-  private var session: SyncSession { scheduler.session }
+  private var session: SyncSession { sync.scheduler.session }
   private var time: EngineClock { session.time }
 
-  init(scheduler: SyncScheduler, changes: ChangeSignals, reachability: ZDCReachability) {
-    self.scheduler = scheduler
+  init(sync: BackgroundSync, changes: ChangeSignals, reachability: ZDCReachability) {
+    self.sync = sync
     self.changes = changes
     self.reachability = reachability
   }
@@ -50,7 +50,7 @@ struct EventListener: Sendable {
         guard health.hears(at: time.now()) else { continue }
         try await took(list)
         session.events.post { .online(localUserID: $0) }
-      case .head(let head): try await scheduler.take(head)
+      case .head(let head): try await sync.take(head)
       }
     }
     // In good order or not, no event arrives any more: the server restarts, or a proxy ends what lasts too long.
@@ -58,7 +58,7 @@ struct EventListener: Sendable {
   }
 
   private func took(_ list: ZoneList) async throws {
-    try await scheduler.follow(list)
+    try await sync.follow(list)
     if reachability.reached() { tellOfReconnection() }
   }
 

@@ -168,7 +168,7 @@ struct Explainer {
         reason: reason, detail: detail, waitsFor: try uuids(dependencies[operation.id] ?? []),
         rootCauses: try uuids(graph.roots(of: operation.id).sorted()),
         attempts: max(operation.attempts, history.reduce(0) { $0 + $1.times }), history: history,
-        notBefore: operation.notBeforeMs > 0 ? Date(ms: operation.notBeforeMs) : nil,
+        notBefore: notBefore(operation, reason),
         createdAt: Date(ms: operation.createdMs), priority: operation.priority)
     }
   }
@@ -199,7 +199,13 @@ struct Explainer {
   private func underEngine(_ cause: (ZDCWaitReason, String?)) -> (ZDCWaitReason, String?) {
     guard cause.0 == .ready else { return cause }
     if let doubt = zone.doubt { return (.serverSaid, doubt.rawValue) }
-    return engine.offline.map { (.offline, $0) } ?? cause
+    if let offline = engine.offline { return (.offline, offline) }
+    return engine.pauses[zone.id].map { (.backoff, $0.code) } ?? cause
+  }
+
+  private func notBefore(_ operation: OperationRow, _ reason: ZDCWaitReason) -> Date? {
+    if operation.notBeforeMs > 0 { return Date(ms: operation.notBeforeMs) }
+    return reason == .backoff ? engine.pauses[zone.id]?.date : nil
   }
 
   private func uuids(_ ids: [Int64]) throws -> [String] {

@@ -19,40 +19,6 @@ extension SyncScheduler {
     for abort in aborts.values where abort.work == work { abort.cancel() }
   }
 
-  /// Takes a step for each zone. What is wrong with one of them is kept for the end; the others have their turn.
-  ///
-  /// - Throws: what concerns all zones: no connection, a cancelled task. Zones that have begun end first.
-  private func each<Part: Sendable, Summary>(
-    _ zones: [Int64], of round: inout ZoneRound<Summary>,
-    _ step: @escaping @Sendable (ZoneWorker) async throws -> Part,
-    _ take: (inout ZoneRound<Summary>, Part) -> Void
-  ) async throws {
-    var rest = zones[...]
-    var failure: (any Error)?
-    await withTaskGroup(of: (zone: Int64, result: Result<Part, any Error>).self) { group in
-      var running = 0
-      while true {
-        while running < Self.zonesAtOnce, failure == nil, let zone = rest.popFirst() {
-          let worker = worker(zone)
-          group.addTask { (zone, await Self.result { try await step(worker) }) }
-          running += 1
-        }
-        guard let (zone, result) = await group.next() else { return }
-        running -= 1
-        do {
-          try round.add(zone, result, take)
-        } catch {
-          failure = failure ?? error
-        }
-      }
-    }
-    if let failure { throw failure }
-  }
-
-  static func result<Value>(_ body: () async throws -> Value) async -> Result<Value, any Error> {
-    do { return .success(try await body()) } catch { return .failure(error) }
-  }
-
   /// - Parameter body: runs in a task that ``abort(_:)`` cancels.
   private func abortable<Value: Sendable>(
     _ work: Work, _ body: @escaping @Sendable () async throws -> Value
@@ -113,7 +79,8 @@ extension SyncScheduler {
   ) async throws -> ZoneRound<PullSummary> {
     session.events.post { .pullStarted(localUserID: $0) }
     var round = ZoneRound(PullSummary(), inBackground: inBackground)
-    try await each(zones, of: &round, pull) { round, pulled in round.take(pulled) }
+    try await round.run(zones.map { worker($0) }, atOnce: Self.zonesAtOnce, pull) { round, pulled in round.take(pulled)
+    }
     try await finishedPull(round)
     return round
   }
@@ -188,7 +155,8 @@ extension SyncScheduler {
     try await identity.require()
     session.events.post { .pushStarted(localUserID: $0) }
     var round = ZoneRound(PushSummary(), inBackground: inBackground)
-    try await each(zones, of: &round, push) { round, pushed in round.take(pushed) }
+    try await round.run(zones.map { worker($0) }, atOnce: Self.zonesAtOnce, push) { round, pushed in round.take(pushed)
+    }
     let operations = round.summary.operations
     session.events.post { .pushFinished(localUserID: $0, operations: operations) }
     return round
@@ -235,7 +203,7 @@ extension SyncScheduler {
     await note(survey.pause)
     let known = Set(survey.zones)
     for worker in knownWorkers where !known.contains(worker.zone) {
-      if await worker.hasRemains { survey.zones.append(worker.zone) }
+      if await worker.contents.hasRemains { survey.zones.append(worker.zone) }
     }
     return survey
   }

@@ -1,10 +1,10 @@
 internal import Foundation
 internal import ZDCProtocol
 
-/// Keeps one local user's zones in step with the server: which of them are pulled and pushed, a few at a time.
+/// Pulls and pushes one local user's zones, a few at a time.
 ///
 /// Each zone has a ``ZoneWorker``, so that a slow one delays no other. What one user's zones share is here: the identity
-/// check, the pause of all pushes, the timer, and the state that the app sees.
+/// check, the pause of all pushes, and the state that the app sees. ``BackgroundSync`` decides when.
 actor SyncScheduler {
   /// How many zones are pulled or pushed at the same time.
   static let zonesAtOnce = 4
@@ -21,30 +21,12 @@ actor SyncScheduler {
   var wasPaused = false
   /// When the end of a pull was last stored.
   var storedSyncMs: UInt64 = 0
-  /// Where the rounds in the background begin, while there are any.
-  var jobs: AsyncStream<Job>.Continuation?
-  /// Zones that are pulled or pushed in the background now, or that are about to be.
-  var pulling: Set<Int64> = []
-  var pushing: Set<Int64> = []
-  /// Whether something may have been queued that no survey has seen.
-  var isSurveyMissed = false
-  /// After failures that concern all zones.
-  var pause = EnginePause()
-  var timer: (task: Task<Void, Never>, due: ContinuousClock.Instant)?
-  nonisolated private let wake = Broadcast<Void>(limit: 1)
+  nonisolated let wake: WakeTimer
 
   init(session: SyncSession) {
     self.session = session
     identity = IdentityCheck(session: session)
-  }
-
-  /// One element for the calls of ``signal()`` since the last one was taken. A stream ends with the task that reads it,
-  /// so each run has its own.
-  nonisolated func wakeups() -> AsyncStream<Void> { wake.stream() }
-
-  /// There may be something to do.
-  nonisolated func signal() {
-    wake.send(())
+    wake = WakeTimer(time: session.time)
   }
 
   // MARK: Zones
@@ -57,9 +39,7 @@ actor SyncScheduler {
 
   func worker(_ zone: Int64) -> ZoneWorker {
     if let worker = workers[zone] { return worker }
-    let worker = ZoneWorker(
-      session: session, zone: zone, identity: identity, slots: slots, signal: { [weak self] in self?.signal() },
-      scheduleWake: { [weak self] in await self?.scheduleWake(in: $0) })
+    let worker = ZoneWorker(session: session, zone: zone, identity: identity, slots: slots, wake: wake)
     workers[zone] = worker
     return worker
   }
@@ -92,18 +72,18 @@ actor SyncScheduler {
   func startAnew() async {
     await cancelUploads()
     session.progress.endAll()
+    session.events.update { $0.endPauses() }
     (workers, rows) = ([:], [:])
     preparation = nil
-    pause = EnginePause()
     await identity.forget()
   }
 
   func cancelUploads() async {
-    for worker in workers.values { await worker.cancelUploads() }
+    for worker in workers.values { await worker.contents.cancelUploads() }
   }
 
   func hasUploads() async -> Bool {
-    for worker in workers.values where await !worker.uploads.isEmpty { return true }
+    for worker in workers.values where await worker.contents.isUploading { return true }
     return false
   }
 
@@ -115,26 +95,4 @@ actor SyncScheduler {
       return try await worker(row.id).acceptServerState()
     } catch { throw DelegateError.unwrap(error) }
   }
-}
-
-/// How long the engine leaves a server alone that it cannot reach, or that does not know this device any more. Pure.
-struct EnginePause: Sendable {
-  private var pause = Pause()
-  private var isOfConnection = false
-
-  var until: ContinuousClock.Instant? { pause.until }
-
-  func lasts(_ now: ContinuousClock.Instant) -> Bool { pause.lasts(now) }
-
-  /// - Returns: how long the pause is; nil if one lasts already.
-  mutating func begin(after error: any Error, now: ContinuousClock.Instant, random: Double) -> Duration? {
-    guard !lasts(now) else { return nil }
-    isOfConnection = error is TransportError
-    return pause.begin(after: error, now: now, random: random)
-  }
-
-  mutating func end() { self = EnginePause() }
-
-  /// The server has answered.
-  mutating func endIfOfConnection() { if isOfConnection { end() } }
 }

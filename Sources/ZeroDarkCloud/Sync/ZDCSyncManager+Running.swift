@@ -116,7 +116,7 @@ extension ZDCSyncManager {
 
   private func runEngine(_ localUserID: String) async {
     guard let engine = await persistently(localUserID, { try await self.engine(for: localUserID) }) else { return }
-    await engine.run(changes: database.context.changes, reachability: reachability)
+    await BackgroundSync(scheduler: engine).run(changes: database.context.changes, reachability: reachability)
   }
 
   /// - Returns: the local users by row; nil if the task was cancelled.

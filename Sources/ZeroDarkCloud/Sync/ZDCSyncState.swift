@@ -108,10 +108,11 @@ extension ZDCReadTransaction {
     guard let user = try UserID(text: localUserID).flatMap({ try localUsers.user($0) }) else {
       throw ZDCError(.localUserNotFound)
     }
-    var state = context.engines.state(localUserID).shown
+    let engine = context.engines.state(localUserID)
+    var state = engine.shown
     state.lastSynced = try [state.lastSynced, lastSynced(localUser: user.id)].compactMap(\.self).max()
     state.isPaused = try pushPause(localUser: user.id) != nil
-    state.pending = try operations.pending(localUser: user.id)
+    state.pending = try operations.pending(localUser: user.id, paused: Set(engine.pauses.keys))
     state.frozenZones = try frozenZones(localUser: user.id)
     state.unreadableNodes = try unreadableNodeCount(localUser: user.id)
     state.stalledZones = try stalledZones(localUser: user.id)

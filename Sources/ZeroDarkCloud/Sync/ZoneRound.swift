@@ -15,6 +15,30 @@ struct ZoneRound<Summary: Sendable>: Sendable {
     self.inBackground = inBackground
   }
 
+  /// Takes a step for each zone, a few at a time. The error of one zone is kept for the end; the others take their step.
+  ///
+  /// - Throws: what concerns all zones: no connection, a cancelled task. Zones that have begun end first.
+  mutating func run<Part: Sendable>(
+    _ workers: [ZoneWorker], atOnce limit: Int, isolation: isolated (any Actor)? = #isolation,
+    _ step: @escaping @Sendable (ZoneWorker) async throws -> Part, _ take: (inout ZoneRound, Part) -> Void
+  ) async throws {
+    var rest = workers[...]
+    var failure: (any Error)?
+    await withTaskGroup(of: (zone: Int64, result: Result<Part, any Error>).self) { group in
+      var running = 0
+      while true {
+        while running < limit, failure == nil, let worker = rest.popFirst() {
+          group.addTask { (worker.zone, await Result { try await step(worker) }) }
+          running += 1
+        }
+        guard let (zone, result) = await group.next(isolation: isolation) else { return }
+        running -= 1
+        do { try add(zone, result, take) } catch { failure = failure ?? error }
+      }
+    }
+    if let failure { throw failure }
+  }
+
   /// Adds the result of one zone's step.
   ///
   /// - Throws: what concerns all zones: no connection, a cancelled task.
@@ -59,6 +83,12 @@ extension ZoneRound<PullSummary> {
   mutating func take(_ pulled: ZonePuller.Pulled) {
     summary += pulled.summary
     note(pulled.refusal)
+  }
+}
+
+extension Result where Failure == any Error, Success: Sendable {
+  init(_ body: () async throws -> Success) async {
+    do { self = .success(try await body()) } catch { self = .failure(error) }
   }
 }
 

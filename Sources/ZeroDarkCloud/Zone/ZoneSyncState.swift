@@ -26,6 +26,8 @@ struct ZoneSyncState: Sendable {
     /// The server refused a single node, or the server has lost the content of these operations.
     case nodeRefused
     case contentLost(operations: [Int64])
+    /// Operations have pauses, and the first of these ends after this time.
+    case operationsPaused(for: Duration)
   }
 
   /// The worker's reaction to an event.
@@ -34,6 +36,8 @@ struct ZoneSyncState: Sendable {
     case wake(in: Duration)
     /// Reports the error, because no caller gets it.
     case report(any Error)
+    /// Shows that nothing of the zone is sent for so long after this error; nil once a push has gone through.
+    case showPause((error: any Error, length: Duration)?)
   }
 
   struct Head: Sendable, Hashable {
@@ -111,12 +115,13 @@ extension ZoneSyncState {
     case .headNamed(let isKnown): headNamed(isKnown: isKnown)
     case .eventPulled(let commits): return eventPulled(commits: commits, now: now, random: random)
     case .pushBegan: isRefusedThroughout = false
-    case .pushed: pushPause = Pause()
+    case .pushed: return pushed()
     case .pushFailed(let error): return pushFailed(error, now: now, random: random)
     case .accepted(let head, let operations): accepted(head, operations)
     case .split(let nodes): commitLimit = max(1, nodes / 2)
     case .nodeRefused: nodeRefused()
     case .contentLost(let operations): for id in operations { contentLosses[id, default: 0] += 1 }
+    case .operationsPaused(let pause): return [.wake(in: pause)]
     }
     return []
   }
@@ -164,7 +169,13 @@ extension ZoneSyncState {
   private struct EmptyEvent: Error {}
 
   private mutating func pushFailed(_ error: any Error, now: ContinuousClock.Instant, random: Double) -> [Action] {
-    return [.report(error), .wake(in: pushPause.begin(after: error, now: now, random: random))]
+    let length = pushPause.begin(after: error, now: now, random: random)
+    return [.report(error), .wake(in: length), .showPause((error, length))]
+  }
+
+  private mutating func pushed() -> [Action] {
+    defer { pushPause = Pause() }
+    return pushPause.until == nil ? [] : [.showPause(nil)]
   }
 
   private mutating func nodeRefused() {

@@ -17,9 +17,15 @@ extension ZoneWorker {
     try await step {
       guard state.isPullDue(now: session.time.now()) else { return ZonePuller.Pulled() }
       let pulled = try await pulling(inBackground: true) { [puller] in try await puller.pull() }
-      if pulled.summary.commits > 0 { await handle(.eventPulled(commits: pulled.summary.commits)) }
+      if pulled.summary.commits > 0 { handle(.eventPulled(commits: pulled.summary.commits)) }
       return pulled
     }
+  }
+
+  /// The round that was to pull the zone was cancelled before it came to it. The server does not name the head again as
+  /// long as nothing new happens there.
+  func pullAborted() {
+    if state.isPullDue(now: session.time.now()) { handle(.pullAborted) }
   }
 
   private func pulling(
@@ -27,10 +33,10 @@ extension ZoneWorker {
   ) async throws -> ZonePuller.Pulled {
     do {
       let pulled = try await slots.run(body)
-      await handle(.pulled(isRefusedByApp: pulled.refusal != nil))
+      handle(.pulled(isRefusedByApp: pulled.refusal != nil))
       return pulled
     } catch {
-      if let ending = Self.ending(error, inBackground: inBackground) { await handle(ending) }
+      if let ending = Self.ending(error, inBackground: inBackground) { handle(ending) }
       throw error
     }
   }
@@ -61,12 +67,12 @@ extension ZoneWorker {
   /// Takes the server's word for a head, and notes whether it has to be pulled.
   ///
   /// - Parameter status: nil if the server did not name the zone.
-  func note(_ status: ZoneStatus?, known: Known) async {
-    guard let status else { return await handle(.headNamed(isKnown: !state.needsPull)) }
+  func note(_ status: ZoneStatus?, known: Known) {
+    guard let status else { return handle(.headNamed(isKnown: !state.needsPull)) }
     let isPinned = known.head?.seq == status.seq && known.head?.hash == status.head
     // A change that the app has refused waits for the next one: its errors would otherwise repeat with each list.
     let isFinished = !known.isUnfinished || state.isRefusedByApp
-    await handle(.headNamed(isKnown: isPinned && isFinished))
+    handle(.headNamed(isKnown: isPinned && isFinished))
   }
 
   /// Applies what an event brought, or pulls if it does not continue what is pinned.
@@ -86,7 +92,7 @@ extension ZoneWorker {
     // A refused push has brought it, or this device made it.
     if try await isKnown(event.status) { return .known }
     guard state.mayPullForEvent(now: session.time.now()) else {
-      await handle(.headNamed(isKnown: false))
+      handle(.headNamed(isKnown: false))
       return .known
     }
     session.events.post { .pullStarted(localUserID: $0) }
@@ -95,7 +101,7 @@ extension ZoneWorker {
       if let page { return try await puller.take(page) }
       return try await puller.pull()
     }
-    await handle(.eventPulled(commits: pulled.summary.commits))
+    handle(.eventPulled(commits: pulled.summary.commits))
     return .pulled(pulled, isDrained: false)
   }
 
@@ -111,7 +117,7 @@ extension ZoneWorker {
     do {
       let (outcome, refusal) = try await session.writeTelling { try taker.take(in: $0) }
       guard case .applied(let summary, let isDrained) = outcome else { return .known }
-      await handle(.pulled(isRefusedByApp: refusal != nil))
+      handle(.pulled(isRefusedByApp: refusal != nil))
       session.events.post { .pullStarted(localUserID: $0) }
       session.activity.foundChanges()
       return .pulled(ZonePuller.Pulled(summary: summary, refusal: refusal), isDrained: isDrained)
@@ -121,7 +127,7 @@ extension ZoneWorker {
       // The puller gets the same error, and handles it.
       return nil
     } catch let error as CancellationError {
-      await handle(.pullAborted)
+      handle(.pullAborted)
       throw error
     }
   }
@@ -144,7 +150,7 @@ extension ZoneWorker {
       guard try await row()?.frozen != nil else { return ZDCRestoreSummary() }
       let restored = try await ZoneRestore(session: session, zone: zone).run()
       let pulled = try await pulling(inBackground: false) { [puller] in try await puller.pull() }
-      signal()
+      wake.signal()
       if let refusal = restored.refusal ?? pulled.refusal { throw refusal }
       return restored.summary
     }

@@ -4,61 +4,49 @@ internal import ZDCProtocol
 
 /// Keeps one zone in step with the server: pulls, and sends commits, one step at a time.
 ///
-/// Pending work is in the database. Memory holds only what may be lost: the zone's state, contents that are sealed and
-/// wait for their commit, uploads that are under way.
+/// Pending work is in the database. Memory holds only what may be lost: the zone's state, content on its way into a
+/// commit, and events that were not taken yet.
 actor ZoneWorker {
   nonisolated let session: SyncSession
   nonisolated let zone: Int64
   nonisolated let identity: IdentityCheck
   /// How many zones of the user may make requests at the same time.
   nonisolated let slots: TaskGate
-  /// Wakes the scheduler.
-  nonisolated let signal: @Sendable () -> Void
-  let scheduleWake: @Sendable (Duration) async -> Void
+  nonisolated let wake: WakeTimer
+  nonisolated let contents: ContentPool
   private let gate = TaskGate()
   private(set) var state = ZoneSyncState()
-  /// Content by node row, until its commit is accepted.
-  var ready: [Int64: ReadyContent] = [:]
-  var uploads: [Int64: Upload] = [:]
-  /// What is made for the next commit while this one is on its way.
-  var ahead: Task<PushAhead.Prepared, Never>?
-  /// How many uploads have ended, one way or the other.
-  var settledUploads = 0
-  /// The first error that the app threw from a callback about what a push has done.
-  var pushRefusal: DelegateError?
   /// Events that were not taken yet; nil if there were too many, and the zone is pulled instead.
   private var events: [HeadEvent]? = []
   private var isTakingEvents = false
 
-  init(
-    session: SyncSession, zone: Int64, identity: IdentityCheck, slots: TaskGate, signal: @escaping @Sendable () -> Void,
-    scheduleWake: @escaping @Sendable (Duration) async -> Void
-  ) {
-    (self.session, self.zone, self.identity, self.slots) = (session, zone, identity, slots)
-    (self.signal, self.scheduleWake) = (signal, scheduleWake)
+  init(session: SyncSession, zone: Int64, identity: IdentityCheck, slots: TaskGate, wake: WakeTimer) {
+    (self.session, self.zone, self.identity, self.slots, self.wake) = (session, zone, identity, slots, wake)
+    contents = ContentPool(session: session, zone: zone, wake: wake)
   }
 
   /// Updates the state, and performs the actions that it returns.
-  func handle(_ event: ZoneSyncState.Event) async {
+  func handle(_ event: ZoneSyncState.Event) {
     for action in state.handle(event, now: session.time.now(), random: session.time.random()) {
       switch action {
-      case .wake(let pause): await scheduleWake(pause)
+      case .wake(let pause): wake.signal(after: pause)
       case .report(let error): session.events.report(error)
+      case .showPause(let pause): show(pause)
       }
     }
+  }
+
+  private func show(_ pause: (error: any Error, length: Duration)?) {
+    let now = session.now()
+    let shown = pause.map { error, length in
+      ZDCSyncFailure(error, date: Date(ms: now + UInt64(length / .milliseconds(1))))
+    }
+    session.events.update { [zone] in $0.setPause(shown, of: zone) }
   }
 
   /// Runs one step after the other, in the order in which they were called for.
   func step<Value: Sendable>(_ body: () async throws -> Value) async throws -> Value {
     try await gate.run(body)
-  }
-
-  /// Whether content is in memory whose operations may be gone.
-  var hasRemains: Bool { !uploads.isEmpty || ahead != nil }
-
-  func cancelUploads() {
-    for upload in uploads.values { upload.task.cancel() }
-    ahead?.cancel()
   }
 
   // MARK: Events of the server

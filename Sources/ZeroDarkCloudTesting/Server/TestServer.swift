@@ -82,6 +82,8 @@ public final class TestServer: Sendable {
       origins: origins, log: log, running: running)
   }
 
+  deinit { Self.reserved.withLock { _ = $0.remove(port) } }
+
   public var url: URL {
     var parts = URLComponents()
     (parts.scheme, parts.host, parts.port) = ("http", "127.0.0.1", port)
@@ -94,9 +96,12 @@ public final class TestServer: Sendable {
   public func restart(quotaBytes changed: UInt64? = nil) async throws {
     try await stop()
     if let changed { quotaBytes.withLock { $0 = changed } }
-    let started = try await Self.launch(
-      folder: folder, port: port, clock: clock, registration: registration, invites: invites,
-      quotaBytes: quotaBytes.withLock { $0 }, origins: origins, log: log)
+    let quota = quotaBytes.withLock { $0 }
+    let started = try await Self.retrying { [self] in
+      try await Self.launch(
+        folder: folder, port: port, clock: clock, registration: registration, invites: invites, quotaBytes: quota,
+        origins: origins, log: log)
+    }
     running.withLock { $0 = started }
   }
 
@@ -117,16 +122,39 @@ public final class TestServer: Sendable {
   /// Below those that systems give away by themselves: a stopped server finds its port free when it starts again.
   private static let ports = 10_000..<32_000
 
+  /// Ports of this process's servers, including those that are stopped and may start again.
+  private static let reserved = Mutex<Set<Int>>([])
+
   private static func onFreePort(
     _ launch: (_ port: Int) async throws -> RunningServer
   ) async throws -> RunningServer {
-    for _ in 0..<20 {
-      do { return try await launch(.random(in: ports)) } catch let error as StoreOpenError { throw error } catch {
-        // Most likely taken. Whatever else it is, the last attempt tells.
-        continue
+    try await retrying(pause: .zero) {
+      let port = reservePort()
+      do { return try await launch(port) } catch {
+        reserved.withLock { _ = $0.remove(port) }
+        throw error
       }
     }
-    return try await launch(.random(in: ports))
+  }
+
+  private static func reservePort() -> Int {
+    while true {
+      let port = Int.random(in: ports)
+      if reserved.withLock({ $0.insert(port).inserted }) { return port }
+    }
+  }
+
+  /// Launches again if the port is taken: another program may have it, or a child process the socket of the stopped server.
+  private static func retrying(
+    pause: Duration = .milliseconds(100), _ launch: () async throws -> RunningServer
+  ) async throws -> RunningServer {
+    for _ in 0..<20 {
+      do { return try await launch() } catch let error as StoreOpenError { throw error } catch {
+        // Any other error is the last attempt's as well.
+        try await Task.sleep(for: pause)
+      }
+    }
+    return try await launch()
   }
 
   private static func launch(

@@ -17,6 +17,10 @@ import ZDCProtocol
     actions.count { if case .report = $0 { true } else { false } }
   }
 
+  private func shownPauses(_ actions: [ZoneSyncState.Action]) -> [Duration?] {
+    actions.compactMap { if case .showPause(let pause) = $0 { .some(pause?.length) } else { nil } }
+  }
+
   private mutating func take(
     _ event: ZoneSyncState.Event, at offset: Duration = .zero, random: Double = 0.999
   ) -> [ZoneSyncState.Action] {
@@ -27,10 +31,11 @@ import ZDCProtocol
   mutating func failingPush() {
     let first = take(.pushFailed(SomeError()))
     #expect(waits(first) == [.milliseconds(249)] && errors(first) == 1)
+    #expect(shownPauses(first) == [.milliseconds(249)])
     #expect(state.isPushPaused(now: start) && !state.isPushPaused(now: start + .milliseconds(249)))
     #expect(waits(take(.pushFailed(SomeError()), at: .milliseconds(249))) == [.milliseconds(499)])
-    _ = take(.pushed)
-    #expect(!state.isPushPaused(now: start))
+    #expect(shownPauses(take(.pushed)) == [nil])
+    #expect(!state.isPushPaused(now: start) && take(.pushed).isEmpty)
     #expect(waits(take(.pushFailed(SomeError()))) == [.milliseconds(249)])
   }
 

@@ -4,9 +4,9 @@ internal import ZDCProtocol
 
 // How one commit goes out, from when it is stored: send, complete, or take it back.
 
-extension ZoneWorker {
+extension ZonePusher {
   /// - Parameter isNew: whether no earlier attempt sent these bytes.
-  func send(_ request: InFlightStore.Request, isNew: Bool = false) async throws -> PushSummary {
+  mutating func send(_ request: InFlightStore.Request, isNew: Bool = false) async throws -> PushSummary {
     session.progress.begin(request.uploads)
     session.activity.sends()
     // The progress of what was accepted has ended with its transaction.
@@ -14,7 +14,7 @@ extension ZoneWorker {
     return try await sendShown(request, isNew: isNew)
   }
 
-  private func sendShown(
+  private mutating func sendShown(
     _ request: InFlightStore.Request, isNew: Bool
   ) async throws -> PushSummary {
     do {
@@ -40,7 +40,7 @@ extension ZoneWorker {
   private func takeBack() async throws {
     guard !Task.isCancelled else { return }
     await identity.forget()
-    for (node, content) in ready where content.content.inlineBytes != nil { ready[node] = nil }
+    await contents.forgetSealed()
     try await abandon()
   }
 
@@ -56,7 +56,7 @@ extension ZoneWorker {
     } catch { session.events.report(error) }
   }
 
-  private func accepted(
+  private mutating func accepted(
     _ request: InFlightStore.Request, _ response: CommitResponse
   ) async throws -> PushSummary {
     let page = try PageContents(ownRequest: request.body, receivedMs: response.receivedMs)
@@ -65,10 +65,8 @@ extension ZoneWorker {
       _ = try PageApplier(session: session, zone: zone, transaction: transaction).apply(page)
       return (done, try transaction.operations.isEmpty(localUser: session.localUser))
     }
-    pushRefusal = pushRefusal ?? refusal
-    for (operation, node) in done {
-      if let node, ready[node]?.claim.covers.contains(operation) == true { ready[node] = nil }
-    }
+    note(refusal)
+    await contents.accepted(done)
     for item in page.commits {
       let head = ZoneSyncState.Head(seq: item.commit.fields.seq, hash: item.commit.hash)
       await handle(.accepted(head: head, operations: done.map(\.operation)))
@@ -77,7 +75,7 @@ extension ZoneWorker {
   }
 
   /// Another device's commit came first, or this one was accepted before and the answer was lost.
-  private func overtaken(_ page: CommitPage) async throws -> PushSummary {
+  private mutating func overtaken(_ page: CommitPage) async throws -> PushSummary {
     let before = try await storedRequest()
     var pulled = try await ZonePuller(session: session, zone: zone).take(page)
     // The event stream may have brought the other commit already.
@@ -86,7 +84,7 @@ extension ZoneWorker {
       pulled += try await ZonePuller(session: session, zone: zone).pull()
       isOutrun = try await self.isOutrun(before)
     }
-    pushRefusal = pushRefusal ?? pulled.refusal
+    note(pulled.refusal)
     let after = try await storedRequest()
     if before != nil, after == nil { return PushSummary(commits: 1) }
     // A server that says no and shows no reason: the same bytes again, later.
@@ -120,7 +118,7 @@ extension ZoneWorker {
     }
   }
 
-  private func failed(_ error: ServerError) async throws -> PushSummary {
+  private mutating func failed(_ error: ServerError) async throws -> PushSummary {
     await remember(error)
     switch PushFailure(error) {
     case .unknownOutcome, .retryLater, .noAccess: throw error
@@ -165,18 +163,18 @@ extension ZoneWorker {
 
   /// Content with a blob is sent again: once now, later after pauses that grow. Which of several blobs is gone, smaller
   /// commits show. What travels in the commit is kept.
-  private func contentLost(_ error: ServerError) async throws -> PushSummary {
+  private mutating func contentLost(_ error: ServerError) async throws -> PushSummary {
     if try await requeueLostContent() {
       try await abandon()
       return PushSummary(triesAgain: true)
     }
-    let contents = try await contentOperations()
-    guard !contents.isEmpty else { return try await setAside(error, detail: error.code.rawValue) }
-    let blobs = Set(contents.compactMap(\.node).filter { ready[$0]?.content.inlineBytes == nil })
-    if blobs.count > 1, try await split() { return PushSummary(triesAgain: true) }
-    await handle(.contentLost(operations: contents.map(\.id)))
-    for node in contents.compactMap(\.node) where ready[node]?.content.inlineBytes == nil { ready[node] = nil }
-    let losses = state.losses(of: contents.map(\.id))
+    let operations = try await contentOperations()
+    guard !operations.isEmpty else { return try await setAside(error, detail: error.code.rawValue) }
+    let nodes = operations.compactMap(\.node)
+    if await contents.uploaded(among: nodes).count > 1, try await split() { return PushSummary(triesAgain: true) }
+    await handle(.contentLost(operations: operations.map(\.id)))
+    await contents.forgetUploaded(of: nodes)
+    let losses = state.losses(of: operations.map(\.id))
     let pause = Backoff.pause(losses: losses, random: session.time.random())
     try await abandon(
       reason: pause == 0 ? .ready : .serverSaid, detail: pause == 0 ? nil : error.code.rawValue,
@@ -196,7 +194,7 @@ extension ZoneWorker {
   }
 
   /// A commit of many is split until the one that is refused stands alone and is set aside.
-  private func refused(_ error: any Error, detail: String) async throws -> PushSummary {
+  private mutating func refused(_ error: any Error, detail: String) async throws -> PushSummary {
     if try await split() { return PushSummary(triesAgain: true) }
     return try await setAside(error, detail: detail)
   }
@@ -204,7 +202,7 @@ extension ZoneWorker {
   /// Drops the request and halves the commits to come.
   ///
   /// - Returns: false if the request is of one node, and stays.
-  private func split() async throws -> Bool {
+  private mutating func split() async throws -> Bool {
     let outcomes = try await session.database.asyncRead { [zone] transaction in
       try InFlightStore(transaction: transaction).outcomes(zone: zone)
     }
@@ -215,7 +213,7 @@ extension ZoneWorker {
     return true
   }
 
-  private func setAside(_ error: any Error, detail: String) async throws -> PushSummary {
+  private mutating func setAside(_ error: any Error, detail: String) async throws -> PushSummary {
     if (error as? ServerError)?.security == .duplicateName, try await !isRetry() {
       // At once: the node comes under another name then.
       try await abandon(reason: .serverSaid, detail: detail, pauseMs: 0)
@@ -235,7 +233,7 @@ extension ZoneWorker {
     }
   }
 
-  private func noteRefusal() async -> PushSummary {
+  private mutating func noteRefusal() async -> PushSummary {
     await handle(.nodeRefused)
     return PushSummary(triesAgain: !state.isRefusedThroughout)
   }
