@@ -87,7 +87,7 @@ final class NetworkExercise: Sendable {
   /// Jobs that make the account themselves.
   static let beginners: Set<String> = [
     "GET \(Routes.info)", "POST \(Routes.accounts)", "POST \(Routes.login)", "GET \(Routes.chain)",
-    "GET \(Routes.keyring)", "POST \(Routes.challenge)", "POST \(Routes.records)",
+    "GET \(Routes.keyring)", "POST \(Routes.challenge)", "POST \(Routes.records)", "GET \(Routes.zoneCommits)",
   ]
 
   static let jobs: [String: Job] = [
@@ -97,8 +97,8 @@ final class NetworkExercise: Sendable {
     "GET \(Routes.info)": create, "POST \(Routes.accounts)": create,
     "POST \(Routes.challenge)": login, "POST \(Routes.login)": login, "GET \(Routes.chain)": login,
     "GET \(Routes.keyring)": login,
-    "POST \(Routes.deviceLogin)": sync, "POST \(Routes.commits)": sync, "GET \(Routes.zoneCommits)": sync,
-    "POST \(Routes.records)": login,
+    "POST \(Routes.deviceLogin)": sync, "POST \(Routes.commits)": sync,
+    "GET \(Routes.zoneCommits)": login, "POST \(Routes.records)": login,
     "POST \(Routes.contents)": { try await $0.pulledByAnother($1) },
     "GET \(Routes.content)": { try await $0.pulledByAnother($1) },
     "GET \(Routes.leafProof)": { try await $0.thumbnail($1) },

@@ -88,7 +88,7 @@ struct SyncManagerTests {
           ])
         }
       }
-      a.network.fail(.before { look() }, "GET", "/v1/trees/{treeID}/zones/{zoneRoot}/commits")
+      a.network.fail(.before { look() }, "GET", "/v1/zones")
       try await a.pull()
       a.network.fail(.before { look() }, "POST", "/v1/commits")
       try await a.push()

@@ -91,7 +91,7 @@ struct Engine: Sendable {
     .security, "zoneFrozen", "the changes are queued; the tree is frozen, because what its server showed cannot be",
     hint: "zdc repair says what to do")
 
-  /// Pushes and pulls in this process, and keeps the progress bar going.
+  /// Pushes in this process, after a pull, and keeps the progress bar going.
   private func syncHere(_ large: [String], _ progress: ProgressDisplay) async throws {
     let before = opened.app.pushed
     let ticker = Task {
@@ -107,27 +107,32 @@ struct Engine: Sendable {
     }
     defer { ticker.cancel() }
     do {
-      _ = try await syncUntilQuiet()
+      try await waitingForTurn { try await opened.sync.pushUntilQuiet(localUserID: user) }
     } catch let error as TransportError where error.isTemporary {
       throw CommandError(
         .tryAgain, "stillQueued", "\(error)", hint: "the changes are queued and not lost; zdc sync sends them")
     }
-    try await LastPull.store(opened.connection)
   }
 
   /// Until nothing is left that can be done now.
-  ///
+  func syncUntilQuiet() async throws -> ZDCSyncSummary {
+    try await waitingForTurn { try await opened.sync.syncUntilQuiet(localUserID: user) }
+  }
+
   /// A busy zone is a matter of seconds: whoever lost often goes first (PROTOCOL 3.7).
   ///
   /// - Parameter patienceMs: how long all pauses may last that a busy server asks for.
-  func syncUntilQuiet(tries: Int = 10, patienceMs: UInt64 = 30_000) async throws -> ZDCSyncSummary {
+  @discardableResult
+  private func waitingForTurn(
+    tries: Int = 10, patienceMs: UInt64 = 30_000, _ sync: @Sendable () async throws -> ZDCSyncSummary
+  ) async throws -> ZDCSyncSummary {
     do {
-      return try await opened.sync.syncUntilQuiet(localUserID: user)
+      return try await sync()
     } catch let error as ServerError where error.code == .zoneBusy && tries > 1 {
       let pause = max(error.retryAfterMs ?? 500, 100)
       guard pause <= patienceMs else { throw error }
       try await Task.sleep(for: .milliseconds(Int64(pause)))
-      return try await syncUntilQuiet(tries: tries - 1, patienceMs: patienceMs - pause)
+      return try await waitingForTurn(tries: tries - 1, patienceMs: patienceMs - pause, sync)
     }
   }
 

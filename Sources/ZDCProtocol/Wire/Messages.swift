@@ -225,7 +225,7 @@ public struct ZoneList: Codable, Sendable, Hashable {
   /// The cursor for the next call.
   public var feedPosition: UInt64
   public var zones: [ZoneStatus]
-  /// Where my identity chain ends; only in the event stream.
+  /// Where my identity chain ends; nil in a list of offered zones.
   public var chain: ChainHead?
   /// Where the next page of offered zones begins (`after`); nil: this is the last one.
   public var next: UInt64?

@@ -13,7 +13,8 @@ enum Zones {
   /// The user's own zones. A member asks for those of other users with ``offered(to:after:in:)``.
   static func list(of user: UserID, since feedPosition: UInt64, in reader: any MetadataReader) throws -> ZoneList {
     let zones = try reader.zones(ownedBy: user, since: feedPosition)
-    return ZoneList(feedPosition: max(feedPosition, try reader.lastFeedPosition()), zones: zones)
+    let chain = try reader.user(user).map { ChainHead(seq: $0.linkSeq, head: $0.linkHead) }
+    return ZoneList(feedPosition: max(feedPosition, try reader.lastFeedPosition()), zones: zones, chain: chain)
   }
 
   private static let offersPerPage = 100

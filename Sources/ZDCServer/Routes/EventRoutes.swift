@@ -20,8 +20,7 @@ enum EventRoutes {
         guard try reader.session(tokenHash: session.tokenHash) != nil else {
           throw ServerError(.unauthorized, "no such session: log in")
         }
-        var list = try Zones.list(of: session.user, since: since, in: reader)
-        list.chain = try reader.user(session.user).map { ChainHead(seq: $0.linkSeq, head: $0.linkHead) }
+        let list = try Zones.list(of: session.user, since: since, in: reader)
         return list
       }
       return response(call, subscription, list)

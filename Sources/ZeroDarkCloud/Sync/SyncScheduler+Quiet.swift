@@ -4,9 +4,11 @@ extension SyncScheduler {
   /// Pulls and pushes until no operation can run. Operations that wait are counted, not waited for.
   ///
   /// What is wrong with one zone, or with the app, does not keep the other zones waiting; it is thrown at the end.
-  func syncUntilQuiet() async throws -> ZDCSyncSummary {
+  ///
+  /// - Parameter pulls: false for a caller that has pulled a moment ago.
+  func syncUntilQuiet(pulls: Bool = true) async throws -> ZDCSyncSummary {
     var summary = ZDCSyncSummary()
-    let pulled = try await pullRound()
+    let pulled = pulls ? try await pullRound() : ZoneRound(PullSummary())
     var failure = pulled.failure
     summary.pulled = pulled.summary
     let rule = QuietRule(queued: try await endPauses())

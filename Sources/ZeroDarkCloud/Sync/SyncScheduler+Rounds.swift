@@ -43,24 +43,27 @@ extension SyncScheduler {
   func pullRound() async throws -> ZoneRound<PullSummary> {
     try await pulling {
       try await self.prepareOnce()
-      try await self.identity.checkBeforePull()
-      return try await self.pullRound(of: try await self.zones().map(\.id)) { try await $0.pull() }
+      let due = try await self.note(try await self.session.api.zones(since: nil), isOnRequest: true)
+      return try await self.pullRound(of: due) { try await $0.pull() }
     }
   }
 
   /// Compares the heads of all zones and of the identity chain with the pinned ones.
   ///
+  /// - Parameter isOnRequest: zones whose last pull left something open are pulled as well, whether or not their head has
+  ///   moved, and so are those that the server does not name.
   /// - Returns: the zones that have to be pulled.
-  func note(_ list: ZoneList) async throws -> [Int64] {
+  func note(_ list: ZoneList, isOnRequest: Bool = false) async throws -> [Int64] {
     await identity.forget()
     await identity.accept(list.chain)
     try await identity.checkBeforePull()
     let named = Dictionary(list.zones.map { ($0.zone, $0) }) { first, _ in first }
     var due: [Int64] = []
     for (zone, known) in try await known() {
-      let worker = worker(zone.id)
-      await worker.note(named[zone.zone], known: known)
-      if await worker.state.needsPull { due.append(zone.id) }
+      let (worker, status) = (worker(zone.id), named[zone.zone])
+      await worker.note(status, known: known)
+      let isOpen = isOnRequest && (status == nil || known.isUnfinished || known.hasProblem)
+      if await worker.state.needsPull || isOpen { due.append(zone.id) }
     }
     return due
   }

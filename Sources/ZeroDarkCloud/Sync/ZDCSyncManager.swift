@@ -70,6 +70,12 @@ public final class ZDCSyncManager: Sendable {
     try await asEngine { try await self.engine(for: localUserID).syncUntilQuiet() }
   }
 
+  /// Pushes until no operation can run. The server refuses what does not follow its head, and names the head then.
+  @discardableResult
+  package func pushUntilQuiet(localUserID: String) async throws -> ZDCSyncSummary {
+    try await asEngine { try await self.engine(for: localUserID).syncUntilQuiet(pulls: false) }
+  }
+
   /// Asks for a pull soon; ignored while one is running. Returns at once; the outcome is in ``statusUpdates``. Where
   /// another process runs the engines
   /// there is nothing to do: it follows the server's events.

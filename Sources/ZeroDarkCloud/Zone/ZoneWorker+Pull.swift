@@ -55,9 +55,12 @@ extension ZoneWorker {
     var head: ZoneHead?
     /// An earlier pull was cut off between the log and its records, or calls of the app have to be made again.
     var isUnfinished: Bool
+    /// The zone is frozen, its answers could not be followed, or its key is missing.
+    var hasProblem: Bool
 
     init(_ row: ZoneRow, _ transaction: ZDCReadTransaction) throws {
       head = row.head
+      hasProblem = row.frozen != nil || row.doubt != nil || row.unreadableReason != nil
       isUnfinished =
         try transaction.leaves(zone: row.id).pendingCount() > 0
         || !transaction.delegateFailures.isEmpty(zone: row.id)

@@ -1,3 +1,4 @@
+internal import Foundation
 public import ZDCProtocol
 
 /// Something that a ``HostileServer`` says in place of the truth.
@@ -97,14 +98,28 @@ public struct Lie: Sendable {
     }
   }
 
-  /// Names another head for a zone; with `hasMore`, also whether the page ends before it.
+  /// Names another head for a zone, with its pages and in the list of zones; with `hasMore`, also whether the page ends
+  /// before it.
   public static func head(_ zone: ZoneID, seq: UInt64, hash: CommitHash, hasMore: Bool? = nil) -> Lie {
     Lie { answer in
+      if answer.route.pattern == Routes.zones {
+        return try answer.changeZones { zones in
+          for index in zones.indices where zones[index].zone == zone {
+            (zones[index].seq, zones[index].head) = (seq, hash)
+          }
+        }
+      }
       guard answer.path.contains(zone.tree.text), answer.headers[WireHeaders.zoneHead] != nil else { return false }
       answer.headers[WireHeaders.zoneHead] = "\(seq):\(hash.text)"
       if let hasMore { answer.headers[WireHeaders.more] = hasMore ? "1" : nil }
       return true
     }
+  }
+
+  /// Lists none of the user's zones.
+  public static let noZones = Lie { answer in
+    guard answer.route.pattern == Routes.zones else { return false }
+    return try answer.changeZones { $0 = [] }
   }
 
   // MARK: Answers
@@ -171,5 +186,16 @@ public struct Lie: Sendable {
   /// Changes the list of events that arrive together; each is its text, with the empty line at its end.
   public static func events(_ change: @escaping @Sendable ([String]) -> [String]) -> Lie {
     Lie(act: .events(change))
+  }
+}
+
+extension ServedAnswer {
+  /// - Returns: whether that made a difference.
+  fileprivate mutating func changeZones(_ change: (inout [ZoneStatus]) -> Void) throws -> Bool {
+    var list = try JSONDecoder().decode(ZoneList.self, from: Data(body))
+    let before = list.zones
+    change(&list.zones)
+    body = Array(try JSONEncoder().encode(list))
+    return list.zones != before
   }
 }

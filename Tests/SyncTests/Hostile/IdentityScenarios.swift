@@ -145,7 +145,7 @@ extension HostileScenario {
     },
     HostileScenario(
       "A8", "11", story: "a running device's tree is not found", error: "accountStateMissing", .fails, from: .current
-    ) { $0.tell(.refuse("GET", Routes.zoneCommits, status: 404, code: "notFound")) },
+    ) { $0.tell(.noZones, .refuse("GET", Routes.zoneCommits, status: 404, code: "notFound")) },
     HostileScenario(
       "A8", "11", story: "a running device's account is empty", error: "zoneRollback", .suspends, from: .current
     ) { act in
