@@ -19,22 +19,25 @@ public struct ZDCContentDownload: Sendable {
 }
 
 extension ZDCDownloadManager {
-  /// Downloads the contents of many nodes: small ones in batches of up to a thousand, the next batch under way while
-  /// one
-  /// is being read, large ones one after the other.
+  /// Downloads the contents of many nodes: small ones in batches of up to a thousand, large ones in files. Up to four
+  /// requests are under way while results are being read.
   ///
   /// Order: small contents first, otherwise as given. Stop reading, and the rest is not fetched. The stream throws only
-  /// for
-  /// what concerns all: the database, an unreachable server, a refused session.
+  /// for what concerns all: the database, an unreachable server, a refused session.
   public func downloadContents(of nodes: [ZDCNode]) -> AsyncThrowingStream<ZDCContentDownload, any Error> {
     let bulk = BulkDownload(manager: self, nodes: nodes)
     return AsyncThrowingStream { try await bulk.next() }
   }
 }
 
-/// Works off a list of nodes one batch ahead of its reader. Where their contents are it looks up for a thousand at a
+/// Works off a list of nodes a few batches ahead of its reader. Looks up where their contents are for a thousand at a
 /// time: what it holds does not grow with the list.
 actor BulkDownload {
+  /// How many batches are under way, so that a round trip is not waited for.
+  private static let mostAhead = 4
+  /// How many bytes of small contents, which are held in memory, they may bring.
+  private static let mostBytesAhead = Limits.pageBytes
+
   private typealias Batch = [(node: ZDCNode, target: ContentTarget)]
 
   private let manager: ZDCDownloadManager
@@ -46,7 +49,13 @@ actor BulkDownload {
   private var batches: ArraySlice<Batch> = []
   private var failed: [ZDCContentDownload] = []
   private var results: ArraySlice<ZDCContentDownload> = []
-  private var ahead: Task<[ZDCContentDownload], any Error>?
+  private var ahead: [Fetch] = []
+
+  private struct Fetch {
+    var task: Task<[ZDCContentDownload], any Error>
+    /// In memory, once it has ended.
+    var bytes: Int
+  }
 
   init(manager: ZDCDownloadManager, nodes: [ZDCNode]) {
     self.manager = manager
@@ -56,19 +65,21 @@ actor BulkDownload {
   /// The reader has stopped. What has come for him belongs to nobody.
   deinit {
     let (unread, ahead) = (results, ahead)
-    guard ahead != nil || !unread.isEmpty else { return }
-    ahead?.cancel()
+    guard !ahead.isEmpty || !unread.isEmpty else { return }
+    let tasks = ahead.map(\.task)
+    for task in tasks { task.cancel() }
     Task {
       for download in unread { download.discard() }
-      guard case .success(let more)? = await ahead?.result else { return }
-      for download in more { download.discard() }
+      for task in tasks {
+        if case .success(let more) = await task.result { for download in more { download.discard() } }
+      }
     }
   }
 
   func next() async throws -> ZDCContentDownload? {
     while results.isEmpty {
-      if ahead == nil { ahead = try await startNext() }
-      guard let task = ahead else {
+      try await fill()
+      guard let task = ahead.first?.task else {
         guard !failed.isEmpty else { return nil }
         takeFailed()
         continue
@@ -78,7 +89,8 @@ actor BulkDownload {
       } onCancel: {
         task.cancel()
       }
-      ahead = try await startNext()
+      ahead.removeFirst()
+      try await fill()
       takeFailed()
       results += done
     }
@@ -90,10 +102,13 @@ actor BulkDownload {
     failed = []
   }
 
-  private func startNext() async throws -> Task<[ZDCContentDownload], any Error>? {
-    while batches.isEmpty, position < nodes.count || !large.isEmpty { try await lookUp() }
-    guard let batch = batches.popFirst() else { return nil }
-    return Task { [manager] in try await manager.fetch(batch) }
+  private func fill() async throws {
+    while ahead.count < Self.mostAhead, ahead.reduce(0, { $0 + $1.bytes }) < Self.mostBytesAhead {
+      while batches.isEmpty, position < nodes.count || !large.isEmpty { try await lookUp() }
+      guard let batch = batches.popFirst() else { return }
+      let bytes = batch.reduce(0) { $0 + ($1.target.isSmall ? Int($1.target.cipherLength) : 0) }
+      ahead.append(Fetch(task: Task { [manager] in try await manager.fetch(batch) }, bytes: bytes))
+    }
   }
 
   /// The next nodes of the list; at its end, the next large content.

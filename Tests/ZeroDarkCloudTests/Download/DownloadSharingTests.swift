@@ -319,7 +319,7 @@ import ZDCTreesystem
       let device = try world.device()
       let nodes = try await Publisher(device).publish([.init(data: [1]), .init(data: [2])])
       var isThere: [Bool] = []
-      let list = [ZDCNode](repeating: nodes[0], count: 2_000) + [nodes[1]]
+      let list = [ZDCNode](repeating: nodes[0], count: 5_000) + [nodes[1]]
       for try await download in device.downloads.downloadContents(of: list) {
         if isThere.isEmpty {
           try await device.connection.asyncReadWrite { [nodes] transaction in
@@ -328,7 +328,7 @@ import ZDCTreesystem
         }
         if case .success = download.content { isThere.append(true) } else { isThere.append(false) }
       }
-      #expect(isThere.count == 2_001)
+      #expect(isThere.count == 5_001)
       #expect(isThere.count { !$0 } == 1)
     }
   }
