@@ -45,6 +45,24 @@ import ZeroDarkCloudTesting
     }
   }
 
+  @Test("online comes when the first pull has ended, so that an app can write into its tree")
+  func online_comesAfterTheFirstPull() async throws {
+    try await TestWorld.run { world in
+      let a = try await world.device("A")
+      for number in 0..<20 { try await a.create("/\(number)", "1") }
+      try await a.sync()
+      let b = try await world.device("B")
+      let updates = try b.syncManager.statusUpdates
+      let engines = try b.runInBackground()
+      for await update in updates {
+        if case .online = update { break }
+      }
+      #expect(b.recorder.lines.count { $0.hasPrefix("new ") } == 20)
+      engines.cancel()
+      await engines.value
+    }
+  }
+
   @Test func lostAnswer_isInFlight_andOneWithoutRoomIsFailing() async throws {
     try await TestWorld.run(quotaBytes: 6_000) { world in
       let a = try await world.device("A")

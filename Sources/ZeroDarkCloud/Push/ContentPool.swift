@@ -7,6 +7,7 @@ internal import ZDCProtocol
 ///
 /// Holds only what may be lost: the app is asked again for it.
 actor ContentPool {
+  nonisolated private let executor: EngineExecutor
   nonisolated private let session: SyncSession
   nonisolated private let zone: Int64
   nonisolated private let wake: WakeTimer
@@ -18,9 +19,11 @@ actor ContentPool {
   /// How many uploads have ended, one way or the other.
   private(set) var settledUploads = 0
 
-  init(session: SyncSession, zone: Int64, wake: WakeTimer) {
-    (self.session, self.zone, self.wake) = (session, zone, wake)
+  init(session: SyncSession, zone: Int64, wake: WakeTimer, executor: EngineExecutor) {
+    (self.session, self.zone, self.wake, self.executor) = (session, zone, wake, executor)
   }
+
+  nonisolated var unownedExecutor: UnownedSerialExecutor { executor.unownedExecutor }
 
   var isUploading: Bool { !uploads.isEmpty }
 

@@ -6,7 +6,7 @@ internal import ZDCProtocol
 
 extension ZonePusher {
   /// - Parameter isNew: whether no earlier attempt sent these bytes.
-  mutating func send(_ request: InFlightStore.Request, isNew: Bool = false) async throws -> PushSummary {
+  func send(_ request: InFlightStore.Request, isNew: Bool = false) async throws -> PushSummary {
     session.progress.begin(request.uploads)
     session.activity.sends()
     // The progress of what was accepted has ended with its transaction.
@@ -14,7 +14,7 @@ extension ZonePusher {
     return try await sendShown(request, isNew: isNew)
   }
 
-  private mutating func sendShown(
+  private func sendShown(
     _ request: InFlightStore.Request, isNew: Bool
   ) async throws -> PushSummary {
     do {
@@ -56,7 +56,7 @@ extension ZonePusher {
     } catch { session.events.report(error) }
   }
 
-  private mutating func accepted(
+  private func accepted(
     _ request: InFlightStore.Request, _ response: CommitResponse
   ) async throws -> PushSummary {
     let page = try PageContents(ownRequest: request.body, receivedMs: response.receivedMs)
@@ -75,7 +75,7 @@ extension ZonePusher {
   }
 
   /// Another device's commit came first, or this one was accepted before and the answer was lost.
-  private mutating func overtaken(_ page: CommitPage) async throws -> PushSummary {
+  private func overtaken(_ page: CommitPage) async throws -> PushSummary {
     let before = try await storedRequest()
     var pulled = try await ZonePuller(session: session, zone: zone).take(page)
     // The event stream may have brought the other commit already.
@@ -118,7 +118,7 @@ extension ZonePusher {
     }
   }
 
-  private mutating func failed(_ error: ServerError) async throws -> PushSummary {
+  private func failed(_ error: ServerError) async throws -> PushSummary {
     await remember(error)
     switch PushFailure(error) {
     case .unknownOutcome, .retryLater, .noAccess: throw error
@@ -163,7 +163,7 @@ extension ZonePusher {
 
   /// Content with a blob is sent again: once now, later after pauses that grow. Which of several blobs is gone, smaller
   /// commits show. What travels in the commit is kept.
-  private mutating func contentLost(_ error: ServerError) async throws -> PushSummary {
+  private func contentLost(_ error: ServerError) async throws -> PushSummary {
     if try await requeueLostContent() {
       try await abandon()
       return PushSummary(triesAgain: true)
@@ -194,7 +194,7 @@ extension ZonePusher {
   }
 
   /// A commit of many is split until the one that is refused stands alone and is set aside.
-  private mutating func refused(_ error: any Error, detail: String) async throws -> PushSummary {
+  private func refused(_ error: any Error, detail: String) async throws -> PushSummary {
     if try await split() { return PushSummary(triesAgain: true) }
     return try await setAside(error, detail: detail)
   }
@@ -202,7 +202,7 @@ extension ZonePusher {
   /// Drops the request and halves the commits to come.
   ///
   /// - Returns: false if the request is of one node, and stays.
-  private mutating func split() async throws -> Bool {
+  private func split() async throws -> Bool {
     let outcomes = try await session.database.asyncRead { [zone] transaction in
       try InFlightStore(transaction: transaction).outcomes(zone: zone)
     }
@@ -213,7 +213,7 @@ extension ZonePusher {
     return true
   }
 
-  private mutating func setAside(_ error: any Error, detail: String) async throws -> PushSummary {
+  private func setAside(_ error: any Error, detail: String) async throws -> PushSummary {
     if (error as? ServerError)?.security == .duplicateName, try await !isRetry() {
       // At once: the node comes under another name then.
       try await abandon(reason: .serverSaid, detail: detail, pauseMs: 0)
@@ -233,7 +233,7 @@ extension ZonePusher {
     }
   }
 
-  private mutating func noteRefusal() async -> PushSummary {
+  private func noteRefusal() async -> PushSummary {
     await handle(.nodeRefused)
     return PushSummary(triesAgain: !state.isRefusedThroughout)
   }

@@ -3,11 +3,12 @@ internal import ZDCCrypto
 internal import ZDCProtocol
 
 /// Sends one commit of a zone: chooses operations, asks the app, builds, stores and sends.
-struct ZonePusher: Sendable {
-  let session: SyncSession
-  let zone: Int64
-  let identity: IdentityCheck
-  let contents: ContentPool
+actor ZonePusher {
+  nonisolated private let executor: EngineExecutor
+  nonisolated let session: SyncSession
+  nonisolated let zone: Int64
+  nonisolated let identity: IdentityCheck
+  nonisolated let contents: ContentPool
   /// The zone's state after the last event.
   private(set) var state: ZoneSyncState
   /// Feeds an event into the zone's state.
@@ -16,18 +17,20 @@ struct ZonePusher: Sendable {
   private(set) var refusal: DelegateError?
 
   init(
-    session: SyncSession, zone: Int64, identity: IdentityCheck, contents: ContentPool, state: ZoneSyncState,
-    report: @escaping @Sendable (ZoneSyncState.Event) async -> ZoneSyncState
+    session: SyncSession, zone: Int64, identity: IdentityCheck, contents: ContentPool, executor: EngineExecutor,
+    state: ZoneSyncState, report: @escaping @Sendable (ZoneSyncState.Event) async -> ZoneSyncState
   ) {
     (self.session, self.zone, self.identity, self.contents) = (session, zone, identity, contents)
-    (self.state, self.report) = (state, report)
+    (self.state, self.report, self.executor) = (state, report, executor)
   }
 
-  mutating func handle(_ event: ZoneSyncState.Event) async { state = await report(event) }
+  nonisolated var unownedExecutor: UnownedSerialExecutor { executor.unownedExecutor }
 
-  mutating func note(_ refusal: DelegateError?) { self.refusal = self.refusal ?? refusal }
+  func handle(_ event: ZoneSyncState.Event) async { state = await report(event) }
 
-  mutating func push() async throws -> PushSummary {
+  func note(_ refusal: DelegateError?) { self.refusal = self.refusal ?? refusal }
+
+  func push() async throws -> PushSummary {
     let records = await contents.takeAhead()
     try await contents.stopForgottenUploads()
     switch try await look() {
@@ -37,7 +40,7 @@ struct ZonePusher: Sendable {
     }
   }
 
-  private mutating func push(_ chosen: Choice, _ records: [Int64: SealedAhead]) async throws -> PushSummary {
+  private func push(_ chosen: Choice, _ records: [Int64: SealedAhead]) async throws -> PushSummary {
     var choice = chosen
     var summary = PushSummary()
     choice.failures = await contents.supply(choice.answers, zone: choice.zone.zone)
@@ -63,7 +66,7 @@ struct ZonePusher: Sendable {
 
   // MARK: Choosing
 
-  private mutating func look() async throws -> Chooser.Due {
+  private func look() async throws -> Chooser.Due {
     let chooser = await contents.chooser(limit: state.commitLimit)
     let due = try await session.database.asyncRead { try chooser.due($0) }
     if case .choice(let choice) = due { await note(choice) }
@@ -71,7 +74,7 @@ struct ZonePusher: Sendable {
   }
 
   /// Updates what is remembered after a choice.
-  private mutating func note(_ choice: Choice) async {
+  private func note(_ choice: Choice) async {
     if let next = choice.plan.nextMs { await handle(.operationsPaused(for: pause(untilMs: next))) }
     await contents.forget(choice.conflicts.compactMap(\.node))
     // Sealed content of theirs would leave no room for other nodes.

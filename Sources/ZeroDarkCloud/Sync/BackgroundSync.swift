@@ -20,6 +20,7 @@ actor BackgroundSync {
   /// After failures that concern all zones.
   private var pause = EnginePause()
 
+  nonisolated var unownedExecutor: UnownedSerialExecutor { scheduler.unownedExecutor }
   nonisolated private var session: SyncSession { scheduler.session }
   nonisolated private var wake: WakeTimer { scheduler.wake }
 
@@ -84,17 +85,20 @@ actor BackgroundSync {
   private func startDuePulls(_ states: [Int64: ZoneSyncState]) {
     let now = session.time.now()
     let due = states.filter { $0.value.isPullDue(now: now) }
-    startPulls(of: due.keys.sorted()) { try await $0.pullIfDue() }
+    startPulls(of: due.keys.sorted(), { try await $0.pullIfDue() })
   }
 
   private func startPulls(
-    of zones: [Int64], evenIfNone: Bool = false,
-    _ pull: @escaping @Sendable (ZoneWorker) async throws -> ZonePuller.Pulled
+    of zones: [Int64], _ pull: @escaping @Sendable (ZoneWorker) async throws -> ZonePuller.Pulled,
+    evenIfNone: Bool = false, then: (@Sendable () -> Void)? = nil
   ) {
     let zones = zones.filter { !pulling.contains($0) }
     guard !zones.isEmpty || evenIfNone else { return }
     pulling.formUnion(zones)
-    newJobs.yield { await self.pullInBackground(zones, pull) }
+    newJobs.yield {
+      await self.pullInBackground(zones, pull)
+      if !Task.isCancelled { then?() }
+    }
   }
 
   private func pullInBackground(
@@ -123,12 +127,14 @@ actor BackgroundSync {
     wake.signal()
   }
 
-  /// Pulls the zones whose head is not the pinned one.
-  func follow(_ list: ZoneList) async throws {
+  /// Pulls the zones whose head is not the pinned one. Does not wait for that.
+  ///
+  /// - Parameter then: called when the pulls have ended, one way or the other.
+  func follow(_ list: ZoneList, then: (@Sendable () -> Void)? = nil) async throws {
     try await scheduler.prepareOnce()
     let due = try await scheduler.note(list)
     pause.endIfOfConnection()
-    startPulls(of: due, evenIfNone: true) { try await $0.pull(inBackground: true) }
+    startPulls(of: due, { try await $0.pull(inBackground: true) }, evenIfNone: true, then: then)
     wake.signal()
   }
 

@@ -48,8 +48,7 @@ struct EventListener: Sendable {
       case .zones(let list):
         // The protocol has one, at the beginning; each costs requests.
         guard health.hears(at: time.now()) else { continue }
-        try await took(list)
-        session.events.post { .online(localUserID: $0) }
+        try await took(list) { [session] in session.events.post { .online(localUserID: $0) } }
       case .head(let head): try await sync.take(head)
       }
     }
@@ -57,8 +56,8 @@ struct EventListener: Sendable {
     if !Task.isCancelled { throw TransportError(.cut, origin: session.api.connection.origin) }
   }
 
-  private func took(_ list: ZoneList) async throws {
-    try await sync.follow(list)
+  private func took(_ list: ZoneList, then: (@Sendable () -> Void)? = nil) async throws {
+    try await sync.follow(list, then: then)
     if reachability.reached() { tellOfReconnection() }
   }
 

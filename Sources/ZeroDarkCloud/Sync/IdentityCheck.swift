@@ -2,15 +2,18 @@ internal import ZDCProtocol
 
 /// Compares the user's own identity chain with the pinned one, at each start and each reconnection (PROTOCOL 3.2, 3.4).
 actor IdentityCheck {
+  nonisolated private let executor: EngineExecutor
   private let session: SyncSession
   private var isChecked = false
   private var keptError: ZDCSecurityError.Code?
   /// The check that is under way: zones that need it at the same time share it.
   private var running: Task<Void, any Error>?
 
-  init(session: SyncSession) {
-    self.session = session
+  init(session: SyncSession, executor: EngineExecutor) {
+    (self.session, self.executor) = (session, executor)
   }
+
+  nonisolated var unownedExecutor: UnownedSerialExecutor { executor.unownedExecutor }
 
   /// Compares the server's chain with the pinned one, once until ``forget()``.
   ///

@@ -9,6 +9,7 @@ actor SyncScheduler {
   /// How many zones are pulled or pushed at the same time.
   static let zonesAtOnce = 4
 
+  nonisolated let executor = EngineExecutor()
   nonisolated let session: SyncSession
   nonisolated let identity: IdentityCheck
   private let slots = TaskGate(limit: SyncScheduler.zonesAtOnce)
@@ -25,9 +26,11 @@ actor SyncScheduler {
 
   init(session: SyncSession) {
     self.session = session
-    identity = IdentityCheck(session: session)
+    identity = IdentityCheck(session: session, executor: executor)
     wake = WakeTimer(time: session.time)
   }
+
+  nonisolated var unownedExecutor: UnownedSerialExecutor { executor.unownedExecutor }
 
   // MARK: Zones
 
@@ -39,7 +42,8 @@ actor SyncScheduler {
 
   func worker(_ zone: Int64) -> ZoneWorker {
     if let worker = workers[zone] { return worker }
-    let worker = ZoneWorker(session: session, zone: zone, identity: identity, slots: slots, wake: wake)
+    let worker = ZoneWorker(
+      session: session, zone: zone, identity: identity, slots: slots, wake: wake, executor: executor)
     workers[zone] = worker
     return worker
   }

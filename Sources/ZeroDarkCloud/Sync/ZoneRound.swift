@@ -22,6 +22,7 @@ struct ZoneRound<Summary: Sendable>: Sendable {
     _ workers: [ZoneWorker], atOnce limit: Int, isolation: isolated (any Actor)? = #isolation,
     _ step: @escaping @Sendable (ZoneWorker) async throws -> Part, _ take: (inout ZoneRound, Part) -> Void
   ) async throws {
+    if workers.count == 1 { return try add(workers[0].zone, await Result { try await step(workers[0]) }, take) }
     var rest = workers[...]
     var failure: (any Error)?
     await withTaskGroup(of: (zone: Int64, result: Result<Part, any Error>).self) { group in

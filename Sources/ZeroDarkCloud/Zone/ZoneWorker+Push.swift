@@ -10,12 +10,12 @@ extension ZoneWorker {
     try await step {
       handle(.pushBegan)
       do {
-        var pusher = ZonePusher(
-          session: session, zone: zone, identity: identity, contents: contents, state: state,
+        let pusher = ZonePusher(
+          session: session, zone: zone, identity: identity, contents: contents, executor: executor, state: state,
           report: { await self.updated(by: $0) })
         let summary = try await slots.run { try await pusher.push() }
         handle(.pushed)
-        return Pushed(zone: zone, summary: summary, refusal: pusher.refusal)
+        return Pushed(zone: zone, summary: summary, refusal: await pusher.refusal)
       } catch {
         if inBackground, Self.concernsZone(error) { handle(.pushFailed(error)) }
         throw error

@@ -7,6 +7,7 @@ internal import ZDCProtocol
 /// Pending work is in the database. Memory holds only what may be lost: the zone's state, content on its way into a
 /// commit, and events that were not taken yet.
 actor ZoneWorker {
+  nonisolated let executor: EngineExecutor
   nonisolated let session: SyncSession
   nonisolated let zone: Int64
   nonisolated let identity: IdentityCheck
@@ -20,10 +21,16 @@ actor ZoneWorker {
   private var events: [HeadEvent]? = []
   private var isTakingEvents = false
 
-  init(session: SyncSession, zone: Int64, identity: IdentityCheck, slots: TaskGate, wake: WakeTimer) {
+  init(
+    session: SyncSession, zone: Int64, identity: IdentityCheck, slots: TaskGate, wake: WakeTimer,
+    executor: EngineExecutor
+  ) {
     (self.session, self.zone, self.identity, self.slots, self.wake) = (session, zone, identity, slots, wake)
-    contents = ContentPool(session: session, zone: zone, wake: wake)
+    self.executor = executor
+    contents = ContentPool(session: session, zone: zone, wake: wake, executor: executor)
   }
+
+  nonisolated var unownedExecutor: UnownedSerialExecutor { executor.unownedExecutor }
 
   /// Updates the state, and performs the actions that it returns.
   func handle(_ event: ZoneSyncState.Event) {

@@ -307,26 +307,15 @@ extension TestDevice {
     return Task { await manager.run() }
   }
 
-  /// Suspends until the server is there and what it has is here.
-  private static func firstPull(in updates: AsyncStream<ZDCSyncStatus>) async {
-    var (isOnline, hasPulled) = (false, false)
-    for await update in updates {
-      switch update {
-      case .online: isOnline = true
-      case .pullFinished: hasPulled = true
-      default: break
-      }
-      if isOnline, hasPulled { return }
-    }
-  }
-
   /// Runs `body` while the engines run. Returns when they have ended; a transaction that was open when `body` returned,
   /// in which the app was told what `body` had waited for, is committed first.
   public func whileRunning(_ body: @Sendable () async throws -> Void) async throws {
     let updates = try syncManager.statusUpdates
     let engines = try runInBackground()
     do {
-      await Self.firstPull(in: updates)
+      for await update in updates {
+        if case .online = update { break }
+      }
       try await body()
       try await database.write { _ in }
     } catch {
