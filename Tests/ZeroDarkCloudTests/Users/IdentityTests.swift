@@ -7,7 +7,7 @@ import ZDCTreesystem
 
 @testable import ZeroDarkCloud
 
-/// The own identity chain is pinned: at each start it is read again, and what an honest server would not give stops the
+/// The own identity chain is pinned: at each start it is compared again, and what an honest server would not give stops the
 /// next push (PROTOCOL 3.1, 3.2, 3.4).
 @Suite struct IdentityTests {
   /// A device with its engine and an account that has pushed once.
@@ -79,20 +79,32 @@ import ZDCTreesystem
   private static func answering(
     _ path: String, _ change: @escaping @Sendable ([UInt8]) throws -> [UInt8]
   ) -> HookedTransport.Hooks {
-    HookedTransport.Hooks(after: { request, response in
-      guard request.path.hasSuffix(path) else { return response }
+    lying(about: path) { response in
       let bytes = try await response.body.collect(upTo: 1 << 22)
       return TransportResponse(
         status: 200, headers: response.headers, body: TransportBody(bytes: try change(bytes)))
-    })
+    }
   }
 
   private static func missing(_ path: String) -> HookedTransport.Hooks {
-    HookedTransport.Hooks(after: { request, response in
-      guard request.path.hasSuffix(path) else { return response }
+    lying(about: path) { _ in
       let body = #"{"code":"notFound","message":"m","retryable":false}"#
       return TransportResponse(
         status: 404, headers: ["content-type": "application/json"], body: TransportBody(bytes: Array(body.utf8)))
+    }
+  }
+
+  /// The list of zones does not name the end of the chain, so that the client reads the chain.
+  private static func lying(
+    about path: String, _ lie: @escaping @Sendable (TransportResponse) async throws -> TransportResponse
+  ) -> HookedTransport.Hooks {
+    HookedTransport.Hooks(after: { request, response in
+      if request.path.hasSuffix(path) { return try await lie(response) }
+      guard request.path.hasSuffix(Routes.zones) else { return response }
+      var list = try JSONDecoder().decode(ZoneList.self, from: Data(try await response.body.collect(upTo: 1 << 22)))
+      list.chain = nil
+      let body = Array(try JSONEncoder().encode(list))
+      return TransportResponse(status: 200, headers: response.headers, body: TransportBody(bytes: body))
     })
   }
 
@@ -103,7 +115,8 @@ import ZDCTreesystem
       var setting = try await Setting.make(world)
       try setting.relaunch()
       for _ in 0..<2 { try await setting.sync.syncUntilQuiet(localUserID: setting.user.uuid) }
-      #expect(setting.device.transport.count("/chain") == 1)
+      #expect(setting.device.transport.count(Routes.zones) == 2)
+      #expect(setting.device.transport.count("/chain") == 0)
       #expect(setting.device.transport.count(Routes.keyring) == 0)
     }
   }
