@@ -33,7 +33,7 @@ extension ZDCDownloadManager {
 /// Works off a list of nodes a few batches ahead of its reader. Looks up where their contents are for a thousand at a
 /// time: what it holds does not grow with the list.
 actor BulkDownload {
-  /// How many batches are under way, so that a round trip is not waited for.
+  /// How many batches are under way, to hide the latency of a round trip.
   private static let mostAhead = 4
   /// How many bytes of small contents, which are held in memory, they may bring.
   private static let mostBytesAhead = Limits.pageBytes
@@ -62,7 +62,7 @@ actor BulkDownload {
     self.nodes = nodes
   }
 
-  /// The reader has stopped. What has come for him belongs to nobody.
+  /// Discards results that were not read.
   deinit {
     let (unread, ahead) = (results, ahead)
     guard !ahead.isEmpty || !unread.isEmpty else { return }
@@ -90,9 +90,9 @@ actor BulkDownload {
         task.cancel()
       }
       ahead.removeFirst()
-      try await fill()
       takeFailed()
       results += done
+      try await fill()
     }
     return results.popFirst()
   }

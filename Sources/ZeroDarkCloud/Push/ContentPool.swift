@@ -156,8 +156,10 @@ actor ContentPool {
 
   /// Waits for an upload to end, one way or the other. A cancelled wait stops the upload.
   ///
+  /// - Parameter settled: the value of ``settledUploads`` that the caller has seen.
   /// - Returns: false if there is none, or each waits for the app.
-  func waitForUpload() async -> Bool {
+  func waitForUpload(since settled: Int) async -> Bool {
+    if settledUploads != settled { return true }
     guard let upload = uploads.values.first(where: \.endsByItself) else { return false }
     await withTaskCancellationHandler {
       await upload.task.value

@@ -1,7 +1,7 @@
 internal import ZDCProtocol
 
-/// Syncs one local user's zones until its task is cancelled: events of the server bring changes in, hints of the database
-/// bring them out.
+/// Syncs one local user's zones until its task is cancelled: events of the server trigger pulls, changes of the queue
+/// trigger pushes.
 ///
 /// Every failure is reported and tried again after a pause; nothing here loses anything, because the tables hold all
 /// pending work.
@@ -13,7 +13,10 @@ actor BackgroundSync {
   nonisolated private let jobs: AsyncStream<Job>
   nonisolated private let newJobs: AsyncStream<Job>.Continuation
   /// Zones that are pulled or pushed now, or that are about to be.
-  private var pulling: Set<Int64> = []
+  private var pulling: Set<Int64> = [] {
+    didSet { if pulling.isEmpty { pullsEnded.send(()) } }
+  }
+  nonisolated private let pullsEnded = Broadcast<Void>(limit: 1)
   private var pushing: Set<Int64> = []
   /// Whether something may have been queued that no survey has seen.
   private var isSurveyMissed = false
@@ -39,8 +42,9 @@ actor BackgroundSync {
       group.addTask { await self.work(wakeups) }
       for await job in jobs { group.addTask { await job() } }
     }
-    // A job that had not begun takes its zone's events no more.
+    // A job that had not begun no longer takes its zone's events.
     for worker in await scheduler.knownWorkers { await worker.forgetEvents() }
+    session.events.update { $0.endPauses() }
     await scheduler.cancelUploads()
   }
 
@@ -85,20 +89,17 @@ actor BackgroundSync {
   private func startDuePulls(_ states: [Int64: ZoneSyncState]) {
     let now = session.time.now()
     let due = states.filter { $0.value.isPullDue(now: now) }
-    startPulls(of: due.keys.sorted(), { try await $0.pullIfDue() })
+    startPulls(of: due.keys.sorted()) { try await $0.pullIfDue() }
   }
 
   private func startPulls(
-    of zones: [Int64], _ pull: @escaping @Sendable (ZoneWorker) async throws -> ZonePuller.Pulled,
-    evenIfNone: Bool = false, then: (@Sendable () -> Void)? = nil
+    of zones: [Int64], evenIfNone: Bool = false,
+    _ pull: @escaping @Sendable (ZoneWorker) async throws -> ZonePuller.Pulled
   ) {
     let zones = zones.filter { !pulling.contains($0) }
     guard !zones.isEmpty || evenIfNone else { return }
     pulling.formUnion(zones)
-    newJobs.yield {
-      await self.pullInBackground(zones, pull)
-      if !Task.isCancelled { then?() }
-    }
+    newJobs.yield { await self.pullInBackground(zones, pull) }
   }
 
   private func pullInBackground(
@@ -128,14 +129,19 @@ actor BackgroundSync {
   }
 
   /// Pulls the zones whose head is not the pinned one. Does not wait for that.
-  ///
-  /// - Parameter then: called when the pulls have ended, one way or the other.
-  func follow(_ list: ZoneList, then: (@Sendable () -> Void)? = nil) async throws {
+  func follow(_ list: ZoneList) async throws {
     try await scheduler.prepareOnce()
     let due = try await scheduler.note(list)
     pause.endIfOfConnection()
-    startPulls(of: due, { try await $0.pull(inBackground: true) }, evenIfNone: true, then: then)
+    startPulls(of: due, evenIfNone: true) { try await $0.pull(inBackground: true) }
     wake.signal()
+  }
+
+  /// Waits until no pull is under way, or the task is cancelled.
+  func waitForPulls() async {
+    let ended = pullsEnded.stream()
+    if pulling.isEmpty { return }
+    for await _ in ended where pulling.isEmpty { return }
   }
 
   // MARK: Events

@@ -1,5 +1,5 @@
 /// The executor of all actors of one local user's engine.
 ///
-/// They hand small steps to each other, and a change of threads for each would cost more than the step. Transactions and
-/// requests run elsewhere.
+/// They call each other often, for short work, and a change of threads for each call would cost more than the work.
+/// Transactions and requests run elsewhere.
 actor EngineExecutor {}

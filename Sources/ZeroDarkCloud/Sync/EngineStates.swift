@@ -108,6 +108,12 @@ struct EngineState: Sendable, Hashable {
     hasFailedInRound = false
   }
 
+  /// The event stream has brought its first event.
+  mutating func hearStream() {
+    reached()
+    shown.isPolling = false
+  }
+
   private mutating func reached() {
     shown.connection = .online
     offline = nil

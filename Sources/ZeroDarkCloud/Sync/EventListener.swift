@@ -43,21 +43,32 @@ struct EventListener: Sendable {
   }
 
   private func read(_ health: StreamHealth) async throws {
-    for try await event in session.api.events(since: nil) {
-      switch event {
-      case .zones(let list):
-        // The protocol has one, at the beginning; each costs requests.
-        guard health.hears(at: time.now()) else { continue }
-        try await took(list) { [session] in session.events.post { .online(localUserID: $0) } }
-      case .head(let head): try await sync.take(head)
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      for try await event in session.api.events(since: nil) {
+        switch event {
+        case .zones(let list):
+          // The protocol has one, at the beginning; each costs requests.
+          guard health.hears(at: time.now()) else { continue }
+          try await took(list)
+          session.events.update { $0.hearStream() }
+          group.addTask { await reportOnline() }
+        case .head(let head): try await sync.take(head)
+        }
       }
+      group.cancelAll()
     }
     // In good order or not, no event arrives any more: the server restarts, or a proxy ends what lasts too long.
     if !Task.isCancelled { throw TransportError(.cut, origin: session.api.connection.origin) }
   }
 
-  private func took(_ list: ZoneList, then: (@Sendable () -> Void)? = nil) async throws {
-    try await sync.follow(list, then: then)
+  /// Events are taken in the meantime.
+  private func reportOnline() async {
+    await sync.waitForPulls()
+    if !Task.isCancelled { session.events.post { .online(localUserID: $0) } }
+  }
+
+  private func took(_ list: ZoneList) async throws {
+    try await sync.follow(list)
     if reachability.reached() { tellOfReconnection() }
   }
 

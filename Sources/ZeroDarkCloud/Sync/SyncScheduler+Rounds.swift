@@ -44,7 +44,10 @@ extension SyncScheduler {
     try await pulling {
       try await self.prepareOnce()
       let due = try await self.note(try await self.session.api.zones(since: nil), isOnRequest: true)
-      return try await self.pullRound(of: due) { try await $0.pull() }
+      do { return try await self.pullRound(of: due) { try await $0.pull() } } catch let error as CancellationError {
+        for zone in due { await self.worker(zone).pullAborted() }
+        throw error
+      }
     }
   }
 
@@ -61,7 +64,9 @@ extension SyncScheduler {
     var due: [Int64] = []
     for (zone, known) in try await known() {
       let (worker, status) = (worker(zone.id), named[zone.zone])
-      await worker.note(status, known: known)
+      // A list that was asked for may be older than an event.
+      let isDue = await worker.state.needsPull
+      if !isOnRequest || !isDue { await worker.note(status, known: known) }
       let isOpen = isOnRequest && (status == nil || known.isUnfinished || known.hasProblem)
       if await worker.state.needsPull || isOpen { due.append(zone.id) }
     }

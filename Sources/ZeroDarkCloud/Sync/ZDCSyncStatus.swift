@@ -9,7 +9,8 @@ public enum ZDCSyncStatus: Sendable {
   case pushFinished(localUserID: String, operations: Int)
   case pushPaused(localUserID: String)
   case pushResumed(localUserID: String)
-  /// The event stream is open, and the pull that follows has ended: changes of others arrive by themselves.
+  /// The event stream is open, and the pull after its start has ended; a pull that failed is reported on its own. From
+  /// now on, changes of others arrive by themselves.
   case online(localUserID: String)
   /// The server cannot be reached. The engine tries again by itself; nothing is lost.
   case offline(localUserID: String)

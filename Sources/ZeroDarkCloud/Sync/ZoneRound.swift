@@ -63,7 +63,7 @@ struct ZoneRound<Summary: Sendable>: Sendable {
     return unanswered > 1 && !inBackground
   }
 
-  /// An error that others have gone on after.
+  /// Notes an error that did not stop the other zones.
   mutating func note(_ error: (any Error)?) { failure = failure ?? error }
 
   func get() throws -> Summary {

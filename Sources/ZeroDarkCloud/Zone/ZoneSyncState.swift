@@ -32,7 +32,7 @@ struct ZoneSyncState: Sendable {
 
   /// The worker's reaction to an event.
   enum Action: Sendable {
-    /// Wakes the scheduler after this time.
+    /// Wakes the background sync after this time.
     case wake(in: Duration)
     /// Reports the error, because no caller gets it.
     case report(any Error)

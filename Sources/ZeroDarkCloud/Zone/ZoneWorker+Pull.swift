@@ -67,7 +67,7 @@ extension ZoneWorker {
     }
   }
 
-  /// Takes the server's word for a head, and notes whether it has to be pulled.
+  /// Compares the head that the server names, and notes whether it has to be pulled.
   ///
   /// - Parameter status: nil if the server did not name the zone.
   func note(_ status: ZoneStatus?, known: Known) {

@@ -52,9 +52,9 @@ extension ZoneWorker {
       let pushed = try await push()
       all += pushed
       if pushed.summary.isDrained { break }
-      let newlySettled = await contents.settledUploads - settled
-      if rounds.goesOn(after: pushed.summary, uploadsSettled: newlySettled) { continue }
-      guard !rounds.isExhausted, await contents.waitForUpload() else { break }
+      let now = await contents.settledUploads
+      if rounds.goesOn(after: pushed.summary, uploadsSettled: now - settled) { continue }
+      guard !rounds.isExhausted, await contents.waitForUpload(since: now) else { break }
       try Task.checkCancellation()
     }
     all.summary.triesAgain = false
