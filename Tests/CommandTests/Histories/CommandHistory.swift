@@ -93,8 +93,7 @@ struct CommandHistory {
     let bytes = newBytes()
     let source = newSource()
     try bytes.write(to: source)
-    let isPossible = model.putFile(path, bytes)
-    try await put(device, source, path, options, isPossible: isPossible)
+    try await put(device, source, path, options, wanted: model.putFile(path, bytes))
   }
 
   private mutating func putFolder(_ device: String, _ path: String, _ options: [String]) async throws {
@@ -104,21 +103,26 @@ struct CommandHistory {
     let isEmpty = dice.number(0...1) == 0
     let bytes = newBytes()
     if !isEmpty { try bytes.write(to: inner.appendingPathComponent("g")) }
-    let isPossible = model.putFolder(path, folders: ["in"], files: isEmpty ? [:] : ["in/g": bytes])
-    try await put(device, source, path, options, isPossible: isPossible)
+    let wanted = model.putFolder(path, folders: ["in"], files: isEmpty ? [:] : ["in/g": bytes])
+    try await put(device, source, path, options, wanted: wanted)
   }
 
   /// Over a node of the same kind the newest wins; over one of the other kind nothing may happen.
   private mutating func put(
-    _ device: String, _ source: URL, _ path: String, _ options: [String], isPossible: Bool
+    _ device: String, _ source: URL, _ path: String, _ options: [String], wanted: FileTreeModel.Put
   ) async throws {
-    let arguments = ["put"] + options + (isPossible ? ["--overwrite"] : []) + [source.path, "\(Self.top)/\(path)"]
-    let outcome = try await zdc(device, arguments)
-    if !isPossible {
-      if !outcome.hasStruck { try #require(outcome.status != 0, "a put over the other kind must not succeed") }
-      return
+    let overwrites = wanted == .refused ? [] : ["--overwrite"]
+    let arguments = ["put"] + options + overwrites + [source.path, "\(Self.top)/\(path)"]
+    var outcome = try await zdc(device, arguments)
+    if outcome.hasStruck {
+      if wanted == .refused { return }
+      outcome = try await again(device, arguments)
     }
-    if outcome.hasStruck { try await must(device, arguments) }
+    if wanted == .whole {
+      try #require(outcome.status == 0, "\(outcome.errors)")
+    } else {
+      try #require(outcome.status != 0, "a put over the other kind must not succeed")
+    }
   }
 
   private mutating func move(_ device: String, _ options: [String]) async throws {
@@ -147,13 +151,15 @@ struct CommandHistory {
     }
   }
 
-  /// Killed before it was queued, it is said again; afterwards the queue has it.
+  /// A command that was killed is repeated if it had not been queued. Only after a sync does the device's own tree show
+  /// that: the command may have been killed in its pull.
   private mutating func change(_ device: String, _ arguments: [String], of path: String) async throws {
     let outcome = try await zdc(device, arguments)
     if outcome.status == 75 { return try await must(device, arguments) }
     guard outcome.hasStruck else { return }
+    try await must(device, ["sync"])
     let isThere = try await world.zdc(device, ["ls", "\(Self.top)/\(path)"]).status == 0
-    if isThere { try await must(device, arguments) } else { try await must(device, ["sync"]) }
+    if isThere { try await must(device, arguments) }
   }
 
   // MARK: Running
@@ -172,9 +178,15 @@ struct CommandHistory {
   }
 
   private mutating func must(_ device: String, _ arguments: [String]) async throws {
+    let outcome = try await again(device, arguments)
+    try #require(outcome.status == 0, "\(outcome.errors)")
+  }
+
+  /// Runs the command without killing it.
+  private mutating func again(_ device: String, _ arguments: [String]) async throws -> ProgramWorld.Outcome {
     let outcome = try await world.zdc(device, arguments)
     log.append("\(device) zdc \(arguments.joined(separator: " ")), again: \(outcome.status)")
-    try #require(outcome.status == 0, "\(outcome.errors)")
+    return outcome
   }
 
   private mutating func newSource() -> URL {

@@ -14,19 +14,37 @@ struct FileTreeModel: Equatable {
 
   func isFolder(_ path: String) -> Bool { path.isEmpty || entries[path] == .folder }
 
-  /// - Returns: false if `zdc put` has to refuse: the other one is of the other kind.
-  mutating func putFile(_ path: String, _ bytes: Data) -> Bool {
-    if entries[path] == .folder { return false }
+  /// What `zdc put --overwrite` does: it never puts a file in place of a folder, nor a folder in place of a file.
+  enum Put {
+    case whole
+    /// Nodes of the other kind inside the folder are left alone.
+    case partial
+    /// The node itself is of the other kind.
+    case refused
+  }
+
+  mutating func putFile(_ path: String, _ bytes: Data) -> Put {
+    if entries[path] == .folder { return .refused }
     entries[path] = .file(bytes)
-    return true
+    return .whole
   }
 
   /// - Parameter files: by path below the folder; what else is in it stays.
-  mutating func putFolder(_ path: String, folders: [String], files: [String: Data]) -> Bool {
+  mutating func putFolder(_ path: String, folders: [String], files: [String: Data]) -> Put {
+    guard putOneFolder(path) else { return .refused }
+    var isWhole = true
+    for folder in folders { isWhole = putOneFolder("\(path)/\(folder)") && isWhole }
+    for (name, bytes) in files {
+      let file = "\(path)/\(name)"
+      let isPut = isFolder(Self.parent(of: file)) && putFile(file, bytes) == .whole
+      isWhole = isPut && isWhole
+    }
+    return isWhole ? .whole : .partial
+  }
+
+  private mutating func putOneFolder(_ path: String) -> Bool {
     if case .file = entries[path] { return false }
     entries[path] = .folder
-    for folder in folders { entries["\(path)/\(folder)"] = .folder }
-    for (name, bytes) in files { entries["\(path)/\(name)"] = .file(bytes) }
     return true
   }
 
