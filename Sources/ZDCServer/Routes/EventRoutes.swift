@@ -20,8 +20,7 @@ enum EventRoutes {
         guard try reader.session(tokenHash: session.tokenHash) != nil else {
           throw ServerError(.unauthorized, "no such session: log in")
         }
-        let list = try Zones.list(of: session.user, since: since, in: reader)
-        return list
+        return try Zones.list(of: session.user, since: since, in: reader)
       }
       return response(call, subscription, list)
     } catch {

@@ -193,7 +193,7 @@ extension ZonePusher {
     return PushSummary(triesAgain: free > 0)
   }
 
-  /// A commit of many is split until the one that is refused stands alone and is set aside.
+  /// Halves a refused commit of many nodes. The operation of a refused commit of one node is set aside.
   private func refused(_ error: any Error, detail: String) async throws -> PushSummary {
     if try await split() { return PushSummary(triesAgain: true) }
     return try await setAside(error, detail: detail)

@@ -11,12 +11,6 @@ struct EventListener: Sendable {
   private var session: SyncSession { sync.scheduler.session }
   private var time: EngineClock { session.time }
 
-  init(sync: BackgroundSync, changes: ChangeSignals, reachability: ZDCReachability) {
-    self.sync = sync
-    self.changes = changes
-    self.reachability = reachability
-  }
-
   /// Keeps the event stream open. Its first event names the zones that have moved, so nothing is asked twice.
   func run() async {
     var backoff = Backoff()

@@ -86,10 +86,17 @@ extension SyncScheduler {
     _ pull: @escaping @Sendable (ZoneWorker) async throws -> ZonePuller.Pulled
   ) async throws -> ZoneRound<PullSummary> {
     session.events.post { .pullStarted(localUserID: $0) }
-    var round = ZoneRound(PullSummary(), inBackground: inBackground)
-    try await round.run(zones.map { worker($0) }, atOnce: Self.zonesAtOnce, pull) { round, pulled in round.take(pulled)
-    }
+    let round = try await round(PullSummary(), of: zones, inBackground: inBackground, pull) { $0.take($1) }
     try await finishedPull(round)
+    return round
+  }
+
+  private func round<Summary, Part: Sendable>(
+    _ empty: Summary, of zones: [Int64], inBackground: Bool,
+    _ step: @escaping @Sendable (ZoneWorker) async throws -> Part, _ take: (inout ZoneRound<Summary>, Part) -> Void
+  ) async throws -> ZoneRound<Summary> {
+    var round = ZoneRound(empty, inBackground: inBackground)
+    try await round.run(zones.map { worker($0) }, atOnce: Self.zonesAtOnce, step, take)
     return round
   }
 
@@ -162,9 +169,7 @@ extension SyncScheduler {
   ) async throws -> ZoneRound<PushSummary> {
     try await identity.require()
     session.events.post { .pushStarted(localUserID: $0) }
-    var round = ZoneRound(PushSummary(), inBackground: inBackground)
-    try await round.run(zones.map { worker($0) }, atOnce: Self.zonesAtOnce, push) { round, pushed in round.take(pushed)
-    }
+    let round = try await round(PushSummary(), of: zones, inBackground: inBackground, push) { $0.take($1) }
     let operations = round.summary.operations
     session.events.post { .pushFinished(localUserID: $0, operations: operations) }
     return round

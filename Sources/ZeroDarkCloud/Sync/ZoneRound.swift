@@ -93,7 +93,7 @@ extension Result where Failure == any Error, Success: Sendable {
   }
 }
 
-/// When a sync has come to rest. Pure.
+/// When a sync is finished. Pure.
 struct QuietRule {
   /// Enough for what is queued, for conflicts that the app solves on the way and for commits of others that come first.
   /// An app that answers each push with another change would keep it busy for ever.
@@ -106,8 +106,8 @@ struct QuietRule {
 
   var isExhausted: Bool { rounds >= limit }
 
-  /// Whether another round has something to do: commits that were sent make others possible, and so does what the app was
-  /// told, because it may have queued something.
+  /// Whether another round has something to do: commits that were sent make others possible, and the app may have queued
+  /// something when its delegate was called.
   mutating func goesOn(after round: PushSummary, uploadsSettled: Int) -> Bool {
     rounds += 1
     return !isExhausted && (round.hasNext || round.calledApp || uploadsSettled > 0)
