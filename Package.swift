@@ -14,7 +14,6 @@ let lifecycle: Target.Dependency = .product(name: "ServiceLifecycle", package: "
 let unixSignals: Target.Dependency = .product(name: "UnixSignals", package: "swift-service-lifecycle")
 let sqlite: Target.Dependency = .product(name: "GRDBSQLite", package: "GRDB.swift")
 let logging: Target.Dependency = .product(name: "Logging", package: "swift-log")
-let metrics: Target.Dependency = .product(name: "Metrics", package: "swift-metrics")
 let arguments: Target.Dependency = .product(name: "ArgumentParser", package: "swift-argument-parser")
 
 let package = Package(
@@ -32,7 +31,6 @@ let package = Package(
     .package(url: "https://github.com/apple/swift-crypto", from: "4.5.2"),
     .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
     .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
-    .package(url: "https://github.com/apple/swift-metrics", from: "2.13.0"),
     .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
     .package(url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.1"),
     .package(url: "https://github.com/swift-server/async-http-client", from: "1.37.0"),
@@ -40,7 +38,7 @@ let package = Package(
   ],
   targets: [
     // What client and server share: objects, codec, replay, routes, limits.
-    .target(name: "ZDCProtocol", dependencies: [crypto, httpTypes]),
+    .target(name: "ZDCProtocol", dependencies: [crypto]),
     // Cleartext model and rules. Values only, no input or output.
     .target(name: "ZDCTreesystem", dependencies: ["ZDCProtocol"]),
     // Changes of the app's own values: changesets, undo, three-way merge. Knows nothing of nodes.
@@ -49,18 +47,22 @@ let package = Package(
     .target(
       name: "ZDCCrypto", dependencies: ["ZDCProtocol", crypto, cryptoExtras],
       resources: [.embedInCode("Resources/bip39-english.txt")]),
+    // What every part of the framework needs: errors, locks, retry policy, private files.
+    .target(name: "ZDCSupport", dependencies: ["ZDCProtocol"]),
+    // The server's routes as functions; the only place on the client that knows HTTP.
+    .target(name: "ZDCClientAPI", dependencies: ["ZDCProtocol", "ZDCCrypto", "ZDCSupport", httpClient]),
     // The framework that apps import.
     .target(
       name: "ZeroDarkCloud",
       dependencies: [
-        "ZDCProtocol", "ZDCTreesystem", "ZDCMerge", "ZDCCrypto", crypto, grdb, sqlite, httpClient, httpTypes, logging,
-        metrics, lifecycle,
+        "ZDCProtocol", "ZDCTreesystem", "ZDCMerge", "ZDCCrypto", "ZDCSupport", "ZDCClientAPI", grdb, sqlite, logging,
+        lifecycle,
       ]),
     // The server. It may import ZDCProtocol only: what it cannot import it cannot read.
     .target(
       name: "ZDCServer",
       dependencies: [
-        "ZDCProtocol", crypto, hummingbird, hummingbirdCore, hummingbirdTLS, httpTypes, logging, metrics, lifecycle,
+        "ZDCProtocol", crypto, hummingbird, hummingbirdCore, hummingbirdTLS, httpTypes, logging, lifecycle,
       ]),
     .target(name: "ZDCServerSQLite", dependencies: ["ZDCServer", "ZDCProtocol", grdb, sqlite, logging]),
     .executableTarget(
@@ -74,7 +76,6 @@ let package = Package(
       name: "ZeroDarkCloudTesting",
       dependencies: [
         "ZeroDarkCloud", "ZDCServer", "ZDCServerSQLite", "ZDCProtocol", "ZDCTreesystem", "ZDCCrypto", grdb, logging,
-        lifecycle, httpTypes,
       ]),
     // `make bench`. A target and not a package of its own, so that it measures what `make demo` built.
     .executableTarget(
@@ -94,13 +95,13 @@ let package = Package(
     .testTarget(name: "ZDCTreesystemTests", dependencies: ["ZDCTreesystem"]),
     .testTarget(name: "ZDCMergeTests", dependencies: ["ZDCMerge"]),
     .testTarget(
-      name: "ZDCCryptoTests", dependencies: ["ZDCCrypto", "ZDCProtocol", crypto, cryptoExtras],
+      name: "ZDCCryptoTests", dependencies: ["ZDCCrypto", "ZDCProtocol", crypto],
       exclude: ["Vectors"]),
     .testTarget(
       name: "ZeroDarkCloudTests",
       dependencies: [
         "ZeroDarkCloud", "ZeroDarkCloudTesting", "ZDCServer", "ZDCServerSQLite", "ZDCProtocol", "ZDCTreesystem",
-        "ZDCMerge", "ZDCCrypto", grdb, logging,
+        "ZDCCrypto", "ZDCClientAPI", grdb, logging,
       ]),
     .testTarget(
       name: "ZDCServerTests",
@@ -109,7 +110,7 @@ let package = Package(
       ]),
     .testTarget(
       name: "SyncTests",
-      dependencies: ["ZeroDarkCloud", "ZeroDarkCloudTesting", "ZDCServer", "ZDCProtocol", "ZDCCrypto", grdb]),
+      dependencies: ["ZeroDarkCloud", "ZeroDarkCloudTesting", "ZDCProtocol", "ZDCCrypto", grdb]),
     // The code of the seed documents, as an app would have it.
     .testTarget(name: "SeedTests", dependencies: ["ZeroDarkCloud", "ZeroDarkCloudTesting", "TutorialStep11"]),
     // An app: what is public has to be enough for it.

@@ -1,6 +1,8 @@
 // An app imports ZeroDarkCloud and nothing else of ours: paths, nodes, share lists and changesets are part of this
 // framework's vocabulary.
+@_exported public import ZDCClientAPI
 @_exported public import ZDCMerge
+@_exported public import ZDCSupport
 @_exported public import ZDCTreesystem
 
 @_exported public import struct ZDCProtocol.ZDCSecurityError

@@ -18,6 +18,11 @@ import Testing
     #expect(ImportChecker().undeclared(imports, in: manifest) == [])
   }
 
+  @Test func everyDeclaredDependencyIsImported() throws {
+    let imports = try SourceImports.ofRepository(below: "Sources") + SourceImports.ofRepository(below: "Tests")
+    #expect(ImportChecker().unused(try PackageManifest.ofRepository(), imports) == [])
+  }
+
   @Test func everyTargetOfThePackageIsInTheTableUnlessItIsATest() throws {
     let targets = Set(try PackageManifest.ofRepository().dependenciesByTarget.keys.filter { !$0.hasSuffix("Tests") })
     #expect(targets == Set(AllowedImports.rulesByTarget.keys))
@@ -28,7 +33,7 @@ import Testing
     for server in ["ZDCServer", "ZDCServerSQLite", "zdc-server"] {
       #expect(rules[server]?.ours.isSubset(of: ["ZDCProtocol", "ZDCServer", "ZDCServerSQLite"]) == true)
     }
-    for client in ["ZDCTreesystem", "ZDCCrypto", "ZeroDarkCloud", "zdc"] {
+    for client in ["ZDCTreesystem", "ZDCCrypto", "ZDCSupport", "ZDCClientAPI", "ZeroDarkCloud", "zdc"] {
       #expect(rules[client]?.ours.isDisjoint(with: ["ZDCServer", "ZDCServerSQLite"]) == true)
       #expect(rules[client]?.others.contains("Hummingbird") == false)
     }

@@ -49,4 +49,14 @@ struct ImportChecker {
     }
     return found.map { "\($0.file):\($0.line): \($0.target) imports \($0.module) without declaring it" }
   }
+
+  /// Dependencies that a target declares and no file of it imports. Programs are declared so that they are built before
+  /// the tests that start them.
+  func unused(_ manifest: PackageManifest, _ imports: [SourceImport]) -> [String] {
+    let used = Dictionary(grouping: imports, by: \.target).mapValues { Set($0.map(\.module)) }
+    return used.sorted { $0.key < $1.key }.flatMap { target, modules in
+      (manifest.dependenciesByTarget[target] ?? []).subtracting(modules).subtracting(["zdc", "zdc-server"]).sorted()
+        .map { "Package.swift: \(target) declares \($0) and imports it nowhere" }
+    }
+  }
 }

@@ -15,6 +15,8 @@ import Testing
     ("@testable import ZeroDarkCloudTesting", "Sources/ZeroDarkCloud/Sync/Explain.swift"),
     ("import ZDCServer", "Sources/ZeroDarkCloud/Push/CommitBuilder.swift"),
     ("import ZeroDarkCloud", "Sources/ZDCServerSQLite/Store.swift"),
+    ("import ZeroDarkCloud", "Sources/ZDCClientAPI/ServerAPI.swift"),
+    ("import ZDCClientAPI", "Sources/ZDCSupport/Backoff.swift"),
     ("public import GRDB", "Sources/ZeroDarkCloud/Queue/OperationStore.swift"),
     ("import AsyncHTTPClient", "Sources/ZeroDarkCloud/Push/ZDCPushManager.swift"),
     ("import Hummingbird", "Sources/ZDCServer/Domain/Commits.swift"),
@@ -27,7 +29,8 @@ import Testing
   @Test(arguments: [
     ("public import GRDB", "Sources/ZeroDarkCloud/Database/Records/NodeRow.swift"),
     ("internal import GRDB", "Sources/ZeroDarkCloud/Queue/OperationStore.swift"),
-    ("import AsyncHTTPClient", "Sources/ZeroDarkCloud/Transport/AsyncHTTPTransport.swift"),
+    ("import AsyncHTTPClient", "Sources/ZDCClientAPI/AsyncHTTPTransport.swift"),
+    ("import NIOCore", "Sources/ZDCClientAPI/AnswerGuard.swift"),
     ("import Hummingbird", "Sources/ZDCServer/Server.swift"),
     ("// import ZDCCrypto", "Sources/ZDCServer/Server.swift"),
     ("/* why not\nimport ZDCCrypto\n*/", "Sources/ZDCServer/Server.swift"),
@@ -81,5 +84,16 @@ import Testing
     let imports = SourceImports.parse("import A\nimport B", file: "Tests/CTests/File.swift")
     let expected = ["Tests/CTests/File.swift:1: CTests imports A without declaring it"]
     #expect(ImportChecker().undeclared(imports, in: manifest) == expected)
+  }
+
+  @Test func aDependencyThatIsImportedNowhereIsFound() {
+    let manifest = PackageManifest(
+      """
+      .target(name: "A"),
+      .target(name: "B", dependencies: ["A", "C"]),
+      """)
+    let imports = SourceImports.parse("import A", file: "Sources/B/File.swift")
+    let expected = ["Package.swift: B declares C and imports it nowhere"]
+    #expect(ImportChecker().unused(manifest, imports) == expected)
   }
 }

@@ -1,5 +1,6 @@
 internal import Foundation
 internal import ZDCProtocol
+internal import ZDCSupport
 public import ZDCTreesystem
 
 /// What a delete does with nodes below that this device does not know as they are (reference: delete options).

@@ -1,6 +1,7 @@
 internal import Foundation
 internal import ZDCCrypto
 internal import ZDCProtocol
+internal import ZDCSupport
 internal import ZDCTreesystem
 
 extension ZDCCloudTransaction {

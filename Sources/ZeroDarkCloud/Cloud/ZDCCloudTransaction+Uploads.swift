@@ -1,5 +1,6 @@
 public import Foundation
 public import ZDCMerge
+internal import ZDCSupport
 internal import ZDCTreesystem
 
 // Content: queueing it, and what to do when somebody else's came first.

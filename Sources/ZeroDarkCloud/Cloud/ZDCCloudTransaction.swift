@@ -1,6 +1,7 @@
 internal import Foundation
 internal import ZDCCrypto
 internal import ZDCProtocol
+internal import ZDCSupport
 public import ZDCTreesystem
 
 /// Changes to a local user's tree (seed 000).

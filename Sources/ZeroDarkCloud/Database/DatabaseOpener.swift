@@ -1,6 +1,7 @@
 internal import Foundation
 internal import GRDB
 internal import ZDCCrypto
+internal import ZDCSupport
 
 /// Opens or makes the database file. Looks before it writes: a file that is not ours, is damaged, newer or under
 /// another key stays as it is.

@@ -1,6 +1,7 @@
 internal import Foundation
 internal import Synchronization
 internal import ZDCProtocol
+internal import ZDCSupport
 
 /// Which process runs the engines of a database: the one that holds the lock on `<database>.lease`.
 ///

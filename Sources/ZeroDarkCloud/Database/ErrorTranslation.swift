@@ -36,11 +36,7 @@ func loggable(_ error: any Error) -> String {
   }
 }
 
-extension ZDCError: LoggableError {}
 extension CryptoFailure: LoggableError {}
-
-/// An error whose description holds no name, key or content.
-package protocol LoggableError: Error {}
 
 extension DatabaseError {
   fileprivate var loggable: String { "SQLite \(extendedResultCode.rawValue)" }

@@ -1,4 +1,5 @@
 internal import Foundation
+internal import ZDCSupport
 
 #if canImport(Security)
   internal import Security

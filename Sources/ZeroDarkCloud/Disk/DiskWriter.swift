@@ -1,4 +1,5 @@
 internal import Foundation
+internal import ZDCSupport
 
 /// What a transaction does to the files of the disk manager: rows only. Files of rows that are gone are deleted after
 /// the commit.

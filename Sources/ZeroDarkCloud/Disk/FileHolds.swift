@@ -1,5 +1,6 @@
 internal import Foundation
 internal import Synchronization
+internal import ZDCSupport
 
 #if canImport(Glibc)
   internal import Glibc

@@ -1,6 +1,7 @@
 internal import Foundation
 internal import Synchronization
 internal import ZDCProtocol
+internal import ZDCSupport
 
 /// The register of downloads that go on when their process has ended (reference 4.4).
 ///

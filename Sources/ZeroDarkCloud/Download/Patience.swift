@@ -1,4 +1,5 @@
 internal import ZDCProtocol
+internal import ZDCSupport
 
 /// How often a transfer tries again: without end while each try brings something, a number of times while none does.
 struct Patience: Sendable {

@@ -1,5 +1,6 @@
 internal import Foundation
 internal import ZDCProtocol
+internal import ZDCSupport
 internal import ZDCTreesystem
 
 extension ZDCDownloadManager {

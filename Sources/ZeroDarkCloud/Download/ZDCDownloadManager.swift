@@ -2,6 +2,7 @@ public import Foundation
 internal import Synchronization
 internal import ZDCCrypto
 internal import ZDCProtocol
+internal import ZDCSupport
 public import ZDCTreesystem
 
 /// Downloads nodes' contents when the app wants them (seeds 001, 002).

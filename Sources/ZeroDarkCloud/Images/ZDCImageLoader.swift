@@ -1,4 +1,5 @@
 internal import Foundation
+internal import ZDCSupport
 
 /// Shows thumbnails as fast as they can be had: from memory, from disk, from the server (seed 002).
 ///

@@ -1,4 +1,5 @@
 public import Foundation
+internal import ZDCSupport
 internal import ZDCTreesystem
 
 extension ZDCProgressManager {

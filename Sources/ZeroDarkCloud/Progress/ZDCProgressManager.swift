@@ -1,4 +1,5 @@
 public import Foundation
+internal import ZDCSupport
 
 /// How far uploads and downloads are (seed 000, reference 3.12).
 ///

@@ -1,6 +1,7 @@
 internal import Foundation
 internal import ZDCCrypto
 internal import ZDCProtocol
+internal import ZDCSupport
 internal import ZDCTreesystem
 
 /// Brings verified records into the local tree and tells the app, inside one transaction.

@@ -1,6 +1,7 @@
 internal import Foundation
 internal import ZDCCrypto
 internal import ZDCProtocol
+internal import ZDCSupport
 internal import ZDCTreesystem
 
 /// Where nodes stand in the local tree: names that clash, moves that would make a ring, and the callbacks for them.

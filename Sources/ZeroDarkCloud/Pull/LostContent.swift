@@ -1,5 +1,6 @@
 internal import Foundation
 internal import ZDCProtocol
+internal import ZDCSupport
 
 /// Content of nodes that are sent again after a server had lost them. Their records name it as before; only when the
 /// server does not store it any more is the app asked for it.

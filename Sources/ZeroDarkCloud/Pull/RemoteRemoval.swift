@@ -1,5 +1,6 @@
 internal import Foundation
 internal import ZDCProtocol
+internal import ZDCSupport
 internal import ZDCTreesystem
 
 /// What a deletion in the cloud does to the local tree (seed 003, PROTOCOL 3.7 "Outcomes").

@@ -1,5 +1,6 @@
 internal import Foundation
 internal import ZDCProtocol
+internal import ZDCSupport
 
 /// How much is sent again after a server had lost it.
 public struct ZDCRestoreSummary: Sendable, Hashable {

@@ -1,4 +1,5 @@
 internal import ZDCProtocol
+internal import ZDCSupport
 
 /// Which operations of a zone's queue may go into the next commit, and why the others wait. Pure.
 ///

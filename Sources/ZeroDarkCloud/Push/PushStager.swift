@@ -1,6 +1,7 @@
 internal import Foundation
 internal import ZDCCrypto
 internal import ZDCProtocol
+internal import ZDCSupport
 internal import ZDCTreesystem
 
 /// Stores what was decided for a zone's next commit, in one transaction: conflicts, refusals, what waits and why, and

@@ -1,6 +1,7 @@
 internal import Foundation
 internal import ZDCCrypto
 internal import ZDCProtocol
+internal import ZDCSupport
 
 // How one commit goes out, from when it is stored: send, complete, or take it back.
 

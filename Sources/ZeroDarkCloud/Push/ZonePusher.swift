@@ -1,6 +1,7 @@
 internal import Foundation
 internal import ZDCCrypto
 internal import ZDCProtocol
+internal import ZDCSupport
 
 /// Sends one commit of a zone: chooses operations, asks the app, builds, stores and sends.
 actor ZonePusher {

@@ -1,4 +1,5 @@
 internal import ZDCProtocol
+internal import ZDCSupport
 
 /// Syncs one local user's zones until its task is cancelled: events of the server trigger pulls, changes of the queue
 /// trigger pushes.

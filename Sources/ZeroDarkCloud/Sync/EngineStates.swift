@@ -1,6 +1,7 @@
 internal import Foundation
 internal import GRDB
 internal import ZDCProtocol
+internal import ZDCSupport
 
 /// What the engines of this process know and no table has: whether they are at work and reach the server.
 final class EngineStates: Sendable {

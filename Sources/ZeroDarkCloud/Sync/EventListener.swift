@@ -1,5 +1,6 @@
 internal import Foundation
 internal import ZDCProtocol
+internal import ZDCSupport
 
 /// Passes the server's events to the background sync, and reports whether the server can be reached.
 ///

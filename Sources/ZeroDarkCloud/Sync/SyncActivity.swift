@@ -1,4 +1,5 @@
 internal import Foundation
+internal import ZDCSupport
 
 /// What one local user's engine is doing now, and who is told when that changes.
 final class SyncActivity: Sendable {

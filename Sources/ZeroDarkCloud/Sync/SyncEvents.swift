@@ -1,5 +1,6 @@
 internal import Foundation
 internal import ZDCProtocol
+internal import ZDCSupport
 
 /// What an engine tells of itself.
 final class SyncEvents: Sendable {
@@ -79,57 +80,5 @@ final class StatusHub: Sendable {
   func close() {
     listeners.close()
     nodes.close()
-  }
-}
-
-/// Sends values to any number of streams. A listener that does not keep up loses the oldest ones.
-final class Broadcast<Value: Sendable>: Sendable {
-  private struct State {
-    var listeners: [UUID: Listener] = [:]
-    var isClosed = false
-  }
-
-  private struct Listener {
-    var isWanted: @Sendable (Value) -> Bool
-    var continuation: AsyncStream<Value>.Continuation
-  }
-
-  private let state = Locked(State())
-  private let limit: Int
-
-  init(limit: Int) {
-    self.limit = limit
-  }
-
-  var count: Int { state.withLock { $0.listeners.count } }
-
-  func send(_ value: Value) {
-    for listener in state.withLock({ Array($0.listeners.values) }) where listener.isWanted(value) {
-      listener.continuation.yield(value)
-    }
-  }
-
-  /// - Parameter limit: how many the stream keeps for a listener that is busy, if not as many as all others.
-  func stream(
-    limit: Int? = nil, where isWanted: @escaping @Sendable (Value) -> Bool = { _ in true }
-  ) -> AsyncStream<Value> {
-    let id = UUID()
-    return AsyncStream(bufferingPolicy: .bufferingNewest(limit ?? self.limit)) { continuation in
-      continuation.onTermination = { [state] _ in state.withLock { $0.listeners[id] = nil } }
-      let isClosed = state.withLock { state in
-        if !state.isClosed { state.listeners[id] = Listener(isWanted: isWanted, continuation: continuation) }
-        return state.isClosed
-      }
-      if isClosed { continuation.finish() }
-    }
-  }
-
-  func close() {
-    let ended = state.withLock { state in
-      state.isClosed = true
-      defer { state.listeners = [:] }
-      return Array(state.listeners.values)
-    }
-    for listener in ended { listener.continuation.finish() }
   }
 }

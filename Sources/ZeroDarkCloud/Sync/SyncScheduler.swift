@@ -1,5 +1,6 @@
 internal import Foundation
 internal import ZDCProtocol
+internal import ZDCSupport
 
 /// Pulls and pushes one local user's zones, a few at a time.
 ///

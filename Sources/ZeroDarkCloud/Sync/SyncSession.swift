@@ -2,6 +2,7 @@ internal import Foundation
 internal import Logging
 internal import ZDCCrypto
 internal import ZDCProtocol
+internal import ZDCSupport
 internal import ZDCTreesystem
 
 /// What push and pull of one local user share: who he is, his keys, the database, the server, the app.

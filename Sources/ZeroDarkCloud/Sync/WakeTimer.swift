@@ -1,4 +1,5 @@
 internal import ZDCProtocol
+internal import ZDCSupport
 
 /// Wakes a user's background sync: immediately, or at the end of a pause.
 final class WakeTimer: Sendable {

@@ -1,4 +1,5 @@
 public import Foundation
+internal import ZDCSupport
 public import ZDCTreesystem
 
 /// What the delegate was told, as a value, after the transaction that it was told in has committed; see

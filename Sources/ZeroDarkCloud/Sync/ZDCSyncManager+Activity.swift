@@ -1,6 +1,7 @@
 internal import Foundation
 internal import GRDB
 internal import ZDCProtocol
+internal import ZDCSupport
 
 // What is going on, and which nodes wait (reference 3.13).
 

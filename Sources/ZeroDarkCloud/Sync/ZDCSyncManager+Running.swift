@@ -1,5 +1,6 @@
 internal import GRDB
 internal import ZDCProtocol
+internal import ZDCSupport
 
 // Which process syncs, and the engines of the one that does.
 

@@ -2,6 +2,7 @@ internal import Foundation
 internal import Logging
 internal import ServiceLifecycle
 internal import ZDCProtocol
+internal import ZDCSupport
 
 /// Pulls and pushes for every local user.
 ///

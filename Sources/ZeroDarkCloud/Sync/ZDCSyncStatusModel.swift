@@ -1,5 +1,6 @@
 public import Foundation
 public import Observation
+internal import ZDCSupport
 
 /// How a local user's sync stands, for user interfaces: a view that reads a property is drawn again when it changes.
 ///

@@ -2,6 +2,7 @@ internal import Foundation
 internal import Synchronization
 internal import ZDCCrypto
 package import ZDCProtocol
+internal import ZDCSupport
 
 /// Accounts on this device: creating them, logging in to them, listing and removing them.
 ///

@@ -1,4 +1,5 @@
 internal import ZDCProtocol
+internal import ZDCSupport
 
 /// The steps that one zone's sync needs, and the pauses before them. Pure.
 ///

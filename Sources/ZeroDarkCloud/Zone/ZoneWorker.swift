@@ -1,6 +1,7 @@
 internal import Foundation
 internal import ZDCCrypto
 internal import ZDCProtocol
+internal import ZDCSupport
 
 /// Keeps one zone in step with the server: pulls, and sends commits, one step at a time.
 ///

@@ -1,4 +1,5 @@
 import Testing
+@testable import ZDCClientAPI
 import ZDCProtocol
 import ZeroDarkCloudTesting
 

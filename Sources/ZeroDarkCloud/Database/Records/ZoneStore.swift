@@ -2,6 +2,7 @@ internal import Foundation
 internal import GRDB
 internal import ZDCCrypto
 internal import ZDCProtocol
+internal import ZDCSupport
 
 /// A zone that this device follows, and what it pinned of it.
 struct ZoneRow: Sendable {

@@ -1,4 +1,4 @@
-internal import ZDCProtocol
+package import ZDCProtocol
 
 /// Takes Server-Sent Events apart as their bytes arrive, in whatever slices.
 ///
@@ -9,6 +9,12 @@ package struct EventStreamParser {
     package var name: String
     package var data: [UInt8]
     package var id: String?
+
+    package init(name: String, data: [UInt8], id: String? = nil) {
+      self.name = name
+      self.data = data
+      self.id = id
+    }
   }
 
   private let limit: Int

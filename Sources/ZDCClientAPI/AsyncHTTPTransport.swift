@@ -3,6 +3,7 @@ internal import NIOCore
 internal import NIOHTTP1
 internal import NIOPosix
 internal import NIOSSL
+internal import ZDCSupport
 
 /// The transport for everyday use: HTTP/1.1 with connections that are kept and used again, bodies streamed both ways.
 ///

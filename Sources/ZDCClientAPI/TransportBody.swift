@@ -28,7 +28,7 @@ public struct TransportBody: AsyncSequence, Sendable {
   }
 
   public struct AsyncIterator: AsyncIteratorProtocol {
-    let body: TransportBody
+    package let body: TransportBody
 
     public mutating func next() async throws -> [UInt8]? {
       try await body.next()

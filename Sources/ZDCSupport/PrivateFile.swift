@@ -1,4 +1,4 @@
-internal import Foundation
+package import Foundation
 
 #if canImport(Glibc)
   internal import Glibc
@@ -9,11 +9,11 @@ internal import Foundation
 #endif
 
 /// Files that only their owner may read, on disk before a call returns.
-enum PrivateFile {
+package enum PrivateFile {
   private static let mode: mode_t = 0o600
 
   /// An empty file, if there is none.
-  static func createIfMissing(_ file: URL) throws(ZDCError) {
+  package static func createIfMissing(_ file: URL) throws(ZDCError) {
     let descriptor = openFile(file.path, O_RDWR | O_CREAT | O_CLOEXEC, mode)
     guard descriptor >= 0 else { throw failure(.databaseNotWritable) }
     close(descriptor)
@@ -22,7 +22,7 @@ enum PrivateFile {
   /// A new file, complete or not at all.
   ///
   /// - Returns: false if the file exists; it is left alone.
-  static func create(_ file: URL, _ bytes: [UInt8]) throws(ZDCError) -> Bool {
+  package static func create(_ file: URL, _ bytes: [UInt8]) throws(ZDCError) -> Bool {
     let draft = try writeDraft(bytes, beside: file)
     defer { unlink(draft) }
     guard link(draft, file.path) == 0 else {
@@ -34,7 +34,7 @@ enum PrivateFile {
   }
 
   /// Puts new bytes in the place of a file, at once.
-  static func replace(_ file: URL, _ bytes: [UInt8]) throws(ZDCError) {
+  package static func replace(_ file: URL, _ bytes: [UInt8]) throws(ZDCError) {
     let draft = try writeDraft(bytes, beside: file)
     guard rename(draft, file.path) == 0 else {
       let error = failure(.fileFailure)
@@ -46,7 +46,7 @@ enum PrivateFile {
 
   /// - Returns: nil if there is no such file.
   /// - Throws: `ZDCError` with `keyFileExposed` if others may read or write it.
-  static func read(_ file: URL, limit: Int) throws(ZDCError) -> [UInt8]? {
+  package static func read(_ file: URL, limit: Int) throws(ZDCError) -> [UInt8]? {
     let descriptor = openFile(file.path, O_RDONLY | O_CLOEXEC, 0)
     guard descriptor >= 0 else {
       if errno == ENOENT { return nil }
@@ -59,7 +59,7 @@ enum PrivateFile {
     return try readAll(descriptor, limit: limit)
   }
 
-  static func remove(_ file: URL) throws(ZDCError) {
+  package static func remove(_ file: URL) throws(ZDCError) {
     guard unlink(file.path) == 0 || errno == ENOENT else { throw failure(.fileFailure) }
     try syncFolder(of: file)
   }

@@ -42,13 +42,13 @@ package actor Session {
   }
 
   /// The bearer token, from a new session if there is none.
-  func currentToken() async throws -> String {
+  package func currentToken() async throws -> String {
     if let token { return token }
     return try await obtain(not: nil)
   }
 
   /// A token other than the one that was refused.
-  func token(after refused: String) async throws -> String {
+  package func token(after refused: String) async throws -> String {
     if let token, token != refused { return token }
     token = nil
     return try await obtain(not: refused)
@@ -92,7 +92,7 @@ package actor Session {
     adopt(response.token.bytes)
   }
 
-  func adopt(_ token: [UInt8]) {
+  package func adopt(_ token: [UInt8]) {
     self.token = ZBase32.encode(token)
   }
 
@@ -104,10 +104,10 @@ package actor Session {
 }
 
 /// The two ways to answer a challenge (PROTOCOL 3.4).
-enum Login {
-  static let tokenBytes = 32
+package enum Login {
+  package static let tokenBytes = 32
   /// A device signs no more of a server's choice than this.
-  static let nonceBytes = 32
+  package static let nonceBytes = 32
 
   private static func challenge(
     _ connection: ServerConnection, _ request: ChallengeRequest
@@ -129,7 +129,7 @@ enum Login {
   }
 
   /// The account's login key vouches for this device and its key.
-  static func byAccessKey(
+  package static func byAccessKey(
     _ connection: ServerConnection, _ accessKey: AccessKey, deviceID: DeviceID, deviceKey: SigningKey
   ) async throws -> SessionResponse {
     let challenge = try await challenge(connection, ChallengeRequest(lookupID: accessKey.lookupID))

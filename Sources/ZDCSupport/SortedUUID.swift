@@ -4,12 +4,12 @@ internal import Synchronization
 ///
 /// Rows that come and go together lie together in the index of their UUIDs: a commit of a thousand operations touches
 /// few pages of it, however long the queue is.
-enum SortedUUID {
+package enum SortedUUID {
   /// Milliseconds, and twelve bits that count within one.
   private static let last = Atomic<UInt64>(0)
 
   /// - Parameter atMs: Clocks may be wrong: only the order between one run of the app and the next depends on it.
-  static func make(atMs time: UInt64) -> String {
+  package static func make(atMs time: UInt64) -> String {
     var random = SystemRandomNumberGenerator()
     let tick = next(atMs: time)
     let high = (tick >> 12) << 16 | 0x7000 | tick & 0x0fff

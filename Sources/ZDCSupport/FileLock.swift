@@ -1,16 +1,16 @@
-internal import Foundation
+package import Foundation
 internal import Synchronization
 
 #if canImport(Glibc)
-  internal import Glibc
+  package import Glibc
 #elseif canImport(Musl)
-  internal import Musl
+  package import Musl
 #elseif canImport(Darwin)
-  internal import Darwin
+  package import Darwin
 #endif
 
 /// An advisory lock on a file of its own. The system gives it back when the process dies.
-final class FileLock: Sendable {
+package final class FileLock: Sendable {
   private let descriptor: Mutex<Int32>
 
   private init(_ descriptor: Int32) {
@@ -20,7 +20,7 @@ final class FileLock: Sendable {
   deinit { release() }
 
   /// Waits until nobody else holds it.
-  static func waiting(for file: URL) throws(ZDCError) -> FileLock {
+  package static func waiting(for file: URL) throws(ZDCError) -> FileLock {
     let descriptor = try open(file)
     while flock(descriptor, LOCK_EX) != 0 {
       guard errno == EINTR else { throw failure(closing: descriptor) }
@@ -29,7 +29,7 @@ final class FileLock: Sendable {
   }
 
   /// nil if somebody else holds it.
-  static func trying(_ file: URL) throws(ZDCError) -> FileLock? {
+  package static func trying(_ file: URL) throws(ZDCError) -> FileLock? {
     let descriptor = try open(file)
     while flock(descriptor, LOCK_EX | LOCK_NB) != 0 {
       if errno == EINTR { continue }
@@ -43,7 +43,7 @@ final class FileLock: Sendable {
   /// Replaces the file's first bytes.
   ///
   /// - Returns: what was there, which may be shorter.
-  func exchange(_ bytes: [UInt8]) throws(ZDCError) -> [UInt8] {
+  package func exchange(_ bytes: [UInt8]) throws(ZDCError) -> [UInt8] {
     let (old, isWritten) = descriptor.withLock { descriptor in
       var old = [UInt8](repeating: 0, count: bytes.count)
       let count = pread(descriptor, &old, old.count, 0)
@@ -53,7 +53,7 @@ final class FileLock: Sendable {
     return old
   }
 
-  func release() {
+  package func release() {
     descriptor.withLock { descriptor in
       guard descriptor >= 0 else { return }
       // A child between fork and exec still has the descriptor, and closing ours would leave the lock to it.
@@ -78,6 +78,6 @@ final class FileLock: Sendable {
 }
 
 /// `open(2)`; its Swift name is taken inside types that have an `open` of their own.
-func openFile(_ path: UnsafePointer<CChar>, _ flags: Int32, _ mode: mode_t) -> Int32 {
+package func openFile(_ path: UnsafePointer<CChar>, _ flags: Int32, _ mode: mode_t) -> Int32 {
   open(path, flags, mode)
 }

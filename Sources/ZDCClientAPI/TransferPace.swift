@@ -1,9 +1,10 @@
 internal import ZDCProtocol
+internal import ZDCSupport
 
 /// How slowly an answer may arrive. Counts only the time in which the reader waits, so a slow reader loses nothing. Pure.
-struct TransferPace: Sendable {
+package struct TransferPace: Sendable {
   /// Waiting for this long must bring ``windowBytes``.
-  static let window = Duration.seconds(60)
+  package static let window = Duration.seconds(60)
   static let windowBytes = 120 << 10
   /// The time limit of a whole request or a whole answer, besides one second for each ``bytesPerSecond``.
   static let allowance = Duration.seconds(120)
@@ -15,7 +16,7 @@ struct TransferPace: Sendable {
   private var bytesInWindow = 0
 
   /// - Parameter expected: how many bytes the answer has, at most.
-  init(expected: UInt64) {
+  package init(expected: UInt64) {
     maximum = Self.maximum(expected)
   }
 
@@ -28,7 +29,7 @@ struct TransferPace: Sendable {
   }
 
   /// - Returns: false if the answer is too slow.
-  mutating func arrived(_ bytes: Int, after waited: Duration) -> Bool {
+  package mutating func arrived(_ bytes: Int, after waited: Duration) -> Bool {
     total += waited
     inWindow += waited
     bytesInWindow += bytes
@@ -59,7 +60,7 @@ extension TransportBody {
 }
 
 extension TransportRequest.Body {
-  var byteCount: UInt64 {
+  package var byteCount: UInt64 {
     switch self {
     case .none: 0
     case .bytes(let bytes): UInt64(bytes.count)

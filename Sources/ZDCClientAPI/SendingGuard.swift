@@ -1,7 +1,7 @@
 internal import NIOCore
 
 /// How slowly a server may take the bytes of requests. Pure.
-struct SendingPace: Sendable {
+package struct SendingPace: Sendable {
   enum Verdict {
     /// The socket has accepted everything.
     case idle

@@ -17,17 +17,17 @@ package struct ServerConnection: Sendable {
   }
 
   /// An answer that is a success, or one of the statuses that the caller asked for.
-  struct Answer {
-    var status: Int
-    var headers: [String: String]
-    var body: [UInt8]
+  package struct Answer {
+    package var status: Int
+    package var headers: [String: String]
+    package var body: [UInt8]
   }
 
   /// Sends a request and reads the whole answer.
   ///
   /// - Parameter accepting: a status besides 2xx that is an answer to this request.
   /// - Throws: `ServerError`, ``TransportError``, `CancellationError`.
-  func answer(to request: TransportRequest, limit: Int, accepting: Int? = nil) async throws -> Answer {
+  package func answer(to request: TransportRequest, limit: Int, accepting: Int? = nil) async throws -> Answer {
     let response = try await open(request, accepting: accepting)
     let expected = response.headers["content-length"].flatMap(Int.init) ?? 0
     let body = try await response.body.collect(upTo: limit, expected: max(0, expected))
@@ -35,7 +35,7 @@ package struct ServerConnection: Sendable {
   }
 
   /// Sends a request and returns with the answer's head; its body is a success or a bundle.
-  func open(_ request: TransportRequest, accepting: Int? = nil) async throws -> TransportResponse {
+  package func open(_ request: TransportRequest, accepting: Int? = nil) async throws -> TransportResponse {
     var request = request
     request.timeout = TransferPace.headDeadline(sending: request.body.byteCount)
     var response = try await transport.send(request)
@@ -57,11 +57,11 @@ package struct ServerConnection: Sendable {
       sentBytes: request.body.byteCount)
   }
 
-  func json<Value: Decodable>(_ request: TransportRequest, as type: Value.Type = Value.self) async throws -> Value {
+  package func json<Value: Decodable>(_ request: TransportRequest, as type: Value.Type = Value.self) async throws -> Value {
     try decode(try await answer(to: request, limit: Limits.jsonBytes).body)
   }
 
-  func decode<Value: Decodable>(_ bytes: [UInt8], as type: Value.Type = Value.self) throws -> Value {
+  package func decode<Value: Decodable>(_ bytes: [UInt8], as type: Value.Type = Value.self) throws -> Value {
     guard JSONForm.isAcceptable(bytes) else { throw TransportError(.badAnswer, origin: origin) }
     do {
       return try JSONDecoder().decode(type, from: Data(bytes))
@@ -74,18 +74,18 @@ extension TransportRequest {
   static let eventsType = "text/event-stream"
   static let octetType = "application/octet-stream"
 
-  static func get(_ path: String, query: [(String, String?)] = []) -> TransportRequest {
+  package static func get(_ path: String, query: [(String, String?)] = []) -> TransportRequest {
     let items = query.compactMap { name, value in value.map { "\(name)=\($0)" } }
     return TransportRequest(.get, items.isEmpty ? path : path + "?" + items.joined(separator: "&"))
   }
 
-  static func json(_ method: Method, _ path: String, _ value: some Encodable) throws -> TransportRequest {
+  package static func json(_ method: Method, _ path: String, _ value: some Encodable) throws -> TransportRequest {
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
     return .bytes(method, path, [UInt8](try encoder.encode(value)), type: jsonType)
   }
 
-  static func bytes(
+  package static func bytes(
     _ method: Method, _ path: String, _ bytes: [UInt8], type: String = octetType
   ) -> TransportRequest {
     TransportRequest(method, path, headers: ["content-type": type], body: .bytes(bytes))

@@ -1,12 +1,13 @@
 internal import Foundation
 internal import ZDCProtocol
+internal import ZDCSupport
 
 /// The one place where a status that is no success becomes an error.
-enum AnswerError {
+package enum AnswerError {
   /// What the answer says went wrong: a `ServerError`, or a ``TransportError`` if it is not from a ZeroDark server.
   ///
   /// - Parameter sentBytes: size of the request's body.
-  static func make(
+  package static func make(
     status: Int, headers: [String: String], body: [UInt8], origin: String?, sentBytes: UInt64 = 0
   ) -> any Error {
     guard headers["content-type"]?.hasPrefix(TransportRequest.jsonType) == true, JSONForm.isAcceptable(body),

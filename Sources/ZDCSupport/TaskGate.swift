@@ -1,7 +1,7 @@
 /// Runs one body at a time, or a few, in the order in which they came.
 ///
 /// A body runs in its caller's task: it costs nothing while no other one wants in.
-final class TaskGate: Sendable {
+package final class TaskGate: Sendable {
   private struct State {
     var running = 0
     var waiting: [CheckedContinuation<Void, Never>] = []
@@ -11,11 +11,11 @@ final class TaskGate: Sendable {
   private let limit: Int
 
   /// - Parameter limit: how many bodies run at the same time.
-  init(limit: Int = 1) {
+  package init(limit: Int = 1) {
     self.limit = limit
   }
 
-  func run<Value>(
+  package func run<Value>(
     isolation: isolated (any Actor)? = #isolation, _ body: () async throws -> Value
   ) async rethrows -> Value {
     await enter()

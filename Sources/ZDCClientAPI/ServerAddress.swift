@@ -7,7 +7,7 @@ internal import Foundation
 package struct ServerAddress: Hashable, Sendable {
   /// `scheme://host[:port]`, lower case, without the scheme's default port.
   package let origin: String
-  package let isEncrypted: Bool
+  let isEncrypted: Bool
 
   /// - Throws: ``TransportError`` with `invalidAddress`, or `insecureAddress` for http to another machine.
   package init(_ text: String) throws(TransportError) {

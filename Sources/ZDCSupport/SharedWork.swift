@@ -1,6 +1,6 @@
 /// Work that several wait for: who asks for what is being made already gets the same result. It is cancelled when
 /// nobody waits any more.
-actor SharedWork<Key: Hashable & Sendable, Value: Sendable> {
+package actor SharedWork<Key: Hashable & Sendable, Value: Sendable> {
   private struct Work {
     var number: Int
     var task: Task<Void, Never>
@@ -10,8 +10,10 @@ actor SharedWork<Key: Hashable & Sendable, Value: Sendable> {
   private var works: [Key: Work] = [:]
   private var lastNumber = 0
 
+  package init() {}
+
   /// - Throws: what the work throws; `CancellationError`, at once, if the calling task is cancelled.
-  func value(_ key: Key, _ body: @escaping @Sendable () async throws -> Value) async throws -> Value {
+  package func value(_ key: Key, _ body: @escaping @Sendable () async throws -> Value) async throws -> Value {
     let waiter = number()
     return try await withTaskCancellationHandler {
       try await withCheckedThrowingContinuation { continuation in
@@ -25,7 +27,7 @@ actor SharedWork<Key: Hashable & Sendable, Value: Sendable> {
     }
   }
 
-  func waiterCount(_ key: Key) -> Int { works[key]?.waiters.count ?? 0 }
+  package func waiterCount(_ key: Key) -> Int { works[key]?.waiters.count ?? 0 }
 
   private func number() -> Int {
     lastNumber += 1

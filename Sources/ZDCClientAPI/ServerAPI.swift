@@ -7,6 +7,12 @@ package struct CommitPage: Sendable {
   /// Where the server says that the zone's log ends.
   package var head: (seq: UInt64, hash: CommitHash)
   package var hasMore: Bool
+
+  package init(body: [UInt8], head: (seq: UInt64, hash: CommitHash), hasMore: Bool) {
+    self.body = body
+    self.head = head
+    self.hasMore = hasMore
+  }
 }
 
 /// The answer to a push.
@@ -32,17 +38,17 @@ package struct ServerAPI: Sendable {
 
   // MARK: Requests with a session
 
-  func answer(
+  package func answer(
     to request: TransportRequest, limit: Int, accepting: Int? = nil
   ) async throws -> ServerConnection.Answer {
     try await withSession(request) { try await connection.answer(to: $0, limit: limit, accepting: accepting) }
   }
 
-  func open(_ request: TransportRequest) async throws -> TransportResponse {
+  package func open(_ request: TransportRequest) async throws -> TransportResponse {
     try await withSession(request) { try await connection.open($0) }
   }
 
-  func json<Value: Decodable>(_ request: TransportRequest, as type: Value.Type = Value.self) async throws -> Value {
+  package func json<Value: Decodable>(_ request: TransportRequest, as type: Value.Type = Value.self) async throws -> Value {
     try connection.decode(try await answer(to: request, limit: Limits.jsonBytes).body)
   }
 

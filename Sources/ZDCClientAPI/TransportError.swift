@@ -42,7 +42,7 @@ public struct TransportError: Error, Hashable, Sendable {
   }
 
   /// Whether no connection was made, so that the server cannot have the request.
-  var isUnsent: Bool {
+  package var isUnsent: Bool {
     switch code {
     case .offline, .unknownHost, .refused: true
     default: false
@@ -59,7 +59,7 @@ public struct TransportError: Error, Hashable, Sendable {
   }
 
   /// Whether the next request of another zone will fail in the same way: there is no way to the server at all.
-  var isOfConnection: Bool {
+  package var isOfConnection: Bool {
     switch code {
     case .offline, .unknownHost, .refused, .tls, .invalidAddress, .insecureAddress: true
     case .timeout, .tooSlow, .cut, .badAnswer, .proxyAnswered: false
@@ -67,7 +67,7 @@ public struct TransportError: Error, Hashable, Sendable {
   }
 
   /// The code, and the status of an answer that is not from a ZeroDark server.
-  var detail: String { status.map { "\(code.rawValue) \($0)" } ?? code.rawValue }
+  package var detail: String { status.map { "\(code.rawValue) \($0)" } ?? code.rawValue }
 
   /// Whether a proxy refused a request because of its size.
   public var isBodyRefused: Bool { code == .proxyAnswered && status == 413 }

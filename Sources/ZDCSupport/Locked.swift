@@ -1,0 +1,14 @@
+package import Synchronization
+
+/// A value behind a lock. `Mutex` cannot be captured or copied; a reference to one can.
+package final class Locked<Value: Sendable>: Sendable {
+  @usableFromInline let mutex: Mutex<Value>
+
+  @inlinable package init(_ value: Value) {
+    mutex = Mutex(value)
+  }
+
+  @inlinable package func withLock<Result: Sendable>(_ body: (inout Value) throws -> Result) rethrows -> Result {
+    try mutex.withLock { value in try body(&value) }
+  }
+}
