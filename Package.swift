@@ -51,12 +51,36 @@ let package = Package(
     .target(name: "ZDCSupport", dependencies: ["ZDCProtocol"]),
     // The server's routes as functions; the only place on the client that knows HTTP.
     .target(name: "ZDCClientAPI", dependencies: ["ZDCProtocol", "ZDCCrypto", "ZDCSupport", httpClient]),
+    // The local database: transactions, records, an app's view of its nodes, the queue. Knows no delegate and no network.
+    .target(
+      name: "ZDCClientStore",
+      dependencies: ["ZDCProtocol", "ZDCTreesystem", "ZDCMerge", "ZDCCrypto", "ZDCSupport", grdb, sqlite, logging]),
+    // Local users: creating an account, logging in, keys, the identity chain.
+    .target(
+      name: "ZDCAccounts",
+      dependencies: [
+        "ZDCProtocol", "ZDCTreesystem", "ZDCCrypto", "ZDCSupport", "ZDCClientAPI", "ZDCClientStore", logging,
+      ]),
+    // Content: sources of uploads, downloads, local files, images, progress.
+    .target(
+      name: "ZDCTransfers",
+      dependencies: [
+        "ZDCProtocol", "ZDCTreesystem", "ZDCCrypto", "ZDCSupport", "ZDCClientAPI", "ZDCClientStore", "ZDCAccounts",
+        grdb,
+      ]),
+    // The engine: push, pull, a worker for each zone; the delegate that it calls.
+    .target(
+      name: "ZDCSync",
+      dependencies: [
+        "ZDCProtocol", "ZDCTreesystem", "ZDCCrypto", "ZDCSupport", "ZDCClientAPI", "ZDCClientStore", "ZDCAccounts",
+        "ZDCTransfers", grdb, logging, lifecycle,
+      ]),
     // The framework that apps import.
     .target(
       name: "ZeroDarkCloud",
       dependencies: [
-        "ZDCProtocol", "ZDCTreesystem", "ZDCMerge", "ZDCCrypto", "ZDCSupport", "ZDCClientAPI", grdb, sqlite, logging,
-        lifecycle,
+        "ZDCProtocol", "ZDCTreesystem", "ZDCMerge", "ZDCSupport", "ZDCClientAPI", "ZDCClientStore", "ZDCAccounts",
+        "ZDCTransfers", "ZDCSync",
       ]),
     // The server. It may import ZDCProtocol only: what it cannot import it cannot read.
     .target(
@@ -101,7 +125,7 @@ let package = Package(
       name: "ZeroDarkCloudTests",
       dependencies: [
         "ZeroDarkCloud", "ZeroDarkCloudTesting", "ZDCServer", "ZDCServerSQLite", "ZDCProtocol", "ZDCTreesystem",
-        "ZDCCrypto", "ZDCClientAPI", grdb, logging,
+        "ZDCCrypto", "ZDCClientAPI", "ZDCClientStore", "ZDCAccounts", "ZDCTransfers", "ZDCSync", grdb, logging,
       ]),
     .testTarget(
       name: "ZDCServerTests",
@@ -110,7 +134,10 @@ let package = Package(
       ]),
     .testTarget(
       name: "SyncTests",
-      dependencies: ["ZeroDarkCloud", "ZeroDarkCloudTesting", "ZDCProtocol", "ZDCCrypto", grdb]),
+      dependencies: [
+        "ZeroDarkCloud", "ZeroDarkCloudTesting", "ZDCProtocol", "ZDCCrypto", "ZDCClientStore", "ZDCAccounts",
+        "ZDCSync", grdb,
+      ]),
     // The code of the seed documents, as an app would have it.
     .testTarget(name: "SeedTests", dependencies: ["ZeroDarkCloud", "ZeroDarkCloudTesting", "TutorialStep11"]),
     // An app: what is public has to be enough for it.

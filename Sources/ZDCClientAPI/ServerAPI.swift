@@ -48,7 +48,9 @@ package struct ServerAPI: Sendable {
     try await withSession(request) { try await connection.open($0) }
   }
 
-  package func json<Value: Decodable>(_ request: TransportRequest, as type: Value.Type = Value.self) async throws -> Value {
+  package func json<Value: Decodable>(
+    _ request: TransportRequest, as type: Value.Type = Value.self
+  ) async throws -> Value {
     try connection.decode(try await answer(to: request, limit: Limits.jsonBytes).body)
   }
 

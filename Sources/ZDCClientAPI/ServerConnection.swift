@@ -57,7 +57,9 @@ package struct ServerConnection: Sendable {
       sentBytes: request.body.byteCount)
   }
 
-  package func json<Value: Decodable>(_ request: TransportRequest, as type: Value.Type = Value.self) async throws -> Value {
+  package func json<Value: Decodable>(
+    _ request: TransportRequest, as type: Value.Type = Value.self
+  ) async throws -> Value {
     try decode(try await answer(to: request, limit: Limits.jsonBytes).body)
   }
 

@@ -2,7 +2,7 @@ package import Foundation
 internal import Synchronization
 
 #if canImport(Glibc)
-  package import Glibc
+  internal import Glibc
 #elseif canImport(Musl)
   package import Musl
 #elseif canImport(Darwin)

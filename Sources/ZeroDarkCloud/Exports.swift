@@ -1,8 +1,12 @@
 // An app imports ZeroDarkCloud and nothing else of ours: paths, nodes, share lists and changesets are part of this
 // framework's vocabulary.
+@_exported public import ZDCAccounts
 @_exported public import ZDCClientAPI
+@_exported public import ZDCClientStore
 @_exported public import ZDCMerge
 @_exported public import ZDCSupport
+@_exported public import ZDCSync
+@_exported public import ZDCTransfers
 @_exported public import ZDCTreesystem
 
 @_exported public import struct ZDCProtocol.ZDCSecurityError

@@ -1,4 +1,8 @@
 public import Foundation
+public import ZDCAccounts
+public import ZDCClientStore
+public import ZDCSync
+public import ZDCTransfers
 
 /// What exists while the database is unlocked. Made in one place, so that each part is handed exactly what it needs.
 struct Managers: Sendable {
@@ -32,7 +36,15 @@ struct Managers: Sendable {
   func start() {
     disk.start()
     sync.start()
-    if sync.config.syncAutomatically { downloads.start(sync.hub.occasions(ZDCDownloadManager.isOccasion)) }
+    if sync.config.syncAutomatically { downloads.start(sync.hub.occasions(Self.resumesDownloads)) }
+  }
+
+  /// The server can be reached again, or something was pulled.
+  private static func resumesDownloads(_ update: ZDCSyncStatus) -> Bool {
+    switch update {
+    case .online, .pullFinished: true
+    default: false
+    }
   }
 
   /// Before the database closes: engines have ended when this returns.
@@ -77,4 +89,9 @@ extension ZeroDarkCloud {
 
   /// Push and pull; nil until the database is unlocked.
   public var syncManager: ZDCSyncManager? { managers?.sync }
+}
+
+extension ZeroDarkCloud {
+  /// Look-ups on local nodes; never nil. Both `nodeManager.` and `nodeManager?.` compile, as with the other managers.
+  public var nodeManager: ZDCNodeManager! { .sharedInstance }
 }

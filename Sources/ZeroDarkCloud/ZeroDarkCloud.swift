@@ -1,6 +1,11 @@
 internal import Dispatch
 public import Foundation
 internal import Synchronization
+public import ZDCAccounts
+public import ZDCClientStore
+public import ZDCSupport
+public import ZDCSync
+public import ZDCTransfers
 
 /// The framework: one object per app database.
 ///
@@ -115,19 +120,5 @@ public final class ZeroDarkCloud: Sendable {
       guard case .unlocked(let managers) = state else { return nil }
       return managers
     }
-  }
-}
-
-/// The app's delegate, which may be replaced while managers hold it.
-final class DelegateBox: Sendable {
-  private let current: Mutex<any ZeroDarkCloudDelegate>
-
-  init(_ delegate: any ZeroDarkCloudDelegate) {
-    current = Mutex(delegate)
-  }
-
-  var value: any ZeroDarkCloudDelegate {
-    get { current.withLock { $0 } }
-    set { current.withLock { $0 = newValue } }
   }
 }

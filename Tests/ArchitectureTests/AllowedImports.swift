@@ -38,9 +38,28 @@ enum AllowedImports {
     "ZDCSupport": TargetRule(ours: ["ZDCProtocol"]),
     "ZDCClientAPI": TargetRule(
       ours: ["ZDCProtocol", "ZDCCrypto", "ZDCSupport"], others: ["AsyncHTTPClient"], reachable: nio),
+    "ZDCClientStore": TargetRule(
+      ours: ["ZDCProtocol", "ZDCTreesystem", "ZDCMerge", "ZDCCrypto", "ZDCSupport"],
+      others: ["GRDB", "GRDBSQLite", "Logging"]),
+    "ZDCAccounts": TargetRule(
+      ours: ["ZDCProtocol", "ZDCTreesystem", "ZDCCrypto", "ZDCSupport", "ZDCClientAPI", "ZDCClientStore"],
+      others: ["Logging"]),
+    "ZDCTransfers": TargetRule(
+      ours: [
+        "ZDCProtocol", "ZDCTreesystem", "ZDCCrypto", "ZDCSupport", "ZDCClientAPI", "ZDCClientStore", "ZDCAccounts",
+      ],
+      others: ["GRDB"]),
+    "ZDCSync": TargetRule(
+      ours: [
+        "ZDCProtocol", "ZDCTreesystem", "ZDCCrypto", "ZDCSupport", "ZDCClientAPI", "ZDCClientStore", "ZDCAccounts",
+        "ZDCTransfers",
+      ],
+      others: ["GRDB", "Logging", "ServiceLifecycle"]),
     "ZeroDarkCloud": TargetRule(
-      ours: ["ZDCProtocol", "ZDCTreesystem", "ZDCMerge", "ZDCCrypto", "ZDCSupport", "ZDCClientAPI"],
-      others: ["GRDB", "GRDBSQLite", "Logging", "ServiceLifecycle"]),
+      ours: [
+        "ZDCProtocol", "ZDCTreesystem", "ZDCMerge", "ZDCSupport", "ZDCClientAPI", "ZDCClientStore", "ZDCAccounts",
+        "ZDCTransfers", "ZDCSync",
+      ]),
     "ZDCServer": TargetRule(
       ours: ["ZDCProtocol"],
       others: [
@@ -67,12 +86,19 @@ enum AllowedImports {
       reachable: nio),
   ]
 
-  static let folderRules: [FolderRule] = [
+  static let folderRules: [FolderRule] =
+    ["ZDCTransfers", "ZDCSync"].map { target in
+      FolderRule(
+        target: target, modules: ["GRDB"], allowedFolders: [], publicOnly: true,
+        reason: "GRDB's types are in our API only where an app reaches its own tables")
+    } + foldersOfTargets
+
+  private static let foldersOfTargets: [FolderRule] = [
     FolderRule(
-      target: "ZeroDarkCloud", modules: ["GRDB"], allowedFolders: ["Database/"], publicOnly: true,
+      target: "ZDCClientStore", modules: ["GRDB"], allowedFolders: ["Database/"], publicOnly: true,
       reason: "GRDB's types are in our API only where an app reaches its own tables"),
     FolderRule(
-      target: "ZeroDarkCloud", modules: ["GRDBSQLite"], allowedFolders: ["Database/Records/"],
+      target: "ZDCClientStore", modules: ["GRDBSQLite"], allowedFolders: ["Records/"],
       reason: "SQLite's own calls read rows, where GRDB's row costs more than the query"),
     FolderRule(
       target: "ZDCServer", modules: nio.union(["Hummingbird", "HummingbirdCore", "HummingbirdTLS", "HTTPTypes"]),

@@ -12,13 +12,15 @@ import Testing
     ("internal import struct ZDCCrypto.NodeKey", "Sources/ZDCServer/Server.swift"),
     ("import GRDB", "Sources/ZDCTreesystem/ZDCNode.swift"),
     ("import NIOCore", "Sources/ZDCTreesystem/ZDCNode.swift"),
-    ("@testable import ZeroDarkCloudTesting", "Sources/ZeroDarkCloud/Sync/Explain.swift"),
-    ("import ZDCServer", "Sources/ZeroDarkCloud/Push/CommitBuilder.swift"),
+    ("@testable import ZeroDarkCloudTesting", "Sources/ZDCSync/Engine/Explain.swift"),
+    ("import ZDCServer", "Sources/ZDCSync/Push/CommitBuilder.swift"),
     ("import ZeroDarkCloud", "Sources/ZDCServerSQLite/Store.swift"),
     ("import ZeroDarkCloud", "Sources/ZDCClientAPI/ServerAPI.swift"),
     ("import ZDCClientAPI", "Sources/ZDCSupport/Backoff.swift"),
-    ("public import GRDB", "Sources/ZeroDarkCloud/Queue/OperationStore.swift"),
-    ("import AsyncHTTPClient", "Sources/ZeroDarkCloud/Push/ZDCPushManager.swift"),
+    ("public import GRDB", "Sources/ZDCClientStore/Queue/OperationConversion.swift"),
+    ("public import GRDB", "Sources/ZDCSync/Push/InFlightStore.swift"),
+    ("import AsyncHTTPClient", "Sources/ZDCSync/Push/ZonePusher.swift"),
+    ("import ZDCSync", "Sources/ZDCTransfers/Download/ZDCDownloadManager.swift"),
     ("import Hummingbird", "Sources/ZDCServer/Domain/Commits.swift"),
     ("import Anything", "Sources/NewTarget/File.swift"),
   ])
@@ -27,8 +29,8 @@ import Testing
   }
 
   @Test(arguments: [
-    ("public import GRDB", "Sources/ZeroDarkCloud/Database/Records/NodeRow.swift"),
-    ("internal import GRDB", "Sources/ZeroDarkCloud/Queue/OperationStore.swift"),
+    ("public import GRDB", "Sources/ZDCClientStore/Database/ZDCReadTransaction.swift"),
+    ("internal import GRDB", "Sources/ZDCSync/Push/InFlightStore.swift"),
     ("import AsyncHTTPClient", "Sources/ZDCClientAPI/AsyncHTTPTransport.swift"),
     ("import NIOCore", "Sources/ZDCClientAPI/AnswerGuard.swift"),
     ("import Hummingbird", "Sources/ZDCServer/Server.swift"),

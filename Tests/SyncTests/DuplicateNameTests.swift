@@ -5,6 +5,7 @@ import ZDCCrypto
 import ZDCProtocol
 import ZeroDarkCloudTesting
 
+@testable import ZDCClientStore
 @testable import ZeroDarkCloud
 
 /// Two nodes of the cloud with one name: a server that does not look, and a writer that does not either (SECURITY 5.7,

@@ -3,6 +3,8 @@ import Testing
 import ZDCProtocol
 import ZeroDarkCloudTesting
 
+@testable import ZDCAccounts
+@testable import ZDCClientStore
 @testable import ZeroDarkCloud
 
 /// A user with 100 zones. Before there are shared branches, they are the trunks of 50 apps.

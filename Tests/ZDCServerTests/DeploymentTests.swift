@@ -33,7 +33,7 @@ import ZDCProtocol
         """
       let port = server.server.port
       let text = try await RawConnection.onThread {
-        let socket = try RawSocket(port: port, patienceMs: 10_000)
+        let socket = try RawSocket(port: port)
         socket.transmit(Array(head.utf8))
         guard case .bytes(let bytes) = socket.receive() else { return "" }
         return String(decoding: bytes, as: UTF8.self).lowercased()
@@ -76,7 +76,7 @@ import ZDCProtocol
     let port = try #require(Int(server.origin.split(separator: ":").last ?? ""))
     let sockets = try await RawConnection.onThread {
       try (0..<140).map { _ in
-        let socket = try RawSocket(port: port, patienceMs: 10_000)
+        let socket = try RawSocket(port: port)
         socket.transmit(Array("GET \(Routes.health) HTTP/1.1\r\nHost: x\r\n\r\n".utf8))
         return socket
       }

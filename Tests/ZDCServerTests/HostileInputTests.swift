@@ -219,7 +219,7 @@ import ZDCServer
       let most = [UInt8](repeating: 0x20, count: 600_000)
       let head = Self.head("POST", Routes.commits, token: token, "Content-Length: 2000000")
       var socket: RawSocket? = try await RawConnection.onThread {
-        let socket = try RawSocket(port: running.port, patienceMs: 10_000)
+        let socket = try RawSocket(port: running.port)
         socket.transmit(Array(head.utf8) + most)
         return socket
       }

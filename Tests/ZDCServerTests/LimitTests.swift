@@ -22,7 +22,7 @@ import ZDCServerSQLite
       let head = "POST \(Routes.accounts) HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n"
       let sockets = try await RawConnection.onThread {
         try (0..<20).map { _ in
-          let socket = try RawSocket(port: port, patienceMs: 10_000)
+          let socket = try RawSocket(port: port)
           socket.transmit(Array(head.utf8) + piece)
           return socket
         }

@@ -95,7 +95,7 @@ import ZDCServer
     let port = server.server.port
     let head = "GET \(path) HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer \(ZBase32.encode(token))\r\n\r\n"
     return try await RawConnection.onThread {
-      let socket = try RawSocket(port: port, patienceMs: 10_000, receiveBuffer: 4_096)
+      let socket = try RawSocket(port: port, receiveBuffer: 4_096)
       socket.transmit(Array(head.utf8))
       return socket
     }
@@ -108,7 +108,7 @@ import ZDCServer
         for (version, isTaken) in [(TLSVersion.tlsv11, false), (.tlsv12, true), (.tlsv13, true)] {
           let client = TestCertificate.client(newest: version)
           let answer = try? await client.execute(
-            HTTPClientRequest(url: server.origin + Routes.health), timeout: .seconds(10))
+            HTTPClientRequest(url: server.origin + Routes.health), timeout: .seconds(60))
           #expect((answer?.status.code == 200) == isTaken, "\(version)")
           try await client.shutdown()
         }

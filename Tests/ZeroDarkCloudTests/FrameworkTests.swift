@@ -1,6 +1,10 @@
 import Foundation
 import Testing
 
+@testable import ZDCAccounts
+@testable import ZDCClientStore
+@testable import ZDCSync
+@testable import ZDCTransfers
 @testable import ZeroDarkCloud
 
 @Suite struct FrameworkTests {

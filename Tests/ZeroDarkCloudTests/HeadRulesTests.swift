@@ -1,6 +1,8 @@
 import Testing
 import ZDCProtocol
 
+@testable import ZDCClientStore
+@testable import ZDCSync
 @testable import ZeroDarkCloud
 
 /// What another head than the pinned one means, and which errors stop a tree (PROTOCOL 3.7, "Pins").

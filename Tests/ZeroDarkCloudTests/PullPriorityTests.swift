@@ -1,6 +1,7 @@
 import Testing
 import ZDCProtocol
 
+@testable import ZDCSync
 @testable import ZeroDarkCloud
 
 /// Seed 003: shallow before deep, then recently put first; below a node that the app prefers, depth counts from it.

@@ -1,5 +1,9 @@
 public import Foundation
+public import ZDCAccounts
+public import ZDCClientStore
 internal import ZDCProtocol
+public import ZDCSync
+public import ZDCTransfers
 public import ZDCTreesystem
 
 // Names of the original's managers.

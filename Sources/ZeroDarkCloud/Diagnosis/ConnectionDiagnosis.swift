@@ -1,4 +1,5 @@
 internal import Foundation
+internal import ZDCClientAPI
 internal import ZDCProtocol
 
 /// Sends the requests of an engine and gives a verdict on each answer.

@@ -1,3 +1,4 @@
+internal import ZDCClientAPI
 internal import ZDCProtocol
 
 /// What an answer means for the user: a verdict, a finding, a remedy.

@@ -1,3 +1,5 @@
+public import ZDCSync
+
 /// One finding about the way between this device and its server.
 ///
 /// See ``ZDCSyncManager/checkConnection(localUserID:)``.

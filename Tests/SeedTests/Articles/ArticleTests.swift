@@ -80,7 +80,11 @@ import Testing
   @Test func theLandingPageHasEveryPublicType() throws {
     let page = try Self.text(Self.catalogue.appendingPathComponent("ZeroDarkCloud.md"))
     var count = 0
-    for module in ["ZeroDarkCloud", "ZDCMerge", "ZDCTreesystem"] {
+    let modules = [
+      "ZeroDarkCloud", "ZDCMerge", "ZDCTreesystem", "ZDCSupport", "ZDCClientAPI", "ZDCClientStore", "ZDCAccounts",
+      "ZDCTransfers", "ZDCSync",
+    ]
+    for module in modules {
       let folder = Self.root.appendingPathComponent("Sources/\(module)")
       for path in try FileManager.default.subpathsOfDirectory(atPath: folder.path)
       where path.hasSuffix(".swift") && !path.contains(".docc/") {

@@ -5,6 +5,9 @@ import ZDCCrypto
 import ZDCProtocol
 import ZeroDarkCloudTesting
 
+@testable import ZDCAccounts
+@testable import ZDCClientStore
+@testable import ZDCSync
 @testable import ZeroDarkCloud
 
 /// One bit in every byte of one object of each kind that a server stores, and of the frames around it, brought to the

@@ -3,6 +3,7 @@ import ZDCCrypto
 import ZDCProtocol
 import ZeroDarkCloudTesting
 
+@testable import ZDCSync
 @testable import ZeroDarkCloud
 
 /// A log that is fetched to be taken over: what is kept of it meanwhile is what members have signed.

@@ -14,9 +14,9 @@ final class RawSocket: @unchecked Sendable {
   private let descriptor: Int32
 
   /// - Parameters:
-  ///   - patienceMs: how long a read waits.
+  ///   - patienceMs: how long a read waits. The default is long: a busy machine answers late.
   ///   - receiveBuffer: bytes that the system takes in before they are read; nil: its default.
-  init(port: Int, patienceMs: Int, receiveBuffer: Int? = nil) throws {
+  init(port: Int, patienceMs: Int = 60_000, receiveBuffer: Int? = nil) throws {
     #if canImport(Darwin)
       descriptor = socket(AF_INET, SOCK_STREAM, 0)
     #else
@@ -118,7 +118,7 @@ enum RawConnection {
     port: Int, _ head: String, body: @escaping @Sendable (_ index: Int) -> [UInt8]?
   ) async throws -> Talk {
     try await onThread {
-      let socket = try RawSocket(port: port, patienceMs: 10_000)
+      let socket = try RawSocket(port: port)
       var talk = Talk()
       socket.transmit(Array(head.utf8))
       var index = 0

@@ -3,6 +3,7 @@ import GRDB
 import Testing
 import ZDCTreesystem
 
+@testable import ZDCClientStore
 @testable import ZeroDarkCloud
 
 @Suite struct CloudCreateTests {

@@ -6,6 +6,10 @@ import ZDCCrypto
 import ZDCProtocol
 import ZDCTreesystem
 
+@testable import ZDCAccounts
+@testable import ZDCClientStore
+@testable import ZDCSync
+@testable import ZDCTransfers
 @testable import ZeroDarkCloud
 
 /// A device with a local user and no network: what the app's transactions do to the database.

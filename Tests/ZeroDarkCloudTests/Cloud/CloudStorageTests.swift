@@ -5,6 +5,7 @@ import ZDCCrypto
 import ZDCProtocol
 import ZDCTreesystem
 
+@testable import ZDCClientStore
 @testable import ZeroDarkCloud
 
 /// How nodes lie in the database: what can be seen there without the key.

@@ -2,6 +2,8 @@ import Foundation
 import GRDB
 import Testing
 
+@testable import ZDCClientStore
+@testable import ZDCSync
 @testable import ZeroDarkCloud
 
 /// What became of an operation's tries, as it is stored.

@@ -4,6 +4,7 @@ import Testing
 import ZDCProtocol
 import ZDCTreesystem
 
+@testable import ZDCClientStore
 @testable import ZeroDarkCloud
 
 /// What the merge journal keeps, for how long, and that nobody reads it without the key.

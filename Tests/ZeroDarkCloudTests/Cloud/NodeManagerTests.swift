@@ -2,6 +2,7 @@ import Foundation
 import Testing
 import ZDCTreesystem
 
+@testable import ZDCClientStore
 @testable import ZeroDarkCloud
 
 @Suite struct NodeManagerTests {

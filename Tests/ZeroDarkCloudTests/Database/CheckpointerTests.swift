@@ -2,6 +2,7 @@ import Foundation
 import GRDB
 import Testing
 
+@testable import ZDCClientStore
 @testable import ZeroDarkCloud
 
 /// The log goes back into the database behind the writer's back.

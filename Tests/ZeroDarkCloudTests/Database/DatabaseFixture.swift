@@ -2,6 +2,8 @@ import Foundation
 import Logging
 import Synchronization
 
+@testable import ZDCAccounts
+@testable import ZDCClientStore
 @testable import ZeroDarkCloud
 
 /// A folder of its own, gone at the end, and databases in it.

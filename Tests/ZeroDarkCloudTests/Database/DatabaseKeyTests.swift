@@ -1,6 +1,7 @@
 import Foundation
 import Testing
 
+@testable import ZDCClientStore
 @testable import ZeroDarkCloud
 
 /// One after another: scrypt takes a thread and 128 MiB each time.

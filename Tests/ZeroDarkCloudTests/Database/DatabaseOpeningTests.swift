@@ -2,6 +2,7 @@ import Foundation
 import GRDB
 import Testing
 
+@testable import ZDCClientStore
 @testable import ZeroDarkCloud
 
 #if canImport(Glibc)

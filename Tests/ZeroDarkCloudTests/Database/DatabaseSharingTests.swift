@@ -1,6 +1,7 @@
 import Foundation
 import Testing
 
+@testable import ZDCClientStore
 @testable import ZeroDarkCloud
 
 #if canImport(Glibc)

@@ -3,6 +3,7 @@ import GRDB
 import Synchronization
 import Testing
 
+@testable import ZDCClientStore
 @testable import ZeroDarkCloud
 
 struct AppError: Error, Equatable {}

@@ -2,6 +2,7 @@ import Foundation
 import Testing
 import ZDCTreesystem
 
+@testable import ZDCClientStore
 @testable import ZeroDarkCloud
 
 /// Values of the database that are followed: what comes, when it ends, and that nothing of it stays behind.

@@ -2,6 +2,7 @@ import Dispatch
 import Foundation
 import Testing
 
+@testable import ZDCClientStore
 @testable import ZeroDarkCloud
 
 /// Blocking calls have all the threads that tasks run on, while asynchronous reads come to their end: those end

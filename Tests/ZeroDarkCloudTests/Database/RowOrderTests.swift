@@ -3,6 +3,7 @@ import GRDB
 import Testing
 import ZDCProtocol
 
+@testable import ZDCClientStore
 @testable import ZeroDarkCloud
 
 /// Rows lie in the order in which they come, so that what comes together is found together.

@@ -2,6 +2,7 @@ import Foundation
 import Testing
 import ZDCTreesystem
 
+@testable import ZDCClientStore
 @testable import ZeroDarkCloud
 
 /// Parts of a transaction that are taken back, while the rest of it commits.

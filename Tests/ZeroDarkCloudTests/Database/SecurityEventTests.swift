@@ -3,6 +3,8 @@ import GRDB
 import Testing
 import ZDCProtocol
 
+@testable import ZDCClientStore
+@testable import ZDCSync
 @testable import ZeroDarkCloud
 
 /// What a server shows and what cannot be is kept, and a server that goes on showing it fills no disk.

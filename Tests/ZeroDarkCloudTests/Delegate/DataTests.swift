@@ -2,6 +2,7 @@ import Foundation
 import Testing
 import ZDCCrypto
 
+@testable import ZDCTransfers
 @testable import ZeroDarkCloud
 
 @Suite struct DataTests {

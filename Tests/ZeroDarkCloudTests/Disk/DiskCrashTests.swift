@@ -5,6 +5,8 @@ import Testing
 import ZDCTreesystem
 import ZeroDarkCloudTesting
 
+@testable import ZDCClientStore
+@testable import ZDCTransfers
 @testable import ZeroDarkCloud
 
 #if canImport(Glibc)

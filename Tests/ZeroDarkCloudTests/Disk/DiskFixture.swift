@@ -5,6 +5,9 @@ import Testing
 import ZDCTreesystem
 import ZeroDarkCloudTesting
 
+@testable import ZDCAccounts
+@testable import ZDCClientStore
+@testable import ZDCTransfers
 @testable import ZeroDarkCloud
 
 /// A database with a user and some nodes, and a disk manager over it whose steps a test can follow.

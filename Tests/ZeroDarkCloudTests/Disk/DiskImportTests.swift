@@ -5,6 +5,9 @@ import ZDCCrypto
 import ZDCTreesystem
 import ZeroDarkCloudTesting
 
+@testable import ZDCAccounts
+@testable import ZDCClientStore
+@testable import ZDCTransfers
 @testable import ZeroDarkCloud
 
 @Suite struct DiskImportTests {

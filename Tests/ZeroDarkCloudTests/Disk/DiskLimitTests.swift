@@ -3,6 +3,9 @@ import Testing
 import ZDCTreesystem
 import ZeroDarkCloudTesting
 
+@testable import ZDCAccounts
+@testable import ZDCClientStore
+@testable import ZDCTransfers
 @testable import ZeroDarkCloud
 
 @Suite struct DiskLimitTests {

@@ -3,6 +3,10 @@ import GRDB
 import Testing
 import ZDCTreesystem
 
+@testable import ZDCAccounts
+@testable import ZDCClientStore
+@testable import ZDCSync
+@testable import ZDCTransfers
 @testable import ZeroDarkCloud
 
 /// The register of downloads that outlive their process: what it promises is on disk, and what it has told is over.
@@ -78,7 +82,7 @@ import ZDCTreesystem
       #expect(try await Self.rows(device) == 1)
       let app = SlowApp()
       let next = Self.laterProcess(device, app)
-      next.start(AsyncStream { _ in })
+      next.start(AsyncStream<Void> { _ in })
       while app.told.withLock({ $0 }) == 0 { await Task.yield() }
       let hasStopped = Locked(false)
       let stopping = Task {

@@ -3,6 +3,7 @@ import Synchronization
 import Testing
 import ZDCTreesystem
 
+@testable import ZDCTransfers
 @testable import ZeroDarkCloud
 
 /// Of equal downloads under one tag exactly one is heard, whoever withdraws when.

@@ -5,6 +5,8 @@ import ZDCCrypto
 import ZDCProtocol
 import ZDCTreesystem
 
+@testable import ZDCClientAPI
+@testable import ZDCTransfers
 @testable import ZeroDarkCloud
 
 /// Which requests share a transfer, who goes first, and what is tried again.

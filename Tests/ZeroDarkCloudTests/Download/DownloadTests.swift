@@ -3,6 +3,8 @@ import Testing
 import ZDCProtocol
 import ZDCTreesystem
 
+@testable import ZDCClientAPI
+@testable import ZDCTransfers
 @testable import ZeroDarkCloud
 
 @Suite struct DownloadTests {

@@ -4,6 +4,7 @@ import ZDCCrypto
 import ZDCProtocol
 import ZDCTreesystem
 
+@testable import ZDCTransfers
 @testable import ZeroDarkCloud
 
 /// Contents of a writer who knows all keys and lies, behind a server that helps: root and record fit, the content does

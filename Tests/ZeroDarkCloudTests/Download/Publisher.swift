@@ -3,6 +3,9 @@ import ZDCCrypto
 import ZDCProtocol
 import ZDCTreesystem
 
+@testable import ZDCAccounts
+@testable import ZDCClientAPI
+@testable import ZDCClientStore
 @testable import ZeroDarkCloud
 
 /// Puts nodes with contents into a user's home, as the push engine would: real seals, a signed commit, the real server.

@@ -3,6 +3,8 @@ import Testing
 import ZDCProtocol
 import ZDCTreesystem
 
+@testable import ZDCClientAPI
+@testable import ZDCTransfers
 @testable import ZeroDarkCloud
 
 /// Large downloads that are cut off go on at the last true leaf, also in another process.

@@ -1,6 +1,8 @@
 import Testing
 import ZDCProtocol
 
+@testable import ZDCClientAPI
+@testable import ZDCTransfers
 @testable import ZeroDarkCloud
 
 /// What is handled at one go when a content arrives: never more than is expected and one slice, never long waited for.

@@ -1,5 +1,6 @@
 import Testing
 
+@testable import ZDCTransfers
 @testable import ZeroDarkCloud
 
 @Suite struct ImageMemoryCacheTests {

@@ -3,6 +3,7 @@ import Synchronization
 import Testing
 import ZDCTreesystem
 
+@testable import ZDCTransfers
 @testable import ZeroDarkCloud
 
 @Suite struct SteadyProgressTests {

@@ -1,6 +1,7 @@
 import Foundation
 import Testing
 
+@testable import ZDCSync
 @testable import ZeroDarkCloud
 
 @Suite struct EngineStateTests {

@@ -1,6 +1,8 @@
 import Testing
 import ZDCProtocol
 
+@testable import ZDCClientStore
+@testable import ZDCSync
 @testable import ZeroDarkCloud
 
 @Suite struct OperationGraphTests {

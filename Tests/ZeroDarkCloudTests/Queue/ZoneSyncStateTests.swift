@@ -1,6 +1,8 @@
 import Testing
 import ZDCProtocol
 
+@testable import ZDCClientAPI
+@testable import ZDCSync
 @testable import ZeroDarkCloud
 
 /// Event in, actions out: what a zone does next, and until when it waits.

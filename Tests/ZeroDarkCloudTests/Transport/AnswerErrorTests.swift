@@ -2,6 +2,7 @@ import Foundation
 import Testing
 import ZDCProtocol
 
+@testable import ZDCClientAPI
 @testable import ZeroDarkCloud
 
 @Suite struct AnswerErrorTests {

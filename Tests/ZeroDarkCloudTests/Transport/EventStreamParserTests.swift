@@ -1,6 +1,7 @@
 import Testing
 import ZDCProtocol
 
+@testable import ZDCClientAPI
 @testable import ZeroDarkCloud
 
 @Suite struct EventStreamParserTests {

@@ -3,6 +3,8 @@ import Testing
 import ZDCProtocol
 import ZeroDarkCloudTesting
 
+@testable import ZDCAccounts
+@testable import ZDCClientAPI
 @testable import ZeroDarkCloud
 
 /// Bytes of a socket that no HTTP server sends. Each ends with a typed error, and the process goes on.

@@ -1,5 +1,8 @@
 import ZDCProtocol
 
+@testable import ZDCAccounts
+@testable import ZDCClientAPI
+@testable import ZDCClientStore
 @testable import ZeroDarkCloud
 
 // NB: not beside the server's import: it has rows of the same names.

@@ -5,6 +5,10 @@ import ZDCProtocol
 import ZDCServer
 import ZDCServerSQLite
 
+@testable import ZDCAccounts
+@testable import ZDCClientAPI
+@testable import ZDCClientStore
+@testable import ZDCTransfers
 @testable import ZeroDarkCloud
 
 /// A real server in this process with devices that talk to it over loopback.

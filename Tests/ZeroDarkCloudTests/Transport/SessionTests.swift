@@ -4,6 +4,8 @@ import ZDCCrypto
 import ZDCProtocol
 import ZDCServer
 
+@testable import ZDCAccounts
+@testable import ZDCClientAPI
 @testable import ZeroDarkCloud
 
 @Suite struct SessionTests {

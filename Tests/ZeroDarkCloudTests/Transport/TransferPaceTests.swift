@@ -3,6 +3,7 @@ import Synchronization
 import Testing
 import ZDCProtocol
 
+@testable import ZDCClientAPI
 @testable import ZeroDarkCloud
 
 /// How slowly an answer may arrive, in time that the test makes.

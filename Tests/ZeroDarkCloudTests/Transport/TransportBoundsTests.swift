@@ -1,8 +1,8 @@
 import Testing
-@testable import ZDCClientAPI
 import ZDCProtocol
 import ZeroDarkCloudTesting
 
+@testable import ZDCClientAPI
 @testable import ZeroDarkCloud
 
 /// Connections on which nothing moves, or too little, under bounds that are short enough to wait for.

@@ -6,6 +6,9 @@ import ZDCProtocol
 import ZDCServer
 import ZDCTreesystem
 
+@testable import ZDCAccounts
+@testable import ZDCClientAPI
+@testable import ZDCClientStore
 @testable import ZeroDarkCloud
 
 @Suite struct AccountTests {

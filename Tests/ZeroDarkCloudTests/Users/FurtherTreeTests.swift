@@ -2,6 +2,8 @@ import Testing
 import ZDCCrypto
 import ZDCProtocol
 
+@testable import ZDCAccounts
+@testable import ZDCClientAPI
 @testable import ZeroDarkCloud
 
 /// A second app on an account that exists: its own tree, made by a login that asks for it.

@@ -5,6 +5,11 @@ import ZDCCrypto
 import ZDCProtocol
 import ZDCTreesystem
 
+@testable import ZDCAccounts
+@testable import ZDCClientAPI
+@testable import ZDCClientStore
+@testable import ZDCSync
+@testable import ZDCTransfers
 @testable import ZeroDarkCloud
 
 /// The own identity chain is pinned: at each start it is compared again, and what an honest server would not give stops the

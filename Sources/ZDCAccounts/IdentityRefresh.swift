@@ -1,0 +1,76 @@
+internal import ZDCClientAPI
+internal import ZDCClientStore
+internal import ZDCCrypto
+internal import ZDCProtocol
+internal import ZDCSupport
+
+/// Reads a local user's own identity chain again, and the keyring if the chain has gone on: one request if nothing is
+/// new (PROTOCOL 3.1, 3.2, 3.4).
+///
+/// Nothing is ever generated here: an account whose state is missing, shorter or another ends with an error.
+struct IdentityRefresh {
+  package let database: ZDCDatabaseConnection
+  package let api: ServerAPI
+  package let user: UserID
+  /// The last link that the caller knows. Another process may have stored a longer chain.
+  package let known: LinkHash?
+
+  /// - Returns: the keys after the change; nil if the chain ends with the known link.
+  /// - Throws: `accountStateMissing`, `identityChainRollback`, `identityChainInvalid`, `keyringRollback`,
+  ///   `keyringMismatch`, `keyringAuthFailed` and the like; `ServerError`; `TransportError`.
+  package func run() async throws -> UserKeys? {
+    do {
+      return try await read()
+    } catch let error as ZDCSecurityError where Self.mayBeHalfSeen(error.code) {
+      // A link may have come between the two requests: then both fit the second time.
+      return try await read()
+    } catch let error as ServerError where error.code == .notFound {
+      throw ZDCSecurityError(.accountStateMissing, user: user)
+    }
+  }
+
+  private static func mayBeHalfSeen(_ code: ZDCSecurityError.Code) -> Bool {
+    code == .keyringMismatch || code == .keyringAuthFailed || code == .keyringRollback
+  }
+
+  private func read() async throws -> UserKeys? {
+    let row = try await row()
+    let chain = try await api.chain(of: user)
+    guard try IdentityChain.compare(pinned: row.chain, with: chain, of: user) == .longer else {
+      let isKnown = try IdentityChain.links(row.chain, of: user).last?.hash == known
+      return isKnown ? nil : try UserKeys(row)
+    }
+    var changed = row
+    changed.chain = chain
+    changed.secrets.keyringBlob = try await keyring(row, chain)
+    let keys = try UserKeys(
+      chain: chain, keyringBlob: changed.secrets.keyringBlob, accessKey: row.secrets.accessKey, expected: user,
+      pinnedVersion: try UserKeys(row).keyringVersion, mayHaveNewRoot: true)
+    try await store(changed, after: row)
+    return keys
+  }
+
+  /// A new one only if the chain names it, and only if it can be opened here: it is sealed under the access key.
+  private func keyring(_ row: LocalUserRow, _ chain: [UInt8]) async throws -> [UInt8] {
+    let known = row.secrets.keyringBlob
+    guard let newest = try IdentityChain.links(chain, of: user).last,
+      newest.rootPub == row.secrets.accessKey.rootKey.publicKey, newest.keyringHash != Keyring.hash(known)
+    else { return known }
+    return try await api.keyring()
+  }
+
+  private func row() async throws -> LocalUserRow {
+    try await database.asyncRead { [user] transaction in
+      guard let row = try transaction.localUsers.user(user) else { throw ZDCError(.localUserNotFound) }
+      return row
+    }
+  }
+
+  /// A login or another process may have been faster: what it pinned stays.
+  private func store(_ changed: LocalUserRow, after row: LocalUserRow) async throws {
+    try await database.asyncReadWrite { [user] transaction in
+      guard let current = try transaction.localUsers.user(user), current.chain == row.chain else { return }
+      try transaction.localUsers.update(changed)
+    }
+  }
+}

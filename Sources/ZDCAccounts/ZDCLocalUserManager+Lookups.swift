@@ -1,0 +1,35 @@
+public import ZDCClientStore
+internal import ZDCProtocol
+
+// Look-ups inside a transaction (reference 3.17). Accounts whose creation or login has not finished are left out. Errors of
+// the database poison the transaction.
+
+extension ZDCLocalUserManager {
+  /// Returns the account; nil if it is not on this device.
+  public func localUser(id localUserID: String, _ transaction: ZDCReadTransaction) -> ZDCLocalUser? {
+    transaction.localUser(id: localUserID)
+  }
+
+  /// Returns the first account that came to this device; for apps that have one at most.
+  public func anyLocalUser(_ transaction: ZDCReadTransaction) -> ZDCLocalUser? {
+    allLocalUsers(transaction).first
+  }
+
+  /// Returns the accounts on this device, in the order in which they came.
+  public func allLocalUsers(_ transaction: ZDCReadTransaction) -> [ZDCLocalUser] {
+    transaction.poisoning { try transaction.localUsers.all().filter { $0.state == .ready }.map(\.localUser) } ?? []
+  }
+
+  /// Returns the ids of the accounts on this device, in the order in which they came.
+  public func allLocalUserIDs(_ transaction: ZDCReadTransaction) -> [String] {
+    transaction.poisoning { try transaction.localUsers.readyIDs().map(\.text) } ?? []
+  }
+
+  /// Calls `body` with each account, in the order in which they came, until it sets `stop`.
+  public func enumerateLocalUsers(
+    _ transaction: ZDCReadTransaction, using body: (_ localUser: ZDCLocalUser, _ stop: inout Bool) throws -> Void
+  ) rethrows {
+    var stop = false
+    for user in allLocalUsers(transaction) where !stop { try body(user, &stop) }
+  }
+}

@@ -1,0 +1,124 @@
+internal import GRDB
+internal import ZDCProtocol
+internal import ZDCSupport
+package import ZDCTreesystem
+
+/// What the cloud layer remembers during one transaction, whoever asks: the app, the delegate, the engine.
+package final class CloudState: Forgetful {
+  /// What a zone gives to each of its nodes.
+  package struct ZoneFacts {
+    package var row: ZoneRow
+    package var localUserID: String
+    package var trunk: ZDCTreesystemTrunk
+    package var shareList: ZDCShareList
+  }
+
+  /// A link whose node is gone, still to be found while the app is told.
+  package struct RemovedLink {
+    package var nodeUUID: String
+    package var collection: String
+    package var key: String
+  }
+
+  private unowned let transaction: ZDCReadTransaction
+  private var zoneFacts: [Int64: ZoneFacts] = [:]
+  private var localUsers: [Tree: Int64] = [:]
+  private var known = KnownNodes()
+  var removedLinks: [RemovedLink] = []
+
+  /// Rows as they were at a count of changes; forgotten when it goes on.
+  private struct KnownNodes {
+    var changeCount = 0
+    var parents: [String: NodeRow] = [:]
+    var places: [Place: NodeRow] = [:]
+  }
+
+  /// A path in somebody's tree.
+  package struct Place: Hashable {
+    package var localUser: Int64
+    package var treeID: String
+    package var path: ZDCTreesystemPath
+  }
+
+  private struct Tree: Hashable {
+    var localUserID: String
+    var treeID: String
+  }
+
+  package init(_ transaction: ZDCReadTransaction) {
+    self.transaction = transaction
+  }
+
+  package func forgetAll() {
+    (zoneFacts, localUsers, known, removedLinks) = ([:], [:], KnownNodes(), [])
+  }
+
+  // MARK: Users
+
+  /// The row of a local user who has the tree; nil if there is none.
+  package func localUser(_ localUserID: String, treeID: String) throws -> Int64? {
+    let tree = Tree(localUserID: localUserID, treeID: treeID)
+    if let known = localUsers[tree] { return known }
+    guard let userID = UserID(text: localUserID) else { return nil }
+    let statement = try transaction.database.cachedStatement(
+      sql: """
+        SELECT u.id FROM zdc_local_user u WHERE u.userID = ? AND u.state = 1
+        AND EXISTS (SELECT 1 FROM zdc_zone z WHERE z.localUser = u.id AND z.appTreeID = ?)
+        """)
+    let id = try Int64.fetchOne(statement, arguments: [userID.data, treeID])
+    localUsers[tree] = id
+    return id
+  }
+
+  // MARK: Zones
+
+  package func facts(ofZone id: Int64) throws -> ZoneFacts {
+    if let known = zoneFacts[id] { return known }
+    guard let row = try transaction.zones.zone(id: id) else { throw ZDCError(.corruptDatabase) }
+    let facts = ZoneFacts(
+      row: row, localUserID: try userID(ofLocalUser: row.localUser).text, trunk: ZDCTreesystemTrunk(row.trunk),
+      shareList: row.head.map { ZDCShareList($0.acl) } ?? ZDCShareList())
+    // Before the first pull there is no access list; it may come within this transaction.
+    if row.head != nil { zoneFacts[id] = facts }
+    return facts
+  }
+
+  private func userID(ofLocalUser id: Int64) throws -> UserID {
+    let statement = try transaction.database.cachedStatement(sql: "SELECT userID FROM zdc_local_user WHERE id = ?")
+    guard let row = try Row.fetchOne(statement, arguments: [id]) else { throw ZDCError(.corruptDatabase) }
+    return try UserID(row, 0)
+  }
+
+  // MARK: Nodes
+
+  private func validate() {
+    let count = transaction.nodes.changeCount
+    if known.changeCount != count { known = KnownNodes(changeCount: count) }
+  }
+
+  package func uuid(ofParent id: Int64) throws -> String {
+    guard let row = try transaction.nodes.parent(id: id) else { throw ZDCError(.corruptDatabase) }
+    return row.uuid
+  }
+
+  /// A node that others are put below: asked for once for a thousand children.
+  package func parent(uuid: String) throws -> NodeRow? {
+    validate()
+    if let row = known.parents[uuid] { return row }
+    let row = try transaction.nodes.node(uuid: uuid)
+    known.parents[uuid] = row
+    return row
+  }
+
+  package func parent(at place: Place, _ find: () throws -> NodeRow?) throws -> NodeRow? {
+    validate()
+    if let row = known.places[place] { return row }
+    let row = try find()
+    known.places[place] = row
+    return row
+  }
+}
+
+extension ZDCReadTransaction {
+  package var cloudState: CloudState { cached { CloudState(self) } }
+}

@@ -1,0 +1,161 @@
+internal import GRDB
+package import ZDCProtocol
+public import ZDCTreesystem
+
+/// A local user's tree, as the transaction sees it (seed 000).
+///
+/// Valid as long as the transaction it was made from. Look-ups do not throw: a database error poisons the transaction,
+/// which then rolls
+/// back and throws it to whoever opened it.
+public class ZDCCloudReadTransaction {
+  public let localUserID: String
+  /// The app's name for the tree.
+  public let treeID: String
+  package let transaction: ZDCReadTransaction
+  package let localUser: Int64
+
+  package init(_ transaction: ZDCReadTransaction, localUserID: String, localUser: Int64, treeID: String) {
+    self.transaction = transaction
+    self.localUserID = localUserID
+    self.localUser = localUser
+    self.treeID = treeID
+  }
+
+  // MARK: Nodes
+
+  /// The node with that ``ZDCNode/uuid``; nil if it is not in this tree.
+  public final func node(id nodeID: String) -> ZDCNode? {
+    find { try row(nodeID) }
+  }
+
+  /// The node at that path; for a trunk its root.
+  public final func node(path: ZDCTreesystemPath) -> ZDCNode? {
+    find { try row(at: path) }
+  }
+
+  /// The node with that ``ZDCNode/cloudID``.
+  public final func node(cloudID: String) -> ZDCNode? {
+    find { try row(cloudID: cloudID) }
+  }
+
+  /// The child of that name.
+  public final func node(name: String, parentID: String) -> ZDCNode? {
+    find { try row(parentID).flatMap { try transaction.nodes.child(of: $0, named: name) } }
+  }
+
+  public final func parentNode(_ node: ZDCNode) -> ZDCNode? {
+    node.parentID.flatMap { self.node(id: $0) }
+  }
+
+  /// The node that a pointer stands for; any other node itself.
+  public final func targetNode(_ node: ZDCNode) -> ZDCNode? {
+    self.node(id: node.uuid)
+  }
+
+  /// The root of a trunk; nil if its tree has not been pulled yet.
+  public final func trunkNode(_ trunk: ZDCTreesystemTrunk) -> ZDCTrunkNode? {
+    find { try root(trunk) }
+  }
+
+  /// Where the node is; nil if it is not in this tree.
+  public final func path(for node: ZDCNode) -> ZDCTreesystemPath? {
+    path(forNodeID: node.uuid)
+  }
+
+  public final func path(forNodeID nodeID: String) -> ZDCTreesystemPath? {
+    transaction.poisoning { try row(nodeID).map(transaction.zdcPath) } ?? nil
+  }
+
+  /// The path itself if no node is there, else the first of "Name 2", "Name 3" … that is free on this device.
+  public final func conflictFreePath(_ path: ZDCTreesystemPath) -> ZDCTreesystemPath {
+    let free = transaction.poisoning { () -> ZDCTreesystemPath in
+      guard let parent = path.parent(), let row = try row(at: parent) else { return path }
+      let name = try NameRules.conflictFree(path.nodeName) { name in
+        try transaction.nodes.child(of: row, named: name) != nil
+      }
+      return parent.appendingComponent(name)
+    }
+    return free ?? path
+  }
+
+  // MARK: Children
+
+  /// The children of a node, in the order in which this device met them.
+  public final func children(ofNodeID nodeID: String) throws -> [ZDCNode] {
+    guard let parent = try row(nodeID) else { return [] }
+    return try transaction.nodes.children(of: parent.id).map(transaction.zdcNode)
+  }
+
+  public final func hasChildren(_ nodeID: String) -> Bool {
+    transaction.poisoning {
+      try transaction.nodes.hasChildren(uuid: nodeID, localUser: localUser, appTreeID: treeID)
+    } ?? false
+  }
+
+  // MARK: Users
+
+  /// The user, if this device knows them.
+  public final func user(id userID: String) -> ZDCUser? {
+    transaction.user(id: userID)
+  }
+}
+
+@available(*, unavailable)
+extension ZDCCloudReadTransaction: Sendable {}
+
+extension ZDCCloudReadTransaction {
+  private final func find(_ body: () throws -> NodeRow?) -> ZDCNode? {
+    transaction.poisoning { try body().map(transaction.zdcNode) } ?? nil
+  }
+
+  /// The row, if it is in this tree.
+  package final func row(_ uuid: String) throws -> NodeRow? {
+    try transaction.nodes.node(uuid: uuid).flatMap(ours)
+  }
+
+  package final func row(cloudID: String) throws -> NodeRow? {
+    guard let nodeID = NodeID(text: cloudID) else { return nil }
+    for zone in try transaction.zones.zones(localUser: localUser) where zone.appTreeID == treeID {
+      if let row = try transaction.nodes.node(zone: zone.id, nodeID: nodeID) { return row }
+    }
+    return nil
+  }
+
+  package final func ours(_ row: NodeRow) throws -> NodeRow? {
+    let zone = try transaction.cloudState.facts(ofZone: row.zone).row
+    return zone.localUser == localUser && zone.appTreeID == treeID ? row : nil
+  }
+
+  package final func root(_ trunk: ZDCTreesystemTrunk) throws -> NodeRow? {
+    let path = ZDCTreesystemPath(pathComponents: [], trunk: trunk)
+    let place = CloudState.Place(localUser: localUser, treeID: treeID, path: path)
+    return try transaction.cloudState.parent(at: place) {
+      guard let trunk = trunk.protocolTrunk,
+        let zone = try transaction.zones.trunk(trunk, localUser: localUser, appTreeID: treeID)
+      else { return nil }
+      return try transaction.nodes.root(zone: zone.id)
+    }
+  }
+
+  package final func row(at path: ZDCTreesystemPath) throws -> NodeRow? {
+    var row = try root(path.trunk)
+    for name in path.pathComponents {
+      guard let parent = row else { return nil }
+      row = try transaction.nodes.child(of: parent, named: name)
+    }
+    return row
+  }
+
+  /// Like ``row(at:)``, remembered for the next child.
+  final func parentRow(at path: ZDCTreesystemPath) throws -> NodeRow? {
+    let place = CloudState.Place(localUser: localUser, treeID: treeID, path: path)
+    return try transaction.cloudState.parent(at: place) { try row(at: path) }
+  }
+}
+
+extension ZDCReadTransaction {
+  package func isKnownUser(_ id: UserID) throws -> Bool {
+    let statement = try database.cachedStatement(sql: "SELECT EXISTS (SELECT 1 FROM zdc_user WHERE userID = ?)")
+    return try Bool.fetchOne(statement, arguments: [id.data]) ?? false
+  }
+}

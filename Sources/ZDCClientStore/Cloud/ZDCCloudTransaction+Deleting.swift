@@ -1,0 +1,78 @@
+internal import Foundation
+internal import ZDCProtocol
+internal import ZDCSupport
+public import ZDCTreesystem
+
+/// What a delete does with nodes below that this device does not know as they are (reference: delete options).
+public struct ZDCDeleteNodeOptions: OptionSet, Sendable, Hashable {
+  public let rawValue: Int
+
+  public init(rawValue: Int) {
+    self.rawValue = rawValue
+  }
+
+  /// Nodes that others have changed since.
+  public static let deleteOutdatedNodes = ZDCDeleteNodeOptions(rawValue: 1)
+  /// Nodes that this device has never seen.
+  public static let deleteUnknownNodes = ZDCDeleteNodeOptions(rawValue: 2)
+  public static let all: ZDCDeleteNodeOptions = [.deleteOutdatedNodes, .deleteUnknownNodes]
+}
+
+extension ZDCCloudTransaction {
+  /// Deletes a node and all below it: here at once, in the cloud when the operation's turn has come.
+  ///
+  /// Links and tags of the nodes go, and so does what was queued for them. In the cloud also the nodes go that this
+  /// device has never seen.
+  ///
+  /// - Returns: nil if the cloud never had any of it: then there is nothing to send.
+  /// - Throws: ``ZDCCloudError`` `invalidParameter` for an unknown node or a trunk.
+  @discardableResult
+  public func delete(_ node: ZDCNode) throws -> ZDCCloudOperation? {
+    try delete(row: try stored(node)).map(transaction.zdcOperation)
+  }
+
+  /// Like ``delete(_:)``.
+  ///
+  /// - Parameters:
+  ///   - node: The top of what goes.
+  ///   - options: Only ``ZDCDeleteNodeOptions/all``: a delete takes the whole branch.
+  /// - Throws: also `invalidParameter` for other options.
+  @discardableResult
+  public func delete(_ node: ZDCNode, with options: ZDCDeleteNodeOptions) throws -> ZDCCloudOperation? {
+    guard options == .all else {
+      throw ZDCCloudError(.invalidParameter, detail: "a delete cannot spare outdated or unknown nodes")
+    }
+    return try delete(node)
+  }
+
+  /// - Returns: The operation that deletes the top, or else the first of those that were queued.
+  package func delete(row: NodeRow) throws -> OperationRow? {
+    let places = try nodes.cloudPlaces(atOrBelow: row.id)
+    let targets = try cloudTargets(places, zone: row.zone)
+    try nodes.deleteSubtree(of: row.id)
+    var first: OperationRow?
+    for target in targets {
+      var operation = OperationRow(
+        uuid: SortedUUID.make(atMs: now), zone: row.zone, kind: .delete, node: nil, nodeUUID: target.uuid,
+        nodeID: target.nodeID, createdMs: now)
+      try operations.insert(&operation)
+      first = first ?? operation
+    }
+    signalQueue()
+    return first
+  }
+
+  /// The nodes to delete in the cloud so that all of these go: those that it has, or may get by the request in flight,
+  /// and whose place there is
+  /// not below another of them. A node that was moved in here and not sent yet is elsewhere in the cloud.
+  private func cloudTargets(_ places: [NodeStore.CloudPlace], zone: Int64) throws -> [NodeStore.CloudPlace] {
+    let inFlight = try operations.nodesInFlight(zone: zone)
+    let inCloud = places.filter { $0.cloudParent != nil || inFlight.contains($0.id) }
+    let nodeIDs = Set(inCloud.map(\.nodeID))
+    let nodeIDByRow = Dictionary(uniqueKeysWithValues: places.map { ($0.id, $0.nodeID) })
+    return inCloud.filter { place in
+      guard let parent = place.cloudParent ?? place.parent.flatMap({ nodeIDByRow[$0] }) else { return true }
+      return !nodeIDs.contains(parent)
+    }
+  }
+}

@@ -1,0 +1,75 @@
+extension ZDCCloudTransaction {
+  /// Links a node to one of the app's objects, one to one. The object may be stored later in the same transaction.
+  ///
+  /// From then on deleting the object deletes the node. Deleting the node only takes the link away.
+  ///
+  /// - Throws: ``ZDCCloudError``: `invalidParameter` for an unknown node, `conflict` if the node or the object is
+  ///   linked to something else.
+  public func linkNodeID(_ nodeID: String, toKey key: String, inCollection collection: String) throws {
+    guard let row = try row(nodeID) else {
+      throw ZDCCloudError(
+        .invalidParameter, detail: "the node is not in the tree: insert a new one first, in the same transaction")
+    }
+    if let link = try transaction.links.link(ofNode: row.id) {
+      if link == (collection, key) { return }
+      throw ZDCCloudError(.conflict, detail: "the node is linked to another object")
+    }
+    let rowKey = transaction.objects.rowKey(forKey: key, inCollection: collection)
+    guard try transaction.links.node(localUser: localUser, rowKey: rowKey) == nil else {
+      throw ZDCCloudError(.conflict, detail: "the object is linked to another node")
+    }
+    try transaction.links.insert(
+      node: row.id, localUser: localUser, rowKey: rowKey, collection: collection, key: key)
+  }
+
+  /// Takes the link away; node and object stay.
+  ///
+  /// - Returns: the ``ZDCNode/uuid`` of the node that was linked.
+  @discardableResult
+  public func unlinkKey(_ key: String, inCollection collection: String) -> String? {
+    readWrite.poisoning { () -> String? in
+      guard let row = try linkedRow(forKey: key, inCollection: collection) else { return nil }
+      try transaction.links.remove(node: row.id)
+      return row.uuid
+    } ?? nil
+  }
+
+  /// Takes the node's link away; node and object stay.
+  public func unlinkNodeID(_ nodeID: String) {
+    readWrite.poisoning {
+      if let row = try row(nodeID) { try transaction.links.remove(node: row.id) }
+    }
+  }
+}
+
+extension ZDCReadWriteTransaction {
+  /// Before a node that was deleted in the cloud is removed here: its links, and those below, stay findable until
+  /// ``endRemoval()``, so that
+  /// the app can look them up while it is told.
+  package func unlinkBeforeRemoval(of row: NodeRow, keepLookups: Bool) throws {
+    cloudState.removedLinks = keepLookups ? try links.links(atOrBelow: row.id) : []
+  }
+
+  package func endRemoval() throws {
+    cloudState.removedLinks = []
+  }
+}
+
+/// Deleting a linked object deletes its nodes, of every local user who has linked one.
+enum LinkedObjectRemoval {
+  @Sendable
+  package static func observe(_ transaction: ZDCReadWriteTransaction, rowKey: [UInt8]) throws {
+    for id in try transaction.links.nodes(rowKey: rowKey) {
+      guard let row = try transaction.nodes.node(id: id) else { continue }
+      let facts = try transaction.cloudState.facts(ofZone: row.zone)
+      let cloud = ZDCCloudTransaction(
+        transaction, localUserID: facts.localUserID, localUser: facts.row.localUser, treeID: facts.row.appTreeID)
+      // A trunk cannot be deleted; its link goes.
+      if row.parent == nil {
+        try transaction.links.remove(node: id)
+      } else {
+        _ = try cloud.delete(row: row)
+      }
+    }
+  }
+}

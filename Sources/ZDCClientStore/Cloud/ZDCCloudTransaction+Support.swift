@@ -1,0 +1,98 @@
+internal import Foundation
+package import ZDCCrypto
+internal import ZDCProtocol
+internal import ZDCSupport
+package import ZDCTreesystem
+
+extension ZDCCloudTransaction {
+  package var now: UInt64 { transaction.context.clock() }
+
+  package static var unsupportedShare: ZDCCloudError {
+    ZDCCloudError(.unsupportedShare, detail: "a zone has one access list: use recursiveAddShareItem")
+  }
+
+  // MARK: Queueing
+
+  /// Appends an operation, and wakes the push engine after the commit.
+  @discardableResult
+  package func queue(_ kind: OperationRow.Kind, _ row: NodeRow, dependsOn: [Int64]) throws -> OperationRow {
+    var operation = OperationRow(
+      uuid: SortedUUID.make(atMs: now), zone: row.zone, kind: kind, node: row.id, nodeUUID: row.uuid,
+      nodeID: row.nodeID,
+      createdMs: now)
+    try operations.insert(&operation, dependsOn: dependsOn)
+    signalQueue()
+    return operation
+  }
+
+  func signalQueue() {
+    readWrite.signal(.queue(localUser: localUser))
+  }
+
+  /// Operations that are no longer queued are done: nothing waits for them.
+  func rowIDs(_ values: [ZDCCloudOperation]) throws -> [Int64] {
+    try values.compactMap { try operations.operation(uuid: $0.uuid)?.id }
+  }
+
+  /// - Throws: `invalidParameter` if the operation would wait for itself.
+  package func addDependency(of operation: Int64, on dependency: Int64) throws {
+    let closesCircle = try OperationGraph.closesCircle(operation, waitingFor: dependency) {
+      try operations.dependencies(of: $0)
+    }
+    guard !closesCircle else {
+      throw ZDCCloudError(.invalidParameter, detail: "an operation cannot wait for itself")
+    }
+    try operations.addDependency(of: operation, on: dependency)
+  }
+
+  // MARK: Checks
+
+  package func fold(_ name: String, _ path: ZDCTreesystemPath?) throws -> FoldedName {
+    do throws(NameError) {
+      return try NameFolding.fold(name)
+    } catch {
+      throw ZDCCloudError(.invalidParameter, path: path, detail: Self.detail(error))
+    }
+  }
+
+  private static func detail(_ error: NameError) -> String {
+    switch error {
+    case .empty: "a name is empty"
+    case .containsNull: "a name has a zero byte"
+    case .tooLong: "a name has more than \(Limits.nameBytes) bytes"
+    }
+  }
+
+  /// Apps make nodes in home and prefs. Messages are sent, not created.
+  package func check(trunk: ZDCTreesystemTrunk, _ path: ZDCTreesystemPath?) throws {
+    guard trunk == .home || trunk == .prefs else {
+      throw ZDCCloudError(.invalidParameter, path: path, detail: "nodes can be created in home and prefs only")
+    }
+  }
+
+  package func missingParent(_ path: ZDCTreesystemPath) throws -> ZDCCloudError {
+    var known = ZDCTreesystemPath(pathComponents: [], trunk: path.trunk)
+    guard try row(at: known) != nil else {
+      return ZDCCloudError(.missingParent, path: path, detail: "the trunk has not been pulled yet")
+    }
+    for (depth, name) in path.pathComponents.enumerated() {
+      known = known.appendingComponent(name)
+      if try row(at: known) == nil {
+        return ZDCCloudError(.missingParent, path: path, detail: "no parent at depth \(depth + 1)")
+      }
+    }
+    return ZDCCloudError(.missingParent, path: path)
+  }
+
+  /// The stored node behind a value that the app holds.
+  package func stored(_ node: ZDCNode) throws -> NodeRow {
+    guard let row = try row(node.uuid) else {
+      throw ZDCCloudError(
+        .invalidParameter, detail: "the node is not in the tree: insert a new one first, in the same transaction")
+    }
+    guard row.parent != nil else {
+      throw ZDCCloudError(.invalidParameter, detail: "a trunk cannot be changed")
+    }
+    return row
+  }
+}

@@ -1,0 +1,180 @@
+public import Foundation
+public import ZDCMerge
+internal import ZDCProtocol
+internal import ZDCSupport
+internal import ZDCTreesystem
+
+// Content: queueing it, and what to do when somebody else's came first.
+
+extension ZDCCloudTransaction {
+  /// Queues an upload of the node's content, which is asked for when its turn has come (seed 000).
+  ///
+  /// If others change the content in the meantime, the upload is held and `didDiscoverConflict` is called.
+  ///
+  /// - Parameters:
+  ///   - nodeID: The node's ``ZDCNode/uuid``.
+  ///   - changeset: What was changed, for ``ZDCCloudReadTransaction/pendingChangesets(forNodeID:)``.
+  /// - Returns: nil for an unknown node, a trunk or a pointer.
+  @discardableResult
+  public func queueDataUpload(
+    forNodeID nodeID: String, withChangeset changeset: ZDCChangeset?
+  ) -> ZDCCloudOperation? {
+    readWrite.poisoning { () -> ZDCCloudOperation? in
+      guard let row = try row(nodeID), row.parent != nil else { return nil }
+      try revive(row)
+      return try transaction.zdcOperation(try queueUpload(row, changeset: changeset))
+    } ?? nil
+  }
+
+  /// The upload is based on what an earlier one that is still queued is based on: the app has merged nothing in
+  /// between. Else on the newest
+  /// version that this device knows.
+  private func queueUpload(_ row: NodeRow, changeset: ZDCChangeset?) throws -> OperationRow {
+    let earlier = try operations.operations(node: row.id)
+    let lastUpload = earlier.last { $0.kind == .putData }
+    var operation = OperationRow(
+      uuid: SortedUUID.make(atMs: now), zone: row.zone, kind: .putData, node: row.id, nodeUUID: row.uuid,
+      nodeID: row.nodeID,
+      createdMs: now)
+    operation.baseETag = lastUpload == nil ? row.content?.content.eTag : lastUpload?.baseETag
+    operation.changeset = changeset.map { [UInt8]($0.encoded) }
+    let create = earlier.last { $0.kind == .create }
+    try operations.insert(&operation, dependsOn: [create, lastUpload].compactMap { $0?.id })
+    try askAgain(earlier)
+    signalQueue()
+    return operation
+  }
+
+  /// Uploads for which the app had nothing are asked for again after the next change.
+  private func askAgain(_ earlier: [OperationRow]) throws {
+    for operation in earlier where operation.reason == .noDataFromApp && operation.state == .pending {
+      try operations.setState(.pending, reason: .ready, id: operation.id)
+    }
+  }
+
+  /// The app has merged that version of the content into its own: what is queued may replace it, and a held upload goes
+  /// on.
+  ///
+  /// The merge is written into the merge journal, in this transaction.
+  ///
+  /// - Parameters:
+  ///   - eTag: Of the version that was downloaded (``ZDCCloudDataInfo/eTag``), which need not be the newest.
+  ///   - nodeID: The node's ``ZDCNode/uuid``.
+  ///   - report: Of ``ZDCSyncable/mergeReporting(cloudVersion:pendingChangesets:)``. What it says remains takes the
+  ///     place of the pending changesets, which began at a version that the cloud has left behind; if nothing remains,
+  ///     the merged value is the cloud's, and the uploads are dropped, unless one was queued without a changeset.
+  public func didMergeData(
+    withETag eTag: String, forNodeID nodeID: String, report: ZDCMergeReport? = nil
+  ) {
+    readWrite.poisoning {
+      guard let row = try row(nodeID) else { return }
+      let uploads = try uploads(nodeID)
+      if report != nil || uploads.contains(where: { $0.baseETag != eTag }) {
+        try record(.merged, row, uploads, eTag: eTag) { $0.report = report }
+      }
+      try rebase(uploads, onto: eTag, report)
+      if !uploads.isEmpty { try releaseLocalFiles(of: row) }
+      signalQueue()
+    }
+  }
+
+  private func rebase(_ uploads: [OperationRow], onto eTag: String, _ report: ZDCMergeReport?) throws {
+    let waiting = uploads.filter { $0.state != .inFlight }
+    let isKnown = waiting.allSatisfy { $0.changeset != nil }
+    if let report, report.remaining == nil, isKnown {
+      for operation in waiting { try operations.delete(id: operation.id) }
+      return
+    }
+    for var operation in uploads {
+      operation.baseETag = eTag
+      if operation.reason == .conflictHeld { operation.reason = .ready }
+      if let report, isKnown, operation.state != .inFlight {
+        // One changeset says it all; the later ones change nothing more.
+        let changes = operation.id == waiting.first?.id ? report.remaining ?? .empty : .empty
+        operation.changeset = [UInt8](changes.encoded)
+      }
+      try operations.update(operation)
+    }
+  }
+
+  /// Drops the queued uploads of the node's content: the version in the cloud holds. What has been sent already stays
+  /// sent.
+  ///
+  /// If they were in conflict with the cloud's version, that goes into the merge journal, in this transaction.
+  ///
+  /// - Parameters:
+  ///   - nodeID: The node's ``ZDCNode/uuid``.
+  ///   - content: The version that loses, for ``ZDCMergeJournalEntry/content``, so that ``undo(_:)`` can give it back.
+  ///     Small ones only: see ``ZDCJournalLimits/maxEntryBytes``.
+  ///   - keptNodeID: Another node in which the app keeps the version that loses.
+  public func skipDataUploads(
+    forNodeID nodeID: String, losing content: Data? = nil, keptAs keptNodeID: String? = nil
+  ) {
+    readWrite.poisoning {
+      guard let row = try row(nodeID) else { return }
+      let uploads = try uploads(nodeID)
+      let eTag = row.content?.content.eTag
+      if let eTag, row.isUploaded, uploads.contains(where: { $0.baseETag != eTag }) {
+        try record(.cloudWon, row, uploads, eTag: eTag) { entry in
+          entry.content = content
+          entry.result.eTag = eTag
+          entry.otherNodeID = keptNodeID
+          let kept = try keptNodeID.flatMap { try self.row($0) }
+          entry.mine.path = try kept.map(transaction.zdcPath) ?? entry.mine.path
+          entry.mine.cloudID = kept?.nodeID.text
+        }
+      }
+      for operation in uploads where operation.state != .inFlight {
+        try operations.delete(id: operation.id)
+      }
+      if !uploads.isEmpty { try releaseLocalFiles(of: row) }
+      signalQueue()
+    }
+  }
+
+  /// What the app stored for the length of its uploads, if none is queued any more: else no download would ever take
+  /// its place.
+  private func releaseLocalFiles(of row: NodeRow) throws {
+    guard try !operations.operations(node: row.id).contains(where: { $0.kind == .putData }) else { return }
+    try readWrite.context.observers.uploadsDropped(readWrite, row.id)
+  }
+
+  private func record(
+    _ kind: ZDCMergeJournalEntry.Kind, _ row: NodeRow, _ uploads: [OperationRow], eTag: String,
+    _ describe: (inout ZDCMergeJournalEntry) throws -> Void
+  ) throws {
+    let path = try transaction.zdcPath(row)
+    try readWrite.record(kind, row) { entry in
+      entry.base = .init(path: path, eTag: uploads.first?.baseETag)
+      entry.mine = .init(path: path)
+      entry.theirs = .init(path: path, eTag: eTag)
+      entry.result = .init(path: path)
+      // The version that was merged with may be an older one by now.
+      if row.content?.content.eTag == eTag { entry.cloudWriterID = row.content?.writer.text }
+      try describe(&entry)
+    }
+  }
+
+  // MARK: Nodes that were deleted in the cloud and kept here
+
+  /// Queues a kept node again, and the nodes above it.
+  ///
+  /// - Throws: `conflict` for any other node.
+  func requeue(_ row: NodeRow) throws -> ZDCNode {
+    guard try revive(row) else { throw ZDCCloudError(.conflict, detail: "the node is in the tree already") }
+    return try transaction.zdcNode(row)
+  }
+
+  @discardableResult
+  func revive(_ row: NodeRow) throws -> Bool {
+    var found = false
+    for ancestor in try nodes.ancestry(of: row) {
+      for operation in try operations.operations(node: ancestor.id) where operation.reason == .deletedRemotely {
+        try operations.setState(.pending, reason: .ready, id: operation.id)
+        found = true
+      }
+    }
+    if found { signalQueue() }
+    return found
+  }
+}

@@ -1,0 +1,149 @@
+public import ZDCTreesystem
+
+/// Looks into the local trees of all users, by node (reference 3.14). Nothing here asks the server.
+///
+/// ```swift
+/// let path = zdc.nodeManager.path(for: node, transaction: transaction)
+/// ```
+///
+/// Calls without `try` do not throw: a database error poisons the transaction. Enumerations throw only what `body`
+/// throws.
+public struct ZDCNodeManager: Sendable {
+  public static let sharedInstance = ZDCNodeManager()
+
+  // MARK: One node
+
+  /// Where the node is; nil if it is not on this device.
+  public func path(for node: ZDCNode, transaction: ZDCReadTransaction) -> ZDCTreesystemPath? {
+    transaction.poisoning { try transaction.nodes.node(uuid: node.uuid).map(transaction.zdcPath) } ?? nil
+  }
+
+  public func trunkNode(
+    forLocalUserID localUserID: String, treeID: String, trunk: ZDCTreesystemTrunk, transaction: ZDCReadTransaction
+  ) -> ZDCTrunkNode? {
+    transaction.node(id: ZDCTrunkNode.uuid(forLocalUserID: localUserID, treeID: treeID, trunk: trunk))
+  }
+
+  /// The root of the trunk that the node is below.
+  public func trunkNode(for node: ZDCNode, transaction: ZDCReadTransaction) -> ZDCTrunkNode? {
+    transaction.poisoning { () -> ZDCTrunkNode? in
+      guard let row = try transaction.nodes.node(uuid: node.uuid) else { return nil }
+      return try transaction.nodes.root(zone: row.zone).map(transaction.zdcNode)
+    } ?? nil
+  }
+
+  /// The nodes above, from the trunk's root down to the parent.
+  public func parentNodeIDs(for node: ZDCNode, transaction: ZDCReadTransaction) -> [String] {
+    transaction.poisoning { () -> [String] in
+      guard let row = try transaction.nodes.node(uuid: node.uuid), row.parent != nil else { return [] }
+      let root = try transaction.nodes.root(zone: row.zone).map { [$0.uuid] } ?? []
+      return root + (try transaction.nodes.ancestry(of: row).dropLast().map(\.uuid))
+    } ?? []
+  }
+
+  /// Whether the node is somewhere below the other; a node is not below itself.
+  public func isNode(_ nodeID: String, aDescendantOf other: String, transaction: ZDCReadTransaction) -> Bool {
+    transaction.poisoning { () -> Bool in
+      guard nodeID != other, let row = try transaction.nodes.node(uuid: nodeID),
+        let ancestor = try transaction.nodes.node(uuid: other)
+      else { return false }
+      return try transaction.nodes.isNode(row.id, atOrBelow: ancestor.id)
+    } ?? false
+  }
+
+  public func hasChildren(_ nodeID: String, transaction: ZDCReadTransaction) -> Bool {
+    transaction.poisoning { () -> Bool in
+      guard let row = try transaction.nodes.node(uuid: nodeID) else { return false }
+      return try transaction.nodes.childCount(of: row.id) > 0
+    } ?? false
+  }
+
+  // MARK: Finding
+
+  /// The child of that name; the name need not be normalised.
+  public func findNode(withName name: String, parentID: String, transaction: ZDCReadTransaction) -> ZDCNode? {
+    transaction.poisoning { () -> ZDCNode? in
+      guard let parent = try transaction.nodes.node(uuid: parentID) else { return nil }
+      return try transaction.nodes.child(of: parent, named: name).map(transaction.zdcNode)
+    } ?? nil
+  }
+
+  public func findNode(
+    withPath path: ZDCTreesystemPath, localUserID: String, treeID: String, transaction: ZDCReadTransaction
+  ) -> ZDCNode? {
+    transaction.cloud(forLocalUserID: localUserID, treeID: treeID)?.node(path: path)
+  }
+
+  public func findNode(
+    withCloudID cloudID: String, localUserID: String, treeID: String, transaction: ZDCReadTransaction
+  ) -> ZDCNode? {
+    transaction.cloud(forLocalUserID: localUserID, treeID: treeID)?.node(cloudID: cloudID)
+  }
+
+  // MARK: Enumerating
+
+  /// Calls `body` with each child, in the order in which this device met them, until it sets `stop`.
+  ///
+  /// The tree may be changed meanwhile; what is gone is left out.
+  public func enumerateNodes(
+    withParentID parentID: String, transaction: ZDCReadTransaction,
+    using body: (_ node: ZDCNode, _ stop: inout Bool) throws -> Void
+  ) rethrows {
+    guard let parent = row(parentID, transaction) else { return }
+    var stop = false
+    try forEachChild(of: parent, transaction) { _, node in
+      try body(node, &stop)
+      return !stop
+    }
+  }
+
+  /// Calls `body` with each node below, a parent before its children.
+  ///
+  /// - Parameters:
+  ///   - parentID: Where it begins, by ``ZDCNode/uuid``.
+  ///   - transaction: What it reads from.
+  ///   - body: `pathFromParent` are the nodes that lead to it. `recurseInto` begins true; set it to false to leave out
+  ///     what is below the node. `stop` ends it.
+  public func recursiveEnumerateNodes(
+    withParentID parentID: String, transaction: ZDCReadTransaction,
+    using body: (
+      _ node: ZDCNode, _ pathFromParent: [ZDCNode], _ recurseInto: inout Bool, _ stop: inout Bool
+    ) throws -> Void
+  ) rethrows {
+    guard let parent = row(parentID, transaction) else { return }
+    _ = try recurse(parent, [], transaction, body)
+  }
+
+  private func recurse(
+    _ parent: Int64, _ path: [ZDCNode], _ transaction: ZDCReadTransaction,
+    _ body: (ZDCNode, [ZDCNode], inout Bool, inout Bool) throws -> Void
+  ) rethrows -> Bool {
+    try forEachChild(of: parent, transaction) { row, node in
+      var (recurseInto, stop) = (true, false)
+      try body(node, path, &recurseInto, &stop)
+      if stop || !recurseInto { return !stop }
+      return try recurse(row, path + [node], transaction, body)
+    }
+  }
+
+  private func row(_ nodeID: String, _ transaction: ZDCReadTransaction) -> Int64? {
+    transaction.poisoning { try transaction.nodes.node(uuid: nodeID)?.id } ?? nil
+  }
+
+  /// A page of children at a time: a folder may have a million.
+  @discardableResult
+  private func forEachChild(
+    of parent: Int64, _ transaction: ZDCReadTransaction, _ body: (_ row: Int64, _ node: ZDCNode) throws -> Bool
+  ) rethrows -> Bool {
+    var last: Int64 = 0
+    while true {
+      let page = transaction.poisoning { try transaction.nodes.children(of: parent, after: last, limit: 500) } ?? []
+      guard let end = page.last else { return true }
+      last = end.id
+      for row in page {
+        guard let node = transaction.poisoning({ try transaction.zdcNode(row) }) else { return false }
+        guard try body(row.id, node) else { return false }
+      }
+    }
+  }
+}

@@ -1,0 +1,53 @@
+internal import Foundation
+package import ZDCSupport
+
+/// Which type the app keeps in which collection.
+package struct CollectionRegistry: Sendable {
+  package struct Entry: Sendable {
+    let typeName: String
+    package let decode: @Sendable (_ json: [UInt8]) throws -> any Codable
+    package let matches: @Sendable (Any) -> Bool
+  }
+
+  private var entries: [String: Entry] = [:]
+
+  package init() {}
+
+  package mutating func register<T: ZDCStorable>(_ type: T.Type, inCollection collection: String) {
+    entries[collection] = Entry(
+      typeName: "\(type)", decode: { try ObjectCoding.decode(T.self, $0) }, matches: { $0 is T })
+  }
+
+  /// - Throws: `ZDCError` with `collectionNotRegistered`.
+  package func entry(_ collection: String) throws(ZDCError) -> Entry {
+    guard let entry = entries[collection] else { throw ZDCError(.collectionNotRegistered, detail: collection) }
+    return entry
+  }
+
+  /// The collections of ``ZDCReadTransaction/frameworkObject(forKey:inCollection:)``, which take no objects of the app.
+  private static let ofFramework = [kZDCCollection_Nodes, kZDCCollection_Users]
+
+  /// An unregistered collection takes any type; it is read by the typed calls.
+  package func check(_ object: some Codable, inCollection collection: String) throws(ZDCError) {
+    guard !Self.ofFramework.contains(collection) else {
+      throw ZDCError(.collectionTypeMismatch, detail: "\(collection) holds the framework's own objects")
+    }
+    guard let entry = entries[collection], !entry.matches(object) else { return }
+    throw ZDCError(.collectionTypeMismatch, detail: "\(collection) is registered for \(entry.typeName)")
+  }
+}
+
+/// App objects as bytes: JSON, so that a type may gain optional fields between versions.
+enum ObjectCoding {
+  package static func encode(_ object: some Encodable) throws(ZDCError) -> [UInt8] {
+    do { return [UInt8](try JSONEncoder().encode(object)) } catch {
+      throw ZDCError(.objectNotEncodable, underlying: error)
+    }
+  }
+
+  package static func decode<T: Decodable>(_ type: T.Type, _ bytes: [UInt8]) throws(ZDCError) -> T {
+    do { return try JSONDecoder().decode(T.self, from: Data(bytes)) } catch {
+      throw ZDCError(.objectNotDecodable, detail: "\(T.self)", underlying: error)
+    }
+  }
+}

@@ -1,0 +1,69 @@
+package import Logging
+package import ZDCCrypto
+
+/// What every transaction of an opened database carries.
+package final class DatabaseContext: Sendable {
+  /// Seals values under the database's key.
+  package let sealer: ValueSealer
+  /// The sealer of zdc_object, made once: deriving costs more than sealing a small value.
+  let objectSealer: TableSealer
+  package let registry: CollectionRegistry
+  /// Milliseconds since 1970.
+  package let clock: @Sendable () -> UInt64
+  package let changes: ChangeSignals
+  package let logger: Logger
+  package let zones = ZoneMemory()
+  /// What other parts of the framework keep in memory as long as the database is open.
+  package let attachments = Attachments()
+  /// Called inside the transaction that removed an app object.
+  package let objectRemoved: [ObjectRemovedObserver]
+  package let observers: DatabaseObservers
+  package let journalLimits: ZDCJournalLimits
+
+  package init(
+    sealer: ValueSealer, registry: CollectionRegistry = CollectionRegistry(), clock: @escaping @Sendable () -> UInt64,
+    logger: Logger, changes: ChangeSignals = ChangeSignals(),
+    objectRemoved: [ObjectRemovedObserver] = [LinkedObjectRemoval.observe],
+    observers: DatabaseObservers = DatabaseObservers(),
+    journalLimits: ZDCJournalLimits = ZDCJournalLimits()
+  ) {
+    self.observers = observers
+    self.journalLimits = journalLimits
+    self.sealer = sealer
+    objectSealer = sealer.table("zdc_object")
+    self.registry = registry
+    self.clock = clock
+    self.changes = changes
+    self.logger = logger
+    self.objectRemoved = objectRemoved
+  }
+
+  func logPoison(_ error: any Error) {
+    logger.error("transaction poisoned", metadata: ["error": "\(loggable(error))"])
+  }
+
+  /// For errors that no caller takes. A cancelled task is none.
+  package func logFailure(_ error: any Error) {
+    guard !(error is CancellationError) else { return }
+    logger.error("database access failed", metadata: ["error": "\(loggable(error))"])
+  }
+}
+
+/// `rowKey` is the key of the removed row in zdc_object, as zdc_link has it.
+package typealias ObjectRemovedObserver =
+  @Sendable (_ transaction: ZDCReadWriteTransaction, _ rowKey: [UInt8]) throws -> Void
+
+/// What other parts of the framework do inside the app's transactions.
+package struct DatabaseObservers: Sendable {
+  /// The app inserted a node that it had made.
+  package var nodeInserted: @Sendable (_ transaction: ZDCReadWriteTransaction, _ nodeID: String) throws -> Void
+  /// The last upload of a node left the queue unsent; `node` is the node's row.
+  package var uploadsDropped: @Sendable (_ transaction: ZDCReadWriteTransaction, _ node: Int64) throws -> Void
+
+  package init(
+    nodeInserted: @escaping @Sendable (ZDCReadWriteTransaction, String) throws -> Void = { _, _ in },
+    uploadsDropped: @escaping @Sendable (ZDCReadWriteTransaction, Int64) throws -> Void = { _, _ in }
+  ) {
+    (self.nodeInserted, self.uploadsDropped) = (nodeInserted, uploadsDropped)
+  }
+}

@@ -1,0 +1,23 @@
+package import Foundation
+package import Logging
+
+/// What a database needs of the framework's configuration.
+package struct DatabaseSettings: Sendable {
+  package var file: URL
+  /// Milliseconds since 1970.
+  package var clock: @Sendable () -> UInt64
+  package var logger: Logger
+  package var journalLimits: ZDCJournalLimits
+  /// How often commits of other processes are looked for.
+  package var changePollInterval: Duration
+  package var observers: DatabaseObservers
+
+  package init(
+    file: URL, clock: @escaping @Sendable () -> UInt64, logger: Logger, journalLimits: ZDCJournalLimits,
+    changePollInterval: Duration, observers: DatabaseObservers
+  ) {
+    (self.file, self.clock, self.logger) = (file, clock, logger)
+    (self.journalLimits, self.changePollInterval) = (journalLimits, changePollInterval)
+    self.observers = observers
+  }
+}

@@ -1,0 +1,44 @@
+internal import GRDB
+internal import ZDCCrypto
+internal import ZDCProtocol
+internal import ZDCSupport
+
+/// Turns the failures of the file into a ``ZDCError``. What an app's own statements cause, such as a broken constraint,
+/// stays as it is.
+package func translated(_ error: any Error) -> any Error {
+  guard let failure = error as? DatabaseError else { return error }
+  switch failure.resultCode {
+  case .SQLITE_CORRUPT, .SQLITE_NOTADB: return ZDCError(.corruptDatabase, underlying: error)
+  case .SQLITE_READONLY, .SQLITE_CANTOPEN, .SQLITE_PERM: return ZDCError(.databaseNotWritable, underlying: error)
+  case .SQLITE_FULL: return ZDCError(.diskFull, detail: "no room for the database", underlying: error)
+  case .SQLITE_BUSY, .SQLITE_LOCKED, .SQLITE_PROTOCOL: return ZDCError(.databaseBusy, underlying: error)
+  // The disk has no room for the index of the write-ahead log, which even a reader needs.
+  case .SQLITE_IOERR where failure.extendedResultCode == .SQLITE_IOERR_SHMSIZE:
+    return ZDCError(.diskFull, detail: "no room for the database", underlying: error)
+  // SQLite counts only ENOSPC as full; a quota and the file-size limit of the process end here.
+  case .SQLITE_IOERR where failure.extendedResultCode == .SQLITE_IOERR_WRITE:
+    return ZDCError(.diskFull, detail: "or over a quota or limit: the database cannot grow", underlying: error)
+  case .SQLITE_IOERR: return ZDCError(.databaseFailure, detail: failure.loggable, underlying: error)
+  default: return error
+  }
+}
+
+func translating<T>(_ body: () throws -> T) throws -> T {
+  do { return try body() } catch { throw translated(error) }
+}
+
+/// What of an error may stand in a log. Messages of SQLite can quote an app's statement.
+func loggable(_ error: any Error) -> String {
+  switch error {
+  case let error as ZDCSecurityError: error.code.rawValue
+  case let error as DatabaseError: error.loggable
+  case let error as any CustomStringConvertible & LoggableError: error.description
+  default: "\(type(of: error))"
+  }
+}
+
+extension CryptoFailure: LoggableError {}
+
+extension DatabaseError {
+  fileprivate var loggable: String { "SQLite \(extendedResultCode.rawValue)" }
+}

@@ -1,0 +1,54 @@
+internal import Synchronization
+
+/// The observations of a database that run now. While there are any, commits of other processes are looked for.
+package final class Observations: Sendable {
+  private struct State {
+    var lastID = 0
+    var ends: [Int: @Sendable () -> Void] = [:]
+    var watching: Task<Void, Never>?
+    var isClosed = false
+  }
+
+  private let state = Mutex(State())
+  private let watcher: ChangeWatcher
+
+  package init(watcher: ChangeWatcher) {
+    self.watcher = watcher
+  }
+
+  package var count: Int { state.withLock { $0.ends.count } }
+
+  package var isClosed: Bool { state.withLock { $0.isClosed } }
+
+  /// - Parameter end: Ends the observation from outside; must lead to ``end(_:)``.
+  /// - Returns: nil once the database is closed.
+  package func begin(end: @escaping @Sendable () -> Void) -> Int? {
+    state.withLock { state in
+      guard !state.isClosed else { return nil }
+      state.lastID += 1
+      state.ends[state.lastID] = end
+      if state.watching == nil { state.watching = Task { [watcher] in await watcher.run() } }
+      return state.lastID
+    }
+  }
+
+  package func end(_ id: Int) {
+    state.withLock { state in
+      state.ends[id] = nil
+      guard state.ends.isEmpty else { return }
+      state.watching?.cancel()
+      state.watching = nil
+    }
+  }
+
+  /// Ends them all, and those that begin later.
+  package func close() {
+    let ends = state.withLock { state in
+      state.isClosed = true
+      defer { state.ends = [:] }
+      return Array(state.ends.values)
+    }
+    state.withLock { $0.watching }?.cancel()
+    for end in ends { end() }
+  }
+}

@@ -1,0 +1,24 @@
+extension FrameworkSchema {
+  /// `isProven`: a member's signature proves what the zone is frozen for. `doubt`: why the last answer could not be
+  /// followed. `hasRestored`: this device has sent lost commits again without asking the user.
+  /// `madeMs`: when this device made the commit. `isBinding`: it changed rights or keys.
+  package static let evidence = """
+    ALTER TABLE zdc_zone ADD COLUMN isProven INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE zdc_zone ADD COLUMN doubt TEXT;
+    ALTER TABLE zdc_zone ADD COLUMN hasRestored INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE zdc_log ADD COLUMN madeMs INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE zdc_log ADD COLUMN isBinding INTEGER NOT NULL DEFAULT 1
+    """
+
+  /// An earlier version lost branches that others had moved out of a folder and then deleted the folder: live nodes
+  /// without a row are read again, unless this device deletes them.
+  package static let requeueLost = """
+    WITH RECURSIVE deleted(zone, node) AS (
+      SELECT zone, nodeID FROM zdc_operation WHERE node IS NULL
+      UNION SELECT l.zone, l.node FROM deleted d
+      JOIN zdc_leaf l INDEXED BY zdc_leaf_parent ON l.zone = d.zone AND l.parent = d.node
+    )
+    UPDATE zdc_leaf SET pending = 1 WHERE pending = 0 AND (zone, node) NOT IN (SELECT zone, node FROM deleted)
+    AND NOT EXISTS (SELECT 1 FROM zdc_node n WHERE n.zone = zdc_leaf.zone AND n.nodeID = zdc_leaf.node)
+    """
+}

@@ -1,0 +1,37 @@
+// Tables about records that are not as they should be, and about rotations.
+extension FrameworkSchema {
+  /// See ``UnreadableStore``. The columns from `recordVersion` on hold the record's public part, which the next version
+  /// follows.
+  package static let unreadable = """
+    CREATE TABLE zdc_unreadable (
+      zone INTEGER NOT NULL REFERENCES zdc_zone(id) ON DELETE CASCADE,
+      node BLOB NOT NULL,
+      record BLOB NOT NULL,
+      code TEXT NOT NULL,
+      firstMs INTEGER NOT NULL,
+      recordVersion INTEGER,
+      dataVersion INTEGER,
+      blobID BLOB,
+      cipherLength INTEGER,
+      contentRoot BLOB,
+      PRIMARY KEY (zone, node)
+    ) WITHOUT ROWID
+    """
+
+  /// Nodes that the request in flight rotates because of a change below them. No queued operation names them.
+  static let inFlightRotation = """
+    CREATE TABLE zdc_in_flight_rotation (
+      node INTEGER PRIMARY KEY,
+      zone INTEGER NOT NULL REFERENCES zdc_zone(id) ON DELETE CASCADE,
+      sealed BLOB NOT NULL
+    );
+    CREATE INDEX zdc_in_flight_rotation_zone ON zdc_in_flight_rotation (zone)
+    """
+
+  /// `listSeq`: the commit that brought the access list in force; its page is asked for again while the grant is missing.
+  /// `keyError`: why `sealedKey` is not the key of that list.
+  static let zoneKeyState = """
+    ALTER TABLE zdc_zone ADD COLUMN listSeq INTEGER;
+    ALTER TABLE zdc_zone ADD COLUMN keyError TEXT
+    """
+}

@@ -1,0 +1,385 @@
+package import GRDB
+
+/// The framework's tables. Names that begin with `zdc_` are reserved for them.
+///
+/// One migrator runs these first and the app's after them. A migration that has shipped is never changed.
+///
+/// What can be read without the key: row counts, padded sizes, ids, times, and which rows hang together. Names, keys,
+/// exact sizes, tags' values and the app's objects are sealed by value.
+package enum FrameworkSchema {
+  package static func register(in migrator: inout DatabaseMigrator) {
+    migrator.registerMigration("zdc.1") { db in
+      for statement in tables { try db.execute(sql: statement) }
+    }
+    migrator.registerMigration("zdc.2") { db in
+      for statement in [log, operationResend, quarantineIndex] { try db.execute(sql: statement) }
+    }
+    migrator.registerMigration("zdc.3") { db in try db.execute(sql: upload) }
+    migrator.registerMigration("zdc.disk") { db in try db.execute(sql: disk) }
+    migrator.registerMigration("zdc.order") { db in
+      for statement in [leavesInOrder, deletedNodesIndex] { try db.execute(sql: statement) }
+    }
+    migrator.registerMigration("zdc.journal") { db in try db.execute(sql: journal) }
+    migrator.registerMigration("zdc.attempts") { db in try db.execute(sql: attempt) }
+    migrator.registerMigration("zdc.downloads") { db in try db.execute(sql: download) }
+    migrator.registerMigration("zdc.securityEvents") { db in try db.execute(sql: securityEventTimes) }
+    migrator.registerMigration("zdc.delegateFailures") { db in try db.execute(sql: delegateFailure) }
+    migrator.registerMigration("zdc.records") { db in
+      for statement in [unreadable, inFlightRotation, zoneKeyState] { try db.execute(sql: statement) }
+    }
+    migrator.registerMigration("zdc.evidence") { db in try db.execute(sql: evidence) }
+    migrator.registerMigration("zdc.lostBranches") { db in try db.execute(sql: requeueLost) }
+  }
+
+  /// The verified log, a hash for each commit: where a server's log parts from it, and whether what is missing there
+  /// was made here. About 50 bytes each.
+  private static let log = """
+    CREATE TABLE zdc_log (
+      zone INTEGER NOT NULL REFERENCES zdc_zone(id) ON DELETE CASCADE,
+      seq INTEGER NOT NULL,
+      hash BLOB NOT NULL,
+      isOwn INTEGER NOT NULL,
+      PRIMARY KEY (zone, seq)
+    ) WITHOUT ROWID
+    """
+
+  /// The version that the server has lost and that the operation sends again; NULL for all that the app queued.
+  private static let operationResend = "ALTER TABLE zdc_operation ADD COLUMN resend INTEGER"
+
+  /// What became of an operation's tries, oldest first, the last few of them; tries with the same outcome in a row share
+  /// a row. Most operations succeed at once and have none.
+  private static let attempt = """
+    CREATE TABLE zdc_attempt (
+      id INTEGER PRIMARY KEY,
+      operation INTEGER NOT NULL REFERENCES zdc_operation(id) ON DELETE CASCADE,
+      firstMs INTEGER NOT NULL,
+      lastMs INTEGER NOT NULL,
+      times INTEGER NOT NULL,
+      outcome TEXT NOT NULL,
+      code TEXT
+    );
+    CREATE INDEX zdc_attempt_operation ON zdc_attempt (operation, id)
+    """
+
+  /// Equal events are one row, with the time of the first and of the last.
+  private static let securityEventTimes = """
+    ALTER TABLE zdc_security_event ADD COLUMN times INTEGER NOT NULL DEFAULT 1;
+    ALTER TABLE zdc_security_event ADD COLUMN firstMs INTEGER NOT NULL DEFAULT 0;
+    UPDATE zdc_security_event SET firstMs = timeMs;
+    CREATE INDEX zdc_security_event_user ON zdc_security_event (localUser, code, zone, nodeID)
+    """
+
+  private static let quarantineIndex = """
+    CREATE INDEX zdc_node_quarantine ON zdc_node (zone, quarantine) WHERE quarantine IS NOT NULL
+    """
+
+  /// In the order of the log: ids are random, and a commit of a thousand would touch a thousand pages of a table that
+  /// lies in their order.
+  private static let leavesInOrder = """
+    CREATE TABLE zdc_leaf_in_order (
+      id INTEGER PRIMARY KEY,
+      zone INTEGER NOT NULL REFERENCES zdc_zone(id) ON DELETE CASCADE,
+      node BLOB NOT NULL,
+      parent BLOB NOT NULL,
+      record BLOB NOT NULL,
+      prev BLOB NOT NULL,
+      putSeq INTEGER NOT NULL,
+      keyGen INTEGER NOT NULL,
+      parentKeyGen INTEGER NOT NULL,
+      writer BLOB NOT NULL,
+      writerGen INTEGER NOT NULL,
+      pending INTEGER NOT NULL,
+      UNIQUE (zone, node)
+    );
+    INSERT INTO zdc_leaf_in_order
+      (zone, node, parent, record, prev, putSeq, keyGen, parentKeyGen, writer, writerGen, pending)
+      SELECT zone, node, parent, record, prev, putSeq, keyGen, parentKeyGen, writer, writerGen, pending
+      FROM zdc_leaf ORDER BY zone, putSeq;
+    DROP TABLE zdc_leaf;
+    ALTER TABLE zdc_leaf_in_order RENAME TO zdc_leaf;
+    CREATE INDEX zdc_leaf_parent ON zdc_leaf (zone, parent);
+    CREATE INDEX zdc_leaf_pending ON zdc_leaf (zone) WHERE pending = 1
+    """
+
+  /// Operations of nodes that are still here are found by way of their nodes.
+  private static let deletedNodesIndex = """
+    DROP INDEX zdc_operation_nodeID;
+    CREATE INDEX zdc_operation_deleted ON zdc_operation (zone, nodeID) WHERE node IS NULL
+    """
+
+  private static let tables = [
+    meta, object, localUser, user, zone, leaf, leafIndexes, node, nodeIndexes, operation, operationIndexes, dependency,
+    inFlight, inFlightPut, link, tag, needsDownload, securityEvent,
+  ]
+
+  private static let meta = """
+    CREATE TABLE zdc_meta (key TEXT PRIMARY KEY NOT NULL, value BLOB NOT NULL) WITHOUT ROWID
+    """
+
+  /// `rowKey` = HMAC(collection ‖ key), `collection` = HMAC(collection); the sealed value holds both in the clear.
+  ///
+  /// This one and zdc_tag keep their rowid, because SQLite tells nobody of changes in a table without: apps observe
+  /// them.
+  private static let object = """
+    CREATE TABLE zdc_object (
+      collection BLOB NOT NULL,
+      rowKey BLOB NOT NULL,
+      value BLOB NOT NULL,
+      PRIMARY KEY (collection, rowKey)
+    )
+    """
+
+  /// state: 0 creating, 1 ready. `chain` is a bundle of identity links: the newest that was verified, never shortened.
+  /// `session` is the sealed token of the last session. `isNew`: created here, and nobody is known to have its words.
+  private static let localUser = """
+    CREATE TABLE zdc_local_user (
+      id INTEGER PRIMARY KEY,
+      userID BLOB NOT NULL UNIQUE,
+      state INTEGER NOT NULL,
+      chain BLOB NOT NULL,
+      sealed BLOB NOT NULL,
+      createdMs INTEGER NOT NULL,
+      session BLOB,
+      isNew INTEGER NOT NULL DEFAULT 0
+    )
+    """
+
+  private static let user = """
+    CREATE TABLE zdc_user (
+      userID BLOB PRIMARY KEY NOT NULL,
+      chain BLOB NOT NULL,
+      refreshedMs INTEGER NOT NULL
+    ) WITHOUT ROWID
+    """
+
+  /// A zone that this device follows. `headSeq` is NULL before the first pull; `sealedKey` holds the zone's node key.
+  private static let zone = """
+    CREATE TABLE zdc_zone (
+      id INTEGER PRIMARY KEY,
+      localUser INTEGER NOT NULL REFERENCES zdc_local_user(id) ON DELETE CASCADE,
+      appTreeID TEXT NOT NULL,
+      trunk INTEGER NOT NULL,
+      treeID BLOB NOT NULL,
+      zoneRoot BLOB NOT NULL,
+      headSeq INTEGER,
+      headHash BLOB,
+      acl BLOB,
+      retired BLOB,
+      sealedKey BLOB,
+      frozen TEXT,
+      UNIQUE (localUser, treeID, zoneRoot)
+    )
+    """
+
+  /// What the verified log says of each live node. `prev` is the record that the last put replaced.
+  /// `pending`: 1 until the record behind `record` is in zdc_node, 2 if it could not be opened (the node is
+  /// quarantined).
+  private static let leaf = """
+    CREATE TABLE zdc_leaf (
+      zone INTEGER NOT NULL REFERENCES zdc_zone(id) ON DELETE CASCADE,
+      node BLOB NOT NULL,
+      parent BLOB NOT NULL,
+      record BLOB NOT NULL,
+      prev BLOB NOT NULL,
+      putSeq INTEGER NOT NULL,
+      keyGen INTEGER NOT NULL,
+      parentKeyGen INTEGER NOT NULL,
+      writer BLOB NOT NULL,
+      writerGen INTEGER NOT NULL,
+      pending INTEGER NOT NULL,
+      PRIMARY KEY (zone, node)
+    ) WITHOUT ROWID
+    """
+
+  private static let leafIndexes = """
+    CREATE INDEX zdc_leaf_parent ON zdc_leaf (zone, parent);
+    CREATE INDEX zdc_leaf_pending ON zdc_leaf (zone) WHERE pending = 1
+    """
+
+  /// The local tree. `parent`, `nameTag` and the sealed name are where the app sees the node; columns from
+  /// `recordVersion` on are the
+  /// newest version in the cloud that this device knows. `recordVersion` is 0 for a node that was never uploaded.
+  private static let node = """
+    CREATE TABLE zdc_node (
+      id INTEGER PRIMARY KEY,
+      uuid TEXT NOT NULL UNIQUE,
+      zone INTEGER NOT NULL REFERENCES zdc_zone(id) ON DELETE CASCADE,
+      nodeID BLOB NOT NULL,
+      parent INTEGER REFERENCES zdc_node(id),
+      depth INTEGER NOT NULL,
+      nameTag BLOB NOT NULL,
+      sealed BLOB NOT NULL,
+      keyGen INTEGER NOT NULL,
+      historyWrap BLOB,
+      recordVersion INTEGER NOT NULL,
+      recordHash BLOB,
+      cloudParent BLOB,
+      cloudNameTag BLOB,
+      writer BLOB,
+      recordReceivedMs INTEGER,
+      burnMs INTEGER,
+      dataVersion INTEGER,
+      blobID BLOB,
+      cipherLength INTEGER,
+      contentRoot BLOB,
+      dataWriter BLOB,
+      dataTimeMs INTEGER,
+      dataReceivedMs INTEGER,
+      quarantine TEXT
+    )
+    """
+
+  private static let nodeIndexes = """
+    CREATE UNIQUE INDEX zdc_node_nodeID ON zdc_node (zone, nodeID);
+    CREATE INDEX zdc_node_name ON zdc_node (parent, nameTag)
+    """
+
+  /// The queue. `id` is its order. `node` is NULL for a delete: the row is gone, `nodeID` says what to delete.
+  private static let operation = """
+    CREATE TABLE zdc_operation (
+      id INTEGER PRIMARY KEY AUTOINCREMENT,
+      uuid TEXT NOT NULL UNIQUE,
+      zone INTEGER NOT NULL REFERENCES zdc_zone(id) ON DELETE CASCADE,
+      kind INTEGER NOT NULL,
+      node INTEGER REFERENCES zdc_node(id) ON DELETE CASCADE,
+      nodeUUID TEXT NOT NULL,
+      nodeID BLOB NOT NULL,
+      state INTEGER NOT NULL,
+      reason INTEGER NOT NULL,
+      reasonDetail TEXT,
+      attempts INTEGER NOT NULL,
+      notBeforeMs INTEGER NOT NULL,
+      priority INTEGER NOT NULL,
+      baseETag TEXT,
+      sealed BLOB,
+      createdMs INTEGER NOT NULL
+    )
+    """
+
+  private static let operationIndexes = """
+    CREATE INDEX zdc_operation_zone ON zdc_operation (zone, id);
+    CREATE INDEX zdc_operation_node ON zdc_operation (node);
+    CREATE INDEX zdc_operation_nodeID ON zdc_operation (zone, nodeID)
+    """
+
+  /// A dependency is satisfied when `dependsOn` is no longer in zdc_operation.
+  private static let dependency = """
+    CREATE TABLE zdc_dependency (
+      operation INTEGER NOT NULL REFERENCES zdc_operation(id) ON DELETE CASCADE,
+      dependsOn INTEGER NOT NULL,
+      PRIMARY KEY (operation, dependsOn)
+    ) WITHOUT ROWID;
+    CREATE INDEX zdc_dependency_on ON zdc_dependency (dependsOn)
+    """
+
+  /// The request that was last sent for a zone and has no known outcome. At most one a zone; a retry sends the same
+  /// bytes.
+  private static let inFlight = """
+    CREATE TABLE zdc_in_flight (
+      zone INTEGER PRIMARY KEY REFERENCES zdc_zone(id) ON DELETE CASCADE,
+      commitHash BLOB NOT NULL,
+      request BLOB NOT NULL,
+      createdMs INTEGER NOT NULL
+    )
+    """
+
+  /// What becomes true of a node, and which operation is done, when the request in flight is accepted. One row an
+  /// operation.
+  private static let inFlightPut = """
+    CREATE TABLE zdc_in_flight_put (
+      operation INTEGER PRIMARY KEY REFERENCES zdc_operation(id) ON DELETE CASCADE,
+      zone INTEGER NOT NULL REFERENCES zdc_zone(id) ON DELETE CASCADE,
+      node INTEGER,
+      sealed BLOB
+    );
+    CREATE INDEX zdc_in_flight_put_zone ON zdc_in_flight_put (zone)
+    """
+
+  /// Node ↔ app object. `rowKey` is zdc_object's.
+  private static let link = """
+    CREATE TABLE zdc_link (
+      node INTEGER PRIMARY KEY REFERENCES zdc_node(id) ON DELETE CASCADE,
+      rowKey BLOB NOT NULL,
+      localUser INTEGER NOT NULL,
+      sealed BLOB NOT NULL,
+      UNIQUE (localUser, rowKey)
+    )
+    """
+
+  private static let tag = """
+    CREATE TABLE zdc_tag (
+      node INTEGER NOT NULL REFERENCES zdc_node(id) ON DELETE CASCADE,
+      identifier BLOB NOT NULL,
+      sealed BLOB NOT NULL,
+      PRIMARY KEY (node, identifier)
+    )
+    """
+
+  private static let needsDownload = """
+    CREATE TABLE zdc_needs_download (
+      node INTEGER PRIMARY KEY REFERENCES zdc_node(id) ON DELETE CASCADE,
+      components INTEGER NOT NULL
+    )
+    """
+
+  /// Uploads in parts that may have to be continued. `sealed` holds the content's key, the salt and what is known of
+  /// the source; a part's hash is here before the part leaves the device.
+  private static let upload = """
+    CREATE TABLE zdc_upload (
+      blobID BLOB PRIMARY KEY NOT NULL,
+      localUser INTEGER NOT NULL REFERENCES zdc_local_user(id) ON DELETE CASCADE,
+      treeID BLOB NOT NULL,
+      nodeID BLOB NOT NULL,
+      sealed BLOB NOT NULL,
+      createdMs INTEGER NOT NULL
+    );
+    CREATE INDEX zdc_upload_node ON zdc_upload (localUser, treeID, nodeID);
+    CREATE TABLE zdc_upload_part (
+      blobID BLOB NOT NULL REFERENCES zdc_upload(blobID) ON DELETE CASCADE,
+      idx INTEGER NOT NULL,
+      sha256 BLOB NOT NULL,
+      PRIMARY KEY (blobID, idx)
+    ) WITHOUT ROWID
+    """
+
+  /// Downloads that go on when their process has ended. `owner` names the process that waits for them; `part` is 0 for
+  /// the data, else 1 + the wanted parts. `sealed` holds the options.
+  private static let download = """
+    CREATE TABLE zdc_download (
+      id INTEGER PRIMARY KEY,
+      node INTEGER NOT NULL REFERENCES zdc_node(id) ON DELETE CASCADE,
+      part INTEGER NOT NULL,
+      owner BLOB NOT NULL,
+      createdMs INTEGER NOT NULL,
+      sealed BLOB NOT NULL,
+      UNIQUE (node, part, owner)
+    )
+    """
+
+  /// The merge journal. `nodeUUID` refers to nothing: an entry stays when its node goes. `sealed` is the whole entry.
+  private static let journal = """
+    CREATE TABLE zdc_journal (
+      id INTEGER PRIMARY KEY AUTOINCREMENT,
+      uuid TEXT NOT NULL UNIQUE,
+      localUser INTEGER NOT NULL REFERENCES zdc_local_user(id) ON DELETE CASCADE,
+      appTreeID TEXT NOT NULL,
+      nodeUUID TEXT NOT NULL,
+      timeMs INTEGER NOT NULL,
+      undoneMs INTEGER,
+      sealed BLOB NOT NULL
+    );
+    CREATE INDEX zdc_journal_node ON zdc_journal (localUser, appTreeID, nodeUUID)
+    """
+
+  private static let securityEvent = """
+    CREATE TABLE zdc_security_event (
+      id INTEGER PRIMARY KEY AUTOINCREMENT,
+      timeMs INTEGER NOT NULL,
+      code TEXT NOT NULL,
+      localUser INTEGER,
+      zone INTEGER,
+      nodeID BLOB,
+      userID BLOB
+    )
+    """
+}

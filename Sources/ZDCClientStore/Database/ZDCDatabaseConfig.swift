@@ -1,0 +1,96 @@
+public import Foundation
+public import GRDB
+package import ZDCSupport
+
+/// The database's key, the app's collections and the app's own tables.
+///
+/// ```swift
+/// var config = ZDCDatabaseConfig(encryptionKey: key) { migrator in
+///   migrator.registerMigration("tasks") { db in
+///     try db.create(table: "task") { $0.primaryKey("id", .text) }
+///   }
+/// }
+/// config.register(Task.self, inCollection: "tasks")
+/// ```
+public struct ZDCDatabaseConfig: Sendable {
+  /// 32 bytes, from ``ZDCDatabaseKeyManager`` or the app's own key store.
+  public var encryptionKey: Data
+  package var registry = CollectionRegistry()
+  package var migrations: @Sendable (inout ZDCDatabaseMigrator) -> Void
+
+  /// - Parameters:
+  ///   - encryptionKey: 32 bytes; another length makes `unlockOrCreateDatabase` throw `invalidEncryptionKey`.
+  ///   - migrations: Registers the migrations of the app's own tables. They run after the framework's, in the same file.
+  public init(
+    encryptionKey: Data, migrations: @escaping @Sendable (inout ZDCDatabaseMigrator) -> Void = { _ in }
+  ) {
+    self.encryptionKey = encryptionKey
+    self.migrations = migrations
+  }
+
+  /// From now on `object(forKey:inCollection:)` of that collection gives this type.
+  public mutating func register<T: ZDCStorable>(_ type: T.Type, inCollection collection: String) {
+    registry.register(type, inCollection: collection)
+  }
+}
+
+/// Takes the app's migrations of its own tables.
+///
+/// Each runs once, in its own transaction, in the order of registration, after all of the framework's. A migration that
+/// makes, changes
+/// or drops anything of the framework's (`zdc_`) is rolled back.
+public struct ZDCDatabaseMigrator: Sendable {
+  package private(set) var migrations: [AppMigration] = []
+
+  package struct AppMigration: Sendable {
+    package var identifier: String
+    var foreignKeyChecks: DatabaseMigrator.ForeignKeyChecks
+    package var migrate: @Sendable (Database) throws -> Void
+  }
+
+  /// - Parameters:
+  ///   - identifier: Unique, not beginning with `zdc.`.
+  ///   - foreignKeyChecks: When foreign keys are checked: at the migration's end, or at each statement.
+  ///   - migrate: Changes the schema. Throwing rolls it back and makes the unlocking fail with that error.
+  public mutating func registerMigration(
+    _ identifier: String, foreignKeyChecks: DatabaseMigrator.ForeignKeyChecks = .deferred,
+    migrate: @escaping @Sendable (Database) throws -> Void
+  ) {
+    migrations.append(
+      AppMigration(identifier: identifier, foreignKeyChecks: foreignKeyChecks, migrate: migrate))
+  }
+
+  /// Puts the migrations behind the framework's.
+  package func register(in migrator: inout DatabaseMigrator) throws(ZDCError) {
+    var identifiers = Set(migrator.migrations)
+    for migration in migrations {
+      guard !migration.identifier.lowercased().hasPrefix("zdc.") else {
+        throw ZDCError(.reservedName, detail: migration.identifier)
+      }
+      guard identifiers.insert(migration.identifier).inserted else {
+        throw ZDCError(.duplicateMigration, detail: migration.identifier)
+      }
+      migrator.registerMigration(
+        migration.identifier, foreignKeyChecks: migration.foreignKeyChecks, migrate: migration.guarded)
+    }
+  }
+}
+
+extension ZDCDatabaseMigrator.AppMigration {
+  @Sendable
+  package func guarded(_ db: Database) throws {
+    let before = try Self.reservedSchema(db)
+    try migrate(db)
+    guard try Self.reservedSchema(db) == before else { throw ZDCError(.reservedName, detail: identifier) }
+  }
+
+  /// Everything that is named like ours or hangs on a table of ours: indexes and triggers too.
+  private static func reservedSchema(_ db: Database) throws -> [Row] {
+    try Row.fetchAll(
+      db,
+      sql: """
+        SELECT type, name, tbl_name, sql FROM sqlite_master
+        WHERE name LIKE 'zdc\\_%' ESCAPE '\\' OR tbl_name LIKE 'zdc\\_%' ESCAPE '\\' ORDER BY type, name
+        """)
+  }
+}

@@ -1,0 +1,141 @@
+package import GRDB
+internal import Synchronization
+internal import ZDCProtocol
+internal import ZDCSupport
+
+/// A way into the database. Blocks run on the database's queues, never on the caller's actor.
+///
+/// Reads see the last commit and run beside a write. Writes run one after another, across processes. A block is
+/// synchronous: it cannot await,
+/// and must not open another transaction; use the one that it was given.
+public final class ZDCDatabaseConnection: Sendable {
+  package let pool: DatabasePool
+  package let context: DatabaseContext
+  package let observations: Observations
+  private let checkpointer: Checkpointer?
+  private let isReadOnly: Bool
+
+  package init(
+    pool: DatabasePool, context: DatabaseContext, observations: Observations, checkpointer: Checkpointer? = nil,
+    isReadOnly: Bool
+  ) {
+    self.pool = pool
+    self.context = context
+    self.observations = observations
+    self.checkpointer = checkpointer
+    self.isReadOnly = isReadOnly
+  }
+
+  // MARK: Reading
+
+  /// Reads, blocking the caller.
+  ///
+  /// - Throws: The block's error, or the first one that poisoned the transaction.
+  @_disfavoredOverload
+  public func read<T>(_ body: (ZDCReadTransaction) throws -> T) throws -> T {
+    try translating { try pool.read { try self.run(body, $0) } }
+  }
+
+  /// Reads without blocking. A task that is cancelled before it is its turn throws `CancellationError`; a block that has
+  /// begun goes on to its end.
+  public func read<T: Sendable>(_ body: @escaping @Sendable (ZDCReadTransaction) throws -> T) async throws -> T {
+    let isCancelled = Mutex(false)
+    return try await withTaskCancellationHandler {
+      try await withCheckedThrowingContinuation { continuation in
+        // Not the pool's own asynchronous read: that one gives its connection back in the task, which may wait for a
+        // thread while blocking reads, which wait for a connection, have all of them.
+        pool.asyncRead { database in
+          let result = Result {
+            if isCancelled.withLock({ $0 }) { throw CancellationError() }
+            return try self.run(body, try database.get())
+          }
+          continuation.resume(with: result.mapError(translated))
+        }
+      }
+    } onCancel: {
+      isCancelled.withLock { $0 = true }
+    }
+  }
+
+  /// Reads without blocking; another name for the asynchronous `read`.
+  public func asyncRead<T: Sendable>(
+    _ body: @escaping @Sendable (ZDCReadTransaction) throws -> T
+  ) async throws -> T {
+    try await read(body)
+  }
+
+  /// Reads soon, and returns at once. Without a completion an error goes to the log and the status stream.
+  public func asyncRead<T: Sendable>(
+    _ body: @escaping @Sendable (ZDCReadTransaction) throws -> T,
+    completion: (@Sendable (Result<T, any Error>) -> Void)? = nil
+  ) {
+    pool.asyncRead { database in
+      self.finish(Result { try self.run(body, try database.get()) }, completion)
+    }
+  }
+
+  // MARK: Writing
+
+  /// Writes, blocking the caller until the commit is on disk.
+  ///
+  /// - Throws: The block's error, or the first one that poisoned the transaction; everything is rolled back then.
+  @_disfavoredOverload
+  public func write<T>(_ body: (ZDCReadWriteTransaction) throws -> T) throws -> T {
+    try checkWritable()
+    return try translating { try pool.write { try self.run(body, $0) } }
+  }
+
+  /// Writes; returns when the commit is on disk. A task that is cancelled meanwhile throws `CancellationError`, and
+  /// nothing is written.
+  public func write<T: Sendable>(_ body: @Sendable (ZDCReadWriteTransaction) throws -> T) async throws -> T {
+    try checkWritable()
+    do { return try await pool.write { try self.run(body, $0) } } catch { throw translated(error) }
+  }
+
+  /// Writes; another name for the asynchronous `write`.
+  @discardableResult
+  public func asyncReadWrite<T: Sendable>(
+    _ body: @Sendable (ZDCReadWriteTransaction) throws -> T
+  ) async throws -> T {
+    try await write(body)
+  }
+
+  /// Writes soon, and returns at once, as the seed documents do. Blocks run in the order of the calls.
+  ///
+  /// Without a completion an error goes to the log and the status stream. The completion runs on a queue of the
+  /// database: return quickly.
+  public func asyncReadWrite<T: Sendable>(
+    _ body: @escaping @Sendable (ZDCReadWriteTransaction) throws -> T,
+    completion: (@Sendable (Result<T, any Error>) -> Void)? = nil
+  ) {
+    guard !isReadOnly else { return finish(.failure(ZDCError(.readOnlyConnection)), completion) }
+    pool.asyncWrite({ try self.run(body, $0) }, completion: { _, result in self.finish(result, completion) })
+  }
+
+  // MARK: Running a block
+
+  package func run<T>(_ body: (ZDCReadTransaction) throws -> T, _ db: Database) throws -> T {
+    let transaction = ZDCReadTransaction(db, context: context)
+    return try transaction.run { try body(transaction) }
+  }
+
+  private func run<T>(_ body: (ZDCReadWriteTransaction) throws -> T, _ db: Database) throws -> T {
+    checkpointer?.note(db)
+    let transaction = ZDCReadWriteTransaction(db, context: context)
+    return try transaction.run { try body(transaction) }
+  }
+
+  package func finish<T>(
+    _ result: Result<T, any Error>, _ completion: (@Sendable (Result<T, any Error>) -> Void)?
+  ) {
+    let result = result.mapError(translated)
+    if let completion { return completion(result) }
+    guard case .failure(let error) = result, !(error is CancellationError) else { return }
+    context.logFailure(error)
+    context.changes.report(error)
+  }
+
+  private func checkWritable() throws(ZDCError) {
+    guard !isReadOnly else { throw ZDCError(.readOnlyConnection) }
+  }
+}

@@ -1,0 +1,99 @@
+#if compiler(>=6.2)
+  /// What the app may store: any codable type, classes included. Only bytes leave the transaction, so that the values
+  /// need not be sendable.
+  public typealias ZDCStorable = Codable & SendableMetatype
+#else
+  /// What the app may store: any codable and sendable type.
+  public typealias ZDCStorable = Codable & Sendable
+#endif
+
+// The app's objects by collection and key. They are sealed, collection and key included.
+
+extension ZDCReadTransaction {
+  package final var objects: ObjectStore {
+    cached { ObjectStore(db: database, sealer: context.objectSealer) }
+  }
+
+  /// The object, as the type that is registered for the collection; nil if there is none.
+  ///
+  /// ```swift
+  /// if let task = transaction.object(forKey: taskID, inCollection: "tasks") as? Task { … }
+  /// ```
+  ///
+  /// Does not throw. A database error, an unregistered collection, or bytes that do not decode poison the transaction.
+  public final func object(forKey key: String, inCollection collection: String) -> Any? {
+    if let known = frameworkObject(forKey: key, inCollection: collection) { return known }
+    return poisoning {
+      let registered = try context.registry.entry(collection)
+      return try objects.entry(forKey: key, inCollection: collection).map { try registered.decode($0.json) as Any }
+    } ?? nil
+  }
+
+  /// The object; nil if there is none. The collection need not be registered.
+  ///
+  /// - Throws: `ZDCError` with `objectNotDecodable`, or the database's error.
+  public final func object<T: ZDCStorable>(
+    _ type: T.Type = T.self, forKey key: String, inCollection collection: String
+  ) throws -> T? {
+    try objects.entry(forKey: key, inCollection: collection).map { try ObjectCoding.decode(T.self, $0.json) }
+  }
+
+  /// Whether there is an object. Errors poison the transaction.
+  public final func hasObject(forKey key: String, inCollection collection: String) -> Bool {
+    if let known = frameworkObject(forKey: key, inCollection: collection) { return known != nil }
+    return poisoning { try objects.contains(key: key, inCollection: collection) } ?? false
+  }
+
+  /// All keys of a collection, sorted.
+  public final func keys(inCollection collection: String) throws -> [String] {
+    try objects.keys(inCollection: collection)
+  }
+
+  public final func numberOfKeys(inCollection collection: String) throws -> Int {
+    try objects.count(inCollection: collection)
+  }
+
+  /// Calls `body` with each object of a collection, in no particular order, until `body` throws or sets `stop`.
+  ///
+  /// The collection may be changed meanwhile; objects that are gone are left out.
+  public final func enumerateKeysAndObjects<T: ZDCStorable>(
+    _ type: T.Type = T.self, inCollection collection: String,
+    using body: (_ key: String, _ object: T, _ stop: inout Bool) throws -> Void
+  ) throws {
+    try objects.forEach(inCollection: collection) { entry in
+      var stop = false
+      try body(entry.key, try ObjectCoding.decode(T.self, entry.json), &stop)
+      return !stop
+    }
+  }
+}
+
+extension ZDCReadWriteTransaction {
+  /// Stores a copy of the object under its key, replacing what was there.
+  ///
+  /// Does not throw. These poison the transaction: a database error, an object that cannot be encoded, one of another
+  /// type than the collection is registered for, and a collection of the framework, such as ``kZDCCollection_Nodes``.
+  public func setObject(_ object: some ZDCStorable, forKey key: String, inCollection collection: String) {
+    poisoning {
+      try context.registry.check(object, inCollection: collection)
+      try objects.set(try ObjectCoding.encode(object), forKey: key, inCollection: collection)
+      signal(.objects)
+    }
+  }
+
+  /// Removes the object and its link to a node, if there are any. Errors poison the transaction.
+  public func removeObject(forKey key: String, inCollection collection: String) {
+    poisoning {
+      guard let rowKey = try objects.remove(key: key, inCollection: collection) else { return }
+      for observer in context.objectRemoved { try observer(self, rowKey) }
+      signal(.objects)
+    }
+  }
+
+  /// Removes all objects of the collection and their links. Errors poison the transaction.
+  public func removeAllObjects(inCollection collection: String) {
+    for key in poisoning({ try keys(inCollection: collection) }) ?? [] {
+      removeObject(forKey: key, inCollection: collection)
+    }
+  }
+}

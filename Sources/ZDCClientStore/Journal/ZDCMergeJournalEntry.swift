@@ -1,0 +1,119 @@
+public import Foundation
+public import ZDCMerge
+public import ZDCTreesystem
+
+/// A line of the merge journal: two devices changed the same, one change had to give way, and this is what became of
+/// both.
+///
+/// The journal is on this device only, sealed like everything in its database, and bounded (``ZDCJournalLimits``).
+/// Read it with ``ZDCCloudReadTransaction/mergeJournal(forNodeID:limit:)``, take a decision back with
+/// ``ZDCCloudTransaction/undo(_:)``.
+///
+/// The four sides say what both began with (``base``), what this device wanted (``mine``), what the cloud had
+/// (``theirs``) and what it is now (``result``): places and versions, never contents. Values are in ``report`` and
+/// ``content``, if the app gave them.
+public struct ZDCMergeJournalEntry: Sendable, Hashable, Codable, Identifiable {
+  public enum Kind: String, Sendable, Hashable, Codable, CaseIterable {
+    /// Both sides changed the content, and the app merged them.
+    case merged
+    /// Both sides changed the content, and the app took the cloud's.
+    case cloudWon
+    /// Another node had come to the cloud under the name first; this device's became "Name 2".
+    case renamed
+    /// Both sides renamed or moved the node; the committed place won. Also where the local place had gone.
+    case moveDropped
+    /// Deleted in the cloud while changes were queued here.
+    case deletedInCloud
+    /// Deleted here while others changed it, or something below it: the deletion goes on.
+    case deletedHere
+  }
+
+  /// What one side had.
+  public struct Side: Sendable, Hashable, Codable {
+    public var path: ZDCTreesystemPath?
+    /// The node's ``ZDCNode/cloudID``, where it is not that of the entry's own node.
+    public var cloudID: String?
+    /// The content's version, ``ZDCNode/eTag_data``.
+    public var eTag: String?
+    public var isDeleted = false
+
+    public init(path: ZDCTreesystemPath? = nil, cloudID: String? = nil, eTag: String? = nil, isDeleted: Bool = false) {
+      self.path = path
+      self.cloudID = cloudID
+      self.eTag = eTag
+      self.isDeleted = isDeleted
+    }
+  }
+
+  public let id: UUID
+  public let kind: Kind
+  /// The node's ``ZDCNode/uuid``. The entry stays when the node goes.
+  public let nodeID: String
+  /// The node's ``ZDCNode/cloudID`` at that time.
+  public let cloudID: String
+  /// When this device decided.
+  public let date: Date
+  /// Who made the version in the cloud; nil if that is not known.
+  public var cloudWriterID: String?
+
+  public var base = Side()
+  public var mine = Side()
+  public var theirs = Side()
+  public var result = Side()
+
+  /// The value that was merged, key by key; set if the app gave it to
+  /// ``ZDCCloudTransaction/didMergeData(withETag:forNodeID:report:)``.
+  public var report: ZDCMergeReport?
+  /// The version that lost, if the app gave it to ``ZDCCloudTransaction/skipDataUploads(forNodeID:losing:keptAs:)``.
+  public var content: Data?
+  /// The ``ZDCNode/uuid`` of a node that has the version that lost, or that took the name.
+  public var otherNodeID: String?
+  /// After a deletion in the cloud: the ``ZDCNode/uuid`` of each node that was kept here.
+  public package(set) var keptNodeIDs: [String]?
+  /// Whether something was left out because it was larger than ``ZDCJournalLimits/maxEntryBytes``.
+  public package(set) var isShortened = false
+  /// When it was taken back.
+  public package(set) var undoneAt: Date?
+
+  package init(_ kind: Kind, nodeID: String, cloudID: String, date: Date, id: UUID = UUID()) {
+    self.kind = kind
+    self.nodeID = nodeID
+    self.cloudID = cloudID
+    self.date = date
+    self.id = id
+  }
+}
+
+/// What is left to do for the app when an entry is taken back; nothing, for names, places and deletions.
+///
+/// ```swift
+/// let undo = try cloudTransaction.undo(entry)
+/// if let changeset = undo.changeset {
+///   let redo = try task.undo(changeset)  // what had lost is there again
+///   transaction.setObject(task, forKey: task.uuid, inCollection: "tasks")
+///   cloudTransaction.queueDataUpload(forNodeID: undo.nodeID, withChangeset: redo)
+/// }
+/// ```
+public struct ZDCMergeUndo: Sendable, Hashable {
+  public let nodeID: String
+  /// Undone on the merged value, it puts the local changes that lost in the place of the cloud's. On a value that went
+  /// on since, the changeset's own rules hold: it throws `mismatchedChangeset` if it speaks of keys that are gone.
+  public let changeset: ZDCChangeset?
+  /// The version that lost, as the app had given it: upload it as a new change.
+  public let content: Data?
+
+  /// Whether the framework has done all of it.
+  public var isDone: Bool { changeset == nil && content == nil }
+}
+
+/// How much the merge journal keeps. What is beyond it goes when something new comes, oldest first.
+public struct ZDCJournalLimits: Sendable, Hashable {
+  /// Entries of one local user's tree.
+  public var maxEntries = 1_000
+  public var maxAge: TimeInterval = 90 * 86_400
+  /// Bytes of one entry, as JSON. Of a larger one the base's, the cloud's and the result's values are left out first,
+  /// then the way back to the whole local value, and at last what lost.
+  public var maxEntryBytes = 64 << 10
+
+  public init() {}
+}

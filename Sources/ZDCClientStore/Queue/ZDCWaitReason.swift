@@ -1,0 +1,52 @@
+/// Why an operation waits.
+public enum ZDCWaitReason: String, Sendable, Hashable, Codable, CaseIterable {
+  case ready, waitingForOperation, backoff, offline, notPulledYet, paused, noDataFromApp, promisePending, conflictHeld
+  case deletedRemotely, overQuota, serverSaid, zoneFrozen, uploading, inFlight, unreadable, exhausted
+
+  /// What would let it go on.
+  public var unblockedBy: String {
+    switch self {
+    case .ready: "nothing: it goes with the next push"
+    case .waitingForOperation: "the end of the operation that it waits for"
+    case .backoff: "time: it is tried again by itself"
+    case .offline: "a connection to the server"
+    case .notPulledYet: "the next pull: the cloud has something of it that this device has not read yet"
+    case .paused: "resumePush"
+    case .noDataFromApp: "the app: queueDataUpload once it has the content, or a relaunch"
+    case .promisePending: "the app: fulfill or reject the promise"
+    case .conflictHeld: "the app: didMergeData(withETag:) or skipDataUploads"
+    case .deletedRemotely: "the app: queueDataUpload or insertNode to keep the node, or delete it"
+    case .overQuota: "room in the account"
+    case .serverSaid: "the server; it is tried again from time to time"
+    case .zoneFrozen: "a decision about the security error of the tree"
+    case .uploading: "nothing: its content is on its way"
+    case .inFlight: "the server's answer"
+    case .unreadable: "a version that this device can read, by another device or a newer app; or new content"
+    case .exhausted: "nothing: copy the node, and delete it"
+    }
+  }
+}
+
+extension ZDCWaitReason {
+  package init(_ reason: OperationRow.Reason) {
+    switch reason {
+    case .ready: self = .ready
+    case .waitingForOperation: self = .waitingForOperation
+    case .backoff: self = .backoff
+    case .offline: self = .offline
+    case .notPulledYet: self = .notPulledYet
+    case .paused: self = .paused
+    case .noDataFromApp: self = .noDataFromApp
+    case .promisePending: self = .promisePending
+    case .conflictHeld: self = .conflictHeld
+    case .deletedRemotely: self = .deletedRemotely
+    case .overQuota: self = .overQuota
+    case .serverSaid: self = .serverSaid
+    case .zoneFrozen: self = .zoneFrozen
+    case .uploading: self = .uploading
+    case .inFlight: self = .inFlight
+    case .unreadable: self = .unreadable
+    case .exhausted: self = .exhausted
+    }
+  }
+}

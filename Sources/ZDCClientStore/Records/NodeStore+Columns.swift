@@ -1,0 +1,163 @@
+internal import Foundation
+package import GRDB
+internal import ZDCCrypto
+internal import ZDCProtocol
+internal import ZDCSupport
+
+// How a NodeRow lies in its columns. Name, keys, creation time, exact sizes and the thumbnail's tag are one sealed
+// value, bound to the row's uuid.
+
+extension NodeStore {
+  private static let columns = [
+    "uuid", "zone", "nodeID", "parent", "depth", "nameTag", "sealed", "keyGen", "historyWrap", "recordVersion",
+    "recordHash", "cloudParent", "cloudNameTag", "writer", "recordReceivedMs", "burnMs", "dataVersion", "blobID",
+    "cipherLength", "contentRoot", "dataWriter", "dataTimeMs", "dataReceivedMs", "quarantine",
+  ]
+
+  static let select = "SELECT id, \(columns.joined(separator: ", ")) FROM zdc_node"
+
+  static let insertStatement = """
+    INSERT INTO zdc_node (\(columns.joined(separator: ", ")))
+    VALUES (\(repeatElement("?", count: columns.count).joined(separator: ", ")))
+    """
+
+  /// For a node that was never uploaded: what it has no value for is not bound, which costs more than sealing it.
+  static let insertFreshStatement = """
+    INSERT INTO zdc_node
+    (uuid, zone, nodeID, parent, depth, nameTag, sealed, keyGen, burnMs, recordVersion)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 0)
+    """
+
+  func freshArguments(_ row: NodeRow) throws -> StatementArguments {
+    [
+      row.uuid, row.zone, row.nodeID.data, row.parent, row.depth, row.nameTag.data, try seal(row), Int64(row.keyGen),
+      row.burnMs?.stored,
+    ]
+  }
+
+  static let updateStatement = """
+    UPDATE zdc_node SET \(columns.map { "\($0) = ?" }.joined(separator: ", ")) WHERE id = ?
+    """
+
+  package func fetch(_ condition: String, _ arguments: StatementArguments) throws -> NodeRow? {
+    try db.firstRow("\(Self.select) \(condition)", arguments, decode)
+  }
+
+  package func fetchAll(_ condition: String, _ arguments: StatementArguments) throws -> [NodeRow] {
+    var rows: [NodeRow] = []
+    try db.forEachRow("\(Self.select) \(condition)", arguments) { rows.append(try decode($0)) }
+    return rows
+  }
+
+  /// Without the row's identity and its place in the local tree: no index has to be touched.
+  static let updateCloudStatement = """
+    UPDATE zdc_node SET \(columns[6...].map { "\($0) = ?" }.joined(separator: ", ")) WHERE id = ?
+    """
+
+  func cloudArguments(_ row: NodeRow) throws -> StatementArguments {
+    StatementArguments(try values(row).dropFirst(6) + [row.id])
+  }
+
+  package func arguments(_ row: NodeRow) throws -> StatementArguments { StatementArguments(try values(row)) }
+
+  private func values(_ row: NodeRow) throws -> [(any DatabaseValueConvertible)?] {
+    let cloud = row.cloud
+    let content = row.content
+    return [
+      row.uuid, row.zone, row.nodeID.data, row.parent, row.depth, row.nameTag.data, try seal(row), Int64(row.keyGen),
+      row.historyWrap.isEmpty ? nil : Data(row.historyWrap), cloud?.recordVersion.stored ?? 0,
+      cloud?.recordHash.data, cloud?.parent.data, cloud?.nameTag.data, cloud?.writer.data, cloud?.receivedMs.stored,
+      row.burnMs?.stored, content?.content.dataVersion.stored, content?.content.blobID.data,
+      content?.content.cipherLength.stored, content?.content.contentRoot.data, content?.writer.data,
+      content?.timeMs.stored, content?.receivedMs.stored, row.quarantine,
+    ]
+  }
+
+  package func decode(_ row: RawRow) throws -> NodeRow {
+    let uuid: String = row[1]
+    let secrets = try open(try row.requiredBytes(7), uuid: uuid)
+    var node = NodeRow(
+      id: row[0], uuid: uuid, zone: row[2], nodeID: try NodeID(row, 3), parent: row[4], depth: row[5],
+      nameTag: try NameTag(row, 6), name: secrets.name, key: secrets.key, keyGen: UInt32(row[8] as Int64),
+      historyWrap: row.bytes(9) ?? [], createdMs: secrets.createdMs, burnMs: row.unsigned(16))
+    node.unused = secrets.unused
+    node.quarantine = row[24]
+    node.cloud = try decodeCloud(row, name: secrets.cloudName)
+    if let content = secrets.content { node.content = try decodeContent(row, content) }
+    return node
+  }
+
+  private func decodeCloud(_ row: RawRow, name: [UInt8]) throws -> NodeRow.CloudFacts? {
+    guard let version = row.unsigned(10), version > 0 else { return nil }
+    return NodeRow.CloudFacts(
+      recordVersion: version, recordHash: try RecordHash(row, 11), parent: try NodeID(row, 12), name: name,
+      nameTag: try NameTag(row, 13), writer: try UserID(row, 14), receivedMs: row.unsigned(15) ?? 0)
+  }
+
+  private func decodeContent(_ row: RawRow, _ secrets: ContentSecrets) throws -> NodeRow.ContentFacts {
+    guard let version = row.unsigned(17), let length = row.unsigned(19) else { throw ZDCError(.corruptDatabase) }
+    let content = NodeRecord.Content(
+      dataVersion: version, blobID: try BlobID(row, 18), cipherLength: length,
+      contentRoot: try ContentRoot(row, 20))
+    return NodeRow.ContentFacts(
+      content: content, secrets: secrets, writer: try UserID(row, 21), timeMs: row.unsigned(22) ?? 0,
+      receivedMs: row.unsigned(23) ?? 0)
+  }
+
+  // MARK: The sealed value
+
+  private struct Secrets {
+    var name: [UInt8]
+    var key: NodeKey
+    var createdMs: UInt64
+    var content: ContentSecrets?
+    var cloudName: [UInt8]
+    var unused: RecordPrivate?
+  }
+
+  private func seal(_ row: NodeRow) throws -> Data {
+    var out = ByteWriter(capacity: 122 + row.name.count)
+    out.append(UInt8(1))
+    out.append16(row.name)
+    out.append(contentsOf: row.key.exportBytes())
+    out.append(row.createdMs)
+    out.append(row.content != nil)
+    if let content = row.content { Self.append(content.secrets, to: &out) }
+    // Nearly always the same name: then it is not written twice.
+    let cloudName = row.cloud?.name ?? row.name
+    out.append(cloudName != row.name)
+    if cloudName != row.name { out.append16(cloudName) }
+    if let unused = row.unused { out.append16(unused.bytes) }
+    return Data(try sealer.seal(out.bytes, row: Array(row.uuid.utf8)))
+  }
+
+  private func open(_ sealed: [UInt8], uuid: String) throws -> Secrets {
+    var reader = ByteReader(try sealer.open(sealed, row: Array(uuid.utf8)))
+    guard try reader.readUInt8() == 1 else { throw ZDCError(.corruptDatabase) }
+    let name = Array(try reader.readVariable16())
+    guard let key = NodeKey(try reader.read(count: 32)) else { throw ZDCError(.corruptDatabase) }
+    let createdMs = try reader.readUInt64()
+    let content = try reader.readBool() ? try Self.readContent(&reader) : nil
+    let cloudName = try reader.readBool() ? Array(try reader.readVariable16()) : name
+    let unused = reader.remaining > 0 ? Array(try reader.readVariable16()) : nil
+    return Secrets(
+      name: name, key: key, createdMs: createdMs, content: content, cloudName: cloudName,
+      unused: try unused.map { try RecordPrivate($0, hasContent: false) })
+  }
+
+  private static func append(_ content: ContentSecrets, to out: inout ByteWriter) {
+    out.append(contentsOf: content.key.exportBytes())
+    out.append(content.sizes.metadata)
+    out.append(content.sizes.thumbnail)
+    out.append(content.sizes.data)
+    out.append(content.thumbnailTag)
+  }
+
+  private static func readContent(_ reader: inout ByteReader) throws -> ContentSecrets {
+    guard let key = ContentKey(try reader.read(count: 32)) else { throw ZDCError(.corruptDatabase) }
+    let metadata = try reader.readUInt32()
+    let thumbnail = try reader.readUInt32()
+    let sizes = ContentSizes(metadata: metadata, thumbnail: thumbnail, data: try reader.readUInt64())
+    return ContentSecrets(key: key, sizes: sizes, thumbnailTag: try reader.read16())
+  }
+}

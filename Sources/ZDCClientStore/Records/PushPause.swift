@@ -1,0 +1,37 @@
+internal import Foundation
+internal import GRDB
+
+/// That a local user's pushes are paused. It stands in the database, because the process that pauses need not be the
+/// one that syncs.
+package enum PushPause: UInt8 {
+  /// What is under way ends.
+  case lettingUploadsEnd = 1
+  case abortingUploads = 2
+
+  package static func key(_ localUser: Int64) -> String { "pushPaused.\(localUser)" }
+}
+
+extension ZDCReadTransaction {
+  /// nil while pushes go on.
+  package func pushPause(localUser: Int64) throws -> PushPause? {
+    let statement = try database.cachedStatement(sql: "SELECT value FROM zdc_meta WHERE key = ?")
+    let value = try Row.fetchOne(statement, arguments: [PushPause.key(localUser)])?.bytes(0)?.first
+    return value.flatMap { PushPause(rawValue: $0) }
+  }
+}
+
+extension ZDCReadWriteTransaction {
+  /// Engines of this process and of others hear of it with the commit.
+  package func setPushPause(_ pause: PushPause?, localUser: Int64) throws {
+    let key = PushPause.key(localUser)
+    if let pause {
+      try database.execute(
+        sql: "INSERT OR REPLACE INTO zdc_meta (key, value) VALUES (?, ?)", arguments: [key, Data([pause.rawValue])])
+    } else {
+      try database.execute(sql: "DELETE FROM zdc_meta WHERE key = ?", arguments: [key])
+    }
+    // SQLite tells nobody of changes in a table without rowid.
+    try database.notifyChanges(in: Table("zdc_meta"))
+    signal(.queue(localUser: localUser))
+  }
+}

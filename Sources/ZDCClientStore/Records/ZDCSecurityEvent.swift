@@ -1,0 +1,25 @@
+public import Foundation
+public import ZDCProtocol
+
+/// Something that a server showed and that cannot be, as it was kept when it was found out (PROTOCOL 3.13).
+///
+/// An event is history: whether it still stands, ``ZDCSyncManager/frozenZones(localUserID:)`` and
+/// ``ZDCNodeExplanation/quarantine`` tell.
+public struct ZDCSecurityEvent: Sendable, Hashable {
+  public var error: ZDCSecurityError
+  /// When it was last found out.
+  public var date: Date
+  /// How often the same was found out.
+  public var times = 1
+  public var firstDate: Date
+
+  package init(error: ZDCSecurityError, date: Date, times: Int = 1, firstDate: Date) {
+    self.error = error
+    self.date = date
+    self.times = times
+    self.firstDate = firstDate
+  }
+
+  /// How many different ones are kept for a local user.
+  public static var limit: Int { 1_000 }
+}

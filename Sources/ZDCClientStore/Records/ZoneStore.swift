@@ -1,0 +1,220 @@
+internal import Foundation
+package import GRDB
+package import ZDCCrypto
+package import ZDCProtocol
+internal import ZDCSupport
+
+/// A zone that this device follows, and what it pinned of it.
+package struct ZoneRow: Sendable {
+  package var id: Int64 = 0
+  package var localUser: Int64
+  package var appTreeID: String
+  package var trunk: Trunk
+  package var zone: ZoneID
+  /// Where the verified log stands; nil before the first pull.
+  package var head: ZoneHead?
+  /// The zone's node key of the access list's generation; nil until the grant was opened.
+  package var key: NodeKey?
+  /// Why nothing is pulled or pushed any more (class 1 of PROTOCOL 3.7), until the user decides.
+  package var frozen: ZDCSecurityError.Code?
+  /// The commit that brought the access list in force; nil before the first pull.
+  package var listSeq: UInt64?
+  /// Why `key` is not the key of the access list in force.
+  package var keyError: ZDCSecurityError.Code?
+  /// Whether a member's signature proves it. Otherwise each launch tries again from the pin.
+  package var isProven = false
+  /// Why the server's last answer could not be followed, which froze nothing.
+  package var doubt: ZDCSecurityError.Code?
+  /// This device has sent lost commits again without asking the user; it does so once.
+  package var hasRestored = false
+
+  package init(
+    id: Int64 = 0, localUser: Int64, appTreeID: String, trunk: Trunk, zone: ZoneID, head: ZoneHead? = nil,
+    key: NodeKey? = nil, frozen: ZDCSecurityError.Code? = nil, listSeq: UInt64? = nil,
+    keyError: ZDCSecurityError.Code? = nil, isProven: Bool = false, doubt: ZDCSecurityError.Code? = nil,
+    hasRestored: Bool = false
+  ) {
+    self.id = id
+    self.localUser = localUser
+    self.appTreeID = appTreeID
+    self.trunk = trunk
+    self.zone = zone
+    self.head = head
+    self.key = key
+    self.frozen = frozen
+    self.listSeq = listSeq
+    self.keyError = keyError
+    self.isProven = isProven
+    self.doubt = doubt
+    self.hasRestored = hasRestored
+  }
+}
+
+/// The rows of zdc_zone inside one transaction.
+package final class ZoneStore: Forgetful {
+  package let db: Database
+  package let sealer: TableSealer
+  private let memory: ZoneMemory
+  /// Rows that this transaction has read or written: each is asked for again and again.
+  private var known: [Int64: ZoneRow] = [:]
+
+  package init(db: Database, sealer: ValueSealer, memory: ZoneMemory) {
+    self.db = db
+    self.sealer = sealer.table("zdc_zone")
+    self.memory = memory
+  }
+
+  package func forgetAll() { known = [:] }
+
+  package func zone(id: Int64) throws -> ZoneRow? {
+    if let row = known[id] { return row }
+    return try fetchAll("WHERE id = ?", [id]).first
+  }
+
+  package func zones(localUser: Int64) throws -> [ZoneRow] {
+    try fetchAll("WHERE localUser = ? ORDER BY id", [localUser])
+  }
+
+  /// The zones with something queued or in flight that are not frozen.
+  package func withQueue(localUser: Int64, tree: String) throws -> [Int64] {
+    let query = """
+      SELECT z.id FROM zdc_zone z WHERE z.localUser = ? AND z.appTreeID = ? AND z.frozen IS NULL
+      AND (EXISTS (SELECT 1 FROM zdc_in_flight WHERE zone = z.id)
+        OR EXISTS (SELECT 1 FROM zdc_operation WHERE zone = z.id)) ORDER BY z.id
+      """
+    var zones: [Int64] = []
+    try db.forEachRow(query, [localUser, tree]) { zones.append($0[0]) }
+    return zones
+  }
+
+  package func zone(localUser: Int64, _ zone: ZoneID) throws -> ZoneRow? {
+    try fetchAll(
+      "WHERE localUser = ? AND treeID = ? AND zoneRoot = ?", [localUser, zone.tree.data, zone.root.data]
+    ).first
+  }
+
+  package func trunk(_ trunk: Trunk, localUser: Int64, appTreeID: String) throws -> ZoneRow? {
+    let zones = try fetchAll(
+      "WHERE localUser = ? AND appTreeID = ? AND trunk = ? ORDER BY id", [localUser, appTreeID, trunk.rawValue])
+    return zones.first { $0.zone == ZoneID(trunkOf: $0.zone.tree) }
+  }
+
+  package func insert(_ row: inout ZoneRow) throws {
+    try db.execute(
+      sql: """
+        INSERT INTO zdc_zone
+        (localUser, appTreeID, trunk, treeID, zoneRoot, headSeq, headHash, acl, retired, sealedKey, frozen, listSeq,
+        keyError, isProven, doubt, hasRestored) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        """, arguments: try arguments(row))
+    row.id = db.lastInsertedRowID
+  }
+
+  package func update(_ row: ZoneRow) throws {
+    known[row.id] = nil
+    let statement = try db.cachedStatement(
+      sql: """
+        UPDATE zdc_zone SET localUser = ?, appTreeID = ?, trunk = ?, treeID = ?, zoneRoot = ?, headSeq = ?,
+        headHash = ?, acl = ?, retired = ?, sealedKey = ?, frozen = ?, listSeq = ?, keyError = ?, isProven = ?,
+        doubt = ?, hasRestored = ? WHERE id = ?
+        """)
+    try statement.execute(arguments: try arguments(row) + [row.id])
+    known[row.id] = row
+  }
+
+  private func fetchAll(_ condition: String, _ arguments: StatementArguments) throws -> [ZoneRow] {
+    var rows: [ZoneRow] = []
+    let query = """
+      SELECT id, localUser, appTreeID, trunk, treeID, zoneRoot, headSeq, headHash, acl, retired, sealedKey, frozen,
+      listSeq, keyError, isProven, doubt, hasRestored FROM zdc_zone \(condition)
+      """
+    try db.forEachRow(query, arguments) { rows.append(try decode($0)) }
+    for row in rows { known[row.id] = row }
+    return rows
+  }
+
+  private func arguments(_ row: ZoneRow) throws -> StatementArguments {
+    let sealedKey = try row.key.map { key in
+      Data(
+        try memory.sealed(key, of: row.zone)
+          ?? sealer.seal(key.exportBytes(), row: row.zone.tree.bytes + row.zone.root.bytes))
+    }
+    return [
+      row.localUser, row.appTreeID, row.trunk.rawValue, row.zone.tree.data, row.zone.root.data,
+      row.head?.seq.stored, row.head?.hash.data, row.head.map { Data($0.acl.bytes) },
+      row.head.map { Data(encode($0.retiredBelow)) }, sealedKey, row.frozen?.rawValue,
+      row.listSeq?.stored, row.keyError?.rawValue,
+      row.isProven, row.doubt?.rawValue, row.hasRestored,
+    ]
+  }
+
+  private func decode(_ row: RawRow) throws -> ZoneRow {
+    guard let number = UInt8(exactly: row[3] as Int64), let trunk = Trunk(rawValue: number) else {
+      throw ZDCError(.corruptDatabase)
+    }
+    let zone = ZoneID(tree: try TreeID(row, 4), root: try NodeID(row, 5))
+    var result = ZoneRow(localUser: row[1], appTreeID: row[2], trunk: trunk, zone: zone)
+    result.id = row[0]
+    if let seq = row.unsigned(6) {
+      let acl = try memory.acl(of: zone, try row.requiredBytes(8)) { try ZoneACL($0) }
+      result.head = ZoneHead(
+        zone: zone, seq: seq, hash: try CommitHash(row, 7), acl: acl,
+        retiredBelow: try decodeRetired(row.bytes(9) ?? []))
+    }
+    result.key = try row.bytes(10).flatMap { sealed in
+      try memory.key(of: zone, sealed) { NodeKey(try sealer.open($0, row: zone.tree.bytes + zone.root.bytes)) }
+    }
+    result.frozen = (row[11] as String?).flatMap(ZDCSecurityError.Code.init(rawValue:))
+    result.listSeq = row.unsigned(12)
+    result.keyError = (row[13] as String?).flatMap(ZDCSecurityError.Code.init(rawValue:))
+    result.isProven = (row[14] as Int64) != 0
+    result.doubt = (row[15] as String?).flatMap(ZDCSecurityError.Code.init(rawValue:))
+    result.hasRestored = (row[16] as Int64) != 0
+    return result
+  }
+
+  private func encode(_ retired: [UserID: UInt32]) -> [UInt8] {
+    var out = ByteWriter()
+    for (user, generation) in retired.sorted(by: { $0.key < $1.key }) {
+      out.append(user)
+      out.append(generation)
+    }
+    return out.bytes
+  }
+
+  private func decodeRetired(_ bytes: [UInt8]) throws -> [UserID: UInt32] {
+    var reader = ByteReader(bytes)
+    var retired: [UserID: UInt32] = [:]
+    while reader.remaining > 0 { retired[try reader.read32()] = try reader.readUInt32() }
+    return retired
+  }
+}
+
+/// What the rows of zdc_zone mean, by their bytes: lists and keys change seldom, and each transaction reads them.
+package final class ZoneMemory: Sendable {
+  private struct State {
+    var lists: [ZoneID: (bytes: [UInt8], acl: ZoneACL)] = [:]
+    var keys: [ZoneID: (sealed: [UInt8], key: NodeKey)] = [:]
+  }
+
+  private let state = Locked(State())
+
+  package func acl(of zone: ZoneID, _ bytes: [UInt8], _ decode: ([UInt8]) throws -> ZoneACL) rethrows -> ZoneACL {
+    if let known = state.withLock({ $0.lists[zone] }), known.bytes == bytes { return known.acl }
+    let acl = try decode(bytes)
+    state.withLock { $0.lists[zone] = (bytes, acl) }
+    return acl
+  }
+
+  package func key(of zone: ZoneID, _ sealed: [UInt8], _ open: ([UInt8]) throws -> NodeKey?) rethrows -> NodeKey? {
+    if let known = state.withLock({ $0.keys[zone] }), known.sealed == sealed { return known.key }
+    guard let key = try open(sealed) else { return nil }
+    state.withLock { $0.keys[zone] = (sealed, key) }
+    return key
+  }
+
+  /// The same key stays sealed as it is: what is read again is known then.
+  package func sealed(_ key: NodeKey, of zone: ZoneID) -> [UInt8]? {
+    guard let known = state.withLock({ $0.keys[zone] }), known.key == key else { return nil }
+    return known.sealed
+  }
+}

@@ -1,0 +1,260 @@
+internal import ZDCClientAPI
+internal import ZDCClientStore
+internal import ZDCProtocol
+internal import ZDCSupport
+
+/// Syncs one local user's zones until its task is cancelled: events of the server trigger pulls, changes of the queue
+/// trigger pushes.
+///
+/// Every failure is reported and tried again after a pause; nothing here loses anything, because the tables hold all
+/// pending work.
+actor BackgroundSync {
+  /// A round that runs beside the others.
+  private typealias Job = @Sendable () async -> Void
+
+  package nonisolated let scheduler: SyncScheduler
+  nonisolated private let jobs: AsyncStream<Job>
+  nonisolated private let newJobs: AsyncStream<Job>.Continuation
+  /// Zones that are pulled or pushed now, or that are about to be.
+  private var pulling: Set<Int64> = [] {
+    didSet { if pulling.isEmpty { pullsEnded.send(()) } }
+  }
+  nonisolated private let pullsEnded = Broadcast<Void>(limit: 1)
+  private var pushing: Set<Int64> = []
+  /// Whether something may have been queued that no survey has seen.
+  private var isSurveyMissed = false
+  /// After failures that concern all zones.
+  private var pause = EnginePause()
+
+  nonisolated var unownedExecutor: UnownedSerialExecutor { scheduler.unownedExecutor }
+  nonisolated private var session: SyncSession { scheduler.session }
+  nonisolated private var wake: WakeTimer { scheduler.wake }
+
+  package init(scheduler: SyncScheduler) {
+    self.scheduler = scheduler
+    (jobs, newJobs) = AsyncStream.makeStream(of: Job.self)
+  }
+
+  package func run(changes: ChangeSignals, reachability: ZDCReachability) async {
+    // Before the first signal: one without a listener is lost.
+    let wakeups = wake.wakeups()
+    let hints = changes.listen([.queue(localUser: session.localUser)]) { [wake] _ in wake.signal() }
+    defer { changes.end(hints) }
+    await withDiscardingTaskGroup { group in
+      group.addTask { await EventListener(sync: self, changes: changes, reachability: reachability).run() }
+      group.addTask { await self.work(wakeups) }
+      for await job in jobs { group.addTask { await job() } }
+    }
+    // A job that had not begun no longer takes its zone's events.
+    for worker in await scheduler.knownWorkers { await worker.forgetEvents() }
+    session.events.update { $0.endPauses() }
+    await scheduler.cancelUploads()
+  }
+
+  private func work(_ wakeups: AsyncStream<Void>) async {
+    wake.signal()
+    for await _ in wakeups {
+      if Task.isCancelled { return }
+      do {
+        let states = await states()
+        wakeAtNextPause(states)
+        guard !pause.lasts(session.time.now()) else { continue }
+        startDuePulls(states)
+        try await startDuePushes()
+      } catch { failed(error) }
+    }
+  }
+
+  private func states() async -> [Int64: ZoneSyncState] {
+    var states: [Int64: ZoneSyncState] = [:]
+    for worker in await scheduler.knownWorkers { states[worker.zone] = await worker.state }
+    return states
+  }
+
+  /// The pauses of operations are found by the next push.
+  private func wakeAtNextPause(_ states: [Int64: ZoneSyncState]) {
+    let now = session.time.now()
+    let ends = [pause.until] + states.values.map { $0.nextWake(after: now) }
+    if let next = ends.compactMap(\.self).filter({ $0 > now }).min() { wake.signal(after: now.duration(to: next)) }
+  }
+
+  /// Reports an error that concerns all zones, and pauses the engine.
+  private func failed(_ error: any Error) {
+    if error is CancellationError { return }
+    let length = pause.begin(after: error, now: session.time.now(), random: session.time.random())
+    guard let length else { return }
+    session.events.report(error)
+    wake.signal(after: length)
+  }
+
+  // MARK: Pulling
+
+  private func startDuePulls(_ states: [Int64: ZoneSyncState]) {
+    let now = session.time.now()
+    let due = states.filter { $0.value.isPullDue(now: now) }
+    startPulls(of: due.keys.sorted()) { try await $0.pullIfDue() }
+  }
+
+  private func startPulls(
+    of zones: [Int64], evenIfNone: Bool = false,
+    _ pull: @escaping @Sendable (ZoneWorker) async throws -> ZonePuller.Pulled
+  ) {
+    let zones = zones.filter { !pulling.contains($0) }
+    guard !zones.isEmpty || evenIfNone else { return }
+    pulling.formUnion(zones)
+    newJobs.yield { await self.pullInBackground(zones, pull) }
+  }
+
+  private func pullInBackground(
+    _ zones: [Int64], _ pull: @escaping @Sendable (ZoneWorker) async throws -> ZonePuller.Pulled
+  ) async {
+    do {
+      let round = try await scheduler.pulling {
+        try await self.scheduler.pullRound(of: zones, inBackground: true) { worker in
+          let result = await Result { try await pull(worker) }
+          await self.pullEnded(worker.zone)
+          return try result.get()
+        }
+      }
+      if round.failure == nil { pause.endIfOfConnection() }
+    } catch is CancellationError {
+      // The server does not name them again as long as nothing new happens there.
+      for zone in zones { await scheduler.worker(zone).pullAborted() }
+    } catch { failed(error) }
+    pulling.subtract(zones)
+    wake.signal()
+  }
+
+  /// The zone's push need not wait for the pulls of others.
+  private func pullEnded(_ zone: Int64) {
+    pulling.remove(zone)
+    wake.signal()
+  }
+
+  /// Pulls the zones whose head is not the pinned one. Does not wait for that.
+  package func follow(_ list: ZoneList) async throws {
+    try await scheduler.prepareOnce()
+    let due = try await scheduler.note(list)
+    pause.endIfOfConnection()
+    startPulls(of: due, evenIfNone: true) { try await $0.pull(inBackground: true) }
+    wake.signal()
+  }
+
+  /// Waits until no pull is under way, or the task is cancelled.
+  func waitForPulls() async {
+    let ended = pullsEnded.stream()
+    if pulling.isEmpty { return }
+    for await _ in ended where pulling.isEmpty { return }
+  }
+
+  // MARK: Events
+
+  /// Hands the event to its zone's worker. Does not wait for it: the next event may be another zone's.
+  package func take(_ event: HeadEvent) async throws {
+    try await scheduler.prepareOnce()
+    guard let worker = try await scheduler.worker(event.status.zone), await worker.add(event) else { return }
+    newJobs.yield { await self.takeEvents(worker) }
+  }
+
+  private func takeEvents(_ worker: ZoneWorker) async {
+    while !Task.isCancelled, let next = await worker.nextEvent() {
+      guard case .event(let event) = next else {
+        await worker.handle(.headNamed(isKnown: false))
+        wake.signal()
+        continue
+      }
+      do {
+        let round = try await scheduler.pulling { try await self.take(event, worker) }
+        if round.failure == nil { pause.endIfOfConnection() }
+      } catch { failed(error) }
+    }
+  }
+
+  private func take(_ event: HeadEvent, _ worker: ZoneWorker) async throws -> ZoneRound<PullSummary> {
+    var round = ZoneRound(PullSummary())
+    do {
+      guard case .pulled(let pulled, let isDrained) = try await worker.take(event) else { return round }
+      round.take(pulled)
+      // The change may have unblocked queued operations.
+      if pulled.summary.commits > 0, !isDrained { wake.signal() }
+    } catch {
+      try round.add(worker.zone, Result<Void, any Error>.failure(error)) { _, _ in }
+    }
+    try await scheduler.finishedPull(round)
+    return round
+  }
+
+  // MARK: Pushing
+
+  /// Pushes whatever may go out, zones after their first pull: before it, the engine does not know what is new.
+  private func startDuePushes() async throws {
+    let now = session.time.now()
+    var due: [Int64] = []
+    for zone in try await scheduler.survey().zones {
+      guard !pushing.contains(zone) else {
+        isSurveyMissed = true
+        continue
+      }
+      let state = await scheduler.worker(zone).state
+      if state.hasPulled, !state.isPushPaused(now: now) { due.append(zone) }
+    }
+    guard !due.isEmpty else { return }
+    pushing.formUnion(due)
+    newJobs.yield { [due] in await self.pushInBackground(due) }
+  }
+
+  private func pushInBackground(_ zones: [Int64]) async {
+    do {
+      let round = try await scheduler.pushing {
+        try await self.scheduler.pushRound(of: zones, inBackground: true) { worker in
+          let result = await Result { try await worker.push(inBackground: true) }
+          await self.pushEnded(worker.zone, result)
+          return try result.get()
+        }
+      }
+      if round.failure == nil { pause.end() }
+    } catch {
+      failed(error)
+      // An aborted push is repeated.
+      if error is CancellationError { wake.signal() }
+    }
+    pushing.subtract(zones)
+    lookAgainIfMissed()
+  }
+
+  /// The zone need not wait for the others of its round.
+  private func pushEnded(_ zone: Int64, _ result: Result<ZoneWorker.Pushed, any Error>) {
+    pushing.remove(zone)
+    if case .success(let pushed) = result, pushed.summary.hasNext, !pushed.summary.isDrained { wake.signal() }
+    lookAgainIfMissed()
+  }
+
+  /// Looks at the queue again if an operation was queued while its zone was busy.
+  private func lookAgainIfMissed() {
+    guard isSurveyMissed else { return }
+    isSurveyMissed = false
+    wake.signal()
+  }
+}
+
+/// How long the engine leaves a server alone that it cannot reach, or that does not know this device any more. Pure.
+package struct EnginePause: Sendable {
+  private var pause = Pause()
+  private var isOfConnection = false
+
+  package var until: ContinuousClock.Instant? { pause.until }
+
+  package func lasts(_ now: ContinuousClock.Instant) -> Bool { pause.lasts(now) }
+
+  /// - Returns: how long the pause is; nil if one lasts already.
+  package mutating func begin(after error: any Error, now: ContinuousClock.Instant, random: Double) -> Duration? {
+    guard !lasts(now) else { return nil }
+    isOfConnection = error is TransportError
+    return pause.begin(after: error, now: now, random: random)
+  }
+
+  package mutating func end() { self = EnginePause() }
+
+  /// The server has answered.
+  package mutating func endIfOfConnection() { if isOfConnection { end() } }
+}

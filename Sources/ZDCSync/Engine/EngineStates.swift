@@ -1,0 +1,182 @@
+package import Foundation
+internal import GRDB
+internal import ZDCClientAPI
+internal import ZDCClientStore
+internal import ZDCProtocol
+internal import ZDCSupport
+
+/// What the engines of this process know and no table has: whether they are at work and reach the server.
+package final class EngineStates: Sendable {
+  /// Observations that show an engine's state track this table, though only its pause is stored there.
+  package static let table = "zdc_meta"
+
+  private let states = Locked<[String: EngineState]>([:])
+
+  package func state(_ localUserID: String) -> EngineState {
+    states.withLock { $0[localUserID] } ?? EngineState()
+  }
+
+  /// - Returns: Whether that made a difference.
+  package func update(_ localUserID: String, _ change: (inout EngineState) -> Void) -> Bool {
+    states.withLock { states in
+      let before = states[localUserID] ?? EngineState()
+      var after = before
+      change(&after)
+      states[localUserID] = after
+      return before.shown != after.shown || before.offline != after.offline || before.pauses != after.pauses
+    }
+  }
+}
+
+extension DatabaseContext {
+  /// What the engines of this process know and no table has.
+  package var engines: EngineStates { attachments.value { EngineStates() } }
+}
+
+/// One engine's part of ``ZDCSyncState``. Pure.
+package struct EngineState: Sendable, Hashable {
+  /// Without what the database says.
+  package private(set) var shown = ZDCSyncState()
+  /// Why the server cannot be reached.
+  package private(set) var offline: String?
+  /// Zones of which nothing is sent because a push failed: why, and until when.
+  package private(set) var pauses: [Int64: ZDCSyncFailure] = [:]
+  private var hasPulledSinceError = false
+  private var hasPushedSinceError = false
+  private var hasFailedInRound = false
+  /// Rounds that are under way at the same time.
+  private var pulls = 0
+  private var pushes = 0
+
+  package mutating func take(_ status: ZDCSyncStatus, now: Date) {
+    switch status {
+    case .pullStarted: begin(\.isPulling)
+    case .pushStarted: begin(\.isPushing)
+    case .pullFinished:
+      shown.isPulling = pulls > 1
+      guard !hasFailedInRound, pulls <= 1 else { return }
+      shown.lastSynced = now
+      reached()
+      hasPulledSinceError = true
+      forgetErrorIfOver()
+    case .pushFinished(_, let operations):
+      shown.isPushing = pushes > 1
+      if operations > 0 { reached() }
+      guard !hasFailedInRound else { return }
+      hasPushedSinceError = true
+      forgetErrorIfOver()
+    // A pause stands in the database.
+    case .pushPaused, .pushResumed: break
+    case .online:
+      reached()
+      shown.isPolling = false
+    case .eventsMissing:
+      reached()
+      shown.isPolling = true
+    case .offline:
+      shown.isPolling = false
+      shown.connection = .offline
+      offline = offline ?? TransportError.Code.offline.rawValue
+    case .error(_, let error): fail(error, now: now)
+    case .security(_, let error): fail(error, now: now)
+    }
+  }
+
+  /// A tree is left out, because it waits to be tried again: what the server has was reached, and is not all here.
+  package mutating func leaveOut() {
+    reached()
+    hasFailedInRound = true
+  }
+
+  mutating func setPause(_ failure: ZDCSyncFailure?, of zone: Int64) { pauses[zone] = failure }
+
+  package mutating func endPauses() { pauses = [:] }
+
+  package mutating func beginRound(_ work: SyncScheduler.Work) {
+    switch work {
+    case .pull: pulls += 1
+    case .push: pushes += 1
+    }
+  }
+
+  /// A round that threw has no `finished`.
+  package mutating func endRound(_ work: SyncScheduler.Work) {
+    switch work {
+    case .pull:
+      pulls -= 1
+      if pulls == 0 { shown.isPulling = false }
+    case .push:
+      pushes -= 1
+      if pushes == 0 { shown.isPushing = false }
+    }
+  }
+
+  private mutating func begin(_ part: WritableKeyPath<ZDCSyncState, Bool>) {
+    shown[keyPath: part] = true
+    hasFailedInRound = false
+  }
+
+  /// The event stream has brought its first event.
+  mutating func hearStream() {
+    reached()
+    shown.isPolling = false
+  }
+
+  private mutating func reached() {
+    shown.connection = .online
+    offline = nil
+  }
+
+  package mutating func fail(_ error: any Error, now: Date) {
+    guard !(error is CancellationError) else { return }
+    if error is ServerError { reached() }
+    if let error = error as? TransportError { (shown.connection, offline) = (.offline, error.code.rawValue) }
+    shown.lastError = ZDCSyncFailure(error, date: now)
+    (hasPulledSinceError, hasPushedSinceError, hasFailedInRound) = (false, false, true)
+  }
+
+  private mutating func forgetErrorIfOver() {
+    if hasPulledSinceError, hasPushedSinceError { shown.lastError = nil }
+  }
+}
+
+extension ZDCDatabaseConnection {
+  /// Observations that show an engine's state look again.
+  func tellOfEngineState() {
+    guard observations.count > 0 else { return }
+    pool.asyncWrite(
+      { try $0.notifyChanges(in: Table(EngineStates.table)) },
+      completion: { [context] _, result in
+        guard case .failure(let error) = result else { return }
+        context.logFailure(error)
+      })
+  }
+}
+
+extension OperationStore {
+  /// What is queued, by what it waits for.
+  ///
+  /// - Parameter paused: zones whose last push failed.
+  package func pending(localUser: Int64, paused: Set<Int64> = []) throws -> ZDCSyncState.Pending {
+    var pending = ZDCSyncState.Pending()
+    let query = """
+      SELECT state, reason, zone, COUNT(*) FROM zdc_operation
+      WHERE zone IN (SELECT id FROM zdc_zone WHERE localUser = ?) GROUP BY zone, state, reason
+      """
+    try db.forEachRow(query, [localUser]) { row in
+      guard let reason = OperationRow.Reason(rawValue: row[1]) else { throw ZDCError(.corruptDatabase) }
+      let count: Int = row[3]
+      pending.total += count
+      let isInFlight = row[0] as Int64 == OperationRow.State.inFlight.rawValue
+      switch reason {
+      case _ where isInFlight: pending.inFlight += count
+      case .uploading, .promisePending: pending.uploading += count
+      case .noDataFromApp, .conflictHeld, .deletedRemotely, .exhausted: pending.waitingForApp += count
+      case .offline, .backoff, .overQuota, .serverSaid, .unreadable: pending.failing += count
+      case .ready where paused.contains(row[2]): pending.failing += count
+      case .ready, .waitingForOperation, .notPulledYet, .paused, .zoneFrozen, .inFlight: break
+      }
+    }
+    return pending
+  }
+}

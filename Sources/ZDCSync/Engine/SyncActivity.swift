@@ -1,0 +1,89 @@
+internal import Foundation
+internal import ZDCSupport
+
+/// What one local user's engine is doing now, and who is told when that changes.
+final class SyncActivity: Sendable {
+  typealias Info = ZDCSyncStatusNotificationInfo
+
+  private struct State {
+    /// How many are under way at the same time.
+    var pulls = 0
+    var pushes = 0
+    /// The result of the first of these pulls that failed.
+    var failure: ZDCPullResult?
+    /// Whether the app was told that it has begun.
+    var isPullShown = false
+    var isPushShown = false
+  }
+
+  private let localUserID: String
+  private let treeID: String
+  private let post: @Sendable (Info) -> Void
+  private let state = Locked(State())
+
+  package init(localUserID: String, treeID: String, post: @escaping @Sendable (Info) -> Void) {
+    self.localUserID = localUserID
+    self.treeID = treeID
+    self.post = post
+  }
+
+  package var isPulling: Bool { state.withLock { $0.pulls > 0 } }
+  /// Also while only uploads are under way.
+  package var isPushing: Bool { state.withLock { $0.pushes > 0 || $0.isPushShown } }
+
+  // MARK: Pulling
+
+  func beginPull() { state.withLock { $0.pulls += 1 } }
+
+  func foundChanges() {
+    let isNew = state.withLock { state in
+      defer { state.isPullShown = true }
+      return !state.isPullShown
+    }
+    if isNew { tell(.pullStarted) }
+  }
+
+  func endPull(_ result: ZDCPullResult) {
+    let (wasShown, failure) = state.withLock { state in
+      state.pulls -= 1
+      if case .success = result {} else { state.failure = state.failure ?? result }
+      guard state.pulls == 0 else { return (false, ZDCPullResult?.none) }
+      defer { (state.isPullShown, state.failure) = (false, nil) }
+      return (state.isPullShown, state.failure)
+    }
+    if wasShown { tell(.pullStopped, failure ?? result) }
+  }
+
+  // MARK: Pushing
+
+  func beginPush() { state.withLock { $0.pushes += 1 } }
+
+  package func sends() {
+    let isNew = state.withLock { state in
+      defer { state.isPushShown = true }
+      return !state.isPushShown
+    }
+    if isNew { tell(.pushStarted) }
+  }
+
+  func endPush(isUploading: Bool) {
+    state.withLock { $0.pushes -= 1 }
+    uploadsChanged(isUploading: isUploading)
+  }
+
+  /// The last upload may have ended outside of a push.
+  func uploadsChanged(isUploading: Bool) {
+    let hasStopped = state.withLock { state in
+      guard state.isPushShown, state.pushes == 0, !isUploading else { return false }
+      state.isPushShown = false
+      return true
+    }
+    if hasStopped { tell(.pushStopped) }
+  }
+
+  // MARK: Telling
+
+  package func tell(_ type: Info.Kind, _ result: ZDCPullResult? = nil) {
+    post(Info(type, localUserID: localUserID, treeID: treeID, pullResult: result))
+  }
+}

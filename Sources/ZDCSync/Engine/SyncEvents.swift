@@ -1,0 +1,87 @@
+package import Foundation
+package import ZDCClientStore
+internal import ZDCProtocol
+internal import ZDCSupport
+
+/// What an engine tells of itself.
+package final class SyncEvents: Sendable {
+  private let localUserID: String
+  private let hub: StatusHub
+
+  package init(localUserID: String, hub: StatusHub) {
+    self.localUserID = localUserID
+    self.hub = hub
+  }
+
+  package func post(_ make: (String) -> ZDCSyncStatus) {
+    hub.post(make(localUserID))
+  }
+
+  package func report(_ error: any Error) {
+    let error = DelegateError.unwrap(error)
+    if let error = error as? ZDCSecurityError {
+      hub.post(.security(localUserID: localUserID, error))
+    } else {
+      hub.post(.error(localUserID: localUserID, error))
+    }
+  }
+
+  package func update(_ change: (inout EngineState) -> Void) {
+    hub.update(localUserID, change)
+  }
+
+  /// Nil if no round of this process has brought all.
+  package var lastSynced: Date? { hub.lastSynced(localUserID) }
+
+  /// For an error that the caller gets: it shows in the state, and nobody else is told of it.
+  package func failed(_ error: any Error) {
+    hub.failed(localUserID, error)
+  }
+}
+
+/// Passes the engines' status on to everybody who listens, and keeps what it says about now.
+package final class StatusHub: Sendable {
+  private let database: ZDCDatabaseManager
+  private let listeners = Broadcast<ZDCSyncStatus>(limit: 1_000)
+  package let nodes = NodeEventHub()
+
+  package init(database: ZDCDatabaseManager) {
+    self.database = database
+  }
+
+  package func post(_ status: ZDCSyncStatus) {
+    // Who stops a task knows it.
+    if case .error(_, let error) = status, error is CancellationError { return }
+    let now = Date(ms: database.context.clock())
+    update(status.localUserID) { $0.take(status, now: now) }
+    listeners.send(status)
+    if case .pullFinished = status { database.context.changes.send([.pull]) }
+  }
+
+  package func failed(_ localUserID: String, _ error: any Error) {
+    let now = Date(ms: database.context.clock())
+    update(localUserID) { $0.fail(DelegateError.unwrap(error), now: now) }
+  }
+
+  package func lastSynced(_ localUserID: String) -> Date? {
+    database.context.engines.state(localUserID).shown.lastSynced
+  }
+
+  package func update(_ localUserID: String, _ change: (inout EngineState) -> Void) {
+    guard database.context.engines.update(localUserID, change) else { return }
+    database.rwDatabaseConnection.tellOfEngineState()
+  }
+
+  package func stream() -> AsyncStream<ZDCSyncStatus> { listeners.stream() }
+
+  /// One element when something of that has happened since the last one was taken.
+  package func occasions(_ isWanted: @escaping @Sendable (ZDCSyncStatus) -> Bool) -> AsyncStream<ZDCSyncStatus> {
+    listeners.stream(limit: 1, where: isWanted)
+  }
+
+  /// All streams end.
+  package func close() {
+    listeners.close()
+    nodes.close()
+  }
+}

@@ -1,0 +1,70 @@
+internal import ZDCClientStore
+internal import ZDCProtocol
+
+extension SyncScheduler {
+  /// Pulls and pushes until no operation can run. Operations that wait are counted, not waited for.
+  ///
+  /// What is wrong with one zone, or with the app, does not keep the other zones waiting; it is thrown at the end.
+  ///
+  /// - Parameter pulls: false for a caller that has pulled a moment ago.
+  package func syncUntilQuiet(pulls: Bool = true) async throws -> ZDCSyncSummary {
+    var summary = ZDCSyncSummary()
+    let pulled = pulls ? try await pullRound() : ZoneRound(PullSummary())
+    var failure = pulled.failure
+    summary.pulled = pulled.summary
+    let rule = QuietRule(queued: try await endPauses())
+    var rounds = rule
+    var failed: Set<Int64> = []
+    while true {
+      let round = try await pushRound(except: failed) { try await $0.pushUntilQuiet(rule) }
+      failure = failure ?? round.failure
+      failed.formUnion(round.failedZones)
+      summary.pushed.commits += round.summary.commits
+      summary.pushed.operations += round.summary.operations
+      // In a callback the app may have changed something in another zone.
+      guard rounds.goesOn(after: round.summary, uploadsSettled: 0) else { break }
+    }
+    if let failure { throw DelegateError.unwrap(failure) }
+    try await addRemainder(to: &summary)
+    return summary
+  }
+
+  /// Adds what is still queued, frozen or unreadable after a sync without errors.
+  private func addRemainder(to summary: inout ZDCSyncSummary) async throws {
+    summary.stillQueued = try await stillQueued()
+    summary.pushed.waiting = summary.stillQueued.values.reduce(0, +)
+    (summary.frozenZones, summary.unreadableNodes) = try await session.database.asyncRead { [session] transaction in
+      (
+        try transaction.frozenZones(localUser: session.localUser),
+        try transaction.unreadableNodeCount(localUser: session.localUser)
+      )
+    }
+  }
+
+  /// A sync that was asked for does not wait until the engine would have tried again.
+  ///
+  /// - Returns: how many operations are queued.
+  private func endPauses() async throws -> Int {
+    let (count, isPaused) = try await session.database.asyncRead { [session] transaction in
+      let operations = transaction.operations
+      return (
+        try operations.count(localUser: session.localUser),
+        try operations.hasPauses(localUser: session.localUser)
+      )
+    }
+    if isPaused {
+      try await session.database.asyncReadWrite { [session] transaction in
+        try transaction.operations.endPauses(localUser: session.localUser)
+      }
+    }
+    return count
+  }
+
+  private func stillQueued() async throws -> [ZDCWaitReason: Int] {
+    try await session.database.asyncRead { [session] transaction in
+      let isPaused = try transaction.pushPause(localUser: session.localUser) != nil
+      let queued = try transaction.operations.countByReason(localUser: session.localUser, tree: session.appTreeID)
+      return isPaused && !queued.isEmpty ? [.paused: queued.values.reduce(0, +)] : queued
+    }
+  }
+}

@@ -1,0 +1,225 @@
+internal import Foundation
+internal import ZDCClientAPI
+internal import ZDCClientStore
+package import ZDCProtocol
+
+// Rounds: one step for each of several zones, a few at a time, that the app sees as one pull or one push.
+
+extension SyncScheduler {
+  package enum Work: Sendable {
+    case pull
+    case push
+  }
+
+  /// Ends a round that is under way.
+  package struct Abort: Sendable {
+    package var work: Work
+    package var cancel: @Sendable () -> Void
+  }
+
+  package func abort(_ work: Work) {
+    for abort in aborts.values where abort.work == work { abort.cancel() }
+  }
+
+  /// - Parameter body: runs in a task that ``abort(_:)`` cancels.
+  private func abortable<Value: Sendable>(
+    _ work: Work, _ body: @escaping @Sendable () async throws -> Value
+  ) async throws -> Value {
+    let (id, task) = (UUID(), Task { try await body() })
+    aborts[id] = Abort(work: work) { task.cancel() }
+    defer { aborts[id] = nil }
+    return try await withTaskCancellationHandler {
+      try await task.value
+    } onCancel: {
+      task.cancel()
+    }
+  }
+
+  // MARK: Pulling
+
+  /// Pulls all zones of the user's tree.
+  package func pull() async throws -> PullSummary {
+    try await pullRound().get()
+  }
+
+  func pullRound() async throws -> ZoneRound<PullSummary> {
+    try await pulling {
+      try await self.prepareOnce()
+      let due = try await self.note(try await self.session.api.zones(since: nil), isOnRequest: true)
+      do { return try await self.pullRound(of: due) { try await $0.pull() } } catch let error as CancellationError {
+        for zone in due { await self.worker(zone).pullAborted() }
+        throw error
+      }
+    }
+  }
+
+  /// Compares the heads of all zones and of the identity chain with the pinned ones.
+  ///
+  /// - Parameter isOnRequest: zones whose last pull left something open are pulled as well, whether or not their head has
+  ///   moved, and so are those that the server does not name.
+  /// - Returns: the zones that have to be pulled.
+  package func note(_ list: ZoneList, isOnRequest: Bool = false) async throws -> [Int64] {
+    await identity.forget()
+    await identity.accept(list.chain)
+    try await identity.checkBeforePull()
+    let named = Dictionary(list.zones.map { ($0.zone, $0) }) { first, _ in first }
+    var due: [Int64] = []
+    for (zone, known) in try await known() {
+      let (worker, status) = (worker(zone.id), named[zone.zone])
+      // A list that was asked for may be older than an event.
+      let isDue = await worker.state.needsPull
+      if !isOnRequest || !isDue { await worker.note(status, known: known) }
+      let isOpen = isOnRequest && (status == nil || known.isUnfinished || known.hasProblem)
+      if await worker.state.needsPull || isOpen { due.append(zone.id) }
+    }
+    return due
+  }
+
+  private func known() async throws -> [(ZoneRow, ZoneWorker.Known)] {
+    try await session.database.asyncRead { [session] transaction in
+      try transaction.zones.zones(localUser: session.localUser).filter { $0.appTreeID == session.appTreeID }
+        .map { ($0, try ZoneWorker.Known($0, transaction)) }
+    }
+  }
+
+  /// Pulls some zones as one round.
+  func pullRound(
+    of zones: [Int64], inBackground: Bool = false,
+    _ pull: @escaping @Sendable (ZoneWorker) async throws -> ZonePuller.Pulled
+  ) async throws -> ZoneRound<PullSummary> {
+    session.events.post { .pullStarted(localUserID: $0) }
+    let round = try await round(PullSummary(), of: zones, inBackground: inBackground, pull) { $0.take($1) }
+    try await finishedPull(round)
+    return round
+  }
+
+  private func round<Summary, Part: Sendable>(
+    _ empty: Summary, of zones: [Int64], inBackground: Bool,
+    _ step: @escaping @Sendable (ZoneWorker) async throws -> Part, _ take: (inout ZoneRound<Summary>, Part) -> Void
+  ) async throws -> ZoneRound<Summary> {
+    var round = ZoneRound(empty, inBackground: inBackground)
+    try await round.run(zones.map { worker($0) }, atOnce: Self.zonesAtOnce, step, take)
+    return round
+  }
+
+  /// Shows that a pull is under way, until it has ended in whatever way.
+  package func pulling(
+    _ body: @escaping @Sendable () async throws -> ZoneRound<PullSummary>
+  ) async throws -> ZoneRound<PullSummary> {
+    session.activity.beginPull()
+    session.events.update { $0.beginRound(.pull) }
+    defer { session.events.update { $0.endRound(.pull) } }
+    do {
+      let round = try await abortable(.pull, body)
+      session.activity.endPull(round.failure.map(ZDCPullResult.init) ?? .success)
+      return round
+    } catch {
+      session.activity.endPull(ZDCPullResult(error))
+      session.events.failed(error)
+      throw error
+    }
+  }
+
+  /// - Throws: if it cannot be stored.
+  func finishedPull(_ round: ZoneRound<PullSummary>) async throws {
+    if let failure = round.failure { session.events.failed(failure) }
+    if await isSomeZoneLeftOut() { session.events.update { $0.leaveOut() } }
+    let result = round.summary
+    session.events.post { .pullFinished(localUserID: $0, commits: result.commits, announced: result.announced) }
+    try await storeLastSynced()
+  }
+
+  private func isSomeZoneLeftOut() async -> Bool {
+    for worker in knownWorkers where await worker.state.isLeftOut { return true }
+    return false
+  }
+
+  /// Stores the date that the state shows: the state accounts for missing records, which throw nothing.
+  private func storeLastSynced() async throws {
+    guard let synced = session.events.lastSynced?.ms else { return }
+    guard synced < storedSyncMs || synced - storedSyncMs >= LastSynced.gridMs else { return }
+    try await session.database.asyncReadWrite { [session] transaction in
+      try transaction.setLastSynced(ms: synced, localUser: session.localUser)
+    }
+    storedSyncMs = synced
+  }
+
+  // MARK: Pushing
+
+  /// Sends at most one commit for each zone.
+  package func push() async throws -> PushSummary {
+    try await pushRound { try await $0.push() }.get()
+  }
+
+  /// Takes a step for each zone that has something to send.
+  ///
+  /// - Parameter except: zones that are left alone.
+  func pushRound(
+    except: Set<Int64> = [], _ push: @escaping @Sendable (ZoneWorker) async throws -> ZoneWorker.Pushed
+  ) async throws -> ZoneRound<PushSummary> {
+    try await pushing {
+      try await self.prepareOnce()
+      let survey = try await self.survey()
+      guard survey.pause == nil else { return ZoneRound(PushSummary()) }
+      return try await self.pushRound(of: survey.zones.filter { !except.contains($0) }, push)
+    }
+  }
+
+  func pushRound(
+    of zones: [Int64], inBackground: Bool = false,
+    _ push: @escaping @Sendable (ZoneWorker) async throws -> ZoneWorker.Pushed
+  ) async throws -> ZoneRound<PushSummary> {
+    try await identity.require()
+    session.events.post { .pushStarted(localUserID: $0) }
+    let round = try await round(PushSummary(), of: zones, inBackground: inBackground, push) { $0.take($1) }
+    let operations = round.summary.operations
+    session.events.post { .pushFinished(localUserID: $0, operations: operations) }
+    return round
+  }
+
+  /// Shows that a push is under way, until it has ended in whatever way.
+  package func pushing(
+    _ body: @escaping @Sendable () async throws -> ZoneRound<PushSummary>
+  ) async throws -> ZoneRound<PushSummary> {
+    session.activity.beginPush()
+    session.events.update { $0.beginRound(.push) }
+    do {
+      let round = try await abortable(.push, body)
+      if round.summary.operations > 0 { session.activity.tell(.syncingNodeIDsChanged) }
+      await endPush()
+      return round
+    } catch {
+      session.events.failed(error)
+      await endPush()
+      throw error
+    }
+  }
+
+  private func endPush() async {
+    session.events.update { $0.endRound(.push) }
+    session.activity.endPush(isUploading: await hasUploads())
+  }
+
+  // MARK: What is queued
+
+  struct Survey: Sendable {
+    package var pause: PushPause?
+    /// Those with something queued or in flight, or with uploads that may have been cancelled.
+    package var zones: [Int64] = []
+  }
+
+  /// Finds the zones that have something to send.
+  func survey() async throws -> Survey {
+    var survey = try await session.database.asyncRead { [session] transaction in
+      let pause = try transaction.pushPause(localUser: session.localUser)
+      guard pause == nil else { return Survey(pause: pause) }
+      return Survey(zones: try transaction.zones.withQueue(localUser: session.localUser, tree: session.appTreeID))
+    }
+    await note(survey.pause)
+    let known = Set(survey.zones)
+    for worker in knownWorkers where !known.contains(worker.zone) {
+      if await worker.contents.hasRemains { survey.zones.append(worker.zone) }
+    }
+    return survey
+  }
+}

@@ -1,0 +1,105 @@
+package import Foundation
+package import ZDCClientStore
+package import ZDCProtocol
+internal import ZDCSupport
+internal import ZDCTransfers
+
+/// Pulls and pushes one local user's zones, a few at a time.
+///
+/// Each zone has a ``ZoneWorker``, so that a slow one delays no other. What one user's zones share is here: the identity
+/// check, the pause of all pushes, and the state that the app sees. ``BackgroundSync`` decides when.
+package actor SyncScheduler {
+  /// How many zones are pulled or pushed at the same time.
+  static let zonesAtOnce = 4
+
+  package nonisolated let executor = EngineExecutor()
+  package nonisolated let session: SyncSession
+  package nonisolated let identity: IdentityCheck
+  private let slots = TaskGate(limit: SyncScheduler.zonesAtOnce)
+  private var workers: [Int64: ZoneWorker] = [:]
+  private var rows: [ZoneID: Int64] = [:]
+  private var preparation: Task<Void, any Error>?
+  /// Pulls and pushes that are under way.
+  package var aborts: [UUID: Abort] = [:]
+  /// Whether the last notification to the app says that pushes are paused.
+  var wasPaused = false
+  /// When the end of a pull was last stored.
+  var storedSyncMs: UInt64 = 0
+  package nonisolated let wake: WakeTimer
+
+  package init(session: SyncSession) {
+    self.session = session
+    identity = IdentityCheck(session: session, executor: executor)
+    wake = WakeTimer(time: session.time)
+  }
+
+  package nonisolated var unownedExecutor: UnownedSerialExecutor { executor.unownedExecutor }
+
+  // MARK: Zones
+
+  package func zones() async throws -> [ZoneRow] {
+    try await session.database.asyncRead { [session] transaction in
+      try transaction.zones.zones(localUser: session.localUser).filter { $0.appTreeID == session.appTreeID }
+    }
+  }
+
+  package func worker(_ zone: Int64) -> ZoneWorker {
+    if let worker = workers[zone] { return worker }
+    let worker = ZoneWorker(
+      session: session, zone: zone, identity: identity, slots: slots, wake: wake, executor: executor)
+    workers[zone] = worker
+    return worker
+  }
+
+  /// - Returns: nil for a zone that is not the tree's.
+  package func worker(_ zone: ZoneID) async throws -> ZoneWorker? {
+    if rows[zone] == nil { for row in try await zones() { rows[row.zone] = row.id } }
+    return rows[zone].map { worker($0) }
+  }
+
+  package var knownWorkers: [ZoneWorker] { Array(workers.values) }
+
+  /// Resets the queue once after a launch: no upload is running, and the app is asked again for missing content.
+  func prepareOnce() async throws {
+    let task =
+      preparation
+      ?? Task { [session] in
+        try await session.database.asyncReadWrite { transaction in
+          try transaction.operations.resetAfterLaunch(localUser: session.localUser)
+        }
+      }
+    preparation = task
+    do { try await task.value } catch {
+      preparation = nil
+      throw error
+    }
+  }
+
+  /// Drops all state in memory, because another process has synced this database in the meantime.
+  func startAnew() async {
+    await cancelUploads()
+    session.progress.endAll()
+    session.events.update { $0.endPauses() }
+    (workers, rows) = ([:], [:])
+    preparation = nil
+    await identity.forget()
+  }
+
+  func cancelUploads() async {
+    for worker in workers.values { await worker.contents.cancelUploads() }
+  }
+
+  func hasUploads() async -> Bool {
+    for worker in workers.values where await worker.contents.isUploading { return true }
+    return false
+  }
+
+  /// Takes the server's log as it is, and queues what it lacks.
+  package func acceptServerState(of zone: ZoneID) async throws -> ZDCRestoreSummary {
+    do {
+      try await prepareOnce()
+      guard let row = try await zones().first(where: { $0.zone == zone }) else { return ZDCRestoreSummary() }
+      return try await worker(row.id).acceptServerState()
+    } catch { throw DelegateError.unwrap(error) }
+  }
+}

@@ -1,0 +1,47 @@
+internal import Foundation
+package import Logging
+package import ZDCAccounts
+package import ZDCClientAPI
+package import ZDCClientStore
+internal import ZDCCrypto
+package import ZDCProtocol
+package import ZDCSupport
+package import ZDCTransfers
+package import ZDCTreesystem
+
+/// What push and pull of one local user share: who he is, his keys, the database, the server, the app.
+package struct SyncSession: Sendable {
+  package let localUser: Int64
+  package let localUserID: String
+  package let appTreeID: String
+  package let database: ZDCDatabaseConnection
+  package let api: ServerAPI
+  /// Replaced when the identity chain has gone on.
+  let currentKeys: Locked<UserKeys>
+  /// Compares the identity chain with the pinned one; nil if nothing is new in it.
+  package let refreshIdentity: @Sendable () async throws -> UserKeys?
+  package let delegate: @Sendable () -> any ZeroDarkCloudDelegate
+  package let now: @Sendable () -> UInt64
+  package let time: EngineClock
+  package let logger: Logger
+  package let events: SyncEvents
+  let activity: SyncActivity
+  package let progress: UploadProgress
+  /// Frozen zones that were tried again since the launch.
+  let retriedFrozen: Locked<Set<Int64>>
+
+  package var keys: UserKeys { currentKeys.withLock { $0 } }
+  package var user: UserID { keys.identity.userID }
+}
+
+extension SyncSession {
+  /// The API's value for a row.
+  package func node(_ row: NodeRow, in transaction: ZDCReadTransaction) throws -> ZDCNode {
+    try transaction.zdcNode(row)
+  }
+
+  /// Where the app sees the row.
+  package func path(_ row: NodeRow, in transaction: ZDCReadTransaction) throws -> ZDCTreesystemPath {
+    try transaction.zdcPath(row)
+  }
+}

@@ -1,0 +1,148 @@
+public import Foundation
+internal import ZDCSupport
+public import ZDCTreesystem
+
+/// What the delegate was told, as a value, after the transaction that it was told in has committed; see
+/// ``ZDCSyncManager/nodeEvents``.
+public enum ZDCNodeEvent: Sendable, Hashable {
+  case didPushNodeData(ZDCNode, at: ZDCTreesystemPath)
+  case didDiscoverNewNode(ZDCNode, at: ZDCTreesystemPath)
+  case didDiscoverModifiedNode(ZDCNode, with: ZDCNodeChange, at: ZDCTreesystemPath)
+  case didDiscoverMovedNode(ZDCNode, from: ZDCTreesystemPath, to: ZDCTreesystemPath)
+  case didDiscoverDeletedNode(ZDCNode, at: ZDCTreesystemPath, timestamp: Date?)
+  case didDiscoverDeletedDirtyNode(ZDCNode, dirtyAncestors: [String], timestamp: Date?)
+  case didDiscoverConflict(ZDCNodeConflict, forNode: ZDCNode, atPath: ZDCTreesystemPath)
+  case didReconnectToInternet
+  /// The listener did not keep up: as many events before the next one are lost. Read the database again.
+  case missed(Int)
+}
+
+/// Events in the order in which they happened, from when it was made. At most 1,000 wait for a slow listener; of older
+/// ones ``ZDCNodeEvent/missed(_:)`` tells the number.
+public struct ZDCNodeEvents: AsyncSequence, Sendable {
+  public typealias Element = ZDCNodeEvent
+  public typealias Failure = Never
+  fileprivate let mailbox: EventMailbox
+  fileprivate let signals: AsyncStream<Void>
+
+  public func makeAsyncIterator() -> AsyncIterator {
+    AsyncIterator(mailbox: mailbox, signals: signals.makeAsyncIterator())
+  }
+
+  public struct AsyncIterator: AsyncIteratorProtocol {
+    fileprivate let mailbox: EventMailbox
+    fileprivate var signals: AsyncStream<Void>.Iterator
+
+    /// - Returns: nil once the framework is closed, or the task cancelled.
+    public mutating func next() async -> ZDCNodeEvent? {
+      while true {
+        if let event = mailbox.take() { return event }
+        guard await signals.next() != nil else { return nil }
+      }
+    }
+  }
+}
+
+extension ZDCSyncManager {
+  /// What the delegate is told from now on, of all local users, each once its transaction has committed: what a rolled
+  /// back transaction told is not here, and comes when it is told again.
+  ///
+  /// For code beside the delegate, which needs no transaction. Ends when the framework is closed.
+  public var nodeEvents: ZDCNodeEvents { hub.nodes.events() }
+}
+
+/// Events that a listener has not taken yet.
+final class EventMailbox: Sendable {
+  fileprivate struct State {
+    var events: [ZDCNodeEvent] = []
+    /// Events before this one were taken.
+    var first = 0
+    var missed = 0
+  }
+
+  private let state = Locked(State())
+  private let limit: Int
+
+  package init(limit: Int) {
+    self.limit = limit
+  }
+
+  package func put(_ event: ZDCNodeEvent) {
+    state.withLock { state in
+      state.events.append(event)
+      guard state.events.count - state.first > limit else { return }
+      state.first += 1
+      state.missed += 1
+      state.shrink(limit)
+    }
+  }
+
+  package func take() -> ZDCNodeEvent? {
+    state.withLock { state in
+      if state.missed > 0 {
+        defer { state.missed = 0 }
+        return .missed(state.missed)
+      }
+      guard state.first < state.events.count else { return nil }
+      defer {
+        state.first += 1
+        state.shrink(limit)
+      }
+      return state.events[state.first]
+    }
+  }
+}
+
+extension EventMailbox.State {
+  /// Gives back what was taken, rarely enough to cost nothing.
+  fileprivate mutating func shrink(_ limit: Int) {
+    guard first == events.count || first > limit else { return }
+    events.removeFirst(first)
+    first = 0
+  }
+}
+
+/// The listeners of ``ZDCSyncManager/nodeEvents``.
+package final class NodeEventHub: Sendable {
+  private struct State {
+    var listeners: [UUID: (mailbox: EventMailbox, signal: AsyncStream<Void>.Continuation)] = [:]
+    var isClosed = false
+  }
+
+  private let state = Locked(State())
+  private let limit: Int
+
+  package init(limit: Int = 1_000) {
+    self.limit = limit
+  }
+
+  package var count: Int { state.withLock { $0.listeners.count } }
+
+  package func send(_ event: ZDCNodeEvent) {
+    for listener in state.withLock({ Array($0.listeners.values) }) {
+      listener.mailbox.put(event)
+      listener.signal.yield()
+    }
+  }
+
+  package func events() -> ZDCNodeEvents {
+    let (id, mailbox) = (UUID(), EventMailbox(limit: limit))
+    let (signals, continuation) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+    continuation.onTermination = { [state] _ in state.withLock { $0.listeners[id] = nil } }
+    let isClosed = state.withLock { state in
+      if !state.isClosed { state.listeners[id] = (mailbox, continuation) }
+      return state.isClosed
+    }
+    if isClosed { continuation.finish() }
+    return ZDCNodeEvents(mailbox: mailbox, signals: signals)
+  }
+
+  package func close() {
+    let ended = state.withLock { state in
+      state.isClosed = true
+      defer { state.listeners = [:] }
+      return Array(state.listeners.values)
+    }
+    for listener in ended { listener.signal.finish() }
+  }
+}

@@ -1,0 +1,39 @@
+internal import Foundation
+internal import GRDB
+public import ZDCClientStore
+internal import ZDCProtocol
+internal import ZDCSupport
+
+extension ZDCSyncManager {
+  /// A local user's security events, newest first.
+  ///
+  /// - Throws: ``ZDCError``: `localUserNotFound`.
+  public func securityEvents(localUserID: String, limit: Int = 1_000) async throws -> [ZDCSecurityEvent] {
+    guard let user = UserID(text: localUserID) else { throw ZDCError(.localUserNotFound) }
+    return try await database.roDatabaseConnection.asyncRead { transaction in
+      guard let row = try transaction.localUsers.user(user) else { throw ZDCError(.localUserNotFound) }
+      return try transaction.securityEvents(localUser: row.id, limit: limit)
+    }
+  }
+}
+
+extension ZDCReadTransaction {
+  fileprivate func securityEvents(localUser: Int64, limit: Int) throws -> [ZDCSecurityEvent] {
+    let zones = Dictionary(
+      uniqueKeysWithValues: try zones.zones(localUser: localUser).map { ($0.id, $0.zone) })
+    let statement = try database.cachedStatement(
+      sql: """
+        SELECT code, timeMs, zone, nodeID, userID, times, firstMs FROM zdc_security_event
+        WHERE localUser = ? ORDER BY id DESC LIMIT ?
+        """)
+    return try Row.fetchAll(statement, arguments: [localUser, limit]).compactMap { row in
+      // A newer version of the framework may have kept it.
+      guard let code = ZDCSecurityError.Code(rawValue: row[0]) else { return nil }
+      let error = ZDCSecurityError(
+        code, zone: (row[2] as Int64?).flatMap { zones[$0] }, node: (row[3] as Data?).flatMap { NodeID($0) },
+        user: (row[4] as Data?).flatMap { UserID($0) })
+      return ZDCSecurityEvent(
+        error: error, date: Date(ms: row.unsigned(1) ?? 0), times: row[5], firstDate: Date(ms: row.unsigned(6) ?? 0))
+    }
+  }
+}

@@ -1,0 +1,60 @@
+public import Foundation
+internal import ZDCProtocol
+
+/// How a pull ended (reference 3.13).
+public enum ZDCPullResult: Int, Sendable, Hashable {
+  case success = 0
+  case manuallyAborted = 1
+  /// The cloud changed while it was read. Never happens here: pages are consistent. Kept for apps that switch over it.
+  case failCloudChanged = 2
+  /// The server refused the session.
+  case failAuth = 3
+  case failOther = 4
+
+  package init(_ error: any Error) {
+    switch error {
+    case is CancellationError: self = .manuallyAborted
+    case let error as ServerError where [.unauthorized, .forbidden, .accountClosed].contains(error.code):
+      self = .failAuth
+    default: self = .failOther
+    }
+  }
+}
+
+/// What a `ZDCSyncStatusChangedNotification` tells of (reference 3.13).
+public struct ZDCSyncStatusNotificationInfo: Sendable, Hashable {
+  public enum Kind: Int, Sendable, Hashable, CaseIterable {
+    /// A pull has found something new. Pulls that find nothing are not told of.
+    case pullStarted
+    case pullStopped
+    /// Something is being sent.
+    case pushStarted
+    case pushStopped
+    case pushPaused
+    case pushResumed
+    /// ``ZDCSyncManager/syncingNodeIDs(forLocalUserID:)`` gives another answer now.
+    case syncingNodeIDsChanged
+  }
+
+  public let type: Kind
+  public let localUserID: String
+  public let treeID: String
+  /// Set for `pullStopped`.
+  public let pullResult: ZDCPullResult?
+
+  package init(_ type: Kind, localUserID: String, treeID: String, pullResult: ZDCPullResult? = nil) {
+    self.type = type
+    self.localUserID = localUserID
+    self.treeID = treeID
+    self.pullResult = pullResult
+  }
+}
+
+extension Notification.Name {
+  /// Posted on any thread, by the ``ZDCSyncManager``; `userInfo` has a ``ZDCSyncStatusNotificationInfo`` under
+  /// ``kZDCSyncStatusNotificationInfo``.
+  public static let ZDCSyncStatusChangedNotification = Notification.Name("ZDCSyncStatusChangedNotification")
+}
+
+/// The key of the ``ZDCSyncStatusNotificationInfo`` in a notification's `userInfo`.
+public let kZDCSyncStatusNotificationInfo = "ZDCSyncStatusNotificationInfo"

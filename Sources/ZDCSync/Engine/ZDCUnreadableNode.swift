@@ -1,0 +1,65 @@
+public import Foundation
+internal import ZDCClientStore
+public import ZDCProtocol
+internal import ZDCSupport
+
+/// A node whose newest version in the cloud this device does not have or cannot open.
+///
+/// If the node was read before, its last good version stays; a node that is new is in no list of nodes.
+public struct ZDCUnreadableNode: Sendable, Hashable {
+  public var zone: ZoneID
+  public var trunk: Trunk
+  public var treeID: String
+  public var cloudID: String
+  /// The node's uuid on this device; nil if no version of it was ever read.
+  public var nodeID: String?
+  /// The uuid of the nearest node above it that is known here; nil if there is none.
+  public var parentID: String?
+  /// `objectMissing`: the server does not give the record. Others: why it does not open.
+  public var code: ZDCSecurityError.Code
+  /// When it was found out.
+  public var since: Date
+  /// The node waits for one above it, whose `code` this is.
+  public var isBelow: Bool
+}
+
+extension ZDCSyncManager {
+  /// The nodes that this device cannot read as they are in the cloud. Each pull asks again for those that are missing; a
+  /// later version of a node ends it too.
+  ///
+  /// - Parameters:
+  ///   - localUserID: The account whose trees are searched.
+  ///   - limit: Maximum number of nodes of each tree.
+  /// - Throws: ``ZDCError``: `localUserNotFound`.
+  public func unreadableNodes(localUserID: String, limit: Int = 1_000) async throws -> [ZDCUnreadableNode] {
+    guard let user = UserID(text: localUserID) else { throw ZDCError(.localUserNotFound) }
+    return try await database.roDatabaseConnection.asyncRead { transaction in
+      guard let row = try transaction.localUsers.user(user) else { throw ZDCError(.localUserNotFound) }
+      return try transaction.zones.zones(localUser: row.id).flatMap { zone in
+        try transaction.unreadableNodes(of: zone, limit: limit)
+      }
+    }
+  }
+}
+
+extension ZDCReadTransaction {
+  fileprivate func unreadableNodes(of zone: ZoneRow, limit: Int) throws -> [ZDCUnreadableNode] {
+    let leaves = leaves(zone: zone.id)
+    return try unreadable.entries(zone: zone.id, limit: limit).compactMap { entry in
+      // A newer version of the framework may have kept it.
+      guard let code = ZDCSecurityError.Code(rawValue: entry.code) else { return nil }
+      return ZDCUnreadableNode(
+        zone: zone.zone, trunk: zone.trunk, treeID: zone.appTreeID, cloudID: entry.node.text,
+        nodeID: try nodes.node(zone: zone.id, nodeID: entry.node)?.uuid,
+        parentID: try nearest(above: entry.node, leaves)?.uuid, code: code, since: Date(ms: entry.sinceMs),
+        isBelow: entry.isBelow)
+    }
+  }
+
+  private func nearest(above node: NodeID, _ leaves: LeafStore) throws -> NodeRow? {
+    for ancestor in try leaves.ancestors(of: node) {
+      if let row = try nodes.parent(zone: leaves.zone, nodeID: ancestor) { return row }
+    }
+    return nil
+  }
+}

@@ -1,0 +1,159 @@
+package import ZDCClientStore
+package import ZDCCrypto
+package import ZDCProtocol
+
+// How a record is opened, and what becomes of one that does not open.
+
+extension ChangeApplier {
+  /// Returns nil if the record cannot be opened: the last good version stays visible, and the node waits for a later
+  /// put.
+  package func open(_ record: NodeRecord, parent: NodeRow) throws -> OpenedRecord? {
+    do {
+      let keys = try nodes.keys(of: parent, keyGen: record.fields.parentKeyGen, tree: zoneRow.zone.tree)
+      return try RecordOpener.open(record, parent: keys)
+    } catch let error as ZDCSecurityError {
+      try quarantine(record, error)
+      return nil
+    }
+  }
+
+  /// The same for a known node whose parent is not here any more.
+  package func open(_ record: NodeRecord, key: NodeKey) throws -> OpenedRecord? {
+    do throws(ZDCSecurityError) {
+      return try RecordOpener.open(record, key: key)
+    } catch {
+      try quarantine(record, error)
+      return nil
+    }
+  }
+
+  /// The tag under which the local tree finds the node: always that of the parent's newest key.
+  func localTag(_ opened: OpenedRecord, below parent: NodeRow) throws -> NameTag {
+    let fields = opened.record.fields
+    if fields.parentKeyGen == parent.keyGen { return fields.nameTag }
+    return try nodes.keys(of: parent).nameTag(folded: opened.secrets.name)
+  }
+
+  // MARK: The zone's root
+
+  /// The granted key opens what is below, whatever the root's record holds.
+  mutating func applyRoot(_ item: PageContents.Record) throws -> Bool {
+    let known = try nodes.root(zone: zoneRow.id)
+    try checkAgainstPin(item.record, known)
+    guard let key = zoneRow.unreadableReason == nil ? zoneRow.key : nil else {
+      // The missing key was told of with the list.
+      try setAside(item.record, zoneRow.unreadableReason?.code ?? .grantMissing)
+      return true
+    }
+    guard let opened = try openRoot(item.record, key) else {
+      try applyUnreadableRoot(item, key, known)
+      return true
+    }
+    if var row = known {
+      row.absorb(opened, item)
+      try storeRoot(row, before: known)
+    } else {
+      let row = NodeRow(opened, item, uuid: try rootUUID(), zone: zoneRow.id, parent: nil, depth: 0)
+      try storeRoot(row, before: nil)
+    }
+    return try finish(zoneRow.zone.root)
+  }
+
+  private func openRoot(_ record: NodeRecord, _ key: NodeKey) throws -> OpenedRecord? {
+    guard let commitments = zoneRow.head?.acl.fields.commitments else { return nil }
+    do throws(ZDCSecurityError) {
+      return try RecordOpener.open(zoneRoot: record, key: key, commitments: commitments)
+    } catch {
+      try quarantine(record, error)
+      return nil
+    }
+  }
+
+  /// The record is quarantined; its key is known all the same.
+  private func applyUnreadableRoot(_ item: PageContents.Record, _ key: NodeKey, _ known: NodeRow?) throws {
+    let fields = item.record.fields
+    var row =
+      try nodes.root(zone: zoneRow.id)
+      ?? NodeRow(
+        uuid: try rootUUID(), zone: zoneRow.id, nodeID: fields.node, parent: nil, depth: 0, nameTag: .zero, name: [],
+        key: key, keyGen: fields.keyGen, createdMs: fields.timeMs)
+    (row.key, row.keyGen) = (key, fields.keyGen)
+    row.quarantine = try transaction.unreadable.code(zone: zoneRow.id, node: fields.node)
+    row.absorbPublic(item, name: [])
+    try storeRoot(row, before: known)
+  }
+
+  private func storeRoot(_ root: NodeRow, before: NodeRow?) throws {
+    var row = root
+    // The access list has the zone's old keys.
+    row.historyWrap = zoneRow.head?.acl.fields.historyWrap ?? []
+    guard let before else { return try nodes.insert(&row) }
+    try nodes.update(row)
+    if row.key != before.key { try places.retagChildren(of: row) }
+  }
+
+  private func rootUUID() throws -> String {
+    trunkUUID(localUserID: session.localUserID, treeID: zoneRow.appTreeID, trunk: zoneRow.trunk)
+  }
+
+  // MARK: What does not open
+
+  /// The commit stands. What the record says in the clear is kept: the next version, made here or elsewhere, follows it.
+  package func quarantine(_ record: NodeRecord, _ error: ZDCSecurityError) throws {
+    let fields = record.fields
+    let event = error.with(zone: zoneRow.zone, node: fields.node, user: fields.writer)
+    try setAside(record, error.code)
+    try transaction.record(event, localUser: session.localUser, zone: zoneRow.id, atMs: session.now())
+    transaction.afterCommit { [events = session.events] in events.report(event) }
+  }
+
+  private func setAside(_ record: NodeRecord, _ code: ZDCSecurityError.Code) throws {
+    let fields = record.fields
+    try leaves.set(.quarantined, fields.node)
+    let facts = UnreadableStore.PublicFacts(recordVersion: fields.recordVersion, content: fields.content)
+    try note(code, node: fields.node, facts: facts)
+  }
+
+  /// Bytes under the hash that the log names which are no record: the writer made them so.
+  ///
+  /// - Returns: false if the log names another one by now.
+  package func quarantine(_ error: ZDCSecurityError, leaf: ZoneLeaf) throws -> Bool {
+    guard let expected = try leaves.pendingLeaf(leaf.node), expected.leaf.record == leaf.record else { return false }
+    let event = error.with(zone: zoneRow.zone, node: leaf.node, user: expected.writer)
+    try leaves.set(.quarantined, leaf.node)
+    try note(error.code, node: leaf.node, facts: nil)
+    try transaction.record(event, localUser: session.localUser, zone: zoneRow.id, atMs: session.now())
+    transaction.afterCommit { [events = session.events] in events.report(event) }
+    return true
+  }
+
+  private func note(_ code: ZDCSecurityError.Code, node: NodeID, facts: UnreadableStore.PublicFacts?) throws {
+    if let leaf = try leaves.leaf(node) {
+      try transaction.unreadable.record(code, leaf, zone: zoneRow.id, facts: facts)
+    }
+    guard var row = try nodes.node(zone: zoneRow.id, nodeID: node) else { return }
+    row.quarantine = code.rawValue
+    try nodes.update(row)
+  }
+
+  /// A version that is read ends what stood in the way of the node's queued changes.
+  func endQuarantine(of node: NodeID) throws {
+    guard try transaction.unreadable.code(zone: zoneRow.id, node: node, isCurrent: false) != nil else { return }
+    try transaction.unreadable.forget(zone: zoneRow.id, node: node)
+    try transaction.operations.retryUnreadable(zone: zoneRow.id)
+  }
+
+  /// A record with extras that this version does not know is shown, and not written over: one of them may matter.
+  func settleUnknown(_ opened: OpenedRecord) throws {
+    guard !opened.secrets.unknownExtras.isEmpty else { return }
+    try quarantine(opened.record, ZDCSecurityError(.unsupportedVersion))
+  }
+}
+
+extension ZoneRow {
+  /// Why the zone's newest key is not here; nil if it is. The log is followed all the same.
+  var unreadableReason: ZDCSecurityError? {
+    guard let list = head?.acl.fields, key?.commitments != list.commitments else { return nil }
+    return ZDCSecurityError(keyError ?? .grantMissing, zone: zone)
+  }
+}

@@ -1,0 +1,302 @@
+internal import Foundation
+package import ZDCClientStore
+package import ZDCCrypto
+package import ZDCProtocol
+internal import ZDCSupport
+package import ZDCTreesystem
+
+/// Brings verified records into the local tree and tells the app, inside one transaction.
+///
+/// The local tree is optimistic: it shows what the app did although it is still queued. So each record is compared with
+/// what the cloud said
+/// before (`NodeRow.cloud`), not with what the app sees, and a queued move keeps its place until the cloud's own place
+/// changes.
+package struct ChangeApplier {
+  package let session: SyncSession
+  package let transaction: ZDCReadWriteTransaction
+  package let zoneRow: ZoneRow
+  package let leaves: LeafStore
+  package let nodes: NodeStore
+  package let places: LocalPlaces
+  /// How many callbacks the app got.
+  package private(set) var announced = 0
+  private let queuedDeletes: Set<NodeID>
+  private let duplicates: DuplicateNames
+
+  package init(session: SyncSession, zone: Int64, transaction: ZDCReadWriteTransaction) throws {
+    guard let row = try transaction.zones.zone(id: zone) else { throw ZDCError(.corruptDatabase) }
+    self.session = session
+    self.transaction = transaction
+    zoneRow = row
+    leaves = LeafStore(db: transaction.database, zone: zone)
+    nodes = transaction.nodes
+    places = LocalPlaces(session: session, transaction: transaction)
+    queuedDeletes = Set(try transaction.operations.deletes(zone: zone).map(\.nodeID))
+    duplicates = DuplicateNames(session: session, transaction: transaction, places: places, leaves: leaves)
+  }
+
+  /// Applies a record if its leaf is still pending and its parent is there.
+  ///
+  /// - Returns: whether the node is done with (applied, hidden below a queued delete, or quarantined).
+  /// - Throws: a class 1 `ZDCSecurityError`; what the delegate throws.
+  package mutating func apply(_ item: PageContents.Record, node: NodeID) throws -> Bool {
+    guard let expected = try leaves.pendingLeaf(node), expected.leaf.record == item.record.hash else { return false }
+    let leaf = expected.leaf
+    try checkAgainstLog(item.record, expected)
+    if node == zoneRow.zone.root { return try applyRoot(item) }
+    if queuedDeletes.contains(node) {
+      try recordDeletion(of: node, by: node, item)
+      return try finish(node)
+    }
+    guard let parent = try nodes.parent(zone: zoneRow.id, nodeID: leaf.parent) else {
+      return try applyBelowMissingParent(node, parent: leaf.parent, item: item)
+    }
+    // Its parent's newest key has not been read: the node waits for that.
+    guard leaf.parentKeyGen <= parent.keyGen else { return false }
+    let known = try nodes.node(zone: zoneRow.id, nodeID: node)
+    try checkAgainstPin(item.record, known)
+    guard let opened = try open(item.record, parent: parent) else { return true }
+    if let known {
+      try update(known, opened, item, parent: parent)
+    } else {
+      try insert(opened, item, parent: parent)
+    }
+    let isFinished = try finish(node)
+    try settleUnknown(opened)
+    return isFinished
+  }
+
+  package func finish(_ node: NodeID) throws -> Bool {
+    try leaves.set(.applied, node)
+    if try !transaction.unreadable.isEmpty(zone: zoneRow.id) { try endQuarantine(of: node) }
+    try transaction.delegateFailures.forget(zone: zoneRow.id, node: node, isPulled: true)
+    return true
+  }
+
+  private func checkAgainstLog(_ record: NodeRecord, _ expected: LeafStore.Expected) throws {
+    let leaf = expected.leaf
+    let put = ZoneOperation.Put(
+      node: leaf.node, parent: leaf.parent, record: leaf.record, keyGen: leaf.keyGen, parentKeyGen: leaf.parentKeyGen)
+    var replaced: ZoneLeaf?
+    if expected.prev != .zero {
+      replaced = leaf
+      replaced?.record = expected.prev
+    }
+    try RecordRules.check(record, put: put, zone: zoneRow.zone, replaced: replaced)
+    let isSameWriter = record.fields.writer == expected.writer && record.fields.writerGen == expected.writerGen
+    try require(isSameWriter, .recordBindingMismatch, node: leaf.node)
+  }
+
+  /// A server that lets a writer number his versions anew could show the same node in two orders.
+  func checkAgainstPin(_ record: NodeRecord, _ known: NodeRow?) throws {
+    guard let row = known, let cloud = row.cloud, cloud.recordHash != record.hash else { return }
+    do {
+      let pin = RecordPin(
+        recordVersion: cloud.recordVersion, content: row.content?.content, record: cloud.recordHash)
+      try RecordRules.check(record, after: pin)
+    } catch {
+      // The user has accepted a server that went back; what it lost is about to be sent again.
+      guard try Resending(row, transaction) == nil else { return }
+      throw error
+    }
+  }
+
+  /// To be called when a batch is applied: names that became free are given back.
+  package mutating func finishBatch() throws {
+    announced += try duplicates.release()
+  }
+
+  // MARK: Below what this device deletes
+
+  /// The parent's row is missing: deleted here with the delete still queued, or not there yet.
+  private mutating func applyBelowMissingParent(
+    _ node: NodeID, parent: NodeID, item: PageContents.Record
+  ) throws -> Bool {
+    let above = try leaves.ancestors(of: node)
+    guard let deleted = above.first(where: queuedDeletes.contains) else {
+      // A branch without rows is read again.
+      if let lost = try above.last(where: { try nodes.node(zone: zoneRow.id, nodeID: $0) == nil }) {
+        try leaves.requeueLost(below: lost)
+      }
+      return false
+    }
+    // The node moved under the delete after it was queued: it is taken out again before the delete goes.
+    if let row = try nodes.node(zone: zoneRow.id, nodeID: node) {
+      guard let opened = try open(item.record, key: row.key) else { return true }
+      try rescue(row, from: deleted, opened, item)
+    } else {
+      try recordDeletion(of: node, by: deleted, item)
+    }
+    return try finish(node)
+  }
+
+  /// Others changed what this device deletes: their work is lost with it.
+  private func recordDeletion(of node: NodeID, by deleted: NodeID, _ item: PageContents.Record) throws {
+    let fields = item.record.fields
+    guard let delete = try transaction.operations.operations(zone: zoneRow.id, nodeID: deleted).last else { return }
+    try transaction.record(.deletedHere, nodeID: delete.nodeUUID, cloudID: node.text, zone: zoneRow.id) { entry in
+      entry.mine.isDeleted = true
+      entry.theirs.eTag = fields.content?.eTag
+      entry.result.isDeleted = true
+      entry.cloudWriterID = fields.writer.text
+    }
+  }
+
+  /// The new parent's keys are gone with its row; the node's own key has opened what is needed.
+  private mutating func rescue(
+    _ before: NodeRow, from deleted: NodeID, _ opened: OpenedRecord, _ item: PageContents.Record
+  ) throws {
+    guard let above = try firstLocalAncestor(of: deleted) else { return }
+    let old = try places.path(before)
+    let change = RemoteChange(before: before, after: opened)
+    var row = before
+    row.absorb(opened, item)
+    if try !change.moved && isMoving(row) {
+      // The app moved it out before it deleted the folder: it stays where the app has put it.
+      try nodes.update(row)
+    } else {
+      try takeOut(&row, named: opened.secrets.name, to: above, from: deleted)
+    }
+    try announce(change, row, oldPath: old, opened)
+  }
+
+  private func isMoving(_ row: NodeRow) throws -> Bool {
+    try transaction.operations.operations(node: row.id).contains { $0.kind == .move }
+  }
+
+  private mutating func takeOut(
+    _ row: inout NodeRow, named wanted: [UInt8], to above: NodeRow, from deleted: NodeID
+  ) throws {
+    // A queued move may have brought the new place below the node.
+    announced += try places.breakCycle(of: row, under: above)
+    guard let grandparent = try nodes.node(id: above.id) else { return }
+    let name = try places.freeName(wanted, under: grandparent, except: row.id)
+    try places.place(&row, under: grandparent, name: name)
+    let move = try places.queueMove(row)
+    for delete in try transaction.operations.operations(zone: zoneRow.id, nodeID: deleted) {
+      try transaction.operations.addDependency(of: delete.id, on: move)
+    }
+  }
+
+  private func firstLocalAncestor(of node: NodeID) throws -> NodeRow? {
+    for ancestor in try leaves.ancestors(of: node) {
+      if let row = try nodes.node(zone: zoneRow.id, nodeID: ancestor) { return row }
+    }
+    return nil
+  }
+
+  // MARK: New nodes
+
+  private mutating func insert(_ opened: OpenedRecord, _ item: PageContents.Record, parent: NodeRow) throws {
+    var row = NodeRow(
+      opened, item, uuid: SortedUUID.make(atMs: session.now()), zone: zoneRow.id, parent: parent.id,
+      depth: parent.depth + 1)
+    row.nameTag = try localTag(opened, below: parent)
+    announced += try places.makeRoom(for: row, under: parent, leaves: leaves)
+    let shown = try duplicates.settle(&row, name: row.name, under: parent, before: nil)
+    announced += shown.callbacks
+    if shown.name != row.name {
+      row.name = shown.name
+      row.nameTag = try nodes.keys(of: parent).nameTag(folded: shown.name)
+    }
+    try nodes.insert(&row)
+    let node = try session.node(row, in: transaction)
+    let path = try places.path(row)
+    try session.tell(.didDiscoverNewNode, row.nodeID, in: transaction) {
+      try $0.didDiscoverNewNode(node, at: path, transaction: transaction)
+    }
+    announced += 1
+  }
+
+  // MARK: Known nodes
+
+  private mutating func update(
+    _ before: NodeRow, _ opened: OpenedRecord, _ item: PageContents.Record, parent: NodeRow
+  ) throws {
+    if let resending = try Resending(before, transaction) {
+      return try settle(resending, before, opened, item, parent: parent)
+    }
+    var row = before
+    let oldPath = try places.path(before)
+    let change = RemoteChange(before: before, after: opened)
+    row.absorb(opened, item)
+    if row.key != before.key { try places.retagChildren(of: row) }
+    let localMoves = try transaction.operations.operations(node: row.id).filter { $0.kind == .move }
+    if change.moved || localMoves.isEmpty {
+      // The committed move wins over a queued one.
+      for operation in localMoves { try transaction.operations.delete(id: operation.id) }
+      try moveToCloudPlace(&row, opened, parent: parent)
+      if !localMoves.isEmpty { try places.recordDroppedMove(row, wanted: oldPath, writer: opened.record.fields.writer) }
+    } else {
+      try nodes.update(row)
+    }
+    try announce(change, row, oldPath: oldPath, opened)
+  }
+
+  mutating func moveToCloudPlace(_ row: inout NodeRow, _ opened: OpenedRecord, parent: NodeRow) throws {
+    announced += try places.breakCycle(of: row, under: parent)
+    guard let parent = try nodes.node(id: parent.id) else { return }
+    let tag = try localTag(opened, below: parent)
+    announced += try places.makeRoom(for: row, tag: tag, under: parent, leaves: leaves)
+    let before = try nodes.node(id: row.id)
+    let shown = try duplicates.settle(&row, name: opened.secrets.name, under: parent, before: before)
+    announced += shown.callbacks
+    let isItsOwn = shown.name == opened.secrets.name
+    try places.place(&row, under: parent, name: shown.name, tag: isItsOwn ? tag : nil)
+  }
+
+  package mutating func announce(
+    _ change: RemoteChange, _ row: NodeRow, oldPath: ZDCTreesystemPath, _ opened: OpenedRecord
+  ) throws {
+    let newPath = try places.path(row)
+    if newPath != oldPath { try announceMove(row, from: oldPath) }
+    let node = try session.node(row, in: transaction)
+    if change.record && newPath == oldPath {
+      try announceModified(row, node, .treesystem, at: newPath)
+    }
+    if change.data { try announceModified(row, node, .data, at: newPath) }
+  }
+
+  private mutating func announceModified(
+    _ row: NodeRow, _ node: ZDCNode, _ change: ZDCNodeChange, at path: ZDCTreesystemPath
+  ) throws {
+    try session.tell(.didDiscoverModifiedNode, row.nodeID, in: transaction) {
+      try $0.didDiscoverModifiedNode(node, with: change, at: path, transaction: transaction)
+    }
+    announced += 1
+  }
+
+  private mutating func announceMove(_ row: NodeRow, from old: ZDCTreesystemPath) throws {
+    announced += try places.announceMove(row, from: old)
+  }
+}
+
+/// What a new version of a record changed, compared with the version in the cloud that was known before. Pure.
+package struct RemoteChange: Equatable {
+  package var moved: Bool
+  package var data: Bool
+  /// Something else in the record: access, burn date, key.
+  package var record: Bool
+
+  package init(before: NodeRow, after: OpenedRecord) {
+    let fields = after.record.fields
+    guard let cloud = before.cloud else {
+      // The node's own first upload, seen before its answer was: nothing changed for the app.
+      self.init(moved: false, data: false, record: false)
+      return
+    }
+    // Tags change with the parent's key as well.
+    let moved = cloud.parent != fields.parent || cloud.name != after.secrets.name
+    let data = before.content?.content.blobID != fields.content?.blobID
+    // One version may bring both: the app is told of each.
+    let record =
+      data ? before.burnMs != fields.burnMs || before.keyGen != fields.keyGen : cloud.recordHash != after.record.hash
+    self.init(moved: moved, data: data, record: !moved && record)
+  }
+
+  package init(moved: Bool, data: Bool, record: Bool) {
+    self.moved = moved
+    self.data = data
+    self.record = record
+  }
+}

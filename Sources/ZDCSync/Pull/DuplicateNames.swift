@@ -1,0 +1,118 @@
+internal import ZDCClientStore
+internal import ZDCCrypto
+internal import ZDCProtocol
+
+/// Two live nodes of the cloud with one name below one parent (class 2 of PROTOCOL 3.7): no honest server lets that
+/// pass, unless the parent got a new key in between, because it compares tags.
+///
+/// Both are kept. The one that was put later is shown here as "Name 2", on every device the same one, and nothing is sent
+/// for that: its next version, made here, takes the shown name along. When the name is free again it gets it.
+struct DuplicateNames {
+  package let session: SyncSession
+  package let transaction: ZDCReadWriteTransaction
+  package let places: LocalPlaces
+  package let leaves: LeafStore
+  private let nodes: NodeStore
+  private static let mark = ZDCSecurityError.Code.duplicateName.rawValue
+
+  package init(session: SyncSession, transaction: ZDCReadWriteTransaction, places: LocalPlaces, leaves: LeafStore) {
+    self.session = session
+    self.transaction = transaction
+    self.places = places
+    self.leaves = leaves
+    nodes = transaction.nodes
+  }
+
+  static func isShownOtherwise(_ row: NodeRow) -> Bool { row.quarantine == mark }
+
+  /// Before a node of the cloud takes its place, where only nodes of the cloud can still have its name.
+  ///
+  /// - Parameter before: the node's row until now, if there was one.
+  /// - Returns: the name under which it is shown, and how many callbacks that took.
+  package func settle(
+    _ row: inout NodeRow, name: [UInt8], under parent: NodeRow, before: NodeRow?
+  ) throws -> (name: [UInt8], callbacks: Int) {
+    let tag = try nodes.keys(of: parent).nameTag(folded: name)
+    guard let mine = try leaves.leaf(row.nodeID) else { return (name, 0) }
+    var callbacks = 0
+    for sibling in try nodes.children(of: parent.id, tag: tag) where sibling.id != row.id {
+      guard let other = try leaves.leaf(sibling.nodeID), isCurrent(sibling, other, below: parent.nodeID) else {
+        continue
+      }
+      guard isLater(other, than: mine) else {
+        row.quarantine = Self.mark
+        if before?.quarantine != Self.mark { try tell(row) }
+        return (try places.freeName(name, under: parent, except: row.id), callbacks)
+      }
+      callbacks += try showOtherwise(sibling, under: parent)
+    }
+    return (name, callbacks)
+  }
+
+  /// What the sibling's row says is the newest that the log has: else its own record, which is still to come, decides.
+  private func isCurrent(_ row: NodeRow, _ leaf: ZoneLeaf, below parent: NodeID) -> Bool {
+    guard let cloud = row.cloud else { return false }
+    return cloud.recordHash == leaf.record && leaf.parent == parent && cloud.name == row.name
+  }
+
+  private func isLater(_ a: ZoneLeaf, than b: ZoneLeaf) -> Bool {
+    a.putSeq == b.putSeq ? a.node > b.node : a.putSeq > b.putSeq
+  }
+
+  private func showOtherwise(_ sibling: NodeRow, under parent: NodeRow) throws -> Int {
+    let old = try places.path(sibling)
+    var row = sibling
+    row.quarantine = Self.mark
+    try places.place(&row, under: parent, name: try places.freeName(row.name, under: parent, except: 0))
+    try tell(row)
+    return try places.announceMove(row, from: old)
+  }
+
+  private func tell(_ row: NodeRow) throws {
+    let error = ZDCSecurityError(
+      .duplicateName, zone: try transaction.zones.zone(id: row.zone)?.zone, node: row.nodeID, user: row.cloud?.writer)
+    try transaction.record(error, localUser: session.localUser, zone: row.zone, atMs: session.now())
+    transaction.afterCommit { [events = session.events] in events.report(error) }
+  }
+
+  // MARK: The name is free again
+
+  /// - Returns: how many callbacks it took.
+  package func release() throws -> Int {
+    var callbacks = 0
+    for row in try nodes.quarantined(zone: leaves.zone, as: Self.mark) { callbacks += try releaseAlone(row) }
+    return callbacks
+  }
+
+  /// Once more, for a node of which the app threw: the others have their own turn.
+  package func release(_ row: NodeRow) throws -> Int {
+    guard Self.isShownOtherwise(row) else {
+      try transaction.delegateFailures.forgetName(zone: row.zone, node: row.nodeID)
+      return 0
+    }
+    return try releaseAlone(row)
+  }
+
+  private func releaseAlone(_ row: NodeRow) throws -> Int {
+    var callbacks = 0
+    try session.part(.name, of: row.zone, row.nodeID, in: transaction) {
+      callbacks = try giveBack(row)
+      try transaction.delegateFailures.forgetName(zone: row.zone, node: row.nodeID)
+    }
+    return callbacks
+  }
+
+  private func giveBack(_ row: NodeRow) throws -> Int {
+    guard let cloud = row.cloud, let parent = try row.parent.flatMap({ try nodes.node(id: $0) }),
+      parent.nodeID == cloud.parent, try transaction.operations.placements(ofNode: row.id).isEmpty,
+      try leaves.pendingLeaf(row.nodeID) == nil
+    else { return 0 }
+    let tag = try nodes.keys(of: parent).nameTag(folded: cloud.name)
+    guard try nodes.children(of: parent.id, tag: tag).allSatisfy({ $0.id == row.id }) else { return 0 }
+    let old = try places.path(row)
+    var row = row
+    row.quarantine = nil
+    try places.place(&row, under: parent, name: cloud.name)
+    return try places.announceMove(row, from: old)
+  }
+}

@@ -1,0 +1,74 @@
+internal import ZDCClientStore
+internal import ZDCProtocol
+
+/// Takes the most frequent of all events, one change of one node that continues the pinned log, in one transaction:
+/// the page, its record and the app's change.
+///
+/// Everything else, and everything that is wrong with it, is left to ``ZonePuller``, which begins from the start.
+struct EventTaker: Sendable {
+  package let session: SyncSession
+  package let status: ZoneStatus
+  package let contents: PageContents
+
+  package enum Outcome: Sendable {
+    /// A refused push has brought it, this device made it, or the zone is none of this tree's.
+    case known
+    case applied(PullSummary, isDrained: Bool)
+  }
+
+  /// The event is not of that kind.
+  struct Unfit: Error {}
+
+  /// - Returns: nil for an event that needs more than one look at it.
+  package init?(_ event: HeadEvent, session: SyncSession) {
+    guard let page = event.page, let contents = try? PageContents(page.bytes), contents.commits.count == 1 else {
+      return nil
+    }
+    (self.session, status, self.contents) = (session, event.status, contents)
+    guard put != nil else { return nil }
+  }
+
+  private var put: (node: NodeID, record: PageContents.Record)? {
+    guard let commit = contents.commits.first?.commit, commit.hash == status.head, commit.fields.seq == status.seq,
+      commit.fields.operations.count == 1, case .put(let put)? = commit.fields.operations.first,
+      let record = contents.records[put.record]
+    else { return nil }
+    return (put.node, record)
+  }
+
+  /// - Throws: ``Unfit``, and what the rules of the protocol say; then nothing has happened.
+  package func take(in transaction: ZDCReadWriteTransaction) throws -> Outcome {
+    guard let row = try transaction.zones.zone(localUser: session.localUser, status.zone),
+      row.appTreeID == session.appTreeID
+    else { return .known }
+    if try CommitLogStore(db: transaction.database, zone: row.id).hash(seq: status.seq) == status.head { return .known }
+    guard let put, row.frozen == nil, row.doubt == nil, let head = row.head, head.seq < .max,
+      head.seq + 1 == status.seq,
+      try transaction.leaves(zone: row.id).pendingCount() == 0,
+      try transaction.delegateFailures.isEmpty(zone: row.id)
+    else { throw Unfit() }
+    var summary = PullSummary()
+    summary.commits = try PageApplier(session: session, zone: row.id, transaction: transaction).apply(contents)
+    // The commit may have brought back a branch, which needs more records than its own.
+    guard summary.commits == 1, try transaction.leaves(zone: row.id).pendingCount() <= 1 else { throw Unfit() }
+    // A record that the app refuses stays pending.
+    try session.part(.record, of: row.id, put.node, in: transaction) {
+      try apply(put.record, node: put.node, zone: row.id, &summary, transaction)
+    }
+    let isDrained = try transaction.operations.isEmpty(localUser: session.localUser)
+    return .applied(summary, isDrained: isDrained)
+  }
+
+  private func apply(
+    _ record: PageContents.Record, node: NodeID, zone: Int64, _ summary: inout PullSummary,
+    _ transaction: ZDCReadWriteTransaction
+  ) throws {
+    // An own commit whose answer was lost needs no record.
+    guard try transaction.leaves(zone: zone).pendingLeaf(node) != nil else { return }
+    var applier = try ChangeApplier(session: session, zone: zone, transaction: transaction)
+    guard try applier.apply(record, node: node) else { throw Unfit() }
+    try applier.finishBatch()
+    summary.records = 1
+    summary.announced = applier.announced
+  }
+}

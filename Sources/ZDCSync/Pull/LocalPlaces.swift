@@ -1,0 +1,241 @@
+internal import Foundation
+package import ZDCClientStore
+internal import ZDCCrypto
+package import ZDCProtocol
+internal import ZDCSupport
+package import ZDCTreesystem
+
+/// Where nodes stand in the local tree: names that clash, moves that would make a ring, and the callbacks for them.
+package final class LocalPlaces {
+  private let session: SyncSession
+  private let transaction: ZDCReadWriteTransaction
+  private let nodes: NodeStore
+  /// Paths of parents, until something moves.
+  private var paths: [Int64: ZDCTreesystemPath] = [:]
+  private var rollbacks = 0
+
+  package init(session: SyncSession, transaction: ZDCReadWriteTransaction) {
+    self.session = session
+    self.transaction = transaction
+    nodes = transaction.nodes
+  }
+
+  // MARK: Paths
+
+  package func path(_ row: NodeRow) throws -> ZDCTreesystemPath {
+    guard let parent = row.parent else { return try session.path(row, in: transaction) }
+    return try pathOfParent(parent).appendingComponent(String(decoding: row.name, as: UTF8.self))
+  }
+
+  private func pathOfParent(_ id: Int64) throws -> ZDCTreesystemPath {
+    if rollbacks != transaction.rollbacks { (rollbacks, paths) = (transaction.rollbacks, [:]) }
+    if let known = paths[id] { return known }
+    guard let row = try nodes.node(id: id) else { throw ZDCError(.corruptDatabase) }
+    let path = try path(row)
+    paths[id] = path
+    return path
+  }
+
+  // MARK: Moving
+
+  package func place(_ row: inout NodeRow, under parent: NodeRow, name: [UInt8], tag: NameTag? = nil) throws {
+    let depth = parent.depth + 1
+    let shift = depth - row.depth
+    let isMove = row.parent != parent.id || row.name != name
+    row.parent = parent.id
+    row.name = name
+    row.nameTag = try tag ?? nodes.keys(of: parent).nameTag(folded: name)
+    row.depth = depth
+    try nodes.update(row)
+    try nodes.shiftDepths(below: row.id, by: shift)
+    if isMove { paths.removeAll() }
+  }
+
+  /// Puts the node where the verified log has it and drops its queued moves.
+  ///
+  /// The log may contain a move whose record this device has not applied yet. The node keeps its name until then.
+  ///
+  /// - Parameter top: a branch that the node must leave.
+  /// - Returns: the number of callbacks.
+  func returnToCloudPlace(_ row: NodeRow, outside top: Int64? = nil) throws -> Int {
+    guard let cloud = row.cloud, let parent = try verifiedParent(of: row, outside: top) else { return 0 }
+    let moves = try transaction.operations.operations(node: row.id).filter { $0.kind == .move }
+    for operation in moves { try transaction.operations.delete(id: operation.id) }
+    let old = try path(row)
+    var row = row
+    let name = try freeName(cloud.name, under: parent, except: row.id)
+    try place(&row, under: parent, name: name)
+    // A local node has the name: then the cloud has to learn this one's other name.
+    if name != cloud.name, parent.nodeID == cloud.parent { _ = try queueMove(row) }
+    if !moves.isEmpty { try recordDroppedMove(row, wanted: old, writer: nil) }
+    return try announceMove(row, from: old)
+  }
+
+  /// The row of the node's parent in the verified log, or of the nearest ancestor that has one.
+  ///
+  /// A node that cannot be below its own parent yet reads its record again.
+  private func verifiedParent(of row: NodeRow, outside top: Int64?) throws -> NodeRow? {
+    let leaves = transaction.leaves(zone: row.zone)
+    for (distance, ancestor) in try leaves.ancestors(of: row.nodeID).enumerated() {
+      guard let parent = try nodes.node(zone: row.zone, nodeID: ancestor),
+        try !nodes.isNode(parent.id, atOrBelow: top ?? row.id)
+      else { continue }
+      if distance > 0 { try leaves.set(.pending, row.nodeID) }
+      return parent
+    }
+    return nil
+  }
+
+  /// Whether the node is elsewhere than the verified log says: by a queued move, or because its record is pending.
+  private func isElsewhere(_ row: NodeRow) throws -> Bool {
+    if try transaction.operations.operations(node: row.id).contains(where: { $0.kind == .move }) { return true }
+    guard let cloud = row.cloud, let leaf = try transaction.leaves(zone: row.zone).leaf(row.nodeID) else {
+      return false
+    }
+    return leaf.parent != cloud.parent
+  }
+
+  /// If `parent` is below `row` in the local tree because of queued or pending moves, the nodes in between return to
+  /// their places in the verified log.
+  func breakCycle(of row: NodeRow, under parent: NodeRow) throws -> Int {
+    guard try nodes.isNode(parent.id, atOrBelow: row.id) else { return 0 }
+    var callbacks = 0
+    var current: NodeRow? = parent
+    while let step = current, step.id != row.id {
+      let next = try step.parent.flatMap { try nodes.node(id: $0) }
+      if try isElsewhere(step) {
+        callbacks += try returnToCloudPlace(step)
+        if try !nodes.isNode(parent.id, atOrBelow: row.id) { break }
+      }
+      current = next
+    }
+    return callbacks
+  }
+
+  /// Queues a move that says where the row now is, behind the node's other operations.
+  func queueMove(_ row: NodeRow) throws -> Int64 {
+    let earlier = try transaction.operations.operations(node: row.id).filter { $0.kind != .putData }
+    // What is in flight says the old place.
+    let isSayingIt = { (operation: OperationRow) in
+      operation.state != .inFlight && (operation.kind == .move || operation.kind == .create)
+    }
+    if let waiting = earlier.last(where: isSayingIt) { return waiting.id }
+    var operation = OperationRow(
+      uuid: SortedUUID.make(atMs: session.now()), zone: row.zone, kind: .move, node: row.id, nodeUUID: row.uuid,
+      nodeID: row.nodeID,
+      createdMs: session.now())
+    try transaction.operations.insert(&operation, dependsOn: earlier.map(\.id))
+    return operation.id
+  }
+
+  /// What the app wanted and did not get stays in the merge journal.
+  func recordDroppedMove(_ row: NodeRow, wanted: ZDCTreesystemPath, writer: UserID?) throws {
+    let new = try path(row)
+    guard new != wanted else { return }
+    try transaction.record(.moveDropped, row) { entry in
+      entry.mine.path = wanted
+      entry.theirs.path = new
+      entry.result.path = new
+      entry.cloudWriterID = writer?.text
+    }
+  }
+
+  func announceMove(_ row: NodeRow, from old: ZDCTreesystemPath) throws -> Int {
+    let new = try path(row)
+    guard new != old else { return 0 }
+    let node = try session.node(row, in: transaction)
+    try session.tell(.didDiscoverMovedNode, row.nodeID, in: transaction) {
+      try $0.didDiscoverMovedNode(node, from: old, to: new, transaction: transaction)
+    }
+    return 1
+  }
+
+  // MARK: Names
+
+  /// After the parent got a new key: the local tree finds children by tags of that one.
+  func retagChildren(of parent: NodeRow) throws {
+    let keys = parent.parentKeys
+    for var child in try nodes.children(of: parent.id) {
+      child.nameTag = keys.nameTag(folded: child.name)
+      try nodes.update(child)
+    }
+  }
+
+  /// "Name", or "Name 2", "Name 3" … if another node has it.
+  func freeName(_ name: [UInt8], under parent: NodeRow, except id: Int64) throws -> [UInt8] {
+    let keys = try nodes.keys(of: parent)
+    func isTaken(_ candidate: [UInt8]) throws -> Bool {
+      try nodes.children(of: parent.id, tag: keys.nameTag(folded: candidate)).contains { $0.id != id }
+    }
+    guard try isTaken(name) else { return name }
+    for candidate in NameRules.alternatives(to: String(decoding: name, as: UTF8.self)) {
+      let folded = try NameFolding.fold(candidate).utf8
+      if try !isTaken(folded) { return folded }
+    }
+    throw ZDCError(.corruptDatabase)
+  }
+
+  /// Before a node of the cloud takes its place: local nodes that have its name and are not there in the cloud yet give
+  /// way (`.path` conflict).
+  ///
+  /// The app is asked first; if the name is still taken afterwards, the local node becomes "Name 2".
+  /// - Returns: the number of callbacks.
+  package func makeRoom(
+    for row: NodeRow, tag: NameTag? = nil, under parent: NodeRow, leaves: LeafStore
+  ) throws -> Int {
+    let tag = tag ?? row.nameTag
+    var callbacks = 0
+    for sibling in try nodes.children(of: parent.id, tag: tag) where sibling.id != row.id {
+      guard try isLocalClaim(sibling, leaves: leaves) else { continue }
+      callbacks += try yield(sibling, to: row, tag: tag, under: parent)
+    }
+    return callbacks
+  }
+
+  /// Not uploaded, or moved here by a queued operation: the cloud does not know of the claim.
+  private func isLocalClaim(_ sibling: NodeRow, leaves: LeafStore) throws -> Bool {
+    guard let cloud = sibling.cloud else { return true }
+    if cloud.name != sibling.name { return true }
+    guard let parent = try sibling.parent.flatMap({ try nodes.nodeID(of: $0) }) else { return false }
+    return cloud.parent != parent
+  }
+
+  private func yield(_ sibling: NodeRow, to row: NodeRow, tag: NameTag, under parent: NodeRow) throws -> Int {
+    // The framework gave it this place, not the app: its record is pending, or its own name was taken.
+    let isUnasked = try transaction.operations.placements(ofNode: sibling.id).isEmpty
+    if isUnasked, sibling.isUploaded { return try giveWay(sibling, under: parent) }
+    let node = try session.node(sibling, in: transaction)
+    let place = try path(sibling)
+    try session.tell(.didDiscoverConflict, sibling.nodeID, in: transaction) {
+      try $0.didDiscoverConflict(.path, forNode: node, atPath: place, transaction: transaction)
+    }
+    // The app may have renamed, moved or deleted it.
+    guard let current = try nodes.node(id: sibling.id), current.parent == parent.id, current.nameTag == tag else {
+      return 1
+    }
+    let old = try path(current)
+    let callbacks = 1 + (try giveWay(current, under: parent))
+    try recordRename(current, from: old, for: row)
+    return callbacks
+  }
+
+  private func recordRename(_ sibling: NodeRow, from old: ZDCTreesystemPath, for row: NodeRow) throws {
+    guard let renamed = try nodes.node(id: sibling.id) else { return }
+    let new = try path(renamed)
+    try transaction.record(.renamed, renamed) { entry in
+      entry.mine.path = old
+      entry.theirs = .init(path: old, cloudID: row.nodeID.text)
+      entry.result.path = new
+      entry.otherNodeID = row.uuid
+      entry.cloudWriterID = row.cloud?.writer.text
+    }
+  }
+
+  private func giveWay(_ sibling: NodeRow, under parent: NodeRow) throws -> Int {
+    let old = try path(sibling)
+    var row = sibling
+    let name = try freeName(sibling.name, under: parent, except: 0)
+    try place(&row, under: parent, name: name)
+    return try announceMove(row, from: old)
+  }
+}

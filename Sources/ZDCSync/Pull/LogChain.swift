@@ -1,0 +1,46 @@
+package import ZDCAccounts
+package import ZDCProtocol
+
+/// Checks the order and the signatures of a log while it is fetched: a server that has no member's key can make it no
+/// longer than members did. What its commits do is for replay to judge. Pure.
+package struct LogChain {
+  package let zone: ZoneID
+  private let identities: UserKeys
+  private var head: (seq: UInt64, hash: CommitHash)?
+
+  package init(zone: ZoneID, identities: UserKeys) {
+    self.zone = zone
+    self.identities = identities
+  }
+
+  /// The last commit's.
+  package var seq: UInt64? { head?.seq }
+
+  /// - Returns: the page, without what its commits do not name.
+  /// - Throws: `ZDCSecurityError`.
+  package mutating func verified(_ page: PageContents) throws -> [UInt8] {
+    var kept = Bundle.Writer()
+    for item in page.commits {
+      try check(item.commit)
+      if let acl = page.acl(of: item.commit) {
+        kept.append(acl: acl.bytes)
+        for entry in acl.fields.entries {
+          if let grant = page.grants[entry.wrapHash] { kept.append(grant: grant.bytes) }
+        }
+      }
+      kept.append(commit: item.commit.bytes, receivedMs: item.receivedMs)
+      head = (item.commit.fields.seq, item.commit.hash)
+    }
+    return kept.bytes
+  }
+
+  private func check(_ commit: ZoneCommit) throws {
+    let isNext = commit.fields.zone == zone && commit.follows(head)
+    guard isNext else { throw ZDCSecurityError(.commitChainBroken, zone: zone) }
+    do {
+      try commit.checkSigner(identities)
+    } catch let error as ZDCSecurityError {
+      throw error.with(zone: zone)
+    }
+  }
+}

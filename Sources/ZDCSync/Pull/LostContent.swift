@@ -1,0 +1,56 @@
+internal import Foundation
+internal import ZDCClientStore
+internal import ZDCProtocol
+internal import ZDCSupport
+
+/// Content of nodes that are sent again after a server had lost them. Their records name it as before; only when the
+/// server does not store it any more is the app asked for it.
+struct LostContent {
+  package let session: SyncSession
+  package let zone: Int64
+  package let transaction: ZDCReadWriteTransaction
+
+  /// After the server refused the request in flight because it lacks a blob.
+  ///
+  /// - Returns: whether something was queued.
+  func requeueInFlight() throws -> Bool {
+    var isQueued = false
+    for outcome in try InFlightStore(transaction: transaction).outcomes(zone: zone) {
+      guard let id = outcome.node, var operation = try transaction.operations.operation(id: outcome.operation),
+        operation.kind != .putData, operation.resend != nil, let row = try transaction.nodes.node(id: id),
+        let lost = row.content?.content, operation.baseETag == lost.eTag
+      else { continue }
+      operation.baseETag = nil
+      try transaction.operations.update(operation)
+      try forget(row)
+      try queue(row, dataVersion: lost.dataVersion)
+      isQueued = true
+    }
+    return isQueued
+  }
+
+  /// What the server has instead is in its record, which is read again.
+  private func forget(_ before: NodeRow) throws {
+    guard !before.isUploaded else { return try transaction.leaves(zone: zone).set(.pending, before.nodeID) }
+    var row = before
+    row.content = nil
+    try transaction.nodes.update(row)
+    for var operation in try transaction.operations.operations(node: row.id) where operation.kind == .putData {
+      operation.baseETag = nil
+      try transaction.operations.update(operation)
+    }
+  }
+
+  /// Queues an upload under a number above the lost one.
+  package func queue(_ row: NodeRow, dataVersion: UInt64) throws {
+    let queued = try transaction.operations.operations(node: row.id)
+    guard !queued.contains(where: { $0.kind == .putData && $0.resend != nil }) else { return }
+    var operation = OperationRow(
+      uuid: SortedUUID.make(atMs: session.now()), zone: zone, kind: .putData, node: row.id, nodeUUID: row.uuid,
+      nodeID: row.nodeID, createdMs: session.now())
+    operation.resend = dataVersion
+    operation.baseETag = row.isUploaded ? row.content?.content.eTag : nil
+    let create = queued.first { $0.kind == .create }
+    try transaction.operations.insert(&operation, dependsOn: create.map { [$0.id] } ?? [])
+  }
+}

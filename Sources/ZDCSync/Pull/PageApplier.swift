@@ -1,0 +1,105 @@
+internal import Foundation
+internal import GRDB
+internal import ZDCAccounts
+package import ZDCClientStore
+internal import ZDCCrypto
+package import ZDCProtocol
+
+/// Replays a page of commits inside one transaction: log table, pin, key of the zone, deletions, and an own commit
+/// whose answer was lost.
+package struct PageApplier {
+  package let session: SyncSession
+  package let zone: Int64
+  package let transaction: ZDCReadWriteTransaction
+
+  /// Returns how many commits were new. Commits up to the pin are skipped once they are known to be the pinned ones.
+  package func apply(_ page: PageContents) throws -> Int {
+    guard var row = try transaction.zones.zone(id: zone) else { return 0 }
+    let inFlight = InFlightStore(transaction: transaction)
+    let ownHash = try inFlight.commitHash(zone: zone)
+    let deleted = Set(try transaction.operations.deletes(zone: zone).map(\.nodeID))
+    var count = 0
+    for item in page.commits {
+      try require(item.commit.fields.zone == row.zone, .recordBindingMismatch)
+      if let head = row.head, item.commit.fields.seq <= head.seq {
+        try checkKnown(item.commit, head: head)
+        continue
+      }
+      let isOwn = item.commit.hash == ownHash
+      let state = try replay(item.commit, page: page, isOwn: isOwn, row: &row)
+      if isOwn {
+        try InFlightCompletion(session: session, zone: zone, transaction: transaction)
+          .complete(receivedMs: item.receivedMs)
+      }
+      try remove(state.removed, receivedMs: item.receivedMs)
+      if !deleted.isEmpty, !isOwn { try readAgain(state.moved.keys, outside: deleted) }
+      count += 1
+    }
+    try transaction.zones.update(row)
+    if count > 0 { try releaseNames() }
+    return count
+  }
+
+  /// A commit, also an own one, may have freed a name that two nodes had.
+  private func releaseNames() throws {
+    let places = LocalPlaces(session: session, transaction: transaction)
+    let leaves = LeafStore(db: transaction.database, zone: zone)
+    _ = try DuplicateNames(session: session, transaction: transaction, places: places, leaves: leaves).release()
+  }
+
+  /// A commit that another one has replaced proves a second history if a member signed it.
+  private func checkKnown(_ commit: ZoneCommit, head: ZoneHead) throws {
+    let log = CommitLogStore(db: transaction.database, zone: zone)
+    let known = commit.fields.seq == head.seq ? head.hash : try log.hash(seq: commit.fields.seq)
+    guard let known, known != commit.hash else { return }
+    try commit.checkSigner(session.keys)
+    throw ZDCSecurityError(.zoneForkDetected, zone: head.zone, user: commit.fields.writer)
+  }
+
+  /// A signed commit that names another one for the pinned seq proves a second history; a gap proves nothing.
+  private func checkFork(_ commit: ZoneCommit, head: ZoneHead?) throws {
+    let fields = commit.fields
+    guard let head, fields.zone == head.zone, head.seq < .max, fields.seq == head.seq + 1, fields.prev != head.hash
+    else { return }
+    do { try commit.checkSigner(session.keys) } catch is ZDCSecurityError { return }
+    throw ZDCSecurityError(.zoneForkDetected, zone: head.zone, user: fields.writer)
+  }
+
+  package func replay(
+    _ commit: ZoneCommit, page: PageContents, isOwn: Bool, row: inout ZoneRow
+  ) throws -> LeafStore {
+    var state = LeafStore(db: transaction.database, zone: zone, commit: commit, pending: !isOwn)
+    let acl = page.acl(of: commit)
+    try require(commit.fields.zone == row.zone, .recordBindingMismatch)
+    if commit.fields.seq == 0 {
+      try session.keys.identity.checkGenesis(commit, trunk: row.trunk, appTreeID: row.appTreeID)
+    }
+    try checkFork(commit, head: row.head)
+    row.head = try ZoneReplay(identities: session.keys).apply(commit, acl: acl, after: row.head, to: &state)
+    try CommitLogStore(db: transaction.database, zone: zone).insert(
+      commit, isOwn: isOwn, raisesKeys: state.raisesKeys)
+    if let acl {
+      row.listSeq = commit.fields.seq
+      try ZoneKeys(session: session, transaction: transaction).take(acl, page.grants, row: &row)
+    }
+    return state
+  }
+
+  /// A branch whose deletion is queued here has no rows any more. What another device moved out of it in time lives on,
+  /// and needs them again.
+  private func readAgain(_ moved: some Sequence<NodeID>, outside deleted: Set<NodeID>) throws {
+    let leaves = LeafStore(db: transaction.database, zone: zone)
+    for node in moved where try transaction.nodes.node(zone: zone, nodeID: node) == nil {
+      let isDeleted = try deleted.contains(node) || leaves.ancestors(of: node).contains(where: deleted.contains)
+      if !isDeleted { try leaves.requeueLost(below: node) }
+    }
+  }
+
+  /// Deletions need no record: they are announced with the page.
+  private func remove(_ removals: [LeafStore.Removal], receivedMs: UInt64) throws {
+    guard !removals.isEmpty else { return }
+    try transaction.unreadable.forgetPast(zone: zone)
+    let remover = RemoteRemoval(session: session, zone: zone, transaction: transaction, receivedMs: receivedMs)
+    for removal in removals { try remover.apply(removal) }
+  }
+}

@@ -1,0 +1,267 @@
+internal import Foundation
+internal import ZDCClientStore
+internal import ZDCProtocol
+internal import ZDCSupport
+internal import ZDCTreesystem
+
+/// What a deletion in the cloud does to the local tree (seed 003, PROTOCOL 3.7 "Outcomes").
+///
+/// A clean sub-tree goes at once, announced by its top. Where operations are queued, the app is told first, with
+/// everything still there; then
+/// the clean branches go, and the dirty nodes and the way to them stay, as if they had never been uploaded.
+struct RemoteRemoval {
+  package let session: SyncSession
+  package let zone: Int64
+  package let transaction: ZDCReadWriteTransaction
+  /// When the server did it; 0 if that is not known.
+  package let receivedMs: UInt64
+  private let timestamp: Date?
+  private let nodes: NodeStore
+  private let places: LocalPlaces
+
+  package init(session: SyncSession, zone: Int64, transaction: ZDCReadWriteTransaction, receivedMs: UInt64) {
+    self.session = session
+    self.zone = zone
+    self.transaction = transaction
+    self.receivedMs = receivedMs
+    timestamp = receivedMs == 0 ? nil : Date(timeIntervalSince1970: Double(receivedMs) / 1_000)
+    nodes = transaction.nodes
+    places = LocalPlaces(session: session, transaction: transaction)
+  }
+
+  /// Each top of the local tree stands by itself: if the app throws, it stays as it was.
+  package func apply(_ removal: LeafStore.Removal) throws {
+    let gone = Set(removal.all)
+    for operation in try transaction.operations.deletes(zone: zone) where gone.contains(operation.nodeID) {
+      // Deleted here too: there is nothing left to ask for.
+      try transaction.operations.delete(id: operation.id)
+    }
+    // Nodes that were moved out locally are tops of their own.
+    for nodeID in removal.all {
+      guard let row = try nodes.node(zone: zone, nodeID: nodeID) else { continue }
+      if let parent = try row.parent.flatMap({ try nodes.nodeID(of: $0) }), gone.contains(parent) { continue }
+      try removeAlone(row, gone: gone)
+    }
+  }
+
+  /// Once more, for a node that stayed because the app threw.
+  ///
+  /// - Returns: false if it threw again.
+  @discardableResult
+  package func retry(_ top: NodeRow) throws -> Bool {
+    let leaves = transaction.leaves(zone: zone)
+    let gone = try nodes.subtree(of: top.id).filter { try $0.isUploaded && leaves.leaf($0.nodeID) == nil }
+    return try removeAlone(top, gone: Set(gone.map(\.nodeID)))
+  }
+
+  @discardableResult
+  private func removeAlone(_ top: NodeRow, gone: Set<NodeID>) throws -> Bool {
+    try session.part(.deletion, of: zone, top.nodeID, receivedMs: receivedMs, in: transaction) {
+      try remove(top, gone: gone)
+      try transaction.delegateFailures.forget(zone: zone, node: top.nodeID, isPulled: true)
+    }
+  }
+
+  private func remove(_ top: NodeRow, gone: Set<NodeID>) throws {
+    try returnSurvivors(below: top, gone: gone)
+    let renamed = try renamedNodes(atOrBelow: top)
+    try removeBranch(top, gone: gone)
+    for (row, path) in renamed {
+      if try nodes.node(id: row.id) == nil { try recordRenamed(row, path) }
+    }
+  }
+
+  private func removeBranch(_ top: NodeRow, gone: Set<NodeID>) throws {
+    let dirty = try dirtyNodes(atOrBelow: top)
+    guard !dirty.isEmpty else { return try delete(top) }
+    let before = try nodes.subtreeIDs(of: top.id)
+    let path = try places.path(top)
+    try parkAll(dirty)
+    try announceDirty(top, dirty)
+    let after = try nodes.node(id: top.id) == nil ? [] : Set(nodes.subtreeIDs(of: top.id))
+    // What the app took out of the branch is gone in the cloud as well.
+    let rescued = try before.filter { !after.contains($0) }.compactMap { try nodes.node(id: $0) }
+    for row in rescued where gone.contains(row.nodeID) { try resetCloudFacts(row, isWanted: true) }
+    if !after.isEmpty { try keepDirty(top) }
+    try recordDirty(top, path)
+  }
+
+  /// What became of it: kept for now, or deleted by the app in its callback.
+  private func recordDirty(_ top: NodeRow, _ path: ZDCTreesystemPath) throws {
+    let kept = try nodes.node(id: top.id)
+    let all = try kept.map { try nodes.subtree(of: $0.id).map(\.uuid) }
+    try transaction.record(.deletedInCloud, top) { entry in
+      entry.base = .init(path: path, eTag: top.content?.content.eTag)
+      entry.mine.path = path
+      entry.theirs.isDeleted = true
+      entry.keptNodeIDs = all
+      entry.result = .init(path: try kept.map(places.path), cloudID: kept?.nodeID.text, isDeleted: kept == nil)
+    }
+  }
+
+  /// Moves live nodes out of the branch, each with everything below it. A queued move brought them here, or the log
+  /// moved them away and their records are pending.
+  private func returnSurvivors(below top: NodeRow, gone: Set<NodeID>) throws {
+    let leaves = transaction.leaves(zone: zone)
+    var leaving: [(id: Int64, depth: Int)] = []
+    for row in try survivors(below: top, gone: gone, leaves) {
+      leaving.append((row.id, try leaves.ancestors(of: row.nodeID).count))
+    }
+    // A survivor's verified parent may be another survivor, which has to be outside first.
+    for (id, _) in leaving.sorted(by: { $0.depth < $1.depth }) {
+      guard let row = try nodes.node(id: id) else { continue }
+      _ = try places.returnToCloudPlace(row, outside: top.id)
+    }
+  }
+
+  /// The top-most live nodes of the branch.
+  private func survivors(below top: NodeRow, gone: Set<NodeID>, _ leaves: LeafStore) throws -> [NodeRow] {
+    var survivors: [NodeRow] = []
+    // Survivors, and what leaves with them.
+    var alive: Set<Int64> = []
+    for row in try nodes.subtree(of: top.id) where !gone.contains(row.nodeID) {
+      let isCarried = row.parent.map(alive.contains) ?? false
+      if row.isUploaded, try leaves.leaf(row.nodeID) == nil { continue }
+      guard isCarried || row.isUploaded else { continue }
+      alive.insert(row.id)
+      if !isCarried { survivors.append(row) }
+    }
+    return survivors
+  }
+
+  /// Rows with queued operations, parents first. A name alone is not worth asking the app for.
+  private func dirtyNodes(atOrBelow top: NodeRow) throws -> [NodeRow] {
+    guard try transaction.operations.count(zone: zone) > 0 else { return [] }
+    return try nodes.subtree(of: top.id).filter { row in
+      let queued = try transaction.operations.operations(node: row.id)
+      return try !queued.isEmpty && !isOnlyRenamed(row, queued)
+    }
+  }
+
+  /// Whether the queue has nothing for the node but another name in its old folder.
+  private func isOnlyRenamed(_ row: NodeRow, _ queued: [OperationRow]) throws -> Bool {
+    guard let cloud = row.cloud, queued.allSatisfy({ $0.kind == .move && $0.resend == nil }) else { return false }
+    return try row.parent.flatMap { try nodes.nodeID(of: $0) } == cloud.parent
+  }
+
+  private func renamedNodes(atOrBelow top: NodeRow) throws -> [(row: NodeRow, path: ZDCTreesystemPath)] {
+    guard try transaction.operations.count(zone: zone) > 0 else { return [] }
+    return try nodes.subtree(of: top.id).compactMap { row in
+      let queued = try transaction.operations.operations(node: row.id)
+      guard try !queued.isEmpty && isOnlyRenamed(row, queued) else { return nil }
+      return (row, try places.path(row))
+    }
+  }
+
+  private func recordRenamed(_ row: NodeRow, _ path: ZDCTreesystemPath) throws {
+    try transaction.record(.deletedInCloud, row) { entry in
+      entry.mine.path = path
+      entry.theirs.isDeleted = true
+      entry.result.isDeleted = true
+    }
+  }
+
+  private func announceDirty(_ top: NodeRow, _ dirty: [NodeRow]) throws {
+    let node = try session.node(top, in: transaction)
+    try session.tell(.didDiscoverDeletedDirtyNode, top.nodeID, in: transaction) {
+      try $0.didDiscoverDeletedDirtyNode(
+        node, dirtyAncestors: dirty.map(\.uuid), timestamp: timestamp, transaction: transaction)
+    }
+  }
+
+  private func delete(_ row: NodeRow) throws {
+    let node = try session.node(row, in: transaction)
+    let path = try places.path(row)
+    try transaction.unlinkBeforeRemoval(of: row, keepLookups: true)
+    try nodes.deleteSubtree(of: row.id)
+    try session.tell(.didDiscoverDeletedNode, row.nodeID, in: transaction) {
+      try $0.didDiscoverDeletedNode(node, at: path, timestamp: timestamp, transaction: transaction)
+    }
+    try transaction.endRemoval()
+  }
+
+  /// Deletes the clean branches below `top`; what stays loses its place in the cloud.
+  private func keepDirty(_ top: NodeRow) throws {
+    let dirty = try dirtyNodes(atOrBelow: top)
+    guard !dirty.isEmpty else { return try delete(top) }
+    var kept: Set<Int64> = [top.id]
+    for row in dirty {
+      for ancestor in try nodes.ancestry(of: row) where try nodes.isNode(ancestor.id, atOrBelow: top.id) {
+        kept.insert(ancestor.id)
+      }
+    }
+    for row in try nodes.subtree(of: top.id) where !kept.contains(row.id) {
+      // Top-most clean nodes only: the rest goes with them.
+      if let parent = row.parent, kept.contains(parent), try nodes.node(id: row.id) != nil { try delete(row) }
+    }
+    let rows = try nodes.subtree(of: top.id)
+    let wanted = try wantedNodes(rows)
+    for row in rows { try resetCloudFacts(row, isWanted: wanted.contains(row.id)) }
+  }
+
+  // MARK: What was queued
+
+  /// Before the app is told: what it queues from then on, and what it queues again, runs.
+  private func parkAll(_ dirty: [NodeRow]) throws {
+    for row in dirty {
+      for var operation in try transaction.operations.operations(node: row.id) {
+        operation.state = .pending
+        operation.reason = .deletedRemotely
+        try transaction.operations.update(operation)
+      }
+    }
+  }
+
+  /// Nodes with an operation that the app let run, and all above them.
+  private func wantedNodes(_ rows: [NodeRow]) throws -> Set<Int64> {
+    var wanted: Set<Int64> = []
+    // Deep first, so that a parent knows of its children.
+    for row in rows.reversed() {
+      let operations = try transaction.operations.operations(node: row.id)
+      guard wanted.contains(row.id) || operations.contains(where: { $0.reason != .deletedRemotely }) else { continue }
+      wanted.insert(row.id)
+      if let parent = row.parent { wanted.insert(parent) }
+    }
+    return wanted
+  }
+
+  /// A kept node is a new node to the cloud: fresh id, same uuid, links and tags. Its operations wait for the app,
+  /// unless it has spoken already.
+  private func resetCloudFacts(_ row: NodeRow, isWanted: Bool) throws {
+    var row = row
+    row.nodeID = .random()
+    row.cloud = nil
+    row.content = nil
+    row.historyWrap = []
+    try nodes.update(row)
+    let operations = try transaction.operations.operations(node: row.id)
+    for operation in operations {
+      if operation.kind == .move || operation.kind == .modify {
+        try transaction.operations.delete(id: operation.id)
+      } else {
+        try rebase(operation, onto: row, isWanted: isWanted)
+      }
+    }
+    if !operations.contains(where: { $0.kind == .create }) { try queue(.create, row, isWanted: isWanted) }
+    if !operations.contains(where: { $0.kind == .putData }) { try queue(.putData, row, isWanted: isWanted) }
+  }
+
+  private func rebase(_ operation: OperationRow, onto row: NodeRow, isWanted: Bool) throws {
+    var operation = operation
+    operation.nodeID = row.nodeID
+    operation.baseETag = nil
+    if isWanted, operation.reason == .deletedRemotely { operation.reason = .ready }
+    try transaction.operations.update(operation)
+  }
+
+  private func queue(_ kind: OperationRow.Kind, _ row: NodeRow, isWanted: Bool) throws {
+    var operation = OperationRow(
+      uuid: SortedUUID.make(atMs: session.now()), zone: zone, kind: kind, node: row.id, nodeUUID: row.uuid,
+      nodeID: row.nodeID,
+      createdMs: session.now())
+    operation.reason = isWanted ? .ready : .deletedRemotely
+    let holder = kind == .create ? row.parent : row.id
+    let dependsOn = try holder.flatMap { try transaction.operations.create(ofNode: $0) }
+    try transaction.operations.insert(&operation, dependsOn: dependsOn.map { [$0] } ?? [])
+  }
+}

@@ -1,0 +1,157 @@
+package import ZDCClientAPI
+internal import ZDCClientStore
+package import ZDCProtocol
+internal import ZDCSupport
+
+/// An answer that cannot be followed, and what it proves.
+struct Doubt: Error {
+  package var error: ZDCSecurityError
+  package var evidence: HeadRules.Evidence
+  /// The signed log names what the answer consists of by its hash: another answer can say nothing else.
+  var isFinal = false
+
+  package init(_ error: ZDCSecurityError, _ evidence: HeadRules.Evidence) {
+    (self.error, self.evidence) = (error, evidence)
+  }
+
+  package init(_ error: ZDCSecurityError, isSigned: Bool) {
+    self.init(error, HeadRules.evidence(of: error.code, isSigned: isSigned))
+  }
+}
+
+// What becomes of answers that cannot be followed: asked for once more over another connection, then the zone stalls or
+// is frozen (PROTOCOL 3.7, "Pins").
+
+extension ZonePuller {
+  package func follow(_ page: CommitPage?) async throws -> Pulled {
+    try await waiting {
+      guard let row = try await zoneRow(), mayFollow(row, hasPage: page != nil) else { return Pulled() }
+      var summary = PullSummary()
+      var left = LeftOut()
+      try await tellAgain(&summary, &left)
+      do {
+        try await followTwice(page, &summary, &left)
+      } catch let error as ZDCSecurityError where row.frozen != nil && HeadRules.isAboutLog(error.code) {
+        // As it was before the launch: the user knows.
+        session.retriedFrozen.withLock { _ = $0.insert(zone) }
+        return Pulled()
+      }
+      try await lift(row)
+      return Pulled(summary: summary, refusal: left.refusal)
+    }
+  }
+
+  /// A zone that is frozen without proof is tried again once after each launch, from its pin.
+  private func mayFollow(_ row: ZoneRow, hasPage: Bool) -> Bool {
+    if row.frozen == nil { return true }
+    return !row.isProven && !hasPage && !session.retriedFrozen.withLock { $0.contains(zone) }
+  }
+
+  private func followTwice(
+    _ page: CommitPage?, _ summary: inout PullSummary, _ left: inout LeftOut
+  ) async throws {
+    do {
+      guard let page else { return try await pullPages(&summary, &left) }
+      try await takePage(page, &summary, &left)
+    } catch let doubt as Doubt {
+      if doubt.isFinal { throw try await conclude(doubt) }
+      await session.api.connection.transport.renewConnections()
+      if doubt.error.code == .writerUnknown { try await refreshKeys() }
+      var second = self
+      second.isSecondTry = true
+      do {
+        try await second.pullPages(&summary, &left)
+      } catch let doubt as Doubt { throw try await conclude(doubt) }
+    }
+  }
+
+  /// Another device may have begun to sign with a new key.
+  private func refreshKeys() async throws {
+    do {
+      guard let keys = try await session.refreshIdentity() else { return }
+      session.currentKeys.withLock { $0 = keys }
+    } catch is ZDCSecurityError {
+      // The engine checks the chain before each push and reports what is wrong with it.
+    }
+  }
+
+  /// The server's log extends the pin again.
+  private func lift(_ row: ZoneRow) async throws {
+    guard row.frozen != nil || row.doubt != nil else { return }
+    try await session.database.asyncReadWrite { [zone] transaction in
+      guard var row = try transaction.zones.zone(id: zone) else { return }
+      (row.frozen, row.isProven, row.doubt) = (nil, false, nil)
+      try transaction.zones.update(row)
+    }
+  }
+
+  /// Freezes the zone, or notes why it stalls. Recorded and reported when it begins.
+  private func conclude(_ doubt: Doubt) async throws -> ZDCSecurityError {
+    let isNew = try await session.database.asyncReadWrite { [session, zone] transaction in
+      guard var row = try transaction.zones.zone(id: zone) else { return false }
+      let isNew = doubt.evidence == .none ? row.doubt != doubt.error.code : row.frozen != doubt.error.code
+      if doubt.evidence == .none {
+        row.doubt = doubt.error.code
+      } else {
+        (row.frozen, row.isProven, row.doubt) = (doubt.error.code, row.isProven || doubt.evidence == .proof, nil)
+      }
+      try transaction.zones.update(row)
+      guard isNew else { return false }
+      try transaction.record(doubt.error, localUser: session.localUser, zone: zone, atMs: session.now())
+      return true
+    }
+    if isNew { session.events.report(doubt.error) }
+    return doubt.error
+  }
+
+  // MARK: Errors of answers
+
+  package func decoding<Result>(_ zone: ZoneID, _ body: () throws -> Result) throws -> Result {
+    do {
+      return try body()
+    } catch let error as ZDCSecurityError where HeadRules.isAboutLog(error.code) {
+      throw Doubt(error.with(zone: zone), isSigned: false)
+    }
+  }
+
+  func doubting<Result>(
+    _ zone: ZoneID, isSigned: () -> Bool = { false }, _ body: () async throws -> Result
+  ) async throws -> Result {
+    do {
+      return try await body()
+    } catch let error as ZDCSecurityError where HeadRules.isAboutLog(error.code) {
+      throw Doubt(error.with(zone: zone), isSigned: isSigned())
+    }
+  }
+
+  /// Whether members have signed every commit of the page.
+  package func isSigned(_ page: PageContents) -> Bool {
+    let keys = session.keys
+    return !page.commits.isEmpty && page.commits.allSatisfy { (try? $0.commit.checkSigner(keys)) != nil }
+  }
+
+  /// Class 2, and about the zone as a whole, such as a missing grant: the zone stays as it is, and the next pull tries
+  /// again. Reported once.
+  private func waiting(_ body: () async throws -> Pulled) async throws -> Pulled {
+    do {
+      return try await body()
+    } catch let error as ZDCSecurityError where !HeadRules.isAboutLog(error.code) {
+      let isNew = try await session.database.asyncReadWrite { [session, zone] transaction in
+        guard try transaction.lastSecurityEvent(zone: zone)?.code != error.code else { return false }
+        try transaction.record(error, localUser: session.localUser, zone: zone, atMs: session.now())
+        return true
+      }
+      if isNew { session.events.report(error) }
+      return Pulled()
+    }
+  }
+
+  /// What freezes nothing is reported all the same: the next pull meets it again, or does not.
+  package func keep(_ error: ZDCSecurityError) async throws -> ZDCSecurityError {
+    try await session.database.asyncReadWrite { [session, zone] transaction in
+      try transaction.record(error, localUser: session.localUser, zone: zone, atMs: session.now())
+    }
+    session.events.report(error)
+    return error
+  }
+}

@@ -1,0 +1,96 @@
+internal import ZDCClientStore
+internal import ZDCProtocol
+
+// The delegate's calls that threw, made again.
+
+extension ZonePuller {
+  /// How many calls one pull makes again at most; the others have their turn with the next one.
+  private static let limit = 1_000
+
+  /// Calls that belong to a record need nothing here: it is still pending.
+  func tellAgain(_ summary: inout PullSummary, _ left: inout LeftOut) async throws {
+    let isEmpty = try await session.database.asyncRead { [zone] in try $0.delegateFailures.isEmpty(zone: zone) }
+    if isEmpty { return }
+    let (told, refusal) = try await session.database.asyncReadWrite { [session, zone] transaction in
+      transaction.appCalls.isolates = true
+      let told = try TellingAgain(session: session, zone: zone, transaction: transaction).run(limit: Self.limit)
+      return (told, transaction.appCalls.failure)
+    }
+    summary.announced += told
+    left.note(refusal)
+  }
+}
+
+/// One pass over a zone's calls that threw, inside a transaction.
+private struct TellingAgain {
+  let session: SyncSession
+  let zone: Int64
+  let transaction: ZDCReadWriteTransaction
+
+  private struct Task: Hashable {
+    var node: NodeID
+    var part: DelegateFailureStore.Part
+  }
+
+  /// - Returns: how many the app has taken.
+  func run(limit: Int) throws -> Int {
+    var told = 0
+    // A part may have failed in several calls; it is done again once.
+    var tried: Set<Task> = []
+    for failure in try transaction.delegateFailures.failures(zone: zone, limit: limit)
+    where tried.insert(Task(node: failure.node, part: failure.part)).inserted {
+      if try tell(failure) { told += 1 }
+    }
+    return told
+  }
+
+  private func tell(_ failure: DelegateFailureStore.Failure) throws -> Bool {
+    guard let row = try transaction.nodes.node(zone: zone, nodeID: failure.node) else {
+      // New to this device and still to come, or gone since.
+      if try !isPending(failure) { try forget(failure) }
+      return false
+    }
+    switch failure.part {
+    case .push: return try tellPushed(row)
+    case .deletion: return try tellDeleted(row, failure)
+    case .name: return try releaseName(row, failure)
+    case .record:
+      if try !isPending(failure) { try forget(failure) }
+      return false
+    }
+  }
+
+  private func isPending(_ failure: DelegateFailureStore.Failure) throws -> Bool {
+    guard failure.part != .push else { return false }
+    return try transaction.leaves(zone: zone).pendingLeaf(failure.node) != nil
+  }
+
+  private func forget(_ failure: DelegateFailureStore.Failure) throws {
+    try transaction.delegateFailures.forget(zone: zone, node: failure.node, isPulled: failure.part != .push)
+  }
+
+  private func tellPushed(_ row: NodeRow) throws -> Bool {
+    let completion = InFlightCompletion(session: session, zone: zone, transaction: transaction)
+    return try session.part(.push, of: zone, row.nodeID, in: transaction) { try completion.tellPushed(row) }
+  }
+
+  private func tellDeleted(_ row: NodeRow, _ failure: DelegateFailureStore.Failure) throws -> Bool {
+    guard try transaction.leaves(zone: zone).leaf(row.nodeID) == nil else {
+      // A server that was restored has it again.
+      try forget(failure)
+      return false
+    }
+    let removal = RemoteRemoval(
+      session: session, zone: zone, transaction: transaction, receivedMs: failure.receivedMs)
+    return try removal.retry(row)
+  }
+
+  /// A name that became free: no record waits for that, unless there is a newer one.
+  private func releaseName(_ row: NodeRow, _ failure: DelegateFailureStore.Failure) throws -> Bool {
+    if try isPending(failure) { return false }
+    let places = LocalPlaces(session: session, transaction: transaction)
+    let leaves = transaction.leaves(zone: zone)
+    let names = DuplicateNames(session: session, transaction: transaction, places: places, leaves: leaves)
+    return try names.release(row) > 0
+  }
+}

@@ -1,0 +1,364 @@
+internal import Foundation
+package import ZDCClientAPI
+package import ZDCClientStore
+internal import ZDCCrypto
+internal import ZDCProtocol
+
+/// Follows one zone's log: fetches pages, verifies them by replay, pins the head, and applies the records to the local
+/// tree.
+///
+/// Two steps that may be interrupted at any point: a page of the log is one transaction with the pin; its records follow
+/// in batches, each one transaction with the app's changes. A first pull reads the whole log before the first record.
+/// The table of leaves holds what is still to be fetched, so a relaunch resumes.
+package struct ZonePuller {
+  package let session: SyncSession
+  package let zone: Int64
+
+  /// What a pull brought, and the first of the app's errors on the way: others went on.
+  package struct Pulled: Sendable {
+    package var summary = PullSummary()
+    package var refusal: DelegateError?
+
+    package static func += (a: inout Pulled, b: Pulled) {
+      a.summary += b.summary
+      a.refusal = a.refusal ?? b.refusal
+    }
+  }
+
+  /// Whether this is asked for the second time, over another connection.
+  var isSecondTry = false
+
+  /// Pulls until the local tree is what the server's head says.
+  ///
+  /// - Throws: `ZDCSecurityError` if the answers could not be followed, also the second time; `ServerError`,
+  ///   `TransportError`.
+  package func pull() async throws -> Pulled { try await follow(nil) }
+
+  /// Applies a page that came with an event or a 409 answer, then fetches and applies its records.
+  package func take(_ page: CommitPage) async throws -> Pulled { try await follow(page) }
+
+  func pullPages(_ summary: inout PullSummary, _ left: inout LeftOut) async throws {
+    guard var row = try await zoneRow() else { return }
+    try await doubting(row.zone) { [row] in try await GrantRetry(session: session, zone: zone).run(row) }
+    let isFirst = try await isFirstPull(row)
+    var hasMore = true
+    while hasMore {
+      let page = try await commitPage(row, withRecords: !isFirst)
+      let applied = try await apply(page, to: row)
+      summary.commits += applied.commits
+      left.note(applied.refusal)
+      hasMore = page.hasMore && applied.commits > 0
+      guard let next = try await zoneRow() else { break }
+      row = next
+      // A first pull reads the whole log before it shows anything: only then it is known what is shallow and recent.
+      if !isFirst { try await materialize(applied.records, &summary, &left) }
+    }
+    try await materialize([:], &summary, &left)
+  }
+
+  /// Nothing of the zone is shown yet; an earlier first pull may have been cut off in the middle of the log.
+  private func isFirstPull(_ row: ZoneRow) async throws -> Bool {
+    if row.head == nil { return true }
+    return try await session.database.asyncRead { [zone] transaction in try transaction.nodes.root(zone: zone) == nil }
+  }
+
+  /// A server that does not know a zone which this account was born with has lost the account, or says so.
+  private func commitPage(_ row: ZoneRow, withRecords: Bool) async throws -> CommitPage {
+    do {
+      return try await session.api.commitPage(row.zone, after: row.head?.seq, withRecords: withRecords)
+    } catch let error as ServerError where error.code == .notFound {
+      guard HeadRules.isAccountMissing(owner: row.head?.acl.fields.owner, user: session.user) else { throw error }
+      throw try await keep(ZDCSecurityError(.accountStateMissing, zone: row.zone, user: session.user))
+    } catch let error as ZDCSecurityError {
+      throw Doubt(error.with(zone: row.zone), isSigned: false)
+    }
+  }
+
+  func takePage(_ page: CommitPage, _ summary: inout PullSummary, _ left: inout LeftOut) async throws {
+    guard let row = try await zoneRow() else { return }
+    let applied = try await apply(page, to: row)
+    summary.commits += applied.commits
+    left.note(applied.refusal)
+    try await materialize(applied.records, &summary, &left)
+  }
+
+  package func zoneRow() async throws -> ZoneRow? {
+    try await session.database.asyncRead { [zone] transaction in try transaction.zones.zone(id: zone) }
+  }
+
+  // MARK: Pages
+
+  private struct AppliedPage: Sendable {
+    var commits = 0
+    var records: [RecordHash: PageContents.Record] = [:]
+    var refusal: DelegateError?
+  }
+
+  private func apply(_ page: CommitPage, to row: ZoneRow) async throws -> AppliedPage {
+    let pin = row.head.map { (seq: $0.seq, hash: $0.hash) }
+    switch HeadRules.compare(pin: pin, server: page.head) {
+    case .upToDate: return AppliedPage()
+    case .broken(let code): return try await broken(code, page, row)
+    case .behind: break
+    }
+    let contents = try decoding(row.zone) { try PageContents(page.body) }
+    guard contents.commits.allSatisfy({ $0.commit.fields.zone == row.zone }) else {
+      throw Doubt(ZDCSecurityError(.recordBindingMismatch, zone: row.zone), .none)
+    }
+    return try await doubting(row.zone, isSigned: { isSigned(contents) }) {
+      let (count, refusal) = try await session.writeTelling { [session, zone] transaction in
+        try PageApplier(session: session, zone: zone, transaction: transaction).apply(contents)
+      }
+      if count > 0 { session.activity.foundChanges() }
+      // The server says that there is more and shows none of it.
+      guard count > 0 else { throw ZDCSecurityError(.commitChainBroken) }
+      return AppliedPage(commits: count, records: contents.records, refusal: refusal)
+    }
+  }
+
+  /// A server that lost the last few commits of this device gets them again; everything else is for the user to decide.
+  private func broken(_ code: ZDCSecurityError.Code, _ page: CommitPage, _ row: ZoneRow) async throws -> AppliedPage {
+    var (code, lost) = (code, OwnCommits?.none)
+    if code == .zoneRollback {
+      (code, lost) = try await session.database.asyncRead { [zone] transaction in
+        let log = CommitLogStore(db: transaction.database, zone: zone)
+        let lost = try log.ownCommits(after: page.head.seq)
+        let known = try log.hash(seq: page.head.seq)
+        return (HeadRules.shorter(known: known, server: page.head.hash, isMissingOwn: lost != nil), lost)
+      }
+    }
+    let error = ZDCSecurityError(code, zone: row.zone)
+    guard code == .ownCommitMissing, isSecondTry, let lost,
+      HeadRules.isSentAgainUnasked(lost, hasRestored: row.hasRestored, nowMs: session.now())
+    else { throw Doubt(error, .suspicion) }
+    return try await doubting(row.zone) {
+      let restore = ZoneRestore(session: session, zone: zone)
+      return AppliedPage(refusal: try await restore.runUnasked(error, head: page.head.hash))
+    }
+  }
+
+  // MARK: Records
+
+  /// How many nodes one transaction brings in: more of them when many are due, because each transaction changes nearly
+  /// all pages of the index of names.
+  private static func batchSize(due: Int) -> Int { Limits.recordsPerRequest * min(max(due / 10_000, 1), 4) }
+
+  /// Fetches and applies every pending record, in the order that the app prefers.
+  ///
+  /// - Parameter left: nodes for which the app threw are not tried again in this pull. Others go on.
+  func materialize(
+    _ known: [RecordHash: PageContents.Record], _ summary: inout PullSummary, _ left: inout LeftOut
+  ) async throws {
+    left.missing = []
+    var refused = left.refused
+    var order = try await pendingOrder().filter { !refused.contains($0) }
+    while !order.isEmpty {
+      let applied = try await materializeInOrder(order, known, &summary, &left)
+      refused = left.refused.union(left.missing)
+      // A child whose parent came late, or nodes of a page that arrived meanwhile, are still pending.
+      order = applied == 0 ? [] : try await pendingOrder().filter { !refused.contains($0) }
+    }
+    if !left.missing.isEmpty { try await reportMissing(left.missing) }
+  }
+
+  /// Nodes that stay pending until the next pull.
+  struct LeftOut: Sendable {
+    package var missing: Set<NodeID> = []
+    /// Nodes for which the app threw.
+    package var refused: Set<NodeID> = []
+    /// The first of these errors.
+    package var refusal: DelegateError?
+
+    package mutating func note(_ error: DelegateError?) { refusal = refusal ?? error }
+
+    package func contains(_ node: NodeID) -> Bool { missing.contains(node) || refused.contains(node) }
+
+    package mutating func formUnion(_ other: LeftOut) {
+      missing.formUnion(other.missing)
+      refused.formUnion(other.refused)
+      note(other.refusal)
+    }
+  }
+
+  private func materializeInOrder(
+    _ order: [NodeID], _ known: [RecordHash: PageContents.Record], _ summary: inout PullSummary,
+    _ left: inout LeftOut
+  ) async throws -> Int {
+    var applied = 0
+    var rest = order[...]
+    let size = Self.batchSize(due: order.count)
+    var asked = await session.delegate().preferredNodeIDsForPullingRcrds()
+    var batch = try await fetchBatch(Self.takeBatch(size, &rest), known)
+    while let current = batch {
+      let following = Self.takeBatch(size, &rest)
+      // Fetched while this one is applied.
+      async let next = fetchBatch(following, known)
+      let result = try await apply(current)
+      applied += result.applied
+      left.formUnion(result.left)
+      summary.records += result.applied
+      summary.announced += result.announced
+      let preferred = await session.delegate().preferredNodeIDsForPullingRcrds()
+      if preferred != asked, !following.isEmpty {
+        let leftOut = left
+        rest = try await pendingOrder().filter { !leftOut.contains($0) }[...]
+        asked = preferred
+        batch = try await fetchBatch(Self.takeBatch(size, &rest), known)
+      } else {
+        batch = try await next
+      }
+    }
+    return applied
+  }
+
+  private static func takeBatch(_ size: Int, _ rest: inout ArraySlice<NodeID>) -> [NodeID] {
+    let nodes = Array(rest.prefix(size))
+    rest = rest.dropFirst(nodes.count)
+    return nodes
+  }
+
+  /// Records that are here, and the leaves that name them.
+  private struct FetchedBatch: Sendable {
+    var zone: ZoneID
+    var wanted: [ZoneLeaf]
+    var records: FetchedRecords
+  }
+
+  private struct FetchedRecords: Sendable {
+    var found: [RecordHash: PageContents.Record] = [:]
+    /// Bytes that have the hash and are no record.
+    var unreadable: [RecordHash: ZDCSecurityError] = [:]
+
+    func has(_ hash: RecordHash) -> Bool { found[hash] != nil || unreadable[hash] != nil }
+  }
+
+  private struct BatchResult: Sendable {
+    var applied = 0
+    var announced = 0
+    var left = LeftOut()
+  }
+
+  private func fetchBatch(
+    _ nodes: [NodeID], _ known: [RecordHash: PageContents.Record]
+  ) async throws -> FetchedBatch? {
+    guard !nodes.isEmpty else { return nil }
+    let (row, wanted) = try await session.database.asyncRead { [zone] transaction in
+      let leaves = LeafStore(db: transaction.database, zone: zone)
+      return (try transaction.zones.zone(id: zone), try nodes.compactMap { try leaves.pendingLeaf($0)?.leaf })
+    }
+    guard let zone = row?.zone else { return nil }
+    let records = try await fetch(wanted.map(\.record), known, zone: zone)
+    return FetchedBatch(zone: zone, wanted: wanted, records: records)
+  }
+
+  private func apply(_ batch: FetchedBatch) async throws -> BatchResult {
+    // The log, which members have signed, names these records by their hashes.
+    do {
+      var (result, refusal) = try await apply(batch.records, to: batch.wanted)
+      result.left.note(refusal)
+      return result
+    } catch let error as ZDCSecurityError where HeadRules.isAboutLog(error.code) {
+      var doubt = Doubt(error.with(zone: batch.zone), isSigned: true)
+      doubt.isFinal = doubt.evidence == .proof
+      throw doubt
+    }
+  }
+
+  /// What belongs to a node for which the app throws is left out; the others are applied.
+  private func apply(
+    _ records: FetchedRecords, to wanted: [ZoneLeaf]
+  ) async throws -> (result: BatchResult, refusal: DelegateError?) {
+    try await session.writeTelling { [session, zone] transaction in
+      var applier = try ChangeApplier(session: session, zone: zone, transaction: transaction)
+      var result = BatchResult()
+      for leaf in wanted {
+        guard let record = records.found[leaf.record] else {
+          if let error = records.unreadable[leaf.record] {
+            if try applier.quarantine(error, leaf: leaf) { result.applied += 1 }
+          } else {
+            try transaction.unreadable.record(.objectMissing, leaf, zone: zone)
+            result.left.missing.insert(leaf.node)
+          }
+          continue
+        }
+        let before = applier
+        let isTold = try session.part(.record, of: zone, leaf.node, in: transaction) {
+          if try applier.apply(record, node: leaf.node) { result.applied += 1 }
+        }
+        guard !isTold else { continue }
+        applier = before
+        result.left.refused.insert(leaf.node)
+      }
+      try applier.finishBatch()
+      result.announced = applier.announced
+      return result
+    }
+  }
+
+  /// One record that is rotten, or another one in its place, is as good as missing, and says nothing of the others: what
+  /// is not there is asked for once more.
+  private func fetch(
+    _ hashes: [RecordHash], _ known: [RecordHash: PageContents.Record], zone: ZoneID
+  ) async throws -> FetchedRecords {
+    var fetched = FetchedRecords()
+    for hash in hashes { fetched.found[hash] = known[hash] }
+    var askedBefore: Set<RecordHash> = []
+    var rest = hashes.filter { !fetched.has($0) }
+    while !rest.isEmpty {
+      let asked = Set(rest.prefix(Limits.recordsPerRequest))
+      let body: [UInt8]
+      do {
+        body = try await session.api.records(zone, rest.filter(asked.contains))
+      } catch let error as ServerError where error.code == .gone {
+        // None of them is kept any more: the commits that replaced them come with the next pull.
+        break
+      } catch let error as ZDCSecurityError {
+        throw Doubt(error.with(zone: zone), isSigned: false)
+      }
+      let answer = try decoding(zone) { try PageContents(body) }
+      fetched.found.merge(answer.records.filter { asked.contains($0.key) }) { old, _ in old }
+      fetched.unreadable.merge(answer.unreadable.filter { asked.contains($0.key) }) { old, _ in old }
+      // An answer may stop early at its size limit; a second one without anything that was asked for ends the search.
+      let isInVain = !asked.contains(where: fetched.has)
+      if isInVain, asked.isSubset(of: askedBefore) { break }
+      askedBefore.formUnion(asked)
+      rest = rest.filter { !fetched.has($0) }
+    }
+    return fetched
+  }
+
+  private func pendingOrder() async throws -> [NodeID] {
+    let preferred = await session.delegate().preferredNodeIDsForPullingRcrds() ?? []
+    return try await session.database.asyncRead { [zone] transaction in
+      guard let row = try transaction.zones.zone(id: zone) else { return [] }
+      let leaves = LeafStore(db: transaction.database, zone: zone)
+      guard try leaves.pendingCount() > 0 else { return [] }
+      // Below a root that does not open nothing does.
+      guard try transaction.nodes.root(zone: zone) != nil || leaves.pendingLeaf(row.zone.root) != nil else { return [] }
+      let preferredIDs = try preferred.compactMap { try transaction.nodes.node(uuid: $0)?.nodeID }
+      var priority = PullPriority(preferred: Set(preferredIDs))
+      try Self.addPending(leaves, below: row.zone.root, to: &priority)
+      return priority.sorted().map(\.node)
+    }
+  }
+
+  /// A change of a few nodes costs no walk through the zone.
+  private static func addPending(
+    _ leaves: LeafStore, below root: NodeID, to priority: inout PullPriority
+  ) throws {
+    if let few = try leaves.pendingLeaves(limit: 256) {
+      for leaf in few { priority.add(leaf.node, ancestors: try leaves.ancestors(of: leaf.node), putSeq: leaf.putSeq) }
+      return
+    }
+    try leaves.forEachByDepth(root: root) { leaf in
+      priority.add(
+        leaf.node, parent: leaf.parent, depth: leaf.depth, putSeq: leaf.putSeq, isPending: leaf.isPending)
+    }
+  }
+
+  /// A record that the log names and the server does not give: the node stays as it is, and is asked for again at the next
+  /// pull.
+  private func reportMissing(_ nodes: Set<NodeID>) async throws {
+    _ = try await keep(ZDCSecurityError(.objectMissing, zone: try await zoneRow()?.zone, node: nodes.min()))
+  }
+}

@@ -1,0 +1,147 @@
+internal import ZDCClientAPI
+internal import ZDCCrypto
+internal import ZDCProtocol
+internal import ZDCTransfers
+
+/// Seals a large content as a stream and sends it in parts: one being sealed while another is on its way.
+///
+/// An attempt that was cut off is continued, also by a later process, if the app gives the same source: it is sealed
+/// again with the same key and salt, and the parts that the server has are not sent again. Whatever differs from what
+/// may have been sent before ends the attempt; the next has a fresh salt, key and blob id (SECURITY B9).
+struct ContentUpload {
+  /// What a kill may cost, and what memory holds beside the part that is being sealed.
+  private static let partsUnderWay = 1
+
+  package let api: ServerAPI
+  package let journal: UploadJournal
+  package let progress: @Sendable (_ sent: UInt64, _ total: UInt64) -> Void
+
+  /// A part is not the one that may have left the device under the same key.
+  private struct PartDiffers: Error {}
+
+  /// - Throws: `CryptoFailure.sourceChanged` if the source has another length or time at the end than at the start;
+  ///   `ZDCSecurityError` if the server claims another root; `ServerError`, `TransportError`, `CancellationError`.
+  package func send(_ source: ContentSource, metadata: [UInt8], thumbnail: [UInt8]) async throws -> SuppliedContent {
+    let fresh = try ContentSealer(metadata: metadata, thumbnail: thumbnail, dataSize: source.size)
+    let fingerprint = source.fingerprint(metadata: metadata, thumbnail: thumbnail)
+    if let known = try await known(fingerprint) {
+      do {
+        let sealer = try ContentSealer(
+          again: fresh.layout, key: known.key, salt: known.salt, blobID: known.blobID, metadata: metadata,
+          thumbnail: thumbnail)
+        return try await send(source, sealer, known)
+      } catch {
+        guard Self.isOver(error) else { throw error }
+        try await giveUp([known.blobID])
+        if case CryptoFailure.sourceChanged = error { throw error }
+      }
+    }
+    return try await begin(source, fresh, fingerprint)
+  }
+
+  private func begin(
+    _ source: ContentSource, _ sealer: ContentSealer, _ fingerprint: [UInt8]
+  ) async throws -> SuppliedContent {
+    let attempt = UploadAttempt(
+      blobID: sealer.blobID, key: sealer.secrets.key, salt: sealer.salt, fingerprint: fingerprint)
+    do {
+      return try await send(source, sealer, attempt)
+    } catch {
+      if Self.isOver(error) { try await giveUp([attempt.blobID]) }
+      // Nothing was there before: the server names parts that it cannot have.
+      throw error is PartDiffers ? ZDCSecurityError(.contentHashMismatch, node: journal.node) : error
+    }
+  }
+
+  /// The attempt to go on with. Others, which nobody will go on with, are given up.
+  private func known(_ fingerprint: [UInt8]) async throws -> UploadAttempt? {
+    let (attempts, forgotten) = try await journal.load()
+    let known = attempts.first { $0.fingerprint == fingerprint }
+    let useless = attempts.map(\.blobID).filter { $0 != known?.blobID } + forgotten.filter { $0 != known?.blobID }
+    if !useless.isEmpty { try await giveUp(useless) }
+    return known
+  }
+
+  private func giveUp(_ blobs: [BlobID]) async throws {
+    try await journal.forget(blobs)
+    for blob in blobs {
+      // What the server keeps all the same is collected there after seven days.
+      do { try await api.abortBlob(blob) } catch is CancellationError { throw CancellationError() } catch {}
+    }
+  }
+
+  /// Whether the attempt cannot go on, whatever is tried.
+  private static func isOver(_ error: any Error) -> Bool {
+    switch error {
+    case is PartDiffers, is ZDCSecurityError, is CryptoFailure: true
+    case let error as ServerError:
+      !error.retryable && [.conflict, .notFound, .refused, .invalidRequest, .limitExceeded].contains(error.code)
+    default: false
+    }
+  }
+
+  // MARK: One attempt
+
+  private func send(
+    _ source: ContentSource, _ sealer: ContentSealer, _ attempt: UploadAttempt
+  ) async throws -> SuppliedContent {
+    let total = sealer.cipherLength
+    let status = try await api.openBlob(
+      BlobTicketRequest(
+        blobID: sealer.blobID, treeID: journal.tree, nodeID: journal.node, cipherLength: total))
+    let there = Dictionary(status.parts.map { ($0.index, $0.hash.bytes) }, uniquingKeysWith: { $1 })
+    var parts = try PartSealer(source, sealer)
+    try await withThrowingTaskGroup(of: UInt64.self) { group in
+      var sent: UInt64 = 0
+      var underWay = 0
+      while let part = try parts.next() {
+        try Task.checkCancellation()
+        if underWay == Self.partsUnderWay, let bytes = try await group.next() {
+          underWay -= 1
+          sent += bytes
+          progress(sent, total)
+        }
+        guard try await mustSend(part, attempt, there, total: total) else {
+          sent += UInt64(part.bytes.count)
+          progress(sent, total)
+          continue
+        }
+        group.addTask { [api] in
+          try await Patience.run {
+            try await api.putPart(attempt.blobID, index: part.index, bytes: part.bytes, hash: part.hash)
+          }
+          return UInt64(part.bytes.count)
+        }
+        underWay += 1
+      }
+      for try await bytes in group {
+        sent += bytes
+        progress(sent, total)
+      }
+    }
+    return try await complete(parts.fields, sealer)
+  }
+
+  /// Compares with what was sent before, and remembers what is going to be sent.
+  private func mustSend(
+    _ part: PartSealer.Part, _ attempt: UploadAttempt, _ there: [Int: [UInt8]], total: UInt64
+  ) async throws -> Bool {
+    if let before = attempt.parts[part.index] {
+      guard before == part.hash else { throw PartDiffers() }
+    } else if ContentGeometry.partCount(cipherLength: total) > 1 {
+      // A content of one part has nothing to gain: it is begun anew.
+      guard try await journal.note(part, of: attempt) else { throw PartDiffers() }
+    }
+    guard let known = there[part.index] else { return true }
+    guard known == part.hash else { throw PartDiffers() }
+    return false
+  }
+
+  private func complete(_ fields: NodeRecord.Content?, _ sealer: ContentSealer) async throws -> SuppliedContent {
+    let status = try await Patience.run { try await api.completeBlob(sealer.blobID) }
+    guard let fields, status.contentRoot == fields.contentRoot else {
+      throw ZDCSecurityError(.contentHashMismatch, node: journal.node)
+    }
+    return .uploaded(fields, sealer.secrets)
+  }
+}

@@ -1,0 +1,70 @@
+internal import ZDCCrypto
+internal import ZDCProtocol
+internal import ZDCTransfers
+
+/// Seals a source as a stream and cuts it into parts that end on leaf borders. Holds little more than one part.
+struct PartSealer {
+  package struct Part: Sendable {
+    package let index: Int
+    package let bytes: [UInt8]
+    package let hash: [UInt8]
+  }
+
+  private static let paddingSlice: UInt64 = 1 << 20
+
+  private let source: ContentSource
+  private let sealer: ContentSealer
+  private var reader: ContentSource.Reader
+  private var isAtEnd = false
+  private var current: [UInt8] = []
+  private var leafHashes: [UInt8] = []
+  private var index = 0
+  private var sealed: [Part] = []
+  /// What the record says of the content, once all of it is sealed.
+  package private(set) var fields: NodeRecord.Content?
+
+  package init(_ source: ContentSource, _ sealer: ContentSealer) throws {
+    self.source = source
+    self.sealer = sealer
+    reader = try source.open()
+    prepare()
+  }
+
+  /// The next part, nil behind the last.
+  ///
+  /// - Throws: `CryptoFailure.sourceChanged` if the source has another length or time at the end than at the start.
+  package mutating func next() throws -> Part? {
+    while sealed.isEmpty, fields == nil { try advance() }
+    return sealed.isEmpty ? nil : sealed.removeFirst()
+  }
+
+  private mutating func advance() throws {
+    var leaves: [SealedLeaf] = []
+    if isAtEnd {
+      if try !sealer.pad(atMost: Self.paddingSlice, emit: { leaves.append($0) }) {
+        fields = try sealer.finish(dataVersion: 1) { leaves.append($0) }
+      }
+    } else if let slice = try reader.next() {
+      try sealer.push(slice) { leaves.append($0) }
+    } else {
+      try source.checkUnchanged()
+      isAtEnd = true
+    }
+    for leaf in leaves { take(leaf) }
+  }
+
+  private mutating func take(_ leaf: SealedLeaf) {
+    current += leaf.bytes
+    leafHashes += leaf.hash.bytes
+    guard current.count == ContentGeometry.partRange(index, cipherLength: sealer.cipherLength).count else { return }
+    sealed.append(Part(index: index, bytes: current, hash: MerkleTree.partHash(leafHashes: leafHashes)))
+    index += 1
+    prepare()
+  }
+
+  private mutating func prepare() {
+    current = []
+    leafHashes = []
+    current.reserveCapacity(ContentGeometry.partRange(index, cipherLength: sealer.cipherLength).count)
+  }
+}

@@ -1,0 +1,156 @@
+package import ZDCClientStore
+package import ZDCProtocol
+internal import ZDCSupport
+
+/// Which operations of a zone's queue may go into the next commit, and why the others wait. Pure.
+///
+/// Dependencies are hard, priorities are hints: higher first, then the queue's order. A dependency on an operation of
+/// the same plan is satisfied if
+/// that comes earlier, because a commit applies its operations in order.
+package struct PushPlan: Equatable {
+  /// One node's part of the commit.
+  package struct Step: Equatable {
+    /// The node's row; nil for a delete.
+    package var node: Int64?
+    /// In queue order. A delete stands alone.
+    package var operations: [OperationRow]
+
+    var dataOperations: [OperationRow] { operations.filter { $0.kind == .putData } }
+    var recordOperations: [OperationRow] { operations.filter { $0.kind != .putData } }
+    var isDelete: Bool { operations.first?.kind == .delete }
+  }
+
+  package struct Waiting: Equatable {
+    package var operation: Int64
+    package var reason: OperationRow.Reason
+    package var detail: String?
+  }
+
+  package private(set) var steps: [Step] = []
+  package private(set) var waiting: [Waiting] = []
+  /// What each operation waits for, as the plan was made.
+  package let dependencies: [Int64: [Int64]]
+  /// The earliest time at which a pause ends.
+  private(set) var nextMs: UInt64?
+  /// How many steps take room in the commit, or in what the app is asked for; the others only wait for their content.
+  package private(set) var taken = 0
+  private let underWay: Set<Int64>
+  private let unreadable: ZDCSecurityError.Code?
+  private var isTaken: [Bool] = []
+
+  /// - Parameters:
+  ///   - unread: nodes of which nothing can be put before the next pull.
+  ///   - unreadable: why the tree's key is not here; then all waits.
+  ///   - underWay: operations whose content is on its way. They hold up nobody, however many they are.
+  package init(
+    operations: [OperationRow], dependencies: [Int64: [Int64]], unread: Set<Int64> = [],
+    unreadable: ZDCSecurityError.Code? = nil, underWay: Set<Int64> = [], nowMs: UInt64,
+    limit: Int = Limits.commitOperations
+  ) {
+    self.dependencies = dependencies
+    self.underWay = underWay
+    self.unreadable = unreadable
+    let byID = Dictionary(uniqueKeysWithValues: operations.map { ($0.id, $0) })
+    var stepByNode: [Int64: Int] = [:]
+    var chosen: Set<Int64> = []
+    for operation in Self.ordered(operations, dependencies) {
+      // Behind a full plan nothing waits for anything but its turn.
+      let isBeyond = taken >= limit && operation.node.map { stepByNode[$0] == nil } ?? true
+      let open = isBeyond ? nil : (dependencies[operation.id] ?? []).first { !chosen.contains($0) }
+      let isUnread = operation.node.map(unread.contains) ?? false
+      if let wait = wait(operation, isUnread: isUnread, open: open, byID: byID, nowMs: nowMs) {
+        waiting.append(wait)
+        continue
+      }
+      guard place(operation, &stepByNode, limit: limit) else { continue }
+      chosen.insert(operation.id)
+    }
+  }
+
+  private mutating func wait(
+    _ operation: OperationRow, isUnread: Bool, open: Int64?, byID: [Int64: OperationRow], nowMs: UInt64
+  ) -> Waiting? {
+    if operation.state != .pending { return Waiting(operation: operation.id, reason: operation.reason) }
+    if let unreadable { return Waiting(operation: operation.id, reason: .unreadable, detail: unreadable.rawValue) }
+    if operation.isParked {
+      return Waiting(operation: operation.id, reason: operation.reason, detail: operation.reasonDetail)
+    }
+    // A pause beyond the longest one was begun by a clock that was set back since.
+    if operation.notBeforeMs > nowMs, operation.notBeforeMs - nowMs <= Backoff.longestPauseMs {
+      nextMs = min(nextMs ?? .max, operation.notBeforeMs)
+      return Waiting(operation: operation.id, reason: operation.reason, detail: operation.reasonDetail)
+    }
+    if isUnread { return Waiting(operation: operation.id, reason: .notPulledYet) }
+    return open.map { Waiting(operation: operation.id, reason: .waitingForOperation, detail: byID[$0]?.uuid) }
+  }
+
+  /// Adds the operation to its node's step. Returns false when the plan is full.
+  private mutating func place(_ operation: OperationRow, _ stepByNode: inout [Int64: Int], limit: Int) -> Bool {
+    let index = operation.node.flatMap { stepByNode[$0] }
+    let takesRoom = !underWay.contains(operation.id) && !(index.map { isTaken[$0] } ?? false)
+    guard !takesRoom || taken < limit else { return false }
+    if takesRoom { taken += 1 }
+    if let index {
+      steps[index].operations.append(operation)
+      isTaken[index] = isTaken[index] || takesRoom
+      return true
+    }
+    if let node = operation.node { stepByNode[node] = steps.count }
+    steps.append(Step(node: operation.node, operations: [operation]))
+    isTaken.append(takesRoom)
+    return true
+  }
+
+  /// Priority, then queue order, but never before what is depended on: a dependency inherits the priority of what waits
+  /// for it.
+  private static func ordered(
+    _ operations: [OperationRow], _ dependencies: [Int64: [Int64]]
+  ) -> [OperationRow] {
+    let queue = byPriority(operations, dependencies)
+    let hasLaterDependency = dependencies.contains { id, others in others.contains { $0 > id } }
+    return hasLaterDependency ? dependenciesFirst(queue, dependencies) : queue
+  }
+
+  /// A deletion may depend on a move that a pull queued after it. A node that takes the deleted one's name was queued
+  /// in between: without the deletion in front of it, the server refuses it.
+  private static func dependenciesFirst(
+    _ queue: [OperationRow], _ dependencies: [Int64: [Int64]]
+  ) -> [OperationRow] {
+    let byID = Dictionary(uniqueKeysWithValues: queue.map { ($0.id, $0) })
+    var entered: Set<Int64> = []
+    var result: [OperationRow] = []
+    // A stack of its own: a chain of dependencies may be as long as the queue.
+    for operation in queue {
+      var path: [(operation: OperationRow, dependencies: ArraySlice<Int64>)] = []
+      func enter(_ operation: OperationRow) {
+        if entered.insert(operation.id).inserted { path.append((operation, (dependencies[operation.id] ?? [])[...])) }
+      }
+      enter(operation)
+      while let last = path.indices.last {
+        if let dependency = path[last].dependencies.popFirst() {
+          if let other = byID[dependency] { enter(other) }
+        } else {
+          result.append(path.removeLast().operation)
+        }
+      }
+    }
+    return result
+  }
+
+  private static func byPriority(
+    _ operations: [OperationRow], _ dependencies: [Int64: [Int64]]
+  ) -> [OperationRow] {
+    guard operations.contains(where: { $0.priority != 0 }) else { return operations }
+    var priority = Dictionary(uniqueKeysWithValues: operations.map { ($0.id, $0.priority) })
+    for operation in operations.reversed() {
+      for dependency in dependencies[operation.id] ?? [] {
+        guard let own = priority[operation.id], let other = priority[dependency] else { continue }
+        priority[dependency] = max(own, other)
+      }
+    }
+    return operations.sorted { a, b in
+      let (left, right) = (priority[a.id] ?? 0, priority[b.id] ?? 0)
+      return left == right ? a.id < b.id : left > right
+    }
+  }
+}

@@ -1,0 +1,113 @@
+internal import ZDCAccounts
+package import ZDCClientStore
+package import ZDCCrypto
+package import ZDCProtocol
+
+/// Drafts of the next records of nodes, as the database of one transaction has them.
+package struct RecordDrafts {
+  package let session: SyncSession
+  package let zone: ZoneRow
+  private let unreadable: UnreadableStore
+  private let leaves: LeafStore
+  private let nodes: NodeStore
+  private let operations: OperationStore
+
+  package init(session: SyncSession, zone: ZoneRow, transaction: ZDCReadTransaction) {
+    self.session = session
+    self.zone = zone
+    leaves = LeafStore(db: transaction.database, zone: zone.id)
+    nodes = transaction.nodes
+    unreadable = transaction.unreadable
+    operations = transaction.operations
+  }
+
+  /// Why a node's next version cannot be made here.
+  package struct Refusal: Equatable {
+    package var reason: OperationRow.Reason
+    package var code: ZDCSecurityError.Code
+  }
+
+  package func refusal(of row: NodeRow, content: SuppliedContent?) throws -> Refusal? {
+    if row.unused?.unknownExtras.isEmpty == false {
+      return Refusal(reason: .unreadable, code: .unsupportedVersion)
+    }
+    // Content that nobody here can open stays: only new content may follow it.
+    if content == nil, let newest = try newestFacts(row), newest.content != row.content?.content {
+      return Refusal(reason: .unreadable, code: code(of: row))
+    }
+    return nil
+  }
+
+  private func code(of row: NodeRow) -> ZDCSecurityError.Code {
+    row.quarantine.flatMap(ZDCSecurityError.Code.init(rawValue:)) ?? .recordAuthFailed
+  }
+
+  /// - Parameter parent: with the key that the record is to hang on.
+  /// - Throws: `ZDCSecurityError` with `limitExceeded` if a version cannot rise any more.
+  package func draft(_ row: NodeRow, parent: NodeRow, content: SuppliedContent?) throws -> RecordDraft {
+    let versions = try nextVersions(row, hasContent: content != nil)
+    let newContent = content?.fields(dataVersion: versions.data)
+    var draft = RecordDraft(
+      tree: zone.zone.tree, node: row.nodeID, parent: parent.nodeID,
+      recordVersion: versions.record, prevRecord: try leaves.leaf(row.nodeID)?.record ?? .zero,
+      key: row.key, keyGen: row.keyGen, parentLink: .keys(try keys(of: parent)),
+      secrets: row.secrets(content: content?.secrets ?? row.content?.secrets),
+      content: newContent ?? row.content?.content, writer: session.user, writerGen: session.keys.signGen,
+      timeMs: session.now())
+    draft.historyWrap = row.historyWrap
+    draft.burnMs = row.burnMs
+    if newContent == nil, let old = row.content {
+      draft.dataAuthor = NodeRecord.DataAuthor(writer: old.writer, timeMs: old.timeMs)
+    }
+    return draft
+  }
+
+  /// A parent that the commit gives a fresh key is not in the store with it.
+  private func keys(of parent: NodeRow) throws -> ParentKeys {
+    try nodes.parent(id: parent.id)?.key == parent.key ? nodes.keys(of: parent) : parent.parentKeys
+  }
+
+  /// Those of the newest version in the log, if this device has read only an older one.
+  private func newestFacts(_ row: NodeRow) throws -> UnreadableStore.PublicFacts? {
+    try unreadable.publicFacts(zone: row.zone, node: row.nodeID)
+  }
+
+  /// What the server has, and what it had lost: the next ones are higher, so other devices see which is newer.
+  private func lastVersions(_ row: NodeRow) throws -> (record: UInt64, data: UInt64) {
+    var (record, data) = (row.cloud?.recordVersion ?? 0, row.content?.content.dataVersion ?? 0)
+    if let newest = try newestFacts(row) {
+      record = max(record, newest.recordVersion)
+      data = max(data, newest.content?.dataVersion ?? 0)
+    }
+    for operation in try operations.operations(node: row.id) {
+      guard let lost = operation.resend else { continue }
+      if operation.kind == .putData { data = max(data, lost) } else { record = max(record, lost) }
+    }
+    return (record, data)
+  }
+
+  /// A new node always begins with 1.
+  private func nextVersions(_ row: NodeRow, hasContent: Bool) throws -> (record: UInt64, data: UInt64) {
+    let last = try lastVersions(row)
+    let record = row.isUploaded ? try RecordRules.version(after: last.record) : 1
+    return (record, hasContent ? try RecordRules.version(after: last.data) : last.data)
+  }
+}
+
+/// A record that was sealed before its turn, with what it was made of.
+package struct SealedAhead: Sendable {
+  private let draft: RecordDraft
+  private let record: NodeRecord
+
+  package init(_ draft: RecordDraft) throws {
+    self.draft = draft
+    record = try RecordSealer.seal(draft)
+  }
+
+  /// The record, if it says what is to be said now. Only its time may be older.
+  package func record(for now: RecordDraft) -> NodeRecord? {
+    var now = now
+    now.timeMs = draft.timeMs
+    return now == draft ? record : nil
+  }
+}

@@ -1,0 +1,22 @@
+internal import GRDB
+package import ZDCClientStore
+
+// Nodes whose next version cannot be made yet.
+
+extension ZDCReadTransaction {
+  /// A newer version of the node is in the log and not here yet, or none is any more and the app is still to be told.
+  package func isUnread(_ row: NodeRow) throws -> Bool {
+    let leaves = leaves(zone: row.zone)
+    if try leaves.pendingLeaf(row.nodeID) != nil { return true }
+    guard row.isUploaded, try !delegateFailures.isEmpty(zone: row.zone) else { return false }
+    return try leaves.leaf(row.nodeID) == nil
+  }
+
+  /// Those among the nodes of these operations, which are all of one zone.
+  func unreadNodes(of operations: [OperationRow], zone: Int64) throws -> Set<Int64> {
+    // As a rule everything has been read.
+    let isAllRead = try leaves(zone: zone).pendingLeaves(limit: 1)?.isEmpty == true
+    if isAllRead, try delegateFailures.isEmpty(zone: zone) { return [] }
+    return try Set(operations.compactMap(\.node)).filter { id in try nodes.node(id: id).map(isUnread) ?? false }
+  }
+}

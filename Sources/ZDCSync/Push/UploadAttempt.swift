@@ -1,0 +1,135 @@
+internal import GRDB
+internal import ZDCClientStore
+internal import ZDCCrypto
+internal import ZDCProtocol
+internal import ZDCSupport
+
+#if canImport(FoundationEssentials)
+  internal import FoundationEssentials
+#else
+  internal import Foundation
+#endif
+
+/// One try to upload a content, with all that a later process needs to go on with it.
+struct UploadAttempt: Sendable {
+  package let blobID: BlobID
+  package let key: ContentKey
+  package let salt: [UInt8]
+  /// What the app gave, as far as it can be told without reading it.
+  package let fingerprint: [UInt8]
+  /// Hash of each part that may have left the device. A part that comes out different must not follow it (SECURITY
+  /// B9).
+  package var parts: [Int: [UInt8]] = [:]
+
+  /// Whether an earlier process, or an earlier try, began it.
+  package var isContinued: Bool { !parts.isEmpty }
+}
+
+/// The rows of zdc_upload and zdc_upload_part inside one transaction.
+struct UploadStore {
+  package let transaction: ZDCReadTransaction
+  private var db: Database { transaction.database }
+  private var sealer: TableSealer { transaction.context.sealer.table("zdc_upload") }
+
+  package func attempts(localUser: Int64, tree: TreeID, node: NodeID) throws -> [UploadAttempt] {
+    let rows = try Row.fetchAll(
+      db, sql: "SELECT blobID, sealed FROM zdc_upload WHERE localUser = ? AND treeID = ? AND nodeID = ?",
+      arguments: [localUser, tree.data, node.data])
+    return try rows.map { row in
+      let blob = try BlobID(row, 0)
+      var secrets = ByteReader(try sealer.open(try row.requiredBytes(1), row: blob.bytes))
+      guard let key = ContentKey(try secrets.read(count: 32)) else { throw ZDCError(.corruptDatabase) }
+      let salt = Array(try secrets.read(count: 24))
+      return UploadAttempt(
+        blobID: blob, key: key, salt: salt, fingerprint: Array(try secrets.read(count: 32)), parts: try parts(blob))
+    }
+  }
+
+  private func parts(_ blob: BlobID) throws -> [Int: [UInt8]] {
+    var parts: [Int: [UInt8]] = [:]
+    let rows = try Row.fetchAll(
+      db, sql: "SELECT idx, sha256 FROM zdc_upload_part WHERE blobID = ?", arguments: [blob.data])
+    for row in rows { parts[row[0]] = try row.requiredBytes(1) }
+    return parts
+  }
+
+  /// Attempts for which no upload waits in the queue any more.
+  package func forgotten(localUser: Int64) throws -> [BlobID] {
+    let rows = try Row.fetchAll(
+      db,
+      sql: """
+        SELECT blobID FROM zdc_upload u WHERE localUser = ? AND NOT EXISTS (
+          SELECT 1 FROM zdc_zone z CROSS JOIN zdc_node n ON n.zone = z.id AND n.nodeID = u.nodeID
+          CROSS JOIN zdc_operation o ON o.node = n.id
+          WHERE z.treeID = u.treeID AND z.localUser = u.localUser AND o.kind = ?)
+        """, arguments: [localUser, OperationRow.Kind.putData.rawValue])
+    return try rows.map { try BlobID($0, 0) }
+  }
+
+  // MARK: Writing
+
+  package func insert(_ attempt: UploadAttempt, localUser: Int64, tree: TreeID, node: NodeID, atMs: UInt64) throws {
+    let secrets = attempt.key.exportBytes() + attempt.salt + attempt.fingerprint
+    try db.execute(
+      sql: """
+        INSERT INTO zdc_upload (blobID, localUser, treeID, nodeID, sealed, createdMs) VALUES (?, ?, ?, ?, ?, ?)
+        """,
+      arguments: [
+        attempt.blobID.data, localUser, tree.data, node.data,
+        Data(try sealer.seal(secrets, row: attempt.blobID.bytes)), atMs.stored,
+      ])
+  }
+
+  /// Fails if the attempt was given up meanwhile.
+  ///
+  /// - Returns: false if the part is there with another hash.
+  package func insert(part index: Int, hash: [UInt8], of blob: BlobID) throws -> Bool {
+    try db.execute(
+      sql: "INSERT INTO zdc_upload_part (blobID, idx, sha256) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
+      arguments: [blob.data, index, Data(hash)])
+    return try parts(blob)[index] == hash
+  }
+
+  package func remove(_ blob: BlobID) throws {
+    let statement = try db.cachedStatement(sql: "DELETE FROM zdc_upload WHERE blobID = ?")
+    try statement.execute(arguments: [blob.data])
+  }
+}
+
+/// What is remembered of one node's large uploads. Everything is durable when a call returns.
+struct UploadJournal: Sendable {
+  package let session: SyncSession
+  package let tree: TreeID
+  package let node: NodeID
+
+  /// Attempts of this node, and those of other nodes that nothing waits for any more.
+  package func load() async throws -> (attempts: [UploadAttempt], forgotten: [BlobID]) {
+    try await session.database.asyncRead { [session, tree, node] transaction in
+      let store = UploadStore(transaction: transaction)
+      return (
+        try store.attempts(localUser: session.localUser, tree: tree, node: node),
+        try store.forgotten(localUser: session.localUser)
+      )
+    }
+  }
+
+  /// Called before the part's first byte leaves.
+  ///
+  /// - Returns: false if another one was noted before.
+  package func note(_ part: PartSealer.Part, of attempt: UploadAttempt) async throws -> Bool {
+    let (index, hash) = (part.index, part.hash)
+    return try await session.database.asyncReadWrite { [session, tree, node] transaction in
+      let store = UploadStore(transaction: transaction)
+      if index == 0 {
+        try store.insert(attempt, localUser: session.localUser, tree: tree, node: node, atMs: session.now())
+      }
+      return try store.insert(part: index, hash: hash, of: attempt.blobID)
+    }
+  }
+
+  package func forget(_ blobs: [BlobID]) async throws {
+    try await session.database.asyncReadWrite { transaction in
+      for blob in blobs { try UploadStore(transaction: transaction).remove(blob) }
+    }
+  }
+}

@@ -1,0 +1,245 @@
+internal import Foundation
+internal import ZDCAccounts
+internal import ZDCClientAPI
+internal import ZDCClientStore
+internal import ZDCCrypto
+internal import ZDCProtocol
+internal import ZDCSupport
+internal import ZDCTransfers
+
+// How one commit goes out, from when it is stored: send, complete, or take it back.
+
+extension ZonePusher {
+  /// - Parameter isNew: whether no earlier attempt sent these bytes.
+  package func send(_ request: InFlightStore.Request, isNew: Bool = false) async throws -> PushSummary {
+    session.progress.begin(request.uploads)
+    session.activity.sends()
+    // The progress of what was accepted has ended with its transaction.
+    defer { session.progress.end(request.uploads, .waits) }
+    return try await sendShown(request, isNew: isNew)
+  }
+
+  private func sendShown(
+    _ request: InFlightStore.Request, isNew: Bool
+  ) async throws -> PushSummary {
+    do {
+      switch try await session.api.push(request.body) {
+      case .accepted(let response): return try await accepted(request, response)
+      case .headMismatch(let page): return try await overtaken(page)
+      }
+    } catch let error as ServerError {
+      return try await failed(error)
+    } catch let error as TransportError where error.isBodyRefused {
+      // A smaller commit may pass the proxy.
+      await remember(error)
+      return try await refused(error, detail: error.detail)
+    } catch {
+      await remember(error)
+      if isNew, let error = error as? TransportError, error.isUnsent { try await takeBack() }
+      throw error
+    }
+  }
+
+  /// The request never left this device. It is dropped, so that a newer edit takes its place, and the app is not asked
+  /// again before the server has answered the next check of the identity chain.
+  private func takeBack() async throws {
+    guard !Task.isCancelled else { return }
+    await identity.forget()
+    await contents.forgetSealed()
+    try await abandon()
+  }
+
+  /// Adds this attempt to the history of the operations in flight.
+  private func remember(_ error: any Error) async {
+    // An aborted try is no failure, and a cancelled task cannot write.
+    guard !Task.isCancelled else { return }
+    do {
+      try await session.database.asyncReadWrite { [zone] transaction in
+        let operations = try InFlightStore(transaction: transaction).operations(zone: zone).map(\.operation)
+        try transaction.record(error, orElse: .appFailed, of: operations)
+      }
+    } catch { session.events.report(error) }
+  }
+
+  private func accepted(
+    _ request: InFlightStore.Request, _ response: CommitResponse
+  ) async throws -> PushSummary {
+    let page = try PageContents(ownRequest: request.body, receivedMs: response.receivedMs)
+    let ((done, isDrained), refusal) = try await session.writeTelling { [session, zone] transaction in
+      let done = try InFlightStore(transaction: transaction).operations(zone: zone)
+      _ = try PageApplier(session: session, zone: zone, transaction: transaction).apply(page)
+      return (done, try transaction.operations.isEmpty(localUser: session.localUser))
+    }
+    note(refusal)
+    await contents.accepted(done)
+    for item in page.commits {
+      let head = ZoneSyncState.Head(seq: item.commit.fields.seq, hash: item.commit.hash)
+      await handle(.accepted(head: head, operations: done.map(\.operation)))
+    }
+    return PushSummary(commits: 1, operations: done.count, isDrained: isDrained)
+  }
+
+  /// Another device's commit came first, or this one was accepted before and the answer was lost.
+  private func overtaken(_ page: CommitPage) async throws -> PushSummary {
+    let before = try await storedRequest()
+    var pulled = try await ZonePuller(session: session, zone: zone).take(page)
+    // The event stream may have brought the other commit already.
+    var isOutrun = try await isOutrun(before)
+    if page.hasMore || (pulled.summary.commits == 0 && !isOutrun) {
+      pulled += try await ZonePuller(session: session, zone: zone).pull()
+      isOutrun = try await self.isOutrun(before)
+    }
+    note(pulled.refusal)
+    let after = try await storedRequest()
+    if before != nil, after == nil { return PushSummary(commits: 1) }
+    // A server that says no and shows no reason: the same bytes again, later.
+    guard pulled.summary.commits > 0 || isOutrun else {
+      throw ServerError(.headMismatch, "the server names another head and shows no commit for it", retryable: true)
+    }
+    try await abandon(outcome: .overtaken)
+    // The caller's loop plans again on the new head.
+    return PushSummary(commits: 1)
+  }
+
+  /// Whether the verified log has another commit where the request's would be: a pull came between the refusal, whose
+  /// answer was lost, and this try.
+  private func isOutrun(_ request: InFlightStore.Request?) async throws -> Bool {
+    guard let request else { return false }
+    let commits = try PageContents(request.body).commits
+    let head = try await session.database.asyncRead { [zone] transaction in try transaction.zones.zone(id: zone)?.head }
+    guard let head else { return false }
+    return commits.allSatisfy { $0.commit.fields.seq <= head.seq }
+  }
+
+  @discardableResult
+  private func abandon(
+    reason: OperationRow.Reason = .ready, detail: String? = nil, pauseMs: UInt64? = nil,
+    contentOnly: Bool = false, outcome: ZDCAttempt.Outcome? = nil
+  ) async throws -> Int {
+    try await session.database.asyncReadWrite { [session, zone] transaction in
+      try InFlightCompletion(session: session, zone: zone, transaction: transaction).abandon(
+        reason: reason, detail: detail, notBeforeMs: pauseMs.map { session.now() + $0 } ?? 0,
+        contentOnly: contentOnly, outcome: outcome)
+    }
+  }
+
+  private func failed(_ error: ServerError) async throws -> PushSummary {
+    await remember(error)
+    switch PushFailure(error) {
+    case .unknownOutcome, .retryLater, .noAccess: throw error
+    case .contentLost: return try await contentLost(error)
+    case .overQuota(let pause): return try await overQuota(error, pauseMs: pause)
+    case .refused where error.security == .writerNotAuthorized:
+      if try await signsWithNewKeys() { return PushSummary(triesAgain: true) }
+      return try await refused(error, detail: error.security?.rawValue ?? error.code.rawValue)
+    case .refused:
+      return try await refused(error, detail: error.security?.rawValue ?? error.code.rawValue)
+    }
+  }
+
+  /// The user's keys may have been rotated on another device: then the request was signed with an old one, and is made
+  /// again.
+  private func signsWithNewKeys() async throws -> Bool {
+    let before = try PageContents(try await storedRequest()?.body ?? []).commits.first?.commit.fields.writerGen
+    await identity.forget()
+    try await identity.require()
+    guard let before, before != session.keys.signGen else { return false }
+    try await abandon()
+    return true
+  }
+
+  private func contentOperations() async throws -> [OperationRow] {
+    try await session.database.asyncRead { [zone] transaction in
+      try InFlightStore(transaction: transaction).operations(zone: zone)
+        .compactMap { try transaction.operations.operation(id: $0.operation) }.filter { $0.kind == .putData }
+    }
+  }
+
+  /// The server does not store a blob that the request in flight names.
+  ///
+  /// - Returns: whether it names content that this device had sent before, which is queued now.
+  private func requeueLostContent() async throws -> Bool {
+    let isQueued = try await session.database.asyncReadWrite { [session, zone] transaction in
+      try LostContent(session: session, zone: zone, transaction: transaction).requeueInFlight()
+    }
+    if isQueued { _ = try await ZonePuller(session: session, zone: zone).pull() }
+    return isQueued
+  }
+
+  /// Content with a blob is sent again: once now, later after pauses that grow. Which of several blobs is gone, smaller
+  /// commits show. What travels in the commit is kept.
+  private func contentLost(_ error: ServerError) async throws -> PushSummary {
+    if try await requeueLostContent() {
+      try await abandon()
+      return PushSummary(triesAgain: true)
+    }
+    let operations = try await contentOperations()
+    guard !operations.isEmpty else { return try await setAside(error, detail: error.code.rawValue) }
+    let nodes = operations.compactMap(\.node)
+    if await contents.uploaded(among: nodes).count > 1, try await split() { return PushSummary(triesAgain: true) }
+    await handle(.contentLost(operations: operations.map(\.id)))
+    await contents.forgetUploaded(of: nodes)
+    let losses = state.losses(of: operations.map(\.id))
+    let pause = Backoff.pause(losses: losses, random: session.time.random())
+    try await abandon(
+      reason: pause == 0 ? .ready : .serverSaid, detail: pause == 0 ? nil : error.code.rawValue,
+      pauseMs: pause == 0 ? nil : pause, contentOnly: pause > 0)
+    if pause == 0 { return PushSummary(triesAgain: true) }
+    session.events.report(error)
+    return await noteRefusal()
+  }
+
+  /// What brings no content needs no room and goes alone, unless the server refuses that too.
+  private func overQuota(_ error: ServerError, pauseMs: UInt64) async throws -> PushSummary {
+    let hasContent = try await !contentOperations().isEmpty
+    let free = try await abandon(
+      reason: .overQuota, detail: error.code.rawValue, pauseMs: pauseMs, contentOnly: hasContent)
+    session.events.report(error)
+    return PushSummary(triesAgain: free > 0)
+  }
+
+  /// Halves a refused commit of many nodes. The operation of a refused commit of one node is set aside.
+  private func refused(_ error: any Error, detail: String) async throws -> PushSummary {
+    if try await split() { return PushSummary(triesAgain: true) }
+    return try await setAside(error, detail: detail)
+  }
+
+  /// Drops the request and halves the commits to come.
+  ///
+  /// - Returns: false if the request is of one node, and stays.
+  private func split() async throws -> Bool {
+    let outcomes = try await session.database.asyncRead { [zone] transaction in
+      try InFlightStore(transaction: transaction).outcomes(zone: zone)
+    }
+    let nodes = Set(outcomes.map { $0.node ?? -$0.operation }).count
+    guard nodes > 1 else { return false }
+    await handle(.split(nodes: nodes))
+    try await abandon()
+    return true
+  }
+
+  private func setAside(_ error: any Error, detail: String) async throws -> PushSummary {
+    if (error as? ServerError)?.security == .duplicateName, try await !isRetry() {
+      // At once: the node comes under another name then.
+      try await abandon(reason: .serverSaid, detail: detail, pauseMs: 0)
+      return PushSummary(triesAgain: true)
+    }
+    let pause = Backoff.pause(attempts: 8, random: 0.5 + session.time.random() / 2)
+    try await abandon(reason: .serverSaid, detail: detail, pauseMs: pause)
+    session.events.report(error)
+    return await noteRefusal()
+  }
+
+  /// Whether an operation of the commit failed before, for whatever reason.
+  private func isRetry() async throws -> Bool {
+    try await session.database.asyncRead { [zone] transaction in
+      try InFlightStore(transaction: transaction).operations(zone: zone)
+        .contains { try transaction.operations.operation(id: $0.operation).map { $0.attempts > 0 } ?? false }
+    }
+  }
+
+  private func noteRefusal() async -> PushSummary {
+    await handle(.nodeRefused)
+    return PushSummary(triesAgain: !state.isRefusedThroughout)
+  }
+}

@@ -1,0 +1,108 @@
+internal import Foundation
+internal import ZDCClientStore
+internal import ZDCCrypto
+internal import ZDCProtocol
+internal import ZDCSupport
+
+/// Sends one commit of a zone: chooses operations, asks the app, builds, stores and sends.
+actor ZonePusher {
+  nonisolated private let executor: EngineExecutor
+  package nonisolated let session: SyncSession
+  package nonisolated let zone: Int64
+  package nonisolated let identity: IdentityCheck
+  package nonisolated let contents: ContentPool
+  /// The zone's state after the last event.
+  package private(set) var state: ZoneSyncState
+  /// Feeds an event into the zone's state.
+  private let report: @Sendable (ZoneSyncState.Event) async -> ZoneSyncState
+  /// The first error that the app threw from a callback about what was pushed.
+  package private(set) var refusal: DelegateError?
+
+  package init(
+    session: SyncSession, zone: Int64, identity: IdentityCheck, contents: ContentPool, executor: EngineExecutor,
+    state: ZoneSyncState, report: @escaping @Sendable (ZoneSyncState.Event) async -> ZoneSyncState
+  ) {
+    (self.session, self.zone, self.identity, self.contents) = (session, zone, identity, contents)
+    (self.state, self.report, self.executor) = (state, report, executor)
+  }
+
+  nonisolated var unownedExecutor: UnownedSerialExecutor { executor.unownedExecutor }
+
+  package func handle(_ event: ZoneSyncState.Event) async { state = await report(event) }
+
+  package func note(_ refusal: DelegateError?) { self.refusal = self.refusal ?? refusal }
+
+  package func push() async throws -> PushSummary {
+    let records = await contents.takeAhead()
+    try await contents.stopForgottenUploads()
+    switch try await look() {
+    case .nothing: return PushSummary()
+    case .request(let request): return try await send(request)
+    case .choice(let choice): return try await push(choice, records)
+    }
+  }
+
+  private func push(_ chosen: Choice, _ records: [Int64: SealedAhead]) async throws -> PushSummary {
+    var choice = chosen
+    var summary = PushSummary()
+    choice.failures = await contents.supply(choice.answers, zone: choice.zone.zone)
+    summary.waiting =
+      await choice.plan.waiting.count + contents.openPromises(of: choice.plan.steps.compactMap(\.node))
+    summary.calledApp = !(choice.conflicts.isEmpty && choice.refusals.isEmpty)
+    guard let built = try await buildAndStore(choice, records) else { return summary }
+    // Only after a full commit: after any other one, the rest of the queue cannot be sent yet.
+    if state.commitLimit == nil, choice.plan.taken >= Limits.commitOperations { await contents.prepareAhead() }
+    let sent = try await send(built, isNew: true)
+    summary.commits = sent.commits
+    summary.triesAgain = sent.triesAgain
+    summary.operations = sent.operations
+    summary.isDrained = sent.isDrained
+    return summary
+  }
+
+  func storedRequest() async throws -> InFlightStore.Request? {
+    try await session.database.asyncRead { [zone] transaction in
+      try InFlightStore(transaction: transaction).request(zone: zone)
+    }
+  }
+
+  // MARK: Choosing
+
+  private func look() async throws -> Chooser.Due {
+    let chooser = await contents.chooser(limit: state.commitLimit)
+    let due = try await session.database.asyncRead { try chooser.due($0) }
+    if case .choice(let choice) = due { await note(choice) }
+    return due
+  }
+
+  /// Updates what is remembered after a choice.
+  private func note(_ choice: Choice) async {
+    if let next = choice.plan.nextMs { await handle(.operationsPaused(for: pause(untilMs: next))) }
+    await contents.forget(choice.conflicts.compactMap(\.node))
+    // Sealed content of theirs would leave no room for other nodes.
+    await contents.forgetSealed(of: choice.unread)
+  }
+
+  private func pause(untilMs time: UInt64) -> Duration {
+    let now = session.now()
+    return .milliseconds(time > now ? Int64(min(time - now, Backoff.longestPauseMs)) : 0)
+  }
+
+  // MARK: Building
+
+  private func buildAndStore(
+    _ choice: Choice, _ ahead: [Int64: SealedAhead]
+  ) async throws -> InFlightStore.Request? {
+    let content = await contents.snapshot
+    let hasWork = choice.plan.steps.contains {
+      $0.isDelete || !$0.recordOperations.isEmpty || content.ready[$0.node ?? 0] != nil
+    }
+    guard hasWork || choice.hasNews else { return nil }
+    return try await session.database.asyncReadWrite { [session] transaction in
+      try PushStager(
+        session: session, choice: choice, contents: content.ready, uploading: content.uploading, ahead: ahead,
+        transaction: transaction
+      ).stage()
+    }
+  }
+}

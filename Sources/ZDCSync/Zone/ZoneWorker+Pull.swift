@@ -1,0 +1,164 @@
+internal import ZDCClientAPI
+package import ZDCClientStore
+package import ZDCProtocol
+internal import ZDCSupport
+
+// Changes of others: pulls, and events of the server.
+
+extension ZoneWorker {
+  private var puller: ZonePuller { ZonePuller(session: session, zone: zone) }
+
+  /// Pulls the zone.
+  ///
+  /// - Parameter inBackground: a pull that fails has a pause, and its error is reported.
+  package func pull(inBackground: Bool = false) async throws -> ZonePuller.Pulled {
+    try await step { try await pulling(inBackground: inBackground) { [puller] in try await puller.pull() } }
+  }
+
+  /// Pulls the zone if it still needs that.
+  func pullIfDue() async throws -> ZonePuller.Pulled {
+    try await step {
+      guard state.isPullDue(now: session.time.now()) else { return ZonePuller.Pulled() }
+      let pulled = try await pulling(inBackground: true) { [puller] in try await puller.pull() }
+      if pulled.summary.commits > 0 { handle(.eventPulled(commits: pulled.summary.commits)) }
+      return pulled
+    }
+  }
+
+  /// The round that was to pull the zone was cancelled before it came to it. The server does not name the head again as
+  /// long as nothing new happens there.
+  package func pullAborted() {
+    if state.isPullDue(now: session.time.now()) { handle(.pullAborted) }
+  }
+
+  private func pulling(
+    inBackground: Bool, _ body: @Sendable () async throws -> ZonePuller.Pulled
+  ) async throws -> ZonePuller.Pulled {
+    do {
+      let pulled = try await slots.run(body)
+      handle(.pulled(isRefusedByApp: pulled.refusal != nil))
+      return pulled
+    } catch {
+      if let ending = Self.ending(error, inBackground: inBackground) { handle(ending) }
+      throw error
+    }
+  }
+
+  /// - Returns: nil if the caller gets the error, and a later pull may succeed.
+  private static func ending(_ error: any Error, inBackground: Bool) -> ZoneSyncState.Event? {
+    guard inBackground else { return HeadRules.isTriedAgain(after: error) ? nil : .pullFailed(error) }
+    if error is CancellationError { return .pullAborted }
+    return (error as? TransportError)?.isOfConnection ?? false ? .pullDisconnected : .pullFailed(error)
+  }
+
+  // MARK: Heads that the server names
+
+  /// This device's side of a zone that the server has named.
+  package struct Known: Sendable {
+    package var head: ZoneHead?
+    /// An earlier pull was cut off between the log and its records, or calls of the app have to be made again.
+    var isUnfinished: Bool
+    /// The zone is frozen, its answers could not be followed, or its key is missing.
+    var hasProblem: Bool
+
+    package init(_ row: ZoneRow, _ transaction: ZDCReadTransaction) throws {
+      head = row.head
+      hasProblem = row.frozen != nil || row.doubt != nil || row.unreadableReason != nil
+      isUnfinished =
+        try transaction.leaves(zone: row.id).pendingCount() > 0
+        || !transaction.delegateFailures.isEmpty(zone: row.id)
+    }
+  }
+
+  /// Compares the head that the server names, and notes whether it has to be pulled.
+  ///
+  /// - Parameter status: nil if the server did not name the zone.
+  package func note(_ status: ZoneStatus?, known: Known) {
+    guard let status else { return handle(.headNamed(isKnown: !state.needsPull)) }
+    let isPinned = known.head?.seq == status.seq && known.head?.hash == status.head
+    // A change that the app has refused waits for the next one: its errors would otherwise repeat with each list.
+    let isFinished = !known.isUnfinished || state.isRefusedByApp
+    handle(.headNamed(isKnown: isPinned && isFinished))
+  }
+
+  /// Applies what an event brought, or pulls if it does not continue what is pinned.
+  package func take(_ event: HeadEvent) async throws -> TakenEvent {
+    try await step { try await self.takeInTurn(event) }
+  }
+
+  package enum TakenEvent: Sendable {
+    case known
+    case pulled(ZonePuller.Pulled, isDrained: Bool)
+  }
+
+  private func takeInTurn(_ event: HeadEvent) async throws -> TakenEvent {
+    guard state.ownHead != ZoneSyncState.Head(event.status) else { return .known }
+    if let taken = try await takeAtOnce(event) { return taken }
+    guard let row = try await row() else { return .known }
+    // A refused push has brought it, or this device made it.
+    if try await isKnown(event.status) { return .known }
+    guard state.mayPullForEvent(now: session.time.now()) else {
+      handle(.headNamed(isKnown: false))
+      return .known
+    }
+    session.events.post { .pullStarted(localUserID: $0) }
+    let page = Self.page(event, after: row.head)
+    let pulled = try await pulling(inBackground: true) { [puller] in
+      if let page { return try await puller.take(page) }
+      return try await puller.pull()
+    }
+    handle(.eventPulled(commits: pulled.summary.commits))
+    return .pulled(pulled, isDrained: false)
+  }
+
+  private static func page(_ event: HeadEvent, after head: ZoneHead?) -> CommitPage? {
+    let status = event.status
+    guard let head, let page = event.page, head.seq + 1 == status.seq else { return nil }
+    return CommitPage(body: page.bytes, head: (status.seq, status.head), hasMore: false)
+  }
+
+  /// - Returns: nil for an event that needs more than one transaction.
+  private func takeAtOnce(_ event: HeadEvent) async throws -> TakenEvent? {
+    guard let taker = EventTaker(event, session: session) else { return nil }
+    do {
+      let (outcome, refusal) = try await session.writeTelling { try taker.take(in: $0) }
+      guard case .applied(let summary, let isDrained) = outcome else { return .known }
+      handle(.pulled(isRefusedByApp: refusal != nil))
+      session.events.post { .pullStarted(localUserID: $0) }
+      session.activity.foundChanges()
+      return .pulled(ZonePuller.Pulled(summary: summary, refusal: refusal), isDrained: isDrained)
+    } catch is EventTaker.Unfit {
+      return nil
+    } catch is ZDCSecurityError {
+      // The puller gets the same error, and handles it.
+      return nil
+    } catch let error as CancellationError {
+      handle(.pullAborted)
+      throw error
+    }
+  }
+
+  private func row() async throws -> ZoneRow? {
+    try await session.database.asyncRead { [zone] transaction in try transaction.zones.zone(id: zone) }
+  }
+
+  private func isKnown(_ status: ZoneStatus) async throws -> Bool {
+    try await session.database.asyncRead { [zone] transaction in
+      try CommitLogStore(db: transaction.database, zone: zone).hash(seq: status.seq) == status.head
+    }
+  }
+
+  // MARK: Restoring
+
+  /// Takes the server's log of a frozen zone as it is, and queues what it lacks.
+  package func acceptServerState() async throws -> ZDCRestoreSummary {
+    try await step {
+      guard try await row()?.frozen != nil else { return ZDCRestoreSummary() }
+      let restored = try await ZoneRestore(session: session, zone: zone).run()
+      let pulled = try await pulling(inBackground: false) { [puller] in try await puller.pull() }
+      wake.signal()
+      if let refusal = restored.refusal ?? pulled.refusal { throw refusal }
+      return restored.summary
+    }
+  }
+}

@@ -1,0 +1,71 @@
+internal import ZDCClientAPI
+package import ZDCClientStore
+internal import ZDCProtocol
+internal import ZDCSupport
+
+// Changes of this device; ZonePusher sends one commit of them.
+
+extension ZoneWorker {
+  /// Sends what may go out, as one commit.
+  ///
+  /// - Parameter inBackground: a push that fails has a pause, and its error is reported.
+  package func push(inBackground: Bool = false) async throws -> Pushed {
+    try await step {
+      handle(.pushBegan)
+      do {
+        let pusher = ZonePusher(
+          session: session, zone: zone, identity: identity, contents: contents, executor: executor, state: state,
+          report: { await self.updated(by: $0) })
+        let summary = try await slots.run { try await pusher.push() }
+        handle(.pushed)
+        return Pushed(zone: zone, summary: summary, refusal: await pusher.refusal)
+      } catch {
+        if inBackground, Self.concernsZone(error) { handle(.pushFailed(error)) }
+        throw error
+      }
+    }
+  }
+
+  private func updated(by event: ZoneSyncState.Event) -> ZoneSyncState {
+    handle(event)
+    return state
+  }
+
+  /// The result of a push, and the first error that the app threw; one error does not stop the others.
+  package struct Pushed: Sendable {
+    package var zone: Int64
+    package var summary: PushSummary
+    package var refusal: DelegateError?
+    /// Whether the rest of the queue is left for a later sync: the server refused many nodes in a row, or the app answers
+    /// each commit with another change.
+    var isGivenUp = false
+
+    package static func += (a: inout Pushed, b: Pushed) {
+      a.summary += b.summary
+      a.refusal = a.refusal ?? b.refusal
+    }
+  }
+
+  /// Sends commit after commit, and waits for uploads, until nothing of the zone can be sent.
+  package func pushUntilQuiet(_ rule: QuietRule) async throws -> Pushed {
+    var rounds = rule
+    var all = Pushed(zone: zone, summary: PushSummary())
+    while true {
+      let settled = await contents.settledUploads
+      let pushed = try await push()
+      all += pushed
+      if pushed.summary.isDrained { break }
+      let now = await contents.settledUploads
+      if rounds.goesOn(after: pushed.summary, uploadsSettled: now - settled) { continue }
+      guard !rounds.isExhausted, await contents.waitForUpload(since: now) else { break }
+      try Task.checkCancellation()
+    }
+    all.summary.triesAgain = false
+    all.isGivenUp = state.isRefusedThroughout || rounds.isExhausted
+    return all
+  }
+
+  private static func concernsZone(_ error: any Error) -> Bool {
+    !(error is CancellationError) && !((error as? TransportError)?.isOfConnection ?? false)
+  }
+}

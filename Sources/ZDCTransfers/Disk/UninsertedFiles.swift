@@ -1,0 +1,23 @@
+internal import ZDCClientStore
+
+/// Imported files whose nodes have yet to be inserted. Whether there are any is read once for each transaction and not
+/// for each node.
+package final class UninsertedFiles: Forgetful {
+  private let store: DiskFileStore
+  /// nil: not known yet.
+  var mayExist: Bool?
+
+  package init(_ store: DiskFileStore) { self.store = store }
+
+  package func attach(toNode uuid: String) throws {
+    let exist = try mayExist ?? store.hasUninserted()
+    mayExist = exist
+    if exist { try store.attach(toNode: uuid) }
+  }
+
+  package func forgetAll() { mayExist = nil }
+}
+
+extension ZDCReadWriteTransaction {
+  package var uninsertedFiles: UninsertedFiles { cached { UninsertedFiles(diskFiles) } }
+}

@@ -1,0 +1,61 @@
+internal import ZDCAccounts
+public import ZDCClientStore
+
+// Avatars of users, one for each of their identities and one without. They come from the app: no server has them yet.
+
+extension ZDCDiskManager {
+  /// Stores a user's avatar, or that the user has none.
+  ///
+  /// - Parameters:
+  ///   - diskImport: the picture, or that there is none.
+  ///   - user: whose it is.
+  ///   - identityID: the app's name for one of the user's identities; sealed. Nil for the main avatar.
+  /// - Returns: nil for a placeholder.
+  /// - Throws: ``ZDCError`` with `diskFull` or `fileFailure`; what was stored before is there then.
+  @discardableResult
+  public func importUserAvatar(
+    _ diskImport: ZDCDiskImport, for user: ZDCUser, identityID: String? = nil
+  ) throws -> ZDCCryptoFile? {
+    try take(diskImport, .avatar(user.uuid, identityID))
+  }
+
+  /// Whether there is the main one.
+  public func hasUserAvatar(_ userID: String) -> Bool { has(.avatar(userID, nil)) }
+
+  public func hasUserAvatar(_ userID: String, forIdentityID identityID: String) -> Bool {
+    has(.avatar(userID, identityID))
+  }
+
+  /// The identities of which there is an avatar, or the knowledge that there is none.
+  public func storedIdentityIDs(_ userID: String) -> [String] {
+    let now = nowMs
+    let rows = lookUp { try $0.diskFiles.rows(.userAvatar, owner: userID) } ?? []
+    return rows.filter { !$0.isExpired(nowMs: now) }.compactMap(\.owner.identity).sorted()
+  }
+
+  public func userAvatar(_ user: ZDCUser) -> ZDCDiskExport? { export(.avatar(user.uuid, nil)) }
+
+  public func userAvatar(_ user: ZDCUser, forIdentityID identityID: String) -> ZDCDiskExport? {
+    export(.avatar(user.uuid, identityID))
+  }
+
+  /// Deletes all avatars of the user.
+  public func deleteUserAvatar(_ userID: String) throws {
+    try database.joinedWrite { transaction in
+      let writer = DiskWriter(transaction)
+      for row in try transaction.diskFiles.rows(.userAvatar, owner: userID) { try writer.delete(row.owner) }
+    }
+  }
+
+  public func deleteUserAvatar(_ userID: String, forIdentityID identityID: String) throws {
+    try delete([.avatar(userID, identityID)])
+  }
+
+  /// - Returns: false if there is nothing.
+  @discardableResult
+  public func makeUserAvatarPersistent(
+    _ isPersistent: Bool, forUserID userID: String, identityID: String? = nil
+  ) throws -> Bool {
+    try makePersistent(isPersistent, .avatar(userID, identityID))
+  }
+}

@@ -1,0 +1,164 @@
+internal import Foundation
+internal import GRDB
+package import ZDCClientStore
+internal import ZDCCrypto
+internal import ZDCProtocol
+internal import ZDCSupport
+
+extension ZDCDiskManager {
+  /// Stores what an import holds.
+  ///
+  /// First the file, complete and synced under a name that nothing refers to, then its row: a process that ends in
+  /// between leaves a file without a row, which the next launch deletes.
+  ///
+  /// - Returns: nil for a placeholder.
+  package func take(
+    _ diskImport: ZDCDiskImport, _ owner: DiskOwner, mayLackNode: Bool = false
+  ) throws -> ZDCCryptoFile? {
+    let made = try make(diskImport.source)
+    do {
+      try database.joinedWrite { try self.store(made, diskImport.values, owner, mayLackNode: mayLackNode, $0) }
+    } catch {
+      if let made { discard(made) }
+      throw error
+    }
+    try onStep(.committed)
+    return try made.map { try cryptoFile($0.file, $0.token) }
+  }
+
+  /// A file on disk that no row knows yet, and the hold that keeps it there.
+  package struct MadeFile: Sendable {
+    package var file: DiskFileRow.File
+    package var token: ZDCFileRetainToken
+  }
+
+  /// Goes when the last hold does.
+  package func discard(_ made: MadeFile) {
+    _ = holds.remove(made.file.name)
+  }
+
+  private func store(
+    _ made: MadeFile?, _ values: ZDCDiskImport.Values, _ owner: DiskOwner, mayLackNode: Bool,
+    _ transaction: ZDCReadWriteTransaction
+  ) throws {
+    let node = try nodeRow(owner, mayLackNode: mayLackNode, transaction)
+    var row = DiskFileRow(owner: owner, file: made?.file, isPersistent: values.storePersistently)
+    row.eTag = values.eTag
+    row.contentETag = node?.content?.content.eTag
+    row.lifetimeMs =
+      values.expiration == 0 ? disk.limits.lifetime[owner.kind] : Self.milliseconds(values.expiration)
+    if values.deleteAfterUpload, try isUploadQueued(owner, node, transaction) {
+      row.afterUpload = .delete
+      // The upload may be what needs it: neither the limit nor the time may take it before.
+      row.isPersistent = true
+    } else if values.storePersistently, values.migrateToCacheAfterUpload {
+      row.afterUpload = .migrate
+    }
+    _ = try put(row, node: node?.id, made, transaction)
+    if node == nil, owner.kind != .userAvatar { transaction.uninsertedFiles.mayExist = true }
+  }
+
+  /// Whether an upload will remove the file. A node that has yet to be inserted will have an upload.
+  private func isUploadQueued(
+    _ owner: DiskOwner, _ node: NodeRow?, _ transaction: ZDCReadTransaction
+  ) throws -> Bool {
+    guard let node else { return owner.kind != .userAvatar }
+    return try transaction.operations.operations(node: node.id).contains { $0.kind == .putData }
+  }
+
+  /// - Returns: whether it is kept.
+  package func put(
+    _ row: DiskFileRow, node: Int64?, _ made: MadeFile?, _ transaction: ZDCReadWriteTransaction
+  ) throws -> Bool {
+    let isKept = try DiskWriter(transaction).put(row, node: node)
+    if let made {
+      // The hold lasts until the outcome is known: nobody may take the file for one that a crash has left.
+      transaction.database.afterNextTransaction(
+        onCommit: { _ in withExtendedLifetime(made.token) {} }, onRollback: { _ in self.discard(made) })
+    }
+    try onStep(.rowWritten)
+    return isKept
+  }
+
+  /// - Parameter mayLackNode: whether the app made the node and will insert it later.
+  /// - Returns: nil for an avatar, and for a node that has yet to be inserted.
+  func nodeRow(
+    _ owner: DiskOwner, mayLackNode: Bool = false, _ transaction: ZDCReadTransaction
+  ) throws -> NodeRow? {
+    guard owner.kind != .userAvatar else { return nil }
+    if let node = try transaction.nodes.node(uuid: owner.id) { return node }
+    guard mayLackNode else { throw ZDCError(.nodeNotFound) }
+    return nil
+  }
+
+  // MARK: Files
+
+  /// Makes the file; nil for a placeholder.
+  package func make(_ source: ZDCDiskImport.Source) throws -> MadeFile? {
+    switch source {
+    case .nothing: nil
+    case .cleartext(let content): try make { try self.seal(content, $0) }
+    case .cleartextFile(let url): try make { try self.seal(.file(try Self.fileSource(url)), $0) }
+    case .cryptoFile(let file): try make { try self.adopt(file, $0) }
+    }
+  }
+
+  private static func fileSource(_ url: URL) throws -> FileSource {
+    do { return try FileSource(url: url) } catch { throw ZDCError(.fileFailure, underlying: error) }
+  }
+
+  private func make(_ body: (_ name: String) throws -> DiskFileRow.File) throws -> MadeFile {
+    try folder.create()
+    try holds.prepare()
+    let name = DiskFolder.newName()
+    let token = ZDCFileRetainToken(name, holds)
+    do {
+      let file = try body(name)
+      try folder.synchronize()
+      try onStep(.fileSynced)
+      return MadeFile(file: file, token: token)
+    } catch {
+      _ = holds.remove(name)
+      throw error
+    }
+  }
+
+  /// Seals in slices, under a fresh key.
+  private func seal(_ content: ContentSource, _ name: String) throws -> DiskFileRow.File {
+    let sealer = try ContentSealer(dataSize: content.size)
+    let file = try LocalFile.create(folder.url(name))
+    try onStep(.fileBegun)
+    var hashes: [MerkleHash] = []
+    func emit(_ leaf: SealedLeaf) throws {
+      hashes.append(leaf.hash)
+      try file.write(leaf.bytes)
+    }
+    var reader = try content.open()
+    while let slice = try reader.next() { try sealer.push(slice, emit: emit) }
+    let sealed = try sealer.finish(dataVersion: 1, emit: emit)
+    try content.checkUnchanged()
+    try onStep(.fileWritten)
+    try file.synchronize()
+    let reference = try ContentReference(content: sealed, secrets: sealer.secrets)
+    return DiskFileRow.File(
+      name: name, format: .cacheFile, reference: reference, leaves: Self.bytes(of: hashes, reference))
+  }
+
+  /// Links the sealed file under its new name; copies it where that cannot be.
+  private func adopt(_ source: ZDCCryptoFile, _ name: String) throws -> DiskFileRow.File {
+    try LocalFile.duplicate(source.fileURL, to: folder.url(name))
+    try onStep(.fileWritten)
+    try LocalFile.read(folder.url(name)).synchronize()
+    return DiskFileRow.File(
+      name: name, format: source.fileFormat, reference: source.reference,
+      leaves: Self.bytes(of: source.leaves.hashes, source.reference))
+  }
+
+  /// One leaf's hash is the root, which the row has anyway.
+  private static func bytes(of hashes: [MerkleHash], _ reference: ContentReference) -> [UInt8] {
+    guard reference.layout.leafCount > 1 else { return [] }
+    var out = ByteWriter(capacity: hashes.count * 32)
+    for hash in hashes { out.append(hash) }
+    return out.bytes
+  }
+}

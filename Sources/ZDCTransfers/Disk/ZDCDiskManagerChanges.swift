@@ -1,0 +1,56 @@
+public import Foundation
+internal import Synchronization
+
+extension Notification.Name {
+  /// Posted on the main queue after the disk manager's files have changed, several changes as one if that queue is
+  /// busy; the object is the ``ZDCDiskManager``, and ``kZDCDiskManagerChanges`` in its user info holds
+  /// ``ZDCDiskManagerChanges``.
+  public static let ZDCDiskManagerChanged = Notification.Name("ZDCDiskManagerChanged")
+}
+
+/// The key of ``ZDCDiskManagerChanges`` in a notification's user info.
+public let kZDCDiskManagerChanges = "changes"
+
+/// Whose files came, changed or went. Not named: nodes that were deleted, with all that they had.
+public struct ZDCDiskManagerChanges: Sendable, Hashable {
+  /// Nodes whose data or thumbnail changed.
+  public var changedNodeIDs: Set<String> { changedNodeData.union(changedNodeThumbnails) }
+  public package(set) var changedNodeData: Set<String> = []
+  public package(set) var changedNodeThumbnails: Set<String> = []
+  public package(set) var changedUsersIDs: Set<String> = []
+
+  package mutating func insert(_ owner: DiskOwner) {
+    switch owner.kind {
+    case .nodeData: changedNodeData.insert(owner.id)
+    case .nodeThumbnail: changedNodeThumbnails.insert(owner.id)
+    case .userAvatar: changedUsersIDs.insert(owner.id)
+    }
+  }
+
+  package mutating func formUnion(_ other: ZDCDiskManagerChanges) {
+    changedNodeData.formUnion(other.changedNodeData)
+    changedNodeThumbnails.formUnion(other.changedNodeThumbnails)
+    changedUsersIDs.formUnion(other.changedUsersIDs)
+  }
+}
+
+/// Changes that a reader has not taken yet, as one value: a slow reader misses none and holds up nobody.
+final class PendingDiskChanges: Sendable {
+  private let pending = Mutex(ZDCDiskManagerChanges())
+
+  /// - Returns: whether there were none before: somebody has to come and take them.
+  @discardableResult
+  package func add(_ changes: ZDCDiskManagerChanges) -> Bool {
+    pending.withLock { pending in
+      defer { pending.formUnion(changes) }
+      return pending == ZDCDiskManagerChanges()
+    }
+  }
+
+  package func take() -> ZDCDiskManagerChanges? {
+    pending.withLock { pending in
+      defer { pending = ZDCDiskManagerChanges() }
+      return pending == ZDCDiskManagerChanges() ? nil : pending
+    }
+  }
+}

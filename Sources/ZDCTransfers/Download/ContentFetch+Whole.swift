@@ -1,0 +1,171 @@
+internal import Foundation
+internal import ZDCClientAPI
+internal import ZDCCrypto
+internal import ZDCProtocol
+
+// Whole contents into files. Large ones go on where an earlier try, or an earlier process, has stopped.
+
+extension ContentFetch {
+  /// Above this a file is verified leaf by leaf as it grows; below, fetching it again costs less than the hashes.
+  private static let resumableLeaves: UInt64 = 128
+
+  var isResumable: Bool { layout.leafCount > Self.resumableLeaves }
+
+  // MARK: Ciphertext
+
+  /// Writes the ciphertext to a new file and returns it once it is verified.
+  ///
+  /// - Parameters:
+  ///   - partials: where an unfinished file waits for its next try.
+  ///   - check: throws when a transfer that can be gone on with is to stop.
+  package func download(
+    to url: URL, partials: PartialFolder, progress: Progress, check: () throws -> Void = {}
+  ) async throws -> ZDCCryptoFile {
+    guard isResumable, let partial = try partials.open(target.blob) else {
+      return try await downloadAtOnce(to: url, progress: progress)
+    }
+    do {
+      let leaves = try await leaves()
+      var file = try VerifiedFile(continuing: partial.file, leaves: leaves, layout: layout)
+      try await receive(from: { file.received }) { slice in
+        try file.push(slice)
+        progress(file.received)
+        try check()
+      }
+      try LocalFile.rename(partial.url, to: url)
+      return ZDCCryptoFile(fileURL: url, reference: target.reference, leaves: leaves)
+    } catch {
+      // What was verified stays true whatever the server said next, unless it is never asked for again.
+      if error is ServerError, !Self.mayContinue(after: error) { DownloadFolder.remove(partial.url) }
+      throw located(error)
+    }
+  }
+
+  private func downloadAtOnce(to url: URL, progress: Progress) async throws -> ZDCCryptoFile {
+    let file = try LocalFile.create(url)
+    do {
+      var verifier = StreamVerifier(target.reference)
+      try await receive(from: { verifier.received }) { slice in
+        try verifier.push(slice)
+        try file.write(slice)
+        progress(verifier.received)
+      }
+      return ZDCCryptoFile(fileURL: url, reference: target.reference, leaves: try verifier.finish())
+    } catch {
+      DownloadFolder.remove(url)
+      throw located(error)
+    }
+  }
+
+  /// The server, the network or the caller stopped it; the content is still what is wanted.
+  private static func mayContinue(after error: any Error) -> Bool {
+    switch error {
+    case is TransportError, is CancellationError: true
+    case let error as ServerError: error.retryable
+    default: false
+    }
+  }
+
+  // MARK: Cleartext
+
+  /// Opens the content as it comes and writes its data to a file in the folder: no ciphertext touches the disk.
+  ///
+  /// - Returns: the file, which is the caller's to rename, and the metadata.
+  package func open(in folder: URL, progress: Progress) async throws -> (url: URL, metadata: [UInt8]) {
+    let leaves = try await leaves()
+    let partial = try openPartial(in: folder)
+    do {
+      var clear = try await ClearFile(continuing: partial.file, leaves: leaves, fetch: self)
+      try await receive(from: { clear.received }) { slice in
+        try clear.push(slice)
+        progress(clear.received)
+      }
+      return (partial.url, try clear.finish())
+    } catch {
+      if !isResumable || !Self.mayContinue(after: error) { DownloadFolder.remove(partial.url) }
+      throw located(error)
+    }
+  }
+
+  private func openPartial(in folder: URL) throws -> (url: URL, file: LocalFile) {
+    if isResumable {
+      let url = folder.appendingPathComponent(".zdc-\(target.blob.text).part", isDirectory: false)
+      if let file = try LocalFile.resume(url) { return (url, file) }
+    }
+    let url = folder.appendingPathComponent(".zdc-\(UUID().uuidString)", isDirectory: false)
+    return (url, try LocalFile.create(url))
+  }
+}
+
+/// A file of cleartext that grows by verified leaves.
+///
+/// The proof that an earlier process wrote the truth: sealed again, its bytes have the hashes of the content's leaves.
+private struct ClearFile: ~Copyable {
+  private let file: LocalFile
+  private let opener: ContentOpener
+  private var metadata: [UInt8] = []
+  private(set) var received: UInt64 = 0
+
+  init(continuing file: LocalFile, leaves: ContentLeaves, fetch: ContentFetch) async throws {
+    self.file = file
+    let reference = fetch.target.reference
+    guard try file.size() > 0 else {
+      opener = ContentOpener(reference, leaves: leaves)
+      return
+    }
+    var reader = ContentReader(reference, leaves: leaves)
+    let head = reader.planOfHead()
+    var fetched: [[UInt8]] = []
+    for range in head.fetches { fetched.append(try await fetch.bytes(range)) }
+    let opened = try reader.read(head, fetched: fetched)
+    let next = try Self.trueLeaves(of: file, opened, reader: reader, leaves: leaves, plan: head)
+    guard next >= head.leaves.upperBound else {
+      try file.truncate(to: 0)
+      opener = ContentOpener(reference, leaves: leaves)
+      return
+    }
+    metadata = Array(reader.section(.metadata, in: opened, of: head))
+    received = ContentGeometry.leafRange(next, cipherLength: reference.layout.cipherLength).lowerBound
+    try file.truncate(to: reference.layout.dataOffset(ofLeaf: next))
+    opener = ContentOpener(continuing: reader, from: next)
+  }
+
+  /// How many leaves' data is in the file, and true.
+  private static func trueLeaves(
+    of file: LocalFile, _ head: [UInt8], reader: ContentReader, leaves: ContentLeaves, plan: ContentRangePlan
+  ) throws -> UInt64 {
+    let sealer = try ContentSealer(
+      again: reader, metadata: reader.section(.metadata, in: head, of: plan),
+      thumbnail: reader.section(.thumbnail, in: head, of: plan))
+    let size = try file.size()
+    let layout = reader.reference.layout
+    var leaf: UInt64 = 0
+    while leaf < layout.leafCount, layout.dataOffset(ofLeaf: leaf + 1) <= size,
+      layout.dataOffset(ofLeaf: leaf) < layout.sizes.data
+    {
+      let sealed = try sealer.leaf(leaf) { offset, buffer in try file.read(at: offset, into: buffer) }
+      guard sealed.hash == leaves[leaf] else { break }
+      leaf += 1
+    }
+    return leaf
+  }
+
+  mutating func push(_ slice: [UInt8]) throws {
+    var metadata = metadata
+    try opener.push(slice) { section, bytes in
+      switch section {
+      case .metadata: metadata += bytes
+      case .thumbnail: break
+      case .data: try file.write(bytes)
+      }
+    }
+    self.metadata = metadata
+    received += UInt64(slice.count)
+  }
+
+  /// - Returns: the metadata.
+  func finish() throws -> [UInt8] {
+    try opener.finish()
+    return metadata
+  }
+}

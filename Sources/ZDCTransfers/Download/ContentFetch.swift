@@ -1,0 +1,149 @@
+internal import Foundation
+internal import ZDCClientAPI
+internal import ZDCCrypto
+internal import ZDCProtocol
+
+/// Fetches one content, whole or in ranges. What leaves it was verified against the record's root.
+struct ContentFetch: Sendable {
+  package typealias Progress = @Sendable (_ received: UInt64) -> Void
+
+  package let api: ServerAPI
+  package let target: ContentTarget
+  package var policy: Patience.Choice = { .brief }
+
+  package var layout: ContentLayout { target.reference.layout }
+
+  /// Hands on the ciphertext from `position` to the end.
+  ///
+  /// A connection that breaks off is continued where it stopped, as long as each one brings something; one that brings
+  /// nothing is tried a few times.
+  package func receive(from position: () -> UInt64, _ take: ([UInt8]) throws -> Void) async throws {
+    var patience = Patience(policy())
+    while position() < layout.cipherLength {
+      let start = position()
+      do {
+        try await receive(start..<layout.cipherLength, take)
+        // An answer that ends early without breaking off was announced as long enough: it lies.
+        try require(position() == layout.cipherLength, .contentTruncated)
+      } catch {
+        try await patience.tryAgain(after: located(error), hasProgressed: position() > start)
+      }
+    }
+  }
+
+  private func receive(_ range: Range<UInt64>, _ take: ([UInt8]) throws -> Void) async throws {
+    let expected = range.upperBound - range.lowerBound
+    let isWhole = expected == layout.cipherLength
+    let (length, body) = try await api.content(
+      target.zone, node: target.node, blob: target.blob, range: isWhole ? nil : range)
+    try require(length >= expected, .contentTruncated)
+    try require(length <= expected, .contentTrailingData)
+    var left = expected
+    var batch = await SliceBatch.next(of: body, expected: left)
+    while true {
+      // Stops a body that goes on for ever with the slice that is too much.
+      try require(UInt64(batch.count) <= left, .contentTrailingData)
+      left -= UInt64(batch.count)
+      // Comes while this one is opened and written.
+      let (isLast, rest) = (batch.end != nil, left)
+      async let next = isLast ? SliceBatch() : SliceBatch.next(of: body, expected: rest)
+      for slice in batch.slices { try take(slice) }
+      if let end = batch.end { return try end.get() }
+      batch = await next
+    }
+  }
+
+  // MARK: Hashes
+
+  private static let hashesPerRequest: UInt64 = 131_072
+
+  /// The hashes of all leaves, verified. A content of one leaf needs no request.
+  package func leaves() async throws -> ContentLeaves {
+    let count = layout.leafCount
+    guard count > 1 else { return try ContentLeaves(for: target.reference) }
+    var bytes: [UInt8] = []
+    bytes.reserveCapacity(Int(count) * 32)
+    while UInt64(bytes.count) < count * 32 {
+      let from = UInt64(bytes.count / 32)
+      let wanted = Int(min(count - from, Self.hashesPerRequest))
+      let part = try await Patience.run(policy()) {
+        do {
+          return try await api.leafHashes(
+            target.zone, node: target.node, blob: target.blob, from: from, count: wanted)
+        } catch { throw located(error) }
+      }
+      try require(!part.isEmpty && part.count.isMultiple(of: 32), .contentHashMismatch, node: target.node)
+      bytes += part
+    }
+    do {
+      return try ContentLeaves(bytes: bytes, for: target.reference)
+    } catch { throw located(error) }
+  }
+
+  // MARK: Ranges
+
+  /// Fetches and opens sections without the rest of the content: their leaves, the first leaf, and one proof.
+  package func sections(
+    _ wanted: [ContentSection], report: TransferReport = { _, _ in }
+  ) async throws -> [ContentSection: [UInt8]] {
+    var reader = ContentReader(target.reference)
+    let plan = reader.plan(wanted)
+    let opened = try await read(plan, &reader, report: report)
+    var sections: [ContentSection: [UInt8]] = [:]
+    for section in wanted { sections[section] = Array(reader.section(section, in: opened, of: plan)) }
+    return sections
+  }
+
+  /// Fetches, verifies and opens what a plan names.
+  package func read(
+    _ plan: ContentRangePlan, _ reader: inout ContentReader, report: TransferReport = { _, _ in }
+  ) async throws -> [UInt8] {
+    var fetched: [[UInt8]] = []
+    let total = plan.fetches.reduce(0) { $0 + UInt64($1.count) }
+    var before: UInt64 = 0
+    for range in plan.fetches {
+      fetched.append(try await bytes(range) { [before] in report(before + $0, total) })
+      before += UInt64(range.count)
+    }
+    let proof = plan.needsProof(layout) ? try await proof(plan.leaves) : []
+    do {
+      return try reader.read(plan, fetched: fetched, proof: proof)
+    } catch { throw located(error) }
+  }
+
+  /// A range of the ciphertext, of exactly its length, not yet verified.
+  package func bytes(_ range: Range<UInt64>, progress: (UInt64) -> Void = { _ in }) async throws -> [UInt8] {
+    var patience = Patience(policy())
+    var bytes: [UInt8] = []
+    bytes.reserveCapacity(range.count)
+    while bytes.count < range.count {
+      let start = bytes.count
+      do {
+        try await receive(range.lowerBound + UInt64(start)..<range.upperBound) {
+          bytes += $0
+          progress(UInt64(bytes.count))
+        }
+        try require(bytes.count == range.count, .contentTruncated)
+      } catch {
+        try await patience.tryAgain(after: located(error), hasProgressed: bytes.count > start)
+      }
+    }
+    return bytes
+  }
+
+  private func proof(_ leaves: Range<UInt64>) async throws -> [UInt8] {
+    try await Patience.run(policy()) {
+      do {
+        return try await api.leafProof(target.zone, node: target.node, blob: target.blob, leaves: leaves)
+      } catch { throw located(error) }
+    }
+  }
+
+  /// Security errors name the node; a server that says that its content ends earlier has a truncated one.
+  func located(_ error: any Error) -> any Error {
+    if let error = error as? ServerError, error.code == .rangeNotSatisfiable {
+      return ZDCSecurityError(.contentTruncated, zone: target.zone, node: target.node)
+    }
+    return (error as? ZDCSecurityError)?.with(zone: target.zone, node: target.node) ?? error
+  }
+}

@@ -1,0 +1,101 @@
+internal import ZDCSupport
+
+#if canImport(Darwin) && !os(macOS)
+  internal import Foundation
+  internal import ZDCProtocol
+
+  /// Lets the system fetch the rest of large downloads while the app is suspended or gone.
+  ///
+  /// Thin on purpose: what the system brings is put beside the unfinished file, and the ordinary transfer, in this launch
+  /// or in the next, takes it over and verifies it leaf by leaf. The system sees ciphertext and the session's token, as it
+  /// does anyway.
+  final class SystemDownloads: NSObject, URLSessionDownloadDelegate {
+    static let identifierPrefix = "ZeroDarkCloud."
+
+    private let partials: PartialFolder
+    private let finished: @Sendable () -> Void
+    private let state = Locked(State())
+    package let identifier: String
+
+    private struct State: Sendable {
+      var session: URLSession?
+      var eventsHandled: (@Sendable () -> Void)?
+      var isStopped = false
+
+      mutating func takeEventsHandled() -> (@Sendable () -> Void)? {
+        defer { eventsHandled = nil }
+        return eventsHandled
+      }
+    }
+
+    /// - Parameters:
+    ///   - name: the same in every launch, also after an update of the app.
+    ///   - finished: something has come; transfers that wait may go on.
+    package init(name: String, partials: PartialFolder, finished: @escaping @Sendable () -> Void) {
+      identifier = Self.identifierPrefix + name
+      self.partials = partials
+      self.finished = finished
+    }
+
+    /// Connects to what the system does for us, whoever asked for it. Within the lock: nobody may ask a session for
+    /// anything that is invalid meanwhile.
+    ///
+    /// - Returns: nil after ``stop()``: the name is free for another session.
+    private func connected(_ state: inout State) -> URLSession? {
+      if state.isStopped { return nil }
+      if let session = state.session { return session }
+      let configuration = URLSessionConfiguration.background(withIdentifier: identifier)
+      configuration.sessionSendsLaunchEvents = true
+      state.session = URLSession(configuration: configuration, delegate: self, delegateQueue: nil)
+      return state.session
+    }
+
+    /// The system lets go of us, and ends what it does; what it has brought stays. Another session of the name may be
+    /// made afterwards, by another object. The system waits to hear that its events are handled: it hears so now.
+    package func stop() {
+      let (session, handled) = state.withLock { state in
+        state.isStopped = true
+        defer { state.session = nil }
+        return (state.session, state.takeEventsHandled())
+      }
+      session?.invalidateAndCancel()
+      Self.call(handled)
+    }
+
+    package func takeEvents(_ handled: @escaping @Sendable () -> Void) {
+      let isOver = state.withLock { state in
+        guard connected(&state) != nil else { return true }
+        state.eventsHandled = handled
+        return false
+      }
+      if isOver { Self.call(handled) }
+    }
+
+    private static func call(_ handled: (@Sendable () -> Void)?) {
+      if let handled { DispatchQueue.main.async(execute: handled) }
+    }
+
+    /// Fetches a blob from that offset on; not after ``stop()``.
+    package func fetch(_ request: URLRequest, _ blob: BlobID, from offset: UInt64) {
+      state.withLock { state in
+        guard let task = connected(&state)?.downloadTask(with: request) else { return }
+        task.taskDescription = "\(blob.text) \(offset)"
+        task.resume()
+      }
+    }
+
+    func urlSession(_ session: URLSession, downloadTask: URLSessionDownloadTask, didFinishDownloadingTo location: URL) {
+      let parts = downloadTask.taskDescription?.split(separator: " ") ?? []
+      guard parts.count == 2, let blob = BlobID(text: String(parts[0])), let offset = UInt64(parts[1]),
+        let status = (downloadTask.response as? HTTPURLResponse)?.statusCode, status == (offset == 0 ? 200 : 206)
+      else { return }
+      // What cannot be moved is fetched again by the ordinary transfer.
+      do { try partials.leave(location, of: blob, from: offset) } catch { return }
+      finished()
+    }
+
+    func urlSessionDidFinishEvents(forBackgroundURLSession session: URLSession) {
+      Self.call(state.withLock { $0.takeEventsHandled() })
+    }
+  }
+#endif

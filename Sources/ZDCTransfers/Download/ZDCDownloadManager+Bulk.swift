@@ -1,0 +1,238 @@
+public import Foundation
+internal import ZDCAccounts
+internal import ZDCClientAPI
+internal import ZDCClientStore
+internal import ZDCCrypto
+internal import ZDCProtocol
+internal import ZDCSupport
+public import ZDCTreesystem
+
+/// A node's opened content.
+public enum ZDCNodeContent: Sendable {
+  /// Small content comes opened.
+  case memory(data: Data, metadata: Data, thumbnail: Data)
+  /// Larger content comes as a file that belongs to the caller.
+  case file(ZDCCryptoFile)
+}
+
+/// One result of ``ZDCDownloadManager/downloadContents(of:)``.
+public struct ZDCContentDownload: Sendable {
+  public let node: ZDCNode
+  /// The content of this node, or why it could not be had; the others go on.
+  public let content: Result<ZDCNodeContent, any Error>
+}
+
+extension ZDCDownloadManager {
+  /// Downloads the contents of many nodes: small ones in batches of up to a thousand, large ones in files. Up to four
+  /// requests are under way while results are being read.
+  ///
+  /// Order: small contents first, otherwise as given. Stop reading, and the rest is not fetched. The stream throws only
+  /// for what concerns all: the database, an unreachable server, a refused session.
+  public func downloadContents(of nodes: [ZDCNode]) -> AsyncThrowingStream<ZDCContentDownload, any Error> {
+    let bulk = BulkDownload(manager: self, nodes: nodes)
+    return AsyncThrowingStream { try await bulk.next() }
+  }
+}
+
+/// Works off a list of nodes a few batches ahead of its reader. Looks up where their contents are for a thousand at a
+/// time: what it holds does not grow with the list.
+actor BulkDownload {
+  /// How many batches are under way, to hide the latency of a round trip.
+  private static let mostAhead = 4
+  /// How many bytes of small contents, which are held in memory, they may bring.
+  private static let mostBytesAhead = Limits.pageBytes
+
+  private typealias Batch = [(node: ZDCNode, target: ContentTarget)]
+
+  private let manager: ZDCDownloadManager
+  private let nodes: [ZDCNode]
+  /// How many nodes were looked up.
+  private var position = 0
+  /// Which of them have large contents: those come last.
+  private var large: ArraySlice<Int> = []
+  private var batches: ArraySlice<Batch> = []
+  private var failed: [ZDCContentDownload] = []
+  private var results: ArraySlice<ZDCContentDownload> = []
+  private var ahead: [Fetch] = []
+
+  private struct Fetch {
+    var task: Task<[ZDCContentDownload], any Error>
+    /// In memory, once it has ended.
+    var bytes: Int
+  }
+
+  package init(manager: ZDCDownloadManager, nodes: [ZDCNode]) {
+    self.manager = manager
+    self.nodes = nodes
+  }
+
+  /// Discards results that were not read.
+  deinit {
+    let (unread, ahead) = (results, ahead)
+    guard !ahead.isEmpty || !unread.isEmpty else { return }
+    let tasks = ahead.map(\.task)
+    for task in tasks { task.cancel() }
+    Task {
+      for download in unread { download.discard() }
+      for task in tasks {
+        if case .success(let more) = await task.result { for download in more { download.discard() } }
+      }
+    }
+  }
+
+  package func next() async throws -> ZDCContentDownload? {
+    while results.isEmpty {
+      try await fill()
+      guard let task = ahead.first?.task else {
+        guard !failed.isEmpty else { return nil }
+        takeFailed()
+        continue
+      }
+      let done = try await withTaskCancellationHandler {
+        try await task.value
+      } onCancel: {
+        task.cancel()
+      }
+      ahead.removeFirst()
+      takeFailed()
+      results += done
+      try await fill()
+    }
+    return results.popFirst()
+  }
+
+  private func takeFailed() {
+    results = failed[...]
+    failed = []
+  }
+
+  private func fill() async throws {
+    while ahead.count < Self.mostAhead, ahead.reduce(0, { $0 + $1.bytes }) < Self.mostBytesAhead {
+      while batches.isEmpty, position < nodes.count || !large.isEmpty { try await lookUp() }
+      guard let batch = batches.popFirst() else { return }
+      let bytes = batch.reduce(0) { $0 + ($1.target.isSmall ? Int($1.target.cipherLength) : 0) }
+      ahead.append(Fetch(task: Task { [manager] in try await manager.fetch(batch) }, bytes: bytes))
+    }
+  }
+
+  /// The next nodes of the list; at its end, the next large content.
+  private func lookUp() async throws {
+    let isLate = position == nodes.count
+    let end = min(position + Limits.blobsPerRequest, nodes.count)
+    let indices = isLate ? [large.removeFirst()] : Array(position..<end)
+    position = end
+    var small: [ZoneID: Batch] = [:]
+    for (index, target) in zip(indices, try await targets(indices.map { nodes[$0] })) {
+      switch target {
+      case .failure(let error): failed.append(ZDCContentDownload(node: nodes[index], content: .failure(error)))
+      case .success(let target) where target.isSmall:
+        small[target.zone, default: []].append((nodes[index], target))
+      case .success(let target) where isLate: batches.append([(nodes[index], target)])
+      case .success: large.append(index)
+      }
+    }
+    for (_, zone) in small.sorted(by: { $0.key < $1.key }) { batches += Self.split(zone) }
+  }
+
+  private func targets(_ nodes: [ZDCNode]) async throws -> [Result<ContentTarget, any Error>] {
+    let found = try await storedTargets(nodes.map(\.uuid))
+    guard zip(nodes, found).contains(where: { !Self.isSeen($0, $1) }) else { return found }
+    // A transaction that has not committed yet may have shown them to the caller.
+    await manager.writerBarrier.pass(manager.database)
+    return try await storedTargets(nodes.map(\.uuid))
+  }
+
+  private static func isSeen(_ node: ZDCNode, _ target: Result<ContentTarget, any Error>) -> Bool {
+    switch target {
+    case .success(let target): target.shows(node.eTag_data)
+    case .failure(let error): node.eTag_data == nil && (error as? ZDCError)?.code != .nodeNotFound
+    }
+  }
+
+  private func storedTargets(_ uuids: [String]) async throws -> [Result<ContentTarget, any Error>] {
+    try await manager.database.asyncRead { transaction in
+      try uuids.map { uuid in
+        do {
+          return .success(try transaction.contentTarget(nodeUUID: uuid))
+        } catch let error as ZDCError where error.code != .corruptDatabase { return .failure(error) }
+      }
+    }
+  }
+
+  private static func split(_ all: Batch) -> [Batch] {
+    var rest = all[...]
+    var batches: [Batch] = []
+    while !rest.isEmpty {
+      let count = SmallContentBatcher.batchSize(rest.lazy.map { Int($0.target.cipherLength) })
+      batches.append(Array(rest.prefix(count)))
+      rest = rest.dropFirst(count)
+    }
+    return batches
+  }
+}
+
+extension ZDCDownloadManager {
+  fileprivate func fetch(_ batch: [(node: ZDCNode, target: ContentTarget)]) async throws -> [ZDCContentDownload] {
+    guard let first = batch.first?.target else { return [] }
+    let api = try await users.serverAPI(for: first.user)
+    let found = first.isSmall ? try await smallContents(batch.map(\.target), first, api) : [:]
+    var results: [ZDCContentDownload] = []
+    results.reserveCapacity(batch.count)
+    for (node, target) in batch {
+      let content = try await content(of: node, target, found[target.blob])
+      results.append(ZDCContentDownload(node: node, content: content))
+    }
+    return results
+  }
+
+  /// One request for all of them. What the server refuses or garbles as a whole is asked for piece by piece: each content
+  /// that can be had is had, and each that cannot has its error.
+  private func smallContents(
+    _ targets: [ContentTarget], _ first: ContentTarget, _ api: ServerAPI
+  ) async throws -> [BlobID: [UInt8]] {
+    do {
+      return try await keepingEvidence(ofZoneOf: first) {
+        try SmallContentBatcher.contents(
+          in: try await api.contents(first.zone, targets.map { ($0.node, $0.blob) }))
+      }
+    } catch is ZDCSecurityError {
+      return [:]
+    } catch let error as ServerError where error.code == .notFound || error.code == .gone {
+      return [:]
+    }
+  }
+
+  private func content(
+    of node: ZDCNode, _ target: ContentTarget, _ bytes: [UInt8]?
+  ) async throws -> Result<ZDCNodeContent, any Error> {
+    do {
+      if let bytes {
+        return .success(
+          try await keepingEvidence(of: target) { .memory(try ContentOpener.openSmall(bytes, target.reference)) })
+      }
+      let key = DownloadKey(nodeID: node.uuid, part: .data)
+      // Somebody reads on: what cannot be had is told soon, and small ones are not gathered once more.
+      return .success(
+        .file(
+          try await fetchData(
+            key, .init(), TransferInterest(isPatient: false) { _, _ in }, seen: node.eTag_data
+          ).cryptoFile))
+    } catch let error as TransportError {
+      throw error
+    } catch let error as CancellationError {
+      throw error
+    } catch { return .failure(error) }
+  }
+}
+
+extension ZDCContentDownload {
+  fileprivate func discard() {
+    if case .success(.file(let file)) = content { file.removeUnlessKept() }
+  }
+}
+
+extension ZDCNodeContent {
+  fileprivate static func memory(_ opened: OpenedContent) -> ZDCNodeContent {
+    .memory(data: Data(opened.data), metadata: Data(opened.metadata), thumbnail: Data(opened.thumbnail))
+  }
+}

@@ -1,0 +1,53 @@
+internal import ZDCClientStore
+internal import ZDCProtocol
+
+// What a server sent in place of a content is kept, not only thrown (PROTOCOL 3.13): whoever asked may be gone, and the
+// next try may succeed.
+
+extension ZDCDownloadManager {
+  /// Runs a transfer. A security error gets the ids of what was fetched, is kept, and is thrown on.
+  func keepingEvidence<Value>(
+    of target: ContentTarget, _ body: () async throws -> Value
+  ) async throws -> Value {
+    try await keepingEvidence(target.user, target.zone, target.node, body)
+  }
+
+  /// The same for an answer with many contents of a zone, which as a whole accuses none of them.
+  func keepingEvidence<Value>(
+    ofZoneOf target: ContentTarget, _ body: () async throws -> Value
+  ) async throws -> Value {
+    try await keepingEvidence(target.user, target.zone, nil, body)
+  }
+
+  private func keepingEvidence<Value>(
+    _ user: UserID, _ zone: ZoneID, _ node: NodeID?, _ body: () async throws -> Value
+  ) async throws -> Value {
+    do {
+      return try await body()
+    } catch let error as ZDCSecurityError {
+      let located = error.with(zone: zone, node: node)
+      // "Not found" proves nothing: the node may have been deleted since the last pull.
+      if located.code != .objectMissing { await keep(located, user, zone, node) }
+      throw located
+    }
+  }
+
+  /// Once, however often it is met in a row.
+  private func keep(_ error: ZDCSecurityError, _ user: UserID, _ zoneID: ZoneID, _ node: NodeID?) async {
+    do {
+      try await database.asyncReadWrite { transaction in
+        guard let user = try transaction.localUsers.user(user)?.id else { return }
+        let zone = try transaction.zones.zones(localUser: user).first { $0.zone == zoneID }?.id
+        let last =
+          if let node {
+            try transaction.lastSecurityEvent(localUser: user, node: node)?.code
+          } else { try zone.flatMap { try transaction.lastSecurityEvent(zone: $0)?.code.rawValue } }
+        guard last != error.code.rawValue else { return }
+        try transaction.record(error, localUser: user, zone: zone, atMs: transaction.context.clock())
+      }
+    } catch {
+      // The caller is to hear of the lie, not of this.
+      database.context.logFailure(error)
+    }
+  }
+}

@@ -1,0 +1,64 @@
+public import Foundation
+internal import Synchronization
+
+/// One caller's part in a download (reference 3.10).
+///
+/// Several tickets may share one transfer. It stops when all of them have withdrawn.
+public final class ZDCDownloadTicket: Sendable {
+  /// Counts bytes; the total is there when the transfer has begun. Never runs backwards.
+  public var progress: Progress { meter.progress }
+
+  private let meter = ProgressMeter()
+  private let state = Mutex(State())
+  /// Makes this ticket stop caring.
+  package let interest: TransferInterest
+
+  private struct State {
+    var task: Task<Void, Never>?
+    var isCancelled = false
+    var withdrawn: (@Sendable () -> Void)?
+  }
+
+  package init(_ report: @escaping TransferReport = { _, _ in }) {
+    interest = TransferInterest { [meter] done, total in
+      meter.report(done, of: total)
+      report(done, total)
+    }
+  }
+
+  /// Gives the download up. The completion block is called, with a `CancellationError`.
+  ///
+  /// The transfer ends when nobody wants it any more. What a large one has brought is kept for the next time.
+  public func cancel() {
+    let (task, withdrawn) = state.withLock { state in
+      state.isCancelled = true
+      defer { state.withdrawn = nil }
+      return (state.task, state.withdrawn)
+    }
+    withdrawn?()
+    task?.cancel()
+  }
+
+  /// The completion block is not called any more. The transfer goes on; behind the others, when nobody waits for it.
+  public func ignore() {
+    interest.ignore()
+    state.withLock { state in
+      defer { state.withdrawn = nil }
+      return state.withdrawn
+    }?()
+  }
+
+  package var isIgnored: Bool { !interest.isWanted }
+  package var isCancelled: Bool { state.withLock { $0.isCancelled } }
+
+  /// - Parameter withdrawn: called once if the caller cancels or ignores.
+  package func begin(_ task: Task<Void, Never>, withdrawn: @escaping @Sendable () -> Void = {}) {
+    let isCancelled = state.withLock { state in
+      state.task = task
+      if !state.isCancelled && !isIgnored { state.withdrawn = withdrawn }
+      return state.isCancelled
+    }
+    if isCancelled { task.cancel() }
+    if isCancelled || isIgnored { withdrawn() }
+  }
+}

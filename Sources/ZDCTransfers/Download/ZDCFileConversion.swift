@@ -1,0 +1,167 @@
+public import Foundation
+package import ZDCCrypto
+internal import ZDCProtocol
+internal import ZDCSupport
+
+/// Opens crypto files (seed 002), and makes them (reference 3.8).
+///
+/// The forms without `progress` are synchronous: they read the disk, so keep them off the main thread. Memory is
+/// constant, but for what is asked for in memory. Everything that comes out was verified. A file that changed since it
+/// was made throws `ZDCSecurityError`: `contentHashMismatch`, `contentTruncated`, `contentTrailingData`,
+/// `commitmentMismatch`, `chunkAuthFailed` or `contentHeaderInvalid`.
+public enum ZDCFileConversion {
+  private static let readBytes = 4 * ContentGeometry.leafBytes
+
+  /// The file's data. For small files: all of it is in memory.
+  public static func decryptCryptoFile(intoMemory cryptoFile: ZDCCryptoFile) throws -> Data {
+    try section(.data, of: cryptoFile)
+  }
+
+  /// The metadata that travels with the data, empty if there is none.
+  public static func decryptMetadata(of cryptoFile: ZDCCryptoFile) throws -> Data {
+    try section(.metadata, of: cryptoFile)
+  }
+
+  /// The thumbnail that travels with the data, empty if there is none.
+  public static func decryptThumbnail(of cryptoFile: ZDCCryptoFile) throws -> Data {
+    try section(.thumbnail, of: cryptoFile)
+  }
+
+  /// Writes the file's data to a new file, in constant memory.
+  ///
+  /// - Throws: also `ZDCError` with `fileFailure` if `url` exists or cannot be written, or `diskFull`. No file is left
+  ///   then.
+  public static func decryptCryptoFile(_ cryptoFile: ZDCCryptoFile, to url: URL) throws {
+    try write(cryptoFile, to: url) { _ in }
+  }
+
+  /// The same off the caller's thread. Cancelling the task or the progress stops it with a `CancellationError`.
+  public static func decryptCryptoFile(_ cryptoFile: ZDCCryptoFile, to url: URL, progress: Progress) async throws {
+    let meter = ConversionMeter(progress, total: cryptoFile.cleartextFileSize)
+    try write(cryptoFile, to: url, meter.report)
+    meter.finish()
+  }
+
+  private static func write(_ cryptoFile: ZDCCryptoFile, to url: URL, _ meter: FileSealing.Meter) throws {
+    let file = try LocalFile.create(url)
+    do {
+      var done: UInt64 = 0
+      try decrypt(cryptoFile) { section, bytes in
+        guard section == .data else { return }
+        try file.write(bytes)
+        done += UInt64(bytes.count)
+        try meter(done)
+      }
+    } catch {
+      DownloadFolder.remove(url)
+      throw error
+    }
+  }
+
+  /// Writes the file's data to a new file, and opens the other sections.
+  ///
+  /// - Returns: metadata and thumbnail, nil if there is none.
+  public static func decryptCloudFile(
+    _ cryptoFile: ZDCCryptoFile, to url: URL
+  ) throws -> (metadata: Data?, thumbnail: Data?) {
+    try decryptCryptoFile(cryptoFile, to: url)
+    return try sections(of: cryptoFile, beside: url)
+  }
+
+  /// The sections beside the data, which is in the file already.
+  package static func sections(
+    of cryptoFile: ZDCCryptoFile, beside url: URL
+  ) throws -> (metadata: Data?, thumbnail: Data?) {
+    do {
+      return (
+        cryptoFile.metadataSize == 0 ? nil : try decryptMetadata(of: cryptoFile),
+        cryptoFile.thumbnailSize == 0 ? nil : try decryptThumbnail(of: cryptoFile)
+      )
+    } catch {
+      DownloadFolder.remove(url)
+      throw error
+    }
+  }
+
+  /// The file's data off the caller's thread, all of it in memory.
+  public static func decryptCryptoFile(
+    intoMemory cryptoFile: ZDCCryptoFile, progress: Progress
+  ) async throws -> Data {
+    let meter = ConversionMeter(progress, total: cryptoFile.cleartextFileSize)
+    var data = Data()
+    data.reserveCapacity(Int(clamping: cryptoFile.cleartextFileSize))
+    try decrypt(cryptoFile) { section, bytes in
+      guard section == .data else { return }
+      data.append(contentsOf: bytes)
+      try meter.report(UInt64(data.count))
+    }
+    meter.finish()
+    return data
+  }
+
+  /// The file's data as it is read, about 1 MiB at a time: nothing is read ahead. The stream throws at what does not
+  /// verify; what came before is a true beginning of the data.
+  public static func cleartextChunks(of cryptoFile: ZDCCryptoFile) -> AsyncThrowingStream<Data, any Error> {
+    let reader = ChunkReader(cryptoFile)
+    return AsyncThrowingStream { try await reader.next() }
+  }
+
+  /// Writes the file's data to a stream, which is opened and closed here.
+  ///
+  /// If this throws, what went into the stream is a true beginning of the data, and not all of it.
+  public static func decryptCryptoFile(_ cryptoFile: ZDCCryptoFile, to stream: OutputStream) throws {
+    stream.open()
+    defer { stream.close() }
+    try decrypt(cryptoFile) { section, bytes in
+      if section == .data { try write(Array(bytes), to: stream) }
+    }
+  }
+
+  private static func write(_ bytes: [UInt8], to stream: OutputStream) throws {
+    var written = 0
+    while written < bytes.count {
+      let count = bytes.withUnsafeBufferPointer { buffer in
+        buffer.baseAddress.map { stream.write($0 + written, maxLength: bytes.count - written) } ?? 0
+      }
+      guard count > 0 else { throw ZDCError(.fileFailure, underlying: stream.streamError) }
+      written += count
+    }
+  }
+
+  private static func section(_ wanted: ContentSection, of cryptoFile: ZDCCryptoFile) throws -> Data {
+    var data = Data()
+    data.reserveCapacity(cryptoFile.reference.layout.range(of: wanted).count)
+    try decrypt(cryptoFile) { section, bytes in
+      if section == wanted { data.append(contentsOf: bytes) }
+    }
+    return data
+  }
+
+  /// Opens the whole file, in constant memory. A section is only known to be whole when this has returned.
+  package static func decrypt(_ cryptoFile: ZDCCryptoFile, sink: ContentOpener.Sink) throws {
+    let file = try LocalFile.read(cryptoFile.fileURL)
+    let opener = ContentOpener(cryptoFile.reference, leaves: cryptoFile.leaves)
+    while true {
+      let bytes = try file.read(upTo: readBytes)
+      if bytes.isEmpty { break }
+      try opener.push(bytes, sink: sink)
+    }
+    try opener.finish()
+  }
+}
+
+/// Opens a file when it is first asked for something.
+private actor ChunkReader {
+  private let cryptoFile: ZDCCryptoFile
+  private var reader: CryptoFileReader?
+
+  init(_ cryptoFile: ZDCCryptoFile) {
+    self.cryptoFile = cryptoFile
+  }
+
+  func next() throws -> Data? {
+    let reader = try self.reader ?? CryptoFileReader(cryptoFile)
+    self.reader = reader
+    return try reader.next().map { Data($0) }
+  }
+}

@@ -1,0 +1,249 @@
+public import Foundation
+package import ZDCSupport
+
+/// How far uploads and downloads are (seed 000, reference 3.12).
+///
+/// A `Progress` of this manager counts bytes, never runs backwards whatever is tried again, and has reached its total
+/// when the work is done. It is the same object for as long as the work lasts. `totalUnitCount` and
+/// `completedUnitCount` may be read on any thread. The manager is there before the database is unlocked.
+///
+/// ```swift
+/// if let progress = zdc.progressManager.dataUploadProgress(forNodeID: node.uuid) {
+///   print("\(Int(progress.fractionCompleted * 100)) %")
+/// }
+/// for await change in zdc.progressManager.changes where change.nodeID == node.uuid {
+///   refreshCell()
+/// }
+/// ```
+///
+/// ## Topics
+/// ### Downloads
+/// - ``downloadProgress(forNodeID:)``
+/// - ``dataDownloadProgress(forNodeID:)``
+/// - ``metaDownloadProgress(forNodeID:components:)``
+/// ### Uploads
+/// - ``dataUploadProgress(forNodeID:)``
+/// - ``uploadProgress(forOperationUUID:)``
+/// ### All together
+/// - ``uploadProgress(forLocalUserID:)``
+/// - ``downloadProgress(forLocalUserID:)``
+/// - ``changes``
+public final class ZDCProgressManager: Sendable {
+  package enum Key: Hashable, Sendable {
+    case download(DownloadKey)
+    /// By the operation's uuid.
+    case upload(String)
+  }
+
+  package struct Entry: Sendable {
+    /// Tells it from an earlier one of the same key.
+    package let id: Int
+    package let meter = ProgressMeter()
+    package var change: ZDCProgressManagerChanges
+    /// How many requests wait for it. An upload that is not under way at the moment has none.
+    var holders = 0
+    /// Another one each time it gets under way: by it the total knows it.
+    package var turn = 0
+    package var size: UInt64 = 1
+    package var isActive: Bool { holders > 0 }
+  }
+
+  package struct State: Sendable {
+    package var nextID = 0
+    package var entries: [Key: Entry] = [:]
+    /// Uploads of a node, in the order in which they began.
+    package var uploads: [String: [String]] = [:]
+    var totals: [Total: TotalMeter] = [:]
+    /// Where a listener's completion is added to a download.
+    package weak var downloads: ZDCDownloadManager?
+  }
+
+  struct Total: Hashable, Sendable {
+    package var localUserID: String
+    var isUpload: Bool
+  }
+
+  package let state = Locked(State())
+  private let listeners = Locked<[UUID: AsyncStream<ZDCProgressManagerChanges>.Continuation]>([:])
+
+  package init() {}
+
+  // MARK: Changes
+
+  /// Each transfer that begins or ends from now on. A reader who does not keep up loses the oldest.
+  public var changes: AsyncStream<ZDCProgressManagerChanges> {
+    let id = UUID()
+    return AsyncStream(bufferingPolicy: .bufferingNewest(1_000)) { continuation in
+      continuation.onTermination = { [listeners] _ in listeners.withLock { $0[id] = nil } }
+      listeners.withLock { $0[id] = continuation }
+    }
+  }
+
+  package func post(_ change: ZDCProgressManagerChanges) {
+    for listener in listeners.withLock({ Array($0.values) }) { listener.yield(change) }
+    NotificationCenter.default.post(
+      name: .ZDCProgressListChangedNotification, object: self, userInfo: [kZDCProgressManagerChanges: change])
+  }
+
+  // MARK: What is under way
+
+  @discardableResult
+  package func begin(_ key: Key, size: UInt64 = 1, _ change: @autoclosure () -> ZDCProgressManagerChanges) -> Entry {
+    let (entry, isNew) = state.withLock { state in
+      state.nextID += 1
+      var entry = state.entries[key] ?? Entry(id: state.nextID, change: change())
+      let isNew = !entry.isActive
+      if isNew { entry.turn = state.nextID }
+      entry.holders += 1
+      entry.size = max(entry.size, size)
+      state.entries[key] = entry
+      if isNew { state.list(key, entry) }
+      return (entry, isNew)
+    }
+    if isNew {
+      total(of: entry.change).begin(entry.turn, fraction: entry.meter.fraction, size: entry.size) {
+        // It may have ended meanwhile, and nothing would take it out of the total any more.
+        state.withLock { $0.entries[key].map { $0.isActive && $0.turn == entry.turn } ?? false }
+      }
+      post(entry.change)
+    }
+    return entry
+  }
+
+  package func report(_ key: Key, _ done: UInt64, of size: UInt64) {
+    let entry = state.withLock { state in
+      state.entries[key]?.size = max(1, size)
+      return state.entries[key]
+    }
+    guard let entry, entry.isActive else { return }
+    entry.meter.report(done, of: size)
+    total(of: entry.change).report(entry.turn, fraction: entry.meter.fraction, size: entry.size)
+  }
+
+  package enum End {
+    case done
+    /// It is not tried again.
+    case failed
+    /// It will be tried again: whoever watches it goes on watching the same object.
+    case waits
+  }
+
+  /// - Parameter id: nil for whatever entry there is.
+  /// - Returns: whether it is kept for its next try.
+  @discardableResult
+  package func end(_ key: Key, _ end: End, id: Int? = nil) -> Bool {
+    let ended = state.withLock { state -> (entry: Entry, wasActive: Bool)? in
+      guard var entry = state.entries[key], id == nil || id == entry.id else { return nil }
+      let wasActive = entry.isActive
+      entry.holders = end == .done ? 0 : max(0, entry.holders - 1)
+      let stays = entry.isActive || (end == .waits && entry.meter.isShown)
+      state.entries[key] = stays ? entry : nil
+      if !entry.isActive { state.unlist(key, entry) }
+      return (entry, wasActive)
+    }
+    guard let (entry, wasActive) = ended, !entry.isActive else { return false }
+    if end == .done { entry.meter.finish() }
+    if wasActive {
+      total(of: entry.change).end(entry.turn, hasSucceeded: end == .done)
+      post(entry.change)
+    }
+    return end == .waits && entry.meter.isShown
+  }
+
+  private func total(of change: ZDCProgressManagerChanges) -> TotalMeter {
+    total(Total(localUserID: change.localUserID, isUpload: change.progressType == .upload))
+  }
+
+  private func total(_ total: Total) -> TotalMeter {
+    state.withLock { state in
+      let meter = state.totals[total] ?? TotalMeter()
+      state.totals[total] = meter
+      return meter
+    }
+  }
+
+  // MARK: All together
+
+  /// All uploads of a user from the first one's beginning until none is left; nil while none is under way.
+  ///
+  /// Counts no bytes but parts of the whole: what is added to it later takes its part of what is left.
+  public func uploadProgress(forLocalUserID localUserID: String) -> Progress? {
+    total(Total(localUserID: localUserID, isUpload: true)).progress
+  }
+
+  /// All downloads of a user; see ``uploadProgress(forLocalUserID:)``.
+  public func downloadProgress(forLocalUserID localUserID: String) -> Progress? {
+    total(Total(localUserID: localUserID, isUpload: false)).progress
+  }
+
+  package func progress(_ key: Key) -> Progress? {
+    state.withLock { $0.entries[key].flatMap { $0.isActive ? $0.meter : nil } }?.progress
+  }
+}
+
+extension ZDCProgressManager.State {
+  fileprivate mutating func list(_ key: ZDCProgressManager.Key, _ entry: ZDCProgressManager.Entry) {
+    guard case .upload(let operation) = key else { return }
+    uploads[entry.change.nodeID, default: []].append(operation)
+  }
+
+  fileprivate mutating func unlist(_ key: ZDCProgressManager.Key, _ entry: ZDCProgressManager.Entry) {
+    guard case .upload(let operation) = key else { return }
+    uploads[entry.change.nodeID]?.removeAll { $0 == operation }
+    if uploads[entry.change.nodeID]?.isEmpty == true { uploads[entry.change.nodeID] = nil }
+  }
+}
+
+/// A `Progress` over all transfers of a kind; another one when the last of them has ended.
+final class TotalMeter: Sendable {
+  private typealias Aggregate = AggregateProgress<Int>
+
+  private let aggregate = Locked(Aggregate())
+  private let made = Locked<Progress?>(nil)
+
+  /// Nil while nothing is under way.
+  package var progress: Progress? {
+    // Without the other lock, which is held while it is set: who observes it may ask for it.
+    if let known = made.withLock({ $0 }) { return known }
+    return aggregate.withLock { aggregate -> Progress? in
+      guard !aggregate.isEmpty else { return nil }
+      let completed = aggregate.completed
+      return made.withLock { made -> Progress? in
+        if let made { return made }
+        let progress = Progress.steady()
+        progress.totalUnitCount = Aggregate.units
+        progress.completedUnitCount = completed
+        made = progress
+        return progress
+      }
+    }
+  }
+
+  /// - Parameter isActive: asked once ``end(_:hasSucceeded:)`` can no longer come before.
+  package func begin(_ turn: Int, fraction: Double, size: UInt64, if isActive: () -> Bool) {
+    change { aggregate in
+      if isActive() { aggregate.report(turn, fraction: fraction, size: size) }
+    }
+  }
+
+  /// Nothing for one that has ended.
+  package func report(_ turn: Int, fraction: Double, size: UInt64) {
+    change { aggregate in
+      if aggregate.contains(turn) { aggregate.report(turn, fraction: fraction, size: size) }
+    }
+  }
+
+  package func end(_ turn: Int, hasSucceeded: Bool) {
+    change { $0.end(turn, hasSucceeded: hasSucceeded) }
+  }
+
+  private func change(_ body: (inout Aggregate) -> Void) {
+    aggregate.withLock { aggregate in
+      body(&aggregate)
+      made.withLock { $0 }?.completedUnitCount = aggregate.completed
+      guard aggregate.isEmpty else { return }
+      aggregate = Aggregate()
+      made.withLock { $0 = nil }
+    }
+  }
+}

@@ -1,0 +1,102 @@
+package import Foundation
+internal import ZDCCrypto
+internal import ZDCProtocol
+
+/// Where the bytes of an upload come from: memory, or a file that is read in slices, sealed or not.
+package enum ContentSource: Sendable {
+  case memory([UInt8])
+  case file(FileSource)
+  case cryptoFile(ZDCCryptoFile)
+
+  package var size: UInt64 {
+    switch self {
+    case .memory(let bytes): UInt64(bytes.count)
+    case .file(let file): file.size
+    case .cryptoFile(let file): file.cleartextFileSize
+    }
+  }
+
+  package func open() throws -> Reader {
+    switch self {
+    case .memory(let bytes): Reader(rest: bytes[...])
+    case .file(let file): Reader(file: try LocalFile.read(file.url))
+    case .cryptoFile(let file): Reader(opener: try CryptoFileReader(file))
+    }
+  }
+
+  /// - Throws: `CryptoFailure.sourceChanged` if the file is not the one that was opened.
+  package func checkUnchanged() throws {
+    guard case .file(let file) = self else { return }
+    guard try FileSource(url: file.url) == file else { throw CryptoFailure.sourceChanged }
+  }
+
+  /// Tells one state of a source, with its sections, from others: what decides whether an interrupted upload may go on.
+  ///
+  /// For a file it is a guess by size, time and number; that the bytes are equal shows when they are sealed again.
+  package func fingerprint(metadata: [UInt8], thumbnail: [UInt8]) -> [UInt8] {
+    var facts = ByteWriter(capacity: 128)
+    switch self {
+    case .memory(let bytes):
+      facts.append(UInt8(1))
+      facts.append(ContentRoot(sha256: bytes))
+    case .file(let file):
+      facts.append(UInt8(2))
+      facts.append32(Array(file.url.path.utf8))
+      facts.append(file.modified?.timeIntervalSince1970.bitPattern ?? 0)
+      facts.append(file.number)
+    case .cryptoFile(let file):
+      facts.append(UInt8(3))
+      facts.append(file.reference.content.blobID)
+      facts.append(file.reference.content.contentRoot)
+    }
+    facts.append(size)
+    facts.append(ContentRoot(sha256: metadata))
+    facts.append(ContentRoot(sha256: thumbnail))
+    return ContentRoot(sha256: facts.bytes).bytes
+  }
+
+  /// All of it, for contents that ride along.
+  package func readAll() throws -> [UInt8] {
+    var reader = try open()
+    var all: [UInt8] = []
+    while let slice = try reader.next() { all += slice }
+    try checkUnchanged()
+    return all
+  }
+
+  package struct Reader {
+    private static let sliceBytes = 1 << 20
+    fileprivate var rest: ArraySlice<UInt8> = []
+    fileprivate var file: LocalFile?
+    fileprivate var opener: CryptoFileReader?
+
+    package mutating func next() throws -> [UInt8]? {
+      if let opener { return try opener.next() }
+      if let file {
+        let bytes = try file.read(upTo: Self.sliceBytes)
+        return bytes.isEmpty ? nil : bytes
+      }
+      guard !rest.isEmpty else { return nil }
+      defer { rest = rest.dropFirst(Self.sliceBytes) }
+      return Array(rest.prefix(Self.sliceBytes))
+    }
+  }
+}
+
+/// A file as it was when the app named it: another size or time later means that it was changed.
+package struct FileSource: Sendable, Equatable {
+  package let url: URL
+  package let size: UInt64
+  package let modified: Date?
+  /// The file system's number: a file that took the place of another is another one.
+  package let number: UInt64
+
+  package init(url: URL) throws {
+    let attributes = try FileManager.default.attributesOfItem(atPath: url.path)
+    guard let size = attributes[.size] as? NSNumber else { throw CocoaError(.fileReadUnknown) }
+    self.url = url
+    self.size = size.uint64Value
+    modified = attributes[.modificationDate] as? Date
+    number = (attributes[.systemFileNumber] as? NSNumber)?.uint64Value ?? 0
+  }
+}

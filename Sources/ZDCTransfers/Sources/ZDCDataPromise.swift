@@ -1,0 +1,116 @@
+internal import Dispatch
+internal import Synchronization
+
+/// Content that the app supplies later (seeds 000, 001).
+///
+/// ```swift
+/// let promise = ZDCDataPromise { promise in
+///   promise.fulfill(ZDCData(data: someSlowTask()))
+/// }
+/// return ZDCData(promise: promise)
+/// ```
+///
+/// The first answer counts. A promise that is never answered keeps its node's upload waiting, and only that; after a
+/// relaunch the app is asked again. ``ZDCSyncManager/syncUntilQuiet(localUserID:)`` waits for a promise while the
+/// closure that it was made with runs, and not for others.
+public final class ZDCDataPromise: Sendable {
+  private typealias Waiter = CheckedContinuation<ZDCData, any Error>
+
+  private struct State {
+    var result: Result<ZDCData, any Error>?
+    var nextID = 0
+    var waiters: [Int: Waiter] = [:]
+    var isAtWork = false
+  }
+
+  private let state = Mutex(State())
+
+  /// Answer it with ``fulfill(_:)`` or ``reject()``.
+  public init() {}
+
+  /// Runs `body` on a background queue at once.
+  public convenience init(_ body: @escaping @Sendable (_ promise: ZDCDataPromise) -> Void) {
+    self.init()
+    setAtWork(true)
+    DispatchQueue.global().async {
+      body(self)
+      self.setAtWork(false)
+    }
+  }
+
+  /// Runs `body` in a task at once; its result or error is the answer.
+  public convenience init(_ body: @escaping @Sendable () async throws -> ZDCData) {
+    self.init()
+    setAtWork(true)
+    Task {
+      do { self.fulfill(try await body()) } catch { self.reject(error) }
+    }
+  }
+
+  /// Here is the content. It may be another promise's.
+  public func fulfill(_ result: ZDCData) {
+    settle(.success(result))
+  }
+
+  /// There is no content now. The upload is parked as "no data from the app"; nothing is uploaded in its place.
+  public func reject() {
+    settle(.failure(NoDataFromApp()))
+  }
+
+  /// Like ``reject()``, with a reason for the status stream.
+  public func reject(_ error: any Error) {
+    settle(.failure(error))
+  }
+
+  private func settle(_ result: Result<ZDCData, any Error>) {
+    let waiters = state.withLock { state -> [Waiter] in
+      guard state.result == nil else { return [] }
+      state.result = result
+      defer { state.waiters = [:] }
+      return Array(state.waiters.values)
+    }
+    for waiter in waiters { waiter.resume(with: result) }
+  }
+
+  private func setAtWork(_ isAtWork: Bool) {
+    state.withLock { $0.isAtWork = isAtWork }
+  }
+
+  /// Whether the closure that it was made with runs.
+  var isAtWork: Bool { state.withLock { $0.isAtWork } }
+
+  /// The answer, if it is there.
+  var resultNow: Result<ZDCData, any Error>? {
+    state.withLock { $0.result }
+  }
+
+  /// Waits for the answer, as many as like.
+  ///
+  /// - Throws: what the promise was rejected with; `CancellationError`.
+  package func result() async throws -> ZDCData {
+    let id = state.withLock { state in
+      state.nextID += 1
+      return state.nextID
+    }
+    return try await withTaskCancellationHandler {
+      try await withCheckedThrowingContinuation { wait($0, id: id) }
+    } onCancel: {
+      state.withLock { $0.waiters.removeValue(forKey: id) }?.resume(throwing: CancellationError())
+    }
+  }
+
+  private func wait(_ waiter: Waiter, id: Int) {
+    // Cancelled before it began to wait: the handler has run already and found nobody.
+    guard !Task.isCancelled else { return waiter.resume(throwing: CancellationError()) }
+    let known = state.withLock { state -> Result<ZDCData, any Error>? in
+      if let result = state.result { return result }
+      state.waiters[id] = waiter
+      return nil
+    }
+    if let known { return waiter.resume(with: known) }
+    // Cancelled between the check and the waiting.
+    if Task.isCancelled {
+      state.withLock { $0.waiters.removeValue(forKey: id) }?.resume(throwing: CancellationError())
+    }
+  }
+}
