@@ -125,7 +125,8 @@ let package = Package(
       name: "ZeroDarkCloudTests",
       dependencies: [
         "ZeroDarkCloud", "ZeroDarkCloudTesting", "ZDCServer", "ZDCServerSQLite", "ZDCProtocol", "ZDCTreesystem",
-        "ZDCCrypto", "ZDCClientAPI", "ZDCClientStore", "ZDCAccounts", "ZDCTransfers", "ZDCSync", grdb, logging,
+        "ZDCCrypto", "ZDCSupport", "ZDCClientAPI", "ZDCClientStore", "ZDCAccounts", "ZDCTransfers", "ZDCSync", grdb,
+        logging,
       ]),
     .testTarget(
       name: "ZDCServerTests",

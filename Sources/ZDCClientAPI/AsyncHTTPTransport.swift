@@ -84,6 +84,15 @@ public final class AsyncHTTPTransport: ZDCTransport {
   }
 
   public func send(_ request: TransportRequest) async throws -> TransportResponse {
+    do { return try await sendOnce(request) } catch let error as TransportError
+      where error.code == .cut && request.method == .get
+    {
+      // The server may have closed a kept connection a moment ago. A GET changes nothing there.
+      return try await sendOnce(request)
+    }
+  }
+
+  private func sendOnce(_ request: TransportRequest) async throws -> TransportResponse {
     let pool = pool.withLock { $0 }
     do {
       let response = try await pool.client.execute(translate(request), timeout: .init(request.timeout))

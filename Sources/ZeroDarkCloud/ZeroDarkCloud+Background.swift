@@ -1,5 +1,6 @@
 #if canImport(Darwin) && !os(macOS)
   public import Foundation
+  internal import ZDCTransfers
 
   // What an app calls on platforms that suspend it (reference 3.1).
 
@@ -16,9 +17,7 @@
     public func handleEventsForBackgroundURLSession(
       _ identifier: String, completionHandler: @escaping @Sendable () -> Void
     ) -> Bool {
-      guard let system = managers?.downloads.system, system.identifier == identifier else { return false }
-      system.takeEvents(completionHandler)
-      return true
+      managers?.downloads.takeEvents(ofSession: identifier, completionHandler) ?? false
     }
   }
 #endif

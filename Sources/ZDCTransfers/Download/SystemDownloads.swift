@@ -1,5 +1,3 @@
-internal import ZDCSupport
-
 #if canImport(Darwin) && !os(macOS)
   internal import Foundation
   internal import ZDCProtocol
@@ -15,7 +13,7 @@ internal import ZDCSupport
     private let partials: PartialFolder
     private let finished: @Sendable () -> Void
     private let state = Locked(State())
-    package let identifier: String
+    let identifier: String
 
     private struct State: Sendable {
       var session: URLSession?
@@ -31,7 +29,7 @@ internal import ZDCSupport
     /// - Parameters:
     ///   - name: the same in every launch, also after an update of the app.
     ///   - finished: something has come; transfers that wait may go on.
-    package init(name: String, partials: PartialFolder, finished: @escaping @Sendable () -> Void) {
+    init(name: String, partials: PartialFolder, finished: @escaping @Sendable () -> Void) {
       identifier = Self.identifierPrefix + name
       self.partials = partials
       self.finished = finished
@@ -52,7 +50,7 @@ internal import ZDCSupport
 
     /// The system lets go of us, and ends what it does; what it has brought stays. Another session of the name may be
     /// made afterwards, by another object. The system waits to hear that its events are handled: it hears so now.
-    package func stop() {
+    func stop() {
       let (session, handled) = state.withLock { state in
         state.isStopped = true
         defer { state.session = nil }
@@ -62,7 +60,7 @@ internal import ZDCSupport
       Self.call(handled)
     }
 
-    package func takeEvents(_ handled: @escaping @Sendable () -> Void) {
+    func takeEvents(_ handled: @escaping @Sendable () -> Void) {
       let isOver = state.withLock { state in
         guard connected(&state) != nil else { return true }
         state.eventsHandled = handled
@@ -76,7 +74,7 @@ internal import ZDCSupport
     }
 
     /// Fetches a blob from that offset on; not after ``stop()``.
-    package func fetch(_ request: URLRequest, _ blob: BlobID, from offset: UInt64) {
+    func fetch(_ request: URLRequest, _ blob: BlobID, from offset: UInt64) {
       state.withLock { state in
         guard let task = connected(&state)?.downloadTask(with: request) else { return }
         task.taskDescription = "\(blob.text) \(offset)"

@@ -6,6 +6,13 @@ internal import ZDCClientAPI
   internal import ZDCProtocol
 
   extension ZDCDownloadManager {
+    /// - Returns: false if the session is not the framework's.
+    package func takeEvents(ofSession identifier: String, _ handled: @escaping @Sendable () -> Void) -> Bool {
+      guard system.identifier == identifier else { return false }
+      system.takeEvents(handled)
+      return true
+    }
+
     /// Gives the large downloads of this process to the system.
     package func handOver() async throws {
       let saved = try await database.asyncRead { [background] in try $0.downloads.downloads(of: background.owner) }

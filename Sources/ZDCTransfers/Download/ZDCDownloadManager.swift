@@ -48,7 +48,7 @@ public final class ZDCDownloadManager: Sendable {
   /// Of a thousand who asked for the same the first keeps it, and the others find it kept.
   package let keeping = TaskGate()
   #if canImport(Darwin) && !os(macOS)
-    package let system: SystemDownloads
+    let system: SystemDownloads
   #endif
   /// Goes on with what ended processes have left.
   package let running = Locked<Task<Void, Never>?>(nil)

@@ -5,6 +5,7 @@ import ZeroDarkCloudTesting
 
 @testable import ZDCAccounts
 @testable import ZDCClientAPI
+@testable import ZDCSupport
 @testable import ZeroDarkCloud
 
 /// Bytes of a socket that no HTTP server sends. Each ends with a typed error, and the process goes on.
@@ -80,6 +81,28 @@ import ZeroDarkCloudTesting
         #expect(error.code == .cut)
       }
     }
+  }
+
+  @Test("a GET whose connection ended before the answer is sent once more, a POST is not")
+  func endedConnection_repeatsAGetOnly() async throws {
+    let endings = Locked(1)
+    let raw = try RawServer { _ in
+      let ends = endings.withLock { endings in
+        endings -= 1
+        return endings >= 0
+      }
+      return ends ? [] : Array("HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n".utf8)
+    }
+    defer { raw.end() }
+    let transport = try AsyncHTTPTransport(serverURL: raw.url)
+    #expect(try await transport.send(.get(Routes.info)).status == 200)
+    endings.withLock { $0 = 2 }
+    await #expect(throws: TransportError.self) { try await transport.send(.get(Routes.info)) }
+    endings.withLock { $0 = 1 }
+    await #expect(throws: TransportError.self) {
+      try await transport.send(.bytes(.post, Routes.commits, [], type: "x"))
+    }
+    #expect(raw.requests.count == 5)
   }
 
   @Test("F1: a login against such a server ends with a typed error")
