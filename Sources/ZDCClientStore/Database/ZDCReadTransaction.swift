@@ -12,7 +12,7 @@ public import GRDB
 public class ZDCReadTransaction {
   private var openDatabase: Database?
   package let context: DatabaseContext
-  package final var cache: [ObjectIdentifier: AnyObject] = [:]
+  @usableFromInline package final var cache: [ObjectIdentifier: AnyObject] = [:]
   /// The first error of a call that does not throw.
   package private(set) var poisonError: (any Error)?
 
@@ -28,7 +28,7 @@ public class ZDCReadTransaction {
   }
 
   /// One instance for each transaction and type.
-  package final func cached<T: AnyObject>(_ make: () throws -> T) rethrows -> T {
+  @inlinable package final func cached<T: AnyObject>(_ make: () throws -> T) rethrows -> T {
     let id = ObjectIdentifier(T.self)
     if let known = cache[id] as? T { return known }
     let made = try make()
@@ -37,7 +37,7 @@ public class ZDCReadTransaction {
   }
 
   /// Makes the whole transaction fail once its block returns. Only the first error is kept.
-  package final func poison(_ error: any Error) {
+  @usableFromInline package final func poison(_ error: any Error) {
     guard poisonError == nil else { return }
     poisonError = error
     context.logPoison(error)
@@ -50,7 +50,7 @@ public class ZDCReadTransaction {
   }
 
   /// Runs a call that does not throw: an error poisons the transaction, and the call gives nil.
-  package final func poisoning<T>(_ body: () throws -> T) -> T? {
+  @inlinable package final func poisoning<T>(_ body: () throws -> T) -> T? {
     do { return try body() } catch {
       poison(error)
       return nil
