@@ -128,7 +128,7 @@ public final class TestServer: Sendable {
   private static func onFreePort(
     _ launch: (_ port: Int) async throws -> RunningServer
   ) async throws -> RunningServer {
-    try await retrying(pause: .zero) {
+    try await retrying(times: 20, pause: .zero) {
       let port = reservePort()
       do { return try await launch(port) } catch {
         reserved.withLock { _ = $0.remove(port) }
@@ -144,11 +144,12 @@ public final class TestServer: Sendable {
     }
   }
 
-  /// Launches again if the port is taken: another program may have it, or a child process the socket of the stopped server.
+  /// Launches again if the port is taken: another program may have it, or a child process the socket of the stopped server
+  /// until it ends.
   private static func retrying(
-    pause: Duration = .milliseconds(100), _ launch: () async throws -> RunningServer
+    times: Int = 300, pause: Duration = .milliseconds(100), _ launch: () async throws -> RunningServer
   ) async throws -> RunningServer {
-    for _ in 0..<20 {
+    for _ in 0..<times {
       do { return try await launch() } catch let error as StoreOpenError { throw error } catch {
         // Any other error is the last attempt's as well.
         try await Task.sleep(for: pause)
