@@ -35,9 +35,8 @@ build: setup
 	$(SWIFT) build --build-tests
 
 # One process after another, and few tests at once where each has a server and devices: they keep all cores busy so, and
-# hundreds side by side would only wait for each other until connections time out. With thousands of open files
-# Foundation's Process reads behind the end of its list of them, and crashes. Toolchains that do not know the option start
-# them all.
+# hundreds side by side would only wait for each other until connections time out. The unit tests have a limit as well:
+# started all at once they crashed inside Foundation's Process.run(). Toolchains that do not know the option start them all.
 WIDTH := --experimental-maximum-parallelization-width
 KNOWS_WIDTH = $(SWIFT) test --help-hidden | grep -e '$(WIDTH)' >/dev/null
 FEW = $(shell $(KNOWS_WIDTH) && echo '$(WIDTH) 8')

@@ -24,9 +24,9 @@ package enum PushAnswer: Sendable {
 
 /// The server's API for one local user: one function per route.
 ///
-/// Opens the session when it is needed. Every function throws `ServerError` (the server said no), ``TransportError``
-/// (no
-/// usable answer), or `CancellationError`. Nothing is retried here, except once with a new session after 401.
+/// Opens the session when it is needed. Every function throws `ServerError` (the server said no), ``TransportError`` (no
+/// usable answer), or `CancellationError`. Nothing is repeated here but a request that got a 401, once, with a new session;
+/// the transport repeats a GET whose connection had ended.
 package struct ServerAPI: Sendable {
   package let connection: ServerConnection
   package let session: Session

@@ -1,6 +1,6 @@
 package import ZDCProtocol
 
-/// An error of the app's own, told apart from the framework's while it is on its way to whoever called.
+/// An error that the app threw, kept apart from the framework's errors until the caller gets it.
 package struct DelegateError: Error {
   package let underlying: any Error
   package var call: ZDCDelegateFailure.Call
@@ -12,7 +12,7 @@ package struct DelegateError: Error {
     self.node = node
   }
 
-  /// What a caller of the framework sees.
+  /// The app's error itself, which callers of the framework get.
   package static func unwrap(_ error: any Error) -> any Error {
     (error as? DelegateError)?.underlying ?? error
   }

@@ -1,7 +1,7 @@
 package import Foundation
 package import Logging
 
-/// What a database needs of the framework's configuration.
+/// The part of the framework's configuration that the database uses.
 package struct DatabaseSettings: Sendable {
   package var file: URL
   /// Milliseconds since 1970.

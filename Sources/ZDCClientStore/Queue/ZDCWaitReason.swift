@@ -3,7 +3,7 @@ public enum ZDCWaitReason: String, Sendable, Hashable, Codable, CaseIterable {
   case ready, waitingForOperation, backoff, offline, notPulledYet, paused, noDataFromApp, promisePending, conflictHeld
   case deletedRemotely, overQuota, serverSaid, zoneFrozen, uploading, inFlight, unreadable, exhausted
 
-  /// What would let it go on.
+  /// What has to happen before it can be sent.
   public var unblockedBy: String {
     switch self {
     case .ready: "nothing: it goes with the next push"

@@ -88,7 +88,7 @@ package struct NodeRow: Sendable {
   package struct ContentFacts: Sendable {
     package var content: NodeRecord.Content
     package var secrets: ContentSecrets
-    /// Who put it, and his clock then.
+    /// Who put it, and when, by that device's clock.
     package var writer: UserID
     package var timeMs: UInt64
     package var receivedMs: UInt64

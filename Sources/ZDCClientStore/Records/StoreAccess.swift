@@ -13,7 +13,7 @@ extension ZDCReadTransaction {
 }
 
 extension ZDCReadTransaction {
-  /// What was last found out about a zone, and when.
+  /// The latest security error of a zone, and when it was found.
   package func lastSecurityEvent(zone: Int64) throws -> (code: ZDCSecurityError.Code, timeMs: UInt64)? {
     let statement = try database.cachedStatement(
       sql: "SELECT code, timeMs FROM zdc_security_event WHERE zone = ? ORDER BY id DESC LIMIT 1")
@@ -23,7 +23,7 @@ extension ZDCReadTransaction {
     return (code, row.unsigned(1) ?? 0)
   }
 
-  /// What was last found out about a node, among the newest thousand events: the table has no index for it.
+  /// The latest security error of a node among the newest thousand events: the table has no index for nodes.
   package func lastSecurityEvent(localUser: Int64, node: NodeID) throws -> (code: String, timeMs: UInt64)? {
     let statement = try database.cachedStatement(
       sql: """

@@ -3,7 +3,7 @@ package import ZDCClientStore
 internal import ZDCProtocol
 internal import ZDCSupport
 
-/// What an engine tells of itself.
+/// Posts the status of one engine.
 package final class SyncEvents: Sendable {
   private let localUserID: String
   private let hub: StatusHub
@@ -33,13 +33,13 @@ package final class SyncEvents: Sendable {
   /// Nil if no round of this process has brought all.
   package var lastSynced: Date? { hub.lastSynced(localUserID) }
 
-  /// For an error that the caller gets: it shows in the state, and nobody else is told of it.
+  /// For an error that is thrown to the caller: it appears in the state, and no status is posted.
   package func failed(_ error: any Error) {
     hub.failed(localUserID, error)
   }
 }
 
-/// Passes the engines' status on to everybody who listens, and keeps what it says about now.
+/// Sends the engines' status to all listeners, and keeps the current state.
 package final class StatusHub: Sendable {
   private let database: ZDCDatabaseManager
   private let listeners = Broadcast<ZDCSyncStatus>(limit: 1_000)
