@@ -47,6 +47,7 @@ ifdef FILTER
 	$(SWIFT) test --skip-build --filter '$(FILTER)'
 else
 	$(SWIFT) test --skip-build $(SOME) --skip SyncTests --skip CommandTests
+	ZDC_TEST_STORE=memory $(SWIFT) test --skip-build $(SOME) --filter ZDCServerTests
 	$(SWIFT) test --skip-build $(FEW) --filter SyncTests
 	$(SWIFT) test --skip-build $(FEW) --filter CommandTests
 	@Scripts/example

@@ -89,6 +89,8 @@ let package = Package(
         "ZDCProtocol", crypto, hummingbird, hummingbirdCore, hummingbirdTLS, httpTypes, logging, lifecycle,
       ]),
     .target(name: "ZDCServerSQLite", dependencies: ["ZDCServer", "ZDCProtocol", grdb, sqlite, logging]),
+    // Both stores in memory, for tests.
+    .target(name: "ZDCServerMemory", dependencies: ["ZDCServer", "ZDCProtocol"]),
     .executableTarget(
       name: "zdc-server",
       dependencies: ["ZDCServer", "ZDCServerSQLite", arguments, logging, lifecycle, unixSignals]),
@@ -131,7 +133,8 @@ let package = Package(
     .testTarget(
       name: "ZDCServerTests",
       dependencies: [
-        "ZDCServer", "ZDCServerSQLite", "ZDCProtocol", "zdc-server", crypto, grdb, sqlite, httpClient, logging,
+        "ZDCServer", "ZDCServerSQLite", "ZDCServerMemory", "ZDCProtocol", "zdc-server", crypto, grdb, sqlite,
+        httpClient, logging,
       ]),
     .testTarget(
       name: "SyncTests",

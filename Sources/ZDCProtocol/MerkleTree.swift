@@ -57,6 +57,11 @@ public enum MerkleTree {
 
   /// The hash of a part whose bytes are at hand.
   public static func partHash(_ bytes: [UInt8], part index: Int, cipherLength: UInt64) -> [UInt8] {
+    partHash(leafHashes: leafHashes(bytes, part: index, cipherLength: cipherLength))
+  }
+
+  /// The hashes of a part's leaves, 32 bytes each.
+  package static func leafHashes(_ bytes: [UInt8], part index: Int, cipherLength: UInt64) -> [UInt8] {
     var leaf = UInt64(max(index, 0)) * ContentGeometry.leavesPerPart(cipherLength: cipherLength)
     var rest = bytes[...]
     var hashes: [UInt8] = []
@@ -67,7 +72,7 @@ public enum MerkleTree {
       rest = rest.dropFirst(bytes.count)
       leaf += 1
     }
-    return partHash(leafHashes: hashes)
+    return hashes
   }
 
   /// Takes leaves in order and holds one hash for each complete sub-tree: memory grows with the logarithm of the count.

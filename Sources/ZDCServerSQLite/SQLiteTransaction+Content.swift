@@ -19,6 +19,8 @@ extension SQLiteTransaction {
       replacedMs: row.isNull(10) ? nil : row.unsigned(10))
   }
 
+  func blobs(_ keys: [Int64]) throws -> [BlobRow] { try keys.compactMap(blob) }
+
   func blob(_ key: Int64) throws -> BlobRow? {
     try db.first("\(Self.blobQuery) WHERE b.id = ?", .int(key), row: blobRow)
   }
@@ -27,10 +29,15 @@ extension SQLiteTransaction {
     try db.first("\(Self.blobQuery) WHERE b.content IS NULL AND b.blob_id = ?", .id(id), row: blobRow)
   }
 
-  func content(_ id: BlobID, of node: NodeID, in tree: TreeID) throws -> BlobRow? {
-    // The node's own come first: whoever uses their ids for files of his own takes nothing away by it.
-    if let tree = try key(of: tree), let own = try live(id, node, tree) ?? kept(id, node, tree) { return own }
-    return try file(id)
+  func contents(_ names: [ContentName], in tree: TreeID) throws -> [ContentName: BlobRow] {
+    let key = try key(of: tree)
+    var contents: [ContentName: BlobRow] = [:]
+    for name in names {
+      // The node's own come first: whoever uses their ids for files of his own takes nothing away by it.
+      let own = try key.flatMap { try live(name.blob, name.node, $0) ?? kept(name.blob, name.node, $0) }
+      contents[name] = try own ?? file(name.blob)
+    }
+    return contents
   }
 
   private func live(_ id: BlobID, _ node: NodeID, _ tree: Int64) throws -> BlobRow? {
@@ -51,7 +58,7 @@ extension SQLiteTransaction {
     try db.first("SELECT user_id FROM users WHERE id = ?", .int(key)) { try $0.id(0) }
   }
 
-  private func userKey(_ id: UserID?) throws -> Int64? {
+  func userKey(_ id: UserID?) throws -> Int64? {
     guard let id else { return nil }
     return try db.first("SELECT id FROM users WHERE user_id = ?", .id(id)) { $0.int(0) }
   }
@@ -60,22 +67,33 @@ extension SQLiteTransaction {
     try db.first("SELECT content FROM blobs WHERE id = ? AND content IS NOT NULL", .int(blob.key)) { $0.bytes(0) }
   }
 
-  func insertBlob(_ blob: BlobRow, content: ArraySlice<UInt8>?) throws -> Int64 {
-    try db.run(
-      """
-      INSERT INTO blobs(blob_id, zone, node, length, state, owner, root, touched_ms, content)
-      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
-      """, .id(blob.id), .int(blob.zone.rawValue), .id(blob.node), .ms(blob.cipherLength), .int(blob.state.rawValue),
-      .optional(try userKey(blob.owner)), blob.contentRoot.map { .id($0) } ?? .null, .ms(blob.touchedMs),
-      content.map { .slice($0) } ?? .null)
-    let key = db.lastInsertedRowID
-    try db.run(
-      "UPDATE zones SET content_bytes = content_bytes + ?, contents = contents + 1 WHERE id = ?",
-      .ms(blob.cipherLength), .int(blob.zone.rawValue))
+  func insertTicket(_ blob: BlobRow) throws -> Int64 {
+    let key = try insert(blob, content: nil)
+    try count(contents: 1, bytes: Int64(clamping: blob.cipherLength), in: blob.zone)
     return key
   }
 
-  func updateBlob(_ blob: BlobRow) throws {
+  /// The zone's sums are the caller's: a commit counts all of its contents at once.
+  func insert(_ blob: BlobRow, content: ArraySlice<UInt8>?) throws -> Int64 {
+    try db.run(
+      """
+      INSERT INTO blobs(blob_id, zone, node, length, state, owner, root, touched_ms, replaced_ms, content)
+      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+      """, .id(blob.id), .int(blob.zone.rawValue), .id(blob.node), .ms(blob.cipherLength), .int(blob.state.rawValue),
+      .optional(try userKey(blob.owner)), blob.contentRoot.map { .id($0) } ?? .null, .ms(blob.touchedMs),
+      blob.replacedMs.map { .ms($0) } ?? .null, content.map { .slice($0) } ?? .null)
+    return db.lastInsertedRowID
+  }
+
+  func count(contents: Int64, bytes: Int64, in zone: ZoneKey) throws {
+    try db.run(
+      "UPDATE zones SET content_bytes = content_bytes + ?, contents = contents + ? WHERE id = ?", .int(bytes),
+      .int(contents), .int(zone.rawValue))
+  }
+
+  func updateTicket(_ blob: BlobRow) throws { try update(blob) }
+
+  func update(_ blob: BlobRow) throws {
     try db.run(
       """
       UPDATE blobs SET zone = ?, state = ?, owner = ?, root = ?, touched_ms = ?, replaced_ms = ? WHERE id = ?
@@ -87,11 +105,9 @@ extension SQLiteTransaction {
     try db.run("DELETE FROM parts WHERE blob = ?", .int(blob.key))
   }
 
-  func markReplaced(blob: Int64, now: UInt64) throws {
-    try db.run("UPDATE blobs SET replaced_ms = ? WHERE id = ?", .ms(now), .int(blob))
-  }
+  func removeBlobs(_ blobs: [BlobRow]) throws { for blob in blobs { try removeBlob(blob.key) } }
 
-  func removeBlob(_ key: Int64) throws {
+  private func removeBlob(_ key: Int64) throws {
     try db.run("DELETE FROM parts WHERE blob = ?", .int(key))
     try db.run("DELETE FROM blobs WHERE id = ?", .int(key))
   }
@@ -169,21 +185,21 @@ extension SQLiteTransaction {
     ) { $0.unsigned(0) } ?? 0
   }
 
-  func releaseReplaced(ofOwnerOf zone: ZoneKey, bytes: UInt64) throws -> [BlobID] {
-    var doomed: [Doomed] = []
+  func replacedContents(ofOwnerOf zone: ZoneKey, bytes: UInt64) throws -> [BlobRow] {
+    var found: [BlobRow] = []
     var free: UInt64 = 0
     let sql = """
-      SELECT id, blob_id, content IS NULL, length FROM blobs
-      WHERE replaced_ms IS NOT NULL AND zone IN (\(Self.zonesOfOwner)) ORDER BY replaced_ms, id
+      \(Self.blobQuery) WHERE b.replaced_ms IS NOT NULL AND b.zone IN (\(Self.zonesOfOwner))
+      ORDER BY b.replaced_ms, b.id
       """
     try db.each(sql, [.int(zone.rawValue)]) { row in
       guard free < bytes else { return false }
-      doomed.append(try self.doomed(row))
-      free += row.unsigned(3)
+      let blob = try blobRow(row)
+      found.append(blob)
+      free += blob.cipherLength
       return true
     }
-    for blob in doomed { try removeBlob(blob.key) }
-    return doomed.filter(\.isFile).map(\.id)
+    return found
   }
 
   func takeRoom() throws { try db.run("INSERT INTO room(bytes) VALUES (zeroblob(65536))") }

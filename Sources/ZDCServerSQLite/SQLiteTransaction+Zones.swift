@@ -91,35 +91,6 @@ extension SQLiteTransaction {
     try db.first("SELECT received_ms FROM commits ORDER BY feed_position DESC LIMIT 1") { $0.unsigned(0) }
   }
 
-  func insertZone(_ zone: ZoneID, owner: UserID, trunk: Trunk, appTreeID: String) throws -> ZoneKey {
-    try db.run(
-      "INSERT INTO trees(tree_id, owner, trunk, app) SELECT ?, id, ?, ? FROM users WHERE user_id = ?", .id(zone.tree),
-      .int(Int64(trunk.rawValue)), .text(appTreeID), .id(owner))
-    let tree = db.lastInsertedRowID
-    try db.run(
-      "INSERT INTO zones(tree, root, seq, head, feed_position, acl, retired) VALUES (?, ?, -1, x'', 0, 0, x'')",
-      .int(tree),
-      .id(zone.root))
-    return ZoneKey(db.lastInsertedRowID)
-  }
-
-  func insertACL(_ acl: ZoneACL, grants: [Grant], in zone: ZoneKey) throws -> Int64 {
-    try db.run("INSERT INTO acls(zone, bytes) VALUES (?, ?)", .int(zone.rawValue), .bytes(acl.bytes))
-    let key = db.lastInsertedRowID
-    try db.run("DELETE FROM members WHERE zone = ?", .int(zone.rawValue))
-    for entry in acl.fields.entries {
-      try db.run(
-        "INSERT INTO members(user_id, zone, permissions) VALUES (?, ?, ?)", .id(entry.user), .int(zone.rawValue),
-        .int(Int64(entry.permissions.rawValue)))
-    }
-    for grant in grants {
-      try db.run(
-        "INSERT OR IGNORE INTO grants(zone, user_id, hash, bytes) VALUES (?, ?, ?, ?)", .int(zone.rawValue),
-        .id(grant.user), .id(grant.wrapHash), .bytes(grant.bytes))
-    }
-    return key
-  }
-
   private func retired(_ bytes: [UInt8]) throws -> [UserID: UInt32] {
     var reader = ByteReader(bytes)
     var retired: [UserID: UInt32] = [:]
@@ -129,40 +100,10 @@ extension SQLiteTransaction {
     }
     return retired
   }
-
-  private func bytes(_ retired: [UserID: UInt32]) -> [UInt8] {
-    var writer = ByteWriter()
-    for (user, generation) in retired.sorted(by: { $0.key < $1.key }) {
-      writer.append(user)
-      writer.append(generation)
-    }
-    return writer.bytes
-  }
 }
 
 // Logs
 extension SQLiteTransaction {
-  func appendCommit(_ commit: NewCommit, to zone: ZoneKey) throws -> UInt64 {
-    try db.run(
-      """
-      INSERT INTO commits(zone, seq, hash, received_ms, acl, first_record, last_record, bytes)
-      VALUES (?, ?, ?, ?, ?, ?, ?, ?)
-      """, .int(zone.rawValue), .ms(commit.head.seq), .id(commit.head.hash), .ms(commit.receivedMs),
-      .optional(commit.acl), .optional(commit.records?.lowerBound), .optional(commit.records?.upperBound),
-      .bytes(commit.bytes))
-    let feedPosition = db.lastInsertedRowID
-    let usage = commit.usage
-    try db.run(
-      """
-      UPDATE zones SET seq = ?, head = ?, feed_position = ?, acl = coalesce(?, acl), retired = ?,
-        live_nodes = live_nodes + ?, records = records + ?, record_bytes = record_bytes + ?, log_bytes = log_bytes + ?
-      WHERE id = ?
-      """, .ms(commit.head.seq), .id(commit.head.hash), .int(feedPosition), .optional(commit.acl),
-      .bytes(bytes(commit.head.retiredBelow)), .int(usage.nodes), .ms(usage.records), .ms(usage.recordBytes),
-      .ms(usage.logBytes), .int(zone.rawValue))
-    return UInt64(feedPosition)
-  }
-
   func commit(_ hash: CommitHash) throws -> StoredCommit? {
     try db.first(
       """
@@ -179,17 +120,15 @@ extension SQLiteTransaction {
 
   func commits(of zone: ZoneKey, after: UInt64?, _ body: (CommitRow) throws -> Bool) throws {
     let sql = """
-      SELECT seq, received_ms, bytes, acl, first_record, last_record FROM commits
-      WHERE zone = ? AND seq > ? ORDER BY seq
+      SELECT c.seq, c.received_ms, c.bytes, a.bytes FROM commits c LEFT JOIN acls a ON a.id = c.acl
+      WHERE c.zone = ? AND c.seq > ? ORDER BY c.seq
       """
     let start = after.map { Int64(clamping: $0) } ?? -1
     try db.each(sql, [.int(zone.rawValue), .int(start)]) { row in
-      var records: ClosedRange<Int64>?
-      if let first = row.optionalInt(4), let last = row.optionalInt(5), first <= last { records = first...last }
-      return try body(
+      try body(
         CommitRow(
-          seq: row.unsigned(0), receivedMs: row.unsigned(1), bytes: row.bytes(2), acl: row.optionalInt(3),
-          records: records))
+          seq: row.unsigned(0), receivedMs: row.unsigned(1), bytes: row.bytes(2),
+          acl: row.isNull(3) ? nil : row.bytes(3)))
     }
   }
 

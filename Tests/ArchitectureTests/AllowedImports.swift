@@ -68,6 +68,7 @@ enum AllowedImports {
       reachable: nio),
     "ZDCServerSQLite": TargetRule(
       ours: ["ZDCServer", "ZDCProtocol"], others: ["GRDB", "GRDBSQLite", "Logging"]),
+    "ZDCServerMemory": TargetRule(ours: ["ZDCServer", "ZDCProtocol"]),
     "zdc-server": TargetRule(
       ours: ["ZDCServer", "ZDCServerSQLite"],
       others: ["ArgumentParser", "Logging", "ServiceLifecycle", "UnixSignals"]),

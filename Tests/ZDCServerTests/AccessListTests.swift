@@ -1,7 +1,6 @@
 import Testing
 import ZDCProtocol
 import ZDCServer
-import ZDCServerSQLite
 
 /// Which access lists the server stores, and what membership costs somebody who did not ask for it.
 @Suite struct AccessListTests {
@@ -25,7 +24,7 @@ import ZDCServerSQLite
       #expect(try await server.page(zone.zone, token: victimToken).status == 404)
       try await server.put([zone.record(.random())], in: &zone, token: token)
     }
-    #expect(try DataFolder.check(path: folder).findings == [])
+    #expect(try TestStores.findings(in: folder).isEmpty)
   }
 
   @Test("S1: one zone of a request cannot bring a list for another one")
@@ -135,13 +134,13 @@ import ZDCServerSQLite
       try await server.store.write { tx in
         for number in 0..<101 {
           let tree = TreeID.derive(owner: id, trunk: .home, appTreeID: "org.example.app\(number)")
-          let key = try tx.insertZone(
-            ZoneID(trunkOf: tree), owner: id, trunk: .home, appTreeID: "org.example.app\(number)")
           let list = try owner.home.list(adding: [owner.home.member(member).entry])
-          let stored = try tx.insertACL(list, grants: [], in: key)
           let head = ZoneHead(zone: ZoneID(trunkOf: tree), seq: 0, hash: owner.home.headHash, acl: list)
-          _ = try tx.appendCommit(
-            NewCommit(head: head, bytes: [1], receivedMs: 1, acl: stored, records: nil), to: key)
+          let row = TreeRow(tree: tree, trunk: .home, appTreeID: "org.example.app\(number)")
+          var delta = ZoneDelta(
+            target: .new(row, owner: id), head: head, commit: try owner.home.commit([]), receivedMs: 1)
+          delta.change(to: ZoneDelta.ListChange(acl: list, grants: []))
+          _ = try tx.apply(CommitDelta(zones: [delta]))
         }
       }
       let first = try await server.zones("?offered=1", token: victimToken)

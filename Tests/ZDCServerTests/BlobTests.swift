@@ -216,7 +216,7 @@ import ZDCServer
       let path = Routes.path(Routes.blob, large.blob.text)
       #expect(try await server.send(.DELETE, path, token: token).status == 204)
       #expect(try await complete(large, server, token).status == 404)
-      #expect(try server.blobFiles() == [])
+      #expect(try await server.blobs.all() == [])
     }
   }
 

@@ -3,14 +3,14 @@ import GRDB
 import GRDBSQLite
 import Testing
 import ZDCProtocol
-import ZDCServer
 
+@testable import ZDCServer
 @testable import ZDCServerSQLite
 
 /// What moves and deletes of large branches make the store's only writer do.
 @Suite(.timeLimit(.minutes(10))) struct BranchWorkTests {
-  /// - A folder with 5,000 children, one of which has 300 levels below it
-  /// => a search that is to visit 5 nodes, or to go down 3 levels, reads no row beyond
+  /// - A folder with 5,000 children
+  /// => a question for 5 of them reads no row beyond, nor does one for those of its first children
   @Test("S7: a wide folder is read no further than the limit")
   func wideFoldersAreReadUpToTheLimit() throws {
     let top = NodeID.random()
@@ -19,15 +19,11 @@ import ZDCServer
       try fill(db, below: top)
       let transaction = SQLiteTransaction(db)
       // The row of the zone is looked up once.
-      _ = try transaction.branch(below: top, in: ZoneKey(1), levels: 1, nodes: 1)
-      let (few, fewSteps) = try counted(db) { try transaction.branch(below: top, in: ZoneKey(1), levels: 9, nodes: 5) }
-      let (flat, _) = try counted(db) { try transaction.branch(below: top, in: ZoneKey(1), levels: 3, nodes: 9_999) }
-      let (all, allSteps) = try counted(db) {
-        try transaction.branch(below: top, in: ZoneKey(1), levels: 999, nodes: 9_999)
-      }
-      #expect(few == (1, 6))
-      #expect(flat == (4, 5_003))
-      #expect(all == (301, 5_300))
+      _ = try transaction.children(of: [top], in: ZoneKey(1), limit: 1)
+      let (few, fewSteps) = try counted(db) { try transaction.children(of: [top], in: ZoneKey(1), limit: 5) }
+      let (all, allSteps) = try counted(db) { try transaction.children(of: [top], in: ZoneKey(1), limit: .max) }
+      let below = try transaction.children(of: all.map(\.leaf.node), in: ZoneKey(1), limit: 7)
+      #expect((few.count, all.count, below.count) == (5, 5_000, 1))
       #expect(fewSteps < 500 && allSteps > 5_000, "\(fewSteps) of \(allSteps) steps")
     }
   }
@@ -43,8 +39,13 @@ import ZDCServer
         WITH RECURSIVE n(i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n WHERE i < 5300)
         INSERT INTO nodes(tree, node, zone, parent, tag, record, put_seq, key_gen, parent_key_gen)
         SELECT 1, CAST(printf('%016d', i) AS BLOB), 1, CASE WHEN i <= 5000 THEN ?
-          ELSE CAST(printf('%016d', i - 1) AS BLOB) END, CAST(printf('%016d', i) AS BLOB), i, 0, 1, 1 FROM n
+          ELSE CAST(printf('%016d', i - 1) AS BLOB) END, CAST(printf('%016d', i) AS BLOB), i, 0, 1, 1 FROM n;
         """, arguments: [Data(top.bytes)])
+    try db.execute(
+      sql: """
+        INSERT INTO records(id, zone, hash, received_ms, data_received_ms, bytes)
+        SELECT record, zone, zeroblob(32), 0, 0, x'' FROM nodes
+        """)
   }
 
   /// Returns the result of a search and the number of instructions that SQLite's virtual machine runs for it.
@@ -62,7 +63,7 @@ import ZDCServer
     }
   }
 
-  @Test("S7: the store visits one node more than it is asked to, and no others")
+  @Test("S7: a decision visits one node more than it needs, and no others")
   func branchesAreNotWalkedBeyondTheLimit() async throws {
     try await TestServer.run { (server: TestServer) async throws in
       let (account, token) = try await server.newAccount()
@@ -71,8 +72,14 @@ import ZDCServer
       let (id, node) = (zone.zone, folder.fields.node)
       let seen = try await server.store.read { reader in
         let key = try #require(try reader.zone(id)).key
-        return try [1_000, 200, 199, 5].map { try reader.branch(below: node, in: key, levels: 9, nodes: $0).nodes }
+        return try [1_000, 200, 199, 5].map { (claim: UInt64) in
+          let delete = ZoneOperation.delete(node: node, record: .zero, liveDescendants: claim)
+          let work = SubtreeWork(limit: .max)
+          _ = try ZoneSnapshot(of: key, for: [delete], reader: reader, work: work)
+          return work.nodes
+        }
       }
+      // A claim that is too large looks whether there are further levels, and finds none.
       #expect(seen == [200, 200, 200, 6])
     }
   }

@@ -6,7 +6,7 @@ import ZDCServer
 import ZDCServerSQLite
 
 /// A check finds each kind of damage, says which, and finds nothing where nothing is wrong.
-@Suite struct CheckTests {
+@Suite(.needsFolder) struct CheckTests {
   /// A folder at rest with one of everything.
   struct Fixture {
     let folder: String

@@ -337,12 +337,12 @@ import ZDCProtocol
       let (account, token) = try await server.newAccount()
       let (reader, readersToken) = try await server.newAccount()
       var zone = account.home
-      let (member, root) = (hexadecimal(reader.home.owner.bytes), hexadecimal(zone.zone.root.bytes))
-      try TestServer.sql(
-        """
-        INSERT INTO members (user_id, zone, permissions) SELECT x'\(member)', m.zone, 1 FROM members m JOIN zones z
-        ON z.id = m.zone WHERE z.root = x'\(root)'
-        """, in: server.folder)
+      let member = zone.member(reader.userID)
+      let list = try zone.list(adding: [member.entry])
+      let change = try zone.change(to: list, grants: [member.grant])
+      _ = try await server.commit(change.body, token: token).expect(200)
+      zone.acl = list
+      zone.accepted(change.commit)
       let commit = try zone.commit([.retireKey(user: reader.home.owner, gen: 1)]) { $0.writer = reader.home.owner }
       let body = TestZone.body(commit)
       try await server.put([zone.record(.random())], in: &zone, token: token)

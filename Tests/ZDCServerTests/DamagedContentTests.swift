@@ -8,7 +8,7 @@ import ZDCServerSQLite
 @Suite struct DamagedContentTests {
   /// - The file of a large content is gone, or was cut
   /// => the content, its leaves and its proof are answered with an error, on a connection that stays; check names it
-  @Test("A5: a lost or cut file is answered, and named by check", arguments: [0, 100_000])
+  @Test("A5: a lost or cut file is answered, and named by check", .needsFolder, arguments: [0, 100_000])
   func lostFileIsAnswered(kept: Int) async throws {
     let folder = TestServer.newFolder()
     defer { TestServer.remove(folder) }

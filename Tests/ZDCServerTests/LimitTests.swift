@@ -160,7 +160,7 @@ import ZDCServerSQLite
 
   /// - All records are removed behind the server's back
   /// => the audit reports the counts that were kept with each commit: it reads none of them
-  @Test("S4: an audit reads no rows of records, nodes and contents")
+  @Test("S4: an audit reads no rows of records, nodes and contents", .needsFolder)
   func auditReadsCounts() async throws {
     try await TestServer.run { (server: TestServer) async throws in
       let (account, token) = try await server.newAccount()
@@ -181,7 +181,7 @@ import ZDCServerSQLite
     }
   }
 
-  @Test("S4, S8: the counts are those of the rows, also after retention")
+  @Test("S4, S8: the counts are those of the rows, also after retention", .needsFolder)
   func countsAgreeWithTheRows() async throws {
     let folder = TestServer.newFolder()
     defer { TestServer.remove(folder) }

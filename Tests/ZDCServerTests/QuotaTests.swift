@@ -96,7 +96,7 @@ import ZDCServer
       try await server.put(
         [zone.record(node, content: small.field(version: 2))], contents: [small], in: &zone, token: token)
       #expect(try await server.content(large.blob, of: node, in: zone, token: token).error?.code == .blobGone)
-      #expect(try server.blobFiles() == [])
+      #expect(try await server.blobs.all() == [])
     }
   }
 }

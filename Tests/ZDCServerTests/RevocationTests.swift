@@ -57,9 +57,11 @@ import ZDCServer
   @Test("S11: a session that has just ended opens no stream")
   func endedSessionOpensNoStream() async throws {
     try await TestServer.run { (server: TestServer) async throws in
-      let (_, token) = try await server.newAccount()
+      let (account, token) = try await server.newAccount()
       _ = try await server.send(.GET, Routes.zones, token: token).expect(200)
-      try TestServer.sql("DELETE FROM sessions;", in: server.folder)
+      try await server.store.write { tx in
+        for session in try tx.sessions(of: account.userID) { try tx.removeSession(tokenHash: session.tokenHash) }
+      }
       #expect(try await server.send(.GET, Routes.events, token: token).status == 401)
       #expect(server.server.eventStreams == 0)
     }

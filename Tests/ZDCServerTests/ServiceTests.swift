@@ -36,7 +36,7 @@ import ZDCServerSQLite
     }
   }
 
-  @Test func twoServersDoNotShareAFolder() async throws {
+  @Test(.needsFolder) func twoServersDoNotShareAFolder() async throws {
     try await TestServer.run { (server: TestServer) async throws in
       #expect {
         try DataFolder(path: server.folder)
@@ -161,7 +161,7 @@ import ZDCServerSQLite
   }
 
   /// A planted clear text shows that the search would find one; what a client sends sealed is all that is there.
-  @Test func theFolderHoldsWhatWasSent_andNothingInClear() async throws {
+  @Test(.needsFolder) func theFolderHoldsWhatWasSent_andNothingInClear() async throws {
     let folder = TestServer.newFolder()
     defer { TestServer.remove(folder) }
     let canary = Array("canary-of-a-careless-client".utf8)

@@ -6,14 +6,14 @@ import ZDCServer
 import ZDCServerSQLite
 
 /// Full disks and folders that cannot be used: a clear answer, nothing half done, and on again when it can.
-@Suite struct StorageTests {
+@Suite(.needsFolder) struct StorageTests {
   @Test func aFullDatabase_refusesTheCommit_readsOn_andTakesItLater() async throws {
     try await TestServer.run { (server: TestServer) async throws in
       let (account, token) = try await server.newAccount()
       var zone = account.home
       let contents = (0..<4).map { _ in TestZone.Content(60_000) }
       let records = contents.map { zone.record(.random(), content: $0.field()) }
-      try await server.store.setMaximumPages(1)
+      try await server.sqlite.setMaximumPages(1)
       let (_, body) = try zone.put(records, contents: contents)
       let refused = try await server.commit(body, token: token)
       #expect((refused.status, refused.error?.code, refused.error?.retryable) == (507, .storageFull, true))
@@ -21,7 +21,7 @@ import ZDCServerSQLite
       let ready = try await server.send(.GET, Routes.ready)
       #expect((ready.status, ready.text) == (503, "full\n"))
       #expect(try await server.page(zone.zone, token: token).headers[WireHeaders.zoneHead]?.hasPrefix("0:") == true)
-      try await server.store.setMaximumPages(nil)
+      try await server.sqlite.setMaximumPages(nil)
       #expect(try await server.send(.GET, Routes.ready).status == 200)
       try await server.put(records, contents: contents, in: &zone, token: token)
     }
@@ -33,7 +33,7 @@ import ZDCServerSQLite
     defer { TestServer.remove(folder) }
     try await TestServer.run(in: folder) { (server: TestServer) async throws in
       let (account, token) = try await server.newAccount()
-      try await server.store.setMaximumPages(1)
+      try await server.sqlite.setMaximumPages(1)
       let outcomes = try await withThrowingTaskGroup(of: (BlobID, Int).self) { group in
         for _ in 0..<64 {
           group.addTask {
@@ -44,7 +44,7 @@ import ZDCServerSQLite
         return try await group.reduce(into: [BlobID: Int]()) { $0[$1.0] = $1.1 }
       }
       #expect(Set(outcomes.values).isSubset(of: [201, 507]))
-      try await server.store.setMaximumPages(nil)
+      try await server.sqlite.setMaximumPages(nil)
       for (blob, status) in outcomes {
         #expect(try await server.store.read { try $0.file(blob) != nil } == (status == 201))
       }

@@ -3,6 +3,7 @@ import Synchronization
 import Testing
 import ZDCProtocol
 import ZDCServer
+import ZDCServerMemory
 import ZDCServerSQLite
 
 /// What every metadata store must do. A new store is one more line in `stores`.
@@ -13,10 +14,11 @@ import ZDCServerSQLite
   }
 
   static let stores = [
-    Maker(testDescription: "SQLite") { try SQLiteStore(path: $0 + ".sqlite") }
+    Maker(testDescription: "SQLite") { try SQLiteStore(path: $0 + ".sqlite") },
+    Maker(testDescription: "memory") { _ in MemoryStore() },
   ]
 
-  private func withStore(_ maker: Maker, _ body: (any MetadataStore) async throws -> Void) async throws {
+  static func withStore(_ maker: Maker, _ body: (any MetadataStore) async throws -> Void) async throws {
     let folder = TestServer.newFolder()
     defer { for suffix in [".sqlite", ".sqlite-wal", ".sqlite-shm"] { TestServer.remove(folder + suffix) } }
     let store = try maker.open(folder)
@@ -33,7 +35,7 @@ import ZDCServerSQLite
   }
 
   @Test(arguments: stores) func aWriteThatThrowsLeavesNothing(_ maker: Maker) async throws {
-    try await withStore(maker) { (store: any MetadataStore) async throws in
+    try await Self.withStore(maker) { (store: any MetadataStore) async throws in
       let row = user(1)
       struct Stop: Error {}
       await #expect(throws: Stop.self) {
@@ -47,7 +49,7 @@ import ZDCServerSQLite
   }
 
   @Test(arguments: stores) func writesThatShareADurableStepFailByThemselves(_ maker: Maker) async throws {
-    try await withStore(maker) { (store: any MetadataStore) async throws in
+    try await Self.withStore(maker) { (store: any MetadataStore) async throws in
       struct Odd: Error {}
       let outcomes = await withTaskGroup(of: (UInt8, Bool).self) { group in
         for number in UInt8(1)...100 {
@@ -73,7 +75,7 @@ import ZDCServerSQLite
   }
 
   @Test(arguments: stores) func effectsRunAfterTheCommit_inOrder_andNotForFailures(_ maker: Maker) async throws {
-    try await withStore(maker) { (store: any MetadataStore) async throws in
+    try await Self.withStore(maker) { (store: any MetadataStore) async throws in
       let seen = Mutex<[Int]>([])
       struct Stop: Error {}
       for number in 0..<5 {
@@ -83,37 +85,6 @@ import ZDCServerSQLite
         }
       }
       #expect(seen.withLock { $0 } == [0, 1, 3, 4])
-    }
-  }
-
-  @Test(arguments: stores) func aNameIsTakenOnce_andFreeAfterADelete(_ maker: Maker) async throws {
-    try await withStore(maker) { (store: any MetadataStore) async throws in
-      let row = user(1)
-      let root = NodeID.random()
-      let tag = NameTag.random()
-      let a = NodeID.random()
-      let b = NodeID.random()
-      @Sendable func node(_ id: NodeID, _ tag: NameTag?, _ record: Int64) -> NodeRow {
-        let leaf = ZoneLeaf(node: id, parent: root, record: .zero, putSeq: 1, keyGen: 1, parentKeyGen: 1)
-        return NodeRow(leaf: leaf, tag: tag, record: record, blob: nil)
-      }
-      let results = try await store.write { tx in
-        try tx.insertUser(row)
-        let tree = TreeID.derive(owner: row.id, trunk: .home, appTreeID: "org.example.store")
-        let zone = try tx.insertZone(
-          ZoneID(trunkOf: tree), owner: row.id, trunk: .home, appTreeID: "org.example.store")
-        let stored = StoredRecord(bytes: [1, 2, 3], recordReceivedMs: 1, dataReceivedMs: 0)
-        let record = try tx.insertRecord(stored, hash: .zero, in: zone)
-        var results = [try tx.putNode(node(a, tag, record), in: zone)]
-        results.append(try tx.putNode(node(b, tag, record), in: zone))
-        results.append(try tx.putNode(node(b, nil, record), in: zone))
-        results.append(try tx.setTag(tag, of: b, in: zone))
-        results.append(try tx.branch(below: root, in: zone, levels: 5, nodes: 5) == (1, 2))
-        results.append(try tx.removeSubtree(a, in: zone, now: 5) == 1)
-        results.append(try tx.setTag(tag, of: b, in: zone))
-        return results
-      }
-      #expect(results == [true, false, true, false, true, true, true])
     }
   }
 

@@ -30,7 +30,8 @@ enum Access {
     _ id: BlobID, node: NodeID, tree: TreeID, user: UserID, in reader: any MetadataReader
   ) throws -> BlobRow {
     let unknown = ServerError(.notFound, "no such content")
-    guard let blob = try reader.content(id, of: node, in: tree) else {
+    let name = ContentName(node: node, blob: id)
+    guard let blob = try reader.contents([name], in: tree)[name] else {
       throw try missing(node: node, tree: tree, user: user, in: reader)
     }
     guard blob.node == node, blob.state == .attached else { throw unknown }

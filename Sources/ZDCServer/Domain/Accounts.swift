@@ -69,7 +69,7 @@ enum Accounts {
         createdMs: now))
     try tx.appendLink(registration.genesis, to: user)
     try tx.setKeyring(registration.keyring, of: user)
-    for birth in registration.births { try birth.store(owner: user, now: now, in: tx) }
+    _ = try tx.apply(CommitDelta(zones: registration.births.map { $0.delta(owner: user, now: now) }))
     return true
   }
 

@@ -25,9 +25,10 @@ enum Blobs {
     var row = BlobRow(
       id: request.blobID, zone: zone, node: request.nodeID, cipherLength: request.cipherLength, state: .receiving,
       isInline: false, owner: user, contentRoot: nil, touchedMs: now)
-    row.key = try tx.insertBlob(row, content: nil)
-    let released = try quotas.makeRoom(for: request.cipherLength, in: zone, tx)
-    return Ticket(status: try status(of: row, in: tx), released: released)
+    let released = try quotas.room(for: ContentChange(zone: zone, addedBytes: request.cipherLength), tx)
+    try tx.removeBlobs(released)
+    row.key = try tx.insertTicket(row)
+    return Ticket(status: try status(of: row, in: tx), released: released.filter { !$0.isInline }.map(\.id))
   }
 
   private static func checkLength(_ length: UInt64, limit: UInt64) throws {
@@ -90,7 +91,7 @@ enum Blobs {
     var row = try own(id, user: user, in: tx)
     row.touchedMs = now
     try tx.insertPart(index, hash: hash, of: row, now: now)
-    try tx.updateBlob(row)
+    try tx.updateTicket(row)
   }
 
   /// The ticket, if all parts are there.
@@ -110,11 +111,11 @@ enum Blobs {
     row.state = .complete
     row.contentRoot = root
     row.touchedMs = now
-    try tx.updateBlob(row)
+    try tx.updateTicket(row)
     return try status(of: row, in: tx)
   }
 
   static func abort(_ id: BlobID, user: UserID, in tx: any MetadataTransaction) throws {
-    try tx.removeBlob(try own(id, user: user, in: tx).key)
+    try tx.removeBlobs([try own(id, user: user, in: tx)])
   }
 }

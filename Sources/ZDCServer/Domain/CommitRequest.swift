@@ -8,14 +8,6 @@ package struct CommitRequest: Sendable {
     var acl: ZoneACL?
     var grants: [Grant] = []
     var records: [RecordHash: NodeRecord] = [:]
-
-    /// False for a commit that only deletes and retires keys.
-    var addsRecords: Bool { acl != nil || !records.isEmpty }
-
-    /// What the commit adds to the log: itself, its access list and its grants.
-    var logBytes: UInt64 {
-      UInt64(commit.bytes.count + (acl?.bytes.count ?? 0) + grants.reduce(0) { $0 + $1.bytes.count })
-    }
   }
 
   struct InlineContent: Sendable {

@@ -8,13 +8,13 @@ package struct HeadNotice: Sendable {
   private let acl: [UInt8]?
   private let grants: [UserID: [UInt8]]
 
-  init(status: ZoneStatus, part: CommitRequest.ZonePart, acl: ZoneACL, stored: [StoredRecord], receivedMs: UInt64) {
+  init(status: ZoneStatus, part: CommitRequest.ZonePart, delta: ZoneDelta) {
     self.status = status
     // Only the owner's streams get the event. Other members ask for the zone.
-    readers = [acl.fields.owner]
-    self.acl = part.acl?.bytes
+    readers = [delta.head.acl.fields.owner]
+    acl = part.acl?.bytes
     grants = Dictionary(part.grants.map { ($0.user, $0.bytes) }, uniquingKeysWith: { first, _ in first })
-    base = Self.base(part.commit, stored: stored, receivedMs: receivedMs)
+    base = Self.base(part.commit, stored: delta.puts.map(\.record), receivedMs: delta.receivedMs)
   }
 
   /// True if everybody gets the same page, so that it needs to be encoded only once.

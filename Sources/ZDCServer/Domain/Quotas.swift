@@ -18,32 +18,67 @@ struct Quotas: Sendable {
     self.recordLimit = recordLimit ?? (limit == 0 ? 0 : max(limit / 4, Self.leastRecordLimit))
   }
 
-  /// Called when the commit is stored; refusing undoes the transaction.
-  ///
-  /// - Parameter added: what this request added to it.
-  func checkRecords(in zone: ZoneKey, added: UInt64 = 0, _ tx: any MetadataTransaction) throws {
+  /// - Parameter added: what the request adds to what is stored.
+  func checkRecords(in zone: ZoneKey, added: UInt64, _ reader: any MetadataReader) throws {
     guard recordLimit > 0 else { return }
-    let used = try tx.recordBytes(ofOwnerOf: zone)
-    guard used > recordLimit else { return }
+    let used = try reader.recordBytes(ofOwnerOf: zone)
+    guard used + added > recordLimit else { return }
     throw ServerError(
       .quotaExceeded, "the account has too many records, versions and commits", retryable: true, retryAfterMs: 60_000,
-      quota: ServerError.Quota(used: used - min(added, used), limit: recordLimit, needed: added))
+      quota: ServerError.Quota(used: used, limit: recordLimit, needed: added))
   }
 
-  /// Called when the content is stored; refusing undoes the transaction.
+  /// Finds room for content that is not stored yet.
   ///
-  /// - Returns: released contents whose files may go once the transaction is durable.
-  func makeRoom(for added: UInt64, in zone: ZoneKey, _ tx: any MetadataTransaction) throws -> [BlobID] {
-    guard limit > 0, added > 0 else { return [] }
-    let before = try tx.contentBytes(ofOwnerOf: zone)
-    guard before > limit else { return [] }
-    let released = try tx.releaseReplaced(ofOwnerOf: zone, bytes: before - limit)
-    let after = try tx.contentBytes(ofOwnerOf: zone)
-    guard after <= limit else {
+  /// - Returns: kept contents to remove; their files may go once the transaction is durable.
+  func room(for change: ContentChange, _ reader: any MetadataReader) throws -> [BlobRow] {
+    guard limit > 0, change.addedBytes > 0 else { return [] }
+    let used = try reader.contentBytes(ofOwnerOf: change.zone)
+    guard used + change.addedBytes > limit else { return [] }
+    let missing = used + change.addedBytes - limit
+    var released: [BlobRow] = []
+    var free: UInt64 = 0
+    for blob in try candidates(for: change, missing: missing, reader) where free < missing {
+      released.append(blob)
+      free += blob.cipherLength
+    }
+    guard free >= missing else {
       throw ServerError(
         .quotaExceeded, "the account is full", retryable: true, retryAfterMs: 60_000,
-        quota: ServerError.Quota(used: after - min(added, after), limit: limit, needed: added))
+        quota: ServerError.Quota(used: used - min(free, used), limit: limit, needed: change.addedBytes))
     }
     return released
+  }
+
+  /// What was replaced before, the oldest first, and then what this very request replaces.
+  private func candidates(
+    for change: ContentChange, missing: UInt64, _ reader: any MetadataReader
+  ) throws -> [BlobRow] {
+    let inUse = Set(change.attached.map(\.key))
+    let least = missing + change.attached.reduce(0) { $0 + $1.cipherLength }
+    let before = try reader.replacedContents(ofOwnerOf: change.zone, bytes: least).filter { !inUse.contains($0.key) }
+    return try before + reader.blobs(change.replaced)
+  }
+}
+
+/// What a request changes in the contents of one owner's zones.
+struct ContentChange {
+  /// One of them.
+  var zone: ZoneKey
+  var addedBytes: UInt64 = 0
+  /// Contents that were stored before and are live after it.
+  var attached: [BlobRow] = []
+  /// Contents that are live no more, by the store's numbers.
+  var replaced: [Int64] = []
+
+  mutating func count(_ delta: ZoneDelta) {
+    for put in delta.puts {
+      switch put.content {
+      case .inline(_, let bytes): addedBytes += UInt64(bytes.count)
+      case .attached(let blob): attached.append(blob)
+      case .none, .unchanged: break
+      }
+    }
+    replaced += delta.replacedBlobs
   }
 }

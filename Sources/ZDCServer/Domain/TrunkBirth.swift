@@ -68,23 +68,19 @@ struct TrunkBirth: Sendable {
     try require(isBare, .recordBindingMismatch, node: fields.node)
   }
 
-  func store(owner: UserID, now: UInt64, in tx: any MetadataTransaction) throws {
+  func delta(owner: UserID, now: UInt64) -> ZoneDelta {
     let zone = commit.fields.zone
-    let key = try tx.insertZone(zone, owner: owner, trunk: acl.fields.trunk, appTreeID: acl.fields.appTreeID)
-    let list = try tx.insertACL(acl, grants: [grant], in: key)
-    let row = StoredRecord(bytes: record.bytes, recordReceivedMs: now, dataReceivedMs: 0)
-    let stored = try tx.insertRecord(row, hash: record.hash, in: key)
+    let tree = TreeRow(tree: zone.tree, trunk: acl.fields.trunk, appTreeID: acl.fields.appTreeID)
+    let head = ZoneHead(zone: zone, seq: 0, hash: commit.hash, acl: acl)
+    var delta = ZoneDelta(target: .new(tree, owner: owner), head: head, commit: commit, receivedMs: now)
+    delta.change(to: ZoneDelta.ListChange(acl: acl, grants: [grant]))
     let leaf = ZoneLeaf(
       node: zone.root, parent: .zero, record: record.hash, putSeq: 0, keyGen: record.fields.keyGen, parentKeyGen: 0)
-    _ = try tx.putNode(NodeRow(leaf: leaf, tag: nil, record: stored, blob: nil), in: key)
-    let head = ZoneHead(zone: zone, seq: 0, hash: commit.hash, acl: acl)
-    var usage = ZoneUsage(nodes: 1)
-    usage.count(record: record.bytes)
-    usage.logBytes += UInt64(commit.bytes.count + acl.bytes.count + grant.bytes.count)
-    _ = try tx.appendCommit(
-      NewCommit(
-        head: head, bytes: commit.bytes, receivedMs: now, acl: list, records: stored...stored, usage: usage),
-      to: key)
+    let stored = StoredRecord(bytes: record.bytes, recordReceivedMs: now, dataReceivedMs: 0)
+    delta.puts = [NodePut(leaf: leaf, tag: nil, record: stored, content: .none, replaced: nil)]
+    delta.usage.nodes = 1
+    delta.usage.count(record: record.bytes)
+    return delta
   }
 }
 
@@ -117,7 +113,7 @@ enum Trees {
       }
       try store(births, appTreeID: appTreeID, owner: owner, now: now, in: tx)
       if let zone = try births.first.flatMap({ try tx.zone($0.commit.fields.zone) }) {
-        try limit.quotas.checkRecords(in: zone.key, tx)
+        try limit.quotas.checkRecords(in: zone.key, added: 0, tx)
       }
     }
     let zones = try births.compactMap { try tx.zone($0.commit.fields.zone)?.status }
@@ -133,7 +129,7 @@ enum Trees {
     for (trunk, birth) in zip(Trunk.allCases, births) {
       try birth.verify(trunk: trunk, appTreeID: appTreeID, owner: owner, identities: StoredIdentities(reader: tx))
       try require(birth.commit.fields.writerGen == user.signGen, .writerNotAuthorized)
-      try birth.store(owner: owner, now: now, in: tx)
     }
+    _ = try tx.apply(CommitDelta(zones: births.map { $0.delta(owner: owner, now: now) }))
   }
 }

@@ -38,7 +38,7 @@ enum Zones {
     var last = after
     try reader.commits(of: zone.key, after: after) { row in
       let items = try items(of: row, zone: zone, user: user, in: reader)
-      let live = withRecords ? try liveRecords(of: row, room: Limits.pageBytes - items.count, in: reader) : []
+      let live = withRecords ? try liveRecords(of: row, zone: zone.key, room: Limits.pageBytes - items.count, in: reader) : []
       let length = commits.count + records.count + items.count + live.count
       guard commits.count == 0 || length <= Limits.pageBytes else { return false }
       commits.append(items: items)
@@ -55,7 +55,7 @@ enum Zones {
     of row: CommitRow, zone: ZoneRow, user: UserID, in reader: any MetadataReader
   ) throws -> [UInt8] {
     var writer = Bundle.Writer(capacity: row.bytes.count + 16)
-    if let key = row.acl, let bytes = try reader.acl(key) {
+    if let bytes = row.acl {
       writer.append(acl: bytes)
       if let entry = try ZoneACL(bytes).fields.entry(for: user),
         let grant = try reader.grant(zone: zone.key, user: user, hash: entry.wrapHash)
@@ -67,10 +67,11 @@ enum Zones {
     return writer.bytes
   }
 
-  private static func liveRecords(of row: CommitRow, room: Int, in reader: any MetadataReader) throws -> [UInt8] {
-    guard let keys = row.records else { return [] }
+  private static func liveRecords(
+    of row: CommitRow, zone: ZoneKey, room: Int, in reader: any MetadataReader
+  ) throws -> [UInt8] {
     var writer = Bundle.Writer()
-    try reader.liveRecords(keys) { record in
+    try reader.liveRecords(of: zone, seq: row.seq) { record in
       guard writer.count + record.bytes.count + 21 <= room else { return false }
       writer.append(record)
       return true
@@ -96,20 +97,25 @@ enum Zones {
     return writer.bytes
   }
 
+  private static let contentsPerRead = 256
+
   /// Small contents, in the order asked; what is unknown, large, or not of this zone, is left out.
   static func contents(
-    _ asked: [(node: NodeID, blob: BlobID)], zone id: ZoneID, user: UserID, in reader: any MetadataReader
+    _ asked: [ContentName], zone id: ZoneID, user: UserID, in reader: any MetadataReader
   ) throws -> [UInt8] {
     let zone = try Access.zone(id, of: user, needs: .read, in: reader)
     let rights = try reader.permissions(of: user, in: zone.key) ?? []
     guard Access.mayReadContent(rights) else { return [] }
     var writer = Bundle.Writer()
-    for (node, id) in asked {
-      guard let blob = try reader.content(id, of: node, in: zone.zone.tree), blob.isInline, blob.zone == zone.key,
-        let bytes = try reader.inlineBytes(of: blob)
-      else { continue }
-      guard writer.count == 0 || writer.count + bytes.count + 21 <= Limits.pageBytes else { break }
-      writer.append(content: bytes, blob: id)
+    for start in stride(from: 0, to: asked.count, by: contentsPerRead) {
+      let names = asked[start..<min(start + contentsPerRead, asked.count)]
+      let known = try reader.contents(Array(names), in: zone.zone.tree)
+      for name in names {
+        guard let blob = known[name], blob.isInline, blob.zone == zone.key, let bytes = try reader.inlineBytes(of: blob)
+        else { continue }
+        guard writer.count == 0 || writer.count + bytes.count + 21 <= Limits.pageBytes else { return writer.bytes }
+        writer.append(content: bytes, blob: name.blob)
+      }
     }
     return writer.bytes
   }

@@ -118,9 +118,9 @@ enum ZoneRoutes {
     let body = try await call.bytes()
     var reader = ByteReader(body)
     guard body.count % 32 == 0 else { throw ServerError(.invalidRequest, "a list of node ids and blob ids") }
-    var pairs: [(node: NodeID, blob: BlobID)] = []
-    while reader.remaining > 0 { pairs.append((try reader.read16(), try reader.read16())) }
-    let asked = pairs
+    var names: [ContentName] = []
+    while reader.remaining > 0 { names.append(ContentName(node: try reader.read16(), blob: try reader.read16())) }
+    let asked = names
     return try .bundle(
       try await call.read { try Zones.contents(asked, zone: zone, user: user, in: $0) }, for: call)
   }

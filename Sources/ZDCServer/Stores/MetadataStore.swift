@@ -65,31 +65,37 @@ package protocol MetadataReader: AnyObject {
   func commit(_ hash: CommitHash) throws -> StoredCommit?
   /// Calls `body` with commits behind `after` (nil: from genesis) in order, until it answers false.
   func commits(of zone: ZoneKey, after: UInt64?, _ body: (CommitRow) throws -> Bool) throws
-  func acl(_ key: Int64) throws -> [UInt8]?
   func grant(zone: ZoneKey, user: UserID, hash: GrantHash) throws -> [UInt8]?
 
   // Nodes and records
-  func node(_ id: NodeID, in zone: ZoneKey) throws -> NodeRow?
+  /// The live ones of these nodes, with all nodes above them.
+  func nodes(_ ids: [NodeID], in zone: ZoneKey) throws -> [NodeRow]
+  /// The live nodes right below these, at most `limit` of all of them together; no row beyond is read.
+  func children(of parents: [NodeID], in zone: ZoneKey, limit: Int) throws -> [NodeRow]
+  /// The live nodes that have these names now.
+  func holders(of names: [NodeName], in zone: ZoneKey) throws -> [NodeName: NodeID]
   /// The zone that now holds the node.
   func zone(ofNode node: NodeID, tree: TreeID) throws -> ZoneRow?
-  /// How many levels and how many nodes there are below a node. The search reads one level or one node more than the
-  /// limits and ends there; then neither number is exact.
-  func branch(below node: NodeID, in zone: ZoneKey, levels: Int, nodes: Int) throws -> (levels: Int, nodes: Int)
-  func record(_ key: Int64) throws -> StoredRecord?
+  func records(_ keys: [Int64]) throws -> [Int64: StoredRecord]
   func record(hash: RecordHash, in zone: ZoneKey) throws -> StoredRecord?
-  /// Records of a range of keys that no later put or delete replaced, until `body` answers false.
-  func liveRecords(_ keys: ClosedRange<Int64>, _ body: (StoredRecord) throws -> Bool) throws
+  /// Records that came with a commit and that no later put or delete replaced, in their order, until `body` answers
+  /// false.
+  func liveRecords(of zone: ZoneKey, seq: UInt64, _ body: (StoredRecord) throws -> Bool) throws
 
   // Content
   /// A ticket or a large content. These ids are the names of files, so there is one of each.
   func file(_ id: BlobID) throws -> BlobRow?
-  /// A large content of whatever node, or a small one that this node has, or had and that is kept.
-  func content(_ id: BlobID, of node: NodeID, in tree: TreeID) throws -> BlobRow?
+  /// For each name a small content that this node has, or had and that is kept; else a file of that id, whatever its node.
+  func contents(_ names: [ContentName], in tree: TreeID) throws -> [ContentName: BlobRow]
+  func blobs(_ keys: [Int64]) throws -> [BlobRow]
   func inlineBytes(of blob: BlobRow) throws -> [UInt8]?
   func parts(of blob: BlobRow) throws -> [BlobStatus.Part]
 
   /// Bytes of all contents in the zones of this zone's owner: live, kept and on their way.
   func contentBytes(ofOwnerOf zone: ZoneKey) throws -> UInt64
+
+  /// Replaced contents of the zone's owner, the oldest first, as many as free that many bytes.
+  func replacedContents(ofOwnerOf zone: ZoneKey, bytes: UInt64) throws -> [BlobRow]
 
   /// Bytes of all records, commits, access lists and grants in the zones of this zone's owner.
   func recordBytes(ofOwnerOf zone: ZoneKey) throws -> UInt64
@@ -117,38 +123,22 @@ package protocol MetadataTransaction: MetadataReader {
   /// Ends all but the newest sessions of a device; returns the hashes of their tokens.
   func trimSessions(of user: UserID, device: DeviceID, keeping count: Int) throws -> [[UInt8]]
 
-  // Zones and logs
-  func insertZone(_ zone: ZoneID, owner: UserID, trunk: Trunk, appTreeID: String) throws -> ZoneKey
-  /// Stores a list, its members' rights and their grants; returns the list's key.
-  func insertACL(_ acl: ZoneACL, grants: [Grant], in zone: ZoneKey) throws -> Int64
-  /// Appends a commit and moves the zone's head; returns the server-wide number.
-  func appendCommit(_ commit: NewCommit, to zone: ZoneKey) throws -> UInt64
+  // Logs
+  /// Appends one commit to each of these zones and changes their nodes, names and contents as the delta says. What it
+  /// holds was decided over this transaction's own reads.
+  ///
+  /// - Returns: where the zones stand now, in the order of the delta.
+  func apply(_ delta: CommitDelta) throws -> [ZoneStatus]
 
-  // Nodes
-  func insertRecord(_ record: StoredRecord, hash: RecordHash, in zone: ZoneKey) throws -> Int64
-  /// Inserts or updates a node. With `tag` nil it has no name until `setTag`.
-  /// - Returns: false, and nothing done, if a live sibling has the tag.
-  func putNode(_ node: NodeRow, in zone: ZoneKey) throws -> Bool
-  /// - Returns: false, and nothing done, if a live sibling has the tag.
-  func setTag(_ tag: NameTag, of node: NodeID, in zone: ZoneKey) throws -> Bool
-  /// Removes a node and all below it; their records and contents count as replaced at `now`.
-  /// - Returns: how many nodes it removed.
-  func removeSubtree(_ node: NodeID, in zone: ZoneKey, now: UInt64) throws -> Int
-  func markReplaced(record: Int64, now: UInt64) throws
-  func markReplaced(blob: Int64, now: UInt64) throws
-
-  // Content
-  func insertBlob(_ blob: BlobRow, content: ArraySlice<UInt8>?) throws -> Int64
-  func updateBlob(_ blob: BlobRow) throws
+  // Uploads
+  func insertTicket(_ blob: BlobRow) throws -> Int64
+  func updateTicket(_ blob: BlobRow) throws
   func insertPart(_ index: Int, hash: [UInt8], of blob: BlobRow, now: UInt64) throws
-  func removeBlob(_ key: Int64) throws
+  func removeBlobs(_ blobs: [BlobRow]) throws
 
   // Waste
   /// Removes replaced records and contents older than `replacedBefore` and abandoned tickets, at most `limit` of each.
   func collect(replacedBefore: UInt64, abandonedBefore: UInt64, limit: Int) throws -> Collected
-  /// Removes replaced contents of the zone's owner, the oldest first, until that many bytes are free or none is left.
-  /// - Returns: those that have files.
-  func releaseReplaced(ofOwnerOf zone: ZoneKey, bytes: UInt64) throws -> [BlobID]
   /// Takes as much room as a small commit would, until ``clearRoom()``.
   func takeRoom() throws
   func clearRoom() throws

@@ -122,44 +122,19 @@ package struct StoredCommit: Sendable, Hashable {
   }
 }
 
-/// A commit of a zone's log with what belongs to its page.
+/// A commit of a zone's log.
 package struct CommitRow: Sendable {
   package var seq: UInt64
   package var receivedMs: UInt64
   package var bytes: [UInt8]
   /// The list that this commit brought in.
-  package var acl: Int64?
-  /// The keys of the records that came with it.
-  package var records: ClosedRange<Int64>?
+  package var acl: [UInt8]?
 
-  package init(seq: UInt64, receivedMs: UInt64, bytes: [UInt8], acl: Int64?, records: ClosedRange<Int64>?) {
+  package init(seq: UInt64, receivedMs: UInt64, bytes: [UInt8], acl: [UInt8]?) {
     self.seq = seq
     self.receivedMs = receivedMs
     self.bytes = bytes
     self.acl = acl
-    self.records = records
-  }
-}
-
-package struct NewCommit: Sendable {
-  package var head: ZoneHead
-  package var bytes: [UInt8]
-  package var receivedMs: UInt64
-  package var acl: Int64?
-  package var records: ClosedRange<Int64>?
-  /// What the commit changed in the zone's counts, its own bytes included.
-  package var usage: ZoneUsage
-
-  package init(
-    head: ZoneHead, bytes: [UInt8], receivedMs: UInt64, acl: Int64?, records: ClosedRange<Int64>?,
-    usage: ZoneUsage = ZoneUsage()
-  ) {
-    self.usage = usage
-    self.head = head
-    self.bytes = bytes
-    self.receivedMs = receivedMs
-    self.acl = acl
-    self.records = records
   }
 }
 

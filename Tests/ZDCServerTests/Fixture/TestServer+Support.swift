@@ -19,9 +19,10 @@ struct ServerEvent {
 }
 
 extension TestServer {
-  static func remove(_ folder: String) { try? FileManager.default.removeItem(atPath: folder) }
-
-  func blobFiles() throws -> [String] { try FileManager.default.contentsOfDirectory(atPath: folder + "/blobs") }
+  static func remove(_ folder: String) {
+    TestStores.forget(folder)
+    try? FileManager.default.removeItem(atPath: folder)
+  }
 
   /// Every byte of every file in the server's folder.
   static func allBytes(in folder: String) throws -> Data {

@@ -1,20 +1,24 @@
 import Foundation
 import Logging
 import Synchronization
+import Testing
 import ZDCProtocol
 import ZDCServer
+import ZDCServerMemory
 import ZDCServerSQLite
 
-/// A real server on a socket, with a folder of its own that goes with it.
+/// A real server on a socket, with stores of its own that go with it.
 final class TestServer: ServerClient {
   let folder: String
   let server: RunningServer
   let clock: TestClock
   let log: LogCapture
-  let store: SQLiteStore
+  let store: any MetadataStore
+  let blobs: any BlobStore
 
-  private init(folder: String, server: RunningServer, store: SQLiteStore, clock: TestClock, log: LogCapture) {
-    self.store = store
+  private init(folder: String, server: RunningServer, stores: TestStores, clock: TestClock, log: LogCapture) {
+    store = stores.metadata
+    blobs = stores.blobs
     self.folder = folder
     self.server = server
     self.clock = clock
@@ -23,24 +27,29 @@ final class TestServer: ServerClient {
 
   var origin: String { server.url }
 
-  /// Runs a server around `body`; `folder` nil takes a new one and removes it.
+  /// The store of a server that has a folder.
+  var sqlite: SQLiteStore { get throws { try #require(store as? SQLiteStore) } }
+
+  /// Runs a server around `body`; `folder` nil takes a new one and removes it. Stores in memory have its name.
   @discardableResult
   static func run<T>(
     in folder: String? = nil, _ change: (inout Configuration) -> Void = { _ in },
     _ body: (TestServer) async throws -> T
   ) async throws -> T {
     let path = folder ?? newFolder()
-    defer { if folder == nil { try? FileManager.default.removeItem(atPath: path) } }
+    defer { if folder == nil { remove(path) } }
     var configuration = Configuration()
     change(&configuration)
     let clock = TestClock()
     let log = LogCapture()
-    let data = try DataFolder(path: path)
-    let running = try await data.start(configuration: configuration, clock: clock.clock, logger: log.logger)
+    let stores = try TestStores.open(path)
+    let running = try await RunningServer.start(
+      configuration: configuration, metadata: stores.metadata, blobs: stores.blobs, clock: clock.clock,
+      logger: log.logger)
     let result: Result<T, any Error>
     do {
       result = .success(
-        try await body(TestServer(folder: path, server: running, store: data.metadata, clock: clock, log: log)))
+        try await body(TestServer(folder: path, server: running, stores: stores, clock: clock, log: log)))
     } catch { result = .failure(error) }
     try await running.stop()
     return try result.get()

@@ -1,0 +1,110 @@
+internal import ZDCProtocol
+
+/// Decides about a commit request: compares with the heads, replays, and says what changes. Reads only.
+struct CommitDecision {
+  let user: UserID
+  let quotas: Quotas
+  let work: SubtreeWork
+  let now: UInt64
+  let reader: any MetadataReader
+
+  /// - Throws: ``StaleHead``, `ServerError`, or the broken rule as `ZDCSecurityError`.
+  func delta(for request: CommitRequest) throws -> CommitDelta {
+    var delta = CommitDelta(zones: [])
+    for part in request.parts { delta.zones.append(try decide(part, contents: request.contents)) }
+    // Last, so that what this very request replaces or deletes makes room for what it brings.
+    for owned in Dictionary(grouping: delta.zones, by: { $0.head.acl.fields.owner }).values {
+      delta.released += try room(for: owned)
+    }
+    return delta
+  }
+
+  /// - Parameter zones: those of one owner.
+  private func room(for zones: [ZoneDelta]) throws -> [BlobRow] {
+    guard case .existing(let key) = zones.first?.target else { return [] }
+    if zones.contains(where: { $0.list != nil || !$0.puts.isEmpty }) {
+      try quotas.checkRecords(in: key, added: zones.reduce(0) { $0 + $1.usage.bytes }, reader)
+    }
+    var change = ContentChange(zone: key)
+    for zone in zones { change.count(zone) }
+    return try quotas.room(for: change, reader)
+  }
+
+  private func decide(
+    _ part: CommitRequest.ZonePart, contents: [BlobID: CommitRequest.InlineContent]
+  ) throws -> ZoneDelta {
+    let row = try checkedZone(of: part.commit)
+    let old = try row.zoneHead()
+    let snapshot = try ZoneSnapshot(of: row.key, for: part.commit.fields.operations, reader: reader, work: work)
+    let contents = try PutContents(of: part, inline: contents, snapshot: snapshot, reader: reader, now: now)
+    var draft = ZoneDraft(
+      part: part, acl: (part.acl ?? old.acl).fields, snapshot: snapshot, contents: contents, now: now)
+    let head = try ZoneReplay(identities: StoredIdentities(reader: reader))
+      .apply(part.commit, acl: part.acl, after: old, to: &draft)
+    try draft.checkNames(in: reader)
+    var delta = ZoneDelta(target: .existing(row.key), head: head, commit: part.commit, receivedMs: now)
+    delta.take(draft)
+    if let list = try listChange(head.acl, grants: part.grants, after: old.acl) { delta.change(to: list) }
+    return delta
+  }
+
+  private func checkedZone(of commit: ZoneCommit) throws -> ZoneRow {
+    let fields = commit.fields
+    guard fields.writer == user else { throw ServerError(.forbidden, "the commit's writer is not this session's user") }
+    let row = try Access.zone(fields.zone, of: user, needs: [], in: reader)
+    try checkOperations(fields, in: row.key)
+    try checkHead(commit, of: row)
+    try checkWriter(commit)
+    return row
+  }
+
+  /// A member without `w` may only leave the zone and retire their own old keys. Otherwise a reader could grow the log and
+  /// win the race for its head.
+  private func checkOperations(_ fields: ZoneCommit.Fields, in zone: ZoneKey) throws {
+    guard try !Access.holds(.write, user: user, zone: zone, in: reader) else { return }
+    let isAllowed =
+      !fields.operations.isEmpty
+      && fields.operations.allSatisfy { operation in
+        switch operation {
+        case .acl: true
+        case .retireKey(let target, _): target == user
+        default: false
+        }
+      }
+    guard isAllowed else { throw ServerError(.forbidden, "you have no permission to write in this zone") }
+  }
+
+  private func checkHead(_ commit: ZoneCommit, of row: ZoneRow) throws {
+    let fields = commit.fields
+    guard fields.seq > 0 else { throw ServerError(.zoneExists, "the zone has a genesis commit") }
+    guard fields.seq - 1 == row.seq, fields.prev == row.head else {
+      throw StaleHead(zone: fields.zone, after: fields.seq - 1)
+    }
+  }
+
+  /// The server takes commits only under the writer's current key (PROTOCOL 3.9).
+  private func checkWriter(_ commit: ZoneCommit) throws {
+    guard let writer = try reader.user(commit.fields.writer) else { throw ZDCSecurityError(.writerUnknown) }
+    guard !writer.isClosed else { throw ServerError(.accountClosed, "the account is closed") }
+    guard commit.fields.writerGen == writer.signGen else { throw ZDCSecurityError(.writerNotAuthorized) }
+  }
+
+  /// The list that replay returned, if it is a new one. Every member whose wrap is new gets a grant with it.
+  private func listChange(
+    _ acl: ZoneACL, grants: [Grant], after old: ZoneACL
+  ) throws -> ZoneDelta.ListChange? {
+    guard acl.hash != old.hash else { return nil }
+    try Grants.check(grants, of: acl, after: old)
+    return ZoneDelta.ListChange(acl: acl, grants: grants)
+  }
+}
+
+extension ZoneDelta {
+  fileprivate mutating func take(_ draft: ZoneDraft) {
+    puts = draft.puts
+    removed = draft.removed
+    usage.nodes = draft.usage.nodes
+    usage.records = draft.usage.records
+    usage.recordBytes = draft.usage.recordBytes
+  }
+}

@@ -1,0 +1,85 @@
+internal import ZDCProtocol
+
+/// Which content a put may name, and where it is (PROTOCOL 3.8, 3.12).
+struct PutContents {
+  typealias Found = (place: NodePut.Content, receivedMs: UInt64)
+
+  private let commit: ZoneCommit.Fields
+  private let zone: ZoneKey
+  /// What came with the request.
+  private let inline: [BlobID: CommitRequest.InlineContent]
+  private let reader: any MetadataReader
+  private let now: UInt64
+  /// Of the nodes that are put again, by the store's number.
+  private let records: [Int64: StoredRecord]
+  private let known: [ContentName: BlobRow]
+  /// New contents: each belongs to one node.
+  private var added: Set<BlobID> = []
+
+  init(
+    of part: CommitRequest.ZonePart, inline: [BlobID: CommitRequest.InlineContent], snapshot: ZoneSnapshot,
+    reader: any MetadataReader, now: UInt64
+  ) throws {
+    commit = part.commit.fields
+    zone = snapshot.zone
+    self.inline = inline
+    self.reader = reader
+    self.now = now
+    records = try reader.records(part.records.values.compactMap { snapshot.node($0.fields.node)?.record })
+    let names = part.records.values.compactMap { record in
+      record.fields.content.map { ContentName(node: record.fields.node, blob: $0.blobID) }
+    }
+    known = try reader.contents(names, in: commit.zone.tree)
+  }
+
+  /// The record that the node has now.
+  func record(of node: NodeRow) -> StoredRecord? { records[node.record] }
+
+  /// Where the content of a record is that its commit puts, and when a record first named it.
+  ///
+  /// - Parameters:
+  ///   - node: the node as the store has it; nil if it is new.
+  ///   - previous: its record.
+  mutating func content(of record: NodeRecord, node: NodeRow?, previous: NodeRecord?) throws -> Found {
+    guard let content = record.fields.content else { return (.none, 0) }
+    if let node, let blob = node.blob, previous?.fields.content == content {
+      return (.unchanged(blob), records[node.record]?.dataReceivedMs ?? now)
+    }
+    return (try place(of: content, node: record.fields.node), now)
+  }
+
+  private mutating func place(of content: NodeRecord.Content, node: NodeID) throws -> NodePut.Content {
+    if let blob = known[ContentName(node: node, blob: content.blobID)] {
+      return .attached(try attached(blob, as: content, to: node))
+    }
+    guard let inline = inline[content.blobID] else { throw Self.gone }
+    let agrees = UInt64(inline.bytes.count) == content.cipherLength && inline.root == content.contentRoot
+    try require(agrees, .contentHashMismatch, node: node)
+    try require(added.insert(content.blobID).inserted, .blobNotYours, node: node)
+    return .inline(content.blobID, inline.bytes)
+  }
+
+  /// An own upload for this node that is complete, or a blob that was on this node before.
+  private func attached(_ known: BlobRow, as content: NodeRecord.Content, to node: NodeID) throws -> BlobRow {
+    var blob = known
+    let isTicketOfOther = blob.state != .attached && blob.owner != commit.writer
+    guard !isTicketOfOther else { throw Self.gone }
+    try require(blob.node == node && blob.zone == zone, .blobNotYours, node: node)
+    guard blob.state != .receiving else {
+      throw ServerError(.blobIncomplete, "parts of the content are missing", retryable: true)
+    }
+    let root = try blob.isInline ? inlineRoot(blob) : blob.contentRoot
+    try require(
+      root == content.contentRoot && blob.cipherLength == content.cipherLength, .contentHashMismatch, node: node)
+    blob.state = .attached
+    blob.owner = nil
+    blob.replacedMs = nil
+    return blob
+  }
+
+  private func inlineRoot(_ blob: BlobRow) throws -> ContentRoot? {
+    try reader.inlineBytes(of: blob).map { ContentRoot(reinterpreting: MerkleTree.leafHash($0)) }
+  }
+
+  private static let gone = ServerError(.blobGone, "the content is not here (any more): send it again")
+}

@@ -1,0 +1,118 @@
+internal import ZDCProtocol
+
+/// A zone's live nodes as one commit leaves them: what the snapshot has, and over it what replay has accepted so far.
+struct ZoneDraft: ZoneState {
+  let snapshot: ZoneSnapshot
+  private var contents: PutContents
+  private let part: CommitRequest.ZonePart
+  /// The list in force after the commit.
+  private let acl: ZoneACL.Fields
+  private let now: UInt64
+  private(set) var puts: [NodePut] = []
+  private(set) var removed: [NodeRow] = []
+  private(set) var usage = ZoneUsage()
+  /// Nodes that are not as in the snapshot; nil: gone.
+  private var changed: [NodeID: ZoneLeaf?] = [:]
+  private var indexOfPut: [NodeID: Int] = [:]
+  /// What was put below a node; some of it may have gone again.
+  private var putBelow: [NodeID: [NodeID]] = [:]
+
+  init(
+    part: CommitRequest.ZonePart, acl: ZoneACL.Fields, snapshot: ZoneSnapshot, contents: PutContents, now: UInt64
+  ) {
+    self.part = part
+    self.acl = acl
+    self.snapshot = snapshot
+    self.contents = contents
+    self.now = now
+    puts.reserveCapacity(part.records.count)
+  }
+
+  func leaf(_ node: NodeID) -> ZoneLeaf? {
+    if let change = changed[node] { return change }
+    return snapshot.node(node)?.leaf
+  }
+
+  func descendantCount(of node: NodeID, upTo limit: UInt64) throws -> UInt64 {
+    UInt64(try branch(below: node, nodes: Int(clamping: limit)).nodes.count)
+  }
+
+  func height(of node: NodeID, upTo limit: Int) throws -> Int { try branch(below: node, levels: limit).levels }
+
+  mutating func put(_ leaf: ZoneLeaf, replacing old: ZoneLeaf?) throws {
+    guard let record = part.records[leaf.record] else { throw ZDCSecurityError(.objectMissing, node: leaf.node) }
+    let replaced = old == nil ? nil : snapshot.node(leaf.node)
+    let previous = try replaced.flatMap(contents.record).map { try NodeRecord($0.bytes) }
+    let fields = part.commit.fields
+    try RecordRules.check(record, put: ZoneOperation.Put(record), zone: fields.zone, replaced: old, previous: previous)
+    try RecordRules.check(record, commit: fields, acl: acl)
+    let content = try contents.content(of: record, node: replaced, previous: previous)
+    append(leaf, record: record, content: content, replaced: replaced)
+  }
+
+  private mutating func append(_ leaf: ZoneLeaf, record: NodeRecord, content: PutContents.Found, replaced: NodeRow?) {
+    let stored = StoredRecord(bytes: record.bytes, recordReceivedMs: now, dataReceivedMs: content.receivedMs)
+    let isRoot = leaf.node == part.commit.fields.zone.root
+    usage.count(record: record.bytes)
+    if replaced == nil { usage.nodes += 1 }
+    changed[leaf.node] = leaf
+    indexOfPut[leaf.node] = puts.count
+    putBelow[leaf.parent, default: []].append(leaf.node)
+    puts.append(
+      NodePut(
+        leaf: leaf, tag: isRoot ? nil : record.fields.nameTag, record: stored, content: content.place,
+        replaced: replaced))
+  }
+
+  mutating func removeSubtree(_ node: NodeID) throws {
+    let doomed = try branch(below: node).nodes + [node]
+    usage.nodes -= Int64(doomed.count)
+    for id in doomed {
+      if let row = snapshot.node(id) { removed.append(row) }
+      if let index = indexOfPut[id] { puts[index].isLive = false }
+      changed[id] = .some(nil)
+    }
+  }
+
+  /// Stops one level or one node behind the limits.
+  private func branch(
+    below node: NodeID, levels: Int = .max, nodes: Int = .max
+  ) throws -> (levels: Int, nodes: [NodeID]) {
+    var found: (levels: Int, nodes: [NodeID]) = (0, [])
+    var level = [node]
+    while found.levels <= levels, found.nodes.count <= nodes {
+      level = try children(of: level, upTo: nodes - found.nodes.count)
+      guard !level.isEmpty else { break }
+      found.levels += 1
+      found.nodes += level
+    }
+    return found
+  }
+
+  private func children(of parents: [NodeID], upTo limit: Int) throws -> [NodeID] {
+    // Each changed node may take the place of one that is still here.
+    let (limit, isUnlimited) = limit.addingReportingOverflow(changed.count)
+    let stored = try snapshot.children(of: parents, upTo: isUnlimited ? .max : limit)
+    guard !changed.isEmpty else { return stored }
+    let put = parents.flatMap { parent in
+      (putBelow[parent] ?? []).filter { changed[$0]??.parent == parent }
+    }
+    return stored.filter { changed[$0] == nil } + put
+  }
+}
+
+// Names are unique at the end of a commit, so that two nodes may swap theirs (PROTOCOL 3.7).
+extension ZoneDraft {
+  func checkNames(in reader: any MetadataReader) throws {
+    var taken: [NodeName: NodeID] = [:]
+    for put in puts where put.isLive {
+      guard let name = put.name else { continue }
+      try require(taken.updateValue(put.leaf.node, forKey: name) == nil, .duplicateName, node: put.leaf.node)
+    }
+    for (name, holder) in try reader.holders(of: newNames, in: snapshot.zone) where changed[holder] == nil {
+      throw ZDCSecurityError(.duplicateName, node: taken[name])
+    }
+  }
+
+  private var newNames: [NodeName] { puts.compactMap { $0.isLive && !$0.keepsName ? $0.name : nil } }
+}

@@ -1,0 +1,75 @@
+internal import ZDCProtocol
+
+/// The part of a zone's live nodes that the decision about one commit looks at, as they are before the commit.
+///
+/// What the commit names is read at once, with all that lies above. Nodes below deleted and moved ones are read level by
+/// level when they are asked for.
+final class ZoneSnapshot {
+  let zone: ZoneKey
+  private let reader: any MetadataReader
+  private let work: SubtreeWork
+  private var nodes: [NodeID: NodeRow] = [:]
+  /// Complete lists only.
+  private var children: [NodeID: [NodeID]] = [:]
+
+  init(of zone: ZoneKey, for operations: [ZoneOperation], reader: any MetadataReader, work: SubtreeWork) throws {
+    self.zone = zone
+    self.reader = reader
+    self.work = work
+    for row in try reader.nodes(Array(Self.named(by: operations)), in: zone) { nodes[row.leaf.node] = row }
+    try readBranches(of: operations)
+  }
+
+  /// A node that the commit names, one above, or one that was found below.
+  func node(_ id: NodeID) -> NodeRow? { nodes[id] }
+
+  /// At most `limit` children of all these nodes together.
+  ///
+  /// - Throws: `limitExceeded` if the request makes the store read too many.
+  func children(of parents: [NodeID], upTo limit: Int) throws -> [NodeID] {
+    let unknown = parents.filter { children[$0] == nil }
+    guard !unknown.isEmpty else { return parents.flatMap { children[$0] ?? [] } }
+    let found = try read(below: unknown, upTo: limit)
+    return parents.flatMap { children[$0] ?? [] } + (found.isComplete ? [] : found.nodes)
+  }
+
+  /// Reads one node more than the limit: then the lists are not complete and are not kept.
+  private func read(below parents: [NodeID], upTo limit: Int) throws -> (nodes: [NodeID], isComplete: Bool) {
+    let limit = min(limit, work.rest)
+    let rows = try reader.children(of: parents, in: zone, limit: limit == .max ? limit : limit + 1)
+    try work.add(rows.count)
+    for row in rows { nodes[row.leaf.node] = row }
+    guard rows.count <= limit else { return (rows.map(\.leaf.node), false) }
+    for parent in parents { children[parent] = [] }
+    for row in rows { children[row.leaf.parent]?.append(row.leaf.node) }
+    return (rows.map(\.leaf.node), true)
+  }
+
+  private static func named(by operations: [ZoneOperation]) -> Set<NodeID> {
+    operations.reduce(into: []) { named, operation in
+      switch operation {
+      case .put(let put): named.formUnion([put.node, put.parent])
+      case .delete(let node, _, _): named.insert(node)
+      default: break
+      }
+    }
+  }
+
+  /// All levels below deleted nodes together, so that thousands of deletes cost a read for each level. A claim that is too
+  /// small ends it: then each delete looks for itself.
+  private func readBranches(of operations: [ZoneOperation]) throws {
+    var level: [NodeID] = []
+    var claimed: UInt64 = 0
+    for case .delete(let node, _, let count) in operations where nodes[node] != nil {
+      level.append(node)
+      claimed += min(count, Limits.deletedDescendants)
+    }
+    var rest = Int(min(claimed, Limits.deletedDescendants))
+    while !level.isEmpty {
+      let found = try read(below: level, upTo: rest)
+      guard found.isComplete else { return }
+      rest -= found.nodes.count
+      level = found.nodes
+    }
+  }
+}

@@ -1,0 +1,131 @@
+package import ZDCProtocol
+
+/// What an accepted request changes in the store: made by a pure decision over what was read, applied in one call.
+package struct CommitDelta: Sendable {
+  package var zones: [ZoneDelta]
+  /// Kept contents that make room for new ones.
+  package var released: [BlobRow] = []
+
+  package init(zones: [ZoneDelta]) {
+    self.zones = zones
+  }
+}
+
+/// One commit of one zone.
+package struct ZoneDelta: Sendable {
+  package enum Target: Sendable {
+    case existing(ZoneKey)
+    /// The trunk begins with this commit.
+    case new(TreeRow, owner: UserID)
+  }
+
+  package struct ListChange: Sendable {
+    package var acl: ZoneACL
+    package var grants: [Grant]
+
+    package init(acl: ZoneACL, grants: [Grant]) {
+      self.acl = acl
+      self.grants = grants
+    }
+  }
+
+  package var target: Target
+  /// Where the zone stands after the commit.
+  package var head: ZoneHead
+  package var commit: [UInt8]
+  package var receivedMs: UInt64
+  /// Nil if the list in force stays.
+  package var list: ListChange?
+  /// In the order of the commit.
+  package var puts: [NodePut] = []
+  /// Nodes that the store had and that are gone with their records and contents.
+  package var removed: [NodeRow] = []
+  package var usage = ZoneUsage()
+
+  package init(target: Target, head: ZoneHead, commit: ZoneCommit, receivedMs: UInt64) {
+    self.target = target
+    self.head = head
+    self.commit = commit.bytes
+    self.receivedMs = receivedMs
+    usage.logBytes = UInt64(commit.bytes.count)
+  }
+
+  package mutating func change(to list: ListChange) {
+    self.list = list
+    usage.logBytes += UInt64(list.acl.bytes.count + list.grants.reduce(0) { $0 + $1.bytes.count })
+  }
+}
+
+extension ZoneDelta {
+  /// Contents that are live no more.
+  package var replacedBlobs: [Int64] { removed.compactMap(\.blob) + puts.compactMap(\.replacedBlob) }
+}
+
+/// A record that a commit puts, and the content that it names.
+package struct NodePut: Sendable {
+  package enum Content: Sendable {
+    case none
+    /// What the node has already.
+    case unchanged(Int64)
+    /// An upload that is complete, or a content that the node had before.
+    case attached(BlobRow)
+    /// Small, and new with this request.
+    case inline(BlobID, ArraySlice<UInt8>)
+  }
+
+  package var leaf: ZoneLeaf
+  /// Nil for a zone's root, which has no name here.
+  package var tag: NameTag?
+  package var record: StoredRecord
+  package var content: Content
+  /// The node as the store has it; nil if it is new.
+  package var replaced: NodeRow?
+  /// False if a later operation of the commit deletes the node: its record and content are kept as replaced ones.
+  package var isLive = true
+
+  package init(leaf: ZoneLeaf, tag: NameTag?, record: StoredRecord, content: Content, replaced: NodeRow?) {
+    self.leaf = leaf
+    self.tag = tag
+    self.record = record
+    self.content = content
+    self.replaced = replaced
+  }
+}
+
+extension NodePut {
+  package var name: NodeName? { tag.map { NodeName(parent: leaf.parent, tag: $0) } }
+
+  package var keepsName: Bool { replaced.map { $0.tag == tag && $0.leaf.parent == leaf.parent } ?? false }
+
+  /// The content that another one takes the place of, or none.
+  package var replacedBlob: Int64? {
+    guard isLive, let old = replaced?.blob else { return nil }
+    switch content {
+    case .unchanged: return nil
+    case .attached(let blob) where blob.key == old: return nil
+    case .none, .attached, .inline: return old
+    }
+  }
+}
+
+/// A place for a name: no two live nodes have the same one.
+package struct NodeName: Hashable, Sendable {
+  package var parent: NodeID
+  package var tag: NameTag
+
+  package init(parent: NodeID, tag: NameTag) {
+    self.parent = parent
+    self.tag = tag
+  }
+}
+
+/// A content as a node's record names it.
+package struct ContentName: Hashable, Sendable {
+  package var node: NodeID
+  package var blob: BlobID
+
+  package init(node: NodeID, blob: BlobID) {
+    self.node = node
+    self.blob = blob
+  }
+}

@@ -1,0 +1,112 @@
+internal import Synchronization
+package import ZDCProtocol
+package import ZDCServer
+
+/// A blob store in memory, for tests.
+package final class MemoryBlobStore: BlobStore {
+  fileprivate struct Blob {
+    var parts: [Int: Part] = [:]
+
+    var count: Int { parts.values.reduce(0) { $0 + $1.bytes.count } }
+
+    /// What is there of a range, without the parts around it.
+    func bytes(in range: Range<Int>) -> [UInt8] {
+      var start = 0
+      var found: [UInt8] = []
+      for (_, part) in parts.sorted(by: { $0.key < $1.key }) {
+        let wanted = range.clamped(to: start..<start + part.bytes.count)
+        found += part.bytes[wanted.lowerBound - start..<wanted.upperBound - start]
+        start += part.bytes.count
+      }
+      return found
+    }
+
+    var hashes: [UInt8] { parts.sorted { $0.key < $1.key }.flatMap(\.value.hashes) }
+  }
+
+  fileprivate struct Part {
+    var bytes: [UInt8]
+    /// Of its leaves.
+    var hashes: [UInt8]
+  }
+
+  private let blobs = Mutex<[BlobID: Blob]>([:])
+
+  package init() {}
+
+  package func openPart(_ blob: BlobID, index: Int, cipherLength: UInt64) async throws -> any BlobPartWriter {
+    blobs.withLock { $0[blob] = $0[blob] ?? Blob() }
+    return PartWriter(index: index, cipherLength: cipherLength) { part in
+      self.blobs.withLock { $0[blob, default: Blob()].parts[index] = part }
+    }
+  }
+
+  package func contentRoot(_ blob: BlobID, cipherLength: UInt64) async throws -> ContentRoot {
+    let hashes = try stored(blob).hashes
+    guard hashes.count == Int(ContentGeometry.leafCount(cipherLength: cipherLength)) * 32 else { throw BlobLost() }
+    var reader = ByteReader(hashes)
+    var builder = MerkleTree.Builder()
+    while reader.remaining > 0 { builder.append(leafHash: try reader.read32()) }
+    return ContentRoot(reinterpreting: builder.root)
+  }
+
+  package func storedBytes(_ blob: BlobID) async throws -> UInt64 { UInt64(try stored(blob).count) }
+
+  package func read(_ blob: BlobID, range: Range<UInt64>) async throws -> [UInt8] {
+    let bytes = try stored(blob).bytes(in: Int(range.lowerBound)..<Int(range.upperBound))
+    guard bytes.count == range.count else { throw BlobLost() }
+    return bytes
+  }
+
+  package func leafHashes(_ blob: BlobID, first: UInt64, count: Int) async throws -> [UInt8] {
+    try Self.slice(try stored(blob).hashes, Int(first) * 32..<(Int(first) + count) * 32)
+  }
+
+  package func proof(_ blob: BlobID, of subtrees: [Range<UInt64>], leafCount: UInt64) async throws -> [UInt8] {
+    let hashes = try stored(blob).hashes
+    let proof = ContentProof(leafCount: leafCount, storedBytes: UInt64(hashes.count)) { offset, count in
+      try Self.slice(hashes, Int(offset)..<Int(offset) + count)
+    }
+    return try proof.bytes(of: subtrees)
+  }
+
+  package func remove(_ blob: BlobID) async throws { blobs.withLock { $0[blob] = nil } }
+
+  package func takeRoom() async throws {}
+
+  package func all() async throws -> [BlobID] { blobs.withLock { Array($0.keys) } }
+
+  private func stored(_ blob: BlobID) throws -> Blob {
+    guard let stored = blobs.withLock({ $0[blob] }) else { throw BlobLost() }
+    return stored
+  }
+
+  private static func slice(_ bytes: [UInt8], _ range: Range<Int>) throws -> [UInt8] {
+    guard range.upperBound <= bytes.count else { throw BlobLost() }
+    return Array(bytes[range])
+  }
+}
+
+private final class PartWriter: BlobPartWriter {
+  private let bytes = Mutex<[UInt8]>([])
+  private let index: Int
+  private let cipherLength: UInt64
+  private let store: @Sendable (MemoryBlobStore.Part) -> Void
+
+  init(index: Int, cipherLength: UInt64, store: @escaping @Sendable (MemoryBlobStore.Part) -> Void) {
+    self.index = index
+    self.cipherLength = cipherLength
+    self.store = store
+  }
+
+  func write(_ bytes: [UInt8]) async throws { self.bytes.withLock { $0 += bytes } }
+
+  func finish() async throws -> [UInt8] {
+    let bytes = bytes.withLock { $0 }
+    let hashes = MerkleTree.leafHashes(bytes, part: index, cipherLength: cipherLength)
+    store(MemoryBlobStore.Part(bytes: bytes, hashes: hashes))
+    return MerkleTree.partHash(leafHashes: hashes)
+  }
+
+  func abandon() async {}
+}

@@ -1,0 +1,84 @@
+internal import ZDCProtocol
+internal import ZDCServer
+
+/// Everything that the store holds: a value, so that a write that fails is simply dropped.
+struct MemoryTables: Sendable {
+  struct Tree {
+    var row: TreeRow
+    var owner: UserID
+  }
+
+  struct Zone {
+    var row: ZoneRow
+    var owner: UserID
+    var log: [Commit] = []
+    var permissions: [UserID: ZoneACL.Permissions] = [:]
+    var grants: [GrantKey: [UInt8]] = [:]
+    var usage = ZoneUsage()
+  }
+
+  struct Commit {
+    var row: CommitRow
+    var hash: CommitHash
+    var feedPosition: UInt64
+    var records: [Int64]
+  }
+
+  struct GrantKey: Hashable {
+    var user: UserID
+    var hash: GrantHash
+  }
+
+  /// A live node's row and its zone.
+  struct Node {
+    var row: NodeRow
+    var zone: ZoneKey
+  }
+
+  /// The live nodes of a tree: its zones share them.
+  struct Nodes {
+    var all: [NodeID: Node] = [:]
+    var children: [NodeID: Set<NodeID>] = [:]
+    var names: [NodeName: NodeID] = [:]
+  }
+
+  struct Record {
+    var stored: StoredRecord
+    var hash: RecordHash
+    var zone: ZoneKey
+    var replacedMs: UInt64?
+  }
+
+  struct Blob {
+    var row: BlobRow
+    var content: [UInt8]?
+    var parts: [Int: [UInt8]] = [:]
+  }
+
+  var users: [UserID: UserRow] = [:]
+  var links: [UserID: [[UInt8]]] = [:]
+  var signKeys: [UserID: [UInt32: [UInt8]]] = [:]
+  var keyrings: [UserID: [UInt8]] = [:]
+  var invites: Set<[UInt8]> = []
+  var devices: [UserID: [DeviceID: DeviceRow]] = [:]
+  var sessions: [[UInt8]: SessionRow] = [:]
+  var trees: [TreeID: Tree] = [:]
+  var zones: [ZoneKey: Zone] = [:]
+  var zoneKeys: [ZoneID: ZoneKey] = [:]
+  /// Where each commit is: its zone and its number there.
+  var commits: [CommitHash: (zone: ZoneKey, seq: UInt64)] = [:]
+  var nodes: [TreeID: Nodes] = [:]
+  var records: [Int64: Record] = [:]
+  var recordKeys: [RecordHash: [Int64]] = [:]
+  var blobs: [Int64: Blob] = [:]
+  /// Tickets and large contents.
+  var files: [BlobID: Int64] = [:]
+  var smallContents: [ContentName: [Int64]] = [:]
+  var lastFeedPosition: UInt64 = 0
+  private var lastKey: Int64 = 0
+
+  mutating func newKey() -> Int64 {
+    lastKey += 1
+    return lastKey
+  }
+}

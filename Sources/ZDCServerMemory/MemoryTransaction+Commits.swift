@@ -1,0 +1,132 @@
+internal import ZDCProtocol
+internal import ZDCServer
+
+// What a commit changes
+extension MemoryTransaction {
+  func apply(_ delta: CommitDelta) throws -> [ZoneStatus] {
+    let statuses = try delta.zones.map(apply)
+    removeBlobs(delta.released)
+    return statuses
+  }
+
+  private func apply(_ delta: ZoneDelta) throws -> ZoneStatus {
+    let key = key(of: delta)
+    let tree = delta.head.zone.tree
+    for node in delta.removed { remove(node, from: tree, now: delta.receivedMs) }
+    for put in delta.puts where put.isLive { put.replaced.map { tables.nodes[tree]?.unlink($0) } }
+    let records = try delta.puts.map { try put($0, tree: tree, zone: key, now: delta.receivedMs) }
+    if let list = delta.list { change(list, in: key) }
+    return append(delta, records: records, to: key)
+  }
+
+  private func key(of delta: ZoneDelta) -> ZoneKey {
+    guard case .new(let tree, let owner) = delta.target else {
+      return tables.zoneKeys[delta.head.zone] ?? ZoneKey(0)
+    }
+    let key = ZoneKey(tables.newKey())
+    let row = ZoneRow(
+      key: key, zone: delta.head.zone, seq: 0, head: .zero, feedPosition: 0, acl: [], retiredBelow: [:])
+    tables.trees[tree.tree] = MemoryTables.Tree(row: tree, owner: owner)
+    tables.zones[key] = MemoryTables.Zone(row: row, owner: owner)
+    tables.zoneKeys[delta.head.zone] = key
+    return key
+  }
+
+  private func remove(_ node: NodeRow, from tree: TreeID, now: UInt64) {
+    tables.records[node.record]?.replacedMs = now
+    if let blob = node.blob { tables.blobs[blob]?.row.replacedMs = now }
+    tables.nodes[tree]?.unlink(node)
+    tables.nodes[tree]?.all[node.leaf.node] = nil
+  }
+
+  /// - Returns: the record's key.
+  private func put(_ put: NodePut, tree: TreeID, zone: ZoneKey, now: UInt64) throws -> Int64 {
+    let replacedMs = put.isLive ? nil : now
+    let record = tables.newKey()
+    tables.records[record] = MemoryTables.Record(
+      stored: put.record, hash: put.leaf.record, zone: zone, replacedMs: replacedMs)
+    tables.recordKeys[put.leaf.record, default: []].append(record)
+    let blob = content(of: put, zone: zone, now: now)
+    guard put.isLive else { return record }
+    if let old = put.replaced { tables.records[old.record]?.replacedMs = now }
+    if let old = put.replacedBlob { tables.blobs[old]?.row.replacedMs = now }
+    let row = NodeRow(leaf: put.leaf, tag: put.tag, record: record, blob: blob)
+    try tables.nodes[tree, default: MemoryTables.Nodes()].link(MemoryTables.Node(row: row, zone: zone))
+    return record
+  }
+
+  private func content(of put: NodePut, zone: ZoneKey, now: UInt64) -> Int64? {
+    let replacedMs = put.isLive ? nil : now
+    switch put.content {
+    case .none: return nil
+    case .unchanged(let key): return key
+    case .attached(var blob):
+      blob.replacedMs = replacedMs
+      update(blob)
+      return blob.key
+    case .inline(let id, let bytes):
+      let row = BlobRow(
+        id: id, zone: zone, node: put.leaf.node, cipherLength: UInt64(bytes.count), state: .attached, isInline: true,
+        owner: nil, contentRoot: nil, touchedMs: now, replacedMs: replacedMs)
+      return insert(row, content: Array(bytes))
+    }
+  }
+
+  private func change(_ list: ZoneDelta.ListChange, in zone: ZoneKey) {
+    tables.zones[zone]?.row.acl = list.acl.bytes
+    let rights = list.acl.fields.entries.map { ($0.user, $0.permissions) }
+    tables.zones[zone]?.permissions = Dictionary(rights) { first, _ in first }
+    for grant in list.grants {
+      tables.zones[zone]?.grants[MemoryTables.GrantKey(user: grant.user, hash: grant.wrapHash)] = grant.bytes
+    }
+  }
+
+  private func append(_ delta: ZoneDelta, records: [Int64], to key: ZoneKey) -> ZoneStatus {
+    let head = delta.head
+    tables.lastFeedPosition += 1
+    let position = tables.lastFeedPosition
+    let row = CommitRow(
+      seq: head.seq, receivedMs: delta.receivedMs, bytes: delta.commit, acl: delta.list?.acl.bytes)
+    tables.commits[head.hash] = (key, head.seq)
+    tables.zones[key]?.log.append(
+      MemoryTables.Commit(row: row, hash: head.hash, feedPosition: position, records: records))
+    tables.zones[key]?.row.seq = head.seq
+    tables.zones[key]?.row.head = head.hash
+    tables.zones[key]?.row.feedPosition = position
+    tables.zones[key]?.row.retiredBelow = head.retiredBelow
+    tables.zones[key]?.usage.add(delta.usage)
+    return ZoneStatus(zone: head.zone, seq: head.seq, head: head.hash, feedPosition: position)
+  }
+}
+
+extension MemoryTables.Nodes {
+  /// Takes a node out of its place and its name.
+  mutating func unlink(_ node: NodeRow) {
+    children[node.leaf.parent]?.remove(node.leaf.node)
+    if let name = node.name, names[name] == node.leaf.node { names[name] = nil }
+  }
+
+  /// - Throws: ``NameTaken``.
+  mutating func link(_ node: MemoryTables.Node) throws {
+    all[node.row.leaf.node] = node
+    children[node.row.leaf.parent, default: []].insert(node.row.leaf.node)
+    guard let name = node.row.name else { return }
+    guard names.updateValue(node.row.leaf.node, forKey: name) == nil else { throw NameTaken() }
+  }
+}
+
+/// Two live nodes of one place have one name: the decision about a commit was wrong.
+struct NameTaken: Error {}
+
+extension NodeRow {
+  fileprivate var name: NodeName? { tag.map { NodeName(parent: leaf.parent, tag: $0) } }
+}
+
+extension ZoneUsage {
+  fileprivate mutating func add(_ other: ZoneUsage) {
+    nodes += other.nodes
+    records += other.records
+    recordBytes += other.recordBytes
+    logBytes += other.logBytes
+  }
+}

@@ -1,0 +1,130 @@
+internal import ZDCProtocol
+internal import ZDCServer
+
+// Content
+extension MemoryTransaction {
+  func file(_ id: BlobID) -> BlobRow? { tables.files[id].flatMap { tables.blobs[$0]?.row } }
+
+  func contents(_ names: [ContentName], in tree: TreeID) -> [ContentName: BlobRow] {
+    names.reduce(into: [:]) { $0[$1] = own($1, in: tree) ?? file($1.blob) }
+  }
+
+  /// What the node has, or had and is kept.
+  private func own(_ name: ContentName, in tree: TreeID) -> BlobRow? {
+    if let key = tables.nodes[tree]?.all[name.node]?.row.blob, let live = tables.blobs[key]?.row, live.id == name.blob {
+      return live
+    }
+    return (tables.smallContents[name] ?? []).compactMap { tables.blobs[$0]?.row }
+      .first { $0.replacedMs != nil && treeID(of: $0.zone) == tree }
+  }
+
+  func blobs(_ keys: [Int64]) -> [BlobRow] { keys.compactMap { tables.blobs[$0]?.row } }
+  func inlineBytes(of blob: BlobRow) -> [UInt8]? { tables.blobs[blob.key]?.content }
+
+  func parts(of blob: BlobRow) -> [BlobStatus.Part] {
+    (tables.blobs[blob.key]?.parts ?? [:]).sorted { $0.key < $1.key }
+      .map { BlobStatus.Part(index: $0.key, hash: WireBytes($0.value)) }
+  }
+
+  func insertTicket(_ blob: BlobRow) -> Int64 { insert(blob, content: nil) }
+
+  func insert(_ blob: BlobRow, content: [UInt8]?) -> Int64 {
+    var row = blob
+    row.key = tables.newKey()
+    tables.blobs[row.key] = MemoryTables.Blob(row: row, content: content)
+    if content == nil {
+      tables.files[row.id] = row.key
+    } else {
+      tables.smallContents[row.name, default: []].append(row.key)
+    }
+    return row.key
+  }
+
+  func updateTicket(_ blob: BlobRow) { update(blob) }
+
+  func update(_ blob: BlobRow) {
+    tables.blobs[blob.key]?.row = blob
+    if blob.state == .attached { tables.blobs[blob.key]?.parts = [:] }
+  }
+
+  func insertPart(_ index: Int, hash: [UInt8], of blob: BlobRow, now: UInt64) {
+    tables.blobs[blob.key]?.parts[index] = hash
+  }
+
+  func removeBlobs(_ blobs: [BlobRow]) {
+    for blob in blobs {
+      tables.blobs[blob.key] = nil
+      if blob.isInline {
+        tables.smallContents[blob.name]?.removeAll { $0 == blob.key }
+      } else {
+        tables.files[blob.id] = nil
+      }
+    }
+  }
+}
+
+// Waste and counts
+extension MemoryTransaction {
+  private func zones(ofOwnerOf zone: ZoneKey) -> [MemoryTables.Zone] {
+    tables.zones[zone].map { zone in tables.zones.values.filter { $0.owner == zone.owner } } ?? []
+  }
+
+  private func blobs(of zones: [MemoryTables.Zone]) -> [BlobRow] {
+    let keys = Set(zones.map(\.row.key))
+    return tables.blobs.values.map(\.row).filter { keys.contains($0.zone) }
+  }
+
+  func contentBytes(ofOwnerOf zone: ZoneKey) -> UInt64 {
+    blobs(of: zones(ofOwnerOf: zone)).reduce(0) { $0 + $1.cipherLength }
+  }
+
+  func recordBytes(ofOwnerOf zone: ZoneKey) -> UInt64 {
+    zones(ofOwnerOf: zone).reduce(0) { $0 + $1.usage.bytes }
+  }
+
+  func replacedContents(ofOwnerOf zone: ZoneKey, bytes: UInt64) -> [BlobRow] {
+    var free: UInt64 = 0
+    return blobs(of: zones(ofOwnerOf: zone)).filter { $0.replacedMs != nil }
+      .sorted { ($0.replacedMs ?? 0, $0.key) < ($1.replacedMs ?? 0, $1.key) }
+      .prefix { blob in
+        defer { free += blob.cipherLength }
+        return free < bytes
+      }
+  }
+
+  func collect(replacedBefore: UInt64, abandonedBefore: UInt64, limit: Int) -> Collected {
+    let records = tables.records.filter { ($0.value.replacedMs ?? .max) < replacedBefore }.prefix(limit)
+    for (key, record) in records { remove(record, key: key) }
+    let doomed = tables.blobs.values.map(\.row).filter {
+      ($0.replacedMs ?? .max) < replacedBefore || $0.state != .attached && $0.touchedMs < abandonedBefore
+    }.prefix(limit)
+    removeBlobs(Array(doomed))
+    return Collected(
+      files: doomed.filter { !$0.isInline }.map(\.id), isMore: max(records.count, doomed.count) >= limit)
+  }
+
+  private func remove(_ record: MemoryTables.Record, key: Int64) {
+    tables.records[key] = nil
+    tables.recordKeys[record.hash]?.removeAll { $0 == key }
+    tables.zones[record.zone]?.usage.records -= 1
+    tables.zones[record.zone]?.usage.recordBytes -= UInt64(record.stored.bytes.count)
+  }
+
+  func usage(of user: UserID) -> UsageRow {
+    let zones = tables.zones.values.filter { $0.owner == user }
+    let blobs = blobs(of: zones)
+    var usage = UsageRow()
+    usage.liveNodes = zones.reduce(0) { $0 + UInt64(clamping: $1.usage.nodes) }
+    usage.commits = zones.reduce(0) { $0 + UInt64($1.log.count) }
+    usage.records = zones.reduce(0) { $0 + $1.usage.records }
+    usage.recordBytes = zones.reduce(0) { $0 + $1.usage.recordBytes }
+    usage.logBytes = zones.reduce(0) { $0 + $1.usage.logBytes }
+    usage.blobs = UInt64(blobs.count)
+    usage.contentBytes = blobs.reduce(0) { $0 + $1.cipherLength }
+    return usage
+  }
+}
+
+extension BlobRow {
+  fileprivate var name: ContentName { ContentName(node: node, blob: id) }
+}

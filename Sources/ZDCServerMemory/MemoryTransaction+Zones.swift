@@ -1,0 +1,111 @@
+internal import ZDCProtocol
+internal import ZDCServer
+
+// Zones
+extension MemoryTransaction {
+  func zone(_ id: ZoneID) -> ZoneRow? { tables.zoneKeys[id].flatMap { tables.zones[$0]?.row } }
+
+  func zone(ofNode node: NodeID, tree: TreeID) -> ZoneRow? {
+    (tables.nodes[tree]?.all[node]?.zone).flatMap { tables.zones[$0]?.row }
+  }
+
+  func zones(ownedBy user: UserID, since feedPosition: UInt64) -> [ZoneStatus] {
+    tables.zones.values.filter { $0.owner == user && $0.row.feedPosition > feedPosition }
+      .map(\.row.status).sorted { $0.feedPosition < $1.feedPosition }
+  }
+
+  func zones(offeredTo user: UserID, after cursor: UInt64, limit: Int) -> [OfferedZone] {
+    tables.zones.values
+      .filter { $0.owner != user && $0.permissions[user]?.contains(.read) == true }
+      .map { OfferedZone(cursor: UInt64($0.row.key.rawValue), status: $0.row.status) }
+      .filter { $0.cursor > cursor }.sorted { $0.cursor < $1.cursor }.prefix(limit).map { $0 }
+  }
+
+  func permissions(of user: UserID, in zone: ZoneKey) -> ZoneACL.Permissions? { tables.zones[zone]?.permissions[user] }
+
+  func genesisCommits(owner: UserID, appTreeID: String) -> [CommitHash] {
+    trees(of: owner).filter { $0.appTreeID == appTreeID }.compactMap { tree in
+      tables.zoneKeys[ZoneID(trunkOf: tree.tree)].flatMap { tables.zones[$0]?.log.first?.hash }
+    }
+  }
+
+  func trees(of owner: UserID) -> [TreeRow] {
+    tables.trees.values.filter { $0.owner == owner }.map(\.row)
+      .sorted { ($0.appTreeID, $0.trunk.rawValue) < ($1.appTreeID, $1.trunk.rawValue) }
+  }
+
+  func treeID(of zone: ZoneKey) -> TreeID? { tables.zones[zone]?.row.zone.tree }
+  func lastFeedPosition() -> UInt64 { tables.lastFeedPosition }
+  func lastReceivedMs() -> UInt64? {
+    let newest = tables.zones.values.compactMap(\.log.last).max { $0.feedPosition < $1.feedPosition }
+    return newest?.row.receivedMs
+  }
+}
+
+// Logs
+extension MemoryTransaction {
+  func commit(_ hash: CommitHash) -> StoredCommit? {
+    guard let place = tables.commits[hash], let zone = tables.zones[place.zone] else { return nil }
+    let commit = zone.log[Int(place.seq)]
+    let status = ZoneStatus(zone: zone.row.zone, seq: place.seq, head: hash, feedPosition: commit.feedPosition)
+    return StoredCommit(status: status, receivedMs: commit.row.receivedMs)
+  }
+
+  func commits(of zone: ZoneKey, after: UInt64?, _ body: (CommitRow) throws -> Bool) throws {
+    let start = after.map { $0 == .max ? Int.max : Int(clamping: $0 + 1) } ?? 0
+    for commit in (tables.zones[zone]?.log ?? []).dropFirst(start) {
+      guard try body(commit.row) else { return }
+    }
+  }
+
+  func grant(zone: ZoneKey, user: UserID, hash: GrantHash) -> [UInt8]? {
+    tables.zones[zone]?.grants[MemoryTables.GrantKey(user: user, hash: hash)]
+  }
+
+  func record(hash: RecordHash, in zone: ZoneKey) -> StoredRecord? {
+    (tables.recordKeys[hash] ?? []).lazy.compactMap { self.tables.records[$0] }.first { $0.zone == zone }?.stored
+  }
+
+  func records(_ keys: [Int64]) -> [Int64: StoredRecord] {
+    keys.reduce(into: [:]) { $0[$1] = tables.records[$1]?.stored }
+  }
+
+  func liveRecords(of zone: ZoneKey, seq: UInt64, _ body: (StoredRecord) throws -> Bool) throws {
+    guard let log = tables.zones[zone]?.log, seq < UInt64(log.count) else { return }
+    for key in log[Int(seq)].records {
+      guard let record = tables.records[key], record.replacedMs == nil else { continue }
+      guard try body(record.stored) else { return }
+    }
+  }
+}
+
+// Nodes
+extension MemoryTransaction {
+  private func tree(of zone: ZoneKey) -> MemoryTables.Nodes {
+    treeID(of: zone).flatMap { tables.nodes[$0] } ?? MemoryTables.Nodes()
+  }
+
+  func nodes(_ ids: [NodeID], in zone: ZoneKey) -> [NodeRow] {
+    let tree = tree(of: zone)
+    var asked: Set<NodeID> = []
+    var found: [NodeRow] = []
+    for id in ids {
+      var next = id
+      while asked.insert(next).inserted, let node = tree.all[next], node.zone == zone {
+        found.append(node.row)
+        next = node.row.leaf.parent
+      }
+    }
+    return found
+  }
+
+  func children(of parents: [NodeID], in zone: ZoneKey, limit: Int) -> [NodeRow] {
+    let tree = tree(of: zone)
+    return parents.lazy.flatMap { tree.children[$0] ?? [] }.prefix(limit).compactMap { tree.all[$0]?.row }
+  }
+
+  func holders(of names: [NodeName], in zone: ZoneKey) -> [NodeName: NodeID] {
+    let tree = tree(of: zone)
+    return names.reduce(into: [:]) { $0[$1] = tree.names[$1] }
+  }
+}

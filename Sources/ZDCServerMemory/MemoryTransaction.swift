@@ -1,0 +1,81 @@
+internal import ZDCProtocol
+internal import ZDCServer
+
+/// One closure's view of the tables.
+final class MemoryTransaction: MetadataTransaction {
+  var tables: MemoryTables
+  private(set) var effects: [@Sendable () -> Void] = []
+
+  init(_ tables: MemoryTables) {
+    self.tables = tables
+  }
+
+  func afterCommit(_ effect: @escaping @Sendable () -> Void) { effects.append(effect) }
+
+  func takeRoom() {}
+  func clearRoom() {}
+}
+
+// Accounts
+extension MemoryTransaction {
+  func user(_ id: UserID) -> UserRow? { tables.users[id] }
+  func user(lookup: LookupID) -> UserRow? { tables.users.values.first { $0.lookup == lookup } }
+  func links(of user: UserID) -> [[UInt8]] { tables.links[user] ?? [] }
+
+  func link(_ seq: UInt32, of user: UserID) -> [UInt8]? {
+    let links = links(of: user)
+    return Int(seq) < links.count ? links[Int(seq)] : nil
+  }
+
+  func chainBytes(of user: UserID) -> Int { links(of: user).reduce(0) { $0 + $1.count } }
+  func signKey(user: UserID, generation: UInt32) -> [UInt8]? { tables.signKeys[user]?[generation] }
+  func keyring(of user: UserID) -> [UInt8]? { tables.keyrings[user] }
+  func isInviteUsed(_ codeHash: [UInt8]) -> Bool { tables.invites.contains(codeHash) }
+
+  func insertUser(_ user: UserRow) { tables.users[user.id] = user }
+  func updateUser(_ user: UserRow) { tables.users[user.id] = user }
+
+  func appendLink(_ link: IdentityLink, to user: UserID) {
+    tables.links[user, default: []].append(link.bytes)
+    // A generation keeps the key that it was introduced with.
+    tables.signKeys[user, default: [:]].merge([link.signGen: link.signPub]) { known, _ in known }
+  }
+
+  func setKeyring(_ bytes: [UInt8], of user: UserID) { tables.keyrings[user] = bytes }
+  func useInvite(_ codeHash: [UInt8], user: UserID, now: UInt64) { tables.invites.insert(codeHash) }
+}
+
+// Devices and sessions
+extension MemoryTransaction {
+  func device(_ id: DeviceID, of user: UserID) -> DeviceRow? { tables.devices[user]?[id] }
+
+  func devices(of user: UserID) -> [DeviceRow] {
+    (tables.devices[user] ?? [:]).values.sorted { $0.createdMs < $1.createdMs }
+  }
+
+  func session(tokenHash: [UInt8]) -> SessionRow? { tables.sessions[tokenHash] }
+
+  func sessions(of user: UserID) -> [SessionRow] {
+    tables.sessions.values.filter { $0.user == user }.sorted { $0.createdMs < $1.createdMs }
+  }
+
+  func putDevice(_ device: DeviceRow, of user: UserID) { tables.devices[user, default: [:]][device.id] = device }
+
+  func removeDevice(_ id: DeviceID, of user: UserID) {
+    tables.devices[user]?[id] = nil
+    for session in sessions(of: user) where session.device == id { removeSession(tokenHash: session.tokenHash) }
+  }
+
+  func insertSession(_ session: SessionRow) { tables.sessions[session.tokenHash] = session }
+  func removeSession(tokenHash: [UInt8]) { tables.sessions[tokenHash] = nil }
+
+  func removeExpiredSessions(now: UInt64) { tables.sessions = tables.sessions.filter { $0.value.expiresMs > now } }
+
+  func trimSessions(of user: UserID, device: DeviceID, keeping count: Int) -> [[UInt8]] {
+    let newestFirst = sessions(of: user).filter { $0.device == device }
+      .sorted { ($0.expiresMs, $0.createdMs) > ($1.expiresMs, $1.createdMs) }
+    let ended = newestFirst.dropFirst(count).map(\.tokenHash)
+    for hash in ended { removeSession(tokenHash: hash) }
+    return ended
+  }
+}

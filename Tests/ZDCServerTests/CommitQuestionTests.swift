@@ -1,0 +1,133 @@
+import Testing
+import ZDCProtocol
+import ZDCServerMemory
+
+@testable import ZDCServer
+
+/// How often the decision about a commit asks the store: each question is a round trip where the database is another
+/// machine.
+@Suite struct CommitQuestionTests {
+  /// - A commit of 4 puts and 2 deletes, and one of 400 puts and 200 deletes, of nodes that are there and new ones
+  /// => both cost the same number of questions
+  @Test func questionsDoNotGrowWithTheNodes() async throws {
+    let few = try await questions(size: 2)
+    let many = try await questions(size: 200)
+    #expect(few == many)
+    #expect(many <= 20)
+  }
+
+  private func questions(size: Int) async throws -> Int {
+    let account = try TestAccount()
+    let store = MemoryStore()
+    var home = account.home
+    let old = (0..<2 * size).map { _ in home.record(.random()) }
+    let first = try home.put(old)
+    home.accepted(first.commit, records: old)
+    let contents = (0..<size).map { _ in TestZone.Content() }
+    let edits = old.prefix(size).map { home.record($0.fields.node) }
+    let new = contents.map { home.record(.random(), parent: old[0].fields.node, content: $0.field()) }
+    let deletes = old.suffix(size).map { ZoneOperation.delete(node: $0.fields.node, record: $0.hash, liveDescendants: 0) }
+    let commit = try home.commit((edits + new).map { .put(.init($0)) } + deletes)
+    let requests = [
+      try CommitRequest(first.body),
+      try CommitRequest(TestZone.body(commit, records: edits + new, contents: contents)),
+    ]
+    return try await store.write { tx in
+      let registration = try Accounts.Registration(account.registration())
+      _ = try Accounts.register(registration, mode: .open, invites: [], now: 1, in: tx)
+      _ = try tx.apply(try Self.delta(requests[0], account.userID, tx))
+      let reader = CountingReader(tx)
+      let delta = try Self.delta(requests[1], account.userID, reader)
+      #expect((delta.zones[0].puts.count, delta.zones[0].removed.count) == (2 * size, size))
+      return reader.questions
+    }
+  }
+
+  private static func delta(
+    _ request: CommitRequest, _ user: UserID, _ reader: any MetadataReader
+  ) throws -> CommitDelta {
+    let quotas = Quotas(limit: 1 << 40)
+    let work = SubtreeWork(limit: 1_000_000)
+    return try CommitDecision(user: user, quotas: quotas, work: work, now: 2, reader: reader).delta(for: request)
+  }
+}
+
+/// Hands every question on, and counts.
+private final class CountingReader: MetadataReader {
+  private let reader: any MetadataReader
+  private(set) var questions = 0
+
+  init(_ reader: any MetadataReader) {
+    self.reader = reader
+  }
+
+  private var asked: any MetadataReader {
+    questions += 1
+    return reader
+  }
+
+  func user(_ id: UserID) throws -> UserRow? { try asked.user(id) }
+  func user(lookup: LookupID) throws -> UserRow? { try asked.user(lookup: lookup) }
+  func links(of user: UserID) throws -> [[UInt8]] { try asked.links(of: user) }
+  func link(_ seq: UInt32, of user: UserID) throws -> [UInt8]? { try asked.link(seq, of: user) }
+  func chainBytes(of user: UserID) throws -> Int { try asked.chainBytes(of: user) }
+  func signKey(user: UserID, generation: UInt32) throws -> [UInt8]? {
+    try asked.signKey(user: user, generation: generation)
+  }
+  func keyring(of user: UserID) throws -> [UInt8]? { try asked.keyring(of: user) }
+  func isInviteUsed(_ codeHash: [UInt8]) throws -> Bool { try asked.isInviteUsed(codeHash) }
+  func device(_ id: DeviceID, of user: UserID) throws -> DeviceRow? { try asked.device(id, of: user) }
+  func devices(of user: UserID) throws -> [DeviceRow] { try asked.devices(of: user) }
+  func session(tokenHash: [UInt8]) throws -> SessionRow? { try asked.session(tokenHash: tokenHash) }
+  func sessions(of user: UserID) throws -> [SessionRow] { try asked.sessions(of: user) }
+  func zone(_ id: ZoneID) throws -> ZoneRow? { try asked.zone(id) }
+  func zones(ownedBy user: UserID, since feedPosition: UInt64) throws -> [ZoneStatus] {
+    try asked.zones(ownedBy: user, since: feedPosition)
+  }
+  func zones(offeredTo user: UserID, after cursor: UInt64, limit: Int) throws -> [OfferedZone] {
+    try asked.zones(offeredTo: user, after: cursor, limit: limit)
+  }
+  func permissions(of user: UserID, in zone: ZoneKey) throws -> ZoneACL.Permissions? {
+    try asked.permissions(of: user, in: zone)
+  }
+  func genesisCommits(owner: UserID, appTreeID: String) throws -> [CommitHash] {
+    try asked.genesisCommits(owner: owner, appTreeID: appTreeID)
+  }
+  func trees(of owner: UserID) throws -> [TreeRow] { try asked.trees(of: owner) }
+  func treeID(of zone: ZoneKey) throws -> TreeID? { try asked.treeID(of: zone) }
+  func lastFeedPosition() throws -> UInt64 { try asked.lastFeedPosition() }
+  func lastReceivedMs() throws -> UInt64? { try asked.lastReceivedMs() }
+  func commit(_ hash: CommitHash) throws -> StoredCommit? { try asked.commit(hash) }
+  func commits(of zone: ZoneKey, after: UInt64?, _ body: (CommitRow) throws -> Bool) throws {
+    try asked.commits(of: zone, after: after, body)
+  }
+  func grant(zone: ZoneKey, user: UserID, hash: GrantHash) throws -> [UInt8]? {
+    try asked.grant(zone: zone, user: user, hash: hash)
+  }
+  func nodes(_ ids: [NodeID], in zone: ZoneKey) throws -> [NodeRow] { try asked.nodes(ids, in: zone) }
+  func children(of parents: [NodeID], in zone: ZoneKey, limit: Int) throws -> [NodeRow] {
+    try asked.children(of: parents, in: zone, limit: limit)
+  }
+  func holders(of names: [NodeName], in zone: ZoneKey) throws -> [NodeName: NodeID] {
+    try asked.holders(of: names, in: zone)
+  }
+  func zone(ofNode node: NodeID, tree: TreeID) throws -> ZoneRow? { try asked.zone(ofNode: node, tree: tree) }
+  func records(_ keys: [Int64]) throws -> [Int64: StoredRecord] { try asked.records(keys) }
+  func record(hash: RecordHash, in zone: ZoneKey) throws -> StoredRecord? { try asked.record(hash: hash, in: zone) }
+  func liveRecords(of zone: ZoneKey, seq: UInt64, _ body: (StoredRecord) throws -> Bool) throws {
+    try asked.liveRecords(of: zone, seq: seq, body)
+  }
+  func file(_ id: BlobID) throws -> BlobRow? { try asked.file(id) }
+  func contents(_ names: [ContentName], in tree: TreeID) throws -> [ContentName: BlobRow] {
+    try asked.contents(names, in: tree)
+  }
+  func blobs(_ keys: [Int64]) throws -> [BlobRow] { try asked.blobs(keys) }
+  func inlineBytes(of blob: BlobRow) throws -> [UInt8]? { try asked.inlineBytes(of: blob) }
+  func parts(of blob: BlobRow) throws -> [BlobStatus.Part] { try asked.parts(of: blob) }
+  func contentBytes(ofOwnerOf zone: ZoneKey) throws -> UInt64 { try asked.contentBytes(ofOwnerOf: zone) }
+  func recordBytes(ofOwnerOf zone: ZoneKey) throws -> UInt64 { try asked.recordBytes(ofOwnerOf: zone) }
+  func replacedContents(ofOwnerOf zone: ZoneKey, bytes: UInt64) throws -> [BlobRow] {
+    try asked.replacedContents(ofOwnerOf: zone, bytes: bytes)
+  }
+  func usage(of user: UserID) throws -> UsageRow { try asked.usage(of: user) }
+}

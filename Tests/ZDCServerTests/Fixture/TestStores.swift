@@ -1,0 +1,45 @@
+import Foundation
+import Synchronization
+import Testing
+import ZDCServer
+import ZDCServerMemory
+import ZDCServerSQLite
+
+/// What a test's server keeps its data in: a folder, or memory with `ZDC_TEST_STORE=memory`. All tests of the server's
+/// answers run over both.
+struct TestStores {
+  let metadata: any MetadataStore
+  let blobs: any BlobStore
+  /// Holds the folder's lock.
+  private var folder: DataFolder?
+
+  static let areInMemory = ProcessInfo.processInfo.environment["ZDC_TEST_STORE"] == "memory"
+
+  /// Memory that a server left, by the name of its folder.
+  private static let memories = Mutex<[String: (MemoryStore, MemoryBlobStore)]>([:])
+
+  static func open(_ path: String) throws -> TestStores {
+    guard areInMemory else {
+      let folder = try DataFolder(path: path)
+      return TestStores(metadata: folder.metadata, blobs: folder.blobs, folder: folder)
+    }
+    let (metadata, blobs) = memories.withLock { memories in
+      let known = memories[path] ?? (MemoryStore(), MemoryBlobStore())
+      memories[path] = known
+      return known
+    }
+    return TestStores(metadata: metadata, blobs: blobs)
+  }
+
+  /// What `zdc-server check` finds in a folder that no server uses.
+  static func findings(in path: String) throws -> [CheckFinding] {
+    areInMemory ? [] : try DataFolder.check(path: path).findings
+  }
+
+  static func forget(_ path: String) { memories.withLock { $0[path] = nil } }
+}
+
+extension Trait where Self == ConditionTrait {
+  /// For tests that look into the data folder, damage it, or run the server's program.
+  static var needsFolder: Self { .disabled(if: TestStores.areInMemory, "these stores have no folder") }
+}

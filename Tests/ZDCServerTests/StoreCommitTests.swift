@@ -1,0 +1,313 @@
+import Testing
+import ZDCProtocol
+
+@testable import ZDCServer
+
+/// What every metadata store does with commits: the rest of ``StoreContractTests``.
+@Suite struct StoreCommitTests {
+  typealias Maker = StoreContractTests.Maker
+  static let stores = StoreContractTests.stores
+
+  /// A store with one account, and its home as the tests change it.
+  private final class World: Sendable {
+    let store: any MetadataStore
+    let account: TestAccount
+
+    init(_ store: any MetadataStore, _ account: TestAccount) async throws {
+      self.store = store
+      self.account = account
+      try await store.write { tx in
+        let registration = try Accounts.Registration(account.registration())
+        _ = try Accounts.register(registration, mode: .open, invites: [], now: 1, in: tx)
+      }
+    }
+
+    var zone: ZoneID { account.home.zone }
+
+    /// Reads, decides and applies in one write.
+    @discardableResult
+    func commit(
+      at now: UInt64 = 10, _ change: @escaping @Sendable (any MetadataReader, ZoneRow, inout ZoneDelta) throws -> Void
+    ) async throws -> ZoneStatus {
+      let (home, zone) = (account.home, zone)
+      return try await store.write { tx in
+        let row = try #require(try tx.zone(zone))
+        let head = ZoneHead(
+          zone: zone, seq: row.seq + 1, hash: .random(), acl: home.acl, retiredBelow: row.retiredBelow)
+        var delta = ZoneDelta(
+          target: .existing(row.key), head: head, commit: try home.commit([]), receivedMs: now)
+        try change(tx, row, &delta)
+        for put in delta.puts { delta.usage.count(record: put.record.bytes) }
+        return try #require(try tx.apply(CommitDelta(zones: [delta])).first)
+      }
+    }
+
+    func read<T: Sendable>(_ body: @escaping @Sendable (any MetadataReader, ZoneKey) throws -> T) async throws -> T {
+      let zone = zone
+      return try await store.read { reader in try body(reader, try #require(try reader.zone(zone)).key) }
+    }
+
+    /// A node with a record of its own number, and small content of that many bytes.
+    func put(
+      _ node: NodeID, below parent: NodeID? = nil, tag: NameTag = .random(), bytes: Int = 0, seq: UInt64 = 1,
+      replacing old: NodeRow? = nil
+    ) -> NodePut {
+      let leaf = ZoneLeaf(
+        node: node, parent: parent ?? zone.root, record: .random(), putSeq: seq, keyGen: 1, parentKeyGen: 1)
+      let record = StoredRecord(bytes: leaf.record.bytes, recordReceivedMs: seq, dataReceivedMs: seq)
+      let content = bytes == 0 ? NodePut.Content.none : .inline(.random(), randomBytes(bytes)[...])
+      return NodePut(leaf: leaf, tag: tag, record: record, content: content, replaced: old)
+    }
+  }
+
+  private func withWorld(_ maker: Maker, _ body: @Sendable (World) async throws -> Void) async throws {
+    try await StoreContractTests.withStore(maker) { store in
+      try await body(try await World(store, try TestAccount()))
+    }
+  }
+
+  @Test(arguments: stores) func nodesAreFoundWithAllAbove_andChildrenUpToALimit(_ maker: Maker) async throws {
+    try await withWorld(maker) { world in
+      let (a, b, c) = (NodeID.random(), NodeID.random(), NodeID.random())
+      try await world.commit { _, _, delta in
+        delta.puts = [world.put(a), world.put(b, below: a), world.put(c, below: b)]
+        delta.puts += (0..<5).map { _ in world.put(.random(), below: a) }
+      }
+      try await world.read { reader, zone throws in
+        let found = try reader.nodes([c, .random(), b], in: zone).map(\.leaf.node)
+        #expect(Set(found) == [a, b, c, world.zone.root] && found.count == 4)
+        #expect(try reader.children(of: [a], in: zone, limit: 3).count == 3)
+        #expect(try reader.children(of: [c, b, a], in: zone, limit: 100).count == 7)
+        #expect(try reader.children(of: [a], in: zone, limit: 100).allSatisfy { $0.leaf.parent == a })
+        #expect(try reader.zone(ofNode: c, tree: world.zone.tree)?.zone == world.zone)
+      }
+    }
+  }
+
+  /// - Two nodes swap their names in one commit, then one is deleted and a third takes its name
+  @Test(arguments: stores) func namesAreThoseOfTheLastCommit(_ maker: Maker) async throws {
+    try await withWorld(maker) { world in
+      let (a, b, c) = (NodeID.random(), NodeID.random(), NodeID.random())
+      let (first, second) = (NameTag.random(), NameTag.random())
+      let root = world.zone.root
+      let names = [NodeName(parent: root, tag: first), NodeName(parent: root, tag: second)]
+      try await world.commit { _, _, delta in
+        delta.puts = [world.put(a, tag: first), world.put(b, tag: second)]
+      }
+      try await world.commit { reader, zone, delta throws in
+        #expect(try reader.holders(of: names, in: zone.key) == [names[0]: a, names[1]: b])
+        let known = try reader.nodes([a, b], in: zone.key)
+        delta.puts = [
+          world.put(a, tag: second, replacing: known.first { $0.leaf.node == a }),
+          world.put(b, tag: first, replacing: known.first { $0.leaf.node == b }),
+        ]
+      }
+      try await world.commit { reader, zone, delta throws in
+        #expect(try reader.holders(of: names, in: zone.key) == [names[0]: b, names[1]: a])
+        delta.removed = try reader.nodes([a], in: zone.key).filter { $0.leaf.node == a }
+        delta.puts = [world.put(c, tag: second)]
+      }
+      try await world.read { reader, zone throws in
+        #expect(try reader.holders(of: names, in: zone) == [names[0]: b, names[1]: c])
+      }
+    }
+  }
+
+  /// - A node with content is put, put again with another content, and deleted
+  /// => each record and content that is replaced is still found, and is collected once it is old enough
+  @Test(arguments: stores) func whatIsReplacedIsKeptForAWhile(_ maker: Maker) async throws {
+    try await withWorld(maker) { world in
+      let node = NodeID.random()
+      try await world.commit(at: 10) { _, _, delta in delta.puts = [world.put(node, bytes: 100)] }
+      try await world.commit(at: 20) { reader, zone, delta in
+        let known = try reader.nodes([node], in: zone.key).first { $0.leaf.node == node }
+        delta.puts = [world.put(node, bytes: 200, seq: 2, replacing: known)]
+      }
+      try await world.commit(at: 30) { reader, zone, delta in
+        delta.removed = try reader.nodes([node], in: zone.key).filter { $0.leaf.node == node }
+      }
+      try await world.read { reader, zone throws in
+        #expect(try reader.nodes([node], in: zone).isEmpty)
+        #expect(try Self.live(1...3, of: zone, in: reader) == 0)
+        let all = try reader.replacedContents(ofOwnerOf: zone, bytes: .max)
+        #expect(all.map(\.cipherLength) == [100, 200] && all.allSatisfy(\.isInline))
+        #expect(try reader.replacedContents(ofOwnerOf: zone, bytes: 100).map(\.cipherLength) == [100])
+        #expect(try reader.replacedContents(ofOwnerOf: zone, bytes: 101).map(\.cipherLength) == [100, 200])
+        #expect(try reader.contentBytes(ofOwnerOf: zone) == 300)
+        let names = all.map { ContentName(node: node, blob: $0.id) }
+        #expect(try reader.contents(names, in: world.zone.tree).count == 2)
+        #expect(try all.map { try reader.inlineBytes(of: $0)?.count } == [100, 200])
+        let strange = ContentName(node: .random(), blob: names[0].blob)
+        #expect(try reader.contents([strange], in: world.zone.tree).isEmpty)
+      }
+      let left = try await world.store.write { tx in
+        let step = try tx.collect(replacedBefore: 25, abandonedBefore: 0, limit: 100)
+        return (step.files.count, step.isMore, try tx.usage(of: world.account.userID))
+      }
+      #expect((left.0, left.1) == (0, false))
+      #expect((left.2.blobs, left.2.contentBytes, left.2.records) == (1, 200, 5))
+    }
+  }
+
+  private static func live(_ seqs: ClosedRange<UInt64>, of zone: ZoneKey, in reader: any MetadataReader) throws -> Int {
+    var count = 0
+    for seq in seqs {
+      try reader.liveRecords(of: zone, seq: seq) { _ in
+        count += 1
+        return true
+      }
+    }
+    return count
+  }
+
+  /// - One commit puts a node again, and another one below it, and deletes both
+  @Test(arguments: stores) func whatACommitPutsAndDeletes_leavesRecordsOnly(_ maker: Maker) async throws {
+    try await withWorld(maker) { world in
+      let (a, b) = (NodeID.random(), NodeID.random())
+      let tag = NameTag.random()
+      try await world.commit { _, _, delta in delta.puts = [world.put(a, tag: tag)] }
+      let put = try await world.commit { reader, zone, delta throws in
+        let known = try #require(try reader.nodes([a], in: zone.key).first { $0.leaf.node == a })
+        delta.puts = [
+          world.put(a, tag: tag, seq: 2, replacing: known), world.put(b, below: a, bytes: 50, seq: 2),
+        ]
+        for index in delta.puts.indices { delta.puts[index].isLive = false }
+        delta.removed = [known]
+      }
+      try await world.read { reader, zone throws in
+        #expect(try reader.nodes([a, b], in: zone).isEmpty)
+        #expect(try reader.children(of: [world.zone.root, a], in: zone, limit: 9).isEmpty)
+        #expect(try reader.holders(of: [NodeName(parent: world.zone.root, tag: tag)], in: zone).isEmpty)
+        #expect(try Self.live(1...put.seq, of: zone, in: reader) == 0)
+        #expect(try reader.replacedContents(ofOwnerOf: zone, bytes: .max).map(\.node) == [b])
+      }
+    }
+  }
+
+  /// - An upload is named by a put, and what a record names stays while the node is put again
+  @Test(arguments: stores) func uploadsAreAttached_andStayWithTheirNodes(_ maker: Maker) async throws {
+    try await withWorld(maker) { world in
+      let node = NodeID.random()
+      let blob = BlobID.random()
+      let user = world.account.userID
+      let ticket = try await world.store.write { tx in
+        let zone = try #require(try tx.zone(world.zone)).key
+        var row = BlobRow(
+          id: blob, zone: zone, node: node, cipherLength: 100_000, state: .complete, isInline: false, owner: user,
+          contentRoot: .random(), touchedMs: 5)
+        row.key = try tx.insertTicket(row)
+        try tx.insertPart(0, hash: [1], of: row, now: 5)
+        #expect(try tx.parts(of: row).map(\.index) == [0])
+        return try #require(try tx.file(blob))
+      }
+      try await world.commit { _, _, delta in
+        var row = ticket
+        (row.state, row.owner) = (.attached, nil)
+        var put = world.put(node)
+        put.content = .attached(row)
+        delta.puts = [put]
+      }
+      try await world.commit { reader, zone, delta throws in
+        let known = try #require(try reader.nodes([node], in: zone.key).first { $0.leaf.node == node })
+        #expect(known.blob == ticket.key)
+        var put = world.put(node, seq: 2, replacing: known)
+        put.content = .unchanged(ticket.key)
+        delta.puts = [put]
+      }
+      try await world.read { reader, zone throws in
+        let row = try #require(try reader.file(blob))
+        #expect((row.state, row.owner, row.replacedMs, row.key) == (.attached, nil, nil, ticket.key))
+        #expect(try reader.parts(of: row).isEmpty)
+        #expect(try reader.replacedContents(ofOwnerOf: zone, bytes: .max).isEmpty)
+        #expect(try reader.contentBytes(ofOwnerOf: zone) == 100_000)
+        #expect(try reader.blobs([ticket.key]).map(\.id) == [blob])
+      }
+      let files = try await world.store.write { tx in
+        try tx.removeBlobs([ticket])
+        return try tx.file(blob)
+      }
+      #expect(files == nil)
+    }
+  }
+
+  /// - Ten writes at once, each of which appends to the log where it finds its end
+  /// => the log has them all, and each got a feed position behind those before
+  @Test(arguments: stores) func commitsOfAZoneAreOneAfterTheOther(_ maker: Maker) async throws {
+    try await withWorld(maker) { world in
+      let statuses = try await withThrowingTaskGroup(of: ZoneStatus.self) { group in
+        for _ in 0..<10 { group.addTask { try await world.commit { _, _, _ in } } }
+        return try await group.reduce(into: []) { $0.append($1) }.sorted { $0.seq < $1.seq }
+      }
+      #expect(statuses.map(\.seq) == Array(1...10))
+      #expect(statuses.map(\.feedPosition) == statuses.map(\.feedPosition).sorted())
+      #expect(Set(statuses.map(\.feedPosition)).count == 10)
+      try await world.read { reader, zone throws in
+        var seen: [UInt64] = []
+        try reader.commits(of: zone, after: 4) { row in
+          seen.append(row.seq)
+          return row.seq < 9
+        }
+        #expect(seen == [5, 6, 7, 8, 9])
+        #expect(try reader.commit(statuses[3].head)?.status == statuses[3])
+        #expect(try reader.lastFeedPosition() == statuses[9].feedPosition)
+        let since = try reader.zones(ownedBy: world.account.userID, since: statuses[8].feedPosition)
+        #expect(since == [statuses[9]])
+      }
+    }
+  }
+
+  @Test(arguments: stores) func aCommitThatThrows_leavesNothing(_ maker: Maker) async throws {
+    try await withWorld(maker) { world in
+      struct Stop: Error {}
+      let node = NodeID.random()
+      await #expect(throws: Stop.self) {
+        try await world.store.write { tx in
+          let row = try #require(try tx.zone(world.zone))
+          let home = world.account.home
+          let head = ZoneHead(zone: world.zone, seq: 1, hash: .random(), acl: home.acl)
+          var delta = ZoneDelta(
+            target: .existing(row.key), head: head, commit: try home.commit([]), receivedMs: 1)
+          delta.puts = [world.put(node, bytes: 10)]
+          _ = try tx.apply(CommitDelta(zones: [delta]))
+          throw Stop()
+        }
+      }
+      try await world.read { reader, zone throws in
+        #expect(try reader.zone(world.zone)?.seq == 0)
+        #expect(try reader.nodes([node], in: zone).isEmpty)
+        #expect(try reader.contentBytes(ofOwnerOf: zone) == 0)
+      }
+    }
+  }
+
+  /// - A list names a second member, and the next one does not
+  @Test(arguments: stores) func rightsAreThoseOfTheListInForce(_ maker: Maker) async throws {
+    try await withWorld(maker) { world in
+      let member = UserID(randomBytes(32))!
+      let home = world.account.home
+      let given = home.member(member)
+      let list = try home.list(adding: [given.entry])
+      try await world.commit { _, _, delta in
+        delta.head.acl = list
+        delta.change(to: ZoneDelta.ListChange(acl: list, grants: [given.grant]))
+      }
+      try await world.read { reader, zone throws in
+        #expect(try reader.permissions(of: member, in: zone) == [.read])
+        #expect(try reader.zone(world.zone)?.acl == list.bytes)
+        #expect(try reader.grant(zone: zone, user: member, hash: given.grant.wrapHash) == given.grant.bytes)
+        #expect(try reader.zones(offeredTo: member, after: 0, limit: 9).map(\.status.zone) == [world.zone])
+        var lists: [[UInt8]?] = []
+        try reader.commits(of: zone, after: 0) { row in
+          lists.append(row.acl)
+          return true
+        }
+        #expect(lists == [list.bytes])
+      }
+      try await world.commit { _, _, delta in delta.change(to: ZoneDelta.ListChange(acl: home.acl, grants: [])) }
+      try await world.read { reader, zone throws in
+        #expect(try reader.permissions(of: member, in: zone) == nil)
+        #expect(try reader.zones(offeredTo: member, after: 0, limit: 9).isEmpty)
+      }
+    }
+  }
+}
