@@ -2,7 +2,7 @@ package import ZDCProtocol
 
 /// What the event stream tells.
 package enum ServerEvent: Sendable, Hashable {
-  /// First of all: my zones with a commit behind the cursor.
+  /// First of all: my zones that have changed.
   case zones(ZoneList)
   /// A zone has a new commit.
   case head(HeadEvent)
@@ -12,22 +12,22 @@ extension ServerAPI {
   /// The event stream: one connection, until it ends or the reader lets go. Whoever reads it reconnects, with `since`.
   ///
   /// Events are read when they are asked for. Ends without an error when the server closes it in good order.
-  package func events(since cursor: UInt64?) -> AsyncThrowingStream<ServerEvent, any Error> {
-    let reader = EventReader(api: self, cursor: cursor)
+  package func events(since position: FeedPosition?) -> AsyncThrowingStream<ServerEvent, any Error> {
+    let reader = EventReader(api: self, position: position)
     return AsyncThrowingStream { try await reader.next() }
   }
 }
 
 private actor EventReader {
   private let api: ServerAPI
-  private let cursor: UInt64?
+  private let position: FeedPosition?
   private var body: TransportBody?
   private var parser = EventStreamParser()
   private var pending: ArraySlice<ServerEvent> = []
 
-  init(api: ServerAPI, cursor: UInt64?) {
+  init(api: ServerAPI, position: FeedPosition?) {
     self.api = api
-    self.cursor = cursor
+    self.position = position
   }
 
   func next() async throws -> ServerEvent? {
@@ -40,7 +40,7 @@ private actor EventReader {
 
   private func openBody() async throws -> TransportBody {
     if let body { return body }
-    var request = TransportRequest.get(Routes.events, query: [("since", cursor.map(String.init))])
+    var request = TransportRequest.get(Routes.events, query: [("since", position?.text)])
     request.headers["accept"] = TransportRequest.eventsType
     let response = try await api.open(request)
     guard response.headers["content-type"]?.hasPrefix(TransportRequest.eventsType) == true else {

@@ -82,8 +82,8 @@ extension ServerAPI {
   }
 
   /// My zones with a commit behind the cursor; all of them without one.
-  package func zones(since cursor: UInt64?) async throws -> ZoneList {
-    try await json(.get(Routes.zones, query: [("since", cursor.map(String.init))]))
+  package func zones(since position: FeedPosition?) async throws -> ZoneList {
+    try await json(.get(Routes.zones, query: [("since", position?.text)]))
   }
 
   /// Whole commits behind `after`, from genesis without it; with the live records of what they put, if asked for.

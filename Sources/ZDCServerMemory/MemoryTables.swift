@@ -15,6 +15,8 @@ struct MemoryTables: Sendable {
     var permissions: [UserID: ZoneACL.Permissions] = [:]
     var grants: [GrantKey: [UInt8]] = [:]
     var usage = ZoneUsage()
+
+    var feedPosition: UInt64 { log.last?.feedPosition ?? 0 }
   }
 
   struct Commit {

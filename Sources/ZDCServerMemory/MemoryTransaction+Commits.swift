@@ -25,7 +25,7 @@ extension MemoryTransaction {
     }
     let key = ZoneKey(tables.newKey())
     let row = ZoneRow(
-      key: key, zone: delta.head.zone, seq: 0, head: .zero, feedPosition: 0, acl: [], retiredBelow: [:])
+      key: key, zone: delta.head.zone, seq: 0, head: .zero, acl: [], retiredBelow: [:])
     tables.trees[tree.tree] = MemoryTables.Tree(row: tree, owner: owner)
     tables.zones[key] = MemoryTables.Zone(row: row, owner: owner)
     tables.zoneKeys[delta.head.zone] = key
@@ -92,10 +92,9 @@ extension MemoryTransaction {
       MemoryTables.Commit(row: row, hash: head.hash, feedPosition: position, records: records))
     tables.zones[key]?.row.seq = head.seq
     tables.zones[key]?.row.head = head.hash
-    tables.zones[key]?.row.feedPosition = position
     tables.zones[key]?.row.retiredBelow = head.retiredBelow
     tables.zones[key]?.usage.add(delta.usage)
-    return ZoneStatus(zone: head.zone, seq: head.seq, head: head.hash, feedPosition: position)
+    return ZoneStatus(zone: head.zone, seq: head.seq, head: head.hash)
   }
 }
 

@@ -9,9 +9,21 @@ extension MemoryTransaction {
     (tables.nodes[tree]?.all[node]?.zone).flatMap { tables.zones[$0]?.row }
   }
 
-  func zones(ownedBy user: UserID, since feedPosition: UInt64) -> [ZoneStatus] {
-    tables.zones.values.filter { $0.owner == user && $0.row.feedPosition > feedPosition }
-      .map(\.row.status).sorted { $0.feedPosition < $1.feedPosition }
+  func zones(ownedBy user: UserID, since position: FeedPosition?) -> (zones: [ZoneStatus], position: FeedPosition) {
+    let start = position.flatMap { self.position($0, of: user) }
+    let changed = tables.zones.values.filter { $0.owner == user && $0.feedPosition > start ?? 0 }
+      .sorted { $0.feedPosition < $1.feedPosition }
+    let newest = changed.last.map { FeedPosition($0.row.head.text) }
+    let known = start == nil ? nil : position
+    return (changed.map(\.row.status), newest ?? known ?? FeedPosition(""))
+  }
+
+  private func position(_ position: FeedPosition, of user: UserID) -> UInt64? {
+    guard let place = CommitHash(text: position.text).flatMap({ tables.commits[$0] }),
+      let zone = tables.zones[place.zone],
+      zone.owner == user
+    else { return nil }
+    return zone.log[Int(place.seq)].feedPosition
   }
 
   func zones(offeredTo user: UserID, after cursor: UInt64, limit: Int) -> [OfferedZone] {
@@ -35,7 +47,6 @@ extension MemoryTransaction {
   }
 
   func treeID(of zone: ZoneKey) -> TreeID? { tables.zones[zone]?.row.zone.tree }
-  func lastFeedPosition() -> UInt64 { tables.lastFeedPosition }
   func lastReceivedMs() -> UInt64? {
     let newest = tables.zones.values.compactMap(\.log.last).max { $0.feedPosition < $1.feedPosition }
     return newest?.row.receivedMs
@@ -47,7 +58,7 @@ extension MemoryTransaction {
   func commit(_ hash: CommitHash) -> StoredCommit? {
     guard let place = tables.commits[hash], let zone = tables.zones[place.zone] else { return nil }
     let commit = zone.log[Int(place.seq)]
-    let status = ZoneStatus(zone: zone.row.zone, seq: place.seq, head: hash, feedPosition: commit.feedPosition)
+    let status = ZoneStatus(zone: zone.row.zone, seq: place.seq, head: hash)
     return StoredCommit(status: status, receivedMs: commit.row.receivedMs)
   }
 

@@ -16,8 +16,8 @@ extension SQLiteTransaction {
     try clearNames(of: delta.puts, tree: try tree(of: zone))
     let records = try put(delta, in: zone)
     let list = try delta.list.map { try insert($0, in: zone) }
-    let position = try append(delta, list: list, records: records, to: zone)
-    return ZoneStatus(zone: delta.head.zone, seq: delta.head.seq, head: delta.head.hash, feedPosition: position)
+    try append(delta, list: list, records: records, to: zone)
+    return ZoneStatus(zone: delta.head.zone, seq: delta.head.seq, head: delta.head.hash)
   }
 
   private func key(of delta: ZoneDelta) throws -> ZoneKey {
@@ -142,10 +142,9 @@ extension SQLiteTransaction {
     return key
   }
 
-  /// - Returns: the server-wide number of the commit.
   private func append(
     _ delta: ZoneDelta, list: Int64?, records: ClosedRange<Int64>?, to zone: ZoneKey
-  ) throws -> UInt64 {
+  ) throws {
     let head = delta.head
     try db.run(
       """
@@ -153,16 +152,15 @@ extension SQLiteTransaction {
       VALUES (?, ?, ?, ?, ?, ?, ?, ?)
       """, .int(zone.rawValue), .ms(head.seq), .id(head.hash), .ms(delta.receivedMs), .optional(list),
       .optional(records?.lowerBound), .optional(records?.upperBound), .bytes(delta.commit))
-    let position = db.lastInsertedRowID
+    let feedPosition = db.lastInsertedRowID
     let usage = delta.usage
     try db.run(
       """
       UPDATE zones SET seq = ?, head = ?, feed_position = ?, acl = coalesce(?, acl), retired = ?,
         live_nodes = live_nodes + ?, records = records + ?, record_bytes = record_bytes + ?, log_bytes = log_bytes + ?
       WHERE id = ?
-      """, .ms(head.seq), .id(head.hash), .int(position), .optional(list), .bytes(bytes(head.retiredBelow)),
+      """, .ms(head.seq), .id(head.hash), .int(feedPosition), .optional(list), .bytes(bytes(head.retiredBelow)),
       .int(usage.nodes), .ms(usage.records), .ms(usage.recordBytes), .ms(usage.logBytes), .int(zone.rawValue))
-    return UInt64(position)
   }
 
   private func bytes(_ retired: [UserID: UInt32]) -> [UInt8] {

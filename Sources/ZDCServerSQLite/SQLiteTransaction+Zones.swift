@@ -5,7 +5,7 @@ internal import ZDCServer
 // Zones
 extension SQLiteTransaction {
   private static let zoneQuery = """
-    SELECT z.id, t.tree_id, z.root, z.seq, z.head, z.feed_position, a.bytes, z.retired
+    SELECT z.id, t.tree_id, z.root, z.seq, z.head, a.bytes, z.retired
     FROM zones z JOIN trees t ON t.id = z.tree JOIN acls a ON a.id = z.acl
     """
 
@@ -22,31 +22,47 @@ extension SQLiteTransaction {
   private func zoneRow(_ row: SQLRow) throws -> ZoneRow {
     ZoneRow(
       key: ZoneKey(row.int(0)), zone: ZoneID(tree: try row.id(1), root: try row.id(2)), seq: row.unsigned(3),
-      head: try row.id(4), feedPosition: row.unsigned(5), acl: row.bytes(6), retiredBelow: try retired(row.bytes(7)))
+      head: try row.id(4), acl: row.bytes(5), retiredBelow: try retired(row.bytes(6)))
   }
 
-  func zones(ownedBy user: UserID, since feedPosition: UInt64) throws -> [ZoneStatus] {
-    try db.all(
+  func zones(
+    ownedBy user: UserID, since position: FeedPosition?
+  ) throws -> (zones: [ZoneStatus], position: FeedPosition) {
+    let start = try position.flatMap { try feedPosition($0, of: user) }
+    let zones = try db.all(
       """
-      SELECT t.tree_id, z.root, z.seq, z.head, z.feed_position FROM users u JOIN trees t ON t.owner = u.id
+      SELECT t.tree_id, z.root, z.seq, z.head FROM users u JOIN trees t ON t.owner = u.id
       JOIN zones z ON z.tree = t.id WHERE u.user_id = ? AND z.feed_position > ? ORDER BY z.feed_position
-      """, .id(user), .ms(feedPosition), row: zoneStatus)
+      """, .id(user), .int(start ?? 0), row: zoneStatus)
+    let known = start == nil ? nil : position
+    return (zones, zones.last.map { FeedPosition($0.head.text) } ?? known ?? FeedPosition(""))
+  }
+
+  /// A user's position is the hash of the newest commit in their zones. A number would tell how many commits all users
+  /// make, and would mean another commit after the server was restored from a backup.
+  private func feedPosition(_ position: FeedPosition, of user: UserID) throws -> Int64? {
+    guard let hash = CommitHash(text: position.text) else { return nil }
+    return try db.first(
+      """
+      SELECT c.feed_position FROM commits c JOIN zones z ON z.id = c.zone JOIN trees t ON t.id = z.tree
+      JOIN users u ON u.id = t.owner WHERE substr(c.hash, 1, 8) = ? AND c.hash = ? AND u.user_id = ?
+      """, .slice(hash.bytes[..<8]), .id(hash), .id(user)
+    ) { $0.int(0) }
   }
 
   func zones(offeredTo user: UserID, after cursor: UInt64, limit: Int) throws -> [OfferedZone] {
     try db.all(
       """
-      SELECT t.tree_id, z.root, z.seq, z.head, z.feed_position, m.zone FROM members m JOIN zones z ON z.id = m.zone
+      SELECT t.tree_id, z.root, z.seq, z.head, m.zone FROM members m JOIN zones z ON z.id = m.zone
       JOIN trees t ON t.id = z.tree JOIN users u ON u.id = t.owner
       WHERE m.user_id = ?1 AND m.zone > ?2 AND m.permissions & 1 AND u.user_id <> ?1 ORDER BY m.zone LIMIT ?3
       """, .id(user), .ms(cursor), .int(Int64(limit))
-    ) { OfferedZone(cursor: $0.unsigned(5), status: try zoneStatus($0)) }
+    ) { OfferedZone(cursor: $0.unsigned(4), status: try zoneStatus($0)) }
   }
 
   private func zoneStatus(_ row: SQLRow) throws -> ZoneStatus {
     ZoneStatus(
-      zone: ZoneID(tree: try row.id(0), root: try row.id(1)), seq: row.unsigned(2), head: try row.id(3),
-      feedPosition: row.unsigned(4))
+      zone: ZoneID(tree: try row.id(0), root: try row.id(1)), seq: row.unsigned(2), head: try row.id(3))
   }
 
   func permissions(of user: UserID, in zone: ZoneKey) throws -> ZoneACL.Permissions? {
@@ -83,10 +99,6 @@ extension SQLiteTransaction {
     ) { try $0.id(0) }
   }
 
-  func lastFeedPosition() throws -> UInt64 {
-    try db.first("SELECT max(feed_position) FROM commits") { $0.unsigned(0) } ?? 0
-  }
-
   func lastReceivedMs() throws -> UInt64? {
     try db.first("SELECT received_ms FROM commits ORDER BY feed_position DESC LIMIT 1") { $0.unsigned(0) }
   }
@@ -107,14 +119,13 @@ extension SQLiteTransaction {
   func commit(_ hash: CommitHash) throws -> StoredCommit? {
     try db.first(
       """
-      SELECT t.tree_id, z.root, c.seq, c.feed_position, c.received_ms FROM commits c JOIN zones z ON z.id = c.zone
+      SELECT t.tree_id, z.root, c.seq, c.received_ms FROM commits c JOIN zones z ON z.id = c.zone
       JOIN trees t ON t.id = z.tree WHERE substr(c.hash, 1, 8) = ? AND c.hash = ?
       """, .slice(hash.bytes[..<8]), .id(hash)
     ) { row in
       let zone = ZoneID(tree: try row.id(0), root: try row.id(1))
       return StoredCommit(
-        status: ZoneStatus(zone: zone, seq: row.unsigned(2), head: hash, feedPosition: row.unsigned(3)),
-        receivedMs: row.unsigned(4))
+        status: ZoneStatus(zone: zone, seq: row.unsigned(2), head: hash), receivedMs: row.unsigned(3))
     }
   }
 

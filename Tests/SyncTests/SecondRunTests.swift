@@ -55,7 +55,7 @@ import ZeroDarkCloudTesting
       try await a.whileRunning {
         for worker in await scheduler.knownWorkers {
           let zone = try #require(try await scheduler.zones().first { $0.id == worker.zone }?.zone)
-          let status = ZoneStatus(zone: zone, seq: 1, head: .zero, feedPosition: 1)
+          let status = ZoneStatus(zone: zone, seq: 1, head: .zero)
           #expect(await worker.add(HeadEvent(status: status, page: nil)))
         }
       }

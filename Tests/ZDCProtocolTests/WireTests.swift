@@ -18,7 +18,7 @@ import ZDCProtocol
     var generator = SeededGenerator(seed: 1)
     let zone = Samples.zone(&generator)
     let bytes = WireBytes(generator.bytes(33))
-    let status = ZoneStatus(zone: zone, seq: 4, head: Samples.id32(&generator), feedPosition: 9)
+    let status = ZoneStatus(zone: zone, seq: 4, head: Samples.id32(&generator))
     #expect(status.zone == zone)
     try comesBack(
       ServerInfo(name: "zdc-server", version: "1", protocols: [1], registration: "open", timeMs: 5))
@@ -34,7 +34,7 @@ import ZDCProtocol
     try comesBack(
       SessionList(sessions: [.init(deviceID: Samples.id16(&generator), createdMs: 1, expiresMs: 2, isCurrent: true)]))
     try comesBack(AppendLinkRequest(link: bytes, keyring: bytes, lookupID: Samples.id16(&generator), loginKey: bytes))
-    try comesBack(ZoneList(feedPosition: 9, zones: [status]))
+    try comesBack(ZoneList(feedPosition: FeedPosition("9"), zones: [status]))
     try comesBack(HeadEvent(status: status, page: bytes))
     try comesBack(CommitResponse(receivedMs: 7, zones: [status]))
     try comesBack(

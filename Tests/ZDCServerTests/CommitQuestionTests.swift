@@ -26,7 +26,9 @@ import ZDCServerMemory
     let contents = (0..<size).map { _ in TestZone.Content() }
     let edits = old.prefix(size).map { home.record($0.fields.node) }
     let new = contents.map { home.record(.random(), parent: old[0].fields.node, content: $0.field()) }
-    let deletes = old.suffix(size).map { ZoneOperation.delete(node: $0.fields.node, record: $0.hash, liveDescendants: 0) }
+    let deletes = old.suffix(size).map {
+      ZoneOperation.delete(node: $0.fields.node, record: $0.hash, liveDescendants: 0)
+    }
     let commit = try home.commit((edits + new).map { .put(.init($0)) } + deletes)
     let requests = [
       try CommitRequest(first.body),
@@ -81,9 +83,9 @@ private final class CountingReader: MetadataReader {
   func session(tokenHash: [UInt8]) throws -> SessionRow? { try asked.session(tokenHash: tokenHash) }
   func sessions(of user: UserID) throws -> [SessionRow] { try asked.sessions(of: user) }
   func zone(_ id: ZoneID) throws -> ZoneRow? { try asked.zone(id) }
-  func zones(ownedBy user: UserID, since feedPosition: UInt64) throws -> [ZoneStatus] {
-    try asked.zones(ownedBy: user, since: feedPosition)
-  }
+  func zones(
+    ownedBy user: UserID, since position: FeedPosition?
+  ) throws -> (zones: [ZoneStatus], position: FeedPosition) { try asked.zones(ownedBy: user, since: position) }
   func zones(offeredTo user: UserID, after cursor: UInt64, limit: Int) throws -> [OfferedZone] {
     try asked.zones(offeredTo: user, after: cursor, limit: limit)
   }
@@ -95,7 +97,6 @@ private final class CountingReader: MetadataReader {
   }
   func trees(of owner: UserID) throws -> [TreeRow] { try asked.trees(of: owner) }
   func treeID(of zone: ZoneKey) throws -> TreeID? { try asked.treeID(of: zone) }
-  func lastFeedPosition() throws -> UInt64 { try asked.lastFeedPosition() }
   func lastReceivedMs() throws -> UInt64? { try asked.lastReceivedMs() }
   func commit(_ hash: CommitHash) throws -> StoredCommit? { try asked.commit(hash) }
   func commits(of zone: ZoneKey, after: UInt64?, _ body: (CommitRow) throws -> Bool) throws {

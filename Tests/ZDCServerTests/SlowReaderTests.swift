@@ -82,7 +82,11 @@ import ZDCServer
       var sockets: [RawSocket] = []
       for _ in 0..<12 { sockets.append(try await Self.ask(path, server, token)) }
       var answer = try await server.send(.GET, path, token: token)
-      while answer.status == 200 { answer = try await server.send(.GET, path, token: token) }
+      // On a busy machine the server may have closed the first ones already.
+      while answer.status == 200 {
+        sockets.append(try await Self.ask(path, server, token))
+        answer = try await server.send(.GET, path, token: token)
+      }
       #expect(answer.error?.code == .tooManyRequests)
       #expect(server.server.unsentBytes <= (64 << 20) / 8)
       let (_, other) = try await server.newAccount()

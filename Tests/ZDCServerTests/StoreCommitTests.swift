@@ -231,7 +231,7 @@ import ZDCProtocol
   }
 
   /// - Ten writes at once, each of which appends to the log where it finds its end
-  /// => the log has them all, and each got a feed position behind those before
+  /// => the log has them all
   @Test(arguments: stores) func commitsOfAZoneAreOneAfterTheOther(_ maker: Maker) async throws {
     try await withWorld(maker) { world in
       let statuses = try await withThrowingTaskGroup(of: ZoneStatus.self) { group in
@@ -239,8 +239,6 @@ import ZDCProtocol
         return try await group.reduce(into: []) { $0.append($1) }.sorted { $0.seq < $1.seq }
       }
       #expect(statuses.map(\.seq) == Array(1...10))
-      #expect(statuses.map(\.feedPosition) == statuses.map(\.feedPosition).sorted())
-      #expect(Set(statuses.map(\.feedPosition)).count == 10)
       try await world.read { reader, zone throws in
         var seen: [UInt64] = []
         try reader.commits(of: zone, after: 4) { row in
@@ -249,9 +247,29 @@ import ZDCProtocol
         }
         #expect(seen == [5, 6, 7, 8, 9])
         #expect(try reader.commit(statuses[3].head)?.status == statuses[3])
-        #expect(try reader.lastFeedPosition() == statuses[9].feedPosition)
-        let since = try reader.zones(ownedBy: world.account.userID, since: statuses[8].feedPosition)
-        #expect(since == [statuses[9]])
+      }
+    }
+  }
+
+  /// - A user asks with a position that their zones gave, with one of another user's, and with none of this store
+  /// => the first answer has what has changed since, the others all zones
+  @Test(arguments: stores) func aPositionMissesNoChange(_ maker: Maker) async throws {
+    try await withWorld(maker) { world in
+      let other = try await World(world.store, try TestAccount())
+      let (user, stranger) = (world.account.userID, other.account.userID)
+      let all = try await world.store.read { try $0.zones(ownedBy: user, since: nil) }
+      let foreign = try await world.store.read { try $0.zones(ownedBy: stranger, since: nil).position }
+      #expect(all.zones.count == 4)
+      try await other.commit { _, _, _ in }
+      let status = try await world.commit { _, _, _ in }
+      try await world.read { reader, _ throws in
+        let since = try reader.zones(ownedBy: user, since: all.position)
+        #expect(since.zones == [status])
+        let again = try reader.zones(ownedBy: user, since: since.position)
+        #expect(again.zones.isEmpty && again.position == since.position)
+        for unknown in [foreign, FeedPosition("restored"), FeedPosition("")] {
+          #expect(try reader.zones(ownedBy: user, since: unknown).zones.count == 4)
+        }
       }
     }
   }

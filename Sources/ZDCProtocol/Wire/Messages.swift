@@ -206,31 +206,49 @@ public struct ZoneStatus: Codable, Sendable, Hashable {
   public var zoneRoot: NodeID
   public var seq: UInt64
   public var head: CommitHash
-  /// The server-wide number of the zone's last commit.
-  public var feedPosition: UInt64
 
-  public init(zone: ZoneID, seq: UInt64, head: CommitHash, feedPosition: UInt64) {
+  public init(zone: ZoneID, seq: UInt64, head: CommitHash) {
     treeID = zone.tree
     zoneRoot = zone.root
     self.seq = seq
     self.head = head
-    self.feedPosition = feedPosition
   }
 
   public var zone: ZoneID { ZoneID(tree: treeID, root: zoneRoot) }
 }
 
-/// `GET /v1/zones?since=POSITION` and the event stream's first event: my zones with a commit behind the cursor.
+/// Up to where a server has told a user of the changes in their zones (PROTOCOL 4.5). Only the server that gave it can
+/// read it: a client keeps the last one that it received, and hands it back.
+public struct FeedPosition: Codable, Sendable, Hashable {
+  public let text: String
+
+  public init(_ text: String) {
+    self.text = text
+  }
+
+  public init(from decoder: any Decoder) throws {
+    text = try decoder.singleValueContainer().decode(String.self)
+  }
+
+  public func encode(to encoder: any Encoder) throws {
+    var container = encoder.singleValueContainer()
+    try container.encode(text)
+  }
+}
+
+/// `GET /v1/zones?since=POSITION` and the event stream's first event: my zones that have changed since.
 public struct ZoneList: Codable, Sendable, Hashable {
-  /// The cursor for the next call.
-  public var feedPosition: UInt64
+  /// For the next call; nil in a list of offered zones, and in one that is about some zones only.
+  public var feedPosition: FeedPosition?
   public var zones: [ZoneStatus]
   /// Where my identity chain ends; nil in a list of offered zones.
   public var chain: ChainHead?
   /// Where the next page of offered zones begins (`after`); nil: this is the last one.
   public var next: UInt64?
 
-  public init(feedPosition: UInt64, zones: [ZoneStatus], chain: ChainHead? = nil, next: UInt64? = nil) {
+  public init(
+    feedPosition: FeedPosition? = nil, zones: [ZoneStatus], chain: ChainHead? = nil, next: UInt64? = nil
+  ) {
     self.feedPosition = feedPosition
     self.zones = zones
     self.chain = chain

@@ -51,11 +51,8 @@ enum Audit {
   private static func zones(of user: UserID, in reader: any MetadataReader) throws -> AuditReport.Section {
     section(
       "zones",
-      try reader.zones(ownedBy: user, since: 0).map { zone in
-        (
-          "\(zone.treeID.text)/\(zone.zoneRoot.text)",
-          "\(zone.seq + 1) commits, head \(zone.head.text), feed position \(zone.feedPosition)"
-        )
+      try reader.zones(ownedBy: user, since: nil).zones.map { zone in
+        ("\(zone.treeID.text)/\(zone.zoneRoot.text)", "\(zone.seq + 1) commits, head \(zone.head.text)")
       })
   }
 

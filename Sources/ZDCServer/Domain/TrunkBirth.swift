@@ -117,7 +117,7 @@ enum Trees {
       }
     }
     let zones = try births.compactMap { try tx.zone($0.commit.fields.zone)?.status }
-    return Outcome(zones: ZoneList(feedPosition: try tx.lastFeedPosition(), zones: zones), isNew: isNew)
+    return Outcome(zones: ZoneList(zones: zones), isNew: isNew)
   }
 
   private static func store(

@@ -11,10 +11,10 @@ struct CommitPage: Sendable {
 /// Reading zones: which there are, their logs, records and small contents (PROTOCOL 3.7).
 enum Zones {
   /// The user's own zones. A member asks for those of other users with ``offered(to:after:in:)``.
-  static func list(of user: UserID, since feedPosition: UInt64, in reader: any MetadataReader) throws -> ZoneList {
-    let zones = try reader.zones(ownedBy: user, since: feedPosition)
+  static func list(of user: UserID, since: FeedPosition?, in reader: any MetadataReader) throws -> ZoneList {
+    let (zones, position) = try reader.zones(ownedBy: user, since: since)
     let chain = try reader.user(user).map { ChainHead(seq: $0.linkSeq, head: $0.linkHead) }
-    return ZoneList(feedPosition: max(feedPosition, try reader.lastFeedPosition()), zones: zones, chain: chain)
+    return ZoneList(feedPosition: position, zones: zones, chain: chain)
   }
 
   private static let offersPerPage = 100
@@ -23,7 +23,7 @@ enum Zones {
   static func offered(to user: UserID, after cursor: UInt64, in reader: any MetadataReader) throws -> ZoneList {
     let offers = try reader.zones(offeredTo: user, after: cursor, limit: offersPerPage)
     let next = offers.count == offersPerPage ? offers.last?.cursor : nil
-    return ZoneList(feedPosition: try reader.lastFeedPosition(), zones: offers.map(\.status), next: next)
+    return ZoneList(zones: offers.map(\.status), next: next)
   }
 
   /// Whole commits behind `after`, and behind them the live records of their puts.
@@ -38,7 +38,8 @@ enum Zones {
     var last = after
     try reader.commits(of: zone.key, after: after) { row in
       let items = try items(of: row, zone: zone, user: user, in: reader)
-      let live = withRecords ? try liveRecords(of: row, zone: zone.key, room: Limits.pageBytes - items.count, in: reader) : []
+      let live =
+        withRecords ? try liveRecords(of: row, zone: zone.key, room: Limits.pageBytes - items.count, in: reader) : []
       let length = commits.count + records.count + items.count + live.count
       guard commits.count == 0 || length <= Limits.pageBytes else { return false }
       commits.append(items: items)

@@ -86,7 +86,7 @@ final class EventHub: Sendable {
   func heartbeat(now: UInt64) {
     close { $0.expiresMs <= now }
     let all = state.withLock { $0.byUser.values.flatMap(\.values) }
-    let frame = Mailbox.Frame(feedPosition: nil, bytes: ByteBuffer(string: ": \n\n"))
+    let frame = Mailbox.Frame(head: nil, bytes: ByteBuffer(string: ": \n\n"))
     for subscription in all { subscription.mailbox.offer(frame) }
   }
 
@@ -109,16 +109,15 @@ final class EventHub: Sendable {
 
   private static func frame(_ notice: HeadNotice, for user: UserID) -> Mailbox.Frame {
     let event = HeadEvent(status: notice.status, page: notice.page(for: user).map(WireBytes.init))
-    return Mailbox.Frame(
-      feedPosition: notice.status.feedPosition,
-      bytes: ByteBuffer(bytes: Self.event("head", feedPosition: notice.status.feedPosition, event)))
+    return Mailbox.Frame(head: notice.status, bytes: ByteBuffer(bytes: Self.event("head", event)))
   }
 
-  /// `id`, `event` and one line of JSON.
-  static func event(_ name: String, feedPosition: UInt64, _ value: some Encodable) -> [UInt8] {
+  /// `id` if there is a position, `event` and one line of JSON.
+  static func event(_ name: String, position: FeedPosition? = nil, _ value: some Encodable) -> [UInt8] {
     // These types are ours and hold nothing that JSON cannot: failing is impossible, an empty object would be ignored
     // by clients.
     let data = (try? JSONEncoder().encode(value)).map { [UInt8]($0) } ?? Array("{}".utf8)
-    return Array("id: \(feedPosition)\nevent: \(name)\ndata: ".utf8) + data + Array("\n\n".utf8)
+    let id = position.map { "id: \($0.text)\n" } ?? ""
+    return Array("\(id)event: \(name)\ndata: ".utf8) + data + Array("\n\n".utf8)
   }
 }

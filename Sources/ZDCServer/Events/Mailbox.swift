@@ -1,12 +1,12 @@
 internal import NIOCore
 internal import Synchronization
+internal import ZDCProtocol
 
-/// A bounded queue of events for one stream. When it is full, the connection is closed, and the reader reconnects with its
-/// cursor.
+/// A bounded queue of events for one stream. When it is full, the connection is closed, and the reader reconnects.
 final class Mailbox: Sendable {
   struct Frame: Sendable {
     /// Nil for a heartbeat.
-    var feedPosition: UInt64?
+    var head: ZoneStatus?
     /// Shared by all streams that get the frame.
     var bytes: ByteBuffer
   }

@@ -155,6 +155,9 @@ struct Call: Sendable {
     return number
   }
 
+  /// Where the caller's knowledge of their zones ends.
+  var position: FeedPosition? { request.uri.queryParameters["since"].map { FeedPosition(String($0)) } }
+
   func read<T: Sendable>(_ body: @escaping @Sendable (any MetadataReader) throws -> T) async throws -> T {
     try await core.metadata.read(body)
   }

@@ -4,13 +4,12 @@ internal import NIOCore
 internal import ServiceLifecycle
 internal import ZDCProtocol
 
-/// Server-Sent Events: first the zones behind the cursor, then every new head.
+/// Server-Sent Events: first the zones that have changed, then every new head.
 enum EventRoutes {
   static func stream(_ call: Call) async throws -> Response {
     let session = try call.authenticated
-    let since = try call.number("since") ?? 0
-    // Subscribed before the list is read: a commit in between is in one of the two, and in the stream only if it is
-    // behind the list.
+    let since = call.position
+    // Subscribed before the list is read: a commit in between is in both, and is not sent twice.
     let subscription = try call.core.hub.subscribe(session)
     let channel = call.context.channel
     subscription.mailbox.onOverflow { channel.close(promise: nil) }
@@ -35,11 +34,11 @@ enum EventRoutes {
     let channel = call.context.channel
     let body = ResponseBody { writer in
       defer { hub.unsubscribe(subscription) }
-      try await writer.write(ByteBuffer(bytes: EventHub.event("zones", feedPosition: list.feedPosition, list)))
+      try await writer.write(ByteBuffer(bytes: EventHub.event("zones", position: list.feedPosition, list)))
       // Streams end with the server: who waits for a commit that will not come must not hold the shutdown up.
       try await withGracefulShutdownHandler {
         try await request.body.consumeWithInboundCloseHandler { _ in
-          try await forward(subscription.mailbox, behind: list.feedPosition, to: &writer, on: channel)
+          try await forward(subscription.mailbox, after: list.zones, to: &writer, on: channel)
         } onInboundClosed: {
           subscription.mailbox.close()
         }
@@ -58,11 +57,12 @@ enum EventRoutes {
 
   /// A frame leaves the mailbox only when the socket takes it, so that the mailbox's bound is the reader's.
   private static func forward(
-    _ mailbox: Mailbox, behind feedPosition: UInt64, to writer: inout any ResponseBodyWriter, on channel: any Channel
+    _ mailbox: Mailbox, after list: [ZoneStatus], to writer: inout any ResponseBodyWriter, on channel: any Channel
   ) async throws {
+    let listed = Dictionary(list.map { ($0.zone, $0.seq) }) { first, _ in first }
     try await channel.untilWritable()
     while let frame = await mailbox.next() {
-      if let number = frame.feedPosition, number <= feedPosition { continue }
+      if let head = frame.head, let seq = listed[head.zone], head.seq <= seq { continue }
       try await writer.write(frame.bytes)
       try await channel.untilWritable()
     }

@@ -7,7 +7,7 @@ enum HealthRoutes {
 
   static func ready(_ call: Call) async throws -> Response {
     guard call.core.isReady else { return .text("stopping\n", status: .serviceUnavailable) }
-    _ = try await call.read { try $0.lastFeedPosition() }
+    _ = try await call.read { try $0.lastReceivedMs() }
     guard try await call.core.hasRoom() else { return .text("full\n", status: .serviceUnavailable) }
     return .text("ok\n")
   }

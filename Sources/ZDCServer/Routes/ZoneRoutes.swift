@@ -18,7 +18,7 @@ enum ZoneRoutes {
   static func list(_ call: Call) async throws -> Response {
     let user = try call.user
     guard try call.number("offered") == 1 else {
-      let since = try call.number("since") ?? 0
+      let since = call.position
       return try .json(try await call.read { try Zones.list(of: user, since: since, in: $0) })
     }
     try call.core.takeWork(of: user)

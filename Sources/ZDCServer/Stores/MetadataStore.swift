@@ -2,12 +2,13 @@ package import ZDCProtocol
 
 /// Where the server keeps everything but large content: accounts, sessions, logs, records, small content.
 ///
-/// Contract, the same for every store (`MetadataStoreContract` tests it):
-/// - `write` runs its closure alone, on the store's own executor. What it did is durable when the call returns, and
-///   gone if it throws.
-///   Concurrent writes may share one durable step; each still succeeds or fails by itself.
+/// Contract, the same for every store (`StoreContractTests` and `StoreCommitTests` test it):
 /// - `read` sees one consistent state.
-/// - Both closures are synchronous: a suspension inside would hold the store's only writer.
+/// - In `write`, what the closure reads stays as it is until its changes are made: two writes that concern the same zone
+///   or account run one after the other. What it did is durable when the call returns, and gone if it throws.
+///   Concurrent writes may share one durable step; each still succeeds or fails by itself.
+/// - Both closures are synchronous: a suspension inside would hold what the others wait for.
+/// - Questions about many nodes, records or contents take a list: each question may be a round trip to a database.
 package protocol MetadataStore: Sendable {
   func write<T: Sendable>(_ body: @escaping @Sendable (any MetadataTransaction) throws -> T) async throws -> T
   func read<T: Sendable>(_ body: @escaping @Sendable (any MetadataReader) throws -> T) async throws -> T
@@ -49,15 +50,19 @@ package protocol MetadataReader: AnyObject {
 
   // Zones
   func zone(_ id: ZoneID) throws -> ZoneRow?
-  /// Zones of the user's own trees that have a commit behind the cursor.
-  func zones(ownedBy user: UserID, since feedPosition: UInt64) throws -> [ZoneStatus]
+  /// Zones of the user's own trees that have changed since, and the position up to which the list has all changes.
+  ///
+  /// A position that this store has not given, or does not know any more because it was restored from a backup, counts
+  /// as none: then the list has all zones.
+  func zones(
+    ownedBy user: UserID, since position: FeedPosition?
+  ) throws -> (zones: [ZoneStatus], position: FeedPosition)
   /// Zones of other users that the user may read, in the order of their cursors.
   func zones(offeredTo user: UserID, after cursor: UInt64, limit: Int) throws -> [OfferedZone]
   func permissions(of user: UserID, in zone: ZoneKey) throws -> ZoneACL.Permissions?
   func genesisCommits(owner: UserID, appTreeID: String) throws -> [CommitHash]
   func trees(of owner: UserID) throws -> [TreeRow]
   func treeID(of zone: ZoneKey) throws -> TreeID?
-  func lastFeedPosition() throws -> UInt64
   /// When the newest commit was received; nil without any.
   func lastReceivedMs() throws -> UInt64?
 

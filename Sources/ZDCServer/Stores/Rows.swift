@@ -67,25 +67,22 @@ package struct ZoneRow: Sendable {
   package var zone: ZoneID
   package var seq: UInt64
   package var head: CommitHash
-  package var feedPosition: UInt64
   /// The list in force.
   package var acl: [UInt8]
   package var retiredBelow: [UserID: UInt32]
 
   package init(
-    key: ZoneKey, zone: ZoneID, seq: UInt64, head: CommitHash, feedPosition: UInt64, acl: [UInt8],
-    retiredBelow: [UserID: UInt32]
+    key: ZoneKey, zone: ZoneID, seq: UInt64, head: CommitHash, acl: [UInt8], retiredBelow: [UserID: UInt32]
   ) {
     self.key = key
     self.zone = zone
     self.seq = seq
     self.head = head
-    self.feedPosition = feedPosition
     self.acl = acl
     self.retiredBelow = retiredBelow
   }
 
-  package var status: ZoneStatus { ZoneStatus(zone: zone, seq: seq, head: head, feedPosition: feedPosition) }
+  package var status: ZoneStatus { ZoneStatus(zone: zone, seq: seq, head: head) }
 }
 
 /// A zone of another user whose access list names this one.

@@ -27,8 +27,9 @@ extension IntegrityCheck {
     try scratch.removeAll()
     var state = CheckedZone(check: self, zone: zone, key: key)
     guard let (head, feedPosition) = try replay(zone, key: key, into: &state, total: total) else { return }
+    let stored = try count("SELECT feed_position FROM zones WHERE id = \(key.rawValue)")
     let isHead =
-      row.seq == head.seq && row.head == head.hash && row.feedPosition == feedPosition && row.acl == head.acl.bytes
+      stored == feedPosition && row.seq == head.seq && row.head == head.hash && row.acl == head.acl.bytes
       && row.retiredBelow == head.retiredBelow
     if !isHead { add(.zoneHead, CheckFinding.Field.zone(zone), "the zone's row is not where its log ends") }
     try checkMembers(of: zone, key: key, acl: head.acl)

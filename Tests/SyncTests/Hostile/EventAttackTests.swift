@@ -15,16 +15,16 @@ struct EventAttackTests {
     let invented = CommitHash(labelledHash: "commit", [])
     let zones = honest.map { status -> ZoneStatus in
       switch hint {
-      case .higherHead: ZoneStatus(zone: status.zone, seq: status.seq + 1_000, head: invented, feedPosition: 1)
-      case .lowerHead: ZoneStatus(zone: status.zone, seq: 0, head: status.head, feedPosition: 1)
-      case .otherHash: ZoneStatus(zone: status.zone, seq: status.seq, head: invented, feedPosition: 1)
+      case .higherHead: ZoneStatus(zone: status.zone, seq: status.seq + 1_000, head: invented)
+      case .lowerHead: ZoneStatus(zone: status.zone, seq: 0, head: status.head)
+      case .otherHash: ZoneStatus(zone: status.zone, seq: status.seq, head: invented)
       case .foreignZone, .noZones:
         ZoneStatus(
-          zone: ZoneID(tree: TreeID(reinterpreting: invented), root: .random()), seq: 1, head: invented, feedPosition: 1
+          zone: ZoneID(tree: TreeID(reinterpreting: invented), root: .random()), seq: 1, head: invented
         )
       }
     }
-    if hint == .noZones { return [try Self.text("zones", ZoneList(feedPosition: 1, zones: []))] }
+    if hint == .noZones { return [try Self.text("zones", ZoneList(zones: []))] }
     return try zones.map { try Self.text("head", HeadEvent(status: $0, page: nil)) }
   }
 
@@ -73,7 +73,7 @@ struct EventAttackTests {
       var page = ZDCProtocol.Bundle.Writer()
       page.append(commit: forged.bytes)
       page.append(record: record.bytes)
-      let status = ZoneStatus(zone: zone.zone, seq: forged.fields.seq, head: forged.hash, feedPosition: 1)
+      let status = ZoneStatus(zone: zone.zone, seq: forged.fields.seq, head: forged.hash)
       let event = try Self.text("head", HeadEvent(status: status, page: WireBytes(page.bytes)))
 
       let b = try await TestDevice("B", server: world.server, clock: world.clock, through: hostile)

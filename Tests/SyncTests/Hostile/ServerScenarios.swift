@@ -75,7 +75,7 @@ extension HostileScenario {
         .invent("POST", Routes.commits) { route, request in
           guard let commit = firstCommit(of: request) else { return nil }
           let status = ZoneStatus(
-            zone: commit.fields.zone, seq: commit.fields.seq, head: commit.hash, feedPosition: 1)
+            zone: commit.fields.zone, seq: commit.fields.seq, head: commit.hash)
           let answer = CommitResponse(receivedMs: 1, zones: [status])
           guard let body = try? JSONEncoder().encode(answer) else { return nil }
           return ServedAnswer(

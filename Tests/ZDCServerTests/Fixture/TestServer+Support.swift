@@ -46,8 +46,8 @@ extension ServerClient {
   }
 
   /// Opens the event stream and returns when its first bytes may come.
-  func events(since: UInt64? = nil, token: [UInt8]) async throws -> EventSequence {
-    var request = HTTPClientRequest(url: origin + Routes.events + (since.map { "?since=\($0)" } ?? ""))
+  func events(since: FeedPosition? = nil, token: [UInt8]) async throws -> EventSequence {
+    var request = HTTPClientRequest(url: origin + Routes.events + (since.map { "?since=\($0.text)" } ?? ""))
     request.headers.add(name: "authorization", value: "Bearer \(ZBase32.encode(token))")
     let response = try await HTTPClient.shared.execute(request, timeout: .seconds(30))
     guard response.status.code == 200 else { throw Unexpected(status: Int(response.status.code), text: "events") }

@@ -40,10 +40,11 @@ import ZDCProtocol
   @Test(arguments: ["\n", "\r\n", "\r"])
   func howeverTheBytesAreCut_theEventsAreTheSame(newline: String) throws {
     let lines = [
-      ": hello", "event: zones", "id: 9", "data: {\"feedPosition\":9}", "", "event: head", "data: é", "data: x", "", "",
+      ": hello", "event: zones", "id: 9", "data: {\"feedPosition\":\"9\"}", "", "event: head", "data: é", "data: x", "",
+      "",
     ]
     let bytes = Array(lines.joined(separator: newline).utf8)
-    let expected = [event("zones", "{\"feedPosition\":9}", id: "9"), event("head", "é\nx", id: "9")]
+    let expected = [event("zones", "{\"feedPosition\":\"9\"}", id: "9"), event("head", "é\nx", id: "9")]
     for first in 0...bytes.count {
       for second in stride(from: first, through: bytes.count, by: 3) {
         var parser = EventStreamParser()
