@@ -34,7 +34,7 @@ final class ExportRun {
   static let largeBytes: UInt64 = 60_000
   /// A connection that breaks for so many contents in a row breaks for all.
   private static let cutLimit = 3
-  private var cutsInRow = 0
+  var cutsInRow = 0
   /// Nodes are large, and a download keeps those that it was asked for: so many at a time.
   private static let window = 8_192
 
@@ -80,7 +80,7 @@ final class ExportRun {
       line.bytesTotal = total
     }
     try await fetchSmall(wanted.filter { !Self.isLarge(nodes[$0].node) })
-    for index in wanted where Self.isLarge(nodes[index].node) { try await fetchLarge(nodes[index].node) }
+    try await fetchLarge(wanted.filter { Self.isLarge(nodes[$0].node) })
     try await storeRecords()
     staging.remove()
     try tree.restoreFolders()
@@ -178,7 +178,7 @@ final class ExportRun {
         cutsInRow = 0
       } catch { try noteFailure(error, download.node) }
       fetched.insert(download.node.uuid)
-      advance(download.node)
+      advance()
       if records.count >= 1_000 { try await storeRecords() }
     }
   }
@@ -189,7 +189,7 @@ final class ExportRun {
     guard nodes.count > 1 else {
       for node in nodes {
         try noteFailure(error, node)
-        advance(node)
+        advance()
       }
       return
     }
@@ -207,24 +207,7 @@ final class ExportRun {
     }
   }
 
-  private func fetchLarge(_ node: ZDCNode) async throws {
-    guard let downloads = opened.zdc.downloadManager else { return }
-    let (name, path) = staging.newPath()
-    let before = report.bytes
-    do {
-      let (info, metadata) = try await downloads.downloadNodeData(node, toFile: URL(fileURLWithPath: path)) {
-        [progress] received, total in
-        progress.update { $0.bytesDone = before + min(received, total) }
-      }
-      _ = info
-      try place(node, FileMetadata([UInt8](metadata))) { try self.staging.adopt(name) }
-      cutsInRow = 0
-    } catch { try noteFailure(error, node) }
-    advance(node)
-    if records.count >= 1_000 { try await storeRecords() }
-  }
-
-  private func advance(_ node: ZDCNode) {
+  func advance() {
     let done = report.bytes
     progress.update { line in
       line.itemsDone += 1
@@ -233,7 +216,7 @@ final class ExportRun {
   }
 
   /// A content that cannot be fetched is named, and the export continues; what concerns all of them ends it.
-  private func noteFailure(_ error: any Error, _ node: ZDCNode) throws {
+  func noteFailure(_ error: any Error, _ node: ZDCNode) throws {
     if error is CancellationError { throw error }
     if let error = error as? TransportError {
       cutsInRow += 1
@@ -247,7 +230,7 @@ final class ExportRun {
 
   // MARK: Placing
 
-  private func place(_ node: ZDCNode, _ metadata: FileMetadata?, file: () throws -> StagedFile) throws {
+  func place(_ node: ZDCNode, _ metadata: FileMetadata?, file: () throws -> StagedFile) throws {
     if metadata?.kind == .folder { return try placeFolder(node, metadata) }
     guard let place = dataPlace(node), let name = place.last else { return }
     if plan.foldersByID.contains(node.uuid), (node.cloudDataInfo?.dataSize ?? 0) == 0 { return }
@@ -282,7 +265,7 @@ final class ExportRun {
   }
 
   /// So that `put` can tell what changed here since.
-  private func storeRecords() async throws {
+  func storeRecords() async throws {
     let due = records
     records = []
     guard !due.isEmpty else { return }

@@ -72,11 +72,14 @@ extension ContentFetch {
   ///
   /// - Returns: the file, which is the caller's to rename, and the metadata.
   package func open(in folder: URL, progress: Progress) async throws -> (url: URL, metadata: [UInt8]) {
+    // What no earlier try has begun is asked for together with its hashes: one round trip less. If that fails, it is asked
+    // for again below, where errors are handled.
+    async let whole = isResumable ? nil : try? answer()
     let leaves = try await leaves()
     let partial = try openPartial(in: folder)
     do {
       var clear = try await ClearFile(continuing: partial.file, leaves: leaves, fetch: self)
-      try await receive(from: { clear.received }) { slice in
+      try await receive(from: { clear.received }, first: await whole) { slice in
         try clear.push(slice)
         progress(clear.received)
       }

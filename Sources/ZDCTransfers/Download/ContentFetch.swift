@@ -17,12 +17,17 @@ struct ContentFetch: Sendable {
   ///
   /// A connection that breaks off is continued where it stopped, as long as each one brings something; one that brings
   /// nothing is tried a few times.
-  package func receive(from position: () -> UInt64, _ take: ([UInt8]) throws -> Void) async throws {
+  ///
+  /// - Parameter first: the answer for the whole content, if it was asked for already.
+  package func receive(
+    from position: () -> UInt64, first: Answer? = nil, _ take: ([UInt8]) throws -> Void
+  ) async throws {
     var patience = Patience(policy())
+    var first = first
     while position() < layout.cipherLength {
       let start = position()
       do {
-        try await receive(start..<layout.cipherLength, take)
+        try await receive(start..<layout.cipherLength, first.take(), take)
         // An answer that ends early without breaking off was announced as long enough: it lies.
         try require(position() == layout.cipherLength, .contentTruncated)
       } catch {
@@ -31,11 +36,19 @@ struct ContentFetch: Sendable {
     }
   }
 
-  private func receive(_ range: Range<UInt64>, _ take: ([UInt8]) throws -> Void) async throws {
+  package typealias Answer = (length: UInt64, body: TransportBody)
+
+  /// - Parameter range: nil for the whole content.
+  func answer(_ range: Range<UInt64>? = nil) async throws -> Answer {
+    try await api.content(target.zone, node: target.node, blob: target.blob, range: range)
+  }
+
+  private func receive(
+    _ range: Range<UInt64>, _ asked: Answer?, _ take: ([UInt8]) throws -> Void
+  ) async throws {
     let expected = range.upperBound - range.lowerBound
     let isWhole = expected == layout.cipherLength
-    let (length, body) = try await api.content(
-      target.zone, node: target.node, blob: target.blob, range: isWhole ? nil : range)
+    let (length, body) = if let asked { asked } else { try await answer(isWhole ? nil : range) }
     try require(length >= expected, .contentTruncated)
     try require(length <= expected, .contentTrailingData)
     var left = expected
@@ -119,7 +132,7 @@ struct ContentFetch: Sendable {
     while bytes.count < range.count {
       let start = bytes.count
       do {
-        try await receive(range.lowerBound + UInt64(start)..<range.upperBound) {
+        try await receive(range.lowerBound + UInt64(start)..<range.upperBound, nil) {
           bytes += $0
           progress(UInt64(bytes.count))
         }

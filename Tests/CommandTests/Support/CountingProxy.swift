@@ -17,6 +17,7 @@ final class CountingProxy: Sendable {
   private struct State {
     var meter = Meter()
     var strike: (@Sendable () -> Void)?
+    var waves: RequestWaves?
     var backend: UInt16?
     var isCut = false
     var links: [ObjectIdentifier: Link] = [:]
@@ -72,6 +73,11 @@ final class CountingProxy: Sendable {
     }
   }
 
+  /// Counts the round trips of what passes from now on; nil: lets everything pass at once.
+  func count(_ waves: RequestWaves?) {
+    state.withLock { $0.waves = waves }
+  }
+
   /// Goes on counting, and strikes no more.
   func disarm() {
     state.withLock { $0.strike = nil }
@@ -108,7 +114,9 @@ final class CountingProxy: Sendable {
     while true {
       let count = read(source, &buffer, buffer.count)
       if count < 0 && errno == EINTR { continue }
-      guard count > 0, pass(buffer[..<count], link, direction, target) else { break }
+      guard count > 0 else { break }
+      if direction == .up { state.withLock { $0.waves }?.wait(with: buffer[..<count]) }
+      guard pass(buffer[..<count], link, direction, target) else { break }
     }
     link.cut()
     state.withLock { _ = $0.links.removeValue(forKey: ObjectIdentifier(link)) }

@@ -130,6 +130,16 @@ final class ProgramWorld {
     return outcome
   }
 
+  /// How many round trips a command needs that has to succeed.
+  func roundTrips(_ device: String, _ arguments: String...) async throws -> Int {
+    let waves = RequestWaves()
+    proxy.count(waves)
+    defer { proxy.count(nil) }
+    let outcome = try await zdc(device, arguments)
+    try #require(outcome.status == 0, "\(outcome.errors)")
+    return waves.count
+  }
+
   func remove(_ device: String) throws {
     try FileManager.default.removeItem(at: folder.appendingPathComponent(device))
   }

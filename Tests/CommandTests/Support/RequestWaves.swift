@@ -1,0 +1,36 @@
+import Foundation
+import Synchronization
+
+/// Holds requests until no other one comes any more, and then lets all of them pass: what is let pass together would
+/// share a round trip on a line that is long. Counts round trips without a clock of their own.
+final class RequestWaves: Sendable {
+  private struct State {
+    var passed = 0
+    var lastCame = ContinuousClock.now
+  }
+
+  /// So long no other request may come; longer than a program computes between requests that it sends together.
+  private static let quiet: Duration = .milliseconds(200)
+  private static let verbs = ["GET ", "POST ", "PUT ", "DELETE "].map { Array($0.utf8) }
+
+  private let state = Mutex(State())
+
+  var count: Int { state.withLock { $0.passed } }
+
+  /// Blocks its thread until the wave passes that the request belongs to; at once for what begins no request.
+  func wait(with slice: ArraySlice<UInt8>) {
+    guard Self.verbs.contains(where: slice.starts(with:)) else { return }
+    let wave = state.withLock { state in
+      state.lastCame = .now
+      return state.passed
+    }
+    while !state.withLock({ Self.hasPassed(wave, &$0) }) { Thread.sleep(forTimeInterval: 0.01) }
+  }
+
+  private static func hasPassed(_ wave: Int, _ state: inout State) -> Bool {
+    if state.passed > wave { return true }
+    guard ContinuousClock.now - state.lastCame >= quiet else { return false }
+    state.passed += 1
+    return true
+  }
+}
