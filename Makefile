@@ -11,7 +11,7 @@
 #   make format     rewrite the sources in the house format
 #   make coverage   tests with line coverage of the protocol and the cryptography; fails below 95 %
 #   make fuzz       every decoder under libFuzzer and AddressSanitizer, 60 seconds each
-#   make bench      release build, figures beside their yardsticks; also writes .build/bench.json; Scripts/bench --peers adds restic and rclone
+#   make bench      release build, figures beside their yardsticks; also writes .build/bench.json; Scripts/bench --peers adds restic and rclone, Scripts/bench --network measures a long line
 #   make setup      install what is missing (Debian and Ubuntu; says what and why); the rules above call it
 #   make clean      remove everything that was built
 #
