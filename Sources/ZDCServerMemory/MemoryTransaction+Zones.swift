@@ -62,10 +62,17 @@ extension MemoryTransaction {
     return StoredCommit(status: status, receivedMs: commit.row.receivedMs)
   }
 
-  func commits(of zone: ZoneKey, after: UInt64?, _ body: (CommitRow) throws -> Bool) throws {
+  func commits(
+    of zone: ZoneKey, after: UInt64?, withRecords: Bool, _ body: (CommitRow) throws -> Bool
+  ) throws {
     let start = after.map { $0 == .max ? Int.max : Int(clamping: $0 + 1) } ?? 0
     for commit in (tables.zones[zone]?.log ?? []).dropFirst(start) {
-      guard try body(commit.row) else { return }
+      var row = commit.row
+      if withRecords {
+        let records = commit.records.compactMap { tables.records[$0] }
+        row.records = records.filter { $0.replacedMs == nil }.map(\.stored)
+      }
+      guard try body(row) else { return }
     }
   }
 
@@ -79,14 +86,6 @@ extension MemoryTransaction {
 
   func records(_ keys: [Int64]) -> [Int64: StoredRecord] {
     keys.reduce(into: [:]) { $0[$1] = tables.records[$1]?.stored }
-  }
-
-  func liveRecords(of zone: ZoneKey, seq: UInt64, _ body: (StoredRecord) throws -> Bool) throws {
-    guard let log = tables.zones[zone]?.log, seq < UInt64(log.count) else { return }
-    for key in log[Int(seq)].records {
-      guard let record = tables.records[key], record.replacedMs == nil else { continue }
-      guard try body(record.stored) else { return }
-    }
   }
 }
 

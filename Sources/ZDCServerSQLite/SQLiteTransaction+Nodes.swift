@@ -98,13 +98,12 @@ extension SQLiteTransaction {
       """, .slice(hash.bytes[..<8]), .id(hash), .int(zone.rawValue), row: storedRecord)
   }
 
-  func liveRecords(of zone: ZoneKey, seq: UInt64, _ body: (StoredRecord) throws -> Bool) throws {
-    let sql = """
-      SELECT r.bytes, r.received_ms, r.data_received_ms
-      FROM commits c CROSS JOIN records r ON r.id BETWEEN c.first_record AND c.last_record
-      WHERE c.zone = ? AND c.seq = ? AND r.replaced_ms IS NULL ORDER BY r.id
+  func liveRecords(from first: Int64, through last: Int64) throws -> [StoredRecord] {
+    try db.all(
       """
-    try db.each(sql, [.int(zone.rawValue), .ms(seq)]) { try body(storedRecord($0)) }
+      SELECT bytes, received_ms, data_received_ms FROM records
+      WHERE id BETWEEN ? AND ? AND replaced_ms IS NULL ORDER BY id
+      """, .int(first), .int(last), row: storedRecord)
   }
 
   private func storedRecord(_ row: SQLRow) -> StoredRecord {

@@ -129,17 +129,21 @@ extension SQLiteTransaction {
     }
   }
 
-  func commits(of zone: ZoneKey, after: UInt64?, _ body: (CommitRow) throws -> Bool) throws {
+  func commits(
+    of zone: ZoneKey, after: UInt64?, withRecords: Bool, _ body: (CommitRow) throws -> Bool
+  ) throws {
     let sql = """
-      SELECT c.seq, c.received_ms, c.bytes, a.bytes FROM commits c LEFT JOIN acls a ON a.id = c.acl
-      WHERE c.zone = ? AND c.seq > ? ORDER BY c.seq
+      SELECT c.seq, c.received_ms, c.bytes, a.bytes, c.first_record, c.last_record
+      FROM commits c LEFT JOIN acls a ON a.id = c.acl WHERE c.zone = ? AND c.seq > ? ORDER BY c.seq
       """
     let start = after.map { Int64(clamping: $0) } ?? -1
     try db.each(sql, [.int(zone.rawValue), .int(start)]) { row in
-      try body(
-        CommitRow(
-          seq: row.unsigned(0), receivedMs: row.unsigned(1), bytes: row.bytes(2),
-          acl: row.isNull(3) ? nil : row.bytes(3)))
+      var commit = CommitRow(
+        seq: row.unsigned(0), receivedMs: row.unsigned(1), bytes: row.bytes(2), acl: row.isNull(3) ? nil : row.bytes(3))
+      if withRecords, let first = row.optionalInt(4), let last = row.optionalInt(5) {
+        commit.records = try liveRecords(from: first, through: last)
+      }
+      return try body(commit)
     }
   }
 

@@ -99,9 +99,9 @@ private final class CountingReader: MetadataReader {
   func treeID(of zone: ZoneKey) throws -> TreeID? { try asked.treeID(of: zone) }
   func lastReceivedMs() throws -> UInt64? { try asked.lastReceivedMs() }
   func commit(_ hash: CommitHash) throws -> StoredCommit? { try asked.commit(hash) }
-  func commits(of zone: ZoneKey, after: UInt64?, _ body: (CommitRow) throws -> Bool) throws {
-    try asked.commits(of: zone, after: after, body)
-  }
+  func commits(
+    of zone: ZoneKey, after: UInt64?, withRecords: Bool, _ body: (CommitRow) throws -> Bool
+  ) throws { try asked.commits(of: zone, after: after, withRecords: withRecords, body) }
   func grant(zone: ZoneKey, user: UserID, hash: GrantHash) throws -> [UInt8]? {
     try asked.grant(zone: zone, user: user, hash: hash)
   }
@@ -115,9 +115,6 @@ private final class CountingReader: MetadataReader {
   func zone(ofNode node: NodeID, tree: TreeID) throws -> ZoneRow? { try asked.zone(ofNode: node, tree: tree) }
   func records(_ keys: [Int64]) throws -> [Int64: StoredRecord] { try asked.records(keys) }
   func record(hash: RecordHash, in zone: ZoneKey) throws -> StoredRecord? { try asked.record(hash: hash, in: zone) }
-  func liveRecords(of zone: ZoneKey, seq: UInt64, _ body: (StoredRecord) throws -> Bool) throws {
-    try asked.liveRecords(of: zone, seq: seq, body)
-  }
   func file(_ id: BlobID) throws -> BlobRow? { try asked.file(id) }
   func contents(_ names: [ContentName], in tree: TreeID) throws -> [ContentName: BlobRow] {
     try asked.contents(names, in: tree)

@@ -36,10 +36,9 @@ enum Zones {
     var commits = Bundle.Writer()
     var records = Bundle.Writer()
     var last = after
-    try reader.commits(of: zone.key, after: after) { row in
+    try reader.commits(of: zone.key, after: after, withRecords: withRecords) { row in
       let items = try items(of: row, zone: zone, user: user, in: reader)
-      let live =
-        withRecords ? try liveRecords(of: row, zone: zone.key, room: Limits.pageBytes - items.count, in: reader) : []
+      let live = bundle(row.records, room: Limits.pageBytes - items.count)
       let length = commits.count + records.count + items.count + live.count
       guard commits.count == 0 || length <= Limits.pageBytes else { return false }
       commits.append(items: items)
@@ -68,14 +67,12 @@ enum Zones {
     return writer.bytes
   }
 
-  private static func liveRecords(
-    of row: CommitRow, zone: ZoneKey, room: Int, in reader: any MetadataReader
-  ) throws -> [UInt8] {
+  /// As many of these as there is room for.
+  private static func bundle(_ records: [StoredRecord], room: Int) -> [UInt8] {
     var writer = Bundle.Writer()
-    try reader.liveRecords(of: zone, seq: row.seq) { record in
-      guard writer.count + record.bytes.count + 21 <= room else { return false }
+    for record in records {
+      guard writer.count + record.bytes.count + 21 <= room else { break }
       writer.append(record)
-      return true
     }
     return writer.bytes
   }

@@ -69,7 +69,11 @@ package protocol MetadataReader: AnyObject {
   // Logs
   func commit(_ hash: CommitHash) throws -> StoredCommit?
   /// Calls `body` with commits behind `after` (nil: from genesis) in order, until it answers false.
-  func commits(of zone: ZoneKey, after: UInt64?, _ body: (CommitRow) throws -> Bool) throws
+  ///
+  /// - Parameter withRecords: with the records that came with each and that no later put or delete replaced.
+  func commits(
+    of zone: ZoneKey, after: UInt64?, withRecords: Bool, _ body: (CommitRow) throws -> Bool
+  ) throws
   func grant(zone: ZoneKey, user: UserID, hash: GrantHash) throws -> [UInt8]?
 
   // Nodes and records
@@ -83,9 +87,6 @@ package protocol MetadataReader: AnyObject {
   func zone(ofNode node: NodeID, tree: TreeID) throws -> ZoneRow?
   func records(_ keys: [Int64]) throws -> [Int64: StoredRecord]
   func record(hash: RecordHash, in zone: ZoneKey) throws -> StoredRecord?
-  /// Records that came with a commit and that no later put or delete replaced, in their order, until `body` answers
-  /// false.
-  func liveRecords(of zone: ZoneKey, seq: UInt64, _ body: (StoredRecord) throws -> Bool) throws
 
   // Content
   /// A ticket or a large content. These ids are the names of files, so there is one of each.

@@ -126,12 +126,15 @@ package struct CommitRow: Sendable {
   package var bytes: [UInt8]
   /// The list that this commit brought in.
   package var acl: [UInt8]?
+  /// Live ones, in the order of their puts; empty if they were not asked for.
+  package var records: [StoredRecord]
 
-  package init(seq: UInt64, receivedMs: UInt64, bytes: [UInt8], acl: [UInt8]?) {
+  package init(seq: UInt64, receivedMs: UInt64, bytes: [UInt8], acl: [UInt8]?, records: [StoredRecord] = []) {
     self.seq = seq
     self.receivedMs = receivedMs
     self.bytes = bytes
     self.acl = acl
+    self.records = records
   }
 }
 
