@@ -49,7 +49,8 @@ extension SQLiteTransaction {
     }
   }
 
-  /// Two nodes may swap their names, and the index knows no order in which neither has the other's.
+  /// Two nodes may swap their names: whichever was written first would have the name of the other for a moment, which the
+  /// unique index refuses.
   private func clearNames(of puts: [NodePut], tree: Int64) throws {
     for put in puts where put.isLive && put.replaced?.tag != nil && !put.keepsName {
       try db.run("UPDATE nodes SET tag = NULL WHERE tree = ? AND node = ?", .int(tree), .id(put.leaf.node))

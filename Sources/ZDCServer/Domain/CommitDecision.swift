@@ -1,6 +1,6 @@
 internal import ZDCProtocol
 
-/// Decides about a commit request: compares with the heads, replays, and says what changes. Reads only.
+/// Decides about a commit request: compares it with the heads, replays it, and returns what changes. It only reads.
 struct CommitDecision {
   let user: UserID
   let quotas: Quotas

@@ -63,12 +63,12 @@ struct Quotas: Sendable {
 
 /// What a request changes in the contents of one owner's zones.
 struct ContentChange {
-  /// One of them.
+  /// Any one of them.
   var zone: ZoneKey
   var addedBytes: UInt64 = 0
   /// Contents that were stored before and are live after it.
   var attached: [BlobRow] = []
-  /// Contents that are live no more, by the store's numbers.
+  /// Contents that are no longer live, by the store's numbers.
   var replaced: [Int64] = []
 
   mutating func count(_ delta: ZoneDelta) {

@@ -74,7 +74,7 @@ struct ZoneDraft: ZoneState {
     }
   }
 
-  /// Stops one level or one node behind the limits.
+  /// Stops one level or one node past the limits.
   private func branch(
     below node: NodeID, levels: Int = .max, nodes: Int = .max
   ) throws -> (levels: Int, nodes: [NodeID]) {
@@ -90,7 +90,7 @@ struct ZoneDraft: ZoneState {
   }
 
   private func children(of parents: [NodeID], upTo limit: Int) throws -> [NodeID] {
-    // Each changed node may take the place of one that is still here.
+    // A changed node counts in what the store reads, but may no longer be here.
     let (limit, isUnlimited) = limit.addingReportingOverflow(changed.count)
     let stored = try snapshot.children(of: parents, upTo: isUnlimited ? .max : limit)
     guard !changed.isEmpty else { return stored }

@@ -20,7 +20,7 @@ final class ZoneSnapshot {
     try readBranches(of: operations)
   }
 
-  /// A node that the commit names, one above, or one that was found below.
+  /// A node that the commit names, one above such a node, or one that was found below it.
   func node(_ id: NodeID) -> NodeRow? { nodes[id] }
 
   /// At most `limit` children of all these nodes together.
@@ -55,8 +55,8 @@ final class ZoneSnapshot {
     }
   }
 
-  /// All levels below deleted nodes together, so that thousands of deletes cost a read for each level. A claim that is too
-  /// small ends it: then each delete looks for itself.
+  /// Reads the branches of all deleted nodes together, so that thousands of deletes cost one question for each level. It
+  /// ends early if the commit claims too few descendants; then each delete reads its own branch.
   private func readBranches(of operations: [ZoneOperation]) throws {
     var level: [NodeID] = []
     var claimed: UInt64 = 0

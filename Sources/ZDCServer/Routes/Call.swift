@@ -155,7 +155,7 @@ struct Call: Sendable {
     return number
   }
 
-  /// Where the caller's knowledge of their zones ends.
+  /// Up to where the caller knows the changes in their zones; nil without one.
   var position: FeedPosition? { request.uri.queryParameters["since"].map { FeedPosition(String($0)) } }
 
   func read<T: Sendable>(_ body: @escaping @Sendable (any MetadataReader) throws -> T) async throws -> T {

@@ -57,7 +57,7 @@ package struct ZoneDelta: Sendable {
 }
 
 extension ZoneDelta {
-  /// Contents that are live no more.
+  /// Contents that are no longer live.
   package var replacedBlobs: [Int64] { removed.compactMap(\.blob) + puts.compactMap(\.replacedBlob) }
 }
 
@@ -65,7 +65,7 @@ extension ZoneDelta {
 package struct NodePut: Sendable {
   package enum Content: Sendable {
     case none
-    /// What the node has already.
+    /// What the node has already, by the store's number.
     case unchanged(Int64)
     /// An upload that is complete, or a content that the node had before.
     case attached(BlobRow)
@@ -97,7 +97,7 @@ extension NodePut {
 
   package var keepsName: Bool { replaced.map { $0.tag == tag && $0.leaf.parent == leaf.parent } ?? false }
 
-  /// The content that another one takes the place of, or none.
+  /// The content that this put replaces; nil if the node had none or keeps it.
   package var replacedBlob: Int64? {
     guard isLive, let old = replaced?.blob else { return nil }
     switch content {
