@@ -53,8 +53,9 @@ import ZeroDarkCloudTesting
   func slowUpload_arrives() async throws {
     let raw = try RawServer(reading: .slices(of: 64 << 10, every: .milliseconds(20))) { _ in Self.fine }
     defer { raw.end() }
-    let transport = try Self.transport(raw.url) { $0.sendingWindow = .milliseconds(700) }
-    try await Self.upload(16 << 20, by: transport)
+    // Long enough for a reader that a busy machine lets wait.
+    let transport = try Self.transport(raw.url) { $0.sendingWindow = .milliseconds(1_500) }
+    try await Self.upload(24 << 20, by: transport)
   }
 
   @Test("F5: two KiB a second are enough, a byte a second is not, and nothing to send is no fault")
