@@ -9,7 +9,7 @@ package final class MemoryBlobStore: BlobStore {
 
     var count: Int { parts.values.reduce(0) { $0 + $1.bytes.count } }
 
-    /// What is there of a range, without the parts around it.
+    /// The stored bytes of a range; copies from no other parts than those that overlap it.
     func bytes(in range: Range<Int>) -> [UInt8] {
       var start = 0
       var found: [UInt8] = []

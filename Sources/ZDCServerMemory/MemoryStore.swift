@@ -2,9 +2,7 @@ internal import Dispatch
 internal import Synchronization
 package import ZDCServer
 
-/// A metadata store in memory, for tests: what it holds is gone with it.
-///
-/// It keeps the contract of every store, one call after the other on a queue of its own.
+/// A metadata store in memory, for tests. Runs its calls one after the other on its own queue.
 package final class MemoryStore: MetadataStore {
   private let queue = DispatchQueue(label: "zdc.server.memory", qos: .userInitiated)
   private let tables = Mutex(MemoryTables())

@@ -1,7 +1,7 @@
 internal import ZDCProtocol
 internal import ZDCServer
 
-// What a commit changes
+// Applying commits
 extension MemoryTransaction {
   func apply(_ delta: CommitDelta) throws -> [ZoneStatus] {
     let statuses = try delta.zones.map(apply)
@@ -119,13 +119,4 @@ struct NameTaken: Error {}
 
 extension NodeRow {
   fileprivate var name: NodeName? { tag.map { NodeName(parent: leaf.parent, tag: $0) } }
-}
-
-extension ZoneUsage {
-  fileprivate mutating func add(_ other: ZoneUsage) {
-    nodes += other.nodes
-    records += other.records
-    recordBytes += other.recordBytes
-    logBytes += other.logBytes
-  }
 }

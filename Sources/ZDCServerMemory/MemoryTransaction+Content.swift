@@ -9,7 +9,7 @@ extension MemoryTransaction {
     names.reduce(into: [:]) { $0[$1] = own($1, in: tree) ?? file($1.blob) }
   }
 
-  /// What the node has, or had and is kept.
+  /// The node's current content, or a replaced one that is still kept.
   private func own(_ name: ContentName, in tree: TreeID) -> BlobRow? {
     if let key = tables.nodes[tree]?.all[name.node]?.row.blob, let live = tables.blobs[key]?.row, live.id == name.blob {
       return live

@@ -2,7 +2,7 @@ internal import GRDB
 internal import ZDCProtocol
 internal import ZDCServer
 
-// What a commit changes. Statements here run once per node that it names.
+// Applying commits. Statements here run once per node that a commit names.
 extension SQLiteTransaction {
   func apply(_ delta: CommitDelta) throws -> [ZoneStatus] {
     let statuses = try delta.zones.map(apply)

@@ -33,7 +33,7 @@ extension SQLiteTransaction {
     let key = try key(of: tree)
     var contents: [ContentName: BlobRow] = [:]
     for name in names {
-      // The node's own come first: whoever uses their ids for files of his own takes nothing away by it.
+      // The node's own content has precedence, so that another user's file with the same id cannot hide it.
       let own = try key.flatMap { try live(name.blob, name.node, $0) ?? kept(name.blob, name.node, $0) }
       contents[name] = try own ?? file(name.blob)
     }

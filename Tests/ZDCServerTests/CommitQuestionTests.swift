@@ -54,7 +54,7 @@ import ZDCServerMemory
   }
 }
 
-/// Hands every question on, and counts.
+/// Forwards every question, and counts it.
 private final class CountingReader: MetadataReader {
   private let reader: any MetadataReader
   private(set) var questions = 0

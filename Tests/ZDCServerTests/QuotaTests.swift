@@ -99,4 +99,31 @@ import ZDCServer
       #expect(try await server.blobs.all() == [])
     }
   }
+
+  /// - A full account; one commit deletes a folder, puts a node of it again with the content that it had, and brings a
+  ///   new content
+  /// => the commit is refused: nothing that will be live makes room
+  @Test func whatIsPutAgainBehindADelete_makesNoRoom() async throws {
+    try await run(100_000) { server, account, token in
+      var zone = account.home
+      let (folder, node) = (zone.record(.random()), NodeID.random())
+      let kept = TestZone.Content(50_000)
+      try await server.put([folder], in: &zone, token: token)
+      try await server.put(
+        [zone.record(node, parent: folder.fields.node, content: kept.field())], contents: [kept], in: &zone,
+        token: token)
+      let delete = ZoneOperation.delete(node: folder.fields.node, record: folder.hash, liveDescendants: 1)
+      zone.records[node] = nil
+      let again = zone.record(node, content: kept.field())
+      func commit(_ size: Int) async throws -> Answer {
+        let new = TestZone.Content(size)
+        let records = [again, zone.record(.random(), content: new.field())]
+        let commit = try zone.commit([delete] + records.map { .put(.init($0)) })
+        return try await server.commit(TestZone.body(commit, records: records, contents: [new]), token: token)
+      }
+      #expect(try await commit(60_000).error?.code == .quotaExceeded)
+      #expect(try await commit(40_000).status == 200)
+      #expect(try await server.content(kept.blob, of: node, in: zone, token: token).bytes == kept.bytes)
+    }
+  }
 }

@@ -112,7 +112,7 @@ import ZDCServerMemory
       let usedTags = (0..<12).map { NameTag([UInt8](repeating: UInt8($0 + 1), count: 16))! }
       for _ in 0..<Int.random(in: 1...5, using: &random) {
         let node = nodes.randomElement(using: &random) ?? zone.zone.root
-        // What this commit has just put may be named as well.
+        // Nodes that this commit has already put are candidates, too.
         let parent = (nodes + records.map(\.fields.node)).randomElement(using: &random) ?? zone.zone.root
         let tag = usedTags.randomElement(using: &random)
         // Put again after a delete it would be a new node, with a first record.
@@ -132,18 +132,18 @@ import ZDCServerMemory
       }
       if operations.isEmpty { put(zone.record(.random())) }
       let commit = try zone.commit(operations)
-      let after = replayed(commit, records)
+      let after = try replayed(commit, records)
       if after == nil { refused += 1 }
       return Step(commit: commit, body: TestZone.body(commit, records: records), records: records, after: after)
     }
 
     /// Nil if a rule is broken, names included.
-    private func replayed(_ commit: ZoneCommit, _ records: [NodeRecord]) -> MemoryZoneState? {
+    private func replayed(_ commit: ZoneCommit, _ records: [NodeRecord]) throws -> MemoryZoneState? {
       var after = state
       let head = ZoneHead(zone: zone.zone, seq: zone.seq, hash: zone.headHash, acl: zone.acl)
-      guard (try? ZoneReplay(identities: identities).apply(commit, acl: nil, after: head, to: &after)) != nil else {
-        return nil
-      }
+      do {
+        _ = try ZoneReplay(identities: identities).apply(commit, acl: nil, after: head, to: &after)
+      } catch is ZDCSecurityError { return nil }
       let tags = names(after: records)
       let names = after.leaves.values.compactMap { leaf in
         tags[leaf.node].map { NodeName(parent: leaf.parent, tag: $0) }

@@ -11,6 +11,8 @@ extension ExportRun {
     var node: ZDCNode
     /// Of the staged file.
     var name: String
+    /// How many connections had broken in a row when it began.
+    var cutsBefore: Int
     var metadata: Result<Data, any Error>
   }
 
@@ -22,15 +24,16 @@ extension ExportRun {
       func startNext() {
         guard let node = rest.popFirst().map({ nodes[$0].node }) else { return }
         let (name, path) = staging.newPath()
-        group.addTask {
+        group.addTask { [cutsInRow] in
           LargeDownload(
-            node: node, name: name, metadata: await Self.metadata(of: node, writing: path, downloads, received))
+            node: node, name: name, cutsBefore: cutsInRow,
+            metadata: await Self.metadata(of: node, writing: path, downloads, received))
         }
       }
       for _ in 0..<Self.largeAtOnce { startNext() }
       while let download = try await group.next() {
-        startNext()
         try await finish(download)
+        startNext()
       }
     }
   }
@@ -50,13 +53,13 @@ extension ExportRun {
       let metadata = FileMetadata([UInt8](try download.metadata.get()))
       try place(download.node, metadata) { try self.staging.adopt(download.name) }
       cutsInRow = 0
-    } catch { try noteFailure(error, download.node) }
+    } catch { try noteFailure(error, download.node, cutsBefore: download.cutsBefore) }
     advance()
     if records.count >= 1_000 { try await storeRecords() }
   }
 }
 
-/// What has come of the downloads of one export, for its progress line.
+/// The bytes received by the downloads of one export, for its progress line.
 private final class ReceivedBytes: Sendable {
   private struct State {
     var sum: UInt64

@@ -216,10 +216,13 @@ final class ExportRun {
   }
 
   /// A content that cannot be fetched is named, and the export continues; what concerns all of them ends it.
-  func noteFailure(_ error: any Error, _ node: ZDCNode) throws {
+  ///
+  /// - Parameter cutsBefore: `cutsInRow` when the download began, if others ran beside it: what cuts them together counts
+  ///   once.
+  func noteFailure(_ error: any Error, _ node: ZDCNode, cutsBefore: Int? = nil) throws {
     if error is CancellationError { throw error }
     if let error = error as? TransportError {
-      cutsInRow += 1
+      cutsInRow = max(cutsInRow, (cutsBefore ?? cutsInRow) + 1)
       guard error.code == .cut, cutsInRow < Self.cutLimit else { throw error }
     }
     let report = ErrorReport(error)

@@ -217,8 +217,8 @@ public struct ZoneStatus: Codable, Sendable, Hashable {
   public var zone: ZoneID { ZoneID(tree: treeID, root: zoneRoot) }
 }
 
-/// Up to where a server has told a user of the changes in their zones (PROTOCOL 4.5). Only the server that gave it can
-/// read it: a client keeps the last one that it received, and hands it back.
+/// The point in a user's feed of changes up to which a server has reported (PROTOCOL 4.5). It is opaque to clients, which
+/// send back the last one that they received.
 public struct FeedPosition: Codable, Sendable, Hashable {
   public let text: String
 

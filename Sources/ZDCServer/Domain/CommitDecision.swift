@@ -102,9 +102,7 @@ struct CommitDecision {
 extension ZoneDelta {
   fileprivate mutating func take(_ draft: ZoneDraft) {
     puts = draft.puts
-    removed = draft.removed
-    usage.nodes = draft.usage.nodes
-    usage.records = draft.usage.records
-    usage.recordBytes = draft.usage.recordBytes
+    removed = Array(draft.removed.values)
+    usage.add(draft.usage)
   }
 }

@@ -50,18 +50,19 @@ struct Quotas: Sendable {
     return released
   }
 
-  /// What was replaced before, the oldest first, and then what this very request replaces.
+  /// Contents that were replaced before, oldest first, followed by those that this request replaces.
   private func candidates(
     for change: ContentChange, missing: UInt64, _ reader: any MetadataReader
   ) throws -> [BlobRow] {
     let inUse = Set(change.attached.map(\.key))
     let least = missing + change.attached.reduce(0) { $0 + $1.cipherLength }
-    let before = try reader.replacedContents(ofOwnerOf: change.zone, bytes: least).filter { !inUse.contains($0.key) }
-    return try before + reader.blobs(change.replaced)
+    let before = try reader.replacedContents(ofOwnerOf: change.zone, bytes: least)
+    // A node that is deleted with its folder and put again may keep its content.
+    return try (before + reader.blobs(change.replaced)).filter { !inUse.contains($0.key) }
   }
 }
 
-/// What a request changes in the contents of one owner's zones.
+/// The effect of a request on the contents of one owner's zones.
 struct ContentChange {
   /// Any one of them.
   var zone: ZoneKey

@@ -1,6 +1,6 @@
 internal import ZDCProtocol
 
-/// A zone's live nodes as one commit leaves them: what the snapshot has, and over it what replay has accepted so far.
+/// A zone's live nodes as one commit leaves them: the snapshot, overlaid with the operations that replay has accepted so far.
 struct ZoneDraft: ZoneState {
   let snapshot: ZoneSnapshot
   private var contents: PutContents
@@ -9,12 +9,12 @@ struct ZoneDraft: ZoneState {
   private let acl: ZoneACL.Fields
   private let now: UInt64
   private(set) var puts: [NodePut] = []
-  private(set) var removed: [NodeRow] = []
+  private(set) var removed: [NodeID: NodeRow] = [:]
   private(set) var usage = ZoneUsage()
   /// Nodes that are not as in the snapshot; nil: gone.
   private var changed: [NodeID: ZoneLeaf?] = [:]
   private var indexOfPut: [NodeID: Int] = [:]
-  /// What was put below a node; some of it may have gone again.
+  /// Nodes that this commit put below a node; later operations may have removed some of them.
   private var putBelow: [NodeID: [NodeID]] = [:]
 
   init(
@@ -68,7 +68,7 @@ struct ZoneDraft: ZoneState {
     let doomed = try branch(below: node).nodes + [node]
     usage.nodes -= Int64(doomed.count)
     for id in doomed {
-      if let row = snapshot.node(id) { removed.append(row) }
+      if let row = snapshot.node(id) { removed[id] = row }
       if let index = indexOfPut[id] { puts[index].isLive = false }
       changed[id] = .some(nil)
     }

@@ -2,8 +2,8 @@ internal import ZDCProtocol
 
 /// The part of a zone's live nodes that the decision about one commit looks at, as they are before the commit.
 ///
-/// What the commit names is read at once, with all that lies above. Nodes below deleted and moved ones are read level by
-/// level when they are asked for.
+/// The nodes that the commit names and their ancestors are read at the start; nodes below deleted and moved ones level by
+/// level, on demand.
 final class ZoneSnapshot {
   let zone: ZoneKey
   private let reader: any MetadataReader

@@ -1,6 +1,6 @@
 package import ZDCProtocol
 
-/// What an accepted request changes in the store: made by a pure decision over what was read, applied in one call.
+/// The changes that an accepted request makes in the store: the result of ``CommitDecision``, applied in one call.
 package struct CommitDelta: Sendable {
   package var zones: [ZoneDelta]
   /// Kept contents that make room for new ones.
@@ -65,7 +65,7 @@ extension ZoneDelta {
 package struct NodePut: Sendable {
   package enum Content: Sendable {
     case none
-    /// What the node has already, by the store's number.
+    /// The node keeps its content, which has this number in the store.
     case unchanged(Int64)
     /// An upload that is complete, or a content that the node had before.
     case attached(BlobRow)

@@ -153,6 +153,13 @@ package struct ZoneUsage: Sendable, Hashable {
 
   package var bytes: UInt64 { recordBytes + logBytes }
 
+  package mutating func add(_ other: ZoneUsage) {
+    nodes += other.nodes
+    records += other.records
+    recordBytes += other.recordBytes
+    logBytes += other.logBytes
+  }
+
   package mutating func count(record: [UInt8]) {
     records += 1
     recordBytes += UInt64(record.count)

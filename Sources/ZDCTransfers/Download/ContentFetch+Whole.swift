@@ -72,9 +72,8 @@ extension ContentFetch {
   ///
   /// - Returns: the file, which is the caller's to rename, and the metadata.
   package func open(in folder: URL, progress: Progress) async throws -> (url: URL, metadata: [UInt8]) {
-    // Requested together with its hashes, unless an earlier try may have left a part of it: that saves a round trip. If
-    // this request fails, the loop below repeats it and handles the error.
-    async let whole = isResumable ? nil : try? answer()
+    // Requested together with its hashes, which saves a round trip, unless an earlier try may have left a part of it.
+    async let whole = isResumable ? nil : wholeAnswer()
     let leaves = try await leaves()
     let partial = try openPartial(in: folder)
     do {

@@ -18,16 +18,16 @@ struct ContentFetch: Sendable {
   /// A connection that breaks off is continued where it stopped, as long as each one brings something; one that brings
   /// nothing is tried a few times.
   ///
-  /// - Parameter first: the answer for the whole content, if it was asked for already.
+  /// - Parameter first: the answer to a request for the whole content that was sent before.
   package func receive(
-    from position: () -> UInt64, first: Answer? = nil, _ take: ([UInt8]) throws -> Void
+    from position: () -> UInt64, first: Result<Answer, any Error>? = nil, _ take: ([UInt8]) throws -> Void
   ) async throws {
     var patience = Patience(policy())
     var first = first
     while position() < layout.cipherLength {
       let start = position()
       do {
-        try await receive(start..<layout.cipherLength, first.take(), take)
+        try await receive(start..<layout.cipherLength, first.take()?.get(), take)
         // An answer that ends early without breaking off was announced as long enough: it lies.
         try require(position() == layout.cipherLength, .contentTruncated)
       } catch {
@@ -38,8 +38,13 @@ struct ContentFetch: Sendable {
 
   package typealias Answer = (length: UInt64, body: TransportBody)
 
+  /// Requests the whole content.
+  func wholeAnswer() async -> Result<Answer, any Error> {
+    do { return .success(try await answer(nil)) } catch { return .failure(error) }
+  }
+
   /// - Parameter range: nil for the whole content.
-  func answer(_ range: Range<UInt64>? = nil) async throws -> Answer {
+  private func answer(_ range: Range<UInt64>?) async throws -> Answer {
     try await api.content(target.zone, node: target.node, blob: target.blob, range: range)
   }
 

@@ -5,8 +5,8 @@ import ZDCServer
 import ZDCServerMemory
 import ZDCServerSQLite
 
-/// What a test's server keeps its data in: a folder, or memory with `ZDC_TEST_STORE=memory`. All tests of the server's
-/// answers run over both.
+/// The stores of a test's server: a folder, or memory with `ZDC_TEST_STORE=memory`. Every test of the server's answers
+/// runs over both.
 struct TestStores {
   let metadata: any MetadataStore
   let blobs: any BlobStore
