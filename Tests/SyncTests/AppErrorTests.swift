@@ -94,7 +94,7 @@ struct AppErrorTests {
 
   /// - more contents are promised, and never come, than a commit holds and than it looks at
   /// => what was queued behind them arrives
-  @Test(.timeLimit(.minutes(10))) func thousandsOfOpenPromises_keepNobodyWaiting() async throws {
+  @Test(.timeLimit(.minutes(20))) func thousandsOfOpenPromises_keepNobodyWaiting() async throws {
     try await TestWorld.run { world in
       let a = try await world.device("A")
       let b = try await world.device("B")

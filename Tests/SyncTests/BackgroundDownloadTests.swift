@@ -219,7 +219,7 @@ struct BackgroundDownloadTests {
     }
   }
 
-  @Test(.timeLimit(.minutes(10))) func afterAWeekNobodyWaitsAnyMore() async throws {
+  @Test(.timeLimit(.minutes(20))) func afterAWeekNobodyWaitsAnyMore() async throws {
     try await TestWorld.run { world in
       let job = try await Job(world)
       try await job.dieDownloading(afterBytes: 300_000, job.background)

@@ -3,7 +3,7 @@ import ZeroDarkCloud
 import ZeroDarkCloudTesting
 
 /// Many devices that write into one zone at once.
-@Suite(.timeLimit(.minutes(10))) struct ContentionTests {
+@Suite(.timeLimit(.minutes(20))) struct ContentionTests {
   private static let nodes = 12
 
   /// - Ten devices whose engines run, each makes its next node when its last one is on the server

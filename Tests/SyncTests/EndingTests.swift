@@ -4,7 +4,7 @@ import ZeroDarkCloud
 import ZeroDarkCloudTesting
 
 /// What ends with the framework, and what is there again after it.
-@Suite(.timeLimit(.minutes(10))) struct EndingTests {
+@Suite(.timeLimit(.minutes(20))) struct EndingTests {
   @Test func reachabilityEnds_whenTheFrameworkIsClosed() async throws {
     try await TestWorld.run { world in
       let a = try await world.device("A")

@@ -7,7 +7,7 @@ import ZeroDarkCloud
 import ZeroDarkCloudTesting
 
 /// Event streams that cost more than they bring, and time that a test steps through.
-@Suite(.timeLimit(.minutes(10))) struct EventStreamBoundsTests {
+@Suite(.timeLimit(.minutes(20))) struct EventStreamBoundsTests {
   /// A, and B, whose engines' time is stepped and which reaches the server through a liar.
   private struct Setting {
     let hostile: HostileServer

@@ -5,7 +5,7 @@ import ZeroDarkCloud
 import ZeroDarkCloudTesting
 
 /// Devices whose engines run: changes arrive through the event stream.
-@Suite(.timeLimit(.minutes(10))) struct EventTests {
+@Suite(.timeLimit(.minutes(20))) struct EventTests {
   /// The commit rides along with the event: nothing is asked for.
   @Test func changeOnA_appearsOnB_withoutARequest() async throws {
     try await TestWorld.run { world in

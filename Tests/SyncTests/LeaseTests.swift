@@ -4,7 +4,7 @@ import ZeroDarkCloud
 import ZeroDarkCloudTesting
 
 /// Two instances of the framework on one database stand for two processes: one syncs, the other queues and reads.
-@Suite(.timeLimit(.minutes(10))) struct LeaseTests {
+@Suite(.timeLimit(.minutes(20))) struct LeaseTests {
   /// Another process of the device's.
   private static func second(_ world: TestWorld, of device: TestDevice) async throws -> TestDevice {
     try await TestDevice(

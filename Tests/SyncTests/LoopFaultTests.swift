@@ -7,7 +7,7 @@ import ZeroDarkCloudTesting
 
 /// Engines that run while something is wrong: with one tree, with the app, with a pull that is broken off. The event
 /// stream stays open, and what was left out follows.
-@Suite(.timeLimit(.minutes(10))) struct LoopFaultTests {
+@Suite(.timeLimit(.minutes(20))) struct LoopFaultTests {
   private struct AppError: Error {}
 
   /// An app that throws until it is told not to.

@@ -4,7 +4,7 @@ import ZeroDarkCloud
 import ZeroDarkCloudTesting
 
 /// Something that does not speak HTTP answers at the server's address, for a while.
-@Suite(.timeLimit(.minutes(10))) struct MalformedServerTests {
+@Suite(.timeLimit(.minutes(20))) struct MalformedServerTests {
   @Test(
     "F1: sync and get end with a typed error, and succeed once the server is back",
     arguments: [

@@ -8,7 +8,7 @@ import ZeroDarkCloudTesting
 @testable import ZeroDarkCloud
 
 /// A user with 100 zones. Before there are shared branches, they are the trunks of 50 apps.
-@Suite(.timeLimit(.minutes(10))) struct ManyZonesTests {
+@Suite(.timeLimit(.minutes(20))) struct ManyZonesTests {
   private static let trees = (1..<50).map { "test.zerodark.app\($0)" }
 
   /// Both devices follow all zones as if they were one app's, and each zone has a change that B does not have.

@@ -6,7 +6,7 @@ import ZeroDarkCloudTesting
 
 /// What a commit of a thousand nodes writes to the databases of both sides must not grow with what stands in them: that
 /// is what makes a hundred thousand nodes cost ten times ten thousand.
-@Suite(.timeLimit(.minutes(10))) struct PageCountTests {
+@Suite(.timeLimit(.minutes(20))) struct PageCountTests {
   private static func create(_ count: Int, _ device: TestDevice) async throws {
     try await device.write { _, cloud in
       for number in 0..<count { try cloud.createNode(withPath: ZDCTreesystemPath(pathComponents: ["\(number)"])) }

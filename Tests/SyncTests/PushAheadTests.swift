@@ -5,7 +5,7 @@ import ZeroDarkCloudTesting
 
 /// A commit's contents and records are made while the one before is on its way. What the app or others do meanwhile
 /// counts.
-@Suite(.timeLimit(.minutes(10))) struct PushAheadTests {
+@Suite(.timeLimit(.minutes(20))) struct PushAheadTests {
   private static let nodes = 1_100
 
   private static func createNodes(_ device: TestDevice) async throws {

@@ -6,7 +6,7 @@ import ZeroDarkCloud
 import ZeroDarkCloudTesting
 
 /// A server that refuses every push, counted: requests, bytes, and what the result says.
-@Suite(.timeLimit(.minutes(5))) struct PushBudgetTests {
+@Suite(.timeLimit(.minutes(20))) struct PushBudgetTests {
   /// A device with two small nodes and a large one queued.
   private static func device(_ world: TestWorld) async throws -> TestDevice {
     let a = try await world.device("A")

@@ -5,7 +5,7 @@ import ZeroDarkCloudTesting
 @testable import ZeroDarkCloud
 
 /// Engines that run, end and run again in one process.
-@Suite(.timeLimit(.minutes(10))) struct SecondRunTests {
+@Suite(.timeLimit(.minutes(20))) struct SecondRunTests {
   @Test("C1: a second run of the same manager pushes, pulls, and tells as the first one did")
   func secondRun_doesWhatTheFirstDid() async throws {
     try await TestWorld.run { world in

@@ -8,7 +8,7 @@ import ZDCProtocol
 @testable import ZDCServerSQLite
 
 /// What moves and deletes of large branches make the store's only writer do.
-@Suite(.timeLimit(.minutes(10))) struct BranchWorkTests {
+@Suite(.timeLimit(.minutes(20))) struct BranchWorkTests {
   /// - A folder with 5,000 children
   /// => a question for 5 of them reads no row beyond, nor does one for those of its first children
   @Test("S7: a wide folder is read no further than the limit")

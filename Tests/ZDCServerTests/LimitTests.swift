@@ -5,7 +5,7 @@ import ZDCServer
 import ZDCServerSQLite
 
 /// What one account or one address can take of a server that serves others too. The table is in SECURITY.md.
-@Suite(.timeLimit(.minutes(5))) struct LimitTests {
+@Suite(.timeLimit(.minutes(20))) struct LimitTests {
   // MARK: Bodies
 
   /// - One address holds as much of unfinished registrations as it can

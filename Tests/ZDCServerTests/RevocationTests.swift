@@ -3,7 +3,7 @@ import ZDCProtocol
 import ZDCServer
 
 /// What ends with a session, a device or a root key.
-@Suite(.timeLimit(.minutes(10))) struct RevocationTests {
+@Suite(.timeLimit(.minutes(20))) struct RevocationTests {
   /// The stream's next event after the first one; nil: it has ended.
   private func stream(_ server: TestServer, _ token: [UInt8]) async throws -> EventSequence.Iterator {
     var events = try await server.events(token: token).makeAsyncIterator()

@@ -8,7 +8,7 @@ import ZDCProtocol
 import ZDCServer
 
 /// Clients that ask and do not read (SECURITY, "Limits of a server").
-@Suite(.timeLimit(.minutes(10))) struct SlowReaderTests {
+@Suite(.timeLimit(.minutes(20))) struct SlowReaderTests {
   /// Makes commits whose pages are as long as an event may be, until `isEnough`.
   private func commit(
     in zone: inout TestZone, _ server: some ServerClient, token: [UInt8], atMost: Int, until isEnough: () -> Bool

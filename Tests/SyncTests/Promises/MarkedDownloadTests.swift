@@ -5,7 +5,7 @@ import ZeroDarkCloud
 import ZeroDarkCloudTesting
 
 /// Downloads that are marked as needed are made, and go on by themselves when the network is there again.
-@Suite(.timeLimit(.minutes(10))) struct MarkedDownloadTests {
+@Suite(.timeLimit(.minutes(20))) struct MarkedDownloadTests {
   /// Stores each content that comes and takes its mark away; the paths of what came are in `seen`.
   private static func read(_ device: TestDevice, into seen: Seen) throws -> Task<Void, any Error> {
     let manager = try #require(try device.zdc.downloadManager)

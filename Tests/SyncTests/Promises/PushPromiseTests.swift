@@ -4,7 +4,7 @@ import ZeroDarkCloud
 import ZeroDarkCloudTesting
 
 /// What is sent, when the app is asked for it, and what no longer has to be sent.
-@Suite(.timeLimit(.minutes(10))) struct PushPromiseTests {
+@Suite(.timeLimit(.minutes(20))) struct PushPromiseTests {
   private struct AppError: Error {}
 
   // MARK: One commit

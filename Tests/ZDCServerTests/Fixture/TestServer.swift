@@ -39,6 +39,9 @@ final class TestServer: ServerClient {
     let path = folder ?? newFolder()
     defer { if folder == nil { remove(path) } }
     var configuration = Configuration()
+    // A busy machine is no slow client: tests of slow ones set their own windows.
+    (configuration.bounds.idleSeconds, configuration.bounds.bodySeconds) = (600, 600)
+    configuration.bounds.stalledSeconds = 600
     change(&configuration)
     let clock = TestClock()
     let log = LogCapture()

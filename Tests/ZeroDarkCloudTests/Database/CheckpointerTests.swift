@@ -6,7 +6,7 @@ import Testing
 @testable import ZeroDarkCloud
 
 /// The log goes back into the database behind the writer's back.
-@Suite(.timeLimit(.minutes(5))) struct CheckpointerTests {
+@Suite(.timeLimit(.minutes(20))) struct CheckpointerTests {
   private let fixture: DatabaseFixture
   private let manager: ZDCDatabaseManager
   private static let bytes = 56_000_000

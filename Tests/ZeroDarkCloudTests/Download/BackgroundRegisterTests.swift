@@ -10,7 +10,7 @@ import ZDCTreesystem
 @testable import ZeroDarkCloud
 
 /// The register of downloads that outlive their process: what it promises is on disk, and what it has told is over.
-@Suite(.timeLimit(.minutes(5))) struct BackgroundRegisterTests {
+@Suite(.timeLimit(.minutes(20))) struct BackgroundRegisterTests {
   private static let options = ZDCDownloadOptions.Values(canDownloadWhileInBackground: true)
 
   private static func rows(_ device: NetworkDevice) async throws -> Int {

@@ -89,7 +89,7 @@ import ZDCTreesystem
 
   /// Tickets whose results come while they are ignored or cancelled on other threads: one block hears of it, unless all
   /// have withdrawn; who cancels hears so himself, who ignores does not hear at all.
-  @Test(.timeLimit(.minutes(10))) func withdrawalsThatMeetTheResult_leaveExactlyOneWhoHears() async throws {
+  @Test(.timeLimit(.minutes(20))) func withdrawalsThatMeetTheResult_leaveExactlyOneWhoHears() async throws {
     try await NetworkWorld.run { world in
       let device = try world.device()
       let node = try await Publisher(device).publish([.init(data: pattern(300))])[0]

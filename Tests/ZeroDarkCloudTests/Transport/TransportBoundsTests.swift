@@ -6,7 +6,7 @@ import ZeroDarkCloudTesting
 @testable import ZeroDarkCloud
 
 /// Connections on which nothing moves, or too little, under bounds that are short enough to wait for.
-@Suite(.timeLimit(.minutes(10))) struct TransportBoundsTests {
+@Suite(.timeLimit(.minutes(20))) struct TransportBoundsTests {
   private static let fine = Array("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nab".utf8)
 
   private static func transport(
