@@ -15,12 +15,18 @@ package struct Server: Service {
   fileprivate let core: ServerCore
   private let onReady: @Sendable (_ port: Int) -> Void
 
-  /// - Parameter onReady: called once, when the server listens.
+  /// - Parameters:
+  ///   - coordination: shared with the server's other processes; nil if this is the only one.
+  ///   - onReady: called once, when the server listens.
   package init(
-    configuration: Configuration, metadata: any MetadataStore, blobs: any BlobStore, clock: ServerClock = .system,
-    logger: Logger, onReady: @escaping @Sendable (_ port: Int) -> Void = { _ in }
+    configuration: Configuration, metadata: any MetadataStore, blobs: any BlobStore,
+    coordination: (any ServerCoordination)? = nil, clock: ServerClock = .system, logger: Logger,
+    onReady: @escaping @Sendable (_ port: Int) -> Void = { _ in }
   ) {
-    core = ServerCore(configuration: configuration, metadata: metadata, blobs: blobs, clock: clock, logger: logger)
+    core = ServerCore(
+      configuration: configuration, metadata: metadata, blobs: blobs,
+      coordination: coordination ?? LocalCoordination(clock: clock, bounds: configuration.bounds), clock: clock,
+      logger: logger)
     self.onReady = onReady
   }
 

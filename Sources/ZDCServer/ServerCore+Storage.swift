@@ -6,12 +6,11 @@ extension ServerCore {
   /// Removes files whose rows are gone. What cannot be removed now is found by the next collection.
   func removeFiles(of gone: [BlobID]) async {
     for blob in gone {
-      guard claims.beginRemoval(of: blob) else { continue }
-      defer { claims.endRemoval(of: blob) }
+      guard await coordination.claimRemoval(of: blob) else { continue }
       do {
-        guard try await metadata.read({ try $0.file(blob) }) == nil else { continue }
-        try await blobs.remove(blob)
+        if try await metadata.read({ try $0.file(blob) }) == nil { try await blobs.remove(blob) }
       } catch { logger.warning("upkeep failed", metadata: ["step": "remove"]) }
+      await coordination.releaseRemoval(of: blob)
     }
   }
 

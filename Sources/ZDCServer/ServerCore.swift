@@ -7,11 +7,12 @@ final class ServerCore: Sendable {
   let configuration: Configuration
   let metadata: any MetadataStore
   let blobs: any BlobStore
+  let coordination: any ServerCoordination
   let clock: ServerClock
   let logger: Logger
   let hub: EventHub
   let metrics = ServerMetrics()
-  let challenges = Challenges()
+  let challenges: Challenges
   let sessions = SessionCache()
   /// Calls without a session, by client address.
   let limiter: RateLimiter<String>?
@@ -20,8 +21,6 @@ final class ServerCore: Sendable {
   /// Nodes visited below deleted and moved ones, by user.
   let subtrees: RateLimiter<UserID>
   let connections: ConnectionTable
-  let claims = BlobClaims()
-  let contention: ContentionTable
   let bodies: BodyBudget
   let answers: BodyBudget
   let collection: Mutex<CollectionGuard>
@@ -39,23 +38,46 @@ final class ServerCore: Sendable {
   private let state = Mutex(State())
 
   init(
-    configuration: Configuration, metadata: any MetadataStore, blobs: any BlobStore, clock: ServerClock, logger: Logger
+    configuration: Configuration, metadata: any MetadataStore, blobs: any BlobStore,
+    coordination: any ServerCoordination, clock: ServerClock, logger: Logger
   ) {
     self.configuration = configuration
     self.metadata = metadata
     self.blobs = blobs
+    self.coordination = coordination
     self.clock = clock
     self.logger = logger
     let bounds = configuration.bounds
     hub = EventHub(streamsPerUser: bounds.eventStreamsPerUser, pendingBytes: bounds.pendingEventBytes)
     bodies = BodyBudget(limit: bounds.bufferedBodyBytes)
     answers = BodyBudget(limit: bounds.bufferedAnswerBytes)
-    contention = ContentionTable(clock: clock, holdMs: bounds.commitHoldMs)
+    challenges = Challenges(key: coordination.challengeKey)
     limiter = bounds.accountCallsPerMinute.map { RateLimiter(perMinute: $0) }
     work = bounds.accountWorkPerMinute.map { RateLimiter(perMinute: $0) }
     subtrees = RateLimiter(perMinute: bounds.subtreeNodesPerMinute, burst: bounds.subtreeNodesPerMinute / 6)
     connections = ConnectionTable(perAddress: bounds.connectionsPerAddress, exempt: configuration.trustedProxies)
     collection = Mutex(CollectionGuard(now: clock.nowMs(), elapsed: clock.elapsedMs()))
+    coordination.listen { [hub, sessions] in Self.receive($0, hub, sessions) }
+  }
+
+  /// Streams get new heads. Sessions that have ended, here or in another process, are forgotten, and their streams end.
+  private static func receive(_ announcement: Announcement, _ hub: EventHub, _ sessions: SessionCache) {
+    switch announcement {
+    case .head(let notice): hub.publish(notice)
+    case .sessionsEnded(let hashes):
+      sessions.remove(hashes)
+      let ended = Set(hashes)
+      hub.close { ended.contains($0.session) }
+    case .deviceRemoved(let device, let user): end(of: user, hub, sessions) { $0 == device }
+    case .devicesRemoved(let kept, let user): end(of: user, hub, sessions) { $0 != kept }
+    }
+  }
+
+  private static func end(
+    of user: UserID, _ hub: EventHub, _ sessions: SessionCache, where isEnded: (DeviceID) -> Bool
+  ) {
+    sessions.remove { $0.user == user && isEnded($0.device) }
+    hub.close(of: user) { isEnded($0.device) }
   }
 
   var now: UInt64 { clock.nowMs() }
@@ -78,26 +100,12 @@ final class ServerCore: Sendable {
   func stop() {
     state.withLock { $0.isStopping = true }
     hub.close()
-    contention.close()
+    coordination.close()
   }
 
   /// Whether the last write that needed room found none.
   var isFull: Bool { state.withLock { $0.isFull } }
   func setFull(_ isFull: Bool) { state.withLock { $0.isFull = isFull } }
-
-  /// Forgets these sessions and ends their event streams.
-  func end(sessions hashes: [[UInt8]]) {
-    guard !hashes.isEmpty else { return }
-    sessions.remove(hashes)
-    let ended = Set(hashes)
-    hub.close { ended.contains($0.session) }
-  }
-
-  /// Ends the sessions of a user's devices.
-  func end(of user: UserID, where isEnded: @Sendable (DeviceID) -> Bool) {
-    sessions.remove { $0.user == user && isEnded($0.device) }
-    hub.close(of: user) { isEnded($0.device) }
-  }
 
   /// - Throws: `tooManyRequests` if the user has made the server work too much lately.
   func takeWork(of user: UserID) throws {

@@ -118,13 +118,13 @@ import ZDCProtocol
   @Test("S16: a turn in a busy zone lasts its time when the wall clock is set back")
   func turnsCountByTheClockThatNeverJumps() async throws {
     let elapsed = Mutex<UInt64>(1_000_000)
-    let table = ContentionTable(clock: ServerClock(nowMs: { 0 }, elapsedMs: { elapsed.withLock { $0 } }), holdMs: 0)
+    let turns = ZoneTurns(clock: ServerClock(nowMs: { 0 }, elapsedMs: { elapsed.withLock { $0 } }), holdMs: 0)
     let zone = ZoneID(tree: .zero, root: .zero)
-    let devices = (0..<2).map { _ in Contention.Device(user: .zero, device: .random()) }
-    for _ in 0..<Contention.losses { table.lost(devices[0], in: zone) }
-    await #expect(throws: ServerError.self) { try await table.admit(devices[1], to: [zone], bytes: 0) }
-    elapsed.withLock { $0 += Contention.slowTurnMs }
-    try await table.admit(devices[1], to: [zone], bytes: 0)
+    let devices = (0..<2).map { _ in ZoneWriter(user: .zero, device: .random()) }
+    for _ in 0..<ZoneQueue.losses { turns.ended(.lost, in: [zone], of: devices[0]) }
+    await #expect(throws: ServerError.self) { try await turns.enter([zone], as: devices[1], bytes: 0) }
+    elapsed.withLock { $0 += ZoneQueue.leaseMs }
+    try await turns.enter([zone], as: devices[1], bytes: 0)
   }
 
   // MARK: Durable names

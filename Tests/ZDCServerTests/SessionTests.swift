@@ -15,6 +15,7 @@ import ZDCServer
     }
   }
 
+  /// Nor does a stranger occupy the store's writer, which serves everyone: signatures are verified before.
   @Test func whateverIsWrongWithALogin_theAnswerIsTheSame() async throws {
     try await TestServer.run { (server: TestServer) async throws in
       let (account, _) = try await server.newAccount()
@@ -22,6 +23,7 @@ import ZDCServer
       func refusal(_ request: LoginRequest) async throws -> ServerError? {
         try await server.sendJSON(.POST, Routes.login, request).error
       }
+      let writes = server.store.writeStatistics.writes
       let unknown = try TestAccount()
       let stranger = try await refusal(try unknown.login(try await server.challenge(unknown), origin: origin))
       var forged = try account.login(try await server.challenge(account), origin: origin)
@@ -36,6 +38,7 @@ import ZDCServer
       #expect(try await refusal(phished) == stranger)
       #expect(try await refusal(invented) == stranger)
       #expect(try await refusal(try account.login(prolonged, origin: origin)) == stranger)
+      #expect(server.store.writeStatistics.writes == writes)
     }
   }
 

@@ -1,16 +1,15 @@
 internal import Crypto
-internal import Synchronization
 internal import ZDCProtocol
 
-/// Login challenges. Nothing is stored until one is used: a challenge proves by its own bytes that this process made
-/// it, and when it ends.
+/// Login challenges. Nothing is stored until one is used: a challenge proves by its own bytes that this server made it, and
+/// when it ends.
 ///
-/// nonce = 16 random bytes ‖ first 16 bytes of HMAC(process key, random ‖ u64 expires). The key dies with the process,
-/// and so do challenges.
-final class Challenges: Sendable {
-  private let key = SymmetricKey(size: .bits256)
-  /// Nonces that opened a session, until they expire by themselves.
-  private let used = Mutex<[[UInt8]: UInt64]>([:])
+/// nonce = 16 random bytes ‖ first 16 bytes of HMAC(key, random ‖ u64 expires). The key dies with the server, and so do
+/// challenges.
+struct Challenges: Sendable {
+  private let key: SymmetricKey
+
+  init(key: [UInt8]) { self.key = SymmetricKey(data: key) }
 
   func make(now: UInt64, lifetimeMs: UInt64) -> ChallengeResponse {
     let salt = Bytes16<LookupRole>.random().bytes
@@ -21,15 +20,6 @@ final class Challenges: Sendable {
   func isValid(nonce: [UInt8], expiresMs: UInt64, now: UInt64) -> Bool {
     guard nonce.count == 32, expiresMs > now else { return false }
     return Bytes16<LookupRole>(proof(Array(nonce.prefix(16)), expiresMs)) == Bytes16(nonce.suffix(16))
-      && used.withLock { $0[nonce] == nil }
-  }
-
-  /// Takes a nonce out of circulation; false if somebody did before.
-  func use(nonce: [UInt8], expiresMs: UInt64, now: UInt64) -> Bool {
-    used.withLock { used in
-      if used.count > 1_024 { used = used.filter { $0.value > now } }
-      return used.updateValue(expiresMs, forKey: nonce) == nil
-    }
   }
 
   private func proof(_ salt: [UInt8], _ expires: UInt64) -> [UInt8] {
@@ -51,44 +41,49 @@ enum Sessions {
     var ended: [[UInt8]]
   }
 
-  /// The account's login key vouches for a device: the device's key is registered and a session opened.
-  static func login(
-    _ request: LoginRequest, token: [UInt8], now: UInt64, lifetimeMs: UInt64, in tx: any MetadataTransaction
-  ) throws -> Opened {
-    let user = try tx.user(lookup: request.lookupID)
-    // Somebody's key is tried in any case, so that the time tells nothing about who is known.
+  /// A login whose signature holds under the key that was read. Whether the key is still in force is for the store.
+  struct ProvenLogin: Sendable {
+    fileprivate var user: UserID
+    fileprivate var device: DeviceID
+    /// The key that signed.
+    fileprivate var key: [UInt8]
+    /// What the account's login key vouches for; nil if the device signed itself.
+    fileprivate var deviceKey: [UInt8]?
+  }
+
+  /// - Parameter user: whom the request names; nil if there is no such account.
+  static func prove(_ request: LoginRequest, by user: UserRow?) throws -> ProvenLogin {
+    // Some key is tried in any case, so that the time tells nothing about who is known.
     let isValid = Signatures.isValid(
       request.signature.bytes, by: user?.loginKey ?? stranger, label: "login", message: request.signedBytes)
-    guard let user, isValid else { throw refusal }
-    guard !Signatures.isWeak(request.deviceKey.bytes) else { throw refusal }
-    let known = try tx.device(request.deviceID, of: user.id)
-    if known?.key != request.deviceKey.bytes {
-      let device = DeviceRow(id: request.deviceID, key: request.deviceKey.bytes, createdMs: now)
-      try tx.putDevice(device, of: user.id)
-    }
-    return try open(user: user.id, device: request.deviceID, token: token, now: now, lifetimeMs: lifetimeMs, in: tx)
+    guard let user, isValid, !Signatures.isWeak(request.deviceKey.bytes) else { throw refusal }
+    return ProvenLogin(
+      user: user.id, device: request.deviceID, key: user.loginKey, deviceKey: request.deviceKey.bytes)
   }
 
-  static func login(
-    _ request: DeviceLoginRequest, token: [UInt8], now: UInt64, lifetimeMs: UInt64, in tx: any MetadataTransaction
-  ) throws -> Opened {
-    let device = try tx.device(request.deviceID, of: request.userID)
+  static func prove(_ request: DeviceLoginRequest, by device: DeviceRow?) throws -> ProvenLogin {
     let isValid = Signatures.isValid(
       request.signature.bytes, by: device?.key ?? stranger, label: "device-login", message: request.signedBytes)
-    guard device != nil, isValid else { throw refusal }
-    return try open(
-      user: request.userID, device: request.deviceID, token: token, now: now, lifetimeMs: lifetimeMs, in: tx)
+    guard let device, isValid else { throw refusal }
+    return ProvenLogin(user: request.userID, device: request.deviceID, key: device.key)
   }
 
-  private static func open(
-    user: UserID, device: DeviceID, token: [UInt8], now: UInt64, lifetimeMs: UInt64, in tx: any MetadataTransaction
+  /// Opens a session, and registers the key of a device that the account vouches for.
+  static func open(
+    _ login: ProvenLogin, token: [UInt8], now: UInt64, lifetimeMs: UInt64, in tx: any MetadataTransaction
   ) throws -> Opened {
+    let known = try tx.device(login.device, of: login.user)
+    let inForce = try login.deviceKey == nil ? known?.key : tx.user(login.user)?.loginKey
+    guard inForce == login.key else { throw refusal }
+    if let key = login.deviceKey, key != known?.key {
+      try tx.putDevice(DeviceRow(id: login.device, key: key, createdMs: now), of: login.user)
+    }
     let row = SessionRow(
-      tokenHash: hash(token), user: user, device: device, createdMs: now, expiresMs: now + lifetimeMs)
+      tokenHash: hash(token), user: login.user, device: login.device, createdMs: now, expiresMs: now + lifetimeMs)
     try tx.removeExpiredSessions(now: now)
     try tx.insertSession(row)
-    let ended = try tx.trimSessions(of: user, device: device, keeping: perDevice)
-    let response = SessionResponse(token: WireBytes(token), userID: user, expiresMs: row.expiresMs)
+    let ended = try tx.trimSessions(of: login.user, device: login.device, keeping: perDevice)
+    let response = SessionResponse(token: WireBytes(token), userID: login.user, expiresMs: row.expiresMs)
     return Opened(response: response, ended: ended)
   }
 

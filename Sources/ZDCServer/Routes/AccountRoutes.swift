@@ -34,7 +34,7 @@ enum AccountRoutes {
     }
     let next = try verify()
     try await call.write { tx in try Accounts.append(next, user: user, device: device, in: tx) }
-    if next.isNewRoot { call.core.end(of: user) { $0 != device } }
+    if next.isNewRoot { call.core.coordination.announce(.devicesRemoved(except: device, of: user)) }
     return Response(status: .created)
   }
 

@@ -36,15 +36,15 @@ enum BlobRoutes {
     guard let hash = ZBase32.decode(call.request.headers[.partHash] ?? "", byteCount: 32) else {
       throw ServerError(.invalidRequest, "the header \(WireHeaders.partHash) is missing")
     }
-    let claim = "\(blob)/\(index)"
-    guard call.core.claims.begin(part: claim, of: blob) else {
+    let coordination = call.core.coordination
+    guard await coordination.claim(part: index, of: blob) else {
       throw ServerError(.conflict, "the part is being received", retryable: true, retryAfterMs: 1_000)
     }
     do {
       try await take(call, blob: blob, index: index, hash: hash, from: user)
-      call.core.claims.end(part: claim, of: blob)
+      await coordination.release(part: index, of: blob)
     } catch {
-      call.core.claims.end(part: claim, of: blob)
+      await coordination.release(part: index, of: blob)
       // The upload may have been given up meanwhile: whoever writes last clears up.
       await call.core.removeFiles(of: [blob])
       throw error

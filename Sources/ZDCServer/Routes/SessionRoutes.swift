@@ -15,53 +15,48 @@ enum SessionRoutes {
 
   static func login(_ call: Call) async throws -> Response {
     let request = try await call.json(LoginRequest.self)
-    let nonce = Nonce(bytes: request.nonce.bytes, expiresMs: request.expiresMs, origin: request.origin)
-    return try await open(call, nonce) { token, now, lifetime, tx in
-      try Sessions.login(request, token: token, now: now, lifetimeMs: lifetime, in: tx)
-    }
+    let nonce = try nonce(request.nonce.bytes, request.expiresMs, origin: request.origin, call)
+    let user = try await call.read { try $0.user(lookup: request.lookupID) }
+    return try await open(call, nonce, try Sessions.prove(request, by: user))
   }
 
   static func deviceLogin(_ call: Call) async throws -> Response {
     let request = try await call.json(DeviceLoginRequest.self)
-    let nonce = Nonce(bytes: request.nonce.bytes, expiresMs: request.expiresMs, origin: request.origin)
-    return try await open(call, nonce) { token, now, lifetime, tx in
-      try Sessions.login(request, token: token, now: now, lifetimeMs: lifetime, in: tx)
-    }
+    let nonce = try nonce(request.nonce.bytes, request.expiresMs, origin: request.origin, call)
+    let device = try await call.read { try $0.device(request.deviceID, of: request.userID) }
+    return try await open(call, nonce, try Sessions.prove(request, by: device))
   }
 
   private struct Nonce {
     var bytes: [UInt8]
     var expiresMs: UInt64
-    var origin: String
   }
 
-  private static func open(
-    _ call: Call, _ nonce: Nonce,
-    _ login: @escaping @Sendable ([UInt8], UInt64, UInt64, any MetadataTransaction) throws -> Sessions.Opened
-  ) async throws -> Response {
+  /// A challenge of this server for this origin that has not expired.
+  private static func nonce(_ bytes: [UInt8], _ expiresMs: UInt64, origin: String, _ call: Call) throws -> Nonce {
+    guard call.core.isOwnOrigin(origin), call.core.challenges.isValid(nonce: bytes, expiresMs: expiresMs, now: call.now)
+    else { throw Sessions.refusal }
+    return Nonce(bytes: bytes, expiresMs: expiresMs)
+  }
+
+  private static func open(_ call: Call, _ nonce: Nonce, _ login: Sessions.ProvenLogin) async throws -> Response {
     let core = call.core
     let now = call.now
-    let lifetime = core.configuration.bounds.sessionMs
-    guard core.isOwnOrigin(nonce.origin),
-      core.challenges.isValid(nonce: nonce.bytes, expiresMs: nonce.expiresMs, now: now)
-    else { throw Sessions.refusal }
-    let token = Bytes32<LookupRole>.random().bytes
-    let opened = try await call.write { tx in
-      let opened = try login(token, now, lifetime, tx)
-      // Only a valid login uses its nonce up, so that nobody fills the list of used ones.
-      guard core.challenges.use(nonce: nonce.bytes, expiresMs: nonce.expiresMs, now: now) else {
-        throw Sessions.refusal
-      }
-      return opened
+    // Only a valid login uses its challenge up, so that strangers cannot fill the list of used ones.
+    guard try await core.coordination.use(nonce: nonce.bytes, expiresMs: nonce.expiresMs, now: now) else {
+      throw Sessions.refusal
     }
-    core.end(sessions: opened.ended)
+    let token = Bytes32<LookupRole>.random().bytes
+    let lifetime = core.configuration.bounds.sessionMs
+    let opened = try await call.write { try Sessions.open(login, token: token, now: now, lifetimeMs: lifetime, in: $0) }
+    if !opened.ended.isEmpty { core.coordination.announce(.sessionsEnded(opened.ended)) }
     return try .json(opened.response)
   }
 
   static func end(_ call: Call) async throws -> Response {
     let session = try call.authenticated
     try await call.write { try $0.removeSession(tokenHash: session.tokenHash) }
-    call.core.end(sessions: [session.tokenHash])
+    call.core.coordination.announce(.sessionsEnded([session.tokenHash]))
     return .noContent
   }
 
@@ -79,7 +74,7 @@ enum SessionRoutes {
       guard try tx.device(device, of: user) != nil else { throw ServerError(.notFound, "no such device") }
       try tx.removeDevice(device, of: user)
     }
-    call.core.end(of: user) { $0 == device }
+    call.core.coordination.announce(.deviceRemoved(device, of: user))
     return .noContent
   }
 }

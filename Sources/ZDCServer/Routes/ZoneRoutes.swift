@@ -34,26 +34,26 @@ enum ZoneRoutes {
     let core = call.core
     try core.checkSubtreeWork(of: user)
     let zones = request.parts.map(\.commit.fields.zone)
-    let contender = try Contention.Device(user: user, device: call.authenticated.device)
+    let writer = ZoneWriter(user: user, device: try call.authenticated.device)
     try await checkQueue(call, zones)
-    try await core.contention.admit(contender, to: zones, bytes: body.count)
+    try await core.coordination.enter(zones, as: writer, bytes: body.count)
     let now = call.now
     do {
       let outcome = try await call.write { tx in try apply(request, by: user, core, now: now, in: tx) }
-      core.contention.won(contender, in: zones)
+      await core.coordination.ended(.committed, in: zones, of: writer)
       await core.removeFiles(of: outcome.released)
       core.metrics.countCommits(outcome.notices.count, operations: outcome.operations)
       return try .json(outcome.response)
     } catch let stale as StaleHead {
-      core.contention.gaveUp(contender, in: zones.filter { $0 != stale.zone }, hasFailed: false)
+      await core.coordination.ended(.failed, in: zones.filter { $0 != stale.zone }, of: writer)
       let (page, mayWrite) = try await call.read { reader in
         let mayWrite = try Access.mayWrite(in: stale.zone, user: user, in: reader)
         return (try Zones.page(stale.zone, for: user, after: stale.after, withRecords: true, in: reader), mayWrite)
       }
-      if mayWrite { core.contention.lost(contender, in: stale.zone) }
+      if mayWrite { await core.coordination.ended(.lost, in: [stale.zone], of: writer) }
       return try .page(page, for: call, status: .conflict)
     } catch {
-      core.contention.gaveUp(contender, in: zones, hasFailed: true)
+      await core.coordination.ended(.failed, in: zones, of: writer)
       throw error
     }
   }
@@ -67,16 +67,17 @@ enum ZoneRoutes {
     defer { core.subtrees.charge(user, work.nodes, now: core.elapsed) }
     let outcome = try Commits.apply(request, by: user, quotas: core.quotas, work: work, now: now, in: tx)
     let notices = outcome.notices
-    tx.afterCommit { for notice in notices { core.hub.publish(notice) } }
+    tx.afterCommit { for notice in notices { core.coordination.announce(.head(notice)) } }
     return outcome
   }
 
   /// Only members with `w` get a place in the queue of a busy zone. Other members retry when it is no longer busy, so that
   /// they neither delay the writers nor overtake them.
   private static func checkQueue(_ call: Call, _ zones: [ZoneID]) async throws {
-    let busy = Set(zones.filter { call.core.contention.isBusy($0) })
-    guard !busy.isEmpty else { return }
-    let user = try call.user
+    var found: Set<ZoneID> = []
+    for zone in zones where await call.core.coordination.isBusy(zone) { found.insert(zone) }
+    guard !found.isEmpty else { return }
+    let (busy, user) = (found, try call.user)
     try await call.read { reader in
       for zone in busy {
         _ = try Access.zone(zone, of: user, needs: [], in: reader)

@@ -1,0 +1,42 @@
+internal import Synchronization
+internal import ZDCProtocol
+
+/// The uploads whose files are being worked on. Two requests that write one part would mix their bytes, and a removal must
+/// not take the file from under a part that is about to be acknowledged.
+final class BlobClaims: Sendable {
+  private enum Work {
+    case parts(Set<Int>)
+    case removal
+  }
+
+  private let uploads = Mutex<[BlobID: Work]>([:])
+
+  /// False while another request writes the part, or while the upload is being removed.
+  func begin(part: Int, of blob: BlobID) -> Bool {
+    uploads.withLock { uploads in
+      guard case .parts(var parts) = uploads[blob, default: .parts([])] else { return false }
+      guard parts.insert(part).inserted else { return false }
+      uploads[blob] = .parts(parts)
+      return true
+    }
+  }
+
+  func end(part: Int, of blob: BlobID) {
+    uploads.withLock { uploads in
+      guard case .parts(var parts)? = uploads[blob] else { return }
+      parts.remove(part)
+      uploads[blob] = parts.isEmpty ? nil : .parts(parts)
+    }
+  }
+
+  /// False while a part is being written: the removal is for later.
+  func beginRemoval(of blob: BlobID) -> Bool {
+    uploads.withLock { uploads in
+      guard uploads[blob] == nil else { return false }
+      uploads[blob] = .removal
+      return true
+    }
+  }
+
+  func endRemoval(of blob: BlobID) { uploads.withLock { $0[blob] = nil } }
+}

@@ -1,0 +1,44 @@
+internal import Synchronization
+package import ZDCProtocol
+
+/// The coordination of a server that is one process: everything is in its memory and ends with it.
+package final class LocalCoordination: ServerCoordination {
+  package let challengeKey = Bytes32<LookupRole>.random().bytes
+  let turns: ZoneTurns
+  private let claims = BlobClaims()
+  /// Challenges that opened a session, until they expire by themselves.
+  private let nonces = Mutex<[[UInt8]: UInt64]>([:])
+  private let listener = Mutex<(@Sendable (Announcement) -> Void)?>(nil)
+
+  package init(clock: ServerClock, bounds: Configuration.Bounds) {
+    turns = ZoneTurns(clock: clock, holdMs: bounds.commitHoldMs)
+  }
+
+  package func listen(_ receive: @escaping @Sendable (Announcement) -> Void) { listener.withLock { $0 = receive } }
+
+  package func announce(_ announcement: Announcement) { listener.withLock(\.self)?(announcement) }
+
+  package func use(nonce: [UInt8], expiresMs: UInt64, now: UInt64) -> Bool {
+    nonces.withLock { used in
+      if used.count > 1_024 { used = used.filter { $0.value > now } }
+      return used.updateValue(expiresMs, forKey: nonce) == nil
+    }
+  }
+
+  package func enter(_ zones: [ZoneID], as writer: ZoneWriter, bytes: Int) async throws {
+    try await turns.enter(zones, as: writer, bytes: bytes)
+  }
+
+  package func ended(_ end: ZoneTurnEnd, in zones: [ZoneID], of writer: ZoneWriter) {
+    turns.ended(end, in: zones, of: writer)
+  }
+
+  package func isBusy(_ zone: ZoneID) -> Bool { turns.isBusy(zone) }
+
+  package func claim(part: Int, of blob: BlobID) -> Bool { claims.begin(part: part, of: blob) }
+  package func release(part: Int, of blob: BlobID) { claims.end(part: part, of: blob) }
+  package func claimRemoval(of blob: BlobID) -> Bool { claims.beginRemoval(of: blob) }
+  package func releaseRemoval(of blob: BlobID) { claims.endRemoval(of: blob) }
+
+  package func close() { turns.close() }
+}

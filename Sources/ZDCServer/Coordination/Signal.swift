@@ -1,0 +1,39 @@
+internal import Synchronization
+
+/// Something that one task waits for and that happens once.
+final class Signal: Sendable {
+  private struct State {
+    var isOpen = false
+    var waiter: CheckedContinuation<Void, Never>?
+  }
+
+  private let state = Mutex(State())
+
+  func open() {
+    let waiter = state.withLock { state in
+      state.isOpen = true
+      return state.waiter.take()
+    }
+    waiter?.resume()
+  }
+
+  func wait(upTo time: Duration) async {
+    let timer = Task {
+      // Cancelled once it has happened.
+      do { try await Task.sleep(for: time) } catch { return }
+      open()
+    }
+    defer { timer.cancel() }
+    await withTaskCancellationHandler {
+      await withCheckedContinuation { waiter in
+        let isOpen = state.withLock { state in
+          if !state.isOpen { state.waiter = waiter }
+          return state.isOpen
+        }
+        if isOpen { waiter.resume() }
+      }
+    } onCancel: {
+      open()
+    }
+  }
+}
