@@ -60,9 +60,8 @@ extension MemoryTransaction {
     switch put.content {
     case .none: return nil
     case .unchanged(let key): return key
-    case .attached(var blob):
-      blob.replacedMs = replacedMs
-      update(blob)
+    case .attached(let blob):
+      update(blob.attached(replacedMs: replacedMs))
       return blob.key
     case .inline(let id, let bytes):
       let row = BlobRow(

@@ -65,26 +65,27 @@ extension MemoryTransaction {
 
 // Waste and counts
 extension MemoryTransaction {
-  private func zones(ofOwnerOf zone: ZoneKey) -> [MemoryTables.Zone] {
-    tables.zones[zone].map { zone in tables.zones.values.filter { $0.owner == zone.owner } } ?? []
-  }
+  private func zones(of owner: UserID) -> [MemoryTables.Zone] { tables.zones.values.filter { $0.owner == owner } }
 
-  private func blobs(of zones: [MemoryTables.Zone]) -> [BlobRow] {
+  /// Live and kept contents.
+  private func contents(of zones: [MemoryTables.Zone]) -> [BlobRow] {
     let keys = Set(zones.map(\.row.key))
-    return tables.blobs.values.map(\.row).filter { keys.contains($0.zone) }
+    return tables.blobs.values.map(\.row).filter { $0.state == .attached && keys.contains($0.zone) }
   }
 
-  func contentBytes(ofOwnerOf zone: ZoneKey) -> UInt64 {
-    blobs(of: zones(ofOwnerOf: zone)).reduce(0) { $0 + $1.cipherLength }
+  private func uploadBytes(of user: UserID) -> UInt64 {
+    tables.blobs.values.map(\.row).filter { $0.state != .attached && $0.owner == user }.reduce(0) { $0 + $1.cipherLength }
   }
 
-  func recordBytes(ofOwnerOf zone: ZoneKey) -> UInt64 {
-    zones(ofOwnerOf: zone).reduce(0) { $0 + $1.usage.bytes }
+  func contentBytes(of user: UserID) -> UInt64 {
+    contents(of: zones(of: user)).reduce(uploadBytes(of: user)) { $0 + $1.cipherLength }
   }
 
-  func replacedContents(ofOwnerOf zone: ZoneKey, bytes: UInt64) -> [BlobRow] {
+  func recordBytes(of user: UserID) -> UInt64 { zones(of: user).reduce(0) { $0 + $1.usage.bytes } }
+
+  func replacedContents(of user: UserID, bytes: UInt64) -> [BlobRow] {
     var free: UInt64 = 0
-    return blobs(of: zones(ofOwnerOf: zone)).filter { $0.replacedMs != nil }
+    return contents(of: zones(of: user)).filter { $0.replacedMs != nil }
       .sorted { ($0.replacedMs ?? 0, $0.key) < ($1.replacedMs ?? 0, $1.key) }
       .prefix { blob in
         defer { free += blob.cipherLength }
@@ -111,8 +112,8 @@ extension MemoryTransaction {
   }
 
   func usage(of user: UserID) -> UsageRow {
-    let zones = tables.zones.values.filter { $0.owner == user }
-    let blobs = blobs(of: zones)
+    let zones = zones(of: user)
+    let blobs = contents(of: zones)
     var usage = UsageRow()
     usage.liveNodes = zones.reduce(0) { $0 + UInt64(clamping: $1.usage.nodes) }
     usage.commits = zones.reduce(0) { $0 + UInt64($1.log.count) }
@@ -121,6 +122,7 @@ extension MemoryTransaction {
     usage.logBytes = zones.reduce(0) { $0 + $1.usage.logBytes }
     usage.blobs = UInt64(blobs.count)
     usage.contentBytes = blobs.reduce(0) { $0 + $1.cipherLength }
+    usage.uploadBytes = uploadBytes(of: user)
     return usage
   }
 }

@@ -89,9 +89,8 @@ extension SQLiteTransaction {
     switch put.content {
     case .none: return nil
     case .unchanged(let key): return key
-    case .attached(var blob):
-      blob.replacedMs = replacedMs
-      try update(blob)
+    case .attached(let blob):
+      try update(blob.attached(replacedMs: replacedMs))
       return blob.key
     case .inline(let id, let bytes):
       let blob = BlobRow(

@@ -68,9 +68,10 @@ extension SQLiteTransaction {
   }
 
   func insertTicket(_ blob: BlobRow) throws -> Int64 {
-    let key = try insert(blob, content: nil)
-    try count(contents: 1, bytes: Int64(clamping: blob.cipherLength), in: blob.zone)
-    return key
+    try db.run(
+      "UPDATE users SET upload_bytes = upload_bytes + ? WHERE id = ?", .ms(blob.cipherLength),
+      .optional(try userKey(blob.owner)))
+    return try insert(blob, content: nil)
   }
 
   /// The zone's sums are the caller's: a commit counts all of its contents at once.
@@ -167,32 +168,28 @@ extension SQLiteTransaction {
     Doomed(key: row.int(0), id: try row.id(1), isFile: row.int(2) != 0)
   }
 
-  private static let zonesOfOwner = """
-    SELECT z.id FROM zones z JOIN trees t ON t.id = z.tree
-    WHERE t.owner = (SELECT o.owner FROM trees o JOIN zones p ON p.tree = o.id WHERE p.id = ?)
+  private static let ownZones = """
+    SELECT z.id FROM users u JOIN trees t ON t.owner = u.id JOIN zones z ON z.tree = t.id WHERE u.user_id = ?
     """
 
-  func contentBytes(ofOwnerOf zone: ZoneKey) throws -> UInt64 {
-    try db.first(
-      "SELECT coalesce(sum(content_bytes), 0) FROM zones WHERE id IN (\(Self.zonesOfOwner))", .int(zone.rawValue)
-    ) { $0.unsigned(0) } ?? 0
+  func contentBytes(of user: UserID) throws -> UInt64 {
+    let usage = try usage(of: user)
+    return usage.contentBytes + usage.uploadBytes
   }
 
-  func recordBytes(ofOwnerOf zone: ZoneKey) throws -> UInt64 {
-    try db.first(
-      "SELECT coalesce(sum(record_bytes + log_bytes), 0) FROM zones WHERE id IN (\(Self.zonesOfOwner))",
-      .int(zone.rawValue)
-    ) { $0.unsigned(0) } ?? 0
+  func recordBytes(of user: UserID) throws -> UInt64 {
+    let usage = try usage(of: user)
+    return usage.recordBytes + usage.logBytes
   }
 
-  func replacedContents(ofOwnerOf zone: ZoneKey, bytes: UInt64) throws -> [BlobRow] {
+  func replacedContents(of user: UserID, bytes: UInt64) throws -> [BlobRow] {
     var found: [BlobRow] = []
     var free: UInt64 = 0
     let sql = """
-      \(Self.blobQuery) WHERE b.replaced_ms IS NOT NULL AND b.zone IN (\(Self.zonesOfOwner))
+      \(Self.blobQuery) WHERE b.replaced_ms IS NOT NULL AND b.zone IN (\(Self.ownZones))
       ORDER BY b.replaced_ms, b.id
       """
-    try db.each(sql, [.int(zone.rawValue)]) { row in
+    try db.each(sql, [.id(user)]) { row in
       guard free < bytes else { return false }
       let blob = try blobRow(row)
       found.append(blob)
@@ -210,8 +207,8 @@ extension SQLiteTransaction {
       """
       SELECT coalesce(sum(z.live_nodes), 0), coalesce(sum(z.seq + 1), 0), coalesce(sum(z.records), 0),
         coalesce(sum(z.record_bytes), 0), coalesce(sum(z.log_bytes), 0), coalesce(sum(z.contents), 0),
-        coalesce(sum(z.content_bytes), 0)
-      FROM users u JOIN trees t ON t.owner = u.id JOIN zones z ON z.tree = t.id WHERE u.user_id = ?
+        coalesce(sum(z.content_bytes), 0), coalesce(max(u.upload_bytes), 0)
+      FROM users u LEFT JOIN trees t ON t.owner = u.id LEFT JOIN zones z ON z.tree = t.id WHERE u.user_id = ?
       """, .id(user)
     ) { row in
       var usage = UsageRow()
@@ -222,6 +219,7 @@ extension SQLiteTransaction {
       usage.logBytes = row.unsigned(4)
       usage.blobs = row.unsigned(5)
       usage.contentBytes = row.unsigned(6)
+      usage.uploadBytes = row.unsigned(7)
       return usage
     }
     return usage ?? UsageRow()

@@ -167,5 +167,27 @@ enum Schema {
       UPDATE zones SET content_bytes = content_bytes - OLD.length, contents = contents - 1 WHERE id = OLD.zone;
       UPDATE zones SET content_bytes = content_bytes + NEW.length, contents = contents + 1 WHERE id = NEW.zone; END;
     """,
+    """
+    -- An upload counts for the user who began it until a commit attaches it, and for the zone's owner from then on.
+    ALTER TABLE users ADD COLUMN upload_bytes INTEGER NOT NULL DEFAULT 0;
+    UPDATE users SET upload_bytes = sums.total
+      FROM (SELECT owner, sum(length) AS total FROM blobs WHERE state < 2 GROUP BY owner) AS sums
+      WHERE sums.owner = users.id;
+    UPDATE zones SET content_bytes = content_bytes - sums.total, contents = contents - sums.number
+      FROM (SELECT zone, sum(length) AS total, count(*) AS number FROM blobs WHERE state < 2 GROUP BY zone) AS sums
+      WHERE sums.zone = zones.id;
+    DROP TRIGGER blob_deleted;
+    DROP TRIGGER blob_moved;
+    CREATE TRIGGER upload_deleted AFTER DELETE ON blobs WHEN OLD.state < 2 BEGIN
+      UPDATE users SET upload_bytes = upload_bytes - OLD.length WHERE id = OLD.owner; END;
+    CREATE TRIGGER content_deleted AFTER DELETE ON blobs WHEN OLD.state = 2 BEGIN
+      UPDATE zones SET content_bytes = content_bytes - OLD.length, contents = contents - 1 WHERE id = OLD.zone; END;
+    CREATE TRIGGER upload_attached AFTER UPDATE OF state ON blobs WHEN OLD.state < 2 AND NEW.state = 2 BEGIN
+      UPDATE users SET upload_bytes = upload_bytes - OLD.length WHERE id = OLD.owner;
+      UPDATE zones SET content_bytes = content_bytes + NEW.length, contents = contents + 1 WHERE id = NEW.zone; END;
+    CREATE TRIGGER content_moved AFTER UPDATE OF zone ON blobs WHEN OLD.state = 2 AND OLD.zone <> NEW.zone BEGIN
+      UPDATE zones SET content_bytes = content_bytes - OLD.length, contents = contents - 1 WHERE id = OLD.zone;
+      UPDATE zones SET content_bytes = content_bytes + NEW.length, contents = contents + 1 WHERE id = NEW.zone; END;
+    """,
   ]
 }

@@ -197,8 +197,11 @@ import ZDCServerSQLite
   /// A folder as the first version of the schema left it.
   @Test func anOlderFolderIsChecked_andBroughtUpToDate() async throws {
     try await Fixture.with { fixture in
-      for trigger in ["blob_deleted", "blob_moved"] { try fixture.sql("DROP TRIGGER \(trigger)") }
+      for trigger in ["upload_deleted", "content_deleted", "upload_attached", "content_moved"] {
+        try fixture.sql("DROP TRIGGER \(trigger)")
+      }
       try fixture.sql(Self.nodesOfTheFirstVersion)
+      try fixture.sql("ALTER TABLE users DROP COLUMN upload_bytes")
       for column in ["content_bytes", "contents", "live_nodes", "records", "record_bytes", "log_bytes"] {
         try fixture.sql("ALTER TABLE zones DROP COLUMN \(column)")
       }

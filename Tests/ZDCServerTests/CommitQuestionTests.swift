@@ -122,10 +122,10 @@ private final class CountingReader: MetadataReader {
   func blobs(_ keys: [Int64]) throws -> [BlobRow] { try asked.blobs(keys) }
   func inlineBytes(of blob: BlobRow) throws -> [UInt8]? { try asked.inlineBytes(of: blob) }
   func parts(of blob: BlobRow) throws -> [BlobStatus.Part] { try asked.parts(of: blob) }
-  func contentBytes(ofOwnerOf zone: ZoneKey) throws -> UInt64 { try asked.contentBytes(ofOwnerOf: zone) }
-  func recordBytes(ofOwnerOf zone: ZoneKey) throws -> UInt64 { try asked.recordBytes(ofOwnerOf: zone) }
-  func replacedContents(ofOwnerOf zone: ZoneKey, bytes: UInt64) throws -> [BlobRow] {
-    try asked.replacedContents(ofOwnerOf: zone, bytes: bytes)
+  func contentBytes(of user: UserID) throws -> UInt64 { try asked.contentBytes(of: user) }
+  func recordBytes(of user: UserID) throws -> UInt64 { try asked.recordBytes(of: user) }
+  func replacedContents(of user: UserID, bytes: UInt64) throws -> [BlobRow] {
+    try asked.replacedContents(of: user, bytes: bytes)
   }
   func usage(of user: UserID) throws -> UsageRow { try asked.usage(of: user) }
 }

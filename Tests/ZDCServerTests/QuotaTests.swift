@@ -126,4 +126,62 @@ import ZDCServer
       #expect(try await server.content(kept.blob, of: node, in: zone, token: token).bytes == kept.bytes)
     }
   }
+
+  /// - A member uploads a content for the owner's tree, which a commit attaches later
+  /// => it counts for the member at first: the owner's kept contents stay and the owner has room; then for the owner
+  @Test("P9: an upload counts for the member who sends it until a commit attaches it")
+  func anUploadCountsForTheMemberWhoSendsIt() async throws {
+    try await run(300_000) { server, owner, token in
+      let (member, memberToken) = try await server.newAccount()
+      var zone = owner.home
+      let (node, place) = (NodeID.random(), NodeID.random())
+      let versions = [TestZone.Content(60_000), TestZone.Content(40_000)]
+      for (number, content) in versions.enumerated() {
+        let record = zone.record(node, content: content.field(version: UInt64(number + 1)))
+        try await server.put([record], contents: [content], in: &zone, token: token)
+      }
+      let list = try await server.share(&zone, with: zone.member(member.userID, [.read, .write]), token: token)
+      let large = BlobTests.Large(200_000)
+      try await server.upload(large, place, zone, token: memberToken)
+      func ticket(_ length: Int, in zone: TestZone, _ token: [UInt8]) async throws -> ServerError.Code? {
+        let upload = BlobTests.Large(length)
+        let answer = try await server.ticket(upload, .random(), zone, token: token)
+        guard answer.status == 201 else { return answer.error?.code }
+        _ = try await server.send(.DELETE, Routes.path(Routes.blob, upload.blob.text), token: token).expect(204)
+        return nil
+      }
+      #expect(try await ticket(150_000, in: zone, memberToken) == .quotaExceeded)
+      #expect(try await ticket(190_000, in: zone, token) == nil)
+      #expect(try await server.content(versions[0].blob, of: node, in: zone, token: token).status == 200)
+      let record = zone.record(place, content: large.field) { $0.writer = member.userID }
+      let commit = try zone.commit(by: member, [.put(.init(record))], list: list)
+      _ = try await server.commit(TestZone.body(commit, records: [record]), token: memberToken).expect(200)
+      #expect(try await ticket(100_000, in: zone, token) == .quotaExceeded)
+      #expect(try await ticket(300_000, in: member.home, memberToken) == nil)
+    }
+  }
+
+  /// - A member uploads what the owner has no room for any more when the commit comes
+  /// => the commit is refused, and nothing of the owner's that is live goes
+  @Test func anUploadOfAMember_needsTheOwnersRoom() async throws {
+    try await run(300_000) { server, owner, token in
+      let (member, memberToken) = try await server.newAccount()
+      var zone = owner.home
+      let list = try await server.share(&zone, with: zone.member(member.userID, [.read, .write]), token: token)
+      zone.acl = list
+      let (place, node) = (NodeID.random(), NodeID.random())
+      let large = BlobTests.Large(200_000)
+      try await server.upload(large, place, zone, token: memberToken)
+      let own = BlobTests.Large(150_000)
+      try await server.upload(own, node, zone, token: token)
+      try await server.put([zone.record(node, content: own.field)], in: &zone, token: token)
+      let tooMuch = try await server.ticket(BlobTests.Large(160_000), .random(), zone, token: memberToken)
+      #expect(tooMuch.error?.code == .quotaExceeded)
+      let record = zone.record(place, content: large.field) { $0.writer = member.userID }
+      let commit = try zone.commit(by: member, [.put(.init(record))], list: list)
+      let refused = try await server.commit(TestZone.body(commit, records: [record]), token: memberToken)
+      #expect(refused.error?.quota == ServerError.Quota(used: 150_000, limit: 300_000, needed: 200_000))
+      #expect(try await server.content(own.blob, of: node, in: zone, token: token).status == 200)
+    }
+  }
 }

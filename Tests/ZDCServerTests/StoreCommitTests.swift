@@ -131,11 +131,11 @@ import ZDCProtocol
       try await world.read { reader, zone throws in
         #expect(try reader.nodes([node], in: zone).isEmpty)
         #expect(try Self.live(zone, in: reader).isEmpty)
-        let all = try reader.replacedContents(ofOwnerOf: zone, bytes: .max)
+        let all = try reader.replacedContents(of: world.account.userID, bytes: .max)
         #expect(all.map(\.cipherLength) == [100, 200] && all.allSatisfy(\.isInline))
-        #expect(try reader.replacedContents(ofOwnerOf: zone, bytes: 100).map(\.cipherLength) == [100])
-        #expect(try reader.replacedContents(ofOwnerOf: zone, bytes: 101).map(\.cipherLength) == [100, 200])
-        #expect(try reader.contentBytes(ofOwnerOf: zone) == 300)
+        #expect(try reader.replacedContents(of: world.account.userID, bytes: 100).map(\.cipherLength) == [100])
+        #expect(try reader.replacedContents(of: world.account.userID, bytes: 101).map(\.cipherLength) == [100, 200])
+        #expect(try reader.contentBytes(of: world.account.userID) == 300)
         let names = all.map { ContentName(node: node, blob: $0.id) }
         #expect(try reader.contents(names, in: world.zone.tree).count == 2)
         #expect(try all.map { try reader.inlineBytes(of: $0)?.count } == [100, 200])
@@ -180,7 +180,7 @@ import ZDCProtocol
         #expect(try reader.children(of: [world.zone.root, a], in: zone, limit: 9).isEmpty)
         #expect(try reader.holders(of: [NodeName(parent: world.zone.root, tag: tag)], in: zone).isEmpty)
         #expect(try Self.live(zone, in: reader).isEmpty)
-        #expect(try reader.replacedContents(ofOwnerOf: zone, bytes: .max).map(\.node) == [b])
+        #expect(try reader.replacedContents(of: world.account.userID, bytes: .max).map(\.node) == [b])
       }
     }
   }
@@ -201,11 +201,13 @@ import ZDCProtocol
         #expect(try tx.parts(of: row).map(\.index) == [0])
         return try #require(try tx.file(blob))
       }
+      try await world.read { reader, _ throws in
+        #expect(try reader.usage(of: user).uploadBytes == 100_000)
+        #expect(try reader.contentBytes(of: user) == 100_000)
+      }
       try await world.commit { _, _, delta in
-        var row = ticket
-        (row.state, row.owner) = (.attached, nil)
         var put = world.put(node)
-        put.content = .attached(row)
+        put.content = .attached(ticket)
         delta.puts = [put]
       }
       try await world.commit { reader, zone, delta throws in
@@ -219,8 +221,9 @@ import ZDCProtocol
         let row = try #require(try reader.file(blob))
         #expect((row.state, row.owner, row.replacedMs, row.key) == (.attached, nil, nil, ticket.key))
         #expect(try reader.parts(of: row).isEmpty)
-        #expect(try reader.replacedContents(ofOwnerOf: zone, bytes: .max).isEmpty)
-        #expect(try reader.contentBytes(ofOwnerOf: zone) == 100_000)
+        #expect(try reader.replacedContents(of: world.account.userID, bytes: .max).isEmpty)
+        #expect(try reader.usage(of: user).uploadBytes == 0)
+        #expect(try reader.contentBytes(of: user) == 100_000)
         #expect(try reader.blobs([ticket.key]).map(\.id) == [blob])
       }
       let files = try await world.store.write { tx in
@@ -294,7 +297,7 @@ import ZDCProtocol
       try await world.read { reader, zone throws in
         #expect(try reader.zone(world.zone)?.seq == 0)
         #expect(try reader.nodes([node], in: zone).isEmpty)
-        #expect(try reader.contentBytes(ofOwnerOf: zone) == 0)
+        #expect(try reader.contentBytes(of: world.account.userID) == 0)
       }
     }
   }

@@ -68,6 +68,7 @@ enum Audit {
         ("sealed records, bytes", "\(usage.recordBytes)"),
         ("signed commits, access lists and grants, bytes", "\(usage.logBytes)"), ("sealed contents", "\(usage.blobs)"),
         ("sealed contents, bytes", "\(usage.contentBytes)"),
+        ("own uploads that no node has yet, bytes", "\(usage.uploadBytes)"),
         ("quota, bytes", quota == 0 ? "unlimited" : "\(quota)"),
       ])
   }

@@ -17,15 +17,15 @@ enum Blobs {
     let zone = try zone(for: request, user: user, in: tx)
     if let known = try tx.file(request.blobID) {
       let isSame =
-        known.owner == user && known.state != .attached && known.node == request.nodeID && known.zone == zone
+        known.owner == user && known.state != .attached && known.node == request.nodeID && known.zone == zone.key
         && known.cipherLength == request.cipherLength
       guard isSame else { throw ServerError(.conflict, "the blob's id is taken: choose another one") }
       return Ticket(status: try status(of: known, in: tx))
     }
     var row = BlobRow(
-      id: request.blobID, zone: zone, node: request.nodeID, cipherLength: request.cipherLength, state: .receiving,
+      id: request.blobID, zone: zone.key, node: request.nodeID, cipherLength: request.cipherLength, state: .receiving,
       isInline: false, owner: user, contentRoot: nil, touchedMs: now)
-    let released = try quotas.room(for: ContentChange(zone: zone, addedBytes: request.cipherLength), tx)
+    let released = try room(for: request.cipherLength, of: user, in: zone, quotas, tx)
     try tx.removeBlobs(released)
     row.key = try tx.insertTicket(row)
     return Ticket(status: try status(of: row, in: tx), released: released.filter { !$0.isInline }.map(\.id))
@@ -41,12 +41,22 @@ enum Blobs {
   /// The zone that holds the node, or the trunk's while the node is still to be put.
   private static func zone(
     for request: BlobTicketRequest, user: UserID, in tx: any MetadataTransaction
-  ) throws -> ZoneKey {
+  ) throws -> ZoneRow {
     let home = try tx.zone(ofNode: request.nodeID, tree: request.treeID)
     guard let zone = try home ?? tx.zone(ZoneID(trunkOf: request.treeID)),
       try Access.holds(.write, user: user, zone: zone.key, in: tx)
     else { throw ServerError(.notFound, "no such tree") }
-    return zone.key
+    return zone
+  }
+
+  /// An upload counts for the user who sends it. Whether the tree's owner has room for it is looked up now, so that nothing
+  /// is sent in vain, and again when it is attached; only then does it count for them and may take the place of kept content.
+  private static func room(
+    for length: UInt64, of user: UserID, in zone: ZoneRow, _ quotas: Quotas, _ reader: any MetadataReader
+  ) throws -> [BlobRow] {
+    let owner = try ZoneACL(zone.acl).fields.owner
+    if owner != user { _ = try quotas.room(for: ContentChange(owner: owner, addedBytes: length), reader) }
+    return try quotas.room(for: ContentChange(owner: user, addedBytes: length), reader)
   }
 
   /// The caller's own ticket; other people's look like none.

@@ -13,19 +13,17 @@ struct CommitDecision {
     var delta = CommitDelta(zones: [])
     for part in request.parts { delta.zones.append(try decide(part, contents: request.contents)) }
     // Last, so that what this very request replaces or deletes makes room for what it brings.
-    for owned in Dictionary(grouping: delta.zones, by: { $0.head.acl.fields.owner }).values {
-      delta.released += try room(for: owned)
+    for (owner, zones) in Dictionary(grouping: delta.zones, by: { $0.head.acl.fields.owner }) {
+      delta.released += try room(for: zones, of: owner)
     }
     return delta
   }
 
-  /// - Parameter zones: those of one owner.
-  private func room(for zones: [ZoneDelta]) throws -> [BlobRow] {
-    guard case .existing(let key) = zones.first?.target else { return [] }
+  private func room(for zones: [ZoneDelta], of owner: UserID) throws -> [BlobRow] {
     if zones.contains(where: { $0.list != nil || !$0.puts.isEmpty }) {
-      try quotas.checkRecords(in: key, added: zones.reduce(0) { $0 + $1.usage.bytes }, reader)
+      try quotas.checkRecords(of: owner, added: zones.reduce(0) { $0 + $1.usage.bytes }, reader)
     }
-    var change = ContentChange(zone: key)
+    var change = ContentChange(owner: owner)
     for zone in zones { change.count(zone) }
     return try quotas.room(for: change, reader)
   }

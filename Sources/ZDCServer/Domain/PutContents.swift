@@ -60,8 +60,7 @@ struct PutContents {
   }
 
   /// An own upload for this node that is complete, or a blob that was on this node before.
-  private func attached(_ known: BlobRow, as content: NodeRecord.Content, to node: NodeID) throws -> BlobRow {
-    var blob = known
+  private func attached(_ blob: BlobRow, as content: NodeRecord.Content, to node: NodeID) throws -> BlobRow {
     let isTicketOfOther = blob.state != .attached && blob.owner != commit.writer
     guard !isTicketOfOther else { throw Self.gone }
     try require(blob.node == node && blob.zone == zone, .blobNotYours, node: node)
@@ -71,9 +70,6 @@ struct PutContents {
     let root = try blob.isInline ? inlineRoot(blob) : blob.contentRoot
     try require(
       root == content.contentRoot && blob.cipherLength == content.cipherLength, .contentHashMismatch, node: node)
-    blob.state = .attached
-    blob.owner = nil
-    blob.replacedMs = nil
     return blob
   }
 

@@ -2,8 +2,9 @@ internal import ZDCProtocol
 
 /// How much a user may have in their trees, whoever wrote it (PROTOCOL 3.12): sealed content, and everything else.
 ///
-/// All stored content counts: live, kept, and uploads that are incomplete or attached to nothing. Kept content makes
-/// room, the oldest first, before anything is refused. Records, commits, access lists and grants have a bound of their own.
+/// All stored content counts: live and kept for the tree's owner, uploads for the user who began them until they are
+/// attached. Kept content makes room, the oldest first, before anything is refused. Records, commits, access lists and
+/// grants have a bound of their own.
 struct Quotas: Sendable {
   /// Bytes of content; zero: unlimited.
   let limit: UInt64
@@ -19,9 +20,9 @@ struct Quotas: Sendable {
   }
 
   /// - Parameter added: what the request adds to what is stored.
-  func checkRecords(in zone: ZoneKey, added: UInt64, _ reader: any MetadataReader) throws {
+  func checkRecords(of owner: UserID, added: UInt64, _ reader: any MetadataReader) throws {
     guard recordLimit > 0 else { return }
-    let used = try reader.recordBytes(ofOwnerOf: zone)
+    let used = try reader.recordBytes(of: owner)
     guard used + added > recordLimit else { return }
     throw ServerError(
       .quotaExceeded, "the account has too many records, versions and commits", retryable: true, retryAfterMs: 60_000,
@@ -33,7 +34,7 @@ struct Quotas: Sendable {
   /// - Returns: kept contents to remove; their files may go once the transaction is durable.
   func room(for change: ContentChange, _ reader: any MetadataReader) throws -> [BlobRow] {
     guard limit > 0, change.addedBytes > 0 else { return [] }
-    let used = try reader.contentBytes(ofOwnerOf: change.zone)
+    let used = try reader.contentBytes(of: change.owner)
     guard used + change.addedBytes > limit else { return [] }
     let missing = used + change.addedBytes - limit
     var released: [BlobRow] = []
@@ -56,16 +57,15 @@ struct Quotas: Sendable {
   ) throws -> [BlobRow] {
     let inUse = Set(change.attached.map(\.key))
     let least = missing + change.attached.reduce(0) { $0 + $1.cipherLength }
-    let before = try reader.replacedContents(ofOwnerOf: change.zone, bytes: least)
+    let before = try reader.replacedContents(of: change.owner, bytes: least)
     // A node that is deleted with its folder and put again may keep its content.
     return try (before + reader.blobs(change.replaced)).filter { !inUse.contains($0.key) }
   }
 }
 
-/// The effect of a request on the contents of one owner's zones.
+/// The effect of a request on the contents that count for one user.
 struct ContentChange {
-  /// Any one of them.
-  var zone: ZoneKey
+  var owner: UserID
   var addedBytes: UInt64 = 0
   /// Contents that were stored before and are live after it.
   var attached: [BlobRow] = []
@@ -76,7 +76,10 @@ struct ContentChange {
     for put in delta.puts {
       switch put.content {
       case .inline(_, let bytes): addedBytes += UInt64(bytes.count)
-      case .attached(let blob): attached.append(blob)
+      case .attached(let blob):
+        attached.append(blob)
+        // Up to now the upload of another member counted for them.
+        if let uploader = blob.owner, uploader != owner { addedBytes += blob.cipherLength }
       case .none, .unchanged: break
       }
     }

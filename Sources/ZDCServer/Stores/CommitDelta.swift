@@ -67,7 +67,7 @@ package struct NodePut: Sendable {
     case none
     /// The node keeps its content, which has this number in the store.
     case unchanged(Int64)
-    /// An upload that is complete, or a content that the node had before.
+    /// An upload that is complete, or a content that the node had before, as the store has it.
     case attached(BlobRow)
     /// Small, and new with this request.
     case inline(BlobID, ArraySlice<UInt8>)

@@ -97,14 +97,15 @@ package protocol MetadataReader: AnyObject {
   func inlineBytes(of blob: BlobRow) throws -> [UInt8]?
   func parts(of blob: BlobRow) throws -> [BlobStatus.Part]
 
-  /// Bytes of all contents in the zones of this zone's owner: live, kept and on their way.
-  func contentBytes(ofOwnerOf zone: ZoneKey) throws -> UInt64
+  /// Bytes of all contents in this user's zones, live and kept, and of the uploads that they began in any zone and that
+  /// are attached to nothing.
+  func contentBytes(of user: UserID) throws -> UInt64
 
-  /// Replaced contents of the zone's owner, the oldest first, as many as free that many bytes.
-  func replacedContents(ofOwnerOf zone: ZoneKey, bytes: UInt64) throws -> [BlobRow]
+  /// Replaced contents in this user's zones, the oldest first, as many as free that many bytes.
+  func replacedContents(of user: UserID, bytes: UInt64) throws -> [BlobRow]
 
-  /// Bytes of all records, commits, access lists and grants in the zones of this zone's owner.
-  func recordBytes(ofOwnerOf zone: ZoneKey) throws -> UInt64
+  /// Bytes of all records, commits, access lists and grants in this user's zones.
+  func recordBytes(of user: UserID) throws -> UInt64
 
   /// Counts and sizes for the audit report, from sums that are kept with each zone.
   func usage(of user: UserID) throws -> UsageRow

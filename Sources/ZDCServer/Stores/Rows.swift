@@ -230,6 +230,15 @@ package struct BlobRow: Sendable {
     self.touchedMs = touchedMs
     self.replacedMs = replacedMs
   }
+
+  /// As the content of a node; it is kept only if the node is deleted in the same commit.
+  package func attached(replacedMs: UInt64?) -> BlobRow {
+    var blob = self
+    blob.state = .attached
+    blob.owner = nil
+    blob.replacedMs = replacedMs
+    return blob
+  }
 }
 
 package struct UsageRow: Sendable, Hashable {
@@ -240,6 +249,8 @@ package struct UsageRow: Sendable, Hashable {
   package var logBytes: UInt64 = 0
   package var blobs: UInt64 = 0
   package var contentBytes: UInt64 = 0
+  /// Of the uploads that the user began, in any zone, and that are attached to nothing.
+  package var uploadBytes: UInt64 = 0
 
   package init() {}
 }

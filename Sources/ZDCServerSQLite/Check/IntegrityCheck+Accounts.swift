@@ -11,6 +11,7 @@ extension IntegrityCheck {
       if report.users % 64 == 0 { advance(.accounts, report.users, of: total) }
       return true
     }
+    if hasCounts { try checkUploads() }
   }
 
   private func check(user id: UserID) throws {
@@ -32,6 +33,20 @@ extension IntegrityCheck {
       add(.account, [.user(id)], "the keyring is not the one that the chain names")
     }
     try checkSignKeys(of: id, identity)
+  }
+
+  private func checkUploads() throws {
+    try db.each(
+      """
+      SELECT u.user_id FROM users u
+        LEFT JOIN (SELECT owner, sum(length) AS total FROM blobs WHERE state < 2 GROUP BY owner) AS sums
+          ON sums.owner = u.id
+      WHERE u.upload_bytes <> coalesce(sums.total, 0)
+      """, []
+    ) { row in
+      add(.usage, [.user(try row.id(0))], "the bytes of uploads are counted wrongly")
+      return true
+    }
   }
 
   private func checkSignKeys(of id: UserID, _ identity: VerifiedIdentity) throws {

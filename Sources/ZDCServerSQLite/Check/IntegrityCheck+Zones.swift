@@ -34,7 +34,7 @@ extension IntegrityCheck {
     if !isHead { add(.zoneHead, CheckFinding.Field.zone(zone), "the zone's row is not where its log ends") }
     try checkMembers(of: zone, key: key, acl: head.acl)
     try checkNodes(of: zone, key: key, tree: tree, expected: scratch)
-    if version >= 2 { try checkUsage(of: zone, key: key) }
+    if hasCounts { try checkUsage(of: zone, key: key) }
   }
 
   /// The head after the last commit; nil if the log does not hold.
@@ -104,7 +104,8 @@ extension IntegrityCheck {
       row: sums)
     let stored = try db.first(
       """
-      SELECT (SELECT coalesce(sum(length), 0) FROM blobs WHERE zone = ?1), (SELECT count(*) FROM blobs WHERE zone = ?1),
+      SELECT (SELECT coalesce(sum(length), 0) FROM blobs WHERE zone = ?1 AND state = 2),
+        (SELECT count(*) FROM blobs WHERE zone = ?1 AND state = 2),
         (SELECT count(*) FROM nodes WHERE zone = ?1), (SELECT count(*) FROM records WHERE zone = ?1),
         (SELECT coalesce(sum(length(bytes)), 0) FROM records WHERE zone = ?1)
       """, .int(key.rawValue), row: sums)

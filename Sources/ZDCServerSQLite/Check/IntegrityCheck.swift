@@ -8,7 +8,9 @@ final class IntegrityCheck {
   let db: Database
   let store: SQLiteTransaction
   let scratch: ReplayScratch
-  let version: Int
+  private let version: Int
+  /// Older versions of the schema count less, or something else.
+  var hasCounts: Bool { version >= 6 }
   let blobFolder: String
   var report = CheckReport()
   private let found: (CheckFinding) -> Void
