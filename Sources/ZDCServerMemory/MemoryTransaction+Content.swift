@@ -74,7 +74,8 @@ extension MemoryTransaction {
   }
 
   private func uploadBytes(of user: UserID) -> UInt64 {
-    tables.blobs.values.map(\.row).filter { $0.state != .attached && $0.owner == user }.reduce(0) { $0 + $1.cipherLength }
+    tables.blobs.values.map(\.row).filter { $0.state != .attached && $0.owner == user }
+      .reduce(0) { $0 + $1.cipherLength }
   }
 
   func contentBytes(of user: UserID) -> UInt64 {
