@@ -4,45 +4,55 @@ import ZeroDarkCloud
 
 // Many devices at once on one server.
 
-extension Bench {
-  private struct Pair {
-    var a: Device
-    var b: Device
-    var user: String
-  }
+/// The two devices of an account.
+struct DevicePair: Sendable {
+  var a: Device
+  var b: Device
+  var user: String
 
+  func close() async throws {
+    try await a.close()
+    try await b.close()
+  }
+}
+
+extension Bench {
   // MARK: 100 accounts × 2 devices
 
-  /// Each device edits a note of its own once a second; its time is from the transaction until the account's other
-  /// device is told. None is counted as lost: one that did not arrive ends the measurement.
   func manyDevices() async throws -> [Figure] {
     let server = try await ServerProcess(folder: newFolder())
-    let pairs = try await makePairs(server)
+    let pairs = try await makePairs(server, count: scale.accounts)
     note("\(pairs.count * 2) devices are online")
-    let edits = scale.edits
-    let times = try await withThrowingTaskGroup(of: [Double].self) { group in
-      for (index, pair) in pairs.enumerated() {
-        // Spread over the second: 200 devices that tick together are no model of anything.
-        let offset = Double(index) / Double(pairs.count)
-        group.addTask { try await Self.edit("a", pair.a, until: pair.b, pair.user, edits, offset) }
-        group.addTask { try await Self.edit("b", pair.b, until: pair.a, pair.user, edits, offset / 2) }
-      }
-      return try await group.reduce(into: []) { $0 += $1 }
-    }
-    for pair in pairs {
-      try await pair.a.close()
-      try await pair.b.close()
-    }
-    guard times.count == pairs.count * 2 * edits else { throw BenchError("edits were lost") }
+    let times = try await editTimes(pairs, edits: scale.edits, round: 0)
+    for pair in pairs { try await pair.close() }
     let yardstick = try await commitsYardstick(server, commits: 3)
     return [("devices-200-p50", 50.0), ("devices-200", 99.0)].map { id, percent in
       Figure(id, percentile(times, percent), beside: yardstick, runs: times.count)
     }
   }
 
-  private func makePairs(_ server: ServerProcess) async throws -> [Pair] {
-    var pairs: [Pair] = []
-    for _ in 0..<scale.accounts {
+  /// Each device edits a note of its own once a second; its time is from the transaction until the account's other
+  /// device is told. None is counted as lost: one that did not arrive ends the measurement.
+  ///
+  /// - Parameter round: how often these pairs were measured before.
+  func editTimes(_ pairs: [DevicePair], edits: Int, round: Int) async throws -> [Double] {
+    let done = round * edits
+    let times = try await withThrowingTaskGroup(of: [Double].self) { group in
+      for (index, pair) in pairs.enumerated() {
+        // Spread over the second: 200 devices that tick together are no model of anything.
+        let offset = Double(index) / Double(pairs.count)
+        group.addTask { try await Self.edit("a", pair.a, until: pair.b, pair.user, done..<done + edits, offset) }
+        group.addTask { try await Self.edit("b", pair.b, until: pair.a, pair.user, done..<done + edits, offset / 2) }
+      }
+      return try await group.reduce(into: []) { $0 += $1 }
+    }
+    guard times.count == pairs.count * 2 * edits else { throw BenchError("edits were lost") }
+    return times
+  }
+
+  func makePairs(_ server: ServerProcess, count: Int) async throws -> [DevicePair] {
+    var pairs: [DevicePair] = []
+    for _ in 0..<count {
       let a = try Device(server: server.url, folder: newFolder())
       let b = try Device(server: server.url, folder: newFolder())
       let (user, words) = try await a.createAccount()
@@ -50,7 +60,7 @@ extension Bench {
       try await a.app.pushed.wait(until: 2)
       try await b.loginAndPull(words)
       try await b.app.discovered.wait(until: 2)
-      let pair = Pair(a: a, b: b, user: user)
+      let pair = DevicePair(a: a, b: b, user: user)
       try await warmUp(pair)
       pairs.append(pair)
     }
@@ -59,7 +69,7 @@ extension Bench {
 
   /// One edit of each device before time is taken: what a device does for the first time is not what it does all day,
   /// and two hundred that begin at once are a row of their own.
-  private func warmUp(_ pair: Pair) async throws {
+  private func warmUp(_ pair: DevicePair) async throws {
     try await pair.a.edit("a", user: pair.user)
     try await pair.b.app.modified.wait(until: 1)
     try await pair.a.app.pushed.wait(until: 3)
@@ -69,12 +79,12 @@ extension Bench {
   }
 
   private static func edit(
-    _ name: String, _ device: Device, until other: Device, _ user: String, _ edits: Int, _ offset: Double
+    _ name: String, _ device: Device, until other: Device, _ user: String, _ edits: Range<Int>, _ offset: Double
   ) async throws -> [Double] {
     let begin = ContinuousClock.now + .seconds(offset)
     var times: [Double] = []
-    for index in 0..<edits {
-      try await Task.sleep(until: begin + .seconds(index), clock: .continuous)
+    for index in edits {
+      try await Task.sleep(until: begin + .seconds(index - edits.lowerBound), clock: .continuous)
       let (time, _) = try await seconds {
         try await device.edit(name, user: user)
         try await other.app.modified.wait(until: index + 2, seconds: 60)

@@ -41,17 +41,19 @@ struct Scale: Sendable {
   var idleSeconds: Int
   /// Accounts of two devices each.
   var accounts: Int
-  /// Edits of each of their devices.
+  /// Honest devices beside a hostile account.
+  var honest: Int
+  /// Edits of each device.
   var edits: Int
   /// Nodes that each of ten contending devices makes.
   var contended: Int
 
   static let full = Scale(
     runs: 5, samples: 400, manyNodes: 100_000, largeRuns: 3, largeBytes: 1 << 30, hugeBytes: 10 << 30, idleSeconds: 10,
-    accounts: 100, edits: 20, contended: 50)
+    accounts: 100, honest: 50, edits: 20, contended: 50)
   static let quick = Scale(
     runs: 1, samples: 100, manyNodes: 20_000, largeRuns: 1, largeBytes: 128 << 20, hugeBytes: 512 << 20, idleSeconds: 2,
-    accounts: 20, edits: 5, contended: 30)
+    accounts: 20, honest: 20, edits: 5, contended: 30)
 }
 
 /// There is not enough disk for a row.

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Foundation
+import ZDCProtocol
 import ZDCTreesystem
 import ZeroDarkCloud
 
@@ -13,6 +14,10 @@ struct Worker: AsyncParsableCommand {
     case start
     case push, pull
     case put, get
+    /// A hostile account: pushes without an end; with fresh devices, one after the other.
+    case flood, churn
+    /// A host without an account: wrong logins and whatever else needs none.
+    case strangers
   }
 
   struct Result: Codable {
@@ -38,9 +43,11 @@ struct Worker: AsyncParsableCommand {
   }
 
   private func work() async throws -> Result {
+    if job == .strangers { try await Strangers(server: server).run() }
     let device = try device()
     var result = Result()
     switch job {
+    case .flood, .churn, .strangers: try await attack(device)
     case .start: result.words = try await device.createAccount().words
     case .push: result = try await push(device)
     case .put: result = try await put(device)
@@ -68,6 +75,34 @@ struct Worker: AsyncParsableCommand {
       try await device.settle()
     }
     return Result(seconds: time, words: words)
+  }
+
+  /// Runs until the process is ended.
+  private func attack(_ device: Device) async throws {
+    let (user, words) = try await device.createAccount()
+    if job == .churn { try await churn(device, user, words) }
+    var round = 0
+    while true {
+      try await device.create((0..<5_000).map { "\(round) \($0)" }, user: user)
+      round += 1
+      try await device.app.pushed.wait(until: round * 5_000, seconds: 600)
+    }
+  }
+
+  /// One device after the other logs in and reads the whole tree.
+  private func churn(_ first: Device, _ user: String, _ words: [String]) async throws -> Never {
+    try await first.create((0..<5_000).map { "node \($0)" }, user: user)
+    try await first.app.pushed.wait(until: 5_000, seconds: 600)
+    while true {
+      let folder = URL(fileURLWithPath: folder).appendingPathComponent(UUID().uuidString)
+      try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+      guard let url = URL(string: server) else { throw BenchError("no address") }
+      let device = try Device(server: url, folder: folder)
+      try await device.login(words)
+      try await device.app.discovered.wait(until: 5_000, seconds: 600)
+      try await device.downloadAll(5_000)
+      try await device.close()
+    }
   }
 
   private func put(_ device: Device) async throws -> Result {
@@ -118,5 +153,37 @@ extension Worker {
       arguments += ["--words-file", url.path]
     }
     return try JSONDecoder().decode(Result.self, from: try Program("zdc-bench").run(arguments, limit: 400))
+  }
+}
+
+/// Requests of a host without an account, as many as the server answers.
+private struct Strangers {
+  let server: String
+
+  func run() async throws -> Never {
+    let transport = try AsyncHTTPTransport(serverURL: server)
+    await withTaskGroup(of: Void.self) { group in
+      for number in 0..<64 {
+        group.addTask { while true { await request(number, transport) } }
+      }
+    }
+    throw BenchError("strangers do not end")
+  }
+
+  private func request(_ number: Int, _ transport: AsyncHTTPTransport) async {
+    let noise = (0..<32).map { _ in UInt8.random(in: 0...255) }
+    let requests = [
+      TransportRequest(.post, Routes.challenge, body: .bytes(Array(#"{"lookupID":"\(ZBase32.encode(noise))"}"#.utf8))),
+      TransportRequest(.post, Routes.login, body: .bytes(Array(repeating: 0x5b, count: 4_096))),
+      TransportRequest(.post, Routes.accounts, body: .bytes(Array(repeating: 0x20, count: 60_000))),
+      TransportRequest(.get, Routes.events), TransportRequest(.get, Routes.path(Routes.chain, ZBase32.encode(noise))),
+    ]
+    do {
+      let answer = try await transport.send(requests[number % requests.count])
+      _ = try await answer.body.collect(upTo: 1 << 20)
+    } catch {
+      // Refused or cut: the next one.
+      await Task.yield()
+    }
   }
 }

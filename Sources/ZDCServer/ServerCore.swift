@@ -21,6 +21,10 @@ final class ServerCore: Sendable {
   /// Nodes visited below deleted and moved ones, by user.
   let subtrees: RateLimiter<UserID>
   let connections: ConnectionTable
+  /// Calls in the store, by user or address. Writes run one after the other in any case; two reads of one party leave the
+  /// store's other readers to the rest.
+  let writes = PartyTurns(limit: 1)
+  let reads = PartyTurns(limit: 2)
   let bodies: BodyBudget
   let answers: BodyBudget
   let collection: Mutex<CollectionGuard>

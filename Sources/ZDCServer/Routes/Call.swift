@@ -159,10 +159,10 @@ struct Call: Sendable {
   var position: FeedPosition? { request.uri.queryParameters["since"].map { FeedPosition(String($0)) } }
 
   func read<T: Sendable>(_ body: @escaping @Sendable (any MetadataReader) throws -> T) async throws -> T {
-    try await core.metadata.read(body)
+    try await core.reads.run(Self.party(request, context, core, session)) { try await core.metadata.read(body) }
   }
 
   func write<T: Sendable>(_ body: @escaping @Sendable (any MetadataTransaction) throws -> T) async throws -> T {
-    try await core.metadata.write(body)
+    try await core.writes.run(Self.party(request, context, core, session)) { try await core.metadata.write(body) }
   }
 }

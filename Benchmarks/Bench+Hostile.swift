@@ -1,0 +1,67 @@
+import Foundation
+import ZeroDarkCloud
+
+// Honest devices beside a hostile account and an anonymous host.
+
+extension Bench {
+  /// Fifty devices edit once a second, first alone, then while an account pushes and pulls as much as it can and a host
+  /// without an account sends what it can. The attackers run at the lowest priority: elsewhere they have machines of
+  /// their own, and what they make the server do is what counts.
+  func hostileLoad() async throws -> [Figure] {
+    let server = try await ServerProcess(folder: newFolder())
+    let pairs = try await makePairs(server, count: scale.honest / 2)
+    let quiet = try await editTimes(pairs, edits: scale.edits, round: 0)
+    let attack = try Attack(server, folders: [newFolder(), newFolder(), newFolder()])
+    defer { attack.stop() }
+    try await attack.begun(server)
+    let loaded = try await editTimes(pairs, edits: scale.edits, round: 1)
+    attack.stop()
+    for pair in pairs { try await pair.close() }
+    note("quiet p50 \(percentile(quiet, 50)) ms, beside the attack \(percentile(loaded, 50)) ms")
+    let yardstick = Yardstick(name: "the same, quiet", value: percentile(quiet, 99))
+    return [Figure("hostile-50", percentile(loaded, 99), beside: yardstick, runs: loaded.count)]
+  }
+}
+
+/// The attackers' processes.
+private final class Attack {
+  private var processes: [Process] = []
+
+  init(_ server: ServerProcess, folders: [URL]) throws {
+    for (job, folder) in zip([Worker.Job.flood, .churn, .strangers], folders) {
+      processes.append(try Self.start(job, server, folder))
+    }
+  }
+
+  private static func start(_ job: Worker.Job, _ server: ServerProcess, _ folder: URL) throws -> Process {
+    let process = Process()
+    process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+    process.arguments =
+      ["nice", "-n", "19", Bench.program("zdc-bench").path, "worker", job.rawValue]
+      + ["--server", server.url.absoluteString, "--folder", folder.path]
+    process.standardOutput = FileHandle.nullDevice
+    try process.run()
+    return process
+  }
+
+  /// Waits until the attackers' commits arrive.
+  func begun(_ server: ServerProcess) async throws {
+    let before = try await server.commitCount()
+    for _ in 0..<600 {
+      if try await server.commitCount() > before + 20 { return }
+      guard processes.allSatisfy(\.isRunning) else { throw BenchError("an attacker ended by itself") }
+      try await Task.sleep(for: .milliseconds(100))
+    }
+    throw BenchError("the attack does not begin")
+  }
+
+  func stop() {
+    for process in processes where process.isRunning {
+      process.terminate()
+      process.waitUntilExit()
+    }
+    processes = []
+  }
+
+  deinit { stop() }
+}
