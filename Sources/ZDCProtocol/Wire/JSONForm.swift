@@ -3,7 +3,8 @@
 /// Two members of one name mean different things to different decoders; names with escapes could hide that, and none of
 /// ours has any.
 public enum JSONForm {
-  public static func isAcceptable(_ bytes: some Collection<UInt8>, depth limit: Int = Limits.jsonDepth) -> Bool {
+  // Not generic: other modules would run it unspecialized, and a server runs it on what strangers send.
+  public static func isAcceptable(_ bytes: [UInt8], depth limit: Int = Limits.jsonDepth) -> Bool {
     var scanner = Scanner(limit: limit)
     for byte in bytes where !scanner.take(byte) { return false }
     return true
