@@ -23,13 +23,12 @@ import ZDCProtocol
     }
   }
 
-  @Test("M16: the event stream asks proxies neither to buffer nor to transform it")
+  @Test("M16: an event stream asks proxies neither to buffer nor to transform it, and clients not to reuse its connection")
   func eventStreamIsNotBuffered() async throws {
     try await TestServer.run { (server: TestServer) async throws in
       let (_, token) = try await server.newAccount()
       let head = """
-        GET \(Routes.events) HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: Bearer \
-        \(ZBase32.encode(token))\r\n\r\n
+        GET \(Routes.events) HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer \(ZBase32.encode(token))\r\n\r\n
         """
       let port = server.server.port
       let text = try await RawConnection.onThread {
@@ -40,6 +39,7 @@ import ZDCProtocol
       }
       #expect(text.contains("x-accel-buffering: no\r\n"))
       #expect(text.contains("cache-control: no-store, no-transform\r\n"))
+      #expect(text.contains("connection: close\r\n"))
     }
   }
 

@@ -50,9 +50,11 @@ enum EventRoutes {
     return Response(status: .ok, headers: headers, body: body)
   }
 
-  /// A proxy that collects an answer before it passes it on, or compresses it, would hold every event back.
+  /// A proxy that collects an answer before it passes it on, or compresses it, would hold every event back. The server
+  /// closes the connection after a stream: a client that sent its next request on it would get no answer.
   private static let headers: HTTPFields = [
     .contentType: "text/event-stream", .cacheControl: "no-store, no-transform", .accelBuffering: "no",
+    .connection: "close",
   ]
 
   /// A frame leaves the mailbox only when the socket takes it, so that the mailbox's bound is the reader's.
