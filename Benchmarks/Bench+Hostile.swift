@@ -5,8 +5,8 @@ import ZeroDarkCloud
 
 extension Bench {
   /// Fifty devices edit once a second, first alone, then while an account pushes and pulls as much as it can and a host
-  /// without an account sends what it can. The attackers get the processor's time that nothing else wants: elsewhere they
-  /// have machines of their own, and what they make the server do is what counts.
+  /// without an account sends what it can. The attackers run on idle processor time only: real ones have machines of
+  /// their own, and the row measures the work that they cause on the server.
   func hostileLoad() async throws -> [Figure] {
     let server = try await ServerProcess(folder: newFolder())
     let pairs = try await makePairs(server, count: scale.honest / 2)

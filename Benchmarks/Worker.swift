@@ -1,4 +1,5 @@
 import ArgumentParser
+import Dispatch
 import Foundation
 import ZDCProtocol
 import ZDCTreesystem
@@ -14,7 +15,7 @@ struct Worker: AsyncParsableCommand {
     case start
     case push, pull
     case put, get
-    /// A hostile account: pushes without an end; with fresh devices, one after the other.
+    /// A hostile account: pushes until it is ended; reads everything with one fresh device after the other.
     case flood, churn
     /// A host without an account: wrong logins and whatever else needs none.
     case strangers
@@ -43,6 +44,7 @@ struct Worker: AsyncParsableCommand {
   }
 
   private func work() async throws -> Result {
+    if [.flood, .churn, .strangers].contains(job) { Self.endAfterFiveMinutes() }
     if job == .strangers { try await Strangers(server: server).run() }
     let device = try device()
     var result = Result()
@@ -75,6 +77,11 @@ struct Worker: AsyncParsableCommand {
       try await device.settle()
     }
     return Result(seconds: time, words: words)
+  }
+
+  /// Attackers outlive a measurement that is killed: nothing else would end them.
+  private static func endAfterFiveMinutes() {
+    DispatchQueue.global().asyncAfter(deadline: .now() + .seconds(300)) { Foundation.exit(0) }
   }
 
   /// Runs until the process is ended.

@@ -125,14 +125,15 @@ final class ServerCore: Sendable {
   }
 
   /// The session of a token, from memory or the store.
-  func session(token: [UInt8]) async throws -> SessionRow? {
+  ///
+  /// - Parameter party: the client's address: a token that is not in memory may be made up.
+  func session(token: [UInt8], from party: BodyBudget.Party) async throws -> SessionRow? {
     let hash = Sessions.hash(token)
     let now = now
     if let known = sessions.get(hash) { return known.expiresMs > now ? known : nil }
     let epoch = sessions.epoch
-    guard let row = try await metadata.read({ try $0.session(tokenHash: hash) }), row.expiresMs > now else {
-      return nil
-    }
+    let found = try await reads.run(party) { try await metadata.read { try $0.session(tokenHash: hash) } }
+    guard let row = found, row.expiresMs > now else { return nil }
     sessions.put(row, epoch: epoch)
     return row
   }

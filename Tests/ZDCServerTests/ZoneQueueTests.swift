@@ -49,7 +49,7 @@ import ZDCProtocol
     #expect(queue.isForgettable)
   }
 
-  /// The first request in a lease, the answer with what was missed, and one more request give time anew.
+  /// A lease starts again with its holder's first request, with the 409 that it gets, and with one more request.
   @Test func requestsRenewALease_threeTimes() {
     var queue = queue(for: a)
     #expect(queue.ask(a, now: 2_000) == nil)
@@ -139,7 +139,7 @@ import ZDCProtocol
   }
 
   /// - one of Ann's devices let its lease expire
-  /// => her others get theirs at once as long as nobody else commits in the zone
+  /// => her other devices get a lease at once, because no other user commits in the zone
   @Test func devicesOfOneUser_doNotRestForEachOther() {
     let other = Self.device(of: Self.ann)
     var queue = queue(for: a)

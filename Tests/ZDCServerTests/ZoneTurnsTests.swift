@@ -68,7 +68,7 @@ import ZDCProtocol
     while turns.heldCount < waiting.count { await Task.yield() }
     await #expect(throws: ServerError.self) { try await turns.enter([zones[0]], as: Self.device(), bytes: 1) }
     turns.close()
-    for task in waiting { _ = try? await task.value }
+    for task in waiting { await #expect(throws: ServerError.self) { try await task.value } }
   }
 
   @Test func aServerThatStops_holdsNoRequest() async throws {
@@ -103,72 +103,73 @@ import ZDCProtocol
     #expect(!coordination.use(nonce: [1], expiresMs: 1_100, now: 1_099))
   }
 
-  /// - B sends three commits on a head that A has moved
-  /// => A's request waits for B's, and is then answered with what B did
-  @Test func overTheWire_aRequestOutOfTurnIsAnsweredInItsTurn() async throws {
-    try await TestServer.run { (server: TestServer) async throws in
-      let (account, tokenA) = try await server.newAccount()
-      let tokenB = try await server.login(account, device: .random())
-      var zone = account.home
+  /// A zone in which B has lost three races and holds the lease.
+  private struct BusyZone {
+    var zone: TestZone
+    let a: [UInt8]
+    let b: [UInt8]
+
+    init(on server: TestServer) async throws {
+      let account: TestAccount
+      (account, a) = try await server.newAccount()
+      b = try await server.login(account, device: .random())
+      zone = account.home
       let stale = try zone.put([zone.record(.random())]).body
-      try await server.put([zone.record(.random())], in: &zone, token: tokenA)
-      for _ in 0..<ZoneQueue.losses { #expect(try await server.commit(stale, token: tokenB).status == 409) }
-      let mine = try zone.put([zone.record(.random())]).body
-      let first = Task { try await server.commit(mine, token: tokenA) }
-      try await server.put([zone.record(.random())], in: &zone, token: tokenB)
-      let told = try await first.value
-      #expect(told.status == 409)
-      #expect(try told.outline() == "commit 2, record v1")
-      try await server.put([zone.record(.random())], in: &zone, token: tokenA)
+      try await server.put([zone.record(.random())], in: &zone, token: a)
+      for _ in 0..<ZoneQueue.losses { #expect(try await server.commit(stale, token: b).status == 409) }
     }
   }
 
-  /// - B sends three commits on a head that A has moved
-  /// => A is told to wait, B's next commit goes through, then A may go on
+  /// - B has lost three races, and A sends a commit
+  /// => the server holds A's request until B has committed, and answers it with B's commit
+  @Test func overTheWire_aRequestOutOfTurnIsAnsweredInItsTurn() async throws {
+    try await TestServer.run { (server: TestServer) async throws in
+      var busy = try await BusyZone(on: server)
+      let mine = try busy.zone.put([busy.zone.record(.random())]).body
+      let first = Task { [a = busy.a] in try await server.commit(mine, token: a) }
+      try await server.put([busy.zone.record(.random())], in: &busy.zone, token: busy.b)
+      let answer = try await first.value
+      #expect(answer.status == 409)
+      #expect(try answer.outline() == "commit 2, record v1")
+      try await server.put([busy.zone.record(.random())], in: &busy.zone, token: busy.a)
+    }
+  }
+
+  /// - B has lost three races, and A sends a commit to a server that holds no requests
+  /// => A's commit is refused with `zoneBusy`; B's is accepted, then A's next one
   @Test func overTheWire_theOthersWaitForTheLoser() async throws {
     try await TestServer.run {
       $0.bounds.commitHoldMs = 0
     } _: { (server: TestServer) async throws in
-      let (account, tokenA) = try await server.newAccount()
-      let tokenB = try await server.login(account, device: .random())
-      var zone = account.home
-      let stale = try zone.put([zone.record(.random())]).body
-      try await server.put([zone.record(.random())], in: &zone, token: tokenA)
-      for _ in 0..<ZoneQueue.losses { #expect(try await server.commit(stale, token: tokenB).status == 409) }
-      let mine = try zone.put([zone.record(.random())]).body
-      let told = try await server.commit(mine, token: tokenA)
-      #expect((told.status, told.error?.code, told.headers["retry-after"]) == (429, .zoneBusy, "1"))
-      try await server.put([zone.record(.random())], in: &zone, token: tokenB)
-      try await server.put([zone.record(.random())], in: &zone, token: tokenA)
+      var busy = try await BusyZone(on: server)
+      let mine = try busy.zone.put([busy.zone.record(.random())]).body
+      let answer = try await server.commit(mine, token: busy.a)
+      #expect((answer.status, answer.error?.code, answer.headers["retry-after"]) == (429, .zoneBusy, "1"))
+      try await server.put([busy.zone.record(.random())], in: &busy.zone, token: busy.b)
+      try await server.put([busy.zone.record(.random())], in: &busy.zone, token: busy.a)
     }
   }
 
-  /// - B has the turn, and a stranger asks to commit there
-  /// => he is told that there is no such zone, and stands in no queue; nor does B's failed request keep A waiting
-  @Test func overTheWire_strangersStandInNoQueue_andAFailureGivesTheTurnBack() async throws {
+  /// - B holds the lease; a user without access sends a commit, then B sends an invalid one
+  /// => the first gets `notFound` and no place in the queue; B's lease ends with the refusal, and A may commit
+  @Test func overTheWire_strangersGetNoPlace_andARefusalEndsTheLease() async throws {
     try await TestServer.run {
       $0.bounds.commitHoldMs = 0
     } _: { (server: TestServer) async throws in
-      let (account, tokenA) = try await server.newAccount()
-      let tokenB = try await server.login(account, device: .random())
-      let (_, tokenC) = try await server.newAccount()
-      var zone = account.home
-      let stale = try zone.put([zone.record(.random())]).body
-      try await server.put([zone.record(.random())], in: &zone, token: tokenA)
-      for _ in 0..<ZoneQueue.losses { #expect(try await server.commit(stale, token: tokenB).status == 409) }
-      let mine = try zone.put([zone.record(.random())]).body
-      #expect(try await server.commit(mine, token: tokenC).error?.code == .notFound)
-      // B's turn, and what it sends is not valid.
-      let invalid = try zone.put([zone.record(.random()) { $0.recordVersion = 7 }]).body
-      let refused = try await server.commit(invalid, token: tokenB)
+      var busy = try await BusyZone(on: server)
+      let (_, stranger) = try await server.newAccount()
+      let mine = try busy.zone.put([busy.zone.record(.random())]).body
+      #expect(try await server.commit(mine, token: stranger).error?.code == .notFound)
+      let invalid = try busy.zone.put([busy.zone.record(.random()) { $0.recordVersion = 7 }]).body
+      let refused = try await server.commit(invalid, token: busy.b)
       #expect(refused.status != 409 && refused.status / 100 == 4)
-      try await server.put([zone.record(.random())], in: &zone, token: tokenA)
+      try await server.put([busy.zone.record(.random())], in: &busy.zone, token: busy.a)
     }
   }
 
-  /// - C may only read the zone, and sends commits there that come too late, again and again
-  /// => they are answered, and keep nobody waiting
-  @Test func overTheWire_whoMayOnlyRead_isNoContender() async throws {
+  /// - a member who may only read sends commits that come too late, again and again
+  /// => each gets a 409, and the zone does not become busy
+  @Test func overTheWire_readersDoNotMakeAZoneBusy() async throws {
     try await TestServer.run {
       $0.bounds.commitHoldMs = 0
     } _: { (server: TestServer) async throws in

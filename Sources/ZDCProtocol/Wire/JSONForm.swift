@@ -3,7 +3,7 @@
 /// Two members of one name mean different things to different decoders; names with escapes could hide that, and none of
 /// ours has any.
 public enum JSONForm {
-  // Not generic: other modules would run it unspecialized, and a server runs it on what strangers send.
+  // Not generic: other modules would run it unspecialized, and a server runs it on bodies of unauthenticated requests.
   public static func isAcceptable(_ bytes: [UInt8], depth limit: Int = Limits.jsonDepth) -> Bool {
     var scanner = Scanner(limit: limit)
     for byte in bytes where !scanner.take(byte) { return false }

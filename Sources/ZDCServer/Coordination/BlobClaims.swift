@@ -29,7 +29,7 @@ final class BlobClaims: Sendable {
     }
   }
 
-  /// False while a part is being written: the removal is for later.
+  /// False while a part is being written; the request that writes it removes the files when it ends.
   func beginRemoval(of blob: BlobID) -> Bool {
     uploads.withLock { uploads in
       guard uploads[blob] == nil else { return false }

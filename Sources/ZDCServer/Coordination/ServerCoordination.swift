@@ -1,21 +1,21 @@
 package import ZDCProtocol
 
-/// What the processes of a server settle among each other and need not keep: news, used challenges, turns in busy zones,
-/// and claims on uploads. ``LocalCoordination`` is the one of a single process.
+/// State that all processes of a server share and none stores: announcements, used challenges, turns in busy zones, and
+/// claims on uploads. A server that is a single process uses ``LocalCoordination``.
 ///
-/// Limits of calls, connections and bytes are not part of it: each process has its own share of them.
+/// Limits on calls, connections and bytes are not part of it: each process has its own share of them.
 package protocol ServerCoordination: Sendable {
-  // News
-  /// Passes on what every process announces, this one included, the commits of each zone in order. Called once, before
-  /// the server listens; `receive` must be quick.
+  // Announcements
+  /// Calls `receive` with the announcements of every process, this one included, the commits of each zone in order. The
+  /// server calls this once, before it accepts connections; `receive` must be quick.
   func listen(_ receive: @escaping @Sendable (Announcement) -> Void)
-  /// Returns without waiting for anyone. In this process the announcement has been received when it returns.
+  /// Returns without waiting for other processes. This process has received the announcement when it returns.
   func announce(_ announcement: Announcement)
 
   // Challenges
   /// The secret under which all processes make login challenges.
   var challengeKey: [UInt8] { get }
-  /// Marks a challenge as used; false if it was before.
+  /// Marks a challenge as used; false if it was used before.
   func use(nonce: [UInt8], expiresMs: UInt64, now: UInt64) async throws -> Bool
 
   // Turns
@@ -24,7 +24,7 @@ package protocol ServerCoordination: Sendable {
   /// - Parameter bytes: what the request keeps in memory while it waits.
   /// - Throws: `zoneBusy`; `shuttingDown`.
   func enter(_ zones: [ZoneID], as writer: ZoneWriter, bytes: Int) async throws
-  /// What came of a commit for which ``enter(_:as:bytes:)`` was called.
+  /// Reports the outcome of a commit for which ``enter(_:as:bytes:)`` was called.
   func ended(_ end: ZoneTurnEnd, in zones: [ZoneID], of writer: ZoneWriter) async
   /// Whether a device that comes now may have to wait.
   func isBusy(_ zone: ZoneID) async -> Bool
@@ -41,7 +41,7 @@ package protocol ServerCoordination: Sendable {
   func close()
 }
 
-/// News for all processes of a server.
+/// A change that all processes of a server must hear of.
 package enum Announcement: Sendable {
   /// A zone has a new head.
   case head(HeadNotice)
@@ -49,7 +49,7 @@ package enum Announcement: Sendable {
   case sessionsEnded([[UInt8]])
   /// The device may no longer log in, and its sessions have ended.
   case deviceRemoved(DeviceID, of: UserID)
-  /// So have all devices but one.
+  /// The same for all devices but one.
   case devicesRemoved(except: DeviceID, of: UserID)
 }
 

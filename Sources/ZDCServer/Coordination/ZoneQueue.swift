@@ -2,10 +2,11 @@ internal import ZDCProtocol
 
 /// The devices that commit in a busy zone, one after the other (PROTOCOL 4.4, `zoneBusy`). Pure: time comes in.
 ///
-/// A device that has lost three races joins the queue. As long as the queue has members, one of them holds a lease, and
-/// only its commits are accepted. Users take turns, and so do the devices of each. After a lease without a commit, or one
-/// that lasted more than a second, a device rests for at least as long as it lasted, and so do its user's other devices
-/// if others commit in the zone. So a member who only stands in the way keeps it from them for half of the time at most.
+/// A device that has lost three races joins the queue. One device of the queue at a time holds a lease, and only its
+/// commits are accepted. Users take turns, and so do the devices of each. After a lease without a commit, or one that
+/// lasted more than a second, a device rests: for at least as long as the lease lasted it gets no other. Its user's other
+/// devices rest too if other users commit in the zone. A member who never commits can therefore block a zone for at most
+/// half of the time. If all devices of the queue rest, every device may try.
 struct ZoneQueue: Sendable {
   struct Lease: Hashable, Sendable {
     var holder: ZoneWriter
@@ -24,11 +25,11 @@ struct ZoneQueue: Sendable {
   /// A commit within this time costs no rest.
   static let quickMs: UInt64 = 1_000
   static let longestRestMs: UInt64 = 600_000
-  /// A device that waits asks every few seconds; one that has not for so long is gone.
+  /// A waiting device asks every few seconds. After this time without a request it loses its place.
   static let goneMs: UInt64 = 15_000
   static let memoryMs: UInt64 = 60_000
   static let places = 64
-  /// So many devices, and so many users.
+  /// The limit for devices, and for users.
   static let remembered = 128
 
   private struct Place: Sendable {
@@ -49,7 +50,6 @@ struct ZoneQueue: Sendable {
     /// The number of the last lease of any of the user's devices.
     var lease: UInt64 = 0
     var restEndMs: UInt64 = 0
-    var lastMs: UInt64
   }
 
   private(set) var lease: Lease?
@@ -188,7 +188,7 @@ struct ZoneQueue: Sendable {
   // MARK: Memory
 
   private mutating func note(_ writer: ZoneWriter, _ now: UInt64, _ change: (inout Device) -> Void) {
-    users[writer.user, default: User(lastMs: now)].lastMs = now
+    if users[writer.user] == nil { users[writer.user] = User() }
     var device = devices[writer] ?? Device(lastMs: now)
     change(&device)
     device.lastMs = now
@@ -202,7 +202,7 @@ struct ZoneQueue: Sendable {
     users = users.filter { known.contains($0.key) || $0.value.restEndMs > now }
   }
 
-  /// A device that rests comes last: it would come back as if nothing had been.
+  /// A resting device is forgotten last: forgetting it would end its rest.
   private mutating func forgetOne(but writer: ZoneWriter) {
     let kept = Set(places.map(\.writer) + [writer] + [lease?.holder].compactMap(\.self))
     let least = devices.filter { !kept.contains($0.key) }

@@ -3,8 +3,8 @@ internal import ZDCProtocol
 
 /// The queues of all busy zones, and the requests that wait in them.
 ///
-/// A request out of turn is held until its turn comes, for a while: its device has nothing else to do meanwhile, and hears
-/// at once. The held requests are bounded in number and bytes.
+/// A request out of turn is held for a while, so that its device is answered as soon as its turn comes. The held requests
+/// are bounded in number and bytes.
 final class ZoneTurns: Sendable {
   fileprivate struct State {
     var queues: [ZoneID: ZoneQueue] = [:]
@@ -96,7 +96,7 @@ final class ZoneTurns: Sendable {
     }
   }
 
-  /// The zone where nothing has happened for longest is forgotten: a busy one is not quiet.
+  /// Forgets the zone with the oldest last request, so a busy zone is never forgotten for a quiet one.
   private func makeRoom(for zone: ZoneID) {
     let now = clock.elapsedMs()
     state.withLock { state in

@@ -49,8 +49,8 @@ enum Blobs {
     return zone
   }
 
-  /// An upload counts for the user who sends it. Whether the tree's owner has room for it is looked up now, so that nothing
-  /// is sent in vain, and again when it is attached; only then does it count for them and may take the place of kept content.
+  /// An upload counts for the user who sends it. The tree's owner must have room for it now, so that no content is sent
+  /// that a commit could not attach; it counts for the owner, and replaces kept content, only when a commit attaches it.
   private static func room(
     for length: UInt64, of user: UserID, in zone: ZoneRow, _ quotas: Quotas, _ reader: any MetadataReader
   ) throws -> [BlobRow] {

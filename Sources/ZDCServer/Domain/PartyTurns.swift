@@ -1,7 +1,7 @@
 internal import Synchronization
 
-/// Lets each user, and each address without a session, have few calls at a time; the others of the same one wait behind
-/// them. So however much one of them sends, a call of another waits for those few only.
+/// Limits how many calls each user, and each address without a session, runs at a time. Further calls of the same party
+/// wait in order, so they do not delay the calls of others.
 final class PartyTurns: Sendable {
   typealias Party = BodyBudget.Party
 

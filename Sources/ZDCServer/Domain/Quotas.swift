@@ -78,7 +78,7 @@ struct ContentChange {
       case .inline(_, let bytes): addedBytes += UInt64(bytes.count)
       case .attached(let blob):
         attached.append(blob)
-        // Up to now the upload of another member counted for them.
+        // Until now, an upload of another member counted for that member.
         if let uploader = blob.owner, uploader != owner { addedBytes += blob.cipherLength }
       case .none, .unchanged: break
       }

@@ -41,36 +41,37 @@ enum Sessions {
     var ended: [[UInt8]]
   }
 
-  /// A login whose signature holds under the key that was read. Whether the key is still in force is for the store.
-  struct ProvenLogin: Sendable {
+  /// A login whose signature is valid under the key that was read. ``open(_:token:now:lifetimeMs:in:)`` checks that the key
+  /// is still in force.
+  struct VerifiedLogin: Sendable {
     fileprivate var user: UserID
     fileprivate var device: DeviceID
     /// The key that signed.
     fileprivate var key: [UInt8]
-    /// What the account's login key vouches for; nil if the device signed itself.
+    /// The device key that the account's login key has signed; nil if the device's own key signed the login.
     fileprivate var deviceKey: [UInt8]?
   }
 
-  /// - Parameter user: whom the request names; nil if there is no such account.
-  static func prove(_ request: LoginRequest, by user: UserRow?) throws -> ProvenLogin {
-    // Some key is tried in any case, so that the time tells nothing about who is known.
+  /// - Parameter user: the account that the request names; nil if it does not exist.
+  static func verify(_ request: LoginRequest, by user: UserRow?) throws -> VerifiedLogin {
+    // A key is tried for unknown accounts as well, so that the response time does not reveal whether an account exists.
     let isValid = Signatures.isValid(
       request.signature.bytes, by: user?.loginKey ?? stranger, label: "login", message: request.signedBytes)
     guard let user, isValid, !Signatures.isWeak(request.deviceKey.bytes) else { throw refusal }
-    return ProvenLogin(
+    return VerifiedLogin(
       user: user.id, device: request.deviceID, key: user.loginKey, deviceKey: request.deviceKey.bytes)
   }
 
-  static func prove(_ request: DeviceLoginRequest, by device: DeviceRow?) throws -> ProvenLogin {
+  static func verify(_ request: DeviceLoginRequest, by device: DeviceRow?) throws -> VerifiedLogin {
     let isValid = Signatures.isValid(
       request.signature.bytes, by: device?.key ?? stranger, label: "device-login", message: request.signedBytes)
     guard let device, isValid else { throw refusal }
-    return ProvenLogin(user: request.userID, device: request.deviceID, key: device.key)
+    return VerifiedLogin(user: request.userID, device: request.deviceID, key: device.key)
   }
 
-  /// Opens a session, and registers the key of a device that the account vouches for.
+  /// Opens a session, and registers the device's key if the account's login key has signed it.
   static func open(
-    _ login: ProvenLogin, token: [UInt8], now: UInt64, lifetimeMs: UInt64, in tx: any MetadataTransaction
+    _ login: VerifiedLogin, token: [UInt8], now: UInt64, lifetimeMs: UInt64, in tx: any MetadataTransaction
   ) throws -> Opened {
     let known = try tx.device(login.device, of: login.user)
     let inForce = try login.deviceKey == nil ? known?.key : tx.user(login.user)?.loginKey

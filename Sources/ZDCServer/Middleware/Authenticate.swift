@@ -13,7 +13,8 @@ enum Authenticate {
       try LimitRate.check(request, context, core)
       return nil
     case .session:
-      guard let session = try await core.session(token: try token(request)) else {
+      let party = BodyBudget.Party.stranger(context.party(of: request, trusting: core.configuration.trustedProxies))
+      guard let session = try await core.session(token: try token(request), from: party) else {
         throw ServerError(.unauthorized, "no such session: log in")
       }
       return session

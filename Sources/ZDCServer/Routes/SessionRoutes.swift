@@ -17,14 +17,14 @@ enum SessionRoutes {
     let request = try await call.json(LoginRequest.self)
     let nonce = try nonce(request.nonce.bytes, request.expiresMs, origin: request.origin, call)
     let user = try await call.read { try $0.user(lookup: request.lookupID) }
-    return try await open(call, nonce, try Sessions.prove(request, by: user))
+    return try await open(call, nonce, try Sessions.verify(request, by: user))
   }
 
   static func deviceLogin(_ call: Call) async throws -> Response {
     let request = try await call.json(DeviceLoginRequest.self)
     let nonce = try nonce(request.nonce.bytes, request.expiresMs, origin: request.origin, call)
     let device = try await call.read { try $0.device(request.deviceID, of: request.userID) }
-    return try await open(call, nonce, try Sessions.prove(request, by: device))
+    return try await open(call, nonce, try Sessions.verify(request, by: device))
   }
 
   private struct Nonce {
@@ -39,7 +39,7 @@ enum SessionRoutes {
     return Nonce(bytes: bytes, expiresMs: expiresMs)
   }
 
-  private static func open(_ call: Call, _ nonce: Nonce, _ login: Sessions.ProvenLogin) async throws -> Response {
+  private static func open(_ call: Call, _ nonce: Nonce, _ login: Sessions.VerifiedLogin) async throws -> Response {
     let core = call.core
     let now = call.now
     // Only a valid login uses its challenge up, so that strangers cannot fill the list of used ones.

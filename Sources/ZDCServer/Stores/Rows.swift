@@ -231,7 +231,9 @@ package struct BlobRow: Sendable {
     self.replacedMs = replacedMs
   }
 
-  /// As the content of a node; it is kept only if the node is deleted in the same commit.
+  /// The row after a commit has attached it to its node.
+  ///
+  /// - Parameter replacedMs: set if the same commit deletes the node.
   package func attached(replacedMs: UInt64?) -> BlobRow {
     var blob = self
     blob.state = .attached
