@@ -23,7 +23,7 @@ import ZDCProtocol
     }
   }
 
-  @Test("M16: an event stream asks proxies neither to buffer nor to transform it, and clients not to reuse its connection")
+  @Test("M16: an event stream is neither buffered nor transformed, and its connection is not reused")
   func eventStreamIsNotBuffered() async throws {
     try await TestServer.run { (server: TestServer) async throws in
       let (_, token) = try await server.newAccount()
