@@ -30,14 +30,19 @@ final class OpenFile: Sendable {
     var isMissing: Bool { code == ENOENT }
   }
 
-  private let descriptor: Int32
+  let descriptor: Int32
 
   init(_ path: String, _ mode: Mode) throws {
     descriptor = open(path, mode.flags, 0o600)
     guard descriptor >= 0 else { throw Self.failure("open") }
   }
 
-  deinit { close(descriptor) }
+  deinit {
+    // A child that another thread has just forked shares the file until it runs its program: closing alone would leave it
+    // locked until then.
+    _ = flock(descriptor, LOCK_UN)
+    close(descriptor)
+  }
 
   func write(_ bytes: [UInt8], at offset: UInt64) throws {
     try bytes.withUnsafeBytes { buffer in
