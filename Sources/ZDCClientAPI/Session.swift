@@ -58,8 +58,11 @@ package actor Session {
   private func obtain(not refused: String?) async throws -> String {
     if let opening { return try await opening.value }
     let task = Task { [connection, credentials, storage] in
-      if let kept = try await storage?.load().map(ZBase32.encode), kept != refused { return kept }
-      let opened = try await Self.open(connection, credentials)
+      let kept = try await storage?.load().map(ZBase32.encode)
+      if let kept, kept != refused { return kept }
+      // A device that never had a session is not known to the server.
+      let isKnown = kept != nil || refused != nil || storage == nil
+      let opened = try await Self.open(connection, credentials, byDeviceFirst: isKnown)
       try await storage?.save(opened)
       return ZBase32.encode(opened)
     }
@@ -70,16 +73,16 @@ package actor Session {
     return opened
   }
 
-  /// By the device's key; if the server does not know it (any more), by the access key, which makes it known again.
+  /// By the device's key or by the access key, which makes the device's key known; if the server refuses the first one, by
+  /// the other.
   private static func open(
-    _ connection: ServerConnection, _ credentials: SessionCredentials
+    _ connection: ServerConnection, _ credentials: SessionCredentials, byDeviceFirst: Bool
   ) async throws -> [UInt8] {
     let response: SessionResponse
     do {
-      response = try await Login.byDevice(connection, credentials)
+      response = try await Login.open(connection, credentials, byDevice: byDeviceFirst)
     } catch let error as ServerError where error.code == .unauthorized {
-      response = try await Login.byAccessKey(
-        connection, credentials.accessKey, deviceID: credentials.deviceID, deviceKey: credentials.deviceKey)
+      response = try await Login.open(connection, credentials, byDevice: !byDeviceFirst)
     }
     guard response.userID == credentials.userID else {
       throw ZDCSecurityError(.userIDMismatch, user: credentials.userID)
@@ -141,7 +144,15 @@ package enum Login {
     return try checked(try await connection.login(request), connection)
   }
 
-  static func byDevice(
+  static func open(
+    _ connection: ServerConnection, _ credentials: SessionCredentials, byDevice: Bool
+  ) async throws -> SessionResponse {
+    guard !byDevice else { return try await self.byDevice(connection, credentials) }
+    return try await byAccessKey(
+      connection, credentials.accessKey, deviceID: credentials.deviceID, deviceKey: credentials.deviceKey)
+  }
+
+  private static func byDevice(
     _ connection: ServerConnection, _ credentials: SessionCredentials
   ) async throws -> SessionResponse {
     let challenge = try await challenge(connection, ChallengeRequest(userID: credentials.userID))
