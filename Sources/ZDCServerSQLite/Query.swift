@@ -52,35 +52,35 @@ enum StoreError: Error {
   case constraint
 }
 
-/// Runs prepared statements by SQLite's own calls: GRDB prepares and keeps them, its row decoding is too slow for a
+/// A compiled statement, run by SQLite's own calls: GRDB prepares and keeps it, its row decoding is too slow for a
 /// thousand puts a commit.
-extension Database {
-  func run(_ sql: String, _ values: SQLValue...) throws {
-    try each(sql, values) { _ in false }
+///
+/// What runs a statement once per node gets it once, outside of the loop: GRDB finds it by hashing its text, which takes
+/// as long as running it.
+struct SQLStatement {
+  fileprivate let db: Database
+  fileprivate let statement: Statement
+
+  func run(_ values: SQLValue...) throws {
+    try each(values) { _ in false }
   }
 
-  func first<T>(_ sql: String, _ values: SQLValue..., row read: (SQLRow) throws -> T) throws -> T? {
+  func first<T>(_ values: SQLValue..., row read: (SQLRow) throws -> T) throws -> T? {
+    try first(values, row: read)
+  }
+
+  func first<T>(_ values: [SQLValue], row read: (SQLRow) throws -> T) throws -> T? {
     var result: T?
-    try each(sql, values) { row in
+    try each(values) { row in
       result = try read(row)
       return false
     }
     return result
   }
 
-  func all<T>(_ sql: String, _ values: SQLValue..., row read: (SQLRow) throws -> T) throws -> [T] {
-    var result: [T] = []
-    try each(sql, values) { row in
-      result.append(try read(row))
-      return true
-    }
-    return result
-  }
-
   /// Steps through rows until there is none or `body` answers false.
-  func each(_ sql: String, _ values: [SQLValue], _ body: (SQLRow) throws -> Bool) throws {
-    let statement = try cachedStatement(sql: sql)
-    // GRDB's cache may drop it while `body` runs, and the handle would be freed with it.
+  fileprivate func each(_ values: [SQLValue], _ body: (SQLRow) throws -> Bool) throws {
+    // GRDB's cache may drop the statement while `body` runs, and the handle would be freed with it.
     try withExtendedLifetime(statement) { try each(statement.sqliteStatement, values, body) }
   }
 
@@ -117,8 +117,37 @@ extension Database {
 
   private func error(_ code: Int32) -> any Error {
     if code & 0xff == SQLITE_CONSTRAINT { return StoreError.constraint }
-    let message = String(cString: sqlite3_errmsg(sqliteConnection))
+    let message = String(cString: sqlite3_errmsg(db.sqliteConnection))
     return DatabaseError(resultCode: ResultCode(rawValue: code), message: message)
+  }
+}
+
+// Statements that run once.
+extension Database {
+  func prepared(_ sql: String) throws -> SQLStatement {
+    SQLStatement(db: self, statement: try cachedStatement(sql: sql))
+  }
+
+  func run(_ sql: String, _ values: SQLValue...) throws {
+    try prepared(sql).each(values) { _ in false }
+  }
+
+  func first<T>(_ sql: String, _ values: SQLValue..., row read: (SQLRow) throws -> T) throws -> T? {
+    try prepared(sql).first(values, row: read)
+  }
+
+  func all<T>(_ sql: String, _ values: SQLValue..., row read: (SQLRow) throws -> T) throws -> [T] {
+    var result: [T] = []
+    try each(sql, values) { row in
+      result.append(try read(row))
+      return true
+    }
+    return result
+  }
+
+  /// Steps through rows until there is none or `body` answers false.
+  func each(_ sql: String, _ values: [SQLValue], _ body: (SQLRow) throws -> Bool) throws {
+    try prepared(sql).each(values, body)
   }
 }
 

@@ -10,6 +10,8 @@ extension SQLiteTransaction {
     FROM blobs b
     """
 
+  private static let fileQuery = "\(blobQuery) WHERE b.content IS NULL AND b.blob_id = ?"
+
   private func blobRow(_ row: SQLRow) throws -> BlobRow {
     guard let state = BlobRow.State(rawValue: row.int(5)) else { throw StoreError.damaged }
     return BlobRow(
@@ -26,32 +28,31 @@ extension SQLiteTransaction {
   }
 
   func file(_ id: BlobID) throws -> BlobRow? {
-    try db.first("\(Self.blobQuery) WHERE b.content IS NULL AND b.blob_id = ?", .id(id), row: blobRow)
+    try db.first(Self.fileQuery, .id(id), row: blobRow)
   }
 
   func contents(_ names: [ContentName], in tree: TreeID) throws -> [ContentName: BlobRow] {
-    let key = try key(of: tree)
-    var contents: [ContentName: BlobRow] = [:]
-    for name in names {
-      // The node's own content has precedence, so that another user's file with the same id cannot hide it.
-      let own = try key.flatMap { try live(name.blob, name.node, $0) ?? kept(name.blob, name.node, $0) }
-      contents[name] = try own ?? file(name.blob)
-    }
+    // The node's own content has precedence, so that another user's file with the same id cannot hide it.
+    var contents = try key(of: tree).map { try ownContents(names, in: $0) } ?? [:]
+    let file = try db.prepared(Self.fileQuery)
+    for name in names where contents[name] == nil { contents[name] = try file.first(.id(name.blob), row: blobRow) }
     return contents
   }
 
-  private func live(_ id: BlobID, _ node: NodeID, _ tree: Int64) throws -> BlobRow? {
-    try db.first(
-      "\(Self.blobQuery) JOIN nodes n ON n.blob = b.id WHERE n.tree = ? AND n.node = ? AND b.blob_id = ?", .int(tree),
-      .id(node), .id(id), row: blobRow)
-  }
-
-  private func kept(_ id: BlobID, _ node: NodeID, _ tree: Int64) throws -> BlobRow? {
-    try db.first(
+  private func ownContents(_ names: [ContentName], in tree: Int64) throws -> [ContentName: BlobRow] {
+    let live = try db.prepared(
+      "\(Self.blobQuery) JOIN nodes n ON n.blob = b.id WHERE n.tree = ?1 AND n.node = ?2 AND b.blob_id = ?3")
+    let kept = try db.prepared(
       """
       \(Self.blobQuery) JOIN zones z ON z.id = b.zone
-      WHERE b.content IS NOT NULL AND b.replaced_ms IS NOT NULL AND b.blob_id = ? AND b.node = ? AND z.tree = ?
-      """, .id(id), .id(node), .int(tree), row: blobRow)
+      WHERE b.content IS NOT NULL AND b.replaced_ms IS NOT NULL AND b.blob_id = ?3 AND b.node = ?2 AND z.tree = ?1
+      """)
+    var contents: [ContentName: BlobRow] = [:]
+    for name in names {
+      let values: [SQLValue] = [.int(tree), .id(name.node), .id(name.blob)]
+      contents[name] = try live.first(values, row: blobRow) ?? kept.first(values, row: blobRow)
+    }
+    return contents
   }
 
   private func userID(_ key: Int64) throws -> UserID? {
@@ -71,18 +72,13 @@ extension SQLiteTransaction {
     try db.run(
       "UPDATE users SET upload_bytes = upload_bytes + ? WHERE id = ?", .ms(blob.cipherLength),
       .optional(try userKey(blob.owner)))
-    return try insert(blob, content: nil)
-  }
-
-  /// The zone's sums are the caller's: a commit counts all of its contents at once.
-  func insert(_ blob: BlobRow, content: ArraySlice<UInt8>?) throws -> Int64 {
     try db.run(
       """
-      INSERT INTO blobs(blob_id, zone, node, length, state, owner, root, touched_ms, replaced_ms, content)
-      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+      INSERT INTO blobs(blob_id, zone, node, length, state, owner, root, touched_ms, replaced_ms)
+      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
       """, .id(blob.id), .int(blob.zone.rawValue), .id(blob.node), .ms(blob.cipherLength), .int(blob.state.rawValue),
       .optional(try userKey(blob.owner)), blob.contentRoot.map { .id($0) } ?? .null, .ms(blob.touchedMs),
-      blob.replacedMs.map { .ms($0) } ?? .null, content.map { .slice($0) } ?? .null)
+      blob.replacedMs.map { .ms($0) } ?? .null)
     return db.lastInsertedRowID
   }
 

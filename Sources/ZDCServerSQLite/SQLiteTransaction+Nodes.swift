@@ -2,7 +2,8 @@ internal import GRDB
 internal import ZDCProtocol
 internal import ZDCServer
 
-// Nodes. Statements here run once per node that a commit names: no joins beyond a key, nothing fetched that is not needed.
+// Nodes. Statements here run once per node that a commit names: no joins beyond a key, nothing fetched that is not needed,
+// and each is prepared once.
 extension SQLiteTransaction {
   /// Zones of one tree share its nodes' keys; the tree of a zone never changes.
   func tree(of zone: ZoneKey) throws -> Int64 {
@@ -37,22 +38,19 @@ extension SQLiteTransaction {
 
   func nodes(_ ids: [NodeID], in zone: ZoneKey) throws -> [NodeRow] {
     let tree = try tree(of: zone)
+    let query = try db.prepared("\(Self.nodeQuery) WHERE n.tree = ? AND n.node = ? AND n.zone = ?")
     var asked: Set<NodeID> = []
     var found: [NodeRow] = []
     for id in ids {
       var next = id
-      while asked.insert(next).inserted, let row = try node(next, in: zone, tree: tree) {
+      while asked.insert(next).inserted,
+        let row = try query.first(.int(tree), .id(next), .int(zone.rawValue), row: nodeRow)
+      {
         found.append(row)
         next = row.leaf.parent
       }
     }
     return found
-  }
-
-  private func node(_ id: NodeID, in zone: ZoneKey, tree: Int64) throws -> NodeRow? {
-    try db.first(
-      "\(Self.nodeQuery) WHERE n.tree = ? AND n.node = ? AND n.zone = ?", .int(tree), .id(id), .int(zone.rawValue),
-      row: nodeRow)
   }
 
   /// NB: a recursive query reads all children of a node before it hands the first one out, whatever its LIMIT.
@@ -69,11 +67,10 @@ extension SQLiteTransaction {
 
   func holders(of names: [NodeName], in zone: ZoneKey) throws -> [NodeName: NodeID] {
     let tree = try tree(of: zone)
+    let query = try db.prepared("SELECT node FROM nodes WHERE tree = ? AND parent = ? AND tag = ?")
     var holders: [NodeName: NodeID] = [:]
     for name in names {
-      holders[name] = try db.first(
-        "SELECT node FROM nodes WHERE tree = ? AND parent = ? AND tag = ?", .int(tree), .id(name.parent), .id(name.tag)
-      ) { try $0.id(0) }
+      holders[name] = try query.first(.int(tree), .id(name.parent), .id(name.tag)) { try $0.id(0) }
     }
     return holders
   }
@@ -82,11 +79,9 @@ extension SQLiteTransaction {
 // Records
 extension SQLiteTransaction {
   func records(_ keys: [Int64]) throws -> [Int64: StoredRecord] {
+    let query = try db.prepared("SELECT bytes, received_ms, data_received_ms FROM records WHERE id = ?")
     var records: [Int64: StoredRecord] = [:]
-    for key in keys {
-      records[key] = try db.first(
-        "SELECT bytes, received_ms, data_received_ms FROM records WHERE id = ?", .int(key), row: storedRecord)
-    }
+    for key in keys { records[key] = try query.first(.int(key), row: storedRecord) }
     return records
   }
 
