@@ -67,8 +67,6 @@ struct MemoryTables: Sendable {
   var trees: [TreeID: Tree] = [:]
   var zones: [ZoneKey: Zone] = [:]
   var zoneKeys: [ZoneID: ZoneKey] = [:]
-  /// Where each commit is: its zone and its number there.
-  var commits: [CommitHash: (zone: ZoneKey, seq: UInt64)] = [:]
   var nodes: [TreeID: Nodes] = [:]
   var records: [Int64: Record] = [:]
   var recordKeys: [RecordHash: [Int64]] = [:]

@@ -86,7 +86,6 @@ extension MemoryTransaction {
     let position = tables.lastFeedPosition
     let row = CommitRow(
       seq: head.seq, receivedMs: delta.receivedMs, bytes: delta.commit, acl: delta.list?.acl.bytes)
-    tables.commits[head.hash] = (key, head.seq)
     tables.zones[key]?.log.append(
       MemoryTables.Commit(row: row, hash: head.hash, feedPosition: position, records: records))
     tables.zones[key]?.row.seq = head.seq

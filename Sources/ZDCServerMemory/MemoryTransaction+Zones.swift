@@ -13,17 +13,17 @@ extension MemoryTransaction {
     let start = position.flatMap { self.position($0, of: user) }
     let changed = tables.zones.values.filter { $0.owner == user && $0.feedPosition > start ?? 0 }
       .sorted { $0.feedPosition < $1.feedPosition }
-    let newest = changed.last.map { FeedPosition($0.row.head.text) }
+    let newest = changed.last.map { FeedPosition(newest: $0.row.status) }
     let known = start == nil ? nil : position
     return (changed.map(\.row.status), newest ?? known ?? FeedPosition(""))
   }
 
   private func position(_ position: FeedPosition, of user: UserID) -> UInt64? {
-    guard let place = CommitHash(text: position.text).flatMap({ tables.commits[$0] }),
-      let zone = tables.zones[place.zone],
-      zone.owner == user
+    guard let commit = position.commit, let zone = tables.zoneKeys[commit.zone].flatMap({ tables.zones[$0] }),
+      zone.owner == user, commit.seq <= zone.row.seq
     else { return nil }
-    return zone.log[Int(place.seq)].feedPosition
+    let stored = zone.log[Int(commit.seq)]
+    return stored.hash == commit.head ? stored.feedPosition : nil
   }
 
   func zones(offeredTo user: UserID, after cursor: UInt64, limit: Int) -> [OfferedZone] {
@@ -55,11 +55,10 @@ extension MemoryTransaction {
 
 // Logs
 extension MemoryTransaction {
-  func commit(_ hash: CommitHash) -> StoredCommit? {
-    guard let place = tables.commits[hash], let zone = tables.zones[place.zone] else { return nil }
-    let commit = zone.log[Int(place.seq)]
-    let status = ZoneStatus(zone: zone.row.zone, seq: place.seq, head: hash)
-    return StoredCommit(status: status, receivedMs: commit.row.receivedMs)
+  func commit(_ seq: UInt64, of zone: ZoneKey) -> StoredCommit? {
+    guard let zone = tables.zones[zone], seq <= zone.row.seq else { return nil }
+    let commit = zone.log[Int(seq)]
+    return StoredCommit(hash: commit.hash, receivedMs: commit.row.receivedMs)
   }
 
   func commits(

@@ -35,18 +35,16 @@ extension SQLiteTransaction {
       JOIN zones z ON z.tree = t.id WHERE u.user_id = ? AND z.feed_position > ? ORDER BY z.feed_position
       """, .id(user), .int(start ?? 0), row: zoneStatus)
     let known = start == nil ? nil : position
-    return (zones, zones.last.map { FeedPosition($0.head.text) } ?? known ?? FeedPosition(""))
+    return (zones, zones.last.map { FeedPosition(newest: $0) } ?? known ?? FeedPosition(""))
   }
 
-  /// A user's position is the hash of the newest commit in their zones. A number would tell how many commits all users
-  /// make, and would mean another commit after the server was restored from a backup.
   private func feedPosition(_ position: FeedPosition, of user: UserID) throws -> Int64? {
-    guard let hash = CommitHash(text: position.text) else { return nil }
+    guard let commit = position.commit else { return nil }
     return try db.first(
       """
-      SELECT c.feed_position FROM commits c JOIN zones z ON z.id = c.zone JOIN trees t ON t.id = z.tree
-      JOIN users u ON u.id = t.owner WHERE substr(c.hash, 1, 8) = ? AND c.hash = ? AND u.user_id = ?
-      """, .slice(hash.bytes[..<8]), .id(hash), .id(user)
+      SELECT c.feed_position FROM trees t JOIN users u ON u.id = t.owner JOIN zones z ON z.tree = t.id
+      JOIN commits c ON c.zone = z.id WHERE t.tree_id = ? AND z.root = ? AND c.seq = ? AND c.hash = ? AND u.user_id = ?
+      """, .id(commit.zone.tree), .id(commit.zone.root), .ms(commit.seq), .id(commit.head), .id(user)
     ) { $0.int(0) }
   }
 
@@ -116,17 +114,10 @@ extension SQLiteTransaction {
 
 // Logs
 extension SQLiteTransaction {
-  func commit(_ hash: CommitHash) throws -> StoredCommit? {
+  func commit(_ seq: UInt64, of zone: ZoneKey) throws -> StoredCommit? {
     try db.first(
-      """
-      SELECT t.tree_id, z.root, c.seq, c.received_ms FROM commits c JOIN zones z ON z.id = c.zone
-      JOIN trees t ON t.id = z.tree WHERE substr(c.hash, 1, 8) = ? AND c.hash = ?
-      """, .slice(hash.bytes[..<8]), .id(hash)
-    ) { row in
-      let zone = ZoneID(tree: try row.id(0), root: try row.id(1))
-      return StoredCommit(
-        status: ZoneStatus(zone: zone, seq: row.unsigned(2), head: hash), receivedMs: row.unsigned(3))
-    }
+      "SELECT hash, received_ms FROM commits WHERE zone = ? AND seq = ?", .int(zone.rawValue), .ms(seq)
+    ) { StoredCommit(hash: try $0.id(0), receivedMs: $0.unsigned(1)) }
   }
 
   func commits(

@@ -189,5 +189,9 @@ enum Schema {
       UPDATE zones SET content_bytes = content_bytes - OLD.length, contents = contents - 1 WHERE id = OLD.zone;
       UPDATE zones SET content_bytes = content_bytes + NEW.length, contents = contents + 1 WHERE id = NEW.zone; END;
     """,
+    """
+    -- A commit is found by its zone and number. An index over hashes is one page more that each commit changes.
+    DROP INDEX commits_by_hash;
+    """,
   ]
 }

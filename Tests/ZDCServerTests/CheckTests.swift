@@ -205,7 +205,8 @@ import ZDCServerSQLite
       for column in ["content_bytes", "contents", "live_nodes", "records", "record_bytes", "log_bytes"] {
         try fixture.sql("ALTER TABLE zones DROP COLUMN \(column)")
       }
-      try fixture.sql("DROP TABLE room; DROP INDEX replaced_blobs_of_zone; PRAGMA user_version = 1")
+      try fixture.sql("DROP TABLE room; DROP INDEX replaced_blobs_of_zone")
+      try fixture.sql("CREATE INDEX commits_by_hash ON commits(substr(hash, 1, 8)); PRAGMA user_version = 1")
       #expect(try DataFolder.check(path: fixture.folder).findings == [])
       try await TestServer.run(in: fixture.folder) { _ in }
       #expect(try DataFolder.check(path: fixture.folder).findings == [])

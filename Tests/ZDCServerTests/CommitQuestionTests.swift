@@ -98,7 +98,7 @@ private final class CountingReader: MetadataReader {
   func trees(of owner: UserID) throws -> [TreeRow] { try asked.trees(of: owner) }
   func treeID(of zone: ZoneKey) throws -> TreeID? { try asked.treeID(of: zone) }
   func lastReceivedMs() throws -> UInt64? { try asked.lastReceivedMs() }
-  func commit(_ hash: CommitHash) throws -> StoredCommit? { try asked.commit(hash) }
+  func commit(_ seq: UInt64, of zone: ZoneKey) throws -> StoredCommit? { try asked.commit(seq, of: zone) }
   func commits(
     of zone: ZoneKey, after: UInt64?, withRecords: Bool, _ body: (CommitRow) throws -> Bool
   ) throws { try asked.commits(of: zone, after: after, withRecords: withRecords, body) }

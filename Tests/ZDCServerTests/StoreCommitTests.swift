@@ -250,12 +250,14 @@ import ZDCProtocol
           return row.seq < 9
         }
         #expect(seen == [5, 6, 7, 8, 9])
-        #expect(try reader.commit(statuses[3].head)?.status == statuses[3])
+        #expect(try reader.commit(4, of: zone)?.hash == statuses[3].head)
+        #expect(try reader.commit(11, of: zone) == nil)
       }
     }
   }
 
-  /// - A user asks with a position that their zones gave, with one of another user's, and with none of this store
+  /// - A user asks with a position that their zones gave, with one of another user's, with one from before the store was
+  ///   restored, and with none at all
   /// => the first answer has what has changed since, the others all zones
   @Test(arguments: stores) func aPositionMissesNoChange(_ maker: Maker) async throws {
     try await withWorld(maker) { world in
@@ -266,12 +268,14 @@ import ZDCProtocol
       #expect(all.zones.count == 4)
       try await other.commit { _, _, _ in }
       let status = try await world.commit { _, _, _ in }
+      let lost = FeedPosition(newest: ZoneStatus(zone: status.zone, seq: status.seq, head: .random()))
+      let ahead = FeedPosition(newest: ZoneStatus(zone: status.zone, seq: status.seq + 1, head: status.head))
       try await world.read { reader, _ throws in
         let since = try reader.zones(ownedBy: user, since: all.position)
         #expect(since.zones == [status])
         let again = try reader.zones(ownedBy: user, since: since.position)
         #expect(again.zones.isEmpty && again.position == since.position)
-        for unknown in [foreign, FeedPosition("restored"), FeedPosition("")] {
+        for unknown in [foreign, lost, ahead, FeedPosition("restored"), FeedPosition("...")] {
           #expect(try reader.zones(ownedBy: user, since: unknown).zones.count == 4)
         }
       }

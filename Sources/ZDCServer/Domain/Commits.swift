@@ -43,15 +43,21 @@ enum Commits {
   private static func replayed(
     _ request: CommitRequest, by user: UserID, in tx: any MetadataTransaction
   ) throws -> CommitResponse? {
-    var known: [StoredCommit] = []
-    for part in request.parts where part.commit.fields.writer == user {
-      if let commit = try tx.commit(part.commit.hash) { known.append(commit) }
-    }
+    let commits = request.parts.map(\.commit)
+    let known = try commits.compactMap { $0.fields.writer == user ? try stored($0, in: tx) : nil }
     guard let first = known.first else { return nil }
-    guard known.count == request.parts.count else {
+    guard known.count == commits.count else {
       throw ServerError(.conflict, "some of these commits are in the log already")
     }
-    return CommitResponse(receivedMs: first.receivedMs, zones: known.map(\.status))
+    let statuses = commits.map { ZoneStatus(zone: $0.fields.zone, seq: $0.fields.seq, head: $0.hash) }
+    return CommitResponse(receivedMs: first.receivedMs, zones: statuses)
+  }
+
+  private static func stored(_ commit: ZoneCommit, in tx: any MetadataReader) throws -> StoredCommit? {
+    guard let zone = try tx.zone(commit.fields.zone), commit.fields.seq <= zone.seq,
+      let stored = try tx.commit(commit.fields.seq, of: zone.key)
+    else { return nil }
+    return stored.hash == commit.hash ? stored : nil
   }
 }
 

@@ -67,7 +67,7 @@ package protocol MetadataReader: AnyObject {
   func lastReceivedMs() throws -> UInt64?
 
   // Logs
-  func commit(_ hash: CommitHash) throws -> StoredCommit?
+  func commit(_ seq: UInt64, of zone: ZoneKey) throws -> StoredCommit?
   /// Calls `body` with commits behind `after` (nil: from genesis) in order, until it answers false.
   ///
   /// - Parameter withRecords: with the records that came with each and that no later put or delete replaced.

@@ -108,14 +108,32 @@ package struct TreeRow: Sendable, Hashable {
   }
 }
 
-/// Where a commit stands that the log has.
+/// A commit that the log has.
 package struct StoredCommit: Sendable, Hashable {
-  package var status: ZoneStatus
+  package var hash: CommitHash
   package var receivedMs: UInt64
 
-  package init(status: ZoneStatus, receivedMs: UInt64) {
-    self.status = status
+  package init(hash: CommitHash, receivedMs: UInt64) {
+    self.hash = hash
     self.receivedMs = receivedMs
+  }
+}
+
+/// A user's position names the newest commit in their zones. A number would reveal how many commits all users make, and
+/// would mean another commit after the server was restored from a backup.
+extension FeedPosition {
+  package init(newest commit: ZoneStatus) {
+    let zone = commit.zone
+    self.init("\(zone.tree.text).\(zone.root.text).\(commit.seq).\(commit.head.text)")
+  }
+
+  /// Nil if no server of this version has given the position.
+  package var commit: ZoneStatus? {
+    let parts = text.split(separator: ".", omittingEmptySubsequences: false)
+    guard parts.count == 4, let tree = TreeID(text: parts[0]), let root = NodeID(text: parts[1]),
+      let seq = UInt64(parts[2]), let head = CommitHash(text: parts[3])
+    else { return nil }
+    return ZoneStatus(zone: ZoneID(tree: tree, root: root), seq: seq, head: head)
   }
 }
 
