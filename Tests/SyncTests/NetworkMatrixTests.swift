@@ -97,7 +97,7 @@ final class NetworkExercise: Sendable {
     "GET \(Routes.info)": create, "POST \(Routes.accounts)": create,
     "POST \(Routes.challenge)": login, "POST \(Routes.login)": login, "GET \(Routes.chain)": login,
     "GET \(Routes.keyring)": login,
-    "POST \(Routes.deviceLogin)": sync, "POST \(Routes.commits)": sync,
+    "POST \(Routes.deviceLogin)": { try await $0.expired($1) }, "POST \(Routes.commits)": sync,
     "GET \(Routes.zoneCommits)": login, "POST \(Routes.records)": login,
     "POST \(Routes.contents)": { try await $0.pulledByAnother($1) },
     "GET \(Routes.content)": { try await $0.pulledByAnother($1) },
@@ -139,6 +139,13 @@ final class NetworkExercise: Sendable {
   private static let create: Job = { _, device in
     if device.localUserIDs.isEmpty { try await device.createAccount() }
     return try await made(device)
+  }
+
+  /// A session that the server has ended; the first one was opened by the access key.
+  private func expired(_ device: TestDevice) async throws -> String {
+    _ = try await device.api.zones(since: nil)
+    clock.advance(by: .seconds(25 * 3_600))
+    return "\(try await device.api.zones(since: nil).zones.count)"
   }
 
   /// Another device's account.
