@@ -38,7 +38,7 @@ extension OperationStore {
       "WHERE kind IN (1, 3, 4) AND node IN (SELECT id FROM zdc_node WHERE parent = ?) ORDER BY id", [parent])
   }
 
-  func removeDependency(of operation: Int64, on dependency: Int64) throws {
+  package func removeDependency(of operation: Int64, on dependency: Int64) throws {
     let statement = try db.cachedStatement(
       sql: "DELETE FROM zdc_dependency WHERE operation = ? AND dependsOn = ?")
     try statement.execute(arguments: [operation, dependency])

@@ -42,13 +42,36 @@ package final class LocalPlaces {
     let depth = parent.depth + 1
     let shift = depth - row.depth
     let isMove = row.parent != parent.id || row.name != name
+    let queued = row.parent == parent.id ? [] : try transaction.operations.operations(node: row.id)
+    let before = try queued.isEmpty ? [] : placementsAbove(row)
     row.parent = parent.id
     row.name = name
     row.nameTag = try tag ?? nodes.keys(of: parent).nameTag(folded: name)
     row.depth = depth
     try nodes.update(row)
     try nodes.shiftDepths(below: row.id, by: shift)
+    if !queued.isEmpty { try replaceDependencies(of: queued, before: before, after: try placementsAbove(row)) }
     if isMove { paths.removeAll() }
+  }
+
+  /// Queued creations and moves of the nodes above.
+  private func placementsAbove(_ row: NodeRow) throws -> [Int64] {
+    try nodes.ancestry(of: row).dropLast().flatMap { try transaction.operations.placements(ofNode: $0.id) }
+  }
+
+  /// What is queued for a node waits for what is queued for its new parents, and no longer for that of the old ones. A
+  /// delete may wait for this node to leave, and the old parent for the name that the delete frees.
+  private func replaceDependencies(of queued: [OperationRow], before: [Int64], after: [Int64]) throws {
+    let operations = transaction.operations
+    for operation in queued where operation.kind != .putData {
+      for old in before where !after.contains(old) { try operations.removeDependency(of: operation.id, on: old) }
+      for new in after {
+        let closesCircle = try OperationGraph.closesCircle(operation.id, waitingFor: new) {
+          try operations.dependencies(of: $0)
+        }
+        if !closesCircle { try operations.addDependency(of: operation.id, on: new) }
+      }
+    }
   }
 
   /// Puts the node where the verified log has it and drops its queued moves.

@@ -117,6 +117,11 @@ import ZeroDarkCloudTesting
     try await Self.check(operations, schedule)
   }
 
+  @Test("what is taken out of a deleted folder does not wait for the folder that replaces it")
+  func takenOutOfAReplacedFolder() async throws {
+    try await Self.check([.replace(.e), .move(.n, .made(0)), .move(.n, .e)], "a0 a1 b2 B> A> Bv")
+  }
+
   @Test("M23: what is taken out of a deleted folder does not come below itself")
   func takenOutBelowItself() async throws {
     try await Self.check([.move(.k, .e), .delete(.n), .move(.e, .n)], "a0 a1 b2 B> Av A> Bv")
