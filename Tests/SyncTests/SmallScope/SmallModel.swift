@@ -68,7 +68,10 @@ struct SmallModel: Sendable {
     case .edit(let node):
       superseded.formUnion(replica.view[node]?.lines ?? [])
       replica.view[node]?.lines = [text]
-      if replica.edited[node] == nil { replica.edited[node] = replica.base[node]?.editedBy ?? 0 }
+      // What the cloud does not have yet is sent with its newest content.
+      if !replica.created.contains(node), replica.edited[node] == nil {
+        replica.edited[node] = replica.base[node]?.editedBy ?? 0
+      }
     case .create(let parent): replica.create(.made(number), "x", below: parent, text)
     case .rename(let node):
       replica.view[node]?.name = "x"
@@ -156,6 +159,10 @@ struct SmallModel: Sendable {
         // The move may have been dropped first, because the place was deleted before the node.
         noteDeleted(node, old, by: device, orElse: [.moveDropped])
         continue
+      }
+      // Moved there and back: a device that reads both commits in one page sees no move.
+      if let base = old.base[node], theirs.placedBy != base.placedBy, cloud.isPlaced(node, like: base) {
+        isUndecided = true
       }
       guard theirs.placedBy == old.base[node]?.placedBy, mine.parent == .top || new.view[mine.parent] != nil else {
         noteDropped(node, mine, theirs, by: device)
