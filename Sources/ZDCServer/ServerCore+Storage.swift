@@ -6,12 +6,24 @@ extension ServerCore {
   /// Removes files whose rows are gone. What cannot be removed now is found by the next collection.
   func removeFiles(of gone: [BlobID]) async {
     for blob in gone {
-      guard await coordination.claimRemoval(of: blob) else { continue }
-      do {
-        if try await metadata.read({ try $0.file(blob) }) == nil { try await blobs.remove(blob) }
-      } catch { logger.warning("upkeep failed", metadata: ["step": "remove"]) }
-      await coordination.releaseRemoval(of: blob)
+      do { try await removeFile(of: blob) } catch { logger.warning("upkeep failed", metadata: ["step": "remove"]) }
     }
+  }
+
+  /// Asks before the claim as well: most files that a search finds are in use, and a claimed upload is refused its next part.
+  private func removeFile(of blob: BlobID) async throws {
+    guard try await isUnknown(blob), await coordination.claimRemoval(of: blob) else { return }
+    do {
+      if try await isUnknown(blob) { try await blobs.remove(blob) }
+    } catch {
+      await coordination.releaseRemoval(of: blob)
+      throw error
+    }
+    await coordination.releaseRemoval(of: blob)
+  }
+
+  private func isUnknown(_ blob: BlobID) async throws -> Bool {
+    try await metadata.read { try $0.file(blob) } == nil
   }
 
   /// True if a small commit and a small part would find room.

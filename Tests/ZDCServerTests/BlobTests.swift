@@ -208,6 +208,20 @@ import ZDCServer
     }
   }
 
+  /// - The server looks for files that no row knows, again and again
+  /// => it refuses no part of an upload that it meets
+  @Test func aSearchForUnknownFiles_refusesNoPart() async throws {
+    try await TestServer.run { (server: TestServer) async throws in
+      let (account, token) = try await server.newAccount()
+      let large = Large(128 * ContentGeometry.leafBytes + 10_000)
+      _ = try await ticket(large, .random(), account.home, server, token).expect(201)
+      let search = Task { while !Task.isCancelled { try await server.server.collect() } }
+      for _ in 0..<100 { _ = try await putPart(1, large, server, token).expect(204) }
+      search.cancel()
+      try await search.value
+    }
+  }
+
   @Test func anAbortedUploadIsGone() async throws {
     try await TestServer.run { (server: TestServer) async throws in
       let (account, token) = try await server.newAccount()
