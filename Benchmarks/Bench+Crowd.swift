@@ -31,8 +31,8 @@ extension Bench {
     }
   }
 
-  /// Each device edits a note of its own once a second; its time is from the transaction until the account's other
-  /// device is told. An edit that does not arrive ends the measurement with an error.
+  /// Each device edits a note of its own once a second; its time is from the transaction until the callback on the account's
+  /// other device. An edit that does not arrive ends the measurement with an error.
   ///
   /// - Parameter round: how often these pairs were measured before.
   func editTimes(_ pairs: [DevicePair], edits: Int, round: Int) async throws -> [Double] {

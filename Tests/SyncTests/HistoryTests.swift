@@ -53,7 +53,7 @@ private struct History {
 
   mutating func run() async throws {
     do {
-      endLeases()
+      endLeasesAndPauses()
       try await devices[0].create(folder)
       for device in devices { try await device.sync() }
       for _ in 0..<Int.random(in: 8...20, using: &numbers) { try await step() }
@@ -224,14 +224,14 @@ private struct History {
 
   // MARK: The end
 
-  /// Syncs until nothing moves; what was deleted elsewhere and changed here is queued again.
-  /// A device that has lost three races has a lease of the zone until a commit or the time ends it (PROTOCOL 4.4), and
-  /// time passes only here. It also ends the pauses of failed operations.
-  private func endLeases() { devices[0].clock.advance(by: .seconds(120)) }
+  /// Moves the clock, which stands still otherwise: a device that has lost three races holds a lease of the zone until it
+  /// commits or the lease expires (PROTOCOL 4.4), and failed operations are paused.
+  private func endLeasesAndPauses() { devices[0].clock.advance(by: .seconds(120)) }
 
+  /// Syncs until nothing moves; what was deleted elsewhere and changed here is queued again.
   private mutating func settle() async throws {
     for _ in 0..<10 {
-      endLeases()
+      endLeasesAndPauses()
       try await TestWorld.settle(devices)
       var isQuiet = true
       for device in devices where try await device.queueCount() > 0 {

@@ -216,6 +216,7 @@ import ZDCServer
       let large = Large(128 * ContentGeometry.leafBytes + 10_000)
       _ = try await ticket(large, .random(), account.home, server, token).expect(201)
       let search = Task { while !Task.isCancelled { try await server.server.collect() } }
+      defer { search.cancel() }
       for _ in 0..<100 { _ = try await putPart(1, large, server, token).expect(204) }
       search.cancel()
       try await search.value

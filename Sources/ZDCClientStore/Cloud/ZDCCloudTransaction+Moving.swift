@@ -81,7 +81,7 @@ extension ZDCCloudTransaction {
   }
 
   private func move(_ row: NodeRow, below parent: NodeRow, name: FoldedName) throws -> OperationRow {
-    let before = try placementsAbove(row)
+    let before = try operations.placements(above: row, in: nodes)
     var row = row
     let shift = parent.depth + 1 - row.depth
     row.parent = parent.id
@@ -92,24 +92,9 @@ extension ZDCCloudTransaction {
     try nodes.shiftDepths(below: row.id, by: shift)
     try revive(row)
     let operation = try queueRecord(.move, row)
-    try replaceDependencies(of: row, before: before, after: try placementsAbove(row))
+    let after = try operations.placements(above: row, in: nodes)
+    guard try operations.replaceDependencies(of: row, before: before, after: after) else { throw Self.waitsForItself }
     return operation
-  }
-
-  /// Queued creations and moves of the nodes above: the cloud has to know of them before the node can be put there.
-  private func placementsAbove(_ row: NodeRow) throws -> [Int64] {
-    try nodes.ancestry(of: row).dropLast().flatMap { try operations.placements(ofNode: $0.id) }
-  }
-
-  /// What is queued for the node waits for its new parents and no longer for the old ones: else two nodes that changed
-  /// places would wait for
-  /// each other.
-  private func replaceDependencies(of row: NodeRow, before: [Int64], after: [Int64]) throws {
-    let queued = try operations.operations(node: row.id).filter { $0.kind.isRecord && $0.state != .inFlight }
-    for operation in queued {
-      for old in before where !after.contains(old) { try operations.removeDependency(of: operation.id, on: old) }
-      for new in after { try addDependency(of: operation.id, on: new) }
-    }
   }
 
   /// Queues a new version of the node's record, unless one is queued that was not sent yet: it is made from the row

@@ -36,13 +36,12 @@ extension ZDCCloudTransaction {
 
   /// - Throws: `invalidParameter` if the operation would wait for itself.
   package func addDependency(of operation: Int64, on dependency: Int64) throws {
-    let closesCircle = try OperationGraph.closesCircle(operation, waitingFor: dependency) {
-      try operations.dependencies(of: $0)
-    }
-    guard !closesCircle else {
-      throw ZDCCloudError(.invalidParameter, detail: "an operation cannot wait for itself")
-    }
+    guard try !operations.closesCircle(operation, waitingFor: dependency) else { throw Self.waitsForItself }
     try operations.addDependency(of: operation, on: dependency)
+  }
+
+  static var waitsForItself: ZDCCloudError {
+    ZDCCloudError(.invalidParameter, detail: "an operation cannot wait for itself")
   }
 
   // MARK: Checks

@@ -38,7 +38,39 @@ extension OperationStore {
       "WHERE kind IN (1, 3, 4) AND node IN (SELECT id FROM zdc_node WHERE parent = ?) ORDER BY id", [parent])
   }
 
-  package func removeDependency(of operation: Int64, on dependency: Int64) throws {
+  /// Queued creations and moves of the nodes above: the cloud has to know of them before the node can be put there.
+  package func placements(above row: NodeRow, in nodes: NodeStore) throws -> [Int64] {
+    try nodes.ancestry(of: row).dropLast().flatMap { try placements(ofNode: $0.id) }
+  }
+
+  /// Makes the queued records of a node that was moved depend on the placements above its new place, and no longer on
+  /// those above the old one.
+  ///
+  /// Otherwise two nodes that changed places would wait for each other; so would a deleted folder for a node that leaves it,
+  /// and that node for a folder that takes the name.
+  ///
+  /// - Returns: false if a record would depend on itself; that dependency is left out.
+  package func replaceDependencies(of row: NodeRow, before: [Int64], after: [Int64]) throws -> Bool {
+    var isComplete = true
+    for operation in try operations(node: row.id) where operation.kind.isRecord {
+      for old in before where !after.contains(old) { try removeDependency(of: operation.id, on: old) }
+      for new in after {
+        guard try !closesCircle(operation.id, waitingFor: new) else {
+          // A request that is on its way depends on nothing any more; only if it fails is it sent again.
+          if operation.state != .inFlight { isComplete = false }
+          continue
+        }
+        try addDependency(of: operation.id, on: new)
+      }
+    }
+    return isComplete
+  }
+
+  func closesCircle(_ operation: Int64, waitingFor dependency: Int64) throws -> Bool {
+    try OperationGraph.closesCircle(operation, waitingFor: dependency) { try dependencies(of: $0) }
+  }
+
+  private func removeDependency(of operation: Int64, on dependency: Int64) throws {
     let statement = try db.cachedStatement(
       sql: "DELETE FROM zdc_dependency WHERE operation = ? AND dependsOn = ?")
     try statement.execute(arguments: [operation, dependency])

@@ -41,37 +41,27 @@ package final class LocalPlaces {
   package func place(_ row: inout NodeRow, under parent: NodeRow, name: [UInt8], tag: NameTag? = nil) throws {
     let depth = parent.depth + 1
     let shift = depth - row.depth
-    let isMove = row.parent != parent.id || row.name != name
-    let queued = row.parent == parent.id ? [] : try transaction.operations.operations(node: row.id)
-    let before = try queued.isEmpty ? [] : placementsAbove(row)
+    let isElsewhere = row.parent != parent.id
+    let isMove = isElsewhere || row.name != name
+    let before = try isElsewhere ? queuedAbove(row) : nil
     row.parent = parent.id
     row.name = name
     row.nameTag = try tag ?? nodes.keys(of: parent).nameTag(folded: name)
     row.depth = depth
     try nodes.update(row)
     try nodes.shiftDepths(below: row.id, by: shift)
-    if !queued.isEmpty { try replaceDependencies(of: queued, before: before, after: try placementsAbove(row)) }
+    if let before {
+      let after = try transaction.operations.placements(above: row, in: nodes)
+      // A pull cannot refuse the place: a dependency that would close a circle is left out.
+      _ = try transaction.operations.replaceDependencies(of: row, before: before, after: after)
+    }
     if isMove { paths.removeAll() }
   }
 
-  /// Queued creations and moves of the nodes above.
-  private func placementsAbove(_ row: NodeRow) throws -> [Int64] {
-    try nodes.ancestry(of: row).dropLast().flatMap { try transaction.operations.placements(ofNode: $0.id) }
-  }
-
-  /// What is queued for a node waits for what is queued for its new parents, and no longer for that of the old ones. A
-  /// delete may wait for this node to leave, and the old parent for the name that the delete frees.
-  private func replaceDependencies(of queued: [OperationRow], before: [Int64], after: [Int64]) throws {
-    let operations = transaction.operations
-    for operation in queued where operation.kind != .putData {
-      for old in before where !after.contains(old) { try operations.removeDependency(of: operation.id, on: old) }
-      for new in after {
-        let closesCircle = try OperationGraph.closesCircle(operation.id, waitingFor: new) {
-          try operations.dependencies(of: $0)
-        }
-        if !closesCircle { try operations.addDependency(of: operation.id, on: new) }
-      }
-    }
+  /// The placements that are queued above a node; nil if nothing is queued for the node itself.
+  private func queuedAbove(_ row: NodeRow) throws -> [Int64]? {
+    guard try !transaction.operations.operations(node: row.id).isEmpty else { return nil }
+    return try transaction.operations.placements(above: row, in: nodes)
   }
 
   /// Puts the node where the verified log has it and drops its queued moves.

@@ -68,7 +68,7 @@ struct SmallModel: Sendable {
     case .edit(let node):
       superseded.formUnion(replica.view[node]?.lines ?? [])
       replica.view[node]?.lines = [text]
-      // What the cloud does not have yet is sent with its newest content.
+      // A node that was never sent is created with its newest content: no edit of it can conflict.
       if !replica.created.contains(node), replica.edited[node] == nil {
         replica.edited[node] = replica.base[node]?.editedBy ?? 0
       }
