@@ -79,6 +79,31 @@ import ZDCServer
     }
   }
 
+  /// - A client goes away in the middle of a part that the server is writing
+  /// => the client's error: neither counted nor logged as one of the server
+  @Test func bodyThatBreaksOff_isNoErrorOfTheServer() async throws {
+    try await TestServer.run { (server: TestServer) async throws in
+      let (account, token) = try await server.newAccount()
+      let large = BlobTests.Large()
+      let part = large.part(0)
+      let ticket = BlobTicketRequest(
+        blobID: large.blob, treeID: account.home.zone.tree, nodeID: .random(), cipherLength: large.length)
+      _ = try await server.sendJSON(.POST, Routes.blobs, ticket, token: token).expect(201)
+      let head = Self.head(
+        "PUT", Routes.path(Routes.blobPart, large.blob.text, "0"), token: token, "Content-Length: \(part.count)",
+        "\(WireHeaders.partHash): \(ZBase32.encode(large.hash(ofPart: 0, part)))")
+      let port = server.server.port
+      _ = try await RawConnection.onThread {
+        try RawSocket(port: port).transmit(Array(head.utf8) + part.prefix(1_000_000))
+      }
+      var counts = ""
+      while !counts.contains("parts/{index}\",method=\"PUT\"") {
+        counts = try await server.send(.GET, Routes.metrics).text
+      }
+      #expect(!counts.contains("status=\"5"))
+    }
+  }
+
   @Test func headWithoutEnd_isCut() async throws {
     try await TestServer.run { (server: TestServer) async throws in
       let line = Array("X-Field: \(String(repeating: "x", count: 4_000))\r\n".utf8)

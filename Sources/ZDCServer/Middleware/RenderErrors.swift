@@ -1,6 +1,8 @@
 internal import HTTPTypes
 internal import Hummingbird
 internal import Logging
+internal import NIOCore
+internal import NIOHTTP1
 internal import ZDCProtocol
 
 /// The only place where an error becomes an answer. Handlers throw what went wrong.
@@ -32,6 +34,8 @@ struct RenderErrors: RouterMiddleware {
       core.setFull(true)
       return ServerError(.storageFull, "the server's disk is full", retryable: true, retryAfterMs: 10_000)
     case let error as HTTPError: return translate(error, request)
+    case is HTTPParserError, is ChannelError, is IOError:
+      return ServerError(.invalidRequest, "the connection ended before the body did")
     default:
       // The error's text may hold anything: only its type is logged, and nothing goes to the client.
       core.logger.error("request failed", metadata: ["error": "\(type(of: error))"])
