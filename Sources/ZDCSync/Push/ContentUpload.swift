@@ -91,15 +91,16 @@ struct ContentUpload {
         blobID: sealer.blobID, treeID: journal.tree, nodeID: journal.node, cipherLength: total))
     let there = Dictionary(status.parts.map { ($0.index, $0.hash.bytes) }, uniquingKeysWith: { $1 })
     var parts = try PartSealer(source, sealer)
-    try await withThrowingTaskGroup(of: UInt64.self) { group in
+    try await withThrowingTaskGroup(of: PartSealer.Part.self) { group in
       var sent: UInt64 = 0
       var underWay = 0
       while let part = try parts.next() {
         try Task.checkCancellation()
-        if underWay == Self.partsUnderWay, let bytes = try await group.next() {
+        if underWay == Self.partsUnderWay, let done = try await group.next() {
           underWay -= 1
-          sent += bytes
+          sent += UInt64(done.bytes.count)
           progress(sent, total)
+          parts.reuse(done)
         }
         guard try await mustSend(part, attempt, there, total: total) else {
           sent += UInt64(part.bytes.count)
@@ -110,12 +111,12 @@ struct ContentUpload {
           try await Patience.run {
             try await api.putPart(attempt.blobID, index: part.index, bytes: part.bytes, hash: part.hash)
           }
-          return UInt64(part.bytes.count)
+          return part
         }
         underWay += 1
       }
-      for try await bytes in group {
-        sent += bytes
+      for try await done in group {
+        sent += UInt64(done.bytes.count)
         progress(sent, total)
       }
     }

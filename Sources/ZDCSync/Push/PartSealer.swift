@@ -17,6 +17,7 @@ struct PartSealer {
   private var reader: ContentSource.Reader
   private var isAtEnd = false
   private var current: [UInt8] = []
+  private var spare: [UInt8] = []
   private var leafHashes: [UInt8] = []
   private var index = 0
   private var sealed: [Part] = []
@@ -27,7 +28,6 @@ struct PartSealer {
     self.source = source
     self.sealer = sealer
     reader = try source.open()
-    prepare()
   }
 
   /// The next part, nil behind the last.
@@ -37,6 +37,9 @@ struct PartSealer {
     while sealed.isEmpty, fields == nil { try advance() }
     return sealed.isEmpty ? nil : sealed.removeFirst()
   }
+
+  /// Takes back the memory of a part that was sent: an allocator that is asked for each part anew keeps several of them.
+  package mutating func reuse(_ part: consuming Part) { spare = part.bytes }
 
   private mutating func advance() throws {
     var leaves: [SealedLeaf] = []
@@ -54,17 +57,18 @@ struct PartSealer {
   }
 
   private mutating func take(_ leaf: SealedLeaf) {
+    if current.isEmpty { begin() }
     current += leaf.bytes
     leafHashes += leaf.hash.bytes
     guard current.count == ContentGeometry.partRange(index, cipherLength: sealer.cipherLength).count else { return }
     sealed.append(Part(index: index, bytes: current, hash: MerkleTree.partHash(leafHashes: leafHashes)))
+    (current, leafHashes) = ([], [])
     index += 1
-    prepare()
   }
 
-  private mutating func prepare() {
-    current = []
-    leafHashes = []
+  private mutating func begin() {
+    swap(&current, &spare)
+    current.removeAll(keepingCapacity: true)
     current.reserveCapacity(ContentGeometry.partRange(index, cipherLength: sealer.cipherLength).count)
   }
 }
