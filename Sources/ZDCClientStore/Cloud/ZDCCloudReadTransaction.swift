@@ -1,5 +1,5 @@
 internal import GRDB
-package import ZDCProtocol
+internal import ZDCProtocol
 public import ZDCTreesystem
 
 /// A local user's tree, as the transaction sees it (seed 000).
@@ -150,12 +150,5 @@ extension ZDCCloudReadTransaction {
   final func parentRow(at path: ZDCTreesystemPath) throws -> NodeRow? {
     let place = CloudState.Place(localUser: localUser, treeID: treeID, path: path)
     return try transaction.cloudState.parent(at: place) { try row(at: path) }
-  }
-}
-
-extension ZDCReadTransaction {
-  package func isKnownUser(_ id: UserID) throws -> Bool {
-    let statement = try database.cachedStatement(sql: "SELECT EXISTS (SELECT 1 FROM zdc_user WHERE userID = ?)")
-    return try Bool.fetchOne(statement, arguments: [id.data]) ?? false
   }
 }

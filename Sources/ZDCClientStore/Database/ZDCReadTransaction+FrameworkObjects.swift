@@ -18,7 +18,7 @@ extension ZDCReadTransaction {
     poisoning { () -> ZDCUser? in
       guard let id = UserID(text: userID) else { return nil }
       if try localUsers.readyIDs().contains(id) { return ZDCUser(uuid: userID, isLocal: true) }
-      return try isKnownUser(id) ? ZDCUser(uuid: userID, isLocal: false) : nil
+      return try users.isKnown(id) ? ZDCUser(uuid: userID, isLocal: false) : nil
     } ?? nil
   }
 

@@ -6,6 +6,7 @@ package import ZDCProtocol
 extension ZDCReadTransaction {
   package var nodes: NodeStore { cached { NodeStore(db: database, sealer: context.sealer) } }
   package var operations: OperationStore { cached { OperationStore(db: database, sealer: context.sealer) } }
+  package var users: UserStore { UserStore(db: database) }
   package var localUsers: LocalUserStore { LocalUserStore(db: database, sealer: context.sealer) }
   package var zones: ZoneStore { cached { ZoneStore(db: database, sealer: context.sealer, memory: context.zones) } }
   /// For looking up.

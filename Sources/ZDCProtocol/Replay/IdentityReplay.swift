@@ -4,6 +4,16 @@ public protocol IdentityDirectory {
   func signKey(user: UserID, generation: UInt32) throws -> [UInt8]?
 }
 
+/// One of a user's signature keys, as commits and access lists name it.
+public struct Signer: Sendable, Hashable {
+  public var user: UserID
+  public var generation: UInt32
+
+  public init(user: UserID, generation: UInt32) {
+    (self.user, self.generation) = (user, generation)
+  }
+}
+
 /// A user's chain after it was verified (PROTOCOL 3.2).
 public struct VerifiedIdentity: Sendable, Hashable {
   public let userID: UserID

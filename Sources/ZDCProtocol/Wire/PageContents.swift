@@ -52,6 +52,26 @@ package struct PageContents {
     commits = commits.map { Commit(receivedMs: receivedMs, commit: $0.commit) }
   }
 
+  /// The keys that the page's replay needs: of those who write in it, and those that it retires.
+  package var signers: Set<Signer> {
+    var signers: Set<Signer> = []
+    for item in commits {
+      signers.insert(Signer(user: item.commit.fields.writer, generation: item.commit.fields.writerGen))
+      for case .retireKey(let user, let generation) in item.commit.fields.operations {
+        signers.insert(Signer(user: user, generation: generation))
+      }
+    }
+    return signers
+  }
+
+  /// The ``signers`` that are members, by the list in force before the page or one in it. What others have signed is
+  /// refused anyway: nothing has to be asked about them.
+  package func memberSigners(after list: ZoneACL?) -> Set<Signer> {
+    var members = Set(list?.fields.entries.map(\.user) ?? [])
+    for list in lists.values { members.formUnion(list.fields.entries.map(\.user)) }
+    return signers.filter { members.contains($0.user) }
+  }
+
   /// The access list that a commit brings, if it has one.
   package func acl(of commit: ZoneCommit) -> ZoneACL? {
     for case .acl(_, let hash) in commit.fields.operations { return lists[hash] }

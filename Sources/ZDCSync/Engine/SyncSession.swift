@@ -18,6 +18,7 @@ package struct SyncSession: Sendable {
   package let api: ServerAPI
   /// Replaced when the identity chain has gone on.
   let currentKeys: Locked<UserKeys>
+  let identities: IdentityStore
   /// Compares the identity chain with the pinned one; nil if nothing is new in it.
   package let refreshIdentity: @Sendable () async throws -> UserKeys?
   package let delegate: @Sendable () -> any ZeroDarkCloudDelegate
@@ -32,6 +33,25 @@ package struct SyncSession: Sendable {
 
   package var keys: UserKeys { currentKeys.withLock { $0 } }
   package var user: UserID { keys.identity.userID }
+}
+
+extension SyncSession {
+  /// Fetches what a page's replay needs to know of other members; what is wrong with their chains is recorded and
+  /// reported.
+  ///
+  /// - Parameter list: the access list in force before the page; nil before the genesis.
+  func keys(for page: PageContents, after list: ZoneACL?, zone: Int64) async throws -> WriterKeys {
+    let (keys, refused) = try await identities.keys(of: page.memberSigners(after: list), own: keys)
+    for error in refused {
+      try await database.asyncReadWrite { [localUser, now] transaction in
+        try transaction.record(error, localUser: localUser, zone: zone, atMs: now())
+      }
+      events.report(error)
+    }
+    return keys
+  }
+
+  func cachedKeys(of signers: Set<Signer>) -> WriterKeys? { identities.cachedKeys(of: signers, own: keys) }
 }
 
 extension SyncSession {

@@ -138,10 +138,12 @@ public final class ZDCSyncManager: Sendable {
     let row = try await rowID(of: userID)
     // A user who was removed and has logged in again has another row.
     if let known = engines.withLock({ $0[localUserID] }), known.session.localUser == row { return known }
+    let api = try await users.serverAPI(for: userID)
     let session = SyncSession(
       localUser: row, localUserID: localUserID, appTreeID: config.primaryTreeID,
-      database: database.rwDatabaseConnection, api: try await users.serverAPI(for: userID),
+      database: database.rwDatabaseConnection, api: api,
       currentKeys: Locked(try await users.keys(for: userID)),
+      identities: IdentityStore(database: database.rwDatabaseConnection, api: api, now: config.clock),
       refreshIdentity: { [users] in try await users.refreshIdentity(of: userID) },
       delegate: { [delegateBox, hub] in TellingDelegate(delegateBox.value, hub.nodes) }, now: config.clock,
       time: config.engineClock, logger: config.logger, events: SyncEvents(localUserID: localUserID, hub: hub),

@@ -1,3 +1,4 @@
+internal import ZDCAccounts
 internal import ZDCClientStore
 internal import ZDCProtocol
 
@@ -9,6 +10,7 @@ struct EventTaker: Sendable {
   package let session: SyncSession
   package let status: ZoneStatus
   package let contents: PageContents
+  private let writers: WriterKeys
 
   package enum Outcome: Sendable {
     /// A refused push has brought it, this device made it, or the zone is none of this tree's.
@@ -21,10 +23,10 @@ struct EventTaker: Sendable {
 
   /// - Returns: nil for an event that needs more than one look at it.
   package init?(_ event: HeadEvent, session: SyncSession) {
-    guard let page = event.page, let contents = try? PageContents(page.bytes), contents.commits.count == 1 else {
-      return nil
-    }
-    (self.session, status, self.contents) = (session, event.status, contents)
+    guard let page = event.page, let contents = try? PageContents(page.bytes), contents.commits.count == 1,
+      let writers = session.cachedKeys(of: contents.signers)
+    else { return nil }
+    (self.session, status, self.contents, self.writers) = (session, event.status, contents, writers)
     guard put != nil else { return nil }
   }
 
@@ -48,7 +50,8 @@ struct EventTaker: Sendable {
       try transaction.delegateFailures.isEmpty(zone: row.id)
     else { throw Unfit() }
     var summary = PullSummary()
-    summary.commits = try PageApplier(session: session, zone: row.id, transaction: transaction).apply(contents)
+    let applier = PageApplier(session: session, zone: row.id, transaction: transaction, writers: writers)
+    summary.commits = try applier.apply(contents)
     // The commit may have brought back a branch, which needs more records than its own.
     guard summary.commits == 1, try transaction.leaves(zone: row.id).pendingCount() <= 1 else { throw Unfit() }
     // A record that the app refuses stays pending.

@@ -5,24 +5,24 @@ package import ZDCProtocol
 /// longer than members did. What its commits do is for replay to judge. Pure.
 package struct LogChain {
   package let zone: ZoneID
-  private let identities: UserKeys
+  /// The list in force at the end of what was checked. It is known only from the log: replay decides whether it counts.
+  private(set) var list: ZoneACL?
   private var head: (seq: UInt64, hash: CommitHash)?
 
-  package init(zone: ZoneID, identities: UserKeys) {
-    self.zone = zone
-    self.identities = identities
-  }
+  package init(zone: ZoneID) { self.zone = zone }
 
   /// The last commit's.
   package var seq: UInt64? { head?.seq }
 
+  /// - Parameter writers: their keys.
   /// - Returns: the page, without what its commits do not name.
   /// - Throws: `ZDCSecurityError`.
-  package mutating func verified(_ page: PageContents) throws -> [UInt8] {
+  package mutating func verified(_ page: PageContents, writers: WriterKeys) throws -> [UInt8] {
     var kept = Bundle.Writer()
     for item in page.commits {
-      try check(item.commit)
+      try check(item.commit, writers)
       if let acl = page.acl(of: item.commit) {
+        list = acl
         kept.append(acl: acl.bytes)
         for entry in acl.fields.entries {
           if let grant = page.grants[entry.wrapHash] { kept.append(grant: grant.bytes) }
@@ -34,11 +34,11 @@ package struct LogChain {
     return kept.bytes
   }
 
-  private func check(_ commit: ZoneCommit) throws {
+  private func check(_ commit: ZoneCommit, _ writers: WriterKeys) throws {
     let isNext = commit.fields.zone == zone && commit.follows(head)
     guard isNext else { throw ZDCSecurityError(.commitChainBroken, zone: zone) }
     do {
-      try commit.checkSigner(identities)
+      try commit.checkSigner(writers)
     } catch let error as ZDCSecurityError {
       throw error.with(zone: zone)
     }

@@ -1,6 +1,6 @@
 internal import Foundation
 internal import GRDB
-internal import ZDCAccounts
+package import ZDCAccounts
 package import ZDCClientStore
 internal import ZDCCrypto
 package import ZDCProtocol
@@ -11,6 +11,7 @@ package struct PageApplier {
   package let session: SyncSession
   package let zone: Int64
   package let transaction: ZDCReadWriteTransaction
+  package let writers: WriterKeys
 
   /// Returns how many commits were new. Commits up to the pin are skipped once they are known to be the pinned ones.
   package func apply(_ page: PageContents) throws -> Int {
@@ -52,7 +53,7 @@ package struct PageApplier {
     let log = CommitLogStore(db: transaction.database, zone: zone)
     let known = commit.fields.seq == head.seq ? head.hash : try log.hash(seq: commit.fields.seq)
     guard let known, known != commit.hash else { return }
-    try commit.checkSigner(session.keys)
+    try commit.checkSigner(writers)
     throw ZDCSecurityError(.zoneForkDetected, zone: head.zone, user: commit.fields.writer)
   }
 
@@ -61,7 +62,7 @@ package struct PageApplier {
     let fields = commit.fields
     guard let head, fields.zone == head.zone, head.seq < .max, fields.seq == head.seq + 1, fields.prev != head.hash
     else { return }
-    do { try commit.checkSigner(session.keys) } catch is ZDCSecurityError { return }
+    do { try commit.checkSigner(writers) } catch is ZDCSecurityError { return }
     throw ZDCSecurityError(.zoneForkDetected, zone: head.zone, user: fields.writer)
   }
 
@@ -75,7 +76,7 @@ package struct PageApplier {
       try session.keys.identity.checkGenesis(commit, trunk: row.trunk, appTreeID: row.appTreeID)
     }
     try checkFork(commit, head: row.head)
-    row.head = try ZoneReplay(identities: session.keys).apply(commit, acl: acl, after: row.head, to: &state)
+    row.head = try ZoneReplay(identities: writers).apply(commit, acl: acl, after: row.head, to: &state)
     try CommitLogStore(db: transaction.database, zone: zone).insert(
       commit, isOwn: isOwn, raisesKeys: state.raisesKeys)
     if let acl {

@@ -1,3 +1,4 @@
+internal import ZDCAccounts
 package import ZDCClientAPI
 internal import ZDCClientStore
 package import ZDCProtocol
@@ -125,9 +126,8 @@ extension ZonePuller {
   }
 
   /// Whether members have signed every commit of the page.
-  package func isSigned(_ page: PageContents) -> Bool {
-    let keys = session.keys
-    return !page.commits.isEmpty && page.commits.allSatisfy { (try? $0.commit.checkSigner(keys)) != nil }
+  static func isSigned(_ page: PageContents, _ writers: WriterKeys) -> Bool {
+    !page.commits.isEmpty && page.commits.allSatisfy { (try? $0.commit.checkSigner(writers)) != nil }
   }
 
   /// Class 2, and about the zone as a whole, such as a missing grant: the zone stays as it is, and the next pull tries

@@ -1,4 +1,5 @@
 internal import Foundation
+internal import ZDCAccounts
 package import ZDCClientAPI
 package import ZDCClientStore
 internal import ZDCCrypto
@@ -105,15 +106,23 @@ package struct ZonePuller {
     guard contents.commits.allSatisfy({ $0.commit.fields.zone == row.zone }) else {
       throw Doubt(ZDCSecurityError(.recordBindingMismatch, zone: row.zone), .none)
     }
-    return try await doubting(row.zone, isSigned: { isSigned(contents) }) {
+    let writers = try await writerKeys(contents, row)
+    return try await doubting(row.zone, isSigned: { Self.isSigned(contents, writers) }) {
       let (count, refusal) = try await session.writeTelling { [session, zone] transaction in
-        try PageApplier(session: session, zone: zone, transaction: transaction).apply(contents)
+        try PageApplier(session: session, zone: zone, transaction: transaction, writers: writers).apply(contents)
       }
       if count > 0 { session.activity.foundChanges() }
       // The server says that there is more and shows none of it.
       guard count > 0 else { throw ZDCSecurityError(.commitChainBroken) }
       return AppliedPage(commits: count, records: contents.records, refusal: refusal)
     }
+  }
+
+  /// A member whose key the server does not show now may be shown later: that says nothing against the log.
+  private func writerKeys(_ page: PageContents, _ row: ZoneRow) async throws -> WriterKeys {
+    let keys = try await session.keys(for: page, after: row.head?.acl, zone: zone)
+    guard let unknown = keys.missing(of: page.memberSigners(after: row.head?.acl)).first else { return keys }
+    throw Doubt(ZDCSecurityError(.writerUnknown, zone: row.zone, user: unknown.user), .none)
   }
 
   /// A server that lost the last few commits of this device gets them again; everything else is for the user to decide.

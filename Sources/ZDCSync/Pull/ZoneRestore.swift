@@ -1,4 +1,5 @@
 internal import Foundation
+internal import ZDCAccounts
 internal import ZDCClientAPI
 internal import ZDCClientStore
 internal import ZDCProtocol
@@ -73,12 +74,15 @@ struct ZoneRestore {
 
   private func fetchLog(_ zone: ZoneID) async throws -> FetchedLog {
     let pages = try PageSpool()
-    var chain = LogChain(zone: zone, identities: session.keys)
+    var writers = WriterKeys(own: session.keys)
+    var chain = LogChain(zone: zone)
     while true {
       let page = try await session.api.commitPage(zone, after: chain.seq, withRecords: false)
       let before = chain.seq
-      try pages.append(try chain.verified(try PageContents(page.body)))
-      guard page.hasMore else { return FetchedLog(pages: pages, head: page.head.hash) }
+      let contents = try PageContents(page.body)
+      writers.add(try await session.keys(for: contents, after: chain.list, zone: self.zone))
+      try pages.append(try chain.verified(contents, writers: writers))
+      guard page.hasMore else { return FetchedLog(pages: pages, head: page.head.hash, writers: writers) }
       guard chain.seq != before else { throw ZDCSecurityError(.commitChainBroken, zone: zone) }
     }
   }
@@ -88,6 +92,7 @@ struct ZoneRestore {
 struct FetchedLog: Sendable {
   package var pages: PageSpool
   package var head: CommitHash
+  package var writers: WriterKeys
 }
 
 /// Replaces a zone's verified log by another one, inside one transaction, and queues the difference.
@@ -124,7 +129,7 @@ struct ZoneRewind {
     try leaves.setAside()
     (row.head, row.frozen, row.isProven, row.doubt) = (nil, nil, false, nil)
     row.hasRestored = isUnasked
-    let replayed = try replay(fetched.pages, row: &row)
+    let replayed = try replay(fetched, row: &row)
     guard row.head?.hash == fetched.head else { throw ZDCSecurityError(.commitChainBroken, zone: row.zone) }
     try log.remove(from: (row.head?.seq ?? 0) + 1)
     try transaction.zones.update(row)
@@ -136,17 +141,18 @@ struct ZoneRewind {
     return summary
   }
 
-  private func replay(_ pages: PageSpool, row: inout ZoneRow) throws -> Replayed {
+  private func replay(_ fetched: FetchedLog, row: inout ZoneRow) throws -> Replayed {
+    let applier = PageApplier(session: session, zone: zone, transaction: transaction, writers: fetched.writers)
     let ownHash = try InFlightStore(transaction: transaction).commitHash(zone: zone)
     var result = Replayed()
     var isCommon = true
-    try pages.readAll { bytes in
+    try fetched.pages.readAll { bytes in
       let page = try PageContents(bytes)
       for item in page.commits {
         let seq = item.commit.fields.seq
         isCommon = try isCommon && log.hash(seq: seq) == item.commit.hash
         if isCommon { result.common = seq } else { try log.remove(from: seq) }
-        let removed = try replay(item, page, isOwn: item.commit.hash == ownHash, row: &row)
+        let removed = try replay(item, page, isOwn: item.commit.hash == ownHash, applier, row: &row)
         if !isCommon { result.removals += removed.map { ($0, item.receivedMs) } }
       }
     }
@@ -154,9 +160,8 @@ struct ZoneRewind {
   }
 
   private func replay(
-    _ item: PageContents.Commit, _ page: PageContents, isOwn: Bool, row: inout ZoneRow
+    _ item: PageContents.Commit, _ page: PageContents, isOwn: Bool, _ applier: PageApplier, row: inout ZoneRow
   ) throws -> [LeafStore.Removal] {
-    let applier = PageApplier(session: session, zone: zone, transaction: transaction)
     let state = try applier.replay(item.commit, page: page, isOwn: isOwn, row: &row)
     if isOwn {
       try InFlightCompletion(session: session, zone: zone, transaction: transaction)

@@ -67,7 +67,8 @@ extension ZonePusher {
     let page = try PageContents(ownRequest: request.body, receivedMs: response.receivedMs)
     let ((done, isDrained), refusal) = try await session.writeTelling { [session, zone] transaction in
       let done = try InFlightStore(transaction: transaction).operations(zone: zone)
-      _ = try PageApplier(session: session, zone: zone, transaction: transaction).apply(page)
+      let writers = WriterKeys(own: session.keys)
+      _ = try PageApplier(session: session, zone: zone, transaction: transaction, writers: writers).apply(page)
       return (done, try transaction.operations.isEmpty(localUser: session.localUser))
     }
     note(refusal)

@@ -139,7 +139,9 @@ private struct PageTrial {
     do {
       let page = try PageContents(body)
       try await session.database.asyncReadWrite { [session, zone] transaction in
-        let commits = try PageApplier(session: session, zone: zone.id, transaction: transaction).apply(page)
+        let writers = WriterKeys(own: session.keys)
+        let pages = PageApplier(session: session, zone: zone.id, transaction: transaction, writers: writers)
+        let commits = try pages.apply(page)
         var applier = try ChangeApplier(session: session, zone: zone.id, transaction: transaction)
         let leaves = LeafStore(db: transaction.database, zone: zone.id)
         for node in try Self.pending(leaves, root: zone.zone.root) {

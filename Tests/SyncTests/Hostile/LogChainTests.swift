@@ -3,6 +3,7 @@ import ZDCCrypto
 import ZDCProtocol
 import ZeroDarkCloudTesting
 
+@testable import ZDCAccounts
 @testable import ZDCSync
 @testable import ZeroDarkCloud
 
@@ -45,8 +46,9 @@ struct LogChainTests {
       let zone = ZoneID(trunkOf: .derive(owner: rogue.keys.userID, trunk: .home, appTreeID: TestDevice.treeID))
       let first = try Self.commit(0, after: ZoneCommit.genesisPrev(zone: zone), zone, by: rogue)
       let second = try Self.commit(1, after: first.hash, zone, by: rogue)
-      var chain = LogChain(zone: zone, identities: rogue.keys)
-      let kept = try PageContents(try chain.verified(try Self.page([first, second], junk: 50)))
+      var chain = LogChain(zone: zone)
+      let page = try Self.page([first, second], junk: 50)
+      let kept = try PageContents(try chain.verified(page, writers: WriterKeys(own: rogue.keys)))
       #expect(kept.commits.map(\.commit.hash) == [first.hash, second.hash])
       #expect(kept.commits.allSatisfy { $0.receivedMs == 7 } && kept.contents.isEmpty)
       #expect(chain.seq == 1)
@@ -67,9 +69,12 @@ struct LogChainTests {
         (gap, ZDCSecurityError.Code.commitChainBroken), (fork, .commitChainBroken), (first, .commitChainBroken),
         (unsigned, .signatureInvalid),
       ] {
-        var chain = LogChain(zone: zone, identities: rogue.keys)
-        _ = try chain.verified(try Self.page([first]))
-        let error = #expect(throws: ZDCSecurityError.self) { try chain.verified(try Self.page([next])) }
+        var chain = LogChain(zone: zone)
+        let writers = WriterKeys(own: rogue.keys)
+        _ = try chain.verified(try Self.page([first]), writers: writers)
+        let error = #expect(throws: ZDCSecurityError.self) {
+          try chain.verified(try Self.page([next]), writers: writers)
+        }
         #expect(error?.code == code)
       }
     }

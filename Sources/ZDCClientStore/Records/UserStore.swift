@@ -1,0 +1,29 @@
+internal import Foundation
+package import GRDB
+package import ZDCProtocol
+
+/// The rows of zdc_user inside one transaction: other users' identity chains, pinned as they were verified
+/// (PROTOCOL 3.2).
+package struct UserStore {
+  package let db: Database
+
+  package func isKnown(_ user: UserID) throws -> Bool {
+    let statement = try db.cachedStatement(sql: "SELECT EXISTS (SELECT 1 FROM zdc_user WHERE userID = ?)")
+    return try Bool.fetchOne(statement, arguments: [user.data]) ?? false
+  }
+
+  package func chain(of user: UserID) throws -> [UInt8]? {
+    let statement = try db.cachedStatement(sql: "SELECT chain FROM zdc_user WHERE userID = ?")
+    return try Row.fetchOne(statement, arguments: [user.data])?.requiredBytes(0)
+  }
+
+  /// Pins a chain that was verified, and that continues the one that is pinned.
+  package func pin(_ chain: [UInt8], of user: UserID, atMs time: UInt64) throws {
+    let statement = try db.cachedStatement(
+      sql: """
+        INSERT INTO zdc_user (userID, chain, refreshedMs) VALUES (?, ?, ?)
+        ON CONFLICT (userID) DO UPDATE SET chain = excluded.chain, refreshedMs = excluded.refreshedMs
+        """)
+    try statement.execute(arguments: [user.data, Data(chain), time.stored])
+  }
+}

@@ -1,0 +1,183 @@
+import Foundation
+import Testing
+import ZDCCrypto
+import ZDCProtocol
+import ZeroDarkCloudTesting
+
+@testable import ZDCSync
+@testable import ZeroDarkCloud
+
+/// Commits of another member in a zone: their signatures are checked with the keys of that member's identity chain
+/// (PROTOCOL 3.2, 3.7). The list and the commits are made by hand, because no client shares yet.
+struct MemberTests {
+  private struct Stage: Sendable {
+    let hostile: HostileServer
+    /// The owner's device.
+    let device: TestDevice
+    let owner: RogueWriter
+    var member: RogueWriter
+
+    init(_ world: TestWorld) async throws {
+      hostile = HostileServer(world.server)
+      device = try await TestDevice("A", server: world.server, clock: world.clock, through: hostile)
+      let words = try await device.createAccount()
+      try await device.create("/mine", "by the owner")
+      try await device.sync()
+      owner = try await Self.writer(device, words, world)
+      let other = try await TestDevice("M", server: world.server, clock: world.clock)
+      member = try await Self.writer(other, try await other.createAccount(), world)
+      try await other.close()
+      try await admit()
+    }
+
+    private static func writer(_ device: TestDevice, _ words: [String], _ world: TestWorld) async throws -> RogueWriter {
+      let user = try #require(UserID(text: try device.localUserID))
+      return try await RogueWriter(words: words, user: user, server: world.server)
+    }
+
+    /// Adds the member to the access list of the owner's home.
+    private func admit() async throws {
+      let home = try await owner.home()
+      let link = try await member.chain()[0]
+      let grant = try GrantSealer(zone: home.zone, zoneKeyGen: 1, key: home.root.key)
+        .seal(for: member.keys.userID, encGen: 1, encPub: link.encPub)
+      let list = try home.nextACL { fields in
+        fields.entries.append(
+          ZoneACL.Entry(
+            user: member.keys.userID, permissions: [.read, .write], encGen: 1, wrapKind: .nodeKey,
+            wrapHash: grant.wrapHash))
+        fields.entries.sort { $0.user < $1.user }
+      }
+      try await owner.push(try home.commit(bringing: list), acl: list, grants: [grant])
+    }
+
+    /// The member creates a node.
+    func write(_ name: String, key: SigningKey? = nil, generation: UInt32 = 1) async throws {
+      let home = try await owner.home()
+      var draft = try home.draft(new: name)
+      (draft.writer, draft.writerGen) = (member.keys.userID, generation)
+      let record = try RecordSealer.seal(draft)
+      let commit = try home.commit(
+        [.put(ZoneOperation.Put(record))], signedBy: key ?? member.keys.signingKey
+      ) {
+        ($0.writer, $0.writerGen) = (member.keys.userID, generation)
+      }
+      try await member.push(commit, [record])
+    }
+
+    /// The member's next signature key, announced in their chain.
+    func rotateKey() async throws -> SigningKey {
+      let last = try await member.chain()[0]
+      let signing = SigningKey.random()
+      let keyring = try member.keyring(version: 2, next: signing).seal(member.keys.accessKey.keyringKey)
+      var fields = IdentityLink.Fields(
+        kind: .rotateKeys, timeMs: 1, rootPub: last.rootPub, signPub: signing.publicKey, encPub: last.encPub)
+      (fields.seq, fields.prev, fields.userID, fields.signGen) = (1, last.hash, member.keys.userID, 2)
+      (fields.keyringVersion, fields.keyringHash) = (2, Keyring.hash(keyring))
+      let link = try IdentityLink(signing: fields, root: member.keys.accessKey.rootKey, sign: signing)
+      try await member.append(link, keyring: keyring)
+      return signing
+    }
+
+    /// How often the device has asked for the member's chain.
+    var chainRequests: Int {
+      hostile.requests.filter { $0.route.pattern == Routes.chain && $0.path.contains(member.keys.userID.text) }.count
+    }
+
+    /// The server shows this in place of the member's chain.
+    func show(_ links: [IdentityLink]) {
+      let user = member.keys.userID.text
+      hostile.tell(
+        Lie { answer in
+          guard answer.route.pattern == Routes.chain, answer.path.contains(user) else { return false }
+          answer.items = links.map { ServedItem($0) }
+          return true
+        })
+    }
+
+    func names() async throws -> String { try await device.tree(versions: false) }
+  }
+
+  /// => each chain is fetched once, also across a launch; a new key is fetched when a commit names it
+  @Test func chainsOfMembers_areFetchedOnce() async throws {
+    try await TestWorld.run { world in
+      let stage = try await Stage(world)
+      try await stage.write("first")
+      try await stage.device.pull()
+      #expect(try await stage.names().contains("/first"))
+      #expect(stage.chainRequests == 1)
+      try await stage.write("second")
+      try await stage.device.pull()
+      try await stage.device.relaunch()
+      try await stage.write("third")
+      try await stage.device.pull()
+      #expect(stage.chainRequests == 1)
+      let next = try await stage.rotateKey()
+      try await stage.write("fourth", key: next, generation: 2)
+      try await stage.device.pull()
+      #expect(stage.chainRequests == 2)
+      for name in ["second", "third", "fourth"] { #expect(try await stage.names().contains("/\(name)")) }
+      try await stage.device.close()
+    }
+  }
+
+  /// - The server shows no chain of the member, or none that has the key
+  /// => nothing of the commit is applied, the tree is not frozen, and the next pull brings it
+  @Test(arguments: [true, false]) func withheldChain_isAskedForAgain(isPinned: Bool) async throws {
+    try await TestWorld.run { world in
+      let stage = try await Stage(world)
+      let first = try await stage.member.chain()
+      if isPinned {
+        try await stage.write("first")
+        try await stage.device.pull()
+      }
+      let next = try await stage.rotateKey()
+      try await stage.write("later", key: next, generation: 2)
+      stage.show(isPinned ? first : [])
+      await #expect(throws: ZDCSecurityError.self) { try await stage.device.pull() }
+      #expect(!(try await stage.names().contains("/later")))
+      stage.hostile.beHonest()
+      try await stage.device.pull()
+      #expect(try await stage.names().contains("/later"))
+      try await stage.device.close()
+    }
+  }
+
+  /// A server can make up any number of members in a page.
+  @Test func chainsOfOnePage_areBounded() async throws {
+    try await TestWorld.run { world in
+      let hostile = HostileServer(world.server)
+      let device = try await TestDevice("A", server: world.server, clock: world.clock, through: hostile)
+      _ = try await device.createAccount()
+      try await device.sync()
+      let session = try await device.syncManager.engine(for: try device.localUserID).session
+      hostile.tell(.refuse("GET", Routes.chain, status: 404, code: "notFound"))
+      hostile.forgetRequests()
+      let signers = Set(
+        (0..<Limits.aclEntries + 10).compactMap { _ in UserID((0..<32).map { _ in .random(in: .min ... .max) }) }
+          .map { Signer(user: $0, generation: 1) })
+      let (keys, refused) = try await session.identities.keys(of: signers, own: session.keys)
+      #expect(keys.missing(of: signers) == signers && refused.isEmpty)
+      #expect(hostile.requests.count == Limits.aclEntries)
+      try await device.close()
+    }
+  }
+
+  /// - The server shows another chain than the one that is pinned: a key of its own
+  /// => a commit that is signed with that key is refused
+  @Test func anotherChain_isRefused() async throws {
+    try await TestWorld.run { world in
+      let stage = try await Stage(world)
+      try await stage.write("first")
+      try await stage.device.pull()
+      let next = try await stage.rotateKey()
+      try await stage.write("later", key: next, generation: 2)
+      stage.show(try await stage.owner.chain())
+      await #expect(throws: ZDCSecurityError.self) { try await stage.device.pull() }
+      let state = try await DeviceState(of: stage.device)
+      #expect(state.events.map(\.code).contains { ["userIDMismatch", "identityChainInvalid"].contains($0) })
+      #expect(!(try await stage.names().contains("/later")))
+      try await stage.device.close()
+    }
+  }
+}
