@@ -68,7 +68,8 @@ package struct IdentityStore: Sendable {
     }
   }
 
-  private func fetch(_ users: ArraySlice<UserID>) async throws -> (keys: [Signer: [UInt8]], refused: [ZDCSecurityError]) {
+  private func fetch(_ users: ArraySlice<UserID>) async throws -> (keys: [Signer: [UInt8]], refused: [ZDCSecurityError])
+  {
     var keys: [Signer: [UInt8]] = [:]
     var refused: [ZDCSecurityError] = []
     try await withThrowingTaskGroup(of: Result<[Signer: [UInt8]], ZDCSecurityError>.self) { group in

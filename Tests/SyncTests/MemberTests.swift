@@ -30,7 +30,8 @@ struct MemberTests {
       try await admit()
     }
 
-    private static func writer(_ device: TestDevice, _ words: [String], _ world: TestWorld) async throws -> RogueWriter {
+    private static func writer(_ device: TestDevice, _ words: [String], _ world: TestWorld) async throws -> RogueWriter
+    {
       let user = try #require(UserID(text: try device.localUserID))
       return try await RogueWriter(words: words, user: user, server: world.server)
     }
@@ -67,14 +68,7 @@ struct MemberTests {
 
     /// The member's next signature key, announced in their chain.
     func rotateKey() async throws -> SigningKey {
-      let last = try await member.chain()[0]
-      let signing = SigningKey.random()
-      let keyring = try member.keyring(version: 2, next: signing).seal(member.keys.accessKey.keyringKey)
-      var fields = IdentityLink.Fields(
-        kind: .rotateKeys, timeMs: 1, rootPub: last.rootPub, signPub: signing.publicKey, encPub: last.encPub)
-      (fields.seq, fields.prev, fields.userID, fields.signGen) = (1, last.hash, member.keys.userID, 2)
-      (fields.keyringVersion, fields.keyringHash) = (2, Keyring.hash(keyring))
-      let link = try IdentityLink(signing: fields, root: member.keys.accessKey.rootKey, sign: signing)
+      let (link, keyring, signing) = try await member.nextSigningKey()
       try await member.append(link, keyring: keyring)
       return signing
     }

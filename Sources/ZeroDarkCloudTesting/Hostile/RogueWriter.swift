@@ -54,6 +54,18 @@ package struct RogueWriter: Sendable {
     }
   }
 
+  /// The signature key's next generation, as another device of the user would make it. Nothing is sent.
+  package func nextSigningKey() async throws -> (link: IdentityLink, keyring: [UInt8], key: SigningKey) {
+    let last = try await chain()[0]
+    let signing = SigningKey.random()
+    let keyring = try keyring(version: 2, next: signing).seal(keys.accessKey.keyringKey)
+    var fields = IdentityLink.Fields(
+      kind: .rotateKeys, timeMs: 1, rootPub: last.rootPub, signPub: signing.publicKey, encPub: last.encPub)
+    (fields.seq, fields.prev, fields.userID, fields.signGen) = (1, last.hash, keys.userID, 2)
+    (fields.keyringVersion, fields.keyringHash) = (2, Keyring.hash(keyring))
+    return (try IdentityLink(signing: fields, root: keys.accessKey.rootKey, sign: signing), keyring, signing)
+  }
+
   /// Adds a link to the account's chain.
   package func append(_ link: IdentityLink, keyring: [UInt8]? = nil, accessKey: AccessKey? = nil) async throws {
     try await api.appendLink(

@@ -27,7 +27,7 @@ extension HostileScenario {
   private static func rotate(_ act: HostileAct) async throws -> (before: [IdentityLink], rogue: RogueWriter) {
     let rogue = try await act.rogue()
     let before = try await rogue.chain()
-    let (link, keyring) = try await rotation(rogue, act)
+    let (link, keyring, _) = try await rogue.nextSigningKey()
     try await rogue.append(link, keyring: keyring)
     try await act.victim.pull()
     return (before, rogue)
@@ -40,12 +40,12 @@ extension HostileScenario {
     },
     running("A4", "6", story: "another newest link, signed as it should be", error: "identityChainInvalid") { act in
       let (before, rogue) = try await rotate(act)
-      let other = try await rotation(rogue, act).link
+      let other = try await rogue.nextSigningKey().link
       act.tell(.rewrite(.link) { $0 = (before + [other]).map { ServedItem($0) } })
     },
     running("A4", story: "another branch that is longer", error: "identityChainInvalid") { act in
       let (before, rogue) = try await rotate(act)
-      let other = try await rotation(rogue, act).link
+      let other = try await rogue.nextSigningKey().link
       let next = try claims(after: other, rogue, act)
       act.tell(.rewrite(.link) { $0 = (before + [other, next]).map { ServedItem($0) } })
     },
@@ -75,7 +75,7 @@ extension HostileScenario {
     var scenario = running(story: "the keys were rotated; \(story)", error: error) { act in
       let rogue = try await act.rogue()
       let told = try await lie(act)
-      let (link, keyring) = try await rotation(rogue, act)
+      let (link, keyring, _) = try await rogue.nextSigningKey()
       try await rogue.append(link, keyring: keyring)
       act.tell(told)
     }

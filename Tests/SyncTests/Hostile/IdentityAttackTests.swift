@@ -55,7 +55,7 @@ extension HostileServerTests {
       HostileScenario("A4", story: "", error: "", .fails, from: .current) { _ in })
     let rogue = try await act.rogue()
     let old = try await rogue.chain()
-    let (link, keyring) = try await HostileScenario.rotation(rogue, act)
+    let (link, keyring, _) = try await rogue.nextSigningKey()
     try await rogue.append(link, keyring: keyring)
     let updates = try act.victim.syncManager.statusUpdates
     try await act.victim.whileRunning {

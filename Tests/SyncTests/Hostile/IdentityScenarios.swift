@@ -110,7 +110,7 @@ extension HostileScenario {
       login("A5", story: "the keyring before the last rotation", error: "keyringRollback") { act in
         let rogue = try await act.rogue()
         let old = try await rogue.keyring()
-        let (link, keyring) = try await rotation(rogue, act)
+        let (link, keyring, _) = try await rogue.nextSigningKey()
         try await rogue.append(link, keyring: keyring)
         act.tell(.substitute(.keyring, with: old))
       },
@@ -118,20 +118,6 @@ extension HostileScenario {
         $0.tell(.endless("GET", Routes.keyring, of: [UInt8](repeating: 1, count: 65_536)))
       },
     ]
-
-  /// The signature key's next generation, as another device of the user would make it. Nothing is sent.
-  static func rotation(
-    _ rogue: RogueWriter, _ act: HostileAct
-  ) async throws -> (link: IdentityLink, keyring: [UInt8]) {
-    let last = try await rogue.chain()[0]
-    let signing = SigningKey.random()
-    let keyring = try rogue.keyring(version: 2, next: signing).seal(rogue.keys.accessKey.keyringKey)
-    var fields = IdentityLink.Fields(
-      kind: .rotateKeys, timeMs: 1, rootPub: last.rootPub, signPub: signing.publicKey, encPub: last.encPub)
-    (fields.seq, fields.prev, fields.userID, fields.signGen) = (1, last.hash, act.stage.user, 2)
-    (fields.keyringVersion, fields.keyringHash) = (2, Keyring.hash(keyring))
-    return (try IdentityLink(signing: fields, root: rogue.keys.accessKey.rootKey, sign: signing), keyring)
-  }
 
   private static let missingState: [HostileScenario] = [
     login("A8", "11", story: "no keyring", error: "accountStateMissing") {
