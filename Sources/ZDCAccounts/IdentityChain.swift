@@ -18,6 +18,17 @@ package enum IdentityChain {
     return links
   }
 
+  /// The links of several users, by the user whose they say they are.
+  static func byUser(_ bundle: [UInt8]) throws(ZDCSecurityError) -> [UserID: [IdentityLink]] {
+    var reader = Bundle.Reader(bundle)
+    var links: [UserID: [IdentityLink]] = [:]
+    while let item = try reader.next() {
+      guard case .link(let link) = item else { throw ZDCSecurityError(.nonCanonicalEncoding) }
+      links[link.userID, default: []].append(link)
+    }
+    return links
+  }
+
   /// Compares byte by byte: only links that are new cost a signature check.
   ///
   /// - Throws: `accountStateMissing` for no link at all, `identityChainRollback` for fewer links than are pinned,

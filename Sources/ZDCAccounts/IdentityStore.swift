@@ -16,8 +16,6 @@ package struct IdentityStore: Sendable {
 
   /// How many keys are kept in memory. When there are more, all are forgotten: the database has them.
   private static let cachedKeys = 10_000
-  /// How many chains are fetched at the same time.
-  private static let requests = 8
 
   package init(database: ZDCDatabaseConnection, api: ServerAPI, now: @escaping @Sendable () -> UInt64) {
     (self.database, self.api, self.now) = (database, api, now)
@@ -41,7 +39,7 @@ package struct IdentityStore: Sendable {
     keys.add(try await pinned(signers))
     // No list has more members than this, whatever the server shows.
     let unknown = Set(keys.missing(of: signers).map(\.user)).sorted().prefix(Limits.aclEntries)
-    let (fetched, refused) = try await fetch(unknown)
+    let (fetched, refused) = try await fetch(Array(unknown))
     keys.add(fetched.filter { signers.contains($0.key) })
     remember(keys.others)
     return (keys, refused)
@@ -68,51 +66,77 @@ package struct IdentityStore: Sendable {
     }
   }
 
-  private func fetch(_ users: ArraySlice<UserID>) async throws -> (keys: [Signer: [UInt8]], refused: [ZDCSecurityError])
-  {
+  /// Asks until all have come, or an answer brings nothing: one may stop early.
+  private func fetch(_ users: [UserID]) async throws -> (keys: [Signer: [UInt8]], refused: [ZDCSecurityError]) {
     var keys: [Signer: [UInt8]] = [:]
     var refused: [ZDCSecurityError] = []
-    try await withThrowingTaskGroup(of: Result<[Signer: [UInt8]], ZDCSecurityError>.self) { group in
-      var rest = users
-      for user in rest.prefix(Self.requests) { group.addTask { try await fetch(user) } }
-      rest = rest.dropFirst(Self.requests)
-      while let result = try await group.next() {
-        switch result {
-        case .success(let found): keys.merge(found) { _, new in new }
-        case .failure(let error): refused.append(error)
-        }
-        if let user = rest.popFirst() { group.addTask { try await fetch(user) } }
+    var rest = users
+    while !rest.isEmpty {
+      let pinned = try await pinnedChains(of: rest)
+      let positions = rest.map { ChainPosition(user: $0, count: UInt32(clamping: pinned[$0]?.count ?? 0)) }
+      let answer = try IdentityChain.byUser(try await api.chains(after: positions))
+      let come = rest.filter { answer[$0] != nil }
+      guard !come.isEmpty else { break }
+      var verified: [UserID: PinnedChain] = [:]
+      for user in come {
+        do throws(ZDCSecurityError) {
+          let links = answer[user] ?? []
+          verified[user] = try PinnedChain(links, of: user, after: pinned[user])
+          for link in links { keys[Signer(user: user, generation: link.signGen)] = link.signPub }
+        } catch { refused.append(error.with(user: user)) }
       }
+      try await pin(verified, after: pinned)
+      rest.removeAll { answer[$0] != nil }
     }
     return (keys, refused)
   }
 
-  private func fetch(_ user: UserID) async throws -> Result<[Signer: [UInt8]], ZDCSecurityError> {
-    do {
-      let chain = try await api.chain(of: user)
-      let identity = try await pin(chain, of: user)
-      return .success(
-        Dictionary(
-          uniqueKeysWithValues: identity.signKeys.map { (Signer(user: user, generation: $0), $1) }))
-    } catch let error as ZDCSecurityError {
-      return .failure(error.with(user: user))
-    } catch let error as ServerError where error.code == .notFound {
-      // The server knows no such user: what they signed is by an unknown writer.
-      return .success([:])
+  private func pinnedChains(of users: [UserID]) async throws -> [UserID: PinnedChain] {
+    try await database.asyncRead { transaction in
+      var chains: [UserID: PinnedChain] = [:]
+      for user in users {
+        chains[user] = try transaction.users.chain(of: user).map { try PinnedChain(bytes: $0, of: user) }
+      }
+      return chains
     }
   }
 
-  /// Verifies a chain that continues what is pinned, and pins it.
-  private func pin(_ chain: [UInt8], of user: UserID) async throws -> VerifiedIdentity {
-    let pinned = try await database.asyncRead { try $0.users.chain(of: user) }
-    if let pinned { _ = try IdentityChain.compare(pinned: pinned, with: chain, of: user) }
-    let identity = try IdentityReplay.verify(try IdentityChain.links(chain, of: user), expected: user)
+  private func pin(_ chains: [UserID: PinnedChain], after pinned: [UserID: PinnedChain]) async throws {
     try await database.asyncReadWrite { [now] transaction in
-      // Another zone's pull, or another process, may have pinned a longer one.
-      guard try transaction.users.chain(of: user) == pinned else { return }
-      try transaction.users.pin(chain, of: user, atMs: now())
+      for (user, chain) in chains {
+        // Another zone's pull, or another process, may have pinned a longer one.
+        guard try transaction.users.chain(of: user) == pinned[user]?.bytes else { continue }
+        try transaction.users.pin(chain.bytes, of: user, atMs: now())
+      }
     }
-    return identity
+  }
+}
+
+/// A chain of another user that was verified.
+private struct PinnedChain: Sendable {
+  let bytes: [UInt8]
+  let count: Int
+
+  init(bytes: [UInt8], of user: UserID) throws {
+    self.bytes = bytes
+    count = try IdentityChain.links(bytes, of: user).count
+  }
+
+  /// Verifies links that continue a chain, or that are the whole of it: only what is new costs a signature check.
+  init(_ links: [IdentityLink], of user: UserID, after pinned: PinnedChain?) throws(ZDCSecurityError) {
+    var chain = Bundle.Writer()
+    if let pinned {
+      let known = try IdentityChain.links(pinned.bytes, of: user)
+      guard let last = known.last else { throw ZDCSecurityError(.accountStateMissing, user: user) }
+      var identity = IdentityReplay.resume(after: last, byteCount: known.reduce(0) { $0 + $1.bytes.count })
+      for link in links { try IdentityReplay.extend(&identity, with: link) }
+      for link in known { chain.append(link: link.bytes) }
+    } else {
+      _ = try IdentityReplay.verify(links, expected: user)
+    }
+    for link in links { chain.append(link: link.bytes) }
+    bytes = chain.bytes
+    count = (pinned?.count ?? 0) + links.count
   }
 }
 

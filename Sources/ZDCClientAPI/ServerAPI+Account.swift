@@ -12,6 +12,18 @@ extension ServerAPI {
     return try requireBundle(try await answer(to: request, limit: Limits.chainBundleBytes)).body
   }
 
+  /// What follows these positions in several users' chains, as the bundle that came, not yet verified. It may stop early,
+  /// and has nothing of users whom the server does not know.
+  package func chains(after positions: [ChainPosition]) async throws -> [UInt8] {
+    var body = ByteWriter(capacity: 36 * positions.count)
+    for position in positions {
+      body.append(position.user)
+      body.append(position.count)
+    }
+    let request = TransportRequest.bytes(.post, Routes.chains, body.bytes)
+    return try requireBundle(try await answer(to: request, limit: Self.bundleBytes)).body
+  }
+
   package func appendLink(_ request: AppendLinkRequest) async throws {
     _ = try await answer(to: .json(.post, Routes.links, request), limit: Limits.jsonBytes)
   }

@@ -22,6 +22,18 @@ extension MemoryTransaction {
   func user(lookup: LookupID) -> UserRow? { tables.users.values.first { $0.lookup == lookup } }
   func links(of user: UserID) -> [[UInt8]] { tables.links[user] ?? [] }
 
+  func links(after positions: [ChainPosition], limit: Int) -> [[UInt8]] {
+    var all: [[UInt8]] = []
+    var bytes = 0
+    for position in positions {
+      let links = links(of: position.user).dropFirst(Int(position.count))
+      bytes += links.reduce(0) { $0 + $1.count }
+      if !all.isEmpty, bytes > limit { break }
+      all += links
+    }
+    return all
+  }
+
   func link(_ seq: UInt32, of user: UserID) -> [UInt8]? {
     let links = links(of: user)
     return Int(seq) < links.count ? links[Int(seq)] : nil

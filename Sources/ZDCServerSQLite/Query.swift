@@ -78,6 +78,15 @@ struct SQLStatement {
     return result
   }
 
+  func all<T>(_ values: SQLValue..., row read: (SQLRow) throws -> T) throws -> [T] {
+    var result: [T] = []
+    try each(values) { row in
+      result.append(try read(row))
+      return true
+    }
+    return result
+  }
+
   /// Steps through rows until there is none or `body` answers false.
   fileprivate func each(_ values: [SQLValue], _ body: (SQLRow) throws -> Bool) throws {
     // GRDB's cache may drop the statement while `body` runs, and the handle would be freed with it.

@@ -62,9 +62,21 @@ extension SQLiteTransaction {
   }
 
   func links(of user: UserID) throws -> [[UInt8]] {
-    try db.all(
-      "SELECT l.bytes FROM links l JOIN users u ON u.id = l.user WHERE u.user_id = ? ORDER BY l.seq", .id(user)
-    ) { $0.bytes(0) }
+    try links(after: [ChainPosition(user: user, count: 0)], limit: .max)
+  }
+
+  func links(after positions: [ChainPosition], limit: Int) throws -> [[UInt8]] {
+    let query = try db.prepared(
+      "SELECT l.bytes FROM links l JOIN users u ON u.id = l.user WHERE u.user_id = ? AND l.seq >= ? ORDER BY l.seq")
+    var all: [[UInt8]] = []
+    var bytes = 0
+    for position in positions {
+      let links = try query.all(.id(position.user), .int(Int64(position.count))) { $0.bytes(0) }
+      bytes += links.reduce(0) { $0 + $1.count }
+      if !all.isEmpty, bytes > limit { break }
+      all += links
+    }
+    return all
   }
 
   func link(_ seq: UInt32, of user: UserID) throws -> [UInt8]? {

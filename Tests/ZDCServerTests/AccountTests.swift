@@ -86,6 +86,31 @@ import ZDCServer
     }
   }
 
+  @Test func linksOfSeveralUsers_comeFromWhereTheyAreKnown() async throws {
+    try await TestServer.run { (server: TestServer) async throws in
+      let (alice, token) = try await server.newAccount()
+      let (bob, bobsToken) = try await server.newAccount()
+      let link = try bob.rotation(to: SigningKey())
+      let append = AppendLinkRequest(link: WireBytes(link.bytes))
+      #expect(try await server.sendJSON(.POST, Routes.links, append, token: bobsToken).status == 201)
+      func links(_ asked: [(UserID, UInt32)]) async throws -> Answer {
+        var body = ByteWriter()
+        for (user, count) in asked {
+          body.append(user)
+          body.append(count)
+        }
+        return try await server.send(.POST, Routes.chains, token: token, body: body.bytes)
+      }
+      let all = try await links([(bob.userID, 0), (.zero, 0), (alice.userID, 0)]).items()
+      #expect(all == [.link(bob.genesis), .link(link), .link(alice.genesis)])
+      #expect(try await links([(alice.userID, 1), (bob.userID, 1)]).items() == [.link(link)])
+      #expect(try await links([(bob.userID, .max), (bob.userID, 2)]).items() == [])
+      #expect(try await server.send(.POST, Routes.chains, token: token, body: [1, 2]).error?.code == .invalidRequest)
+      let tooMany = try await links(Array(repeating: (alice.userID, 0), count: Limits.aclEntries + 1))
+      #expect(tooMany.error?.code == .limitExceeded)
+    }
+  }
+
   @Test func theNextLinkIsTakenOnce_anotherOneIsAConflict() async throws {
     try await TestServer.run { (server: TestServer) async throws in
       let (account, token) = try await server.newAccount()

@@ -71,6 +71,9 @@ private final class CountingReader: MetadataReader {
   func user(_ id: UserID) throws -> UserRow? { try asked.user(id) }
   func user(lookup: LookupID) throws -> UserRow? { try asked.user(lookup: lookup) }
   func links(of user: UserID) throws -> [[UInt8]] { try asked.links(of: user) }
+  func links(after positions: [ChainPosition], limit: Int) throws -> [[UInt8]] {
+    try asked.links(after: positions, limit: limit)
+  }
   func link(_ seq: UInt32, of user: UserID) throws -> [UInt8]? { try asked.link(seq, of: user) }
   func chainBytes(of user: UserID) throws -> Int { try asked.chainBytes(of: user) }
   func signKey(user: UserID, generation: UInt32) throws -> [UInt8]? {

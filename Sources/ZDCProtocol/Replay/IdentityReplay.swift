@@ -14,6 +14,17 @@ public struct Signer: Sendable, Hashable {
   }
 }
 
+/// How much of a user's chain is known.
+public struct ChainPosition: Sendable, Hashable {
+  public var user: UserID
+  /// The number of links, and so the number of the next one.
+  public var count: UInt32
+
+  public init(user: UserID, count: UInt32) {
+    (self.user, self.count) = (user, count)
+  }
+}
+
 /// A user's chain after it was verified (PROTOCOL 3.2).
 public struct VerifiedIdentity: Sendable, Hashable {
   public let userID: UserID

@@ -17,6 +17,7 @@ public enum Routes {
   public static let links = "/v1/account/links"
   public static let audit = "/v1/account/audit"
   public static let chain = "/v1/users/{userID}/chain"
+  public static let chains = "/v1/users/chains"
 
   public static let tree = "/v1/trees/{appTreeID}"
   public static let zones = "/v1/zones"

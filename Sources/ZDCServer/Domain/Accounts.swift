@@ -180,6 +180,15 @@ enum Accounts {
   static func chain(of user: UserID, in reader: any MetadataReader) throws -> [UInt8] {
     let links = try reader.links(of: user)
     guard !links.isEmpty else { throw ServerError(.notFound, "no such user") }
+    return bundle(links)
+  }
+
+  /// The links behind these positions, user after user; there are none of users who are unknown.
+  static func chains(after positions: [ChainPosition], in reader: any MetadataReader) throws -> [UInt8] {
+    bundle(try reader.links(after: positions, limit: Limits.pageBytes))
+  }
+
+  private static func bundle(_ links: [[UInt8]]) -> [UInt8] {
     var writer = Bundle.Writer()
     for link in links { writer.append(link: link) }
     return writer.bytes

@@ -43,6 +43,18 @@ enum AccountRoutes {
     return try .bundle(try await call.read { try Accounts.chain(of: user, in: $0) }, for: call)
   }
 
+  static func chains(_ call: Call) async throws -> Response {
+    let body = try await call.bytes()
+    guard body.count % 36 == 0 else { throw ServerError(.invalidRequest, "a list of user ids and numbers of links") }
+    var reader = ByteReader(body)
+    var positions: [ChainPosition] = []
+    while reader.remaining > 0 {
+      positions.append(ChainPosition(user: try reader.read32(), count: try reader.readUInt32()))
+    }
+    let asked = positions
+    return try .bundle(try await call.read { try Accounts.chains(after: asked, in: $0) }, for: call)
+  }
+
   static func audit(_ call: Call) async throws -> Response {
     let user = try call.user
     try call.core.takeWork(of: user)

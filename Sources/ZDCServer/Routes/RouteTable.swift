@@ -51,6 +51,7 @@ enum RouteTable {
     Route(.post, Routes.links, .session, body: 2 * (Limits.linkBytes + Limits.keyringBytes), AccountRoutes.appendLink),
     Route(.get, Routes.audit, .session, AccountRoutes.audit),
     Route(.get, Routes.chain, .session, AccountRoutes.chain),
+    Route(.post, Routes.chains, .session, body: 36 * Limits.aclEntries, AccountRoutes.chains),
 
     Route(.put, Routes.tree, .session, body: Limits.commitRequestBytes, ZoneRoutes.createTree),
     Route(.get, Routes.zones, .session, ZoneRoutes.list),

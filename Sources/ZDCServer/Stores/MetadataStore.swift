@@ -35,6 +35,9 @@ package protocol MetadataReader: AnyObject {
   func user(_ id: UserID) throws -> UserRow?
   func user(lookup: LookupID) throws -> UserRow?
   func links(of user: UserID) throws -> [[UInt8]]
+  /// The links of several users in the order asked, all of a user or none: it ends in front of the user with whose links
+  /// there would be more than `limit` bytes, and has those of the first one who has any in any case.
+  func links(after positions: [ChainPosition], limit: Int) throws -> [[UInt8]]
   func link(_ seq: UInt32, of user: UserID) throws -> [UInt8]?
   /// The length of all links together.
   func chainBytes(of user: UserID) throws -> Int

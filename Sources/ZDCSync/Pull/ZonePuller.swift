@@ -120,7 +120,12 @@ package struct ZonePuller {
 
   /// A member whose key the server does not show now may be shown later: that says nothing against the log.
   private func writerKeys(_ page: PageContents, _ row: ZoneRow) async throws -> WriterKeys {
-    let keys = try await session.keys(for: page, after: row.head?.acl, zone: zone)
+    let keys: WriterKeys
+    do {
+      keys = try await session.keys(for: page, after: row.head?.acl, zone: zone)
+    } catch let error as ZDCSecurityError {
+      throw Doubt(error.with(zone: row.zone), isSigned: false)
+    }
     guard let unknown = keys.missing(of: page.memberSigners(after: row.head?.acl)).first else { return keys }
     throw Doubt(ZDCSecurityError(.writerUnknown, zone: row.zone, user: unknown.user), .none)
   }
