@@ -23,7 +23,8 @@ package struct IdentityStore: Sendable {
 
   /// - Returns: nil if one of the keys is not in memory.
   package func cachedKeys(of signers: Set<Signer>, own: UserKeys) -> WriterKeys? {
-    let keys = WriterKeys(own: own, others: cache.withLock { cache in cache.filter { signers.contains($0.key) } })
+    var keys = WriterKeys(own: own)
+    cache.withLock { cache in for signer in signers { keys.add(cache[signer], of: signer) } }
     return keys.missing(of: signers).isEmpty ? keys : nil
   }
 
@@ -35,7 +36,7 @@ package struct IdentityStore: Sendable {
     of signers: Set<Signer>, own: UserKeys
   ) async throws -> (keys: WriterKeys, refused: [ZDCSecurityError]) {
     if let keys = cachedKeys(of: signers, own: own) { return (keys, []) }
-    var keys = WriterKeys(own: own, others: [:])
+    var keys = WriterKeys(own: own)
     keys.add(try await pinned(signers))
     // No list has more members than this, whatever the server shows.
     let unknown = Set(keys.missing(of: signers).map(\.user)).sorted().prefix(Limits.aclEntries)
@@ -146,15 +147,15 @@ package struct WriterKeys: Sendable, IdentityDirectory {
   fileprivate(set) var others: [Signer: [UInt8]]
 
   /// For commits that the local user has written.
-  package init(own: UserKeys) { self.init(own: own, others: [:]) }
-
-  init(own: UserKeys, others: [Signer: [UInt8]]) { (self.own, self.others) = (own, others) }
+  package init(own: UserKeys) { (self.own, others) = (own, [:]) }
 
   package func signKey(user: UserID, generation: UInt32) throws -> [UInt8]? {
     try own.signKey(user: user, generation: generation) ?? others[Signer(user: user, generation: generation)]
   }
 
   package mutating func add(_ keys: WriterKeys) { add(keys.others) }
+
+  fileprivate mutating func add(_ key: [UInt8]?, of signer: Signer) { if let key { others[signer] = key } }
 
   fileprivate mutating func add(_ keys: [Signer: [UInt8]]) { others.merge(keys) { _, new in new } }
 
