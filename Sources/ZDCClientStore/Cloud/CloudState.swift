@@ -13,18 +13,11 @@ package final class CloudState: Forgetful {
     package var shareList: ZDCShareList
   }
 
-  /// A link whose node is gone, still to be found while the app is told.
-  package struct RemovedLink {
-    package var nodeUUID: String
-    package var collection: String
-    package var key: String
-  }
-
   private unowned let transaction: ZDCReadTransaction
   private var zoneFacts: [Int64: ZoneFacts] = [:]
   private var localUsers: [Tree: Int64] = [:]
   private var known = KnownNodes()
-  var removedLinks: [RemovedLink] = []
+  var removedLinks: [LinkStore.RemovedLink] = []
 
   /// Rows as they were at a count of changes; forgotten when it goes on.
   private struct KnownNodes {

@@ -23,7 +23,7 @@ package final class DatabaseContext: Sendable {
   package init(
     sealer: ValueSealer, registry: CollectionRegistry = CollectionRegistry(), clock: @escaping @Sendable () -> UInt64,
     logger: Logger, changes: ChangeSignals = ChangeSignals(),
-    objectRemoved: [ObjectRemovedObserver] = [LinkedObjectRemoval.observe],
+    objectRemoved: [ObjectRemovedObserver],
     observers: DatabaseObservers = DatabaseObservers(),
     journalLimits: ZDCJournalLimits = ZDCJournalLimits()
   ) {

@@ -5,6 +5,13 @@ internal import ZDCProtocol
 
 /// The rows of zdc_link inside one transaction: which node stands for which of the app's objects. One to one.
 package final class LinkStore {
+  /// A link whose node is gone, still to be found while the app is told.
+  package struct RemovedLink {
+    package var nodeUUID: String
+    package var collection: String
+    package var key: String
+  }
+
   package let db: Database
   package let sealer: TableSealer
 
@@ -31,7 +38,7 @@ package final class LinkStore {
   }
 
   /// The links of a node and of all below it.
-  package func links(atOrBelow top: Int64) throws -> [CloudState.RemovedLink] {
+  package func links(atOrBelow top: Int64) throws -> [RemovedLink] {
     let statement = try db.cachedStatement(
       sql: """
         WITH RECURSIVE below(id) AS (
@@ -40,7 +47,7 @@ package final class LinkStore {
         """)
     return try Row.fetchAll(statement, arguments: [top]).map { row in
       let link = try open(try row.requiredBytes(1), node: row[0])
-      return CloudState.RemovedLink(nodeUUID: row[2], collection: link.collection, key: link.key)
+      return RemovedLink(nodeUUID: row[2], collection: link.collection, key: link.key)
     }
   }
 

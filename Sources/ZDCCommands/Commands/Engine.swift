@@ -144,23 +144,6 @@ struct Engine: Sendable {
   }
 }
 
-/// One waiting change, as far as commands care.
-struct QueuedOperation: Sendable, Hashable {
-  var uuid: String
-  var nodeUUID: String
-  var kind: String
-  /// A code: `ready`, `offline`, `backoff`, …
-  var code: String
-  /// For people.
-  var words: String
-  /// A code of the server or of the network.
-  var detail: String?
-  /// How often it was tried and failed.
-  var attempts = 0
-  /// Whether only a change of the app or of the cloud moves it.
-  var isStuck: Bool
-}
-
 extension HolderProgress {
   init(_ waiting: [QueuedOperation]) {
     let sending = [ZDCWaitReason.uploading, .inFlight].map(\.rawValue)

@@ -190,35 +190,3 @@ final class WritableTree: ReadableTree {
     if !isLinked { try link(node) }
   }
 }
-
-extension OpenProfile {
-  func cloud(_ transaction: ZDCReadTransaction, _ user: String) throws -> ReadableTree {
-    guard let cloud = zdc.cloudTransaction(transaction, forLocalUserID: user) else {
-      throw ZDCError(.localUserNotFound)
-    }
-    return ReadableTree(cloud, transaction)
-  }
-
-  func cloud(_ transaction: ZDCReadWriteTransaction, _ user: String) throws -> WritableTree {
-    guard let cloud = zdc.cloudTransaction(transaction, forLocalUserID: user) else {
-      throw ZDCError(.localUserNotFound)
-    }
-    return WritableTree(cloud, transaction)
-  }
-}
-
-extension QueuedOperation {
-  init(_ explanation: ZDCOperationExplanation) {
-    uuid = explanation.uuid
-    nodeUUID = explanation.nodeID
-    kind = explanation.kind
-    code = explanation.reason.rawValue
-    words = WaitWords.text(explanation)
-    detail = explanation.detail
-    attempts = explanation.attempts
-    switch explanation.reason {
-    case .noDataFromApp, .conflictHeld, .deletedRemotely, .zoneFrozen, .overQuota, .paused: isStuck = true
-    default: isStuck = explanation.attempts >= 3
-    }
-  }
-}

@@ -6,6 +6,8 @@ internal import Logging
 /// an address.
 struct LogRequests: RouterMiddleware {
   let core: ServerCore
+  /// The routes' paths as PROTOCOL 4 has them, by the router's.
+  let displayPath: [String: String]
 
   func handle(
     _ request: Request, context: ServerContext,
@@ -27,7 +29,7 @@ struct LogRequests: RouterMiddleware {
     _ request: Request, _ context: ServerContext, status: Int, bytes: Int, since start: ContinuousClock.Instant
   ) {
     let elapsed = ContinuousClock.now - start
-    let route = context.endpointPath.flatMap { RouteTable.displayPath[$0] } ?? "unknown"
+    let route = context.endpointPath.flatMap { displayPath[$0] } ?? "unknown"
     let milliseconds = Double(elapsed.components.seconds) * 1_000 + Double(elapsed.components.attoseconds) * 1e-15
     let key = ServerMetrics.RequestKey(method: request.method.rawValue, route: route, status: status)
     core.metrics.countRequest(key, seconds: milliseconds / 1_000, bytesOut: bytes)

@@ -8,6 +8,8 @@ internal import ZDCProtocol
 /// The only place where an error becomes an answer. Handlers throw what went wrong.
 struct RenderErrors: RouterMiddleware {
   let core: ServerCore
+  /// Whether a route has this path, under whatever method.
+  let hasPath: @Sendable (String) -> Bool
 
   func handle(
     _ request: Request, context: ServerContext,
@@ -46,7 +48,7 @@ struct RenderErrors: RouterMiddleware {
 
   private func translate(_ error: HTTPError, _ request: Request) -> ServerError {
     switch error.status {
-    case .notFound where RouteTable.hasPath(request.uri.path):
+    case .notFound where hasPath(request.uri.path):
       ServerError(.methodNotAllowed, "this path has no such method")
     case .notFound: ServerError(.notFound, "no such path")
     case .contentTooLarge: ServerError(.limitExceeded, "the body is too long")

@@ -6,24 +6,19 @@ package import ZDCProtocol
 // Rounds: one step for each of several zones, a few at a time, that the app sees as one pull or one push.
 
 extension SyncScheduler {
-  package enum Work: Sendable {
-    case pull
-    case push
-  }
-
   /// Ends a round that is under way.
   package struct Abort: Sendable {
-    package var work: Work
+    package var work: SyncWork
     package var cancel: @Sendable () -> Void
   }
 
-  package func abort(_ work: Work) {
+  package func abort(_ work: SyncWork) {
     for abort in aborts.values where abort.work == work { abort.cancel() }
   }
 
   /// - Parameter body: runs in a task that ``abort(_:)`` cancels.
   private func abortable<Value: Sendable>(
-    _ work: Work, _ body: @escaping @Sendable () async throws -> Value
+    _ work: SyncWork, _ body: @escaping @Sendable () async throws -> Value
   ) async throws -> Value {
     let (id, task) = (UUID(), Task { try await body() })
     aborts[id] = Abort(work: work) { task.cancel() }

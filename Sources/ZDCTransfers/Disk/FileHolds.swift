@@ -55,6 +55,12 @@ package final class FileHolds: Sendable {
     state.withLock { $0.didDeleteDoomed = body }
   }
 
+  /// Holds the file for as long as the token lives.
+  package func token(_ name: String) -> ZDCFileRetainToken {
+    hold(name)
+    return ZDCFileRetainToken(name) { [self] in release(name) }
+  }
+
   /// From now on the file is not deleted, unless it was before: look whether it is there.
   package func hold(_ name: String) {
     state.withLock { state in
@@ -144,24 +150,5 @@ package final class FileHolds: Sendable {
       return errno != EAGAIN && errno != EACCES
     }
     return true
-  }
-}
-
-/// Keeps a file of the disk manager from being deleted for as long as it lives.
-///
-/// ``ZDCCryptoFile`` has one (seed 000: an upload from a crypto file). Whatever happens meanwhile to what the file
-/// belongs to - it is deleted, replaced, evicted, expires - the file can be read.
-public final class ZDCFileRetainToken: Sendable {
-  private let holds: FileHolds
-  package let name: String
-
-  package init(_ name: String, _ holds: FileHolds) {
-    self.holds = holds
-    self.name = name
-    holds.hold(name)
-  }
-
-  deinit {
-    holds.release(name)
   }
 }

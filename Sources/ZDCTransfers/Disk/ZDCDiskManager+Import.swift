@@ -111,7 +111,7 @@ extension ZDCDiskManager {
     try folder.create()
     try holds.prepare()
     let name = DiskFolder.newName()
-    let token = ZDCFileRetainToken(name, holds)
+    let token = holds.token(name)
     do {
       let file = try body(name)
       try folder.synchronize()

@@ -41,7 +41,7 @@ extension ZDCDiskManager {
   private func export(_ row: DiskFileRow) throws -> ZDCDiskExport? {
     var cryptoFile: ZDCCryptoFile?
     if let file = row.file {
-      let token = ZDCFileRetainToken(file.name, holds)
+      let token = holds.token(file.name)
       guard folder.exists(file.name) else { return nil }
       cryptoFile = try self.cryptoFile(file, token)
     }

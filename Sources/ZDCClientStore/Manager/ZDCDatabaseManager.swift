@@ -33,7 +33,8 @@ public final class ZDCDatabaseManager: Sendable {
     let checkpointer = try translating { try Checkpointer(path: pool.path) }
     let context = DatabaseContext(
       sealer: sealer, registry: databaseConfig.registry, clock: settings.clock, logger: settings.logger,
-      observers: settings.observers, journalLimits: settings.journalLimits)
+      objectRemoved: [LinkedObjectRemoval.observe], observers: settings.observers,
+      journalLimits: settings.journalLimits)
     let watcher = ChangeWatcher(pool: pool, context: context, interval: settings.changePollInterval)
     let observations = Observations(watcher: watcher)
     func connection(isReadOnly: Bool) -> ZDCDatabaseConnection {

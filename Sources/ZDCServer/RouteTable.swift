@@ -2,34 +2,6 @@ internal import HTTPTypes
 internal import Hummingbird
 internal import ZDCProtocol
 
-/// A route: who may call it, how long its body may be, and who answers.
-struct Route: Sendable {
-  enum Auth: Sendable {
-    case open
-    /// Open, but counted per client address.
-    case limited
-    case session
-  }
-
-  typealias Handler = @Sendable (Call) async throws -> Response
-
-  let method: HTTPRequest.Method
-  let path: String
-  let auth: Auth
-  let bodyLimit: Int
-  let handler: Handler
-
-  init(
-    _ method: HTTPRequest.Method, _ path: String, _ auth: Auth, body bodyLimit: Int = 0, _ handler: @escaping Handler
-  ) {
-    self.method = method
-    self.path = path
-    self.auth = auth
-    self.bodyLimit = bodyLimit
-    self.handler = handler
-  }
-}
-
 /// Every route on one screen. A body limit of zero: the route reads no body, or streams it and checks by itself
 /// (parts).
 enum RouteTable {
@@ -78,8 +50,8 @@ enum RouteTable {
 
   static func router(for core: ServerCore) -> Router<ServerContext> {
     let router = Router(context: ServerContext.self)
-    router.add(middleware: LogRequests(core: core))
-    router.add(middleware: RenderErrors(core: core))
+    router.add(middleware: LogRequests(core: core, displayPath: displayPath))
+    router.add(middleware: RenderErrors(core: core, hasPath: hasPath))
     for route in all {
       router.on(RouterPath(positional(route.path)), method: route.method) { request, context in
         try refuseEncoding(of: request)
@@ -109,7 +81,7 @@ enum RouteTable {
     all.map { (positional($0.path), $0.path) }, uniquingKeysWith: { first, _ in first })
 
   /// Whether some route has this path under another method.
-  static func hasPath(_ path: String) -> Bool {
+  @Sendable static func hasPath(_ path: String) -> Bool {
     let parts = path.split(separator: "/", omittingEmptySubsequences: true)
     return all.contains { route in
       let pattern = route.path.split(separator: "/")

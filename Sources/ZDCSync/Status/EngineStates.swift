@@ -33,6 +33,12 @@ extension DatabaseContext {
   package var engines: EngineStates { attachments.value { EngineStates() } }
 }
 
+/// What a round does.
+package enum SyncWork: Sendable {
+  case pull
+  case push
+}
+
 /// One engine's part of ``ZDCSyncState``. Pure.
 package struct EngineState: Sendable, Hashable {
   /// Without what the database says.
@@ -92,7 +98,7 @@ package struct EngineState: Sendable, Hashable {
 
   package mutating func endPauses() { pauses = [:] }
 
-  package mutating func beginRound(_ work: SyncScheduler.Work) {
+  package mutating func beginRound(_ work: SyncWork) {
     switch work {
     case .pull: pulls += 1
     case .push: pushes += 1
@@ -100,7 +106,7 @@ package struct EngineState: Sendable, Hashable {
   }
 
   /// A round that threw has no `finished`.
-  package mutating func endRound(_ work: SyncScheduler.Work) {
+  package mutating func endRound(_ work: SyncWork) {
     switch work {
     case .pull:
       pulls -= 1

@@ -43,14 +43,6 @@ public struct ZDCNodeEvents: AsyncSequence, Sendable {
   }
 }
 
-extension ZDCSyncManager {
-  /// What the delegate is told from now on, of all local users, each once its transaction has committed: what a rolled
-  /// back transaction told is not here, and comes when it is told again.
-  ///
-  /// For code beside the delegate, which needs no transaction. Ends when the framework is closed.
-  public var nodeEvents: ZDCNodeEvents { hub.nodes.events() }
-}
-
 /// Events that a listener has not taken yet.
 final class EventMailbox: Sendable {
   fileprivate struct State {

@@ -1,0 +1,74 @@
+internal import ZeroDarkCloud
+
+/// One waiting change, as far as commands care.
+struct QueuedOperation: Sendable, Hashable {
+  var uuid: String
+  var nodeUUID: String
+  var kind: String
+  /// A code: `ready`, `offline`, `backoff`, …
+  var code: String
+  /// For people.
+  var words: String
+  /// A code of the server or of the network.
+  var detail: String?
+  /// How often it was tried and failed.
+  var attempts = 0
+  /// Whether only a change of the app or of the cloud moves it.
+  var isStuck: Bool
+}
+
+extension QueuedOperation {
+  init(_ explanation: ZDCOperationExplanation) {
+    uuid = explanation.uuid
+    nodeUUID = explanation.nodeID
+    kind = explanation.kind
+    code = explanation.reason.rawValue
+    words = WaitWords.text(explanation)
+    detail = explanation.detail
+    attempts = explanation.attempts
+    switch explanation.reason {
+    case .noDataFromApp, .conflictHeld, .deletedRemotely, .zoneFrozen, .overQuota, .paused: isStuck = true
+    default: isStuck = explanation.attempts >= 3
+    }
+  }
+}
+
+/// The reason why a change waits, and what to do, in words for the user of `zdc`.
+enum WaitWords {
+  static func text(_ explanation: ZDCOperationExplanation) -> String {
+    if explanation.reason == .ready || explanation.reason == .backoff { return words(explanation) }
+    let code = explanation.detail.map { "\(explanation.reason.rawValue): \($0)" } ?? explanation.reason.rawValue
+    return "\(words(explanation)) (\(ShownName.text(code)))"
+  }
+
+  static func words(_ explanation: ZDCOperationExplanation) -> String {
+    switch explanation.reason {
+    case .ready, .backoff, .serverSaid: tried(explanation)
+    case .waitingForOperation: "it follows another change that is queued"
+    case .offline: "the server cannot be reached; zdc sync sends it later"
+    case .notPulledYet: "the cloud has a newer version; zdc sync reads it first"
+    case .paused: "sending is paused"
+    case .noDataFromApp, .promisePending:
+      "its file is gone or cannot be read: put it again, or remove it with zdc rm"
+    case .conflictHeld: "changed here and by another device: see zdc explain and zdc journal"
+    case .deletedRemotely: "another device deleted it: put it again, or remove it with zdc rm"
+    case .overQuota: "the account on the server has no room left: remove something, or ask the server's operator"
+    case .zoneFrozen: "its tree is frozen: see zdc repair"
+    case .unreadable: "its newest version in the cloud cannot be read here: put its content again, or see zdc status"
+    case .exhausted: "it was changed too often while it was sent: put it under another name, then remove it"
+    case .uploading: "its content is being sent"
+    case .inFlight: "the server has not answered yet; zdc sync asks again"
+    }
+  }
+
+  /// The last answer of the server says more than that it is tried again.
+  private static func tried(_ explanation: ZDCOperationExplanation) -> String {
+    let code = explanation.reason == .serverSaid ? explanation.detail : explanation.history.last?.code
+    guard let code else { return "zdc sync sends it" }
+    switch code {
+    case "limitExceeded": return "too large for the server, or for a proxy in front of it"
+    case "storageFull", "quotaExceeded": return "the server has no room left; zdc sync tries again (\(code))"
+    default: return "the server did not take it: \(ShownName.text(code)); zdc sync tries again"
+    }
+  }
+}

@@ -1,0 +1,73 @@
+internal import Foundation
+public import ZDCClientStore
+internal import ZDCProtocol
+internal import ZDCSupport
+
+extension ZDCSyncManager {
+  /// How the local user's sync stands now.
+  public func syncState(forLocalUserID localUserID: String) async throws -> ZDCSyncState {
+    try await database.roDatabaseConnection.read { try $0.syncState(localUserID) }
+  }
+
+  /// How the local user's sync stands, now and after each change; for what an app shows of it.
+  ///
+  /// Equal states in a row come once. Who is slow gets the newest state, and never misses the last one. Ends when the
+  /// framework is closed. For an observable object see ``ZDCSyncStatusModel``.
+  public func syncStates(forLocalUserID localUserID: String) -> ZDCDatabaseValues<ZDCSyncState> {
+    let connection = database.roDatabaseConnection
+    return ZDCDatabaseValues {
+      connection.observe(tables: [
+        "zdc_operation", "zdc_zone", "zdc_security_event", "zdc_unreadable", EngineStates.table,
+      ]) {
+        try $0.syncState(localUserID)
+      }
+    }
+  }
+}
+
+extension ZDCReadTransaction {
+  /// - Throws: `ZDCError` with `localUserNotFound`.
+  fileprivate func syncState(_ localUserID: String) throws -> ZDCSyncState {
+    guard let user = try UserID(text: localUserID).flatMap({ try localUsers.user($0) }) else {
+      throw ZDCError(.localUserNotFound)
+    }
+    let engine = context.engines.state(localUserID)
+    var state = engine.shown
+    state.lastSynced = try [state.lastSynced, lastSynced(localUser: user.id)].compactMap(\.self).max()
+    state.isPaused = try pushPause(localUser: user.id) != nil
+    state.pending = try operations.pending(localUser: user.id, paused: Set(engine.pauses.keys))
+    state.frozenZones = try frozenZones(localUser: user.id)
+    state.unreadableNodes = try unreadableNodeCount(localUser: user.id)
+    state.stalledZones = try stalledZones(localUser: user.id)
+    return state
+  }
+
+  func unreadableNodeCount(localUser: Int64) throws -> Int {
+    try zones.zones(localUser: localUser).reduce(0) { try $0 + unreadable.count(zone: $1.id) }
+  }
+
+  package func frozenZones(localUser: Int64) throws -> [ZDCFrozenZone] {
+    try zones.zones(localUser: localUser).compactMap { row in
+      guard let code = row.frozen else { return nil }
+      let event = try lastSecurityEvent(zone: row.id, code: code)
+      return ZDCFrozenZone(
+        zone: row.zone, trunk: row.trunk, error: code, since: Date(ms: event ?? 0), isProven: row.isProven)
+    }
+  }
+
+  private func stalledZones(localUser: Int64) throws -> [ZDCStalledZone] {
+    try zones.zones(localUser: localUser).compactMap { row in
+      guard let code = row.doubt, row.frozen == nil else { return nil }
+      let event = try lastSecurityEvent(zone: row.id, code: code)
+      return ZDCStalledZone(zone: row.zone, trunk: row.trunk, error: code, since: Date(ms: event ?? 0))
+    }
+  }
+}
+
+extension ZDCSyncManager {
+  /// What the delegate is told from now on, of all local users, each once its transaction has committed: what a rolled
+  /// back transaction told is not here, and comes when it is told again.
+  ///
+  /// For code beside the delegate, which needs no transaction. Ends when the framework is closed.
+  public var nodeEvents: ZDCNodeEvents { hub.nodes.events() }
+}

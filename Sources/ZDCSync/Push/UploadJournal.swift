@@ -1,0 +1,40 @@
+internal import ZDCClientStore
+internal import ZDCProtocol
+
+/// What is remembered of one node's large uploads. Everything is durable when a call returns.
+struct UploadJournal: Sendable {
+  package let session: SyncSession
+  package let tree: TreeID
+  package let node: NodeID
+
+  /// Attempts of this node, and those of other nodes that nothing waits for any more.
+  package func load() async throws -> (attempts: [UploadAttempt], forgotten: [BlobID]) {
+    try await session.database.asyncRead { [session, tree, node] transaction in
+      let store = UploadStore(transaction: transaction)
+      return (
+        try store.attempts(localUser: session.localUser, tree: tree, node: node),
+        try store.forgotten(localUser: session.localUser)
+      )
+    }
+  }
+
+  /// Called before the part's first byte leaves.
+  ///
+  /// - Returns: false if another one was noted before.
+  package func note(_ part: PartSealer.Part, of attempt: UploadAttempt) async throws -> Bool {
+    let (index, hash) = (part.index, part.hash)
+    return try await session.database.asyncReadWrite { [session, tree, node] transaction in
+      let store = UploadStore(transaction: transaction)
+      if index == 0 {
+        try store.insert(attempt, localUser: session.localUser, tree: tree, node: node, atMs: session.now())
+      }
+      return try store.insert(part: index, hash: hash, of: attempt.blobID)
+    }
+  }
+
+  package func forget(_ blobs: [BlobID]) async throws {
+    try await session.database.asyncReadWrite { transaction in
+      for blob in blobs { try UploadStore(transaction: transaction).remove(blob) }
+    }
+  }
+}

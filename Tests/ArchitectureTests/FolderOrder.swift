@@ -1,0 +1,106 @@
+import Foundation
+
+/// Which folders of a target may use which: ARCHITECTURE.md, "Targets". Imports say nothing inside a target, so the names
+/// of types are compared: a folder may name what it declares itself, and what folders below it declare.
+///
+/// What only an extension adds to a type is not seen.
+enum FolderOrder {
+  /// From the bottom to the top; folders on one line may use each other. The empty name is the top of the target's folder.
+  static let byTarget: [String: [[String]]] = [
+    "ZDCProtocol": [["", "Codec"], ["Objects"], ["Replay"], ["Wire"]],
+    "ZDCCrypto": [
+      [""], ["Names"], ["Primitives"], ["Sealing"], ["Keys"], ["Content"], ["Records"], ["Account"], ["Local"],
+    ],
+    "ZDCMerge": [["", "Changesets"], ["Collections"], ["Compatibility"]],
+    "ZDCClientStore": [["Database"], ["Records"], ["Journal"], ["Queue"], ["Cloud"], ["Manager"]],
+    "ZDCTransfers": [["Progress"], ["CryptoFiles"], ["Sources"], ["Files"], ["Disk"], ["Download"], ["Images"]],
+    "ZDCSync": [
+      ["Delegate"], ["Status"], ["Session"], ["Rules"], ["Tree"], ["Pull"], ["Push"], ["Zone"], ["Engine"], ["Manager"],
+    ],
+    "ZeroDarkCloud": [[""], ["Diagnosis"], ["Compatibility"]],
+    "ZDCServer": [
+      ["Settings"], ["Stores"], ["Metrics"], ["Domain"], ["Coordination"], ["Events"], ["Core"], ["Middleware"],
+      ["Routes"], [""],
+    ],
+    "ZDCServerSQLite": [[""], ["Check"]],
+    "ZDCCommands": [["", "Terminal"], ["Files"], ["Tree"], ["Profile"], ["Export"], ["Commands"]],
+    "ZeroDarkCloudTesting": [
+      ["Support"], ["Canary"], ["Server"], ["Network"], ["Hostile"], ["Device"], ["Rogue"], ["World"],
+    ],
+  ]
+
+  struct SourceFile {
+    var target: String
+    /// The first folder below the target; empty at its top.
+    var folder: String
+    var name: String
+    var text: String
+  }
+
+  /// Where a folder uses one above it, or has no place in the table.
+  static func findings(_ files: [SourceFile]) -> [String] {
+    Dictionary(grouping: files, by: \.target).sorted { $0.key < $1.key }.flatMap { target, files -> [String] in
+      guard let order = byTarget[target] else {
+        return Set(files.map(\.folder)).count > 1 ? ["\(target) has folders and is not in the table"] : []
+      }
+      let levels = Dictionary(
+        uniqueKeysWithValues: order.enumerated().flatMap { level, folders in folders.map { ($0, level) } })
+      let homeless = Set(files.map(\.folder)).subtracting(levels.keys).sorted()
+      return homeless.map { "\(target)/\($0) is not in the table" } + backEdges(files, levels)
+    }
+  }
+
+  private static func backEdges(_ files: [SourceFile], _ levels: [String: Int]) -> [String] {
+    var declared: [String: SourceFile] = [:]
+    for file in files { for name in types(in: file.text) { declared[name] = file } }
+    return files.flatMap { file in
+      names(in: file.text).compactMap { name -> String? in
+        guard let home = declared[name], let own = levels[file.folder], let other = levels[home.folder], other > own
+        else {
+          return nil
+        }
+        return "\(file.target)/\(file.folder)/\(file.name) uses \(name), which is above it in \(home.folder)"
+      }.sorted()
+    }
+  }
+
+  /// The types that a file declares at its top, without private ones.
+  static func types(in text: String) -> [String] {
+    let modifiers: Set<Substring> = ["public", "package", "internal", "final", "indirect", "nonisolated"]
+    let kinds: Set<Substring> = ["struct", "class", "enum", "actor", "protocol", "typealias"]
+    return text.split(separator: "\n").compactMap { line in
+      guard line.first?.isWhitespace == false else { return nil }
+      let words = line.split(whereSeparator: \.isWhitespace).drop { modifiers.contains($0) || $0.hasPrefix("@") }
+      guard let kind = words.first, kinds.contains(kind), let name = words.dropFirst().first else { return nil }
+      return String(name.prefix { $0.isLetter || $0.isNumber || $0 == "_" })
+    }
+  }
+
+  /// Every word of the code that may be a type's name; comments and text do not count.
+  private static func names(in text: String) -> Set<String> {
+    var names: Set<String> = []
+    for line in text.split(separator: "\n") {
+      let code = line.firstRange(of: "//").map { line[..<$0.lowerBound] } ?? line
+      // Outside quotes stand the pieces with even numbers.
+      for (index, piece) in code.split(separator: "\"", omittingEmptySubsequences: false).enumerated()
+      where index % 2 == 0 {
+        for word in piece.split(whereSeparator: { !$0.isLetter && !$0.isNumber && $0 != "_" }) {
+          if word.first?.isUppercase == true { names.insert(String(word)) }
+        }
+      }
+    }
+    return names
+  }
+
+  /// All targets of this repository.
+  static func ofRepository() throws -> [SourceFile] {
+    let root = SourceImports.repositoryRoot.appendingPathComponent("Sources")
+    let paths = try FileManager.default.subpathsOfDirectory(atPath: root.path)
+    return try paths.filter { $0.hasSuffix(".swift") && !$0.contains(".docc/") }.sorted().map { path in
+      let parts = path.split(separator: "/").map(String.init)
+      return SourceFile(
+        target: parts[0], folder: parts.count > 2 ? parts[1] : "", name: parts[parts.count - 1],
+        text: try String(contentsOf: root.appendingPathComponent(path), encoding: .utf8))
+    }
+  }
+}
