@@ -25,6 +25,7 @@ import ZDCProtocol
         POST /v1/account/links session 139264
         GET /v1/account/audit session 0
         GET /v1/users/{userID}/chain session 0
+        POST /v1/users/chains session 36864
         PUT /v1/trees/{appTreeID} session 8388608
         GET /v1/zones session 0
         GET /v1/events session 0
