@@ -120,6 +120,12 @@ final class NetworkExercise: Sendable {
       return "\(try await device.api.zones(since: nil).zones.count)"
     },
     "POST \(Routes.links)": { _, device in try await device.appendClaim() },
+    "POST \(Routes.chains)": { _, device in
+      guard let user = UserID(text: try device.localUserID) else { throw TestFailure("no user id") }
+      let answer = try await device.api.chains(after: [ChainPosition(user: user, count: 0)])
+      let chain = try await device.api.chain(of: user)
+      return "\(answer == chain)"
+    },
     "PUT \(Routes.tree)": { _, device in try await device.createOtherTree() },
     "GET \(Routes.node)": { _, device in
       let zone = try await device.api.zones(since: nil).zones[0]
