@@ -18,7 +18,7 @@ package enum IdentityChain {
     return links
   }
 
-  /// The links of several users, by the user whose they say they are.
+  /// Groups links by the user that each of them names. Nothing is verified.
   static func byUser(_ bundle: [UInt8]) throws(ZDCSecurityError) -> [UserID: [IdentityLink]] {
     var reader = Bundle.Reader(bundle)
     var links: [UserID: [IdentityLink]] = [:]

@@ -30,7 +30,7 @@ package struct IdentityStore: Sendable {
 
   /// Finds the keys in memory, in the pinned chains, or in chains that it fetches, verifies and pins.
   ///
-  /// - Returns: the keys, without those that no verified chain has; and what was wrong with chains that came.
+  /// - Returns: the keys, without those that no verified chain has, and the errors of chains that were refused.
   /// - Throws: `ServerError`, `TransportError`, and the database's errors.
   package func keys(
     of signers: Set<Signer>, own: UserKeys
@@ -67,7 +67,7 @@ package struct IdentityStore: Sendable {
     }
   }
 
-  /// Asks until all have come, or an answer brings nothing: one may stop early.
+  /// An answer may be incomplete: asks again for the users whom it leaves out, until an answer has none of them.
   private func fetch(_ users: [UserID]) async throws -> (keys: [Signer: [UInt8]], refused: [ZDCSecurityError]) {
     var keys: [Signer: [UInt8]] = [:]
     var refused: [ZDCSecurityError] = []
@@ -76,10 +76,10 @@ package struct IdentityStore: Sendable {
       let pinned = try await pinnedChains(of: rest)
       let positions = rest.map { ChainPosition(user: $0, count: UInt32(clamping: pinned[$0]?.count ?? 0)) }
       let answer = try IdentityChain.byUser(try await api.chains(after: positions))
-      let come = rest.filter { answer[$0] != nil }
-      guard !come.isEmpty else { break }
+      let answered = rest.filter { answer[$0] != nil }
+      guard !answered.isEmpty else { break }
       var verified: [UserID: PinnedChain] = [:]
-      for user in come {
+      for user in answered {
         do throws(ZDCSecurityError) {
           let links = answer[user] ?? []
           verified[user] = try PinnedChain(links, of: user, after: pinned[user])

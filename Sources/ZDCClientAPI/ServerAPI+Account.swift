@@ -12,8 +12,8 @@ extension ServerAPI {
     return try requireBundle(try await answer(to: request, limit: Limits.chainBundleBytes)).body
   }
 
-  /// What follows these positions in several users' chains, as the bundle that came, not yet verified. It may stop early,
-  /// and has nothing of users whom the server does not know.
+  /// The links behind these positions in several users' chains: the bundle as received, not yet verified. It may be
+  /// incomplete, and has no links of users whom the server does not know.
   package func chains(after positions: [ChainPosition]) async throws -> [UInt8] {
     var body = ByteWriter(capacity: 36 * positions.count)
     for position in positions {

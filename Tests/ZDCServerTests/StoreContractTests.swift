@@ -48,6 +48,25 @@ import ZDCServerSQLite
     }
   }
 
+  /// All links of a user or none, and those of the first user whatever the limit.
+  @Test(arguments: stores) func linksOfSeveralUsers_endAtALimit(_ maker: Maker) async throws {
+    try await Self.withStore(maker) { (store: any MetadataStore) async throws in
+      let users = [user(1), user(2)]
+      let links = [try TestAccount().genesis, try TestAccount().genesis]
+      try await store.write { tx in
+        for (user, link) in zip(users, links) {
+          try tx.insertUser(user)
+          try tx.appendLink(link, to: user.id)
+        }
+      }
+      let all = users.map { ChainPosition(user: $0.id, count: 0) }
+      let both = links.reduce(0) { $0 + $1.bytes.count }
+      #expect(try await store.read { try $0.links(after: all, limit: both) } == links.map(\.bytes))
+      #expect(try await store.read { try $0.links(after: all, limit: both - 1) } == [links[0].bytes])
+      #expect(try await store.read { try $0.links(after: all, limit: 0) } == [links[0].bytes])
+    }
+  }
+
   @Test(arguments: stores) func writesThatShareADurableStepFailByThemselves(_ maker: Maker) async throws {
     try await Self.withStore(maker) { (store: any MetadataStore) async throws in
       struct Odd: Error {}

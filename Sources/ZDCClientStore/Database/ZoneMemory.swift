@@ -2,7 +2,7 @@ package import ZDCCrypto
 package import ZDCProtocol
 internal import ZDCSupport
 
-/// What the rows of zdc_zone mean, by their bytes: lists and keys change seldom, and each transaction reads them.
+/// Caches the decoded lists and keys of zones by their stored bytes: they seldom change, and each transaction reads them.
 package final class ZoneMemory: Sendable {
   private struct State {
     var lists: [ZoneID: (bytes: [UInt8], acl: ZoneACL)] = [:]

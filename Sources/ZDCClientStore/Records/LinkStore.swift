@@ -5,7 +5,7 @@ internal import ZDCProtocol
 
 /// The rows of zdc_link inside one transaction: which node stands for which of the app's objects. One to one.
 package final class LinkStore {
-  /// A link whose node is gone, still to be found while the app is told.
+  /// The link of a deleted node: the delegate can still look it up in its callback.
   package struct RemovedLink {
     package var nodeUUID: String
     package var collection: String

@@ -56,7 +56,7 @@ extension OperationStore {
       for old in before where !after.contains(old) { try removeDependency(of: operation.id, on: old) }
       for new in after {
         guard try !closesCircle(operation.id, waitingFor: new) else {
-          // A request that is on its way depends on nothing any more; only if it fails is it sent again.
+          // What is in flight waits for nothing: the dependency would count only if it had to be sent again.
           if operation.state != .inFlight { isComplete = false }
           continue
         }

@@ -64,8 +64,8 @@ package struct PageContents {
     return signers
   }
 
-  /// The ``signers`` that are members, by the list in force before the page or one in it. What others have signed is
-  /// refused anyway: nothing has to be asked about them.
+  /// The ``signers`` that are members, by the list in force before the page or one in it. Commits of others are refused
+  /// anyway: their chains are not needed.
   package func memberSigners(after list: ZoneACL?) -> Set<Signer> {
     var members = Set(list?.fields.entries.map(\.user) ?? [])
     for list in lists.values { members.formUnion(list.fields.entries.map(\.user)) }

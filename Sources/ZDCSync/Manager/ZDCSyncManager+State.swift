@@ -65,8 +65,8 @@ extension ZDCReadTransaction {
 }
 
 extension ZDCSyncManager {
-  /// What the delegate is told from now on, of all local users, each once its transaction has committed: what a rolled
-  /// back transaction told is not here, and comes when it is told again.
+  /// The delegate's callbacks from now on, of all local users, as values, each after its transaction has committed.
+  /// Callbacks of a transaction that was rolled back are left out; they appear when they are made again.
   ///
   /// For code beside the delegate, which needs no transaction. Ends when the framework is closed.
   public var nodeEvents: ZDCNodeEvents { hub.nodes.events() }

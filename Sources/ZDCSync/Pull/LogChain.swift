@@ -5,7 +5,7 @@ package import ZDCProtocol
 /// longer than members did. What its commits do is for replay to judge. Pure.
 package struct LogChain {
   package let zone: ZoneID
-  /// The list in force at the end of what was checked. It is known only from the log: replay decides whether it counts.
+  /// The newest access list of the checked commits. Replay decides later whether it is valid.
   private(set) var list: ZoneACL?
   private var head: (seq: UInt64, hash: CommitHash)?
 
@@ -14,7 +14,7 @@ package struct LogChain {
   /// The last commit's.
   package var seq: UInt64? { head?.seq }
 
-  /// - Parameter writers: their keys.
+  /// - Parameter writers: the keys of the page's writers.
   /// - Returns: the page, without what its commits do not name.
   /// - Throws: `ZDCSecurityError`.
   package mutating func verified(_ page: PageContents, writers: WriterKeys) throws -> [UInt8] {

@@ -38,7 +38,7 @@ struct PartSealer {
     return sealed.isEmpty ? nil : sealed.removeFirst()
   }
 
-  /// Takes back the memory of a part that was sent: an allocator that is asked for each part anew keeps several of them.
+  /// Reuses the buffer of a part that was sent: allocating each part anew makes the allocator keep several of them.
   package mutating func reuse(_ part: consuming Part) { spare = part.bytes }
 
   private mutating func advance() throws {

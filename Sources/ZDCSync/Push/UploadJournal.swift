@@ -1,7 +1,7 @@
 internal import ZDCClientStore
 internal import ZDCProtocol
 
-/// What is remembered of one node's large uploads. Everything is durable when a call returns.
+/// Stores the state of one node's large uploads. Everything is durable when a call returns.
 struct UploadJournal: Sendable {
   package let session: SyncSession
   package let tree: TreeID

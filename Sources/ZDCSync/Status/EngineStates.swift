@@ -33,7 +33,7 @@ extension DatabaseContext {
   package var engines: EngineStates { attachments.value { EngineStates() } }
 }
 
-/// What a round does.
+/// Whether a round pulls or pushes.
 package enum SyncWork: Sendable {
   case pull
   case push

@@ -1,7 +1,5 @@
 public import Foundation
-internal import ZDCClientStore
 public import ZDCProtocol
-internal import ZDCSupport
 
 /// A node whose newest version in the cloud this device does not have or cannot open.
 ///

@@ -6,7 +6,7 @@ public final class ZDCFileRetainToken: Sendable {
   package let name: String
   private let release: @Sendable () -> Void
 
-  /// - Parameter release: called when the token goes.
+  /// - Parameter release: called when the token is deallocated.
   package init(_ name: String, release: @escaping @Sendable () -> Void) {
     (self.name, self.release) = (name, release)
   }
