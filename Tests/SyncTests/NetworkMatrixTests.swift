@@ -223,7 +223,7 @@ final class NetworkExercise: Sendable {
     try await other.create(
       "/film",
       TestContent(
-        data: EndToEndTests.bytes(200_000, seed: 1), metadata: Data("m".utf8),
+        data: EndToEndTests.bytes(2_300_000, seed: 1), metadata: Data("m".utf8),
         thumbnail: EndToEndTests.bytes(2_000, seed: 2)))
     try await other.sync()
     try await other.close()

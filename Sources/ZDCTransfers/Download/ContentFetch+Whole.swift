@@ -9,6 +9,10 @@ extension ContentFetch {
   /// Above this a file is verified leaf by leaf as it grows; below, fetching it again costs less than the hashes.
   private static let resumableLeaves: UInt64 = 128
 
+  /// Up to this a content is held in memory until all of it has arrived and is verified, which saves the request for the
+  /// hashes: 2 MiB.
+  private static let leavesInMemory: UInt64 = 32
+
   var isResumable: Bool { layout.leafCount > Self.resumableLeaves }
 
   // MARK: Ciphertext
@@ -72,6 +76,7 @@ extension ContentFetch {
   ///
   /// - Returns: the file, which is the caller's to rename, and the metadata.
   package func open(in folder: URL, progress: Progress) async throws -> (url: URL, metadata: [UInt8]) {
+    guard layout.leafCount > Self.leavesInMemory else { return try await openAtOnce(in: folder, progress: progress) }
     // Requested together with its hashes, which saves a round trip, unless an earlier try may have left a part of it.
     async let whole = isResumable ? nil : wholeAnswer()
     let leaves = try await leaves()
@@ -87,6 +92,33 @@ extension ContentFetch {
       if !isResumable || !Self.mayContinue(after: error) { DownloadFolder.remove(partial.url) }
       throw located(error)
     }
+  }
+
+  private func openAtOnce(in folder: URL, progress: Progress) async throws -> (url: URL, metadata: [UInt8]) {
+    let (bytes, leaves) = try await verifiedBytes(progress: progress)
+    let partial = try openPartial(in: folder)
+    do {
+      var clear = ClearFile(partial.file, ContentOpener(target.reference, leaves: leaves))
+      try clear.push(bytes)
+      return (partial.url, try clear.finish())
+    } catch {
+      DownloadFolder.remove(partial.url)
+      throw located(error)
+    }
+  }
+
+  private func verifiedBytes(progress: Progress) async throws -> (bytes: [UInt8], leaves: ContentLeaves) {
+    var bytes: [UInt8] = []
+    bytes.reserveCapacity(Int(layout.cipherLength))
+    do {
+      var verifier = StreamVerifier(target.reference)
+      try await receive(from: { verifier.received }) { slice in
+        try verifier.push(slice)
+        bytes += slice
+        progress(verifier.received)
+      }
+      return (bytes, try verifier.finish())
+    } catch { throw located(error) }
   }
 
   private func openPartial(in folder: URL) throws -> (url: URL, file: LocalFile) {
@@ -107,6 +139,11 @@ private struct ClearFile: ~Copyable {
   private let opener: ContentOpener
   private var metadata: [UInt8] = []
   private(set) var received: UInt64 = 0
+
+  init(_ file: LocalFile, _ opener: ContentOpener) {
+    self.file = file
+    self.opener = opener
+  }
 
   init(continuing file: LocalFile, leaves: ContentLeaves, fetch: ContentFetch) async throws {
     self.file = file

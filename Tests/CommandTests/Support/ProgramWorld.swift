@@ -130,14 +130,14 @@ final class ProgramWorld {
     return outcome
   }
 
-  /// How many round trips a command needs that has to succeed.
-  func roundTrips(_ device: String, _ arguments: String...) async throws -> Int {
+  /// How many round trips and requests a command needs that has to succeed.
+  func cost(_ device: String, _ arguments: String...) async throws -> (roundTrips: Int, requests: Int) {
     let waves = RequestWaves()
     proxy.count(waves)
     defer { proxy.count(nil) }
     let outcome = try await zdc(device, arguments)
     try #require(outcome.status == 0, "\(outcome.errors)")
-    return waves.count
+    return (waves.count, waves.requests)
   }
 
   func remove(_ device: String) throws {

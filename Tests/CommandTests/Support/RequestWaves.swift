@@ -2,10 +2,11 @@ import Foundation
 import Synchronization
 
 /// Holds requests until no other one comes any more, and then lets all of them pass: what is let pass together would
-/// share a round trip on a line that is long. Counts round trips without a clock of their own.
+/// share a round trip on a line that is long. Counts these waves, and the requests in them.
 final class RequestWaves: Sendable {
   private struct State {
     var passed = 0
+    var requests = 0
     var lastCame = ContinuousClock.now
   }
 
@@ -16,12 +17,14 @@ final class RequestWaves: Sendable {
   private let state = Mutex(State())
 
   var count: Int { state.withLock { $0.passed } }
+  var requests: Int { state.withLock { $0.requests } }
 
   /// Blocks its thread until the wave passes that the request belongs to; at once for what begins no request.
   func wait(with slice: ArraySlice<UInt8>) {
     guard Self.verbs.contains(where: slice.starts(with:)) else { return }
     let wave = state.withLock { state in
       state.lastCame = .now
+      state.requests += 1
       return state.passed
     }
     while !state.withLock({ Self.hasPassed(wave, &$0) }) { Thread.sleep(forTimeInterval: 0.01) }

@@ -97,9 +97,10 @@ struct HostileStage: Sendable {
     try await a.sync()
   }
 
+  /// Larger than what a reader holds in memory.
   private static func film(seed: UInt8) -> TestContent {
     TestContent(
-      data: EndToEndTests.bytes(150_000, seed: seed), metadata: Data("a film".utf8),
+      data: EndToEndTests.bytes(2_300_000, seed: seed), metadata: Data("a film".utf8),
       thumbnail: EndToEndTests.bytes(3_000, seed: 9))
   }
 

@@ -59,7 +59,7 @@ import ZDCTreesystem
     case firstByte, middleByte, lastByte, shorter, longer
   }
 
-  @Test(arguments: Damage.allCases, [300, 300_000])
+  @Test(arguments: Damage.allCases, [300, 300_000, 2_300_000])
   func alteredBytesAreNeverHandedOut(damage: Damage, size: Int) async throws {
     try await NetworkWorld.run { world in
       let device = try world.device()
@@ -92,7 +92,7 @@ import ZDCTreesystem
   private static func damage(
     _ response: TransportResponse, _ damage: Damage, isBundle: Bool
   ) async throws -> TransportResponse {
-    var bytes = try await response.body.collect(upTo: 1 << 20)
+    var bytes = try await response.body.collect(upTo: 4 << 20)
     var content = bytes
     var blob: BlobID?
     if isBundle {
