@@ -21,14 +21,12 @@ struct ExportPreview {
   /// Whether the export would leave nothing out.
   var isComplete: Bool { lines.allSatisfy { $0.change == "new" || $0.change == "replaced" } }
 
-  init(_ nodes: [TreeEntry], place: ExportRun.Place, policy: ExportNamePolicy, overwrites: Bool) throws {
-    let plan = ExportPlan(ExportRun.sources(nodes), policy: policy, foldsCase: false)
-    let top = ExportRun.top(place, policy)
-    for entry in nodes where entry.node.trunk == nil {
-      let isFolder = plan.foldersByID.contains(entry.node.uuid) || entry.isFolder
+  mutating func add(_ entries: [ExportEntry], of plan: ExportPlan, in folder: String, overwrites: Bool) throws {
+    for entry in entries where entry.node.trunk == nil {
+      let isFolder = plan.isFolder(entry.index) || entry.record?.kind == .folder
       let size = entry.node.cloudDataInfo?.dataSize ?? 0
-      guard let data = plan.dataPlace(entry.node.uuid), !isFolder || size > 0 else { continue }
-      try add(entry, Self.path(place.folder, top + data), size, overwrites: overwrites)
+      guard !isFolder || size > 0 else { continue }
+      try add(entry, Self.path(folder, plan.dataPlace(entry.index)), size, overwrites: overwrites)
     }
   }
 
@@ -38,7 +36,7 @@ struct ExportPreview {
     return folder.hasSuffix("/") ? folder + path : folder + "/" + path
   }
 
-  private mutating func add(_ entry: TreeEntry, _ path: String, _ size: UInt64, overwrites: Bool) throws {
+  private mutating func add(_ entry: ExportEntry, _ path: String, _ size: UInt64, overwrites: Bool) throws {
     guard let eTag = entry.node.eTag_data else { return lines.append(Line(change: "missing", path: path)) }
     guard let facts = try FileFacts.of(path) else {
       bytes += size

@@ -16,13 +16,14 @@ extension ExportRun {
     var metadata: Result<Data, any Error>
   }
 
-  func fetchLarge(_ wanted: [Int]) async throws {
+  func fetchLarge(_ wanted: [ExportEntry]) async throws {
     guard let downloads = opened.zdc.downloadManager else { return }
     let received = ReceivedBytes(before: report.bytes, progress)
+    begin(wanted)
     var rest = wanted[...]
     try await withThrowingTaskGroup(of: LargeDownload.self) { group in
       func startNext() {
-        guard let node = rest.popFirst().map({ nodes[$0].node }) else { return }
+        guard let node = rest.popFirst()?.node else { return }
         let (name, path) = staging.newPath()
         group.addTask { [cutsInRow] in
           LargeDownload(

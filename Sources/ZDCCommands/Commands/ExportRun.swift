@@ -18,52 +18,43 @@ final class ExportRun {
 
   let opened: OpenProfile
   let user: String
-  let nodes: [TreeEntry]
   let overwrites: Bool
   let progress: ProgressDisplay
   let tree: ExportTree
   let staging: StagingFolder
   let plan: ExportPlan
-  /// Names before those of the plan.
-  private let top: [String]
-  private lazy var indexByUUID = Dictionary(
-    nodes.indices.map { (nodes[$0].node.uuid, $0) }, uniquingKeysWith: { first, _ in first })
+  private let isOfTrunk: Bool
+  /// Of those that are being fetched.
+  private var indexByUUID: [String: ExportPlan.Index] = [:]
   var report = GetCommand.Report()
   var records: [(uuid: String, record: FileRecord)] = []
+  /// Nodes whose paths the report still lacks.
+  private var failedNodes: [String] = []
+  private var nodesWithoutContent: [String] = []
   /// Contents above this are written by the download itself.
   static let largeBytes: UInt64 = 60_000
   /// A connection that breaks for so many contents in a row breaks for all.
   private static let cutLimit = 3
   var cutsInRow = 0
-  /// Nodes are large, and a download keeps those that it was asked for: so many at a time.
-  private static let window = 8_192
 
   init(
-    opened: OpenProfile, user: String, nodes: [TreeEntry], place: Place, policy: ExportNamePolicy, overwrites: Bool,
-    progress: ProgressDisplay
-  ) throws {
+    opened: OpenProfile, user: String, path: ZDCTreesystemPath, place: Place, policy: ExportNamePolicy,
+    overwrites: Bool, progress: ProgressDisplay
+  ) async throws {
     self.opened = opened
     self.user = user
-    self.nodes = nodes
     self.overwrites = overwrites
     self.progress = progress
     let root = try ExportFolder.open(place.folder)
+    isOfTrunk = path.isTrunk
     tree = ExportTree(root: root)
     staging = try StagingFolder(in: root)
-    plan = ExportPlan(Self.sources(nodes), policy: policy, foldsCase: try root.foldsCase())
-    top = Self.top(place, policy)
+    let top = Self.top(place, policy)
+    plan = try await opened.exportPlan(user, path, top: top, policy: policy, foldsCase: root.foldsCase())
     if let name = place.name, !place.isChosen, let safe = top.first, Array(name.utf8) != Array(safe.utf8) {
       report.renamed.append(.init(name: name, file: safe))
     }
-    report.renamed += plan.renamed.map { .init(name: $0.from, file: (top + $0.to).joined(separator: "/")) }
-  }
-
-  static func sources(_ nodes: [TreeEntry]) -> [ExportPlan.Source] {
-    nodes.enumerated().map { index, entry in
-      ExportPlan.Source(
-        id: entry.node.uuid, parent: index == 0 ? nil : entry.node.parentID, name: entry.node.name ?? "",
-        hasData: (entry.node.cloudDataInfo?.dataSize ?? 0) > 0)
-    }
+    report.renamed += plan.renamed.map { .init(name: $0.from, file: $0.to.joined(separator: "/")) }
   }
 
   static func top(_ place: Place, _ policy: ExportNamePolicy) -> [String] {
@@ -72,19 +63,33 @@ final class ExportRun {
 
   func run() async throws -> GetCommand.Report {
     defer { staging.remove() }
-    try makeFolders()
-    let wanted = try plannedDownloads()
-    let total = wanted.reduce(0) { $0 + (nodes[$1].node.cloudDataInfo?.dataSize ?? 0) }
-    progress.update { line in
-      line.itemsTotal = wanted.count
-      line.bytesTotal = total
+    do { try await exportAll() } catch {
+      try await nameNodes()
+      throw error
     }
-    try await fetchSmall(wanted.filter { !Self.isLarge(nodes[$0].node) })
-    try await fetchLarge(wanted.filter { Self.isLarge(nodes[$0].node) })
-    try await storeRecords()
+    try await nameNodes()
     staging.remove()
     try tree.restoreFolders()
     return report
+  }
+
+  private func exportAll() async throws {
+    try makeFolders()
+    progress.update { [plan] line in
+      line.itemsTotal = plan.contentCount
+      line.bytesTotal = plan.dataBytes
+    }
+    var large: [ExportPlan.Index] = []
+    for start in stride(from: 0, to: plan.indices.count, by: ExportWindow.size) {
+      let wanted = try await wantedEntries(start..<min(start + ExportWindow.size, plan.indices.count))
+      try await fetchSmall(wanted.filter { !Self.isLarge($0.node) })
+      large += wanted.filter { Self.isLarge($0.node) }.map(\.index)
+    }
+    for start in stride(from: 0, to: large.count, by: ExportWindow.size) {
+      let window = large[start..<min(start + ExportWindow.size, large.count)]
+      try await fetchLarge(try await opened.exportEntries(user, plan, window))
+    }
+    try await storeRecords()
   }
 
   private static func isLarge(_ node: ZDCNode) -> Bool {
@@ -92,54 +97,51 @@ final class ExportRun {
     return info.dataSize + info.metadataSize + info.thumbnailSize > largeBytes
   }
 
+  /// Adds the paths of the nodes that the report is about.
+  private func nameNodes() async throws {
+    for (index, place) in zip(report.failed.indices, try await opened.places(user, failedNodes)) {
+      report.failed[index].path = place.path
+    }
+    for place in try await opened.places(user, nodesWithoutContent) {
+      report.withoutContent.append(place.path)
+      if place.isQueued { report.queuedHere.insert(place.path) }
+    }
+  }
+
   // MARK: Planning
 
   private func makeFolders() throws {
-    for entry in nodes where plan.foldersByID.contains(entry.node.uuid) {
-      guard let place = place(entry.node) else { continue }
+    for index in plan.indices where plan.isFolder(index) {
+      let place = plan.place(index)
       _ = try tree.folder(place)
-      if entry.node.trunk == nil { report.folders += 1 }
+      if index > 0 || !isOfTrunk { report.folders += 1 }
     }
   }
 
-  private func place(_ node: ZDCNode) -> [String]? {
-    plan.placeByID[node.uuid].map { top + $0 }
-  }
-
-  private func dataPlace(_ node: ZDCNode) -> [String]? {
-    plan.dataPlace(node.uuid).map { top + $0 }
-  }
-
-  /// What has to be fetched, as positions in `nodes`: without what is here already, and without what would have to be
-  /// overwritten.
-  private func plannedDownloads() throws -> [Int] {
-    try nodes.indices.filter { index in
-      let entry = nodes[index]
-      let node = entry.node
-      guard node.trunk == nil else { return false }
-      guard let eTag = node.eTag_data else {
-        if !plan.foldersByID.contains(node.uuid) { noteWithoutContent(entry) }
+  /// What has to be fetched of these: without what is here already, and without what would have to be overwritten.
+  private func wantedEntries(_ indices: Range<ExportPlan.Index>) async throws -> [ExportEntry] {
+    try await opened.exportEntries(user, plan, indices).filter { entry in
+      guard entry.node.trunk == nil else { return false }
+      guard let eTag = entry.node.eTag_data else {
+        if !plan.isFolder(entry.index) { nodesWithoutContent.append(entry.node.uuid) }
         return false
       }
-      guard let place = dataPlace(node), let record = entry.record, record.eTag == eTag else { return true }
-      return try !isHere(record, node, place)
+      guard let record = entry.record, record.eTag == eTag else { return true }
+      guard try isHere(record, entry) else { return true }
+      advance()
+      return false
     }
   }
 
-  private func noteWithoutContent(_ entry: TreeEntry) {
-    let path = entry.path.fullPath()
-    report.withoutContent.append(path)
-    if entry.state == "queued" || entry.state == "held" { report.queuedHere.insert(path) }
-  }
-
-  private func isHere(_ record: FileRecord, _ node: ZDCNode, _ place: [String]) throws -> Bool {
+  private func isHere(_ record: FileRecord, _ entry: ExportEntry) throws -> Bool {
     if record.kind == .folder {
-      guard let own = self.place(node) else { return false }
+      let own = plan.place(entry.index)
       _ = try tree.folder(own)
-      if !plan.foldersByID.contains(node.uuid) { report.folders += 1 }
+      if !plan.isFolder(entry.index) { report.folders += 1 }
       tree.remember(record.metadata, of: own)
       return true
     }
+    let place = plan.dataPlace(entry.index)
     guard let name = place.last else { return false }
     guard let facts = try tree.folder(place.dropLast().map { $0 }).facts(name) else { return false }
     if record.describes(facts) {
@@ -153,10 +155,13 @@ final class ExportRun {
 
   // MARK: Fetching
 
-  private func fetchSmall(_ wanted: [Int]) async throws {
-    for start in stride(from: 0, to: wanted.count, by: Self.window) {
-      try await fetchSmall(of: wanted[start..<min(start + Self.window, wanted.count)].map { nodes[$0].node })
-    }
+  private func fetchSmall(_ wanted: [ExportEntry]) async throws {
+    begin(wanted)
+    try await fetchSmall(of: wanted.map(\.node))
+  }
+
+  func begin(_ wanted: [ExportEntry]) {
+    indexByUUID = Dictionary(wanted.map { ($0.node.uuid, $0.index) }, uniquingKeysWith: { first, _ in first })
   }
 
   private func fetchSmall(of nodes: [ZDCNode]) async throws {
@@ -227,16 +232,18 @@ final class ExportRun {
     }
     let report = ErrorReport(error)
     if report.code == "diskFull" { throw error }
-    let path = indexByUUID[node.uuid].map { nodes[$0].path.fullPath() } ?? ""
-    self.report.failed.append(.init(path: path, code: report.code, message: report.message))
+    self.report.failed.append(.init(path: "", code: report.code, message: report.message))
+    failedNodes.append(node.uuid)
   }
 
   // MARK: Placing
 
   func place(_ node: ZDCNode, _ metadata: FileMetadata?, file: () throws -> StagedFile) throws {
     if metadata?.kind == .folder { return try placeFolder(node, metadata) }
-    guard let place = dataPlace(node), let name = place.last else { return }
-    if plan.foldersByID.contains(node.uuid), (node.cloudDataInfo?.dataSize ?? 0) == 0 { return }
+    guard let index = indexByUUID[node.uuid] else { return }
+    let place = plan.dataPlace(index)
+    guard let name = place.last else { return }
+    if plan.isFolder(index), (node.cloudDataInfo?.dataSize ?? 0) == 0 { return }
     let folder = try tree.folder(place.dropLast().map { $0 })
     if !overwrites, try folder.facts(name) != nil { return report.exists.append(place.joined(separator: "/")) }
     let staged = try file()
@@ -250,9 +257,10 @@ final class ExportRun {
   }
 
   private func placeFolder(_ node: ZDCNode, _ metadata: FileMetadata?) throws {
-    guard let place = place(node), let metadata else { return }
+    guard let index = indexByUUID[node.uuid], let metadata else { return }
+    let place = plan.place(index)
     _ = try tree.folder(place)
-    if !plan.foldersByID.contains(node.uuid) { report.folders += 1 }
+    if !plan.isFolder(index) { report.folders += 1 }
     tree.remember(metadata, of: place)
     remember(node, metadata)
   }

@@ -71,16 +71,16 @@ package struct GetCommand: Sendable {
     _ = try await engine.warnOfFrozen()
     let unreadable = try await opened.unreadableNodes(engine.user).below(path)
     unreadable.warn(options.output)
-    let nodes = try await subtree(path, engine, isIncomplete: isRefused)
+    let top = try await top(path, engine, isIncomplete: isRefused)
     var isComplete = true
-    if isDryRun {
-      let preview = try ExportPreview(nodes, place: place(of: path), policy: policy, overwrites: overwrites)
+    if destination == "-", !isDryRun {
+      try await GetToOutput(opened: opened).run(top, path)
+    } else if isDryRun {
+      let preview = try await preview(path, engine)
       try preview.show(options.output)
       isComplete = preview.isComplete
-    } else if destination == "-" {
-      try await GetToOutput(opened: opened).run(nodes, path)
     } else {
-      isComplete = try await export(nodes, path, engine, options.output)
+      isComplete = try await export(path, engine, options.output)
     }
     try await opened.close()
     if isRefused || !unreadable.isEmpty { throw SilentExit(.security) }
@@ -100,24 +100,35 @@ package struct GetCommand: Sendable {
     }
   }
 
-  private func subtree(
-    _ path: ZDCTreesystemPath, _ engine: Engine, isIncomplete: Bool
-  ) async throws -> [TreeEntry] {
+  private func top(_ path: ZDCTreesystemPath, _ engine: Engine, isIncomplete: Bool) async throws -> TreeEntry {
     try await engine.opened.requiringTree(engine.user, isIncomplete: isIncomplete) {
       try await engine.opened.reader.read { transaction in
-        try engine.opened.cloud(transaction, engine.user).subtree(at: path)
+        try engine.opened.cloud(transaction, engine.user).entry(at: path)
       }
     }
   }
 
+  private func preview(_ path: ZDCTreesystemPath, _ engine: Engine) async throws -> ExportPreview {
+    let (opened, place) = (engine.opened, place(of: path))
+    let plan = try await opened.exportPlan(
+      engine.user, path, top: ExportRun.top(place, policy), policy: policy, foldsCase: false)
+    var preview = ExportPreview()
+    for start in stride(from: 0, to: plan.indices.count, by: ExportWindow.size) {
+      let window = start..<min(start + ExportWindow.size, plan.indices.count)
+      let entries = try await opened.exportEntries(engine.user, plan, window)
+      try preview.add(entries, of: plan, in: place.folder, overwrites: overwrites)
+    }
+    return preview
+  }
+
   /// - Returns: whether everything is here now.
   private func export(
-    _ nodes: [TreeEntry], _ path: ZDCTreesystemPath, _ engine: Engine, _ output: Output
+    _ path: ZDCTreesystemPath, _ engine: Engine, _ output: Output
   ) async throws -> Bool {
     let line = ProgressLine(verb: "get")
     let progress = ProgressDisplay(line, isEnabled: output.showsProgress)
-    let export = try ExportRun(
-      opened: engine.opened, user: engine.user, nodes: nodes, place: place(of: path), policy: policy,
+    let export = try await ExportRun(
+      opened: engine.opened, user: engine.user, path: path, place: place(of: path), policy: policy,
       overwrites: overwrites, progress: progress)
     let report: Report
     do {

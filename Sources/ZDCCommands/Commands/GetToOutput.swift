@@ -13,14 +13,13 @@ internal import ZeroDarkCloud
 struct GetToOutput {
   let opened: OpenProfile
 
-  func run(_ nodes: [TreeEntry], _ path: ZDCTreesystemPath) async throws {
-    if let entry = nodes.first, entry.node.trunk == nil, entry.isFolder, (entry.node.cloudDataInfo?.dataSize ?? 0) == 0
-    {
+  func run(_ entry: TreeEntry, _ path: ZDCTreesystemPath) async throws {
+    if entry.node.trunk == nil, entry.isFolder, (entry.node.cloudDataInfo?.dataSize ?? 0) == 0 {
       throw CommandError(
         .usage, "isFolder", "\(ShownName.text(path.fullPath())) is a folder: standard output takes one file",
         hint: "zdc get \(ShownName.text(path.fullPath())) FOLDER/")
     }
-    guard let entry = nodes.first, entry.node.cloudDataInfo != nil, let downloads = opened.zdc.downloadManager else {
+    guard entry.node.cloudDataInfo != nil, let downloads = opened.zdc.downloadManager else {
       throw CommandError(.noInput, "noContent", "\(ShownName.text(path.fullPath())): no content in the cloud")
     }
     let file = try await downloads.downloadNodeData(entry.node).cryptoFile

@@ -82,6 +82,11 @@ class ReadableTree {
     }
   }
 
+  final func entry(at path: ZDCTreesystemPath) throws -> TreeEntry {
+    let node = try requireNode(at: path)
+    return try entry(node, path, hasChildren: hasChildren(node))
+  }
+
   /// The node and all below it, parents before children.
   final func subtree(at path: ZDCTreesystemPath) throws -> [TreeEntry] {
     var entries: [TreeEntry] = []
