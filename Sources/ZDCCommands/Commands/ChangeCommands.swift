@@ -40,7 +40,7 @@ package enum ChangeCommands {
       }
     }
     var report = MoveReport(from: from.fullPath(), path: path.fullPath(), queuedMs: WallClock.milliseconds)
-    if !queuesOnly, !isDryRun { report.durableMs = try await settle(engine, [uuid], "mv") }
+    if !queuesOnly, !isDryRun { report.durableMs = try await settle(engine, NodeSet([uuid]), "mv") }
     try options.output.object(report)
     options.output.note(
       "\(isDryRun ? "would move " : "")\(ShownName.text(from.fullPath())) -> \(ShownName.text(path.fullPath()))")
@@ -63,7 +63,7 @@ package enum ChangeCommands {
     }
     let queuedMs = WallClock.milliseconds
     var durableMs: UInt64?
-    if !queuesOnly, !isDryRun { durableMs = try await settle(engine, Set(removed.joined()), "rm") }
+    if !queuesOnly, !isDryRun { durableMs = try await settle(engine, NodeSet(removed.joined()), "rm") }
     for (path, uuids) in zip(paths, removed) {
       try options.output.object(
         RemoveReport(path: path.fullPath(), nodes: uuids.count, queuedMs: queuedMs, durableMs: durableMs))
@@ -90,7 +90,7 @@ package enum ChangeCommands {
     return try tree.delete(node)
   }
 
-  private static func settle(_ engine: Engine, _ nodes: Set<String>, _ verb: String) async throws -> UInt64 {
+  private static func settle(_ engine: Engine, _ nodes: NodeSet, _ verb: String) async throws -> UInt64 {
     let progress = ProgressDisplay(
       ProgressLine(verb: verb, itemsTotal: nodes.count), isEnabled: engine.opened.output.showsProgress)
     defer { progress.finish() }

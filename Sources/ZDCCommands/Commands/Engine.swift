@@ -36,7 +36,7 @@ struct Engine: Sendable {
   /// Returns when the server has everything that is queued for these nodes.
   ///
   /// - Throws: ``CommandError`` with `stillQueued` if something of it waits for more than its turn.
-  func settle(_ nodes: Set<String>, large: [String] = [], progress: ProgressDisplay) async throws {
+  func settle(_ nodes: NodeSet, large: [String] = [], progress: ProgressDisplay) async throws {
     guard !nodes.isEmpty else { return }
     let isDone = try await opened.sync.syncOrWait(
       for: {
@@ -136,7 +136,7 @@ struct Engine: Sendable {
     }
   }
 
-  private func remaining(_ nodes: Set<String>) async throws -> [QueuedOperation] {
+  private func remaining(_ nodes: NodeSet) async throws -> [QueuedOperation] {
     try await opened.reader.read { [opened, user] transaction in
       let cloud = try opened.cloud(transaction, user)
       return try cloud.queue(ofNodes: nodes)

@@ -202,7 +202,7 @@ package enum JournalCommand {
       let progress = ProgressDisplay(
         ProgressLine(verb: "undo", itemsTotal: nodes.count), isEnabled: options.output.showsProgress)
       defer { progress.finish() }
-      try await engine.settle(nodes, progress: progress)
+      try await engine.settle(NodeSet(nodes), progress: progress)
       report.durableMs = WallClock.milliseconds
     }
     try options.output.object(report)

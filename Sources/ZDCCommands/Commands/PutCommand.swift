@@ -75,7 +75,7 @@ package struct PutCommand: Sendable {
 
   /// What is to be sent, and where.
   struct Item: Sendable {
-    var scan: SourceScan
+    var walk: SourceWalk
     var target: ZDCTreesystemPath
     var isSpooled = false
   }
@@ -123,7 +123,7 @@ package struct PutCommand: Sendable {
   }
 
   private static func spooled(_ items: [Item]) -> [String] {
-    items.filter(\.isSpooled).map { $0.scan.entries[0].path }
+    items.filter(\.isSpooled).map { $0.walk.path }
   }
 
   /// Where each source goes.
@@ -144,7 +144,8 @@ package struct PutCommand: Sendable {
   }
 
   private func queue(_ items: [Item], _ queue: inout PutQueue, _ output: Output) async throws {
-    let count = items.reduce(0) { $0 + $1.scan.entries.count }
+    // Walks through all folders once more: only if somebody sees it.
+    let count = output.showsProgress ? try items.reduce(0) { try $0 + $1.walk.count() } : 0
     let progress = ProgressDisplay(ProgressLine(verb: "queue", itemsTotal: count), isEnabled: output.showsProgress)
     defer { progress.finish() }
     let before = queue
@@ -165,9 +166,9 @@ package struct PutCommand: Sendable {
 
   private func item(_ source: String, _ target: ZDCTreesystemPath, _ spool: SpoolLock?) throws -> Item {
     if source == "-", let spool {
-      return Item(scan: try SourceScan(try Spool.fill(spool)), target: target, isSpooled: true)
+      return Item(walk: try SourceWalk(try Spool.fill(spool)), target: target, isSpooled: true)
     }
-    return Item(scan: try SourceScan(try AbsolutePath.followed(source)), target: target)
+    return Item(walk: try SourceWalk(try AbsolutePath.followed(source)), target: target)
   }
 
   private func target(of source: String) throws(CommandError) -> ZDCTreesystemPath {

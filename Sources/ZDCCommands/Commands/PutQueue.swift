@@ -1,4 +1,5 @@
 internal import Foundation
+internal import Synchronization
 internal import ZeroDarkCloud
 
 /// Turns scanned files into nodes and queued uploads, a thousand to a transaction.
@@ -11,97 +12,129 @@ struct PutQueue {
   let fetchesKinds: Bool
   /// Only finds out what would be done.
   let isDryRun: Bool
-  private(set) var report = PutCommand.Report()
-  /// Nodes with an upload of ours, from this run or from an earlier one that did not come to its end.
-  private(set) var queuedNodes: Set<String> = []
-  /// Those of them whose upload takes long enough to be watched.
-  private(set) var largeNodes: [String] = []
-  /// Bytes of the earlier ones.
-  private(set) var earlierBytes: UInt64 = 0
-  private let queuedBefore: Set<String>
+  private var state: State
 
   private static let batch = 1_000
+
+  var report: PutCommand.Report { state.report }
+  /// Nodes with an upload of ours, from this run or from an earlier one that did not come to its end.
+  var queuedNodes: NodeSet { state.queuedNodes }
+  /// Those of them whose upload takes long enough to be watched.
+  var largeNodes: [String] { state.largeNodes }
+  /// Bytes of the earlier ones.
+  var earlierBytes: UInt64 { state.earlierBytes }
 
   init(
     opened: OpenProfile, user: String, overwrites: Bool, makesParents: Bool, fetchesKinds: Bool, isDryRun: Bool
   ) async throws {
-    queuedBefore = try await opened.reader.read { Set(try opened.cloud($0, user).queue().keys) }
+    state = State()
+    state.queuedBefore = try await opened.reader.read { NodeSet(try opened.cloud($0, user).queue().keys) }
     self.opened = opened
     self.user = user
     self.overwrites = overwrites
     self.makesParents = makesParents
     self.fetchesKinds = fetchesKinds
     self.isDryRun = isDryRun
-    if isDryRun { report.changes = [] }
+    if isDryRun { state.report.changes = [] }
   }
 
   /// What goes from one transaction to the next.
   struct State: Sendable {
-    var report: PutCommand.Report
-    var queuedNodes: Set<String>
-    var largeNodes: [String]
-    var earlierBytes: UInt64
+    var report = PutCommand.Report()
+    var queuedNodes = NodeSet()
+    var largeNodes: [String] = []
+    var earlierBytes: UInt64 = 0
     /// Nodes that had something queued when this run began.
-    let queuedBefore: Set<String>
-    /// Nodes that have children in the source, by the names that lead there.
-    var folders: [[String]: ZDCNode] = [:]
-    /// Folders that were left out, so that what is below them is too.
-    var leftOut: Set<[String]> = []
-    /// What is put at the end, when the kinds of these nodes are known.
-    var deferred: [SourceScan.Entry] = []
-    var deferredPlaces: Set<[String]> = []
-    var deferredNodes: [ZDCNode] = []
-    /// Kinds that were fetched, by the content's eTag; nil while entries may still be deferred.
-    var kinds: [String: FileMetadata.Kind]?
+    var queuedBefore = NodeSet()
+    var item = Item()
 
-    mutating func postpone(_ entry: SourceScan.Entry, _ node: ZDCNode? = nil) {
-      deferred.append(entry)
-      deferredPlaces.insert(entry.names)
-      if let node { deferredNodes.append(node) }
+    /// What is known of the source that is being put.
+    struct Item: Sendable {
+      /// Nodes that have children in the source, by the names that lead there.
+      var folders: [[String]: ZDCNode] = [:]
+      /// Folders that were left out, so that what is below them is too.
+      var leftOut: Set<[String]> = []
+      /// What is put at the end, when the kinds of these nodes are known.
+      var deferred: [SourceWalk.Entry] = []
+      var deferredPlaces: Set<[String]> = []
+      var deferredNodes: [ZDCNode] = []
+      /// Kinds that were fetched, by the content's eTag; nil while entries may still be deferred.
+      var kinds: [String: FileMetadata.Kind]?
+
+      mutating func postpone(_ entry: SourceWalk.Entry, _ node: ZDCNode? = nil) {
+        deferred.append(entry)
+        deferredPlaces.insert(entry.names)
+        if let node { deferredNodes.append(node) }
+      }
     }
   }
 
-  /// - Parameter progress: told how many entries more are queued or need nothing.
+  /// - Parameter progress: gets how many entries more are queued or need nothing.
   mutating func add(_ item: PutCommand.Item, progress: (Int) -> Void) async throws {
-    var state = State(
-      report: report, queuedNodes: queuedNodes, largeNodes: largeNodes, earlierBytes: earlierBytes,
-      queuedBefore: queuedBefore)
-    state.report.skipped += item.scan.skipped.map {
-      .init(path: $0.path, reason: $0.reason, isByRule: $0.isByRule)
-    }
+    state.item = State.Item()
     let rules = PutTransaction.Rules(
       target: item.target, isSpooled: item.isSpooled, overwrites: overwrites, makesParents: makesParents,
       fetchesKinds: fetchesKinds)
-    let start = state
-    try await queue(item.scan.entries, rules, &state, progress)
-    if !state.deferred.isEmpty {
-      let kinds = fetchesKinds ? try await kinds(of: state.deferredNodes) : [:]
-      let rest = isDryRun ? item.scan.entries : state.deferred
-      // What a dry run did before is undone: the folders of the rest are not there.
-      if isDryRun { state = start }
-      state.kinds = kinds
-      try await queue(rest, rules, &state, progress)
-    }
-    report = state.report
-    queuedNodes = state.queuedNodes
-    largeNodes = state.largeNodes
-    earlierBytes = state.earlierBytes
+    let start = isDryRun ? state : nil
+    var walk = item.walk
+    try await queue(rules, progress) { count throws(CommandError) in try walk.next(count) }
+    if !state.item.deferred.isEmpty { try await addDeferred(item, rules, start, progress) }
+    state.report.skipped += walk.skipped.map { .init(path: $0.path, reason: $0.reason, isByRule: $0.isByRule) }
   }
 
-  private func queue(
-    _ entries: [SourceScan.Entry], _ rules: PutTransaction.Rules, _ state: inout State, _ progress: (Int) -> Void
+  private mutating func addDeferred(
+    _ item: PutCommand.Item, _ rules: PutTransaction.Rules, _ start: State?, _ progress: (Int) -> Void
   ) async throws {
-    var rest = entries[...]
-    while !rest.isEmpty {
-      let (entries, before) = (Array(rest.prefix(isDryRun ? .max : Self.batch)), state)
-      rest = rest.dropFirst(entries.count)
+    let kinds = fetchesKinds ? try await kinds(of: state.item.deferredNodes) : [:]
+    if let start {
+      // What a dry run did before is undone: the folders of the rest are not there.
+      state = start
+      state.item.kinds = kinds
+      var walk = item.walk
+      return try await queue(rules, progress) { count throws(CommandError) in try walk.next(count) }
+    }
+    state.item.kinds = kinds
+    var rest = state.item.deferred[...]
+    try await queue(rules, progress) { count throws(CommandError) in
+      defer { rest = rest.dropFirst(count) }
+      return Array(rest.prefix(count))
+    }
+  }
+
+  /// - Parameter next: at most so many further entries; none at the end.
+  private mutating func queue(
+    _ rules: PutTransaction.Rules, _ progress: (Int) -> Void,
+    _ next: (Int) throws(CommandError) -> [SourceWalk.Entry]
+  ) async throws {
+    while true {
+      // A dry run is undone at its end, so it has one transaction.
+      let entries = try next(isDryRun ? .max : Self.batch)
+      guard !entries.isEmpty else { return }
+      // Handed over, not copied: it grows with the number of files.
+      let handed = Handover(state)
+      state = State()
       state = try await opened.change(isDryRun: isDryRun) { [opened, user] transaction in
         var work = PutTransaction(
-          transaction: transaction, cloud: try opened.cloud(transaction, user), rules: rules, state: before)
+          transaction: transaction, cloud: try opened.cloud(transaction, user), rules: rules, state: try handed.take())
         for entry in entries { try work.put(entry) }
         return work.state
       }
       progress(entries.count)
+    }
+  }
+
+  private final class Handover: Sendable {
+    private let state: Mutex<State?>
+
+    init(_ state: State) {
+      self.state = Mutex(state)
+    }
+
+    func take() throws(CommandError) -> State {
+      guard let taken = state.withLock({ $0.take() }) else {
+        throw CommandError(.software, "internal", "a transaction ran twice")
+      }
+      return taken
     }
   }
 
@@ -148,14 +181,15 @@ struct PutTransaction {
     self.state = state
   }
 
-  mutating func put(_ entry: SourceScan.Entry) throws {
-    if !entry.names.isEmpty, state.leftOut.contains(Array(entry.names.dropLast())) {
-      state.leftOut.insert(entry.names)
+  mutating func put(_ entry: SourceWalk.Entry) throws {
+    if !entry.names.isEmpty, state.item.leftOut.contains(Array(entry.names.dropLast())) {
+      state.item.leftOut.insert(entry.names)
       return
     }
     if entry.names.isEmpty, rules.target.isTrunk { return try enterTrunk(entry) }
-    if state.kinds == nil, !entry.names.isEmpty, state.deferredPlaces.contains(Array(entry.names.dropLast())) {
-      return state.postpone(entry)
+    if state.item.kinds == nil, !entry.names.isEmpty, state.item.deferredPlaces.contains(Array(entry.names.dropLast()))
+    {
+      return state.item.postpone(entry)
     }
     let (parent, name) = try place(of: entry)
     let existing = try child(name, of: parent)
@@ -167,22 +201,22 @@ struct PutTransaction {
 
   /// An earlier run queued it and did not live to see it sent: this one returns when that is done, too.
   private mutating func takeOver(_ node: ZDCNode, _ facts: FileFacts) {
-    guard state.queuedBefore.contains(node.uuid), state.queuedNodes.insert(node.uuid).inserted else { return }
+    guard state.queuedBefore.contains(node.uuid), state.queuedNodes.insert(node.uuid) else { return }
     guard facts.kind == .file else { return }
     state.earlierBytes += facts.size
     if facts.size > ExportRun.largeBytes { state.largeNodes.append(node.uuid) }
   }
 
   /// The contents of a folder right below a trunk, which has no metadata of its own.
-  private mutating func enterTrunk(_ entry: SourceScan.Entry) throws {
+  private mutating func enterTrunk(_ entry: SourceWalk.Entry) throws {
     guard entry.facts.kind == .folder else {
       throw CommandError(.usage, "invalidPath", "a file needs a name in the tree")
     }
-    state.folders[[]] = try cloud.requireNode(at: rules.target)
+    state.item.folders[[]] = try cloud.requireNode(at: rules.target)
   }
 
   private mutating func carryOut(
-    _ decision: PutDecision, _ entry: SourceScan.Entry, _ existing: ZDCNode?, _ parent: ZDCNode, _ name: String
+    _ decision: PutDecision, _ entry: SourceWalk.Entry, _ existing: ZDCNode?, _ parent: ZDCNode, _ name: String
   ) throws {
     switch decision {
     case .create:
@@ -199,7 +233,7 @@ struct PutTransaction {
       enter(entry, existing)
     case .newerInTree: state.report.newerInTree.append(source(of: entry))
     case .conflict: state.report.conflicts.append(source(of: entry))
-    case .unknownKind where state.kinds == nil: state.postpone(entry, existing)
+    case .unknownKind where state.item.kinds == nil: state.item.postpone(entry, existing)
     case .fileInPlace: leaveOut(entry, Self.fileInPlace)
     case .folderInPlace: leaveOut(entry, Self.folderInPlace)
     case .unknownKind: leaveOut(entry, rules.fetchesKinds ? Self.unreadableKind : Self.unknownKind)
@@ -214,15 +248,15 @@ struct PutTransaction {
   private static let unreadableKind =
     "its content in the cloud cannot be read, and may be that of a file or of a folder: put it under another name"
 
-  private mutating func leaveOut(_ entry: SourceScan.Entry, _ reason: String) {
+  private mutating func leaveOut(_ entry: SourceWalk.Entry, _ reason: String) {
     state.report.skipped.append(.init(path: source(of: entry), reason: reason))
-    state.leftOut.insert(entry.names)
+    state.item.leftOut.insert(entry.names)
   }
 
   /// As the user gave it.
-  private func source(of entry: SourceScan.Entry) -> String { rules.isSpooled ? "-" : entry.path }
+  private func source(of entry: SourceWalk.Entry) -> String { rules.isSpooled ? "-" : entry.path }
 
-  private mutating func queue(_ entry: SourceScan.Entry, _ node: ZDCNode, isNew: Bool) throws {
+  private mutating func queue(_ entry: SourceWalk.Entry, _ node: ZDCNode, isNew: Bool) throws {
     guard let metadata = entry.facts.metadata else { return }
     var record = FileRecord(
       metadata, size: entry.facts.size, source: metadata.kind == .file ? entry.path : nil, eTag: node.eTag_data)
@@ -243,18 +277,20 @@ struct PutTransaction {
     enter(entry, node)
   }
 
-  private func path(of entry: SourceScan.Entry) -> String {
+  private func path(of entry: SourceWalk.Entry) -> String {
     entry.names.reduce(rules.target) { $0.appendingComponent($1) }.fullPath()
   }
 
-  private mutating func enter(_ entry: SourceScan.Entry, _ node: ZDCNode?) {
-    if entry.facts.kind == .folder { state.folders[entry.names] = node }
+  private mutating func enter(_ entry: SourceWalk.Entry, _ node: ZDCNode?) {
+    if entry.facts.kind == .folder { state.item.folders[entry.names] = node }
   }
 
   // MARK: Looking
 
-  private mutating func place(of entry: SourceScan.Entry) throws -> (parent: ZDCNode, name: String) {
-    if let name = entry.names.last, let parent = state.folders[Array(entry.names.dropLast())] { return (parent, name) }
+  private mutating func place(of entry: SourceWalk.Entry) throws -> (parent: ZDCNode, name: String) {
+    if let name = entry.names.last, let parent = state.item.folders[Array(entry.names.dropLast())] {
+      return (parent, name)
+    }
     guard let parent = rules.target.parent() else {
       throw CommandError(.software, "internal", "a file without a folder")
     }
@@ -301,6 +337,6 @@ struct PutTransaction {
       eTag: node.eTag_data, size: node.cloudDataInfo?.dataSize ?? 0,
       isQueued: try !isCurrent && cloud.hasQueuedUpload(node),
       hasChildren: try record == nil && cloud.hasChildren(node), record: record,
-      fetchedKind: node.eTag_data.flatMap { state.kinds?[$0] })
+      fetchedKind: node.eTag_data.flatMap { state.item.kinds?[$0] })
   }
 }

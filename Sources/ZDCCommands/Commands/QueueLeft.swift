@@ -52,13 +52,13 @@ struct QueueLeft: Sendable, Encodable {
 
 extension OpenProfile {
   /// - Parameter nodes: nil for the whole queue.
-  func queueLeft(_ user: String, _ nodes: Set<String>? = nil) async throws -> QueueLeft {
+  func queueLeft(_ user: String, _ nodes: NodeSet? = nil) async throws -> QueueLeft {
     try await reader.read { try self.cloud($0, user).queueLeft(nodes) }
   }
 }
 
 extension ReadableTree {
-  func queueLeft(_ nodes: Set<String>? = nil) throws -> QueueLeft {
+  func queueLeft(_ nodes: NodeSet? = nil) throws -> QueueLeft {
     let queue = try queue().filter { nodes?.contains($0.key) ?? true }
     return QueueLeft(queue) { cloud.path(forNodeID: $0)?.fullPath() }
   }

@@ -75,7 +75,7 @@ package enum StatusCommand {
         report.queue.total += 1
         report.queue.byReason[entry.code, default: 0] += 1
       }
-      let stuck = try tree.queueLeft(Set(queue.filter { $0.value.contains(where: \.isStuck) }.keys))
+      let stuck = try tree.queueLeft(NodeSet(queue.filter { $0.value.contains(where: \.isStuck) }.keys))
       report.queue.stuck = stuck.nodes.isEmpty ? nil : stuck
       report.lastPullMs = try transaction.object(
         LastPull.self, forKey: LastPull.key, inCollection: LastPull.collection)?.milliseconds

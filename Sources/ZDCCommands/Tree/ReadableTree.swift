@@ -121,7 +121,7 @@ class ReadableTree {
     return made
   }
 
-  final func queue(ofNodes nodes: Set<String>) throws -> [QueuedOperation] {
+  final func queue(ofNodes nodes: NodeSet) throws -> [QueuedOperation] {
     try queue().filter { nodes.contains($0.key) }.flatMap(\.value)
   }
 }

@@ -9,7 +9,9 @@ internal import Foundation
 #endif
 
 /// The files and folders that `put` is to send, parents before children, in the order of their names.
-package struct SourceScan: Sendable {
+///
+/// Reads folders as it comes to them and holds the names of those on its way only, however many files there are.
+package struct SourceWalk: Sendable {
   package struct Entry: Sendable, Hashable {
     /// Names from the source down; empty for the source itself.
     package var names: [String]
@@ -28,10 +30,19 @@ package struct SourceScan: Sendable {
   package static let unreadable = "cannot be read"
   package static let sameName = "another file in the folder has the same name, composed differently"
 
-  package private(set) var entries: [Entry] = []
-  package private(set) var skipped: [Skipped] = []
+  /// A folder that was entered, and what is left of it.
+  private struct Level {
+    var path: String
+    var names: [String]
+    var rest: ArraySlice<String>
+    var doubles: Set<[UInt8]>
+  }
 
-  package var bytes: UInt64 { entries.reduce(0) { $0 + ($1.facts.kind == .file ? $1.facts.size : 0) } }
+  package let path: String
+  private var source: Entry?
+  private var levels: [Level] = []
+  /// Of what was walked up to now.
+  package private(set) var skipped: [Skipped] = []
 
   /// - Parameter path: A file, a folder, or a link to one: the link that the user names is followed, those below it are
   ///   not.
@@ -44,24 +55,82 @@ package struct SourceScan: Sendable {
       throw CommandError(.noInput, "notAFile", "\(ShownName.text(path)): a \(facts.kind.rawValue) cannot be put")
     }
     guard facts.kind == .folder || access(path, R_OK) == 0 else { throw FileFailure.error(path, reading: true) }
-    entries.append(Entry(names: [], path: path, facts: facts))
-    if facts.kind == .folder { try list(path, []) }
+    self.path = path
+    source = Entry(names: [], path: path, facts: facts)
+    if facts.kind == .folder { try enter(path, []) }
   }
 
-  private mutating func list(_ folder: String, _ names: [String]) throws(CommandError) {
+  /// How many entries are left. Walks through all of them.
+  package func count() throws(CommandError) -> Int {
+    var (walk, count) = (self, 0)
+    while try walk.next() != nil { count += 1 }
+    return count
+  }
+
+  /// At most `count` entries; none at the end.
+  package mutating func next(_ count: Int) throws(CommandError) -> [Entry] {
+    var entries: [Entry] = []
+    while entries.count < count, let entry = try next() { entries.append(entry) }
+    return entries
+  }
+
+  private mutating func next() throws(CommandError) -> Entry? {
+    if let source {
+      self.source = nil
+      return source
+    }
+    while !levels.isEmpty {
+      guard let name = levels[levels.count - 1].rest.popFirst() else {
+        levels.removeLast()
+        continue
+      }
+      if let entry = try entry(name, levels[levels.count - 1]) { return entry }
+    }
+    return nil
+  }
+
+  private mutating func entry(_ name: String, _ folder: Level) throws(CommandError) -> Entry? {
+    let path = Self.path(of: name, in: folder.path)
+    guard folder.doubles.isEmpty || !folder.doubles.contains(Array(name.utf8)) else {
+      skipped.append(Skipped(path: path, reason: Self.sameName))
+      return nil
+    }
+    guard let facts = facts(path) else { return nil }
+    let names = folder.names + [name]
+    if facts.kind == .folder { try enter(path, names) }
+    return Entry(names: names, path: path, facts: facts)
+  }
+
+  /// Nil for what is skipped.
+  private mutating func facts(_ path: String) -> FileFacts? {
+    let facts: FileFacts
+    do throws(CommandError) {
+      // It may have gone since its folder was listed.
+      guard let found = try FileFacts.of(path) else { return nil }
+      facts = found
+    } catch {
+      skipped.append(Skipped(path: path, reason: Self.unreadable))
+      return nil
+    }
+    guard facts.metadata != nil else {
+      skipped.append(Skipped(path: path, reason: facts.kind.rawValue, isByRule: true))
+      return nil
+    }
+    guard facts.kind == .folder || access(path, R_OK) == 0 else {
+      skipped.append(Skipped(path: path, reason: Self.unreadable))
+      return nil
+    }
+    return facts
+  }
+
+  private mutating func enter(_ folder: String, _ names: [String]) throws(CommandError) {
     guard let listed = try Self.names(in: folder, isSource: names.isEmpty) else {
       skipped.append(Skipped(path: folder, reason: Self.unreadable))
       return
     }
     skipped += (0..<listed.unreadable).map { _ in Skipped(path: folder, reason: "a name in it is not UTF-8") }
-    let doubles = Self.doubles(listed.names)
-    for name in listed.names {
-      if doubles.contains(Array(name.utf8)) {
-        skipped.append(Skipped(path: Self.path(of: name, in: folder), reason: Self.sameName))
-      } else {
-        try add(folder, names, name)
-      }
-    }
+    levels.append(
+      Level(path: folder, names: names, rest: listed.names[...], doubles: Self.doubles(listed.names)))
   }
 
   /// Names that the tree takes for another one of the folder: it keeps them composed (NFC), and strings compare without
@@ -80,26 +149,6 @@ package struct SourceScan: Sendable {
 
   private static func path(of name: String, in folder: String) -> String {
     folder.hasSuffix("/") ? folder + name : folder + "/" + name
-  }
-
-  private mutating func add(_ folder: String, _ names: [String], _ name: String) throws(CommandError) {
-    let path = Self.path(of: name, in: folder)
-    let facts: FileFacts
-    do throws(CommandError) {
-      // It may have gone since its folder was listed.
-      guard let found = try FileFacts.of(path) else { return }
-      facts = found
-    } catch {
-      return skipped.append(Skipped(path: path, reason: Self.unreadable))
-    }
-    guard facts.metadata != nil else {
-      return skipped.append(Skipped(path: path, reason: facts.kind.rawValue, isByRule: true))
-    }
-    guard facts.kind == .folder || access(path, R_OK) == 0 else {
-      return skipped.append(Skipped(path: path, reason: Self.unreadable))
-    }
-    entries.append(Entry(names: names + [name], path: path, facts: facts))
-    if facts.kind == .folder { try list(path, names + [name]) }
   }
 
   /// Names in a folder, sorted by bytes; nil if it cannot be read.
