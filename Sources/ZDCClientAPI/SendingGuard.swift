@@ -57,6 +57,14 @@ final class SendingGuard: ChannelOutboundHandler {
     context.write(data, promise: promise)
   }
 
+  /// Closes in the next turn of the event loop, so that a request fails with what was wrong.
+  ///
+  /// AsyncHTTPClient closes a connection before it fails the request. If the end of the request waits in the
+  /// connection, the close fails that write, and the request with it, for being on a closed channel.
+  func close(context: ChannelHandlerContext, mode: CloseMode, promise: EventLoopPromise<Void>?) {
+    context.eventLoop.assumeIsolated().execute { context.close(mode: mode, promise: promise) }
+  }
+
   func handlerRemoved(context: ChannelHandlerContext) {
     timer?.cancel()
     timer = nil

@@ -49,6 +49,19 @@ import ZeroDarkCloudTesting
     #expect(TransportError(.tooSlow).isTemporary)
   }
 
+  @Test("F5: an upload of which the client holds everything, to its end, is too slow as well")
+  func serverThatStopsReading_withNothingLeftToHandOver() async throws {
+    let raw = try RawServer(reading: .never) { _ in Self.fine }
+    defer { raw.end() }
+    let transport = try Self.transport(raw.url) { $0.sendingWindow = .milliseconds(300) }
+    var request = TransportRequest(.put, "/v1/x")
+    let bytes = [UInt8](repeating: 7, count: 32 << 20)
+    request.body = .stream(length: UInt64(bytes.count), TransportBody(bytes: bytes))
+    let sent = request
+    let code = try await Self.code { _ = try await transport.send(sent).body.collect(upTo: 10) }
+    #expect(code == .tooSlow)
+  }
+
   @Test("F5: an upload that moves slowly lasts for many windows and arrives")
   func slowUpload_arrives() async throws {
     let raw = try RawServer(reading: .slices(of: 64 << 10, every: .milliseconds(20))) { _ in Self.fine }
