@@ -75,10 +75,8 @@ final class SpoolLock: Sendable {
     folder = paths.spoolFolder
     descriptor = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
     guard descriptor >= 0 else { return nil }
-    guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
-      close(descriptor)
-      return nil
-    }
+    // A failed initializer of a whole object ends with `deinit`, which closes the folder.
+    guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else { return nil }
   }
 
   deinit { close(descriptor) }

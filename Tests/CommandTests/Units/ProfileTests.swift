@@ -1,5 +1,7 @@
+import Foundation
 import Testing
-import ZDCCommands
+
+@testable import ZDCCommands
 
 @Suite("Profiles")
 struct ProfileTests {
@@ -20,6 +22,21 @@ struct ProfileTests {
   @Test(arguments: ["", ".", "..", ".hidden", "a/b", "../x", "a b", "ä", "a\u{0}", String(repeating: "a", count: 65)])
   func aNameThatCouldLeaveTheFolder_isRefused(_ name: String) {
     #expect(throws: CommandError.self) { try ProfilePaths(name, environment: ["HOME": "/h"]) }
+  }
+
+  /// A second close would hit whatever file or connection has the number by then.
+  @Test func aSpoolThatAnotherProcessUses_isClosedOnce() throws {
+    let home = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString).path
+    defer { try? FileManager.default.removeItem(atPath: home) }
+    let paths = try ProfilePaths("work", environment: ["HOME": home])
+    let shared = try SpoolLock(sharing: paths)
+    withExtendedLifetime(shared) {
+      errno = 0
+      let second = SpoolLock(alone: paths)
+      let code = errno
+      #expect(second == nil)
+      #expect(code != EBADF)
+    }
   }
 
   @Test func theNameOfAPath() {
