@@ -63,9 +63,9 @@ package final class RawServer: Sendable {
 
   /// Stops listening and cuts what is open.
   package func end() {
-    _ = shutdown(listener, Int32(SHUT_RDWR))
-    // With the lock: a socket that is closed in the meantime may be another one's by then.
+    // With the lock: a socket that was closed may be another one's by now.
     state.withLock { state in
+      if !state.isClosed { _ = shutdown(listener, Int32(SHUT_RDWR)) }
       state.hasEnded = true
       for socket in state.open { _ = shutdown(socket, Int32(SHUT_RDWR)) }
     }
@@ -118,8 +118,10 @@ package final class RawServer: Sendable {
 
   private func accept() {
     defer {
-      close(listener)
-      state.withLock { $0.isClosed = true }
+      state.withLock { state in
+        close(listener)
+        state.isClosed = true
+      }
       closing.resume { true }
     }
     while true {
