@@ -43,6 +43,17 @@ struct SmallApp {
     return nil
   }
 
+  /// The nodes of a case that this device shows at or below one of them.
+  func branch(of top: SmallNode, _ number: Int) -> [SmallNode] {
+    let labels = Set(known.keys).union(cloudIDs.keys).filter { $0.number == number }.map(\.node)
+    return labels.filter { label in
+      var next = try? node(label, number)
+      guard let wanted = try? node(top, number) else { return false }
+      while let current = next, current.uuid != wanted.uuid { next = current.parentID.flatMap { cloud.node(id: $0) } }
+      return next != nil
+    }
+  }
+
   private func node(_ label: SmallNode, _ number: Int) throws -> ZDCNode {
     let key = SmallKey(number: number, node: label)
     if let uuid = known[key], let node = cloud.node(id: uuid) { return node }

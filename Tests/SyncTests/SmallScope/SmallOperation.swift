@@ -36,6 +36,14 @@ enum SmallOperation: Hashable, Sendable, CustomStringConvertible {
   /// How many operations of a commit it can become.
   var weight: Int { if case .replace = self { 2 } else { 1 } }
 
+  /// The top of the branch that it deletes.
+  var deleted: SmallNode? {
+    switch self {
+    case .delete(let node), .replace(let node): node
+    default: nil
+    }
+  }
+
   var description: String {
     switch self {
     case .edit(let node): "edit \(node)"

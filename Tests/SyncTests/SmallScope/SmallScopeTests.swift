@@ -5,7 +5,7 @@ import ZeroDarkCloudTesting
 /// Every short sequence of changes of two devices over a small tree, under every placement of pulls and pushes. => Both
 /// devices and a fresh one show what the table of outcomes of PROTOCOL 3.7 says, every text is there unless an app
 /// deleted it or wrote over it or a row of the table took it away, and what a row took away is in the merge journal.
-@Suite("Small scope", .serialized, .timeLimit(.minutes(60))) struct SmallScopeTests {
+@Suite("Small scope", .serialized, .timeLimit(.minutes(120))) struct SmallScopeTests {
   @Test("every sequence of one or two operations, every schedule")
   func upToTwoOperations() async throws {
     let cases = (1...2).flatMap { SmallSchedule.all(operations: $0) }.flatMap { SmallCase.all($0) }
@@ -125,6 +125,12 @@ import ZeroDarkCloudTesting
   @Test("M23: what is taken out of a deleted folder does not come below itself")
   func takenOutBelowItself() async throws {
     try await Self.check([.move(.k, .e), .delete(.n), .move(.e, .n)], "a0 a1 b2 B> Av A> Bv")
+  }
+
+  @Test("an app that deletes a folder deletes what a page of the log has put into it")
+  func deletedWithWhatAPageBrought() async throws {
+    try await Self.check(
+      [.move(.e, .n), .delete(.n), .move(.n, .top), .delete(.k)], "a0 b1 A> a2 A> B> b3 B> Av in pages of one")
   }
 
   private static func check(_ operations: [SmallOperation], _ schedule: String) async throws {

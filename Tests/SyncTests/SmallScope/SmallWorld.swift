@@ -41,6 +41,8 @@ actor SmallWorld {
   private var failures: [Int: String] = [:]
   /// Texts of changes that the app could not make, in cases that the table leaves open.
   private var leftOut: [Int: Set<String>] = [:]
+  /// What the apps saw in the branches that they deleted.
+  private var deletedByApps: [Int: Set<SmallNode>] = [:]
 
   /// - Parameter size: how many cases it can play at a time.
   init(size: Int) async throws {
@@ -132,7 +134,7 @@ actor SmallWorld {
     refused.forget()
     try await server.restore(start.server)
     for (device, copy) in zip(devices, start.devices) { try await device.restore(copy) }
-    (self.cases, failures, leftOut) = (cases, [:], [:])
+    (self.cases, failures, leftOut, deletedByApps) = (cases, [:], [:], [:])
     (uuids, cloudIDs) = ([start.uuids, [:]], start.cloudIDs)
   }
 
@@ -169,13 +171,17 @@ actor SmallWorld {
   private func change(_ device: Int, _ number: Int) async throws {
     let work = cases.enumerated().map { ($0.offset, $0.element.operations[number]) }
     let (known, ids) = (uuids[device], cloudIDs)
-    let made: [(SmallKey, Result<ZDCNode?, any Error>)] = try await devices[device].write { transaction, cloud in
+    typealias Made = (SmallKey, deleted: [SmallNode], Result<ZDCNode?, any Error>)
+    let made: [Made] = try await devices[device].write { transaction, cloud in
       let app = SmallApp(known: known, cloudIDs: ids, transaction: transaction, cloud: cloud)
       return work.map { index, operation in
-        (SmallKey(number: index, node: .made(number)), Result { try app.change(operation, index, "o\(number)") })
+        let deleted = operation.deleted.map { app.branch(of: $0, index) } ?? []
+        let key = SmallKey(number: index, node: .made(number))
+        return (key, deleted, Result { try app.change(operation, index, "o\(number)") })
       }
     }
-    for (key, result) in made {
+    for (key, deleted, result) in made {
+      deletedByApps[key.number, default: []].formUnion(deleted)
       switch result {
       case .success(let node?): (uuids[device][key], cloudIDs[key]) = (node.uuid, node.cloudID)
       case .success: break
@@ -280,10 +286,17 @@ actor SmallWorld {
     }
     let lines = fresh.values.flatMap { $0.split(separator: "\n").map(String.init) }
     let gone = model.superseded.union(leftOut[number] ?? [])
-    for (text, node) in cases[number].texts where !gone.contains(text) && !model.uncertain.contains(node) {
+    let uncertain = model.uncertain.union(deletedUnforeseen(number))
+    for (text, node) in cases[number].texts where !gone.contains(text) && !uncertain.contains(node) {
       let count = lines.count { $0 == text }
       if count != 1 { note(number, "\"\(text)\" is there \(count) times") }
     }
+  }
+
+  /// In pages of one, a device may show a node elsewhere than the model, which reads all pages at once: its app may have
+  /// deleted a folder with the node in it.
+  private func deletedUnforeseen(_ number: Int) -> Set<SmallNode> {
+    cases[number].schedule.hasSmallPages ? deletedByApps[number] ?? [] : []
   }
 
   private static func shown(_ files: [String: String]) -> String {
