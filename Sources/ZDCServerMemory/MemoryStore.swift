@@ -3,6 +3,9 @@ internal import Synchronization
 package import ZDCServer
 
 /// A metadata store in memory, for tests. Runs its calls one after the other on its own queue.
+///
+/// It refuses a change of a subject that the write did not name, so that a test finds it before a store with several
+/// writers loses data by it.
 package final class MemoryStore: MetadataStore {
   private let queue = DispatchQueue(label: "zdc.server.memory", qos: .userInitiated)
   private let tables = Mutex(MemoryTables())
@@ -13,18 +16,18 @@ package final class MemoryStore: MetadataStore {
   package var writeStatistics: WriteStatistics { statistics.withLock { $0 } }
 
   package func read<T: Sendable>(_ body: @escaping @Sendable (any MetadataReader) throws -> T) async throws -> T {
-    try await run { try body(MemoryTransaction(self.tables.withLock { $0 })) }
+    try await run { try body(MemoryTransaction(self.tables.withLock { $0 }, changing: [])) }
   }
 
   package func write<T: Sendable>(
-    _ body: @escaping @Sendable (any MetadataTransaction) throws -> T
+    _ subjects: Set<WriteSubject>, _ body: @escaping @Sendable (any MetadataTransaction) throws -> T
   ) async throws -> T {
     try await run {
       self.statistics.withLock { statistics in
         statistics.writes += 1
         statistics.groups += 1
       }
-      let transaction = MemoryTransaction(self.tables.withLock { $0 })
+      let transaction = MemoryTransaction(self.tables.withLock { $0 }, changing: subjects)
       let value = try body(transaction)
       self.tables.withLock { $0 = transaction.tables }
       for effect in transaction.effects { effect() }

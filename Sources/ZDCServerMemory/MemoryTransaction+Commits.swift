@@ -5,12 +5,12 @@ internal import ZDCServer
 extension MemoryTransaction {
   func apply(_ delta: CommitDelta) throws -> [ZoneStatus] {
     let statuses = try delta.zones.map(apply)
-    removeBlobs(delta.released)
+    try removeBlobs(delta.released)
     return statuses
   }
 
   private func apply(_ delta: ZoneDelta) throws -> ZoneStatus {
-    let key = key(of: delta)
+    let key = try key(of: delta)
     let tree = delta.head.zone.tree
     for node in delta.removed { remove(node, from: tree, now: delta.receivedMs) }
     for put in delta.puts where put.isLive { put.replaced.map { tables.nodes[tree]?.unlink($0) } }
@@ -19,10 +19,12 @@ extension MemoryTransaction {
     return append(delta, records: records, to: key)
   }
 
-  private func key(of delta: ZoneDelta) -> ZoneKey {
+  private func key(of delta: ZoneDelta) throws -> ZoneKey {
     guard case .new(let tree, let owner) = delta.target else {
+      try check(.zone(delta.head.zone))
       return tables.zoneKeys[delta.head.zone] ?? ZoneKey(0)
     }
+    try check(.account(owner))
     let key = ZoneKey(tables.newKey())
     let row = ZoneRow(
       key: key, zone: delta.head.zone, seq: 0, head: .zero, acl: [], retiredBelow: [:])
@@ -46,7 +48,7 @@ extension MemoryTransaction {
     tables.records[record] = MemoryTables.Record(
       stored: put.record, hash: put.leaf.record, zone: zone, replacedMs: replacedMs)
     tables.recordKeys[put.leaf.record, default: []].append(record)
-    let blob = content(of: put, zone: zone, now: now)
+    let blob = try content(of: put, zone: zone, now: now)
     guard put.isLive else { return record }
     if let old = put.replaced { tables.records[old.record]?.replacedMs = now }
     if let old = put.replacedBlob { tables.blobs[old]?.row.replacedMs = now }
@@ -55,12 +57,13 @@ extension MemoryTransaction {
     return record
   }
 
-  private func content(of put: NodePut, zone: ZoneKey, now: UInt64) -> Int64? {
+  private func content(of put: NodePut, zone: ZoneKey, now: UInt64) throws -> Int64? {
     let replacedMs = put.isLive ? nil : now
     switch put.content {
     case .none: return nil
     case .unchanged(let key): return key
     case .attached(let blob):
+      if blob.state != .attached { try check(.upload(blob.id)) }
       update(blob.attached(replacedMs: replacedMs))
       return blob.key
     case .inline(let id, let bytes):

@@ -26,7 +26,10 @@ extension MemoryTransaction {
       .map { BlobStatus.Part(index: $0.key, hash: WireBytes($0.value)) }
   }
 
-  func insertTicket(_ blob: BlobRow) -> Int64 { insert(blob, content: nil) }
+  func insertTicket(_ blob: BlobRow) throws -> Int64 {
+    try check(.upload(blob.id))
+    return insert(blob, content: nil)
+  }
 
   func insert(_ blob: BlobRow, content: [UInt8]?) -> Int64 {
     var row = blob
@@ -40,18 +43,27 @@ extension MemoryTransaction {
     return row.key
   }
 
-  func updateTicket(_ blob: BlobRow) { update(blob) }
+  func updateTicket(_ blob: BlobRow) throws {
+    try check(.upload(blob.id))
+    update(blob)
+  }
 
   func update(_ blob: BlobRow) {
     tables.blobs[blob.key]?.row = blob
     if blob.state == .attached { tables.blobs[blob.key]?.parts = [:] }
   }
 
-  func insertPart(_ index: Int, hash: [UInt8], of blob: BlobRow, now: UInt64) {
+  func insertPart(_ index: Int, hash: [UInt8], of blob: BlobRow, now: UInt64) throws {
+    try check(.upload(blob.id))
     tables.blobs[blob.key]?.parts[index] = hash
   }
 
-  func removeBlobs(_ blobs: [BlobRow]) {
+  func removeBlobs(_ blobs: [BlobRow]) throws {
+    for blob in blobs where blob.state != .attached { try check(.upload(blob.id)) }
+    remove(blobs)
+  }
+
+  func remove(_ blobs: [BlobRow]) {
     for blob in blobs {
       tables.blobs[blob.key] = nil
       if blob.isInline {
@@ -94,13 +106,14 @@ extension MemoryTransaction {
       }
   }
 
-  func collect(replacedBefore: UInt64, abandonedBefore: UInt64, limit: Int) -> Collected {
+  func collect(replacedBefore: UInt64, abandonedBefore: UInt64, limit: Int) throws -> Collected {
+    try check(.upkeep)
     let records = tables.records.filter { ($0.value.replacedMs ?? .max) < replacedBefore }.prefix(limit)
     for (key, record) in records { remove(record, key: key) }
     let doomed = tables.blobs.values.map(\.row).filter {
       ($0.replacedMs ?? .max) < replacedBefore || $0.state != .attached && $0.touchedMs < abandonedBefore
     }.prefix(limit)
-    removeBlobs(Array(doomed))
+    remove(Array(doomed))
     return Collected(
       files: doomed.filter { !$0.isInline }.map(\.id), isMore: max(records.count, doomed.count) >= limit)
   }

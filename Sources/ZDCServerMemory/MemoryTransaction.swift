@@ -1,19 +1,32 @@
 internal import ZDCProtocol
-internal import ZDCServer
+package import ZDCServer
 
 /// One closure's view of the tables.
 final class MemoryTransaction: MetadataTransaction {
   var tables: MemoryTables
   private(set) var effects: [@Sendable () -> Void] = []
 
-  init(_ tables: MemoryTables) {
+  private let subjects: Set<WriteSubject>
+
+  init(_ tables: MemoryTables, changing subjects: Set<WriteSubject>) {
     self.tables = tables
+    self.subjects = subjects
+  }
+
+  /// - Throws: ``UnnamedSubject`` if the write did not name it.
+  func check(_ subject: WriteSubject) throws {
+    guard subjects.contains(subject) else { throw UnnamedSubject(subject: subject) }
   }
 
   func afterCommit(_ effect: @escaping @Sendable () -> Void) { effects.append(effect) }
 
-  func takeRoom() {}
-  func clearRoom() {}
+  func takeRoom() throws { try check(.upkeep) }
+  func clearRoom() throws { try check(.upkeep) }
+}
+
+/// A change of something that the write did not name.
+package struct UnnamedSubject: Error {
+  package var subject: WriteSubject
 }
 
 // Accounts
@@ -44,17 +57,29 @@ extension MemoryTransaction {
   func keyring(of user: UserID) -> [UInt8]? { tables.keyrings[user] }
   func isInviteUsed(_ codeHash: [UInt8]) -> Bool { tables.invites.contains(codeHash) }
 
-  func insertUser(_ user: UserRow) { tables.users[user.id] = user }
-  func updateUser(_ user: UserRow) { tables.users[user.id] = user }
+  func insertUser(_ user: UserRow) throws { try updateUser(user) }
 
-  func appendLink(_ link: IdentityLink, to user: UserID) {
+  func updateUser(_ user: UserRow) throws {
+    try check(.account(user.id))
+    tables.users[user.id] = user
+  }
+
+  func appendLink(_ link: IdentityLink, to user: UserID) throws {
+    try check(.account(user))
     tables.links[user, default: []].append(link.bytes)
     // A generation keeps the key that it was introduced with.
     tables.signKeys[user, default: [:]].merge([link.signGen: link.signPub]) { known, _ in known }
   }
 
-  func setKeyring(_ bytes: [UInt8], of user: UserID) { tables.keyrings[user] = bytes }
-  func useInvite(_ codeHash: [UInt8], user: UserID, now: UInt64) { tables.invites.insert(codeHash) }
+  func setKeyring(_ bytes: [UInt8], of user: UserID) throws {
+    try check(.account(user))
+    tables.keyrings[user] = bytes
+  }
+
+  func useInvite(_ codeHash: [UInt8], user: UserID, now: UInt64) throws {
+    try check(.account(user))
+    tables.invites.insert(codeHash)
+  }
 }
 
 // Devices and sessions
@@ -71,23 +96,38 @@ extension MemoryTransaction {
     tables.sessions.values.filter { $0.user == user }.sorted { $0.createdMs < $1.createdMs }
   }
 
-  func putDevice(_ device: DeviceRow, of user: UserID) { tables.devices[user, default: [:]][device.id] = device }
-
-  func removeDevice(_ id: DeviceID, of user: UserID) {
-    tables.devices[user]?[id] = nil
-    for session in sessions(of: user) where session.device == id { removeSession(tokenHash: session.tokenHash) }
+  func putDevice(_ device: DeviceRow, of user: UserID) throws {
+    try check(.account(user))
+    tables.devices[user, default: [:]][device.id] = device
   }
 
-  func insertSession(_ session: SessionRow) { tables.sessions[session.tokenHash] = session }
-  func removeSession(tokenHash: [UInt8]) { tables.sessions[tokenHash] = nil }
+  func removeDevice(_ id: DeviceID, of user: UserID) throws {
+    try check(.account(user))
+    tables.devices[user]?[id] = nil
+    for session in sessions(of: user) where session.device == id { try removeSession(tokenHash: session.tokenHash) }
+  }
 
-  func removeExpiredSessions(now: UInt64) { tables.sessions = tables.sessions.filter { $0.value.expiresMs > now } }
+  func insertSession(_ session: SessionRow) throws {
+    try check(.account(session.user))
+    tables.sessions[session.tokenHash] = session
+  }
 
-  func trimSessions(of user: UserID, device: DeviceID, keeping count: Int) -> [[UInt8]] {
+  func removeSession(tokenHash: [UInt8]) throws {
+    guard let session = tables.sessions[tokenHash] else { return }
+    try check(.account(session.user))
+    tables.sessions[tokenHash] = nil
+  }
+
+  func removeExpiredSessions(now: UInt64) throws {
+    try check(.upkeep)
+    tables.sessions = tables.sessions.filter { $0.value.expiresMs > now }
+  }
+
+  func trimSessions(of user: UserID, device: DeviceID, keeping count: Int) throws -> [[UInt8]] {
     let newestFirst = sessions(of: user).filter { $0.device == device }
       .sorted { ($0.expiresMs, $0.createdMs) > ($1.expiresMs, $1.createdMs) }
     let ended = newestFirst.dropFirst(count).map(\.tokenHash)
-    for hash in ended { removeSession(tokenHash: hash) }
+    for hash in ended { try removeSession(tokenHash: hash) }
     return ended
   }
 }

@@ -81,7 +81,7 @@ package final class SQLiteStore: MetadataStore {
   }
 
   package func write<T: Sendable>(
-    _ body: @escaping @Sendable (any MetadataTransaction) throws -> T
+    _ subjects: Set<WriteSubject>, _ body: @escaping @Sendable (any MetadataTransaction) throws -> T
   ) async throws -> T {
     try await withCheckedThrowingContinuation { continuation in
       let job = WriteQueue.Job(

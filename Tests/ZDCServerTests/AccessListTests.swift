@@ -131,7 +131,7 @@ import ZDCServer
       let (victim, victimToken) = try await server.newAccount()
       let (owner, _) = try await server.newAccount()
       let (id, member) = (owner.userID, victim.userID)
-      try await server.store.write { tx in
+      try await server.store.write([.account(id)]) { tx in
         for number in 0..<101 {
           let tree = TreeID.derive(owner: id, trunk: .home, appTreeID: "org.example.app\(number)")
           let list = try owner.home.list(adding: [owner.home.member(member).entry])

@@ -34,7 +34,7 @@ import ZDCServerMemory
       try CommitRequest(first.body),
       try CommitRequest(TestZone.body(commit, records: edits + new, contents: contents)),
     ]
-    return try await store.write { tx in
+    return try await store.write(requests[0].subjects.union([.account(account.userID)])) { tx in
       let registration = try Accounts.Registration(account.registration())
       _ = try Accounts.register(registration, mode: .open, invites: [], now: 1, in: tx)
       _ = try tx.apply(try Self.delta(requests[0], account.userID, tx))

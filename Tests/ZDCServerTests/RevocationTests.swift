@@ -59,7 +59,7 @@ import ZDCServer
     try await TestServer.run { (server: TestServer) async throws in
       let (account, token) = try await server.newAccount()
       _ = try await server.send(.GET, Routes.zones, token: token).expect(200)
-      try await server.store.write { tx in
+      try await server.store.write([.account(account.userID)]) { tx in
         for session in try tx.sessions(of: account.userID) { try tx.removeSession(tokenHash: session.tokenHash) }
       }
       #expect(try await server.send(.GET, Routes.events, token: token).status == 401)

@@ -47,7 +47,7 @@ import ZDCServer
       var forged = try account.login(try await server.challenge(account), origin: server.origin)
       forged.signature.bytes[5] ^= 1
       let gate = DispatchSemaphore(value: 0)
-      async let writer: Void = server.store.write { _ in gate.wait() }
+      async let writer: Void = server.store.write([]) { _ in gate.wait() }
       let answer = await Task { try await server.sendJSON(.POST, Routes.login, forged) }.result
       gate.signal()
       try await writer

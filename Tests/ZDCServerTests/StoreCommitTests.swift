@@ -16,7 +16,7 @@ import ZDCProtocol
     init(_ store: any MetadataStore, _ account: TestAccount) async throws {
       self.store = store
       self.account = account
-      try await store.write { tx in
+      try await store.write([.account(account.userID)]) { tx in
         let registration = try Accounts.Registration(account.registration())
         _ = try Accounts.register(registration, mode: .open, invites: [], now: 1, in: tx)
       }
@@ -27,10 +27,12 @@ import ZDCProtocol
     /// Reads, decides and applies in one write.
     @discardableResult
     func commit(
-      at now: UInt64 = 10, _ change: @escaping @Sendable (any MetadataReader, ZoneRow, inout ZoneDelta) throws -> Void
+      at now: UInt64 = 10, attaching upload: BlobID? = nil,
+      _ change: @escaping @Sendable (any MetadataReader, ZoneRow, inout ZoneDelta) throws -> Void
     ) async throws -> ZoneStatus {
       let (home, zone) = (account.home, zone)
-      return try await store.write { tx in
+      let subjects = Set([.zone(zone)] + (upload.map { [.upload($0)] } ?? []) as [WriteSubject])
+      return try await store.write(subjects) { tx in
         let row = try #require(try tx.zone(zone))
         let head = ZoneHead(
           zone: zone, seq: row.seq + 1, hash: .random(), acl: home.acl, retiredBelow: row.retiredBelow)
@@ -142,7 +144,7 @@ import ZDCProtocol
         let strange = ContentName(node: .random(), blob: names[0].blob)
         #expect(try reader.contents([strange], in: world.zone.tree).isEmpty)
       }
-      let left = try await world.store.write { tx in
+      let left = try await world.store.write([.upkeep]) { tx in
         let step = try tx.collect(replacedBefore: 25, abandonedBefore: 0, limit: 100)
         return (step.files.count, step.isMore, try tx.usage(of: world.account.userID))
       }
@@ -191,7 +193,7 @@ import ZDCProtocol
       let node = NodeID.random()
       let blob = BlobID.random()
       let user = world.account.userID
-      let ticket = try await world.store.write { tx in
+      let ticket = try await world.store.write([.upload(blob)]) { tx in
         let zone = try #require(try tx.zone(world.zone)).key
         var row = BlobRow(
           id: blob, zone: zone, node: node, cipherLength: 100_000, state: .complete, isInline: false, owner: user,
@@ -205,7 +207,7 @@ import ZDCProtocol
         #expect(try reader.usage(of: user).uploadBytes == 100_000)
         #expect(try reader.contentBytes(of: user) == 100_000)
       }
-      try await world.commit { _, _, delta in
+      try await world.commit(attaching: blob) { _, _, delta in
         var put = world.put(node)
         put.content = .attached(ticket)
         delta.puts = [put]
@@ -226,7 +228,7 @@ import ZDCProtocol
         #expect(try reader.contentBytes(of: user) == 100_000)
         #expect(try reader.blobs([ticket.key]).map(\.id) == [blob])
       }
-      let files = try await world.store.write { tx in
+      let files = try await world.store.write([.upload(blob)]) { tx in
         try tx.removeBlobs([ticket])
         return try tx.file(blob)
       }
@@ -287,7 +289,7 @@ import ZDCProtocol
       struct Stop: Error {}
       let node = NodeID.random()
       await #expect(throws: Stop.self) {
-        try await world.store.write { tx in
+        try await world.store.write([.zone(world.zone)]) { tx in
           let row = try #require(try tx.zone(world.zone))
           let home = world.account.home
           let head = ZoneHead(zone: world.zone, seq: 1, hash: .random(), acl: home.acl)

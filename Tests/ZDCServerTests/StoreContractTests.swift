@@ -39,7 +39,7 @@ import ZDCServerSQLite
       let row = user(1)
       struct Stop: Error {}
       await #expect(throws: Stop.self) {
-        try await store.write { tx in
+        try await store.write([.account(row.id)]) { tx in
           try tx.insertUser(row)
           throw Stop()
         }
@@ -48,12 +48,21 @@ import ZDCServerSQLite
     }
   }
 
+  @Test func theMemoryStoreRefusesAChangeThatTheWriteDidNotName() async throws {
+    let (store, row) = (MemoryStore(), user(1))
+    let error = await #expect(throws: UnnamedSubject.self) {
+      try await store.write([.account(user(2).id), .upkeep]) { try $0.insertUser(row) }
+    }
+    #expect(error?.subject == .account(row.id))
+    #expect(try await store.read { try $0.user(row.id) } == nil)
+  }
+
   /// All links of a user or none, and those of the first user whatever the limit.
   @Test(arguments: stores) func linksOfSeveralUsers_endAtALimit(_ maker: Maker) async throws {
     try await Self.withStore(maker) { (store: any MetadataStore) async throws in
       let users = [user(1), user(2)]
       let links = [try TestAccount().genesis, try TestAccount().genesis]
-      try await store.write { tx in
+      try await store.write(Set(users.map { .account($0.id) })) { tx in
         for (user, link) in zip(users, links) {
           try tx.insertUser(user)
           try tx.appendLink(link, to: user.id)
@@ -74,7 +83,7 @@ import ZDCServerSQLite
         for number in UInt8(1)...100 {
           let row = user(number)
           group.addTask {
-            let done: Void? = try? await store.write { tx in
+            let done: Void? = try? await store.write([.account(row.id)]) { tx in
               try tx.insertUser(row)
               if number % 2 == 1 { throw Odd() }
             }
@@ -98,7 +107,7 @@ import ZDCServerSQLite
       let seen = Mutex<[Int]>([])
       struct Stop: Error {}
       for number in 0..<5 {
-        try? await store.write { tx in
+        try? await store.write([]) { tx in
           tx.afterCommit { seen.withLock { $0.append(number) } }
           if number == 2 { throw Stop() }
         }

@@ -15,7 +15,7 @@ import ZDCServerMemory
   ) async throws {
     try await StoreContractTests.withStore(maker) { store in
       let account = try TestAccount()
-      try await store.write { tx in
+      try await store.write([.account(account.userID)]) { tx in
         let registration = try Accounts.Registration(account.registration())
         _ = try Accounts.register(registration, mode: .open, invites: [], now: 1, in: tx)
       }
@@ -37,7 +37,7 @@ import ZDCServerMemory
     _ request: CommitRequest, _ user: UserID, _ store: any MetadataStore
   ) async throws -> Bool {
     do {
-      return try await store.write { tx in
+      return try await store.write(request.subjects) { tx in
         let work = SubtreeWork(limit: 1_000_000)
         let quotas = Quotas(limit: 1 << 40)
         return try Commits.apply(request, by: user, quotas: quotas, work: work, now: 2, in: tx).notices.count == 1

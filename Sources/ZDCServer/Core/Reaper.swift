@@ -40,13 +40,13 @@ struct Reaper {
     let replacedBefore = now - min(now, bounds.retentionMs)
     let abandonedBefore = now - min(now, bounds.abandonedUploadMs)
     while true {
-      let step = try await core.metadata.write { tx in
+      let step = try await core.metadata.write([.upkeep]) { tx in
         try tx.collect(replacedBefore: replacedBefore, abandonedBefore: abandonedBefore, limit: Self.batch)
       }
       await core.removeFiles(of: step.files)
       guard step.isMore else { break }
     }
-    try await core.metadata.write { try $0.removeExpiredSessions(now: now) }
+    try await core.metadata.write([.upkeep]) { try $0.removeExpiredSessions(now: now) }
     core.sessions.remove { $0.expiresMs <= now }
     await core.removeFiles(of: try await core.blobs.all())
   }

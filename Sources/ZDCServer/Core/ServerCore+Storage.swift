@@ -33,9 +33,9 @@ extension ServerCore {
     guard isFull else { return true }
     do {
       try await blobs.takeRoom()
-      try await metadata.write { try $0.takeRoom() }
+      try await metadata.write([.upkeep]) { try $0.takeRoom() }
     } catch is StorageFull { return false }
-    try await metadata.write { try $0.clearRoom() }
+    try await metadata.write([.upkeep]) { try $0.clearRoom() }
     setFull(false)
     return true
   }

@@ -19,6 +19,18 @@ package struct CommitRequest: Sendable {
   let parts: [ZonePart]
   let contents: [BlobID: InlineContent]
 
+  /// The zones, and the uploads that their puts may attach.
+  package var subjects: Set<WriteSubject> {
+    var subjects: Set<WriteSubject> = []
+    for part in parts {
+      subjects.insert(.zone(part.commit.fields.zone))
+      for record in part.records.values {
+        if let blob = record.fields.content?.blobID, contents[blob] == nil { subjects.insert(.upload(blob)) }
+      }
+    }
+    return subjects
+  }
+
   package init(_ body: [UInt8]) throws {
     guard body.count <= Limits.commitRequestBytes else {
       throw ServerError(.limitExceeded, "the request is longer than \(Limits.commitRequestBytes) bytes")

@@ -44,7 +44,7 @@ enum Sessions {
   /// A login whose signature is valid under the key that was read. ``open(_:token:now:lifetimeMs:in:)`` checks that the key
   /// is still in force.
   struct VerifiedLogin: Sendable {
-    fileprivate var user: UserID
+    fileprivate(set) var user: UserID
     fileprivate var device: DeviceID
     /// The key that signed.
     fileprivate var key: [UInt8]
@@ -81,7 +81,6 @@ enum Sessions {
     }
     let row = SessionRow(
       tokenHash: hash(token), user: login.user, device: login.device, createdMs: now, expiresMs: now + lifetimeMs)
-    try tx.removeExpiredSessions(now: now)
     try tx.insertSession(row)
     let ended = try tx.trimSessions(of: login.user, device: login.device, keeping: perDevice)
     let response = SessionResponse(token: WireBytes(token), userID: login.user, expiresMs: row.expiresMs)

@@ -8,7 +8,7 @@ enum AccountRoutes {
     guard configuration.effectiveRegistration != .closed else { throw Accounts.closed }
     let registration = try Accounts.Registration(try await call.json(RegisterRequest.self))
     let now = call.now
-    let isNew = try await call.write { tx in
+    let isNew = try await call.write([.account(registration.identity.userID)]) { tx in
       try Accounts.register(
         registration, mode: configuration.effectiveRegistration, invites: configuration.invites, now: now, in: tx)
     }
@@ -33,7 +33,7 @@ enum AccountRoutes {
       return Response(status: .ok)
     }
     let next = try verify()
-    try await call.write { tx in try Accounts.append(next, user: user, device: device, in: tx) }
+    try await call.write([.account(user)]) { tx in try Accounts.append(next, user: user, device: device, in: tx) }
     if next.isNewRoot { call.core.coordination.announce(.devicesRemoved(except: device, of: user)) }
     return Response(status: .created)
   }

@@ -11,7 +11,7 @@ enum BlobRoutes {
     let limit = call.core.configuration.bounds.contentBytes
     let now = call.now
     let quotas = call.core.quotas
-    let ticket = try await call.write { tx in
+    let ticket = try await call.write([.upload(request.blobID)]) { tx in
       try Blobs.ticket(request, user: user, limit: limit, quotas: quotas, now: now, in: tx)
     }
     await call.core.removeFiles(of: ticket.released)
@@ -59,7 +59,9 @@ enum BlobRoutes {
     guard case .take(let length, let range) = decision else { return }
     try await receive(call, blob: blob, index: index, cipherLength: length, count: range.count, hash: hash)
     let now = call.now
-    try await call.write { try Blobs.record(index, hash: hash, of: blob, user: user, now: now, in: $0) }
+    try await call.write([.upload(blob)]) {
+      try Blobs.record(index, hash: hash, of: blob, user: user, now: now, in: $0)
+    }
   }
 
   /// Streams a part into its file; never more than four leaves are in memory.
@@ -104,7 +106,9 @@ enum BlobRoutes {
     }
     let root = try await contentRoot(row, call, user)
     let now = call.now
-    let status = try await call.write { try Blobs.complete(blob, root: root, user: user, now: now, in: $0) }
+    let status = try await call.write([.upload(blob)]) {
+      try Blobs.complete(blob, root: root, user: user, now: now, in: $0)
+    }
     return try .json(status)
   }
 
@@ -121,7 +125,7 @@ enum BlobRoutes {
   static func abort(_ call: Call) async throws -> Response {
     let user = try call.user
     let blob: BlobID = try call.id("blobID")
-    try await call.write { try Blobs.abort(blob, user: user, in: $0) }
+    try await call.write([.upload(blob)]) { try Blobs.abort(blob, user: user, in: $0) }
     await call.core.removeFiles(of: [blob])
     return .noContent
   }

@@ -139,7 +139,11 @@ struct Call: Sendable {
     try await core.reads.run(Self.party(request, context, core, session)) { try await core.metadata.read(body) }
   }
 
-  func write<T: Sendable>(_ body: @escaping @Sendable (any MetadataTransaction) throws -> T) async throws -> T {
-    try await core.writes.run(Self.party(request, context, core, session)) { try await core.metadata.write(body) }
+  func write<T: Sendable>(
+    _ subjects: Set<WriteSubject>, _ body: @escaping @Sendable (any MetadataTransaction) throws -> T
+  ) async throws -> T {
+    try await core.writes.run(Self.party(request, context, core, session)) {
+      try await core.metadata.write(subjects, body)
+    }
   }
 }

@@ -48,14 +48,16 @@ enum SessionRoutes {
     }
     let token = Bytes32<LookupRole>.random().bytes
     let lifetime = core.configuration.bounds.sessionMs
-    let opened = try await call.write { try Sessions.open(login, token: token, now: now, lifetimeMs: lifetime, in: $0) }
+    let opened = try await call.write([.account(login.user)]) {
+      try Sessions.open(login, token: token, now: now, lifetimeMs: lifetime, in: $0)
+    }
     if !opened.ended.isEmpty { core.coordination.announce(.sessionsEnded(opened.ended)) }
     return try .json(opened.response)
   }
 
   static func end(_ call: Call) async throws -> Response {
     let session = try call.authenticated
-    try await call.write { try $0.removeSession(tokenHash: session.tokenHash) }
+    try await call.write([.account(session.user)]) { try $0.removeSession(tokenHash: session.tokenHash) }
     call.core.coordination.announce(.sessionsEnded([session.tokenHash]))
     return .noContent
   }
@@ -70,7 +72,7 @@ enum SessionRoutes {
   static func removeDevice(_ call: Call) async throws -> Response {
     let user = try call.user
     let device: DeviceID = try call.id("deviceID")
-    try await call.write { tx in
+    try await call.write([.account(user)]) { tx in
       guard try tx.device(device, of: user) != nil else { throw ServerError(.notFound, "no such device") }
       try tx.removeDevice(device, of: user)
     }

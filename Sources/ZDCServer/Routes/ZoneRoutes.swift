@@ -9,7 +9,7 @@ enum ZoneRoutes {
     let births = try TrunkBirth.all(try await call.bytes())
     let now = call.now
     let limits = Trees.Limit(trees: call.core.configuration.bounds.treesPerUser, quotas: call.core.quotas)
-    let outcome = try await call.write { tx in
+    let outcome = try await call.write([.account(user)]) { tx in
       try Trees.create(births, appTreeID: appTreeID, owner: user, limit: limits, now: now, in: tx)
     }
     return try .json(outcome.zones, status: outcome.isNew ? .created : .ok)
@@ -39,7 +39,9 @@ enum ZoneRoutes {
     try await core.coordination.enter(zones, as: writer, bytes: body.count)
     let now = call.now
     do {
-      let outcome = try await call.write { tx in try apply(request, by: user, core, now: now, in: tx) }
+      let outcome = try await call.write(request.subjects) { tx in
+        try apply(request, by: user, core, now: now, in: tx)
+      }
       await core.coordination.ended(.committed, in: zones, of: writer)
       await core.removeFiles(of: outcome.released)
       core.metrics.countCommits(outcome.notices.count, operations: outcome.operations)

@@ -4,13 +4,16 @@ package import ZDCProtocol
 ///
 /// Contract, the same for every store (`StoreContractTests` and `StoreCommitTests` test it):
 /// - `read` sees one consistent state.
-/// - In `write`, what the closure reads stays as it is until its changes are made: two writes that concern the same zone
-///   or account run one after the other. What it did is durable when the call returns, and gone if it throws.
-///   Concurrent writes may share one durable step; each still succeeds or fails by itself.
+/// - A `write` names the subjects that it changes. Two writes that share one run one after the other, and what a closure
+///   reads of its subjects stays as it is until its changes are made. Its changes are durable when the call returns, and
+///   gone if the closure throws. Concurrent writes may share one durable step; each still succeeds or fails alone.
 /// - Both closures are synchronous: a suspension inside would hold what the others wait for.
 /// - Questions about many nodes, records or contents take a list: each question may be a round trip to a database.
 package protocol MetadataStore: Sendable {
-  func write<T: Sendable>(_ body: @escaping @Sendable (any MetadataTransaction) throws -> T) async throws -> T
+  /// - Parameter subjects: those that the closure changes. A store with one writer for everything need not look at them.
+  func write<T: Sendable>(
+    _ subjects: Set<WriteSubject>, _ body: @escaping @Sendable (any MetadataTransaction) throws -> T
+  ) async throws -> T
   func read<T: Sendable>(_ body: @escaping @Sendable (any MetadataReader) throws -> T) async throws -> T
   /// Brings the store's files into their smallest form. Called when the server is idle.
   func tidy() async throws
@@ -18,6 +21,21 @@ package protocol MetadataStore: Sendable {
   func close() async throws
   /// How often and for how long writes waited; for `/metrics`.
   var writeStatistics: WriteStatistics { get }
+}
+
+/// A part of the store that one write at a time changes.
+///
+/// Kept content belongs to none of them: a write that needs its room removes it from any zone of the owner, and a store
+/// with several writers leaves what another one has attached again.
+package enum WriteSubject: Sendable, Hashable {
+  /// The user's row, identity chain, keyring, devices, sessions and trees.
+  case account(UserID)
+  /// The zone's log, nodes, records and live content.
+  case zone(ZoneID)
+  /// An upload, from its ticket until a commit attaches it.
+  case upload(BlobID)
+  /// Everything that is removed because of its age, and the probe of free space.
+  case upkeep
 }
 
 package struct WriteStatistics: Sendable, Hashable {
