@@ -37,38 +37,39 @@ let package = Package(
     .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
   ],
   targets: [
-    // What client and server share: objects, codec, replay, routes, limits.
+    // Protocol objects, codec, replay, routes and limits, shared by client and server.
     .target(name: "ZDCProtocol", dependencies: [crypto]),
     // Cleartext model and rules. Values only, no input or output.
     .target(name: "ZDCTreesystem", dependencies: ["ZDCProtocol"]),
-    // Changes of the app's own values: changesets, undo, three-way merge. Knows nothing of nodes.
+    // Changes to the app's own values: changesets, undo, three-way merge. Independent of nodes.
     .target(name: "ZDCMerge"),
     // Everything that touches a secret key.
     .target(
       name: "ZDCCrypto", dependencies: ["ZDCProtocol", crypto, cryptoExtras],
       resources: [.embedInCode("Resources/bip39-english.txt")]),
-    // What every part of the framework needs: errors, locks, retry policy, private files.
+    // Shared helpers of the framework: errors, locks, retry policy, private files.
     .target(name: "ZDCSupport", dependencies: ["ZDCProtocol"]),
-    // The server's routes as functions; the only place on the client that knows HTTP.
+    // The server's routes as functions; the only part of the client that knows HTTP.
     .target(name: "ZDCClientAPI", dependencies: ["ZDCProtocol", "ZDCCrypto", "ZDCSupport", httpClient]),
-    // The local database: transactions, records, an app's view of its nodes, the queue. Knows no delegate and no network.
+    // The local database: transactions, records, an app's view of its nodes, the queue. Independent of delegate and
+    // network.
     .target(
       name: "ZDCClientStore",
       dependencies: ["ZDCProtocol", "ZDCTreesystem", "ZDCMerge", "ZDCCrypto", "ZDCSupport", grdb, sqlite, logging]),
-    // Local users: creating an account, logging in, keys, the identity chain.
+    // Local users: account creation, login, keys, the identity chain.
     .target(
       name: "ZDCAccounts",
       dependencies: [
         "ZDCProtocol", "ZDCTreesystem", "ZDCCrypto", "ZDCSupport", "ZDCClientAPI", "ZDCClientStore", logging,
       ]),
-    // Content: sources of uploads, downloads, local files, images, progress.
+    // Content: upload sources, downloads, local files, images, progress.
     .target(
       name: "ZDCTransfers",
       dependencies: [
         "ZDCProtocol", "ZDCTreesystem", "ZDCCrypto", "ZDCSupport", "ZDCClientAPI", "ZDCClientStore", "ZDCAccounts",
         grdb,
       ]),
-    // The engine: push, pull, a worker for each zone; the delegate that it calls.
+    // The engine: push, pull, one worker per zone, and the delegate that it calls.
     .target(
       name: "ZDCSync",
       dependencies: [
@@ -82,34 +83,35 @@ let package = Package(
         "ZDCProtocol", "ZDCTreesystem", "ZDCMerge", "ZDCSupport", "ZDCClientAPI", "ZDCClientStore", "ZDCAccounts",
         "ZDCTransfers", "ZDCSync",
       ]),
-    // The server. It may import ZDCProtocol only: what it cannot import it cannot read.
+    // The server. It may import only ZDCProtocol, and without ZDCCrypto it cannot decrypt anything.
     .target(
       name: "ZDCServer",
       dependencies: [
         "ZDCProtocol", crypto, hummingbird, hummingbirdCore, hummingbirdTLS, httpTypes, logging, lifecycle,
       ]),
     .target(name: "ZDCServerSQLite", dependencies: ["ZDCServer", "ZDCProtocol", grdb, sqlite, logging]),
-    // Both stores in memory, for tests.
+    // In-memory versions of both stores, for tests.
     .target(name: "ZDCServerMemory", dependencies: ["ZDCServer", "ZDCProtocol"]),
     .executableTarget(
       name: "zdc-server",
       dependencies: ["ZDCServer", "ZDCServerSQLite", arguments, logging, lifecycle, unixSignals]),
-    // What the commands of zdc do; the executable only parses their arguments.
+    // Implementation of the zdc commands; the executable only parses their arguments.
     .target(name: "ZDCCommands", dependencies: ["ZeroDarkCloud", "ZDCProtocol", "ZDCTreesystem", logging]),
     .executableTarget(name: "zdc", dependencies: ["ZDCCommands", arguments]),
-    // The testing product for app authors: real server in process, faulty transport, stepped devices.
+    // The testing product for app authors: in-process server, faulty transport, stepped devices.
     .target(
       name: "ZeroDarkCloudTesting",
       dependencies: [
         "ZeroDarkCloud", "ZDCServer", "ZDCServerSQLite", "ZDCProtocol", "ZDCTreesystem", "ZDCCrypto", grdb, logging,
       ]),
-    // `make bench`. A target and not a package of its own, so that it measures what `make demo` built.
+    // `make bench`. A target rather than a separate package, so that it measures what `make demo` built.
     .executableTarget(
       name: "zdc-bench",
       dependencies: ["ZeroDarkCloud", "ZDCTreesystem", "ZDCCrypto", "ZDCProtocol", crypto, grdb, arguments],
       path: "Benchmarks"),
 
-    // Every decoder with what must hold for any bytes: replayed by `make test`, explored by `make fuzz`.
+    // Every decoder, with the properties that must hold for any bytes: replayed by `make test`, explored by
+    // `make fuzz`.
     .target(
       name: "ZDCFuzzTargets",
       dependencies: [
@@ -142,9 +144,9 @@ let package = Package(
         "ZeroDarkCloud", "ZeroDarkCloudTesting", "ZDCProtocol", "ZDCCrypto", "ZDCClientStore", "ZDCAccounts",
         "ZDCSync", grdb,
       ]),
-    // The code of the seed documents, as an app would have it.
+    // The code of the original documentation, as an app would contain it.
     .testTarget(name: "SeedTests", dependencies: ["ZeroDarkCloud", "ZeroDarkCloudTesting", "TutorialStep11"]),
-    // An app: what is public has to be enough for it.
+    // An app that uses only public declarations, which must be sufficient.
     .testTarget(
       name: "PublicAppTests", dependencies: ["ZeroDarkCloud", "ZDCMerge", "ZeroDarkCloudTesting"],
       packageAccess: false),
@@ -157,7 +159,7 @@ let package = Package(
   swiftLanguageModes: [.v6]
 )
 
-// One settings loop for every target, but for the code of the seed documents: an app's code has no upcoming features.
+// The same settings for every target except the code of the original documentation: apps enable no upcoming features.
 for target in package.targets where target.name != "SeedTests" {
   target.swiftSettings = [
     .enableUpcomingFeature("InternalImportsByDefault"),
@@ -166,7 +168,7 @@ for target in package.targets where target.name != "SeedTests" {
   ]
 }
 
-// The documentation's tutorial, as its reader has it after each step: what the catalogue shows is what is compiled.
+// The documentation's tutorial, as the reader has it after each step: the catalog shows exactly what is compiled.
 let tutorialSteps = 1...11
 let tutorialFiles = tutorialSteps.map { $0 < 10 ? "Notes-0\($0).swift" : "Notes-\($0).swift" }
 for (step, file) in zip(tutorialSteps, tutorialFiles) {
@@ -177,8 +179,8 @@ for (step, file) in zip(tutorialSteps, tutorialFiles) {
       exclude: tutorialFiles.filter { $0 != file } + ["notes.svg"], sources: [file]))
 }
 
-// `make fuzz`: libFuzzer brings the main function and needs our own targets instrumented. Unsafe flags keep a package
-// from being a dependency, so they exist in that build only.
+// `make fuzz`: libFuzzer provides the main function and requires our targets to be instrumented. A package with unsafe
+// flags cannot be a dependency, so only this build has them.
 if Context.environment["ZDC_FUZZ"] == "1" {
   let sanitizers = SwiftSetting.unsafeFlags(["-sanitize=fuzzer,address", "-O"])
   for target in package.targets where target.type == .regular { target.swiftSettings?.append(sanitizers) }

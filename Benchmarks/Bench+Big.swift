@@ -2,7 +2,7 @@ import Foundation
 import ZDCProtocol
 import ZeroDarkCloud
 
-// A hundred thousand nodes and 1 GiB, on one server: time, memory, and the peace afterwards.
+// A hundred thousand nodes and 1 GiB, on one server: time, memory, and idle cost afterwards.
 
 extension Bench {
   func big() async throws -> [Figure] {
@@ -47,7 +47,7 @@ extension Bench {
     return ((push, pull), folder)
   }
 
-  /// A device that has everything already.
+  /// Measures a device that already has everything.
   private func idle(_ server: ServerProcess, _ folder: URL) async throws -> [Figure] {
     let transport = try CountingTransport(server: server.url)
     let device = try Device(server: server.url, folder: folder, transport: transport)
@@ -82,7 +82,7 @@ extension Bench {
     var peak: Double
   }
 
-  /// Ours and the plain way take turns: what the disk has still to write slows down whoever comes next.
+  /// Alternates with plain transfers: pending disk writes slow down the next run.
   private func large(_ server: ServerProcess, beside client: Yardstick) async throws -> [Figure] {
     let source = try newFile(bytes: scale.largeBytes)
     var rounds: [LargeRound] = []
@@ -120,7 +120,7 @@ extension Bench {
     }
   }
 
-  /// The same bytes to and from the same server, with nothing sealed, opened or verified.
+  /// Transfers the same bytes to and from the same server, with nothing sealed, opened or verified.
   private func plainTransfer(_ server: ServerProcess, words: [String]) async throws -> (put: Double, get: Double) {
     let device = try Device(server: server.url, folder: newFolder())
     try await device.loginAndPull(words)

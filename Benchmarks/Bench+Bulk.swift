@@ -1,7 +1,7 @@
 import Foundation
 import ZeroDarkCloud
 
-// Ten thousand nodes up, and down to a fresh device.
+// Ten thousand nodes, pushed and then pulled by a fresh device.
 
 extension Bench {
   private struct Bulk {
@@ -35,7 +35,7 @@ extension Bench {
     bulk.disk.append(try diskBytes(server.folder) / Double(Self.nodes))
   }
 
-  /// First transaction to last `didPushNodeData`.
+  /// Measures from the first transaction to the last `didPushNodeData`.
   private func push(_ server: ServerProcess, _ bulk: inout Bulk) async throws -> [String] {
     let device = try Device(server: server.url, folder: newFolder())
     let (user, words) = try await device.createAccount()
@@ -51,7 +51,7 @@ extension Bench {
     return words
   }
 
-  /// Words to everything announced, and on to everything opened.
+  /// Measures from the words until every node is announced, and on until every content is opened.
   private func pull(_ server: ServerProcess, _ words: [String], _ bulk: inout Bulk) async throws {
     let device = try Device(server: server.url, folder: newFolder())
     let (skeleton, _) = try await seconds {

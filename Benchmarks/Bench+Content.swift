@@ -15,7 +15,7 @@ extension Bench {
     for _ in 1...runs {
       var ciphertext: [UInt8] = []
       ciphertext.reserveCapacity(Self.streamBytes + Self.streamBytes / 500)
-      // What is measured throws its leaves away: keeping them is not sealing.
+      // The measured run discards its leaves: storing them is not part of sealing.
       let (sealTime, _) = try secondsAtOnce { try seal(slice) { _ in } }
       let sealed = try seal(slice) { ciphertext += $0 }
       let (openTime, bytes) = try secondsAtOnce { try open(ciphertext, sealed) }

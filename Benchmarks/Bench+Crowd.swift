@@ -2,7 +2,7 @@ import Foundation
 import Synchronization
 import ZeroDarkCloud
 
-// Many devices at once on one server.
+// Many devices on one server at the same time.
 
 /// The two devices of an account.
 struct DevicePair: Sendable {
@@ -31,7 +31,7 @@ extension Bench {
     }
   }
 
-  /// Each device edits a note of its own once a second; its time is from the transaction until the callback on the account's
+  /// Edits one note per device once a second. Each time runs from the transaction until the callback on the account's
   /// other device. An edit that does not arrive ends the measurement with an error.
   ///
   /// - Parameter round: how often these pairs were measured before.
@@ -39,7 +39,7 @@ extension Bench {
     let done = round * edits
     let times = try await withThrowingTaskGroup(of: [Double].self) { group in
       for (index, pair) in pairs.enumerated() {
-        // Spread over the second: 200 devices that tick together are no model of anything.
+        // Spread over the second: 200 devices in lockstep are not realistic.
         let offset = Double(index) / Double(pairs.count)
         group.addTask { try await Self.edit("a", pair.a, until: pair.b, pair.user, done..<done + edits, offset) }
         group.addTask { try await Self.edit("b", pair.b, until: pair.a, pair.user, done..<done + edits, offset / 2) }
@@ -67,8 +67,8 @@ extension Bench {
     return pairs
   }
 
-  /// One edit of each device before time is taken: what a device does for the first time is not what it does all day,
-  /// and two hundred that begin at once are a row of their own.
+  /// Makes one edit on each device before time is taken. The first edit of a device is not typical, and two hundred
+  /// devices that start simultaneously have a separate row.
   private func warmUp(_ pair: DevicePair) async throws {
     try await pair.a.edit("a", user: pair.user)
     try await pair.b.app.modified.wait(until: 1)
@@ -90,7 +90,7 @@ extension Bench {
         try await other.app.modified.wait(until: index + 2, seconds: 60)
       }
       times.append(time * 1_000)
-      // The next one is an edit of its own, not a part of this one.
+      // Wait, so that the next edit is a separate one and not part of this one.
       try await device.app.pushed.wait(until: index + (name == "a" ? 4 : 2), seconds: 60)
     }
     return times
@@ -124,7 +124,7 @@ extension Bench {
     ]
   }
 
-  /// - Returns: what the slowest device had done when the fastest was through.
+  /// - Returns: the progress of the slowest device when the fastest finished.
   private func contend(_ devices: [Device], _ user: String) async throws -> Int {
     let count = scale.contended
     return try await withThrowingTaskGroup(of: Void.self) { group in

@@ -1,15 +1,15 @@
 import Foundation
 import ZeroDarkCloud
 
-// Honest devices beside a hostile account and an anonymous host.
+// Honest devices next to a hostile account and an anonymous host.
 
 extension Bench {
-  /// Fifty devices edit once a second, first alone, then while an account pushes and pulls as much as it can and a host
-  /// without an account sends what it can. The attackers run on idle processor time only: real ones have machines of
-  /// their own, and the row measures the work that they cause on the server.
+  /// Fifty devices edit once a second: first alone, then under attack. An account pushes and pulls as much as it can,
+  /// and a host without an account sends whatever it can. The attackers run on idle processor time only: real ones use
+  /// their own machines, and the row measures the work that they cause on the server.
   ///
-  /// Both are measured in turns, and the figure is the median of the turns: a single pause of the machine is the 99th
-  /// percentile of its turn.
+  /// The two are measured in turns, and the figure is the median of the turns: a single pause of the machine is the
+  /// 99th percentile of its turn.
   func hostileLoad() async throws -> [Figure] {
     let server = try await ServerProcess(folder: newFolder())
     let pairs = try await makePairs(server, count: scale.honest / 2)
@@ -55,7 +55,7 @@ private final class Attack {
   }
 
   #if os(Linux)
-    // Not by `nice`, which Dispatch changes for its own threads.
+    // Not with `nice`, which Dispatch changes for its own threads.
     private static let idle = ["chrt", "--idle", "0"]
   #else
     private static let idle = ["nice", "-n", "20"]

@@ -3,12 +3,12 @@ import ZDCCrypto
 import ZDCProtocol
 import ZeroDarkCloud
 
-// What a content of any size costs whoever needs little of it, or has sent half of it.
+// The cost of very large content for a device that needs little of it, or has sent half of it.
 
 extension Bench {
   private static let thumbnailBytes = 64 << 10
 
-  /// A thumbnail out of a content of 10 GiB, on a device that knows the node.
+  /// Fetches a thumbnail from 10 GiB of content, on a device that knows the node.
   func thumbnail() async throws -> [Figure] {
     let server = try await ServerProcess(folder: newFolder())
     let words = try await putHuge(server)
@@ -48,7 +48,7 @@ extension Bench {
     return words
   }
 
-  /// `zdc put`, killed when half of its bytes have arrived, then again.
+  /// Kills `zdc put` when half of its bytes have arrived, then runs it again.
   func resend() async throws -> [Figure] {
     let server = try await ServerProcess(folder: newFolder())
     let home = try newFolder()
@@ -66,7 +66,7 @@ extension Bench {
     try await kill(zdc, put, when: { try await server.receivedBytes() - before >= Double(scale.largeBytes) / 2 })
     _ = try zdc.run(put, limit: 300)
     _ = try zdc.run(["sync"], limit: 300)
-    // With its padding: 1 GiB grows by a thirty-second.
+    // Includes the padding: 1 GiB grows by 1/32.
     let sizes = ContentSizes(data: scale.largeBytes)
     let total = try ContentLayout(sizes: sizes, padding: .padme).cipherLength
     let again = try await server.receivedBytes() - before - Double(total)

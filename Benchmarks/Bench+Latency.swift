@@ -3,7 +3,7 @@ import Foundation
 // One node at a time.
 
 extension Bench {
-  /// Transaction to durable on the server, as the app hears of it.
+  /// Measures from the transaction until the app learns that the server has stored the node durably.
   func oneByOne() async throws -> [Figure] {
     let server = try await ServerProcess(folder: newFolder())
     let device = try Device(server: server.url, folder: newFolder())
@@ -22,7 +22,7 @@ extension Bench {
     return [figure]
   }
 
-  /// From the transaction on A until B's delegate is called; both in this process, the server in its own.
+  /// Measures from the transaction on A until B's delegate is called. Both run in this process, the server in its own.
   func edits() async throws -> [Figure] {
     let server = try await ServerProcess(folder: newFolder())
     let a = try Device(server: server.url, folder: newFolder())
@@ -39,7 +39,7 @@ extension Bench {
         try await b.app.modified.wait(until: index)
       }
       times.append(time * 1_000)
-      // The next edit begins when this one is over for A too.
+      // The next edit begins when this one is complete on A too.
       try await a.app.pushed.wait(until: index + 1)
       try await a.settle()
     }

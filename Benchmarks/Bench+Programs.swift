@@ -2,7 +2,7 @@ import Dispatch
 import Foundation
 import ZeroDarkCloud
 
-// Programs from start to end.
+// Complete runs of programs.
 
 extension Bench {
   func serverStart() async throws -> [Figure] {
@@ -16,7 +16,7 @@ extension Bench {
     return [Figure("start-server", times, beside: try programYardstick("zdc-server", ["version"]))]
   }
 
-  /// `zdc ls`, on a profile that has logged in and synced.
+  /// Measures `zdc ls` on a profile that has logged in and synced.
   func list() async throws -> [Figure] {
     let home = try newFolder()
     let server = try await ServerProcess(folder: newFolder())
@@ -48,7 +48,7 @@ extension Bench {
   }
 }
 
-/// A program of this build that is run to its end.
+/// A program of this build that runs to completion.
 struct Program {
   private let name: String
   private let home: URL?
@@ -58,8 +58,8 @@ struct Program {
     self.home = home
   }
 
-  /// - Parameter limit: seconds after which it is ended.
-  /// - Returns: what it printed.
+  /// - Parameter limit: seconds after which the program is terminated.
+  /// - Returns: its standard output.
   func run(_ arguments: [String], limit: Int = 120) throws -> Data {
     let (process, output) = try start(arguments)
     let deadline = DispatchWorkItem { process.terminate() }

@@ -3,7 +3,7 @@ import Foundation
 import GRDB
 import ZeroDarkCloud
 
-// What the machine gives at this moment: each figure is read beside one of these.
+// The current speed of the machine: each figure is shown next to one of these.
 
 extension Bench {
   /// Ten thousand rows of 1 KiB in ten durable SQLite transactions, in seconds.
@@ -21,7 +21,9 @@ extension Bench {
     return Yardstick(name: "10,000 rows of 1 KiB, ten SQLite commits", value: time)
   }
 
-  /// So many durable SQLite commits of one row and one round trip to the server, one after the other, in milliseconds.
+  /// Durable SQLite commits of one row each and one round trip to the server, one after the other, in milliseconds.
+  ///
+  /// - Parameter commits: the number of commits.
   func commitsYardstick(_ server: ServerProcess, commits: Int) async throws -> Yardstick {
     let database = try plainDatabase()
     let row = Data(repeating: 0x5a, count: 1_024)
@@ -68,7 +70,7 @@ extension Bench {
     return Yardstick(name: "AES-256-GCM, then SHA-256, 16 KiB", value: median(values))
   }
 
-  /// A program that only starts and ends, in seconds.
+  /// A program that only starts and exits, in seconds.
   func programYardstick(_ name: String, _ arguments: [String]) throws -> Yardstick {
     var times: [Double] = []
     for _ in 0..<max(runs, 3) {

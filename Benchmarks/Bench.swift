@@ -1,6 +1,6 @@
 import Foundation
 
-/// What every measurement needs. Its extensions measure, one file for each kind of work.
+/// The basis of every measurement. The measurements are in extensions, one file for each kind of work.
 struct Bench {
   let folder: URL
   let scale: Scale
@@ -17,35 +17,35 @@ struct Bench {
     return url
   }
 
-  /// An executable of the same build.
+  /// Returns the path of an executable of the same build.
   static func program(_ name: String) -> URL {
     let own = Foundation.Bundle.main.executableURL ?? URL(fileURLWithPath: CommandLine.arguments[0])
     return own.resolvingSymlinksInPath().deletingLastPathComponent().appendingPathComponent(name)
   }
 }
 
-/// How much of everything.
+/// The size of every measurement.
 struct Scale: Sendable {
-  /// How often a long piece of work is done.
+  /// Number of runs of a long task.
   var runs: Int
-  /// How often a short one is.
+  /// Number of runs of a short task.
   var samples: Int
-  /// What the rows for 100,000 nodes take.
+  /// Number of nodes in the rows for 100,000 nodes.
   var manyNodes: Int
-  /// How often 1 GiB goes up and down, and 10,000 nodes do beside 100,000.
+  /// Number of transfers of 1 GiB, and of pushes and pulls of 10,000 nodes next to 100,000.
   var largeRuns: Int
-  /// What the rows for 1 GiB take.
+  /// Size of the content in the rows for 1 GiB.
   var largeBytes: UInt64
-  /// What the rows for 10 GiB take.
+  /// Size of the content in the rows for 10 GiB.
   var hugeBytes: UInt64
   var idleSeconds: Int
-  /// Accounts of two devices each.
+  /// Accounts with two devices each.
   var accounts: Int
-  /// Honest devices beside a hostile account.
+  /// Honest devices next to a hostile account.
   var honest: Int
   /// Edits of each device.
   var edits: Int
-  /// Nodes that each of ten contending devices makes.
+  /// Nodes that each of ten contending devices creates.
   var contended: Int
 
   static let full = Scale(
@@ -56,7 +56,7 @@ struct Scale: Sendable {
     accounts: 20, honest: 20, edits: 5, contended: 30)
 }
 
-/// There is not enough disk for a row.
+/// The error if there is not enough disk space for a row.
 struct NoRoom: Error, CustomStringConvertible {
   var needed: UInt64
   var free: UInt64
@@ -65,7 +65,7 @@ struct NoRoom: Error, CustomStringConvertible {
 }
 
 extension Bench {
-  /// - Throws: ``NoRoom`` if there is not enough, with something left for others.
+  /// - Throws: ``NoRoom`` if there is not enough space, with a reserve for other programs.
   func checkDisk(_ bytes: UInt64) throws {
     let attributes = try FileManager.default.attributesOfFileSystem(forPath: folder.path)
     guard let free = (attributes[.systemFreeSize] as? NSNumber)?.uint64Value else { return }
@@ -73,7 +73,7 @@ extension Bench {
     guard bytes == 0 || free >= needed else { throw NoRoom(needed: needed, free: free) }
   }
 
-  /// What one group of rows left on disk is not kept for the next.
+  /// Removes the files that one group of rows left on disk, before the next group.
   func clear() {
     do {
       for name in try FileManager.default.contentsOfDirectory(atPath: folder.path) {
@@ -82,7 +82,7 @@ extension Bench {
     } catch { note("cannot clear \(folder.path): \(error)") }
   }
 
-  /// A file of zeros that takes no room itself; what is made of it does.
+  /// Returns a sparse file of zeros. It takes no disk space, but data made from it does.
   func newFile(bytes: UInt64) throws -> URL {
     let url = try newFolder().appendingPathComponent("zeros.bin")
     guard FileManager.default.createFile(atPath: url.path, contents: nil) else { throw BenchError("cannot write") }
@@ -114,7 +114,7 @@ struct TemporaryFolder {
   }
 }
 
-/// Seconds that a piece of work takes.
+/// Returns the seconds that the work takes, and its result.
 func seconds<T>(_ work: () async throws -> T) async rethrows -> (Double, T) {
   let start = ContinuousClock.now
   let result = try await work()

@@ -3,7 +3,7 @@ import Synchronization
 import ZDCTreesystem
 import ZeroDarkCloud
 
-/// An app that has content for every node and counts what it is told.
+/// An app that has content for every node and counts its callbacks.
 final class BenchApp: ZeroDarkCloudDelegate {
   let pushed = Tally()
   let discovered = Tally()
@@ -12,7 +12,7 @@ final class BenchApp: ZeroDarkCloudDelegate {
   private let content: ZDCData
   private let thumbnail: Data?
 
-  /// - Parameter content: the same for every node; what travels differs all the same, each is sealed with its own key.
+  /// - Parameter content: the same for every node. The uploaded bytes differ, because each is sealed with its own key.
   init(content: ZDCData, thumbnail: Data? = nil) {
     self.content = content
     self.thumbnail = thumbnail

@@ -2,8 +2,8 @@ import Foundation
 import Synchronization
 import ZeroDarkCloud
 
-/// The usual transport, with a count of what one device asks and of the bodies that go both ways. Can break event
-/// streams off.
+/// The usual transport, which also counts the requests of one device and the body bytes in both directions. It can cut
+/// event streams.
 final class CountingTransport: ZDCTransport {
   struct Counts: Sendable {
     var requests: [String] = []
@@ -22,7 +22,7 @@ final class CountingTransport: ZDCTransport {
     http = try AsyncHTTPTransport(serverURL: server.absoluteString)
   }
 
-  /// What was counted since the last call.
+  /// Returns the counts since the last call.
   func take() -> Counts {
     state.withLock { state in
       defer { state.counts = Counts() }
@@ -30,7 +30,7 @@ final class CountingTransport: ZDCTransport {
     }
   }
 
-  /// Every event stream ends as if the network had gone away.
+  /// Ends every event stream as if the network had failed.
   func cut() {
     let streams = state.withLock { state in
       defer { state.streams = [] }

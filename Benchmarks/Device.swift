@@ -2,17 +2,17 @@ import Foundation
 import ZDCTreesystem
 import ZeroDarkCloud
 
-/// One device: a database of its own, engines that run by themselves.
+/// One device: a dedicated database, with engines that run automatically.
 struct Device {
   let app: BenchApp
   let zdc: ZeroDarkCloud
 
-  /// The tree of the command line client, so that `zdc ls` can list what is made here.
+  /// The tree of the command line client, so that `zdc ls` can list the nodes created here.
   static let treeID = "zdc.files"
 
   /// - Parameters:
-  ///   - app: what has content; small content for every node if it is not given.
-  ///   - transport: counts what goes over the wire.
+  ///   - app: the delegate that provides content; by default one with small content for every node.
+  ///   - transport: counts the traffic.
   init(server: URL, folder: URL, app: BenchApp? = nil, transport: CountingTransport? = nil) throws {
     self.app = app ?? BenchApp(content: ZDCData(data: Data(repeating: 0x61, count: Bench.contentBytes)))
     var config = ZDCConfig(primaryTreeID: Device.treeID, serverURL: server, databaseDirectory: folder)
@@ -29,7 +29,7 @@ struct Device {
     return (user.uuid, words)
   }
 
-  /// Returns when what the server has is pulled and changes arrive by themselves.
+  /// Logs in, and returns when everything on the server is pulled and changes arrive automatically.
   func loginAndPull(_ words: [String]) async throws {
     guard let sync = zdc.syncManager else { throw BenchError("not unlocked") }
     let updates = sync.statusUpdates
@@ -41,7 +41,7 @@ struct Device {
     _ = try await zdc.localUserManager?.login(words: words)
   }
 
-  /// What the engines say from now on.
+  /// Returns the engines' status updates from now on.
   func updates() throws -> AsyncStream<ZDCSyncStatus> {
     guard let sync = zdc.syncManager else { throw BenchError("not unlocked") }
     return sync.statusUpdates
@@ -69,7 +69,7 @@ struct Device {
     }
   }
 
-  /// The node's content has changed.
+  /// Queues an upload of the node's changed content.
   func edit(_ name: String, user: String) async throws {
     let zdc = zdc
     try await zdc.databaseManager?.rwDatabaseConnection.asyncReadWrite { transaction in
@@ -80,7 +80,7 @@ struct Device {
     }
   }
 
-  /// Downloads and opens the contents of all nodes that were discovered.
+  /// Downloads and opens the content of all discovered nodes.
   func downloadAll(_ nodes: Int) async throws {
     guard let downloads = zdc.downloadManager else { throw BenchError("not unlocked") }
     var bytes = 0
@@ -93,7 +93,7 @@ struct Device {
     guard bytes == nodes * Bench.contentBytes else { throw BenchError("contents are missing") }
   }
 
-  /// Callbacks run inside a transaction: when the next one has its turn, the last one is on disk.
+  /// Waits for all earlier transactions: callbacks run inside one, so when the next has its turn, the last is on disk.
   func settle() async throws {
     try await zdc.databaseManager?.rwDatabaseConnection.asyncReadWrite { _ in }
   }

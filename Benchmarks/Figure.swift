@@ -1,6 +1,6 @@
 import Foundation
 
-/// A measured value beside its yardstick.
+/// A measured value with its yardstick.
 struct Figure: Codable {
   var id: String
   var value: Double
@@ -28,7 +28,7 @@ struct Figure: Codable {
 }
 
 extension Figure {
-  /// The value in its own unit; the yardstick may be another size of the same work, then the ratio is per its size.
+  /// The value is in its own unit. If the yardstick has another size of the same work, `scale` adjusts the ratio.
   init(_ id: String, _ value: Double, beside yardstick: Yardstick, scale: Double = 1, runs: Int = 1) {
     self.init(id, [value], beside: yardstick)
     ratio *= scale
@@ -36,8 +36,7 @@ extension Figure {
   }
 }
 
-/// What the machine, or a plain program, needs for a comparable piece of work. In the unit of the row that it stands
-/// beside.
+/// The cost of comparable work on this machine, or with a plain program. In the unit of the row next to it.
 struct Yardstick {
   var name: String
   var value: Double

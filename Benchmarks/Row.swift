@@ -1,10 +1,10 @@
-/// One line of the table: what is measured and what is to be reached.
+/// One line of the table: a measurement and its target.
 struct Row: Sendable {
   enum Reach: Sendable {
     case atMost(Double)
     case atLeast(Double)
 
-    /// Of the ratio to the yardstick.
+    /// Limits of the ratio to the yardstick.
     case ratioAtMost(Double)
     case ratioAtLeast(Double)
 
@@ -56,10 +56,10 @@ struct Row: Sendable {
   ]
 }
 
-/// Rows that one piece of work gives.
+/// Rows that come from one measurement.
 struct RowGroup: Sendable {
   var ids: [String]
-  /// What it needs of the disk.
+  /// The disk space that it needs.
   var disk: @Sendable (Scale) -> UInt64 = { _ in 0 }
   var measure: @Sendable (Bench) async throws -> [Figure]
 

@@ -8,7 +8,7 @@ final class ServerProcess {
   private let process: Process
   private let http: AsyncHTTPTransport
 
-  /// Starts it and returns after its first answer.
+  /// Starts the server and returns after its first answer.
   init(folder: URL) async throws {
     self.folder = folder
     process = Process()
@@ -22,7 +22,7 @@ final class ServerProcess {
     _ = try await get("/healthz")
   }
 
-  /// The server says where it listens when it is ready.
+  /// Reads the address that the server prints when it is ready.
   private static func address(_ output: FileHandle) throws -> URL {
     var text = ""
     while !text.contains("\n") {
@@ -42,7 +42,7 @@ final class ServerProcess {
     return String(decoding: try await answer.body.collect(upTo: 1 << 20), as: UTF8.self)
   }
 
-  /// Bytes of request bodies so far.
+  /// The number of bytes in request bodies so far.
   func receivedBytes() async throws -> Double {
     try await counter("zdc_received_bytes_total")
   }
@@ -95,7 +95,7 @@ struct ProcessMemory {
   }
 }
 
-/// Bytes of all files in a folder.
+/// Returns the number of bytes in all files of a folder.
 func diskBytes(_ folder: URL) throws -> Double {
   guard let files = FileManager.default.enumerator(at: folder, includingPropertiesForKeys: [.fileSizeKey]) else {
     throw BenchError("cannot list \(folder.path)")

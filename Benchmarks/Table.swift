@@ -1,6 +1,6 @@
 import Foundation
 
-/// The figures for people.
+/// The figures as a readable table.
 struct Table {
   var figures: [Figure]
   var skipped: [(ids: [String], reason: String)] = []
@@ -42,7 +42,7 @@ struct Table {
     }
   }
 
-  /// Three digits that count.
+  /// Formats a number with three significant digits.
   private func number(_ value: Double) -> String {
     switch abs(value) {
     case 100...: String(format: "%.0f", value)

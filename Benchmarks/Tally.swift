@@ -2,7 +2,7 @@ import Dispatch
 import Foundation
 import Synchronization
 
-/// Counts what happens and wakes whoever waits for a number of it.
+/// Counts events and wakes tasks that wait for a certain number of them.
 final class Tally: Sendable {
   private struct Waiter {
     var id = UUID()
@@ -29,7 +29,7 @@ final class Tally: Sendable {
     for waiter in ready { waiter.continuation.resume() }
   }
 
-  /// - Throws: if it takes minutes: then something is broken, not slow.
+  /// - Throws: an error after `seconds`; a wait that long means that something is broken, not slow.
   func wait(until count: Int, seconds: Int = 180) async throws {
     try await withCheckedThrowingContinuation { continuation in
       let waiter = Waiter(count: count, continuation: continuation)

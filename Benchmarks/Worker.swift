@@ -5,19 +5,19 @@ import ZDCProtocol
 import ZDCTreesystem
 import ZeroDarkCloud
 
-/// One device's work in a process of its own, so that its memory can be told apart.
+/// One device's work in a separate process, so that its memory can be measured.
 struct Worker: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Part of a measurement that runs in a process of its own.", shouldDisplay: false)
 
   enum Job: String, ExpressibleByArgument {
-    /// Makes an account and nothing else.
+    /// Creates an account and nothing else.
     case start
     case push, pull
     case put, get
-    /// A hostile account: pushes until it is ended; reads everything with one fresh device after the other.
+    /// A hostile account: pushes until it is terminated; reads everything with one fresh device after another.
     case flood, churn
-    /// A host without an account: wrong logins and whatever else needs none.
+    /// A host without an account: wrong logins and all other requests that need none.
     case strangers
   }
 
@@ -32,9 +32,9 @@ struct Worker: AsyncParsableCommand {
   @Option var server: String
   @Option var folder: String
   @Option var nodes = 1
-  /// What `put` sends and `get` writes.
+  /// The file that `put` sends and `get` writes.
   @Option var file = ""
-  /// A file, because arguments are everybody's to read.
+  /// A file, because every local user can read the arguments.
   @Option var wordsFile = ""
 
   func run() async throws {
@@ -69,7 +69,7 @@ struct Worker: AsyncParsableCommand {
   private func push(_ device: Device) async throws -> Result {
     let (user, words) = try await device.createAccount()
     let (time, _) = try await seconds {
-      // One transaction for each ten thousand, as an import would do it.
+      // One transaction for each ten thousand nodes, as an import would do.
       for start in stride(from: 0, to: nodes, by: Bench.nodes) {
         try await device.create((start..<min(start + Bench.nodes, nodes)).map { "node \($0)" }, user: user)
       }
@@ -79,12 +79,12 @@ struct Worker: AsyncParsableCommand {
     return Result(seconds: time, words: words)
   }
 
-  /// Attackers outlive a measurement that is killed: nothing else would end them.
+  /// Ends the attacker after five minutes. If the measurement is killed, nothing else would end it.
   private static func endAfterFiveMinutes() {
     DispatchQueue.global().asyncAfter(deadline: .now() + .seconds(300)) { Foundation.exit(0) }
   }
 
-  /// Runs until the process is ended.
+  /// Runs until the process is terminated.
   private func attack(_ device: Device) async throws {
     let (user, words) = try await device.createAccount()
     if job == .churn { try await churn(device, user, words) }
@@ -96,7 +96,7 @@ struct Worker: AsyncParsableCommand {
     }
   }
 
-  /// One device after the other logs in and reads the whole tree.
+  /// Logs in with one device after another; each reads the whole tree.
   private func churn(_ first: Device, _ user: String, _ words: [String]) async throws -> Never {
     try await first.create((0..<5_000).map { "node \($0)" }, user: user)
     try await first.app.pushed.wait(until: 5_000, seconds: 600)
@@ -146,7 +146,7 @@ struct Worker: AsyncParsableCommand {
 }
 
 extension Worker {
-  /// Runs a worker of this program to its end.
+  /// Runs a worker of this program to completion.
   static func run(
     _ job: Job, _ server: ServerProcess, folder: URL, nodes: Int = 1, file: URL? = nil, words: [String]? = nil
   ) throws -> Result {
@@ -163,7 +163,7 @@ extension Worker {
   }
 }
 
-/// Requests of a host without an account, as many as the server answers.
+/// Sends requests of a host without an account, as many as the server answers.
 private struct Strangers {
   let server: String
 
@@ -189,7 +189,7 @@ private struct Strangers {
       let answer = try await transport.send(requests[number % requests.count])
       _ = try await answer.body.collect(upTo: 1 << 20)
     } catch {
-      // Refused or cut: the next one.
+      // Refused or cut: send the next one.
       await Task.yield()
     }
   }

@@ -1,7 +1,7 @@
 import ArgumentParser
 import Foundation
 
-/// `make bench`: how fast, how big, each figure beside a yardstick of the same run.
+/// `make bench`: measures speed and size, each figure next to a yardstick of the same run.
 @main struct ZDCBench: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "zdc-bench",
@@ -58,7 +58,7 @@ struct Measure: AsyncParsableCommand {
     var failed: [(ids: [String], reason: String)] = []
   }
 
-  /// One group of rows after the other; what goes wrong in one says nothing about the next.
+  /// Measures one group of rows after another; a failure in one does not affect the next.
   private func measure(_ bench: Bench, _ wanted: Set<String>) async -> Outcome {
     var outcome = Outcome()
     for group in RowGroup.all where !wanted.isDisjoint(with: group.ids) {
@@ -81,7 +81,7 @@ struct Measure: AsyncParsableCommand {
   }
 }
 
-/// Remarks go to standard error: standard output is the table.
+/// Prints a remark to standard error: standard output is the table.
 func note(_ text: String) {
   FileHandle.standardError.write(Data("zdc-bench: \(text)\n".utf8))
 }

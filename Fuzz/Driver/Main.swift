@@ -17,7 +17,8 @@ private func runFuzzer(
   _ run: @convention(c) (UnsafePointer<UInt8>, Int) -> CInt
 ) -> CInt
 
-// libFuzzer's own main function stays unused: the package manager renames an executable's to the name of its module.
+// libFuzzer's own main function stays unused: the package manager renames an executable's main to the name of its
+// module.
 @_cdecl("zdc_fuzz_main")
 public func fuzzMain(
   _ count: CInt, _ arguments: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>?

@@ -1,11 +1,11 @@
-/// A decoder, or a few that belong together, and what must hold for whatever bytes it is given (SECURITY.md, "Fuzzing").
+/// A decoder, or a few related ones, and the promises that must hold for any input (SECURITY.md, "Fuzzing").
 package struct FuzzTarget: Sendable {
   /// The name that `make fuzz TARGET=` takes.
   package let name: String
-  /// Inputs above this length say nothing new.
+  /// The length above which inputs find nothing new.
   package let longest: Int
-  /// Decodes the bytes. A refusal is a good outcome; a broken promise is thrown as ``FuzzFinding``; a trap speaks for
-  /// itself.
+  /// Decodes the bytes. A refusal is a good outcome; a broken promise is thrown as ``FuzzFinding``; a trap ends the
+  /// process.
   package let run: @Sendable ([UInt8]) throws -> Void
 
   package static let all: [FuzzTarget] = objects + sequences + secrets + texts + [zoneHistory]

@@ -1,7 +1,7 @@
 internal import ZDCProtocol
 
 extension FuzzTarget {
-  /// Signed and hashed objects: what is accepted has exactly one encoding.
+  /// Signed and hashed objects: every accepted object has exactly one encoding.
   static let objects: [FuzzTarget] = [
     FuzzTarget("identity-link") { bytes in
       guard let link = try accepted({ try IdentityLink(bytes) }) else { return }
@@ -32,7 +32,7 @@ extension FuzzTarget {
     },
   ]
 
-  /// The decoded object, or nil if the bytes were refused with the error that refusals have.
+  /// Returns the decoded object, or nil if the bytes were refused with the expected error type.
   static func accepted<Value>(_ decode: () throws -> Value) throws -> Value? {
     do { return try decode() } catch is ZDCSecurityError { return nil }
   }

@@ -2,7 +2,7 @@ internal import ZDCCrypto
 internal import ZDCProtocol
 
 extension FuzzTarget {
-  /// What comes out of a seal: whoever holds a key of the zone can have put anything into it.
+  /// Unsealed plaintexts: any holder of a key of the zone can have put anything into them.
   static let secrets: [FuzzTarget] = [
     FuzzTarget("record-private") { bytes in
       guard let first = bytes.first else { return }
@@ -17,7 +17,7 @@ extension FuzzTarget {
     FuzzTarget("content-header", longest: 256) { bytes in try checkHeader(bytes) },
     FuzzTarget("content-ranges", longest: 64) { bytes in try checkRanges(bytes) },
     FuzzTarget("seal", longest: 70 << 10) { bytes in
-      // Whatever is made of an output that nobody sealed, nothing comes out.
+      // Bytes that were never sealed must not open.
       guard let key = ContentKey([UInt8](repeating: 7, count: 32)) else { return }
       let opened = try accepted { try Seal.open(key: key, label: "fuzz", context: [], bytes) }
       try FuzzFinding.require(opened == nil, "nothing opens that was not sealed")
@@ -35,7 +35,7 @@ extension FuzzTarget {
     try FuzzFinding.require(again == layout, "a layout follows from the sizes and the length")
   }
 
-  /// Sizes, length and a range as a hostile record states them.
+  /// Checks sizes, length and a range as a hostile record states them.
   private static func checkRanges(_ bytes: [UInt8]) throws {
     var reader = ByteReader(bytes)
     guard

@@ -33,7 +33,7 @@ extension FuzzTarget {
     FuzzTarget("event-stream", longest: 64 << 10) { bytes in try checkEventStream(bytes) },
   ]
 
-  /// The same events whatever slices the bytes come in.
+  /// Checks that the events are the same however the bytes are sliced.
   private static func checkEventStream(_ bytes: [UInt8]) throws {
     var whole = EventStreamParser()
     var sliced = EventStreamParser()
@@ -41,7 +41,7 @@ extension FuzzTarget {
     var others: [EventStreamParser.Event] = []
     var rest = bytes[...]
     while !rest.isEmpty {
-      // The input itself says where it is cut.
+      // The input itself determines where it is cut.
       let length = 1 + Int(rest[rest.startIndex] & 7)
       others += try sliced.push(rest.prefix(length))
       rest = rest.dropFirst(length)

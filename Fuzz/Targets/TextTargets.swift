@@ -5,7 +5,7 @@ internal import ZDCProtocol
 internal import ZDCTreesystem
 
 extension FuzzTarget {
-  /// Text that people type, that other people name their files with, or that the other side sends.
+  /// Text that users type, that other users choose as file names, or that the other side sends.
   static let texts: [FuzzTarget] = [
     FuzzTarget("access-key-words", longest: 1 << 10) { bytes in
       let words = Mnemonic.split(typed: text(bytes))
@@ -31,7 +31,7 @@ extension FuzzTarget {
     FuzzTarget("export-name", longest: 4 << 10) { bytes in try checkExportNames(bytes) },
     FuzzTarget("file-metadata", longest: 64) { bytes in
       guard let metadata = FileMetadata(bytes) else { return }
-      // A later version appends; this one has exactly one encoding.
+      // A later version may append fields; this one has exactly one encoding.
       var known = Array(bytes.prefix(FileMetadata.size))
       if known[4] > 1 { known[4] = 1 } else { known = bytes }
       try FuzzFinding.require(metadata.bytes == known, "a file's metadata has one encoding")
@@ -41,7 +41,7 @@ extension FuzzTarget {
 
   private static func text(_ bytes: [UInt8]) -> String { String(decoding: bytes, as: UTF8.self) }
 
-  /// Names as they come out of hostile records, one a line: each must stay in the folder, and apart from the others.
+  /// Checks names from hostile records, one per line: each must stay in the folder, and distinct from the others.
   private static func checkExportNames(_ bytes: [UInt8]) throws {
     let names = bytes.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false).map { text(Array($0)) }
     for policy in ExportNamePolicy.allCases {
@@ -60,7 +60,7 @@ extension FuzzTarget {
     try FuzzFinding.require(isPlain, "a file name has neither separators nor control characters")
   }
 
-  /// Every JSON body that either side reads. A refusal is any thrown error; nothing may trap.
+  /// Decodes every JSON body that either side reads. A refusal is any thrown error; nothing may trap.
   private static func decodeMessages(_ data: Data) {
     let decoder = JSONDecoder()
     func decode<Value: Decodable>(_ type: Value.Type) { _ = try? decoder.decode(type, from: data) }

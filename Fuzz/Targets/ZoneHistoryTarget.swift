@@ -2,7 +2,7 @@ internal import Crypto
 internal import ZDCProtocol
 
 extension FuzzTarget {
-  /// The input is a history: validly signed commits whose operations are anything. What replay lets through is a tree.
+  /// The input is a history: validly signed commits with arbitrary operations. Accepted commits must form a tree.
   static let zoneHistory = FuzzTarget("zone-history", longest: 4 << 10) { bytes in
     var history = try ZoneHistory()
     var reader = ByteReader(bytes)
@@ -24,7 +24,7 @@ extension FuzzTarget {
       case 0:
         operations.append(.delete(node: node, record: history.record(of: node), liveDescendants: UInt64(number)))
       default:
-        // Mostly what replay would accept, so that histories grow.
+        // Mostly values that replay accepts, so that histories grow.
         let keyGen = kind & 0x80 == 0 ? history.keyGen(of: node) : UInt32(number)
         operations.append(
           .put(
@@ -91,7 +91,7 @@ struct ZoneHistory {
     }
   }
 
-  /// The zone's next key: all nodes are stale then.
+  /// Gives the zone its next key: all nodes are stale afterwards.
   mutating func rotate() throws {
     var list = head.acl.fields
     (list.version, list.prev, list.zoneKeyGen) = (list.version + 1, head.acl.hash, list.zoneKeyGen + 1)
@@ -119,7 +119,7 @@ struct ZoneHistory {
 
   private var generations: [NodeID: UInt32] { state.leaves.mapValues(\.keyGen) }
 
-  /// Every node has a living parent, and the way up ends at the root.
+  /// Checks that every node has a living parent, and that the path up ends at the root.
   private func checkTree() throws {
     for leaf in state.leaves.values where leaf.node != zone.root {
       var steps = 0

@@ -5,21 +5,22 @@ internal import ZDCCrypto
 internal import ZDCProtocol
 internal import ZDCSupport
 
-/// The steps of creating an account. Killed between any two of them, the next call goes on where this one stopped:
+/// Creates an account in three steps. If the process is killed between two steps, the next call resumes at the first
+/// unfinished one:
 ///
-/// 1. Secrets and the exact request are in the database (state `creating`).
-/// 2. The server has the account: the same request may be sent again and gets the same answer.
-/// 3. The trunks' rows are there and the user is `ready`, in one transaction.
+/// 1. Store the secrets and the exact request in the database (state `creating`).
+/// 2. Register the account with the server. The same request may be sent again and gets the same answer.
+/// 3. Insert the trunks' rows and set the user to `ready`, in one transaction.
 ///
-/// From then on the account is there; whether the caller lived to see its words is another question. Until that is
-/// known it is the one that the next call returns.
+/// The account exists from then on, but the caller may not have received its words. Until it is known that they were
+/// seen, the next call returns the same account.
 struct AccountCreation {
   package let database: ZDCDatabaseConnection
   package let connection: ServerConnection
   package let appTreeID: String
   package let now: @Sendable () -> UInt64
 
-  /// - Parameter seen: accounts that this process has returned: their words were seen.
+  /// - Parameter seen: Accounts that this process has returned, whose words have therefore been seen.
   package func run(invite: String?, seen: Set<UserID>) async throws -> LocalUserRow {
     if let row = try await unseen(seen) { return row }
     let row = try await begin(invite: invite)
@@ -28,7 +29,7 @@ struct AccountCreation {
     return try await finish(row)
   }
 
-  /// The account that was made and that nobody is known to have been told of.
+  /// Returns the account that was created but whose words may not have been seen.
   private func unseen(_ seen: Set<UserID>) async throws -> LocalUserRow? {
     try await database.asyncReadWrite { [connection, appTreeID] transaction in
       let users = transaction.localUsers
@@ -37,7 +38,7 @@ struct AccountCreation {
     }
   }
 
-  /// Step 1, or what it left behind.
+  /// Runs step 1, or loads the row that an earlier call stored.
   private func begin(invite: String?) async throws -> LocalUserRow {
     if let row = try await unfinished() { return try await withInvite(invite, row) }
     _ = try await connection.info()
@@ -95,7 +96,7 @@ struct AccountCreation {
     } catch { throw ZDCError(.corruptDatabase) }
   }
 
-  /// The first attempt may have had a wrong invitation, or none: the account stays the same.
+  /// Replaces the invitation, since the first attempt may have had a wrong one or none. The account stays the same.
   private func withInvite(_ invite: String?, _ row: LocalUserRow) async throws -> LocalUserRow {
     var request = try Self.decode(row)
     guard let invite, request.invite != invite else { return row }
@@ -107,7 +108,7 @@ struct AccountCreation {
     return updated
   }
 
-  /// Step 3.
+  /// Runs step 3.
   private func finish(_ row: LocalUserRow) async throws -> LocalUserRow {
     let request = try Self.decode(row)
     let keys = try UserKeys(row)

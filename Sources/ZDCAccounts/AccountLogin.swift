@@ -4,11 +4,12 @@ package import ZDCCrypto
 package import ZDCProtocol
 internal import ZDCSupport
 
-/// Logging in with words: challenge, session, chain and keyring fetched and verified, then one transaction.
+/// Logs in with words: opens a session, fetches and verifies the chain and keyring, and stores everything in one
+/// transaction.
 ///
-/// Nothing is generated but the device's own id and key: an account whose state is missing or does not verify ends with
-/// an error, never with new keys (PROTOCOL 3.4). Only if the caller asks for it, and the verified chain names no tree of
-/// the app, the app's trunks are made.
+/// Only the device's own ID and key are generated. An account whose state is missing or does not verify ends with an
+/// error, never with new keys (PROTOCOL 3.4). The app's trunks are created only if the caller asks for it and the
+/// verified chain names no tree of the app.
 package struct AccountLogin {
   package let database: ZDCDatabaseConnection
   package let connection: ServerConnection
@@ -46,13 +47,14 @@ package struct AccountLogin {
 
   // MARK: Adding the app's tree
 
-  /// - Returns: the chain with the claim.
+  /// - Returns: The chain with the claim.
   private func addTree(_ row: LocalUserRow, _ keys: UserKeys, _ api: ServerAPI) async throws -> [UInt8] {
     let trunks = try await trunksToAdd(row, keys)
     return try await TreeCreation(api: api, appTreeID: appTreeID, now: now).run(trunks, chain: row.chain, keys: keys)
   }
 
-  /// The trunks of an earlier call that was cut off, or new ones, which are stored before the server gets them.
+  /// Returns the trunks of an interrupted earlier call, or new ones, which are stored before they are sent to the
+  /// server.
   private func trunksToAdd(_ row: LocalUserRow, _ keys: UserKeys) async throws -> [UInt8] {
     let fresh = try TreeCreation.trunks(for: keys, appTreeID: appTreeID, timeMs: now())
     return try await database.asyncReadWrite { transaction in
@@ -68,7 +70,7 @@ package struct AccountLogin {
     }
   }
 
-  /// The keyring that the chain names: another device may have changed it in the meantime.
+  /// Returns the keyring that the chain names. Another device may have changed it in the meantime.
   private func newest(
     _ keyring: [UInt8], _ chain: [UInt8], _ user: UserID, _ api: ServerAPI
   ) async throws -> [UInt8] {
@@ -78,9 +80,9 @@ package struct AccountLogin {
 
   // MARK: State of the account
 
-  /// What this device has seen of the account before counts at a login too.
+  /// Compares the chain with the one that this device has pinned, because rollback protection applies to a login too.
   ///
-  /// - Returns: the version of the keyring that is known here.
+  /// - Returns: The version of the keyring that is stored on this device.
   private func checkPin(_ chain: [UInt8], of user: UserID) async throws -> UInt64 {
     let known = try await database.asyncRead { try $0.localUsers.user(user) }
     guard let known, known.state == .ready else { return 0 }
@@ -88,7 +90,7 @@ package struct AccountLogin {
     return try UserKeys(known).keyringVersion
   }
 
-  /// An account that is here already keeps its device; a new one gets a new one.
+  /// Returns the stored device of an account that is already on this device, or a new one.
   private func device(_ accessKey: AccessKey) async throws -> (DeviceID, SigningKey) {
     let known = try await database.asyncRead { transaction in
       try transaction.localUsers.all().first { $0.secrets.accessKey == accessKey }?.secrets
@@ -102,7 +104,7 @@ package struct AccountLogin {
     do {
       return try await Login.byAccessKey(connection, accessKey, deviceID: deviceID, deviceKey: deviceKey)
     } catch let error as ServerError where error.code == .unauthorized {
-      // Words that nobody has and words that somebody had before look alike to the server, and on purpose.
+      // By design, the server answers the same for words that never existed and words no longer valid.
       throw ZDCError(.accountNotFound, underlying: error)
     }
   }
@@ -125,7 +127,7 @@ package struct AccountLogin {
     }
   }
 
-  /// The same account again keeps everything it has.
+  /// Stores the row. An account that is already on this device keeps all its data.
   private func store(_ row: LocalUserRow, _ session: SessionResponse) async throws -> LocalUserRow {
     try await database.asyncReadWrite { transaction in
       var stored = row

@@ -1,10 +1,10 @@
 package import ZDCProtocol
 
-/// A user's identity chain as bytes: the bundle that the server gives and that is pinned here (PROTOCOL 3.2).
+/// A user's identity chain as bytes: the bundle that the server sends and that this device pins (PROTOCOL 3.2).
 package enum IdentityChain {
   package enum Comparison: Sendable {
     case same
-    /// It continues what is pinned. What is new has still to be verified.
+    /// The fetched chain extends the pinned one. The new links still have to be verified.
     case longer
   }
 
@@ -29,10 +29,10 @@ package enum IdentityChain {
     return links
   }
 
-  /// Compares byte by byte: only links that are new cost a signature check.
+  /// Compares the chains byte by byte, so only new links cost a signature check.
   ///
-  /// - Throws: `accountStateMissing` for no link at all, `identityChainRollback` for fewer links than are pinned,
-  ///   `identityChainInvalid` for others, and what else is wrong with them.
+  /// - Throws: `accountStateMissing` if there are no links, `identityChainRollback` if there are fewer links than are
+  ///   pinned, `identityChainInvalid` if the links differ, and the errors of verifying them.
   package static func compare(
     pinned: [UInt8], with fetched: [UInt8], of user: UserID
   ) throws(ZDCSecurityError) -> Comparison {

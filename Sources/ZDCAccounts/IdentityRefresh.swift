@@ -4,10 +4,10 @@ internal import ZDCCrypto
 internal import ZDCProtocol
 internal import ZDCSupport
 
-/// Reads a local user's own identity chain again, and the keyring if the chain has gone on: one request if nothing is
-/// new (PROTOCOL 3.1, 3.2, 3.4).
+/// Fetches a local user's own identity chain, and the keyring if the chain has grown. If nothing is new, this takes one
+/// request (PROTOCOL 3.1, 3.2, 3.4).
 ///
-/// Nothing is ever generated here: an account whose state is missing, shorter or another ends with an error.
+/// It never generates anything: an account whose state is missing, shorter or different ends with an error.
 struct IdentityRefresh {
   package let database: ZDCDatabaseConnection
   package let api: ServerAPI
@@ -15,14 +15,14 @@ struct IdentityRefresh {
   /// The last link that the caller knows. Another process may have stored a longer chain.
   package let known: LinkHash?
 
-  /// - Returns: the keys after the change; nil if the chain ends with the known link.
+  /// - Returns: The keys after the change; nil if the chain ends with the known link.
   /// - Throws: `accountStateMissing`, `identityChainRollback`, `identityChainInvalid`, `keyringRollback`,
   ///   `keyringMismatch`, `keyringAuthFailed` and the like; `ServerError`; `TransportError`.
   package func run() async throws -> UserKeys? {
     do {
       return try await read()
     } catch let error as ZDCSecurityError where Self.mayBeHalfSeen(error.code) {
-      // A link may have come between the two requests: then both fit the second time.
+      // Another device may have added a link between the two requests. Chain and keyring then match on the second try.
       return try await read()
     } catch let error as ServerError where error.code == .notFound {
       throw ZDCSecurityError(.accountStateMissing, user: user)
@@ -50,7 +50,8 @@ struct IdentityRefresh {
     return keys
   }
 
-  /// A new one only if the chain names it, and only if it can be opened here: it is sealed under the access key.
+  /// Fetches the keyring only if the chain names a new one and this device can open it. It is sealed under the access
+  /// key.
   private func keyring(_ row: LocalUserRow, _ chain: [UInt8]) async throws -> [UInt8] {
     let known = row.secrets.keyringBlob
     guard let newest = try IdentityChain.links(chain, of: user).last,
@@ -66,7 +67,7 @@ struct IdentityRefresh {
     }
   }
 
-  /// A login or another process may have been faster: what it pinned stays.
+  /// Stores the row unless a login or another process has pinned a different chain in the meantime.
   private func store(_ changed: LocalUserRow, after row: LocalUserRow) async throws {
     try await database.asyncReadWrite { [user] transaction in
       guard let current = try transaction.localUsers.user(user), current.chain == row.chain else { return }

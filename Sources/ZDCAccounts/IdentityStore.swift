@@ -3,18 +3,18 @@ package import ZDCClientStore
 package import ZDCProtocol
 internal import ZDCSupport
 
-/// The signature keys of the writers in a local user's zones: their own, and those of other members from identity chains
-/// that are verified and pinned (PROTOCOL 3.2).
+/// The signature keys of the writers in a local user's zones. They are the user's own keys and those of other members,
+/// which come from verified and pinned identity chains (PROTOCOL 3.2).
 ///
-/// Replay looks keys up inside a transaction, where it cannot wait for the server. So all keys that a page needs are
-/// collected before it is applied.
+/// Replay looks up keys inside a transaction, where it cannot wait for the server. All keys that a page needs are
+/// therefore collected before it is applied.
 package struct IdentityStore: Sendable {
   private let database: ZDCDatabaseConnection
   private let api: ServerAPI
   private let now: @Sendable () -> UInt64
   private let cache = Locked<[Signer: [UInt8]]>([:])
 
-  /// How many keys are kept in memory. When there are more, all are forgotten: the database has them.
+  /// Maximum number of keys kept in memory. Beyond it, the cache is emptied; the keys remain in the database.
   private static let cachedKeys = 10_000
 
   package init(database: ZDCDatabaseConnection, api: ServerAPI, now: @escaping @Sendable () -> UInt64) {
@@ -30,7 +30,7 @@ package struct IdentityStore: Sendable {
 
   /// Finds the keys in memory, in the pinned chains, or in chains that it fetches, verifies and pins.
   ///
-  /// - Returns: the keys, without those that no verified chain has, and the errors of chains that were refused.
+  /// - Returns: The keys, without those that no verified chain has, and the errors of chains that were refused.
   /// - Throws: `ServerError`, `TransportError`, and the database's errors.
   package func keys(
     of signers: Set<Signer>, own: UserKeys
@@ -38,7 +38,7 @@ package struct IdentityStore: Sendable {
     if let keys = cachedKeys(of: signers, own: own) { return (keys, []) }
     var keys = WriterKeys(own: own)
     keys.add(try await pinned(signers))
-    // No list has more members than this, whatever the server shows.
+    // No access list has more members than this, whatever the server sends.
     let unknown = Set(keys.missing(of: signers).map(\.user)).sorted().prefix(Limits.aclEntries)
     let (fetched, refused) = try await fetch(Array(unknown))
     keys.add(fetched.filter { signers.contains($0.key) })
@@ -67,7 +67,8 @@ package struct IdentityStore: Sendable {
     }
   }
 
-  /// An answer may be incomplete: asks again for the users whom it leaves out, until an answer has none of them.
+  /// Fetches chains until all users are answered. An answer may be incomplete: the users that it omits are asked for
+  /// again, until an answer has none of them.
   private func fetch(_ users: [UserID]) async throws -> (keys: [Signer: [UInt8]], refused: [ZDCSecurityError]) {
     var keys: [Signer: [UInt8]] = [:]
     var refused: [ZDCSecurityError] = []
@@ -105,7 +106,7 @@ package struct IdentityStore: Sendable {
   private func pin(_ chains: [UserID: PinnedChain], after pinned: [UserID: PinnedChain]) async throws {
     try await database.asyncReadWrite { [now] transaction in
       for (user, chain) in chains {
-        // Another zone's pull, or another process, may have pinned a longer one.
+        // The pull of another zone, or another process, may have pinned a longer chain.
         guard try transaction.users.chain(of: user) == pinned[user]?.bytes else { continue }
         try transaction.users.pin(chain.bytes, of: user, atMs: now())
       }
@@ -113,7 +114,7 @@ package struct IdentityStore: Sendable {
   }
 }
 
-/// A chain of another user that was verified.
+/// A verified chain of another user.
 private struct PinnedChain: Sendable {
   let bytes: [UInt8]
   let count: Int
@@ -123,7 +124,7 @@ private struct PinnedChain: Sendable {
     count = try IdentityChain.links(bytes, of: user).count
   }
 
-  /// Verifies links that continue a chain, or that are the whole of it: only what is new costs a signature check.
+  /// Verifies links that either extend a pinned chain or are a whole chain. Only new links cost a signature check.
   init(_ links: [IdentityLink], of user: UserID, after pinned: PinnedChain?) throws(ZDCSecurityError) {
     var chain = Bundle.Writer()
     if let pinned {
@@ -141,12 +142,12 @@ private struct PinnedChain: Sendable {
   }
 }
 
-/// The keys that the replay of some commits needs.
+/// The keys that replaying a set of commits needs.
 package struct WriterKeys: Sendable, IdentityDirectory {
   private let own: UserKeys
   fileprivate(set) var others: [Signer: [UInt8]]
 
-  /// For commits that the local user has written.
+  /// Creates the keys for commits that the local user wrote.
   package init(own: UserKeys) { (self.own, others) = (own, [:]) }
 
   package func signKey(user: UserID, generation: UInt32) throws -> [UInt8]? {
@@ -159,7 +160,8 @@ package struct WriterKeys: Sendable, IdentityDirectory {
 
   fileprivate mutating func add(_ keys: [Signer: [UInt8]]) { others.merge(keys) { _, new in new } }
 
-  /// The local user's own keys come with their own chain, which ``IdentityRefresh`` reads.
+  /// Returns the signers without a key. The local user's own keys come from their own chain, which ``IdentityRefresh``
+  /// reads.
   package func missing(of signers: Set<Signer>) -> Set<Signer> {
     signers.filter { $0.user != own.userID && others[$0] == nil }
   }

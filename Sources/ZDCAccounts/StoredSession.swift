@@ -2,7 +2,7 @@ internal import ZDCClientAPI
 internal import ZDCClientStore
 internal import ZDCProtocol
 
-/// Keeps a local user's session token, sealed, in his row.
+/// Keeps a local user's session token, sealed, in their row.
 struct StoredSession: SessionStorage {
   package let database: ZDCDatabaseConnection
   package let user: UserID

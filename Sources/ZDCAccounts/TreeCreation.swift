@@ -2,24 +2,24 @@ package import ZDCClientAPI
 internal import ZDCCrypto
 internal import ZDCProtocol
 
-/// Creates an app's tree on an account that exists (PROTOCOL 3.2, 3.9, 4.4). A kill between any two steps loses nothing:
+/// Creates an app's tree on an existing account (PROTOCOL 3.2, 3.9, 4.4). A kill between any two steps loses nothing:
 /// the next call resumes.
 ///
-/// 1. The trunks that this device made are in the database (state `addingTree`).
-/// 2. The server has them. The same request may be sent again and gets the same answer.
-/// 3. The account's chain has the claim that names them.
+/// 1. Store this device's new trunks in the database (state `addingTree`).
+/// 2. Send them to the server. The same request may be sent again and gets the same answer.
+/// 3. Append the claim that names them to the account's chain.
 ///
 /// If another device was faster, or a device that no longer exists stopped after step 2, the server has other trunks.
-/// Those are claimed, once they verify as trunks that this account signed.
+/// Those are claimed once they verify as trunks that this account signed.
 package struct TreeCreation {
   package let api: ServerAPI
   package let appTreeID: String
   package let now: @Sendable () -> UInt64
 
-  /// Attempts to add the claim while other devices extend the chain too.
+  /// Maximum number of attempts to add the claim while other devices extend the chain too.
   private static let attempts = 8
 
-  /// The trunks of step 1, as the server takes them.
+  /// Returns the trunks of step 1, in the form that the server accepts.
   package static func trunks(for keys: UserKeys, appTreeID: String, timeMs: UInt64) throws -> [UInt8] {
     guard keys.canSign else { throw ZDCSecurityError(.writerNotAuthorized, user: keys.userID) }
     guard let encPub = keys.identity.encKeys[keys.encGen] else {
@@ -38,10 +38,10 @@ package struct TreeCreation {
     return bundle.bytes
   }
 
-  /// Steps 2 and 3.
+  /// Runs steps 2 and 3.
   ///
-  /// - Parameter chain: the account's verified chain, without a claim for this app.
-  /// - Returns: the chain with the claim.
+  /// - Parameter chain: The account's verified chain, without a claim for this app.
+  /// - Returns: The chain with the claim.
   package func run(_ trunks: [UInt8], chain: [UInt8], keys: UserKeys) async throws -> [UInt8] {
     let commits: [CommitHash]
     do {
@@ -55,7 +55,7 @@ package struct TreeCreation {
 
   // MARK: Trunks of another device
 
-  /// The first commits of the trunks that the server has, verified.
+  /// Returns the first commits of the trunks that the server has, verified.
   private func existing(_ keys: UserKeys) async throws -> [CommitHash] {
     var commits: [CommitHash] = []
     for trunk in Trunk.allCases {

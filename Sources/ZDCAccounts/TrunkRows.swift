@@ -4,14 +4,14 @@ package import ZDCProtocol
 internal import ZDCSupport
 internal import ZDCTreesystem
 
-/// Makes the rows of an app's four trunks.
+/// Inserts the rows of an app's four trunks.
 package struct TrunkRows {
   package let transaction: ZDCReadWriteTransaction
   package let localUser: Int64
   package let appTreeID: String
   package let owner: UserID
 
-  /// After a login: which trunks there are is known, what is in them is not. The first pull fills them.
+  /// Inserts the trunks after a login. Their IDs are known, their content is not; the first pull fills them.
   package func insertUnknown() throws {
     for trunk in Trunk.allCases {
       var row = zoneRow(trunk)
@@ -20,9 +20,9 @@ package struct TrunkRows {
     }
   }
 
-  /// After a creation: the trunks are what this device made, so nodes can be put into them before the first pull.
+  /// Inserts the trunks after a creation. This device made them, so nodes can be put into them before the first pull.
   ///
-  /// - Parameter bundles: those of the registration request, in trunk order. Verified like everything else.
+  /// - Parameter bundles: The bundles of the registration request, in trunk order. They are verified like any others.
   package func insertBorn(_ bundles: [[UInt8]], keys: UserKeys) throws {
     guard bundles.count == Trunk.allCases.count else { throw ZDCError(.corruptDatabase) }
     for (trunk, bundle) in zip(Trunk.allCases, bundles) {

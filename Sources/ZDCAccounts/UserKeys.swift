@@ -1,12 +1,12 @@
 package import ZDCCrypto
 package import ZDCProtocol
 
-/// A local user's verified identity with the secret keys behind it: what engines sign and open with.
+/// A local user's verified identity and its secret keys, with which engines sign and open.
 package struct UserKeys: Sendable {
-  /// As the newest link has it.
+  /// The identity as of the newest link.
   package let identity: VerifiedIdentity
-  /// As the newest link has it that this device's keyring belongs to; older than `identity` only after another device
-  /// changed the access key.
+  /// The identity as of the newest link that matches this device's keyring. It is older than `identity` only after
+  /// another device changed the access key.
   private let own: VerifiedIdentity
   /// The current signature key.
   package let signingKey: SigningKey
@@ -15,20 +15,21 @@ package struct UserKeys: Sendable {
   /// The current decryption key, expanded once.
   private let decryptionKey: DecryptionKey
 
-  /// The version of the keyring that is open here.
+  /// The version of the keyring that is open on this device.
   package var keyringVersion: UInt64 { own.keyringVersion }
   package var userID: UserID { identity.userID }
   package var signGen: UInt32 { own.signGen }
   package var encGen: UInt32 { own.encGen }
-  /// Another device has changed the account's words: this one goes on with its session, until it is given the new ones.
+  /// Whether another device has changed the account's words. This device keeps using its session until it is given the
+  /// new words.
   package var isAccessKeyChanged: Bool { identity.rootPub != accessKey.rootKey.publicKey }
-  /// Whether what this device signs is still signed with the user's current key.
+  /// Whether this device signs with the user's current key and the identity is not closed.
   package var canSign: Bool { own.signGen == identity.signGen && !identity.isClosed }
 
   /// Verifies chain and keyring (PROTOCOL 3.1, 3.2, 3.4).
   ///
-  /// - Parameter mayHaveNewRoot: also for an account whose access key was changed since its words were given to this
-  ///   device; never at a login.
+  /// - Parameter mayHaveNewRoot: Whether to accept an account whose access key has changed since this device was given
+  ///   its words. Never true at a login.
   /// - Throws: `accountStateMissing` for an empty chain, `identityChainInvalid`, `userIDMismatch`,
   ///   `identityChainRollback` if the newest link does not belong to this access key, `keyringAuthFailed`,
   ///   `keyringMismatch`, `keyringRollback`.
@@ -58,15 +59,15 @@ package struct UserKeys: Sendable {
     self.accessKey = accessKey
   }
 
-  /// The decryption key of a generation; old ones open old grants.
+  /// Returns the decryption key of a generation. Old keys open old grants.
   package func decryptionKey(gen: UInt32) throws -> DecryptionKey? {
     gen == own.encGen ? decryptionKey : try keyring.decryptionKey(gen: gen)
   }
 
   /// Opens this user's grant of a zone's key.
   ///
-  /// - Parameter acl: the verified access list that names the grant.
-  /// - Throws: `ZDCSecurityError`: `grantMissing`, `grantHashMismatch`, `keyCommitmentMismatch` and the like.
+  /// - Parameter acl: The verified access list that names the grant.
+  /// - Throws: `ZDCSecurityError` with `grantMissing`, `grantHashMismatch`, `keyCommitmentMismatch` and similar codes.
   package func open(_ grant: Grant, in acl: ZoneACL) throws -> NodeKey {
     let zone = acl.fields.zone
     guard let entry = acl.fields.entry(for: userID), let key = try decryptionKey(gen: entry.encGen) else {
@@ -76,7 +77,7 @@ package struct UserKeys: Sendable {
   }
 }
 
-/// Zones with one member: the only writer whose signatures count is the user himself.
+/// Looks up keys for zones with one member, where only the user's own signatures count.
 extension UserKeys: IdentityDirectory {
   package func signKey(user: UserID, generation: UInt32) throws -> [UInt8]? {
     user == identity.userID ? identity.signKeys[generation] : nil

@@ -5,64 +5,68 @@ public import ZDCClientStore
 internal import ZDCProtocol
 package import ZDCSupport
 
-/// Which tree, which server, and where the local database lies.
+/// The configuration of a client: its tree, its server, and the location of its local database.
 ///
-/// Checked when ``ZeroDarkCloud`` is made from it.
+/// It is validated when ``ZeroDarkCloud`` is created from it.
 public struct ZDCConfig: Sendable {
-  /// The app's name for its tree: 8 to 64 of `0-9 A-Z a-z . - _`, no dot in front, for example `com.example.todo`.
+  /// The app's name for its tree: 8 to 64 characters of `0-9 A-Z a-z . - _`, no leading dot, for example
+  /// `com.example.todo`.
   public var primaryTreeID: String
   /// `https://host[:port]`. Plain http is refused except on loopback.
   public var serverURL: URL
-  /// Created if it is missing, for its owner only.
+  /// The folder of the database. It is created if it is missing, with access for its owner only.
   public var databaseDirectory: URL
   /// The database's file name without extension.
   public var databaseName = "zdcDatabase"
-  /// Certificates (PEM) to trust instead of the system's, for a server with an own authority.
+  /// Certificates (PEM) to trust instead of the system's, for a server with a private certificate authority.
   public var caCertificates: Data?
-  /// Whether unlocking starts to push and pull for all local users. Commands and tests that step by hand say false.
+  /// Whether unlocking starts to push and pull for all local users. Commands and tests that step manually set this to
+  /// false.
   public var syncAutomatically = true
-  /// How much of the merge journal is kept.
+  /// Limits on the size of the merge journal.
   public var journalLimits = ZDCJournalLimits()
-  /// Where errors go that no caller takes. Nothing secret is ever logged.
+  /// Receives errors that are not thrown to a caller. Secrets are never logged.
   public var logger = Logger(label: "ZeroDarkCloud")
-  /// Milliseconds since 1970.
+  /// Returns the current time in milliseconds since 1970.
   package var clock: @Sendable () -> UInt64 = { UInt64(max(0, Date().timeIntervalSince1970 * 1_000)) }
-  /// Instead of HTTP to `serverURL`: tests put faults in between.
+  /// The transport to use instead of HTTP to `serverURL`. Tests use it to inject faults.
   package var transport: (any ZDCTransport)?
-  /// How the pauses between two tries of a download pass.
+  /// Waits between two attempts of a download.
   package var transferSleep: @Sendable (Duration) async throws -> Void = { try await Task.sleep(for: $0) }
-  /// How the pauses of the engines pass.
+  /// The clock for the engines' pauses.
   package var engineClock = EngineClock()
-  /// How often the engine looks for changes that other processes made, and whether their lease is free.
+  /// How often the engine checks for changes by other processes, and whether their lease is free.
   package var changePollInterval: Duration = .milliseconds(200)
 
   /// - Parameters:
   ///   - primaryTreeID: The app's name for its tree.
-  ///   - serverURL: Where `zdc-server` answers.
-  ///   - databaseDirectory: nil for the platform's folder of application data.
+  ///   - serverURL: The address of `zdc-server`.
+  ///   - databaseDirectory: The folder of the database; nil for the platform's application data folder.
   public init(primaryTreeID: String, serverURL: URL, databaseDirectory: URL? = nil) {
     self.primaryTreeID = primaryTreeID
     self.serverURL = serverURL
     self.databaseDirectory = databaseDirectory ?? Self.defaultDirectory
   }
 
-  /// Where the database's file is.
+  /// The location of the database file.
   public var databasePath: URL {
     databaseDirectory.appendingPathComponent("\(databaseName).sqlite", isDirectory: false)
   }
 
-  /// Tells the database from the app's others, and from those of other apps. The same in every launch.
+  /// Returns a name that distinguishes the database from the app's other databases and from those of other apps. It is
+  /// the same in every launch.
   package func stableName(home: String) -> String { "\(primaryTreeID).\(stablePath(home: home))" }
 
-  /// The database's path from the home directory on; all of it where it lies elsewhere. Some systems give the app's home
-  /// another name with each update, and what is kept under the database's name has to be found then.
+  /// Returns the database's path relative to the home directory, or its full path if it is elsewhere. Some systems
+  /// rename the app's home with each update, and data stored under the database's name must still be found.
   package func stablePath(home: String) -> String {
     let (path, home) = (Self.plain(databasePath), Self.plain(URL(fileURLWithPath: home, isDirectory: true)))
     guard path.starts(with: home) else { return "/" + path.joined(separator: "/") }
     return path.dropFirst(home.count).joined(separator: "/")
   }
 
-  /// `/private/var` and `/var` are one folder on Apple's systems, which give out both.
+  /// Returns the components of a path. On Apple's systems `/private/var` and `/var` are the same folder, and both forms
+  /// occur.
   private static func plain(_ url: URL) -> [String] {
     let parts = url.standardizedFileURL.pathComponents.filter { $0 != "/" }
     return parts.starts(with: ["private", "var"]) ? Array(parts.dropFirst()) : parts
@@ -75,6 +79,8 @@ public struct ZDCConfig: Sendable {
 }
 
 extension ZDCConfig {
+  /// Validates the configuration.
+  ///
   /// - Throws: `ZDCError` with `invalidTreeID`, `invalidServerURL`, `insecureServerURL` or `invalidDatabaseName`.
   package func validate() throws(ZDCError) {
     guard AppTreeID.isValid(primaryTreeID) else { throw ZDCError(.invalidTreeID) }
@@ -83,7 +89,7 @@ extension ZDCConfig {
     _ = try serverOrigin()
   }
 
-  /// `scheme://host[:port]` in lower case, default ports left out: what a login is bound to.
+  /// Returns `scheme://host[:port]` in lower case, without default ports. A login is bound to this origin.
   ///
   /// - Throws: `ZDCError` with `invalidServerURL` or `insecureServerURL`.
   package func serverOrigin() throws(ZDCError) -> String {
@@ -103,7 +109,7 @@ extension ZDCConfig {
     return "\(scheme)://\(name):\(port)"
   }
 
-  /// Names are not resolved: `127.evil.example` is not loopback.
+  /// Returns whether a host is a loopback address. Names are not resolved: `127.evil.example` is not loopback.
   private static func isLoopback(_ host: String) -> Bool {
     if host == "localhost" || host == "::1" { return true }
     let octets = host.split(separator: ".", omittingEmptySubsequences: false)

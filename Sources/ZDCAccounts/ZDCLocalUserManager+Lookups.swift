@@ -1,8 +1,8 @@
 public import ZDCClientStore
 internal import ZDCProtocol
 
-// Look-ups inside a transaction (reference 3.17). Accounts whose creation or login has not finished are left out. Errors of
-// the database poison the transaction.
+// Lookups inside a transaction. They omit accounts whose creation or login has not finished. Database
+// errors poison the transaction.
 
 extension ZDCLocalUserManager {
   /// Returns the account; nil if it is not on this device.
@@ -10,22 +10,22 @@ extension ZDCLocalUserManager {
     transaction.localUser(id: localUserID)
   }
 
-  /// Returns the first account that came to this device; for apps that have one at most.
+  /// Returns the account that was added to this device first. For apps with at most one account.
   public func anyLocalUser(_ transaction: ZDCReadTransaction) -> ZDCLocalUser? {
     allLocalUsers(transaction).first
   }
 
-  /// Returns the accounts on this device, in the order in which they came.
+  /// Returns the accounts on this device, in the order in which they were added.
   public func allLocalUsers(_ transaction: ZDCReadTransaction) -> [ZDCLocalUser] {
     transaction.poisoning { try transaction.localUsers.all().filter { $0.state == .ready }.map(\.localUser) } ?? []
   }
 
-  /// Returns the ids of the accounts on this device, in the order in which they came.
+  /// Returns the IDs of the accounts on this device, in the order in which they were added.
   public func allLocalUserIDs(_ transaction: ZDCReadTransaction) -> [String] {
     transaction.poisoning { try transaction.localUsers.readyIDs().map(\.text) } ?? []
   }
 
-  /// Calls `body` with each account, in the order in which they came, until it sets `stop`.
+  /// Calls `body` with each account, in the order in which they were added, until it sets `stop`.
   public func enumerateLocalUsers(
     _ transaction: ZDCReadTransaction, using body: (_ localUser: ZDCLocalUser, _ stop: inout Bool) throws -> Void
   ) rethrows {

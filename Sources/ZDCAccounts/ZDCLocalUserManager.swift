@@ -6,9 +6,9 @@ internal import ZDCCrypto
 package import ZDCProtocol
 internal import ZDCSupport
 
-/// Accounts on this device: creating them, logging in to them, listing and removing them.
+/// Manages the accounts on this device: creates, logs in, lists and removes them.
 ///
-/// Several can be there at once; each has its own trees, keys and session.
+/// A device can have several accounts, each with separate trees, keys and session.
 public final class ZDCLocalUserManager: Sendable {
   package let database: ZDCDatabaseConnection
   package let connection: ServerConnection
@@ -19,8 +19,8 @@ public final class ZDCLocalUserManager: Sendable {
   /// Accounts whose words `createAccount` has returned.
   private let returned = Mutex<Set<UserID>>([])
 
-  /// What is made once per local user and kept: keys take a signature check for each link, a session takes two
-  /// requests.
+  /// State that is created once per local user and kept, because keys cost a signature check per link and a session
+  /// costs two requests.
   private struct OpenUser {
     var keys: UserKeys
     var api: ServerAPI
@@ -36,7 +36,9 @@ public final class ZDCLocalUserManager: Sendable {
     self.now = now
   }
 
-  /// - Parameter transport: nil for one over the network.
+  /// Creates a manager for a configuration.
+  ///
+  /// - Parameter transport: The transport to use; nil for HTTP over the network.
   package convenience init(config: ZDCConfig, database: ZDCDatabaseManager, transport: (any ZDCTransport)? = nil) throws
   {
     let address = try ServerAddress(config.serverOrigin())
@@ -51,16 +53,23 @@ public final class ZDCLocalUserManager: Sendable {
 
   /// Creates an account on the server and makes it a local user.
   ///
-  /// The secrets are stored here, sealed, before anything is sent. If the app is killed or the network fails at any
-  /// point, call it again: it goes on with the same account and returns the same words. That holds for a kill behind
-  /// the last step too: an account counts as yours once this call has returned it and this object is asked for another
-  /// one, once ``accessWords(for:)`` was asked for its words, or once something was put into its trees. Until then each
-  /// launch's first call returns it again; after that a call makes a second account.
+  /// The secrets are stored on this device, sealed, before anything is sent. If the app is killed or the network fails
+  /// at any point, call this method again: it resumes with the same account and returns the same words.
   ///
-  /// - Parameter invite: what the server's operator gave out, where registration is by invitation.
-  /// - Returns: The user, and the 24 words that are the account: show them to their owner once, and keep them nowhere.
-  ///   Each device that is given them can do everything.
+  /// That also holds for a kill after the last step, until the account counts as yours. It counts as yours once one of
+  /// these has happened:
+  ///
+  /// - This call has returned it, and this object is asked for another account.
+  /// - ``accessWords(for:)`` was called for it.
+  /// - Something was put into its trees.
+  ///
+  /// Until then, the first call of each launch returns it again. After that, a call creates a second account.
+  ///
+  /// - Parameter invite: The invitation from the server's operator, where registration is by invitation.
+  /// - Returns: The user and the account's 24 words. Show the words to their owner once, and do not store them. Any
+  ///   device that has them has full access to the account.
   /// - Throws: `ServerError` with `registrationClosed`, `inviteRequired` or `unsupportedProtocol`, ``TransportError``,
+  ///   ``ZDCError``.
   ///   ``ZDCError``.
   public func createAccount(
     invite: String? = nil
@@ -74,21 +83,22 @@ public final class ZDCLocalUserManager: Sendable {
     return (row.localUser, row.secrets.accessKey.words)
   }
 
-  /// Makes an existing account a local user, from its 24 words.
+  /// Adds an existing account as a local user, from its 24 words.
   ///
-  /// Its trees are empty until the first pull. Doing it again for an account that is here renews its session and keeps
-  /// its data.
+  /// Its trees are empty until the first pull. Logging in again to an account that is already on this device renews its
+  /// session and keeps its data.
   ///
-  /// An account that another app made has no tree for this app: then this throws `accountStateMissing`. Ask the
-  /// account's owner, and log in with `createsTree`. If the app is killed or the network fails at any point, the same
-  /// call resumes.
+  /// An account that another app created has no tree for this app, and this method throws `accountStateMissing`. Ask
+  /// the account's owner, and log in with `createsTree`. If the app is killed or the network fails at any point, the
+  /// same call resumes.
   ///
   /// - Parameters:
-  ///   - words: spelled as in the list; case and surrounding space do not matter.
-  ///   - createsTree: whether the account gets a tree for this app if its verified chain names none.
-  /// - Throws: ``ZDCError`` with `invalidWords` if they are not an access key, `accountNotFound` if no account has it;
-  ///   `ZDCSecurityError` with `accountStateMissing`, `identityChainRollback` or `keyringMismatch` if what the server
-  ///   gives does not belong to it: nothing is stored then, and no keys are made; `ServerError`; ``TransportError``.
+  ///   - words: The 24 words, spelled as in the list. Case and surrounding whitespace do not matter.
+  ///   - createsTree: Whether to create a tree for this app if the account's verified chain names none.
+  /// - Throws: ``ZDCError`` with `invalidWords` if the words are not an access key, or `accountNotFound` if no account
+  ///   has it. `ZDCSecurityError` with `accountStateMissing`, `identityChainRollback` or `keyringMismatch` if the
+  ///   server's data does not belong to it; then nothing is stored and no keys are generated. `ServerError`;
+  ///   ``TransportError``.
   public func login(words: [String], createsTree: Bool = false) async throws -> ZDCLocalUser {
     let accessKey = try Self.accessKey(words)
     let login = AccountLogin(database: database, connection: connection, appTreeID: appTreeID, now: now)
@@ -106,13 +116,13 @@ public final class ZDCLocalUserManager: Sendable {
     } catch { throw ZDCError(.invalidWords, detail: error.description, underlying: error) }
   }
 
-  /// Removes a local user and everything of theirs from this device. The account on the server is not touched.
+  /// Removes a local user and all their data from this device. The account on the server is not changed.
   ///
-  /// The server is told to forget this device, if it can be reached.
+  /// The device is also removed from the server, if the server can be reached.
   ///
   /// - Parameters:
-  ///   - localUserID: Which one.
-  ///   - force: Also if changes are queued, which are then lost.
+  ///   - localUserID: The ID of the local user.
+  ///   - force: Whether to remove the user even if changes are queued, which are then lost.
   /// - Throws: ``ZDCError`` with `changesQueued` or `localUserNotFound`.
   public func delete(_ localUserID: String, force: Bool = false) async throws {
     let userID = try Self.userID(localUserID)
@@ -128,11 +138,11 @@ public final class ZDCLocalUserManager: Sendable {
     forget(userID)
     let session = Session(connection: connection, credentials: row.credentials)
     if let token { await session.adopt(token) }
-    // Only a courtesy: a device that nobody has is no danger, and offline the user must be removable too.
+    // Best effort: a device that no longer exists is no security risk, and removing a user must work offline too.
     _ = try? await ServerAPI(connection: connection, session: session).endSessions(of: row.secrets.deviceID)
   }
 
-  /// The same for a value.
+  /// Removes a local user and all their data from this device.
   public func delete(_ localUser: ZDCLocalUser, force: Bool = false) async throws {
     try await delete(localUser.uuid, force: force)
   }
@@ -150,20 +160,20 @@ public final class ZDCLocalUserManager: Sendable {
 // MARK: Looking up
 
 extension ZDCLocalUserManager {
-  /// The accounts on this device, in the order in which they came. One whose creation has not finished is not among
-  /// them.
+  /// Returns the accounts on this device, in the order in which they were added. An account whose creation has not
+  /// finished is omitted.
   public func allLocalUsers() async throws -> [ZDCLocalUser] {
     try await database.asyncRead { transaction in
       try transaction.localUsers.all().filter { $0.state == .ready }.map(\.localUser)
     }
   }
 
-  /// The ids of the accounts on this device, in the order in which they came.
+  /// Returns the IDs of the accounts on this device, in the order in which they were added.
   public func allLocalUserIDs() async throws -> [String] {
     try await database.asyncRead { transaction in try transaction.localUsers.readyIDs().map(\.text) }
   }
 
-  /// The account; nil if it is not on this device.
+  /// Returns the account; nil if it is not on this device.
   public func localUser(id localUserID: String) async throws -> ZDCLocalUser? {
     guard let userID = UserID(text: localUserID) else { return nil }
     return try await database.asyncRead { transaction in
@@ -172,7 +182,8 @@ extension ZDCLocalUserManager {
     }
   }
 
-  /// The account's 24 words. Ask for the device's unlock first, and show them to their owner only.
+  /// Returns the account's 24 words. Require the device's unlock before calling it, and show the words to their owner
+  /// only.
   ///
   /// - Throws: ``ZDCError`` with `localUserNotFound`.
   public func accessWords(for localUserID: String) async throws -> [String] {
@@ -189,24 +200,23 @@ extension ZDCLocalUserManager {
 // MARK: For the engines
 
 extension ZDCLocalUserManager {
-  /// The verified identity and keys of a local user.
+  /// Returns the verified identity and keys of a local user.
   ///
-  /// - Throws: ``ZDCError`` with `localUserNotFound` or `localUserNotReady`; `ZDCSecurityError` if what is stored does
-  ///   not
-  ///   verify.
+  /// - Throws: ``ZDCError`` with `localUserNotFound` or `localUserNotReady`; `ZDCSecurityError` if the stored data does
+  ///   not verify.
   package func keys(for userID: UserID) async throws -> UserKeys {
     try await openUser(userID).keys
   }
 
-  /// The server's API with this user's session, which is opened when it is first needed.
+  /// Returns the server's API with this user's session, which is opened on first use.
   package func serverAPI(for userID: UserID) async throws -> ServerAPI {
     try await openUser(userID).api
   }
 
-  /// Compares the server's identity chain of a local user with the pinned one, and takes over what is new in it.
+  /// Compares the server's identity chain of a local user with the pinned one, and stores its new links.
   ///
-  /// - Returns: the keys from now on; nil if nothing is new.
-  /// - Throws: see ``IdentityRefresh``.
+  /// - Returns: The new keys; nil if nothing is new.
+  /// - Throws: See ``IdentityRefresh``.
   package func refreshIdentity(of userID: UserID) async throws -> UserKeys? {
     let api = try await serverAPI(for: userID)
     let known = open.withLock { $0[userID]?.keys.identity.head }
@@ -227,7 +237,7 @@ extension ZDCLocalUserManager {
       connection: connection, credentials: row.credentials,
       storage: StoredSession(database: database, user: userID))
     let made = OpenUser(keys: try UserKeys(row), api: ServerAPI(connection: connection, session: session))
-    // Two may have come here at once: the first one's session counts.
+    // Two tasks may reach this point at the same time. The first one's session is kept.
     return open.withLock { open in
       let kept = open[userID] ?? made
       open[userID] = kept

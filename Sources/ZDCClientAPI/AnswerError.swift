@@ -2,11 +2,12 @@ internal import Foundation
 internal import ZDCProtocol
 internal import ZDCSupport
 
-/// The one place where a status that is no success becomes an error.
+/// Converts unsuccessful HTTP answers to errors. No other code does.
 package enum AnswerError {
-  /// What the answer says went wrong: a `ServerError`, or a ``TransportError`` if it is not from a ZeroDark server.
+  /// Returns the error that the answer describes: a `ServerError`, or a ``TransportError`` if the answer is not from a
+  /// ZeroDark server.
   ///
-  /// - Parameter sentBytes: size of the request's body.
+  /// - Parameter sentBytes: The size of the request's body.
   package static func make(
     status: Int, headers: [String: String], body: [UInt8], origin: String?, sentBytes: UInt64 = 0
   ) -> any Error {
@@ -28,7 +29,7 @@ package enum AnswerError {
     return error
   }
 
-  /// Codes as text: a newer server may say one that this version does not know.
+  /// The body of an error answer. Codes are text, because a newer server may send one that this version does not know.
   private struct StatedError: Decodable {
     var code: String
     var message: String
@@ -40,12 +41,12 @@ package enum AnswerError {
 
   private static func code(status: Int) -> ServerError.Code? {
     switch status {
-    // A request that will fail again as it is.
+    // The same request would fail again.
     case 400, 415, 422: .invalidRequest
-    // The session has ended: open another one.
+    // The session has ended; open another one.
     case 401: .unauthorized
     case 403: .forbidden
-    // A proxy's words for "smaller" and "slower".
+    // A proxy sends these if a request is too large or too frequent.
     case 413: .limitExceeded
     case 429: .tooManyRequests
     case 416: .rangeNotSatisfiable
@@ -53,10 +54,10 @@ package enum AnswerError {
     case 426: .unsupportedProtocol
     case 410: .gone
     case 507: .storageFull
-    // Somebody in between, or the server on its way down: later.
+    // A gateway failed or the server is shutting down. Retry later.
     case 502, 503, 504: .shuttingDown
     case 500..<600: .internalError
-    // 404, 405 and redirects without our body come from a web server that is not ours.
+    // Without our error body, 404, 405 and redirects come from a web server that is not ours.
     default: nil
     }
   }

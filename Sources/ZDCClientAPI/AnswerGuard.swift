@@ -1,10 +1,10 @@
 internal import NIOCore
 internal import NIOHTTP1
 
-/// Passes on only what an HTTP server may answer: to each request one final head, its body, its end.
+/// Passes on only what an HTTP server may answer: for each request one final head, its body, and its end.
 ///
-/// AsyncHTTPClient stops the process at some other sequences, such as a status below 100, and a server, or the network
-/// of a connection without TLS, chooses what arrives.
+/// Some other sequences, such as a status below 100, crash the process in AsyncHTTPClient. A server can send anything,
+/// and so can the network on a connection without TLS.
 final class AnswerGuard: ChannelDuplexHandler {
   typealias InboundIn = HTTPClientResponsePart
   typealias InboundOut = HTTPClientResponsePart
@@ -14,7 +14,7 @@ final class AnswerGuard: ChannelDuplexHandler {
   /// The server answered with something that is not HTTP.
   struct MalformedAnswer: Error {}
 
-  /// A server sends one or two.
+  /// Maximum number of informational heads per answer. Servers send one or two.
   static let informationalHeads = 32
 
   private enum State {

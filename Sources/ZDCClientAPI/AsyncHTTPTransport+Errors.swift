@@ -13,8 +13,7 @@ internal import NIOSSL
 #endif
 
 extension TransportError {
-  /// What an error of the HTTP client means for its user. Anything unforeseen is a cut connection, which may be
-  /// retried.
+  /// Translates an error of the HTTP client. Any unexpected error counts as a cut connection, which may be retried.
   static func translate(_ error: any Error, origin: String) -> any Error {
     switch error {
     case is CancellationError, is TransportError: error
@@ -41,7 +40,7 @@ extension TransportError {
     }
   }
 
-  /// A host may have several addresses: the most telling failure counts.
+  /// Returns the code of the most informative failure. A host may have several addresses.
   private static func code(of error: NIOConnectionError) -> Code {
     guard !error.connectionErrors.isEmpty else { return .unknownHost }
     let codes = error.connectionErrors.map { failure -> Code in
@@ -54,7 +53,7 @@ extension TransportError {
     return [Code.refused, .timeout, .offline].first(where: codes.contains) ?? codes[0]
   }
 
-  /// A connection that was made may have carried the request, whatever ended it.
+  /// Returns the code for an established connection. It may have carried the request, so it is never `offline`.
   private static func code(ofConnected error: IOError) -> Code {
     let code = code(errno: error.errnoCode)
     return code == .offline ? .cut : code

@@ -5,28 +5,30 @@ internal import NIOPosix
 internal import NIOSSL
 internal import ZDCSupport
 
-/// The transport for everyday use: HTTP/1.1 with connections that are kept and used again, bodies streamed both ways.
+/// The default transport: HTTP/1.1 with persistent connections and streamed bodies in both directions.
 ///
-/// HTTP/2 is off on purpose: for bulk it is several times slower and buffers without bound. Redirects are not followed:
-/// a token goes to the configured server and nowhere else.
+/// HTTP/2 is disabled on purpose: for bulk transfers it is several times slower, and it buffers without bound.
+/// Redirects are not followed, so a token is sent only to the configured server.
 public final class AsyncHTTPTransport: ZDCTransport {
   private let pool: Locked<ConnectionPool>
   private let configuration: HTTPClient.Configuration
   private let origin: String
 
+  /// Creates a transport for a server.
+  ///
   /// - Parameters:
   ///   - serverURL: `https://host[:port]`; `http` only for this machine.
-  ///   - caCertificates: authorities in PEM form to trust instead of the system's; nil for the system's.
+  ///   - caCertificates: Certificate authorities in PEM form to trust instead of the system's; nil for the system's.
   /// - Throws: ``TransportError`` with `invalidAddress`, `insecureAddress`, or `tls` for unreadable certificates.
   public convenience init(serverURL: String, caCertificates: [UInt8]? = nil) throws {
     try self.init(address: ServerAddress(serverURL), caCertificates: caCertificates)
   }
 
-  /// When a connection is given up. Tests do not wait as long.
+  /// Time limits after which a connection is closed. Tests use shorter ones.
   package struct Bounds: Sendable {
-    /// For a connection to be made, with TLS.
+    /// Maximum time to establish a connection, including TLS.
     package var connect = Duration.seconds(20)
-    /// Without a byte of an answer, once the request is sent.
+    /// Maximum time without a byte of an answer, once the request is sent.
     package var silence = Duration.seconds(60)
     /// See ``SendingPace``.
     package var sendingWindow = TransferPace.window
@@ -64,10 +66,10 @@ public final class AsyncHTTPTransport: ZDCTransport {
       connectionPool: .init(idleTimeout: .seconds(30), concurrentHTTP1ConnectionsPerHostSoftLimit: 8),
       decompression: .disabled)
     configuration.httpVersion = .http1Only
-    // The one place where the client lets handlers into its connections; it is called for each.
+    // The only hook for adding handlers to the client's connections. The client calls it for each one.
     let window = TimeAmount(bounds.sendingWindow)
     configuration.http1_1ConnectionDebugInitializer = { Self.addGuards(to: $0, sendingWindow: window) }
-    // The engines know when to try again; a refused connection is news for them at once.
+    // The engines know when to retry, so they must hear of a refused connection immediately.
     configuration.connectionPool.retryConnectionEstablishment = false
     return configuration
   }
@@ -77,7 +79,7 @@ public final class AsyncHTTPTransport: ZDCTransport {
       try AnswerGuard.add(to: channel)
       try SendingGuard.add(to: channel, window: sendingWindow)
     } catch {
-      // Without its guards a connection is not used. The client reports a closed one.
+      // A connection without its guards must not be used. The client reports it as closed.
       channel.close(promise: nil)
     }
     return channel.eventLoop.makeSucceededVoidFuture()
@@ -87,7 +89,7 @@ public final class AsyncHTTPTransport: ZDCTransport {
     do { return try await sendOnce(request) } catch let error as TransportError
       where error.code == .cut && request.method == .get
     {
-      // The server may have closed a kept connection a moment ago. A GET changes nothing there.
+      // The server may have just closed a persistent connection. A GET is safe to repeat.
       return try await sendOnce(request)
     }
   }
@@ -121,7 +123,7 @@ public final class AsyncHTTPTransport: ZDCTransport {
     Dictionary(headers.map { ($0.name.lowercased(), $0.value) }, uniquingKeysWith: { $1 })
   }
 
-  /// The body holds its pool until it is read.
+  /// The body keeps its pool alive until it is read.
   private func body(of response: HTTPClientResponse, _ pool: ConnectionPool) -> TransportBody {
     let reader = BodyReader(response.body, origin: origin)
     return TransportBody { [pool] in
@@ -131,7 +133,7 @@ public final class AsyncHTTPTransport: ZDCTransport {
   }
 }
 
-/// Connections that are kept and used again, closed when the last request that uses them has ended.
+/// Persistent connections, which are closed when the last request that uses them has ended.
 private final class ConnectionPool: Sendable {
   let client: HTTPClient
 
@@ -147,9 +149,9 @@ private final class ConnectionPool: Sendable {
   }
 }
 
-/// Reads a response's body slice by slice; an actor, because the iterator is not Sendable and the body is.
+/// Reads a response's body slice by slice. It is an actor because the iterator is not Sendable but the body is.
 private actor BodyReader {
-  /// Nil while a slice is being waited for: a second reader at the same time is a mistake, and gets an error.
+  /// Nil while a read is waiting for a slice. A second concurrent read is a programmer error and throws.
   private var iterator: HTTPClientResponse.Body.AsyncIterator?
   private let origin: String
 
@@ -168,7 +170,7 @@ private actor BodyReader {
   }
 }
 
-/// Bytes in slices: a part of a content is not held twice while it is sent.
+/// Bytes in slices, so that an upload part is not held in memory twice while it is sent.
 private struct SliceSequence: AsyncSequence, Sendable {
   typealias Element = ByteBuffer
   static let sliceBytes = 128 << 10

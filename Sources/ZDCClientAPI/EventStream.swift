@@ -1,17 +1,18 @@
 package import ZDCProtocol
 
-/// What the event stream tells.
+/// An event of the event stream.
 package enum ServerEvent: Sendable, Hashable {
-  /// First of all: my zones that have changed.
+  /// The first event: the user's zones that have changed.
   case zones(ZoneList)
   /// A zone has a new commit.
   case head(HeadEvent)
 }
 
 extension ServerAPI {
-  /// The event stream: one connection, until it ends or the reader lets go. Whoever reads it reconnects, with `since`.
+  /// Returns the event stream: one connection, until the stream ends or the reader stops reading. The reader is
+  /// responsible for reconnecting, with `since`.
   ///
-  /// Events are read when they are asked for. Ends without an error when the server closes it in good order.
+  /// Events are read on demand. The stream finishes without an error if the server closes it cleanly.
   package func events(since position: FeedPosition?) -> AsyncThrowingStream<ServerEvent, any Error> {
     let reader = EventReader(api: self, position: position)
     return AsyncThrowingStream { try await reader.next() }
@@ -50,7 +51,7 @@ private actor EventReader {
     return response.body
   }
 
-  /// Events that this version does not know are for newer ones.
+  /// Decodes an event. Events that this version does not know are skipped.
   private func decode(_ event: EventStreamParser.Event) throws -> ServerEvent? {
     switch event.name {
     case "zones": .zones(try api.connection.decode(event.data))

@@ -1,9 +1,9 @@
 package import ZDCProtocol
 
-/// Takes Server-Sent Events apart as their bytes arrive, in whatever slices.
+/// Parses Server-Sent Events incrementally, from slices of any size.
 ///
-/// Fields besides `event`, `data` and `id` and comments are skipped, as the format demands. Lines and events have a
-/// bound, so a server that never ends one cannot fill the memory.
+/// Comments and fields other than `event`, `data` and `id` are skipped, as the format requires. The size of lines and
+/// events is limited, so a server that never ends one cannot exhaust memory.
 package struct EventStreamParser {
   package struct Event: Hashable {
     package var name: String
@@ -29,14 +29,14 @@ package struct EventStreamParser {
     self.limit = limit
   }
 
-  /// The events that these bytes complete.
+  /// Returns the events that these bytes complete.
   ///
-  /// - Throws: `ZDCSecurityError.limitExceeded` for a line or an event above the bound.
+  /// - Throws: `ZDCSecurityError.limitExceeded` for a line or an event above the limit.
   package mutating func push(_ bytes: some Collection<UInt8>) throws(ZDCSecurityError) -> [Event] {
     var events: [Event] = []
     var rest = bytes[...]
     while !rest.isEmpty {
-      // A return ends a line, and a line feed right behind it is part of the same end.
+      // A carriage return ends a line, and a line feed directly after it belongs to the same line end.
       if endedWithReturn, rest.first == UInt8(ascii: "\n") { rest = rest.dropFirst() }
       endedWithReturn = false
       let end = rest.firstIndex { $0 == UInt8(ascii: "\n") || $0 == UInt8(ascii: "\r") }
@@ -69,7 +69,7 @@ package struct EventStreamParser {
     return nil
   }
 
-  /// An empty line ends an event; one without data means nothing.
+  /// Ends an event, on an empty line. An event without data is dropped.
   private mutating func endEvent() -> Event? {
     defer {
       name = ""

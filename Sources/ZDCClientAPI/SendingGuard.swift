@@ -1,6 +1,6 @@
 internal import NIOCore
 
-/// How slowly a server may take the bytes of requests. Pure.
+/// The minimum rate at which a server must accept the bytes of requests. Pure logic without I/O.
 package struct SendingPace: Sendable {
   enum Verdict {
     /// The socket has accepted everything.
@@ -12,12 +12,12 @@ package struct SendingPace: Sendable {
   private var accepted = 0
   private var goal = 0
 
-  /// At the end of each window in which bytes waited. The socket must have accepted ``TransferPace/windowBytes`` in it,
-  /// or all that waited when it began.
+  /// Ends a window in which bytes waited. In it, the socket must have accepted ``TransferPace/windowBytes``, or
+  /// everything that was waiting when the window began.
   ///
   /// - Parameters:
-  ///   - written: how many bytes the connection was given in all.
-  ///   - waiting: how many of them the socket has not accepted.
+  ///   - written: The total number of bytes that the connection was given.
+  ///   - waiting: The number of those bytes that the socket has not accepted.
   mutating func endWindow(written: Int, waiting: Int) -> Verdict {
     let moved = written - waiting - accepted
     let isTooSlow = moved < goal
@@ -28,9 +28,9 @@ package struct SendingPace: Sendable {
   }
 }
 
-/// Ends a connection whose server takes the bytes of a request too slowly, or stops reading.
+/// Closes a connection whose server accepts the bytes of a request too slowly, or stops reading.
 ///
-/// AsyncHTTPClient has no limit of its own for this: its write timeout only runs while the socket accepts more.
+/// AsyncHTTPClient has no such limit: its write timeout only runs while the socket accepts more.
 final class SendingGuard: ChannelOutboundHandler {
   typealias OutboundIn = IOData
   typealias OutboundOut = IOData
@@ -46,7 +46,7 @@ final class SendingGuard: ChannelOutboundHandler {
     self.window = window
   }
 
-  /// Adds a guard next to the socket, where the bytes are those that are sent.
+  /// Adds a guard next to the socket, where the bytes are those that go over the network.
   static func add(to channel: any Channel, window: TimeAmount) throws {
     try channel.pipeline.syncOperations.addHandler(SendingGuard(window: window), position: .first)
   }
@@ -85,7 +85,7 @@ final class SendingGuard: ChannelOutboundHandler {
     }
   }
 
-  /// None on a channel that is closed.
+  /// Returns the number of bytes that the socket has not accepted; zero if the channel is closed.
   private func waitingBytes(_ context: ChannelHandlerContext) -> Int {
     do { return try context.channel.syncOptions?.getOption(.bufferedWritableBytes) ?? 0 } catch { return 0 }
   }

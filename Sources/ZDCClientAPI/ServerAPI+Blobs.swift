@@ -5,12 +5,13 @@ extension ServerAPI {
     try await json(.json(.post, Routes.blobs, ticket))
   }
 
-  /// Which parts of an upload the server has.
+  /// Returns which parts of an upload the server has.
   package func blobStatus(_ blob: BlobID) async throws -> BlobStatus {
     try await json(.get(Routes.path(Routes.blobParts, blob.text)))
   }
 
-  /// Sends one part, named by its hash: the same part may be sent again, another one under the same index is refused.
+  /// Uploads one part, identified by its hash. The same part may be sent again; a different one under the same index is
+  /// refused.
   package func putPart(_ blob: BlobID, index: Int, bytes: [UInt8], hash: [UInt8]) async throws {
     let path = Routes.path(Routes.blobPart, blob.text, String(index))
     var request = TransportRequest.bytes(.put, path, bytes)
@@ -22,14 +23,14 @@ extension ServerAPI {
     try await json(TransportRequest(.post, Routes.path(Routes.blobComplete, blob.text)))
   }
 
-  /// Gives up an upload that no commit refers to.
+  /// Aborts an upload that no commit refers to.
   package func abortBlob(_ blob: BlobID) async throws {
     _ = try await answer(to: TransportRequest(.delete, Routes.path(Routes.blob, blob.text)), limit: Limits.jsonBytes)
   }
 
-  /// A content's ciphertext, or a range of it, as it comes.
+  /// Downloads the ciphertext of one content blob, or a range of it, as a stream.
   ///
-  /// - Returns: the length that the server announces, which is that of the range if there is one, and the bytes.
+  /// - Returns: The length that the server announces, which is that of the range if there is one, and the bytes.
   package func content(
     _ zone: ZoneID, node: NodeID, blob: BlobID, range: Range<UInt64>? = nil
   ) async throws -> (length: UInt64, body: TransportBody) {
@@ -41,7 +42,7 @@ extension ServerAPI {
     do {
       response = try await open(request)
     } catch let error as ServerError where error.code == .notFound {
-      // The verified log says that it is there, and "not found" is no delete.
+      // The verified log says that the content exists, and "not found" does not mean deleted.
       throw ZDCSecurityError(.objectMissing, zone: zone, node: node)
     }
     let isWhole = range?.isEmpty ?? true
@@ -51,7 +52,7 @@ extension ServerAPI {
     return (length, response.body)
   }
 
-  /// Hashes of a content's leaves, 32 bytes each. At most 131,072 a request.
+  /// Downloads leaf hashes of one content blob, 32 bytes each. Maximum 131,072 per request.
   package func leafHashes(
     _ zone: ZoneID, node: NodeID, blob: BlobID, from: UInt64, count: Int
   ) async throws -> [UInt8] {
@@ -60,7 +61,8 @@ extension ServerAPI {
     return try await answer(to: request, limit: 32 * count).body
   }
 
-  /// The hashes that prove a content's first leaf and these, 32 bytes each (PROTOCOL 3.8).
+  /// Downloads the hashes that prove the first leaf of one content blob and the given leaves, 32 bytes each
+  /// (PROTOCOL 3.8).
   package func leafProof(
     _ zone: ZoneID, node: NodeID, blob: BlobID, leaves: Range<UInt64>
   ) async throws -> [UInt8] {

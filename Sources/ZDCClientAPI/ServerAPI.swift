@@ -1,10 +1,10 @@
 package import ZDCProtocol
 
-/// A page of a zone's log as it came, not yet verified.
+/// A page of a zone's log as received, not yet verified.
 package struct CommitPage: Sendable {
   /// A bundle.
   package var body: [UInt8]
-  /// Where the server says that the zone's log ends.
+  /// The head of the zone's log, as claimed by the server.
   package var head: (seq: UInt64, hash: CommitHash)
   package var hasMore: Bool
 
@@ -18,15 +18,15 @@ package struct CommitPage: Sendable {
 /// The answer to a push.
 package enum PushAnswer: Sendable {
   case accepted(CommitResponse)
-  /// Somebody else's commit came first: the log from there.
+  /// Another commit came first. The page holds the log from there.
   case headMismatch(CommitPage)
 }
 
-/// The server's API for one local user: one function per route.
+/// The server's API for one local user, with one function per route.
 ///
-/// Opens the session when it is needed. Every function throws `ServerError` (the server said no), ``TransportError`` (no
-/// usable answer), or `CancellationError`. Nothing is repeated here but a request that got a 401, once, with a new session;
-/// the transport repeats a GET whose connection had ended.
+/// It opens a session when it needs one. Every function throws `ServerError` (the server refused), ``TransportError``
+/// (no usable answer), or `CancellationError`. The only retry here is a request that got a 401, once, with a new
+/// session. The transport retries a GET whose connection was closed.
 package struct ServerAPI: Sendable {
   package let connection: ServerConnection
   package let session: Session
@@ -81,19 +81,20 @@ extension ServerAPI {
     try await connection.info()
   }
 
-  /// My zones with a commit behind the cursor; all of them without one.
+  /// Returns the user's zones with a commit after the cursor, or all of them without a cursor.
   package func zones(since position: FeedPosition?) async throws -> ZoneList {
     try await json(.get(Routes.zones, query: [("since", position?.text)]))
   }
 
-  /// Whole commits behind `after`, from genesis without it; with the live records of what they put, if asked for.
+  /// Downloads whole commits after `after`, or from genesis if it is nil. With `withRecords`, the page also has the
+  /// live records that they put.
   package func commitPage(_ zone: ZoneID, after: UInt64?, withRecords: Bool) async throws -> CommitPage {
     let path = Routes.path(Routes.zoneCommits, zone.tree.text, zone.root.text)
     let query = [("after", after.map(String.init)), ("records", withRecords ? "1" : nil)]
     return try page(try await answer(to: .get(path, query: query), limit: Self.bundleBytes))
   }
 
-  /// Sends commits with all that belongs to them. The same bytes may be sent again at any time.
+  /// Pushes commits with all objects that belong to them. The same bytes may be sent again at any time.
   package func push(_ bundle: [UInt8]) async throws -> PushAnswer {
     let request = TransportRequest.bytes(.post, Routes.commits, bundle, type: Bundle.mediaType)
     let answer = try await answer(to: request, limit: Self.bundleBytes, accepting: 409)
@@ -101,14 +102,15 @@ extension ServerAPI {
     return .accepted(try connection.decode(answer.body))
   }
 
-  /// A bundle of records in the order asked for, without those that the server does not have; it may stop early.
+  /// Downloads a bundle of records in the order requested, without those that the server does not have. It may stop
+  /// early.
   package func records(_ zone: ZoneID, _ hashes: [RecordHash]) async throws -> [UInt8] {
     var body = ByteWriter(capacity: 32 * hashes.count)
     for hash in hashes { body.append(hash) }
     return try await bundle(Routes.records, zone, body.bytes)
   }
 
-  /// A bundle of small contents, without those that are missing or large; it may stop early.
+  /// Downloads a bundle of small content blobs, without those that are missing or large. It may stop early.
   package func contents(_ zone: ZoneID, _ items: [(NodeID, BlobID)]) async throws -> [UInt8] {
     var body = ByteWriter(capacity: 32 * items.count)
     for (node, blob) in items {
@@ -118,12 +120,12 @@ extension ServerAPI {
     return try await bundle(Routes.contents, zone, body.bytes)
   }
 
-  /// The zone that now holds the node.
+  /// Returns the zone that now holds the node.
   package func zone(ofNode node: NodeID, in tree: TreeID) async throws -> ZoneStatus {
     try await json(.get(Routes.path(Routes.node, tree.text, node.text)))
   }
 
-  /// Twice what a page should have: a page never splits a commit from its records.
+  /// Twice the size that a page should have, because a page never splits a commit from its records.
   static let bundleBytes = Limits.commitRequestBytes + Limits.commitBytes
 
   private func bundle(_ route: String, _ zone: ZoneID, _ body: [UInt8]) async throws -> [UInt8] {
@@ -131,7 +133,8 @@ extension ServerAPI {
     return try requireBundle(try await answer(to: .bytes(.post, path, body), limit: Self.bundleBytes)).body
   }
 
-  /// A page of a captive portal is none of a server's lies, which freeze a zone.
+  /// Throws a ``TransportError`` if the answer is not a bundle. The page of a captive portal must not count as server
+  /// misbehavior, which freezes a zone.
   @discardableResult
   func requireBundle(_ answer: ServerConnection.Answer) throws -> ServerConnection.Answer {
     guard answer.headers["content-type"]?.hasPrefix(Bundle.mediaType) == true else {

@@ -1,14 +1,16 @@
 internal import Foundation
 
-/// Where a server is: scheme, host and port, nothing else.
+/// The address of a server: scheme, host and port only.
 ///
-/// `origin` is what login signatures cover. It comes from this side's configuration, so a server in the middle that
-/// passes challenges on under another name gains nothing.
+/// Login signatures cover `origin`. It comes from this device's configuration, so a server in the middle gains nothing
+/// by relaying challenges under another name.
 package struct ServerAddress: Hashable, Sendable {
   /// `scheme://host[:port]`, lower case, without the scheme's default port.
   package let origin: String
   let isEncrypted: Bool
 
+  /// Parses an address.
+  ///
   /// - Throws: ``TransportError`` with `invalidAddress`, or `insecureAddress` for http to another machine.
   package init(_ text: String) throws(TransportError) {
     guard let parts = URLComponents(string: text), let scheme = parts.scheme?.lowercased(),

@@ -1,15 +1,14 @@
 package import ZDCProtocol
 
-// The routes that need no session.
+// Routes that need no session.
 extension ServerConnection {
-  /// The generation of the protocol that this package speaks.
+  /// The protocol generation that this package implements.
   static let protocolGeneration = 1
 
-  /// `GET /v1/info`.
+  /// Sends `GET /v1/info`.
   ///
-  /// - Throws: `ServerError` with `unsupportedProtocol` if the server has moved on to protocols that this version of
-  ///   the
-  ///   framework does not speak.
+  /// - Throws: `ServerError` with `unsupportedProtocol` if the server no longer supports the protocol of this framework
+  ///   version.
   package func info() async throws -> ServerInfo {
     let info = try await json(.get(Routes.info), as: ServerInfo.self)
     guard info.protocols.contains(Self.protocolGeneration) else {
@@ -18,7 +17,7 @@ extension ServerConnection {
     return info
   }
 
-  /// `POST /v1/accounts` with a body that was made, and stored, before.
+  /// Sends `POST /v1/accounts` with a body that was created and stored earlier.
   package func register(_ body: [UInt8]) async throws -> RegisterResponse {
     try await json(.bytes(.post, Routes.accounts, body, type: TransportRequest.jsonType))
   }

@@ -1,7 +1,7 @@
 internal import Foundation
 internal import ZDCProtocol
 
-/// Requests and answers in the protocol's terms, without a session: JSON and octets in, values or typed errors out.
+/// Sends requests without a session. Takes JSON and octets, and returns values or throws typed errors.
 package struct ServerConnection: Sendable {
   package let transport: any ZDCTransport
   package let origin: String
@@ -16,7 +16,7 @@ package struct ServerConnection: Sendable {
     origin = address.origin
   }
 
-  /// An answer that is a success, or one of the statuses that the caller asked for.
+  /// A successful answer, or one with a status that the caller accepts.
   package struct Answer {
     package var status: Int
     package var headers: [String: String]
@@ -25,7 +25,7 @@ package struct ServerConnection: Sendable {
 
   /// Sends a request and reads the whole answer.
   ///
-  /// - Parameter accepting: a status besides 2xx that is an answer to this request.
+  /// - Parameter accepting: A status other than 2xx that is also an answer to this request.
   /// - Throws: `ServerError`, ``TransportError``, `CancellationError`.
   package func answer(to request: TransportRequest, limit: Int, accepting: Int? = nil) async throws -> Answer {
     let response = try await open(request, accepting: accepting)
@@ -34,17 +34,17 @@ package struct ServerConnection: Sendable {
     return Answer(status: response.status, headers: response.headers, body: body)
   }
 
-  /// Sends a request and returns with the answer's head; its body is a success or a bundle.
+  /// Sends a request and returns once the answer's head has arrived. The body is that of a success, or a bundle.
   package func open(_ request: TransportRequest, accepting: Int? = nil) async throws -> TransportResponse {
     var request = request
     request.timeout = TransferPace.headDeadline(sending: request.body.byteCount)
     var response = try await transport.send(request)
-    // An event stream has no end to expect; its reader looks after it.
+    // An event stream has no expected end. Its reader monitors it.
     if request.headers["accept"] != TransportRequest.eventsType {
       let expected = response.headers["content-length"].flatMap(UInt64.init) ?? UInt64(ServerAPI.bundleBytes)
       response.body = response.body.paced(expected: expected, origin: origin, now: now)
     }
-    // None was asked for: what would have to be inflated first is not from a ZeroDark server.
+    // No encoding was requested, so a compressed answer is not from a ZeroDark server.
     guard response.headers["content-encoding"].map({ $0.lowercased() == "identity" }) ?? true else {
       throw TransportError(.badAnswer, origin: origin)
     }

@@ -1,7 +1,7 @@
 package import ZDCCrypto
 package import ZDCProtocol
 
-/// What a device proves itself with.
+/// The credentials with which a device authenticates.
 package struct SessionCredentials: Sendable {
   package var userID: UserID
   package var accessKey: AccessKey
@@ -16,16 +16,17 @@ package struct SessionCredentials: Sendable {
   }
 }
 
-/// Where a session's token is kept between launches, and for other processes on the same database.
+/// Stores a session's token between launches, and for other processes on the same database.
 package protocol SessionStorage: Sendable {
   func load() async throws -> [UInt8]?
   func save(_ token: [UInt8]?) async throws
 }
 
-/// A user's session on a server: opened when first needed, opened again when the server forgot it (PROTOCOL 3.4).
+/// A user's session on a server. It is opened on first use, and again when the server no longer knows it
+/// (PROTOCOL 3.4).
 ///
-/// However many requests find the session gone at once, it is opened once. The token is kept, so the next launch goes
-/// on with it until the server refuses it; this device's clock has no say in that.
+/// If several requests find the session gone at the same time, it is opened only once. The token is stored, so the next
+/// launch uses it until the server refuses it. The device's clock does not affect this.
 package actor Session {
   private let connection: ServerConnection
   private let credentials: SessionCredentials
@@ -41,26 +42,26 @@ package actor Session {
     self.storage = storage
   }
 
-  /// The bearer token, from a new session if there is none.
+  /// Returns the bearer token. Opens a session if there is none.
   package func currentToken() async throws -> String {
     if let token { return token }
     return try await obtain(not: nil)
   }
 
-  /// A token other than the one that was refused.
+  /// Returns a token other than the refused one.
   package func token(after refused: String) async throws -> String {
     if let token, token != refused { return token }
     token = nil
     return try await obtain(not: refused)
   }
 
-  /// What is kept, unless it is what was refused; else a new session.
+  /// Returns the stored token, unless it is the refused one; otherwise opens a session.
   private func obtain(not refused: String?) async throws -> String {
     if let opening { return try await opening.value }
     let task = Task { [connection, credentials, storage] in
       let kept = try await storage?.load().map(ZBase32.encode)
       if let kept, kept != refused { return kept }
-      // A device that never had a session is not known to the server.
+      // The server does not know a device that never had a session.
       let isKnown = kept != nil || refused != nil || storage == nil
       let opened = try await Self.open(connection, credentials, byDeviceFirst: isKnown)
       try await storage?.save(opened)
@@ -73,8 +74,8 @@ package actor Session {
     return opened
   }
 
-  /// By the device's key or by the access key, which makes the device's key known; if the server refuses the first one, by
-  /// the other.
+  /// Opens a session with the device's key or with the access key, which registers the device's key. If the server
+  /// refuses the first one, it tries the other.
   private static func open(
     _ connection: ServerConnection, _ credentials: SessionCredentials, byDeviceFirst: Bool
   ) async throws -> [UInt8] {
@@ -90,7 +91,7 @@ package actor Session {
     return response.token.bytes
   }
 
-  /// Takes over a session that a login has just opened.
+  /// Adopts a session that a login has just opened.
   package func adopt(_ response: SessionResponse) {
     adopt(response.token.bytes)
   }
@@ -99,7 +100,7 @@ package actor Session {
     self.token = ZBase32.encode(token)
   }
 
-  /// Forgets the token; the next request opens another session.
+  /// Discards the token. The next request opens another session.
   package func forget() async throws {
     token = nil
     try await storage?.save(nil)
@@ -109,7 +110,7 @@ package actor Session {
 /// The two ways to answer a challenge (PROTOCOL 3.4).
 package enum Login {
   package static let tokenBytes = 32
-  /// A device signs no more of a server's choice than this.
+  /// Length of a challenge's nonce. The limit bounds the server-chosen bytes that a device signs.
   package static let nonceBytes = 32
 
   private static func challenge(
@@ -131,7 +132,7 @@ package enum Login {
     return response
   }
 
-  /// The account's login key vouches for this device and its key.
+  /// Logs in with the account's login key, which vouches for this device and its key.
   package static func byAccessKey(
     _ connection: ServerConnection, _ accessKey: AccessKey, deviceID: DeviceID, deviceKey: SigningKey
   ) async throws -> SessionResponse {

@@ -1,12 +1,13 @@
 internal import ZDCProtocol
 internal import ZDCSupport
 
-/// How slowly an answer may arrive. Counts only the time in which the reader waits, so a slow reader loses nothing. Pure.
+/// The minimum rate at which an answer must arrive. It counts only the time that the reader waits, so a slow reader is
+/// not penalized. Pure logic without I/O.
 package struct TransferPace: Sendable {
-  /// Waiting for this long must bring ``windowBytes``.
+  /// In each window of waiting, at least ``windowBytes`` must arrive.
   package static let window = Duration.seconds(60)
   static let windowBytes = 120 << 10
-  /// The time limit of a whole request or a whole answer, besides one second for each ``bytesPerSecond``.
+  /// The base time limit of a whole request or answer. One second is added for each ``bytesPerSecond``.
   static let allowance = Duration.seconds(120)
   static let bytesPerSecond = 2 << 10
 
@@ -15,19 +16,21 @@ package struct TransferPace: Sendable {
   private var inWindow = Duration.zero
   private var bytesInWindow = 0
 
-  /// - Parameter expected: how many bytes the answer has, at most.
+  /// - Parameter expected: The maximum number of bytes of the answer.
   package init(expected: UInt64) {
     maximum = Self.maximum(expected)
   }
 
-  /// How long the answer's head may take, counted from the start of a request with a body of so many bytes. A server that
-  /// takes them more slowly, or not at all, is given up long before: see ``SendingPace``.
+  /// Returns how long the answer's head may take, from the start of a request with a body of `bytes` bytes. A server
+  /// that accepts them more slowly, or not at all, fails long before: see ``SendingPace``.
   static func headDeadline(sending bytes: UInt64) -> Duration { maximum(bytes) }
 
   private static func maximum(_ bytes: UInt64) -> Duration {
     allowance + .seconds(Int64(clamping: bytes / UInt64(bytesPerSecond)))
   }
 
+  /// Counts bytes that arrived.
+  ///
   /// - Returns: false if the answer is too slow.
   package mutating func arrived(_ bytes: Int, after waited: Duration) -> Bool {
     total += waited
@@ -42,7 +45,7 @@ package struct TransferPace: Sendable {
 }
 
 extension TransportBody {
-  /// The same bytes, and an error once they arrive too slowly. Silence is for the transport to end.
+  /// Returns a body with the same bytes that throws an error if they arrive too slowly. The transport handles silence.
   func paced(
     expected: UInt64, origin: String, now: @escaping @Sendable () -> ContinuousClock.Instant
   ) -> TransportBody {

@@ -2,22 +2,23 @@ internal import ZDCProtocol
 
 /// The bytes of a body as they arrive. It can be read once: all iterators share one position.
 ///
-/// The next slice is asked for when the last one was taken, so a slow reader slows the sender and memory stays bounded.
-/// Letting go of an unread body gives up the request.
+/// The next slice is requested only after the last one was taken, so a slow reader slows the sender and memory stays
+/// bounded. Releasing an unread body cancels the request.
 public struct TransportBody: AsyncSequence, Sendable {
   public typealias Element = [UInt8]
   public typealias Failure = any Error
 
   private let nextSlice: @Sendable () async throws -> [UInt8]?
 
-  /// - Parameter next: returns slices of any length in order, nil at the end; throws ``TransportError`` if the
-  ///   connection
-  ///   breaks off.
+  /// Creates a body from a function that returns its slices.
+  ///
+  /// - Parameter next: Returns slices of any length in order, and nil at the end. Throws ``TransportError`` if the
+  ///   connection is lost.
   public init(_ next: @escaping @Sendable () async throws -> [UInt8]?) {
     nextSlice = next
   }
 
-  /// A body that is in memory.
+  /// Creates a body from bytes in memory.
   public init(bytes: [UInt8]) {
     let source = OneSlice(bytes)
     self.init { await source.take() }
@@ -39,9 +40,9 @@ public struct TransportBody: AsyncSequence, Sendable {
     AsyncIterator(body: self)
   }
 
-  /// The whole body.
+  /// Returns the whole body.
   ///
-  /// - Throws: `ZDCSecurityError` with `limitExceeded` if there are more than `limit` bytes, before they are kept.
+  /// - Throws: `ZDCSecurityError` with `limitExceeded` if there are more than `limit` bytes, before they are stored.
   public func collect(upTo limit: Int, expected: Int = 0) async throws -> [UInt8] {
     var bytes: [UInt8] = []
     bytes.reserveCapacity(Swift.min(expected, limit))

@@ -1,26 +1,27 @@
-/// No usable answer came. Says where it failed and what to do, never a path, a token or content.
+/// An error that means no usable answer arrived. Its description says where it failed and what to do, and never holds a
+/// path, a token or content.
 ///
-/// The request may have reached the server; every request of the protocol may be repeated.
+/// The request may have reached the server. Every request of the protocol may be repeated.
 public struct TransportError: Error, Hashable, Sendable {
   public enum Code: String, Sendable, CaseIterable {
-    /// The configured address is not one of a server.
+    /// The configured address is not a server address.
     case invalidAddress
-    /// Plain http to another machine would show tokens to everybody in between.
+    /// Plain http to another machine would expose tokens to the network.
     case insecureAddress
-    /// There is no way to the network.
+    /// There is no network connection.
     case offline
     /// The host's name has no address.
     case unknownHost
-    /// The host is there and nothing listens.
+    /// The host is reachable, but nothing listens on the port.
     case refused
     /// The certificate was not accepted, or the two sides could not agree on encryption.
     case tls
     case timeout
-    /// The bytes of the answer come too slowly, or the server takes those of the request too slowly.
+    /// The bytes of the answer arrive too slowly, or the server accepts those of the request too slowly.
     case tooSlow
-    /// The connection ended in the middle.
+    /// The connection was closed in the middle of a transfer.
     case cut
-    /// Something answered that is not a ZeroDark server, or not one of this protocol.
+    /// The answer is not from a ZeroDark server, or not from one with this protocol.
     case badAnswer
     /// An error without the body of PROTOCOL 4.6: something in front of the server answered, such as a reverse proxy.
     case proxyAnswered
@@ -31,7 +32,7 @@ public struct TransportError: Error, Hashable, Sendable {
   public let origin: String?
   /// The HTTP status of an answer that is not from a ZeroDark server.
   public let status: Int?
-  /// How many bytes the body of the refused request had.
+  /// The size of the refused request's body, in bytes.
   public let sentBytes: UInt64?
 
   public init(_ code: Code, origin: String? = nil, status: Int? = nil, sentBytes: UInt64? = nil) {
@@ -41,7 +42,7 @@ public struct TransportError: Error, Hashable, Sendable {
     self.sentBytes = sentBytes
   }
 
-  /// Whether no connection was made, so that the server cannot have the request.
+  /// Whether no connection was established, so the server cannot have received the request.
   package var isUnsent: Bool {
     switch code {
     case .offline, .unknownHost, .refused: true
@@ -49,7 +50,7 @@ public struct TransportError: Error, Hashable, Sendable {
     }
   }
 
-  /// Whether the same request may succeed later without anybody changing the configuration.
+  /// Whether the same request may succeed later without a change to the configuration.
   public var isTemporary: Bool {
     switch code {
     case .offline, .unknownHost, .refused, .timeout, .tooSlow, .cut: true
@@ -58,7 +59,7 @@ public struct TransportError: Error, Hashable, Sendable {
     }
   }
 
-  /// Whether the next request of another zone will fail in the same way: there is no way to the server at all.
+  /// Whether requests of other zones would fail in the same way, because the server cannot be reached at all.
   package var isOfConnection: Bool {
     switch code {
     case .offline, .unknownHost, .refused, .tls, .invalidAddress, .insecureAddress: true

@@ -1,19 +1,17 @@
-/// Carries requests to a server and answers back: the only thing between the framework and the network.
+/// Sends requests to a server and returns its answers. It is the only interface between the framework and the network.
 ///
-/// The framework uses ``AsyncHTTPTransport``. Tests put another one in between, which loses, cuts or alters what
-/// passes.
-/// Calls come from many tasks at once.
+/// The framework uses ``AsyncHTTPTransport``. Tests wrap it in a transport that loses, cuts or alters traffic. Many
+/// tasks may call it concurrently.
 public protocol ZDCTransport: Sendable {
-  /// Sends a request and returns when the answer's status and headers are there; its body follows as a stream.
+  /// Sends a request and returns once the answer's status and headers have arrived. The body follows as a stream.
   ///
-  /// Any status is an answer. A cancelled task gives up the request and the connection it runs on.
+  /// Any status is an answer. A cancelled task aborts the request and the connection it runs on.
   ///
-  /// - Throws: ``TransportError`` if there is no answer, or `CancellationError`. The server may have acted on the
-  ///   request
-  ///   all the same.
+  /// - Throws: ``TransportError`` if there is no answer, or `CancellationError`. The server may still have acted on the
+  ///   request.
   func send(_ request: TransportRequest) async throws -> TransportResponse
 
-  /// Sends the requests that follow over new connections. Those under way keep theirs.
+  /// Uses new connections for later requests. Requests in progress keep theirs.
   func renewConnections() async
 }
 
@@ -34,17 +32,17 @@ public struct TransportRequest: Sendable {
   public enum Body: Sendable {
     case none
     case bytes([UInt8])
-    /// Exactly `length` bytes, sent as they are produced. Can be sent once only.
+    /// Exactly `length` bytes, sent as they are produced. Can be sent only once.
     case stream(length: UInt64, TransportBody)
   }
 
   public var method: Method
   /// Path and query, beginning with a slash.
   public var path: String
-  /// By lower-case name.
+  /// Header values by lower-case name.
   public var headers: [String: String]
   public var body: Body
-  /// How long the answer's head may take, counted from the start.
+  /// How long the answer's head may take, from the start of the request.
   public var timeout: Duration
 
   public init(
@@ -59,10 +57,10 @@ public struct TransportRequest: Sendable {
   }
 }
 
-/// An answer whose body is still on its way.
+/// An answer whose body is still arriving.
 public struct TransportResponse: Sendable {
   public var status: Int
-  /// By lower-case name; of a repeated field the last value.
+  /// Header values by lower-case name. Of a repeated field, the last value.
   public var headers: [String: String]
   public var body: TransportBody
 

@@ -1,10 +1,10 @@
 internal import ZDCProtocol
 internal import ZeroDarkCloud
 
-/// What a failed command says and how it exits: the one place where errors become codes.
+/// The message and exit status of a failed command: the only place where errors become codes.
 package struct ErrorReport: Sendable, Hashable {
   package var status: ExitStatus
-  /// Stable, for programs.
+  /// A stable code for programs.
   package var code: String
   package var message: String
   package var hint: String?
@@ -20,7 +20,7 @@ package struct ErrorReport: Sendable, Hashable {
     case let error as ZDCCloudError: self.init(error)
     case is CancellationError:
       self.init(
-        .tryAgain, "interrupted", "interrupted", "run it again; what is queued stays queued, and zdc sync sends it")
+        .tryAgain, "interrupted", "interrupted", "run it again; queued changes stay queued, and zdc sync sends them")
     default:
       self.init(.software, "internal", "an error inside zdc: \(type(of: error))", "run it again with --verbose")
     }
@@ -33,12 +33,12 @@ package struct ErrorReport: Sendable, Hashable {
     self.hint = hint
   }
 
-  /// As the terminal shows it: `zdc: …`, and perhaps `hint: …`.
+  /// The text for a terminal: `zdc: …`, and optionally `hint: …`.
   package var text: String {
     hint.map { "zdc: \(message)\nhint: \($0)" } ?? "zdc: \(message)"
   }
 
-  /// With `--json`, on standard error: `{"error":{"code","exit","hint"?,"message"}}`.
+  /// The JSON object for `--json`, on standard error: `{"error":{"code","exit","hint"?,"message"}}`.
   package var json: JSONForm { JSONForm(error: .init(code: code, exit: status.rawValue, hint: hint, message: message)) }
 
   package struct JSONForm: Encodable, Sendable {
@@ -92,7 +92,7 @@ extension ErrorReport {
     case .invalidWords: "type all 24 words, in order; each is on the list of BIP 39"
     case .accountNotFound: "check the words and the server's address"
     case .localUserNotFound, .keyNotConfigured: "begin with: zdc account create, or zdc account login"
-    case .localUserNotReady: "run zdc account create again: it goes on where it stopped"
+    case .localUserNotReady: "run zdc account create again; it resumes where it stopped"
     case .databaseTooNew, .serverTooNew: "update zdc"
     case .diskFull: "make room and run the same command again"
     case .databaseBusy: "another zdc is at work; try again"
@@ -129,7 +129,7 @@ extension ErrorReport {
       error.code == .unsafeExportName
       ? nil : "nothing of it was taken over; if it stays, do not trust this server and keep your words safe"
     self.init(
-      .security, error.code.rawValue, "what the server sent does not verify: \(error.description)", hint)
+      .security, error.code.rawValue, "data from the server failed verification: \(error.description)", hint)
   }
 
   private init(_ error: ServerError) {
@@ -154,7 +154,7 @@ extension ErrorReport {
       (.tryAgain, "it was replaced too long ago: run zdc sync again; if that does not help, ask the server's operator")
     case .tooManyRequests, .zoneBusy, .shuttingDown, .headMismatch, .conflict, .zoneExists:
       (.tryAgain, "try again later")
-    case .quotaExceeded, .storageFull: (.tryAgain, "what is queued stays queued; zdc sync sends it when there is room")
+    case .quotaExceeded, .storageFull: (.tryAgain, "queued changes stay queued; zdc sync sends them when there is room")
     case .limitExceeded: (.failure, "it is too large for the server, or for a proxy in front of it")
     case .unsupportedProtocol: (.configuration, "server and zdc are of different versions: update the older one")
     case .refused: (.security, nil)

@@ -17,18 +17,18 @@ package enum ExitStatus: Int32, Sendable, CaseIterable {
   package var meaning: String {
     switch self {
     case .success: "done"
-    case .failure: "not all of it could be done; what was left out is named"
+    case .failure: "partly done; the output names what was left out"
     case .usage: "wrong command line"
     case .data: "bad data: wrong words, a damaged database or key file"
     case .noInput: "the named file or node does not exist"
     case .unavailable: "the server cannot be reached"
-    case .software: "an error inside zdc"
+    case .software: "internal error in zdc"
     case .cannotCreate: "a file, folder or account cannot be created"
-    case .tryAgain: "not now: changes are still queued, or somebody else is at work"
-    case .security: "what the server sent does not verify"
-    case .noPermission: "access refused: file permissions, pass-phrase or account"
-    case .configuration: "the profile, or a version, does not fit"
-    case .brokenPipe: "nobody reads the output any more"
+    case .tryAgain: "temporary failure: changes are still queued, or another process is syncing"
+    case .security: "data from the server failed verification"
+    case .noPermission: "access denied: file permissions, pass-phrase or account"
+    case .configuration: "the profile is invalid, or a version does not match"
+    case .brokenPipe: "the output pipe was closed"
     }
   }
 
@@ -41,12 +41,12 @@ package enum ExitStatus: Int32, Sendable, CaseIterable {
   }()
 }
 
-/// Something that ends a command with one line, perhaps a hint, and an exit code.
+/// An error that ends a command with one line, an optional hint, and an exit code.
 ///
-/// Unlike errors of the framework it may name what its user typed.
+/// Unlike the framework's errors, it may name what the user typed.
 package struct CommandError: Error, Sendable {
   package var status: ExitStatus
-  /// For programs: stable, one word.
+  /// A stable one-word code for programs.
   package var code: String
   package var message: String
   package var hint: String?
@@ -59,7 +59,7 @@ package struct CommandError: Error, Sendable {
   }
 }
 
-/// The report was printed already; only the exit code is left to give.
+/// The report has already been printed; only the exit code remains.
 package struct SilentExit: Error, Sendable {
   package var status: ExitStatus
 

@@ -8,9 +8,9 @@ internal import Foundation
   internal import Darwin
 #endif
 
-/// Failures of the file system, with their exit code. The one place that reads `errno`.
+/// File-system errors with their exit codes. The only place that reads `errno`.
 package enum FileFailure {
-  /// What the last call failed with, for a path that the user may be shown.
+  /// Returns the error of the last call, for a path that may be shown to the user.
   package static func error(_ path: String, reading: Bool = false, number: Int32 = errno) -> CommandError {
     let shown = ShownName.text(path)
     let reason = String(cString: strerror(number))

@@ -1,14 +1,14 @@
-/// What goes wrong with local secrets and local input. What arrives from others fails with `ZDCSecurityError`.
+/// An error with local secrets or local input. Input from others fails with `ZDCSecurityError`.
 public enum CryptoFailure: Error, Sendable, Hashable {
-  /// Wrong key, wrong context or altered bytes; which of them is not told.
+  /// Wrong key, wrong context or altered bytes. The error does not reveal which.
   case authenticationFailure
-  /// Bytes that should be a local key or a sealed local value have another form.
+  /// Bytes that should be a local key or a sealed local value have a wrong format.
   case malformed
-  /// A source gave fewer or more bytes than it announced: take a new snapshot and begin again.
+  /// A source gave fewer or more bytes than announced. Take a new snapshot and start over.
   case sourceChanged
-  /// An argument is outside its range; the caller can prevent it.
+  /// An argument is out of range. This is avoidable by the caller.
   case invalidParameter
-  /// The platform's cryptography refused an operation that cannot fail.
+  /// The platform's cryptography failed an operation that cannot fail.
   case platformFailure
 }
 

@@ -1,6 +1,6 @@
-/// Orders of keys, each there once. Everything here takes O(n log n).
+/// Operations on orders of unique keys, all in O(n log n).
 enum KeyOrder {
-  /// Keys of both orders that nobody needs to have moved: the longest sequence that has the same order in both.
+  /// Returns the keys that keep their relative order: a longest common subsequence of both orders.
   static func unmoved<Key: Hashable>(from old: [Key], to new: [Key]) -> Set<Key> {
     var positions: [Key: Int] = [:]
     for (index, key) in old.enumerated() { positions[key] = index }
@@ -8,7 +8,7 @@ enum KeyOrder {
     return Set(longestIncreasing(common).map { old[$0] })
   }
 
-  /// The longest increasing subsequence, by the piles of patience sorting.
+  /// Returns the longest increasing subsequence, found by patience sorting.
   static func longestIncreasing(_ numbers: [Int]) -> [Int] {
     var tops: [Int] = []  // index of the smallest number that ends a sequence of each length
     var previous = [Int](repeating: -1, count: numbers.count)
@@ -31,7 +31,7 @@ enum KeyOrder {
     return result.reversed()
   }
 
-  /// `kept`, with the followers of each key behind it; those of nil come first.
+  /// Returns `kept` with each key's followers after it; the followers of nil come first.
   static func insert<Key: Hashable>(_ followers: [Key?: [Key]], into kept: [Key]) -> [Key] {
     var result = followers[nil] ?? []
     for key in kept {
@@ -53,7 +53,7 @@ enum KeyOrder {
     var order: [Key]
     var contested: Set<Key>
 
-    /// Reports that the local order of what both moved was lost, unless both moved it alike.
+    /// Reports that the local order of the contested keys was lost, unless both sides moved them alike.
     func report<Value: Encodable>(
       _ sides: Sides<Key>, value: @escaping (Key) -> Value, context: inout ZDCMergeContext
     ) {
@@ -64,14 +64,14 @@ enum KeyOrder {
         .order, base: values(sides.base), mine: mine.map(value), theirs: values(sides.theirs), result: values(order))
     }
 
-    /// What stands before each contested key.
+    /// Returns the predecessor of each contested key.
     private func neighbours(_ keys: [Key]) -> [Key: Key?] {
       let pairs = zip(keys, [nil] + keys.map(Optional.some)).filter { contested.contains($0.0) }
       return Dictionary(pairs, uniquingKeysWith: { first, _ in first })
     }
   }
 
-  /// Where each key is there or not; nothing is worth a conflict.
+  /// Merges orders in which a key is either present or absent; presence never conflicts.
   static func mergeMembers<Key: Hashable>(_ sides: Sides<Key>, prefersLocal: Bool) -> Merged<Key> {
     let (base, mine, theirs) = (Set(sides.base), Set(sides.mine), Set(sides.theirs))
     return merge(sides, prefersLocal: prefersLocal) {
@@ -79,12 +79,12 @@ enum KeyOrder {
     }
   }
 
-  /// The merged order of the keys that are present.
+  /// Returns the merged order of the keys that are present.
   ///
-  /// Keys that the local side alone has placed (added, or moved) stand behind the key that they stand behind there;
-  /// everything else has the cloud's order.
+  /// Keys that only the local side placed (added or moved) follow the same key as in the local order. All other keys
+  /// have the cloud's order.
   ///
-  /// - Parameter prefersLocal: Whether keys that both sides have moved have their local place.
+  /// - Parameter prefersLocal: Whether keys that both sides moved take their local position.
   static func merge<Key: Hashable>(
     _ sides: Sides<Key>, prefersLocal: Bool, isPresent: (Key) -> Bool
   ) -> Merged<Key> {

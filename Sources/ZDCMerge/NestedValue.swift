@@ -1,6 +1,7 @@
-/// Values of a generic type that may or may not be syncable themselves.
+/// Operations on values of a generic type that may or may not be syncable.
 enum NestedValue {
-  /// By the static type: an optional is merged as a whole, or "absent" and "changed" could not be told apart.
+  /// Decides by the static type. An optional is merged as a whole; otherwise "absent" and "changed" would be
+  /// indistinguishable.
   static func isSyncable<Value>(_: Value.Type) -> Bool { Value.self is any ZDCSyncable.Type }
 
   static func clearChangeTracking<Value>(_ value: inout Value) {
@@ -35,7 +36,7 @@ enum NestedValue {
   }
 }
 
-/// The same calls for values whose type only the caller knows to be the same.
+/// The same calls for values that the caller knows to be of the same type.
 extension ZDCSyncable {
   fileprivate mutating func trackChanges(sinceAny old: Any) {
     guard let old = old as? Self else { return }

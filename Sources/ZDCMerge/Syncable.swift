@@ -1,11 +1,11 @@
 /// Tracks changes of one property of a ``ZDCRecord``.
 ///
-/// The property is merged as a whole; if its type is itself ``ZDCSyncable`` (and not an optional), its parts are
-/// merged. It is encoded like the bare value: what was changed is not part of the value and is never stored with it.
+/// The property is merged as a whole, unless its type is itself ``ZDCSyncable`` (and not an optional): then its parts
+/// are merged. It is encoded like the bare value; change tracking is not part of the value and is never stored with it.
 @propertyWrapper
 public struct Syncable<Value: Codable & Equatable & Sendable>: Sendable {
   private var value: Value
-  /// What it was when changes were last taken; nil if it was not touched since.
+  /// The value when changes were last taken; nil if it was not modified since.
   private var before: Value?
 
   public init(wrappedValue: Value) {
@@ -22,7 +22,7 @@ public struct Syncable<Value: Codable & Equatable & Sendable>: Sendable {
 }
 
 extension Syncable: Equatable {
-  /// Compares values; whether they were changed does not matter.
+  /// Compares the values only, not their tracked changes.
   public static func == (a: Self, b: Self) -> Bool { a.value == b.value }
 }
 
@@ -41,8 +41,8 @@ extension Syncable: Codable {
   }
 }
 
-/// The compiler's `Codable` asks for a wrapped property by these calls. An optional one may be missing or null, like an
-/// optional property without a wrapper.
+/// The compiler-generated `Codable` conformance calls these for wrapped properties. An optional one may be missing or
+/// null, like an optional property without a wrapper.
 extension KeyedDecodingContainer {
   public func decode<T>(_ type: Syncable<T?>.Type, forKey key: Key) throws -> Syncable<T?> {
     Syncable(wrappedValue: try decodeIfPresent(T.self, forKey: key))

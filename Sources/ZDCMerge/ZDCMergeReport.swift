@@ -1,16 +1,16 @@
 public import Foundation
 
-/// What a merge did, for the merge journal and for apps that want to tell their user.
+/// The result of a merge, for the merge journal and for apps that want to notify their user.
 public struct ZDCMergeReport: Sendable, Hashable, Codable {
-  /// What both sides had changed, sorted by path. The cloud's version won.
+  /// The changes that both sides made differently, sorted by path. The cloud's version won.
   public var conflicts: [ZDCMergeConflict]
-  /// Undone on the merged value, it gives back the local value from before the merge.
+  /// Undoing it on the merged value restores the local value from before the merge.
   public var undo: ZDCChangeset
-  /// What the merged value changes in the cloud's version; nil if nothing, so that nothing needs to be uploaded. It may
-  /// take the place of the pending changesets: they began at a version that the cloud has left behind.
+  /// The changes from the cloud's version to the merged value; nil if there are none, so that nothing needs to be
+  /// uploaded. It can replace the pending changesets, which started from a version that is no longer the cloud's.
   public var remaining: ZDCChangeset?
-  /// Undone on the merged value, it puts the local changes that lost in the place of the cloud's, and leaves everything
-  /// else; nil if nothing was lost.
+  /// Undoing it on the merged value replaces the cloud's changes that won with the local ones that lost, and leaves
+  /// everything else; nil if nothing was lost.
   public var lost: ZDCChangeset?
 
   public init(
@@ -25,24 +25,24 @@ public struct ZDCMergeReport: Sendable, Hashable, Codable {
 
 /// A property, key or order that both sides changed differently, so that one change was lost.
 ///
-/// The values are JSON. nil stands for "not there": added later, or deleted.
+/// The values are JSON. nil means "absent": added later, or deleted.
 public struct ZDCMergeConflict: Sendable, Hashable, Codable {
   public enum Kind: String, Sendable, Hashable, Codable {
     case value
-    /// Both sides moved the same elements; the values are these elements, in the order that each side gave them.
+    /// Both sides moved the same elements; the values are these elements, in each side's order.
     case order
   }
 
   public var kind: Kind
-  /// From the outermost value inwards: names of properties, and keys. A key that is no string is written as JSON.
+  /// The path from the outermost value inwards: property names and keys. A key that is not a string is written as JSON.
   public var path: [String]
-  /// What both sides began with.
+  /// The common ancestor.
   public var base: Data?
   /// The local change, which lost.
   public var mine: Data?
-  /// The cloud's.
+  /// The cloud's change.
   public var theirs: Data?
-  /// What the merged value has now.
+  /// The merged value.
   public var result: Data?
 
   public init(kind: Kind, path: [String], base: Data?, mine: Data?, theirs: Data?, result: Data?) {
@@ -54,7 +54,7 @@ public struct ZDCMergeConflict: Sendable, Hashable, Codable {
     self.result = result
   }
 
-  /// One of the conflict's values as the type that it has in the app: `try conflict.value(\.mine, as: String.self)`.
+  /// Returns one of the conflict's values as its type in the app: `try conflict.value(\.mine, as: String.self)`.
   ///
   /// - Returns: nil if there was no value on that side.
   /// - Throws: `incorrectType` if it is of another type, `malformedChangeset` if it is damaged.
@@ -66,35 +66,35 @@ public struct ZDCMergeConflict: Sendable, Hashable, Codable {
   }
 }
 
-/// Where a merge is, and what it found so far. Types that implement ``ZDCSyncable`` hand it on.
+/// The position of a merge, and the conflicts found so far. Types that implement ``ZDCSyncable`` pass it on.
 public struct ZDCMergeContext: Sendable {
-  /// Where both sides changed something: whether the local side wins. Merges are made with false; a second time with
-  /// true, they tell what was lost (``ZDCMergeReport/lost``). A type that does not ask has nothing to give back.
+  /// Whether the local side wins where both changed something. The actual merge uses false. A second merge with true
+  /// determines what was lost (``ZDCMergeReport/lost``). A type that ignores this flag cannot restore what it lost.
   public let prefersLocal: Bool
   private var path: [String] = []
   private var conflicts: [ZDCMergeConflict] = []
-  /// The first value that could not be told: without it the merge would lose something silently.
+  /// The first value that could not be encoded: without it the merge would lose something silently.
   private(set) var failure: ZDCSyncableError?
 
   init(prefersLocal: Bool = false) {
     self.prefersLocal = prefersLocal
   }
 
-  /// Merges a part of the value; its conflicts stand below `component`.
+  /// Merges a part of the value; the paths of its conflicts continue with `component`.
   public mutating func descend(_ component: String, _ body: (inout ZDCMergeContext) -> Void) {
     path.append(component)
     body(&self)
     path.removeLast()
   }
 
-  /// The same for a value by key.
+  /// Merges the value of a key.
   mutating func descend(key: some Encodable, _ body: (inout ZDCMergeContext) -> Void) {
     descend(noting { () throws(ZDCSyncableError) in try ValueCoding.text(key) } ?? "?", body)
   }
 
-  /// Reports that `mine` lost. nil stands for "not there".
+  /// Reports that `mine` lost. nil means "absent".
   ///
-  /// A value that cannot be encoded makes the merge throw `notEncodable` at its end.
+  /// If a value cannot be encoded, the merge throws `notEncodable` at its end.
   public mutating func report<T: Encodable>(
     _ kind: ZDCMergeConflict.Kind = .value, base: T?, mine: T?, theirs: T?, result: T?
   ) {

@@ -1,7 +1,7 @@
 /// A model type of the app, with named properties that are merged one by one.
 ///
-/// Swift cannot list a type's properties for writing, and a macro would make every app build a compiler's syntax
-/// library. So a record lists its properties once; ``unlistedFields(of:)`` finds a forgotten one in a test.
+/// Swift has no writable reflection, and a macro would make every app build swift-syntax. So a record lists its
+/// properties once; ``unlistedFields(of:)`` finds a forgotten one in a test.
 ///
 /// ```swift
 /// struct Task: ZDCRecord, Codable, Equatable {
@@ -15,15 +15,15 @@
 /// }
 /// ```
 ///
-/// Properties of plain types carry `@Syncable` and are listed with an underscore; properties that are syncable
-/// themselves need no wrapper. What is not listed is left alone by undo and merge.
+/// Mark properties of plain types with `@Syncable` and list them with an underscore. Properties that are themselves
+/// syncable need no wrapper. Undo and merge leave unlisted properties alone.
 ///
-/// Records are structs: a copy is made by assigning, and a stored one cannot change behind the database's back. A class
-/// does not compile. Its copy is the same object, so taking a changeset would undo the edit. Turn a class of an older
-/// app into a struct, or keep the class and give it a property that is a record.
+/// Records are structs: assignment makes a copy, and a stored record cannot change behind the database's back. A class
+/// does not compile, because its copy is the same object and taking a changeset would undo the edit. Turn a class of an
+/// older app into a struct, or keep the class and give it a property that is a record.
 public protocol ZDCRecord: ZDCSyncable {
-  /// The properties that are tracked, by the names under which changesets know them. A name is stored with queued
-  /// uploads: keep it when you rename the property.
+  /// The tracked properties, with the names that changesets use for them. Queued uploads store these names, so keep a
+  /// name when you rename its property.
   static var syncableFields: [ZDCField<Self>] { get }
 }
 
@@ -38,9 +38,12 @@ public struct ZDCField<Record> {
   let revert: (inout Record, ZDCChangeset, _ strictly: Bool) throws(ZDCSyncableError) -> Void
   let merge: (inout Record, _ base: Record, _ cloud: Record, inout ZDCMergeContext) -> Void
 
+  /// Describes one property of a record.
+  ///
   /// - Parameters:
   ///   - name: The property's name in changesets.
-  ///   - path: To the property if it is syncable itself, else to its wrapper: `\._title` for `@Syncable var title`.
+  ///   - path: The key path of the property if it is itself syncable, otherwise of its wrapper: `\._title` for
+  ///     `@Syncable var title`.
   public init<Value: ZDCSyncable>(_ name: String, _ path: WritableKeyPath<Record, Value>) {
     self.name = name
     hasChanges = { $0[keyPath: path].hasChanges }
@@ -105,11 +108,11 @@ extension ZDCRecord {
     }
   }
 
-  /// A copy, as the original framework's records gave one. Assigning does the same.
+  /// Returns a copy, as records of the original framework do. Assignment has the same effect.
   public func copy() -> Self { self }
 
-  /// The syncable properties of a record that ``syncableFields`` forgot or names twice, for a test of the app's:
-  /// `#expect(Task.unlistedFields(of: Task(title: "any")) == [])`. A name must be that of its property to be found.
+  /// Returns the syncable properties of a record that ``syncableFields`` omits or names twice, for use in the app's
+  /// tests: `#expect(Task.unlistedFields(of: Task(title: "any")) == [])`. A name must match its property to be found.
   public static func unlistedFields(of record: Self) -> [String] {
     let listed = syncableFields.map(\.name)
     let stored = Mirror(reflecting: record).children.compactMap { child in

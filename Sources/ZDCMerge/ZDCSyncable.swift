@@ -1,28 +1,28 @@
-/// A value that knows what was changed in it since the last changeset was taken, can undo it, and can merge its changes
-/// with those of others.
+/// A value that tracks its changes since the last changeset was taken, can undo them, and can merge them with the
+/// changes of others.
 ///
-/// Apps conform their model types to ``ZDCRecord``, which needs one line per property, and use the collections
+/// Apps conform their model types to ``ZDCRecord``, which needs one line per property. Use the collections
 /// ``ZDCDictionary``, ``ZDCOrderedDictionary``, ``ZDCArray``, ``ZDCSet`` and ``ZDCOrderedSet`` where two devices may
-/// change different elements at once.
+/// change different elements concurrently.
 ///
 /// ## The rules of a merge
-/// For each property or key, let O be its value before the oldest of the pending changesets that mention it, L the
-/// local value and C the cloud's:
+/// For each property or key, let O be its value before the oldest pending changeset that mentions it, L the local value
+/// and C the cloud's:
 ///
 /// | situation | result |
 /// |---|---|
-/// | not changed locally (L = O) | C, also if it was removed there |
+/// | not changed locally (L = O) | C, even if it was removed there |
 /// | L = C | nothing to do |
-/// | changed locally only (C = O) | L, also if it was added or deleted locally |
+/// | changed locally only (C = O) | L, even if it was added or deleted locally |
 /// | both changed it, differently | **C wins**; the loser is in the ``ZDCMergeReport`` |
 /// | changed locally, deleted in the cloud | the deletion wins; the loser is in the report |
 /// | deleted locally, changed in the cloud | C comes back; the deletion is in the report |
-/// | a syncable value inside, there on all three sides | merged by these same rules |
-/// | elements of sets and arrays | added or removed by either side: added or removed |
-/// | order | moved by one side: that side's place; by both: the cloud's, and the report says so |
+/// | a nested syncable value, present on all three sides | merged by these same rules |
+/// | elements of sets and arrays | an addition or removal by either side is kept |
+/// | order | moved by one side: that side's position; by both: the cloud's, and the report lists it |
 ///
-/// A merge is no data type that converges by itself: the result depends on which version was in the cloud first.
-/// Devices agree because each upload was merged with the version that it replaces.
+/// This merge is not a CRDT: the result depends on which version reached the cloud first. Devices converge because each
+/// upload was merged with the version that it replaces.
 ///
 /// ## Topics
 /// ### Changes
@@ -40,35 +40,35 @@
 /// - ``mergeChangesets(_:)``
 /// - ``importChangesets(_:)``
 public protocol ZDCSyncable: Sendable {
-  /// Keeps classes from conforming: a copy of an object is the same object, so taking its changes would undo them.
+  /// Prevents classes from conforming: a copy of an object is the same object, so taking its changes would undo them.
   static var _copiesAreIndependent: Void { get }
 
-  /// Whether something differs from what it was when changes were last taken or cleared. A value that was changed and
-  /// changed back has none.
+  /// Whether the value differs from its state when changes were last taken or cleared. False for a value that was
+  /// changed and changed back.
   var hasChanges: Bool { get }
 
-  /// The value as it was when changes were last taken or cleared.
+  /// The value's state when changes were last taken or cleared.
   var original: Self { get }
 
-  /// Forgets what was changed: the value as it is now is the new beginning.
+  /// Discards the tracked changes and makes the current value the new baseline.
   mutating func clearChangeTracking()
 
-  /// Makes `old` what later changes are compared with.
+  /// Makes `old` the baseline for later changes.
   mutating func trackChanges(since old: Self)
 
-  /// What changed from `old` to this value, tracked or not; nil if nothing did.
+  /// Returns the changes from `old` to this value, tracked or not; nil if there are none.
   ///
-  /// - Throws: `notEncodable`, as everything does that makes a changeset.
+  /// - Throws: `notEncodable`, like every call that makes a changeset.
   func changeset(since old: Self) throws(ZDCSyncableError) -> ZDCChangeset?
 
-  /// Puts the old values of a changeset back. Types implement it; apps call ``ZDCSyncable/undo(_:)``.
+  /// Restores the old values in a changeset. Types implement it; apps call ``ZDCSyncable/undo(_:)``.
   ///
-  /// - Parameter strictly: Whether it is an error that the changeset speaks of keys that are not there. In a merge it
-  ///   is not: what came from the cloud since may have removed them.
-  /// - Throws: `malformedChangeset`, `mismatchedChangeset`, `incorrectType`; the value may then be half-way.
+  /// - Parameter strictly: Whether a changeset that refers to missing keys is an error. During a merge it is not,
+  ///   because later changes from the cloud may have removed them.
+  /// - Throws: `malformedChangeset`, `mismatchedChangeset`, `incorrectType`; the value may then be partially reverted.
   mutating func revert(_ changeset: ZDCChangeset, strictly: Bool) throws(ZDCSyncableError)
 
-  /// Merges with the cloud's version, where `base` is what both began with. Types implement it; apps call
+  /// Merges with the cloud's version, where `base` is the common ancestor. Types implement it; apps call
   /// ``ZDCSyncable/merge(cloudVersion:pendingChangesets:)``.
   mutating func merge(base: Self, cloudVersion: Self, context: inout ZDCMergeContext)
 }
@@ -87,21 +87,21 @@ extension ZDCSyncable where Self: AnyObject {
 // MARK: - Changes
 
 extension ZDCSyncable {
-  /// What was changed since the last call, or nil, and begins anew.
+  /// Returns the changes since the last call, or nil if there are none, and resets change tracking.
   ///
-  /// - Throws: `notEncodable` if one of the old values refuses to be encoded; the changes stay tracked.
+  /// - Throws: `notEncodable` if an old value cannot be encoded; the changes stay tracked.
   public mutating func changeset() throws(ZDCSyncableError) -> ZDCChangeset? {
     let changeset = try peakChangeset()
     clearChangeTracking()
     return changeset
   }
 
-  /// What was changed since the last changeset was taken, or nil; goes on tracking.
+  /// Returns the changes since the last changeset was taken, or nil if there are none. The changes stay tracked.
   public func peakChangeset() throws(ZDCSyncableError) -> ZDCChangeset? {
     try changeset(since: original)
   }
 
-  /// Takes back what was changed since the last changeset was taken.
+  /// Reverts the changes since the last changeset was taken.
   public mutating func rollback() {
     self = original
   }
@@ -110,12 +110,12 @@ extension ZDCSyncable {
 // MARK: - Undo
 
 extension ZDCSyncable {
-  /// Takes back a change.
+  /// Undoes a change.
   ///
-  /// - Parameter changeset: Of the newest change of this value that was not undone.
-  /// - Returns: The changeset that, undone in turn, does the change again.
-  /// - Throws: ``ZDCSyncableError``; the value is then unchanged. `hasChanges` if it has changes that no changeset
-  ///   holds.
+  /// - Parameter changeset: The changeset of this value's newest change that has not been undone.
+  /// - Returns: The redo changeset: undoing it redoes the change.
+  /// - Throws: ``ZDCSyncableError``; the value is then unchanged. `hasChanges` if the value has changes that are in no
+  ///   changeset.
   public mutating func undo(_ changeset: ZDCChangeset) throws(ZDCSyncableError) -> ZDCChangeset {
     var undone = self
     try undone.performUndo(changeset)
@@ -124,7 +124,7 @@ extension ZDCSyncable {
     return redo
   }
 
-  /// Like ``undo(_:)``, and leaves what it does in the tracked changes: the next ``changeset()`` is the redo.
+  /// Like ``undo(_:)``, but tracks its effect as changes: the next ``changeset()`` is the redo.
   public mutating func performUndo(_ changeset: ZDCChangeset) throws(ZDCSyncableError) {
     let base = try self.base(of: [changeset], strictly: true)
     let before = self
@@ -132,7 +132,7 @@ extension ZDCSyncable {
     trackChanges(since: before)
   }
 
-  /// What the value was before these changes.
+  /// Returns the value before these changes.
   fileprivate func base(of changesets: [ZDCChangeset], strictly: Bool) throws(ZDCSyncableError) -> Self {
     guard !hasChanges else { throw .hasChanges }
     var base = self
@@ -145,14 +145,14 @@ extension ZDCSyncable {
 // MARK: - Merging
 
 extension ZDCSyncable {
-  /// Merges with the version that was found in the cloud; the rules are those of ``ZDCSyncable``.
+  /// Merges with the version from the cloud, by the rules in ``ZDCSyncable``.
   ///
   /// ```swift
   /// var task = Task(title: "Buy milk")
   /// task.title = "Buy oat milk"
   /// let changeset = try task.changeset()  // goes with queueDataUpload(forNodeID:withChangeset:)
   ///
-  /// var cloudVersion = Task(title: "Buy milk")  // what another device did meanwhile
+  /// var cloudVersion = Task(title: "Buy milk")  // the concurrent change of another device
   /// cloudVersion.completed = true
   ///
   /// try task.merge(cloudVersion: cloudVersion, pendingChangesets: [changeset].compactMap(\.self))
@@ -160,12 +160,13 @@ extension ZDCSyncable {
   /// ```
   ///
   /// - Parameters:
-  ///   - cloudVersion: The value that was downloaded.
-  ///   - pendingChangesets: Of this value's changes that are not in the cloud yet, oldest first, as
-  ///     `pendingChangesets(forNodeID:)` gives them. Changes of an upload that was queued without one are not
-  ///     known, and the cloud wins over them.
-  /// - Returns: What the merge changed here; undoing it gives the local value back.
-  /// - Throws: ``ZDCSyncableError``; the value is then unchanged, and the app decides, for instance for the cloud's.
+  ///   - cloudVersion: The downloaded value.
+  ///   - pendingChangesets: The changesets of this value's changes that are not in the cloud yet, oldest first, as
+  ///     returned by `pendingChangesets(forNodeID:)`. Changes of an upload that was queued without a changeset are
+  ///     unknown, and the cloud wins over them.
+  /// - Returns: The changes that the merge made to the local value; undoing them restores it.
+  /// - Throws: ``ZDCSyncableError``; the value is then unchanged. The app decides what to do, for example take the
+  ///   cloud's version.
   @discardableResult
   public mutating func merge(
     cloudVersion: Self, pendingChangesets: [ZDCChangeset]
@@ -173,7 +174,7 @@ extension ZDCSyncable {
     try mergeReporting(cloudVersion: cloudVersion, pendingChangesets: pendingChangesets).undo
   }
 
-  /// Like ``merge(cloudVersion:pendingChangesets:)``, and tells which local changes lost.
+  /// Like ``merge(cloudVersion:pendingChangesets:)``, but reports which local changes lost.
   public mutating func mergeReporting(
     cloudVersion: Self, pendingChangesets: [ZDCChangeset]
   ) throws(ZDCSyncableError) -> ZDCMergeReport {
@@ -191,7 +192,7 @@ extension ZDCSyncable {
     return report
   }
 
-  /// What the merge would have been, had the local side won, as a step back from what it is.
+  /// Returns the changeset that leads from the merged value to the one in which the local side had won.
   private func lost(in merged: Self, base: Self, cloudVersion: Self) throws(ZDCSyncableError) -> ZDCChangeset? {
     var regained = self
     var context = ZDCMergeContext(prefersLocal: true)
@@ -199,17 +200,17 @@ extension ZDCSyncable {
     return try merged.changeset(since: regained)
   }
 
-  /// The changesets of consecutive changes, oldest first, as one. The value is not changed.
+  /// Combines the changesets of consecutive changes, oldest first, into one. Does not change the value.
   ///
-  /// - Throws: ``ZDCSyncableError``, `mismatchedChangeset` if they are not those that led to this value.
+  /// - Throws: ``ZDCSyncableError``, `mismatchedChangeset` if these changesets did not lead to this value.
   public func mergeChangesets(_ changesets: [ZDCChangeset]) throws(ZDCSyncableError) -> ZDCChangeset {
     try changeset(since: try base(of: changesets, strictly: true)) ?? .empty
   }
 
-  /// Makes the changes of these changesets, oldest first, tracked changes again: they are in the next ``changeset()``,
-  /// and ``rollback()`` takes them back.
+  /// Makes the changes of these changesets, oldest first, tracked changes again. The next ``changeset()`` contains
+  /// them, and ``rollback()`` reverts them.
   ///
-  /// - Throws: As ``mergeChangesets(_:)``.
+  /// - Throws: Like ``mergeChangesets(_:)``.
   public mutating func importChangesets(_ changesets: [ZDCChangeset]) throws(ZDCSyncableError) {
     trackChanges(since: try base(of: changesets, strictly: true))
   }

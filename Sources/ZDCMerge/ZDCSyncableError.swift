@@ -1,16 +1,16 @@
-/// Why a changeset cannot be used. The value is as it was before the call.
+/// The reason that a changeset cannot be used. The value is unchanged by the failed call.
 public enum ZDCSyncableError: Error, Sendable, Hashable {
-  /// The value has changes that no changeset holds yet: take `changeset()`, or call `clearChangeTracking()` or
-  /// `rollback()` first. Otherwise they would be lost, or be taken for somebody else's.
+  /// The value has changes that are not in a changeset yet: first take `changeset()`, or call `clearChangeTracking()`
+  /// or `rollback()`. Otherwise they would be lost, or mistaken for another device's changes.
   case hasChanges
-  /// The bytes are no changeset, or one that was damaged.
+  /// The bytes are not a changeset, or are a damaged one.
   case malformedChangeset
-  /// It is a changeset, but not of a change that led to this value: it speaks of keys that are not there, or of another
-  /// kind of value.
+  /// The changeset is of a change that did not lead to this value: it refers to missing keys or to another kind of
+  /// value.
   case mismatchedChangeset
-  /// It holds values of another type than the value has now; the app's type may have changed since.
+  /// The changeset contains values of another type than the value has now; the app's type may have changed since.
   case incorrectType
-  /// One of the value's own values refuses to be encoded: nothing can be told of its change. The changes stay tracked.
+  /// One of the value's own values cannot be encoded, so its change cannot be described. The changes stay tracked.
   case notEncodable
 }
 

@@ -1,23 +1,23 @@
-/// Compile-time limits of ZDC/1 (PROTOCOL 3.13). Client and server refuse what exceeds them before they allocate.
+/// Compile-time limits of ZDC/1 (PROTOCOL 3.13). Client and server refuse larger input before they allocate.
 public enum Limits {
   /// A folded name in UTF-8 bytes.
   public static let nameBytes = 1_024
-  /// Depth of a node below its trunk at creation, and after moves.
+  /// Maximum depth of a node below its trunk, at creation and after moves.
   public static let depthAtCreation = 128
   public static let depthAfterMoves = 256
   public static let recordBytes = 64 << 10
   public static let recordPrivateBytes = 32 << 10
   public static let oldKeyGenerations = 512
-  /// SEAL's length for so many generations of 36 bytes.
+  /// The sealed length of that many generations, 36 bytes each.
   public static let historyWrapBytes = Int(ContentGeometry.sealedLength(of: 36 * UInt64(oldKeyGenerations)))
   public static let commitBytes = 1 << 20
   public static let commitOperations = 1_000
-  /// Live descendants that all deletes of one commit state together.
+  /// Maximum number of live descendants that all deletes of one commit state in total.
   public static let deletedDescendants: UInt64 = 10_000
-  /// How much a record's or a content's version may rise in one put.
+  /// Maximum increase of a record's or content's version in one put.
   public static let versionJump: UInt64 = 1 << 32
   public static let zonesPerRequest = 64
-  /// A commit request in all: commits, records, access lists, grants and inline content.
+  /// Maximum size of a whole commit request: commits, records, access lists, grants and inline content.
   public static let commitRequestBytes = 8 << 20
   public static let pageBytes = 4 << 20
   public static let recordsPerRequest = 1_000
@@ -25,27 +25,27 @@ public enum Limits {
   public static let aclEntries = 1_024
   public static let aclBytes = 256 << 10
   public static let grantBytes = 4 << 10
-  /// The claims of one identity link. Everything else in a link has a fixed length.
+  /// Maximum size of an identity link's claims. All other fields of a link have a fixed length.
   public static let linkClaimBytes = 2 << 10
   public static let linkBytes = 4 << 10
-  /// All links of a user together.
+  /// Maximum size of all links of a user together.
   public static let chainBytes = 1 << 20
-  /// A chain at its limit as a bundle: an item header for each link, and no link is shorter than 1,606 bytes.
+  /// The bundle size of a chain at its limit: one item header per link, and no link is shorter than 1,606 bytes.
   public static let chainBundleBytes = chainBytes + 5 * (chainBytes / 1_606 + 1)
   public static let keyringBytes = 64 << 10
-  /// Content whose ciphertext is at most this rides in the commit request and lives in the server's database.
+  /// Maximum ciphertext of content that is sent in the commit request and stored in the server's database.
   public static let inlineContentBytes = 64 << 10
   public static let metadataBytes = 16 << 20
   public static let thumbnailBytes = 16 << 20
-  /// 32 GiB, less what the format adds.
+  /// Maximum ciphertext: 32 GiB, including the format's overhead.
   public static let contentCipherBytes: UInt64 = 32 << 30
   public static let jsonBytes = 4 << 20
   public static let jsonDepth = 32
   public static let appTreeIDBytes = 8...64
   public static let partsPerBlob = 10_000
-  /// A proof for the first leaf and one range of the largest content: fewer than three hashes for each level.
+  /// A proof for the first leaf and one range of the largest content: fewer than three hashes per level.
   public static let leafProofBytes = 3 * 20 * 32
-  /// A head event carries its page if that is at most this long.
+  /// Maximum page size for a head event to carry its page.
   public static let eventPageBytes = 64 << 10
 }
 
@@ -61,7 +61,8 @@ public enum ContentGeometry {
   public static let firstLeafBytes = prefixBytes + leafBytes
   public static let headerBytes = 64
 
-  /// What SEAL makes of `count` bytes: the last chunk is always short, possibly empty. A hostile count saturates.
+  /// Returns the length of `count` bytes after SEAL. The last chunk is always short, possibly empty. A hostile count
+  /// saturates.
   public static func sealedLength(of count: UInt64) -> UInt64 {
     guard count <= 1 << 62 else { return .max }
     return UInt64(prefixBytes) + count + (count / UInt64(chunkBytes) + 1) * UInt64(tagBytes)
@@ -72,7 +73,7 @@ public enum ContentGeometry {
     return 2 + (cipherLength - UInt64(firstLeafBytes) - 1) / UInt64(leafBytes)
   }
 
-  /// The ciphertext bytes of leaf `index`; empty, at the end, behind the last.
+  /// Returns the ciphertext range of leaf `index`. It is empty, at the end, for an index after the last leaf.
   public static func leafRange(_ index: UInt64, cipherLength: UInt64) -> Range<UInt64> {
     guard index < leafCount(cipherLength: cipherLength) else { return cipherLength..<cipherLength }
     let start = index == 0 ? 0 : UInt64(firstLeafBytes) + (index - 1) * UInt64(leafBytes)
@@ -80,8 +81,8 @@ public enum ContentGeometry {
     return start..<start + min(UInt64(size), cipherLength - start)
   }
 
-  /// The leaves that a proof for leaves `from` to `from + count - 1` covers: these, and the first one, which every reader
-  /// needs for the salt and the header. Ascending; clamped to the content's leaves.
+  /// Returns the leaves that a proof for leaves `from` to `from + count - 1` covers. They include the first leaf, which
+  /// every reader needs for the salt and the header. Ascending; clamped to the content's leaves.
   public static func provenLeaves(from: UInt64, count: UInt64, cipherLength: UInt64) -> [Range<UInt64>] {
     let all = leafCount(cipherLength: cipherLength)
     let first = min(from, all)
@@ -90,7 +91,7 @@ public enum ContentGeometry {
     return first <= 1 ? [0..<end] : [0..<1, first..<end]
   }
 
-  /// Leaves in one part of a multi-part upload: about 8 MiB, growing so that there are at most 10,000 parts.
+  /// Returns the number of leaves per upload part: about 8 MiB, or more if there would be more than 10,000 parts.
   public static func leavesPerPart(cipherLength: UInt64) -> UInt64 {
     let leaves = leafCount(cipherLength: cipherLength)
     return max(128, (leaves - 1) / UInt64(Limits.partsPerBlob) + 1)
@@ -101,7 +102,8 @@ public enum ContentGeometry {
     return Int((leafCount(cipherLength: cipherLength) - 1) / perPart + 1)
   }
 
-  /// The ciphertext bytes of part `index`; parts end on leaf borders. Empty, at the end, for an index that is none.
+  /// Returns the ciphertext range of part `index`. Parts end on leaf boundaries. Empty, at the end, for an invalid
+  /// index.
   public static func partRange(_ index: Int, cipherLength: UInt64) -> Range<UInt64> {
     guard index >= 0, index < partCount(cipherLength: cipherLength) else { return cipherLength..<cipherLength }
     let perPart = leavesPerPart(cipherLength: cipherLength)

@@ -1,11 +1,12 @@
-// Proofs that some leaves are those of a root, without the other leaves (PROTOCOL 3.0).
+// Proofs that some leaves belong to a root, without the other leaves (PROTOCOL 3.0).
 
 extension MerkleTree {
-  /// The sub-trees whose roots prove `leaves`, as ranges of leaves, left to right: the largest that hold none of them.
+  /// Returns the subtrees whose roots prove `leaves`, as ranges of leaves from left to right. They are the largest
+  /// subtrees that contain none of those leaves.
   ///
-  /// At most two for each level of the tree and each range.
+  /// There are at most two per level of the tree and range.
   ///
-  /// - Parameter leaves: ascending ranges that do not overlap.
+  /// - Parameter leaves: Ascending ranges that do not overlap.
   public static func proofSubtrees(leafCount: UInt64, leaves: [Range<UInt64>]) -> [Range<UInt64>] {
     guard leafCount > 0, isValid(leaves, leafCount: leafCount) else { return [] }
     var subtrees: [Range<UInt64>] = []
@@ -17,7 +18,7 @@ extension MerkleTree {
     _ subtree: Range<UInt64>, without leaves: [Range<UInt64>], into subtrees: inout [Range<UInt64>]
   ) {
     guard leaves.contains(where: { $0.overlaps(subtree) }) else { return subtrees.append(subtree) }
-    // Inside a range there is nothing to collect.
+    // A subtree inside a range has nothing to collect.
     let isInside = leaves.contains { $0.lowerBound <= subtree.lowerBound && subtree.upperBound <= $0.upperBound }
     guard !isInside else { return }
     let middle = split(subtree)
@@ -25,13 +26,13 @@ extension MerkleTree {
     collect(middle..<subtree.upperBound, without: leaves, into: &subtrees)
   }
 
-  /// The root that these leaves and the proof make together. It says nothing until it was compared with a known one.
+  /// Computes the root from these leaves and the proof. It proves nothing until it is compared with a known root.
   ///
   /// - Parameters:
-  ///   - leaves: ascending ranges that do not overlap.
-  ///   - leafHashes: one for each of these leaves, in order.
-  ///   - proof: the roots of ``proofSubtrees(leafCount:leaves:)``, in order.
-  /// - Returns: nil if there are more or fewer hashes than that, or `leaves` is not inside the tree.
+  ///   - leaves: Ascending ranges that do not overlap.
+  ///   - leafHashes: One hash for each of these leaves, in order.
+  ///   - proof: The roots of ``proofSubtrees(leafCount:leaves:)``, in order.
+  /// - Returns: nil if the number of hashes is wrong, or `leaves` is not inside the tree.
   public static func root(
     leafCount: UInt64, leaves: [Range<UInt64>], leafHashes: [MerkleHash], proof: [MerkleHash]
   ) -> MerkleHash? {
@@ -53,14 +54,14 @@ extension MerkleTree {
     return true
   }
 
-  /// Where RFC 6962 splits a tree of at least two leaves: behind the largest power of two below their number.
+  /// Returns where RFC 6962 splits a tree of at least two leaves: after the largest power of two below their number.
   fileprivate static func split(_ subtree: Range<UInt64>) -> UInt64 {
     let count = subtree.upperBound - subtree.lowerBound
     return subtree.lowerBound + 1 << UInt64(63 - (count - 1).leadingZeroBitCount)
   }
 }
 
-/// What of a proof has not been used yet.
+/// The part of a proof that is not used yet.
 private struct ProofRest {
   let leaves: [Range<UInt64>]
   var leafHashes: ArraySlice<MerkleHash>

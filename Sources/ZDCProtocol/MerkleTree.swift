@@ -50,17 +50,17 @@ public enum MerkleTree {
     }
   }
 
-  /// The hash of a part of an upload: SHA-256 over its leaves' hashes, which both sides need anyway (PROTOCOL 3.8).
+  /// Returns the hash of an upload part: SHA-256 over its leaf hashes, which both sides need anyway (PROTOCOL 3.8).
   public static func partHash(leafHashes: some Collection<UInt8>) -> [UInt8] {
     MerkleHash(sha256: leafHashes).bytes
   }
 
-  /// The hash of a part whose bytes are at hand.
+  /// Returns the hash of a part whose bytes are available.
   public static func partHash(_ bytes: [UInt8], part index: Int, cipherLength: UInt64) -> [UInt8] {
     partHash(leafHashes: leafHashes(bytes, part: index, cipherLength: cipherLength))
   }
 
-  /// The hashes of a part's leaves, 32 bytes each.
+  /// Returns the hashes of a part's leaves, 32 bytes each.
   package static func leafHashes(_ bytes: [UInt8], part index: Int, cipherLength: UInt64) -> [UInt8] {
     var leaf = UInt64(max(index, 0)) * ContentGeometry.leavesPerPart(cipherLength: cipherLength)
     var rest = bytes[...]
@@ -75,9 +75,9 @@ public enum MerkleTree {
     return hashes
   }
 
-  /// Takes leaves in order and holds one hash for each complete sub-tree: memory grows with the logarithm of the count.
+  /// Appends leaves in order and holds one hash per complete subtree, so memory grows with the logarithm of the count.
   public struct Builder: Sendable {
-    /// Roots of complete sub-trees, the largest first; bit k of `count` says whether one of 2^k leaves is among them.
+    /// Roots of complete subtrees, largest first. Bit k of `count` is set if one of 2^k leaves is among them.
     private var complete: [MerkleHash] = []
     public private(set) var count: UInt64 = 0
 
@@ -94,7 +94,7 @@ public enum MerkleTree {
       count += 1
     }
 
-    /// Appends a complete sub-tree of 2^k leaves, which must not be larger than the ones before it.
+    /// Appends a complete subtree of 2^k leaves, which must not be larger than the ones before it.
     public mutating func append(root: MerkleHash, leaves: UInt64) {
       precondition(leaves.nonzeroBitCount == 1 && count % leaves == 0, "a sub-tree begins at a multiple of its size")
       var hash = root

@@ -1,6 +1,6 @@
-/// Something that arrived is not what an honest server and honest writers would have produced (PROTOCOL 3.15).
+/// Received data that an honest server and honest writers would not have produced (PROTOCOL 3.15).
 ///
-/// Holds ids only, never a name, a key or content, so it may be logged as it is.
+/// The error contains only IDs, never a name, a key or content, so it may be logged as is.
 public struct ZDCSecurityError: Error, Hashable, Sendable {
   public enum Code: String, Sendable, CaseIterable, Codable {
     case identityChainInvalid, identityChainRollback, userIDMismatch, weakPublicKey, handleBindingChanged
@@ -31,7 +31,7 @@ public struct ZDCSecurityError: Error, Hashable, Sendable {
     self.user = user
   }
 
-  /// The same error with ids that a caller further up knows; ids that are already there stay.
+  /// Returns the same error with IDs that a caller knows. IDs that are already set are kept.
   public func with(zone: ZoneID? = nil, node: NodeID? = nil, user: UserID? = nil) -> ZDCSecurityError {
     ZDCSecurityError(code, zone: self.zone ?? zone, node: self.node ?? node, user: self.user ?? user)
   }
@@ -47,7 +47,7 @@ extension ZDCSecurityError: CustomStringConvertible {
   }
 }
 
-/// Throws a security error unless the condition holds; reads as the rule it checks.
+/// Throws a security error unless the condition holds. A call reads as the rule that it checks.
 @inlinable
 public func require(_ condition: Bool, _ code: ZDCSecurityError.Code, node: NodeID? = nil) throws(ZDCSecurityError) {
   guard condition else { throw ZDCSecurityError(code, node: node) }

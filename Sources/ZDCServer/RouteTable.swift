@@ -2,8 +2,8 @@ internal import HTTPTypes
 internal import Hummingbird
 internal import ZDCProtocol
 
-/// Every route on one screen. A body limit of zero: the route reads no body, or streams it and checks by itself
-/// (parts).
+/// All routes on one screen. With a body limit of zero, the route reads no body, or streams it and checks its length
+/// itself (parts).
 enum RouteTable {
   static let all: [Route] = [
     Route(.get, Routes.health, .open, HealthRoutes.live),
@@ -45,7 +45,7 @@ enum RouteTable {
   ]
 
   private static let small = 16 << 10
-  /// A genesis link, a keyring and four trunks, in base64.
+  /// Fits a genesis link, a keyring and four trunks, in base64.
   private static let registration = 128 << 10
 
   static func router(for core: ServerCore) -> Router<ServerContext> {
@@ -63,24 +63,25 @@ enum RouteTable {
     return router
   }
 
-  /// Nothing is ever inflated: what is sealed does not shrink, and a small body could be a large one in disguise.
+  /// Refuses content encodings. Sealed data does not compress, and a small compressed body could expand into a large
+  /// one.
   private static func refuseEncoding(of request: Request) throws {
     for value in request.headers[values: .contentEncoding] where value.lowercased() != "identity" {
       throw ServerError(.invalidRequest, "bodies are sent as they are, without a content encoding")
     }
   }
 
-  /// The router wants one name for a parameter of one place, whatever follows: it gets the place's number.
+  /// Names each path parameter by its position: the router requires one name per position, whatever follows it.
   static func positional(_ path: String) -> String {
     path.split(separator: "/").enumerated()
       .map { $1.first == "{" ? "/{\($0)}" : "/\($1)" }.joined()
   }
 
-  /// The path as written here, for logs and metrics.
+  /// The paths as written here, for logs and metrics.
   static let displayPath: [String: String] = Dictionary(
     all.map { (positional($0.path), $0.path) }, uniquingKeysWith: { first, _ in first })
 
-  /// Whether some route has this path under another method.
+  /// Returns whether some route has this path under another method.
   @Sendable static func hasPath(_ path: String) -> Bool {
     let parts = path.split(separator: "/", omittingEmptySubsequences: true)
     return all.contains { route in

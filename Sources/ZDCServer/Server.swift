@@ -6,11 +6,11 @@ internal import NIOCore
 internal import ServiceLifecycle
 internal import Synchronization
 
-/// A server over two stores. The program and the tests run the same one.
+/// A server over two stores. The program and the tests run the same code.
 ///
-/// `run()` serves until the task is cancelled or its service group shuts down gracefully; then running requests finish,
-/// event streams end, and the stores are flushed and closed. A shutdown that becomes a cancellation, because a request
-/// did not end in time, is still one that was asked for.
+/// `run()` serves until the task is cancelled or its service group shuts down gracefully. Then running requests finish,
+/// event streams end, and the stores are flushed and closed. A graceful shutdown that becomes a cancellation, because a
+/// request did not end in time, is not an error.
 package struct Server: Service {
   fileprivate let core: ServerCore
   private let onReady: @Sendable (_ port: Int) -> Void
@@ -50,7 +50,7 @@ package struct Server: Service {
       outcome = .success(())
     } catch { outcome = .failure(error) }
     core.stop()
-    // Not in this task: a cancelled one would leave the store open.
+    // In a separate task: cancelling this one must not leave the store open.
     try await Task { try await core.metadata.close() }.value
     try outcome.get()
   }
@@ -77,7 +77,7 @@ package struct Server: Service {
       logger: Self.quiet(core.logger))
   }
 
-  /// The framework's own lines say nothing that ours do not; its errors stay.
+  /// Raises the framework's log level to warnings. Its info lines only repeat the server's own.
   private static func quiet(_ logger: Logger) -> Logger {
     var logger = logger
     logger.logLevel = max(logger.logLevel, .warning)
@@ -99,9 +99,9 @@ package struct Server: Service {
   }
 }
 
-/// A server that runs in this process, for tests and for programs that bring their own.
+/// A server that runs in this process, for tests and for programs that embed one.
 package final class RunningServer: Sendable {
-  /// The port that it listens on.
+  /// The port that the server listens on.
   package let port: Int
   package let configuration: Configuration
   private let core: ServerCore
@@ -123,7 +123,7 @@ package final class RunningServer: Sendable {
 
   /// Starts a server and returns when it listens.
   ///
-  /// - Throws: why it cannot listen; then the stores are closed.
+  /// - Throws: the error that keeps the server from listening; the stores are then closed.
   package static func start(
     configuration: Configuration = Configuration(), metadata: any MetadataStore, blobs: any BlobStore,
     clock: ServerClock = .system, logger: Logger
@@ -154,31 +154,31 @@ package final class RunningServer: Sendable {
     throw CancellationError()
   }
 
-  /// Refuses what is new, lets finish what runs, ends event streams, flushes and closes the stores.
+  /// Refuses new requests, lets running ones finish, ends event streams, and flushes and closes the stores.
   package func stop() async throws {
     await group.triggerGracefulShutdown()
     try await task.value
   }
 
-  /// False once the server was told to stop.
+  /// Whether the server is ready; false once it has begun to stop.
   package var isReady: Bool { core.isReady }
 
-  /// Bytes of request bodies that are in memory now.
+  /// Bytes of request bodies that are currently in memory.
   package var bufferedBytes: Int { core.bodies.bytes }
 
-  /// Bytes of answers that are in memory now and were too long to be sent in one piece.
+  /// Bytes of responses that are currently in memory because they are too long to be sent in one piece.
   package var unsentBytes: Int { core.answers.bytes }
 
-  /// Event streams that are open now.
+  /// The number of open event streams.
   package var eventStreams: Int { core.hub.openStreams }
 
-  /// Connections that are open now.
+  /// The number of open connections.
   package var connections: Int { core.connections.count }
 
-  /// Collects what retention has released, as the server itself does once an hour.
+  /// Removes data whose retention has expired, as the server does once an hour.
   package func collect() async throws { try await Reaper(core: core).collect() }
 
-  /// Waits until the server ends by itself or by ``stop()``.
+  /// Waits until the server ends, on its own or by ``stop()``.
   package func wait() async throws { try await task.value }
 }
 

@@ -9,7 +9,7 @@ package final class MemoryBlobStore: BlobStore {
 
     var count: Int { parts.values.reduce(0) { $0 + $1.bytes.count } }
 
-    /// The stored bytes of a range; copies from no other parts than those that overlap it.
+    /// Returns the stored bytes of a range; copies only from the parts that overlap it.
     func bytes(in range: Range<Int>) -> [UInt8] {
       var start = 0
       var found: [UInt8] = []
@@ -26,7 +26,7 @@ package final class MemoryBlobStore: BlobStore {
 
   fileprivate struct Part {
     var bytes: [UInt8]
-    /// Of its leaves.
+    /// The part's leaf hashes.
     var hashes: [UInt8]
   }
 

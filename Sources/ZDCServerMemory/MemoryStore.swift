@@ -2,10 +2,10 @@ internal import Dispatch
 internal import Synchronization
 package import ZDCServer
 
-/// A metadata store in memory, for tests. Runs its calls one after the other on its own queue.
+/// A metadata store in memory, for tests. Runs its calls one after the other on a dedicated queue.
 ///
-/// It refuses a change of a subject that the write did not name, so that a test finds it before a store with several
-/// writers loses data by it.
+/// It refuses to change a subject that the write did not name. So tests find such a write before it loses data in a
+/// store with several writers.
 package final class MemoryStore: MetadataStore {
   private let queue = DispatchQueue(label: "zdc.server.memory", qos: .userInitiated)
   private let tables = Mutex(MemoryTables())

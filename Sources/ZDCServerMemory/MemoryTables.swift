@@ -1,7 +1,7 @@
 internal import ZDCProtocol
 internal import ZDCServer
 
-/// Everything that the store holds: a value, so that a write that fails is simply dropped.
+/// The store's entire state: a value type, so that a failed write is simply discarded.
 struct MemoryTables: Sendable {
   struct Tree {
     var row: TreeRow
@@ -37,7 +37,7 @@ struct MemoryTables: Sendable {
     var zone: ZoneKey
   }
 
-  /// The live nodes of a tree: its zones share them.
+  /// The live nodes of a tree, shared by its zones.
   struct Nodes {
     var all: [NodeID: Node] = [:]
     var children: [NodeID: Set<NodeID>] = [:]
@@ -71,7 +71,7 @@ struct MemoryTables: Sendable {
   var records: [Int64: Record] = [:]
   var recordKeys: [RecordHash: [Int64]] = [:]
   var blobs: [Int64: Blob] = [:]
-  /// Tickets and large contents.
+  /// Tickets and large blobs.
   var files: [BlobID: Int64] = [:]
   var smallContents: [ContentName: [Int64]] = [:]
   var lastFeedPosition: UInt64 = 0

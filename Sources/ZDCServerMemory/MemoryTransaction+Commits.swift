@@ -100,7 +100,7 @@ extension MemoryTransaction {
 }
 
 extension MemoryTables.Nodes {
-  /// Takes a node out of its place and its name.
+  /// Removes a node from its parent and frees its name.
   mutating func unlink(_ node: NodeRow) {
     children[node.leaf.parent]?.remove(node.leaf.node)
     if let name = node.name, names[name] == node.leaf.node { names[name] = nil }
@@ -115,7 +115,7 @@ extension MemoryTables.Nodes {
   }
 }
 
-/// Two live nodes of one place have one name: the decision about a commit was wrong.
+/// Two live nodes below one parent have the same name: the decision about a commit was wrong.
 struct NameTaken: Error {}
 
 extension NodeRow {

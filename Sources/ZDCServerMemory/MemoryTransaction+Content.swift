@@ -9,7 +9,7 @@ extension MemoryTransaction {
     names.reduce(into: [:]) { $0[$1] = own($1, in: tree) ?? file($1.blob) }
   }
 
-  /// The node's current content, or a replaced one that is still kept.
+  /// Returns the node's current content, or small replaced content that is still retained.
   private func own(_ name: ContentName, in tree: TreeID) -> BlobRow? {
     if let key = tables.nodes[tree]?.all[name.node]?.row.blob, let live = tables.blobs[key]?.row, live.id == name.blob {
       return live
@@ -75,11 +75,11 @@ extension MemoryTransaction {
   }
 }
 
-// Waste and counts
+// Garbage collection and counts
 extension MemoryTransaction {
   private func zones(of owner: UserID) -> [MemoryTables.Zone] { tables.zones.values.filter { $0.owner == owner } }
 
-  /// Live and kept contents.
+  /// Returns live and retained blobs.
   private func contents(of zones: [MemoryTables.Zone]) -> [BlobRow] {
     let keys = Set(zones.map(\.row.key))
     return tables.blobs.values.map(\.row).filter { $0.state == .attached && keys.contains($0.zone) }

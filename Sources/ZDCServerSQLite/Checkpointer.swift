@@ -2,16 +2,17 @@ internal import GRDB
 internal import GRDBSQLite
 internal import Synchronization
 
-/// Copies the write-ahead log back into the database, on a connection of its own: a commit does not wait for it.
+/// Copies the write-ahead log back into the database on a dedicated connection, so that commits do not wait for it.
 ///
-/// The writer still does it itself when the log has grown to `wal_autocheckpoint` pages. That bounds the log while this
+/// The writer still checkpoints when the log has grown to `wal_autocheckpoint` pages. That bounds the log if this
+/// connection does not keep up, and costs little: most of the log is copied by then.
 /// one does not keep up, and costs little: most of it is copied by then.
 final class Checkpointer: Sendable {
-  /// Pages of the log that are worth a copy: fewer, and pages that every commit changes are copied too often.
+  /// The number of log pages worth a copy. With fewer, pages that every commit changes would be copied too often.
   private static let worthwhile: Int32 = 4_096
 
   private struct State {
-    /// What the writer had written in all when the last copy was asked for.
+    /// The writer's total of written pages when the last copy was requested.
     var written: Int32 = 0
     var isRunning = false
   }
@@ -26,7 +27,7 @@ final class Checkpointer: Sendable {
     connection = try DatabaseQueue(path: path, configuration: configuration)
   }
 
-  /// Called on the writer, behind a commit.
+  /// Called on the writer, after a commit.
   func wrote(_ writer: Database) {
     var (written, highest) = (Int32(0), Int32(0))
     guard sqlite3_db_status(writer.sqliteConnection, SQLITE_DBSTATUS_CACHE_WRITE, &written, &highest, 0) == SQLITE_OK
@@ -42,7 +43,7 @@ final class Checkpointer: Sendable {
 
   private func run() {
     connection.asyncWriteWithoutTransaction { db in
-      // What cannot be copied now stays in the log, and is copied later, by whomever: nothing depends on it.
+      // Pages that cannot be copied now stay in the log for a later checkpoint; nothing depends on this one.
       _ = try? db.checkpoint(.passive)
       self.state.withLock { $0.isRunning = false }
     }

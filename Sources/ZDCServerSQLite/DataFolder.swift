@@ -7,13 +7,13 @@ package import ZDCServer
   internal import Foundation
 #endif
 
-/// A server's data folder: the database, the blob folder, and a lock so that two servers cannot share it.
+/// A server's data folder: the database, the blob folder, and a lock that keeps a second server out.
 package final class DataFolder: Sendable {
   package let metadata: SQLiteStore
   package let blobs: FolderBlobStore
   private let lock: OpenFile
 
-  /// Opens a folder, or makes one.
+  /// Opens a folder, or creates it.
   ///
   /// - Throws: ``StoreOpenError``.
   package init(path: String) throws {

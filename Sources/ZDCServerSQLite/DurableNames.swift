@@ -1,8 +1,8 @@
 internal import Synchronization
 internal import ZDCProtocol
 
-/// Makes the names of new files durable before a part of them is acknowledged: without its folder's entry, an acknowledged
-/// part would be lost.
+/// Makes the names of new files durable before the server acknowledges a part of them. If the folder's entry were lost,
+/// an acknowledged part would be lost too.
 ///
 /// A part that finds an existing file cannot know whether its entry is durable. So each part syncs the folder until one
 /// of them has succeeded.
@@ -20,6 +20,6 @@ final class DurableNames: Sendable {
     durable.withLock { _ = $0.insert(blob) }
   }
 
-  /// The upload is over.
+  /// Forgets a blob whose upload has ended.
   func forget(_ blob: BlobID) { durable.withLock { _ = $0.remove(blob) } }
 }

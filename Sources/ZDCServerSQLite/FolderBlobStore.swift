@@ -9,8 +9,8 @@ package import ZDCServer
   internal import Foundation
 #endif
 
-/// Large contents as files of one folder: `<blob>.content` with the ciphertext and `<blob>.leaves` with 32 bytes a
-/// leaf and, once it is complete, the hashes of groups of leaves (``HashFile``).
+/// A blob store that keeps large content as files in one folder. `<blob>.content` has the ciphertext. `<blob>.leaves`
+/// has 32 bytes per leaf and, once the blob is complete, the hashes of groups of leaves (``HashFile``).
 package final class FolderBlobStore: BlobStore {
   private let folder: String
   /// Blocking calls run here, never on a thread that serves connections.
@@ -56,7 +56,7 @@ package final class FolderBlobStore: BlobStore {
     let leaves = leaves(blob)
     names.forget(blob)
     return try await blocking {
-      // Not made here: an upload that was given up meanwhile has no files any more.
+      // Does not create the file: an upload that was aborted in the meantime no longer has one.
       let file = try OpenFile(leaves, .write)
       let count = ContentGeometry.leafCount(cipherLength: cipherLength)
       var builder = MerkleTree.Builder()
@@ -77,7 +77,7 @@ package final class FolderBlobStore: BlobStore {
     }
   }
 
-  /// Behind the leaves' hashes, so that a proof need not hash them all again.
+  /// Writes the group hashes after the leaf hashes, so that a proof does not need to hash all leaves again.
   private static func write(_ groups: GroupHashes, to file: OpenFile, leafCount: UInt64) throws {
     guard !groups.levels[0].isEmpty else { return }
     let bytes = groups.levels.flatMap { $0 }
@@ -103,7 +103,7 @@ package final class FolderBlobStore: BlobStore {
     return try await stored { try OpenFile(path, .read).size() }
   }
 
-  /// A file that is not there, or ends too early, is a lost one.
+  /// Reports a file that is missing or too short as lost.
   private func stored<T: Sendable>(_ body: @escaping @Sendable () throws -> T) async throws -> T {
     do { return try await blocking(body) } catch let failure as OpenFile.Failure where failure.isMissing {
       throw BlobLost()
@@ -126,7 +126,7 @@ package final class FolderBlobStore: BlobStore {
     try await blocking { for path in paths { try OpenFile.remove(path) } }
   }
 
-  /// Written to find out whether there is room, and removed at once.
+  /// The file that ``takeRoom()`` writes to find out whether there is room, and removes immediately.
   static let roomFile = "room"
 
   package func takeRoom() async throws {
@@ -142,14 +142,14 @@ package final class FolderBlobStore: BlobStore {
   package func all() async throws -> [BlobID] {
     let folder = folder
     return try await blocking {
-      // Either file alone is what a server leaves that was killed between making them.
+      // A server that was killed between creating the two files leaves only one of them.
       let names = try FileManager.default.contentsOfDirectory(atPath: folder)
       return Array(Set(names.compactMap { $0.split(separator: ".").first.flatMap { BlobID(text: $0) } }))
     }
   }
 }
 
-/// Writes a part at its place and hashes its leaves on the way.
+/// Writes a part in place and hashes its leaves as they arrive.
 private final class PartWriter: BlobPartWriter {
   private struct State {
     var position: UInt64

@@ -2,8 +2,8 @@ internal import GRDB
 internal import ZDCProtocol
 internal import ZDCServer
 
-/// Writes the nodes of one commit, with their records and contents. Its statements run once per node, so each is prepared
-/// once.
+/// Writes the nodes of one commit, with their records and content. Its statements run once per node, so each is
+/// prepared only once.
 struct NodeWriter {
   private let store: SQLiteTransaction
   private let zone: ZoneKey
@@ -49,7 +49,7 @@ struct NodeWriter {
     }
   }
 
-  /// - Returns: the keys of the records: they are neighbours.
+  /// - Returns: the keys of the records, which are consecutive.
   func put(_ puts: [NodePut]) throws -> ClosedRange<Int64>? {
     try clearNames(of: puts)
     var keys: ClosedRange<Int64>?
@@ -66,8 +66,8 @@ struct NodeWriter {
     return keys
   }
 
-  /// Two nodes may swap their names: whichever was written first would have the name of the other for a moment, which the
-  /// unique index refuses.
+  /// Clears the names of renamed nodes. Two nodes may swap names: the first one written would briefly have the other's
+  /// name, which the unique index refuses.
   private func clearNames(of puts: [NodePut]) throws {
     let clear = try store.db.prepared("UPDATE nodes SET tag = NULL WHERE tree = ? AND node = ?")
     for put in puts where put.isLive && put.replaced?.tag != nil && !put.keepsName {
@@ -104,7 +104,7 @@ struct NodeWriter {
       .int(record), .optional(blob), .ms(leaf.putSeq), .int(Int64(leaf.keyGen)), .int(Int64(leaf.parentKeyGen)))
   }
 
-  /// Small contents are counted once for all of them: a trigger would be one more statement for each.
+  /// Counts the commit's small content in one statement: a trigger would run one more statement for each blob.
   private func countContents(of puts: [NodePut]) throws {
     let lengths = puts.compactMap { put in
       if case .inline(_, let content) = put.content { Int64(content.count) } else { nil }

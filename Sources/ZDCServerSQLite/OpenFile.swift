@@ -8,8 +8,8 @@ internal import ZDCServer
   internal import Darwin
 #endif
 
-/// A file by its descriptor: positioned reads and writes, no shared offset, so that parts of one file are written side
-/// by side.
+/// An open file descriptor with positioned reads and writes. There is no shared offset, so parts of one file can be
+/// written concurrently.
 final class OpenFile: Sendable {
   enum Mode {
     case read, write, create, folder
@@ -38,8 +38,8 @@ final class OpenFile: Sendable {
   }
 
   deinit {
-    // A child that another thread has just forked shares the file until it runs its program: closing alone would leave it
-    // locked until then.
+    // A child process that another thread has just forked shares the file until it calls exec: closing alone would
+    // leave the file locked until then.
     _ = flock(descriptor, LOCK_UN)
     close(descriptor)
   }
@@ -56,7 +56,7 @@ final class OpenFile: Sendable {
     }
   }
 
-  /// Exactly `count` bytes; a file that ends earlier is damaged.
+  /// Reads exactly `count` bytes; a file that ends earlier is damaged.
   func read(at offset: UInt64, count: Int) throws -> [UInt8] {
     try [UInt8](unsafeUninitializedCapacity: count) { buffer, done in
       done = 0
@@ -78,14 +78,14 @@ final class OpenFile: Sendable {
 
   func synchronize() throws {
     #if canImport(Darwin)
-      // fsync on Apple's systems leaves data in the drive's cache.
+      // On Apple's systems, fsync leaves data in the drive's cache.
       guard fcntl(descriptor, F_FULLFSYNC) == 0 || fsync(descriptor) == 0 else { throw Self.failure("fsync") }
     #else
       guard fsync(descriptor) == 0 else { throw Self.failure("fsync") }
     #endif
   }
 
-  /// Takes the file for this process until it is closed; false if another one has it.
+  /// Locks the file for this process until it is closed; returns false if another process has locked it.
   func lock() -> Bool { flock(descriptor, LOCK_EX | LOCK_NB) == 0 }
 
   static func remove(_ path: String) throws {
@@ -96,6 +96,6 @@ final class OpenFile: Sendable {
     isFull(errno) ? StorageFull() : Failure(code: errno, call: call)
   }
 
-  /// No room, a user's quota on the host, or the largest file that the process may write.
+  /// Returns true for a full disk, an exceeded user quota of the host, or the process's file size limit.
   static func isFull(_ code: Int32) -> Bool { [ENOSPC, EDQUOT, EFBIG].contains(code) }
 }

@@ -2,7 +2,7 @@ internal import GRDB
 internal import GRDBSQLite
 internal import ZDCProtocol
 
-/// A value on its way into a statement.
+/// A value to bind to a statement.
 enum SQLValue {
   case null
   case int(Int64)
@@ -16,7 +16,7 @@ enum SQLValue {
   static func id<Role>(_ value: Bytes32<Role>) -> SQLValue { .bytes(value.bytes) }
 }
 
-/// A row that a statement stands on. Columns are counted from zero.
+/// The current row of a statement. Columns are counted from zero.
 struct SQLRow {
   fileprivate let handle: OpaquePointer
 
@@ -44,19 +44,19 @@ struct SQLRow {
   }
 }
 
-/// What the store reports of itself; `RenderErrors` makes answers of it.
+/// The store's own errors; `RenderErrors` turns them into responses.
 enum StoreError: Error {
-  /// A row does not hold what this program writes.
+  /// A row does not have the form that this program writes.
   case damaged
-  /// A uniqueness rule of the schema; callers that expect it catch it.
+  /// A uniqueness constraint of the schema was violated; callers that expect it catch it.
   case constraint
 }
 
-/// A compiled statement, run by SQLite's own calls: GRDB prepares and keeps it, its row decoding is too slow for a
-/// thousand puts a commit.
+/// A compiled statement, run by direct SQLite calls. GRDB prepares and caches it, but its row decoding is too slow for
+/// a thousand puts per commit.
 ///
-/// What runs a statement once per node gets it once, outside of the loop: GRDB finds it by hashing its text, which takes
-/// as long as running it.
+/// Code that runs a statement once per node fetches it once, outside the loop. GRDB finds a statement by hashing its
+/// text, which takes as long as running it.
 struct SQLStatement {
   fileprivate let db: Database
   fileprivate let statement: Statement
@@ -87,7 +87,7 @@ struct SQLStatement {
     return result
   }
 
-  /// Steps through rows until there is none or `body` answers false.
+  /// Steps through the rows until there are no more or `body` returns false.
   fileprivate func each(_ values: [SQLValue], _ body: (SQLRow) throws -> Bool) throws {
     // GRDB's cache may drop the statement while `body` runs, and the handle would be freed with it.
     try withExtendedLifetime(statement) { try each(statement.sqliteStatement, values, body) }
@@ -154,11 +154,12 @@ extension Database {
     return result
   }
 
-  /// Steps through rows until there is none or `body` answers false.
+  /// Steps through the rows until there are no more or `body` returns false.
   func each(_ sql: String, _ values: [SQLValue], _ body: (SQLRow) throws -> Bool) throws {
     try prepared(sql).each(values, body)
   }
 }
 
-/// SQLite copies what is bound: the arrays do not outlive the call. The C macro is a cast that Swift does not import.
+/// SQLite copies bound values, because the arrays do not outlive the call. The C macro is a cast that Swift does not
+/// import.
 private let transient = unsafeBitCast(-1, to: sqlite3_destructor_type.self)

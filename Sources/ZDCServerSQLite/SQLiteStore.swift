@@ -8,7 +8,7 @@ package import ZDCServer
   internal import Foundation
 #endif
 
-/// The embedded metadata store: one SQLite file, WAL, `synchronous` FULL, commits grouped.
+/// The embedded metadata store: one SQLite file, WAL, `synchronous` FULL, group commit.
 package final class SQLiteStore: MetadataStore {
   private let pool: DatabasePool
   private let queue: WriteQueue
@@ -40,7 +40,7 @@ package final class SQLiteStore: MetadataStore {
     return configuration
   }
 
-  /// The schema's version in a file that exists, read without opening it for writing; 0 if there is none.
+  /// Returns the schema version of an existing file, without opening it for writing; 0 if there is no file.
   static func existingVersion(_ path: String) throws -> Int {
     guard FileManager.default.fileExists(atPath: path) else { return 0 }
     var configuration = GRDB.Configuration()
@@ -67,10 +67,10 @@ package final class SQLiteStore: MetadataStore {
   private static func prepare(_ pool: DatabasePool, version: Int) throws {
     try pool.writeWithoutTransaction { db in
       try Schema.migrate(db, from: version)
-      // NB: a pool sets NORMAL itself while it opens; acknowledged means durable only with FULL, so it is set last and
-      // read back.
+      // NB: a pool sets NORMAL itself while it opens. Only FULL makes acknowledged writes durable, so it is set last
+      // and read back.
       try db.execute(sql: "PRAGMA synchronous = FULL; PRAGMA cache_size = -16384")
-      // The log's bound; the checkpointer copies it back before.
+      // The limit of the write-ahead log; the checkpointer normally copies it back earlier.
       try db.execute(sql: "PRAGMA wal_autocheckpoint = 16384; PRAGMA journal_size_limit = 33554432")
       let isFull = try Int.fetchOne(db, sql: "PRAGMA synchronous") == 2
       let isWAL = try String.fetchOne(db, sql: "PRAGMA journal_mode") == "wal"
@@ -113,13 +113,13 @@ package final class SQLiteStore: MetadataStore {
   package func close() async throws {
     try checkpointer.close()
     try await tidy()
-    // On a thread of Dispatch: it waits for readers, whose tasks need the threads that tasks run on.
+    // Runs on a Dispatch thread: it waits for readers, whose tasks need the threads of the concurrency pool.
     try await withCheckedThrowingContinuation { continuation in
       DispatchQueue.global().async { [pool] in continuation.resume(with: Result(catching: pool.close)) }
     }
   }
 
-  /// `synchronous` and `journal_mode` as SQLite reports them on the writer.
+  /// Returns `synchronous` and `journal_mode` as SQLite reports them on the writer.
   package func settings() async throws -> [String] {
     try await pool.writeWithoutTransaction { db in
       let synchronous = try String.fetchOne(db, sql: "PRAGMA synchronous") ?? ""
@@ -127,7 +127,7 @@ package final class SQLiteStore: MetadataStore {
     }
   }
 
-  /// Bounds the database, as a full disk would; nil: not bounded. Never below what it holds.
+  /// Limits the size of the database, as a full disk would; nil means no limit. Never below its current size.
   package func setMaximumPages(_ count: Int?) async throws {
     try await pool.writeWithoutTransaction { db in
       try db.execute(sql: "PRAGMA max_page_count = \(count ?? 1_073_741_823)")
@@ -142,18 +142,18 @@ package final class SQLiteStore: MetadataStore {
   }
 }
 
-/// Why a data folder or database cannot be opened.
+/// The reason why a data folder or database cannot be opened.
 package struct StoreOpenError: Error, CustomStringConvertible {
   package enum Reason: Sendable {
-    /// Not a database of ours, or damaged.
+    /// Not a database of this server, or damaged.
     case damaged
     /// Written by a newer server.
     case newer
-    /// Another server runs on it.
+    /// In use by another server.
     case inUse
     case cannotCreate
     case noPermission
-    /// There is no data folder of a server here.
+    /// Not the data folder of a server.
     case missing
     case other(String)
   }

@@ -32,7 +32,7 @@ extension SQLiteTransaction {
   }
 
   func contents(_ names: [ContentName], in tree: TreeID) throws -> [ContentName: BlobRow] {
-    // The node's own content has precedence, so that another user's file with the same id cannot hide it.
+    // The node's own content takes precedence, so that another user's file with the same id cannot hide it.
     var contents = try key(of: tree).map { try ownContents(names, in: $0) } ?? [:]
     let file = try db.prepared(Self.fileQuery)
     for name in names where contents[name] == nil { contents[name] = try file.first(.id(name.blob), row: blobRow) }
@@ -98,7 +98,7 @@ extension SQLiteTransaction {
       blob.contentRoot.map { .id($0) } ?? .null, .ms(blob.touchedMs), blob.replacedMs.map { .ms($0) } ?? .null,
       .int(blob.key))
     guard blob.state == .attached, !blob.isInline else { return }
-    // An upload that is over is not asked for its parts.
+    // The parts of an attached upload are no longer needed.
     try db.run("DELETE FROM parts WHERE blob = ?", .int(blob.key))
   }
 
@@ -122,7 +122,7 @@ extension SQLiteTransaction {
   }
 }
 
-// Waste and counts
+// Garbage collection and counts
 extension SQLiteTransaction {
   func collect(replacedBefore: UInt64, abandonedBefore: UInt64, limit: Int) throws -> Collected {
     let limit = Int64(limit)

@@ -2,10 +2,11 @@ internal import GRDB
 internal import ZDCProtocol
 internal import ZDCServer
 
-// Nodes. Statements here run once per node that a commit names: no joins beyond a key, nothing fetched that is not needed,
-// and each is prepared once.
+// Nodes. Statements here run once per node that a commit names: no joins beyond a key, no unneeded columns, and each is
+// prepared once.
 extension SQLiteTransaction {
-  /// Zones of one tree share its nodes' keys; the tree of a zone never changes.
+  /// Returns the key of the zone's tree, which its nodes are stored under. A zone's tree never changes, so the last one
+  /// is cached.
   func tree(of zone: ZoneKey) throws -> Int64 {
     if let known = treeOfZone, known.zone == zone { return known.tree }
     guard let tree = try db.first("SELECT tree FROM zones WHERE id = ?", .int(zone.rawValue), row: { $0.int(0) }) else {
@@ -53,7 +54,7 @@ extension SQLiteTransaction {
     return found
   }
 
-  /// NB: a recursive query reads all children of a node before it hands the first one out, whatever its LIMIT.
+  /// NB: a recursive query would read all children of a node before it returns the first one, whatever its LIMIT.
   func children(of parents: [NodeID], in zone: ZoneKey, limit: Int) throws -> [NodeRow] {
     let tree = try tree(of: zone)
     var all: [NodeRow] = []

@@ -6,7 +6,7 @@ internal import ZDCServer
 final class SQLiteTransaction: MetadataTransaction {
   private var database: Database?
   private(set) var effects: [@Sendable () -> Void] = []
-  /// The zone asked for last and its tree: one commit asks for the same thousands of times.
+  /// The most recently used zone and its tree: one commit queries the same one thousands of times.
   var treeOfZone: (zone: ZoneKey, tree: Int64)?
   var keyOfTree: (tree: TreeID, key: Int64)?
 
@@ -14,7 +14,7 @@ final class SQLiteTransaction: MetadataTransaction {
     self.database = database
   }
 
-  /// The block has returned: any later use is a mistake of the program and stops it.
+  /// Ends the transaction when the block has returned. Any later use is a programmer error and traps.
   func invalidate() { database = nil }
 
   var db: Database {
@@ -122,7 +122,7 @@ extension SQLiteTransaction {
   }
 
   func useInvite(_ codeHash: [UInt8], user: UserID, now: UInt64) throws {
-    // The account's row follows in the same transaction; its number is not known yet.
+    // The account's row is inserted later in the same transaction; its key is not known yet.
     try db.run("INSERT INTO invites(code_hash, user, used_ms) VALUES (?, 0, ?)", .bytes(codeHash), .ms(now))
   }
 }

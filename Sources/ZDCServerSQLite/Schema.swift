@@ -1,6 +1,6 @@
 internal import GRDB
 
-/// The tables. A step is never changed once a server has run it; a new one is added behind.
+/// The database schema. A step never changes once a server has run it; new steps are appended.
 enum Schema {
   /// The database's `application_id`: "ZDCS".
   static let applicationID: Int64 = 0x5a44_4353

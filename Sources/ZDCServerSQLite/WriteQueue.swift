@@ -5,13 +5,12 @@ internal import Synchronization
 internal import ZDCServer
 
 /// Group commit: writes that arrive while SQLite waits for the disk share the next transaction, each in its own
-/// savepoint, so that one
-/// fsync acknowledges many.
+/// savepoint. One fsync then acknowledges many writes.
 ///
-/// One that is alone needs no savepoint, for which SQLite keeps a copy of every page that is changed.
+/// A single write needs no savepoint, for which SQLite would copy every changed page.
 final class WriteQueue: Sendable {
-  /// A write. `body` runs inside the savepoint; what it returns is called once the transaction is durable, or with the
-  /// reason why it is not.
+  /// A write. `body` runs inside the savepoint. The closure that it returns is called once the transaction is durable,
+  /// or with the error if it failed.
   struct Job: Sendable {
     typealias Completion = @Sendable ((any Error)?) -> Void
     let enqueued = ContinuousClock.now
@@ -69,7 +68,7 @@ final class WriteQueue: Sendable {
     }
   }
 
-  /// What is to be told when the group's fate is known.
+  /// The callbacks to run once the group's outcome is known.
   private struct Ending {
     typealias Success = (completion: Job.Completion, effects: [@Sendable () -> Void])
     var succeeded: [Success] = []
@@ -117,7 +116,7 @@ final class WriteQueue: Sendable {
       ending.succeeded.append(success)
     } catch {
       let error = Self.translated(error, db)
-      // A full disk may have ended the whole transaction; then the others are lost too, for the same reason.
+      // A full disk may have ended the whole transaction; then the other jobs are lost too, for the same reason.
       guard db.isInsideTransaction else { throw error }
       try db.run("ROLLBACK TO job")
       try db.run("RELEASE job")
@@ -125,7 +124,7 @@ final class WriteQueue: Sendable {
     }
   }
 
-  /// SQLite calls only one kind of full disk full; the system's number tells the others.
+  /// Translates errors of a full disk. SQLite reports only one kind as full; the system's errno identifies the others.
   private static func translated(_ error: any Error, _ db: Database) -> any Error {
     guard let failure = error as? DatabaseError else { return error }
     if failure.resultCode == .SQLITE_FULL { return StorageFull() }
@@ -135,7 +134,7 @@ final class WriteQueue: Sendable {
 
   private func tell(_ group: [Job], _ ending: Ending, failure: (any Error)?) {
     if let failure {
-      // Jobs that failed by themselves get the group's error as well: nothing of this group is durable.
+      // Jobs that failed on their own also get the group's error: no change of this group is durable.
       for job in group { job.fail(failure) }
       return
     }

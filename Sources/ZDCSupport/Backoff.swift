@@ -1,39 +1,40 @@
 internal import ZDCProtocol
 
-/// How long to wait before the next try: full jitter below a doubling ceiling (PROTOCOL 3.7). Pure but for the random
-/// number it is given.
+/// The delay before the next retry: full jitter below a doubling ceiling (PROTOCOL 3.7). Deterministic except for the
+/// random number passed in.
 package struct Backoff: Sendable {
   package private(set) var attempts = 0
-  /// Turns in a busy zone's queue since the last success.
+  /// Number of turns waited in a busy zone's queue since the last success.
   private var turns = 0
   package static let ceilingMs: UInt64 = 60_000
   package static let firstMs: UInt64 = 250
-  /// A server that asks for a longer pause gets this one: it may ask for any number.
+  /// The cap on a pause that the server asks for, which may be any number.
   package static let longestAskedMs: UInt64 = 300_000
-  /// No operation waits longer than this, whatever the device's clock said when its pause began.
+  /// The maximum pause of an operation, whatever the device's clock said when the pause began.
   package static let longestPauseMs: UInt64 = 3_600_000
-  /// A server that names a zone busy more often in a row is backed off from like one that fails.
+  /// After this many consecutive `zoneBusy` responses, the server is treated as failing.
   static let mostTurns = 100
 
   package init() {}
 
-  /// The pause after one more failure.
+  /// Returns the pause after one more failure, in milliseconds.
   ///
   /// - Parameters:
-  ///   - random: in 0..<1.
-  ///   - atLeast: what the server asked for (`Retry-After`).
+  ///   - random: A number in 0..<1.
+  ///   - atLeast: The server's `Retry-After`, in milliseconds.
   package mutating func next(random: Double, atLeast: UInt64 = 0) -> UInt64 {
     attempts += 1
     return max(min(atLeast, Self.longestAskedMs), Self.pause(attempts: attempts, random: random))
   }
 
-  /// The pause of a device that stands in a zone's queue and is served in its turn: no failure, nothing to grow.
+  /// Returns the pause of a device that waits its turn in a zone's queue. This is not a failure, so the pause does not
+  /// grow.
   package static func turn(atLeast: UInt64, random: Double) -> UInt64 {
-    // A server that names no time must not be asked without a pause.
+    // Even if the server names no time, retrying needs a pause.
     max(min(atLeast, longestAskedMs), 100) + UInt64(100 * random)
   }
 
-  /// The pause that an error asks for; a device in a busy zone's queue has not failed.
+  /// Returns the pause that an error asks for. Waiting in a busy zone's queue does not count as a failure.
   package mutating func next(after error: any Error, random: Double) -> UInt64 {
     let server = error as? ServerError
     let asked = server?.retryAfterMs ?? 0
@@ -46,12 +47,14 @@ package struct Backoff: Sendable {
 
   package static func pause(attempts: Int, random: Double) -> UInt64 {
     let ceiling = min(ceilingMs, firstMs << UInt64(min(max(attempts - 1, 0), 16)))
-    // Never zero: a loop without a pause helps nobody.
+    // Never zero: a loop without a pause would spin.
     return max(1, UInt64(Double(ceiling) * random))
   }
 
-  /// The pause before a content that the server has lost is sent again: none after the first loss, then half a minute,
-  /// doubling up to an hour, because each try costs the whole content.
+  /// Returns the pause before re-uploading content that the server has lost.
+  ///
+  /// None after the first loss, then half a minute, doubling up to an hour, because each try uploads all of the
+  /// content.
   package static func pause(losses: Int, random: Double) -> UInt64 {
     guard losses > 1 else { return 0 }
     let ceiling = min(longestPauseMs, 30_000 << UInt64(min(losses - 2, 16)))

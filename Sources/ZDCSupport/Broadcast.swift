@@ -27,7 +27,10 @@ package final class Broadcast<Value: Sendable>: Sendable {
     }
   }
 
-  /// - Parameter limit: how many the stream keeps for a listener that is busy, if not as many as all others.
+  /// Returns a stream of the values that `isWanted` accepts.
+  ///
+  /// - Parameter limit: Number of values the stream buffers for a slow listener; defaults to the limit passed to
+  ///   `init`.
   package func stream(
     limit: Int? = nil, where isWanted: @escaping @Sendable (Value) -> Bool = { _ in true }
   ) -> AsyncStream<Value> {

@@ -1,4 +1,4 @@
-/// Time as the engines see it. Tests hand in another one.
+/// The engines' source of time and randomness. Tests replace it.
 package struct EngineClock: Sendable {
   package var now: @Sendable () -> ContinuousClock.Instant = { .now }
   package var sleep: @Sendable (Duration) async throws -> Void = { try await Task.sleep(for: $0) }

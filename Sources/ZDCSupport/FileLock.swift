@@ -9,7 +9,7 @@ internal import Synchronization
   package import Darwin
 #endif
 
-/// An advisory lock on a file of its own. The system gives it back when the process dies.
+/// An advisory lock on a dedicated file. The system releases it when the process dies.
 package final class FileLock: Sendable {
   private let descriptor: Mutex<Int32>
 
@@ -19,7 +19,7 @@ package final class FileLock: Sendable {
 
   deinit { release() }
 
-  /// Waits until nobody else holds it.
+  /// Acquires the lock, waiting until no one else holds it.
   package static func waiting(for file: URL) throws(ZDCError) -> FileLock {
     let descriptor = try open(file)
     while flock(descriptor, LOCK_EX) != 0 {
@@ -28,7 +28,7 @@ package final class FileLock: Sendable {
     return FileLock(descriptor)
   }
 
-  /// nil if somebody else holds it.
+  /// Acquires the lock, or returns nil if it is already held.
   package static func trying(_ file: URL) throws(ZDCError) -> FileLock? {
     let descriptor = try open(file)
     while flock(descriptor, LOCK_EX | LOCK_NB) != 0 {
@@ -42,7 +42,7 @@ package final class FileLock: Sendable {
 
   /// Replaces the file's first bytes.
   ///
-  /// - Returns: what was there, which may be shorter.
+  /// - Returns: The previous bytes, which may be fewer.
   package func exchange(_ bytes: [UInt8]) throws(ZDCError) -> [UInt8] {
     let (old, isWritten) = descriptor.withLock { descriptor in
       var old = [UInt8](repeating: 0, count: bytes.count)
@@ -56,14 +56,14 @@ package final class FileLock: Sendable {
   package func release() {
     descriptor.withLock { descriptor in
       guard descriptor >= 0 else { return }
-      // A child between fork and exec still has the descriptor, and closing ours would leave the lock to it.
+      // A child between fork and exec still holds the descriptor; without an explicit unlock it would keep the lock.
       flock(descriptor, LOCK_UN)
       close(descriptor)
       descriptor = -1
     }
   }
 
-  /// Closed in child processes: a child must not keep a lock that its parent gave back.
+  /// `O_CLOEXEC`: a child process must not keep a lock that its parent released.
   private static func open(_ file: URL) throws(ZDCError) -> Int32 {
     let descriptor = file.path.withCString { openFile($0, O_RDWR | O_CREAT | O_CLOEXEC, 0o600) }
     guard descriptor >= 0 else { throw ZDCError(.databaseNotWritable, detail: "lock file: errno \(errno)") }
@@ -77,7 +77,7 @@ package final class FileLock: Sendable {
   }
 }
 
-/// `open(2)`; its Swift name is taken inside types that have an `open` of their own.
+/// Calls `open(2)`. Types with an `open` member of their own cannot name it directly.
 package func openFile(_ path: UnsafePointer<CChar>, _ flags: Int32, _ mode: mode_t) -> Int32 {
   open(path, flags, mode)
 }

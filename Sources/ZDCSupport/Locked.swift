@@ -1,6 +1,6 @@
 package import Synchronization
 
-/// A value behind a lock. `Mutex` cannot be captured or copied; a reference to one can.
+/// A value protected by a lock. Unlike `Mutex`, it is a reference, so it can be captured and copied.
 package final class Locked<Value: Sendable>: Sendable {
   @usableFromInline let mutex: Mutex<Value>
 

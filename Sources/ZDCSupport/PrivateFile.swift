@@ -8,20 +8,20 @@ package import Foundation
   internal import Darwin
 #endif
 
-/// Files that only their owner may read, on disk before a call returns.
+/// Reads and writes files that only their owner may access. Writes are on disk when a call returns.
 package enum PrivateFile {
   private static let mode: mode_t = 0o600
 
-  /// An empty file, if there is none.
+  /// Creates an empty file unless one exists.
   package static func createIfMissing(_ file: URL) throws(ZDCError) {
     let descriptor = openFile(file.path, O_RDWR | O_CREAT | O_CLOEXEC, mode)
     guard descriptor >= 0 else { throw failure(.databaseNotWritable) }
     close(descriptor)
   }
 
-  /// A new file, complete or not at all.
+  /// Creates a file, completely or not at all.
   ///
-  /// - Returns: false if the file exists; it is left alone.
+  /// - Returns: false if the file already exists; it is left unchanged.
   package static func create(_ file: URL, _ bytes: [UInt8]) throws(ZDCError) -> Bool {
     let draft = try writeDraft(bytes, beside: file)
     defer { unlink(draft) }
@@ -33,7 +33,7 @@ package enum PrivateFile {
     return true
   }
 
-  /// Puts new bytes in the place of a file, at once.
+  /// Replaces a file atomically.
   package static func replace(_ file: URL, _ bytes: [UInt8]) throws(ZDCError) {
     let draft = try writeDraft(bytes, beside: file)
     guard rename(draft, file.path) == 0 else {
@@ -44,8 +44,10 @@ package enum PrivateFile {
     try syncFolder(of: file)
   }
 
+  /// Reads a file.
+  ///
   /// - Returns: nil if there is no such file.
-  /// - Throws: `ZDCError` with `keyFileExposed` if others may read or write it.
+  /// - Throws: `ZDCError` with `keyFileExposed` if other users may read or write it.
   package static func read(_ file: URL, limit: Int) throws(ZDCError) -> [UInt8]? {
     let descriptor = openFile(file.path, O_RDONLY | O_CLOEXEC, 0)
     guard descriptor >= 0 else {
@@ -102,7 +104,7 @@ package enum PrivateFile {
     }
   }
 
-  /// The name of a new file is on disk only when its folder is.
+  /// A new file's name is durable only once its folder is synced.
   private static func syncFolder(of file: URL) throws(ZDCError) {
     let descriptor = openFile(file.deletingLastPathComponent().path, O_RDONLY | O_CLOEXEC, 0)
     guard descriptor >= 0 else { throw failure(.fileFailure) }

@@ -1,5 +1,4 @@
-/// Work that several wait for: who asks for what is being made already gets the same result. It is cancelled when
-/// nobody waits any more.
+/// Coalesces concurrent requests for the same key into one task. The task is cancelled when its last waiter leaves.
 package actor SharedWork<Key: Hashable & Sendable, Value: Sendable> {
   private struct Work {
     var number: Int
@@ -12,12 +11,14 @@ package actor SharedWork<Key: Hashable & Sendable, Value: Sendable> {
 
   package init() {}
 
-  /// - Throws: what the work throws; `CancellationError`, at once, if the calling task is cancelled.
+  /// Returns the result for `key`, starting `body` only if no task is running for it.
+  ///
+  /// - Throws: Any error `body` throws; `CancellationError`, immediately, if the calling task is cancelled.
   package func value(_ key: Key, _ body: @escaping @Sendable () async throws -> Value) async throws -> Value {
     let waiter = number()
     return try await withTaskCancellationHandler {
       try await withCheckedThrowingContinuation { continuation in
-        // Cancelled before this line: the handler may have run already.
+        // If the task was cancelled earlier, the handler may already have run.
         if Task.isCancelled { return continuation.resume(throwing: CancellationError()) }
         if works[key] == nil { start(key, body) }
         works[key]?.waiters[waiter] = continuation
@@ -45,7 +46,7 @@ package actor SharedWork<Key: Hashable & Sendable, Value: Sendable> {
   }
 
   private func finish(_ key: Key, _ number: Int, _ result: Result<Value, any Error>) {
-    // Everybody left, and somebody else has asked anew since.
+    // All waiters left, and a new request has since started another task.
     guard let work = works[key], work.number == number else { return }
     works[key] = nil
     for (_, waiter) in work.waiters { waiter.resume(with: result) }

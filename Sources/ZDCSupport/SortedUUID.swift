@@ -1,14 +1,16 @@
 internal import Synchronization
 
-/// UUIDs of this device's rows, in the order in which they were made (RFC 9562, version 7).
+/// Generates UUIDs for this device's rows that sort in creation order (RFC 9562, version 7).
 ///
-/// Rows that come and go together lie together in the index of their UUIDs: a commit of a thousand operations touches
-/// few pages of it, however long the queue is.
+/// Rows created and deleted together are adjacent in the UUID index. A commit of a thousand operations therefore
+/// touches few index pages, however long the queue is.
 package enum SortedUUID {
-  /// Milliseconds, and twelve bits that count within one.
+  /// Milliseconds in the upper bits, and a twelve-bit counter within each millisecond.
   private static let last = Atomic<UInt64>(0)
 
-  /// - Parameter atMs: Clocks may be wrong: only the order between one run of the app and the next depends on it.
+  /// Returns a UUID that sorts after all earlier ones.
+  ///
+  /// - Parameter time: The current time in milliseconds. A wrong clock only affects the order between runs of the app.
   package static func make(atMs time: UInt64) -> String {
     var random = SystemRandomNumberGenerator()
     let tick = next(atMs: time)

@@ -1,6 +1,6 @@
-/// Runs one body at a time, or a few, in the order in which they came.
+/// Limits how many bodies run at the same time, in first-come, first-served order.
 ///
-/// A body runs in its caller's task: it costs nothing while no other one wants in.
+/// A body runs in its caller's task, so an uncontended gate is cheap.
 package final class TaskGate: Sendable {
   private struct State {
     var running = 0
@@ -10,7 +10,7 @@ package final class TaskGate: Sendable {
   private let state = Locked(State())
   private let limit: Int
 
-  /// - Parameter limit: how many bodies run at the same time.
+  /// - Parameter limit: Maximum number of bodies that run at the same time.
   package init(limit: Int = 1) {
     self.limit = limit
   }
@@ -30,7 +30,7 @@ package final class TaskGate: Sendable {
     }
   }
 
-  /// - Returns: false if the gate is full; `next` is resumed in its turn.
+  /// - Returns: false if the gate is full; `next` is then resumed in its turn.
   private func tryEnter(_ next: CheckedContinuation<Void, Never>?) -> Bool {
     state.withLock { state in
       guard state.running >= limit else {

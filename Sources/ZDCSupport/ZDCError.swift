@@ -1,8 +1,8 @@
-/// What went wrong on this device: configuration, database, keys, files, network, the account.
+/// An error on this device: configuration, database, keys, files, network or account.
 ///
-/// What arrives from others and does not verify is a ``ZDCSecurityError``; what a transaction refuses is a
-/// `ZDCCloudError`. The
-/// description holds no names, keys or content, so it may be logged; ``underlying`` is for a debugger.
+/// Data from others that fails verification throws ``ZDCSecurityError``. Requests that a transaction refuses throw
+/// `ZDCCloudError`. The description holds no names, keys or content, so it may be logged; ``underlying`` is for
+/// debugging.
 public struct ZDCError: Error, Sendable {
   public enum Code: String, Sendable, CaseIterable, Codable {
     // Configuration.
@@ -28,7 +28,7 @@ public struct ZDCError: Error, Sendable {
   }
 
   public let code: Code
-  /// More about it, in our own words: an identifier of the app's, a number, never a name or content.
+  /// Additional details: an identifier chosen by the app or a number, never a name or content.
   public var detail: String?
   public var underlying: (any Error)?
 
@@ -40,7 +40,7 @@ public struct ZDCError: Error, Sendable {
 }
 
 extension ZDCError: CustomStringConvertible {
-  /// Safe to log: what failed and what to do.
+  /// A description that is safe to log: what failed and what to do.
   public var description: String {
     guard let detail else { return code.explanation }
     return "\(code.explanation) (\(detail))"
@@ -48,7 +48,7 @@ extension ZDCError: CustomStringConvertible {
 }
 
 extension ZDCError.Code {
-  /// What failed, and what to do about it.
+  /// A description of what failed and what to do about it.
   public var explanation: String {
     Self.configuration[self] ?? Self.database[self] ?? Self.keys[self] ?? Self.accounts[self] ?? rawValue
   }
@@ -83,7 +83,7 @@ extension ZDCError.Code {
     .objectNotEncodable: "the object cannot be encoded",
     .objectNotDecodable: "the stored object cannot be decoded as its type",
     .fileFailure: "a file could not be read or written",
-    .fileModifiedDuringRead: "a file was changed while it was read: try again when nobody writes to it",
+    .fileModifiedDuringRead: "the file changed while it was being read: try again when no other process writes to it",
   ]
 
   private static let keys: [Self: String] = [
@@ -106,11 +106,11 @@ extension ZDCError.Code {
     .invalidWords: "these words are not an access key",
     .accountNotFound: "the server knows no account for these words",
     .registrationRefused: "the server does not accept this registration",
-    .syncedElsewhere: "another process syncs this database: it sends what is queued here and brings in what is new",
+    .syncedElsewhere: "another process syncs this database: it pushes queued changes and pulls new ones",
     .sessionExpired: "the session has ended",
     .serverUnreachable: "the server cannot be reached",
     .serverRefused: "the server refused the request",
-    .serverAnswerInvalid: "the server's answer makes no sense",
+    .serverAnswerInvalid: "the server sent an invalid response",
     .serverTooNew: "the server speaks a newer protocol: update the app",
     .nodeNotFound: "no such node on this device: insert a new one first, in the same transaction",
     .nodeNotUploaded: "the node was not uploaded yet",

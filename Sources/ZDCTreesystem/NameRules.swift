@@ -1,21 +1,20 @@
 internal import ZDCProtocol
 
-/// Names that do not clash: `Foobar.ext`, `Foobar 2.ext`, `Foobar 3.ext` (reference 1.12). Pure.
+/// Finds names that do not clash: `Foobar.ext`, `Foobar 2.ext`, `Foobar 3.ext`. Pure.
 package enum NameRules {
-  /// A name in the parts that a number goes between.
+  /// A name, split at the position of its number.
   private struct Parts {
     var stem: Substring
-    /// With its dot; empty for none.
+    /// Includes the dot; empty if there is none.
     var suffix: Substring
-    /// The number that the name has already, else 1.
+    /// The number that the name already has, otherwise 1.
     var number: UInt64
   }
 
-  /// The names to try when `name` is taken, in order, without end.
+  /// Returns the names to try in order when `name` is taken, without end.
   ///
-  /// A number that the name ends with is continued: "Foobar 7" gives "Foobar 8". Names that would be longer than
-  /// `limit` bytes lose the
-  /// end of their stem, never half a character.
+  /// A number at the end of the name is continued: "Foobar 7" gives "Foobar 8". Names longer than `limit` bytes lose
+  /// the end of their stem, never half a character.
   package static func alternatives(to name: String, limit: Int = Limits.nameBytes) -> some Sequence<String> {
     let parts = split(name)
     return sequence(state: parts.number) { number in
@@ -25,7 +24,7 @@ package enum NameRules {
     }
   }
 
-  /// `name` itself if it is free, else the first alternative that is.
+  /// Returns `name` if it is free, otherwise the first free alternative.
   package static func conflictFree(
     _ name: String, isTaken: (String) throws -> Bool
   ) rethrows -> String {
@@ -44,8 +43,8 @@ package enum NameRules {
     return Parts(stem: base[..<space], suffix: suffix, number: number)
   }
 
-  /// A dot at the beginning hides a file, one at the end is part of the name, and an extension is short and has no
-  /// space.
+  /// Splits off the extension. A leading dot hides a file, a trailing dot is part of the name, and an extension is
+  /// short and has no space.
   private static func splitSuffix(_ name: String) -> (base: Substring, suffix: Substring) {
     guard let dot = name.lastIndex(of: "."), dot > name.startIndex else { return (name[...], "") }
     let suffix = name[dot...]
@@ -53,7 +52,7 @@ package enum NameRules {
     return (name[..<dot], suffix)
   }
 
-  /// Without leading zeros, and not so long that it is something else than a count.
+  /// Parses a number without leading zeros, and short enough to be a counter.
   private static func number(_ digits: Substring) -> UInt64? {
     guard (1...9).contains(digits.utf8.count), digits.utf8.first != UInt8(ascii: "0") else { return nil }
     guard digits.utf8.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }) else { return nil }

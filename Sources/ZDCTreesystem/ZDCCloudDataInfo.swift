@@ -1,15 +1,15 @@
 public import Foundation
 
-/// The sections of a node's content in the cloud, known without a download: they come with the node's record.
+/// The sections of a node's content in the cloud. They are part of the node's record, so no download is needed.
 public struct ZDCCloudDataInfo: Sendable, Hashable, Codable {
-  /// Names this version of the content; see ``ZDCNode/eTag_data``.
+  /// Identifies this version of the content; see ``ZDCNode/eTag_data``.
   public let eTag: String
-  /// When the server took it; nil if that is not known.
+  /// When the server received it; nil if that is not known.
   public let lastModified: Date?
   public let metadataSize: UInt64
   public let thumbnailSize: UInt64
   public let dataSize: UInt64
-  /// Changes when the thumbnail does; nil without a thumbnail.
+  /// Changes when the thumbnail changes; nil without a thumbnail.
   public let thumbnailTag: String?
 
   public init(

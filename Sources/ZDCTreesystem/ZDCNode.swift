@@ -1,11 +1,10 @@
 public import Foundation
 package import ZDCProtocol
 
-/// What the treesystem knows of a node: name, place, access, versions. Not the content, which is the app's (seed 000).
+/// A node's metadata in the treesystem: name, location, access, versions. The content belongs to the app.
 ///
-/// A value: reading gives a copy, and a changed copy counts once it is handed to `modifyNode`. Apps link nodes to their
-/// own objects
-/// instead of subclassing.
+/// A node is a value: reading returns a copy, and a changed copy takes effect once it is passed to `modifyNode`. Apps
+/// link nodes to their own objects instead of subclassing.
 ///
 /// ## Topics
 /// ### Identity
@@ -16,7 +15,8 @@ package import ZDCProtocol
 /// - ``eTag_data``
 /// - ``lastModified``
 public struct ZDCNode: Sendable, Hashable, Codable, Identifiable {
-  /// Names the node on this device. Made here, never sent, and kept for as long as the node is here.
+  /// Identifies the node on this device. It is generated locally, never sent, and stable for as long as the node is on
+  /// this device.
   public let uuid: String
   public let localUserID: String
   /// The app's name for the tree, as in `ZDCConfig(primaryTreeID:)`.
@@ -25,11 +25,11 @@ public struct ZDCNode: Sendable, Hashable, Codable, Identifiable {
   public var parentID: String?
   /// Nil for the root of a trunk. Change it and call `modifyNode` to rename the node.
   public var name: String?
-  /// The effective list of the node's zone.
+  /// The effective share list of the node's zone.
   public var shareList: ZDCShareList
   /// When the server destroys the content.
   public var burnDate: Date?
-  /// Who sent it, verified; for messages.
+  /// The verified sender of a message.
   public package(set) var senderID: String?
   /// Whether the server has the node.
   public package(set) var isUploaded: Bool
@@ -37,22 +37,22 @@ public struct ZDCNode: Sendable, Hashable, Codable, Identifiable {
   public package(set) var eTag_rcrd: String?
   /// The version of the content in the cloud; nil if there is none.
   public package(set) var eTag_data: String?
-  /// When the server took the record.
+  /// When the server received the record.
   public package(set) var lastModified_rcrd: Date?
-  /// When the server took the content.
+  /// When the server received the content.
   public package(set) var lastModified_data: Date?
   /// Sizes of the content's sections; nil without content.
   public package(set) var cloudDataInfo: ZDCCloudDataInfo?
-  /// Whether it stands for a node in another user's tree.
+  /// Whether it points to a node in another user's tree.
   public package(set) var isPointer: Bool
   public package(set) var anchor: ZDCNodeAnchor?
   /// Set for the root of a trunk.
   public package(set) var trunk: ZDCTreesystemTrunk?
-  /// Why the newest version in the cloud could not be opened; the last good one is shown.
+  /// Why the newest version in the cloud could not be opened. The last valid version is shown instead.
   public package(set) var quarantine: String?
   private var identifier: CodedNodeID
 
-  /// A fresh node for `insertNode`, with a random ``uuid`` and ``cloudID``. Set ``parentID`` and ``name``.
+  /// Creates a node for `insertNode`, with a random ``uuid`` and ``cloudID``. Set ``parentID`` and ``name``.
   public init(localUserID: String) {
     self.init(uuid: UUID().uuidString, localUserID: localUserID, treeID: "", nodeID: .random())
   }
@@ -69,8 +69,8 @@ public struct ZDCNode: Sendable, Hashable, Codable, Identifiable {
 
   public var id: String { uuid }
 
-  /// Names the node in the cloud, for everybody who has access. There from creation; ``isUploaded`` says whether the
-  /// server knows it.
+  /// Identifies the node in the cloud, for all users with access. It is set at creation; ``isUploaded`` is true
+  /// once the server has the node.
   public var cloudID: String { identifier.value.text }
 
   /// The later of ``lastModified_rcrd`` and ``lastModified_data``.
@@ -91,7 +91,7 @@ public struct ZDCNode: Sendable, Hashable, Codable, Identifiable {
 public typealias ZDCTrunkNode = ZDCNode
 
 extension ZDCNode {
-  /// The ``uuid`` of a trunk's root: `{localUserID}|{treeID}|home`.
+  /// Returns the ``uuid`` of a trunk's root: `{localUserID}|{treeID}|home`.
   public static func uuid(
     forLocalUserID localUserID: String, treeID: String, trunk: ZDCTreesystemTrunk
   ) -> String {
@@ -99,7 +99,7 @@ extension ZDCNode {
   }
 }
 
-/// An id that is coded as its text.
+/// An ID that is coded as its text.
 private struct CodedNodeID: Sendable, Hashable, Codable {
   var value: NodeID
 

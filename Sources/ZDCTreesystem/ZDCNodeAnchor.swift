@@ -1,4 +1,4 @@
-/// Where a node is rooted that lives in another user's tree.
+/// The location in another user's tree where a node is rooted.
 public struct ZDCNodeAnchor: Sendable, Hashable, Codable {
   public let userID: String
   public let treeID: String

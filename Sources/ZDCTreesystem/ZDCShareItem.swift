@@ -1,6 +1,6 @@
-/// What one user may do with a node (seed 004).
+/// The permissions of one user on a node.
 ///
-/// A fresh item allows nothing; the app adds letters.
+/// A new item allows nothing; the app adds permissions.
 ///
 /// ```swift
 /// var item = ZDCShareItem()
@@ -12,12 +12,14 @@ public struct ZDCShareItem: Sendable, Hashable, Codable {
 
   public init() {}
 
-  /// - Parameter permissions: Letters; those that are none are left out.
+  /// Creates an item from permission letters.
+  ///
+  /// - Parameter permissions: The letters. Unknown letters are ignored.
   public init(permissions: String) {
     for letter in permissions { ZDCSharePermission(rawValue: letter).map { addPermission($0) } }
   }
 
-  /// The letters in the order of ``ZDCSharePermission``'s cases.
+  /// The permission letters, in the order of ``ZDCSharePermission``'s cases.
   public var permissions: String {
     String(ZDCSharePermission.allCases.filter(hasPermission).map(\.rawValue))
   }
@@ -34,7 +36,7 @@ public struct ZDCShareItem: Sendable, Hashable, Codable {
     letters.remove(String(permission.rawValue))
   }
 
-  /// Whether it allows nothing at all.
+  /// Whether it allows nothing.
   public var isEmpty: Bool { letters.isEmpty }
 }
 

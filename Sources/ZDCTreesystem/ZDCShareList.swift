@@ -1,6 +1,6 @@
 package import ZDCProtocol
 
-/// Who may do what with a node: the effective list of its zone (seed 004, SETTLED "Zones are live").
+/// The permissions of all users on a node: the effective list of its zone.
 public struct ZDCShareList: Sendable, Hashable, Codable {
   private var items: [String: ZDCShareItem] = [:]
 
@@ -25,7 +25,7 @@ public struct ZDCShareList: Sendable, Hashable, Codable {
 
   /// Adds an item for a user who has none.
   ///
-  /// - Returns: false if the user has one already; then nothing changes.
+  /// - Returns: false if the user already has one. The list is then unchanged.
   @discardableResult
   public mutating func addShareItem(_ item: ZDCShareItem, forUserID userID: String) -> Bool {
     guard items[userID] == nil else { return false }
@@ -43,7 +43,7 @@ public struct ZDCShareList: Sendable, Hashable, Codable {
 }
 
 extension ZDCShareList {
-  /// What a zone's access list says.
+  /// Creates the share list from a zone's access list.
   package init(_ acl: ZoneACL) {
     for entry in acl.fields.entries { items[entry.user.text] = ZDCShareItem(entry.permissions) }
   }

@@ -1,4 +1,4 @@
-/// What a share item allows, by its letter (reference: permission letters).
+/// A permission of a share item, identified by its letter.
 public enum ZDCSharePermission: Character, Sendable, CaseIterable {
   case read = "r"
   case write = "w"

@@ -1,18 +1,18 @@
 extension ZDCTreesystemPath: CustomStringConvertible {
-  /// `home:/a/b`. A slash or backslash inside a name has a backslash before it, so that ``init(_:)`` reads the same
-  /// path back.
+  /// Returns `home:/a/b`. A slash or backslash inside a name is escaped with a backslash, so that ``init(_:)`` parses
+  /// the same path.
   public func fullPath() -> String { "\(trunk.rawValue):\(relativePath())" }
 
-  /// `/a/b`, without the trunk.
+  /// Returns `/a/b`, without the trunk.
   public func relativePath() -> String {
     "/" + pathComponents.map(Self.escape).joined(separator: "/")
   }
 
   public var description: String { fullPath() }
 
-  /// Reads `home:/a/b`, `~/a/b` or `/a/b`; the last two are below home.
+  /// Parses `home:/a/b`, `~/a/b` or `/a/b`; the last two are below home.
   ///
-  /// Repeated and trailing slashes do not matter. `.` and `..` are names like any other. Nil for anything else.
+  /// Repeated and trailing slashes are ignored. `.` and `..` are ordinary names. Returns nil for anything else.
   public init?(_ text: String) {
     if text == "~" {
       self.init(pathComponents: [])
@@ -39,7 +39,7 @@ extension ZDCTreesystemPath: CustomStringConvertible {
   private static let slash = UInt8(ascii: "/")
   private static let backslash = UInt8(ascii: "\\")
 
-  // Bytes, not characters: a name that begins with a combining mark would join a character with the slash before it.
+  // Works on bytes, not characters: a combining mark at the start of a name would merge with the slash before it.
   private static func escape(_ name: String) -> String {
     var bytes: [UInt8] = []
     for byte in name.utf8 {

@@ -1,8 +1,7 @@
-/// Where a node is in its tree: a trunk and the names from there down (seed 000).
+/// The location of a node in its tree: a trunk and the names below it.
 ///
-/// An array of names, so no character needs care: a name may hold slashes, dots or spaces. The text form is for people
-/// and command
-/// lines; see ``fullPath()``.
+/// The path is an array of names, so no character is special: a name may contain slashes, dots or spaces. The text form
+/// is for people and command lines; see ``fullPath()``.
 ///
 /// ```swift
 /// let path = ZDCTreesystemPath(pathComponents: ["foo", "bar"])
@@ -11,7 +10,7 @@
 /// ```
 public struct ZDCTreesystemPath: Sendable, Hashable, Codable {
   public let trunk: ZDCTreesystemTrunk
-  /// From the trunk down; empty for the trunk itself.
+  /// The names from the trunk down; empty for the trunk itself.
   public let pathComponents: [String]
 
   public init(pathComponents: [String], trunk: ZDCTreesystemTrunk = .home) {
@@ -25,21 +24,21 @@ public struct ZDCTreesystemPath: Sendable, Hashable, Codable {
   /// The last name; the trunk's own name for a trunk.
   public var nodeName: String { pathComponents.last ?? trunk.rawValue }
 
-  /// The path one level up; nil for a trunk.
+  /// Returns the path one level up; nil for a trunk.
   public func parent() -> ZDCTreesystemPath? {
     guard !isTrunk else { return nil }
     return ZDCTreesystemPath(pathComponents: Array(pathComponents.dropLast()), trunk: trunk)
   }
 
-  /// The same as ``parent()``.
+  /// Returns the path one level up; nil for a trunk. The same as ``parent()``.
   public func parentPath() -> ZDCTreesystemPath? { parent() }
 
-  /// The path of a child with that name.
+  /// Returns the path of a child with that name.
   public func appendingComponent(_ name: String) -> ZDCTreesystemPath {
     ZDCTreesystemPath(pathComponents: pathComponents + [name], trunk: trunk)
   }
 
-  /// Whether `other` is this path or lies below it.
+  /// Returns whether `other` is this path or is below it.
   public func contains(_ other: ZDCTreesystemPath) -> Bool {
     trunk == other.trunk && other.pathComponents.starts(with: pathComponents)
   }

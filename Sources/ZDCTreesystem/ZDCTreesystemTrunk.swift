@@ -1,19 +1,19 @@
 package import ZDCProtocol
 
-/// The top-level containers of a tree (reference: trunks).
+/// The top-level containers of a tree.
 ///
-/// Every local user has one root for each of the first four; they are made with the account and cannot be created,
+/// Every local user has one root for each of the first four. They are created with the account and cannot be created,
 /// moved or deleted.
 public enum ZDCTreesystemTrunk: String, Sendable, Codable, CaseIterable {
   /// The app's data. The only trunk whose nodes can be shared.
   case home
-  /// Preferences that follow the user, private to him.
+  /// The user's private preferences, which sync between their devices.
   case prefs
-  /// Own copies of messages on their way out.
+  /// The user's copies of outgoing messages.
   case outbox
-  /// Where other users' messages arrive.
+  /// Incoming messages from other users.
   case inbox
-  /// Not a container: nodes that are on their way into somebody else's tree.
+  /// Not a container: nodes that are being moved into another user's tree.
   case detached
 }
 
@@ -27,7 +27,7 @@ extension ZDCTreesystemTrunk {
     }
   }
 
-  /// The protocol's trunk; nil for `detached`, which is on this device only.
+  /// The protocol's trunk; nil for `detached`, which exists only on this device.
   package var protocolTrunk: Trunk? {
     switch self {
     case .home: .home

@@ -1,5 +1,4 @@
-// An app imports ZeroDarkCloud and nothing else of ours: paths, nodes, share lists and changesets are part of this
-// framework's vocabulary.
+// An app imports only ZeroDarkCloud: paths, nodes, share lists and changesets are part of this framework's vocabulary.
 @_exported public import ZDCAccounts
 @_exported public import ZDCClientAPI
 @_exported public import ZDCClientStore

@@ -4,7 +4,7 @@ public import ZDCClientStore
 public import ZDCSync
 public import ZDCTransfers
 
-/// What exists while the database is unlocked. Made in one place, so that each part is handed exactly what it needs.
+/// The managers that exist while the database is unlocked. Creating them in one place hands each exactly what it needs.
 struct Managers: Sendable {
   let database: ZDCDatabaseManager
   let localUsers: ZDCLocalUserManager
@@ -32,14 +32,14 @@ struct Managers: Sendable {
       reachability: reachability)
   }
 
-  /// After the framework calls itself unlocked: engines begin here.
+  /// Starts the engines. Called after the framework's state has become unlocked.
   func start() {
     disk.start()
     sync.start()
     if sync.config.syncAutomatically { downloads.start(sync.hub.occasions(Self.resumesDownloads)) }
   }
 
-  /// The server can be reached again, or something was pulled.
+  /// Whether the update means that the server is reachable again or that a pull finished.
   private static func resumesDownloads(_ update: ZDCSyncStatus) -> Bool {
     switch update {
     case .online, .pullFinished: true
@@ -47,7 +47,7 @@ struct Managers: Sendable {
     }
   }
 
-  /// Before the database closes: engines have ended when this returns.
+  /// Stops the engines before the database closes. All engines have ended when this returns.
   func stop() async {
     await downloads.stop()
     await sync.stop()
@@ -62,21 +62,22 @@ extension ZeroDarkCloud {
   /// Accounts on this device; nil until the database is unlocked.
   public var localUserManager: ZDCLocalUserManager? { managers?.localUsers }
 
-  /// Contents of nodes; nil until the database is unlocked.
+  /// Downloads of node content; nil until the database is unlocked.
   public var downloadManager: ZDCDownloadManager? { managers?.downloads }
 
-  /// Contents, thumbnails and avatars that are kept on this device; nil until the database is unlocked.
+  /// Content, thumbnails and avatars stored on this device; nil until the database is unlocked.
   public var diskManager: ZDCDiskManager? { managers?.disk }
 
   /// Thumbnails and avatars, from memory, disk and server; nil until the database is unlocked.
   public var imageManager: ZDCImageManager? { managers?.images }
 
-  /// An image manager for images of the app's own type, with a memory of its own; nil until the database is unlocked.
+  /// Returns an image manager for images of the app's own type, with a separate memory cache; nil until the database is
+  /// unlocked.
   ///
   /// - Parameters:
-  ///   - cacheCostLimit: what the images in memory may cost together.
-  ///   - cost: of one image, for example its bytes.
-  ///   - decode: makes an image from what was uploaded; nil if it is none. Runs off the main thread.
+  ///   - cacheCostLimit: Maximum total cost of the images in memory.
+  ///   - cost: Returns the cost of one image, for example its size in bytes.
+  ///   - decode: Decodes the uploaded bytes; returns nil if they are not an image. Runs off the main thread.
   public func imageLoader<Image: Sendable>(
     cacheCostLimit: Int = 5 << 20, cost: @escaping @Sendable (Image) -> Int,
     decode: @escaping @Sendable (Data) throws -> Image?
@@ -92,6 +93,6 @@ extension ZeroDarkCloud {
 }
 
 extension ZeroDarkCloud {
-  /// Look-ups on local nodes; never nil. Both `nodeManager.` and `nodeManager?.` compile, as with the other managers.
+  /// Lookups of local nodes; never nil. Both `nodeManager.` and `nodeManager?.` compile, as with the other managers.
   public var nodeManager: ZDCNodeManager! { .sharedInstance }
 }

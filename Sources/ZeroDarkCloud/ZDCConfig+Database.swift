@@ -15,7 +15,7 @@ extension ZDCConfig {
 }
 
 extension ZDCDatabaseManager {
-  /// Opens or makes the database.
+  /// Opens or creates the database.
   ///
   /// - Throws: See ``ZeroDarkCloud/unlockOrCreateDatabase(_:)``.
   package convenience init(config: ZDCConfig, databaseConfig: ZDCDatabaseConfig) throws {

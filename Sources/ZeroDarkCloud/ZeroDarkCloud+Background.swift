@@ -2,18 +2,18 @@
   public import Foundation
   internal import ZDCTransfers
 
-  // What an app calls on platforms that suspend it (reference 3.1).
+  // Calls for apps on platforms that suspend them.
 
   extension ZeroDarkCloud {
-    /// To be called when the app goes to the background: the system goes on with large downloads that were asked for with
-    /// `canDownloadWhileInBackground`.
+    /// Hands large downloads to the system, which continues them while the app is suspended. Only downloads requested
+    /// with `canDownloadWhileInBackground` are handed over. Call this when the app moves to the background.
     public func handOverDownloads() async throws {
       try await managers?.downloads.handOver()
     }
 
-    /// To be called from the app delegate's method of that name.
+    /// Handles the events of a background URL session. Call this from the app delegate's method of the same name.
     ///
-    /// - Returns: false if the session is not the framework's.
+    /// - Returns: false if the session does not belong to the framework.
     public func handleEventsForBackgroundURLSession(
       _ identifier: String, completionHandler: @escaping @Sendable () -> Void
     ) -> Bool {

@@ -1,7 +1,7 @@
 public import ZDCClientStore
 
 extension ZeroDarkCloud {
-  /// Looks into a local user's tree, inside the given transaction (seed 000).
+  /// Reads a local user's tree inside the given transaction.
   ///
   /// - Returns: nil if there is no such local user on this device.
   public func cloudTransaction(
@@ -10,7 +10,7 @@ extension ZeroDarkCloud {
     transaction.cloud(forLocalUserID: localUserID, treeID: treeID ?? primaryTreeID)
   }
 
-  /// Changes a local user's tree, inside the given transaction (seed 000).
+  /// Changes a local user's tree, inside the given transaction.
   ///
   /// Nodes, queued operations and the app's own rows commit together. Nothing is sent before the commit is on disk.
   ///

@@ -7,11 +7,10 @@ public import ZDCSupport
 public import ZDCSync
 public import ZDCTransfers
 
-/// The framework: one object per app database.
+/// The framework's entry point: one object per app database.
 ///
-/// Made locked. After ``unlockOrCreateDatabase(_:)`` the managers are there, and with `syncAutomatically` the engines
-/// of all local
-/// users run.
+/// A new object is locked. After ``unlockOrCreateDatabase(_:)`` the managers are available, and with
+/// `syncAutomatically` the engines of all local users run.
 ///
 /// ```swift
 /// let config = ZDCConfig(primaryTreeID: "com.example.todo", serverURL: URL(string: "https://sync.example.com")!)
@@ -22,12 +21,12 @@ public import ZDCTransfers
 /// ```
 public final class ZeroDarkCloud: Sendable {
   public let config: ZDCConfig
-  /// Keeps the database's key. There before the database is unlocked.
+  /// Stores the database's key. Available before the database is unlocked.
   public let databaseKeyManager: ZDCDatabaseKeyManager
-  /// Whether the server can be reached, as far as the engines of this process know. There before the database is
+  /// Whether the server is reachable, as far as the engines of this process know. Available before the database is
   /// unlocked.
   public let reachability = ZDCReachability()
-  /// How far uploads and downloads are. There before the database is unlocked.
+  /// The progress of uploads and downloads. Available before the database is unlocked.
   public let progressManager = ZDCProgressManager()
   let delegateBox: DelegateBox
   private let state = Mutex(State.locked)
@@ -38,9 +37,11 @@ public final class ZeroDarkCloud: Sendable {
     case unlocked(Managers)
   }
 
+  /// Creates a locked framework object.
+  ///
   /// - Parameters:
   ///   - delegate: Held strongly.
-  ///   - config: Which tree, which server, and where the database lies.
+  ///   - config: The tree, the server and the location of the database.
   /// - Throws: `ZDCError` with `invalidTreeID`, `invalidServerURL`, `insecureServerURL` or `invalidDatabaseName`.
   public init(delegate: any ZeroDarkCloudDelegate, config: ZDCConfig) throws(ZDCError) {
     try config.validate()
@@ -49,7 +50,7 @@ public final class ZeroDarkCloud: Sendable {
     databaseKeyManager = ZDCDatabaseKeyManager(config: config)
   }
 
-  /// Held strongly; may be replaced at any time.
+  /// The app's delegate. Held strongly; may be replaced at any time.
   public var delegate: any ZeroDarkCloudDelegate {
     get { delegateBox.value }
     set { delegateBox.value = newValue }
@@ -57,21 +58,20 @@ public final class ZeroDarkCloud: Sendable {
 
   public var primaryTreeID: String { config.primaryTreeID }
 
-  /// The database's file, whether it exists or not.
+  /// The database file, whether or not it exists.
   public var databasePath: URL { config.databasePath }
 
-  /// Until this is true the managers are nil.
+  /// Whether the database is unlocked. The managers are nil until it is.
   public var isDatabaseUnlocked: Bool { managers != nil }
 
-  /// Opens the database, or makes it, and starts the managers.
+  /// Opens the database, or creates it, and starts the managers.
   ///
-  /// Runs the framework's migrations, then the app's. Blocks while it does, and while another process does the same.
+  /// Runs the framework's migrations, then the app's. Blocks while they run, and while another process runs them.
   ///
   /// - Throws: `ZDCError`: `invalidEncryptionKey`, `wrongDatabaseKey`, `corruptDatabase`, `foreignDatabase`,
-  ///   `databaseTooNew`,
-  ///   `databaseNotWritable`, `diskFull`, `databaseBusy`, `reservedName`, `databaseAlreadyUnlocked`. In all these cases
-  ///   the file is
-  ///   as it was. An error of an app's migration comes as it is; that migration was rolled back.
+  ///   `databaseTooNew`, `databaseNotWritable`, `diskFull`, `databaseBusy`, `reservedName`, `databaseAlreadyUnlocked`.
+  ///   In all these cases the file is unchanged. An error thrown by an app's migration is rethrown unchanged; that
+  ///   migration is rolled back.
   public func unlockOrCreateDatabase(_ databaseConfig: ZDCDatabaseConfig) throws {
     try beginOpening()
     do {
@@ -96,9 +96,9 @@ public final class ZeroDarkCloud: Sendable {
     guard wasLocked else { throw ZDCError(.databaseAlreadyUnlocked) }
   }
 
-  /// Stops the managers and closes the database; all managers are nil afterwards, and all streams end.
+  /// Stops the managers and closes the database. Afterwards all managers are nil, and all streams have ended.
   ///
-  /// What is queued stays queued. The database can be unlocked again.
+  /// Queued operations stay queued. The database can be unlocked again.
   public func close() async throws {
     let open = state.withLock { state -> Managers? in
       guard case .unlocked(let managers) = state else { return nil }
@@ -109,7 +109,7 @@ public final class ZeroDarkCloud: Sendable {
     defer { state.withLock { $0 = .locked } }
     await open.stop()
     reachability.close()
-    // On a thread of Dispatch: a transaction that is waited for may take its time.
+    // On a Dispatch thread: closing waits for running transactions, which may take a while.
     try await withCheckedThrowingContinuation { continuation in
       DispatchQueue.global().async { continuation.resume(with: Result(catching: open.database.close)) }
     }

@@ -7,8 +7,8 @@ struct Check: ParsableCommand {
     abstract: "Verifies a data folder at rest: every blob, reference, hash and chain. Changes nothing.",
     discussion: """
       Stop the server first, or check a copy that was taken while it was stopped. Each finding is one line on standard \
-      output, with ids and nothing else of a user's: damage is something acknowledged that is gone or altered, waste \
-      is what the next collection removes. With --json: one object per finding, then one with the summary.
+      output, with ids but no other user data: damage is acknowledged data that is missing or altered, waste \
+      is data that the next collection removes. With --json: one object per finding, then one with the summary.
 
       \(ExitStatus.help)
       """)
@@ -40,12 +40,12 @@ struct Check: ParsableCommand {
   }
 }
 
-/// Findings and summary to standard output, progress to a terminal on standard error.
+/// Prints findings and the summary to standard output, and progress to a terminal on standard error.
 private final class CheckPrinter {
   private let isJSON: Bool
   private let isTerminal = isatty(2) == 1
   private var isProgressShown = false
-  /// A finding that could not be printed: the check goes on, and ends with it.
+  /// The error of a finding that could not be printed: the check continues, and throws it at the end.
   private var failure: (any Error)?
 
   init(isJSON: Bool) {
@@ -75,7 +75,7 @@ private final class CheckPrinter {
     isProgressShown = false
   }
 
-  /// - Throws: ``Failure`` if a line could not be made: who reads them would take what is missing for sound.
+  /// - Throws: ``Failure`` if a line could not be encoded: readers would take a missing finding for sound data.
   func finish(_ report: CheckReport) throws {
     clearProgress()
     if let failure { throw failure }

@@ -2,7 +2,7 @@ import ArgumentParser
 import Foundation
 import ZDCServerSQLite
 
-/// The exit codes, after sysexits(3).
+/// The exit codes, modeled on sysexits(3).
 enum ExitStatus: Int32 {
   case damageFound = 1
   case usage = 64
@@ -29,7 +29,7 @@ enum ExitStatus: Int32 {
   var code: ExitCode { ExitCode(rawValue) }
 }
 
-/// Something that ends the program with one line and an exit code.
+/// An error that ends the program with one line and an exit code.
 struct Failure: Error {
   var status: ExitStatus
   var message: String
@@ -60,7 +60,8 @@ struct Failure: Error {
     FileHandle.standardError.write(Data(text.utf8))
   }
 
-  /// What binding the address failed with; the network layer's error is known by the number at its end.
+  /// Describes why the server could not start or ended. The network layer's errors are recognized by the errno in their
+  /// text.
   init(starting error: any Error, address: String) {
     let text = "\(error)"
     let number = text.split(separator: "errno: ").dropFirst().last.flatMap { Int($0.prefix { $0.isNumber }) }

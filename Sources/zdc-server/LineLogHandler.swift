@@ -1,7 +1,7 @@
 import Foundation
 import Logging
 
-/// One line per event on standard error: `time level message key=value …`, or one JSON object.
+/// Writes one line per event to standard error: `time level message key=value …`, or one JSON object.
 struct LineLogHandler: LogHandler {
   let format: LogFormat
   var logLevel = Logger.Level.notice

@@ -5,7 +5,7 @@ import ArgumentParser
 struct Command: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "zdc-server",
-    abstract: "Keeps sealed trees: it orders, stores and hands out what it cannot read.",
+    abstract: "Stores, orders and serves encrypted trees that it cannot read.",
     discussion: ExitStatus.help,
     subcommands: [Serve.self, Check.self, Version.self])
 

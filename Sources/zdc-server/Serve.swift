@@ -10,17 +10,17 @@ struct Serve: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Serves until it receives SIGTERM, SIGINT or SIGHUP.",
     discussion: """
-      Prints one line with the address when it is ready. A terminated server refuses what is new, finishes what runs, \
-      ends event streams and exits with 0. All three signals mean the same; files are not read again. Under nohup, \
+      Prints one line with the address when it is ready. On a signal, it refuses new requests, finishes running ones, \
+      ends event streams and exits with 0. All three signals do the same; none reloads configuration. Under nohup, \
       SIGHUP is ignored.
 
-      Without an --origin elsewhere, a server on loopback is one for development: registration is open, calls are not limited, and \
+      A server on loopback without a non-loopback --origin is for development: registration is open, calls are not limited, and \
       /metrics needs no token. Behind a proxy, give --origin and --trusted-proxy.
 
       \(ExitStatus.help)
       """)
 
-  @Option(name: .long, help: "The folder that holds everything. It is made if it is not there.")
+  @Option(name: .long, help: "The data folder; created if it does not exist.")
   var data: String
 
   @Option(name: .long, help: "Address and port; port 0 lets the system choose.")
@@ -49,7 +49,7 @@ struct Serve: AsyncParsableCommand {
   @Option(name: .long, help: "text or json; to standard error.")
   var logFormat = LogFormat.text
 
-  @Option(name: .long, help: "The longest content that is taken, in bytes of ciphertext.")
+  @Option(name: .long, help: "Maximum size of a file's content, in bytes of ciphertext.")
   var maxContentBytes: UInt64?
 
   @Option(
@@ -57,7 +57,7 @@ struct Serve: AsyncParsableCommand {
     help: "A proxy, as ADDRESS or ADDRESS/BITS, whose X-Forwarded-For or Forwarded names the client. Repeatable.")
   var trustedProxy: [String] = []
 
-  @Option(name: .long, help: "Event streams that one user may have open.")
+  @Option(name: .long, help: "Maximum number of open event streams per user.")
   var maxStreams: Int?
 
   @Option(
@@ -71,22 +71,22 @@ struct Serve: AsyncParsableCommand {
   @Option(
     name: .long,
     help:
-      "Bytes of sealed content that one user may have, and a quarter (64 MiB at least) of records and versions; 0: unlimited."
+      "Maximum bytes of sealed content per user, plus a quarter of that (at least 64 MiB) for records; 0: unlimited."
   )
   var quota: UInt64 = 0
 
-  @Option(name: .long, help: "Days that replaced and deleted content is kept.")
+  @Option(name: .long, help: "Days to keep replaced and deleted content.")
   var retention: UInt64 = 30
 
-  @Option(name: .long, help: "Seconds that running requests get to finish after SIGTERM; then they are cut.")
+  @Option(name: .long, help: "Seconds that running requests get to finish after SIGTERM before they are cut off.")
   var drain = 20
 
-  @Option(name: .long, help: "Seconds without a byte of a request after which a connection is closed.")
+  @Option(name: .long, help: "Seconds without receiving a byte of a request before its connection is closed.")
   var idleTimeout = 120
 
   @Option(
     name: .long,
-    help: "A file with the token that /metrics asks for. (default: none; /metrics is for loopback without --origin)")
+    help: "A file with the token that /metrics requires. (default: none; /metrics is for loopback without --origin)")
   var metricsTokenFile: String?
 
   func run() async throws {
@@ -99,9 +99,9 @@ struct Serve: AsyncParsableCommand {
   }
 
   private func serve() async throws {
-    // What the server writes is its user's alone.
+    // Only the server's own user may access the files that it writes.
     umask(0o077)
-    // A file that may not grow is an answer to a client, not the end of the server.
+    // A file that reaches its size limit must fail one request, not kill the server.
     signal(SIGXFSZ, SIG_IGN)
     var settings = try settings()
     let logger = try logger()
@@ -120,12 +120,12 @@ struct Serve: AsyncParsableCommand {
       service: server, successTerminationBehavior: .gracefullyShutdownGroup)
     var group = ServiceGroupConfiguration(
       services: [service], gracefulShutdownSignals: Self.stopSignals(), logger: quiet(logger))
-    // A reader who never takes the end of his download must not hold the server up for ever.
+    // A reader who never finishes a download must not delay the shutdown forever.
     group.maximumGracefulShutdownDuration = .seconds(settings.bounds.drainSeconds)
     do { try await ServiceGroup(configuration: group).run() } catch { throw Failure(starting: error, address: listen) }
   }
 
-  /// `nohup` starts a program with SIGHUP ignored, and it stays so.
+  /// Returns the signals that stop the server. `nohup` starts a program with SIGHUP ignored; it then stays ignored.
   private static func stopSignals() -> [UnixSignal] {
     var action = sigaction()
     guard sigaction(SIGHUP, nil, &action) == 0, isIgnored(action) else { return [.sigterm, .sigint, .sighup] }

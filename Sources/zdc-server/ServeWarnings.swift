@@ -1,6 +1,6 @@
 import ZDCServer
 
-/// Warns of settings that an operator may have made by mistake.
+/// Warns about settings that an operator may have made by mistake.
 enum ServeWarnings {
   static func all(_ settings: Configuration, hasInvites: Bool) -> [String] {
     var warnings: [String] = []

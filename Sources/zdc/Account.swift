@@ -7,7 +7,7 @@ struct Account: AsyncParsableCommand {
     subcommands: [Create.self, Login.self, ListProfiles.self, ShowWords.self])
 }
 
-/// How a new profile's database key is kept.
+/// Options for storing a new profile's database key.
 struct NewKeyOptions: ParsableArguments {
   @Flag(help: "Put the database's key under a pass-phrase and ask for it now; or give it by --passphrase-file.")
   var passphrase = false
@@ -29,8 +29,8 @@ extension Account {
       abstract: "Create an account and show its 24 words.",
       usage: "zdc account create [options]",
       discussion: """
-        The words are the account: who has them can read everything, and without them nobody can help. They are printed once on standard
-        output, or written to a new file. Interrupted, the same command goes on with the same account.
+        The words are the account: anyone who has them can read everything, and lost words cannot be recovered. They are printed once on
+        standard output, or written to a new file. If interrupted, run the same command again: it resumes with the same account.
 
         EXAMPLES
           zdc account create --server https://sync.example.org
@@ -74,8 +74,8 @@ extension Account {
       abstract: "Log in to an account with its 24 words.",
       usage: "zdc account login [options]",
       discussion: """
-        The words are asked for without showing them, or read from standard input or a file. An account that another app
-        created has no files yet: --create-tree adds them. Interrupted, run the same command again.
+        Prompts for the words without echo, or reads them from standard input or a file. An account that another app created has no
+        tree for files yet: --create-tree adds one. If interrupted, run the same command again.
 
         EXAMPLES
           zdc account login --server https://sync.example.org
@@ -137,7 +137,7 @@ extension Account {
       abstract: "Show the 24 words of the profile's account.",
       usage: "zdc account show-words [options]",
       discussion: """
-        Numbered on a terminal; in a file or pipe one line, as --words-file reads it.
+        Numbers the words on a terminal; writes one line to a file or pipe, as --words-file reads it.
 
         EXAMPLE
           zdc account show-words > words.txt

@@ -6,9 +6,10 @@ import Foundation
   import Musl
 #endif
 
-/// A core dump of this process would hold keys and cleartext.
+/// Disables core dumps, because a dump of this process would contain keys and cleartext.
 enum CoreDumps {
-  /// Failures are left alone: where a limit cannot be lowered, the system writes no dumps that others may read.
+  /// Disables core dumps. Failures are ignored: where a limit cannot be lowered, the system writes no dumps that others
+  /// can read.
   static func disable() {
     var none = rlimit(rlim_cur: 0, rlim_max: 0)
     #if canImport(Glibc)
@@ -17,7 +18,7 @@ enum CoreDumps {
       setrlimit(RLIMIT_CORE, &none)
     #endif
     #if os(Linux)
-      // The limit does not hold where dumps go to a program: leave nothing in them.
+      // The limit does not apply where dumps are piped to a program, so leave nothing in them.
       guard let filter = fopen("/proc/self/coredump_filter", "w") else { return }
       fputs("0", filter)
       fclose(filter)

@@ -3,11 +3,11 @@ import ZDCCommands
 
 struct List: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "ls", abstract: "List what is below a path.",
+    commandName: "ls", abstract: "List the children of a path.",
     usage: "zdc ls [options] [path]",
     discussion: """
-      Shows the local copy of the tree and asks no server; zdc sync brings it up to date. Exit code 1 if nodes there cannot be read; their
-      folder is named.
+      Shows the local copy of the tree without asking the server; zdc sync updates it. Exit code 1 if some nodes there cannot be read; the
+      output names their folder.
 
       EXAMPLES
         zdc ls
@@ -32,9 +32,9 @@ struct Tree: AsyncParsableCommand {
     abstract: "Show a branch of the tree.",
     usage: "zdc tree [options] [path]",
     discussion: """
-      Shows the local copy of the tree and asks no server. The state of a node is synced, queued (it waits for its turn), held (it waits for a
-      decision: zdc explain PATH) or quarantined (its newest version cannot be opened). Exit code 1 if nodes there cannot be read; their
-      folder is named.
+      Shows the local copy of the tree without asking the server. The state of a node is synced, queued (waiting to be sent), held (waiting for
+      a decision: zdc explain PATH) or quarantined (its newest version cannot be opened). Exit code 1 if some nodes there cannot be read; the
+      output names their folder.
 
       EXAMPLES
         zdc tree
@@ -57,15 +57,15 @@ struct Put: AsyncParsableCommand {
     abstract: "Put files and folders into the tree.",
     usage: "zdc put [options] source ... path",
     discussion: """
-      PATH/ with a slash at its end is the folder to put into; without one it is the new name. A folder given as FOLDER/. puts what is in it.
-      Permission bits and times go along. Symbolic links, sockets and the like are skipped and named. A second run sends only files whose
-      size, mode or time changed; --overwrite also sends another file of equal size and time. What changed in the tree since it was put or
-      got here is not replaced without --overwrite. A folder never replaces a file, nor a file a folder.
+      PATH/ with a trailing slash is the folder to put into; without one, it is the new name. FOLDER/. puts the folder's children. Keeps
+      permission bits and times. Skips symbolic links, sockets and other special files, and names them. A second run sends only files whose
+      size, mode or time changed; --overwrite also sends a different file of equal size and time. A file that changed in the tree since it
+      was put or got here is replaced only with --overwrite. A folder never replaces a file, nor a file a folder.
 
-      Exit code 1 if something was left out: it cannot be read, changed on both sides, has a name that is not UTF-8 or that another one
-      in its folder has, or its place is taken. All of it is named.
+      Exit code 1 if a file was left out because it cannot be read, changed on both sides, has a name that is not UTF-8 or is not unique in
+      its folder, or because its place is taken. The output names each one.
 
-      Returns when the server has everything, or with --queue at once.
+      Returns when the server has everything, or immediately with --queue.
 
       EXAMPLES
         zdc put letter.txt home:/Documents/
@@ -77,13 +77,13 @@ struct Put: AsyncParsableCommand {
       """)
 
   @OptionGroup var common: CommonOptions
-  @Flag(help: "Only queue; a later zdc sync sends.")
+  @Flag(help: "Only queue the change; a later zdc sync sends it.")
   var queue = false
   @Flag(help: "Replace files that are newer or unknown in the tree, and send files of equal size and time again.")
   var overwrite = false
-  @Flag(name: [.customShort("n"), .long], help: "Show what would be done, and do nothing.")
+  @Flag(name: [.customShort("n"), .long], help: "Show what would be done, without doing it.")
   var dryRun = false
-  @Flag(name: [.short, .long], help: "Make missing folders on the way.")
+  @Flag(name: [.short, .long], help: "Create missing parent folders.")
   var parents = false
   @Argument(
     help: ArgumentHelp(
@@ -112,12 +112,12 @@ struct Get: AsyncParsableCommand {
     abstract: "Get files and folders out of the tree.",
     usage: "zdc get [options] path [target]",
     discussion: """
-      TARGET/ with a slash at its end, or none, is the folder to get into; without a slash it is the new name; - is standard output. Permission
-      bits and times are restored. Existing files are not overwritten without --overwrite; what is here already is not fetched again. Names
-      that are not safe on this machine are changed and named.
+      TARGET/ with a trailing slash, or no target, is the folder to get into; without a slash, it is the new name; - is standard output.
+      Restores permission bits and times. Overwrites existing files only with --overwrite, and does not fetch unchanged files again. Changes
+      names that are not safe on this machine, and reports them.
 
-      Exit code 1 if something was left out, which is named: a file that is here and differs, or a content that is not in the cloud, does
-      not verify or cannot be written. 76 if the tree itself could not be read as the server sent it.
+      Exit code 1 if a file was left out because a different local file exists, or because its content is not in the cloud, failed
+      verification or cannot be written; the output names each one. 76 if the tree from the server failed verification.
 
       EXAMPLES
         zdc get home:/Documents
@@ -130,17 +130,17 @@ struct Get: AsyncParsableCommand {
       """)
 
   @OptionGroup var common: CommonOptions
-  @Flag(help: "Replace files that are here and differ.")
+  @Flag(help: "Replace local files that differ.")
   var overwrite = false
   @Flag(help: "Use names that are safe on every platform: no a:b, no CON, no dot at the end.")
   var portableNames = false
-  @Flag(name: [.customShort("n"), .long], help: "Show what would be done, and fetch nothing.")
+  @Flag(name: [.customShort("n"), .long], help: "Show what would be fetched, without fetching it.")
   var dryRun = false
   @Flag(help: "Do not pull first.")
   var offline = false
   @Argument(help: "A path in the tree.")
   var path: String
-  @Argument(help: "Where to.")
+  @Argument(help: "Destination.")
   var target: String?
 
   func run() async throws {
@@ -153,10 +153,10 @@ struct Get: AsyncParsableCommand {
 
 struct Move: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "mv", abstract: "Move or rename a node with all that is below it.",
+    commandName: "mv", abstract: "Move or rename a node with its descendants.",
     usage: "zdc mv [options] source target",
     discussion: """
-      Returns when the server has it, or with --queue at once.
+      Returns when the server has the change, or immediately with --queue.
 
       EXAMPLES
         zdc mv home:/letter.txt home:/Documents/
@@ -166,13 +166,13 @@ struct Move: AsyncParsableCommand {
       """)
 
   @OptionGroup var common: CommonOptions
-  @Flag(help: "Only queue; a later zdc sync sends.")
+  @Flag(help: "Only queue the change; a later zdc sync sends it.")
   var queue = false
-  @Flag(name: [.customShort("n"), .long], help: "Show what would be done, and do nothing.")
+  @Flag(name: [.customShort("n"), .long], help: "Show what would be done, without doing it.")
   var dryRun = false
-  @Argument(help: "The node.")
+  @Argument(help: "The node to move.")
   var source: String
-  @Argument(help: "Its new path; with a slash at the end, the folder that it goes into.")
+  @Argument(help: "The new path; with a trailing slash, the folder to move it into.")
   var target: String
 
   func run() async throws {
@@ -185,7 +185,7 @@ struct Remove: AsyncParsableCommand {
     commandName: "rm", abstract: "Remove nodes from the tree, on all devices.",
     usage: "zdc rm [options] path ...",
     discussion: """
-      Returns when the server has it, or with --queue at once.
+      Returns when the server has the change, or immediately with --queue.
 
       EXAMPLES
         zdc rm home:/letter.txt
@@ -195,11 +195,11 @@ struct Remove: AsyncParsableCommand {
       """)
 
   @OptionGroup var common: CommonOptions
-  @Flag(name: [.short, .long], help: "Also what is below.")
+  @Flag(name: [.short, .long], help: "Also remove descendants.")
   var recursive = false
-  @Flag(help: "Only queue; a later zdc sync sends.")
+  @Flag(help: "Only queue the change; a later zdc sync sends it.")
   var queue = false
-  @Flag(name: [.customShort("n"), .long], help: "Show what would be done, and do nothing.")
+  @Flag(name: [.customShort("n"), .long], help: "Show what would be done, without doing it.")
   var dryRun = false
   @Argument(help: "Paths in the tree.")
   var paths: [String]

@@ -3,10 +3,10 @@ import ZDCCommands
 
 struct Journal: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Show what became of changes that met changes of others, and take a decision back.",
+    abstract: "List conflicts and how they were resolved, or undo a resolution.",
     discussion: """
-      Where two devices change the same, one change gives way. Each time a line is written: what both began with, what was here, what was
-      in the cloud, and what it is now. The journal is on this device only and keeps the newest 1,000 entries of the last 90 days.
+      When two devices change the same thing, one change wins. The journal records each such conflict: the common base, the local version,
+      the version in the cloud, and the result. It stays on this device and keeps the newest 1,000 entries of the last 90 days.
 
       EXAMPLES
         zdc journal
@@ -31,9 +31,9 @@ extension Journal {
         """)
 
     @OptionGroup var common: CommonOptions
-    @Option(help: "At most so many.")
+    @Option(help: "Maximum number of entries.")
     var limit: Int?
-    @Argument(help: "Of this node only.")
+    @Argument(help: "Only entries for this node.")
     var path: String?
 
     func run() async throws {
@@ -44,7 +44,7 @@ extension Journal {
 
   struct Show: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-      abstract: "Show one entry: both sides, and what they became.",
+      abstract: "Show one entry: both versions and the result.",
       usage: "zdc journal show [options] id",
       discussion: """
         EXAMPLE
@@ -55,7 +55,7 @@ extension Journal {
         """)
 
     @OptionGroup var common: CommonOptions
-    @Argument(help: "The entry's id, or a beginning of it that no other one has.")
+    @Argument(help: "The entry's id, or a unique prefix of it.")
     var id: String
 
     func run() async throws {
@@ -65,24 +65,25 @@ extension Journal {
 
   struct Undo: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-      abstract: "Take a decision back: what had given way wins.",
+      abstract: "Undo a resolution: the version that lost wins.",
       usage: "zdc journal undo [options] id",
       discussion: """
-        A node that got another name gets its own, and the other one the number; where two contents met, the two files change names; a dropped
-        move is made; a file that was kept although others had deleted it is deleted (a folder only if it is empty). Returns when the server has it, or with --queue at once.
+        A renamed node gets its name back, and the other node gets the number. Two versions of a file swap their names. A dropped move is made.
+        A file that was kept although another device deleted it is deleted; a folder only if it is empty. Returns when the server has the
+        change, or immediately with --queue.
 
         EXAMPLE
           zdc journal undo 3f2a91c0
 
         JSON: {"done","durableMs"?,"id","kind","otherPath"?,"path"?,"queuedMs"}
-        Exit code 64 if there is nothing to take back or it was done before, 66 if there is no such entry or its place is gone, 73 if its
-        name is taken.
+        Exit code 64 if there is nothing to undo or it is already undone, 66 if the entry or its place does not exist, 73 if its name is
+        taken.
         """)
 
     @OptionGroup var common: CommonOptions
-    @Flag(help: "Only queue; a later zdc sync sends.")
+    @Flag(help: "Only queue the change; a later zdc sync sends it.")
     var queue = false
-    @Argument(help: "The entry's id, or a beginning of it that no other one has.")
+    @Argument(help: "The entry's id, or a unique prefix of it.")
     var id: String
 
     func run() async throws {

@@ -2,13 +2,13 @@ import ArgumentParser
 import Foundation
 import ZDCCommands
 
-/// Parses, runs, and turns whatever goes wrong into one message and one exit code.
+/// Parses the command line, runs the command, and turns any error into one message and one exit code.
 @main
 enum Main {
   static func main() async {
     CoreDumps.disable()
     let command = Task { try await run() }
-    // An earlier signal ends the process, as it does any other.
+    // A signal before this line ends the process, as in any program.
     Interruption.begin { command.cancel() }
     do { try await command.value } catch { fail(error) }
   }
@@ -24,7 +24,7 @@ enum Main {
 
   private static func fail(_ error: any Error) -> Never {
     if let silent = error as? SilentExit { exit(silent.status.rawValue) }
-    // Help, version and wrong command lines are the parser's own.
+    // The parser prints help, the version and usage errors itself.
     if ZDC.exitCode(for: error) != .failure || error is ExitCode { ZDC.exit(withError: error) }
     let report = ErrorReport(error)
     let isJSON = CommandLine.arguments.contains("--json")

@@ -6,23 +6,23 @@ struct Sync: AsyncParsableCommand {
     abstract: "Pull and push until nothing is left to do.",
     usage: "zdc sync [options]",
     discussion: """
-      With --watch it goes on until it is interrupted, and prints a line for each change of others, as zdc watch does. One process syncs a
-      profile; the others queue, and what they queue is sent by it.
+      With --watch, continues until interrupted and prints each change from other devices, as zdc watch does. One process at a time syncs a
+      profile; it also sends the changes that other processes queue.
 
       EXAMPLES
         zdc sync
         zdc sync --watch
 
-      Names what stays queued and why, and the conflicts that it met.
+      Lists the changes that stay queued, with the reason, and the conflicts.
 
       JSON: {"announced","commits","conflicts":[…as zdc journal],"pushedCommits","pushedOperations","refused":[{"code","times"}],
       "stuck":[{"code","path"?,"reason"}],"unreadable":[{"cloudID","code","folder"?,"path"?,"sinceMs"}],"waiting"}; with --watch as zdc watch.
-      Exit code 75 if something stays queued, 76 if something that the server sent does not verify or a tree is frozen: see zdc status
-      and zdc repair.
+      Exit code 75 if changes stay queued, 76 if data from the server failed verification or a tree is frozen: see zdc status and
+      zdc repair.
       """)
 
   @OptionGroup var common: CommonOptions
-  @Flag(help: "Go on until interrupted.")
+  @Flag(help: "Continue until interrupted.")
   var watch = false
 
   func run() async throws {
@@ -32,10 +32,10 @@ struct Sync: AsyncParsableCommand {
 
 struct Watch: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Print a line for each change of others as it arrives.",
+    abstract: "Print each change from other devices as it arrives.",
     usage: "zdc watch [options]",
     discussion: """
-      Syncs meanwhile, unless another process does so already. Until it is interrupted.
+      Runs until interrupted. It syncs the profile too, unless another process does so already.
 
       EXAMPLES
         zdc watch
@@ -75,7 +75,7 @@ struct Status: AsyncParsableCommand {
 
 struct Doctor: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Check the connection to the server, and say what to change.",
+    abstract: "Check the connection to the server and suggest fixes.",
     discussion: """
       Checks the server's address, encryption, both clocks, latency, this device's session, whether a request of 8 MiB reaches the server, and
       whether events arrive. Changes nothing.
@@ -96,27 +96,26 @@ struct Doctor: AsyncParsableCommand {
 
 struct Repair: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Show frozen trees; take what the server has and send it again what it lost.",
+    abstract: "List frozen trees, or accept the server's state and send again what it lost.",
     usage: "zdc repair [options]",
     discussion: """
-      A tree is frozen when its server shows something that cannot be: an older history than before, or another one. Nothing of it is pulled
-      or pushed then, and what is here stays. Without --accept-server this command only tells.
+      A tree is frozen when its server presents an impossible history: an older one than before, or a different one. A frozen tree is neither
+      pulled nor pushed; local data stays. Without --accept-server, this command only reports.
 
-      A server that was restored from a backup looks like this, and so does one that lies. If its operator says that it was restored, accept:
-      the server's history is verified from its beginning and taken, and what it lacks of yours is sent again, as far as the contents are
-      still in the files that were put or got. What stays queued for want of its content is named by zdc status. Keep a copy before:
-      zdc get home:/ copy.
+      A server restored from a backup looks like this, and so does a dishonest one. If the operator confirms the restore, accept it: zdc
+      verifies the server's history from its beginning, adopts it, and sends your missing changes again, as far as their content is still in
+      the files that were put or got. zdc status lists uploads whose content is missing. Make a copy first: zdc get home:/ copy.
 
       EXAMPLES
         zdc repair
         zdc repair --accept-server
 
-      JSON, one frozen tree a line: {"changed"?,"created"?,"deleted"?,"error","sinceMs","trunk","zone"}; the counts once it is accepted.
-      Exit code 76 if a tree is frozen and was not accepted, 75 if something stays queued.
+      JSON, one frozen tree a line: {"changed"?,"created"?,"deleted"?,"error","sinceMs","trunk","zone"}; the counts after it was accepted.
+      Exit code 76 if a tree is frozen and was not accepted, 75 if changes stay queued.
       """)
 
   @OptionGroup var common: CommonOptions
-  @Flag(help: "Take what the server has as the truth, and send it again what it lost.")
+  @Flag(help: "Accept the server's state, and send again what it lost.")
   var acceptServer = false
 
   func run() async throws {
@@ -126,11 +125,11 @@ struct Repair: AsyncParsableCommand {
 
 struct Explain: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Say why a node is not in sync, and what would change that.",
+    abstract: "Explain why a node is not in sync, and what would change that.",
     usage: "zdc explain [options] path",
     discussion: """
-      Shows for each queued change what it waits for, what would let it go on, and what became of the last tries. With --watch it shows
-      it again after each change, until the node is gone or it is interrupted. It does not sync: another zdc does, or nobody.
+      Shows for each queued change what it waits for, what would unblock it, and the outcome of recent attempts. With --watch, repeats this
+      after each change until interrupted or until the node is deleted. Does not sync.
 
       EXAMPLES
         zdc explain home:/Documents/letter.txt
@@ -143,7 +142,7 @@ struct Explain: AsyncParsableCommand {
       """)
 
   @OptionGroup var common: CommonOptions
-  @Flag(name: [.long, .customLong("follow")], help: "Go on until interrupted, or the node is gone.")
+  @Flag(name: [.long, .customLong("follow")], help: "Continue until interrupted or until the node is deleted.")
   var watch = false
   @Argument(help: "A path in the tree.")
   var path: String

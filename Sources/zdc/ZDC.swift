@@ -31,7 +31,7 @@ struct ZDC: AsyncParsableCommand {
     ])
 }
 
-/// What every command takes.
+/// The options that all commands accept.
 struct CommonOptions: ParsableArguments {
   @Option(
     help: ArgumentHelp(
@@ -53,15 +53,17 @@ struct CommonOptions: ParsableArguments {
   @Flag(help: "Print JSON.")
   var json = false
 
-  @Flag(name: [.short, .long], help: "No remarks and no progress bar.")
+  @Flag(name: [.short, .long], help: "Suppress notes and the progress bar.")
   var quiet = false
 
-  @Flag(name: [.short, .long], help: "Log to standard error what the framework does. Never names, keys or contents.")
+  @Flag(
+    name: [.short, .long],
+    help: "Log the framework's activity to standard error; never names, keys or file content.")
   var verbose = false
 
-  /// The same command line with these options behind the command: `zdc --profile work ls` is `zdc ls --profile work`.
+  /// Moves these options from before the command to after it: `zdc --profile work ls` becomes `zdc ls --profile work`.
   ///
-  /// Behind the name of a group as well: `zdc journal --profile work undo ID`.
+  /// Also handles options after the name of a group: `zdc journal --profile work undo ID`.
   static func moved(_ arguments: [String]) -> [String] {
     var rest = arguments[...]
     var options = taken(from: &rest)

@@ -1,10 +1,10 @@
-/// What a target may import: ARCHITECTURE.md, "Targets", as a value.
+/// The modules that a target may import: ARCHITECTURE.md, "Targets", as a value.
 struct TargetRule: Sendable {
   /// Targets of this package; Package.swift declares exactly these.
   var ours: Set<String>
   /// Products of other packages; Package.swift may declare these and no others.
   var others: Set<String> = []
-  /// Modules whose types stand in the API of a declared product, so that using it means importing them.
+  /// Modules whose types appear in the API of a declared product, so that users of the product must import them.
   var reachable: Set<String> = []
 }
 
@@ -12,7 +12,7 @@ struct TargetRule: Sendable {
 struct FolderRule: Sendable {
   var target: String
   var modules: Set<String>
-  /// The empty folder is the top of the target; any other stands for all below it.
+  /// The empty folder is the top of the target; any other includes all folders below it.
   var allowedFolders: Set<String>
   /// Whether only `public import` is restricted.
   var publicOnly = false

@@ -1,6 +1,6 @@
 import Testing
 
-/// Zero knowledge is a property of the module graph: what the server cannot import, it cannot read.
+/// Zero knowledge is a property of the module graph: the server cannot read what it cannot import.
 @Suite struct ArchitectureTests {
   private static let client = [
     "ZDCTreesystem", "ZDCCrypto", "ZDCSupport", "ZDCClientAPI", "ZDCClientStore", "ZDCAccounts", "ZDCTransfers",

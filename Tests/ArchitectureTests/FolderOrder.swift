@@ -1,11 +1,11 @@
 import Foundation
 
-/// Which folders of a target may use which: ARCHITECTURE.md, "Targets". Imports say nothing inside a target, so the names
-/// of types are compared: a folder may name what it declares itself, and what folders below it declare.
+/// Defines which folders of a target may use which: ARCHITECTURE.md, "Targets". Imports say nothing about folders, so
+/// the check compares type names. A folder may name its own types and those of the folders below it.
 ///
-/// What only an extension adds to a type is not seen.
+/// The check does not see members that only an extension adds to a type.
 enum FolderOrder {
-  /// From the bottom to the top; folders on one line may use each other. The empty name is the top of the target's folder.
+  /// From bottom to top; folders on one line may use each other. The empty name is the top of the target's folder.
   static let byTarget: [String: [[String]]] = [
     "ZDCProtocol": [["", "Codec"], ["Objects"], ["Replay"], ["Wire"]],
     "ZDCCrypto": [
@@ -37,7 +37,7 @@ enum FolderOrder {
     var text: String
   }
 
-  /// Where a folder uses one above it, or has no place in the table.
+  /// Returns each use of a higher folder, and each folder that is missing in the table.
   static func findings(_ files: [SourceFile]) -> [String] {
     Dictionary(grouping: files, by: \.target).sorted { $0.key < $1.key }.flatMap { target, files -> [String] in
       guard let order = byTarget[target] else {
@@ -64,7 +64,7 @@ enum FolderOrder {
     }
   }
 
-  /// The types that a file declares at its top, without private ones.
+  /// Returns the types that a file declares at top level, except private ones.
   static func types(in text: String) -> [String] {
     let modifiers: Set<Substring> = ["public", "package", "internal", "final", "indirect", "nonisolated"]
     let kinds: Set<Substring> = ["struct", "class", "enum", "actor", "protocol", "typealias"]
@@ -76,12 +76,12 @@ enum FolderOrder {
     }
   }
 
-  /// Every word of the code that may be a type's name; comments and text do not count.
+  /// Returns every word of the code that may be a type's name; ignores comments and string literals.
   private static func names(in text: String) -> Set<String> {
     var names: Set<String> = []
     for line in text.split(separator: "\n") {
       let code = line.firstRange(of: "//").map { line[..<$0.lowerBound] } ?? line
-      // Outside quotes stand the pieces with even numbers.
+      // Even-numbered pieces are outside quotes.
       for (index, piece) in code.split(separator: "\"", omittingEmptySubsequences: false).enumerated()
       where index % 2 == 0 {
         for word in piece.split(whereSeparator: { !$0.isLetter && !$0.isNumber && $0 != "_" }) {
@@ -92,7 +92,7 @@ enum FolderOrder {
     return names
   }
 
-  /// All targets of this repository.
+  /// Returns the source files of all targets of this repository.
   static func ofRepository() throws -> [SourceFile] {
     let root = SourceImports.repositoryRoot.appendingPathComponent("Sources")
     let paths = try FileManager.default.subpathsOfDirectory(atPath: root.path)

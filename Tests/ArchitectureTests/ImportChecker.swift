@@ -1,9 +1,9 @@
-/// Compares imports and declarations with the table. Pure, so that a test can show it something bad.
+/// Compares imports and declarations with the table. Pure, so that a test can pass violations to it.
 struct ImportChecker {
   var rulesByTarget = AllowedImports.rulesByTarget
   var folderRules = AllowedImports.folderRules
 
-  /// What a source file imports that its target may not.
+  /// Returns the imports of a source file that its target may not use.
   func findings(_ imports: [SourceImport]) -> [String] {
     imports.flatMap { targetFindings($0) + folderFindings($0) }
   }
@@ -30,7 +30,7 @@ struct ImportChecker {
     allowed.isEmpty ? folder.isEmpty : folder.hasPrefix(allowed)
   }
 
-  /// Where Package.swift and the table disagree.
+  /// Returns the differences between Package.swift and the table.
   func findings(_ manifest: PackageManifest) -> [String] {
     rulesByTarget.sorted { $0.key < $1.key }.flatMap { target, rule -> [String] in
       guard let declared = manifest.dependenciesByTarget[target] else { return ["\(target) is not in Package.swift"] }
@@ -41,7 +41,7 @@ struct ImportChecker {
     }
   }
 
-  /// Imports of our own targets that the importing target does not declare; the package manager lets them through.
+  /// Returns imports of our own targets that the importing target does not declare; the package manager accepts them.
   func undeclared(_ imports: [SourceImport], in manifest: PackageManifest) -> [String] {
     let found = imports.filter { statement in
       let isOurs = manifest.dependenciesByTarget[statement.module] != nil && statement.module != statement.target
@@ -50,8 +50,8 @@ struct ImportChecker {
     return found.map { "\($0.file):\($0.line): \($0.target) imports \($0.module) without declaring it" }
   }
 
-  /// Dependencies that a target declares and no file of it imports. Programs are declared so that they are built before
-  /// the tests that start them.
+  /// Returns dependencies that a target declares but no file of it imports. Executables are exempt: tests declare them
+  /// so that they are built before the tests start them.
   func unused(_ manifest: PackageManifest, _ imports: [SourceImport]) -> [String] {
     let used = Dictionary(grouping: imports, by: \.target).mapValues { Set($0.map(\.module)) }
     return used.sorted { $0.key < $1.key }.flatMap { target, modules in

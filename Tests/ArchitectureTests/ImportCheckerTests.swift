@@ -1,6 +1,6 @@
 import Testing
 
-/// A check that cannot fail is worse than none: each rule is shown something it must refuse.
+/// A check that cannot fail is worse than none, so each rule gets input that it must refuse.
 @Suite struct ImportCheckerTests {
   private func findings(_ text: String, file: String) -> [String] {
     ImportChecker().findings(SourceImports.parse(text, file: file))

@@ -1,9 +1,9 @@
 import Foundation
 
-/// What Package.swift says about our targets, read as text: asking the package manager from inside its own test run
+/// The targets that Package.swift declares, parsed from its text. Calling the package manager from its own test run
 /// would wait for the lock that the run holds.
 struct PackageManifest {
-  /// Our targets, by name, with the modules that each declares.
+  /// Our targets by name, with the modules that each declares.
   private(set) var dependenciesByTarget: [String: Set<String>] = [:]
 
   init(_ text: String) {
@@ -33,7 +33,7 @@ struct PackageManifest {
     }
   }
 
-  /// The text up to the parenthesis that closes the one before it.
+  /// Returns the text up to the parenthesis that closes the one before it.
   private static func insideParentheses(_ text: Substring) -> Substring {
     var depth = 1
     for index in text.indices {

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// What apps may rely on.
+/// The public API that apps rely on.
 @Suite struct PublicAPITests {
   private struct SourceFile {
     var path: String
@@ -19,7 +19,7 @@ import Testing
 
   // MARK: The app of PublicAppTests
 
-  /// Modules that an app can have.
+  /// Modules that an app can import.
   private static let modulesOfApps: Set<String> = [
     "Foundation", "Synchronization", "Testing", "ZDCMerge", "ZeroDarkCloud", "ZeroDarkCloudTesting",
   ]
@@ -33,7 +33,7 @@ import Testing
     }
   }
 
-  /// Without it the compiler would let the app see what is `package`.
+  /// Without it, the compiler would show `package` declarations to the app.
   @Test func theAppHasNoPackageAccess() throws {
     let manifest = try String(
       contentsOf: SourceImports.repositoryRoot.appendingPathComponent("Package.swift"), encoding: .utf8)
@@ -45,13 +45,13 @@ import Testing
 
   // MARK: Sendable
 
-  /// Names of the public types that a line declares.
+  /// Returns the name of the public type that a line declares.
   private static func publicType(_ line: Substring) -> String? {
     let pattern = /^\s*(?:@\w+\s+)*(?:public|open)\s+(?:final\s+|indirect\s+)*(?:class|struct|enum|actor)\s+(\w+)/
     return line.firstMatch(of: pattern).map { String($0.output.1) }
   }
 
-  /// Types whose conformance is not checked, of those that are public somewhere in the text.
+  /// Returns the lines that declare an unchecked Sendable conformance of a public type, or of one in `publicTypes`.
   private static func unchecked(in text: String, publicTypes: Set<String>) -> [Substring] {
     text.split(separator: "\n").filter { line in
       let code = line.firstRange(of: "//").map { line[..<$0.lowerBound] } ?? line

@@ -1,6 +1,6 @@
 import Foundation
 
-/// One import statement: which module, whether its types may stand in public API, and where it was found.
+/// One import statement: its module, whether public API may use its types, and where it was found.
 struct SourceImport: Hashable {
   var module: String
   var isPublic: Bool
@@ -11,14 +11,14 @@ struct SourceImport: Hashable {
   /// `Sources/ZDCServer/Domain/Access.swift` → `ZDCServer`.
   var target: String { String(file.split(separator: "/").dropFirst().first ?? "") }
 
-  /// The file's folders below its target, with a slash behind each; empty at the top.
+  /// The file's folders below its target, each followed by a slash; empty at the top.
   var folder: String {
     file.split(separator: "/").dropFirst(2).dropLast().map { $0 + "/" }.joined()
   }
 }
 
 enum SourceImports {
-  /// Finds the imports of one file. Comments and string literals over several lines are skipped.
+  /// Finds the imports of one file. Skips comments and multi-line string literals.
   static func parse(_ text: String, file: String) -> [SourceImport] {
     var found: [SourceImport] = []
     var inString = false
@@ -52,7 +52,8 @@ enum SourceImports {
     return (String(path.prefix { $0 != "." && $0 != ";" }), isPublic)
   }
 
-  /// All imports below `Sources` or `Tests` of this repository, but for the code of the tutorial, which is an app's.
+  /// Returns all imports below `Sources` or `Tests` of this repository, except the tutorial's code, which belongs to an
+  /// app.
   static func ofRepository(below folder: String) throws -> [SourceImport] {
     let root = repositoryRoot.appendingPathComponent(folder)
     let paths = try FileManager.default.subpathsOfDirectory(atPath: root.path)

@@ -1,11 +1,11 @@
 import Foundation
 import Testing
 
-/// What commands cost on a line where each round trip takes long.
+/// Measures the cost of commands on a high-latency connection.
 @Suite("Round trips of commands")
 struct RoundTripTests {
-  /// - A folder of 16 contents that are too large for a batch, and 30 small ones
-  /// => another device has them after the list of heads, the small ones, and four times four large ones
+  /// - A folder of 16 files that are too large for a batch, and 30 small ones
+  /// => another device has them after the list of heads, the small files, and four rounds of four large files
   @Test func getOfManyFiles() async throws {
     try await withDevices { world, source in
       for number in 0..<16 { try Self.write(200_000, to: source.appendingPathComponent("large\(number)")) }
@@ -22,8 +22,8 @@ struct RoundTripTests {
     }
   }
 
-  /// => the list of heads; then the content, over the same connection, or together with its hashes if it is larger than
-  /// what is held in memory
+  /// => the list of heads, then the content: over the same connection, or together with its hashes if it is too large
+  /// to hold in memory
   @Test(arguments: [(bytes: 1_000_000, requests: 2), (bytes: 3_000_000, requests: 3)])
   func getOfOneLargeFile(bytes: Int, requests: Int) async throws {
     try await withDevices { world, source in

@@ -2,7 +2,7 @@ import Foundation
 import Testing
 import ZDCFuzzTargets
 
-/// The same targets that `make fuzz` explores, here over the corpus and a fixed number of drawn inputs.
+/// The same targets that `make fuzz` explores, run over the corpus and a fixed number of random inputs.
 @Suite struct FuzzTests {
   private static let corpus = Corpus()
 
@@ -42,7 +42,7 @@ import ZDCFuzzTargets
   }
 }
 
-/// Inputs by target: small ones that were kept because they reach far, and every one that once broke a promise.
+/// Inputs by target: small ones that reach deep into the code, and every one that once broke a promise.
 private struct Corpus {
   private let root = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "Corpus")
 

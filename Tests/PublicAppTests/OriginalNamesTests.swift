@@ -5,9 +5,9 @@ import ZDCMerge
 import ZeroDarkCloud
 import ZeroDarkCloudTesting
 
-/// Spellings and behaviour of the original framework that its apps use, as an app without package access writes them.
+/// Names and behaviour of the original framework that its apps rely on, used as an app without package access would.
 struct OriginalNamesTests {
-  /// A model as the original's apps have it: a class that is not sendable.
+  /// A model as apps of the original framework have it: a class that is not sendable.
   final class Entry: Codable {
     var title: String
 

@@ -1,7 +1,7 @@
 import Foundation
 import ZDCMerge
 
-/// What the app keeps: a list with a title. Its file in the cloud is its JSON.
+/// The app's model: a list with a title. The cloud stores it as JSON.
 struct Sheet: ZDCRecord, Codable, Sendable, Equatable {
   @Syncable var title: String
   var items: ZDCOrderedSet<String> = []

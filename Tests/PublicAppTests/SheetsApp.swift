@@ -3,7 +3,7 @@ import Synchronization
 import ZDCMerge
 import ZeroDarkCloud
 
-/// An app on one device, written with nothing but what is public.
+/// An app on one device that uses only the public API.
 final class SheetsApp: Sendable {
   let delegate = SheetsDelegate()
   private let folder: URL
@@ -51,7 +51,7 @@ final class SheetsApp: Sendable {
 
   var localUserID: String { user.withLock { $0 } }
 
-  /// - Returns: the words that another device logs in with.
+  /// - Returns: The words with which another device logs in.
   func createAccount() async throws -> [String] {
     guard let (localUser, words) = try await zdc.localUserManager?.createAccount() else { throw NotRunning() }
     user.withLock { $0 = localUser.uuid }
@@ -86,7 +86,7 @@ final class SheetsApp: Sendable {
     }
   }
 
-  /// - Returns: what takes it back.
+  /// - Returns: The changeset that undoes the edit.
   @discardableResult
   func edit(_ name: String, _ change: @escaping @Sendable (inout Sheet) throws -> Void) async throws -> ZDCChangeset {
     try await write { transaction, cloud in
@@ -100,7 +100,7 @@ final class SheetsApp: Sendable {
     }
   }
 
-  /// - Returns: what does it again.
+  /// - Returns: The changeset that redoes the change.
   @discardableResult
   func undo(_ changeset: ZDCChangeset, in name: String) async throws -> ZDCChangeset {
     try await edit(name) { sheet in try sheet.performUndo(changeset) }
@@ -130,7 +130,7 @@ final class SheetsApp: Sendable {
 
   // MARK: Syncing
 
-  /// Pulls and pushes, fetches what is wanted, and sends what was merged.
+  /// Pulls and pushes, downloads the nodes marked as needed, and pushes the merged versions.
   func sync() async throws {
     guard let manager = try zdc.syncManager else { throw NotRunning() }
     repeat { try await manager.syncUntilQuiet(localUserID: localUserID) } while try await downloadAll() > 0
@@ -166,12 +166,12 @@ final class SheetsApp: Sendable {
 
   // MARK: Looking
 
-  /// The app's world: a line for each sheet, by name.
+  /// Returns the app's state: one line per sheet, sorted by name.
   func sheets() async throws -> [String] {
     try await write { transaction, cloud in try Self.sheets(transaction, cloud) }
   }
 
-  /// The same, followed.
+  /// Returns the same lines as a stream that follows the database.
   func followedSheets() throws -> ZDCDatabaseValues<[String]> {
     let (zdc, user) = (try zdc, localUserID)
     guard let connection = zdc.databaseManager?.uiDatabaseConnection else { throw NotRunning() }
@@ -191,7 +191,7 @@ final class SheetsApp: Sendable {
     return lines.sorted()
   }
 
-  /// Why a sheet is not in the cloud yet: kind and reason of each operation.
+  /// Returns why a sheet is not in the cloud yet: the kind and reason of each operation.
   func waits(_ name: String) async throws -> [String] {
     try await write { _, cloud in
       let node = try Self.find(name, cloud).node

@@ -2,15 +2,16 @@ import Foundation
 import Synchronization
 import ZeroDarkCloud
 
-/// The app's part in syncing, as the documents describe it: an object per node, linked; content is fetched when it is
-/// there, merged if there are edits; a node that others deleted stays if something of it was not sent.
+/// The app's part in syncing, as the documentation describes it. Each node is linked to an object. The app downloads
+/// discovered content and merges it if there are local edits. A node that others deleted stays if it has unsent
+/// changes.
 final class SheetsDelegate: ZeroDarkCloudDelegate {
   private let framework = Mutex<ZeroDarkCloud?>(nil)
   private let told = Mutex<[String]>([])
 
   func attach(_ zdc: ZeroDarkCloud?) { framework.withLock { $0 = zdc } }
 
-  /// What happened since the last call.
+  /// Returns the events since the last call.
   func takeLog() -> [String] {
     told.withLock { told in
       defer { told = [] }

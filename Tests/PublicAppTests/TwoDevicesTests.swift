@@ -3,9 +3,9 @@ import ZDCMerge
 import ZeroDarkCloud
 import ZeroDarkCloudTesting
 
-/// Two devices of an app that knows nothing but the public API, and a real server between them.
+/// Two devices with an app that uses only the public API, and a real server between them.
 @Suite(.timeLimit(.minutes(20))) struct TwoDevicesTests {
-  /// Two devices of one account that have `groceries: Groceries [milk]`.
+  /// Runs `body` with two devices of one account that both have `groceries: Groceries [milk]`.
   private func withDevices(_ body: (_ a: SheetsApp, _ b: SheetsApp) async throws -> Void) async throws {
     let server = try await TestServer.start()
     let a = try SheetsApp(serverURL: server.url)
@@ -60,7 +60,7 @@ import ZeroDarkCloudTesting
       try await b.sync()
       try await a.sync()
       try await b.sync()
-      // The eggs were put behind the milk, and stay there.
+      // The eggs were inserted after the milk, and stay there.
       #expect(try await b.sheets() == ["groceries: Groceries [milk, eggs, tea]"])
       try await a.undo(eggs, in: "groceries")
       try await a.sync()

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// A fragment that compiles and does not run, because what it calls is only declared, in SeedDue.swift.
+/// A fragment that compiles but does not run, because SeedDue.swift only declares the functions that it calls.
 struct DueFragment {
   var fragment: String
   var missing: [String]
@@ -20,7 +20,7 @@ struct DueFragment {
 @Suite struct DueFragmentTests {
   private static let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
 
-  /// All five documents compile here, without conditions.
+  /// All five documents compile here, without conditional compilation.
   @Test func noFragmentIsLeftOut() throws {
     let files = try FileManager.default.contentsOfDirectory(atPath: Self.folder.path).filter { $0.hasPrefix("Seed00") }
     #expect(files.sorted() == (0...4).map { "Seed00\($0).swift" })
@@ -30,7 +30,7 @@ struct DueFragment {
     }
   }
 
-  /// => what is declared for the compiler is listed, and is not in the framework: once it is there, it is used.
+  /// => each declaration made only for the compiler is listed; once the framework has it, it must be removed
   @Test func whatIsOnlyDeclared_isListed_andNotThereYet() throws {
     let declared = try String(contentsOf: Self.folder.appendingPathComponent("SeedDue.swift"), encoding: .utf8)
     let framework = try Self.framework()
@@ -45,7 +45,7 @@ struct DueFragment {
     let functions = declared.components(separatedBy: "  func ").dropFirst().map { text in
       "func " + text.prefix { $0.isLetter }
     }
-    // A path's text belongs to its type.
+    // `path` is not listed, because it belongs to a listed type.
     #expect(functions.filter { !listed.contains($0) } == ["func path"])
   }
 

@@ -5,8 +5,8 @@ import Dispatch
 import Foundation
 import ZeroDarkCloud
 
-// Seed 000, "Pushing data". Each function holds one fragment as it is printed. The page cut closing braces and some
-// lines; what was added says so. `// Mended:` marks what SETTLED.md, "API surface", lists as no valid Swift.
+// Seed 000, "Pushing data". Each function holds one fragment as printed. The page cut closing braces and some lines;
+// comments mark the additions. `// Mended:` marks what is invalid Swift in the original text.
 
 final class Seed000: Sendable {
   let localUserID: String
@@ -175,7 +175,7 @@ final class Seed000: Sendable {
   }
 }
 
-/// The delegate methods of seed 000, with bodies.
+/// The delegate methods of document 000, with bodies.
 final class Seed000Delegate: ZeroDarkCloudDelegate {
   /// ZeroDark is asking us to supply the data for a node.
   /// This is the data that will get uploaded to the cloud.

@@ -14,7 +14,7 @@ final class Seed001: ZeroDarkCloudDelegate {
   nonisolated(unsafe) var zdc: ZeroDarkCloud!
   nonisolated(unsafe) var kind = Kind.object
 
-  /// What the image of a task is, and what downloads in callbacks have brought.
+  /// The file with a task's image, and the content that downloads inside callbacks returned.
   nonisolated(unsafe) var imageFile = URL(fileURLWithPath: "/tmp/image.jpg")
   let downloaded = AsyncStream.makeStream(of: String.self)
 
@@ -71,7 +71,7 @@ final class Seed001: ZeroDarkCloudDelegate {
     case .promise:
       // Or maybe you need to run an asynchronous task
       // in order to generate the data to be stored in the cloud.
-      // Mended: the promise is handed to its closure, which cannot capture what it is given to.
+      // Mended: the promise is passed to its closure, which cannot capture the promise that it initialises.
       let promise = ZDCDataPromise() { promise in
         let data = someSlowTask()
         promise.fulfill(ZDCData(data: data))
@@ -115,7 +115,7 @@ final class Seed001: ZeroDarkCloudDelegate {
     }
   }
 
-  // The page leaves it to the reader; called inside the callback's transaction.
+  // The page leaves this to the reader. Called inside the callback's transaction.
   private func downloadNode(_ node: ZDCNode, at path: ZDCTreesystemPath) {
     zdc.downloadManager?.downloadNodeData(node, completionQueue: .global()) { [downloaded] _, file, error in
       let cleartext = file.flatMap { try? ZDCFileConversion.decryptCryptoFile(intoMemory: $0) }

@@ -5,7 +5,7 @@ import Dispatch
 import Foundation
 import ZeroDarkCloud
 
-// Seed 002, "Pulling data". Its delegate methods are those of seed 001. As in Seed000.swift.
+// Document 002, "Pulling data". Its delegate methods are those of document 001. As in Seed000.swift.
 
 final class Seed002: Sendable {
   let processed: @Sendable (Data, String) -> Void

@@ -5,9 +5,9 @@ import Foundation
 import Synchronization
 import ZeroDarkCloud
 
-// Seed 003, the reference of ZeroDarkCloudDelegate: each declaration as it is printed there, with `transaction: Any!`
-// replaced by the transaction's type (SETTLED.md) and, for what was optional in Objective-C, without the word. Each
-// notes that it was called.
+// Seed 003, the reference of ZeroDarkCloudDelegate. Each declaration is as printed there, except that `transaction:
+// Any!` has the transaction's type and that the word `optional` of Objective-C is left out. Each method
+// records its call.
 
 final class Seed003: ZeroDarkCloudDelegate {
   private let noted = Mutex<[String]>([])

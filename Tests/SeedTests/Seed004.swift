@@ -5,7 +5,7 @@ import Dispatch
 import Foundation
 import ZeroDarkCloud
 
-// Seed 004, "Collaboration". As in Seed000.swift. Due with sharing: what it calls is declared in SeedDue.swift.
+// Seed 004, "Collaboration". As in Seed000.swift. Pending until sharing exists: SeedDue.swift declares what it calls.
 
 struct Invitation: Sendable {
   var receiverID: String
@@ -147,7 +147,7 @@ final class Seed004: Sendable {
        guard
           let cloudTransaction = zdc.cloudTransaction(transaction, forLocalUserID: localUserID),
           let sender = cloudTransaction.user(id: senderUserID),
-          // Mended: where the page cut how the path is made from the message's text.
+          // Mended: the page cut the code that makes the path from the message's text.
           let remoteCloudPath = ZDCCloudPath(path: invitation.cloudPath)
        else {
          return

@@ -4,10 +4,10 @@ import Testing
 import ZeroDarkCloud
 import ZeroDarkCloudTesting
 
-/// The delegate of seed 003: which methods there are, which an app has to have, and that each is the one that is called.
+/// The delegate of document 003: its methods, which of them an app must have, and that calls reach the app's methods.
 @Suite struct SeedDelegateTests {
-  /// The document's spelling of each method is the protocol's: a near miss would leave the default there. That the
-  /// engine calls them is tested with the engine.
+  /// The document's spelling of each method matches the protocol's. With a near miss, the default would be called
+  /// instead. The engine's own tests check that it calls them.
   @Test func everyMethodOfTheDocument_hasTheProtocolsSignature() async throws {
     try await TestWorld.run { world in
       let app = Seed003()
@@ -52,7 +52,7 @@ import ZeroDarkCloudTesting
     }
   }
 
-  /// => seven methods make a delegate; each of the others has a default
+  /// => seven methods are enough for a delegate; each of the others has a default
   @Test func sevenMethods_areEnough() async throws {
     try await TestWorld.run { world in
       let app = SmallestDelegate()
@@ -68,7 +68,7 @@ import ZeroDarkCloudTesting
         let user = try a.localUserID
         try await a.write { transaction, cloud in
           let me = try #require(cloud.user(id: user))
-          // Where an app has not the one for messages, it is asked as for any node.
+          // An app without the method for messages is asked as for any node.
           #expect(try delegate.data(forMessage: node, transaction: transaction) != nil)
           try delegate.didSendMessage(node, toRecipient: me, transaction: transaction)
           try delegate.didDiscoverDeletedDirtyNode(
@@ -79,7 +79,7 @@ import ZeroDarkCloudTesting
   }
 }
 
-/// What an app has to have, and no more.
+/// A delegate with the required methods only.
 private final class SmallestDelegate: ZeroDarkCloudDelegate {
   private let names = Mutex<[String]>([])
 
@@ -116,7 +116,7 @@ private final class SmallestDelegate: ZeroDarkCloudDelegate {
 }
 
 extension TestWorld {
-  /// A device whose app is the given one.
+  /// Runs `body` with a device that uses the given delegate.
   func device(
     delegate: any ZeroDarkCloudDelegate, _ body: @Sendable (TestDevice) async throws -> Void
   ) async throws {

@@ -1,8 +1,8 @@
 import Foundation
 import ZeroDarkCloud
 
-// What the seeds' fragments call and the framework does not have yet: declared here, so that the fragments compile.
-// Nothing here is ever called. Whoever builds one of these takes its declaration away and runs its fragment.
+// Declarations of what the seeds' fragments call and the framework does not have yet, so that the fragments compile.
+// Nothing here is ever called. Work that adds one of these to the framework removes it here and runs its fragment.
 
 private func notYet() -> Never { preconditionFailure("declared for the compiler only") }
 

@@ -2,9 +2,9 @@ import Foundation
 import Synchronization
 import ZeroDarkCloud
 
-// What the seed documents take for granted: an app's own types and helpers.
+// Types and helpers of an app that the original documentation takes for granted.
 
-/// The original's records were objects, ours are values: a record is taken out of the database, changed, and put back.
+/// The original's records were objects; ours are values. A record is read from the database, changed, and stored again.
 struct Task: ZDCRecord, Codable, Equatable {
   var uuid: String = UUID().uuidString
   @Syncable var title: String = ""
@@ -19,7 +19,7 @@ struct List: Codable, Sendable, Equatable {
   func serializeAsJSON() throws -> Data { try JSONEncoder().encode(self) }
 }
 
-/// Of seed 001: cannot fail.
+/// From document 001. Serialising it cannot fail.
 struct MyObject: Sendable {
   func serializeAsJSON() -> Data { Data("{}".utf8) }
 }
@@ -34,13 +34,13 @@ struct TextView {
 func someSlowTask() -> Data { Data("slow".utf8) }
 
 #if !canImport(UIKit)
-  /// The platform's image, as the framework has it.
+  /// The platform's image type, as the framework defines it.
   typealias UIImage = ZDCPlatformImage
 #endif
 
 /// A cell of a list.
 final class Cell: Sendable {
-  /// What the seeds take for an image view.
+  /// The seeds' image view.
   final class Thumbnail: Sendable {
     private let shown = Mutex<[UIImage?]>([])
 
@@ -49,7 +49,7 @@ final class Cell: Sendable {
       set { shown.withLock { $0.append(newValue) } }
     }
 
-    /// All that was shown, in order.
+    /// All images that were shown, in order.
     var images: [UIImage?] { shown.withLock { $0 } }
   }
 

@@ -4,7 +4,7 @@ import Testing
 import ZeroDarkCloud
 import ZeroDarkCloudTesting
 
-/// A class of an app's own, with no class above it.
+/// An app's own class, without a superclass.
 final class Recipe: Codable, Sendable, Equatable {
   static let collection = "recipes"
 
@@ -15,7 +15,7 @@ final class Recipe: Codable, Sendable, Equatable {
   static func == (a: Recipe, b: Recipe) -> Bool { a.title == b.title }
 }
 
-/// Gives the same content for every node.
+/// A delegate that returns the same content for every node.
 private final class ContentGiver: ZeroDarkCloudDelegate {
   private let given: ZDCData
 
@@ -40,7 +40,7 @@ private final class ContentGiver: ZeroDarkCloudDelegate {
   ) {}
 }
 
-/// Small things that the seed documents take for granted.
+/// Small things that the original documentation takes for granted.
 @Suite struct SeedPromiseTests {
   private func run(_ body: @Sendable @escaping (TestDevice, ZeroDarkCloud, String) async throws -> Void) async throws {
     try await TestWorld.run { world in
@@ -48,7 +48,7 @@ private final class ContentGiver: ZeroDarkCloudDelegate {
     }
   }
 
-  /// => every look-up of a writing transaction is there in a reading one, with the same answers
+  /// => every lookup of a write transaction exists in a read transaction, with the same results
   @Test func lookUps_workInATransactionThatOnlyReads() async throws {
     try await run { a, zdc, user in
       let path = ZDCTreesystemPath(pathComponents: ["a", "b"])
@@ -81,7 +81,7 @@ private final class ContentGiver: ZeroDarkCloudDelegate {
     }
   }
 
-  /// => neither nodes nor an app's objects descend from anything of ours
+  /// => neither nodes nor an app's objects inherit from a class of the framework
   @Test func anAppSubclassesNothing() async throws {
     try await run { a, zdc, user in
       try await a.write { transaction, cloud in
@@ -114,7 +114,7 @@ private final class ContentGiver: ZeroDarkCloudDelegate {
     }
   }
 
-  /// Compiled without a warning: no result has to be used, and what the seeds call without `try` has none.
+  /// Compiles without a warning: results may be ignored, and what the seeds call without `try` does not throw.
   @Test func resultsMayBeIgnored_andTryIsNotNeeded() async throws {
     try await run { a, zdc, user in
       try await a.write { transaction, cloud in
@@ -132,7 +132,7 @@ private final class ContentGiver: ZeroDarkCloudDelegate {
     }
   }
 
-  /// => without a queue the block runs on the main one, with a queue on that one
+  /// => without a queue the block runs on the main queue, otherwise on the given one
   @Test func downloads_takeAnyQueue_orNone() async throws {
     try await run { a, zdc, user in
       try await a.create("/f")
@@ -180,7 +180,7 @@ private final class ContentGiver: ZeroDarkCloudDelegate {
 
   // MARK: The disk
 
-  /// - what the disk manager keeps is given for a node's content, as the fragment does
+  /// - the app takes a node's content from the disk manager, as the fragment does
   @Test func contentFromTheDiskManager_isUploaded() async throws {
     try await run { a, zdc, user in
       let seed = Seed000(localUserID: user)
@@ -197,7 +197,7 @@ private final class ContentGiver: ZeroDarkCloudDelegate {
     }
   }
 
-  /// => a downloaded file is the app's to delete, unless the disk manager was asked to keep it
+  /// => the app deletes a downloaded file itself, unless it asked the disk manager to keep it
   @Test func aDownloadedFile_isDeleted_unlessItIsManaged() async throws {
     try await run { a, zdc, user in
       try await a.create("/f")
@@ -216,8 +216,8 @@ private final class ContentGiver: ZeroDarkCloudDelegate {
     }
   }
 
-  /// - a block that gives nothing back reads without `try`, as the seeds do, and the database fails
-  /// => the failure is in the status stream; a block that gives something back throws it
+  /// - a block that returns nothing reads without `try`, as the seeds do, and the database fails
+  /// => the status stream reports the failure; a block that returns something throws it
   @Test func aReadWithoutTry_tellsItsErrorInTheStatusStream() async throws {
     try await run { a, zdc, user in
       let updates = try #require(zdc.syncManager).statusUpdates

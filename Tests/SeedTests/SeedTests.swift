@@ -3,9 +3,9 @@ import Testing
 import ZeroDarkCloud
 import ZeroDarkCloudTesting
 
-/// The fragments of the seed documents, run. Each test names its document.
+/// Runs the fragments of the original documentation. Each test names its document.
 @Suite struct SeedTests {
-  /// A device with the app's types registered and the given delegate.
+  /// Returns a device with the app's types registered and the given delegate.
   func device(
     _ world: TestWorld, delegate: any ZeroDarkCloudDelegate
   ) async throws -> (device: TestDevice, zdc: ZeroDarkCloud, user: String) {
@@ -17,7 +17,7 @@ import ZeroDarkCloudTesting
     return (device, try device.zdc, try device.localUserID)
   }
 
-  /// Blocks of `asyncReadWrite` run in order, so an empty one waits for those before.
+  /// Waits for all earlier blocks. Blocks of `asyncReadWrite` run in order, so an empty one runs after them.
   private func wait(_ device: TestDevice) async throws {
     try await device.database.write { _ in }
   }
@@ -166,7 +166,7 @@ extension SeedTests {
       let cell = Cell(taskID: "task")
       let standIn = UIImage("none".utf8)
       seed.fetchingAThumbnail(zdc: zdc, imageNode: node, cell: cell, taskID: "task", defaultImage: standIn)
-      // The thumbnail may be there already: the cell is filled on the main thread, which this is not.
+      // The thumbnail may have arrived already: the main thread fills the cell, and this is another thread.
       #expect(cell.thumbnail.images.first == standIn)
       while cell.thumbnail.images.count < 2 { await _Concurrency.Task.yield() }
       #expect(cell.thumbnail.image == UIImage("small".utf8))
@@ -180,7 +180,7 @@ extension SeedTests {
   }
 }
 
-/// The seed's delegate needs the account, and the account needs a delegate.
+/// Breaks a cycle: the seed's delegate needs the account, and the account needs a delegate.
 final class Seed001Box: ZeroDarkCloudDelegate {
   nonisolated(unsafe) var inner: Seed001!
 

@@ -3,11 +3,11 @@ import Testing
 import ZeroDarkCloud
 import ZeroDarkCloudTesting
 
-/// An app that does not do its part: other nodes go on, `explain` says what is wrong, and nothing is lost.
+/// Apps that do not do their part: other nodes still sync, `explain` says what is wrong, and nothing is lost.
 struct AppErrorTests {
   private struct NoSuchDrawing: Error {}
 
-  /// What is wrong with the content of /bad.
+  /// A fault in how the app supplies the content of /bad.
   enum Fault: String, CaseIterable, Sendable {
     case throwsIt, rejectsItsPromise, providerThrows, missingFile, folderInsteadOfAFile
 
@@ -26,8 +26,8 @@ struct AppErrorTests {
     }
   }
 
-  /// - two nodes are new, and the app has nothing for one of them
-  /// => the other one arrives, the record of both does, and the content waits until the app has it
+  /// - two nodes are new, and the app has no content for one of them
+  /// => the other one arrives, the records of both do, and the content waits until the app has it
   @Test(arguments: Fault.allCases)
   func contentThatTheAppHasNot_waits_andOthersGoOn(fault: Fault) async throws {
     try await TestWorld.run { world in
@@ -68,7 +68,7 @@ struct AppErrorTests {
   }
 
   /// - a promise is never answered
-  /// => a sync returns, others go on, and after a relaunch the app is asked again
+  /// => a sync returns, other nodes are sent, and after a relaunch the app is asked again
   @Test func neverAnswers_keepsNobodyWaiting() async throws {
     try await TestWorld.run { world in
       let a = try await world.device("A")
@@ -92,8 +92,8 @@ struct AppErrorTests {
     }
   }
 
-  /// - more contents are promised, and never come, than a commit holds and than it looks at
-  /// => what was queued behind them arrives
+  /// - the promises that are never fulfilled outnumber what a commit holds and what its planning looks at
+  /// => content that was queued after them arrives
   @Test(.timeLimit(.minutes(20))) func thousandsOfOpenPromises_keepNobodyWaiting() async throws {
     try await TestWorld.run { world in
       let a = try await world.device("A")
@@ -115,8 +115,8 @@ struct AppErrorTests {
     }
   }
 
-  /// - the app promises, edits once more, and answers after that
-  /// => the first answer is sent for the first edit and the second one is asked for: two versions, no conflict
+  /// - the app promises content, edits once more, and only then fulfils the promise
+  /// => the first answer is sent for the first edit, and the app is asked for the second: two versions, no conflict
   @Test func answersLate_afterAnotherEdit_bothAreSent() async throws {
     try await TestWorld.run { world in
       let a = try await world.device("A")
@@ -204,7 +204,7 @@ struct AppErrorTests {
   // MARK: Conflicts that the app does not solve
 
   /// - in each call the app says that it merged a version that is not the newest
-  /// => no endless round: others go on, and it is asked again when its time has come
+  /// => no endless loop: other nodes continue, and the app is asked again after the backoff
   @Test func mergesWithAWrongVersion_isAskedAgainLater() async throws {
     try await TestWorld.run { world in
       let a = try await world.device("A")
@@ -232,7 +232,8 @@ struct AppErrorTests {
     }
   }
 
-  /// => nothing of that call has happened, others go on in the same sync, and it is told again when its time has come
+  /// => its changes are rolled back, other nodes continue in the same sync, and the app is asked again after the
+  /// backoff
   @Test func throwsInAConflict_holdsItsOwnNodeOnly() async throws {
     try await TestWorld.run { world in
       let a = try await world.device("A")
@@ -261,11 +262,11 @@ struct AppErrorTests {
   }
 }
 
-/// An app that throws while it is told of others' changes.
+/// An app that throws in callbacks about others' changes.
 struct AppErrorsWhilePullingTests {
   private struct AppError: Error {}
 
-  /// => the rest of the pull is there, and what is queued here goes out all the same; the error is told at the end
+  /// => the rest of the pull is applied, and local changes are pushed all the same; the error is thrown at the end
   @Test func throwsForOneNode_theOthersArrive_andOwnChangesGoOut() async throws {
     try await TestWorld.run { world in
       let a = try await world.device("A")

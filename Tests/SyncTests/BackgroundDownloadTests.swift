@@ -5,12 +5,12 @@ import ZDCProtocol
 import ZeroDarkCloud
 import ZeroDarkCloudTesting
 
-/// Downloads and uploads that are under way when the process ends. => The next launch brings them to the right
+/// Downloads and uploads that are in progress when the process ends. => The next launch delivers them to the right
 /// callback, once.
 struct BackgroundDownloadTests {
   private static let content = ("GET", "/v1/trees/{treeID}/nodes/{nodeID}/blobs/{blobID}")
 
-  /// A device that knows of a film which another one has made.
+  /// A device that has pulled a film which another device created.
   private struct Job {
     let device: TestDevice
     let node: ZDCNode
@@ -41,7 +41,7 @@ struct BackgroundDownloadTests {
 
     var calls: [String] { device.recorder.lines.filter { $0.hasPrefix("background") } }
 
-    /// What the app finds in the files that it was given.
+    /// Returns the decrypted files that the app was given.
     func received() throws -> [Data] {
       try device.recorder.takeBackgroundFiles().map { file in
         defer { try? FileManager.default.removeItem(at: file.fileURL) }
@@ -49,7 +49,8 @@ struct BackgroundDownloadTests {
       }
     }
 
-    /// The network brings so many bytes and then nothing; the process ends while the download waits for its next try.
+    /// Dies during a download. The network delivers `limit` bytes and then nothing; the process ends while the download
+    /// waits for its next attempt.
     func dieDownloading(afterBytes limit: Int, _ options: ZDCDownloadOptions) async throws {
       device.pauses.hold()
       let (method, path) = BackgroundDownloadTests.content
@@ -72,7 +73,7 @@ struct BackgroundDownloadTests {
     }
   }
 
-  /// What completion blocks said.
+  /// The outcomes that completion blocks reported.
   private final class Results: Sendable {
     private let state = Mutex<[Bool]>([])
     func note(_ isSuccess: Bool) { state.withLock { $0.append(isSuccess) } }
@@ -82,7 +83,7 @@ struct BackgroundDownloadTests {
 
   // MARK: Data
 
-  /// Killed at the start, in the middle, and behind the last byte but one.
+  /// Killed at the start, early, in the middle, and shortly before the end.
   @Test(arguments: [0, 300_000, 5_000_000, 9_990_000])
   func dataThatWasUnderWay_comesThroughTheDelegate_once(bytes: Int) async throws {
     try await TestWorld.run { world in
@@ -91,7 +92,7 @@ struct BackgroundDownloadTests {
       try await job.manager.resumeDownloads()
       #expect(job.calls == ["background data /film"])
       #expect(try job.received() == [job.data])
-      // What had come before is not fetched again, but for a leaf.
+      // Bytes that had arrived before are not fetched again, except for one leaf.
       let fetched = job.device.network.requests.filter { $0.route.pattern == Self.content.1 }.map(\.bytesReceived)
       #expect(fetched.reduce(0, +) <= 10_400_000 - bytes + (64 << 10))
       try await job.manager.resumeDownloads()
@@ -101,7 +102,7 @@ struct BackgroundDownloadTests {
     }
   }
 
-  /// Contents that are fetched at once, or together with others: nothing of them stays, and they come all the same.
+  /// Content that one request fetches, alone or together with others. None of it is kept, and it arrives all the same.
   @Test(arguments: [10, 300_000]) func smallDataThatWasUnderWay_comesThroughTheDelegate_once(size: Int) async throws {
     try await TestWorld.run { world in
       let job = try await Job(world, size: size)
@@ -135,7 +136,7 @@ struct BackgroundDownloadTests {
     }
   }
 
-  /// The download ends while its completion is there: the delegate is not asked, now or later.
+  /// The download ends while its completion block exists: the delegate is not called, now or later.
   @Test func aDownloadThatEndsInItsOwnProcess_isNotToldTwice() async throws {
     try await TestWorld.run { world in
       let job = try await Job(world, size: 100_000)
@@ -180,7 +181,7 @@ struct BackgroundDownloadTests {
     }
   }
 
-  /// The app asks again after the relaunch: its completion gets it, and not the delegate.
+  /// The app asks again after the relaunch: its completion receives the content, and the delegate does not.
   @Test func whoAsksAgain_isServedInPlaceOfTheDelegate() async throws {
     try await TestWorld.run { world in
       let job = try await Job(world)
@@ -201,7 +202,7 @@ struct BackgroundDownloadTests {
     }
   }
 
-  /// Without a network at the launch, and in a launch after that.
+  /// The network is down at the launch, and in the launch after that.
   @Test func whatFailsIsNotTold_andIsTriedAgainLater() async throws {
     try await TestWorld.run { world in
       let job = try await Job(world)
@@ -233,7 +234,7 @@ struct BackgroundDownloadTests {
     }
   }
 
-  /// The content is replaced, or the node deleted, before the app is started again.
+  /// The content is replaced, or the node deleted, before the app is launched again.
   @Test(arguments: [true, false])
   func whatChangedMeanwhile_comesAsItIsNow(isDeleted: Bool) async throws {
     try await TestWorld.run { world in
@@ -255,7 +256,7 @@ struct BackgroundDownloadTests {
     }
   }
 
-  /// The engines run: nothing is asked for by hand.
+  /// The engines run, and the test resumes nothing explicitly.
   @Test func atLaunchItGoesOnByItself() async throws {
     try await TestWorld.run { world in
       let job = try await Job(world)
@@ -302,7 +303,7 @@ struct BackgroundDownloadTests {
 
   // MARK: Behind each commit
 
-  /// The device dies behind each commit of its database, until the download comes to its end.
+  /// The device dies after each commit of its database, until the download completes.
   @Test func deviceThatDiesAnywhere_isToldOnce() async throws {
     try await TestWorld.run { world in
       let job = try await Job(world, size: 9_000_000)
@@ -319,8 +320,8 @@ struct BackgroundDownloadTests {
         try await job.relaunch()
         try await job.manager.resumeDownloads()
         let told = job.device.recorder.take().filter { $0.hasPrefix("background") }.count
-        // Behind the first commit it is saved; whoever had the file already was not told again, unless he died before
-        // that was written down.
+        // After the first commit the download is saved. An app that already had the file was not called again, unless
+        // the device died before that was recorded.
         #expect(told + results.count >= (steps == 0 ? 0 : 1), "died after \(steps) commits")
         #expect(told <= 1)
         #expect(try await Self.savedRows(job.device) == 0)
@@ -339,13 +340,13 @@ struct BackgroundDownloadTests {
 
 // MARK: - Uploads
 
-/// An upload goes on in the next process without another question, and the app hears of it once.
+/// An upload continues in the next process without asking the app again, and the app is notified once.
 struct BackgroundUploadTests {
   private static let part = ("PUT", "/v1/blobs/{blobID}/parts/{index}")
 
   enum Kind: CaseIterable { case small, large }
 
-  /// The process ends behind each commit of its database: between asking the app, the parts, the commit and its answer.
+  /// The process ends after each commit of its database: between asking the app, the parts, the commit and its answer.
   @Test(arguments: Kind.allCases)
   func uploadThatWasUnderWay_isToldOnce(kind: Kind) async throws {
     try await TestWorld.run { world in
@@ -365,7 +366,7 @@ struct BackgroundUploadTests {
         a.clock.advance(by: .seconds(600))
         try await a.sync()
         let pushed = a.recorder.take().filter { $0 == "pushed \(path)" }.count
-        // A call whose transaction was never committed is made again: it had not happened.
+        // A call whose transaction was never committed is made again, because it never happened.
         #expect((1...2).contains(pushed), "died after \(steps) commits")
         #expect(try await a.queueCount() == 0)
         if !hasDied {
@@ -380,7 +381,7 @@ struct BackgroundUploadTests {
     }
   }
 
-  /// What was sealed into a request that may have left is sent again as it is: the app is not asked for it again.
+  /// Content sealed into a request that may have been sent is sent again unchanged, without asking the app again.
   @Test func requestThatWasUnderWay_isSentAgainWithoutAQuestion() async throws {
     try await TestWorld.run { world in
       let a = try await world.device("A")

@@ -3,11 +3,11 @@ import Testing
 import ZeroDarkCloud
 import ZeroDarkCloudTesting
 
-/// Downloads and thumbnails that the app asks for inside a delegate callback, as seeds 001 and 004 do.
+/// Downloads and thumbnails that the app requests inside a delegate callback.
 struct CallbackDownloadTests {
   private static let count = 50
 
-  /// One answer of a completion block: the node's path and what came, or the error's code.
+  /// One answer of a completion block: the node's uuid, and the content or the error's code.
   private typealias Answers = AsyncStream<(uuid: String, text: String)>
   private typealias Request = @Sendable (TestDevice, ZDCNode, Answers.Continuation) throws -> Void
 
@@ -68,7 +68,7 @@ struct CallbackDownloadTests {
     }
   }
 
-  /// What a request made in the callback of each of the nodes answers, sorted.
+  /// Returns the answers to a request that is made in the callback of each node.
   private func answers(
     _ device: TestDevice, _ callback: RecordingDelegate.Callback, _ request: @escaping Request
   ) async throws -> Set<String> {
@@ -88,7 +88,7 @@ struct CallbackDownloadTests {
     Set((0..<Self.count).map { "\(prefix) \(version) \($0)" })
   }
 
-  /// A has put 50 nodes and edits them once B has pulled; B asks in both callbacks.
+  /// Makes A create 50 nodes and edit them once B has pulled. B sends the request in both callbacks.
   private func run(_ prefix: String, _ request: @escaping Request) async throws {
     try await TestWorld.run { world in
       let a = try await world.device("A")
@@ -190,7 +190,7 @@ struct CallbackDownloadTests {
       }
       var iterator = stream.makeAsyncIterator()
       #expect(await iterator.next()?.text == "error transactionRolledBack")
-      // Outside of a transaction the same request is served.
+      // Outside a transaction the same request succeeds.
       try Self.data(a, node, continuation)
       #expect(await iterator.next()?.text == "data old")
     }

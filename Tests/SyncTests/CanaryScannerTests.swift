@@ -2,7 +2,7 @@ import Foundation
 import Testing
 import ZeroDarkCloudTesting
 
-/// The scanner finds what it is to find: a search that finds nothing proves something only then.
+/// The scanner finds planted canaries. Only then does a search that finds nothing prove something.
 struct CanaryScannerTests {
   private static let canary = "canary-planted-7f3a91"
   private let scanner = CanaryScanner([Self.canary])
@@ -31,7 +31,7 @@ struct CanaryScannerTests {
     #expect(scanner.scan(text, place: "here").map(\.form) == ["base64+\(offset % 3)"])
   }
 
-  /// Made by zlib: one with a fixed code, with and without frame, as gzip, and one with a code of its own.
+  /// Produced by zlib: with a fixed code, with and without a frame and as gzip, and with a dynamic code.
   @Test(arguments: [
     "eNorzs9NVSjPL0opVkhKTcsvStVRSE7MSyyq1C3IScwrSU3RNU8zTrQ01FFIzEuBKkxMK0ktskbRhS4LAFl5Hy8=",
     "H4sIAAAAAAACAyvOz01VKM8vSilWSEpNyy9K1VFITsxLLKrULchJzCtJTdE1TzNOtDTUUUjMS4EqTEwrSS2yRtGFLgsAts3DKVcAAAA=",
@@ -50,7 +50,7 @@ struct CanaryScannerTests {
     #expect(scanner.scan(bytes, place: "here").isEmpty)
   }
 
-  /// A server that was sent one cleartext canary, in a log line and in a database's file: the search must find it.
+  /// A canary in the clear, planted in a blob of a server and in its log: the search must find it.
   @Test func plantedInAServersFolder_isFound() async throws {
     let server = try await TestServer.start()
     let planted = server.folder.appendingPathComponent("blobs/leak.content")
@@ -63,7 +63,7 @@ struct CanaryScannerTests {
     try await server.stop()
   }
 
-  /// A canary goes through the real client as the app's tree name, which the server does see.
+  /// A canary that the real client sends as the app tree ID, which the server does see.
   @Test func whatTheServerIsTold_isFoundInItsFilesAndInTheTraffic() async throws {
     try await TestWorld.run { world in
       let a = try await TestDevice("A", server: world.server, clock: world.clock)

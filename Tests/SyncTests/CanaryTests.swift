@@ -3,8 +3,9 @@ import Testing
 import ZeroDarkCloud
 import ZeroDarkCloudTesting
 
-/// Texts planted in names, metadata, thumbnails and data, small and large.
-/// => They are never in the server's files, its log, or on the wire; nor in the clear in the device's own database.
+/// Plants texts in names, metadata, thumbnails and data, small and large.
+/// => They never appear in the server's files, in its log, or on the wire, nor in the clear in the device's own
+/// database.
 struct CanaryTests {
   private static let name = "canary-name-b81f02"
   private static let newName = "canary-renamed-5c7e11"
@@ -23,7 +24,7 @@ struct CanaryTests {
       try await a.rename("/\(Self.name)", to: Self.newName)
       try await a.edit("/\(Self.newName)", Self.edited)
       try await world.settle(a, b)
-      // Not vacuous: the texts did travel.
+      // The test is not vacuous: the texts did travel.
       let arrived = try #require(try await b.content(of: "/\(Self.newName)"))
       #expect(arrived.data == Data(Self.edited.utf8))
       #expect(arrived.metadata == Data(Self.metadata.utf8))

@@ -3,7 +3,7 @@ import Testing
 import ZeroDarkCloud
 import ZeroDarkCloudTesting
 
-/// The subtle behaviours of uploads that meet others (reference 5.4, 5.8, 5.9 and part 10).
+/// Subtle behaviours of uploads that meet others' changes (reference 5.4, 5.8, 5.9 and part 10).
 struct ConflictBehaviourTests {
   private static func pair(_ world: TestWorld) async throws -> (TestDevice, TestDevice) {
     let a = try await world.device("A")
@@ -32,7 +32,7 @@ struct ConflictBehaviourTests {
       try await a.edit("/f", "4")
       promise.fulfill(ZDCData(data: Data("3".utf8)))
       try await world.settle(a, b)
-      // Three edits in one, the one that came after the answer was promised by itself.
+      // One upload has the first three edits; the edit made after the promise has a separate one.
       #expect(try await b.tree() == "/f  v3  \"4\"")
       #expect(a.recorder.lines.filter { $0 == "pushed /f" }.count == 2)
       #expect(Self.conflicts(a) == 0)
@@ -66,7 +66,7 @@ struct ConflictBehaviourTests {
       try await a.edit("/f", "A")
       try await a.sync()
       try await b.pull()
-      // Another edit, queued behind the pull, is still one of the version before it.
+      // Another edit, queued after the pull, is still based on the version before it.
       try await b.edit("/f", "B2")
       try await b.sync()
       #expect(Self.conflicts(b) == 1)
@@ -98,7 +98,7 @@ struct ConflictBehaviourTests {
     }
   }
 
-  /// - the commit is refused because another one came first, and the page that comes with the refusal is merged at once
+  /// - the commit is refused because another one came first, and the app merges the page that comes with the refusal
   @Test("behaviour 10.5: merged while the upload was on its way")
   func mergedWhileItIsRefused_raisesNoConflict() async throws {
     try await TestWorld.run { world in
@@ -112,7 +112,7 @@ struct ConflictBehaviourTests {
         transaction.setObject(TestContent("A and B"), forKey: node.uuid, inCollection: TestContent.collection)
         cloud.didMergeData(withETag: try #require(node.eTag_data), forNodeID: node.uuid)
       }
-      // Without a pull before: the content "B" is sealed and sent, and must not be what is sent the second time.
+      // No pull comes before: the content "B" is sealed and sent, and must not be sent the second time.
       while try await b.push().commits > 0 {}
       #expect(Self.conflicts(b) == 0)
       try await world.settle(b, a)
@@ -139,7 +139,7 @@ struct ConflictBehaviourTests {
   }
 
   /// - C uploads while B merges what A uploaded
-  /// => B is asked again, until its merge is one of the newest version (reference 5.9, step 5)
+  /// => B is asked again until it has merged the newest version (reference 5.9, step 5)
   @Test func aThirdDevice_betweenMergeAndUpload_isMergedToo() async throws {
     try await TestWorld.run { world in
       let (a, b) = try await Self.pair(world)
@@ -160,8 +160,8 @@ struct ConflictBehaviourTests {
     }
   }
 
-  /// - nobody answers the conflict (reference 5.9, step 7)
-  /// => the node waits, the app learns why, and the record of the same node goes on
+  /// - the app does not resolve the conflict (reference 5.9, step 7)
+  /// => the upload waits, the app learns why, and a change to the record of the same node is pushed
   @Test func aHeldUpload_holdsNotTheNodesRecord() async throws {
     try await TestWorld.run { world in
       let (a, b) = try await Self.pair(world)

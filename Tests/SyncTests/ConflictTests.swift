@@ -3,7 +3,7 @@ import Testing
 import ZeroDarkCloud
 import ZeroDarkCloudTesting
 
-/// What an app does about a conflict, and that it holds.
+/// Ways in which an app resolves a conflict, and that the resolution lasts.
 struct ConflictTests {
   @Test func merged_bothEditsAreThere() async throws {
     try await TestWorld.run { world in
@@ -43,8 +43,8 @@ struct ConflictTests {
     }
   }
 
-  /// - the app merges inside the callback, as fast as it can
-  /// => the upload goes on in the next commit
+  /// - the app merges inside the callback, as early as it can
+  /// => the upload continues in the next commit
   @Test func mergedInsideTheCallback_goesOnAtOnce() async throws {
     try await TestWorld.run { world in
       let (a, b) = try await Self.conflict(world)
@@ -121,7 +121,7 @@ struct ConflictTests {
 
   // MARK: Scenes
 
-  /// A's edit is committed, B's is queued.
+  /// A's edit is committed, and B's is queued.
   private static func conflict(_ world: TestWorld) async throws -> (TestDevice, TestDevice) {
     let a = try await world.device("A")
     let b = try await world.device("B")

@@ -2,12 +2,12 @@ import Testing
 import ZeroDarkCloud
 import ZeroDarkCloudTesting
 
-/// Many devices that write into one zone at once.
+/// Many devices that write to one zone concurrently.
 @Suite(.timeLimit(.minutes(20))) struct ContentionTests {
   private static let nodes = 12
 
-  /// - Ten devices whose engines run, each makes its next node when its last one is on the server
-  /// => none stands still while the others go on; everything of everybody is everywhere
+  /// - Ten devices run their engines; each creates its next node when its last one is on the server
+  /// => no device stalls while the others progress, and every device receives all nodes
   @Test func tenDevices_allProgress() async throws {
     try await TestWorld.run { world in
       var devices: [TestDevice] = []
@@ -28,7 +28,7 @@ import ZeroDarkCloudTesting
     try await first.whileRunning { try await whileRunning(devices.dropFirst(), body) }
   }
 
-  /// - Returns: what the slowest had done when the fastest was through.
+  /// - Returns: The number of nodes that the slowest device had pushed when the fastest finished.
   private static func contend(_ devices: [TestDevice]) async throws -> Int {
     try await withThrowingTaskGroup(of: Void.self) { group in
       for device in devices {

@@ -2,15 +2,15 @@ import Testing
 import ZeroDarkCloud
 import ZeroDarkCloudTesting
 
-/// One case of the convergence table: what two devices do to the same start, in which order it reaches the server, and
-/// what is there at the end.
+/// One case of the convergence table: the changes of two devices to the same start, the order in which they reach the
+/// server, and the outcome.
 struct ConvergenceRow: Sendable, CustomTestStringConvertible {
   enum Change: String, Sendable, CaseIterable {
     case create, data, rename, move, delete
   }
 
   enum Order: String, Sendable, CaseIterable {
-    /// A's change is on the server before B, which has not heard of it, syncs.
+    /// A's change is on the server before B, which does not know of it, syncs.
     case aFirst = "A first"
     case bFirst = "B first"
     /// Both push without having pulled: A's commit arrives first, B's is refused and planned again.
@@ -19,16 +19,16 @@ struct ConvergenceRow: Sendable, CustomTestStringConvertible {
 
   enum Relation: String, Sendable, CaseIterable {
     case sameNode = "same node"
-    /// A's change is about the parent, B's about its child.
+    /// A changes the parent, and B its child.
     case parentAndChild = "parent and child"
     case sameName = "siblings with the same name"
     case other
   }
 
-  /// At the end. `server` is what everybody shows who has nothing queued.
+  /// The final trees. `server` is the tree of every device that has nothing queued.
   struct Outcome: Sendable {
     var server: String
-    /// Set if that device shows something else, because operations of it wait for its app.
+    /// Set if that device shows another tree, because some of its operations wait for its app.
     var a: String?
     var b: String?
   }
@@ -43,18 +43,18 @@ struct ConvergenceRow: Sendable, CustomTestStringConvertible {
 }
 
 extension ConvergenceRow {
-  /// Steps of one device, all paths below the row's own folder.
+  /// Steps of one device. All paths are relative to the row's folder.
   typealias Steps = @Sendable (Actor) async throws -> Void
 
   struct Scene: Sendable {
     var start: Steps
     var a: Steps
     var b: Steps
-    /// A's first change is on the server and its answer was lost: B has seen it, A does not know that it arrived.
+    /// A's first change is on the server, but its answer was lost: B has seen it, and A does not know that it arrived.
     var isAUnderWay = false
   }
 
-  /// A device inside one folder.
+  /// A device confined to one folder.
   struct Actor: Sendable {
     let device: TestDevice
     let folder: String
@@ -70,7 +70,7 @@ extension ConvergenceRow {
       return try await device.write { _, cloud in path.flatMap(cloud.node(path:)) != nil }
     }
 
-    /// The tree below the folder, with paths from there.
+    /// Returns the tree below the folder, with paths relative to it.
     func tree() async throws -> String {
       try await device.tree(versions: false).split(separator: "\n").filter { $0.hasPrefix(folder + "/") }
         .map { $0.dropFirst(folder.count) }.joined(separator: "\n")

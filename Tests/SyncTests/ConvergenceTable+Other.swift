@@ -10,7 +10,8 @@ extension ConvergenceTable {
           try await $0.create("/y")
         }, a: { try await $0.move("/x", "/y/x") }, b: { try await $0.move("/y", "/x/y") }),
       .init(server: "/y\n/y/x"), .init(server: "/x\n/x/y"))
-    // The local move goes back; committed first, its node is taken out of the folder before that is deleted.
+    // The local move is reverted. If it is committed first, its node is taken out of the folder before the folder is
+    // deleted.
     + rows(
       .other, "delete a folder / move into it", .init(start: folder, a: { try await $0.delete("/d") }, b: moveIn),
       .init(server: "/f  \"base\""), .init(server: "/f  \"base\""))

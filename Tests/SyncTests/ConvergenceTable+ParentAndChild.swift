@@ -17,7 +17,7 @@ extension ConvergenceTable {
     try await $0.create("/p/c", "base")
   }
 
-  /// A's creation of both has arrived, its answer has not.
+  /// A's creation of both has arrived, but its answer has not.
   private static let createdParent: [ConvergenceRow] =
     underWay("create / create", create, "/e\n/p\n/p/c  \"base\"\n/p/n  \"B\"")
     + underWay("create / data", data, "/e\n/p\n/p/c  \"B\"")
@@ -25,7 +25,7 @@ extension ConvergenceTable {
     + underWay("create / move", move, "/e\n/e/c  \"base\"\n/p")
     + underWay("create / delete", delete, "/e\n/p")
 
-  /// Nothing that A does to the folder touches what B does to the child.
+  /// A's changes to the folder do not affect B's changes to the child.
   private static let changedParent: [ConvergenceRow] =
     both("data / create", editParent, create, "/e\n/p  \"A\"\n/p/c  \"base\"\n/p/n  \"B\"")
     + both("data / data", editParent, data, "/e\n/p  \"A\"\n/p/c  \"B\"")
@@ -45,14 +45,15 @@ extension ConvergenceTable {
     + both("move / move", moveParent, move, "/e\n/e/c  \"base\"\n/e/p")
     + both("move / delete", moveParent, delete, "/e\n/e/p")
 
-  /// The delete wins over what is inside; what B does after it waits for B's app.
+  /// The delete wins over changes inside the folder. B's later changes wait for B's app.
   private static let deletedParent: [ConvergenceRow] =
     deleting(
       "delete / create", create, b: "/e\n/p\(parked)\n/p/n  \"B\"\(parked)")
     + deleting(
       "delete / data", data, b: "/e\n/p\(parked)\n/p/c  \"B\"  [putData deletedRemotely, create deletedRemotely]")
     + deleting("delete / rename", rename, b: "/e")
-    // B took the child out of the folder: committed first, it is saved; too late, it waits at its new place.
+    // B moved the child out of the folder. If that is committed first, the child survives; if not, it waits at its new
+    // place.
     + rows(
       .parentAndChild, "delete / move", .init(start: start, a: { try await $0.delete("/p") }, b: move),
       .init(server: "/e", b: "/e\n/e/c  \"base\"\(parked)"), .init(server: "/e\n/e/c  \"base\""))

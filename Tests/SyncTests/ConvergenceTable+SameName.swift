@@ -1,13 +1,12 @@
-// Two nodes that both want to be /n. A brings a new one, /a, or /x/n; B a new one, /b, or /y/n. Where one side edits or
-// deletes /n, the other deletes it
-// and puts its own node there.
+// Two nodes that both claim the path /n. A's is a new one, /a, or /x/n; B's is a new one, /b, or /y/n. Where one side
+// edits or deletes /n, the other deletes it and puts another node there.
 
 extension ConvergenceTable {
   static let sameName: [ConvergenceRow] = claims + reuse + neighbours
 
   private typealias Steps = ConvergenceRow.Steps
 
-  /// Who comes later becomes "n 2".
+  /// The later one becomes "n 2".
   private static let claims: [ConvergenceRow] =
     claim("create / create", nothing, newA, newB, "A", "B")
     + claim("create / rename", [b], newA, renameB, "A", "b")
@@ -16,14 +15,14 @@ extension ConvergenceTable {
     + claim("rename / move", [a, y], renameA, moveY, "a", "y", "/y")
     + claim("move / move", [x, y], moveX, moveY, "x", "y", "/x", "/y")
 
-  /// A replaces /n by another node while B edits or deletes it.
+  /// A replaces /n with another node while B edits or deletes it.
   private static let reuse: [ConvergenceRow] =
     replace("create / data", nothing, newA, "A") + replace("rename / data", [a], renameA, "a")
     + replace("move / data", [x], moveX, "x", "/x")
     + deleted("create / delete", nothing, newA, "/n  \"A\"") + deleted("rename / delete", [a], renameA, "/n  \"a\"")
     + deleted("move / delete", [x], moveX, "/n  \"x\"\n/x")
 
-  /// Neighbours after a clash have nothing to do with each other.
+  /// Siblings left by a name clash do not affect each other.
   private static let neighbours: [ConvergenceRow] =
     pair("data / data", { try await $0.edit("/n", "A") }, { try await $0.edit("/n 2", "B") }, "/n  \"A\"\n/n 2  \"B\"")
     + pair("data / delete", { try await $0.edit("/n", "A") }, { try await $0.delete("/n 2") }, "/n  \"A\"")

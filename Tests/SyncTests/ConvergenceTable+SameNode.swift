@@ -1,4 +1,4 @@
-// Both devices change the node /f. A's name for it is a, its folder d; B's are b and e.
+// Both devices change the node /f. A names it a or moves it to /d; B names it b or moves it to /e.
 
 extension ConvergenceTable {
   static let sameNode: [ConvergenceRow] =
@@ -62,7 +62,7 @@ extension ConvergenceTable {
     return rows(.sameNode, changes, .init(start: start, a: a, b: b), aFirst.with("/d", "/e"), bFirst.with("/d", "/e"))
   }
 
-  /// A's create has arrived, its answer has not.
+  /// A's create has arrived, but its answer has not.
   private static func underWay(
     _ changes: String, b: @escaping ConvergenceRow.Steps, _ always: String
   ) -> [ConvergenceRow] {

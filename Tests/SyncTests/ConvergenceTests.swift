@@ -2,11 +2,10 @@ import Testing
 import ZeroDarkCloud
 import ZeroDarkCloudTesting
 
-/// Two devices change the same things without knowing of each other. => Both and the server end with the tree that
-/// PROTOCOL 3.7 names, or what differs is
-/// said to wait for the app.
+/// Two devices make concurrent changes. => Both and the server end with the tree that PROTOCOL 3.7 names, or the
+/// difference is reported as waiting for the app.
 ///
-/// The rows share one world and play each in a folder of its own.
+/// The rows share one world, and each plays in a separate folder.
 @Suite(.serialized) struct ConvergenceTests {
   @Test(arguments: ConvergenceTable.all)
   func twoDevices_oneOutcome(_ row: ConvergenceRow) async throws {
@@ -21,7 +20,7 @@ import ZeroDarkCloudTesting
 
   @Test func theTableIsWhole() {
     let count = Dictionary(grouping: ConvergenceTable.all, by: \.relation).mapValues(\.count)
-    // 15 unordered pairs where the two sides are alike, 25 ordered ones for parent and child, three orders each.
+    // 15 unordered pairs where both sides are alike, and 25 ordered ones for parent and child; three orders each.
     #expect(count[.sameNode] == 45)
     #expect(count[.parentAndChild] == 75)
     #expect(count[.sameName] == 45)
@@ -42,7 +41,7 @@ import ZeroDarkCloudTesting
       let errors = try await device.securityErrors()
       #expect(errors == [])
     }
-    // What waits is in the trees; nothing else is queued.
+    // The trees show the operations that wait; nothing else is queued.
     let queues = [
       expected.a == nil ? try await a.device.queue() : "", expected.b == nil ? try await b.device.queue() : "",
     ]
@@ -85,7 +84,7 @@ import ZeroDarkCloudTesting
     try await TestWorld.settle(devices)
   }
 
-  /// The row's folder goes, and with it what still waits: the next row begins with empty trees.
+  /// Deletes the row's folder with everything that still waits, so that the next row begins with empty trees.
   private func clear(_ a: ConvergenceRow.Actor, _ b: ConvergenceRow.Actor) async throws {
     for actor in [b, a] {
       try await actor.device.write { _, cloud in
@@ -134,7 +133,7 @@ private final class SharedWorld: Sendable {
     for device in devices { try await device.sync() }
   }
 
-  /// The three devices in a folder that nobody has used.
+  /// Returns the three devices, confined to an unused folder.
   func actors() -> (a: ConvergenceRow.Actor, b: ConvergenceRow.Actor, witness: ConvergenceRow.Actor) {
     let folder = "/\(UInt64.random(in: 0 ... .max))"
     let actors = devices.map { ConvergenceRow.Actor(device: $0, folder: folder) }

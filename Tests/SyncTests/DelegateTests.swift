@@ -4,7 +4,7 @@ import Testing
 import ZeroDarkCloud
 import ZeroDarkCloudTesting
 
-/// When the app is called, how often, and what the database holds inside the call.
+/// The app's callbacks: when they are called, how often, and what the database holds inside the call.
 struct DelegateTests {
   private struct AppError: Error {}
 
@@ -99,8 +99,8 @@ struct DelegateTests {
     }
   }
 
-  /// - the app throws for one new node of three, each time
-  /// => nothing of what it did for that node is there, the others are; the next pull brings it, once
+  /// - the app throws for one new node of four, each time
+  /// => its changes for that node are rolled back, the other nodes are there; the next pull announces the node, once
   @Test func delegateThatThrows_holdsItsOwnNodeOnly_andGetsItAgain() async throws {
     try await TestWorld.run { world in
       let a = try await world.device("A")
@@ -146,7 +146,7 @@ struct DelegateTests {
   }
 
   /// - didPushNodeData throws after the server has the commit
-  /// => it has happened all the same: nothing is queued or sent twice, and the app is told again
+  /// => the push still counts: nothing is queued or sent twice, and the app is notified again
   @Test func didPushThatThrows_isToldAgain_withoutASecondCommit() async throws {
     try await TestWorld.run { world in
       let a = try await world.device("A")
@@ -169,7 +169,7 @@ struct DelegateTests {
       a.recorder.on(.data, "/f") { _, _ in throw AppError() }
       try await a.sync()
       #expect(try await a.tree() == "/f  v1  \"1\"  [putData noDataFromApp]\n/g  v1  \"2\"")
-      // Asked again at the next change of the node.
+      // The app is asked again after the next change of the node.
       try await a.edit("/f", "3")
       try await a.sync()
       #expect(try await a.tree() == "/f  v2  \"3\"\n/g  v1  \"2\"")
@@ -212,7 +212,7 @@ struct DelegateTests {
   }
 
   /// A database error in a call that does not throw.
-  /// => the block runs on, everything rolls back, and the caller gets the error
+  /// => the block continues, everything is rolled back, and the caller gets the error
   @Test func poisonedTransaction_rollsEverythingBack() async throws {
     try await TestWorld.run { world in
       let a = try await world.device("A")
@@ -231,7 +231,7 @@ struct DelegateTests {
   }
 }
 
-/// Lines written down inside callbacks.
+/// Lines recorded inside callbacks.
 final class Seen: Sendable {
   private let kept = Mutex<[String]>([])
   var lines: [String] { kept.withLock { $0 } }

@@ -3,10 +3,10 @@ import Testing
 import ZeroDarkCloud
 import ZeroDarkCloudTesting
 
-/// Deleted in the cloud while changes are queued here (seed 003): the app is asked first, and what it keeps is made
-/// anew, parents first.
+/// Nodes that are deleted in the cloud while changes are queued here. The app is asked first; the nodes that
+/// it keeps are created again, parents first.
 struct DirtyDeleteTests {
-  /// /a/b/c/d, of which B has edited d; A deletes /a.
+  /// Makes B edit d in /a/b/c/d, and A delete /a.
   private static func scene(
     _ world: TestWorld, _ answer: @escaping @Sendable (ZDCNode, ZDCCloudTransaction) throws -> Void = { _, _ in }
   ) async throws -> (TestDevice, TestDevice) {
@@ -126,8 +126,8 @@ struct DirtyDeleteTests {
     }
   }
 
-  /// - found while pushing: B's commit is refused, and the page that overtook it deletes the branch
-  /// => the same: nothing that the callback queued is parked by the request that was given up
+  /// - found during a push: B's commit is refused, and the page that overtook it deletes the branch
+  /// => the same: the abandoned request parks nothing that the callback queued
   @Test(arguments: [Keeping.insertNode, .queueDataUpload])
   func metWhilePushing_isKeptAllTheSame(keeping: Keeping) async throws {
     try await TestWorld.run { world in
@@ -139,7 +139,7 @@ struct DirtyDeleteTests {
           cloud.queueDataUpload(forNodeID: dirty.uuid, withChangeset: nil)
         }
       }
-      // The commit goes out before the deletion is known.
+      // The commit is sent before the deletion is known.
       while try await b.push().commits > 0 {}
       #expect(b.recorder.lines.contains("deletedDirty /a [/a/b/c/d]"))
       #expect(try await b.queueCount() == 0)

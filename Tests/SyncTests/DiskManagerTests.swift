@@ -3,7 +3,7 @@ import Testing
 import ZeroDarkCloud
 import ZeroDarkCloudTesting
 
-/// What the disk manager keeps across uploads, downloads and relaunches.
+/// Files that the disk manager keeps across uploads, downloads and relaunches.
 struct DiskManagerTests {
   private func files(_ device: TestDevice) throws -> [String] {
     let folder = try device.zdc.databasePath.appendingPathExtension("files")
@@ -16,7 +16,7 @@ struct DiskManagerTests {
     }
   }
 
-  /// A node and its file.
+  /// Creates a node and imports its file.
   private func createWithFile(
     _ device: TestDevice, _ path: String, _ text: String, _ configure: (ZDCDiskImport) -> Void
   ) async throws -> ZDCNode {
@@ -54,7 +54,7 @@ struct DiskManagerTests {
       let a = try await world.device("A")
       let node = try await createWithFile(a, "/photo", "one") { $0.deleteAfterUpload = true }
       a.recorder.on(.pushed, "/photo", times: 1) { node, transaction in
-        // Queued in the very transaction in which the first upload is done.
+        // Queued in the same transaction that completes the first upload.
         guard let transaction = transaction as? ZDCReadWriteTransaction else { return }
         let cloud = try a.zdc.cloudTransaction(transaction, forLocalUserID: node.localUserID)
         cloud?.queueDataUpload(forNodeID: node.uuid, withChangeset: nil)
@@ -123,7 +123,7 @@ struct DiskManagerTests {
       #expect(disk.nodeData(node)?.isStoredPersistently == true)
       #expect(try files(b).count == 1)
 
-      // Of metadata and thumbnail the latter is cached, unless the options say otherwise.
+      // Of metadata and thumbnail, only the thumbnail is cached, unless the options say otherwise.
       let none = ZDCDownloadOptions()
       _ = try await downloads.downloadNodeMeta(node, components: .all, options: none)
       #expect(disk.nodeThumbnail(node) == nil)
@@ -208,7 +208,7 @@ extension TestDevice {
     return try #require(downloads)
   }
 
-  /// The node at a path like `/a/b`.
+  /// Returns the node at a path like `/a/b`.
   func existing(_ text: String) async throws -> ZDCNode {
     let path = try #require(ZDCTreesystemPath(text))
     let node = try await write { _, cloud in cloud.node(path: path) }

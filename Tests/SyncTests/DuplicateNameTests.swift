@@ -8,8 +8,7 @@ import ZeroDarkCloudTesting
 @testable import ZDCClientStore
 @testable import ZeroDarkCloud
 
-/// Two nodes of the cloud with one name: a server that does not look, and a writer that does not either (SECURITY 5.7,
-/// 35).
+/// Two nodes in the cloud with one name: neither the server nor the writer checks for it (SECURITY 5.7, 35).
 struct DuplicateNameTests {
   @Test func bothAreKept_theLaterOneIsShownOtherwise_onEveryDevice() async throws {
     try await Self.run { world, a, _ in
@@ -17,13 +16,13 @@ struct DuplicateNameTests {
       #expect(try await a.tree(versions: false) == "/n  \"A\"\n/n 2  ?")
       #expect(a.recorder.take().filter { $0.hasPrefix("new") } == ["new /n 2"])
       #expect(try await Self.writers(a) == [try a.localUserID])
-      // A fresh device gets the later one first, and shows the same.
+      // A fresh device gets the later one first, and shows the same tree.
       let c = try await world.device("C")
       world.expectsSecurityErrors(["duplicateName"], on: c)
       try await world.settle(a, c)
       #expect(try await c.tree(versions: false) == "/n  \"A\"\n/n 2  \"B\"")
       #expect(try await a.tree(versions: false) == "/n  \"A\"\n/n 2  \"B\"")
-      // Told once, nothing sent.
+      // The error is reported once, and nothing is sent.
       let commits = try world.server.commitCount()
       try await a.relaunch()
       try await world.settle(a, c)
@@ -31,8 +30,8 @@ struct DuplicateNameTests {
     }
   }
 
-  /// - the app changes the node that is shown otherwise
-  /// => its next version has the shown name, and nothing is twice any more
+  /// - the app changes the node that is shown under another name
+  /// => its next version has the shown name, and the name clash is over
   @Test func theNextVersion_takesTheShownNameAlong() async throws {
     try await Self.run { world, a, _ in
       try await world.settle(a)
@@ -60,8 +59,8 @@ struct DuplicateNameTests {
     }
   }
 
-  /// - the app throws each time when it is told that the name is given back
-  /// => one call for each pull, and the other name stays until the app has taken it
+  /// - the app throws each time it is notified that the node has its name again
+  /// => one call per pull, and the node keeps the other name until the call succeeds
   @Test func theNameIsGivenBack_whenTheAppHasTakenIt() async throws {
     try await Self.run { world, a, _ in
       let c = try await world.device("C")
@@ -87,7 +86,7 @@ struct DuplicateNameTests {
 
   private struct AppError: Error {}
 
-  /// A and B have each put a node with the name n; A has seen nothing of B's yet.
+  /// A and B have each created a node named n, and A has not seen B's yet.
   private static func run(
     _ body: @Sendable (TestWorld, TestDevice, TestDevice) async throws -> Void
   ) async throws {
@@ -101,7 +100,7 @@ struct DuplicateNameTests {
       try await world.settle(a, b)
       try await b.create("/m", "B")
       try await forge(b, "/m", name: "n")
-      // A server that does not compare: it has forgotten the tags.
+      // This server does not compare names: it has forgotten the tags.
       try VerificationTests.server(world) { db in
         try db.execute(sql: "UPDATE nodes SET tag = randomblob(16) WHERE tag IS NOT NULL")
       }
@@ -110,7 +109,7 @@ struct DuplicateNameTests {
     }
   }
 
-  /// Another name in the row, against all rules.
+  /// Stores another name in the row, against all rules.
   private static func forge(_ device: TestDevice, _ path: String, name: String) async throws {
     let uuid = try await device.node(path).uuid
     try await device.write { transaction, _ in

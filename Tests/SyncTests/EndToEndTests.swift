@@ -3,7 +3,7 @@ import Testing
 import ZeroDarkCloud
 import ZeroDarkCloudTesting
 
-/// A node goes from an app's transaction on one device to the delegate of another, through the real server.
+/// A node travels from an app's transaction on one device to the delegate of another, through the real server.
 struct EndToEndTests {
   @Test func nodeWithContent_arrivesOnTheOtherDevice() async throws {
     try await TestWorld.run { world in
@@ -43,7 +43,7 @@ struct EndToEndTests {
     }
   }
 
-  /// Around every border: nothing, one byte, one chunk, inline or file, several parts' worth of leaves.
+  /// Sizes around every boundary: nothing, one byte, one chunk, inline or file, several parts' worth of leaves.
   @Test(arguments: [0, 1, 300, 65_535, 65_536, 65_537, 5 << 20])
   func contentOfAnySize_withMetadataAndThumbnail_comesBackEqual(size: Int) async throws {
     try await TestWorld.run { world in

@@ -3,7 +3,7 @@ import Testing
 import ZeroDarkCloud
 import ZeroDarkCloudTesting
 
-/// What ends with the framework, and what is there again after it.
+/// State that ends when the framework closes, and state that is restored after it.
 @Suite(.timeLimit(.minutes(20))) struct EndingTests {
   @Test func reachabilityEnds_whenTheFrameworkIsClosed() async throws {
     try await TestWorld.run { world in
@@ -33,7 +33,7 @@ import ZeroDarkCloudTesting
     }
   }
 
-  /// => who stops a task has no error in his log or among the reports
+  /// => cancelling a task leaves no error in the log or in the reports
   @Test func whatIsCancelled_isNoError() async throws {
     try await TestWorld.run { world in
       let a = try await world.device("A")

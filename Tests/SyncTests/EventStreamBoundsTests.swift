@@ -6,9 +6,9 @@ import ZDCProtocol
 import ZeroDarkCloud
 import ZeroDarkCloudTesting
 
-/// Event streams that cost more than they bring, and time that a test steps through.
+/// Event streams that cost more than they deliver, under a clock that the test steps.
 @Suite(.timeLimit(.minutes(20))) struct EventStreamBoundsTests {
-  /// A, and B, whose engines' time is stepped and which reaches the server through a liar.
+  /// A, and B, which reaches the server through a lying proxy and whose engines run on a stepped clock.
   private struct Setting {
     let hostile: HostileServer
     let time = SteppedTime()
@@ -27,7 +27,7 @@ import ZeroDarkCloudTesting
       b.network.resetCounts()
     }
 
-    /// Runs B's engines for the length of `body`.
+    /// Runs B's engines while `body` runs.
     func run(_ body: () async throws -> Void) async throws {
       let engines = try b.runInBackground()
       do { try await body() } catch {
@@ -40,7 +40,7 @@ import ZeroDarkCloudTesting
       try await b.close()
     }
 
-    /// Each stream has these events and ends.
+    /// Makes each stream deliver these events and end.
     func tellStream(_ events: String) {
       hostile.tell(
         .invent("GET", Routes.events) { route, request in
@@ -101,12 +101,12 @@ import ZeroDarkCloudTesting
     }
   }
 
-  /// Alters the text of each event of a kind.
+  /// Returns a lie that alters the text of each event of a kind.
   private static func events(_ name: String, _ change: @escaping @Sendable (String) -> String) -> Lie {
     .events { $0.map { $0.contains("event: \(name)\n") ? change($0) : $0 } }
   }
 
-  /// The event without the page that would spare the pull.
+  /// Returns the event without the page that would spare the pull.
   private static func withoutPage(_ text: String) throws -> String {
     let data = text.split(separator: "\n").first { $0.hasPrefix("data: ") }?.dropFirst("data: ".count) ?? ""
     var head = try JSONDecoder().decode(HeadEvent.self, from: Data(data.utf8))
@@ -114,14 +114,14 @@ import ZeroDarkCloudTesting
     return try event("head", head)
   }
 
-  /// Makes three events arrive.
+  /// Makes A create three nodes, and waits until B has received the events.
   private static func threeEvents(_ setting: Setting) async throws {
     let (a, b) = (setting.a, setting.b)
     for number in 1...3 {
       try await a.create("/\(number)")
       try await a.sync()
     }
-    // Events are taken in order: with this one, those before it have been.
+    // Events are handled in order: once this one is, so are those before it.
     try await a.write { _, cloud in
       _ = try cloud.createNode(withPath: ZDCTreesystemPath(pathComponents: ["last"], trunk: .prefs))
     }
@@ -129,9 +129,9 @@ import ZeroDarkCloudTesting
     await b.recorder.wait(for: "new /last")
   }
 
-  /// The first event is followed by one that brings nothing; those of the zone come without their pages.
+  /// Adds an event without new commits after the first event, and removes the pages from the zone's events.
   ///
-  /// - Returns: whether a request asks for the zone's log.
+  /// - Returns: A predicate for requests of the zone's log.
   private static func disturbEvents(_ setting: Setting) async throws -> @Sendable (RecordedRequest) -> Bool {
     var home = try #require(try await setting.b.api.zones(since: nil).zones.first)
     let root = home.zone.root.text
@@ -196,7 +196,7 @@ import ZeroDarkCloudTesting
         for await update in updates { if case .eventsMissing = update { break } }
         let state = try await b.syncManager.syncState(forLocalUserID: b.localUserID)
         #expect(state.isPolling && state.connection == .online)
-        // What is queued here goes out as well.
+        // Changes that are queued here are pushed as well.
         try await b.create("/mine", "b")
         await b.recorder.wait(for: "pushed /mine")
         try await a.create("/2")

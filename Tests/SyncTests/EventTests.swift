@@ -6,7 +6,7 @@ import ZeroDarkCloudTesting
 
 /// Devices whose engines run: changes arrive through the event stream.
 @Suite(.timeLimit(.minutes(20))) struct EventTests {
-  /// The commit rides along with the event: nothing is asked for.
+  /// The event carries the commit: B sends no request.
   @Test func changeOnA_appearsOnB_withoutARequest() async throws {
     try await TestWorld.run { world in
       let a = try await world.device("A")
@@ -42,8 +42,8 @@ import ZeroDarkCloudTesting
     }
   }
 
-  /// - the server restarts: the stream ends
-  /// => the device connects again and gets what came meanwhile
+  /// - the server restarts, which ends the stream
+  /// => the device connects again and gets what changed in the meantime
   @Test func streamThatEnds_isOpenedAgain() async throws {
     try await TestWorld.run { world in
       let a = try await world.device("A")
@@ -68,7 +68,8 @@ import ZeroDarkCloudTesting
   }
 
   /// - the stream breaks off
-  /// => one request opens it again: its first event says where the own identity chain ends, and that is the pinned end
+  /// => one request opens it again: the first event names the end of the account's own identity chain, which is the
+  /// pinned end
   @Test func streamThatIsCut_costsOneRequest() async throws {
     try await TestWorld.run { world in
       let a = try await world.device("A")
@@ -91,7 +92,7 @@ import ZeroDarkCloudTesting
   }
 
   /// - another device has rotated the account's keys while the stream was away
-  /// => the first event names another end of the chain: it is read, verified and followed
+  /// => the first event names another end of the chain, which the device reads, verifies and follows
   @Test func chainThatHasGoneOn_isReadAtTheReconnect() async throws {
     try await TestWorld.run { world in
       let b = try await world.device("B")
@@ -105,7 +106,7 @@ import ZeroDarkCloudTesting
         try await world.server.restart()
         await b.recorder.wait(for: "reconnected")
         #expect(b.network.count("GET", Routes.chain) == 1)
-        // Under the new generation, which the server demands now.
+        // Under the new generation, which the server now requires.
         try await b.create("/g", "2")
         await b.recorder.wait(for: "pushed /g")
         try await b.waitUntilQueueIsEmpty()
@@ -155,7 +156,8 @@ import ZeroDarkCloudTesting
 }
 
 extension TestDevice {
-  /// To be waited for before an engine is stopped: the app is told inside the transaction, which then has to commit.
+  /// Waits until the queue is empty, before an engine is stopped: the app is notified inside the transaction, which
+  /// then still has to commit.
   func waitUntilQueueIsEmpty() async throws {
     while try await queueCount() > 0 { await Task.yield() }
   }

@@ -4,7 +4,7 @@ import Testing
 import ZeroDarkCloud
 import ZeroDarkCloudTesting
 
-/// "Why is my change stuck?", and what was tried so far.
+/// "Why is my change stuck?", and the attempts so far.
 @Suite(.timeLimit(.minutes(20))) struct ExplainTests {
   private struct AppError: Error {}
 
@@ -15,7 +15,7 @@ import ZeroDarkCloudTesting
     }
   }
 
-  /// `kind reason detail [outcome code times, …]` of each operation.
+  /// Returns `kind reason detail [outcome code times, …]` of each operation.
   private func story(_ device: TestDevice, _ path: String) async throws -> [String] {
     try await explain(device, path).operations.map(Self.line)
   }
@@ -49,7 +49,7 @@ import ZeroDarkCloudTesting
   }
 
   /// - the answer is lost twice, then the server is busy
-  /// => each try is in the history, which a relaunch does not end; when it is done, nothing is left of it
+  /// => the history has each attempt, also after a relaunch; once the push succeeds, the history is empty
   @Test func lostAnswersAndRefusals_areRemembered_alsoAfterARelaunch() async throws {
     try await TestWorld.run { world in
       let a = try await world.device("A")
@@ -107,7 +107,7 @@ import ZeroDarkCloudTesting
       try await a.edit("/f", "3")
       a.recorder.on(.pushed, "/f") { _, _ in throw AppError() }
       await #expect(throws: AppError.self) { try await a.sync() }
-      // It is in the cloud, and the app is told again.
+      // The content is in the cloud, and the app is notified again.
       let pushed = try await explain(a, "/f")
       #expect(pushed.isInSync && pushed.delegateFailures.map(\.error) == ["AppError"])
       try await a.sync()
@@ -124,7 +124,7 @@ import ZeroDarkCloudTesting
       try await a.edit("/f", "2")
       try await a.sync()
       try await b.edit("/f", "3")
-      // Nobody has told it of the other edit.
+      // B does not know of the other edit yet.
       try await b.push()
       try await b.push()
       let node = try await b.node("/f")
@@ -209,7 +209,7 @@ import ZeroDarkCloudTesting
     }
   }
 
-  /// A dependency alone is a change, too.
+  /// An added dependency alone is a change, too.
   @Test func dependencyThatIsAdded_isSeen() async throws {
     try await TestWorld.run { world in
       let a = try await world.device("A")

@@ -3,13 +3,13 @@ import Testing
 import ZeroDarkCloud
 import ZeroDarkCloudTesting
 
-/// The network fails in every way at every request. => The device says so, loses nothing, doubles nothing, and goes on
-/// when the network is back.
+/// The network fails in every way at every request. => The device reports the failure, loses nothing, duplicates
+/// nothing, and continues when the network is back.
 struct FaultTests {
   // MARK: Lost answers
 
-  /// - the commit that creates /f arrives, its answer does not
-  /// => the same bytes again: one node, no "f 2", no conflict
+  /// - the commit that creates /f arrives, but its answer does not
+  /// => the same bytes are sent again: one node, no "f 2", no conflict
   @Test func lostResponse_neverMakesASecondNode() async throws {
     try await TestWorld.run { world in
       let a = try await world.device("A")
@@ -38,7 +38,7 @@ struct FaultTests {
     }
   }
 
-  /// - A's edit arrives, its answer is lost; B edits on top of it
+  /// - A's edit arrives, but its answer is lost; B edits on top of it
   /// => A has no conflict with itself, and sees B's edit
   @Test func lostResponse_thenAnotherDevicesEdit_isNoConflict() async throws {
     try await TestWorld.run { world in
@@ -75,8 +75,8 @@ struct FaultTests {
     }
   }
 
-  /// - A's commit was first, and the refusal of B's got lost; B pulls, then tries the stored request again
-  /// => the server refuses it without anything new to show, and B plans again
+  /// - A's commit was first, and the refusal of B's got lost; B pulls, then retries the stored request
+  /// => the server refuses it and has nothing new to show, and B plans again
   @Test func lostRefusal_isPlannedAgain() async throws {
     try await TestWorld.run { world in
       let a = try await world.device("A")
@@ -128,12 +128,11 @@ struct FaultTests {
       }
     }
 
-    /// Looks like a server that lies: it may end in a security error, which the other faults must not.
+    /// Looks like a server that lies, so it may end in a security error; the other faults must not.
     var isCorruption: Bool { [.corruptFirst, .corruptLast, .corruptRequest].contains(self) }
   }
 
-  /// The main job of a device that comes fresh: log in, pull, change, push small and large content, pull back on the
-  /// other side.
+  /// The main job of a device: launch, pull, change, push small and large content, and pull on the other device.
   @Test(arguments: Kind.allCases.filter { !$0.isCorruption })
   func anyFault_atAnyRequest_losesAndDoublesNothing(kind: Kind) async throws {
     try await TestWorld.run { world in
@@ -151,12 +150,12 @@ struct FaultTests {
         if !hasStruck { break }
         number += 1
       }
-      // The job has so many requests; fewer would mean that the faults did not reach it.
+      // The job sends more than this number of requests; fewer would mean that the faults did not reach it.
       #expect(number > 8)
     }
   }
 
-  /// - Returns: whether the fault was met.
+  /// - Returns: Whether the fault was triggered.
   private static func job(
     _ a: TestDevice, _ b: TestDevice, _ folder: String, _ fault: Fault, at number: Int
   ) async throws -> Bool {
@@ -179,7 +178,7 @@ struct FaultTests {
     return hasStruck
   }
 
-  /// What an app's engine does: try again, after the pause that it was asked for.
+  /// Retries like an app's engine, after the pause that the server asked for.
   private static func retry(_ device: TestDevice) async throws {
     for attempt in 0..<5 {
       do {
@@ -191,7 +190,7 @@ struct FaultTests {
     throw TestFailure("the queue does not drain:\n\(try await device.queue())")
   }
 
-  /// A bit turned over on the way, wherever: never other content, never another tree.
+  /// A bit flipped in transit, anywhere: never other content, never another tree.
   @Test(arguments: Kind.allCases.filter(\.isCorruption))
   func turnedBit_atAnyRequest_neverChangesWhatIsThere(kind: Kind) async throws {
     try await TestWorld.run { world in
@@ -206,7 +205,7 @@ struct FaultTests {
         b.network.fail(kind.fault, occurrence: number)
         let tree = try await Self.tryEverything(b, words: world.words() ?? [])
         let hasStruck = b.network.hasStruck
-        // Some of it or all of it, and what is there is right.
+        // The device shows some of it or all of it, and what it shows is right.
         let possible = ["", "/d  ?\n/d/f  ?", "/d\n/d/f  ?", "/d  ?\n/d/f  \"one\"", whole]
         #expect(possible.contains(tree), "\(kind) at request \(number) shows \(tree)")
         try await b.close()
@@ -259,7 +258,7 @@ struct FaultTests {
 
   // MARK: Contention
 
-  /// Two devices that write alternately into one zone, none ever pulling first: each commit is refused once and planned
+  /// Two devices write alternately to one zone, and neither ever pulls first. Each commit is refused once and planned
   /// again.
   @Test func twoDevicesWritingAlternately_bothProgress() async throws {
     try await TestWorld.run { world in
@@ -283,8 +282,8 @@ struct FaultTests {
     }
   }
 
-  /// - another device's commit arrives right before each of mine, three times in a row
-  /// => mine goes in at the fourth: from the third loss on, the others wait for it
+  /// - another device's commit arrives right before each of this device's commits, three times in a row
+  /// => the fourth attempt succeeds: from the third loss on, the other devices wait for it
   @Test func overtakenAgainAndAgain_getsThrough() async throws {
     try await TestWorld.run { world in
       let a = try await world.device("A")

@@ -1,6 +1,6 @@
 import ZeroDarkCloudTesting
 
-/// A source of numbers that a seed repeats.
+/// A random number generator that repeats its numbers for the same seed.
 struct SeededNumbers: RandomNumberGenerator {
   private var state: UInt64
 
@@ -15,8 +15,8 @@ struct SeededNumbers: RandomNumberGenerator {
   }
 }
 
-/// What a history must not lose: every text that was written, unless its node, or something that it lay in, was deleted
-/// by somebody.
+/// The texts that a history must not lose: every text that was written, unless a device deleted its node or a node that
+/// contained it.
 struct HistoryModel {
   private var nodes: [String: Set<String>] = [:]
   private var deleted: Set<String> = []
@@ -25,19 +25,19 @@ struct HistoryModel {
 
   var tokens: [String] { nodes.keys.sorted() }
 
-  /// A text was written into a node.
+  /// Records that a text was written into a node.
   mutating func wrote(_ token: String, cloudID: String) { nodes[token, default: []].insert(cloudID) }
 
-  /// A node was put below another.
+  /// Records that a node was put below another.
   mutating func placed(_ cloudID: String, below parent: String) { parents[cloudID, default: []].insert(parent) }
 
-  /// A node, and what was below it on that device, with its texts.
+  /// Records the deletion of a node and of its subtree on that device, with their texts.
   mutating func delete(_ cloudIDs: [String], texts: [String]) {
     deleted.formUnion(cloudIDs)
     given.formUnion(texts)
   }
 
-  /// Whether the text may be gone.
+  /// Returns whether the text may be gone.
   func mayBeGone(_ token: String) -> Bool {
     given.contains(token) || (nodes[token] ?? []).contains { isDeleted($0, seen: []) }
   }

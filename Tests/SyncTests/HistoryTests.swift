@@ -3,11 +3,11 @@ import Testing
 import ZeroDarkCloud
 import ZeroDarkCloudTesting
 
-/// Two devices do whatever a seed says: changes, bursts of changes with a commit each, syncs, pushes without pulls, lost
-/// answers, kills, relaunches. => At the end both and a third device show the same tree, every text that no device
-/// deleted is in it, and no text is in it twice.
+/// Two devices perform the actions that a seed selects: changes, bursts of changes with a commit each, syncs, pushes
+/// without pulls, lost answers, kills, relaunches. => At the end both and a third device show the same tree, every text
+/// that no device deleted is in it, and no text is in it twice.
 ///
-/// `ZDC_HISTORIES` says how many; a failure names its seed.
+/// `ZDC_HISTORIES` is the number of histories; a failure names its seed.
 struct HistoryTests {
   private static let count = ProcessInfo.processInfo.environment["ZDC_HISTORIES"].flatMap { UInt64($0) } ?? 100
   private static let worlds: UInt64 = 4
@@ -103,7 +103,7 @@ private struct History {
     }
   }
 
-  /// Several changes, each in a commit or all in one: the other device gets them with one pull.
+  /// Makes several changes, each in a commit or all in one. The other device gets them with one pull.
   private mutating func burst(_ device: TestDevice) async throws {
     let isPushed = Bool.random(using: &numbers)
     for _ in 0..<Int.random(in: 2...5, using: &numbers) {
@@ -112,7 +112,7 @@ private struct History {
     }
   }
 
-  /// The process ends between two transactions of a sync, and begins again.
+  /// Ends the process between two transactions of a sync, and launches it again.
   private mutating func die(_ device: TestDevice) async throws {
     let commits = Int.random(in: 0...6, using: &numbers)
     device.die(afterCommits: commits)
@@ -136,7 +136,7 @@ private struct History {
 
   private mutating func name() -> String { ["x", "y", "z"].randomElement(using: &numbers) ?? "x" }
 
-  /// A node of the history that the device has, or its folder.
+  /// Returns the path of a node of the history that the device has, or of its folder.
   private mutating func anyPath(_ device: TestDevice, withFolder: Bool) async throws -> String? {
     let paths = try await device.paths(below: folder) + (withFolder ? [folder] : [])
     return paths.randomElement(using: &numbers)
@@ -157,7 +157,7 @@ private struct History {
     model.placed(node.cloudID, below: try await device.node(parent).cloudID)
   }
 
-  /// Adds a line to what the app has; it never writes over what it has not seen.
+  /// Adds a line to the app's content. The app never overwrites content that it has not seen.
   private mutating func edit(_ device: TestDevice) async throws {
     try await device.download()
     guard let path = try await anyPath(device, withFolder: false) else { return }
@@ -191,14 +191,14 @@ private struct History {
   }
 
   private mutating func delete(_ device: TestDevice, _ path: String) async throws {
-    // Renamed by a sync in the meantime.
+    // A sync may have renamed it in the meantime.
     guard try await device.paths(below: folder).contains(path) else { return }
     let (ids, texts) = try await device.subtree(path)
     await attempt("deletes \(path)", device) { try await device.delete(path) }
     model.delete(ids, texts: texts)
   }
 
-  /// Takes a node out of its folder and deletes the folder.
+  /// Moves a node out of its folder and deletes the folder.
   private mutating func hoist(_ device: TestDevice) async throws {
     let paths = try await device.paths(below: folder)
     let deep = paths.filter { $0.split(separator: "/").count > 2 }
@@ -214,7 +214,7 @@ private struct History {
     try await delete(device, "/" + above)
   }
 
-  /// Deletes a node and creates another one of its name, with or without a child: file and folder change places.
+  /// Deletes a node and creates another one with its name, with or without a child: file and folder change places.
   private mutating func replace(_ device: TestDevice) async throws {
     guard let path = try await anyPath(device, withFolder: false) else { return }
     try await delete(device, path)
@@ -224,11 +224,11 @@ private struct History {
 
   // MARK: The end
 
-  /// Moves the clock, which stands still otherwise: a device that has lost three races holds a lease of the zone until it
-  /// commits or the lease expires (PROTOCOL 4.4), and failed operations are paused.
+  /// Advances the clock, which never moves otherwise. A device that has lost three races holds a lease of the zone
+  /// until it commits or the lease expires (PROTOCOL 4.4), and failed operations are paused.
   private func endLeasesAndPauses() { devices[0].clock.advance(by: .seconds(120)) }
 
-  /// Syncs until nothing moves; what was deleted elsewhere and changed here is queued again.
+  /// Syncs until nothing changes any more. Changes to nodes that were deleted elsewhere are queued again.
   private mutating func settle() async throws {
     for _ in 0..<10 {
       endLeasesAndPauses()
@@ -263,14 +263,14 @@ private struct History {
 }
 
 extension TestDevice {
-  /// Paths of all nodes below a folder, sorted.
+  /// Returns the paths of all nodes below a folder, sorted.
   fileprivate func paths(below folder: String) async throws -> [String] {
     try await tree(versions: false).split(separator: "\n").map { line in
       line.range(of: "  ").map { String(line[..<$0.lowerBound]) } ?? String(line)
     }.filter { $0.hasPrefix(folder + "/") }
   }
 
-  /// The cloud's ids of a node and of all below it, and every line that their contents hold here.
+  /// Returns the cloud IDs of a node and its subtree, and every line of their content on this device.
   fileprivate func subtree(_ path: String) async throws -> (ids: [String], texts: [String]) {
     var ids: [String] = []
     var texts: [String] = []
@@ -282,7 +282,7 @@ extension TestDevice {
     return (ids, texts)
   }
 
-  /// Queues again what waits because it was deleted elsewhere.
+  /// Queues again the operations that wait because their nodes were deleted elsewhere.
   fileprivate func reviveAll() async throws {
     try await write { _, cloud in
       for operation in cloud.pendingOperations() {

@@ -3,7 +3,7 @@ import Testing
 import ZeroDarkCloud
 import ZeroDarkCloudTesting
 
-/// Where the framework decides a conflict, the merge journal has it, and takes it back when asked.
+/// Where the framework decides a conflict, the merge journal records the decision and can undo it.
 struct JournalCaptureTests {
   private static func pair(
     _ world: TestWorld, _ start: @escaping @Sendable (TestDevice) async throws -> Void = { _ in }
@@ -125,7 +125,7 @@ struct JournalCaptureTests {
 
   // MARK: Contents
 
-  /// B takes the cloud's version inside the conflict.
+  /// Makes B take the cloud's version inside the conflict callback.
   private static func takeCloud(
     _ b: TestDevice, _ skip: @escaping @Sendable (ZDCNode, ZDCCloudTransaction) throws -> Void
   ) {

@@ -2,7 +2,7 @@ import Testing
 import ZDCProtocol
 import ZeroDarkCloudTesting
 
-/// The account's own keys are rotated elsewhere while a device holds the older ones.
+/// The account's keys are rotated elsewhere while a device holds the older ones.
 struct KeyChangeTests {
   @Test("K-18: the account's keys were rotated elsewhere: the change is signed again and goes out")
   func anOldSignature_isMadeAgain() async throws {

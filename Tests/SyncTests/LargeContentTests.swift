@@ -4,11 +4,11 @@ import Testing
 import ZeroDarkCloud
 import ZeroDarkCloudTesting
 
-/// Uploads of several parts that are cut off, continued, and thrown away. A part is about 8 MiB.
+/// Uploads of several parts that are interrupted, continued, and abandoned. A part is about 8 MiB.
 struct LargeContentTests {
   private static let part = ("PUT", "/v1/blobs/{blobID}/parts/{index}")
 
-  /// A device with a file of four parts that waits to be uploaded.
+  /// A device with a file of four parts that waits for its upload.
   private struct Job {
     let device: TestDevice
     let node: String
@@ -24,7 +24,7 @@ struct LargeContentTests {
       serve()
     }
 
-    /// Every leaf another one, made quickly.
+    /// Returns data in which every leaf is different, made quickly.
     static func bytes(_ count: Int) -> Data {
       let block = EndToEndTests.bytes(50_000, seed: 1)
       var data = Data(capacity: count + block.count)
@@ -35,7 +35,7 @@ struct LargeContentTests {
       return data.prefix(count)
     }
 
-    /// The app's answer is not stored by the framework: it is asked again after a relaunch.
+    /// Serves the file. The framework does not store the app's answer, and asks again after a relaunch.
     func serve() { device.recorder.serve(ZDCData(cleartextFileURL: url), forNodeID: node) }
 
     func relaunch() async throws {
@@ -45,7 +45,7 @@ struct LargeContentTests {
       device.network.resetCounts()
     }
 
-    /// The ids under which parts were sent, in order of their first part.
+    /// The blob IDs under which parts were sent, in order of their first part.
     var blobs: [String] {
       device.network.requests.filter { $0.route.pattern == part.1 }.map { String($0.path.split(separator: "/")[2]) }
         .reduce(into: []) { if !$0.contains($1) { $0.append($1) } }
@@ -53,7 +53,7 @@ struct LargeContentTests {
 
     var parts: Int { device.network.count(part.0, part.1) }
 
-    /// What another device gets is what the file holds now.
+    /// Checks that another device receives what the file now holds.
     func arrives(on other: TestDevice) async throws {
       #expect(try await device.queueCount() == 0)
       try await other.sync()
@@ -64,20 +64,21 @@ struct LargeContentTests {
       try FileManager.default.removeItem(at: target)
     }
 
-    /// Changes bytes in place, and keeps size and number; the time too, if wanted.
+    /// Changes bytes in place, and keeps the file's size and number; its time too, if wanted.
     func overwrite(at offset: UInt64, keepingTime: Bool) throws {
       let time = try FileManager.default.attributesOfItem(atPath: url.path)[.modificationDate]
       let handle = try FileHandle(forUpdating: url)
       try handle.seek(toOffset: offset)
       try handle.write(contentsOf: Data(repeating: 0xAB, count: 1_000))
       try handle.close()
-      // Without that the change might fall into the same tick of the file system's clock.
+      // Otherwise the change might fall into the same tick of the file system's clock.
       let shown = keepingTime ? time : (time as? Date)?.addingTimeInterval(10)
       if let shown { try FileManager.default.setAttributes([.modificationDate: shown], ofItemAtPath: url.path) }
     }
   }
 
-  /// The server removes the file of an upload that is given up when the last request for one of its parts has ended.
+  /// Returns whether the server comes to this number of blob files. It removes the file of an abandoned upload when the
+  /// last request for one of its parts has ended.
   private static func blobFiles(_ world: TestWorld, become expected: Int) async throws -> Bool {
     for _ in 0..<1_200 {
       let files = try FileManager.default.subpathsOfDirectory(atPath: world.server.folder.path)
@@ -100,7 +101,7 @@ struct LargeContentTests {
     }
   }
 
-  /// Two parts arrive, then the network goes, then the process.
+  /// Two parts arrive, then the network fails, then the process ends.
   @Test func relaunchedDevice_sendsOnlyWhatTheServerDoesNotHave() async throws {
     try await TestWorld.run { world in
       world.skipsComparison()
@@ -132,7 +133,7 @@ struct LargeContentTests {
     }
   }
 
-  /// Every part arrives and every answer is lost: nothing is left to send.
+  /// Every part arrives, but each answer to the completion is lost: nothing is left to send.
   @Test func lostAnswers_costNothingTwice() async throws {
     try await TestWorld.run { world in
       world.skipsComparison()
@@ -147,7 +148,7 @@ struct LargeContentTests {
     }
   }
 
-  /// The device dies behind each commit of its database, with what is under way still reaching the server.
+  /// The device dies after each commit of its database. Requests in flight are lost or still reach the server.
   @Test(arguments: [TestDevice.Network.dead, .alive])
   func device_diesAnywhere_losesNothing_andRepeatsAtMostWhatWasUnderWay(network: TestDevice.Network) async throws {
     try await TestWorld.run { world in
@@ -164,7 +165,7 @@ struct LargeContentTests {
         let before = job.parts
         try await job.relaunch()
         try await a.sync()
-        // A dead device tries three times in vain, and each try is counted.
+        // A dead device makes three attempts in vain, and each is counted.
         #expect(before + job.parts <= (network == .alive ? 3 : 5), "died after \(steps) commits")
         try await job.arrives(on: b)
         try await a.delete("/film")
@@ -176,7 +177,7 @@ struct LargeContentTests {
     }
   }
 
-  /// Content in memory is told by its hash.
+  /// Content in memory is recognised by its hash.
   @Test func contentInMemory_isContinuedIfItIsEqual() async throws {
     try await TestWorld.run { world in
       world.skipsComparison()
@@ -214,7 +215,7 @@ struct LargeContentTests {
     }
   }
 
-  /// Size, time and number say that the file is the same; its bytes do not.
+  /// Size, time and number of the file are unchanged, but its bytes are not.
   @Test(arguments: [0, 9_000_000] as [UInt64])
   func secretlyChangedFile_isFoundOutBySealingAgain(offset: UInt64) async throws {
     try await TestWorld.run { world in
@@ -226,7 +227,7 @@ struct LargeContentTests {
       try job.overwrite(at: offset, keepingTime: true)
       try await job.relaunch()
       try await job.device.sync()
-      // Of the old blob, not one byte more.
+      // Not one more byte of the old blob is sent.
       #expect(job.blobs.count == 1)
       #expect(job.blobs != old)
       #expect(job.parts == 4)
@@ -250,7 +251,7 @@ struct LargeContentTests {
     }
   }
 
-  /// The server has forgotten the parts: equal bytes may go again under the same key.
+  /// The server has forgotten the parts: equal bytes may be sent again under the same key.
   @Test func serverThatLostTheUpload_getsItAgain() async throws {
     try await TestWorld.run { world in
       world.skipsComparison()

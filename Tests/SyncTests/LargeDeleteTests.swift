@@ -6,7 +6,7 @@ import ZeroDarkCloudTesting
 /// A commit deletes a limited number of nodes; a user's delete may be larger.
 struct LargeDeleteTests {
   /// - /top has two folders of 5,100 nodes each, more than one commit may delete
-  /// => the delete goes in two commits, children before the top, and nothing stays queued or listed
+  /// => the delete takes two commits, children before the top, and nothing stays queued or listed
   @Test("S7: a folder with more nodes than one commit may delete is deleted in several")
   func deleteInSeveralCommits() async throws {
     try await TestWorld.run { world in
@@ -27,9 +27,10 @@ struct LargeDeleteTests {
     }
   }
 
-  /// - a folder is replaced by another one of its name, and all it held is moved there: more than one commit may move
-  /// => the new folder goes first, under another name, since the old one cannot be deleted before; in the end it has its
-  /// own name
+  /// - a folder is replaced by another one of its name, and all its nodes are moved there: more than one commit may
+  /// move
+  /// => the new folder is created first, under another name, because the old one cannot be deleted yet; in the end it
+  /// has its real name
   @Test("M20: a folder that is replaced by one of the same name, with more nodes moved than one commit may hold")
   func moveIntoTheReplacement() async throws {
     try await TestWorld.run { world in

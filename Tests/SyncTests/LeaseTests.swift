@@ -3,9 +3,9 @@ import Testing
 import ZeroDarkCloud
 import ZeroDarkCloudTesting
 
-/// Two instances of the framework on one database stand for two processes: one syncs, the other queues and reads.
+/// Two instances of the framework on one database represent two processes: one syncs, the other queues and reads.
 @Suite(.timeLimit(.minutes(20))) struct LeaseTests {
-  /// Another process of the device's.
+  /// Returns another process of the same device.
   private static func second(_ world: TestWorld, of device: TestDevice) async throws -> TestDevice {
     try await TestDevice(
       "second", reopening: device.folder, databaseKey: device.databaseKey, serverURL: world.server.url,
@@ -47,7 +47,7 @@ import ZeroDarkCloudTesting
   }
 
   /// - both run; the one that syncs ends
-  /// => the other takes over, with what was queued meanwhile
+  /// => the other takes over, with everything that was queued in the meantime
   @Test func theOtherProcess_takesOver() async throws {
     try await TestWorld.run { world in
       let a = try await world.device("A")
@@ -98,7 +98,7 @@ import ZeroDarkCloudTesting
         let sending = HolderProgress(left: ["create inFlight"], failures: 0, isSending: true)
         #expect(try await !second.syncManager.syncOrWait(for: { sending }, { Issue.record("it has no lease") }))
         #expect(passed.withLock { $0 } < .seconds(137))
-        // A failure of the one that syncs ends it sooner; progress does not.
+        // A failure of the process that syncs ends the wait sooner; progress does not.
         let steps = Mutex(0)
         #expect(
           try await !second.syncManager.syncOrWait(
@@ -118,7 +118,7 @@ import ZeroDarkCloudTesting
     }
   }
 
-  /// The process that does not sync sees what the other one brings in.
+  /// The process that does not sync sees what the other one pulls.
   @Test func observationsOfTheOtherProcess_refresh() async throws {
     try await TestWorld.run { world in
       let a = try await world.device("A")
@@ -144,7 +144,7 @@ import ZeroDarkCloudTesting
   }
 
   /// - the process that does not sync pauses pushes, queues a change, and ends
-  /// => the one that syncs sends nothing, also after a relaunch, until another process says so
+  /// => the one that syncs sends nothing, also after a relaunch, until another process resumes pushes
   @Test func pauseOfOneProcess_holdsInAllOfThem_untilOneOfThemResumes() async throws {
     try await TestWorld.run { world in
       let a = try await world.device("A")
@@ -156,7 +156,7 @@ import ZeroDarkCloudTesting
         try await second.syncManager.pausePush(forLocalUserID: user)
         try await second.create("/f", "1")
         for await update in updates { if case .pushPaused = update { break } }
-        // What comes in still comes in.
+        // Changes from other devices still arrive.
         try await b.create("/g", "2")
         try await b.sync()
         await a.recorder.wait(for: "new /g")
@@ -179,8 +179,8 @@ import ZeroDarkCloudTesting
     }
   }
 
-  /// - two processes sync in turns, none of them at the other's time
-  /// => each forgets what it remembered; nothing is lost or doubled
+  /// - two processes sync in turns, never at the same time
+  /// => each drops what it had cached; nothing is lost or duplicated
   @Test func inTurns_nothingIsLostOrDoubled() async throws {
     try await TestWorld.run { world in
       let a = try await world.device("A")
@@ -189,7 +189,7 @@ import ZeroDarkCloudTesting
       let second = try await Self.second(world, of: a)
       for turn in 0..<3 {
         try await a.create("/a\(turn)", TestContent(data: EndToEndTests.bytes(70_000, seed: UInt8(turn))))
-        // The upload is under way when the other one goes on.
+        // The upload is in progress when the other process continues.
         try await a.push()
         try await second.create("/s\(turn)", "1")
         try await second.sync()

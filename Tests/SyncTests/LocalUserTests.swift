@@ -41,7 +41,7 @@ struct LocalUserTests {
   }
 
   /// - an account is removed after a sync, and logs in again
-  /// => meanwhile a sync says that it is not there; afterwards its changes go out, and come in
+  /// => until then a sync reports that it is missing; afterwards its changes are pushed, and others' are pulled
   @Test("an account that was removed and came back is synced", arguments: [false, true])
   func removedAccount_thatComesBack_isSynced(whileRunning: Bool) async throws {
     try await TestWorld.run { world in

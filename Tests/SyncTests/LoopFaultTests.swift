@@ -5,12 +5,12 @@ import ZDCProtocol
 import ZeroDarkCloud
 import ZeroDarkCloudTesting
 
-/// Engines that run while something is wrong: with one tree, with the app, with a pull that is broken off. The event
-/// stream stays open, and what was left out follows.
+/// Engines that run while one thing fails: a tree, the app, or a pull that is cut off. The event stream stays open, and
+/// the skipped changes follow.
 @Suite(.timeLimit(.minutes(20))) struct LoopFaultTests {
   private struct AppError: Error {}
 
-  /// An app that throws until it is told not to.
+  /// An app that throws until the test makes it give in.
   private final class Stubborn: Sendable {
     private let isWilling = Mutex(false)
 
@@ -21,7 +21,7 @@ import ZeroDarkCloudTesting
     }
   }
 
-  /// Breaks off the pull that tells of a node: the transaction of a task that is cancelled meanwhile is not committed.
+  /// Aborts the pull that announces a node: the transaction of a cancelled task is not committed.
   private static func abortsPull(_ device: TestDevice) throws -> RecordingDelegate.Action {
     let user = try device.localUserID
     return { _, _ in
@@ -35,7 +35,7 @@ import ZeroDarkCloudTesting
   }
 
   /// - the app throws for one node, when the stream is opened and at each event
-  /// => the others arrive over the same stream
+  /// => the other nodes arrive over the same stream
   @Test func anErrorOfTheApps_leavesTheStreamOpen() async throws {
     try await TestWorld.run { world in
       let a = try await world.device("A")
@@ -82,7 +82,7 @@ import ZeroDarkCloudTesting
         await a.recorder.wait(for: "pushed /f")
       }
       try await a.sync()
-      // A slow device may miss the network before its app edits again.
+      // A slow device may notice the lost network before its app edits again, and then reports the reconnection.
       #expect(a.recorder.take().filter { $0 != "reconnected" } == ["data /f", "data /f", "pushed /f"])
     }
   }
@@ -112,8 +112,8 @@ import ZeroDarkCloudTesting
     }
   }
 
-  /// - the server refuses to give some of the logs when the stream is opened
-  /// => they are asked for again, over the same stream
+  /// - the server refuses to return some of the logs when the stream is opened
+  /// => the device requests them again, while the same stream stays open
   @Test func aTreeThatIsRefused_isPulledAgain_whileTheStreamIsOpen() async throws {
     try await TestWorld.run { world in
       let a = try await world.device("A")
@@ -127,8 +127,8 @@ import ZeroDarkCloudTesting
     }
   }
 
-  /// - a pull is cut off between the log, which is pinned, and the records behind it
-  /// => the stream's first event names the pinned head, and the pull goes on all the same
+  /// - a pull is cut off after the log was pinned, before its records arrive
+  /// => the stream's first event names the pinned head, and the pull continues all the same
   @Test func aPullThatWasCutOff_goesOnAtTheReconnect() async throws {
     try await TestWorld.run { world in
       let a = try await world.device("A")
@@ -145,8 +145,8 @@ import ZeroDarkCloudTesting
     }
   }
 
-  /// - the app breaks off the pull of an event
-  /// => the stream stays open, and the next event brings both
+  /// - the app aborts the pull of an event
+  /// => the stream stays open, and the next event delivers both
   @Test func anAbortedEvent_leavesTheStreamOpen() async throws {
     try await TestWorld.run { world in
       let a = try await world.device("A")

@@ -3,7 +3,7 @@ import Testing
 import ZeroDarkCloud
 import ZeroDarkCloudTesting
 
-/// Something that does not speak HTTP answers at the server's address, for a while.
+/// For a while, something that does not speak HTTP answers at the server's address.
 @Suite(.timeLimit(.minutes(20))) struct MalformedServerTests {
   @Test(
     "F1: sync and get end with a typed error, and succeed once the server is back",

@@ -7,11 +7,12 @@ import ZeroDarkCloudTesting
 @testable import ZDCClientStore
 @testable import ZeroDarkCloud
 
-/// A user with 100 zones. Before there are shared branches, they are the trunks of 50 apps.
+/// A user with 100 zones. Until shared branches exist, these are the trunks of 50 apps.
 @Suite(.timeLimit(.minutes(20))) struct ManyZonesTests {
   private static let trees = (1..<50).map { "test.zerodark.app\($0)" }
 
-  /// Both devices follow all zones as if they were one app's, and each zone has a change that B does not have.
+  /// Makes both devices follow all zones as if they belonged to one app, and each zone have a change that B does not
+  /// have.
   private static func prepare(_ a: TestDevice, _ b: TestDevice) async throws {
     try await createTrees(a)
     for device in [a, b] { try await followTrees(device) }
@@ -73,7 +74,7 @@ import ZeroDarkCloudTesting
   private func newNodes(_ device: TestDevice) -> Int { device.recorder.lines.count { $0.hasPrefix("new ") } }
 
   /// - each answer takes a second
-  /// => four zones are asked for at the same time, so that 100 take 25 seconds
+  /// => four zones are requested at a time, so 100 take 25 seconds
   @Test("100 zones with a change each are pulled in the time of 25 round trips", arguments: [false, true])
   func roundTrips(inBackground: Bool) async throws {
     try await TestWorld.run { world in

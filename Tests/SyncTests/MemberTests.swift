@@ -8,7 +8,7 @@ import ZeroDarkCloudTesting
 @testable import ZeroDarkCloud
 
 /// Commits of another member in a zone: their signatures are checked with the keys of that member's identity chain
-/// (PROTOCOL 3.2, 3.7). The list and the commits are made by hand, because no client shares yet.
+/// (PROTOCOL 3.2, 3.7). The access list and the commits are made by hand, because no client shares yet.
 struct MemberTests {
   private struct Stage: Sendable {
     let hostile: HostileServer
@@ -52,7 +52,7 @@ struct MemberTests {
       try await owner.push(try home.commit(bringing: list), acl: list, grants: [grant])
     }
 
-    /// The member creates a node.
+    /// Creates a node as the member.
     func write(_ name: String, key: SigningKey? = nil, generation: UInt32 = 1) async throws {
       let home = try await owner.home()
       var draft = try home.draft(new: name)
@@ -66,17 +66,17 @@ struct MemberTests {
       try await member.push(commit, [record])
     }
 
-    /// The member's next signature key, announced in their chain.
+    /// Announces the member's next signature key in their chain, and returns the key.
     func rotateKey() async throws -> SigningKey {
       let (link, keyring, signing) = try await member.nextSigningKey()
       try await member.append(link, keyring: keyring)
       return signing
     }
 
-    /// How often the device has asked for chains of others.
+    /// The number of requests for other users' chains.
     var chainRequests: Int { hostile.requests.filter { $0.route.pattern == Routes.chains }.count }
 
-    /// The server shows this in place of the member's links.
+    /// Makes the server show these links in place of the member's.
     func show(_ links: [IdentityLink]) {
       hostile.tell(
         Lie { answer in
@@ -112,8 +112,8 @@ struct MemberTests {
     }
   }
 
-  /// - The server shows nothing of the member's chain, or nothing behind what is pinned
-  /// => nothing of the commit is applied, the tree is not frozen, and the next pull brings it
+  /// - The server shows nothing of the member's chain, or nothing after the pinned links
+  /// => nothing of the commit is applied, the tree is not frozen, and the next pull delivers it
   @Test(arguments: [true, false]) func withheldChain_isAskedForAgain(isPinned: Bool) async throws {
     try await TestWorld.run { world in
       let stage = try await Stage(world)
@@ -152,7 +152,7 @@ struct MemberTests {
     }
   }
 
-  /// - The server shows a link that the member has not signed, for a chain that is pinned and for one that is not
+  /// - The server shows a link that the member did not sign, for a pinned chain and for an unknown one
   /// => a commit that is signed with its key is refused, and the link is reported
   @Test(arguments: [true, false]) func forgedChain_isRefused(isPinned: Bool) async throws {
     try await TestWorld.run { world in

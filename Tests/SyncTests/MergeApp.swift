@@ -4,7 +4,7 @@ import Testing
 import ZeroDarkCloud
 import ZeroDarkCloudTesting
 
-/// What two people change at once: a shopping list, as an app's model would have it.
+/// A shopping list that two people change concurrently, as an app's model would define it.
 struct Shopping: ZDCRecord, Codable, Equatable {
   @Syncable var title = "list"
   @Syncable var note: String?
@@ -30,10 +30,10 @@ struct Shopping: ZDCRecord, Codable, Equatable {
   static let collection = "shopping"
 }
 
-/// The app of reference 7.4: edits carry their changesets, what others changed is downloaded and merged.
+/// The app of reference 7.4: edits carry their changesets, and others' changes are downloaded and merged.
 final class MergeApp: ZeroDarkCloudDelegate {
   private let framework = Mutex<ZeroDarkCloud?>(nil)
-  /// Whether it hands its reports to `didMergeData`.
+  /// Whether the app passes its merge reports to `didMergeData`.
   let reports: Bool
 
   init(reports: Bool) {
@@ -99,7 +99,7 @@ final class MergeApp: ZeroDarkCloudDelegate {
   }
 }
 
-/// A device with that app, stepped by hand.
+/// A device with that app, driven by the test.
 struct MergeDevice {
   let device: TestDevice
   let app: MergeApp
@@ -139,7 +139,7 @@ struct MergeDevice {
     }
   }
 
-  /// - Returns: whether anything went either way.
+  /// - Returns: Whether anything was pulled, pushed or downloaded.
   func sync() async throws -> Bool {
     var isBusy = false
     for _ in 0..<10 {
@@ -151,7 +151,7 @@ struct MergeDevice {
     throw TestFailure("\(device.name) does not come to rest")
   }
 
-  /// Downloads and merges, and sends nothing.
+  /// Downloads and merges without pushing.
   func mergeOnly() async throws { _ = try await download() }
 
   private func download() async throws -> Bool {

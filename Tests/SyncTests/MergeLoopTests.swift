@@ -19,7 +19,7 @@ struct MergeLoopTests {
     return devices
   }
 
-  /// - Returns: the list that all have, and nobody has anything queued.
+  /// - Returns: The list that all devices show once no device has anything queued.
   private static func settle(_ devices: [MergeDevice]) async throws -> Shopping {
     for round in 1... {
       var isBusy = false
@@ -53,7 +53,7 @@ struct MergeLoopTests {
     }
   }
 
-  /// Each device changes keys of its own: nothing of that is ever lost, whatever the order.
+  /// Each device changes separate keys: none of that is ever lost, in any order.
   @Test(arguments: Array(UInt64(1)...4))
   func whatOneDeviceAloneChanges_isKept(seed: UInt64) async throws {
     try await TestWorld.run { world in
@@ -77,7 +77,7 @@ struct MergeLoopTests {
   }
 
   /// - both change a key, and B is late
-  /// => the cloud wins, the loser is in B's journal, and can be brought back as a change of its own
+  /// => the cloud wins; B's value is in B's journal and can be restored as a new change
   @Test func bothModifiedAKey_theLoserIsInTheJournal_andCanBeBroughtBack() async throws {
     try await TestWorld.run { world in
       let devices = try await Self.devices(world, reports: [true, true])
@@ -114,7 +114,7 @@ struct MergeLoopTests {
     }
   }
 
-  /// - everything that B changed lost
+  /// - every change of B loses
   /// => nothing remains to be sent, and B sends nothing
   @Test func nothingRemains_nothingIsSent() async throws {
     try await TestWorld.run { world in
@@ -128,8 +128,9 @@ struct MergeLoopTests {
     }
   }
 
-  /// - the cloud's value goes back to what B began with, after B's own change of it had lost
-  /// => that is somebody's wish, and not B's change: pending changesets of before the merge would say otherwise
+  /// - after B's own change of a value has lost, the cloud's value returns to what B began with
+  /// => that is another user's wish, and not B's change: the pending changesets from before the merge would say
+  /// otherwise
   @Test func remainingTakesThePlaceOfThePendingChangesets() async throws {
     try await TestWorld.run { world in
       let devices = try await Self.devices(world, reports: [true, true])
@@ -140,7 +141,7 @@ struct MergeLoopTests {
         $0.note = "kept"
       }
       _ = try await a.sync()
-      // B pulls and merges, and cannot send.
+      // B pulls and merges, but cannot push.
       _ = try await b.device.pull()
       try await b.mergeOnly()
       #expect(try await b.list().title == "A")
@@ -171,7 +172,7 @@ struct MergeLoopTests {
 }
 
 extension MergeDevice {
-  /// Brings back what the newest entry says was lost, as the journal's own example does.
+  /// Restores what the newest entry says was lost, as the journal's own example does.
   func undoNewest() async throws {
     try await device.write { transaction, cloud in
       let entry = try #require(cloud.mergeJournal().first)
@@ -206,7 +207,7 @@ extension Shopping {
   }
 }
 
-/// Numbers from a seed.
+/// A random number generator with a seed.
 struct Dice {
   private var state: UInt64
 

@@ -10,7 +10,7 @@ struct MovedOutTests {
     case bothMoved, insideOut, nameTakenSince, queuedMoveInside, deletedLater
   }
 
-  /// What the other device does, in order; "sync" sends it.
+  /// Returns the steps of the other device, in order; "sync" sends them.
   private static func steps(_ variant: Variant) -> [String] {
     switch variant {
     case .online: ["mv /k/n /n", "sync", "rm /k", "sync"]

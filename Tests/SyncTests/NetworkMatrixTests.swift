@@ -5,8 +5,8 @@ import ZDCProtocol
 import ZeroDarkCloud
 import ZeroDarkCloudTesting
 
-/// Every fault at every request of the wire API, the requests from the route table. => a typed error at most, and after
-/// it the same state as without the fault.
+/// Every fault at every request of the wire API, with the requests of the route table. => A typed error at most, and
+/// afterwards the same state as without the fault.
 struct NetworkMatrixTests {
   enum Kind: String, Sendable, CaseIterable {
     case loseRequest, loseResponse, cutAtOnce, cutLater, slow, serverBusy, duplicate, delay
@@ -20,7 +20,7 @@ struct NetworkMatrixTests {
       case .slow: .slowResponse(bytesAtOnce: 100)
       case .serverBusy: .answer(status: 503, code: "shuttingDown")
       case .duplicate: .duplicate
-      // Time passes while the request is on its way.
+      // Time passes while the request is in flight.
       case .delay: .before { clock.advance(by: .seconds(3_600)) }
       }
     }
@@ -43,8 +43,8 @@ struct NetworkMatrixTests {
   }
 }
 
-/// Two devices and a job for each route: what is done, with the fault at the first request of that route, again until it
-/// works; and what must be the same afterwards.
+/// Two devices and a job for each route. The fault strikes the first request of that route, and the job is repeated
+/// until it succeeds. The job returns what must be the same with and without the fault.
 final class NetworkExercise: Sendable {
   private let words = Mutex<[String]>([])
   let server: TestServer
@@ -57,7 +57,7 @@ final class NetworkExercise: Sendable {
 
   typealias Job = @Sendable (NetworkExercise, TestDevice) async throws -> String
 
-  /// - Returns: what the job found at its end.
+  /// - Returns: The state that the job found at its end.
   func run(_ route: WireRoutes.Route, disturbed fault: Fault?) async throws -> String {
     let device = try await TestDevice("A", server: server, clock: clock)
     guard let job = Self.jobs[route.description] else { throw TestFailure("no job for \(route)") }
@@ -74,7 +74,7 @@ final class NetworkExercise: Sendable {
     return found
   }
 
-  /// What an app does: again, after the pause that it was asked for.
+  /// Retries like an app, after the pause that the server asked for.
   private func attempt(_ body: () async throws -> String) async throws -> String {
     for _ in 0..<5 {
       do { return try await body() } catch is TestFailure { throw TestFailure("the job is wrong") } catch {
@@ -84,7 +84,7 @@ final class NetworkExercise: Sendable {
     return try await body()
   }
 
-  /// Jobs that make the account themselves.
+  /// Jobs that create the account themselves.
   static let beginners: Set<String> = [
     "GET \(Routes.info)", "POST \(Routes.accounts)", "POST \(Routes.login)", "GET \(Routes.chain)",
     "GET \(Routes.keyring)", "POST \(Routes.challenge)", "POST \(Routes.records)", "GET \(Routes.zoneCommits)",
@@ -113,7 +113,7 @@ final class NetworkExercise: Sendable {
       return "\(try await device.api.zones(since: nil).zones.count)"
     },
     "DELETE \(Routes.sessionOfDevice)": { _, device in
-      // A device that was never here; the answer is an answer.
+      // The device never existed; an error is an answer, too.
       do { try await device.api.endSessions(of: .random()) } catch let error as ServerError
         where error.code == .notFound
       {}
@@ -147,14 +147,14 @@ final class NetworkExercise: Sendable {
     return try await made(device)
   }
 
-  /// A session that the server has ended; the first one was opened by the access key.
+  /// Uses a session that the server has ended; the first one was opened with the access key.
   private func expired(_ device: TestDevice) async throws -> String {
     _ = try await device.api.zones(since: nil)
     clock.advance(by: .seconds(25 * 3_600))
     return "\(try await device.api.zones(since: nil).zones.count)"
   }
 
-  /// Another device's account.
+  /// Logs in to another device's account.
   private static let login: Job = { exercise, device in
     let other = try await TestDevice("B", server: exercise.server, clock: exercise.clock)
     let words = try await other.createAccount()
@@ -213,7 +213,7 @@ final class NetworkExercise: Sendable {
     return try await device.tree()
   }
 
-  /// Nodes that another device of the account has made.
+  /// Creates nodes on another device of the account.
   private func written(_ device: TestDevice) async throws {
     let other = try await TestDevice("B", server: server, clock: clock)
     try await other.login(words: words.withLock { $0 })

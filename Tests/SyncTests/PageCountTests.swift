@@ -4,8 +4,8 @@ import Testing
 import ZeroDarkCloud
 import ZeroDarkCloudTesting
 
-/// What a commit of a thousand nodes writes to the databases of both sides must not grow with what stands in them: that
-/// is what makes a hundred thousand nodes cost ten times ten thousand.
+/// The number of pages that a commit of a thousand nodes writes to the databases of both sides must not grow with their
+/// size. Only then do a hundred thousand nodes cost ten times as much as ten thousand.
 @Suite(.timeLimit(.minutes(20))) struct PageCountTests {
   private static func create(_ count: Int, _ device: TestDevice) async throws {
     try await device.write { _, cloud in
@@ -14,17 +14,17 @@ import ZeroDarkCloudTesting
     try await device.pull()
   }
 
-  /// The pages that `body` writes to the log of a database.
+  /// Returns the number of pages that `body` writes to the write-ahead log of a database.
   private static func pages(_ database: URL, _ body: () async throws -> Void) async throws -> Int {
     var configuration = Configuration()
     configuration.busyMode = .timeout(10)
     configuration.allowsUnsafeTransactions = true
     let queue = try DatabaseQueue(path: database.path, configuration: configuration)
-    // What is in the log goes to the database, and the log is cut off.
+    // Moves the log into the database, and truncates it.
     let frame = try await queue.writeWithoutTransaction { db in
-      // It says so, and waits for nobody, while another connection copies.
+      // The pragma does not wait while another connection copies; it reports that it was busy.
       while try Bool.fetchOne(db, sql: "PRAGMA wal_checkpoint(TRUNCATE)") ?? false {}
-      // As long as somebody reads, nobody empties the log: an idle server would.
+      // While a connection reads, no other one can empty the log, as that of an idle server would.
       try db.execute(sql: "BEGIN; SELECT count(*) FROM sqlite_master")
       return try (Int.fetchOne(db, sql: "PRAGMA page_size") ?? 0) + 24
     }
@@ -66,7 +66,7 @@ import ZeroDarkCloudTesting
       for _ in 0..<5 { pages.append(try await Self.push(device, world)) }
       try #require(pages.allSatisfy { $0.client > 0 && $0.server > 0 })
       #expect(pages[4].client <= pages[0].client * 5 / 4)
-      // Two indexes over random tags and hashes: they grow, and no table does.
+      // Two indexes over random tags and hashes grow, but no table does.
       #expect(pages[4].server <= pages[0].server * 8 / 5)
       try await device.sync()
     }

@@ -3,9 +3,9 @@ import ZDCProtocol
 import ZeroDarkCloud
 import ZeroDarkCloudTesting
 
-/// In which order a fresh device is told of what is there.
+/// The order in which a fresh device announces existing nodes.
 struct PullOrderTests {
-  /// - /old and /old/deep are there first, /new last
+  /// - /old and /old/deep are created first, /new last
   /// => parents before children, shallow before deep, recent before old
   @Test func parentBeforeChild_shallowBeforeDeep_recentFirst() async throws {
     try await TestWorld.run { world in
@@ -38,7 +38,7 @@ struct PullOrderTests {
     }
   }
 
-  /// - 1,200 nodes and below the newest of them one more, which comes last because it is deeper
+  /// - 1,200 nodes, and below the newest of them one more, which comes last because it is deeper
   /// => the app prefers that branch when it sees it, and the rest of the same pull obeys
   @Test func preferenceSetDuringAPull_changesItsOrder() async throws {
     try await TestWorld.run { world in
@@ -59,7 +59,7 @@ struct PullOrderTests {
     }
   }
 
-  /// Pages of two commits each.
+  /// Reduces the log to pages of two commits each.
   private static let smallPages = Lie { answer in
     guard answer.route.pattern == Routes.zoneCommits, answer.isBundle else { return false }
     var seen = 0

@@ -3,8 +3,8 @@ import Testing
 import ZeroDarkCloud
 import ZeroDarkCloudTesting
 
-/// A commit's contents and records are made while the one before is on its way. What the app or others do meanwhile
-/// counts.
+/// A commit's content and records are prepared while the commit before it is in flight. Changes that the app or others
+/// make in the meantime are honoured.
 @Suite(.timeLimit(.minutes(20))) struct PushAheadTests {
   private static let nodes = 1_100
 
@@ -27,8 +27,8 @@ import ZeroDarkCloudTesting
     }
   }
 
-  /// - the app edits, renames, moves and deletes what is made ready for the second commit
-  /// => the other device has what the app said last
+  /// - the app edits, renames, moves and deletes nodes that are prepared for the second commit
+  /// => the other device has the app's latest changes
   @Test func whatTheAppDoesMeanwhile_isWhatIsSent() async throws {
     try await TestWorld.run { world in
       let a = try await world.device("A")
@@ -55,8 +55,8 @@ import ZeroDarkCloudTesting
     }
   }
 
-  /// - another device's commit comes first, and the second commit is ready already
-  /// => both are planned again; nothing is lost or doubled
+  /// - another device's commit comes first, when the second commit is already prepared
+  /// => both are planned again; nothing is lost or duplicated
   @Test func aCommitThatIsOvertaken_takesNothingWithIt() async throws {
     try await TestWorld.run { world in
       let a = try await world.device("A")
@@ -78,7 +78,7 @@ import ZeroDarkCloudTesting
     }
   }
 
-  /// - the answer to the first commit is lost, with the second one ready
+  /// - the answer to the first commit is lost, when the second one is already prepared
   @Test func aLostResponse_changesNothing() async throws {
     try await TestWorld.run { world in
       let a = try await world.device("A")

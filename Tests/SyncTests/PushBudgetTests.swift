@@ -5,7 +5,7 @@ import ZDCProtocol
 import ZeroDarkCloud
 import ZeroDarkCloudTesting
 
-/// A server that refuses every push, counted: requests, bytes, and what the result says.
+/// A server that refuses every push. The tests count requests and bytes, and check the reported result.
 @Suite(.timeLimit(.minutes(20))) struct PushBudgetTests {
   /// A device with two small nodes and a large one queued.
   private static func device(_ world: TestWorld) async throws -> TestDevice {
@@ -107,7 +107,7 @@ import ZeroDarkCloudTesting
     }
   }
 
-  /// A device that reaches its server through a proxy, which lets commits of so many bytes through.
+  /// Returns a device that reaches its server through a proxy, which passes commits of up to `limit` bytes.
   private static func device(
     _ world: TestWorld, behindProxyWith limit: Int
   ) async throws -> (TestDevice, HostileServer) {

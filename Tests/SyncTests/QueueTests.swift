@@ -3,7 +3,7 @@ import Testing
 import ZeroDarkCloud
 import ZeroDarkCloudTesting
 
-/// What is queued, what waits for what, and what is sent once although it was asked for often.
+/// The order and number of pushes: which changes wait for others, and which are sent once despite several requests.
 struct QueueTests {
   @Test func offline_theQueueGrows_andGoesOutLater() async throws {
     try await TestWorld.run { world in
@@ -48,8 +48,8 @@ struct QueueTests {
     }
   }
 
-  /// - the app edits /f while the commit with its first edit is on its way
-  /// => the second edit is sent afterwards, based on the first: no conflict with oneself
+  /// - the app edits /f while the commit with its first edit is in flight
+  /// => the second edit is sent afterwards, based on the first: the device has no conflict with itself
   @Test func contentQueuedWhileAnUploadRuns_isSentAfterwards() async throws {
     try await TestWorld.run { world in
       let a = try await world.device("A")
@@ -85,7 +85,7 @@ struct QueueTests {
     }
   }
 
-  /// Other devices see a large node before its content is there.
+  /// Other devices see a large node before its content arrives.
   @Test func largeContent_doesNotHoldTheRecordOrTheChildren() async throws {
     try await TestWorld.run { world in
       let a = try await world.device("A")

@@ -3,10 +3,10 @@ import Testing
 import ZeroDarkCloud
 import ZeroDarkCloudTesting
 
-/// An account that is full: what waits, what does not, and that nothing is lost by it.
+/// A full account: which changes wait, which ones do not, and that nothing is lost.
 struct QuotaTests {
   /// - /first fills the account, /second does not fit
-  /// => /second waits for room and says so; renames and deletes go on; after the delete it is sent
+  /// => /second waits for room and reports that; renames and deletes continue; after the delete it is sent
   @Test func largeContentBeyondTheQuota_waits_andIsSentWhenThereIsRoom() async throws {
     try await TestWorld.run(quotaBytes: 250_000) { world in
       let a = try await world.device("A")
@@ -33,7 +33,7 @@ struct QuotaTests {
     }
   }
 
-  /// Small contents ride in the commit: the commit is refused, and what needs no room goes without them.
+  /// Small content is part of the commit: the server refuses the commit, and what needs no room is sent without it.
   @Test func smallContentBeyondTheQuota_holdsNeitherItsNodeNorOtherChanges() async throws {
     try await TestWorld.run(quotaBytes: 6_000) { world in
       let a = try await world.device("A")

@@ -3,9 +3,8 @@ import Testing
 import ZeroDarkCloud
 import ZeroDarkCloudTesting
 
-/// The device dies behind every single commit of its database, once with the network gone as well and once with what is
-/// under way still reaching the
-/// server. => After the relaunch nothing is lost and nothing is there twice.
+/// The device dies after every single commit of its database: once with the network gone as well, and once while
+/// requests in flight still reach the server. => After the relaunch nothing is lost and nothing is duplicated.
 struct RelaunchTests {
   @Test(arguments: [true, false])
   func pushingDevice_diesAnywhere_losesAndDoublesNothing(withNetwork: Bool) async throws {
@@ -36,7 +35,7 @@ struct RelaunchTests {
     }
   }
 
-  /// Everything that can be queued, small and large.
+  /// Queues every kind of change, small and large.
   private static func queueJob(_ a: TestDevice, _ folder: String, edit: Int) async throws {
     try await a.create(folder)
     try await a.create("\(folder)/f", "1")
@@ -53,7 +52,7 @@ struct RelaunchTests {
     return before + ["\(folder)", "\(folder)/f  \"1\"", "\(folder)/film  (70000 bytes)", "/known  \"edit \(edit)\""]
   }
 
-  /// The lines of the last two jobs and of the node that all edit.
+  /// Returns the lines of the last two jobs and of the node that every job edits.
   private static func lines(_ device: TestDevice, _ folder: String) async throws -> [String] {
     let number = Int(folder.dropFirst(2)) ?? 0
     let lines = try await device.tree(versions: false).split(separator: "\n").map(String.init)
@@ -121,7 +120,7 @@ struct RelaunchTests {
           a.die(afterCommits: steps, network: network)
           _ = try? await a.createAccount()
           try await a.relaunch()
-          // Whatever was reached, and though nobody may have heard of it: the same call goes on.
+          // Whatever the device reached, and even if it never learned of it, the same call continues.
           let words = try await a.createAccount()
           #expect(try await a.knownAccounts().count == 1)
           #expect(try await a.zdc.localUserManager?.accessWords(for: a.localUserID) == words)
@@ -137,10 +136,10 @@ struct RelaunchTests {
     }
   }
 
-  /// The same with a process of its own, which really aborts.
+  /// The same with a separate process, which really aborts.
   ///
-  /// Who waits for such a process has one of the threads that tasks run on until it ends, and it needs the server that
-  /// runs on the others.
+  /// Waiting for such a process blocks one of the threads that tasks run on until the process ends. The process needs
+  /// the server, which runs on the others.
   @Test(.enabled(if: ProcessInfo.processInfo.activeProcessorCount > 1))
   func abortedProcess_leavesWhatIsNeededToGoOn() async throws {
     try await TestWorld.run { world in

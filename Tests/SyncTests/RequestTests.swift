@@ -3,7 +3,7 @@ import Testing
 import ZeroDarkCloud
 import ZeroDarkCloudTesting
 
-/// What is asked of the server, counted.
+/// The requests to the server, counted.
 struct RequestTests {
   @Test func thousandNodes_goUpInFewRequests() async throws {
     try await TestWorld.run { world in
@@ -37,7 +37,7 @@ struct RequestTests {
       let b = try await world.device("B")
       b.network.resetCounts()
       try await b.pull()
-      // The heads of all trunks and of the identity chain; a page of commits for each trunk, a batch of records for each.
+      // The heads of all trunks and of the identity chain; for each trunk a page of commits and a batch of records.
       #expect(b.network.count("GET", "/v1/zones") == 1)
       #expect(b.network.count("GET", "/v1/trees/{treeID}/zones/{zoneRoot}/commits") == 4)
       #expect(b.network.count("POST", "/v1/trees/{treeID}/zones/{zoneRoot}/records") == 4)
@@ -76,7 +76,7 @@ struct RequestTests {
     }
   }
 
-  /// What a command does that runs while no other does: open, pull, push, close.
+  /// The requests of a command that runs while no other does: open, pull, push, close.
   @Test("an edit after a launch costs two round trips, and nothing new costs one")
   func nextLaunch() async throws {
     try await TestWorld.run { world in

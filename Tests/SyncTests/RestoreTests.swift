@@ -5,10 +5,10 @@ import ZDCProtocol
 import ZeroDarkCloud
 import ZeroDarkCloudTesting
 
-/// A server that has lost what it had acknowledged: what it loses of this device it gets again, everything else freezes
-/// the tree until the user decides.
+/// A server that has lost acknowledged commits. It gets this device's lost commits again; any other loss freezes the
+/// tree until the user decides.
 struct RestoreTests {
-  /// Rows that every kind of change has lost: /edited, /renamed, /moved, /deleted and /new.
+  /// Makes every kind of change: to /edited, /renamed, /moved, /deleted and /new.
   private static func change(_ device: TestDevice) async throws {
     try await device.edit("/edited", "2")
     try await device.rename("/renamed", to: "other")
@@ -34,7 +34,7 @@ struct RestoreTests {
     try await device.sync()
   }
 
-  /// SECURITY 5.7, 48: a server that says yes and drops it.
+  /// SECURITY 5.7, 48: a server that acknowledges a push and drops it.
   @Test func ownCommitsThatAreMissing_areSentAgain_once() async throws {
     try await TestWorld.run { world in
       let a = try await world.device("A")
@@ -53,7 +53,7 @@ struct RestoreTests {
       #expect(try await b.tree(versions: false) == Self.changed)
       #expect(try await a.syncManager.frozenZones(localUserID: a.localUserID) == [])
       #expect(try world.server.nodeCount() == 7)
-      // All of it once: a node in one commit only, and the same again changes nothing.
+      // Everything exists once: a node is in one commit only, and another round changes nothing.
       let commits = try world.server.commitCount()
       try await a.relaunch()
       try await world.settle(a, b)
@@ -61,8 +61,8 @@ struct RestoreTests {
     }
   }
 
-  /// - the queue is not empty when it is found out
-  /// => what was lost and what was queued go together
+  /// - the queue is not empty when the loss is found
+  /// => lost and queued changes are sent together
   @Test func ownCommitsThatAreMissing_withMoreInTheQueue() async throws {
     try await TestWorld.run { world in
       let a = try await world.device("A")
@@ -93,7 +93,7 @@ struct RestoreTests {
     }
   }
 
-  /// - found out by the answer to a push, without a pull
+  /// - the answer to a push reveals it, without a pull
   @Test func ownCommitsThatAreMissing_metByAPush() async throws {
     try await TestWorld.run { world in
       let a = try await world.device("A")
@@ -166,7 +166,7 @@ struct RestoreTests {
       try await Self.begin(a)
       let film = TestContent(data: EndToEndTests.bytes(200_000, seed: 1))
       try await a.edit("/edited", to: film)
-      // The content is on the server, and the commit that names it is not yet.
+      // The content is on the server, but the commit that names it is not yet.
       a.network.fail(.loseRequest, "POST", Routes.commits)
       await #expect(throws: TransportError.self) { try await a.sync() }
       let backup = try await world.server.backup()
@@ -208,7 +208,7 @@ struct RestoreTests {
 
   // MARK: Somebody else's as well
 
-  /// SECURITY 5.7, 29: the state of yesterday.
+  /// SECURITY 5.7, 29: yesterday's state.
   @Test func restoredServer_freezesTheTree_andLosesNothingHere() async throws {
     try await TestWorld.run { world in
       let (a, b) = try await Self.lost(world)
@@ -220,7 +220,7 @@ struct RestoreTests {
       #expect(frozen.map(\.error) == [.zoneRollback])
       #expect(frozen.map(\.trunk) == [.home])
       #expect(frozen.map(\.since) == [Date(timeIntervalSince1970: Double(world.clock.nowMs) / 1_000)])
-      // Frozen means that nothing is asked for and nothing sent.
+      // While the tree is frozen, nothing is requested and nothing is sent.
       a.network.resetCounts()
       try await a.sync()
       #expect(a.network.count("POST", "/v1/commits") == 0)
@@ -252,7 +252,7 @@ struct RestoreTests {
   }
 
   /// - both devices accept before either has sent anything
-  /// => one of them is overtaken and finds that what it was about to send is there
+  /// => one of them is overtaken and finds that the server already has what it was about to send
   @Test func acceptedByBothAtOnce_nothingIsThereTwice() async throws {
     try await TestWorld.run { world in
       let (a, b) = try await Self.lost(world)
@@ -293,7 +293,7 @@ struct RestoreTests {
     }
   }
 
-  /// - the app has not got the content that the server lost
+  /// - the app does not have the content that the server lost
   /// => nothing is sent in its place; the device that has it sends it
   @Test func contentThatTheAppDoesNotHave_isNeverReplaced() async throws {
     struct NotHere: Error {}
@@ -313,7 +313,7 @@ struct RestoreTests {
     }
   }
 
-  /// - a fork: the restored server has gone on with another device
+  /// - a fork: the restored server has continued with another device
   @Test func serverThatWentOn_isAccepted_withBothSidesChanges() async throws {
     try await TestWorld.run { world in
       let a = try await world.device("A")
@@ -345,9 +345,10 @@ struct RestoreTests {
 
   // MARK: Scenes
 
-  /// A and B have seen changes of both that the server has no longer.
+  /// The state of each world's server just before it was restored.
   private static let latest = Mutex<[ObjectIdentifier: TestServer.Backup]>([:])
 
+  /// Returns A and B, which have seen changes of both that the server no longer has.
   private static func lost(
     _ world: TestWorld, andThen more: (TestDevice) async throws -> Void = { _ in }
   ) async throws -> (TestDevice, TestDevice) {

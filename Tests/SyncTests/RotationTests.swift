@@ -5,14 +5,15 @@ import ZDCProtocol
 import ZeroDarkCloud
 import ZeroDarkCloudTesting
 
-/// A zone's key is rotated by its owner (PROTOCOL 3.10): everything stays readable, and the next writer rotates the path.
+/// Rotations of a zone's key by its owner (PROTOCOL 3.10): everything stays readable, and the next writer rotates the
+/// path.
 struct RotationTests {
   private static func rogue(_ world: TestWorld, _ device: TestDevice) async throws -> RogueWriter {
     let user = try #require(UserID(text: try device.localUserID))
     return try await RogueWriter(words: try #require(world.words()), user: user, server: world.server)
   }
 
-  /// Key generations by name; the root's under an empty name.
+  /// Returns key generations by name; the root's are under an empty name.
   private static func generations(_ rogue: RogueWriter) async throws -> [String: [UInt32]] {
     let home = try await rogue.home()
     var found = home.nodes.mapValues { [$0.record.fields.keyGen, $0.record.fields.parentKeyGen] }
@@ -101,7 +102,7 @@ struct RotationTests {
   }
 
   /// - the answer to the commit that rotates a path is lost, and the process ends
-  /// => the commit is met again in the log, and the device knows the keys that it made
+  /// => the device meets the commit again in the log, and knows the keys that it made
   @Test("R-rotate: a rotation whose answer is lost is completed once", arguments: [true, false])
   func aLostAnswer(isRelaunched: Bool) async throws {
     try await TestWorld.run { world in
@@ -127,7 +128,7 @@ struct RotationTests {
   }
 
   /// - 980 nodes are created in 40 folders, all of them stale
-  /// => the 40 rotations count in the commits, none of which has more than 1,000 operations
+  /// => the 40 rotations count towards the commits, none of which has more than 1,000 operations
   @Test("K-15: rotations count in the plan of a commit")
   func rotationsCount() async throws {
     try await TestWorld.run { world in

@@ -3,11 +3,11 @@ import Testing
 import ZeroDarkCloud
 import ZeroDarkCloudTesting
 
-/// Delegate, event stream and status stream tell the same story.
+/// Delegate, event stream and status stream report the same events.
 @Suite(.timeLimit(.minutes(20))) struct StoryTests {
   private struct AppError: Error {}
 
-  /// What the delegate writes down for the event; a deleted dirty node without its place, which the event does not have.
+  /// Returns the delegate's line for the event. A deleted dirty node has no path, because the event does not have it.
   private static func line(_ event: ZDCNodeEvent) -> String {
     switch event {
     case .didPushNodeData(_, let path): "pushed \(path.relativePath())"
@@ -22,13 +22,13 @@ import ZeroDarkCloudTesting
     }
   }
 
-  /// The delegate's lines but for the questions for content.
+  /// Returns the delegate's lines, without the requests for content.
   private static func told(_ device: TestDevice) -> [String] {
     device.recorder.lines.filter { !$0.hasPrefix("data ") }
       .map { $0.hasPrefix("deletedDirty") ? "deletedDirty" : $0 }
   }
 
-  /// Everything that the device's streams tell until its framework closes.
+  /// Everything that the device's streams deliver until its framework closes.
   private struct Listening {
     var events: Task<[String], Never>
     var status: Task<[ZDCSyncStatus], Never>
@@ -70,7 +70,7 @@ import ZeroDarkCloudTesting
     }
   }
 
-  /// Every round that begins ends, and the numbers that the rounds tell are those of the calls.
+  /// Checks that every round that begins ends, and that the rounds' numbers match the delegate calls.
   private static func check(_ updates: [ZDCSyncStatus], _ told: [String]) throws {
     var (isPulling, isPushing, announced) = (false, false, 0)
     for update in updates {
@@ -91,13 +91,13 @@ import ZeroDarkCloudTesting
     let discovered = told.filter { line in
       ["new", "modified", "moved", "deleted "].contains { line.hasPrefix($0) }
     }
-    // Pages that come with a refused push are told by the calls alone.
+    // Pages that come with a refused push are reported by the calls only.
     #expect(announced <= discovered.count)
     #expect(announced > 0)
   }
 
-  /// - the app throws from one of three calls: the transaction rolls back, and what was in it is told again
-  /// => the delegate hears some of it twice; the stream tells each once, after its commit
+  /// - the app throws from one of three calls: the transaction rolls back, and its calls are made again
+  /// => the delegate gets some of them twice; the stream reports each once, after its commit
   @Test func whatRolledBack_isNotInTheStream() async throws {
     try await TestWorld.run { world in
       let a = try await world.device("A")

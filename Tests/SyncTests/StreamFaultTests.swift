@@ -3,7 +3,8 @@ import Testing
 import ZeroDarkCloud
 import ZeroDarkCloudTesting
 
-/// Event streams that are slow, cut, doubled and out of order, and clocks that are years off. => the same final state.
+/// Event streams that are slow, cut, duplicated and out of order, and clocks that are years off. => The same final
+/// state.
 struct StreamFaultTests {
   enum Kind: String, Sendable, CaseIterable {
     case doubled, reversed, halved, everySecondLost, foreign
@@ -13,7 +14,7 @@ struct StreamFaultTests {
     switch kind {
     case .doubled: .events { $0 + $0 }
     case .reversed: .events { $0.reversed() }
-    // What is cut in the middle is not an event.
+    // An event that is cut in the middle is not an event.
     case .halved: .events { events in events.map { $0.contains("event: head") ? ":\n\n" : $0 } }
     case .everySecondLost:
       .events { events in events.enumerated().filter { $0.offset % 2 == 0 }.map(\.element) }
@@ -21,7 +22,7 @@ struct StreamFaultTests {
     }
   }
 
-  /// B listens while A writes; what the stream does not bring, the next pull does.
+  /// B listens while A writes. The next pull delivers what the stream does not.
   @Test(arguments: Kind.allCases) func disturbedStream_endsInTheSameState(_ kind: Kind) async throws {
     try await TestWorld.run { world in
       let hostile = HostileServer(world.server)

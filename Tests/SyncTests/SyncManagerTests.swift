@@ -4,12 +4,12 @@ import Testing
 import ZeroDarkCloud
 import ZeroDarkCloudTesting
 
-/// What the sync manager says of itself, and what it can be told.
+/// The state that the sync manager reports, and the commands that it accepts.
 struct SyncManagerTests {
   /// The notifications of one device, as text.
   private final class Posted: @unchecked Sendable {
     private let lines = Mutex<[String]>([])
-    /// Set once, before anybody else has the object.
+    /// Set once, before the object is shared.
     private var observer: (any NSObjectProtocol)?
 
     init(_ manager: ZDCSyncManager) {
@@ -112,7 +112,7 @@ struct SyncManagerTests {
     }
   }
 
-  /// The second is ignored while the first is running.
+  /// The second pull is ignored while the first is running.
   @Test func aPullThatIsAskedForTwice_happensOnce() async throws {
     try await TestWorld.run { world in
       let a = try await world.device("A")

@@ -6,7 +6,7 @@ import ZDCProtocol
 import ZeroDarkCloud
 import ZeroDarkCloudTesting
 
-/// How a sync stands, as a value that is followed, and as an observable object.
+/// The state of a sync, as a value that can be followed, and as an observable object.
 @Suite(.timeLimit(.minutes(20))) struct SyncStateTests {
   private struct AppError: Error {}
 
@@ -100,13 +100,13 @@ import ZeroDarkCloudTesting
     }
   }
 
-  /// - the server does not give a record that its log names
-  /// => that round is none, neither in this launch nor in the next one
+  /// - the server does not return a record that its log names
+  /// => that round does not count as a sync, neither in this launch nor in the next one
   @Test func aRoundWithoutARecord_hasNotSynced() async throws {
     try await TestWorld.run { world in
       let a = try await world.device("A")
       let b = try await world.device("B")
-      // One for each tree.
+      // One error for each tree.
       world.expectsSecurityErrors(Array(repeating: "objectMissing", count: 4), on: b)
       try await a.create("/f", "1")
       try await a.sync()
@@ -137,8 +137,8 @@ import ZeroDarkCloudTesting
     }
   }
 
-  /// - two trees stand still, and nothing is queued
-  /// => neither a sync nor an explanation says that all is well
+  /// - a tree is stalled or frozen, and nothing is queued
+  /// => neither a sync nor an explanation reports that all is well
   @Test func treesThatStandStill_areInTheSummary_andInExplanations() async throws {
     try await TestWorld.run { world in
       let a = try await world.device("A")
@@ -172,7 +172,7 @@ import ZeroDarkCloudTesting
 
   // MARK: The observable object
 
-  /// Returns once `condition` holds, looking again whenever something changes that it read.
+  /// Returns once `condition` holds. Checks again whenever something that it read changes.
   @MainActor private func until(_ condition: @escaping @MainActor () -> Bool) async {
     while true {
       let (changes, change) = AsyncStream.makeStream(of: Void.self)

@@ -2,12 +2,12 @@ import Testing
 import ZeroDarkCloud
 import ZeroDarkCloudTesting
 
-/// An app that throws each time when it is told something: what it was told of is recorded and told again, what others
-/// have goes on, and nothing is lost.
+/// An app that throws in every call of a callback: the failure is recorded and the call is made again, other nodes
+/// continue, and nothing is lost.
 struct ThrowingCallbackTests {
   private struct AppError: Error {}
 
-  /// Leaves something behind, and throws.
+  /// Stores an object, and throws.
   private static let fails: RecordingDelegate.Action = { _, transaction in
     let transaction = try #require(transaction as? ZDCReadWriteTransaction)
     transaction.setObject(TestContent("half"), forKey: "half", inCollection: TestContent.collection)
@@ -24,7 +24,7 @@ struct ThrowingCallbackTests {
 
   // MARK: Pushing
 
-  /// => the content is in the cloud and its operation is gone, so is the other node's, and later edits go out
+  /// => the content is in the cloud and its operation is gone, as is the other node's, and later edits are pushed
   @Test func didPush_thatAlwaysThrows_blocksNothing() async throws {
     try await TestWorld.run { world in
       let a = try await world.device("A")
@@ -52,7 +52,7 @@ struct ThrowingCallbackTests {
     }
   }
 
-  /// A call of the app's that does not throw, and fails.
+  /// A call by the app that does not throw, but fails.
   /// => counts as if the callback had thrown
   @Test func didPush_thatPoisonsTheTransaction_blocksNothing() async throws {
     try await TestWorld.run { world in
@@ -69,8 +69,8 @@ struct ThrowingCallbackTests {
     }
   }
 
-  /// - a push is overtaken by a commit whose node the app does not take
-  /// => the push goes on behind it
+  /// - a push is overtaken by a commit with a node that the app rejects
+  /// => the push continues after it
   @Test func newNode_thatAlwaysThrows_doesNotHoldAnOvertakenPush() async throws {
     try await TestWorld.run { world in
       let a = try await world.device("A")
@@ -89,8 +89,8 @@ struct ThrowingCallbackTests {
 
   // MARK: Pulling
 
-  /// - a page brings two deletions and a new node, and the app throws for one of the deletions
-  /// => that node stays as it was until the app has taken it; the others' changes are there
+  /// - a page has two deletions and a new node, and the app throws for one of the deletions
+  /// => that node stays as it was until the app accepts the deletion; the other changes are applied
   @Test func deletion_thatThrows_holdsItsOwnNodeOnly() async throws {
     try await TestWorld.run { world in
       let a = try await world.device("A")
@@ -120,8 +120,8 @@ struct ThrowingCallbackTests {
     }
   }
 
-  /// - the app throws for a deletion, and then edits the node, whose name somebody else has taken meanwhile
-  /// => the edit waits, and the app is told that a node with changes is deleted
+  /// - the app throws for a deletion, and then edits the node, whose name another device has taken in the meantime
+  /// => the edit waits, and the app is notified that a node with changes is deleted
   @Test func deletion_thatThrew_findsAnEditedNode_andAsks() async throws {
     try await TestWorld.run { world in
       let a = try await world.device("A")
@@ -149,9 +149,9 @@ struct ThrowingCallbackTests {
     }
   }
 
-  /// - a node that lives on was moved into a branch that somebody else deletes; the app throws when it is told that the
-  /// node goes back
-  /// => the deletion waits as it would for an error in its own callback, and is told again
+  /// - a node that survives was moved into a branch that another device deletes; the app throws when it is notified
+  /// that the node goes back
+  /// => the deletion waits as it would for an error in its own callback, and is announced again
   @Test func deletion_thatFailsInAnotherCallback_isNotLost() async throws {
     try await TestWorld.run { world in
       let a = try await world.device("A")
@@ -200,7 +200,7 @@ struct ThrowingCallbackTests {
     }
   }
 
-  /// => each callback of a batch is called twice at most, however many of them throw
+  /// => each callback of a batch is called at most twice, however many of them throw
   @Test func manyThatThrow_costNoMoreThanTwiceTheCalls() async throws {
     try await TestWorld.run { world in
       let a = try await world.device("A")
@@ -216,7 +216,7 @@ struct ThrowingCallbackTests {
     }
   }
 
-  /// => each of them is told once, and all of them wait
+  /// => each conflict is reported once, and all of them wait
   @Test func conflictsThatThrow_areToldOnceEach() async throws {
     try await TestWorld.run { world in
       let a = try await world.device("A")

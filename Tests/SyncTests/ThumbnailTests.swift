@@ -3,9 +3,9 @@ import Testing
 import ZeroDarkCloud
 import ZeroDarkCloudTesting
 
-/// Seed 002: memory, disk, network, and what the caller is told when.
+/// Seed 002: memory, disk, network, and when each of them reaches the caller.
 struct ThumbnailTests {
-  /// An image of the app's own: text.
+  /// An image type of the app: text.
   struct Picture: Sendable, Equatable {
     var text: String
   }
@@ -14,7 +14,7 @@ struct ThumbnailTests {
     var pre: Picture?
     var willFetch = false
     var hasTicket = false
-    /// nil for an error.
+    /// Contains nil where there is no thumbnail any more.
     var post: [Picture?] = []
     var errors = 0
   }
@@ -34,7 +34,7 @@ struct ThumbnailTests {
     try await device.existing(path)
   }
 
-  /// Fetches and waits for as many results as are to come.
+  /// Fetches, and waits for the expected number of results.
   private func fetch(
     _ loader: ZDCImageLoader<Picture>, _ node: ZDCNode, _ options: ZDCFetchOptions? = nil, variant: String? = nil,
     results: Int = 1
@@ -67,7 +67,7 @@ struct ThumbnailTests {
     return told
   }
 
-  /// Two devices, of which B has pulled what A has put.
+  /// Runs `body` with two devices, of which B has pulled A's node.
   private func world(
     thumbnail: String?, _ body: @Sendable (TestWorld, TestDevice, TestDevice, ZDCNode) async throws -> Void
   ) async throws {
@@ -125,7 +125,7 @@ struct ThumbnailTests {
     try await world(thumbnail: nil) { _, a, b, node in
       let images = try loader(b)
       #expect(await fetch(images, node) == Told())
-      // The app says so itself, of a node that is not uploaded yet.
+      // The app itself imports the absence, of a node that is not uploaded yet.
       try await b.create("/new", "x")
       let new = try await self.node(b, "/new")
       try b.disk().importNodeThumbnail(ZDCDiskImport(), for: new)
@@ -197,13 +197,13 @@ struct ThumbnailTests {
       #expect(await fetch(images, node, results: 2) == Told(willFetch: true, hasTicket: true, post: [old, new]))
       #expect(try await marks(node, b) == [false, true])
       #expect(await fetch(images, node) == Told(pre: new))
-      // From memory the old one is there at once.
+      // The old one is in memory, and therefore immediately available.
       try await setThumbnail("newest", a)
       try await b.sync()
       try await mark(node, b)
       #expect(
         await fetch(images, node) == Told(pre: new, willFetch: true, hasTicket: true, post: [Picture(text: "newest")]))
-      // A version without one.
+      // A version without a thumbnail.
       try await setThumbnail(nil, a)
       try await b.sync()
       try await mark(node, b)
@@ -225,7 +225,7 @@ struct ThumbnailTests {
       #expect(await fetch(images, node) == Told(pre: old, willFetch: true, hasTicket: true, post: [new]))
       #expect(await fetch(images, node) == Told(pre: new))
       #expect(await fetch(images, node, variant: "round ").post == [Picture(text: "round new")])
-      // A version without one.
+      // A version without a thumbnail.
       try await setThumbnail(nil, a)
       try await b.sync()
       #expect(await fetch(images, node) == Told(pre: new, willFetch: true, post: [nil]))
@@ -346,13 +346,13 @@ struct ThumbnailTests {
       let images = try loader(b)
       #expect(await fetch(images, node, variant: "round ").post == [Picture(text: "round small")])
       #expect(await fetch(images, node, variant: "round ") == Told(pre: Picture(text: "round small")))
-      // From the image in memory.
+      // Made from the image in memory.
       #expect(await fetch(images, node, variant: "grey ") == Told(willFetch: true, post: [Picture(text: "grey small")]))
       images.flushNodeThumbnailCache(withProcessingID: "grey ")
       #expect(await fetch(images, node, variant: "grey ").willFetch)
       #expect(await fetch(images, node, variant: "round ").willFetch == false)
       #expect(b.network.count("POST", Self.content) == 1)
-      // Without a name it is made each time.
+      // A variant without a name is made each time.
       let anonymous = AsyncStream.makeStream(of: Picture?.self)
       images.fetchNodeThumbnail(
         node, processingID: nil, processingBlock: { Picture(text: "once " + $0.text) }, completionQueue: .global(),
@@ -360,7 +360,7 @@ struct ThumbnailTests {
         postFetch: { image, _ in anonymous.continuation.yield(image) })
       var iterator = anonymous.stream.makeAsyncIterator()
       #expect(await iterator.next() == .some(Picture(text: "once small")))
-      // A new thumbnail takes the variants of the old one along.
+      // A new thumbnail discards the variants of the old one.
       try b.disk()
         .importNodeThumbnail(ZDCDiskImport(cleartextData: Data("edited".utf8)), for: node)
       #expect(await fetch(images, node, variant: "round ").post == [Picture(text: "round edited")])
@@ -421,7 +421,7 @@ struct ThumbnailTests {
     }
   }
 
-  /// Where the blocks run: preFetch in the call, postFetch on the main thread unless told.
+  /// Checks where the blocks run: preFetch in the call, postFetch on the main thread by default.
   @Test @MainActor func postFetchComesOnTheMainThread() async throws {
     try await world(thumbnail: "small") { _, _, b, node in
       let images = try self.loader(b)

@@ -4,11 +4,11 @@ import Testing
 import ZeroDarkCloud
 import ZeroDarkCloudTesting
 
-/// Progress while everything fails that can: it never runs backwards, and reaches its total.
+/// Progress under every possible failure: it never runs backwards, and it reaches its total.
 struct TransferProgressTests {
   private static let part = ("PUT", "/v1/blobs/{blobID}/parts/{index}")
 
-  /// Fractions that were seen, in order.
+  /// The fractions that were seen, in order.
   private final class Seen: Sendable {
     private let state = Mutex<(fractions: [Double], objects: Set<ObjectIdentifier>)>(([], []))
 
@@ -74,7 +74,7 @@ struct TransferProgressTests {
       #expect(try await a.queueCount() == 0)
       #expect(seen.neverRanBackwards, "\(seen.fractions)")
       #expect(seen.fractions.count > 4)
-      // The same object for as long as it takes, and complete at the end.
+      // The same object throughout, and complete at the end.
       #expect(seen.objects == 1)
       let progress = try #require(kept.withLock { $0.last })
       #expect(progress.completedUnitCount == progress.totalUnitCount)
@@ -83,7 +83,7 @@ struct TransferProgressTests {
     }
   }
 
-  /// Cut again and again, also by the end of the process: the ticket's and the manager's go on.
+  /// The download is cut again and again: the progress of the ticket and of the manager continue.
   @Test(arguments: 0..<4 as Range<UInt64>) func aDownloadsProgress_survivesItsRetries(seed: UInt64) async throws {
     try await TestWorld.run { world in
       world.skipsComparison()

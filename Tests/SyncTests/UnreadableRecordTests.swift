@@ -6,15 +6,15 @@ import ZDCProtocol
 import ZeroDarkCloud
 import ZeroDarkCloudTesting
 
-/// Records, roots and grants that a device cannot read or may not replace: the log goes on over public bytes, nothing is
-/// lost, and the next valid version ends it.
+/// Records, roots and grants that a device cannot read or must not replace: the log continues over public bytes,
+/// nothing is lost, and the next valid version ends the problem.
 struct UnreadableRecordTests {
   static func rogue(_ world: TestWorld, _ device: TestDevice) async throws -> RogueWriter {
     let user = try #require(UserID(text: try device.localUserID))
     return try await RogueWriter(words: try #require(world.words()), user: user, server: world.server)
   }
 
-  /// A version of a node whose private part nobody can open.
+  /// Pushes a version of a node whose private part no device can open.
   static func spoil(
     _ name: String, _ rogue: RogueWriter, _ change: (inout RecordDraft) -> Void = { _ in }
   ) async throws {
@@ -61,8 +61,8 @@ struct UnreadableRecordTests {
     }
   }
 
-  /// - the newest version has other content, with a key that nobody has
-  /// => a rename waits and says why: content that is there stays or is replaced; new content takes the name along
+  /// - the newest version has other content, with a key that no device has
+  /// => a rename waits and reports why: existing content must stay or be replaced; new content takes the name along
   @Test("C5: content that nobody can open is followed by new content only")
   func foreignContent_isReplacedByContent() async throws {
     try await TestWorld.run { world in
@@ -93,7 +93,7 @@ struct UnreadableRecordTests {
   }
 
   /// - a folder's newest version has a garbage key of a later generation
-  /// => a change below it gives the folder a fresh key of that generation, and everything is there
+  /// => a change below it gives the folder a fresh key of that generation, and everything is readable
   @Test("C5: a folder whose newest key nobody has is mended by a change below it")
   func aFolderWithAForeignKey_isMended() async throws {
     try await TestWorld.run { world in
@@ -106,7 +106,7 @@ struct UnreadableRecordTests {
       try await world.settle(a, b)
       let rogue = try await Self.rogue(world, a)
       try await rogue.rotateHome()
-      // Stale now, so its generation may rise.
+      // The folder is stale now, so its generation may rise.
       let home = try await rogue.home()
       var draft = try home.draft(next: "d")
       (draft.key, draft.keyGen) = (.random(), 2)
@@ -161,8 +161,8 @@ struct UnreadableRecordTests {
     }
   }
 
-  /// - the server has lost a record, on a known node and on a new one
-  /// => each is counted as missing until it is there again
+  /// - the server has lost the records of a known node and of a new one
+  /// => each is counted as missing until it is back
   @Test("A2: nodes whose records are missing are counted and listed", arguments: ["missing", "rotten"])
   func missingNodes_areListed(damage: String) async throws {
     try await TestWorld.run { world in
@@ -191,7 +191,7 @@ struct UnreadableRecordTests {
     }
   }
 
-  /// Changes the two newest records in the server's files, and keeps what they were.
+  /// Changes the two newest records in the server's files, and saves the originals.
   private static func damage(_ world: TestWorld, _ change: (Data) -> Data) throws {
     try VerificationTests.server(world) { db in
       try db.execute(sql: "CREATE TABLE saved AS SELECT id, bytes FROM records ORDER BY id DESC LIMIT 2")
@@ -204,8 +204,8 @@ struct UnreadableRecordTests {
 
   // MARK: Fields that this client does not use
 
-  /// - a later version of the app has put a record with an extra that this one does not know
-  /// => the node is shown and not written over; a later version without it ends that
+  /// - a later version of the app has stored a record with an extra that this version does not know
+  /// => the node is shown and not overwritten; a later version without the extra ends that
   @Test("C6: a node with an unknown extra is shown and read-only")
   func anUnknownExtra_makesReadOnly() async throws {
     try await TestWorld.run { world in
@@ -279,8 +279,8 @@ struct UnreadableRecordTests {
 
   // MARK: Version numbers
 
-  /// - a node's version in the cloud is the last one that there is
-  /// => the change of it waits and says why; others go out; no crash
+  /// - a node's version in the cloud is the highest possible one
+  /// => a change to it waits and reports why; other changes are pushed; no crash
   @Test("C7: a version that cannot rise any more stops nothing else", arguments: ["recordVersion", "dataVersion"])
   func aVersionAtItsEnd(column: String) async throws {
     try await TestWorld.run { world in
@@ -301,7 +301,7 @@ struct UnreadableRecordTests {
   // MARK: Roots and grants
 
   /// - the owner's wrap of a new key holds another key; later there is a valid rotation
-  /// => the log goes on, pushing waits and says why, other trees go on; then everything is there
+  /// => the log continues, pushing waits and reports why, other trees continue; then everything is readable
   @Test("K-3: a grant that does not hold the zone's key stops neither the log nor other trees")
   func aGrantOfAnotherKey() async throws {
     try await TestWorld.run { world in
@@ -331,7 +331,7 @@ struct UnreadableRecordTests {
       #expect(waiting.map(\.reason) == [.unreadable, .unreadable])
       #expect(waiting.first?.detail == "keyCommitmentMismatch")
       #expect(try await b.content(of: "/d/f")?.data == Data("1".utf8))
-      // Who made the rotation knows the key, and hands it out now.
+      // The author of the rotation knows the key, and now hands it out.
       let grant = try GrantSealer(zone: home.zone, zoneKeyGen: 2, key: bad.key).seal(
         for: rogue.keys.userID, encGen: 1, encPub: encPub)
       var fields = bad.acl.fields

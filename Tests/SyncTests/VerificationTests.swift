@@ -5,12 +5,12 @@ import ZDCProtocol
 import ZeroDarkCloud
 import ZeroDarkCloudTesting
 
-/// What a client checks itself, whatever the server says, and how far the trouble goes.
+/// The checks that a client makes itself, whatever the server says, and how far a failure spreads.
 struct VerificationTests {
   // MARK: One tree's trouble
 
   /// - home's first commit is not the one that the account's chain names
-  /// => home is frozen; prefs is pulled and pushed as always
+  /// => home is frozen; prefs is pulled and pushed as usual
   @Test func anotherGenesis_freezesItsTree_andOthersGoOn() async throws {
     try await TestWorld.run { world in
       let a = try await world.device("A")
@@ -46,12 +46,12 @@ struct VerificationTests {
       #expect(try await b.tree(versions: false) == "/f  \"1\"")
       try await a.pull()
       #expect(a.recorder.take().contains("new /two"))
-      // From then on it is known, and no error any more.
+      // From then on the freeze is known, and no longer an error.
       try await b.sync()
     }
   }
 
-  /// => content that is numbered lower than what was accepted is refused like a record that is
+  /// => content with a lower version number than the accepted one is refused, like such a record
   @Test func contentThatGoesBack_freezesTheTree() async throws {
     try await TestWorld.run { world in
       let a = try await world.device("A")
@@ -68,7 +68,7 @@ struct VerificationTests {
   }
 
   /// - a grant is withheld
-  /// => that tree waits, told once; others go on; when the grant is there the tree is
+  /// => that tree waits, reported once; others continue; when the grant arrives, so does the tree
   @Test func aTreeWithoutItsGrant_waits_andOthersGoOn() async throws {
     try await TestWorld.run { world in
       let a = try await world.device("A")
@@ -109,7 +109,7 @@ struct VerificationTests {
       try await a.create("/f", "1")
       try await Self.createPref(a, "one")
       try await a.sync()
-      // The commits come, the records behind them do not.
+      // The commits arrive, but the records after them do not.
       b.network.fail(.loseRequest, "POST", "/v1/trees/{treeID}/zones/{zoneRoot}/records")
       await #expect(throws: TransportError.self) { try await b.pull() }
       try await Self.sql(b, "UPDATE zdc_zone SET sealedKey = NULL WHERE trunk = 1")
@@ -185,7 +185,7 @@ struct VerificationTests {
   // MARK: Deleted elsewhere, changed here
 
   /// - the app queues the node again inside the callback
-  /// => that runs at once, with the folders above; what was queued before waits
+  /// => that upload runs immediately, with the folders above; what was queued before waits
   @Test func queuedInsideTheDirtyDeleteCallback_runsAtOnce() async throws {
     try await TestWorld.run { world in
       let a = try await world.device("A")
@@ -252,7 +252,7 @@ struct VerificationTests {
     try await device.database.write { transaction in try transaction.database.execute(sql: statement) }
   }
 
-  /// What somebody does who has the server's files.
+  /// Changes the server's database, as an attacker with the server's files could.
   @discardableResult
   static func server<Result>(_ world: TestWorld, _ body: (Database) throws -> Result) throws -> Result {
     var configuration = Configuration()

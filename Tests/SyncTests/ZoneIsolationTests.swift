@@ -4,7 +4,7 @@ import ZDCProtocol
 import ZeroDarkCloud
 import ZeroDarkCloudTesting
 
-/// One zone's bad answers, while the others are fine.
+/// Bad answers of one zone, while the others are fine.
 @Suite(.timeLimit(.minutes(20))) struct ZoneIsolationTests {
   enum Answer: String, Sendable, CaseIterable {
     case gone, json, empty, html, notFound
@@ -19,7 +19,7 @@ import ZeroDarkCloudTesting
       }
     }
 
-    /// In place of each page of one zone's log.
+    /// Returns a lie in place of each page of one zone's log.
     func lie(about zone: ZoneID) -> Lie {
       Lie { answer in
         guard answer.route.pattern == Routes.zoneCommits, answer.path.contains(zone.root.text) else {
@@ -40,7 +40,7 @@ import ZeroDarkCloudTesting
     }
   }
 
-  /// B follows A; then the server lies to B about home until `body` has run, and B's home becomes `tree`.
+  /// Makes the server lie to B about home, after `prepare`, until `body` has run. Then B's home must become `tree`.
   private static func lying(
     _ answer: Answer, tree: String,
     after prepare: @escaping @Sendable (_ a: TestDevice, _ b: TestDevice) async throws -> Void,
@@ -84,7 +84,7 @@ import ZeroDarkCloudTesting
   @Test("F7: the same while the engines run", arguments: Answer.allCases)
   func otherZones_arePushed_whileTheEnginesRun(_ answer: Answer) async throws {
     try await Self.lying(answer, tree: "/f  ?") { a, _ in
-      // Home has moved, so that the first event makes the engine ask for it.
+      // Home has changed, so that the first event makes the engine ask for it.
       try await a.create("/f")
       try await Self.createInPrefs(a, "theirs")
       try await a.sync()
@@ -97,7 +97,8 @@ import ZeroDarkCloudTesting
     }
   }
 
-  /// Home and prefs have a change of each device; the first page that B asks for does not come before the clock moves.
+  /// Gives home and prefs a change of each device. The first page that B requests does not arrive before the clock
+  /// moves.
   private static func withSlowZone(
     inBackground: Bool, _ body: @escaping @Sendable (_ b: TestDevice) async throws -> Void
   ) async throws {

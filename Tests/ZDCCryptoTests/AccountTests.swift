@@ -93,7 +93,8 @@ import ZDCProtocol
     #expect(try openKeyring(large) == .limitExceeded)
   }
 
-  /// A keyring that the account's own key sealed and its own chain names, with contents that do not fit the chain.
+  /// Opens a keyring that the account's own key sealed and its own chain names, but whose fields do not match the
+  /// chain.
   private func openForged(_ change: (inout Keyring) throws -> Void) throws -> ZDCSecurityError.Code? {
     let birth = world.birth
     var keyring = birth.keyring
@@ -172,7 +173,7 @@ import ZDCProtocol
     #expect(try opened.decryptionKey(gen: 2) == newKey)
     #expect(try opened.decryptionKey(gen: 3) == nil)
     #expect(opened.signingKey(gen: 2) == nil)
-    // The first version, served again, opens under its own number only.
+    // The first version, served again, opens only under its own number.
     let code = try securityCode {
       _ = try Keyring.open(birth.keyringBlob, key: birth.accessKey.keyringKey, identity: identity)
     }
@@ -224,7 +225,7 @@ import ZDCProtocol
     #expect(code == .grantMissing)
   }
 
-  /// The list names the wrap, and the key in it is not the one that the list commits to (SECURITY B7).
+  /// The list names the wrap, but the wrapped key is not the one that the list commits to (SECURITY B7).
   @Test func differentKeysForDifferentMembersAreFound() throws {
     let home = world.home
     var fields = home.acl.fields

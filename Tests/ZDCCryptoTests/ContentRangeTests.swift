@@ -99,7 +99,7 @@ import ZDCProtocol
     #expect(try reader.open(leaf: 1, second).count == 65_536)
   }
 
-  /// The record names another thumbnail than the one that the content holds.
+  /// The record names a different thumbnail from the one in the content.
   @Test func aThumbnailThatIsNotTheNamedOneIsFound() throws {
     let thumbnail = pattern(40)
     let blobID = BlobID.random()

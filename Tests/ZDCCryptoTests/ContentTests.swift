@@ -3,7 +3,7 @@ import ZDCProtocol
 
 @testable import ZDCCrypto
 
-/// A sealed content with its leaves, as an uploader has it.
+/// Sealed content with its leaves, as an uploader has it.
 struct ContentSample {
   let metadata, thumbnail, data: [UInt8]
   let bytes: [UInt8]
@@ -30,7 +30,8 @@ struct ContentSample {
 
   var hashes: [MerkleHash] { leaves.map(\.hash) }
 
-  /// What a reader with the reference gets from these bytes, or the error that ends the stream.
+  /// Opens these bytes as a reader with the reference. Returns what was opened, and the error that ended the stream, if
+  /// any.
   func open(
     _ bytes: [UInt8], hashes: [MerkleHash]? = nil, slice: Int = 7_000
   ) throws -> (OpenedContent, ZDCSecurityError.Code?) {
@@ -56,7 +57,7 @@ struct ContentSample {
 @Suite struct ContentTests {
   private static let header = ContentGeometry.headerBytes
 
-  /// Lengths around the borders of chunks and leaves.
+  /// Lengths around the boundaries of chunks and leaves.
   static let lengths: [Int] = {
     let borders = [0, 16_384, 32_768, 65_536, 131_072, 196_608].flatMap {
       [$0 - header - 1, $0 - header, $0 - header + 1]
@@ -170,7 +171,7 @@ struct ContentSample {
       #expect(padded >= length && Double(padded) <= Double(length) * 1.12)
       #expect(ContentPadding.padme.paddedLength(of: padded) == padded)
     }
-    // The example of the paper: 9 bits stay visible in the mantissa of a number between 2^8 and 2^9.
+    // The paper's example: 9 bits stay visible in the mantissa of a number between 2^8 and 2^9.
     #expect(ContentPadding.padme.paddedLength(of: 1) == 1)
     #expect(ContentPadding.padme.paddedLength(of: 9) == 10)
     #expect(ContentPadding.padme.paddedLength(of: 257) == 272)
@@ -238,7 +239,8 @@ struct ContentSample {
     }
   }
 
-  /// A reader knows the content key: with the server's help it can make leaves that a hash list fits, but not the root.
+  /// A reader knows the content key. With the server's help, they can forge leaves that match a hash list, but not the
+  /// root.
   @Test func swappedChunksWithARecomputedRootFailAtTheirTags() throws {
     let sample = try ContentSample(data: 140_000)
     var bytes = sample.bytes
@@ -248,7 +250,7 @@ struct ContentSample {
     #expect(try open(bytes, like: sample) == .chunkAuthFailed)
   }
 
-  /// Opens other bytes under a record that was made to fit them.
+  /// Opens other bytes under a record that was made to match them.
   private func open(
     _ bytes: [UInt8], like sample: ContentSample, _ change: (inout ContentSecrets) -> Void = { _ in },
     blobID: BlobID? = nil
@@ -290,7 +292,7 @@ struct ContentSample {
     #expect(try open(sample.bytes, like: sample, { $0.sizes.data = 1 << 30 }) == .contentHeaderInvalid)
   }
 
-  /// What a hostile writer can seal correctly: a plaintext of any form under the right key.
+  /// Opens a plaintext of any form that a hostile writer has sealed correctly under the right key.
   private func openForged(_ change: (inout [UInt8]) -> Void) throws -> ZDCSecurityError.Code? {
     let sample = try ContentSample(metadata: 1, thumbnail: 1, data: 90)
     let key = sample.reference.secrets.key

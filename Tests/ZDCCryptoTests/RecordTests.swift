@@ -12,7 +12,7 @@ import ZDCProtocol
     try securityCode { _ = try RecordOpener.open(record, parent: parent ?? world.homeKeys) }
   }
 
-  /// The record with other public fields, as a server without keys could make it.
+  /// Returns the record with other public fields, as a server without keys could make it.
   private func altered(_ record: NodeRecord, _ change: (inout NodeRecord.Fields) -> Void) -> NodeRecord {
     var fields = record.fields
     change(&fields)
@@ -49,7 +49,7 @@ import ZDCProtocol
       guard let other = try? NodeRecord(record.bytes.flipping(bit: bit)) else { continue }
       #expect(other.hash != record.hash)
       guard let reopened = try? RecordOpener.open(other, parent: world.homeKeys) else { continue }
-      // prevRecord, the zone's commitments, writer and times are not inside a seal: the signed commit's hash has them.
+      // No seal covers prevRecord, the zone's commitments, writer and times: the signed commit's hash does.
       #expect(reopened.secrets == opened.secrets && reopened.key == opened.key)
       survived += 1
     }
@@ -100,7 +100,7 @@ import ZDCProtocol
   }
 
   @Test func readersTakeStoredNamesAsTheyAre() throws {
-    // A writer that does not fold makes a valid record with another name, not an error.
+    // A writer that does not fold creates a valid record with a different name, not an error.
     var draft = try world.draft("x")
     draft.secrets.name = Array("e\u{301}".utf8)
     let opened = try RecordOpener.open(try RecordSealer.seal(draft), parent: world.homeKeys)

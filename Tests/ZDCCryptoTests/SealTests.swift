@@ -20,7 +20,7 @@ import ZDCProtocol
       let code = try securityCode {
         _ = try Seal.open(key: key, label: "record", context: [1], sealed.flipping(bit: bit))
       }
-      // Salt and commitment fail before a chunk is tried.
+      // Salt and commitment are checked before any chunk is tried.
       #expect(code == (bit < 56 * 8 ? .commitmentMismatch : .chunkAuthFailed))
     }
   }

@@ -18,7 +18,7 @@ import ZDCProtocol
     for count in [1, 24, 32, 255, 256, 257, 1_000] {
       let samples = (0..<40).map { _ in source.bytes(count) }
       #expect(samples.allSatisfy { $0.count == count })
-      // Each position varies: forty equal bytes by chance are 2^-312.
+      // Each position varies: the probability of forty equal bytes is 2^-312.
       #expect((0..<count).allSatisfy { index in Set(samples.map { $0[index] }).count > 1 })
     }
   }
@@ -61,7 +61,7 @@ import ZDCProtocol
     #expect(!Signatures.isValid(signature, by: key.publicKey, label: "commit", message: [1, 2, 4]))
   }
 
-  /// The eight points of small order in all encodings, and a y above the field's prime.
+  /// The eight small-order points in all encodings, and a y above the field's prime.
   @Test func weakVerificationKeysAreRefused() throws {
     let points = [
       "0000000000000000000000000000000000000000000000000000000000000000",
@@ -81,7 +81,7 @@ import ZDCProtocol
     for point in points { #expect(Signatures.isWeak(try #require([UInt8](hex: point))), "\(point)") }
     #expect(Signatures.isWeak([]))
     for _ in 0..<100 { #expect(!Signatures.isWeak(SigningKey.random().publicKey)) }
-    // R = the neutral element, S = 0: valid for every message under a small-order key where libraries do not look.
+    // R = the neutral element, S = 0: valid for every message under a small-order key in libraries that do not check.
     let signature = [1] + [UInt8](repeating: 0, count: 63)
     #expect(!Signatures.isValid(signature, by: try #require([UInt8](hex: points[2])), signed: [1, 2, 3]))
   }

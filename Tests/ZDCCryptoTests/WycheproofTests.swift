@@ -5,7 +5,7 @@ import ZDCProtocol
 
 @testable import ZDCCrypto
 
-/// All files of Wycheproof that concern us, through our own calls, with the number of executed cases asserted.
+/// All Wycheproof files that concern us, run through our own calls, with the number of executed cases asserted.
 @Suite struct WycheproofTests {
   private struct ChunkedGroup: Decodable {
     struct Case: Decodable {
@@ -95,7 +95,7 @@ import ZDCProtocol
     var executed = 0
     for test in groups.flatMap(\.tests) {
       executed += 1
-      // The only invalid ones ask for more than HKDF can give; our two lengths are 32 and 76.
+      // The only invalid cases request more output than HKDF can produce; our two lengths are 32 and 76.
       guard test.size <= 255 * digestBytes else {
         #expect(test.result == "invalid", "case \(test.tcId)")
         continue
@@ -188,7 +188,7 @@ import ZDCProtocol
       let secret = try? Curve25519.KeyAgreement.PrivateKey(rawRepresentation: test.private.bytes)
         .sharedSecretFromKeyAgreement(with: .init(rawRepresentation: test.public.bytes))
       let shared = secret?.withUnsafeBytes { Array($0) }
-      // "acceptable" may be refused, but never answered wrongly.
+      // "acceptable" may be refused, but must never give a wrong result.
       #expect(shared == test.shared.bytes || (test.result == "acceptable" && shared == nil), "case \(test.tcId)")
       executed += 1
     }
@@ -216,8 +216,8 @@ import ZDCProtocol
     #expect(executed == 100)
   }
 
-  /// There is no encapsulation with given randomness in the API, so valid keys are only shown to be accepted. Each key
-  /// is also tried as the first part of an X-Wing key, where the malformed ones must fail in our wrapper.
+  /// The API offers no encapsulation with given randomness, so valid keys are only shown to be accepted. Each key is
+  /// also tried as the first part of an X-Wing key, where our wrapper must refuse the malformed ones.
   @Test func mlkem768_encapsulation_malformedKeysAreRefusedByOurWrap() throws {
     guard let groups = try PublishedVectors.wycheproof("mlkem_768_encaps", MLKEMGroup.self) else { return }
     let point = Curve25519.KeyAgreement.PrivateKey().publicKey.rawRepresentation

@@ -1,7 +1,7 @@
 import Testing
 import ZDCMerge
 
-/// A record inside of a record's collection.
+/// A record inside another record's collection.
 struct Card: ZDCRecord, Codable, Hashable {
   @Syncable var title = ""
   @Syncable var points: Int?
@@ -12,7 +12,7 @@ struct Card: ZDCRecord, Codable, Hashable {
   }
 }
 
-/// One of everything.
+/// A record with one property of each kind.
 struct Board: ZDCRecord, Codable, Hashable {
   @Syncable var name = ""
   @Syncable var note: String?
@@ -45,7 +45,7 @@ extension Card {
 }
 
 extension Board {
-  /// One small change; few different values, so that edits of several devices often meet.
+  /// Makes one small change. Values come from a small range, so that edits of several devices often conflict.
   mutating func editAtRandom(_ generator: inout some RandomNumberGenerator) {
     let small = Int.random(in: 0..<6, using: &generator)
     switch Int.random(in: 0..<9, using: &generator) {
@@ -115,7 +115,7 @@ extension ZDCArray<Int> {
 }
 
 extension ZDCSyncable {
-  /// The changeset of a value that must have changed.
+  /// Returns the changeset of a value that must have changed.
   mutating func takenChangeset() throws -> ZDCChangeset {
     let changeset = try self.changeset()
     return try #require(changeset)

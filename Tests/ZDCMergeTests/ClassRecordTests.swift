@@ -2,9 +2,9 @@
   import Foundation
   import Testing
 
-  /// A record that is a class cannot work: a copy of it is the same object. The compiler refuses it.
+  /// A record cannot be a class, because a copy of it would be the same object. The compiler refuses it.
   struct ClassRecordTests {
-    /// The compiler's messages for a file that imports ZDCMerge; empty if it compiles.
+    /// Returns the compiler's messages for a file that imports ZDCMerge; empty if it compiles.
     private func diagnostics(_ source: String) throws -> String {
       let folder = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
       try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)

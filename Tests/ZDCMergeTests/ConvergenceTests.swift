@@ -1,7 +1,7 @@
 import Testing
 import ZDCMerge
 
-/// The loop of the framework, without the framework: whoever uploads on top of an old version merges first.
+/// The framework's loop, without the framework: a device that uploads on top of an old version merges first.
 @Suite struct ConvergenceTests {
   private struct Server {
     var board: Board
@@ -70,7 +70,7 @@ import ZDCMerge
     var expected: [String: Int] = [:]
     for step in 1...60 {
       let owner = Int.random(in: 0..<3, using: &generator)
-      // Each device has keys of its own.
+      // Each device has its own keys.
       let key = "\(owner * 3 + Int.random(in: 0..<3, using: &generator))"
       try devices[owner].edit {
         $0.settings[key] = step

@@ -12,7 +12,7 @@ struct Task: ZDCRecord, Codable, Equatable {
   }
 }
 
-/// The examples of the doc comments, word by word.
+/// The examples of the doc comments, verbatim.
 @Suite struct DocumentExampleTests {
   @Test func merge() throws {
     var task = Task(title: "Buy milk")

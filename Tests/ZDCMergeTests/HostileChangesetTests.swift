@@ -2,8 +2,8 @@ import Foundation
 import Testing
 import ZDCMerge
 
-/// Changesets lie in a database for years and may come from another version of the app. Whatever they hold: a typed
-/// error or a value, never a trap, and the value is unchanged after an error.
+/// Changesets stay in a database for years and may come from another version of the app. Whatever they hold, the result
+/// is a typed error or a value, never a trap. An error leaves the value unchanged.
 @Suite struct HostileChangesetTests {
   private func use(_ changeset: ZDCChangeset, on board: Board) throws {
     var copy = board
@@ -20,7 +20,7 @@ import ZDCMerge
     } catch {
       #expect(copy == board, "\(error)")
     }
-    // A torn dictionary would trap here.
+    // An inconsistent dictionary would trap here.
     #expect(copy.cards.map(\.key) == copy.cards.keys)
     #expect(copy.cards.values.count == copy.cards.count)
     #expect(Set(copy.columns).count == copy.columns.count)
@@ -42,7 +42,7 @@ import ZDCMerge
     #expect(board == Board(name: "a"))
   }
 
-  /// The leaves of a changed order: added, removed or moved, lengths of the runs, what stood before them.
+  /// The leaves of a changed order: added, removed or moved elements, lengths of the runs, the elements before them.
   @Test(arguments: [
     ["[]", #"["x","x"]"#, "[2]", "[]"],  // a key twice
     ["[]", #"["x"]"#, "[2]", "[]"], ["[]", #"["x"]"#, "[0]", "[]"], ["[]", #"["x"]"#, "[-1]", "[]"],
@@ -65,7 +65,7 @@ import ZDCMerge
     #expect(columns == ["x", "a", "y", "b"])
   }
 
-  /// A changeset without parts, byte by byte.
+  /// Returns a changeset without parts, built byte by byte.
   private static func changeset(kind: UInt8, leaves: [String]) -> ZDCChangeset {
     func count(_ number: Int) -> [UInt8] { [0, 0, UInt8(number / 256), UInt8(number % 256)] }
     var bytes = Array("ZCS1".utf8) + [kind] + count(leaves.count)
@@ -98,7 +98,7 @@ import ZDCMerge
       guard var bytes = try board.changeset()?.encoded else { continue }
       for _ in 0..<Int.random(in: 1...3, using: &generator) {
         let index = Int.random(in: 0..<bytes.count, using: &generator)
-        // Digits and structure are what changes the meaning of JSON without breaking it.
+        // Digits and structure change the meaning of JSON without breaking it.
         bytes[index] = Array("0123456789[],\"".utf8).randomElement(using: &generator) ?? 0
       }
       try use(ZDCChangeset(encoded: bytes), on: board)
@@ -163,7 +163,7 @@ import ZDCMerge
     var values: ZDCOrderedDictionary = ["a": 1]
     values["a"] = 2
     let changeset = try values.takenChangeset()
-    // An edit that no changeset tells of has removed the key.
+    // An edit that no changeset contains has removed the key.
     var other: ZDCOrderedDictionary = ["b": 1]
     #expect(throws: ZDCSyncableError.mismatchedChangeset) { _ = try other.undo(changeset) }
     #expect(other == ["b": 1] && other.rawDictionary == ["b": 1])
@@ -173,7 +173,7 @@ import ZDCMerge
 
 }
 
-/// A value that refuses to be encoded: told where it happens, and nothing is lost.
+/// A value that refuses to be encoded: the error is reported where it happens, and nothing is lost.
 @Suite struct StubbornValueTests {
   struct Stubborn: Codable, Hashable, Sendable {
     var number: Int
@@ -209,7 +209,8 @@ import ZDCMerge
     #expect(dictionary.hasChanges && keys.hasChanges && set.hasChanges && array.hasChanges)
   }
 
-  /// The pending changesets know nothing of it, so the base has the local value; a key that both sides added has none.
+  /// A key that the pending changesets do not mention has the local value as its base; a key that both sides added has
+  /// none.
   @Test func aMergeThatCannotTellWhatWasLost_changesNothing() throws {
     var local: ZDCDictionary<String, Stubborn> = [:]
     local["new"] = Stubborn(number: 1)
@@ -223,7 +224,7 @@ import ZDCMerge
   }
 }
 
-/// Values inside of values.
+/// Nested values.
 @Suite struct NestingTests {
   struct Tree: ZDCRecord, Codable, Equatable {
     @Syncable var name = ""
@@ -231,7 +232,7 @@ import ZDCMerge
 
     static var syncableFields: [ZDCField<Tree>] { [ZDCField("name", \._name), ZDCField("children", \.children)] }
 
-    /// A chain of trees, of which the innermost has the name.
+    /// Returns a chain of trees in which the innermost one has the name.
     static func chain(_ depth: Int, name: String) -> Tree {
       (1..<depth).reduce(Tree(name: name)) { tree, _ in Tree(children: ["child": tree]) }
     }

@@ -1,7 +1,7 @@
 import Testing
 import ZDCMerge
 
-/// Random histories. Each seed is a test of its own, so that a failure names it.
+/// Random histories. Each seed is a separate test, so that a failure names it.
 @Suite struct MergePropertyTests {
   private static let seeds = Array(UInt64(1)...40)
 
@@ -101,7 +101,7 @@ import ZDCMerge
     #expect(mine == before)
   }
 
-  /// What the table says, written out once more for each single key, compared with the merge of everything.
+  /// Applies the table's rules to each single key, and compares the result with the merge of everything.
   @Test(arguments: seeds)
   func everyKeyFollowsTheTable(seed: UInt64) throws {
     var generator = SeededGenerator(seed: seed)
@@ -142,14 +142,14 @@ import ZDCMerge
     }
   }
 
-  /// Elements that only one side touched stay in the order that it gave them.
+  /// Elements that only one side touched keep the order of that side.
   @Test(arguments: seeds)
   func orderOfOneSideIsKept(seed: UInt64) throws {
     var generator = SeededGenerator(seed: seed)
     let base = ZDCOrderedSet(0..<20)
     var mine = base
     var theirs = base
-    // The first half is moved here only, the second there only, each within itself.
+    // The first half is moved only locally, the second only in the cloud, each within itself.
     for _ in 0..<6 {
       mine.move(from: Int.random(in: 0..<10, using: &generator), to: Int.random(in: 0..<10, using: &generator))
       theirs.move(from: Int.random(in: 10..<20, using: &generator), to: Int.random(in: 10..<20, using: &generator))
@@ -163,7 +163,7 @@ import ZDCMerge
   }
 
   @Test func aHundredThousandElementsAreMergedInOneGo() throws {
-    // Reversed on one side, rotated on the other: what a quadratic algorithm would not finish.
+    // Reversed on one side, rotated on the other: a quadratic algorithm would not finish.
     let numbers = Array(0..<100_000)
     let base = ZDCOrderedSet(numbers)
     let mine = ZDCOrderedSet(numbers.reversed())
@@ -173,7 +173,7 @@ import ZDCMerge
     try merged.merge(cloudVersion: theirs, pendingChangesets: [pending])
     #expect(merged.count == 100_000)
     _ = try merged.undo(try #require(try merged.changeset(since: base)))
-    let isBase = merged == base  // told apart from #expect, which would print both
+    let isBase = merged == base  // separate from #expect, which would print both
     #expect(isBase)
   }
 }

@@ -2,9 +2,9 @@ import Foundation
 import Testing
 import ZDCMerge
 
-/// The table at `ZDCSyncable`, rule by rule. O is what both began with, L the local value, C the cloud's.
+/// The table at `ZDCSyncable`, rule by rule. O is the common base, L the local value, C the cloud's.
 @Suite struct MergeRuleTests {
-  /// Edits a copy of `base` here and one there, and merges them here.
+  /// Edits a copy of `base` locally and another one in the cloud, and merges them locally.
   private func merge<Value: ZDCSyncable>(
     _ base: Value, here: (inout Value) -> Void, there: (inout Value) -> Void
   ) throws -> (value: Value, report: ZDCMergeReport) {
@@ -107,7 +107,7 @@ import ZDCMerge
       edit(&local)
       pending.append(try local.takenChangeset())
     }
-    // The cloud has what the first edit of the name began with: only this side changed it.
+    // The cloud has the value from before the first edit of the name: only this side changed it.
     let report = try local.mergeReporting(cloudVersion: Board(name: "o"), pendingChangesets: pending)
     #expect(local.name == "2" && local.note == "x" && report.conflicts == [])
   }
@@ -270,8 +270,8 @@ import ZDCMerge
   }
 
   @Test func remainingTakesThePlaceOfThePendingChangesets() throws {
-    // Both changed the name, so the cloud's won. When it changes back to what we began with, that is somebody's wish:
-    // pending changesets of before the merge would take our lost edit's successor for ours.
+    // Both sides changed the name, so the cloud's value won. If the cloud then returns to the base, someone intended
+    // that. Pending changesets from before the merge would treat the value that replaced our lost edit as our own.
     var local = Board(name: "o")
     local.name = "l"
     local.note = "n"
@@ -288,7 +288,7 @@ import ZDCMerge
     #expect(try JSONDecoder().decode(ZDCMergeReport.self, from: json) == report)
   }
 
-  /// What lost can be brought back, and nothing else with it.
+  /// A lost value can be restored, and nothing else with it.
   @Test func whatWasLost_undoneOnTheMergedValue_isThereAgain() throws {
     var base = Board(name: "o", note: "o")
     base.settings = ["both": 0, "gone": 0, "theirs": 0]

@@ -1,13 +1,13 @@
 import Testing
 import ZDCMerge
 
-/// Part 7.3 of the reference, read once more and written down with plain values: no changeset, no base that is
-/// computed back, one line for each row of its table. Random histories of several changesets, merged several times.
+/// Part 7.3 of the reference, written again with plain values: no changesets, no computed base, one line for each row
+/// of its table. Random histories of several changesets, merged several times.
 private enum Reference {
-  /// What a changeset says of keys: their values before it.
+  /// The keys that a changeset mentions, with their values before it.
   typealias Mention<Key: Hashable, Value> = [Key: Value?]
 
-  /// What changed between two states, key by key.
+  /// Returns the changes between two states, key by key.
   static func mention<Key: Hashable, Value: Equatable>(
     from old: [Key: Value], to new: [Key: Value]
   ) -> Mention<Key, Value> {
@@ -18,11 +18,11 @@ private enum Reference {
 
   struct Row<Value: Equatable>: Equatable {
     var result: Value?
-    /// The local value, where it had to give way: nil inside for a deletion.
+    /// The local value, if it was overridden: nil inside for a deletion.
     var lost: Value??
   }
 
-  /// The table for one key. `mentions` are those of the pending changesets, oldest first.
+  /// Merges one key by the table. `mentions` are those of the pending changesets, oldest first.
   static func merge<Key: Hashable, Value: Equatable>(
     _ key: Key, local: [Key: Value], cloud: [Key: Value], mentions: [Mention<Key, Value>]
   ) -> Row<Value> {
@@ -31,7 +31,7 @@ private enum Reference {
     guard let o = mentions.lazy.compactMap({ $0[key] }).first else {
       return Row(result: c, lost: nil)  // key not locally modified: take C (also if removed there)
     }
-    if l == c { return Row(result: l, lost: nil) }  // nothing
+    if l == c { return Row(result: l, lost: nil) }  // no difference
     if c == o { return Row(result: l, lost: nil) }  // keep L: modified, added (absent in the cloud), or stays deleted
     // Both modified: C wins; deleted in the cloud: the deletion wins; locally deleted: C comes back.
     return Row(result: c, lost: l == o ? nil : .some(l))
@@ -58,7 +58,7 @@ private enum Reference {
     return values
   }
 
-  /// The same states as a tracked value goes through them.
+  /// Applies a state to a tracked value, key by key.
   private static func follow(_ state: Numbers, _ tracked: inout ZDCDictionary<String, Int>) {
     for key in Set(tracked.keys).union(state.keys) where tracked[key] != state[key] { tracked[key] = state[key] }
   }
@@ -82,7 +82,7 @@ private enum Reference {
       for _ in 0..<Int.random(in: 0...3, using: &generator) { cloud = Self.edit(cloud, &generator) }
       let report = try tracked.mergeReporting(cloudVersion: ZDCDictionary(cloud), pendingChangesets: pending)
       try check(report, tracked, local: local, cloud: cloud, mentions: mentions)
-      // The merged state goes up, and others go on from there.
+      // The merged state is uploaded, and the others continue from it.
       local = tracked.rawDictionary
       cloud = local
     }
@@ -125,7 +125,7 @@ private enum Reference {
       }
       return board
     }
-    /// Every property by its path, as one flat dictionary.
+    /// Returns every property by its path, as one flat dictionary.
     func flat(_ board: Board) -> [String: String] {
       [
         "name": board.name, "cover/title": board.cover.title, "cards/1/title": board.cards["1"]?.title ?? "none",
@@ -177,7 +177,7 @@ private enum Reference {
 
   enum Side: CaseIterable { case local, cloud }
 
-  /// The mover shuffles, adds and removes; the other one adds and removes at the end.
+  /// The moving side shuffles, adds and removes; the other side adds and removes at the end.
   @Test("reference 7.3: an order that one side moved is that side's", arguments: Side.allCases, seeds)
   func oneSideMoves(side: Side, seed: UInt64) throws {
     var generator = SeededGenerator(seed: seed)
@@ -203,14 +203,14 @@ private enum Reference {
       order.insert(element, at: index)
       return order
     }
-    // At least two places away, so that there is one way only to say what was moved.
+    // At least two places away, so that the move has only one description.
     let places = Array(0..<8).filter { abs($0 - element) >= 2 }
     let mine = moved(to: places[Int.random(in: 0..<places.count, using: &generator)])
     let theirs = moved(to: places[Int.random(in: 0..<places.count, using: &generator)])
     #expect(try Self.merge(base: base, mine: mine, theirs: theirs) == theirs)
   }
 
-  /// The ordered collections agree with each other; that is what all of them give.
+  /// Merges with every ordered collection, which must agree, and returns the common result.
   private static func merge(base: [Int], mine: [Int], theirs: [Int]) throws -> [Int] {
     var set = ZDCOrderedSet(mine)
     let ofSet = try set.changeset(since: ZDCOrderedSet(base))

@@ -1,7 +1,7 @@
 import Testing
 import ZDCProtocol
 
-/// Who may change an access list, and what into (PROTOCOL, "Access list").
+/// Rules for who may change an access list, and how (PROTOCOL, "Access list").
 @Suite struct ACLReplayTests {
   private let alice: TestUser
   private let bob: TestUser
@@ -9,7 +9,7 @@ import ZDCProtocol
   private let dave: TestUser
   private let zone: TestZone
 
-  /// Alice owns; Bob may share, Carol write, Dave read.
+  /// Alice is the owner; Bob may share, Carol may write, Dave may read.
   init() throws {
     alice = try TestUser(seed: 1)
     bob = try TestUser(seed: 2)

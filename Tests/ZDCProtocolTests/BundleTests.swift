@@ -61,7 +61,7 @@ import ZDCProtocol
       writer.append(UInt32(length))
       return writer.bytes
     }
-    // The bytes are not there: a length above the limit is refused for itself, one within it for being cut.
+    // The bytes are missing: a length above the limit is refused as too long, one within it as truncated.
     #expect(refusalOfReading(header(limit + 1)) == .limitExceeded)
     #expect(refusalOfReading(header(limit)) == .nonCanonicalEncoding)
   }

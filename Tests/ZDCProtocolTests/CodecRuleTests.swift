@@ -1,7 +1,7 @@
 import Testing
 import ZDCProtocol
 
-/// One rule of the formats a test, each broken alone.
+/// One rule of the formats per test, each broken alone.
 @Suite struct CodecRuleTests {
   private func changed(_ bytes: [UInt8], at offset: Int, to value: UInt8) -> [UInt8] {
     var bytes = bytes
@@ -89,7 +89,7 @@ import ZDCProtocol
   @Test(arguments: [UInt8(0), 10, 255]) func anOperationOfAnUnknownKindIsRefused(kind: UInt8) {
     var generator = SeededGenerator(seed: 7)
     let bytes = ZoneCommit(Samples.commit(&generator), sign: { _ in generator.bytes(64) }).bytes
-    // The first operation stands behind 212 fixed bytes.
+    // The first operation follows 212 fixed bytes.
     #expect(bytes[212] == 1)
     #expect(refusal { _ = try ZoneCommit(changed(bytes, at: 212, to: kind)) } == .nonCanonicalEncoding)
   }

@@ -1,7 +1,7 @@
 import Testing
 import ZDCProtocol
 
-/// Chunks, leaves and parts at their borders (PROTOCOL, "Content").
+/// Chunks, leaves and parts at their boundaries (PROTOCOL, "Content").
 @Suite struct ContentGeometryTests {
   @Test(
     arguments: [
@@ -66,7 +66,7 @@ import ZDCProtocol
     #expect(ContentGeometry.partCount(cipherLength: 1 << 40) <= Limits.partsPerBlob)
   }
 
-  /// An index comes from a URL and a length from a header: neither may overflow on the way.
+  /// An index comes from a URL and a length from a header: neither may cause an overflow.
   @Test func hostileIndicesAndLengthsNeverTrap() {
     for length in [UInt64(0), 1, 136, 1 << 35, .max] {
       for index in [UInt64(0), 1, 1 << 40, 1 << 62, .max] {

@@ -2,7 +2,7 @@ import Foundation
 import Testing
 import ZDCProtocol
 
-/// PROTOCOL.md is normative: what the code names must stand there, and nothing else.
+/// PROTOCOL.md is normative: it must contain every name in the code, and no others.
 @Suite struct DocumentTests {
   private static let root = URL(fileURLWithPath: #filePath)
     .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
@@ -11,7 +11,7 @@ import ZDCProtocol
     try String(contentsOf: Self.root.appendingPathComponent(path), encoding: .utf8)
   }
 
-  /// The document from the heading that begins with `heading` to the next one of any level.
+  /// Returns the document from the heading that begins with `heading` to the next heading of any level.
   private func section(_ heading: String) throws -> Substring {
     let document = try text("PROTOCOL.md")
     let start = try #require(document.range(of: "\n\(heading)"), "no such heading: \(heading)")
@@ -45,7 +45,7 @@ import ZDCProtocol
     return Dictionary(uniqueKeysWithValues: constants.map { (String($0.output.name), String($0.output.path)) })
   }
 
-  /// `GET /v1/zones`, as the tables of the wire API have it.
+  /// `GET /v1/zones`, as the tables of the wire API list it.
   private func describedRoutes() throws -> Set<String> {
     let rows = try text("PROTOCOL.md").matches(of: /\| `(?<verb>GET|PUT|POST|DELETE) (?<path>[^?`]+)/)
     return Set(rows.map { "\($0.output.verb) \($0.output.path)" })

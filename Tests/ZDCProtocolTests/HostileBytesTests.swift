@@ -1,7 +1,7 @@
 import Testing
 import ZDCProtocol
 
-/// Whatever arrives: never a trap, always a typed error, and what is accepted has exactly one encoding.
+/// Whatever bytes arrive: never a trap, always a typed error, and accepted bytes have exactly one encoding.
 @Suite struct HostileBytesTests {
   private static let seed: UInt64 = 0x5eed_2026
 
@@ -28,12 +28,12 @@ import ZDCProtocol
     let bytes = codec.sample(&generator)
     var accepted = 0
     for length in 0..<bytes.count where checkOneEncoding(codec, Array(bytes.prefix(length))) { accepted += 1 }
-    // Five items, cut in front of each: the only shorter texts that mean something.
+    // Five items, cut before each of them: the only shorter inputs that are valid.
     #expect(accepted == (codec.isSequence ? 5 : 0))
     for extra in [1, 2, 64] { #expect(!checkOneEncoding(codec, bytes + generator.bytes(extra).map { $0 | 0x80 })) }
   }
 
-  /// Writes small and huge numbers over every offset, so every length and count field is blown up and shrunk.
+  /// Writes small and huge numbers over every offset, so that every length and count field grows and shrinks.
   @Test(arguments: Codec.all) func everyLengthFieldBlownUpIsRefusedBeforeItIsAllocated(codec: Codec) {
     var generator = SeededGenerator(seed: Self.seed)
     let bytes = codec.sample(&generator)
@@ -54,7 +54,7 @@ import ZDCProtocol
     for offset in bytes.indices {
       var changed = bytes
       changed[offset] ^= 1 << UInt8.random(in: 0...7, using: &generator)
-      // Equal encodings would mean that two texts have one meaning.
+      // Equal encodings would mean that two inputs have the same meaning.
       checkOneEncoding(codec, changed)
     }
   }
@@ -79,7 +79,7 @@ import ZDCProtocol
   }
 }
 
-/// Ways in which bytes come out wrong.
+/// Random damage to bytes.
 enum Damage {
   static func apply(to bytes: inout [UInt8], using generator: inout SeededGenerator) {
     guard !bytes.isEmpty else {

@@ -7,7 +7,7 @@ import ZDCProtocol
     refusal { _ = try IdentityReplay.verify(chain, expected: expected) }
   }
 
-  /// A chain of one link and the next one, changed before it is signed.
+  /// Verifies a chain of one link and the next one, changed before it is signed.
   private func refusalOfNext(
     _ kind: IdentityLink.Kind, _ change: (inout IdentityLink.Fields) -> Void
   ) throws -> ZDCSecurityError.Code? {
@@ -44,7 +44,7 @@ import ZDCProtocol
   }
 
   /// - a chain claims a tree twice, the second time with other genesis commits
-  /// => the first claim holds; another first commit is a fork, in each trunk
+  /// => the first claim holds; a different first commit is a fork, in each trunk
   @Test func theFirstCommitOfATrunkIsTheOneThatTheChainNames() throws {
     var user = try TestUser()
     var zone = TestZone(owner: user)
@@ -118,7 +118,7 @@ import ZDCProtocol
     #expect(refusalOf([chain[0], chain[1], chain[1]]) == .identityChainInvalid)
     #expect(refusalOf(Array(chain.dropFirst())) == .identityChainInvalid)
     #expect(refusalOf([chain[0], chain[0]]) == .identityChainInvalid)
-    // A shorter chain is valid in itself: that it is old is what a pin tells.
+    // A shorter chain is valid in itself; only a pin shows that it is old.
     #expect(refusalOf(Array(chain.dropLast())) == nil)
   }
 

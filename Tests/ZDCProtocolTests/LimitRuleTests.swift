@@ -1,7 +1,7 @@
 import Testing
 import ZDCProtocol
 
-/// Limits that bound the work of a checker and keep accounts and nodes usable.
+/// Limits that bound the work of a verifier and keep accounts and nodes usable.
 @Suite struct LimitRuleTests {
   // MARK: Chains
 
@@ -20,7 +20,7 @@ import ZDCProtocol
   }
 
   /// - a chain grows by one link at a time until a link is refused
-  /// => the links that were accepted can be verified again as a whole, and the refused one is refused there too
+  /// => the accepted links can be verified again as a whole, and the refused one is refused there too
   @Test("S2: a chain that was accepted link by link can always be read")
   func chainAtItsLimit() throws {
     var user = try TestUser()
@@ -67,7 +67,7 @@ import ZDCProtocol
 
   // MARK: Deletes
 
-  /// A zone whose folder 1 has this many children.
+  /// Returns a zone whose folder 1 has this many children.
   private func zone(childrenOf1 count: UInt64) throws -> TestZone {
     var zone = try TestZone.born(owner: try TestUser())
     try zone.apply([zone.put(.n(1)), zone.put(.n(2)), zone.put(.n(3), below: .n(2), parentKeyGen: 1)])
@@ -183,7 +183,7 @@ import ZDCProtocol
   }
 }
 
-/// Records how far replay asks a state to count.
+/// Records the limits up to which replay asks a state to count.
 private struct CountingState: ZoneState {
   final class Asked {
     var values: [UInt64] = []

@@ -1,14 +1,15 @@
 import Testing
 import ZDCProtocol
 
-/// What members of a zone may do besides its owner: lists, retired keys, the zone's root, generations.
+/// Rules for members of a zone other than its owner: lists, retired keys, the zone's root, generations.
 @Suite struct MemberRuleTests {
   private let alice: TestUser
   private let bob: TestUser
   private let carol: TestUser
   private let dave: TestUser
 
-  /// Alice owns; Bob may share, Carol write, Dave read. All but Alice have rotated their sign key once.
+  /// Alice is the owner; Bob may share, Carol may write, Dave may read. All except Alice have rotated their sign key
+  /// once.
   init() throws {
     alice = try TestUser(seed: 1)
     (bob, carol, dave) = (try Self.rotated(2), try Self.rotated(3), try Self.rotated(4))
@@ -22,7 +23,7 @@ import ZDCProtocol
 
   private func trunk() throws -> TestZone { try TestZone.born(owner: alice, members: members) }
 
-  /// A zone that is no trunk, as sharing makes them.
+  /// A zone that is not a trunk, as sharing creates it.
   private func branch() throws -> TestZone { try TestZone.born(owner: alice, members: members, root: .n(77)) }
 
   private var members: [(TestUser, ZoneACL.Permissions)] {
@@ -122,7 +123,7 @@ import ZDCProtocol
     zone.put(zone.zone.root, below: .zero, keyGen: keyGen, parentKeyGen: 0, version: 2)
   }
 
-  /// The next list with the zone's next key.
+  /// Returns the next list with the zone's next key.
   private func rotation(
     of zone: TestZone, by user: TestUser, _ change: (inout ZoneACL.Fields) -> Void = { _ in }
   ) throws -> ZoneACL {

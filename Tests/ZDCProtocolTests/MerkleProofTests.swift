@@ -82,7 +82,7 @@ import ZDCProtocol
     return forgeries
   }
 
-  /// The first leaf and a range far from it: what a reader asks for.
+  /// The first leaf and a distant range, as a reader requests them.
   @Test(arguments: [2, 3, 8, 9, 21]) func twoRangesShareOneProof(count: Int) {
     let tree = Tree(count)
     for start in 1..<UInt64(count) {
@@ -94,7 +94,7 @@ import ZDCProtocol
     }
   }
 
-  /// The right hashes for another place prove nothing.
+  /// Correct hashes at another position prove nothing.
   @Test func aProofHoldsForItsPlaceOnly() {
     let tree = Tree(13)
     let hashes = tree.leafHashes([3..<5])

@@ -55,7 +55,7 @@ import ZDCProtocol
     #expect(MerkleTree.leafHash(leaf) == MerkleHash(sha256: [0] + leaf))
   }
 
-  /// Two leaves in the second part: computed from its bytes, and from what SHA-256 makes of each leaf.
+  /// Two leaves in the second part: its hash is computed from its bytes, and from the SHA-256 hashes of its leaves.
   @Test func aPartsHash_isThatOfItsLeafHashes() {
     let length = 130 * UInt64(ContentGeometry.leafBytes)
     let count = 2 * ContentGeometry.leafBytes - ContentGeometry.prefixBytes

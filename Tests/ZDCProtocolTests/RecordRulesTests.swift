@@ -1,7 +1,7 @@
 import Testing
 import ZDCProtocol
 
-/// What a record must agree with, before any key is needed (PROTOCOL, "Checks of a record").
+/// The checks of a record that need no key (PROTOCOL, "Checks of a record").
 @Suite struct RecordRulesTests {
   private let zone: ZoneID
   private let fields: NodeRecord.Fields

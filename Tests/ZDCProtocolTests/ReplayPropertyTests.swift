@@ -1,7 +1,7 @@
 import Testing
 import ZDCProtocol
 
-/// Random histories: replay accepts exactly what a naive model accepts, and ends in the same tree.
+/// Random histories: replay accepts exactly the commits that a naive model accepts, and ends in the same tree.
 @Suite struct ReplayPropertyTests {
   @Test(arguments: [UInt64(1), 2, 3, 4, 5, 6])
   func randomCommitsAreAcceptedExactlyWhenTheModelAcceptsThem(seed: UInt64) throws {
@@ -26,7 +26,7 @@ import ZDCProtocol
       accepted += 1
       #expect(zone.state.leaves.mapValues(ModelZone.Node.init) == model.nodes, "seed \(seed), step \(step)")
     }
-    // Both happen, or the test says nothing.
+    // Both must happen, or the test proves nothing.
     #expect((20..<145).contains(accepted), "seed \(seed): \(accepted)")
   }
 
@@ -57,7 +57,7 @@ import ZDCProtocol
   }
 }
 
-/// The rules of PROTOCOL 3.7 and 3.10 again, as plainly as possible and without any cache.
+/// The rules of PROTOCOL 3.7 and 3.10 again, as simply as possible and without any cache.
 private struct ModelZone {
   struct Node: Equatable {
     var parent: NodeID
@@ -85,7 +85,7 @@ private struct ModelZone {
 
   // MARK: Rules
 
-  /// The zone after the operations, or nil if one of them is not allowed.
+  /// Returns the zone after the operations, or nil if one of them is not allowed.
   func applying(_ operations: [ZoneOperation]) -> ModelZone? {
     var next = self
     var touched: [NodeID] = []
@@ -118,7 +118,7 @@ private struct ModelZone {
     return true
   }
 
-  /// The root's next key; everything below it is stale then.
+  /// Replaces the root's key; everything below it is stale afterwards.
   mutating func rotate() { nodes[root]?.keyGen += 1 }
 
   private mutating func delete(_ node: NodeID, _ count: UInt64) -> Bool {
@@ -128,7 +128,7 @@ private struct ModelZone {
     return true
   }
 
-  /// The node and all above it.
+  /// Returns the node and all its ancestors.
   private func path(from node: NodeID) -> [NodeID] {
     guard let found = nodes[node] else { return [] }
     return [node] + (node == root ? [] : path(from: found.parent))
@@ -143,10 +143,10 @@ private struct ModelZone {
 
   // MARK: Choices
 
-  /// All puts of the model have one record: which record is not what is tested here.
+  /// All puts of the model have the same record: the record is irrelevant here.
   private static let record = RecordHash(7, 7, 7, 7)
 
-  /// Each operation is drawn from the zone as the ones before it leave it, so that long commits are accepted too.
+  /// Each operation is drawn from the zone as the previous ones left it, so that long commits are accepted too.
   func randomOperations(using generator: inout SeededGenerator) -> [ZoneOperation] {
     var zone = self
     return (0..<Int.random(in: 1...5, using: &generator)).map { _ in
@@ -163,7 +163,7 @@ private struct ModelZone {
       return .delete(node: node, record: Self.record, liveDescendants: UInt64(below))
     }
     let parent = Bool.random(using: &generator) ? randomNode(using: &generator) : root
-    // Mostly what the rules ask for, so that histories grow.
+    // Mostly valid values, so that histories grow.
     let raise = isStale(node) != (Int.random(in: 0..<8, using: &generator) == 0)
     let keyGen = (nodes[node]?.keyGen ?? 1) + (raise ? 1 : 0)
     let isOld = Int.random(in: 0..<20, using: &generator) == 0
@@ -172,7 +172,7 @@ private struct ModelZone {
       .init(node: node, parent: parent, record: Self.record, keyGen: keyGen, parentKeyGen: parentKeyGen))
   }
 
-  /// One of twenty, there or not.
+  /// Returns one of twenty nodes, existing or not.
   private func randomNode(using generator: inout SeededGenerator) -> NodeID {
     .n(UInt64.random(in: 1...20, using: &generator))
   }

@@ -1,7 +1,7 @@
 import Testing
 import ZDCProtocol
 
-/// Fields and values that only a later version gives a meaning.
+/// Fields and values that only a later version will define.
 @Suite struct ReservedValueTests {
   private func refusalOfList(_ change: (inout ZoneACL.Fields) -> Void) -> ZDCSecurityError.Code? {
     var generator = SeededGenerator(seed: 5)
@@ -109,7 +109,7 @@ import ZDCProtocol
 }
 
 extension [UInt8] {
-  /// Where these bytes begin.
+  /// Returns the index at which these bytes begin.
   fileprivate func firstIndex(ofField field: [UInt8]) -> Int? {
     indices.first { self[$0...].starts(with: field) }
   }

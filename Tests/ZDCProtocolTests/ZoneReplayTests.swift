@@ -156,7 +156,7 @@ import ZDCProtocol
     try rotated.rotateSignKey()
     var zone = try shared()
     zone.users = [alice, rotated, dave]
-    // Both generations are in the chain; the old one counts until it is retired in this zone.
+    // Both generations are in the chain; the old one stays valid until it is retired in this zone.
     #expect(refusalOf(try zone.commit([zone.put(.n(1))], by: bob), in: zone) == nil)
     try zone.apply([.retireKey(user: bob.id, gen: 2)], by: rotated)
     #expect(zone.head?.retiredBelow == [bob.id: 2])
@@ -212,7 +212,7 @@ import ZDCProtocol
     fields.entries.removeAll { $0.user == bobsID }
     let acl = try zone.signed(fields, by: bob)
     let leave = ZoneOperation.acl(version: fields.version, hash: acl.hash)
-    // The last thing that a leaver writes stands in the commit with which he leaves.
+    // A member's last changes are in the commit with which they leave.
     #expect(refusalOf(try zone.commit([zone.put(.n(1)), leave], acl: acl, by: bob), acl: acl, in: zone) == nil)
   }
 

@@ -9,7 +9,7 @@ import ZDCProtocol
     alice = try TestUser(seed: 1)
   }
 
-  /// root → 1 → 2 → 3, and 4 beside 1.
+  /// root → 1 → 2 → 3, and 4 next to 1.
   private func tree() throws -> TestZone {
     var zone = try TestZone.born(owner: alice)
     try zone.apply([
@@ -39,7 +39,7 @@ import ZDCProtocol
     #expect(try refusalOf([zone.put(.n(8)), child], in: zone) == nil)
     let below = zone.put(.n(9), below: .n(1), parentKeyGen: 1)
     #expect(try refusalOf([delete(.n(1), 2, in: zone), below], in: zone) == .objectMissing)
-    // Also if the commit itself has just looked at the parent.
+    // Also if the commit itself has just looked up the parent.
     let after = zone.put(.n(10), below: .n(1), parentKeyGen: 1)
     #expect(try refusalOf([below, delete(.n(1), 3, in: zone), after], in: zone) == .objectMissing)
   }
@@ -58,7 +58,7 @@ import ZDCProtocol
     try zone.apply([zone.put(.n(2), below: .n(4))])
     #expect(zone.state.descendantCount(of: .n(4)) == 2)
     #expect(zone.state.descendantCount(of: .n(1)) == 0)
-    // What was a cycle before is none now.
+    // Before the previous commit, this move was a cycle.
     #expect(try refusalOf([zone.put(.n(1), below: .n(3))], in: zone) == nil)
   }
 
@@ -103,7 +103,7 @@ import ZDCProtocol
     try zone.apply(chain(1_001...1_128, below: zone.zone.root))
     try zone.apply([zone.put(.n(1_001), below: .n(128))])
     #expect(zone.state.descendantCount(of: .n(1)) == 255)
-    // A node that stays where it is may still be changed, however deep.
+    // A node that keeps its parent may still be changed, however deep it is.
     #expect(try refusalOf([zone.put(.n(1_128), below: .n(1_127), version: 2)], in: zone) == nil)
     try zone.apply([zone.put(.n(2_000))])
     #expect(try refusalOf([zone.put(.n(2_000), below: .n(1_127))], in: zone) == nil)
@@ -120,9 +120,9 @@ import ZDCProtocol
     // 2,001 would be at 256, and 2,002 below it at 257.
     #expect(try refusalOf([zone.put(.n(2_001), below: .n(1_127))], in: zone) == .limitExceeded)
     #expect(try refusalOf([zone.put(.n(2_001), below: .n(1_126))], in: zone) == nil)
-    // Up, or as deep as before, is always possible.
+    // Moving up, or to the same depth as before, is always possible.
     #expect(try refusalOf([zone.put(.n(1_001), below: zone.zone.root)], in: zone) == nil)
-    // Of several moves in one commit each counts what the ones before it brought.
+    // Each of several moves in one commit counts the depths that the previous ones left.
     let moves = [zone.put(.n(2_001), below: .n(1_126)), zone.put(.n(1_001), below: .n(127))]
     #expect(try refusalOf(moves, in: zone) == nil)
     try zone.apply([zone.put(.n(3_000))])
@@ -163,7 +163,7 @@ import ZDCProtocol
 
   @Test func afterARotationThePathIsRotatedBeforeAnythingIsWritten() throws {
     let zone = try rotated()
-    // Under a stale parent nothing is put, new or old.
+    // Nothing is put under a stale parent, neither new nor old nodes.
     #expect(try refusalOf([zone.put(.n(9), below: .n(1))], in: zone) == .staleKeyGeneration)
     #expect(try refusalOf([zone.put(.n(2), below: .n(1), keyGen: 2)], in: zone) == .staleKeyGeneration)
     // A stale node put with its old key, or with the parent's old generation.
@@ -176,7 +176,7 @@ import ZDCProtocol
     ]
     #expect(try refusalOf(path, in: zone) == nil)
     #expect(try refusalOf(path.reversed(), in: zone) == .staleKeyGeneration)
-    // What is fresh needs nothing: a new node below the root.
+    // Fresh nodes need no rotation: a new node below the root.
     #expect(try refusalOf([zone.put(.n(9))], in: zone) == nil)
   }
 

@@ -2,7 +2,7 @@ import Testing
 import ZDCProtocol
 import ZDCServer
 
-/// Which access lists the server stores, and what membership costs somebody who did not ask for it.
+/// Which access lists the server stores, and the cost of membership for a user who did not ask for it.
 @Suite struct AccessListTests {
   /// - A put with an access list in front that no operation names: signed by a random key, listing another user
   /// => refused; the members, the other user's zones and the next commit are as if it had not been sent
@@ -39,7 +39,7 @@ import ZDCServer
       for zone in [home, prefs].sorted(by: { $0.zone < $1.zone }) {
         let record = zone.record(.random())
         let commit = try zone.commit([.put(.init(record))])
-        // The list of home stands in front of the commit of prefs, whose operations name none.
+        // The list of home precedes the commit of prefs, whose operations name no list.
         body +=
           zone.zone == prefs.zone
           ? TestZone.body(commit, records: [record], smuggling: forged) : TestZone.body(commit, records: [record])

@@ -268,7 +268,7 @@ import ZDCServer
     }
   }
 
-  /// Whoever learns the id of somebody's small content gets nothing of it and takes nothing away by using it.
+  /// An account that learns the id of another account's small content can neither read nor remove it.
   @Test func aSmallContentIsItsNodesAlone_whateverItsId() async throws {
     try await TestServer.run { (server: TestServer) async throws in
       let (owner, token) = try await server.newAccount()

@@ -7,7 +7,7 @@ import ZDCProtocol
 @testable import ZDCServer
 @testable import ZDCServerSQLite
 
-/// What moves and deletes of large branches make the store's only writer do.
+/// The work that moves and deletes of large branches cause for the store's only writer.
 @Suite(.timeLimit(.minutes(20))) struct BranchWorkTests {
   /// - A folder with 5,000 children
   /// => a question for 5 of them reads no row beyond, nor does one for those of its first children
@@ -141,7 +141,7 @@ import ZDCProtocol
 }
 
 extension TestServer {
-  /// A folder with so many children.
+  /// A folder with that many children.
   func branch(
     _ count: Int, in zone: inout TestZone, token: [UInt8]
   ) async throws -> NodeRecord {

@@ -169,7 +169,7 @@ import ZDCServerSQLite
     }
   }
 
-  /// What a killed server leaves: the write-ahead log has what the database has not.
+  /// The state after a killed server: the write-ahead log holds changes that the database lacks.
   @Test func aCopyOfARunningServer_isCheckedByItsLog() async throws {
     let copy = TestServer.newFolder()
     defer { TestServer.remove(copy) }

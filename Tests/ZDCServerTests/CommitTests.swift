@@ -43,7 +43,7 @@ import ZDCServer
       #expect(answer.headers["content-type"] == Bundle.mediaType)
       #expect(answer.headers[WireHeaders.zoneHead] == "1:\(zone.headHash.text)")
       #expect(try answer.outline() == "commit 1, record v1")
-      // Nothing of the loser stays: what it put can be put on the new head.
+      // The loser leaves no trace: the same nodes can be put on the new head.
       try await server.put([zone.record(.random())], in: &zone, token: token)
       #expect(zone.seq == 2)
     }

@@ -5,7 +5,7 @@ import ZDCServerSQLite
 
 /// Proofs out of the stored hashes of groups are those out of the leaves, and read little.
 @Suite struct ContentProofTests {
-  /// The hash file of a content with that many leaves.
+  /// The hash file of content with that many leaves.
   private static func file(leaves: UInt64) -> (bytes: [UInt8], hashes: [MerkleHash]) {
     let hashes = (0..<leaves).map { leaf in MerkleTree.leafHash(withUnsafeBytes(of: leaf) { [UInt8]($0) }) }
     var groups = GroupHashes()
@@ -46,7 +46,7 @@ import ZDCServerSQLite
     }
   }
 
-  /// The geometry of the largest content: what a proof reads does not grow with it.
+  /// The geometry of the largest content: the bytes that a proof reads do not grow with it.
   @Test func proofOfTheLargestContent_readsHundredsOfHashes() throws {
     let leaves = ContentGeometry.leafCount(cipherLength: Limits.contentCipherBytes)
     let stored = HashFile(leafCount: leaves).bytes

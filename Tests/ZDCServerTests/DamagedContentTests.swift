@@ -4,7 +4,7 @@ import ZDCProtocol
 import ZDCServer
 import ZDCServerSQLite
 
-/// Contents whose files are damaged, and small ones that have none.
+/// Content whose file is damaged, and small content, which has no file.
 @Suite struct DamagedContentTests {
   /// - The file of a large content is gone, or was cut
   /// => the content, its leaves and its proof are answered with an error, on a connection that stays; check names it

@@ -3,8 +3,8 @@ import Testing
 import ZDCProtocol
 import ZDCServer
 
-/// Input that no client of ours sends, through a plain socket: a typed answer or a closed connection, little taken in,
-/// and the server goes on (SECURITY 5.7, 37).
+/// Input that no client of ours sends, through a plain socket: a typed answer or a closed connection, little memory
+/// used, and the server keeps running (SECURITY 5.7, 37).
 @Suite(.timeLimit(.minutes(20))) struct HostileInputTests {
   private static func head(
     _ method: String, _ path: String, token: [UInt8]? = nil, _ fields: String...
@@ -136,7 +136,7 @@ import ZDCServer
       let zone = account.home
       let commit = try zone.put([zone.record(.random())]).commit
       var bytes = commit.bytes
-      // The count stands in front of one put of 73 bytes and the signature.
+      // The count precedes one put of 73 bytes and the signature.
       let place = bytes.count - 64 - 73 - 2
       #expect(bytes[place...place + 1].elementsEqual([0, 1]))
       bytes.replaceSubrange(place...place + 1, with: [0xFF, 0xFF])
@@ -199,7 +199,7 @@ import ZDCServer
   // MARK: Many and slow
 
   /// - 48 connections, each with a head or a body that comes byte by byte
-  /// => all are closed; who asks properly meanwhile is answered
+  /// => all are closed; a proper request in between is answered
   @Test func slowConnections_areAllClosed() async throws {
     try await TestServer.run {
       $0.bounds.idleSeconds = 1
@@ -233,7 +233,7 @@ import ZDCServer
   }
 
   /// - Bodies that one user does not finish fill that user's share of what the server keeps
-  /// => the user's next one is told to come again, another user's is taken; when they are gone there is room
+  /// => the user's next one has to be retried later, another user's is accepted; when they are gone there is room
   @Test("S3: unfinished bodies are bounded for each user") func unfinishedBodies_areBoundedForEachUser() async throws {
     try await TestServer.run {
       $0.bounds.bufferedBodyBytes = 8 << 20

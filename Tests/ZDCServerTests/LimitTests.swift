@@ -4,7 +4,7 @@ import ZDCProtocol
 import ZDCServer
 import ZDCServerSQLite
 
-/// What one account or one address can take of a server that serves others too. The table is in SECURITY.md.
+/// The share that one account or address can take of a server with other users. The table is in SECURITY.md.
 @Suite(.timeLimit(.minutes(20))) struct LimitTests {
   // MARK: Bodies
 
@@ -269,7 +269,7 @@ import ZDCServerSQLite
 }
 
 extension TestAccount {
-  /// A link with a claim of so many bytes.
+  /// A link with a claim of that many bytes.
   func claims(_ count: Int, after last: IdentityLink) throws -> IdentityLink {
     try Self.sign(claimFields(count, after: last), root: rootKey, sign: signKey)
   }

@@ -2,7 +2,7 @@ import Testing
 import ZDCProtocol
 import ZDCServer
 
-/// What a user may store, and what goes first when he has too much.
+/// How much a user may store, and which content is removed first when it is too much.
 @Suite struct QuotaTests {
   private func run(_ quota: UInt64, _ body: (TestServer, TestAccount, [UInt8]) async throws -> Void) async throws {
     try await TestServer.run({ $0.bounds.quotaBytes = quota }) { (server: TestServer) async throws in
@@ -84,7 +84,7 @@ import ZDCServer
     }
   }
 
-  /// Replacing a content that fills the account is possible: what is replaced makes the room.
+  /// Content that fills the account can be replaced: the replaced version makes the room.
   @Test func whatARequestReplaces_makesRoomForWhatItBrings_andItsFileGoes() async throws {
     try await run(250_000) { server, account, token in
       var zone = account.home
@@ -127,8 +127,8 @@ import ZDCServer
     }
   }
 
-  /// - A member uploads a content for the owner's tree, which a commit attaches later
-  /// => it counts for the member at first: the owner's kept contents stay and the owner has room; then for the owner
+  /// - A member uploads content for the owner's tree, which a commit attaches later
+  /// => it counts for the member at first: the owner's kept content stays and the owner has room; then for the owner
   @Test("P9: an upload counts for the member who sends it until a commit attaches it")
   func anUploadCountsForTheMemberWhoSendsIt() async throws {
     try await run(300_000) { server, owner, token in

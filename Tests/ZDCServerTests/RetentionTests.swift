@@ -2,7 +2,7 @@ import Testing
 import ZDCProtocol
 import ZDCServer
 
-/// What is collected, when, and what is said about it afterwards.
+/// Which rows and files are collected and when, and the answers about them afterwards.
 @Suite struct RetentionTests {
   private static let day: UInt64 = 24 * 3_600_000
 

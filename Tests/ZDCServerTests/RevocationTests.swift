@@ -2,7 +2,7 @@ import Testing
 import ZDCProtocol
 import ZDCServer
 
-/// What ends with a session, a device or a root key.
+/// The effects of ending a session, removing a device and replacing a root key.
 @Suite(.timeLimit(.minutes(20))) struct RevocationTests {
   /// The stream's next event after the first one; nil: it has ended.
   private func stream(_ server: TestServer, _ token: [UInt8]) async throws -> EventSequence.Iterator {
@@ -53,7 +53,7 @@ import ZDCServer
   }
 
   /// - A session ends while a request of its own is on its way: the cache still has it, the store has not
-  /// => no stream is opened that nothing would end
+  /// => no stream is opened that would never end
   @Test("S11: a session that has just ended opens no stream")
   func endedSessionOpensNoStream() async throws {
     try await TestServer.run { (server: TestServer) async throws in

@@ -77,7 +77,7 @@ import ZDCServerSQLite
       #expect(first?.name == "zones")
       #expect(try first?.decode(ZoneList.self).zones.count == 4)
       let small = zone.record(.random())
-      // Somebody else's commit is not told; mine comes with its page, a large one without.
+      // Another user's commit is not announced. The own one comes with its page, a large one without.
       try await server.put([foreign.record(.random())], in: &foreign, token: otherToken)
       try await server.put([small], in: &zone, token: token)
       try await server.put((0..<200).map { _ in zone.record(.random()) }, in: &zone, token: token)
@@ -146,7 +146,7 @@ import ZDCServerSQLite
     let result = try await TestServer.run(in: folder) { (server: TestServer) async throws in
       let (account, token) = try await server.newAccount()
       let commit = try account.home.put([account.home.record(.random())]).body
-      // The first half is with the server when it is told to stop; the second half follows.
+      // The server has the first half when it gets the signal to stop; the second half follows.
       let request = Task { try await server.upload(Routes.commits, token: token, body: body, length: commit.count) }
       answer.yield(Array(commit[..<100]))
       while try await server.send(.GET, Routes.metrics).text.contains("zdc_open_requests 1\n") == false {}
@@ -177,7 +177,7 @@ import ZDCServerSQLite
       return token
     }
     #expect(try TestServer.folder(folder, holds: canary))
-    // The session's token is a secret that the server was told: only its hash may be there.
+    // The session's token is a secret that the server was given: it may store only its hash.
     #expect(try !TestServer.folder(folder, holds: token))
     #expect(try !TestServer.folder(folder, holds: Array(ZBase32.encode(token).utf8)))
   }

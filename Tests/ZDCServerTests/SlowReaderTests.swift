@@ -47,7 +47,7 @@ import ZDCServer
     }
   }
 
-  /// - A client asks for a content of 17 MB and reads none of it
+  /// - A client asks for 17 MB of content and reads none of it
   /// => its connection is closed
   @Test("S5: a download that its reader does not take is closed")
   func stalledDownloadIsClosed() async throws {
@@ -68,7 +68,7 @@ import ZDCServer
   }
 
   /// - A client asks for pages of 4 MB on many connections and reads none of them
-  /// => what is kept for it is its share; further ones are told to come again
+  /// => at most its share is kept for it; further requests have to be retried later
   @Test("S5: answers that nobody takes are bounded for each user")
   func untakenPagesAreBounded() async throws {
     try await TestServer.run({ $0.bounds.bufferedAnswerBytes = 64 << 20 }) { (server: TestServer) async throws in
@@ -121,7 +121,7 @@ import ZDCServer
   }
 }
 
-/// A client of its own, such as one over TLS.
+/// A separate client, such as one over TLS.
 struct ClientOver: ServerClient {
   let origin: String
   let client: HTTPClient

@@ -11,7 +11,7 @@ import ZDCServerSQLite
 /// Ends of servers and of connections.
 @Suite struct StopTests {
   /// - SIGTERM while an event stream is open and a part hangs in the middle
-  /// => exit 0 in bounded time; the acknowledged part is there; the upload goes on after a restart
+  /// => exit 0 in bounded time; the acknowledged part is there; the upload resumes after a restart
   @Test func aStopInMidUploadKeepsWhatWasAcknowledged() async throws {
     let folder = TestServer.newFolder()
     defer { TestServer.remove(folder) }
@@ -107,7 +107,7 @@ extension ServerClient {
       hasEnded.set()
     }
     more.yield(ByteBuffer(bytes: bytes[..<1_000_000]))
-    // The server has begun when a second request for the same part is told so.
+    // The server has begun to receive the part once it refuses a second request for it.
     while !hasEnded.isSet {
       if try await part(index, of: large, token: token, isOffer: true).error?.retryable == true { return task }
     }
@@ -115,7 +115,7 @@ extension ServerClient {
     return try await hangingPart(index, of: large, token: token)
   }
 
-  /// The part offered with another hash: refused by the claim of whoever is sending it, or by its bytes.
+  /// Offers the part with another hash. The claim of the first sender or the bytes refuse it.
   fileprivate func part(_ index: Int, of large: BlobTests.Large, token: [UInt8], isOffer: Bool) async throws -> Answer {
     try await send(
       .PUT, Routes.path(Routes.blobPart, large.blob.text, "\(index)"), token: token,

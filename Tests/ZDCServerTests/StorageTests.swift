@@ -52,7 +52,8 @@ import ZDCServerSQLite
     #expect(try DataFolder.check(path: folder).isClean)
   }
 
-  /// More stores than tasks have threads, closed at once while each of them is read: otherwise this hangs.
+  /// Closes more stores than the pool has threads, all at the same time and while each is read. A blocking close would
+  /// hang.
   @Test func closing_leavesTheThreadsToTheReadsThatItWaitsFor() async throws {
     let folders = (0..<ProcessInfo.processInfo.activeProcessorCount + 2).map { _ in TestServer.newFolder() }
     defer { folders.forEach(TestServer.remove) }
@@ -82,7 +83,8 @@ import ZDCServerSQLite
     }
   }
 
-  /// A file that may not grow stands for a full disk: the part is refused, the server lives, and what it has is whole.
+  /// A limit on file size simulates a full disk: the part is refused, the server keeps running, and its stored content
+  /// is whole.
   @Test func aFullBlobFolder_refusesThePart_andTakesItLater() async throws {
     let folder = TestServer.newFolder()
     defer { TestServer.remove(folder) }

@@ -3,7 +3,7 @@ import ZDCProtocol
 
 @testable import ZDCServer
 
-/// What every metadata store does with commits: the rest of ``StoreContractTests``.
+/// How every metadata store applies commits: the second half of ``StoreContractTests``.
 @Suite struct StoreCommitTests {
   typealias Maker = StoreContractTests.Maker
   static let stores = StoreContractTests.stores
@@ -49,7 +49,7 @@ import ZDCProtocol
       return try await store.read { reader in try body(reader, try #require(try reader.zone(zone)).key) }
     }
 
-    /// A node with a record of its own number, and small content of that many bytes.
+    /// A node with a distinct record, and small content of that many bytes.
     func put(
       _ node: NodeID, below parent: NodeID? = nil, tag: NameTag = .random(), bytes: Int = 0, seq: UInt64 = 1,
       replacing old: NodeRow? = nil
@@ -236,7 +236,7 @@ import ZDCProtocol
     }
   }
 
-  /// - Ten writes at once, each of which appends to the log where it finds its end
+  /// - Ten concurrent writes, each of which appends to the log where it finds its end
   /// => the log has them all
   @Test(arguments: stores) func commitsOfAZoneAreOneAfterTheOther(_ maker: Maker) async throws {
     try await withWorld(maker) { world in

@@ -6,7 +6,7 @@ import ZDCServer
 import ZDCServerMemory
 import ZDCServerSQLite
 
-/// What every metadata store must do. A new store is one more line in `stores`.
+/// The contract of every metadata store. A new store is one more line in `stores`.
 @Suite struct StoreContractTests {
   struct Maker: Sendable, CustomTestStringConvertible {
     let testDescription: String

@@ -96,7 +96,7 @@ import ZDCServerMemory
     mutating func next() throws -> Step {
       var records: [NodeRecord] = []
       var operations: [ZoneOperation] = []
-      // The zone after the operations so far: what a delete counts.
+      // The zone after the operations so far, whose nodes a delete counts.
       var draft = state
       func put(_ record: NodeRecord) {
         // The format has no room for two operations on one node.

@@ -86,8 +86,8 @@ import ZDCProtocol
     #expect(commits[9] <= 2 * commits[0])
   }
 
-  /// - Nine fast devices and one that needs longer than what a slow one is given at first
-  /// => it commits again and again, and the others do not stand still for it
+  /// - Nine fast devices and one that needs longer than a slow one gets at first
+  /// => it commits again and again, and the others need not wait for it
   @Test(arguments: [3_000, 9_000, 20_000] as [UInt64]) func oneSlowDeviceAmongFastOnes_progresses(needMs: UInt64) {
     var world = World(contenders: (0..<9).map { _ in Contender(needMs: 300) } + [Contender(needMs: needMs)])
     var before = 0

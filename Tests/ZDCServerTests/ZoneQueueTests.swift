@@ -139,7 +139,7 @@ import ZDCProtocol
   }
 
   /// - one of Ann's devices let its lease expire
-  /// => her other devices get a lease at once, because no other user commits in the zone
+  /// => her other devices get a lease immediately, because no other user commits in the zone
   @Test func devicesOfOneUser_doNotRestForEachOther() {
     let other = Self.device(of: Self.ann)
     var queue = queue(for: a)
@@ -149,7 +149,7 @@ import ZDCProtocol
   }
 
   /// - Ann's commit is refused a second after her lease began
-  /// => the next device may commit at once, and Ann rests for a second
+  /// => the next device may commit immediately, and Ann rests for a second
   @Test func aDeviceWhoseCommitFails_givesItsLeaseBack() {
     var queue = queue(for: a)
     _ = queue.ask(b, now: 0)

@@ -5,7 +5,7 @@ import ZDCProtocol
 @testable import ZDCSync
 @testable import ZeroDarkCloud
 
-/// What another head than the pinned one means, and which errors stop a tree (PROTOCOL 3.7, "Pins").
+/// The meaning of a head other than the pinned one, and the errors that stop a tree (PROTOCOL 3.7, "Pins").
 @Suite struct HeadRulesTests {
   private let pinned = CommitHash(1, 1, 1, 1)
   private let other = CommitHash(2, 2, 2, 2)

@@ -3,9 +3,9 @@ internal import ZDCProtocol
 internal import ZDCSupport
 package import ZDCTreesystem
 
-/// What the cloud layer remembers during one transaction, whoever asks: the app, the delegate, the engine.
+/// The state of the cloud layer during one transaction, shared by the app, the delegate and the engine.
 package final class CloudState: Forgetful {
-  /// What a zone gives to each of its nodes.
+  /// The values that all nodes of a zone share.
   package struct ZoneFacts {
     package var row: ZoneRow
     package var localUserID: String
@@ -19,14 +19,14 @@ package final class CloudState: Forgetful {
   private var known = KnownNodes()
   var removedLinks: [LinkStore.RemovedLink] = []
 
-  /// Rows as they were at a count of changes; forgotten when it goes on.
+  /// Rows as they were at a change count; dropped when the count rises.
   private struct KnownNodes {
     var changeCount = 0
     var parents: [String: NodeRow] = [:]
     var places: [Place: NodeRow] = [:]
   }
 
-  /// A path in somebody's tree.
+  /// A path in a local user's tree.
   package struct Place: Hashable {
     package var localUser: Int64
     package var treeID: String

@@ -1,10 +1,10 @@
 package import ZDCProtocol
 
-/// Ids of the nodes that one transaction of the app creates: random, and neighbours.
+/// Ids of the nodes that one transaction of the app creates: random, but adjacent.
 ///
-/// A thousand of them in a row begin with the same four random bytes, the other twelve are each node's own. They lie
-/// together in every index of ids, here, on the server and on other devices: what goes out in one commit changes few
-/// pages of it, however large the tree is. That they were made together the commit says anyway.
+/// A thousand of them in a row begin with the same four random bytes, the other twelve differ for each node. They are
+/// adjacent in every index of ids, here, on the server and on other devices, so one commit changes few pages of an
+/// index, however large the tree is. The commit reveals anyway that they were made together.
 package struct NodeIDRun {
   private static let length = 1_024
   private var beginning: UInt64 = 0

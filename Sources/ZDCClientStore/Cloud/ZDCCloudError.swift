@@ -24,7 +24,7 @@ public struct ZDCCloudError: Error, Sendable, Hashable {
 
   public let code: Code
   public let path: ZDCTreesystemPath?
-  /// What exactly, in our own words.
+  /// The exact problem, as text.
   public let detail: String
 
   public init(_ code: Code, path: ZDCTreesystemPath? = nil, detail: String = "") {

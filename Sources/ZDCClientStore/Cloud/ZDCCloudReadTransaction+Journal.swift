@@ -1,13 +1,13 @@
 public import Foundation
 
-// What became of conflicts, for apps and people.
+// The outcomes of conflicts, for apps and their users.
 
 extension ZDCCloudReadTransaction {
-  /// The merge journal of the tree, newest first.
+  /// Returns the tree's merge journal, newest first.
   ///
   /// - Parameters:
-  ///   - nodeID: Of one node only, by its ``ZDCNode/uuid``; entries stay when their node goes.
-  ///   - limit: At most so many.
+  ///   - nodeID: The ``ZDCNode/uuid`` of the only node to return entries for. Entries outlive their node.
+  ///   - limit: The maximum number of entries.
   public final func mergeJournal(forNodeID nodeID: String? = nil, limit: Int = .max) -> [ZDCMergeJournalEntry] {
     transaction.poisoning { try transaction.journal.entries(of: journalOwner, nodeID: nodeID, limit: limit) } ?? []
   }

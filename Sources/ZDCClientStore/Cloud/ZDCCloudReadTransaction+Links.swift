@@ -1,13 +1,13 @@
 internal import ZDCProtocol
 public import ZDCTreesystem
 
-// Which node stands for which of the app's objects (seed 000, "One-to-one mappings").
+// The links between nodes and the app's objects, one to one.
 
 extension ZDCCloudReadTransaction {
   /// Where the linked object is; nil if the node is not linked.
   public final func linkedCollectionAndKey(forNodeID nodeID: String) -> (collection: String, key: String)? {
     transaction.poisoning { () -> (collection: String, key: String)? in
-      // While the app is told of a deletion, the node is gone and its link is not.
+      // While the app is notified of a deletion, the node is gone but its link still exists.
       if let removed = transaction.cloudState.removedLinks.first(where: { $0.nodeUUID == nodeID }) {
         return (removed.collection, removed.key)
       }

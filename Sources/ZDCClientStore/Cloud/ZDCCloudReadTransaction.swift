@@ -2,11 +2,10 @@ internal import GRDB
 internal import ZDCProtocol
 public import ZDCTreesystem
 
-/// A local user's tree, as the transaction sees it (seed 000).
+/// A local user's tree, as the transaction sees it.
 ///
-/// Valid as long as the transaction it was made from. Look-ups do not throw: a database error poisons the transaction,
-/// which then rolls
-/// back and throws it to whoever opened it.
+/// It is valid as long as the transaction that it was made from. Look-ups do not throw: a database error poisons the
+/// transaction, which then rolls back and throws the error to its caller.
 public class ZDCCloudReadTransaction {
   public let localUserID: String
   /// The app's name for the tree.
@@ -47,7 +46,7 @@ public class ZDCCloudReadTransaction {
     node.parentID.flatMap { self.node(id: $0) }
   }
 
-  /// The node that a pointer stands for; any other node itself.
+  /// Returns the target of a pointer, or the node itself if it is no pointer.
   public final func targetNode(_ node: ZDCNode) -> ZDCNode? {
     self.node(id: node.uuid)
   }

@@ -3,7 +3,7 @@ internal import ZDCProtocol
 internal import ZDCSupport
 public import ZDCTreesystem
 
-/// What a delete does with nodes below that this device does not know as they are (reference: delete options).
+/// How a delete treats nodes below that changed in the cloud since this device last saw them.
 public struct ZDCDeleteNodeOptions: OptionSet, Sendable, Hashable {
   public let rawValue: Int
 
@@ -19,12 +19,12 @@ public struct ZDCDeleteNodeOptions: OptionSet, Sendable, Hashable {
 }
 
 extension ZDCCloudTransaction {
-  /// Deletes a node and all below it: here at once, in the cloud when the operation's turn has come.
+  /// Deletes a node and all nodes below it: immediately on this device, in the cloud when the queued operation is sent.
   ///
-  /// Links and tags of the nodes go, and so does what was queued for them. In the cloud also the nodes go that this
-  /// device has never seen.
+  /// The nodes' links, tags and queued operations are removed as well. In the cloud, nodes below that this device has
+  /// never seen are deleted too.
   ///
-  /// - Returns: nil if the cloud never had any of it: then there is nothing to send.
+  /// - Returns: nil if the cloud never had any of these nodes, so that there is nothing to send.
   /// - Throws: ``ZDCCloudError`` `invalidParameter` for an unknown node or a trunk.
   @discardableResult
   public func delete(_ node: ZDCNode) throws -> ZDCCloudOperation? {

@@ -1,6 +1,6 @@
 internal import ZDCProtocol
 
-// What the app still wants to download (seed 001). The marks are on this device only, and survive a relaunch.
+// The marks on nodes that the app still wants to download. They exist on this device only, and survive a relaunch.
 
 extension ZDCCloudReadTransaction {
   /// Whether any of the components is marked.
@@ -30,12 +30,13 @@ extension ZDCCloudTransaction {
     }
   }
 
-  /// Takes the components away.
+  /// Removes the marks for these components.
   ///
   /// - Parameters:
   ///   - nodeID: The node's ``ZDCNode/uuid``.
-  ///   - components: What is not needed any more.
-  ///   - eTag: The version that was downloaded. If the node has a newer one by now, the marks stay. Nil: in any case.
+  ///   - components: The components that are no longer needed.
+  ///   - eTag: The downloaded version. If the node has a newer one, the marks stay. With nil they are removed in any
+  ///     case.
   public func unmarkNodeAsNeedsDownload(
     _ nodeID: String, components: ZDCNodeComponents, ifETagMatches eTag: String? = nil
   ) {

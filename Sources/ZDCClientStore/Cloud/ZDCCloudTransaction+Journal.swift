@@ -4,17 +4,16 @@ internal import ZDCProtocol
 internal import ZDCTreesystem
 
 extension ZDCCloudTransaction {
-  /// Takes back what an entry of the merge journal says: what had lost becomes a new change, and wins.
+  /// Undoes an outcome in the merge journal: the change that lost is made again as a new change, and wins.
   ///
-  /// Names, places and deletions the framework changes itself: a dropped move is made, a node that became "Name 2"
-  /// gets its name and the other one becomes "Name 2", nodes that were kept are deleted, but for folders in which others
-  /// have put something since. Where a value was merged or a
-  /// content lost, the result has what the app needs to make it a change of its own, in this transaction. Either way
-  /// the entry is marked, and cannot be undone twice.
+  /// The framework changes names, places and deletions itself. It makes a dropped move. A node that became "Name 2"
+  /// gets its name, and the other node becomes "Name 2". Kept nodes are deleted, except folders to which others have
+  /// added something since. If a value was merged or content lost, the result has what the app needs to change the
+  /// value itself, in this transaction. In each case the entry is marked, and cannot be undone twice.
   ///
-  /// - Throws: ``ZDCCloudError``: `invalidParameter` if the entry is gone or was undone, if nothing had lost, if the
-  ///   node is gone, or if what lost was never given to the framework; `missingParent` or `conflict` if its place is
-  ///   gone or taken by a third node. Nothing has changed then.
+  /// - Throws: ``ZDCCloudError``: `invalidParameter` if the entry is gone or was undone, if no change lost, if the node
+  ///   is gone, or if the framework never had the lost value; `missingParent` or `conflict` if the place is gone or
+  ///   taken by a third node. Then nothing has changed.
   @discardableResult
   public func undo(_ entry: ZDCMergeJournalEntry) throws -> ZDCMergeUndo {
     guard let entry = try transaction.journal.entry(entry.id, of: journalOwner) else {

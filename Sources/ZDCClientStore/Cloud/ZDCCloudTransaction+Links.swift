@@ -43,9 +43,8 @@ extension ZDCCloudTransaction {
 }
 
 extension ZDCReadWriteTransaction {
-  /// Before a node that was deleted in the cloud is removed here: its links, and those below, stay findable until
-  /// ``endRemoval()``, so that
-  /// the app can look them up while it is told.
+  /// Called before a node that was deleted in the cloud is removed here. Its links, and those below it, can be looked
+  /// up until ``endRemoval()``, so that the app finds its objects during the callback.
   package func unlinkBeforeRemoval(of row: NodeRow, keepLookups: Bool) throws {
     cloudState.removedLinks = keepLookups ? try links.links(atOrBelow: row.id) : []
   }

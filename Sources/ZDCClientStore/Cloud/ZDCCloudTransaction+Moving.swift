@@ -67,7 +67,8 @@ extension ZDCCloudTransaction {
     }
   }
 
-  /// Of the whole branch: what the cloud has may go down to one limit, what is still to be created there to another.
+  /// Checks the depth of the whole branch: nodes that the cloud has and nodes still to be created have different
+  /// limits.
   private func checkDepth(_ row: NodeRow, _ depth: Int, _ path: ZDCTreesystemPath?) throws {
     guard depth > row.depth else { return }
     let heights = try nodes.heights(of: row.id, depth: row.depth)

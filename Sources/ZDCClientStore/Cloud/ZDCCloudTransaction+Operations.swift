@@ -1,23 +1,23 @@
 // The queue, as far as the app may change it.
 
 extension ZDCCloudTransaction {
-  /// What was queued so far in this transaction, in order.
+  /// The operations queued so far in this transaction, in order.
   public func addedOperations() -> [ZDCCloudOperation] {
     readWrite.poisoning {
       try operations.added.compactMap { try operationRow($0.uuid) }.map(transaction.zdcOperation)
     } ?? []
   }
 
-  /// What was queued so far in this transaction for one node.
+  /// Returns the operations queued so far in this transaction for one node.
   public func addedOperations(forNodeID nodeID: String) -> [ZDCCloudOperation] {
     addedOperations().filter { $0.nodeID == nodeID }
   }
 
-  /// Stores a changed copy: its priority, and dependencies that were added. Dependencies are not taken away.
+  /// Stores a changed copy: its priority and its added dependencies. Dependencies are never removed.
   ///
-  /// An operation that is done already is left alone.
+  /// A finished operation is not changed.
   ///
-  /// - Throws: ``ZDCCloudError`` `invalidParameter` if the operation would have to wait for itself.
+  /// - Throws: ``ZDCCloudError`` `invalidParameter` if the operation would depend on itself.
   public func modifyOperation(_ operation: ZDCCloudOperation) throws {
     guard var row = try operationRow(operation.uuid) else { return }
     let known = Set(try operations.dependencies(of: row.id))

@@ -34,7 +34,7 @@ extension ZDCCloudTransaction {
     try values.compactMap { try operations.operation(uuid: $0.uuid)?.id }
   }
 
-  /// - Throws: `invalidParameter` if the operation would wait for itself.
+  /// - Throws: `invalidParameter` if the operation would depend on itself.
   package func addDependency(of operation: Int64, on dependency: Int64) throws {
     guard try !operations.closesCircle(operation, waitingFor: dependency) else { throw Self.waitsForItself }
     try operations.addDependency(of: operation, on: dependency)

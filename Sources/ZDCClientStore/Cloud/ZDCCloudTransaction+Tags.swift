@@ -1,4 +1,4 @@
-// Small values that hang on a node, on this device only (seed 000, "Using tags for mappings"). They go with the node.
+// Small values that hang on a node, on this device only. They go with the node.
 
 extension ZDCCloudReadTransaction {
   /// The tag's value, of the type that was stored; nil if there is none.

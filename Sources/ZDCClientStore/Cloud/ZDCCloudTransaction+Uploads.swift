@@ -4,16 +4,16 @@ internal import ZDCProtocol
 internal import ZDCSupport
 internal import ZDCTreesystem
 
-// Content: queueing it, and what to do when somebody else's came first.
+// Queued uploads of content, and conflicts with other devices' content.
 
 extension ZDCCloudTransaction {
-  /// Queues an upload of the node's content, which is asked for when its turn has come (seed 000).
+  /// Queues an upload of the node's content. The delegate is asked for the content when the upload is next to be sent.
   ///
   /// If others change the content in the meantime, the upload is held and `didDiscoverConflict` is called.
   ///
   /// - Parameters:
   ///   - nodeID: The node's ``ZDCNode/uuid``.
-  ///   - changeset: What was changed, for ``ZDCCloudReadTransaction/pendingChangesets(forNodeID:)``.
+  ///   - changeset: The change, for ``ZDCCloudReadTransaction/pendingChangesets(forNodeID:)``.
   /// - Returns: nil for an unknown node, a trunk or a pointer.
   @discardableResult
   public func queueDataUpload(
@@ -26,9 +26,8 @@ extension ZDCCloudTransaction {
     } ?? nil
   }
 
-  /// The upload is based on what an earlier one that is still queued is based on: the app has merged nothing in
-  /// between. Else on the newest
-  /// version that this device knows.
+  /// The upload has the base of an earlier one that is still queued, because the app has merged nothing since. Without
+  /// one, its base is the newest version that this device knows.
   private func queueUpload(_ row: NodeRow, changeset: ZDCChangeset?) throws -> OperationRow {
     let earlier = try operations.operations(node: row.id)
     let lastUpload = earlier.last { $0.kind == .putData }
@@ -52,17 +51,17 @@ extension ZDCCloudTransaction {
     }
   }
 
-  /// The app has merged that version of the content into its own: what is queued may replace it, and a held upload goes
-  /// on.
+  /// Records that the app has merged this version of the content into its own. Queued uploads may now replace it, and a
+  /// held upload resumes.
   ///
-  /// The merge is written into the merge journal, in this transaction.
+  /// The merge is recorded in the merge journal, in this transaction.
   ///
   /// - Parameters:
-  ///   - eTag: Of the version that was downloaded (``ZDCCloudDataInfo/eTag``), which need not be the newest.
+  ///   - eTag: The eTag of the downloaded version (``ZDCCloudDataInfo/eTag``), which need not be the newest.
   ///   - nodeID: The node's ``ZDCNode/uuid``.
-  ///   - report: Of ``ZDCSyncable/mergeReporting(cloudVersion:pendingChangesets:)``. What it says remains takes the
-  ///     place of the pending changesets, which began at a version that the cloud has left behind; if nothing remains,
-  ///     the merged value is the cloud's, and the uploads are dropped, unless one was queued without a changeset.
+  ///   - report: The result of ``ZDCSyncable/mergeReporting(cloudVersion:pendingChangesets:)``. Its remaining changes
+  ///     replace the pending changesets, which were based on an older version. If no change remains, the merged value
+  ///     equals the cloud's, and the uploads are dropped unless one was queued without a changeset.
   public func didMergeData(
     withETag eTag: String, forNodeID nodeID: String, report: ZDCMergeReport? = nil
   ) {
@@ -97,15 +96,16 @@ extension ZDCCloudTransaction {
     }
   }
 
-  /// Drops the queued uploads of the node's content: the version in the cloud holds. What has been sent already stays
-  /// sent.
+  /// Drops the queued uploads of the node's content, so that the cloud's version wins. Uploads that were already sent
+  /// are not undone.
   ///
-  /// If they were in conflict with the cloud's version, that goes into the merge journal, in this transaction.
+  /// If they were in conflict with the cloud's version, the outcome is recorded in the merge journal, in this
+  /// transaction.
   ///
   /// - Parameters:
   ///   - nodeID: The node's ``ZDCNode/uuid``.
   ///   - content: The version that loses, for ``ZDCMergeJournalEntry/content``, so that ``undo(_:)`` can give it back.
-  ///     Small ones only: see ``ZDCJournalLimits/maxEntryBytes``.
+  ///     Its size is limited by ``ZDCJournalLimits/maxEntryBytes``.
   ///   - keptNodeID: Another node in which the app keeps the version that loses.
   public func skipDataUploads(
     forNodeID nodeID: String, losing content: Data? = nil, keptAs keptNodeID: String? = nil
@@ -132,8 +132,8 @@ extension ZDCCloudTransaction {
     }
   }
 
-  /// What the app stored for the length of its uploads, if none is queued any more: else no download would ever take
-  /// its place.
+  /// Removes the content that the app stored for the duration of its uploads, once none is queued. Otherwise no
+  /// download would ever replace it.
   private func releaseLocalFiles(of row: NodeRow) throws {
     guard try !operations.operations(node: row.id).contains(where: { $0.kind == .putData }) else { return }
     try readWrite.context.observers.uploadsDropped(readWrite, row.id)

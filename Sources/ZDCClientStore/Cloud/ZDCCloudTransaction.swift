@@ -4,11 +4,10 @@ internal import ZDCProtocol
 internal import ZDCSupport
 public import ZDCTreesystem
 
-/// Changes to a local user's tree (seed 000).
+/// Changes to a local user's tree.
 ///
-/// Each call changes the local tree at once and queues what has to be sent; all of it, and the app's own rows, commit
-/// together or not at all.
-/// The push engine starts when the commit is on disk.
+/// Each call changes the local tree immediately and queues the operations to send. These changes and the app's own rows
+/// commit together or not at all. The push engine starts when the commit is on disk.
 ///
 /// Calls that throw ``ZDCCloudError`` have done nothing. Calls without `try` poison the transaction if the database
 /// fails.
@@ -52,7 +51,7 @@ public final class ZDCCloudTransaction: ZDCCloudReadTransaction {
     try createNode(withPath: path, dependencies: nil)
   }
 
-  /// Another name of ``createNode(withPath:)`` (seed 001).
+  /// Another name of ``createNode(withPath:)``.
   @discardableResult
   public func createNode(with path: ZDCTreesystemPath) throws -> ZDCNode {
     try createNode(withPath: path, dependencies: nil)
@@ -74,16 +73,15 @@ public final class ZDCCloudTransaction: ZDCCloudReadTransaction {
       dependsOn: rowIDs(dependencies ?? []))
   }
 
-  /// Adds a node that the app made itself. ``ZDCNode/parentID`` and ``ZDCNode/name`` have to be set.
+  /// Adds a node that the app created. ``ZDCNode/parentID`` and ``ZDCNode/name`` must be set.
   ///
-  /// Files that the disk manager imported for it before are its own from now on.
+  /// Files that the disk manager imported for it earlier now belong to it.
   ///
-  /// A node that was kept after it had been deleted in the cloud is queued again, with the nodes above it.
+  /// A node that was kept after its deletion in the cloud is queued again, together with the nodes above it.
   ///
-  /// - Returns: the node as it is stored.
+  /// - Returns: The node as stored.
   /// - Throws: ``ZDCCloudError``: `missingParent`, `conflict` if the name is taken or the node is in the tree already,
-  ///   `invalidParameter`,
-  ///   `unsupportedShare` for an access list of its own.
+  ///   `invalidParameter`, `unsupportedShare` for a node with a dedicated access list.
   @discardableResult
   public func insertNode(_ node: ZDCNode) throws -> ZDCNode {
     guard node.localUserID == localUserID else {

@@ -2,7 +2,7 @@ internal import GRDB
 internal import ZDCProtocol
 public import ZDCTreesystem
 
-// The original's forms of enumeration, and lists of all nodes (reference 3.14).
+// The original's forms of enumeration, and lists of all nodes.
 
 extension ZDCNodeManager {
   // MARK: Children

@@ -1,6 +1,6 @@
 public import ZDCTreesystem
 
-/// Looks into the local trees of all users, by node (reference 3.14). Nothing here asks the server.
+/// Looks into the local trees of all users, by node. Nothing here asks the server.
 ///
 /// ```swift
 /// let path = zdc.nodeManager.path(for: node, transaction: transaction)
@@ -82,9 +82,9 @@ public struct ZDCNodeManager: Sendable {
 
   // MARK: Enumerating
 
-  /// Calls `body` with each child, in the order in which this device met them, until it sets `stop`.
+  /// Calls `body` with each child, in the order in which this device first saw them, until it sets `stop`.
   ///
-  /// The tree may be changed meanwhile; what is gone is left out.
+  /// `body` may change the tree; removed nodes are skipped.
   public func enumerateNodes(
     withParentID parentID: String, transaction: ZDCReadTransaction,
     using body: (_ node: ZDCNode, _ stop: inout Bool) throws -> Void
@@ -100,10 +100,10 @@ public struct ZDCNodeManager: Sendable {
   /// Calls `body` with each node below, a parent before its children.
   ///
   /// - Parameters:
-  ///   - parentID: Where it begins, by ``ZDCNode/uuid``.
-  ///   - transaction: What it reads from.
-  ///   - body: `pathFromParent` are the nodes that lead to it. `recurseInto` begins true; set it to false to leave out
-  ///     what is below the node. `stop` ends it.
+  ///   - parentID: The ``ZDCNode/uuid`` of the node to begin at.
+  ///   - transaction: The transaction to read from.
+  ///   - body: `pathFromParent` are the nodes that lead to it. `recurseInto` is initially true; set it to false to skip
+  ///     the nodes below. `stop` ends the enumeration.
   public func recursiveEnumerateNodes(
     withParentID parentID: String, transaction: ZDCReadTransaction,
     using body: (

@@ -1,9 +1,9 @@
 public import Foundation
 internal import ZDCSupport
 
-/// What can be kept as a tag: text, numbers, `Data`, `URL`, `Date` and `UUID`.
+/// A value that can be stored as a tag: text, a number, `Data`, `URL`, `Date` or `UUID`.
 ///
-/// Reading a tag gives the type that was stored.
+/// Reading a tag returns the type that was stored.
 public protocol ZDCTagValue: Codable, Sendable {}
 
 extension String: ZDCTagValue {}

@@ -1,6 +1,6 @@
 package import ZDCProtocol
 
-/// An error that the app threw, kept apart from the framework's errors until the caller gets it.
+/// Wraps an error that the app threw, to keep it apart from the framework's errors until the caller receives it.
 package struct DelegateError: Error {
   package let underlying: any Error
   package var call: ZDCDelegateFailure.Call
@@ -12,21 +12,21 @@ package struct DelegateError: Error {
     self.node = node
   }
 
-  /// The app's error itself, which callers of the framework get.
+  /// Returns the app's original error, which callers of the framework receive.
   package static func unwrap(_ error: any Error) -> any Error {
     (error as? DelegateError)?.underlying ?? error
   }
 }
 
-/// How the app is called in one transaction.
+/// Controls how one transaction calls the app.
 ///
-/// At first as if it never threw: savepoints cost more than most callbacks. If it does throw, all is rolled back and
-/// done once more, with a savepoint around each part that stands or falls with what the app says of it.
+/// The first try has no savepoints, because they cost more than most callbacks. If a callback throws, everything rolls
+/// back and runs again, with a savepoint around each part whose outcome depends on the app.
 package struct AppCalls {
   package var isolates = false
-  /// What ended the first try; that call is not made again.
+  /// The error that ended the first try. The second try does not repeat that call.
   package var known: DelegateError?
-  /// The first error that a savepoint has caught.
+  /// The first error caught by a savepoint.
   package var failure: DelegateError?
 
   package mutating func takeKnown(_ call: ZDCDelegateFailure.Call, _ node: NodeID) -> DelegateError? {

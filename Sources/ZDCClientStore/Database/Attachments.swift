@@ -1,6 +1,6 @@
 internal import ZDCSupport
 
-/// One value of each type, made when it is first asked for.
+/// Holds one value per type, created on first use.
 package final class Attachments: Sendable {
   private let values = Locked<[ObjectIdentifier: any Sendable]>([:])
 

@@ -1,17 +1,18 @@
 internal import Synchronization
 
-/// Hints that something was committed. A hint may be lost with the process: whoever gets one reads the tables again.
+/// Sends hints that something was committed. A hint may be lost with the process, so receivers always read the tables
+/// again.
 package final class ChangeSignals: Sendable {
   package enum Interest: Hashable, Sendable {
     /// Operations of this row of zdc_local_user were queued, parked or woken.
     case queue(localUser: Int64)
-    /// Local users came or went.
+    /// Local users were added or removed.
     case localUsers
     /// App objects changed.
     case objects
-    /// Nodes that the app wants downloaded.
+    /// The app marked nodes for download.
     case downloads
-    /// The server can be reached again.
+    /// The server is reachable again.
     case network
     /// A pull has ended.
     case pull
@@ -23,7 +24,7 @@ package final class ChangeSignals: Sendable {
 
   private struct Subscriber {
     var interests: Set<Interest>
-    /// With what happened; nil if it could be anything.
+    /// Receives what changed; nil if anything may have changed.
     var notify: @Sendable (Set<Interest>?) -> Void
   }
 
@@ -38,7 +39,7 @@ package final class ChangeSignals: Sendable {
 
   package init() {}
 
-  /// A new stream that holds at most one hint that was not taken yet. No interest means all of them.
+  /// Returns a stream that buffers at most one hint. Passing no interest subscribes to all of them.
   package func hints(_ interests: Interest...) -> AsyncStream<Void> {
     let (stream, continuation) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
     let id = listen(Set(interests)) { _ in continuation.yield() }
@@ -46,7 +47,7 @@ package final class ChangeSignals: Sendable {
     return stream
   }
 
-  /// Calls `notify` at each hint, on the thread that commits: for what only passes it on.
+  /// Calls `notify` for each hint on the committing thread. `notify` should only pass the hint on.
   package func listen(_ interests: Set<Interest>, _ notify: @escaping @Sendable (Set<Interest>?) -> Void) -> Int {
     state.withLock { state in
       state.nextID += 1
@@ -67,7 +68,8 @@ package final class ChangeSignals: Sendable {
     for subscriber in found { subscriber.notify(interests) }
   }
 
-  /// Another number whenever what failed may succeed: the server can be reached again, or something was pulled.
+  /// A number that changes whenever a failed request may succeed: the server is reachable again, or something was
+  /// pulled.
   package var occasion: Int { state.withLock { $0.occasions } }
 
   package func queueChanged(localUser: Int64) { send([.queue(localUser: localUser)]) }
@@ -76,7 +78,7 @@ package final class ChangeSignals: Sendable {
 
   func localUsersChanged() { send([.localUsers]) }
 
-  /// Another process wrote: it could be anything.
+  /// Notifies all subscribers that anything may have changed, because another process wrote.
   func everythingMayHaveChanged() {
     let all = state.withLock { state in
       state.occasions += 1
@@ -87,7 +89,7 @@ package final class ChangeSignals: Sendable {
 
   // MARK: Failures that nobody waits for
 
-  /// Errors of transactions whose caller takes no result.
+  /// Returns a stream of errors from transactions whose caller takes no result.
   package func failures() -> AsyncStream<any Error> {
     let (stream, continuation) = AsyncStream.makeStream(of: (any Error).self, bufferingPolicy: .bufferingNewest(64))
     let id = listenForFailures { continuation.yield($0) }
@@ -97,7 +99,7 @@ package final class ChangeSignals: Sendable {
     return stream
   }
 
-  /// The same, for as long as the database is open.
+  /// Calls `listener` with the same errors, for as long as the database is open.
   @discardableResult
   package func listenForFailures(_ listener: @escaping @Sendable (any Error) -> Void) -> Int {
     state.withLock { state in

@@ -9,7 +9,7 @@ internal import Synchronization
   internal import Darwin
 #endif
 
-/// Notices commits of other processes, by SQLite's counter of them, and tells this process's observers and engines.
+/// Detects commits of other processes with SQLite's `data_version`, and notifies this process's observers and engines.
 package final class ChangeWatcher: Sendable {
   private let pool: DatabasePool
   private let context: DatabaseContext
@@ -24,9 +24,9 @@ package final class ChangeWatcher: Sendable {
     log = LogFile(path: pool.path + "-wal")
   }
 
-  /// Looks again and again, until the task is cancelled or the database closes.
+  /// Polls until the task is cancelled or the database closes.
   ///
-  /// The first look tells everybody too: what was committed before it may not have been seen.
+  /// The first poll always notifies: earlier commits may have gone unseen.
   package func run() async {
     var isFirst = true
     while !Task.isCancelled {
@@ -45,12 +45,12 @@ package final class ChangeWatcher: Sendable {
     }
   }
 
-  /// Looks once. The first look only remembers where things stand.
+  /// Polls once. The first poll only records the current version.
   ///
   /// - Returns: Whether another process committed since the last look.
   package func poll() async throws -> Bool {
     guard log.mayHaveChanged() else { return false }
-    // On the writer: there the counter stands still for our own commits.
+    // On the writer connection, `data_version` does not change with this process's commits.
     let version = try await pool.writeWithoutTransaction { try Int64.fetchOne($0, sql: "PRAGMA data_version") }
     let previous = lastVersion.withLock { last in
       defer { last = version }
@@ -67,14 +67,14 @@ package final class ChangeWatcher: Sendable {
   }
 }
 
-/// SQLite's log as a file: every commit writes into it, so one whose time stands still has nothing new in it. Asking
-/// the file costs a hundredth of asking SQLite.
+/// Watches SQLite's write-ahead log as a file. Every commit writes to it, so an unchanged modification time means there
+/// is nothing new. Checking the file costs a hundredth of asking SQLite.
 private final class LogFile: Sendable {
   private struct Seen: Equatable {
     var seconds: Int
     var nanoseconds: Int
     var size: Int
-    /// Whether another write could not have left the same time.
+    /// Whether another write would certainly have left a different time.
     var isSettled: Bool
   }
 
@@ -94,7 +94,7 @@ private final class LogFile: Sendable {
     }
   }
 
-  /// nil if the file cannot be asked.
+  /// Returns nil if the file's status cannot be read.
   private func look() -> Seen? {
     var status = stat()
     guard stat(path, &status) == 0 else { return nil }
@@ -105,7 +105,7 @@ private final class LogFile: Sendable {
     #endif
     var now = timespec()
     clock_gettime(CLOCK_REALTIME, &now)
-    // A file's clock is coarser than this one, by a second at most.
+    // File timestamps are coarser than this clock, by at most a second.
     let isSettled = now.tv_sec - time.tv_sec > 2
     return Seen(
       seconds: Int(time.tv_sec), nanoseconds: Int(time.tv_nsec), size: Int(status.st_size), isSettled: isSettled)

@@ -1,17 +1,17 @@
 package import GRDB
 internal import Synchronization
 
-/// Copies the write-ahead log back into the database, on a connection of its own: a commit does not wait for it.
+/// Checkpoints the write-ahead log on a dedicated connection, so that commits do not wait for it.
 ///
-/// The writer still does it itself when the log has grown to `wal_autocheckpoint` pages. That bounds the log while this
-/// one does not keep up, and costs little: most of it is copied by then.
+/// The writer still checkpoints when the log reaches `wal_autocheckpoint` pages. This bounds the log if the
+/// checkpointer falls behind, and costs little, because most pages are copied by then.
 package final class Checkpointer: Sendable {
-  /// Pages of the log that are worth a copy: fewer, and pages that every commit changes are copied too often. Below
-  /// the writer's own limit by as much as is written meanwhile.
+  /// The number of new log pages that triggers a checkpoint. With fewer, pages that every commit changes are copied too
+  /// often. The gap to the writer's own limit leaves room for pages written during the checkpoint.
   private static let worthwhile: Int32 = 12_288
 
   private struct State {
-    /// What the writer had written in all when the last copy was asked for.
+    /// The writer's total of pages written when the last checkpoint was requested.
     var written: Int32 = 0
     var isRunning = false
     var isClosed = false
@@ -23,7 +23,7 @@ package final class Checkpointer: Sendable {
   package init(path: String) throws {
     var configuration = Configuration()
     configuration.label = "ZeroDarkCloud.checkpoint"
-    // Another process may be about to open or to leave the file.
+    // Another process may be opening or closing the file.
     configuration.busyMode = .timeout(DatabaseOpener.busySeconds)
     configuration.prepareDatabase { db in
       try db.execute(sql: "PRAGMA synchronous = FULL")
@@ -34,13 +34,15 @@ package final class Checkpointer: Sendable {
     connection = try DatabaseQueue(path: path, configuration: configuration)
   }
 
-  /// Ends the copy that is under way. To be called before the pool is closed: the last connection tidies up.
+  /// Closes the connection after any running checkpoint. Call it before closing the pool: the last connection cleans
+  /// up.
   package func close() throws {
     state.withLock { $0.isClosed = true }
     try connection.close()
   }
 
-  /// Called on the writer. What the current transaction writes counts when it is over.
+  /// Requests a checkpoint if enough pages were written. Runs on the writer; the current transaction's pages count once
+  /// it ends.
   package func note(_ writer: Database) {
     let written = writer.pagesWritten
     let mustRun = state.withLock { state in
@@ -55,7 +57,7 @@ package final class Checkpointer: Sendable {
   private func run() {
     connection.asyncWriteWithoutTransaction { db in
       guard self.state.withLock({ !$0.isClosed }) else { return }
-      // What cannot be copied now stays in the log, and is copied later, by whomever: nothing depends on it.
+      // Pages that cannot be copied now stay in the log until a later checkpoint. Nothing depends on this one.
       _ = try? db.checkpoint(.passive)
       self.state.withLock { $0.isRunning = false }
     }

@@ -1,7 +1,7 @@
 internal import Foundation
 package import ZDCSupport
 
-/// Which type the app keeps in which collection.
+/// The types that the app registered for its collections.
 package struct CollectionRegistry: Sendable {
   package struct Entry: Sendable {
     let typeName: String
@@ -18,16 +18,18 @@ package struct CollectionRegistry: Sendable {
       typeName: "\(type)", decode: { try ObjectCoding.decode(T.self, $0) }, matches: { $0 is T })
   }
 
+  /// Returns the registration of a collection.
+  ///
   /// - Throws: `ZDCError` with `collectionNotRegistered`.
   package func entry(_ collection: String) throws(ZDCError) -> Entry {
     guard let entry = entries[collection] else { throw ZDCError(.collectionNotRegistered, detail: collection) }
     return entry
   }
 
-  /// The collections of ``ZDCReadTransaction/frameworkObject(forKey:inCollection:)``, which take no objects of the app.
+  /// The collections of ``ZDCReadTransaction/frameworkObject(forKey:inCollection:)``, which accept no app objects.
   private static let ofFramework = [kZDCCollection_Nodes, kZDCCollection_Users]
 
-  /// An unregistered collection takes any type; it is read by the typed calls.
+  /// Checks the object's type. An unregistered collection accepts any type, and is read with the typed calls.
   package func check(_ object: some Codable, inCollection collection: String) throws(ZDCError) {
     guard !Self.ofFramework.contains(collection) else {
       throw ZDCError(.collectionTypeMismatch, detail: "\(collection) holds the framework's own objects")
@@ -37,7 +39,7 @@ package struct CollectionRegistry: Sendable {
   }
 }
 
-/// App objects as bytes: JSON, so that a type may gain optional fields between versions.
+/// Encodes app objects as JSON, so that a type may gain optional fields between versions.
 enum ObjectCoding {
   package static func encode(_ object: some Encodable) throws(ZDCError) -> [UInt8] {
     do { return [UInt8](try JSONEncoder().encode(object)) } catch {

@@ -6,11 +6,11 @@
   internal import Darwin
 #endif
 
-/// The transaction whose block the calling thread is in.
+/// The transaction whose block the calling thread is running.
 ///
-/// Calls without a transaction parameter that an app may also make inside a block (seed 000: `nodeData(_:)` in
-/// `data(for:at:transaction:)`) join it: opening another one there would trap. A thread's and not a task's value: a
-/// task that is started inside the block must not get it.
+/// Some calls without a transaction parameter may also be made inside a block (`nodeData(_:)` in
+/// `data(for:at:transaction:)`). They join its transaction, because opening another one there would trap. The value
+/// belongs to the thread, not the task: a task started inside the block must not inherit it.
 package enum CurrentTransaction {
   private static let key: pthread_key_t = {
     var key = pthread_key_t()
@@ -29,9 +29,9 @@ package enum CurrentTransaction {
     pthread_setspecific(key, outer)
   }
 
-  /// The transaction, if it is one of that database.
+  /// Returns the transaction if it belongs to that database.
   package static func ofDatabase(_ context: DatabaseContext) -> ZDCReadTransaction? {
-    // Not dangling: it is taken away before the block that keeps the transaction alive returns.
+    // Not dangling: the pointer is cleared before the block that keeps the transaction alive returns.
     guard let pointer = pthread_getspecific(key) else { return nil }
     let transaction = Unmanaged<ZDCReadTransaction>.fromOpaque(pointer).takeUnretainedValue()
     return transaction.context === context ? transaction : nil
@@ -39,14 +39,14 @@ package enum CurrentTransaction {
 }
 
 extension ZDCDatabaseConnection {
-  /// Reads in the transaction that the caller is in, or else in one of its own.
+  /// Reads in the caller's transaction if there is one, otherwise in a new one.
   func joinedRead<T>(_ body: (ZDCReadTransaction) throws -> T) throws -> T {
     if let transaction = CurrentTransaction.ofDatabase(context) { return try body(transaction) }
     return try read(body)
   }
 
-  /// Writes in the transaction that the caller is in, or else in one of its own. Inside a block that only reads it is
-  /// one of its own too.
+  /// Writes in the caller's write transaction if there is one, otherwise in a new one. A new one is also used inside a
+  /// block that only reads.
   package func joinedWrite<T>(_ body: (ZDCReadWriteTransaction) throws -> T) throws -> T {
     if let transaction = CurrentTransaction.ofDatabase(context) as? ZDCReadWriteTransaction {
       return try body(transaction)

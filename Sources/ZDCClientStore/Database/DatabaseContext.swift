@@ -1,11 +1,11 @@
 package import Logging
 package import ZDCCrypto
 
-/// What every transaction of an opened database carries.
+/// The state that all transactions of an open database share.
 package final class DatabaseContext: Sendable {
-  /// Seals values under the database's key.
+  /// Seals values under the database key.
   package let sealer: ValueSealer
-  /// The sealer of zdc_object, made once: deriving costs more than sealing a small value.
+  /// The sealer of zdc_object, kept because deriving it costs more than sealing a small value.
   let objectSealer: TableSealer
   package let registry: CollectionRegistry
   /// Milliseconds since 1970.
@@ -13,7 +13,7 @@ package final class DatabaseContext: Sendable {
   package let changes: ChangeSignals
   package let logger: Logger
   package let zones = ZoneMemory()
-  /// What other parts of the framework keep in memory as long as the database is open.
+  /// In-memory state that other parts of the framework keep for as long as the database is open.
   package let attachments = Attachments()
   /// Called inside the transaction that removed an app object.
   package let objectRemoved: [ObjectRemovedObserver]
@@ -42,22 +42,22 @@ package final class DatabaseContext: Sendable {
     logger.error("transaction poisoned", metadata: ["error": "\(loggable(error))"])
   }
 
-  /// For errors that no caller takes. A cancelled task is none.
+  /// Logs an error that no caller receives. Cancellation is not an error.
   package func logFailure(_ error: any Error) {
     guard !(error is CancellationError) else { return }
     logger.error("database access failed", metadata: ["error": "\(loggable(error))"])
   }
 }
 
-/// `rowKey` is the key of the removed row in zdc_object, as zdc_link has it.
+/// `rowKey` is the key of the removed row in zdc_object, as stored in zdc_link.
 package typealias ObjectRemovedObserver =
   @Sendable (_ transaction: ZDCReadWriteTransaction, _ rowKey: [UInt8]) throws -> Void
 
-/// What other parts of the framework do inside the app's transactions.
+/// Hooks that other parts of the framework run inside the app's transactions.
 package struct DatabaseObservers: Sendable {
-  /// The app inserted a node that it had made.
+  /// Called when the app inserts a node that it created.
   package var nodeInserted: @Sendable (_ transaction: ZDCReadWriteTransaction, _ nodeID: String) throws -> Void
-  /// The last upload of a node left the queue unsent; `node` is the node's row.
+  /// Called when the last upload of a node leaves the queue unsent. `node` is the node's row.
   package var uploadsDropped: @Sendable (_ transaction: ZDCReadWriteTransaction, _ node: Int64) throws -> Void
 
   package init(

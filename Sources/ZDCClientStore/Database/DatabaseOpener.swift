@@ -3,8 +3,8 @@ internal import GRDB
 internal import ZDCCrypto
 internal import ZDCSupport
 
-/// Opens or makes the database file. Looks before it writes: a file that is not ours, is damaged, newer or under
-/// another key stays as it is.
+/// Opens or creates the database file. It inspects the file before writing: a foreign, damaged or newer file, or one
+/// under another key, stays unchanged.
 struct DatabaseOpener {
   package let path: URL
   package let sealer: ValueSealer
@@ -15,7 +15,7 @@ struct DatabaseOpener {
   package func open(_ appMigrations: @Sendable (inout ZDCDatabaseMigrator) -> Void) throws -> DatabasePool {
     let migrator = try migrator(appMigrations)
     try prepareFolder()
-    // Two processes must not migrate at once: each decides outside of the transactions what there is to do.
+    // Two processes must not migrate concurrently: each decides outside the transactions which migrations to run.
     let lock = try FileLock.waiting(for: path.appendingPathExtension("open-lock"))
     defer { lock.release() }
     return try translating {
@@ -60,7 +60,7 @@ struct DatabaseOpener {
   private func checkFile() throws {
     let length = try fileLength(path.path)
     guard length > 0 else {
-      // SQLite would throw away the log of a file that lost its beginning.
+      // SQLite would discard the log of a file that lost its beginning.
       guard try fileLength(path.path + "-wal") == 0 else { throw ZDCError(.corruptDatabase) }
       return try createPrivateFile()
     }
@@ -76,12 +76,12 @@ struct DatabaseOpener {
     } catch { throw ZDCError(.databaseNotWritable, underlying: error) }
   }
 
-  /// SQLite gives its log and its shared memory the mode of the file.
+  /// SQLite gives its log and shared-memory files the mode of the database file.
   private func createPrivateFile() throws {
     try PrivateFile.createIfMissing(path)
   }
 
-  /// Reads what the file says of itself, on a connection that cannot write.
+  /// Checks the file's migrations and key on a read-only connection.
   private func inspect() throws {
     var configuration = configuration
     configuration.readonly = true
@@ -116,7 +116,7 @@ struct DatabaseOpener {
     return configuration
   }
 
-  /// NB: a pool sets `synchronous` to NORMAL after its configuration hooks have run, hence here and read back.
+  /// A pool sets `synchronous` to NORMAL after its configuration hooks ran, so it is set here and read back.
   private func makeDurable(_ pool: DatabasePool) throws {
     try pool.writeWithoutTransaction { db in
       try db.execute(sql: "PRAGMA synchronous = FULL")
@@ -126,17 +126,17 @@ struct DatabaseOpener {
       guard try Int.fetchOne(db, sql: "PRAGMA synchronous") == 2 else {
         throw ZDCError(.databaseFailure, detail: "commits cannot be made durable")
       }
-      // The writer's pages, at most 32 MiB: beyond it a transaction of ten thousand nodes writes pages out and reads
-      // them back.
+      // The writer's page cache, at most 32 MiB. Beyond that, a transaction of ten thousand nodes writes pages out and
+      // reads them back.
       try db.execute(sql: "PRAGMA cache_size = -32768")
-      // Pages that one commit after the other changes are copied into the database once for several of them. The log is
-      // bounded by that: 64 MiB, and one transaction; what is larger than 16 MiB is given back with the next one.
+      // Pages that successive commits change are copied into the database once for several commits. This bounds the log
+      // to 64 MiB plus one transaction. The next transaction after that releases whatever exceeds 16 MiB.
       try db.execute(sql: "PRAGMA wal_autocheckpoint = 16384; PRAGMA journal_size_limit = 16777216")
     }
   }
 }
 
-/// A known value under the database's key: another key is noticed before anything is read or written with it.
+/// A known value sealed under the database key. It reveals a wrong key before anything is read or written with it.
 struct KeyProbe: Sendable {
   package let sealer: ValueSealer
   private static let row = "key-probe"
@@ -147,6 +147,8 @@ struct KeyProbe: Sendable {
     try db.execute(sql: "INSERT INTO zdc_meta (key, value) VALUES (?, ?)", arguments: [Self.row, Data(sealed)])
   }
 
+  /// Checks the database key against the stored value.
+  ///
   /// - Throws: `ZDCError` with `wrongDatabaseKey`, or `corruptDatabase` if there is no probe.
   package func check(_ db: Database) throws {
     let stored = try Data.fetchOne(db, sql: "SELECT value FROM zdc_meta WHERE key = ?", arguments: [Self.row])

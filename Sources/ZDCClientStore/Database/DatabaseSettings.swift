@@ -8,7 +8,7 @@ package struct DatabaseSettings: Sendable {
   package var clock: @Sendable () -> UInt64
   package var logger: Logger
   package var journalLimits: ZDCJournalLimits
-  /// How often commits of other processes are looked for.
+  /// The interval between checks for commits of other processes.
   package var changePollInterval: Duration
   package var observers: DatabaseObservers
 

@@ -3,10 +3,10 @@ internal import Synchronization
 internal import ZDCProtocol
 internal import ZDCSupport
 
-/// Which process runs the engines of a database: the one that holds the lock on `<database>.lease`.
+/// The right to run a database's engines, held by the process that has locked `<database>.lease`.
 ///
-/// The others open the database, queue and read; the holder's change watcher notices what they commit. The lease ends
-/// with the process. Within the process it is counted: it goes back when the last one who took it has released it.
+/// Other processes open the database, read and queue; the holder's change watcher notices their commits. The lease ends
+/// with the process. Within a process it is counted: the last release gives it up.
 package final class EngineLease: Sendable {
   private struct State {
     var lock: FileLock?
@@ -16,7 +16,7 @@ package final class EngineLease: Sendable {
 
   private let file: URL
   private let state = Mutex(State())
-  /// What this object leaves in the file, so that it sees whether another process was at work in between.
+  /// The bytes this object leaves in the file, to detect whether another process has held the lease since.
   private let mark = Bytes16<LookupRole>.random().bytes
 
   package init(databasePath: URL) {
@@ -25,10 +25,12 @@ package final class EngineLease: Sendable {
 
   package var isHeld: Bool { state.withLock { $0.lock != nil } }
 
-  /// Rises whenever the lease comes here from somebody else: what is remembered from before is not true any more.
+  /// A number that increases whenever the lease comes from another holder. State remembered from before is stale.
   package var generation: Int { state.withLock { $0.generation } }
 
-  /// - Returns: Whether this process has it now; each success wants its ``release()``.
+  /// Tries to acquire the lease.
+  ///
+  /// - Returns: Whether this process holds it now. Each success requires a call to ``release()``.
   package func tryAcquire() throws -> Bool {
     try state.withLock { state in
       if state.lock == nil {
@@ -48,7 +50,7 @@ package final class EngineLease: Sendable {
     }
   }
 
-  /// Gives it back whoever has it: the database closes.
+  /// Releases the lease whatever the number of holds, because the database closes.
   func releaseAll() {
     state.withLock { Self.drop(&$0) }
   }

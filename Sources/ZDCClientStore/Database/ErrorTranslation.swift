@@ -3,8 +3,8 @@ internal import ZDCCrypto
 internal import ZDCProtocol
 internal import ZDCSupport
 
-/// Turns the failures of the file into a ``ZDCError``. What an app's own statements cause, such as a broken constraint,
-/// stays as it is.
+/// Translates failures of the database file to ``ZDCError``. Errors caused by an app's own statements, such as a
+/// constraint violation, stay unchanged.
 package func translated(_ error: any Error) -> any Error {
   guard let failure = error as? DatabaseError else { return error }
   switch failure.resultCode {
@@ -15,7 +15,7 @@ package func translated(_ error: any Error) -> any Error {
   // The disk has no room for the index of the write-ahead log, which even a reader needs.
   case .SQLITE_IOERR where failure.extendedResultCode == .SQLITE_IOERR_SHMSIZE:
     return ZDCError(.diskFull, detail: "no room for the database", underlying: error)
-  // SQLite counts only ENOSPC as full; a quota and the file-size limit of the process end here.
+  // SQLite maps only ENOSPC to SQLITE_FULL; an exceeded quota or file-size limit of the process ends up here.
   case .SQLITE_IOERR where failure.extendedResultCode == .SQLITE_IOERR_WRITE:
     return ZDCError(.diskFull, detail: "or over a quota or limit: the database cannot grow", underlying: error)
   case .SQLITE_IOERR: return ZDCError(.databaseFailure, detail: failure.loggable, underlying: error)
@@ -27,7 +27,7 @@ func translating<T>(_ body: () throws -> T) throws -> T {
   do { return try body() } catch { throw translated(error) }
 }
 
-/// What of an error may stand in a log. Messages of SQLite can quote an app's statement.
+/// Returns the part of an error that may be logged. SQLite's messages can quote an app's statement.
 func loggable(_ error: any Error) -> String {
   switch error {
   case let error as ZDCSecurityError: error.code.rawValue

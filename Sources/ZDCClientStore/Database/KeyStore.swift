@@ -5,12 +5,12 @@ internal import ZDCSupport
   internal import Security
 #endif
 
-/// Where the database's key lies.
+/// The place where the database key is stored.
 package protocol KeyStore: Sendable {
-  /// Whether there is something, readable or not.
+  /// Whether an item exists, readable or not.
   var exists: Bool { get }
   func read() throws -> [UInt8]?
-  /// - Returns: false if there is something already; it is left alone.
+  /// - Returns: false if an item already exists; it is left unchanged.
   func create(_ bytes: [UInt8]) throws -> Bool
   func replace(_ bytes: [UInt8]) throws
   func delete() throws
@@ -26,7 +26,7 @@ enum PlatformKeyStore {
   }
 }
 
-/// A file of mode 0600 beside the database.
+/// A file of mode 0600 next to the database.
 package struct FileKeyStore: KeyStore {
   package let file: URL
   private static let limit = 4_096
@@ -60,7 +60,7 @@ package struct FileKeyStore: KeyStore {
 }
 
 #if canImport(Security)
-  /// An item of this device's keychain; not in backups, not synchronised.
+  /// An item in this device's keychain; not in backups, not synchronised.
   struct KeychainKeyStore: KeyStore {
     package let account: String
 

@@ -6,19 +6,19 @@ internal import ZDCSupport
 
 /// The rows of zdc_object inside one transaction.
 ///
-/// A row's key is a keyed hash of collection and key; the sealed value holds both, so that a collection can be listed.
+/// A row's key is a keyed hash of collection and key. The sealed value holds both, so that a collection can be listed.
 package final class ObjectStore {
   private let db: Database
   private let sealer: TableSealer
 
-  /// An opened row.
+  /// A decrypted row.
   package struct Entry {
     package var collection: String
     package var key: String
     package var json: [UInt8]
   }
 
-  /// An app has few collections and many objects.
+  /// Cached keyed hashes; an app has few collections and many objects.
   private var collectionKeys: [String: [UInt8]] = [:]
 
   package init(db: Database, sealer: TableSealer) {
@@ -57,7 +57,7 @@ package final class ObjectStore {
     return try Int.fetchOne(statement, arguments: [Data(collectionKey(collection))]) ?? 0
   }
 
-  /// Sorted: the order of the rows is that of their hashes.
+  /// Returns the keys, sorted. The rows themselves are in the order of their hashes.
   package func keys(inCollection collection: String) throws -> [String] {
     var keys: [String] = []
     try forEach(inCollection: collection) { entry in
@@ -67,8 +67,7 @@ package final class ObjectStore {
     return keys.sorted()
   }
 
-  /// Calls `body` for each row until it returns false. The rows may be changed meanwhile: those that are gone are left
-  /// out.
+  /// Calls `body` for each row until it returns false. `body` may change the rows; rows that are gone are skipped.
   package func forEach(inCollection collection: String, _ body: (Entry) throws -> Bool) throws {
     let collectionKey = collectionKey(collection)
     let rowKeys = try Data.fetchAll(

@@ -1,6 +1,6 @@
 internal import Synchronization
 
-/// The observations of a database that run now. While there are any, commits of other processes are looked for.
+/// The running observations of a database. While there are any, a watcher polls for commits of other processes.
 package final class Observations: Sendable {
   private struct State {
     var lastID = 0
@@ -20,6 +20,8 @@ package final class Observations: Sendable {
 
   package var isClosed: Bool { state.withLock { $0.isClosed } }
 
+  /// Registers an observation.
+  ///
   /// - Parameter end: Ends the observation from outside; must lead to ``end(_:)``.
   /// - Returns: nil once the database is closed.
   package func begin(end: @escaping @Sendable () -> Void) -> Int? {
@@ -41,7 +43,7 @@ package final class Observations: Sendable {
     }
   }
 
-  /// Ends them all, and those that begin later.
+  /// Ends all observations and refuses later ones.
   package func close() {
     let ends = state.withLock { state in
       state.isClosed = true

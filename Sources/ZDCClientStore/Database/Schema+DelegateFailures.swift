@@ -1,6 +1,6 @@
 extension FrameworkSchema {
-  /// The delegate's calls that threw and are to be made again. By the cloud's id: a new node has no row yet. `part` is
-  /// what is to be done again, which the call does not tell: a deletion may fail in the callback for a move.
+  /// Delegate calls that threw and must be repeated. Rows hold the cloud ID, because a new node has no row yet. `part`
+  /// says what to do again. The call does not determine it: a deletion may fail in the callback for a move.
   static let delegateFailure = """
     CREATE TABLE zdc_delegate_failure (
       id INTEGER PRIMARY KEY,

@@ -1,11 +1,11 @@
 extension FrameworkSchema {
-  /// The files that the disk manager keeps. `kind`: 0 data and 1 thumbnail of a node, 2 avatar of a user; `owner` is
-  /// the node's uuid or the userID, `identity` the keyed hash of an avatar's identity. `file` is NULL where it is known
-  /// that there is nothing. `used` orders by last use. `sealed` holds key, sizes, root and eTag; `leaves` the hashes of
-  /// the file's leaves, NULL for one.
+  /// Files managed by the disk manager. `kind`: 0 data and 1 thumbnail of a node, 2 avatar of a user. `owner` is the
+  /// node's uuid or the userID; `identity` is the keyed hash of an avatar's identity. `file` is NULL if it is known
+  /// that nothing exists. `used` orders by last use. `sealed` holds key, sizes, root and eTag. `leaves` holds the
+  /// hashes of the file's leaves, NULL for one leaf.
   ///
-  /// However a row goes or lets go of its file, by cascade too, the file's name is in zdc_disk_garbage in the same
-  /// transaction: what is to be deleted survives a crash.
+  /// When a row is deleted, by cascade too, or drops its file, zdc_disk_garbage records the file's name in the same
+  /// transaction. Pending file deletions thus survive a crash.
   package static let disk = """
     CREATE TABLE zdc_disk_file (
       id INTEGER PRIMARY KEY,

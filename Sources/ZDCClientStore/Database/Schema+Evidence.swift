@@ -1,7 +1,7 @@
 extension FrameworkSchema {
-  /// `isProven`: a member's signature proves what the zone is frozen for. `doubt`: why the last answer could not be
-  /// followed. `hasRestored`: this device has sent lost commits again without asking the user.
-  /// `madeMs`: when this device made the commit. `isBinding`: it changed rights or keys.
+  /// `isProven`: a member's signature proves the reason for the freeze. `doubt`: why the server's last response could
+  /// not be followed. `hasRestored`: this device re-sent lost commits without asking the user. `madeMs`: when this
+  /// device made the commit. `isBinding`: the commit changed rights or keys.
   package static let evidence = """
     ALTER TABLE zdc_zone ADD COLUMN isProven INTEGER NOT NULL DEFAULT 0;
     ALTER TABLE zdc_zone ADD COLUMN doubt TEXT;
@@ -10,8 +10,8 @@ extension FrameworkSchema {
     ALTER TABLE zdc_log ADD COLUMN isBinding INTEGER NOT NULL DEFAULT 1
     """
 
-  /// An earlier version lost branches that others had moved out of a folder and then deleted the folder: live nodes
-  /// without a row are read again, unless this device deletes them.
+  /// An earlier version lost branches that others had moved out of a folder before deleting the folder. This statement
+  /// queues live nodes without a row for another read, unless this device deletes them.
   package static let requeueLost = """
     WITH RECURSIVE deleted(zone, node) AS (
       SELECT zone, nodeID FROM zdc_operation WHERE node IS NULL

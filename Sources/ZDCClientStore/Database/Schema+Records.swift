@@ -1,7 +1,7 @@
-// Tables about records that are not as they should be, and about rotations.
+// Tables for records in an abnormal state, and for rotations.
 extension FrameworkSchema {
   /// See ``UnreadableStore``. The columns from `recordVersion` on hold the record's public part, which the next version
-  /// follows.
+  /// must follow.
   package static let unreadable = """
     CREATE TABLE zdc_unreadable (
       zone INTEGER NOT NULL REFERENCES zdc_zone(id) ON DELETE CASCADE,
@@ -18,7 +18,7 @@ extension FrameworkSchema {
     ) WITHOUT ROWID
     """
 
-  /// Nodes that the request in flight rotates because of a change below them. No queued operation names them.
+  /// Nodes that the in-flight request rotates because of a change below them. No queued operation names them.
   static let inFlightRotation = """
     CREATE TABLE zdc_in_flight_rotation (
       node INTEGER PRIMARY KEY,
@@ -28,7 +28,7 @@ extension FrameworkSchema {
     CREATE INDEX zdc_in_flight_rotation_zone ON zdc_in_flight_rotation (zone)
     """
 
-  /// `listSeq`: the commit that brought the access list in force; its page is asked for again while the grant is missing.
+  /// `listSeq`: the commit that put the access list in force; its page is requested again while the grant is missing.
   /// `keyError`: why `sealedKey` is not the key of that list.
   static let zoneKeyState = """
     ALTER TABLE zdc_zone ADD COLUMN listSeq INTEGER;

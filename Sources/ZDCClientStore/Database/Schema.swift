@@ -2,10 +2,10 @@ package import GRDB
 
 /// The framework's tables. Names that begin with `zdc_` are reserved for them.
 ///
-/// One migrator runs these first and the app's after them. A migration that has shipped is never changed.
+/// One migrator runs these migrations first and the app's after them. A migration that has shipped never changes.
 ///
-/// What can be read without the key: row counts, padded sizes, ids, times, and which rows hang together. Names, keys,
-/// exact sizes, tags' values and the app's objects are sealed by value.
+/// Readable without the key: row counts, padded sizes, ids, times, and references between rows. Names, keys, exact
+/// sizes, tag values and app objects are sealed value by value.
 package enum FrameworkSchema {
   package static func register(in migrator: inout DatabaseMigrator) {
     migrator.registerMigration("zdc.1") { db in
@@ -31,8 +31,8 @@ package enum FrameworkSchema {
     migrator.registerMigration("zdc.lostBranches") { db in try db.execute(sql: requeueLost) }
   }
 
-  /// The verified log, a hash for each commit: where a server's log parts from it, and whether what is missing there
-  /// was made here. About 50 bytes each.
+  /// The verified log, one hash per commit. It shows where a server's log diverges, and whether this device made the
+  /// missing commits. About 50 bytes per row.
   private static let log = """
     CREATE TABLE zdc_log (
       zone INTEGER NOT NULL REFERENCES zdc_zone(id) ON DELETE CASCADE,
@@ -43,11 +43,11 @@ package enum FrameworkSchema {
     ) WITHOUT ROWID
     """
 
-  /// The version that the server has lost and that the operation sends again; NULL for all that the app queued.
+  /// The version that the server has lost and that the operation sends again; NULL for operations that the app queued.
   private static let operationResend = "ALTER TABLE zdc_operation ADD COLUMN resend INTEGER"
 
-  /// What became of an operation's tries, oldest first, the last few of them; tries with the same outcome in a row share
-  /// a row. Most operations succeed at once and have none.
+  /// The outcomes of an operation's last few attempts, oldest first. Consecutive attempts with the same outcome share a
+  /// row. Most operations succeed immediately and have none.
   private static let attempt = """
     CREATE TABLE zdc_attempt (
       id INTEGER PRIMARY KEY,
@@ -61,7 +61,7 @@ package enum FrameworkSchema {
     CREATE INDEX zdc_attempt_operation ON zdc_attempt (operation, id)
     """
 
-  /// Equal events are one row, with the time of the first and of the last.
+  /// Equal events share one row, with the time of the first and of the last.
   private static let securityEventTimes = """
     ALTER TABLE zdc_security_event ADD COLUMN times INTEGER NOT NULL DEFAULT 1;
     ALTER TABLE zdc_security_event ADD COLUMN firstMs INTEGER NOT NULL DEFAULT 0;
@@ -73,8 +73,8 @@ package enum FrameworkSchema {
     CREATE INDEX zdc_node_quarantine ON zdc_node (zone, quarantine) WHERE quarantine IS NOT NULL
     """
 
-  /// In the order of the log: ids are random, and a commit of a thousand would touch a thousand pages of a table that
-  /// lies in their order.
+  /// Rows in log order. Ids are random: in a table sorted by id, a commit of a thousand operations would touch a
+  /// thousand pages.
   private static let leavesInOrder = """
     CREATE TABLE zdc_leaf_in_order (
       id INTEGER PRIMARY KEY,
@@ -101,7 +101,7 @@ package enum FrameworkSchema {
     CREATE INDEX zdc_leaf_pending ON zdc_leaf (zone) WHERE pending = 1
     """
 
-  /// Operations of nodes that are still here are found by way of their nodes.
+  /// Operations whose node still exists are found through the node.
   private static let deletedNodesIndex = """
     DROP INDEX zdc_operation_nodeID;
     CREATE INDEX zdc_operation_deleted ON zdc_operation (zone, nodeID) WHERE node IS NULL
@@ -118,8 +118,8 @@ package enum FrameworkSchema {
 
   /// `rowKey` = HMAC(collection ‖ key), `collection` = HMAC(collection); the sealed value holds both in the clear.
   ///
-  /// This one and zdc_tag keep their rowid, because SQLite tells nobody of changes in a table without: apps observe
-  /// them.
+  /// This table and zdc_tag keep their rowid because apps observe them: SQLite reports no changes in a WITHOUT ROWID
+  /// table.
   private static let object = """
     CREATE TABLE zdc_object (
       collection BLOB NOT NULL,
@@ -129,8 +129,9 @@ package enum FrameworkSchema {
     )
     """
 
-  /// state: 0 creating, 1 ready. `chain` is a bundle of identity links: the newest that was verified, never shortened.
-  /// `session` is the sealed token of the last session. `isNew`: created here, and nobody is known to have its words.
+  /// `state`: 0 creating, 1 ready. `chain` is a bundle of identity links: the newest verified one, never shortened.
+  /// `session` is the sealed token of the last session. `isNew`: created here, and not known to have its words saved
+  /// anywhere.
   private static let localUser = """
     CREATE TABLE zdc_local_user (
       id INTEGER PRIMARY KEY,
@@ -171,9 +172,8 @@ package enum FrameworkSchema {
     )
     """
 
-  /// What the verified log says of each live node. `prev` is the record that the last put replaced.
-  /// `pending`: 1 until the record behind `record` is in zdc_node, 2 if it could not be opened (the node is
-  /// quarantined).
+  /// The verified log's state: one row per live node. `prev` is the record that the last put replaced. `pending`: 1
+  /// until the record with hash `record` is in zdc_node, 2 if it could not be opened (the node is quarantined).
   private static let leaf = """
     CREATE TABLE zdc_leaf (
       zone INTEGER NOT NULL REFERENCES zdc_zone(id) ON DELETE CASCADE,
@@ -196,9 +196,9 @@ package enum FrameworkSchema {
     CREATE INDEX zdc_leaf_pending ON zdc_leaf (zone) WHERE pending = 1
     """
 
-  /// The local tree. `parent`, `nameTag` and the sealed name are where the app sees the node; columns from
-  /// `recordVersion` on are the
-  /// newest version in the cloud that this device knows. `recordVersion` is 0 for a node that was never uploaded.
+  /// The local tree. `parent`, `nameTag` and the sealed name are the node's place as the app sees it. The columns from
+  /// `recordVersion` on describe the newest cloud version that this device knows. `recordVersion` is 0 for a node that
+  /// was never uploaded.
   private static let node = """
     CREATE TABLE zdc_node (
       id INTEGER PRIMARY KEY,
@@ -234,7 +234,8 @@ package enum FrameworkSchema {
     CREATE INDEX zdc_node_name ON zdc_node (parent, nameTag)
     """
 
-  /// The queue. `id` is its order. `node` is NULL for a delete: the row is gone, `nodeID` says what to delete.
+  /// The queue, ordered by `id`. `node` is NULL for a delete: the row is gone, and `nodeID` identifies the node to
+  /// delete.
   private static let operation = """
     CREATE TABLE zdc_operation (
       id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -272,7 +273,7 @@ package enum FrameworkSchema {
     CREATE INDEX zdc_dependency_on ON zdc_dependency (dependsOn)
     """
 
-  /// The request that was last sent for a zone and has no known outcome. At most one a zone; a retry sends the same
+  /// The last request sent for a zone, while its outcome is unknown. At most one per zone; a retry sends the same
   /// bytes.
   private static let inFlight = """
     CREATE TABLE zdc_in_flight (
@@ -283,7 +284,7 @@ package enum FrameworkSchema {
     )
     """
 
-  /// What becomes true of a node, and which operation is done, when the request in flight is accepted. One row an
+  /// The node changes to apply and the operation to complete when the in-flight request is accepted. One row per
   /// operation.
   private static let inFlightPut = """
     CREATE TABLE zdc_in_flight_put (
@@ -295,7 +296,7 @@ package enum FrameworkSchema {
     CREATE INDEX zdc_in_flight_put_zone ON zdc_in_flight_put (zone)
     """
 
-  /// Node ↔ app object. `rowKey` is zdc_object's.
+  /// Links between nodes and app objects. `rowKey` is the key in zdc_object.
   private static let link = """
     CREATE TABLE zdc_link (
       node INTEGER PRIMARY KEY REFERENCES zdc_node(id) ON DELETE CASCADE,
@@ -322,8 +323,8 @@ package enum FrameworkSchema {
     )
     """
 
-  /// Uploads in parts that may have to be continued. `sealed` holds the content's key, the salt and what is known of
-  /// the source; a part's hash is here before the part leaves the device.
+  /// Multipart uploads that may have to be resumed. `sealed` holds the content key, the salt and known facts about the
+  /// source. A part's hash is stored here before the part leaves the device.
   private static let upload = """
     CREATE TABLE zdc_upload (
       blobID BLOB PRIMARY KEY NOT NULL,
@@ -342,8 +343,8 @@ package enum FrameworkSchema {
     ) WITHOUT ROWID
     """
 
-  /// Downloads that go on when their process has ended. `owner` names the process that waits for them; `part` is 0 for
-  /// the data, else 1 + the wanted parts. `sealed` holds the options.
+  /// Downloads that continue after their process has ended. `owner` names the process that waits for them. `part` is 0
+  /// for the data, else 1 + the wanted parts. `sealed` holds the options.
   private static let download = """
     CREATE TABLE zdc_download (
       id INTEGER PRIMARY KEY,
@@ -356,7 +357,7 @@ package enum FrameworkSchema {
     )
     """
 
-  /// The merge journal. `nodeUUID` refers to nothing: an entry stays when its node goes. `sealed` is the whole entry.
+  /// The merge journal. `nodeUUID` is not a foreign key: an entry outlives its node. `sealed` is the whole entry.
   private static let journal = """
     CREATE TABLE zdc_journal (
       id INTEGER PRIMARY KEY AUTOINCREMENT,

@@ -2,14 +2,14 @@ internal import GRDB
 internal import Synchronization
 internal import ZDCSupport
 
-/// The end of a write transaction, for work that was requested inside it and must not start before the commit.
+/// The end of a write transaction, for work requested inside it that must not start before the commit.
 package final class TransactionEnd: Sendable {
   private enum State {
     case pending([CheckedContinuation<Bool, Never>])
     case ended(hasCommitted: Bool)
   }
 
-  /// Only the transaction's commit actions hold it: a rollback frees it without a commit.
+  /// Only the transaction's commit actions retain it, so a rollback frees it without a commit.
   private final class Holder: Sendable {
     let end: TransactionEnd
 
@@ -20,7 +20,7 @@ package final class TransactionEnd: Sendable {
 
   private let state = Mutex(State.pending([]))
 
-  /// The end of the write transaction that the calling thread is in; nil if it is in none.
+  /// Returns the end of the calling thread's write transaction; nil if there is none.
   package static func ofCurrent(_ context: DatabaseContext) -> TransactionEnd? {
     guard let transaction = CurrentTransaction.ofDatabase(context) as? ZDCReadWriteTransaction else { return nil }
     let end = TransactionEnd()
@@ -57,8 +57,8 @@ package final class TransactionEnd: Sendable {
   }
 }
 
-/// Waits for the writes of this process that are in progress: a task that a transaction's block starts may read before
-/// that transaction commits. Callers that wait at the same time share one turn of the writer.
+/// Waits for this process's writes in progress, because a task started inside a transaction's block may read before
+/// that transaction commits. Concurrent callers share one turn of the writer.
 package final class WriterBarrier: Sendable {
   private let waiting = Mutex<[CheckedContinuation<Void, Never>]>([])
 

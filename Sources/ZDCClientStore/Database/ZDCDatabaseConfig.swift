@@ -28,17 +28,16 @@ public struct ZDCDatabaseConfig: Sendable {
     self.migrations = migrations
   }
 
-  /// From now on `object(forKey:inCollection:)` of that collection gives this type.
+  /// Registers the type that `object(forKey:inCollection:)` returns for a collection.
   public mutating func register<T: ZDCStorable>(_ type: T.Type, inCollection collection: String) {
     registry.register(type, inCollection: collection)
   }
 }
 
-/// Takes the app's migrations of its own tables.
+/// Collects the migrations of the app's own tables.
 ///
-/// Each runs once, in its own transaction, in the order of registration, after all of the framework's. A migration that
-/// makes, changes
-/// or drops anything of the framework's (`zdc_`) is rolled back.
+/// Each runs once, in its own transaction, in the order of registration, after all framework migrations. A migration
+/// that creates, changes or drops anything that belongs to the framework (`zdc_`) is rolled back.
 public struct ZDCDatabaseMigrator: Sendable {
   package private(set) var migrations: [AppMigration] = []
 
@@ -48,10 +47,12 @@ public struct ZDCDatabaseMigrator: Sendable {
     package var migrate: @Sendable (Database) throws -> Void
   }
 
+  /// Registers a migration.
+  ///
   /// - Parameters:
   ///   - identifier: Unique, not beginning with `zdc.`.
-  ///   - foreignKeyChecks: When foreign keys are checked: at the migration's end, or at each statement.
-  ///   - migrate: Changes the schema. Throwing rolls it back and makes the unlocking fail with that error.
+  ///   - foreignKeyChecks: When foreign keys are checked: at the end of the migration, or at each statement.
+  ///   - migrate: Changes the schema. If it throws, the migration is rolled back and unlocking fails with that error.
   public mutating func registerMigration(
     _ identifier: String, foreignKeyChecks: DatabaseMigrator.ForeignKeyChecks = .deferred,
     migrate: @escaping @Sendable (Database) throws -> Void
@@ -60,7 +61,7 @@ public struct ZDCDatabaseMigrator: Sendable {
       AppMigration(identifier: identifier, foreignKeyChecks: foreignKeyChecks, migrate: migrate))
   }
 
-  /// Puts the migrations behind the framework's.
+  /// Appends the migrations to the framework's.
   package func register(in migrator: inout DatabaseMigrator) throws(ZDCError) {
     var identifiers = Set(migrator.migrations)
     for migration in migrations {
@@ -84,7 +85,7 @@ extension ZDCDatabaseMigrator.AppMigration {
     guard try Self.reservedSchema(db) == before else { throw ZDCError(.reservedName, detail: identifier) }
   }
 
-  /// Everything that is named like ours or hangs on a table of ours: indexes and triggers too.
+  /// Returns everything with a reserved name or on a reserved table, including indexes and triggers.
   private static func reservedSchema(_ db: Database) throws -> [Row] {
     try Row.fetchAll(
       db,

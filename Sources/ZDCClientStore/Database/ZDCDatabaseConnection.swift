@@ -3,11 +3,10 @@ internal import Synchronization
 internal import ZDCProtocol
 internal import ZDCSupport
 
-/// A way into the database. Blocks run on the database's queues, never on the caller's actor.
+/// A connection to the database. Blocks run on the database's queues, never on the caller's actor.
 ///
-/// Reads see the last commit and run beside a write. Writes run one after another, across processes. A block is
-/// synchronous: it cannot await,
-/// and must not open another transaction; use the one that it was given.
+/// Reads see the last commit and run concurrently with a write. Writes run one after another, across processes. A block
+/// is synchronous: it cannot await, and must not open another transaction. It uses the one that it receives.
 public final class ZDCDatabaseConnection: Sendable {
   package let pool: DatabasePool
   package let context: DatabaseContext
@@ -36,14 +35,14 @@ public final class ZDCDatabaseConnection: Sendable {
     try translating { try pool.read { try self.run(body, $0) } }
   }
 
-  /// Reads without blocking. A task that is cancelled before it is its turn throws `CancellationError`; a block that has
-  /// begun goes on to its end.
+  /// Reads without blocking. A task cancelled before its turn throws `CancellationError`; a block that has begun runs
+  /// to its end.
   public func read<T: Sendable>(_ body: @escaping @Sendable (ZDCReadTransaction) throws -> T) async throws -> T {
     let isCancelled = Mutex(false)
     return try await withTaskCancellationHandler {
       try await withCheckedThrowingContinuation { continuation in
-        // Not the pool's own asynchronous read: that one gives its connection back in the task, which may wait for a
-        // thread while blocking reads, which wait for a connection, have all of them.
+        // The pool's own asynchronous read returns its connection from the task. That task may wait for a thread while
+        // blocking reads, which wait for a connection, occupy all threads.
         pool.asyncRead { database in
           let result = Result {
             if isCancelled.withLock({ $0 }) { throw CancellationError() }
@@ -64,7 +63,7 @@ public final class ZDCDatabaseConnection: Sendable {
     try await read(body)
   }
 
-  /// Reads soon, and returns at once. Without a completion an error goes to the log and the status stream.
+  /// Schedules a read and returns immediately. Without a completion, errors go to the log and the status stream.
   public func asyncRead<T: Sendable>(
     _ body: @escaping @Sendable (ZDCReadTransaction) throws -> T,
     completion: (@Sendable (Result<T, any Error>) -> Void)? = nil
@@ -78,14 +77,15 @@ public final class ZDCDatabaseConnection: Sendable {
 
   /// Writes, blocking the caller until the commit is on disk.
   ///
-  /// - Throws: The block's error, or the first one that poisoned the transaction; everything is rolled back then.
+  /// - Throws: The block's error, or the first one that poisoned the transaction. In both cases everything is rolled
+  ///   back.
   @_disfavoredOverload
   public func write<T>(_ body: (ZDCReadWriteTransaction) throws -> T) throws -> T {
     try checkWritable()
     return try translating { try pool.write { try self.run(body, $0) } }
   }
 
-  /// Writes; returns when the commit is on disk. A task that is cancelled meanwhile throws `CancellationError`, and
+  /// Writes, and returns when the commit is on disk. A task that is cancelled before throws `CancellationError`, and
   /// nothing is written.
   public func write<T: Sendable>(_ body: @Sendable (ZDCReadWriteTransaction) throws -> T) async throws -> T {
     try checkWritable()
@@ -100,10 +100,10 @@ public final class ZDCDatabaseConnection: Sendable {
     try await write(body)
   }
 
-  /// Writes soon, and returns at once, as the seed documents do. Blocks run in the order of the calls.
+  /// Schedules a write and returns immediately, as in the original framework. Blocks run in the order of the calls.
   ///
-  /// Without a completion an error goes to the log and the status stream. The completion runs on a queue of the
-  /// database: return quickly.
+  /// Without a completion, errors go to the log and the status stream. The completion runs on a database queue and
+  /// should return quickly.
   public func asyncReadWrite<T: Sendable>(
     _ body: @escaping @Sendable (ZDCReadWriteTransaction) throws -> T,
     completion: (@Sendable (Result<T, any Error>) -> Void)? = nil

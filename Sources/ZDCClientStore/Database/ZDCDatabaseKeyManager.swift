@@ -3,16 +3,16 @@ internal import ZDCCrypto
 internal import ZDCProtocol
 internal import ZDCSupport
 
-/// Makes and keeps the database's key: 32 random bytes.
+/// Creates and stores the database key: 32 random bytes.
 ///
-/// On Apple platforms it lies in the keychain, for this device only. Elsewhere it lies in a file beside the database
-/// that only its owner may
-/// read. With a pass-phrase, what lies there is sealed under it. A key that exists is never replaced by a new one.
+/// On Apple platforms the key is in the keychain, for this device only. Elsewhere it is in a file next to the database
+/// that only its owner may read. With a pass-phrase, the stored key is sealed under it. A new key never replaces an
+/// existing one.
 public final class ZDCDatabaseKeyManager: Sendable {
   private let store: any KeyStore
   private let databasePath: URL
 
-  /// - Parameter keychainAccount: the key's name on platforms that have a keychain.
+  /// - Parameter keychainAccount: The key's name on platforms that have a keychain.
   package convenience init(databasePath: URL, keychainAccount: String) {
     self.init(
       databasePath: databasePath,
@@ -29,15 +29,15 @@ public final class ZDCDatabaseKeyManager: Sendable {
   /// Whether there is a key, with or without a pass-phrase.
   public var isConfigured: Bool { store.exists }
 
-  /// Whether the key is under a pass-phrase.
+  /// Whether the key is protected by a pass-phrase.
   public var usesPassphrase: Bool { get throws { try stored()?.isSealed ?? false } }
 
   // MARK: Making
 
-  /// Makes a key and keeps it.
+  /// Creates and stores a key.
   ///
   /// - Returns: The key for ``ZDCDatabaseConfig``.
-  /// - Throws: `ZDCError` with `keyAlreadyConfigured`; `keyMissing` if there is a database already, which no new key
+  /// - Throws: `ZDCError` with `keyAlreadyConfigured`; `keyMissing` if a database already exists, which no new key
   ///   could open.
   public func createKey() throws -> Data {
     let key = DatabaseKey.random()
@@ -45,9 +45,9 @@ public final class ZDCDatabaseKeyManager: Sendable {
     return Data(key.exportBytes())
   }
 
-  /// Makes a key and keeps it under a pass-phrase, which is slow by design: about half a second and 128 MiB.
+  /// Creates a key and stores it under a pass-phrase. This is slow by design: about half a second and 128 MiB.
   ///
-  /// - Throws: As ``createKey()``; `invalidPassphrase` for an empty one.
+  /// - Throws: The errors of ``createKey()``; `invalidPassphrase` for an empty pass-phrase.
   public func createKey(passphrase: String) throws -> Data {
     let key = DatabaseKey.random()
     try create(try StoredKey.sealed(key, passphrase), key)
@@ -62,36 +62,35 @@ public final class ZDCDatabaseKeyManager: Sendable {
 
   // MARK: Unlocking
 
-  /// The key.
+  /// Returns the key.
   ///
   /// - Throws: `ZDCError` with `keyNotConfigured`, `passphraseRequired`, `keyFileExposed` or `corruptKeyFile`.
   public func unlock() throws -> Data {
     Data(try requireStored().open().exportBytes())
   }
 
-  /// The key that lies under a pass-phrase.
+  /// Returns the key that is stored under a pass-phrase.
   ///
   /// - Throws: `ZDCError` with `keyNotConfigured`, `wrongPassphrase` or `corruptKeyFile`; `ZDCSecurityError` with
-  ///   `kdfParametersTooWeak` if
-  ///   somebody made guessing cheap.
+  ///   `kdfParametersTooWeak` if the stored parameters were weakened to make guessing cheap.
   public func unlock(passphrase: String) throws -> Data {
     Data(try requireStored().open(passphrase).exportBytes())
   }
 
   // MARK: Changing
 
-  /// Puts the same key under another pass-phrase, or under none.
+  /// Stores the same key under another pass-phrase, or under none.
   ///
   /// - Parameters:
-  ///   - current: nil if there is none.
-  ///   - new: nil to do without.
+  ///   - current: The current pass-phrase; nil if there is none.
+  ///   - new: The new pass-phrase; nil to remove it.
   public func changePassphrase(from current: String?, to new: String?) throws {
     let stored = try requireStored()
     let key = try current.map { try stored.open($0) } ?? stored.open()
     try store.replace(try new.map { try StoredKey.sealed(key, $0) }?.bytes ?? StoredKey.plain(key).bytes)
   }
 
-  /// Forgets the key. Without another copy of it the database can never be opened again.
+  /// Deletes the key. Without another copy of it, the database can never be opened again.
   public func deleteAllPasscodeData() throws {
     try store.delete()
   }
@@ -106,30 +105,30 @@ public final class ZDCDatabaseKeyManager: Sendable {
   }
 }
 
-// The names that apps of the original framework know.
+// Method names of the original framework.
 extension ZDCDatabaseKeyManager {
-  /// As ``createKey()``, without handing it out.
+  /// Creates and stores a key like ``createKey()``, without returning it.
   public func createKeychainEntry() throws {
     _ = try createKey()
   }
 
-  /// As ``unlock()``; on a first launch it makes the key.
+  /// Returns the key like ``unlock()``; creates it on first launch.
   ///
-  /// - Throws: As ``unlock()``, and `keyMissing` if there is a database but no key.
+  /// - Throws: The errors of ``unlock()``, and `keyMissing` if there is a database but no key.
   public func unlockUsingKeychain() throws -> Data {
     try configureIfNeeded()
     return try unlock()
   }
 
-  /// Makes a key if there is none.
+  /// Creates a key if there is none.
   private func configureIfNeeded() throws {
     guard !isConfigured else { return }
     do { _ = try createKey() } catch let error as ZDCError where error.code == .keyAlreadyConfigured {
-      // Another process was first: its key is the one.
+      // Another process was first: its key is used.
     }
   }
 
-  /// Puts the key under a pass-phrase; makes a key if there is none.
+  /// Stores the key under a pass-phrase; creates a key if there is none.
   public func createPassphraseEntry(_ passphrase: String) throws {
     if isConfigured {
       try changePassphrase(from: nil, to: passphrase)
@@ -138,28 +137,28 @@ extension ZDCDatabaseKeyManager {
     }
   }
 
-  /// Takes the key out from under the pass-phrase; it stays on this device.
+  /// Removes the pass-phrase; the key stays on this device.
   ///
-  /// - Throws: As ``unlock(passphrase:)``.
+  /// - Throws: The errors of ``unlock(passphrase:)``.
   public func removePassphraseEntry(_ passphrase: String) throws {
     try changePassphrase(from: passphrase, to: nil)
   }
 
-  /// Does nothing where no pass-phrase is used.
+  /// Does nothing if no pass-phrase is used.
   ///
-  /// - Throws: `ZDCError` with `passphraseRequired` where one is: the key lies nowhere else, so that nobody can take
-  ///   the pass-phrase away without it; `keyNotConfigured`.
+  /// - Throws: `ZDCError` with `passphraseRequired` if one is used: the only copy of the key is sealed under it, so
+  ///   removing it requires the pass-phrase; `keyNotConfigured`.
   public func removePassphraseEntry() throws {
     _ = try unlock()
   }
 
-  /// As ``unlock(passphrase:)``.
+  /// Returns the key like ``unlock(passphrase:)``.
   public func unlockUsingPassphrase(_ passphrase: String) throws -> Data {
     try unlock(passphrase: passphrase)
   }
 }
 
-/// The key as it is kept: `"ZDKP" u8 1 u8 1 b[32] key`, or a key file under a pass-phrase.
+/// The stored form of the key: `"ZDKP" u8 1 u8 1 b[32] key`, or a key file under a pass-phrase.
 struct StoredKey {
   package let bytes: [UInt8]
 

@@ -1,11 +1,11 @@
 internal import Dispatch
 internal import GRDB
 
-/// What a block reads from the database, now and after each commit that changes it; see
+/// The values that a block reads from the database, now and after each commit that changes them; see
 /// ``ZDCDatabaseConnection/values(of:)``.
 ///
-/// Each loop over it is an observation of its own: it begins with the value of that moment, and ends when the loop is
-/// left, its task cancelled, or the framework closed.
+/// Each loop over it is a separate observation. It begins with the current value, and ends when the loop exits, its
+/// task is cancelled, or the framework is closed.
 public struct ZDCDatabaseValues<Element: Sendable & Equatable>: AsyncSequence, Sendable {
   public typealias Failure = any Error
   private let start: @Sendable () -> AsyncThrowingStream<Element, any Error>
@@ -21,10 +21,10 @@ public struct ZDCDatabaseValues<Element: Sendable & Equatable>: AsyncSequence, S
   public struct AsyncIterator: AsyncIteratorProtocol {
     fileprivate var values: AsyncThrowingStream<Element, any Error>.Iterator
 
-    /// The newest value that differs from the last one; those in between are left out.
+    /// Returns the newest value that differs from the last one, skipping those in between.
     ///
     /// - Returns: nil once the framework is closed, or the task cancelled.
-    /// - Throws: The block's error; nothing follows.
+    /// - Throws: The block's error; the sequence then ends.
     public mutating func next() async throws -> Element? {
       try await values.next()
     }
@@ -32,7 +32,7 @@ public struct ZDCDatabaseValues<Element: Sendable & Equatable>: AsyncSequence, S
 }
 
 extension ZDCDatabaseConnection {
-  /// What `body` reads: first as it is now, then whenever a commit changes it.
+  /// Returns the values that `body` reads: the current one, then one whenever a commit changes it.
   ///
   /// ```swift
   /// for try await titles in connection.values(of: { transaction in
@@ -42,27 +42,28 @@ extension ZDCDatabaseConnection {
   /// }
   /// ```
   ///
-  /// Objects, nodes, links, queue and the app's own tables alike: the tables that `body` reads are tracked, whoever
-  /// commits to them, also another process (within ``ZDCConfig``'s poll interval). Equal values in a row come once. Who
-  /// is slow gets the newest value, and never misses the last one.
+  /// It tracks the tables that `body` reads: objects, nodes, links, the queue and the app's own tables. Commits of
+  /// another process count too (within ``ZDCConfig``'s poll interval). Consecutive equal values are delivered once. A
+  /// slow consumer gets the newest value, and never misses the last one.
   ///
-  /// - Parameter body: Runs on a queue of the database, and again for each commit to the tables that it reads: be quick.
+  /// - Parameter body: Runs on a database queue, once now and once for each commit to the tables that it reads. It
+  ///   should be quick.
   public func values<T: Sendable & Equatable>(
     of body: @escaping @Sendable (ZDCReadTransaction) throws -> T
   ) -> ZDCDatabaseValues<T> {
     ZDCDatabaseValues { self.observe(body) }
   }
 
-  /// Like ``values(of:)``, as one stream that begins at once.
+  /// Like ``values(of:)``, but returns one stream that begins immediately.
   public func observe<T: Sendable & Equatable>(
     _ body: @escaping @Sendable (ZDCReadTransaction) throws -> T
   ) -> AsyncThrowingStream<T, any Error> {
     stream(ValueObservation.tracking { try self.run(body, $0) })
   }
 
-  /// Like `observe`, for a body that reads a lot: it always runs beside the writer, never on it.
+  /// Like `observe`, for a body that reads a lot: it always runs concurrently with the writer, never on it.
   ///
-  /// - Parameter tables: All that `body` reads; what it reads of others is not tracked.
+  /// - Parameter tables: All tables that `body` reads; others are not tracked.
   package func observe<T: Sendable & Equatable>(
     tables: [String], _ body: @escaping @Sendable (ZDCReadTransaction) throws -> T
   ) -> AsyncThrowingStream<T, any Error> {
@@ -73,7 +74,7 @@ extension ZDCDatabaseConnection {
     _ observation: ValueObservation<ValueReducers.Fetch<T>>
   ) -> AsyncThrowingStream<T, any Error> {
     let distinct = observation.removeDuplicates()
-    // Serial: a task for each value could deliver an older one last.
+    // Serial: with one task per value, an older value could arrive last.
     let queue = DispatchQueue(label: "ZeroDarkCloud.observe")
     return AsyncThrowingStream(bufferingPolicy: .bufferingNewest(1)) { [pool, observations] continuation in
       guard let id = observations.begin(end: { continuation.finish() }) else { return continuation.finish() }
@@ -88,7 +89,7 @@ extension ZDCDatabaseConnection {
         observer.cancel()
         observations.end(id)
       }
-      // Closed between the two: nobody would call it.
+      // The database closed before the termination handler was set, so nothing else cancels the observer.
       if observations.isClosed { observer.cancel() }
     }
   }

@@ -1,8 +1,9 @@
 public import Foundation
 
-/// A call of the app's delegate that threw. It is made again: with the next pull of the tree, and after a launch.
+/// A call to the app's delegate that threw. It is repeated with the next pull of the tree, and after a launch.
 ///
-/// A deletion, and what is new of a node, waits for it: the node stays as it was. A push does not: it has happened.
+/// A node's deletion or update waits for the repeated call, and the node stays unchanged until then. A push does not
+/// wait: it has already happened.
 public struct ZDCDelegateFailure: Sendable, Hashable, Codable {
   public enum Call: String, Sendable, Hashable, Codable, CaseIterable {
     case didPushNodeData
@@ -12,12 +13,12 @@ public struct ZDCDelegateFailure: Sendable, Hashable, Codable {
   }
 
   public var call: Call
-  /// ``ZDCNode/uuid``; nil for a node that is new, and that the app does not have therefore.
+  /// ``ZDCNode/uuid``; nil for a new node, which the app does not have yet.
   public var nodeID: String?
   public var cloudID: String
-  /// The type of the app's error; its description may hold names.
+  /// The type of the app's error, without its description, which may hold names.
   public var error: String
-  /// How often it threw.
+  /// The number of times it threw.
   public var times: Int
   public var firstDate: Date
   public var date: Date

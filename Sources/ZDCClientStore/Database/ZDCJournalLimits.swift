@@ -1,12 +1,12 @@
 public import Foundation
 
-/// How much the merge journal keeps. What is beyond it goes when something new comes, oldest first.
+/// The limits of the merge journal. A new entry evicts what exceeds them, oldest first.
 public struct ZDCJournalLimits: Sendable, Hashable {
-  /// Entries of one local user's tree.
+  /// Maximum number of entries for one local user's tree.
   public var maxEntries = 1_000
   public var maxAge: TimeInterval = 90 * 86_400
-  /// Bytes of one entry, as JSON. Of a larger one the base's, the cloud's and the result's values are left out first,
-  /// then the way back to the whole local value, and at last what lost.
+  /// Maximum size of an entry as JSON, in bytes. A larger entry first loses the base, cloud and result values, then the
+  /// data that restores the whole local value, and finally what lost the merge.
   public var maxEntryBytes = 64 << 10
 
   public init() {}

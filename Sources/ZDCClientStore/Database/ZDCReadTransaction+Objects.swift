@@ -1,20 +1,20 @@
 #if compiler(>=6.2)
-  /// What the app may store: any codable type, classes included. Only bytes leave the transaction, so that the values
+  /// The types that the app may store: any codable type, classes included. Only bytes leave the transaction, so values
   /// need not be sendable.
   public typealias ZDCStorable = Codable & SendableMetatype
 #else
-  /// What the app may store: any codable and sendable type.
+  /// The types that the app may store: any codable and sendable type.
   public typealias ZDCStorable = Codable & Sendable
 #endif
 
-// The app's objects by collection and key. They are sealed, collection and key included.
+// The app's objects by collection and key. All are sealed, including the collection and the key.
 
 extension ZDCReadTransaction {
   package final var objects: ObjectStore {
     cached { ObjectStore(db: database, sealer: context.objectSealer) }
   }
 
-  /// The object, as the type that is registered for the collection; nil if there is none.
+  /// Returns the object as the type registered for the collection; nil if there is none.
   ///
   /// ```swift
   /// if let task = transaction.object(forKey: taskID, inCollection: "tasks") as? Task { … }
@@ -29,7 +29,7 @@ extension ZDCReadTransaction {
     } ?? nil
   }
 
-  /// The object; nil if there is none. The collection need not be registered.
+  /// Returns the object; nil if there is none. The collection need not be registered.
   ///
   /// - Throws: `ZDCError` with `objectNotDecodable`, or the database's error.
   public final func object<T: ZDCStorable>(
@@ -38,13 +38,13 @@ extension ZDCReadTransaction {
     try objects.entry(forKey: key, inCollection: collection).map { try ObjectCoding.decode(T.self, $0.json) }
   }
 
-  /// Whether there is an object. Errors poison the transaction.
+  /// Returns whether there is an object. Errors poison the transaction.
   public final func hasObject(forKey key: String, inCollection collection: String) -> Bool {
     if let known = frameworkObject(forKey: key, inCollection: collection) { return known != nil }
     return poisoning { try objects.contains(key: key, inCollection: collection) } ?? false
   }
 
-  /// All keys of a collection, sorted.
+  /// Returns all keys of a collection, sorted.
   public final func keys(inCollection collection: String) throws -> [String] {
     try objects.keys(inCollection: collection)
   }
@@ -55,7 +55,7 @@ extension ZDCReadTransaction {
 
   /// Calls `body` with each object of a collection, in no particular order, until `body` throws or sets `stop`.
   ///
-  /// The collection may be changed meanwhile; objects that are gone are left out.
+  /// `body` may change the collection; objects that are gone are skipped.
   public final func enumerateKeysAndObjects<T: ZDCStorable>(
     _ type: T.Type = T.self, inCollection collection: String,
     using body: (_ key: String, _ object: T, _ stop: inout Bool) throws -> Void

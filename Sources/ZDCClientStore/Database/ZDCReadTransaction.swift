@@ -1,14 +1,12 @@
 public import GRDB
 
-/// A view of the database, frozen when the block was entered.
+/// A view of the database as it was when the block began.
 ///
-/// Valid inside the block that it was handed to, and on that block's queue. Any use afterwards traps. It cannot be sent
-/// to another task,
-/// and nothing can be awaited inside the block: what is slow happens outside.
+/// It is valid inside the block that receives it, on that block's queue; any later use traps. It cannot be sent to
+/// another task, and the block cannot await. Slow work belongs outside.
 ///
 /// Calls without `try` do not throw. If the database fails inside one, the transaction is *poisoned*: the block runs to
-/// its end, nothing it
-/// did counts, and the first error is thrown to whoever called `read` or `write`.
+/// its end, none of its changes take effect, and the caller of `read` or `write` gets the first error.
 public class ZDCReadTransaction {
   private var openDatabase: Database?
   package let context: DatabaseContext
@@ -21,13 +19,14 @@ public class ZDCReadTransaction {
     self.context = context
   }
 
-  /// SQLite itself, for the app's own tables, in this transaction. Tables that begin with `zdc_` are the framework's.
+  /// The SQLite connection of this transaction, for the app's own tables. Tables that begin with `zdc_` belong to the
+  /// framework.
   public final var database: Database {
     guard let openDatabase else { preconditionFailure("a transaction was used after its block had returned") }
     return openDatabase
   }
 
-  /// One instance for each transaction and type.
+  /// Returns one instance for each transaction and type.
   @inlinable package final func cached<T: AnyObject>(_ make: () throws -> T) rethrows -> T {
     let id = ObjectIdentifier(T.self)
     if let known = cache[id] as? T { return known }
@@ -36,20 +35,20 @@ public class ZDCReadTransaction {
     return made
   }
 
-  /// Makes the whole transaction fail once its block returns. Only the first error is kept.
+  /// Makes the whole transaction fail when its block returns. Only the first error is kept.
   @usableFromInline package final func poison(_ error: any Error) {
     guard poisonError == nil else { return }
     poisonError = error
     context.logPoison(error)
   }
 
-  /// The error that a call which does not throw has left; the transaction is good again.
+  /// Returns the error that a non-throwing call left, and clears it.
   package final func takePoison() -> (any Error)? {
     defer { poisonError = nil }
     return poisonError
   }
 
-  /// Runs a call that does not throw: an error poisons the transaction, and the call gives nil.
+  /// Runs a call that does not throw: an error poisons the transaction, and the call returns nil.
   @inlinable package final func poisoning<T>(_ body: () throws -> T) -> T? {
     do { return try body() } catch {
       poison(error)
@@ -57,7 +56,7 @@ public class ZDCReadTransaction {
     }
   }
 
-  /// Runs the caller's block; afterwards the transaction is of no use.
+  /// Runs the caller's block. The transaction is unusable afterwards.
   package final func run<T>(_ body: () throws -> T) throws -> T {
     let outer = CurrentTransaction.enter(self)
     defer {
@@ -75,7 +74,7 @@ public class ZDCReadTransaction {
 @available(*, unavailable)
 extension ZDCReadTransaction: Sendable {}
 
-/// The name that the seed documents use.
+/// The original framework's name.
 public typealias YapDatabaseReadTransaction = ZDCReadTransaction
-/// The name that the seed documents use.
+/// The original framework's name.
 public typealias YapDatabaseReadWriteTransaction = ZDCReadWriteTransaction

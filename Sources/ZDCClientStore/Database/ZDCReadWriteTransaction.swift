@@ -8,27 +8,28 @@ internal import ZDCSupport
 /// it back.
 public final class ZDCReadWriteTransaction: ZDCReadTransaction {
   private var commitActions: CommitActions?
-  /// How often a part of it was taken back: what others remember of the database is good for as long as this stays.
+  /// The number of partial rollbacks. Cached database state is valid as long as this number stays the same.
   package private(set) var rollbacks = 0
-  /// How the app is called in this transaction.
+  /// The mode in which this transaction calls the app.
   package var appCalls = AppCalls()
 
   /// Runs `body` after the commit is on disk, on the database's writer queue; never if the transaction fails.
   ///
-  /// For effects on the world: post a notification, wake a task. It must not open a transaction synchronously.
+  /// For external effects, such as posting a notification or waking a task. `body` must not open a transaction
+  /// synchronously.
   public func afterCommit(_ body: @escaping @Sendable () -> Void) {
     actions.append(body)
   }
 
-  /// Tells listeners after the commit, once, however often it is called.
+  /// Notifies listeners after the commit, once per interest, however often it is called.
   package func signal(_ interest: ChangeSignals.Interest) {
     actions.signal(interest)
   }
 
-  /// A part that stands or falls by itself: what it wrote is taken back if it throws, and so is what it wanted done
-  /// after the commit. A call in it that poisons the transaction counts as thrown.
+  /// Runs `body` in a savepoint. If it throws, its writes and commit actions are undone. A call in it that poisons the
+  /// transaction counts as thrown.
   package func undoable<T>(_ body: () throws -> T) throws -> T {
-    // What failed before is not taken back with this part.
+    // A failure before this part must not be undone with it.
     if let poisonError { throw poisonError }
     let remembered = cache
     let mark = commitActions?.count ?? 0
@@ -44,7 +45,7 @@ public final class ZDCReadWriteTransaction: ZDCReadTransaction {
     } catch {
       _ = takePoison()
       forget(to: remembered, actions: mark)
-      // A full disk takes back the whole transaction: nothing may be written behind it.
+      // A full disk rolls back the whole transaction: nothing may be written after that.
       guard database.isInsideTransaction else { throw DelegateError.unwrap(error) }
       throw error
     }
@@ -60,20 +61,20 @@ public final class ZDCReadWriteTransaction: ZDCReadTransaction {
   private var actions: CommitActions {
     if let commitActions { return commitActions }
     let actions = CommitActions()
-    // One observer for the whole transaction: each would be asked at every statement.
+    // One observer for the whole transaction, because SQLite would consult each one at every statement.
     database.afterNextTransaction { [changes = context.changes] _ in actions.run(changes) }
     commitActions = actions
     return actions
   }
 }
 
-/// Remembers rows for the length of a transaction.
+/// A cache of rows that lives as long as a transaction.
 package protocol Forgetful: AnyObject {
-  /// A part of the transaction was taken back.
+  /// Clears the cache after a partial rollback.
   func forgetAll()
 }
 
-/// What happens after a commit.
+/// The actions to run after a commit.
 private final class CommitActions: Sendable {
   private struct State {
     var bodies: [@Sendable () -> Void] = []

@@ -2,7 +2,7 @@ package import ZDCCrypto
 package import ZDCProtocol
 internal import ZDCSupport
 
-/// Caches the decoded lists and keys of zones by their stored bytes: they seldom change, and each transaction reads them.
+/// Caches zones' decoded access lists and keys by their stored bytes. They seldom change, and every transaction reads them.
 package final class ZoneMemory: Sendable {
   private struct State {
     var lists: [ZoneID: (bytes: [UInt8], acl: ZoneACL)] = [:]
@@ -25,7 +25,7 @@ package final class ZoneMemory: Sendable {
     return key
   }
 
-  /// The same key stays sealed as it is: what is read again is known then.
+  /// Returns the existing sealed form of an unchanged key, so that the cache recognizes it on the next read.
   package func sealed(_ key: NodeKey, of zone: ZoneID) -> [UInt8]? {
     guard let known = state.withLock({ $0.keys[zone] }), known.key == key else { return nil }
     return known.sealed

@@ -2,16 +2,15 @@ public import Foundation
 public import ZDCMerge
 public import ZDCTreesystem
 
-/// A line of the merge journal: two devices changed the same, one change had to give way, and this is what became of
-/// both.
+/// An entry of the merge journal: two devices changed the same thing, and this is the outcome of both changes.
 ///
-/// The journal is on this device only, sealed like everything in its database, and bounded (``ZDCJournalLimits``).
-/// Read it with ``ZDCCloudReadTransaction/mergeJournal(forNodeID:limit:)``, take a decision back with
+/// The journal is on this device only, sealed like everything in its database, and bounded (``ZDCJournalLimits``). Read
+/// it with ``ZDCCloudReadTransaction/mergeJournal(forNodeID:limit:)``, and undo an outcome with
 /// ``ZDCCloudTransaction/undo(_:)``.
 ///
-/// The four sides say what both began with (``base``), what this device wanted (``mine``), what the cloud had
-/// (``theirs``) and what it is now (``result``): places and versions, never contents. Values are in ``report`` and
-/// ``content``, if the app gave them.
+/// The four sides are the common starting point (``base``), this device's change (``mine``), the cloud's (``theirs``)
+/// and the outcome (``result``). They hold places and versions, never content. Values are in ``report`` and
+/// ``content``, if the app provided them.
 public struct ZDCMergeJournalEntry: Sendable, Hashable, Codable, Identifiable {
   public enum Kind: String, Sendable, Hashable, Codable, CaseIterable {
     /// Both sides changed the content, and the app merged them.
@@ -24,11 +23,11 @@ public struct ZDCMergeJournalEntry: Sendable, Hashable, Codable, Identifiable {
     case moveDropped
     /// Deleted in the cloud while changes were queued here.
     case deletedInCloud
-    /// Deleted here while others changed it, or something below it: the deletion goes on.
+    /// Deleted here while others changed it, or a node below it: the deletion wins.
     case deletedHere
   }
 
-  /// What one side had.
+  /// The state on one side.
   public struct Side: Sendable, Hashable, Codable {
     public var path: ZDCTreesystemPath?
     /// The node's ``ZDCNode/cloudID``, where it is not that of the entry's own node.
@@ -84,7 +83,7 @@ public struct ZDCMergeJournalEntry: Sendable, Hashable, Codable, Identifiable {
   }
 }
 
-/// What is left to do for the app when an entry is taken back; nothing, for names, places and deletions.
+/// The work left for the app when an entry is undone. Names, places and deletions leave none.
 ///
 /// ```swift
 /// let undo = try cloudTransaction.undo(entry)

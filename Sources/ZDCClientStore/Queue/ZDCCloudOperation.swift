@@ -1,6 +1,6 @@
 public import Foundation
 
-/// What an operation does in the cloud.
+/// The effect of an operation in the cloud.
 public enum ZDCCloudOperationType: String, Sendable, Hashable, CaseIterable {
   case put
   case move
@@ -15,7 +15,7 @@ public enum ZDCCloudOperationPutType: String, Sendable, Hashable, CaseIterable {
   case node_Data
 }
 
-/// A change that waits to be pushed, as it was when it was read (seed 004).
+/// A change that waits to be pushed, as it was when it was read.
 ///
 /// A value: change a copy and hand it to `modifyOperation(_:)`.
 ///

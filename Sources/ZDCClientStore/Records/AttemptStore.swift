@@ -3,7 +3,7 @@ package import GRDB
 internal import ZDCProtocol
 internal import ZDCSupport
 
-/// What became of the tries of queued operations (zdc_attempt); gone with their operation.
+/// The outcomes of attempts to send queued operations (zdc_attempt). They are removed with their operation.
 package final class AttemptStore {
   /// How many rows an operation keeps; what is older is forgotten.
   package static let limit = 20

@@ -6,10 +6,10 @@ package import ZDCProtocol
 package final class DelegateFailureStore: Forgetful {
   package typealias Call = ZDCDelegateFailure.Call
 
-  /// What was taken back with the call, and is to be done again. Where one call has failed in several of them, the
-  /// highest stays.
+  /// The step that was rolled back with the call, and has to be repeated. If calls failed in several steps, the highest
+  /// one is kept.
   package enum Part: Int64, Sendable {
-    /// What a push has brought is told.
+    /// The delegate is notified of the outcome of a push.
     case push = 0
     /// A name that has become free is given back.
     case name = 1
@@ -102,9 +102,9 @@ package final class DelegateFailureStore: Forgetful {
     ])
   }
 
-  /// The app knows all of the node.
+  /// The app was notified of everything about the node.
   ///
-  /// - Parameter isPulled: what was pulled of it; what was pushed may still be untold.
+  /// - Parameter isPulled: whether only pulled changes were delivered. Pushed changes may still be pending.
   package func forget(zone: Int64, node: NodeID, isPulled: Bool) throws {
     if try isEmpty(zone: zone) { return }
     let comparison = isPulled ? "<>" : "="
@@ -113,7 +113,7 @@ package final class DelegateFailureStore: Forgetful {
     try statement.execute(arguments: [zone, node.data, Part.push.rawValue])
   }
 
-  /// Its name is the right one. What else the app is to be told of the node remains.
+  /// Its name is correct. Other pending notifications about the node remain.
   package func forgetName(zone: Int64, node: NodeID) throws {
     if try isEmpty(zone: zone) { return }
     let statement = try db.cachedStatement(

@@ -2,8 +2,7 @@ internal import Foundation
 internal import GRDB
 package import ZDCProtocol
 
-// A zone's leaves while another log takes their place: the old ones stand aside in a temporary table, and the two are
-// compared there.
+// A zone's leaves while another log replaces them. A temporary table keeps the old ones for comparison.
 extension LeafStore {
   /// A live node of the new log that is not what it was in the old one.
   package struct Changed {
@@ -31,7 +30,7 @@ extension LeafStore {
     try db.execute(sql: "DROP TABLE temp.zdc_aside")
   }
 
-  /// What both logs say is as far as it was.
+  /// Leaves that both logs share keep their state.
   package func keepProgressOfUnchanged() throws {
     try db.execute(
       sql: """

@@ -132,7 +132,7 @@ package struct LeafStore: ZoneState {
     try statement.execute(arguments: [top.data, zone])
   }
 
-  /// What the log says of a record that is still to be fetched.
+  /// The log's entry for a record that is still to be fetched.
   package struct Expected {
     package var leaf: ZoneLeaf
     /// The record that the put replaced.

@@ -3,7 +3,7 @@ package import GRDB
 package import ZDCCrypto
 internal import ZDCProtocol
 
-/// The rows of zdc_link inside one transaction: which node stands for which of the app's objects. One to one.
+/// The rows of zdc_link inside one transaction: one-to-one links between nodes and the app's objects.
 package final class LinkStore {
   /// The link of a deleted node: the delegate can still look it up in its callback.
   package struct RemovedLink {

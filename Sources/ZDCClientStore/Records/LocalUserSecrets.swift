@@ -2,7 +2,7 @@ package import ZDCCrypto
 package import ZDCProtocol
 internal import ZDCSupport
 
-/// What the row of a local user keeps sealed.
+/// The sealed part of a local user's row.
 ///
 /// `"ZDLU" u8 1 u8 1 | b[32] access key | b[16] deviceID | b[32] device seed | v16 origin | v16 appTreeID | v32 keyring
 /// blob |

@@ -21,7 +21,7 @@ package struct LocalUserRow: Sendable {
   package var chain: [UInt8]
   package var secrets: LocalUserSecrets
   package var createdMs: UInt64
-  /// Created on this device, and nobody is known to have its words.
+  /// Created on this device, and its words were never shown.
   package var isNew = false
 
   package init(
@@ -59,8 +59,7 @@ package struct LocalUserStore {
     }
   }
 
-  /// An account that was created here and that nobody is known to have seen: its words were not asked for, and nothing
-  /// was put into its trees.
+  /// An account that was created here and never used: its words were not requested, and its trees are empty.
   package func unseen(origin: String, appTreeID: String) throws -> LocalUserRow? {
     try fetch(
       """
@@ -105,7 +104,7 @@ package struct LocalUserStore {
       arguments: try arguments(row) + [row.id])
   }
 
-  /// Deletes the user with everything of his on this device.
+  /// Deletes the user and all their data on this device.
   package func delete(id: Int64) throws {
     try db.execute(sql: "DELETE FROM zdc_security_event WHERE localUser = ?", arguments: [id])
     try db.execute(sql: "DELETE FROM zdc_link WHERE localUser = ?", arguments: [id])

@@ -50,7 +50,7 @@ extension NodeRow {
 }
 
 extension RecordPrivate {
-  /// What this client does not use; nil if there is nothing of that.
+  /// The fields that this client does not use; nil without any.
   fileprivate var unused: RecordPrivate? {
     guard pointer != nil || !recipients.isEmpty || !served.isEmpty || !unknownExtras.isEmpty else { return nil }
     var unused = self

@@ -59,7 +59,7 @@ package struct NodeRow: Sendable {
     cloud == nil && content == nil && historyWrap.isEmpty && quarantine == nil && unused == nil
   }
 
-  /// What the server's copy of the record says.
+  /// The state of the server's copy of the record.
   package struct CloudFacts: Sendable, Hashable {
     package var recordVersion: UInt64
     package var recordHash: RecordHash

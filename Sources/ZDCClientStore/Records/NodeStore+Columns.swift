@@ -4,8 +4,8 @@ internal import ZDCCrypto
 internal import ZDCProtocol
 internal import ZDCSupport
 
-// How a NodeRow lies in its columns. Name, keys, creation time, exact sizes and the thumbnail's tag are one sealed
-// value, bound to the row's uuid.
+// The columns of a NodeRow. Name, keys, creation time, exact sizes and the thumbnail's tag are one sealed value, bound
+// to the row's uuid.
 
 extension NodeStore {
   private static let columns = [
@@ -21,7 +21,7 @@ extension NodeStore {
     VALUES (\(repeatElement("?", count: columns.count).joined(separator: ", ")))
     """
 
-  /// For a node that was never uploaded: what it has no value for is not bound, which costs more than sealing it.
+  /// For a node that was never uploaded. Missing values are not bound, because binding them costs more than sealing.
   static let insertFreshStatement = """
     INSERT INTO zdc_node
     (uuid, zone, nodeID, parent, depth, nameTag, sealed, keyGen, burnMs, recordVersion)

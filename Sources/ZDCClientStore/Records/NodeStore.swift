@@ -16,7 +16,7 @@ package final class NodeStore: Forgetful {
   private var olderKeys: [Int64: [UInt32: ParentKeys]] = [:]
   private var parents: [Int64: NodeRow] = [:]
   private var parentNumbers: [NodeID: Int64] = [:]
-  /// How often a row was changed or removed: what others remember of rows is good for as long as this stays.
+  /// The number of changes and removals of rows. Caches of rows are valid as long as it stays the same.
   private(set) var changeCount = 0
 
   package init(db: Database, sealer: ValueSealer) {

@@ -9,7 +9,7 @@ package struct OperationGraph {
     self.dependencies = dependencies
   }
 
-  /// Whether `operation` would have to wait for itself if it waited for `dependency`.
+  /// Returns whether `operation` would depend on itself if it depended on `dependency`.
   ///
   /// - Parameter dependencies: Asked for the operations on the way only.
   package static func closesCircle(

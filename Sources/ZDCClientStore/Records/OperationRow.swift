@@ -1,6 +1,6 @@
 package import ZDCProtocol
 
-/// One intent in the queue. What is sent is made from the node's row when its turn comes.
+/// One intent in the queue. The record to send is made from the node's row when the operation is sent.
 package struct OperationRow: Sendable, Hashable {
   package enum Kind: Int64, Sendable, CaseIterable {
     case create = 1
@@ -93,7 +93,7 @@ package struct OperationRow: Sendable, Hashable {
     self.resend = resend
   }
 
-  /// Whether nothing has happened to it since it was queued, and it carries nothing of its own.
+  /// Whether the operation is unchanged since it was queued and carries no data.
   package var isFresh: Bool {
     state == .pending && reason == .ready && reasonDetail == nil && attempts == 0 && notBeforeMs == 0
       && priority == 0 && baseETag == nil && changeset == nil && resend == nil

@@ -3,7 +3,7 @@ internal import GRDB
 // Questions that the cloud layer asks about the queue.
 
 extension OperationStore {
-  /// The queued creation of a node: what waits for the node waits for it.
+  /// The queued creation of a node. Operations that depend on the node depend on it.
   package func create(ofNode node: Int64) throws -> Int64? {
     if let known = knownCreations[node] { return known }
     let statement = try db.cachedStatement(
@@ -56,7 +56,7 @@ extension OperationStore {
       for old in before where !after.contains(old) { try removeDependency(of: operation.id, on: old) }
       for new in after {
         guard try !closesCircle(operation.id, waitingFor: new) else {
-          // What is in flight waits for nothing: the dependency would count only if it had to be sent again.
+          // An operation in flight waits for no other: the dependency would matter only if it had to be sent again.
           if operation.state != .inFlight { isComplete = false }
           continue
         }

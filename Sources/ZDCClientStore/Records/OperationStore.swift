@@ -261,7 +261,7 @@ package final class OperationStore: Forgetful {
     INSERT INTO zdc_operation (\(columns.joined(separator: ", ")))
     VALUES (\(repeatElement("?", count: columns.count).joined(separator: ", ")))
     """
-  /// For one that nobody has tried yet; most are.
+  /// For operations without an attempt, which most are.
   private static let insertFreshStatement = """
     INSERT INTO zdc_operation
     (uuid, zone, kind, node, nodeUUID, nodeID, createdMs, state, reason, attempts, notBeforeMs, priority)

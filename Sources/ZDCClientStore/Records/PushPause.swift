@@ -1,10 +1,10 @@
 internal import Foundation
 internal import GRDB
 
-/// That a local user's pushes are paused. It stands in the database, because the process that pauses need not be the
+/// Marks a local user's pushes as paused. The mark is in the database, because the process that pauses need not be the
 /// one that syncs.
 package enum PushPause: UInt8 {
-  /// What is under way ends.
+  /// Requests in flight still finish.
   case lettingUploadsEnd = 1
   case abortingUploads = 2
 
@@ -12,7 +12,7 @@ package enum PushPause: UInt8 {
 }
 
 extension ZDCReadTransaction {
-  /// nil while pushes go on.
+  /// nil while pushes are not paused.
   package func pushPause(localUser: Int64) throws -> PushPause? {
     let statement = try database.cachedStatement(sql: "SELECT value FROM zdc_meta WHERE key = ?")
     let value = try Row.fetchOne(statement, arguments: [PushPause.key(localUser)])?.bytes(0)?.first
@@ -30,7 +30,7 @@ extension ZDCReadWriteTransaction {
     } else {
       try database.execute(sql: "DELETE FROM zdc_meta WHERE key = ?", arguments: [key])
     }
-    // SQLite tells nobody of changes in a table without rowid.
+    // SQLite reports no changes in a table without rowid.
     try database.notifyChanges(in: Table("zdc_meta"))
     signal(.queue(localUser: localUser))
   }

@@ -4,8 +4,7 @@ internal import GRDBSQLite
 package import ZDCProtocol
 internal import ZDCSupport
 
-/// The row that a statement stands on, valid until its next step; for tables of which thousands of rows are read at
-/// once.
+/// The current row of a statement, valid until its next step; for tables of which thousands of rows are read together.
 ///
 /// GRDB's `Row` names its columns in a dictionary each time, which costs more than reading them. As a column value it
 /// takes part in everything else that GRDB does, such as observation. The first column must not be NULL.
@@ -62,7 +61,7 @@ extension Database {
     while let row = try cursor.next() { try body(row) }
   }
 
-  /// What `read` makes of the first row; nil if there is none.
+  /// Returns the result of `read` for the first row; nil without one.
   package func firstRow<Result>(
     _ sql: String, _ arguments: StatementArguments, _ read: (RawRow) throws -> Result
   ) throws -> Result? {

@@ -7,7 +7,7 @@ package import ZDCProtocol
 ///
 /// A row counts as long as the log names the record that it is about, and that record has not been read.
 package final class UnreadableStore: Forgetful {
-  /// What the public part of a record says, as far as the next version has to follow it.
+  /// The public fields of a record that the next version has to follow.
   package struct PublicFacts: Sendable, Hashable {
     package var recordVersion: UInt64
     package var content: NodeRecord.Content?

@@ -1,6 +1,6 @@
 public import Foundation
 
-/// What became of a try to send an operation. Several with the same outcome in a row are one value.
+/// The outcome of an attempt to send an operation. Consecutive attempts with the same outcome are one value.
 public struct ZDCAttempt: Sendable, Hashable, Codable {
   public enum Outcome: String, Sendable, Hashable, Codable, CaseIterable {
     /// It left this device, and no answer came: the same bytes go again.
@@ -9,13 +9,13 @@ public struct ZDCAttempt: Sendable, Hashable, Codable {
     case serverSaid
     /// There was no room in the account.
     case overQuota
-    /// Somebody else's commit came first.
+    /// Another device's commit came first.
     case overtaken
     /// The app's delegate threw, its promise was rejected, or its file could not be read.
     case noDataFromApp
     /// The app's file changed while it was read.
     case sourceChanged
-    /// The app's delegate threw when it was told of the outcome.
+    /// The app's delegate threw when it was notified of the outcome.
     case appFailed
     /// The content in the cloud is another one than the edit was based on.
     case conflict

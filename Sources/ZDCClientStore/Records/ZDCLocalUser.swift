@@ -16,7 +16,7 @@ public struct ZDCLocalUser: Sendable, Hashable, Identifiable {
   public var id: String { uuid }
   public var isLocal: Bool { true }
 
-  /// What a user list shows as long as there is no handle: the start of the id.
+  /// The text that a user list shows for a user without a handle: the start of the id.
   public var displayName: String { String(uuid.prefix(8)) }
 
   package init(uuid: String, serverOrigin: String, treeID: String, addedDate: Date) {

@@ -1,10 +1,10 @@
 public import Foundation
 public import ZDCProtocol
 
-/// Something that a server showed and that cannot be, as it was kept when it was found out (PROTOCOL 3.13).
+/// Evidence of something impossible that a server presented, as recorded when it was detected (PROTOCOL 3.13).
 ///
-/// An event is history: whether it still stands, ``ZDCSyncManager/frozenZones(localUserID:)`` and
-/// ``ZDCNodeExplanation/quarantine`` tell.
+/// An event is history. For the present state, see ``ZDCSyncManager/frozenZones(localUserID:)`` and
+/// ``ZDCNodeExplanation/quarantine``.
 public struct ZDCSecurityEvent: Sendable, Hashable {
   public var error: ZDCSecurityError
   /// When it was last found out.

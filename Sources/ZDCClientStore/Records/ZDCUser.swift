@@ -8,7 +8,7 @@ public struct ZDCUser: Sendable, Hashable, Identifiable {
   public var id: String { uuid }
   public var isRemote: Bool { !isLocal }
 
-  /// What a user list shows as long as there is no handle: the start of the id.
+  /// The text that a user list shows for a user without a handle: the start of the id.
   public var displayName: String { String(uuid.prefix(8)) }
 
   public init(uuid: String, isLocal: Bool) {

@@ -3,23 +3,23 @@ public enum ZDCWaitReason: String, Sendable, Hashable, Codable, CaseIterable {
   case ready, waitingForOperation, backoff, offline, notPulledYet, paused, noDataFromApp, promisePending, conflictHeld
   case deletedRemotely, overQuota, serverSaid, zoneFrozen, uploading, inFlight, unreadable, exhausted
 
-  /// What has to happen before it can be sent.
+  /// The event that an operation waits for before it can be sent.
   public var unblockedBy: String {
     switch self {
-    case .ready: "nothing: it goes with the next push"
-    case .waitingForOperation: "the end of the operation that it waits for"
-    case .backoff: "time: it is tried again by itself"
+    case .ready: "nothing: the next push sends it"
+    case .waitingForOperation: "the end of another operation"
+    case .backoff: "time: the framework retries automatically"
     case .offline: "a connection to the server"
-    case .notPulledYet: "the next pull: the cloud has something of it that this device has not read yet"
+    case .notPulledYet: "the next pull: the cloud has a newer version that this device has not read yet"
     case .paused: "resumePush"
     case .noDataFromApp: "the app: queueDataUpload once it has the content, or a relaunch"
     case .promisePending: "the app: fulfill or reject the promise"
     case .conflictHeld: "the app: didMergeData(withETag:) or skipDataUploads"
     case .deletedRemotely: "the app: queueDataUpload or insertNode to keep the node, or delete it"
     case .overQuota: "room in the account"
-    case .serverSaid: "the server; it is tried again from time to time"
+    case .serverSaid: "the server: the framework retries from time to time"
     case .zoneFrozen: "a decision about the security error of the tree"
-    case .uploading: "nothing: its content is on its way"
+    case .uploading: "nothing: its content is being uploaded"
     case .inFlight: "the server's answer"
     case .unreadable: "a version that this device can read, by another device or a newer app; or new content"
     case .exhausted: "nothing: copy the node, and delete it"

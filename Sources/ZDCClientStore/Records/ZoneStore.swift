@@ -11,7 +11,7 @@ package struct ZoneRow: Sendable {
   package var appTreeID: String
   package var trunk: Trunk
   package var zone: ZoneID
-  /// Where the verified log stands; nil before the first pull.
+  /// The head of the verified log; nil before the first pull.
   package var head: ZoneHead?
   /// The zone's node key of the access list's generation; nil until the grant was opened.
   package var key: NodeKey?

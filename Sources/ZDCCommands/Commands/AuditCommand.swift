@@ -1,9 +1,9 @@
 internal import ZDCProtocol
 internal import ZeroDarkCloud
 
-/// `zdc audit`: exactly what the server holds for this user, and what it means.
+/// `zdc audit`: exactly what the server stores for this user, and what that means.
 package enum AuditCommand {
-  /// One section a line: `{"fields":[{"name","value"}],"meaning"?,"title"}`
+  /// One section per line: `{"fields":[{"name","value"}],"meaning"?,"title"}`
   struct Section: Encodable, Sendable {
     var title: String
     var meaning: String?
@@ -33,14 +33,14 @@ package enum AuditCommand {
     return [title + (section.meaning.map { ": \($0)" } ?? "")] + fields + [""]
   }
 
-  /// What a section of the report tells somebody who reads the server's disk.
+  /// Returns what a section of the report reveals to someone who reads the server's disk.
   private static func meaning(_ title: String) -> String? {
     let title = title.lowercased()
     return meanings.first { title.contains($0.word) }?.meaning
   }
 
   private static let meanings: [(word: String, meaning: String)] = [
-    ("account", "which account, since when, and the public keys that everybody may see"),
+    ("account", "the account, when it was created, and its public keys"),
     ("chain", "the public history of the account's keys"),
     ("keyring", "the account's secret keys, sealed under the 24 words"),
     ("device", "which devices log in, and when they did last"),

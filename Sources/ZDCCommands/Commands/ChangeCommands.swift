@@ -13,13 +13,13 @@ package enum ChangeCommands {
   /// `{"durableMs"?,"nodes","path","queuedMs"}`
   struct RemoveReport: Encodable, Sendable {
     var path: String
-    /// How many nodes of this device's tree went.
+    /// The number of nodes removed from this device's tree.
     var nodes: Int
     var queuedMs: UInt64
     var durableMs: UInt64?
   }
 
-  /// - Parameter destination: The new path; with a slash at its end, the folder that the node goes into.
+  /// - Parameter destination: The new path; with a trailing slash, the folder to move the node into.
   package static func move(
     _ options: ProfileOptions, from source: String, to destination: String, queuesOnly: Bool, isDryRun: Bool
   ) async throws {
@@ -99,7 +99,7 @@ package enum ChangeCommands {
   }
 }
 
-/// The nodes that the user meant by their paths: those that the local tree had before the pull.
+/// The nodes that the user meant by their paths: those in the local tree before the pull.
 private struct SeenNodes: Sendable {
   private let uuidByPath: [ZDCTreesystemPath: String]
 
@@ -112,7 +112,7 @@ private struct SeenNodes: Sendable {
     }
   }
 
-  /// - Throws: ``CommandError`` with `otherNode` if another node has the path now.
+  /// - Throws: ``CommandError`` with `otherNode` if another node now has the path.
   func requireNode(at path: ZDCTreesystemPath, _ tree: WritableTree) throws -> ZDCNode {
     let node = try tree.node(at: path)
     guard let seen = uuidByPath[path], seen != node?.uuid else { return try tree.requireNode(at: path) }
@@ -126,7 +126,7 @@ private struct SeenNodes: Sendable {
 }
 
 extension WritableTree {
-  /// - Throws: ``CommandError`` if nothing can be moved there.
+  /// - Throws: ``CommandError`` if the node cannot be moved there.
   fileprivate func requireTarget(_ path: ZDCTreesystemPath, of source: ZDCTreesystemPath) throws {
     guard !source.isTrunk else {
       throw CommandError(.usage, "invalidPath", "\(source.fullPath()) is a trunk and stays")

@@ -2,7 +2,7 @@ internal import ZeroDarkCloud
 
 /// `zdc doctor`.
 package enum DoctorCommand {
-  /// One finding a line: `{"advice"?,"check","finding","verdict"}`.
+  /// One finding per line: `{"advice"?,"check","finding","verdict"}`.
   package struct Report: Encodable, Sendable {
     var check: String
     var verdict: String
@@ -33,7 +33,7 @@ package enum DoctorCommand {
     return [line] + (check.advice.map { [String(repeating: " ", count: 23) + $0] } ?? [])
   }
 
-  /// Nil if everything works, warnings included.
+  /// Returns nil if everything works; warnings do not count as failures.
   static func status(_ checks: [ZDCConnectionCheck]) -> ExitStatus? {
     guard let failure = checks.first(where: { $0.verdict == .failed }) else { return nil }
     return failure.step == .server ? .unavailable : .failure

@@ -1,8 +1,8 @@
 internal import ZDCProtocol
 internal import ZeroDarkCloud
 
-/// Gets queued changes to the server and the server's here, as the process that holds the lease or with the help of the
-/// one that does.
+/// Pushes queued changes to the server and pulls the server's, as the process that holds the lease or by waiting for
+/// the one that does.
 struct Engine: Sendable {
   let opened: OpenProfile
   let user: String
@@ -15,8 +15,8 @@ struct Engine: Sendable {
 
   // MARK: Pulling
 
-  /// Brings the local tree up to date. With another process at work there is nothing to do: it follows the server's
-  /// events. Warns of what the server sent and does not verify.
+  /// Brings the local tree up to date. Does nothing if another process syncs, because that one follows the server's
+  /// events. Warns about server responses that do not verify.
   @discardableResult
   func pull() async throws -> RefusedAnswers {
     let before = try await securityEvents()
@@ -33,14 +33,14 @@ struct Engine: Sendable {
 
   // MARK: Until it is durable
 
-  /// Returns when the server has everything that is queued for these nodes.
+  /// Returns when the server has all queued changes of these nodes.
   ///
-  /// - Throws: ``CommandError`` with `stillQueued` if something of it waits for more than its turn.
+  /// - Throws: ``CommandError`` with `stillQueued` if some of them stay queued.
   func settle(_ nodes: NodeSet, large: [String] = [], progress: ProgressDisplay) async throws {
     guard !nodes.isEmpty else { return }
     let isDone = try await opened.sync.syncOrWait(
       for: {
-        // Another process sends: until everything is gone, or waits for something that time does not bring.
+        // Another process sends: wait until nothing is left, or only operations that time alone does not unblock.
         let waiting = try await remaining(nodes)
         let left = Set(waiting.map(\.nodeUUID)).count
         progress.update { $0.itemsDone = nodes.count - left }
@@ -77,21 +77,22 @@ struct Engine: Sendable {
       hint: "they are not lost: it sends them once it reaches the server; if it hangs, end it and run zdc sync")
   }
 
-  /// Runs `body`, and says after a while that it is not hung. Not beside a progress bar.
+  /// Runs `body`, and after five seconds notes that it still runs. Not for use with a progress bar.
   func notingSilence<Result: Sendable>(_ body: @Sendable () async throws -> Result) async throws -> Result {
     let note = Task { [opened] in
       try await Task.sleep(for: .seconds(5))
-      opened.output.note("still at work with \(opened.server) after 5 s; Ctrl-C ends it, and nothing is lost")
+      opened.output.note("still waiting for \(opened.server) after 5 s; Ctrl-C stops without losing anything")
     }
     defer { note.cancel() }
     return try await body()
   }
 
   private static let frozen = CommandError(
-    .security, "zoneFrozen", "the changes are queued; the tree is frozen, because what its server showed cannot be",
-    hint: "zdc repair says what to do")
+    .security, "zoneFrozen",
+    "the changes are queued; the tree is frozen because the server presented an invalid history",
+    hint: "run zdc repair for instructions")
 
-  /// Pushes in this process, after a pull, and keeps the progress bar going.
+  /// Pushes in this process, after a pull, and updates the progress bar.
   private func syncHere(_ large: [String], _ progress: ProgressDisplay) async throws {
     let before = opened.app.pushed
     let ticker = Task {
@@ -114,14 +115,14 @@ struct Engine: Sendable {
     }
   }
 
-  /// Until nothing is left that can be done now.
+  /// Syncs until nothing is left that can be done now.
   func syncUntilQuiet() async throws -> ZDCSyncSummary {
     try await waitingForTurn { try await opened.sync.syncUntilQuiet(localUserID: user) }
   }
 
-  /// A busy zone is a matter of seconds: whoever lost often goes first (PROTOCOL 3.7).
+  /// Retries while a zone is busy, which takes seconds: devices that lost often get precedence (PROTOCOL 3.7).
   ///
-  /// - Parameter patienceMs: how long all pauses may last that a busy server asks for.
+  /// - Parameter patienceMs: The maximum total of the pauses that a busy server requests, in milliseconds.
   @discardableResult
   private func waitingForTurn(
     tries: Int = 10, patienceMs: UInt64 = 30_000, _ sync: @Sendable () async throws -> ZDCSyncSummary
@@ -153,7 +154,7 @@ extension HolderProgress {
   }
 }
 
-/// When this device last heard everything from the server.
+/// The last time that this device pulled everything from the server.
 struct LastPull: Codable, Sendable, Hashable {
   static let collection = "zdc.state"
   static let key = "lastPull"

@@ -1,7 +1,7 @@
 internal import Foundation
 internal import ZeroDarkCloud
 
-/// `zdc explain PATH`: why a node is not in sync, what was tried, and what would change it.
+/// `zdc explain PATH`: why a node is not in sync, what was tried, and what would resolve it.
 package enum ExplainCommand {
   /// `{"appErrors"?:[{"at","call","error","times"}…],"cloudID","hasContentInCloud","isAwaitingPull","isInSync","isUploaded",
   /// "lastSecurityError"?,"lastSecurityErrorAt"?,"nodeID","operations":[…],"path","quarantine"?,"zoneFrozen"?,"zoneStalled"?}`;
@@ -28,7 +28,7 @@ package enum ExplainCommand {
       var kind: String
       var reason: String
       var detail: String?
-      /// What it waits for and what to do, for people; a program reads `reason` and `detail`.
+      /// The reason and the remedy as human-readable text; programs read `reason` and `detail`.
       var words: String
       var attempts: Int
       var createdAt: String
@@ -66,7 +66,7 @@ package enum ExplainCommand {
     var isAwaitingPull: Bool
     var lastSecurityError: String?
     var lastSecurityErrorAt: String?
-    /// Calls of the app that threw and are made again; nil if there are none.
+    /// Delegate calls that threw and will be retried; nil if there are none.
     var appErrors: [AppError]?
     var operations: [Operation]
 
@@ -92,7 +92,7 @@ package enum ExplainCommand {
     }
   }
 
-  /// - Parameter watches: goes on until the node is gone, or the task is cancelled.
+  /// - Parameter watches: Whether to continue until the node is gone or the task is cancelled.
   package static func run(_ options: ProfileOptions, path text: String, watches: Bool = false) async throws {
     let path = try NodePath.parse(text)
     let opened = try OpenProfile.open(options)
@@ -101,7 +101,7 @@ package enum ExplainCommand {
       try opened.cloud(transaction, user).requireNode(at: path).uuid
     }
     for try await explanation in opened.sync.explanations(forNodeID: uuid) {
-      // Renamed, or moved, meanwhile.
+      // The node may have been renamed or moved in the meantime.
       let path = try await opened.path(ofNode: uuid, user) ?? path
       try show(Report(path, explanation), options.output)
       if !watches { break }

@@ -1,10 +1,10 @@
 internal import ZeroDarkCloud
 
-/// What an export would do with each file, for `zdc get --dry-run`. It reads the target folder and writes nothing.
+/// The effect of an export on each file, for `zdc get --dry-run`. Reads the target folder and writes nothing.
 struct ExportPreview {
   /// `{"change","path"}`
   struct Line: Sendable, Hashable, Encodable {
-    /// `new`; `replaced`; `left`, a file that is here and differs; `missing`, without content in the cloud.
+    /// `new`; `replaced`; `left`, an existing file that differs; `missing`, without content in the cloud.
     var change: String
     var path: String
 
@@ -14,7 +14,7 @@ struct ExportPreview {
   }
 
   private(set) var lines: [Line] = []
-  /// Bytes that would be fetched.
+  /// The number of bytes to fetch.
   private(set) var bytes: UInt64 = 0
   private(set) var unchanged = 0
 

@@ -2,16 +2,16 @@ internal import Foundation
 internal import Synchronization
 internal import ZeroDarkCloud
 
-/// Contents that are downloaded straight into files.
+/// Downloads of large content, directly into files.
 extension ExportRun {
-  /// Several at a time, because each costs a round trip in which nothing else would be on its way.
+  /// Several concurrent downloads, because each has a round trip during which nothing else would be transferred.
   private static let largeAtOnce = 4
 
   private struct LargeDownload: Sendable {
     var node: ZDCNode
-    /// Of the staged file.
+    /// The name of the staged file.
     var name: String
-    /// How many connections had broken in a row when it began.
+    /// The number of consecutive broken connections when this download began.
     var cutsBefore: Int
     var metadata: Result<Data, any Error>
   }

@@ -1,18 +1,17 @@
 internal import Foundation
 internal import ZeroDarkCloud
 
-/// One export: plans names, makes folders, fetches contents, restores modes and times.
+/// One export: plans names, creates folders, fetches content, restores modes and times.
 ///
-/// Nothing is written outside the folder that the user named, nothing that exists is replaced unless he said so, and a
-/// file gets its name when it
-/// is whole.
+/// It writes nothing outside the folder that the user named, replaces existing files only if the user asked for it, and
+/// gives a file its name only when it is complete.
 final class ExportRun {
   struct Place {
     /// Must exist.
     var folder: String
-    /// What the top is to be called there; nil puts the children of a trunk right into the folder.
+    /// The name of the top in that folder; nil puts the children of a trunk directly into the folder.
     var name: String?
-    /// Whether the user chose the name: then it is used as it is.
+    /// Whether the user chose the name; then it is used unchanged.
     var isChosen: Bool
   }
 
@@ -24,16 +23,16 @@ final class ExportRun {
   let staging: StagingFolder
   let plan: ExportPlan
   private let isOfTrunk: Bool
-  /// Of those that are being fetched.
+  /// The indices of the nodes that are being fetched.
   private var indexByUUID: [String: ExportPlan.Index] = [:]
   var report = GetCommand.Report()
   var records: [(uuid: String, record: FileRecord)] = []
-  /// Nodes whose paths the report still lacks.
+  /// Nodes whose paths are not in the report yet.
   private var failedNodes: [String] = []
   private var nodesWithoutContent: [String] = []
-  /// Contents above this are written by the download itself.
+  /// Content larger than this many bytes is written to its file by the download itself.
   static let largeBytes: UInt64 = 60_000
-  /// A connection that breaks for so many contents in a row breaks for all.
+  /// After this many consecutive cut connections, the export ends instead of trying the remaining nodes.
   private static let cutLimit = 3
   var cutsInRow = 0
 
@@ -97,7 +96,7 @@ final class ExportRun {
     return info.dataSize + info.metadataSize + info.thumbnailSize > largeBytes
   }
 
-  /// Adds the paths of the nodes that the report is about.
+  /// Adds the paths of the nodes that the report mentions.
   private func nameNodes() async throws {
     for (index, place) in zip(report.failed.indices, try await opened.places(user, failedNodes)) {
       report.failed[index].path = place.path
@@ -118,7 +117,7 @@ final class ExportRun {
     }
   }
 
-  /// What has to be fetched of these: without what is here already, and without what would have to be overwritten.
+  /// Returns the nodes to fetch: without those that already exist, and without those that would have to be overwritten.
   private func wantedEntries(_ indices: Range<ExportPlan.Index>) async throws -> [ExportEntry] {
     try await opened.exportEntries(user, plan, indices).filter { entry in
       guard entry.node.trunk == nil else { return false }
@@ -188,7 +187,7 @@ final class ExportRun {
     }
   }
 
-  /// One content that the server cannot deliver cuts the answer for all of its batch: halves find out which.
+  /// Content that the server cannot deliver cuts off the response for its whole batch; halving the batch finds it.
   private func fetchRest(of nodes: [ZDCNode], after error: TransportError, hasProgress: Bool) async throws {
     if hasProgress { return try await fetchSmall(of: nodes) }
     guard nodes.count > 1 else {
@@ -220,10 +219,10 @@ final class ExportRun {
     }
   }
 
-  /// A content that cannot be fetched is named, and the export continues; what concerns all of them ends it.
+  /// Reports content that cannot be fetched, and lets the export continue. Throws errors that affect all content.
   ///
-  /// - Parameter cutsBefore: `cutsInRow` when the download began, if others ran beside it: what cuts them together counts
-  ///   once.
+  /// - Parameter cutsBefore: The value of `cutsInRow` when the download began, for concurrent downloads: a cut that
+  ///   affects several of them counts once.
   func noteFailure(_ error: any Error, _ node: ZDCNode, cutsBefore: Int? = nil) throws {
     if error is CancellationError { throw error }
     if let error = error as? TransportError {
@@ -275,7 +274,7 @@ final class ExportRun {
     records.append((node.uuid, record))
   }
 
-  /// So that `put` can tell what changed here since.
+  /// Stores the records, so that `put` can detect later changes to the files.
   func storeRecords() async throws {
     let due = records
     records = []

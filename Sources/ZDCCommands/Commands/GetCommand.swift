@@ -2,7 +2,7 @@ internal import Foundation
 internal import ZDCProtocol
 internal import ZeroDarkCloud
 
-/// `zdc get`: nodes out of the tree, into files and folders.
+/// `zdc get`: exports nodes from the tree into files and folders.
 package struct GetCommand: Sendable {
   package var path: String
   package var destination: String?
@@ -27,15 +27,15 @@ package struct GetCommand: Sendable {
     package var files = 0
     package var folders = 0
     package var bytes: UInt64 = 0
-    /// Files that are here already, as they are in the tree.
+    /// Files that already exist and match the tree.
     package var unchanged = 0
-    /// Files that are here, differ, and were not overwritten.
+    /// Existing files that differ and were not overwritten.
     package var exists: [String] = []
-    /// Names that had to change to be safe here.
+    /// Names that had to be changed to be safe on this machine.
     package var renamed: [Renamed] = []
     /// Nodes whose content is not in the cloud yet.
     package var withoutContent: [String] = []
-    /// Those of them that this device has to send.
+    /// The nodes in `withoutContent` that this device has to send.
     var queuedHere: Set<String> = []
     package var failed: [Failed] = []
 
@@ -54,7 +54,7 @@ package struct GetCommand: Sendable {
       package var message: String
     }
 
-    /// A line for each content that could not be fetched or written.
+    /// One line for each node whose content could not be fetched or written.
     var failures: [String] { failed.map { "\(ShownName.text($0.path)): \($0.message)" } }
 
     var isComplete: Bool { exists.isEmpty && failed.isEmpty && withoutContent.isEmpty }
@@ -67,7 +67,7 @@ package struct GetCommand: Sendable {
     let engine = try await Engine(opened)
     var isRefused = false
     if !isOffline { isRefused = try await pull(engine) }
-    // What is here can be taken out, with a warning that it may not be the newest.
+    // A frozen tree can be exported, with a warning that it may be outdated.
     _ = try await engine.warnOfFrozen()
     let unreadable = try await opened.unreadableNodes(engine.user).below(path)
     unreadable.warn(options.output)
@@ -87,14 +87,14 @@ package struct GetCommand: Sendable {
     if !isComplete { throw SilentExit(.failure) }
   }
 
-  /// The tree of the last good pull is exported if the server's answer does not verify.
+  /// Pulls. If the server's response does not verify, the tree of the last good pull is exported.
   ///
-  /// - Returns: whether something that the server sent is left out.
+  /// - Returns: Whether something that the server sent is left out.
   private func pull(_ engine: Engine) async throws -> Bool {
     do {
       return try await !engine.pull().isEmpty
     } catch let error as ZDCSecurityError {
-      // A freeze has a warning of its own.
+      // A freeze has its own warning.
       if try await engine.frozen().isEmpty { engine.opened.output.warning(ErrorReport(error).message) }
       return true
     }
@@ -121,7 +121,7 @@ package struct GetCommand: Sendable {
     return preview
   }
 
-  /// - Returns: whether everything is here now.
+  /// - Returns: Whether everything has been exported.
   private func export(
     _ path: ZDCTreesystemPath, _ engine: Engine, _ output: Output
   ) async throws -> Bool {
@@ -142,7 +142,7 @@ package struct GetCommand: Sendable {
     return report.isComplete
   }
 
-  /// Where the node goes: a folder that exists and a name in it, or, for a trunk, the folder itself.
+  /// Returns the destination of the node: an existing folder and a name in it, or, for a trunk, the folder itself.
   private func place(of path: ZDCTreesystemPath) -> ExportRun.Place {
     let destination = destination ?? "./"
     let name = AbsolutePath.name(of: destination)

@@ -9,7 +9,7 @@ internal import ZeroDarkCloud
   internal import Darwin
 #endif
 
-/// `zdc get PATH -`: one content to standard output.
+/// `zdc get PATH -`: writes the content of one node to standard output.
 struct GetToOutput {
   let opened: OpenProfile
 
@@ -24,7 +24,7 @@ struct GetToOutput {
     }
     let file = try await downloads.downloadNodeData(entry.node).cryptoFile
     defer { try? FileManager.default.removeItem(at: file.fileURL) }
-    // The whole content was verified before the first byte goes out.
+    // All of the content was verified before the first byte is written.
     let output = StandardOutput()
     do { try ZDCFileConversion.decryptCryptoFile(file, to: output) } catch {
       throw output.failure ?? error
@@ -32,9 +32,9 @@ struct GetToOutput {
   }
 }
 
-/// Standard output as a stream. Foundation's own would complain to the user in its own words.
+/// Standard output as a stream. Foundation's stream would print its own error messages.
 private final class StandardOutput: OutputStream {
-  /// What the last write failed with. Quiet when nobody reads any more, as in `zdc get home:/a - | head`.
+  /// The error of the last write. Quiet if the reader has closed the pipe, as in `zdc get home:/a - | head`.
   private(set) var failure: (any Error)?
 
   init() { super.init(toMemory: ()) }

@@ -2,14 +2,14 @@ internal import Foundation
 internal import ZDCTreesystem
 internal import ZeroDarkCloud
 
-/// `zdc journal`: what became of changes that met changes of others.
+/// `zdc journal`: the resolutions of conflicts with changes of other devices.
 package enum JournalCommand {
   /// `{"at","canUndo","cloudID","id","kind","nodeID","path"?,"undoneAt"?,"writer"?}`
   struct Line: Encodable, Sendable {
     var id: String
     var kind: String
     var at: String
-    /// Where the node is now, else where it was.
+    /// The node's current path, otherwise its last one.
     var path: String?
     var nodeID: String
     var cloudID: String
@@ -37,8 +37,8 @@ package enum JournalCommand {
     }
   }
 
-  /// The line's fields, and `"base","mine","theirs","result"`, each `{"cloudID"?,"eTag"?,"isDeleted","path"?}`, and
-  /// `"conflicts":[{"base"?,"kind","mine"?,"path","result"?,"theirs"?}]` with JSON as text.
+  /// The line's fields, and `"base","mine","theirs","result"`, each `{"cloudID"?,"eTag"?,"isDeleted","path"?}`,
+  /// `"isShortened"`, and `"conflicts":[{"base"?,"kind","mine"?,"path","result"?,"theirs"?}]` with JSON as text.
   struct Report: Encodable, Sendable {
     struct Side: Encodable, Sendable {
       var path: String?
@@ -118,11 +118,11 @@ package enum JournalCommand {
   struct UndoReport: Encodable, Sendable {
     var id: String
     var kind: String
-    /// Where the node is now, or was before it was removed.
+    /// The node's path, or its last path before it was removed.
     var path: String?
-    /// Where the node is that the entry names beside it.
+    /// The path of the other node that the entry names.
     var otherPath: String?
-    /// What changed, for people.
+    /// The change, as human-readable text.
     var done: String
     var queuedMs: UInt64
     var durableMs: UInt64?
@@ -130,7 +130,7 @@ package enum JournalCommand {
 
   // MARK: Looking
 
-  /// - Parameter path: Of this node only.
+  /// - Parameter path: Lists only the entries of this node.
   package static func list(_ options: ProfileOptions, path text: String?, limit: Int?) async throws {
     let path = try text.map(NodePath.parse)
     let opened = try OpenProfile.open(options)
@@ -146,7 +146,7 @@ package enum JournalCommand {
       let state = line.undoneAt == nil ? "" : "  (undone)"
       options.output.line("\(line.id.prefix(8))  \(line.at)  \(line.kind)  \(name)\(state)")
     }
-    if lines.isEmpty { options.output.note("nothing met changes of others") }
+    if lines.isEmpty { options.output.note("no conflicts") }
     try await opened.close()
   }
 
@@ -177,7 +177,7 @@ package enum JournalCommand {
 
   private static func shown(_ json: String?) -> String { json.map(ShownName.text) ?? "nothing" }
 
-  /// By its id, or by a beginning of it that no other entry has.
+  /// Finds an entry by its id or by a unique prefix of it.
   fileprivate static func find(_ id: String, _ cloud: ZDCCloudReadTransaction) throws -> ZDCMergeJournalEntry {
     if let uuid = UUID(uuidString: id), let entry = cloud.mergeJournalEntry(id: uuid) { return entry }
     let found = cloud.mergeJournal().filter { $0.id.uuidString.lowercased().hasPrefix(id.lowercased()) }
@@ -217,7 +217,7 @@ extension Engine {
     Set(try await journalLines().map(\.id))
   }
 
-  /// What was written since, oldest first.
+  /// Returns the entries written since then, oldest first.
   func journal(after known: Set<String>) async throws -> [JournalCommand.Line] {
     try await journalLines().filter { !known.contains($0.id) }.reversed()
   }
@@ -230,9 +230,9 @@ extension Engine {
 }
 
 extension WritableTree {
-  /// Takes an entry of the journal back, with what that means for the files of the nodes.
+  /// Undoes an entry of the journal, including the effect on the nodes' file records.
   ///
-  /// - Returns: what was done, and the uuids of the nodes that it changed.
+  /// - Returns: The report, and the uuids of the nodes that were changed.
   fileprivate func undo(_ id: String) throws -> (JournalCommand.UndoReport, Set<String>) {
     let entry = try JournalCommand.find(id, cloud)
     let before = path(entry.nodeID)
@@ -248,7 +248,8 @@ extension WritableTree {
 
   private func path(_ uuid: String) -> String? { cloud.path(forNodeID: uuid)?.fullPath() }
 
-  /// The folder was deleted in the cloud and kept here. Whatever is in it by now would go with it, others' files too.
+  /// Throws if the folder is not empty. It was deleted in the cloud and kept here; undoing that would also delete its
+  /// present children, including other devices' files.
   private func requireNothingBelow(_ uuid: String, _ path: String?) throws {
     let count = try uuids(atOrBelow: uuid).count - 1
     guard count > 0 else { return }
@@ -260,7 +261,7 @@ extension WritableTree {
 }
 
 extension ZDCMergeJournalEntry.Kind {
-  /// What taking it back has changed.
+  /// Describes the change that undoing the entry made.
   fileprivate func undone(from before: String?, to path: String?, other: String?) -> String {
     let (before, path) = (
       ShownName.text(before ?? "a removed node"), ShownName.text(path ?? before ?? "a removed node")
@@ -278,7 +279,7 @@ extension ZDCMergeJournalEntry.Kind {
 }
 
 extension ZDCMergeJournalEntry {
-  /// Whether the framework can bring back what lost; the files' own contents it has not.
+  /// Whether the framework can restore what lost; it does not have the files' own content.
   fileprivate var hasSomethingToUndo: Bool {
     switch kind {
     case .merged: report?.lost != nil

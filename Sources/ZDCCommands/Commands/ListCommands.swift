@@ -7,17 +7,16 @@ package struct ListedNode: Encodable, Sendable, Hashable {
   package var path: String
   package var name: String
   package var cloudID: String
-  /// Bytes of its data; nothing without content.
+  /// The size of its data in bytes; nil without content.
   package var size: UInt64?
-  /// The record's version in the cloud; nothing before the first upload.
+  /// The record's version in the cloud; nil before the first upload.
   package var version: String?
   /// The content's version in the cloud.
   package var dataVersion: String?
-  /// `synced`; `queued` with something waiting for its turn; `held` with something that needs a decision; `quarantined`
-  /// if the newest version
-  /// cannot be opened.
+  /// `synced`; `queued` if operations wait for their turn; `held` if one needs a decision; `quarantined` if the newest
+  /// version cannot be opened.
   package var state: String
-  /// When the server took the newest version, ISO 8601.
+  /// When the server accepted the newest version, in ISO 8601.
   package var modified: String?
   /// `file` or `folder`, as far as this device knows.
   package var kind: String?
@@ -41,7 +40,7 @@ package struct ListedNode: Encodable, Sendable, Hashable {
   var isFolder: Bool { kind == "folder" }
 }
 
-/// `zdc ls` and `zdc tree`: what is in the local copy of the tree. They ask no server.
+/// `zdc ls` and `zdc tree`: list the local copy of the tree without asking the server.
 package enum ListCommands {
   package static func list(_ options: ProfileOptions, path: String, long: Bool) async throws {
     let path = try NodePath.parse(path)
@@ -74,7 +73,7 @@ package enum ListCommands {
     try finish(unreadable, options.output)
   }
 
-  /// A list that lacks nodes is no success.
+  /// A list with missing nodes is not a success.
   private static func finish(_ unreadable: UnreadableNodes, _ output: Output) throws {
     guard !unreadable.isEmpty else { return }
     for line in unreadable.lines { output.warning(line) }

@@ -9,7 +9,7 @@ internal import ZeroDarkCloud
   internal import Darwin
 #endif
 
-/// `zdc put`: files and folders into the tree.
+/// `zdc put`: puts files and folders into the tree.
 package struct PutCommand: Sendable {
   package var sources: [String]
   package var destination: String?
@@ -34,18 +34,18 @@ package struct PutCommand: Sendable {
     package var created = 0
     package var updated = 0
     package var unchanged = 0
-    /// Cleartext bytes of what is new or changed.
+    /// The cleartext size of new and changed files, in bytes.
     package var bytes: UInt64 = 0
-    /// Files that differ from the tree although the tree changed since they were last put or got: left alone.
+    /// Files that differ from a tree that has also changed since they were last put or got; left alone.
     package var conflicts: [String] = []
-    /// Files that were not touched since, while the tree has something newer: left alone.
+    /// Files that have not changed since then, while the tree has a newer version; left alone.
     package var newerInTree: [String] = []
     package var skipped: [Skipped] = []
-    /// What a dry run would send.
+    /// The changes that a dry run would send.
     package var changes: [Change]?
     /// When everything was queued, in milliseconds since 1970.
     package var queuedMs: UInt64 = 0
-    /// When the server had everything; nothing with `--queue`.
+    /// When the server had everything; nil with `--queue`.
     package var durableMs: UInt64?
 
     package struct Change: Encodable, Sendable, Hashable {
@@ -57,13 +57,13 @@ package struct PutCommand: Sendable {
     package struct Skipped: Encodable, Sendable, Hashable {
       package var path: String
       package var reason: String
-      /// Whether it is of a kind that is never put, such as a symbolic link.
+      /// Whether its kind is never put, such as a symbolic link.
       var isByRule = false
 
       private enum CodingKeys: CodingKey { case path, reason }
     }
 
-    /// A line for each file that is not put.
+    /// One line for each file that is not put.
     var leftOut: [String] {
       conflicts.map {
         "\(ShownName.text($0)): changed here and in the tree, left alone (--overwrite to replace the tree's)"
@@ -73,7 +73,7 @@ package struct PutCommand: Sendable {
     var isComplete: Bool { conflicts.isEmpty && skipped.allSatisfy(\.isByRule) }
   }
 
-  /// What is to be sent, and where.
+  /// A source to put, and its target.
   struct Item: Sendable {
     var walk: SourceWalk
     var target: ZDCTreesystemPath
@@ -83,7 +83,7 @@ package struct PutCommand: Sendable {
   package func run(_ options: ProfileOptions) async throws {
     let targets = try checkedTargets()
     let opened = try OpenProfile.open(options)
-    // Held until nodes refer to the contents of pipes: until then another command would remove them.
+    // Held until nodes refer to the files with pipe input; otherwise another command could remove them.
     let spool = sources.contains("-") ? try SpoolLock(sharing: opened.paths) : nil
     var items: [Item] = []
     let engine: Engine
@@ -98,7 +98,7 @@ package struct PutCommand: Sendable {
         fetchesKinds: !queuesOnly, isDryRun: isDryRun)
       try await self.queue(items, &queue, options.output)
     } catch {
-      // A database that cannot be read now must not hide the reason; a later command removes the files.
+      // A database that is unreadable now must not hide the original error; a later command removes the files.
       _ = try? await opened.removeUnneededSpool(Self.spooled(items))
       throw error
     }
@@ -126,7 +126,7 @@ package struct PutCommand: Sendable {
     items.filter(\.isSpooled).map { $0.walk.path }
   }
 
-  /// Where each source goes.
+  /// Returns the target of each source.
   private func checkedTargets() throws(CommandError) -> [ZDCTreesystemPath] {
     guard !sources.contains(""), destination != "" else { throw NodePath.empty }
     var targets: [ZDCTreesystemPath] = []
@@ -144,7 +144,7 @@ package struct PutCommand: Sendable {
   }
 
   private func queue(_ items: [Item], _ queue: inout PutQueue, _ output: Output) async throws {
-    // Walks through all folders once more: only if somebody sees it.
+    // This walks through all folders a second time, so it is done only if progress is shown.
     let count = output.showsProgress ? try items.reduce(0) { try $0 + $1.walk.count() } : 0
     let progress = ProgressDisplay(ProgressLine(verb: "queue", itemsTotal: count), isEnabled: output.showsProgress)
     defer { progress.finish() }
@@ -179,7 +179,7 @@ package struct PutCommand: Sendable {
     return try NodePath.parse(destination)
   }
 
-  /// `PATH/` and no path at all take the source's name; `PATH` is the name.
+  /// `PATH/` or no path takes the source's name; `PATH` is the new name.
   private func target(named name: String) throws(CommandError) -> ZDCTreesystemPath {
     let path = try NodePath.parse(destination ?? "home:/")
     let isInto = destination.map { $0.hasSuffix("/") } ?? true

@@ -2,26 +2,26 @@ internal import Foundation
 internal import Synchronization
 internal import ZeroDarkCloud
 
-/// Turns scanned files into nodes and queued uploads, a thousand to a transaction.
+/// Turns scanned files into nodes and queued uploads, a thousand per transaction.
 struct PutQueue {
   let opened: OpenProfile
   let user: String
   let overwrites: Bool
   let makesParents: Bool
-  /// Whether contents of other devices may be fetched, to learn whether they are files or folders.
+  /// Whether to fetch content of other devices, to determine whether it is a file or a folder.
   let fetchesKinds: Bool
-  /// Only finds out what would be done.
+  /// Whether to only determine what would be done.
   let isDryRun: Bool
   private var state: State
 
   private static let batch = 1_000
 
   var report: PutCommand.Report { state.report }
-  /// Nodes with an upload of ours, from this run or from an earlier one that did not come to its end.
+  /// Nodes with a queued upload from this run, or from an earlier one that was interrupted.
   var queuedNodes: NodeSet { state.queuedNodes }
-  /// Those of them whose upload takes long enough to be watched.
+  /// Those of them whose upload is large enough to show its progress.
   var largeNodes: [String] { state.largeNodes }
-  /// Bytes of the earlier ones.
+  /// The bytes of the uploads from earlier runs.
   var earlierBytes: UInt64 { state.earlierBytes }
 
   init(
@@ -38,27 +38,27 @@ struct PutQueue {
     if isDryRun { state.report.changes = [] }
   }
 
-  /// What goes from one transaction to the next.
+  /// The state passed from one transaction to the next.
   struct State: Sendable {
     var report = PutCommand.Report()
     var queuedNodes = NodeSet()
     var largeNodes: [String] = []
     var earlierBytes: UInt64 = 0
-    /// Nodes that had something queued when this run began.
+    /// Nodes with queued operations when this run began.
     var queuedBefore = NodeSet()
     var item = Item()
 
-    /// What is known of the source that is being put.
+    /// The state of the source that is being put.
     struct Item: Sendable {
-      /// Nodes that have children in the source, by the names that lead there.
+      /// Nodes that have children in the source, by the names that lead to them.
       var folders: [[String]: ZDCNode] = [:]
-      /// Folders that were left out, so that what is below them is too.
+      /// Folders that were left out, so that their children are left out too.
       var leftOut: Set<[String]> = []
-      /// What is put at the end, when the kinds of these nodes are known.
+      /// Entries to put at the end, when the kinds of their nodes are known.
       var deferred: [SourceWalk.Entry] = []
       var deferredPlaces: Set<[String]> = []
       var deferredNodes: [ZDCNode] = []
-      /// Kinds that were fetched, by the content's eTag; nil while entries may still be deferred.
+      /// The fetched kinds, by the content's eTag; nil while entries may still be deferred.
       var kinds: [String: FileMetadata.Kind]?
 
       mutating func postpone(_ entry: SourceWalk.Entry, _ node: ZDCNode? = nil) {
@@ -69,7 +69,7 @@ struct PutQueue {
     }
   }
 
-  /// - Parameter progress: gets how many entries more are queued or need nothing.
+  /// - Parameter progress: Receives the number of further entries that are queued or need no upload.
   mutating func add(_ item: PutCommand.Item, progress: (Int) -> Void) async throws {
     state.item = State.Item()
     let rules = PutTransaction.Rules(
@@ -87,7 +87,7 @@ struct PutQueue {
   ) async throws {
     let kinds = fetchesKinds ? try await kinds(of: state.item.deferredNodes) : [:]
     if let start {
-      // What a dry run did before is undone: the folders of the rest are not there.
+      // A dry run has rolled back what it did, so the folders of the rest do not exist.
       state = start
       state.item.kinds = kinds
       var walk = item.walk
@@ -101,16 +101,16 @@ struct PutQueue {
     }
   }
 
-  /// - Parameter next: at most so many further entries; none at the end.
+  /// - Parameter next: Returns up to the given number of further entries; an empty array at the end.
   private mutating func queue(
     _ rules: PutTransaction.Rules, _ progress: (Int) -> Void,
     _ next: (Int) throws(CommandError) -> [SourceWalk.Entry]
   ) async throws {
     while true {
-      // A dry run is undone at its end, so it has one transaction.
+      // A dry run rolls back at the end of its transaction, so it uses only one.
       let entries = try next(isDryRun ? .max : Self.batch)
       guard !entries.isEmpty else { return }
-      // Handed over, not copied: it grows with the number of files.
+      // Moved, not copied: the state grows with the number of files.
       let handed = Handover(state)
       state = State()
       state = try await opened.change(isDryRun: isDryRun) { [opened, user] transaction in
@@ -138,9 +138,10 @@ struct PutQueue {
     }
   }
 
-  /// Fetches the metadata of nodes without data, a thousand to a request.
+  /// Fetches the metadata of nodes without data, a thousand per request.
   ///
-  /// - Returns: By eTag, without nodes whose content cannot be opened. Content of another app counts as a file.
+  /// - Returns: The kinds by eTag, without nodes whose content cannot be opened. Content of another app counts as a
+  ///   file.
   private func kinds(of nodes: [ZDCNode]) async throws -> [String: FileMetadata.Kind] {
     guard let downloads = opened.zdc.downloadManager else { return [:] }
     var kinds: [String: FileMetadata.Kind] = [:]
@@ -157,7 +158,7 @@ struct PutQueue {
   }
 }
 
-/// One transaction of ``PutQueue``: node, link, record and queued upload of each file together.
+/// One transaction of ``PutQueue``: writes node, link, record and queued upload of each file together.
 struct PutTransaction {
   struct Rules: Sendable {
     var target: ZDCTreesystemPath
@@ -171,7 +172,7 @@ struct PutTransaction {
   let cloud: WritableTree
   let rules: Rules
   var state: PutQueue.State
-  /// Children by name of the folders that this transaction has looked into.
+  /// The children by name, for each folder that this transaction has read.
   private var childrenByParent: [String: [String: ZDCNode]] = [:]
 
   init(transaction: ZDCReadWriteTransaction, cloud: WritableTree, rules: Rules, state: PutQueue.State) {
@@ -199,7 +200,7 @@ struct PutTransaction {
     try carryOut(decision, entry, existing, parent, name)
   }
 
-  /// An earlier run queued it and did not live to see it sent: this one returns when that is done, too.
+  /// Adopts an upload that an interrupted run queued, so that this run waits for it, too.
   private mutating func takeOver(_ node: ZDCNode, _ facts: FileFacts) {
     guard state.queuedBefore.contains(node.uuid), state.queuedNodes.insert(node.uuid) else { return }
     guard facts.kind == .file else { return }
@@ -207,7 +208,7 @@ struct PutTransaction {
     if facts.size > ExportRun.largeBytes { state.largeNodes.append(node.uuid) }
   }
 
-  /// The contents of a folder right below a trunk, which has no metadata of its own.
+  /// Puts the children of a folder directly below a trunk, which has no metadata.
   private mutating func enterTrunk(_ entry: SourceWalk.Entry) throws {
     guard entry.facts.kind == .folder else {
       throw CommandError(.usage, "invalidPath", "a file needs a name in the tree")
@@ -253,7 +254,7 @@ struct PutTransaction {
     state.item.leftOut.insert(entry.names)
   }
 
-  /// As the user gave it.
+  /// Returns the source as the user named it.
   private func source(of entry: SourceWalk.Entry) -> String { rules.isSpooled ? "-" : entry.path }
 
   private mutating func queue(_ entry: SourceWalk.Entry, _ node: ZDCNode, isNew: Bool) throws {
@@ -264,7 +265,7 @@ struct PutTransaction {
     record.isSpooled = rules.isSpooled
     if rules.isSpooled { SpooledFile.store(entry.path, node.uuid, transaction) }
     transaction.setObject(record, forKey: node.uuid, inCollection: FileRecord.collection)
-    // A new node has its first upload queued with it.
+    // Inserting a new node already queues its first upload.
     if !isNew { cloud.queueUpload(node.uuid) }
     state.queuedNodes.insert(node.uuid)
     if isNew { state.report.created += 1 } else { state.report.updated += 1 }
@@ -331,7 +332,7 @@ struct PutTransaction {
 
   private func describe(_ node: ZDCNode) throws -> PutDecision.Existing {
     let record = try record(of: node)
-    // Asked only where the answer decides: a rerun over ten thousand files that did not change asks nothing.
+    // Evaluated only where the answer matters: a rerun over ten thousand unchanged files makes no such queries.
     let isCurrent = record.map { $0.eTag == node.eTag_data } ?? false
     return PutDecision.Existing(
       eTag: node.eTag_data, size: node.cloudDataInfo?.dataSize ?? 0,

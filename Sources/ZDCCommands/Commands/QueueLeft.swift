@@ -1,19 +1,19 @@
 internal import ZeroDarkCloud
 
-/// Changes that stay queued, one line for each node: in the summaries of `sync`, `put` and `status`. As JSON, ``nodes``.
+/// Changes that stay queued, one line per node, in the summaries of `sync`, `put` and `status`. Encoded as ``nodes``.
 struct QueueLeft: Sendable, Encodable {
   /// `{"code","path"?,"reason"}`
   struct Node: Sendable, Hashable, Encodable {
-    /// Nil for a node that is deleted here.
+    /// Nil for a node that was deleted on this device.
     var path: String?
     var code: String
-    /// For people.
+    /// The reason as human-readable text.
     var reason: String
 
     var text: String { "\(path.map(ShownName.text) ?? "a removed node"): \(reason)" }
   }
 
-  /// At most ``limit``.
+  /// Limited to ``limit`` nodes.
   var nodes: [Node]
   var operations: Int
   private var count: Int
@@ -30,7 +30,7 @@ struct QueueLeft: Sendable, Encodable {
     }
   }
 
-  /// What holds a node: the change that waits for none of the others.
+  /// Returns the operation that blocks a node: one that does not wait for another.
   private static func cause(_ queued: [QueuedOperation]) -> QueuedOperation? {
     queued.first(where: \.isStuck) ?? queued.first { $0.code != ZDCWaitReason.waitingForOperation.rawValue }
       ?? queued.first
@@ -43,7 +43,7 @@ struct QueueLeft: Sendable, Encodable {
 
   func encode(to encoder: any Encoder) throws { try nodes.encode(to: encoder) }
 
-  /// Names them on standard error.
+  /// Prints them to standard error.
   func warn(_ output: Output, after first: Int = 0) {
     guard !output.isJSON else { return }
     for line in lines.dropFirst(first) { output.warning(line) }
@@ -51,7 +51,7 @@ struct QueueLeft: Sendable, Encodable {
 }
 
 extension OpenProfile {
-  /// - Parameter nodes: nil for the whole queue.
+  /// - Parameter nodes: The nodes to report; nil for the whole queue.
   func queueLeft(_ user: String, _ nodes: NodeSet? = nil) async throws -> QueueLeft {
     try await reader.read { try self.cloud($0, user).queueLeft(nodes) }
   }

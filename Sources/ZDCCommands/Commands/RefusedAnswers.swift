@@ -1,7 +1,7 @@
 internal import ZDCProtocol
 internal import ZeroDarkCloud
 
-/// Answers of the server that failed verification during a command. The local tree has nothing of them.
+/// Server responses that failed verification during a command. Nothing of them is in the local tree.
 struct RefusedAnswers: Sendable {
   /// `{"code","times"}`
   struct Kind: Sendable, Hashable, Encodable {
@@ -12,8 +12,8 @@ struct RefusedAnswers: Sendable {
   private(set) var kinds: [Kind] = []
 
   /// - Parameters:
-  ///   - before: What was known when the command began.
-  ///   - after: What is known now.
+  ///   - before: The events known when the command began.
+  ///   - after: The events known now.
   init(from before: [ZDCSecurityEvent], to after: [ZDCSecurityEvent]) {
     let known = Self.times(before)
     kinds = Self.times(after).compactMap { code, times in
@@ -29,12 +29,12 @@ struct RefusedAnswers: Sendable {
 
   var isEmpty: Bool { kinds.isEmpty }
 
-  /// Names them on standard error.
+  /// Prints them to standard error.
   func warn(_ output: Output) {
     for kind in kinds where !output.isJSON {
       output.warning(
-        "what the server sent does not verify: \(kind.code)\(kind.times > 1 ? ", \(kind.times) times" : ""); "
-          + "it is left out here: see zdc status")
+        "data from the server failed verification: \(kind.code)\(kind.times > 1 ? ", \(kind.times) times" : ""); "
+          + "it was skipped; see zdc status")
     }
   }
 }
@@ -50,7 +50,7 @@ extension Engine {
 }
 
 extension OpenProfile {
-  /// Runs `body`; a node that it does not find in a tree that could not be read is reported as that.
+  /// Runs `body`. If it does not find a node in a tree that could not be read completely, reports the incomplete tree.
   func requiringTree<Result: Sendable>(
     _ user: String, isIncomplete: Bool = false, _ body: () async throws -> Result
   ) async throws -> Result {
@@ -64,9 +64,9 @@ extension OpenProfile {
     }
   }
 
-  /// Why home is not in the local tree, or not up to date; nil if it is.
+  /// Returns the reason why home is missing from the local tree or incomplete; nil if it is neither.
   ///
-  /// - Parameter isIncomplete: Something of it was left out in this command.
+  /// - Parameter isIncomplete: Whether this command left out a part of it.
   func unreadReason(_ user: String, isIncomplete: Bool = false) async throws -> String? {
     if let frozen = try await sync.frozenZones(localUserID: user).first { return frozen.error.rawValue }
     let isUnread = try await reader.read { transaction in

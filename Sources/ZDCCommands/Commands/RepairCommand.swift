@@ -3,10 +3,10 @@ internal import ZDCProtocol
 internal import ZDCTreesystem
 internal import ZeroDarkCloud
 
-/// `zdc repair`: what to do about trees whose server showed something that cannot be.
+/// `zdc repair`: advice for trees whose server showed an impossible history.
 package enum RepairCommand {
-  /// One frozen tree a line: `{"changed"?,"created"?,"deleted"?,"error","sinceMs","trunk","zone"}`; the counts after it was
-  /// accepted.
+  /// One frozen tree per line: `{"changed"?,"created"?,"deleted"?,"error","sinceMs","trunk","zone"}`; with the counts
+  /// after it was accepted.
   struct Report: Encodable, Sendable {
     var trunk: String
     var zone: String
@@ -17,7 +17,8 @@ package enum RepairCommand {
     var deleted: Int?
   }
 
-  /// - Parameter accepts: the user has decided to take the server's state; without it, frozen trees are only told.
+  /// - Parameter accepts: Whether the user has decided to accept the server's state. If false, frozen trees are only
+  ///   reported.
   package static func run(_ options: ProfileOptions, accepts: Bool) async throws {
     let opened = try OpenProfile.open(options)
     let engine = try await Engine(opened)
@@ -40,16 +41,16 @@ package enum RepairCommand {
     if !accepts, !frozen.isEmpty { throw SilentExit(.security) }
   }
 
-  /// What the server lacks is queued by now.
+  /// Sends what the server lacks, which has been queued by now.
   private static func send(_ engine: Engine, _ output: Output) async throws {
     _ = try await engine.syncUntilQuiet()
     try await LastPull.store(engine.opened.connection)
     let left = try await engine.opened.queueLeft(engine.user)
-    guard left.operations > 0 else { return output.note("the server has everything again that is here") }
+    guard left.operations > 0 else { return output.note("the server has all local data again") }
     left.warn(output)
     throw CommandError(
       .tryAgain, "stillQueued", "\(Amounts.count(left.operations, "change")) still queued",
-      hint: "contents that are not here any more stay queued: see zdc status and zdc explain PATH")
+      hint: "uploads whose content is no longer on this device stay queued; see zdc status and zdc explain PATH")
   }
 
   private static func lines(_ report: Report) -> [String] {
@@ -71,7 +72,7 @@ extension RepairCommand.Report {
   }
 }
 
-/// How a frozen tree is told.
+/// Texts about frozen trees.
 enum FrozenTrees {
   static func name(_ frozen: ZDCFrozenZone) -> String { ZDCTreesystemTrunk(frozen.trunk).rawValue + ":/" }
 
@@ -89,14 +90,14 @@ enum FrozenTrees {
     case .zoneRollback: "the server has an older history than it had before"
     case .zoneForkDetected: "the server shows another history than it did before"
     case .ownCommitMissing: "the server has lost what it had accepted"
-    default: "what the server shows as its history does not verify"
+    default: "the server's history failed verification"
     }
   }
 
   static let advice = [
-    "  Nothing of it is pulled or pushed. What is here stays, and zdc get takes it out.",
+    "  It is neither pulled nor pushed. Local data stays, and zdc get exports it.",
     "  Was the server restored from a backup? Ask its operator. Then: zdc repair --accept-server",
-    "  If not, somebody changes what you stored: keep a copy (zdc get), keep your words, and do not accept.",
+    "  If not, someone is tampering with your data: keep a copy (zdc get), keep your words, and do not accept.",
   ]
 }
 
@@ -105,14 +106,14 @@ extension Engine {
     try await opened.sync.frozenZones(localUserID: user)
   }
 
-  /// Says which trees are frozen.
+  /// Warns about frozen trees.
   ///
-  /// - Returns: whether there is one.
+  /// - Returns: Whether there is one.
   func warnOfFrozen() async throws -> Bool {
     let frozen = try await frozen()
     for zone in frozen {
       opened.output.warning(
-        "\(FrozenTrees.name(zone)) is frozen (\(zone.error.rawValue)): what to do says zdc repair")
+        "\(FrozenTrees.name(zone)) is frozen (\(zone.error.rawValue)); run zdc repair for instructions")
     }
     return !frozen.isEmpty
   }

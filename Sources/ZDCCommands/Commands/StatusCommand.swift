@@ -4,16 +4,16 @@ internal import ZeroDarkCloud
 
 /// `zdc status`.
 package enum StatusCommand {
-  /// `{"connection","engine","frozen":[{"error","sinceMs","trunk","zone"}],"lastPullMs"?,"nodes","profile","quarantined","queue":{"byReason","stuck"?:[{"code","path"?,"reason"}],"total"},"securityEvents":{"byCode","lastMs"?,"total"},"server","unreadable":[{"cloudID","code","folder"?,"path"?,"sinceMs"}],"userID"}`
+  /// `{"connection","engine","frozen":[{"error","sinceMs","trunk","zone"}],"lastPullMs"?,"nodes","profile","quarantined","queue":{"byReason","stuck"?:[{"code","path"?,"reason"}],"total"},"securityEvents":{"byCode","lastMs"?,"total"},"server","serverVersion"?,"unreadable":[{"cloudID","code","folder"?,"path"?,"sinceMs"}],"userID"}`
   package struct Report: Encodable, Sendable {
     package struct Queue: Encodable, Sendable {
       var total = 0
       var byReason: [String: Int] = [:]
-      /// Nodes with a change that waits for more than its turn.
+      /// Nodes with an operation that is blocked.
       var stuck: QueueLeft?
     }
 
-    /// What the server showed and cannot be, of the newest thousand that were kept.
+    /// The server responses that failed verification, among the newest thousand that were kept.
     package struct SecurityEvents: Encodable, Sendable {
       var total = 0
       var byCode: [String: Int] = [:]
@@ -25,7 +25,7 @@ package enum StatusCommand {
     var userID: String
     /// `ok`, an error's code, or `unasked`.
     var connection: String
-    /// What the server says about its version, if it was asked.
+    /// The version that the server reports, if it was asked.
     var serverVersion: String?
     /// `running` in another process, or `idle`.
     var engine: String
@@ -36,7 +36,7 @@ package enum StatusCommand {
     /// Trees that are neither pulled nor pushed.
     var frozen: [RepairCommand.Report] = []
     var securityEvents = SecurityEvents()
-    /// Nodes that this device cannot read as they are in the cloud.
+    /// Nodes whose version in the cloud this device cannot read.
     var unreadable: [UnreadableNodes.Node] = []
   }
 

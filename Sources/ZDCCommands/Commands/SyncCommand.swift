@@ -13,15 +13,15 @@ package enum SyncCommand {
     /// Operations that stay queued.
     var waiting: Int
     var stuck: [QueueLeft.Node]
-    /// What met changes of other devices during this sync, as `zdc journal` lists it.
+    /// The conflicts with changes of other devices during this sync, as `zdc journal` lists them.
     var conflicts: [JournalCommand.Line]
-    /// What the server sent and does not verify.
+    /// Server responses that do not verify.
     var refused: [RefusedAnswers.Kind]
-    /// Nodes that this device cannot read as they are in the cloud.
+    /// Nodes whose version in the cloud this device cannot read.
     var unreadable: [UnreadableNodes.Node]
   }
 
-  /// Pulls and pushes until nothing is left that can be done.
+  /// Pulls and pushes until nothing is left that can be done now.
   package static func once(_ options: ProfileOptions) async throws {
     let opened = try OpenProfile.open(options)
     let engine = try await Engine(opened)
@@ -58,13 +58,13 @@ package enum SyncCommand {
         + "\(report.waiting) waiting")
   }
 
-  /// Says which trees could not be read.
+  /// Warns about trees that could not be read.
   ///
-  /// - Returns: whether there is one.
+  /// - Returns: Whether there is one.
   private static func warnOfUnread(_ engine: Engine) async throws -> Bool {
     if try await engine.warnOfFrozen() { return true }
     guard let reason = try await engine.opened.unreadReason(engine.user) else { return false }
-    engine.opened.output.warning("home:/ cannot be read as the server sent it (\(reason)): see zdc status")
+    engine.opened.output.warning("home:/ from the server cannot be read (\(reason)): see zdc status")
     return true
   }
 
@@ -73,7 +73,7 @@ package enum SyncCommand {
 
   // MARK: Going on
 
-  /// Syncs until the task is cancelled; prints a line for each change of others.
+  /// Syncs until the task is cancelled; prints a line for each change of other devices.
   package static func watch(_ options: ProfileOptions) async throws {
     let opened = try OpenProfile.open(options)
     let engine = try await Engine(opened)
@@ -82,7 +82,7 @@ package enum SyncCommand {
     try await opened.close()
   }
 
-  /// `zdc watch`: the changes of others as they arrive, with the engine of this process or of another.
+  /// `zdc watch`: prints changes of other devices as they arrive, with the engine of this or another process.
   package static func changes(_ options: ProfileOptions) async throws {
     let opened = try OpenProfile.open(options)
     let engine = try await Engine(opened)
@@ -107,7 +107,7 @@ package enum SyncCommand {
   }
 
   static func tell(_ event: RemoteEvent, _ output: Output) {
-    // A line that cannot be encoded does not exist: all its fields are text and numbers.
+    // Encoding cannot fail: all fields are text and numbers.
     try? output.object(event)
     output.line(event.text)
   }
@@ -126,7 +126,7 @@ package enum SyncCommand {
       switch update {
       case .online:
         try output.object(StatusLine(status: "online"))
-        output.note("online: changes arrive by themselves")
+        output.note("online: changes arrive as they happen")
         try await LastPull.store(engine.opened.connection)
       case .eventsMissing:
         try output.object(StatusLine(status: "polling"))

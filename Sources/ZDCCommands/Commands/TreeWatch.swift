@@ -1,7 +1,7 @@
 internal import ZeroDarkCloud
 
-/// Watches the tree from a process that does not run the engine, by comparing it with how it was after each commit of
-/// the one that does.
+/// Watches the tree from a process that does not run the engine, by comparing snapshots after each commit of the
+/// process that does.
 struct TreeWatch {
   let engine: Engine
   let output: Output
@@ -18,7 +18,7 @@ struct TreeWatch {
     var before = try await snapshot()
     let watcher = engine.opened.databaseManager.changeWatcher
     _ = try await watcher.poll()
-    output.note("another zdc syncs this profile: showing what it brings")
+    output.note("another zdc syncs this profile: showing the changes that it pulls")
     while !Task.isCancelled {
       try await Task.sleep(for: .milliseconds(25))
       guard try await watcher.poll() else { continue }
@@ -44,7 +44,7 @@ struct TreeWatch {
     }
   }
 
-  /// What happened between two looks. Pure.
+  /// Returns the changes between two snapshots. Pure.
   static func events(from before: [String: Seen], to after: [String: Seen], at now: UInt64) -> [RemoteEvent] {
     var events: [RemoteEvent] = []
     for (uuid, node) in after.sorted(by: { $0.value.path < $1.value.path }) {

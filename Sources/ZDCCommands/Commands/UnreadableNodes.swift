@@ -3,14 +3,14 @@ internal import ZDCProtocol
 internal import ZDCTreesystem
 internal import ZeroDarkCloud
 
-/// Nodes whose newest version in the cloud this device does not have or cannot open. A new one has no name here: its
-/// folder is shown.
+/// Nodes whose newest version in the cloud this device lacks or cannot open. A new node has no name here, so its folder
+/// is shown.
 struct UnreadableNodes: Sendable {
   /// `{"cloudID","code","folder"?,"path"?,"sinceMs"}`
   struct Node: Sendable, Hashable, Encodable {
     var cloudID: String
     var code: String
-    /// Where it is; nil for a node that was never read.
+    /// The node's path; nil for a node that was never read.
     var path: String?
     /// The nearest known folder above a node that was never read.
     var folder: String?
@@ -32,7 +32,7 @@ struct UnreadableNodes: Sendable {
     self.nodes = nodes
   }
 
-  /// Those at a place in the tree or below it.
+  /// Returns the nodes at or below a path.
   func below(_ place: ZDCTreesystemPath) -> UnreadableNodes {
     let full = place.fullPath()
     let prefix = full.hasSuffix("/") ? full : full + "/"
@@ -50,7 +50,7 @@ struct UnreadableNodes: Sendable {
     return nodes.prefix(Self.shown).map(\.text) + (rest > 0 ? ["and \(Amounts.count(rest, "more node"))"] : [])
   }
 
-  /// Names them on standard error.
+  /// Prints them to standard error.
   func warn(_ output: Output) {
     guard !output.isJSON else { return }
     for line in lines { output.warning(line) }

@@ -8,9 +8,9 @@ internal import Foundation
   internal import Darwin
 #endif
 
-/// A file that gets the words of a new account.
+/// A file for the words of a new account.
 package enum WordsFile {
-  /// Fails before anything else is done if the file could not be made later.
+  /// Fails before the account is created if the file cannot be created later.
   package static func check(_ path: String) throws(CommandError) {
     if try FileFacts.of(path) != nil {
       throw CommandError(.cannotCreate, "fileExists", "\(ShownName.text(path)) exists; it is not overwritten")
@@ -18,7 +18,7 @@ package enum WordsFile {
     guard access(AbsolutePath.folder(of: path), W_OK) == 0 else { throw FileFailure.error(path) }
   }
 
-  /// A new file for its owner only, on disk when this returns.
+  /// Creates a new file with access for its owner only, and syncs it to disk.
   package static func write(_ words: [String], to path: String) throws(CommandError) {
     let file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
     guard file >= 0 else { throw FileFailure.error(path) }

@@ -1,19 +1,19 @@
 internal import ZeroDarkCloud
 
-/// A node of an export with what is known of it here.
+/// A node of an export with its local record.
 struct ExportEntry: Sendable {
   var index: ExportPlan.Index
   var node: ZDCNode
   var record: FileRecord?
 }
 
-/// Nodes are large: so many of an export are read at a time.
+/// The number of an export's nodes to read at a time, because nodes are large.
 enum ExportWindow {
   static let size = 8_192
 }
 
 extension OpenProfile {
-  /// Plans the export of a node and all below it.
+  /// Plans the export of a node and its descendants.
   func exportPlan(
     _ user: String, _ path: ZDCTreesystemPath, top: [String], policy: ExportNamePolicy, foldsCase: Bool
   ) async throws -> ExportPlan {
@@ -26,7 +26,7 @@ extension OpenProfile {
     }
   }
 
-  /// These nodes of a plan, without those that were deleted since.
+  /// Returns these nodes of a plan, without those that have been deleted since.
   func exportEntries(_ user: String, _ plan: ExportPlan, _ indices: some Collection<Int>) async throws -> [ExportEntry]
   {
     let uuids = indices.map { (index: $0, uuid: plan.uuid($0)) }
@@ -39,7 +39,7 @@ extension OpenProfile {
     }
   }
 
-  /// Paths in the tree, for messages, and whether this device has to send the node's content.
+  /// Returns the paths of nodes in the tree, for messages, and whether this device has queued operations for them.
   func places(_ user: String, _ uuids: [String]) async throws -> [(path: String, isQueued: Bool)] {
     guard !uuids.isEmpty else { return [] }
     return try await reader.read { [self] transaction in

@@ -8,9 +8,9 @@ internal import Foundation
   internal import Darwin
 #endif
 
-/// A folder that an export writes into, held by its descriptor: what happens to the path afterwards changes nothing.
+/// A folder that an export writes into, held by its descriptor: later changes to the path have no effect.
 ///
-/// Names are single components that ``ExportName`` has made safe; anything else is refused again here. Links are never
+/// Names are single components that ``ExportName`` has made safe; anything else is refused here again. Links are never
 /// followed.
 package final class ExportFolder: Sendable {
   let descriptor: Int32
@@ -26,8 +26,8 @@ package final class ExportFolder: Sendable {
 
   // MARK: Opening
 
-  /// Opens the folder that the user named, made if only its last part is missing. Here links are followed: he chose the
-  /// place.
+  /// Opens the folder that the user named, and creates it if only its last component is missing. Links in this path are
+  /// followed, because the user chose it.
   package static func open(_ path: String) throws(CommandError) -> ExportFolder {
     guard mkdir(path, 0o777) == 0 || errno == EEXIST || errno == EISDIR else {
       throw FileFailure.error(path, reading: errno == ENOENT)
@@ -37,7 +37,7 @@ package final class ExportFolder: Sendable {
     return ExportFolder(descriptor: descriptor, path: path)
   }
 
-  /// A folder below this one, made if it is missing.
+  /// Opens a folder below this one, and creates it if it is missing.
   ///
   /// - Throws: ``CommandError`` with `unsafeExportName` if a link or a file is in its place.
   package func folder(_ name: String) throws(CommandError) -> ExportFolder {
@@ -58,7 +58,7 @@ package final class ExportFolder: Sendable {
     path.hasSuffix("/") ? path + name : path + "/" + name
   }
 
-  /// A second lock behind ``ExportName``.
+  /// A second check after ``ExportName``.
   private func check(_ name: String) throws(CommandError) {
     let bytes = name.utf8
     guard !bytes.isEmpty, bytes.count <= ExportName.longest, name != ".", name != "..", !bytes.contains(0x2F),
@@ -68,7 +68,7 @@ package final class ExportFolder: Sendable {
 
   // MARK: Looking
 
-  /// - Returns: nil if there is nothing under that name.
+  /// - Returns: nil if nothing exists under that name.
   package func facts(_ name: String) throws(CommandError) -> FileFacts? {
     try check(name)
     var info = stat()
@@ -79,7 +79,7 @@ package final class ExportFolder: Sendable {
     return FileFacts(info)
   }
 
-  /// Whether the file system here takes `a` and `A` for one name. Asked by making a file.
+  /// Whether the file system treats `a` and `A` as one name. Creates a file to find out.
   package func foldsCase() throws(CommandError) -> Bool {
     let name = ".zdc-case-\(UUID().uuidString.lowercased())"
     let file = openat(descriptor, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
@@ -91,13 +91,13 @@ package final class ExportFolder: Sendable {
 
   // MARK: Writing
 
-  /// Sets permission bits and time of the folder itself, after everything in it is there.
+  /// Sets the permission bits and time of the folder itself, after it has been filled.
   package func restore(_ metadata: FileMetadata) throws(CommandError) {
     try ExportFolder.restore(metadata, descriptor, path)
   }
 
   static func restore(_ metadata: FileMetadata, _ descriptor: Int32, _ path: String) throws(CommandError) {
-    // Not the bits that lend somebody else's rights: the tree may come from elsewhere.
+    // Drops the set-user-id and set-group-id bits, because the tree may come from elsewhere.
     guard fchmod(descriptor, mode_t(metadata.mode & 0o777)) == 0 else { throw FileFailure.error(path) }
     let time = timespec(tv_sec: time_t(metadata.time.seconds), tv_nsec: Int(metadata.time.nanoseconds))
     guard futimens(descriptor, [timespec(tv_sec: 0, tv_nsec: utimeOmit), time]) == 0 else {
@@ -108,7 +108,7 @@ package final class ExportFolder: Sendable {
   #if canImport(Darwin)
     private static let utimeOmit = Int(UTIME_OMIT)
   #else
-    // NB: the macro does not come through the importer on Linux: ((1l << 30) - 2l).
+    // On Linux, Swift does not import this macro: ((1l << 30) - 2l).
     private static let utimeOmit = (1 << 30) - 2
   #endif
 }

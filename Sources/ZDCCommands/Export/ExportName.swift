@@ -1,17 +1,16 @@
-/// Which names an export may write.
+/// The names that an export may write.
 package enum ExportNamePolicy: String, Sendable, CaseIterable {
-  /// What this platform's file systems can hold, without what endangers it: separators, `..`, control and bidi
+  /// Names that this platform's file systems support, without dangerous parts: separators, `..`, control and bidi
   /// characters.
   case native
-  /// What every platform can hold: no device names of Windows either, no `a:b`, no dot or space at the end.
+  /// Names that every platform supports: also no Windows device names, no `a:b`, no trailing dot or space.
   case portable
 }
 
-/// Turns a node's name, which may be anything, into a name that is safe to create in a folder. Pure.
+/// Turns a node's name, which may be any text, into a name that is safe to create in a folder. Pure.
 ///
-/// The result is never empty, `.` or `..`, holds no separator, no NUL, no control character and nothing that turns the
-/// direction of writing, and
-/// has at most 255 bytes.
+/// The result is never empty, `.` or `..`. It contains no separator, no NUL, no control character and nothing that
+/// changes the text direction, and has at most 255 bytes.
 package enum ExportName {
   package static let longest = 255
 
@@ -20,7 +19,7 @@ package enum ExportName {
     for scalar in name.unicodeScalars { scalars.append(isSafe(scalar, policy) ? scalar : substitute) }
     var safe = String(scalars)
     if safe.unicodeScalars.allSatisfy({ $0 == "." }) { safe = String(repeating: "_", count: max(1, safe.utf8.count)) }
-    // Ours, for what is not finished: the next export may remove it.
+    // The prefix `.zdc-` is ours, for unfinished files: the next export may remove them.
     if safe.hasPrefix(".zdc-") { safe = "_" + safe }
     if policy == .portable { safe = portable(safe) }
     return shortened(safe, to: longest)
@@ -33,7 +32,7 @@ package enum ExportName {
     switch scalar.value {
     case 0..<0x20, 0x7F...0x9F: false
     case 0x2F: false
-    // Line separators, and what embeds, overrides or isolates a direction of writing ("Trojan source").
+    // Line separators, and characters that embed, override or isolate a text direction ("Trojan source").
     case 0x2028...0x202E, 0x2066...0x2069: false
     // Invisible, or not a character at all.
     case 0x200B, 0x2060, 0xFEFF, 0xFFFE, 0xFFFF: false
@@ -81,7 +80,7 @@ package enum ExportName {
 
   // MARK: Length
 
-  /// Cuts the stem, never half a character, and keeps a short extension.
+  /// Truncates the stem, never inside a character, and keeps a short extension.
   package static func shortened(_ name: String, to limit: Int, tail: String = "") -> String {
     guard name.utf8.count + tail.utf8.count > limit || !tail.isEmpty else { return name }
     let (stem, suffix) = split(name)

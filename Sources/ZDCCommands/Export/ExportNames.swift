@@ -1,16 +1,14 @@
 internal import Foundation
 
-/// Gives each node of one folder a file name of its own. Pure.
+/// Gives each node of a folder a unique file name. Pure.
 package enum ExportNames {
-  /// Safe names in the order of the given ones, no two of which could meet in the folder.
+  /// Returns safe names in the order of the given ones, no two of which collide in the folder.
   ///
-  /// Names that are safe as they are keep it, whatever the order; those that had to change get a number when theirs is
-  /// taken. The same names give
-  /// the same result, in any order, so that a second export finds the files of the first.
+  /// Names that are already safe stay as they are, in any order. A changed name that is taken gets a number. The same
+  /// names give the same result in any order, so that a second export finds the files of the first.
   ///
-  /// - Parameter foldsCase: Whether the folder's file system takes `README` and `readme` for one name. Names that
-  ///   differ only in how their
-  ///   characters are composed never stand side by side.
+  /// - Parameter foldsCase: Whether the folder's file system treats `README` and `readme` as one name. Names that
+  ///   differ only in Unicode composition always collide.
   package static func assign(
     _ names: [String], policy: ExportNamePolicy = .native, foldsCase: Bool = false
   ) -> [String] {
@@ -26,23 +24,23 @@ package enum ExportNames {
     return assigned
   }
 
-  /// Strings compare by canonical equivalence, so composition needs no step of its own.
+  /// Swift strings compare by canonical equivalence, so composition needs no extra step.
   private static func key(_ name: String, _ foldsCase: Bool) -> String {
-    // Up and down again: ß and SS, ſ and s meet too.
+    // Uppercase, then lowercase: then ß and SS, ſ and s collide, too.
     foldsCase ? name.precomposedStringWithCompatibilityMapping.uppercased().lowercased() : name
   }
 }
 
-/// Hands out names that are different from all before: the wanted one, or that with the first number that is free.
+/// Hands out unique names: the requested one, or that with the first free number.
 package struct FreeNames {
   private let key: (String) -> String
   private var taken: Set<String> = []
-  /// Where to go on, by what is left of a name before a number of so many digits: everything below is taken.
+  /// The next number to try, by truncated name and number of digits: all smaller numbers are taken.
   private var next: [String: Int] = [:]
-  /// How often a name was looked up, for whoever wants to know what it cost.
+  /// The number of lookups, to measure the cost.
   package private(set) var looks = 0
 
-  /// - Parameter key: equal for names that may not stand side by side.
+  /// - Parameter key: Returns equal values for names that collide.
   package init(key: @escaping (String) -> String) {
     self.key = key
   }
@@ -56,7 +54,8 @@ package struct FreeNames {
     }
   }
 
-  /// Long names are cut for the number, so that different ones may be after the same numbers.
+  /// Takes the first free number with this many digits. Long names are truncated to make room for the number, so
+  /// different names may compete for the same numbers.
   private mutating func take(_ name: String, digits: Int) -> String? {
     let (first, end) = digits == 1 ? (2, 10) : (Self.power(digits - 1), Self.power(digits))
     let family = key(Self.numbered(name, first))

@@ -1,15 +1,15 @@
 internal import Foundation
 
-/// Where each node of a tree goes below the folder that the user named. Holds little of each, because there may be a
-/// million. Pure.
+/// The destination of each node of a tree below the folder that the user named. Stores little per node, because there
+/// may be a million nodes. Pure.
 package struct ExportPlan: Sendable {
-  /// What the plan has to know of a node.
+  /// The facts about a node that the plan needs.
   package struct Source: Sendable, Hashable {
     package var uuid: String
     package var name: String
-    /// Bytes of its data; any node may have both data and children.
+    /// The size of its data in bytes; any node may have both data and children.
     package var dataSize: UInt64
-    /// Whether the cloud has a content of it.
+    /// Whether the cloud has content for it.
     package var hasContent: Bool
 
     package init(uuid: String, name: String, dataSize: UInt64 = 0, hasContent: Bool = false) {
@@ -20,13 +20,13 @@ package struct ExportPlan: Sendable {
     }
   }
 
-  /// A node, by its place in the order of the plan: parents before children, the top first.
+  /// The position of a node in the plan: parents before children, the top first.
   package typealias Index = Int
 
   private struct Item: Sendable {
     var uuid: UUID
     var parent: Int32
-    /// Safe, and like no other in its folder.
+    /// Safe, and unique in its folder.
     var name: String
     var dataSize: UInt64
     var hasContent: Bool
@@ -34,18 +34,18 @@ package struct ExportPlan: Sendable {
   }
 
   private var items: [Item] = []
-  /// Uuids of other forms: that of a trunk.
+  /// Ids that are not UUIDs, such as a trunk's.
   private var texts: [Index: String] = [:]
-  /// Names of the files for the data of nodes that are folders here.
+  /// Names of the data files of nodes that are exported as folders.
   private var dataNames: [Index: String] = [:]
   private let policy: ExportNamePolicy
   private let foldsCase: Bool
-  /// Names from the folder that the user named to the top; none if the top is that folder.
+  /// The names from the folder that the user named down to the top; empty if the top is that folder.
   private let top: [String]
-  /// Names that could not be kept.
+  /// Nodes whose names had to be changed.
   package private(set) var renamed: [(from: String, to: [String])] = []
 
-  /// A node that has children and data is a folder; its data goes into a file of this name inside.
+  /// The file name for the data of a node that has children: the node becomes a folder with its data inside.
   package static let dataName = "_content"
 
   package init(_ source: Source, at top: [String], policy: ExportNamePolicy, foldsCase: Bool) {
@@ -59,7 +59,7 @@ package struct ExportPlan: Sendable {
   package var dataBytes: UInt64 { items.reduce(0) { $0 + $1.dataSize } }
   package var contentCount: Int { items.count { $0.hasContent } }
 
-  /// Names the children of a node, which then is a folder. None of them is added.
+  /// Assigns names to the children of a node, which becomes a folder. Does not add them.
   package mutating func names(of children: [Source], in folder: Index) -> [String] {
     guard !children.isEmpty else { return [] }
     items[folder].isFolder = true
@@ -70,7 +70,7 @@ package struct ExportPlan: Sendable {
     return names
   }
 
-  /// - Parameter name: what ``names(of:in:)`` gave it.
+  /// - Parameter name: The name that ``names(of:in:)`` assigned.
   package mutating func add(_ source: Source, as name: String, in folder: Index) -> Index {
     let index = append(source, name: name, parent: Int32(folder))
     if Array(name.utf8) != Array(source.name.utf8) { renamed.append((source.name, place(index))) }
@@ -92,10 +92,10 @@ package struct ExportPlan: Sendable {
   package func uuid(_ index: Index) -> String { texts[index] ?? items[index].uuid.uuidString }
   package func hasContent(_ index: Index) -> Bool { items[index].hasContent }
   package func dataSize(_ index: Index) -> UInt64 { items[index].dataSize }
-  /// Whether other nodes go into it.
+  /// Whether other nodes are exported into it.
   package func isFolder(_ index: Index) -> Bool { items[index].isFolder }
 
-  /// Safe names from the folder that the user named down.
+  /// Returns the safe names from the folder that the user named down to the node.
   package func place(_ index: Index) -> [String] {
     var names: [String] = []
     var next = items[index]
@@ -106,7 +106,7 @@ package struct ExportPlan: Sendable {
     return top + names.reversed()
   }
 
-  /// Where a node's data goes: its own place, or a file inside it.
+  /// Returns the place of a node's data: the node's own place, or a file inside it.
   package func dataPlace(_ index: Index) -> [String] {
     place(index) + (dataNames[index].map { [$0] } ?? [])
   }

@@ -1,10 +1,10 @@
-/// The folders of one export, opened once each, and what is to be restored of them at the end.
+/// The folders of one export, each opened once, and the metadata to restore on them at the end.
 package final class ExportTree {
   private let root: ExportFolder
   private var openFolders: [[String]: ExportFolder]
   private var order: [[String]] = []
   private var metadataByPlace: [[String]: FileMetadata] = [:]
-  /// Descriptors are few; the folders of the last files are kept open.
+  /// Limits open descriptors; the folders of the most recent files stay open.
   private static let openLimit = 128
 
   package init(root: ExportFolder) {
@@ -12,7 +12,7 @@ package final class ExportTree {
     openFolders = [:]
   }
 
-  /// The folder at a place below the root, made with those that lead to it.
+  /// Returns the folder at a place below the root, and creates it and its parents if they are missing.
   package func folder(_ place: [String]) throws(CommandError) -> ExportFolder {
     guard let name = place.last else { return root }
     if let known = openFolders[place] { return known }
@@ -26,7 +26,8 @@ package final class ExportTree {
     if metadataByPlace.updateValue(metadata, forKey: place) == nil { order.append(place) }
   }
 
-  /// Modes and times of folders, deepest first: writing into a folder changes its time, and a folder may be read-only.
+  /// Restores modes and times of folders, deepest first: writing into a folder changes its time, and a folder may be
+  /// read-only.
   package func restoreFolders() throws(CommandError) {
     for place in order.sorted(by: { $0.count > $1.count }) {
       guard let metadata = metadataByPlace[place] else { continue }

@@ -8,15 +8,15 @@ internal import Foundation
   internal import Darwin
 #endif
 
-/// A folder of its own beside what is exported, where files are finished before they get their name.
+/// A temporary folder next to the export, where files are completed before they get their final names.
 ///
-/// Hidden, for its owner only, gone at the end. A killed export leaves it, and nothing half-written under a real name; the
-/// next export to the same place removes it.
+/// It is hidden, accessible to its owner only, and removed at the end. A killed export leaves this folder behind, but
+/// no partial file under a final name; the next export to the same place removes the folder.
 package final class StagingFolder: Sendable {
   private let parent: ExportFolder
   private let folder: ExportFolder
   private let name: String
-  /// Locked as long as the export runs.
+  /// Locked while the export runs.
   private let lock: Int32
   private static let prefix = ".zdc-get-"
 
@@ -25,7 +25,7 @@ package final class StagingFolder: Sendable {
     Self.removeForgotten(in: parent)
     let id = UUID().uuidString.lowercased()
     name = Self.prefix + id
-    // Under its name only when it is locked: without its lock it would be taken for a forgotten one.
+    // Locked before it gets its final name: without a lock it would be mistaken for an abandoned one.
     let unlocked = ".zdc-new-" + id
     guard mkdirat(parent.descriptor, unlocked, 0o700) == 0 else { throw FileFailure.error(parent.path) }
     lock = openat(parent.descriptor, unlocked, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
@@ -42,7 +42,7 @@ package final class StagingFolder: Sendable {
     close(lock)
   }
 
-  /// Removes the folder and what was left in it.
+  /// Removes the folder and any files left in it.
   package func remove() {
     Self.remove(name, folder.descriptor, in: parent)
   }
@@ -52,7 +52,8 @@ package final class StagingFolder: Sendable {
     unlinkat(parent.descriptor, name, AT_REMOVEDIR)
   }
 
-  /// Those of exports that were killed: ours by owner and name, and not locked. A tree cannot bring such a name here.
+  /// Removes the folders of killed exports: those with our owner and name that are not locked. No node can be exported
+  /// under such a name.
   private static func removeForgotten(in parent: ExportFolder) {
     for name in names(in: parent.descriptor)
     where name.hasPrefix(prefix) && UUID(uuidString: String(name.dropFirst(prefix.count))) != nil {
@@ -81,13 +82,13 @@ package final class StagingFolder: Sendable {
     return names
   }
 
-  /// Where a large content may be written by its path; then ``StagedFile/adopt(_:in:)``.
+  /// Returns a path to which large content may be written; then call ``adopt(_:)``.
   package func newPath() -> (name: String, path: String) {
     let name = UUID().uuidString.lowercased()
     return (name, folder.path(of: name))
   }
 
-  /// A new file with these bytes.
+  /// Creates a file with these bytes.
   package func file(_ bytes: [UInt8]) throws(CommandError) -> StagedFile {
     let name = UUID().uuidString.lowercased()
     let file = openat(folder.descriptor, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
@@ -97,7 +98,7 @@ package final class StagingFolder: Sendable {
     return staged
   }
 
-  /// The file that somebody else wrote under a name from ``newPath()``.
+  /// Opens a file that was written under a name from ``newPath()``.
   package func adopt(_ name: String) throws(CommandError) -> StagedFile {
     let file = openat(folder.descriptor, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC)
     guard file >= 0 else { throw FileFailure.error(folder.path) }
@@ -105,7 +106,7 @@ package final class StagingFolder: Sendable {
   }
 }
 
-/// A finished file without its final name.
+/// A complete file without its final name.
 package final class StagedFile: Sendable {
   private let folder: ExportFolder
   private let name: String
@@ -136,18 +137,18 @@ package final class StagedFile: Sendable {
     try ExportFolder.restore(metadata, descriptor, folder.path)
   }
 
-  /// For content that came without metadata: as a new file would be.
+  /// Sets the mode of a new file, for content without metadata.
   package func restoreStandardMode() throws(CommandError) {
     guard fchmod(descriptor, 0o644) == 0 else { throw FileFailure.error(folder.path) }
   }
 
-  /// Gives the file its name, at once.
+  /// Gives the file its final name, atomically.
   ///
-  /// - Parameter overwriting: Whether another file or link there may go. A folder never does.
+  /// - Parameter overwriting: Whether to replace an existing file or link. A folder is never replaced.
   /// - Returns: false if the name is taken.
   package func place(in target: ExportFolder, as final: String, overwriting: Bool) throws(CommandError) -> Bool {
     if overwriting {
-      // A link in the place is replaced, not followed.
+      // A link with that name is replaced, not followed.
       guard renameat(folder.descriptor, name, target.descriptor, final) == 0 else {
         if errno == EISDIR || errno == ENOTEMPTY || errno == EEXIST { return false }
         throw FileFailure.error(target.path(of: final))
@@ -155,7 +156,7 @@ package final class StagedFile: Sendable {
       return true
     }
     if linkat(folder.descriptor, name, target.descriptor, final, 0) == 0 {
-      // Now and not with the object: it changes the file's change time, which the caller keeps.
+      // Now, and not in deinit: unlinking changes the file's change time, which the caller records.
       unlinkat(folder.descriptor, name, 0)
       return true
     }
@@ -166,8 +167,7 @@ package final class StagedFile: Sendable {
     }
   }
 
-  /// For file systems without hard links: take the name with an empty file of our own, then put the full one in its
-  /// place.
+  /// Places the file on file systems without hard links: reserves the name with an empty file, then replaces that file.
   private func placeWithoutLinks(in target: ExportFolder, as final: String) throws(CommandError) -> Bool {
     let taken = openat(target.descriptor, final, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
     guard taken >= 0 else {

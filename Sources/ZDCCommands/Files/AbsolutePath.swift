@@ -1,28 +1,28 @@
 internal import Foundation
 
-/// Paths that stay true in another process.
+/// Paths that are also valid in another process.
 package enum AbsolutePath {
-  /// The path below the current folder, if it is not absolute. Links are left as they are.
+  /// Returns the absolute path; a relative one starts at the current folder. Links are not resolved.
   package static func of(_ path: String) -> String {
     if path.hasPrefix("/") { return path }
     let folder = FileManager.default.currentDirectoryPath
     return path == "." ? folder : folder + (folder.hasSuffix("/") ? "" : "/") + path
   }
 
-  /// The same, with a link that the user named replaced by what it leads to.
+  /// Like ``of(_:)``, but resolves a link that the user named.
   package static func followed(_ path: String) throws(CommandError) -> String {
     let absolute = of(path)
     guard try FileFacts.of(absolute)?.kind == .link else { return absolute }
     return URL(fileURLWithPath: absolute).resolvingSymlinksInPath().path
   }
 
-  /// The last name of a path; empty for `/`, `.`, `..` and for what ends with them.
+  /// Returns the last component of a path; empty for `/`, `.`, `..` and for paths that end with them.
   package static func name(of path: String) -> String {
     guard let last = path.split(separator: "/").last, last != ".", last != ".." else { return "" }
     return String(last)
   }
 
-  /// The folder that a path is in.
+  /// Returns the folder that contains a path.
   package static func folder(of path: String) -> String {
     var bytes = Array(path.utf8)
     while bytes.count > 1, bytes.last == 0x2F { bytes.removeLast() }

@@ -8,7 +8,7 @@ internal import Foundation
   internal import Darwin
 #endif
 
-/// What the file system says of a file, links not followed.
+/// The attributes of a file in the file system. Symbolic links are not followed by default.
 package struct FileFacts: Sendable, Hashable {
   package enum Kind: String, Sendable {
     case file, folder
@@ -66,7 +66,7 @@ package struct FileFacts: Sendable, Hashable {
     }
   }
 
-  /// What is kept of it in the cloud; nil for what `put` skips.
+  /// The metadata stored in the cloud; nil for kinds that `put` skips.
   package var metadata: FileMetadata? {
     switch kind {
     case .file: FileMetadata(kind: .file, mode: mode, time: time)
@@ -76,8 +76,8 @@ package struct FileFacts: Sendable, Hashable {
   }
 }
 
-/// A state of a file that another file, or the same one after a change, cannot have: the kernel sets the change time, and
-/// no call can set it back.
+/// Identifies one state of one file. No other file or later state can have the same stamp: the kernel sets the change
+/// time, and no call can set it back.
 package struct FileStamp: Sendable, Hashable, Codable {
   package var device: UInt64
   package var inode: UInt64

@@ -1,6 +1,6 @@
 internal import ZDCProtocol
 
-/// What `zdc put` keeps of a file or folder beside its bytes: the metadata section of the node's content.
+/// The metadata that `zdc put` stores for a file or folder: the metadata section of the node's content.
 ///
 /// ```
 /// 0   b[4]  "ZDFM"
@@ -10,8 +10,8 @@ internal import ZDCProtocol
 /// 8   u64   seconds     modification time since 1970, two's complement
 /// 16  u32   nanoseconds 0 … 999,999,999
 /// ```
-/// Big-endian, 20 bytes. A later version may only append, and raises the version byte; a reader takes the bytes that it
-/// knows.
+/// Big-endian, 20 bytes. A later version may only append bytes, and must raise the version byte; a reader uses the
+/// bytes that it knows.
 package struct FileMetadata: Sendable, Hashable {
   package enum Kind: UInt8, Sendable, Codable {
     case file = 1
@@ -19,7 +19,7 @@ package struct FileMetadata: Sendable, Hashable {
   }
 
   package var kind: Kind
-  /// 0o7777 at most.
+  /// Maximum 0o7777.
   package var mode: UInt16
   package var time: FileTime
 
@@ -40,7 +40,7 @@ package struct FileMetadata: Sendable, Hashable {
     return out.bytes
   }
 
-  /// Nil if the section is something else: an app other than `zdc` made the node.
+  /// Returns nil if the section has another format: an app other than `zdc` made the node.
   package init?(_ bytes: [UInt8]) {
     guard bytes.count >= Self.size, bytes.starts(with: Self.magic), bytes[4] >= 1 else { return nil }
     guard bytes[4] > 1 || bytes.count == Self.size else { return nil }
@@ -55,7 +55,7 @@ package struct FileMetadata: Sendable, Hashable {
   private static let magic = Array("ZDFM".utf8)
 }
 
-/// A moment as file systems keep it.
+/// A point in time with the resolution of file systems.
 package struct FileTime: Sendable, Hashable, Codable {
   package var seconds: Int64
   package var nanoseconds: UInt32

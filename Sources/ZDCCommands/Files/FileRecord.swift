@@ -1,24 +1,24 @@
-/// What this profile knows of the file behind a node; the app's own object, in collection ``collection`` under the
-/// node's uuid, linked to the node.
+/// The profile's knowledge of the file behind a node. It is the app's own object, stored in collection ``collection``
+/// under the node's uuid and linked to the node.
 ///
-/// It is written in the transaction that queues the upload, so a rerun of `put` can tell what has changed without
-/// asking the server.
+/// It is written in the transaction that queues the upload, so a rerun of `put` can detect changes without asking the
+/// server.
 package struct FileRecord: Sendable, Hashable, Codable {
   package static let collection = "zdc.files"
 
   package var kind: FileMetadata.Kind
-  /// Where the bytes are until they were sent: an absolute path. Nil for a folder.
+  /// The absolute path of the bytes until they are sent. Nil for a folder.
   package var source: String?
-  /// Whether the source is a file that `get` wrote: good for a server that lost it, as long as nobody changed it.
+  /// Whether the source is a file that `get` wrote. While unchanged, it can replace content that the server lost.
   package var isCopy: Bool?
-  /// Whether the source is a copy of our own, to be deleted once it was sent.
+  /// Whether the source is our own copy, to be deleted after it is sent.
   package var isSpooled = false
   package var size: UInt64
   package var mode: UInt16
   package var time: FileTime
-  /// Which state of the source was sent; nil if that is not known.
+  /// The state of the source that was sent; nil if unknown.
   package var stamp: FileStamp?
-  /// The content in the cloud that this describes; nil until it was sent.
+  /// The eTag of the content in the cloud that this describes; nil until it is sent.
   package var eTag: String?
 
   package init(
@@ -35,13 +35,13 @@ package struct FileRecord: Sendable, Hashable, Codable {
 
   package var metadata: FileMetadata { FileMetadata(kind: kind, mode: mode, time: time) }
 
-  /// Whether a file with these facts is the one that the record describes.
+  /// Whether a file with these attributes is the one that the record describes.
   package func describes(_ facts: FileFacts) -> Bool {
     guard facts.metadata == metadata else { return false }
     return kind == .folder || facts.size == size
   }
 
-  /// Whether that file is the very one, unchanged: another one may have the same size and time.
+  /// Whether the file is provably the same, unchanged: another file may have the same size and time.
   package func isProvenSame(_ facts: FileFacts) -> Bool {
     kind == .folder || (stamp != nil && stamp == facts.stamp)
   }

@@ -1,11 +1,11 @@
-/// What `put` does with one file or folder. Pure: a table.
+/// The action of `put` for one file or folder. Pure: a table.
 package enum PutDecision: Sendable, Hashable {
   case create
-  /// Another content under an existing node.
+  /// New content for an existing node.
   case update
-  /// The same as what was sent last.
+  /// Identical to the version sent last.
   case unchanged
-  /// The tree has a newer version, and the file was not touched since: the tree's stays.
+  /// The tree has a newer version and the file has not changed since; the tree's version stays.
   case newerInTree
   /// Both changed, or this device does not know which is newer.
   case conflict
@@ -13,20 +13,20 @@ package enum PutDecision: Sendable, Hashable {
   case fileInPlace
   /// A file where the tree has a folder.
   case folderInPlace
-  /// This device has not read whether the tree has a file or a folder there.
+  /// This device has not read whether the tree has a file or a folder at that path.
   case unknownKind
 
-  /// What the tree has under the name.
+  /// The node that the tree has under the name.
   package struct Existing: Sendable, Hashable {
-    /// The eTag of the content in the cloud; nil before it was sent.
+    /// The eTag of the content in the cloud; nil until it is sent.
     package var eTag: String?
-    /// Bytes of the content in the cloud.
+    /// The size of the content in the cloud, in bytes.
     package var size: UInt64
-    /// Whether an upload of it is still queued here.
+    /// Whether an upload of it is queued on this device.
     package var isQueued: Bool
     package var hasChildren: Bool
     package var record: FileRecord?
-    /// What the content in the cloud says of itself, if it was fetched for this decision.
+    /// The kind according to the content in the cloud, if that was fetched for this decision.
     package var fetchedKind: FileMetadata.Kind?
 
     package init(
@@ -49,8 +49,10 @@ package enum PutDecision: Sendable, Hashable {
     }
   }
 
-  /// - Parameter overwrite: The user's files win over newer and unknown ones. A folder never replaces a file, nor a file
-  ///   a folder.
+  /// Returns the action for one file or folder.
+  ///
+  /// - Parameter overwrite: Whether the user's files win over newer and unknown versions. A folder never replaces a
+  ///   file, nor a file a folder.
   package static func decide(_ facts: FileFacts, over existing: Existing?, overwrite: Bool) -> PutDecision {
     guard let existing else { return .create }
     let isFolder = facts.kind == .folder

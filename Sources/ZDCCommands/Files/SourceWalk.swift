@@ -8,9 +8,10 @@ internal import Foundation
   internal import Darwin
 #endif
 
-/// The files and folders that `put` is to send, parents before children, in the order of their names.
+/// Walks the files and folders that `put` sends, parents before children, in the order of their names.
 ///
-/// Reads folders as it comes to them and holds the names of those on its way only, however many files there are.
+/// Reads each folder when it reaches it and holds only the names on the current path, regardless of the number of
+/// files.
 package struct SourceWalk: Sendable {
   package struct Entry: Sendable, Hashable {
     /// Names from the source down; empty for the source itself.
@@ -19,18 +20,18 @@ package struct SourceWalk: Sendable {
     package var facts: FileFacts
   }
 
-  /// What is left out, and why.
+  /// A file or folder that is left out, and the reason.
   package struct Skipped: Sendable, Hashable {
     package var path: String
     package var reason: String
-    /// Whether `put` skips such files by its rules: then nothing went wrong.
+    /// Whether the rules of `put` skip such files; then it is not an error.
     package var isByRule = false
   }
 
   package static let unreadable = "cannot be read"
   package static let sameName = "another file in the folder has the same name, composed differently"
 
-  /// A folder that was entered, and what is left of it.
+  /// An entered folder and its remaining names.
   private struct Level {
     var path: String
     var names: [String]
@@ -41,12 +42,12 @@ package struct SourceWalk: Sendable {
   package let path: String
   private var source: Entry?
   private var levels: [Level] = []
-  /// Of what was walked up to now.
+  /// The entries skipped so far.
   package private(set) var skipped: [Skipped] = []
 
-  /// - Parameter path: A file, a folder, or a link to one: the link that the user names is followed, those below it are
-  ///   not.
-  /// - Throws: ``CommandError`` if the source itself cannot be read. What cannot be read below it is skipped and named.
+  /// - Parameter path: A file, a folder, or a link to one. This link is followed; links below it are not.
+  /// - Throws: ``CommandError`` if the source itself cannot be read. Unreadable entries below it are skipped and listed
+  ///   in ``skipped``.
   package init(_ path: String) throws(CommandError) {
     guard let facts = try FileFacts.of(path, followingLink: true) else {
       throw FileFailure.error(path, reading: true, number: ENOENT)
@@ -60,14 +61,14 @@ package struct SourceWalk: Sendable {
     if facts.kind == .folder { try enter(path, []) }
   }
 
-  /// How many entries are left. Walks through all of them.
+  /// Returns the number of remaining entries. Walks through all of them.
   package func count() throws(CommandError) -> Int {
     var (walk, count) = (self, 0)
     while try walk.next() != nil { count += 1 }
     return count
   }
 
-  /// At most `count` entries; none at the end.
+  /// Returns up to `count` entries; an empty array at the end.
   package mutating func next(_ count: Int) throws(CommandError) -> [Entry] {
     var entries: [Entry] = []
     while entries.count < count, let entry = try next() { entries.append(entry) }
@@ -101,11 +102,11 @@ package struct SourceWalk: Sendable {
     return Entry(names: names, path: path, facts: facts)
   }
 
-  /// Nil for what is skipped.
+  /// Returns nil for entries that are skipped.
   private mutating func facts(_ path: String) -> FileFacts? {
     let facts: FileFacts
     do throws(CommandError) {
-      // It may have gone since its folder was listed.
+      // The file may have been removed since its folder was listed.
       guard let found = try FileFacts.of(path) else { return nil }
       facts = found
     } catch {
@@ -133,8 +134,8 @@ package struct SourceWalk: Sendable {
       Level(path: folder, names: names, rest: listed.names[...], doubles: Self.doubles(listed.names)))
   }
 
-  /// Names that the tree takes for another one of the folder: it keeps them composed (NFC), and strings compare without
-  /// regard to it. The one that is composed already has the name.
+  /// Returns names that the tree would treat as equal to another name in the folder: it stores names composed (NFC),
+  /// and string comparison ignores the difference. The name that is already composed has precedence.
   private static func doubles(_ names: [String]) -> Set<[UInt8]> {
     guard Set(names).count < names.count else { return [] }
     func isComposed(_ name: String) -> Bool {
@@ -151,7 +152,7 @@ package struct SourceWalk: Sendable {
     folder.hasSuffix("/") ? folder + name : folder + "/" + name
   }
 
-  /// Names in a folder, sorted by bytes; nil if it cannot be read.
+  /// Returns the names in a folder, sorted by bytes; nil if it cannot be read.
   private static func names(
     in folder: String, isSource: Bool
   ) throws(CommandError) -> (names: [String], unreadable: Int)? {

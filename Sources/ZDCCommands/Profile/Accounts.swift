@@ -2,22 +2,23 @@ internal import ZeroDarkCloud
 
 /// `zdc account …`
 package enum Accounts {
-  /// What `account create` and `account login` print with `--json`: `{"profile","server","userID","words"?}`.
+  /// The result that `account create` and `account login` print with `--json`:
+  /// `{"profile","server","userID","words"?}`.
   package struct Report: Encodable, Sendable {
     package var profile: String
     package var server: String
     package var userID: String
-    /// Only from `create`, and only if the words do not go to a file.
+    /// Only from `create`, and only if the words are not written to a file.
     package var words: [String]?
   }
 
-  /// Creates an account and the profile for it. Interrupted, the same call goes on with the same account.
+  /// Creates an account and its profile. After an interruption, the same call resumes with the same account.
   package static func create(
     _ options: ProfileOptions, invite: String?, newPassphrase: () throws -> String?
   ) async throws -> Report {
     let profile = try begin(options)
     let opened = try OpenProfile.prepare(options, profile: profile, newPassphrase: newPassphrase)
-    // Written before anything is sent: if this is interrupted, the next call knows the server.
+    // Written before anything is sent: after an interruption, the next call knows the server.
     try profile.write(options.paths())
     let (user, words) = try await opened.users.createAccount(invite: invite)
     try finish(options, profile, user)
@@ -25,9 +26,9 @@ package enum Accounts {
     return Report(profile: options.name, server: user.serverOrigin, userID: user.uuid, words: words)
   }
 
-  /// Makes an account that exists the profile's.
+  /// Logs in to an existing account and makes it the profile's.
   ///
-  /// - Parameter createsTree: whether an account of another app gets a tree for files.
+  /// - Parameter createsTree: Whether an account of another app gets a tree for files.
   package static func login(
     _ options: ProfileOptions, words: String, createsTree: Bool = false, newPassphrase: () throws -> String?
   ) async throws -> Report {
@@ -62,7 +63,7 @@ package enum Accounts {
 
   private static func absolute(_ path: String) -> String { AbsolutePath.of(path) }
 
-  /// The 24 words of the profile's account.
+  /// Returns the 24 words of the profile's account.
   package static func words(_ options: ProfileOptions) async throws -> [String] {
     let opened = try OpenProfile.open(options)
     let words = try await opened.users.accessWords(for: opened.localUserID())
@@ -70,14 +71,14 @@ package enum Accounts {
     return words
   }
 
-  /// One line of `account list`: `{"profile","server","userID"?}`; without userID the account is not finished.
+  /// One line of `account list`: `{"profile","server","userID"?}`; without userID the account is incomplete.
   package struct Listed: Encodable, Sendable, Hashable {
     package var profile: String
     package var server: String
     package var userID: String?
   }
 
-  /// All profiles of this user of the machine. Opens no database, asks no pass-phrase.
+  /// Returns all profiles of this machine's user. Does not open a database or ask for a passphrase.
   package static func list(environment: [String: String]) throws -> [Listed] {
     try ProfilePaths.all(environment: environment).compactMap { name in
       try Profile.read(ProfilePaths(name, environment: environment)).map {

@@ -1,7 +1,7 @@
 internal import ZeroDarkCloud
 
 extension OpenProfile {
-  /// Runs a change of the tree; as a dry run, undoes it and returns what it would have returned.
+  /// Runs a change of the tree. A dry run rolls the change back and returns the same result.
   func change<Result: Sendable>(
     isDryRun: Bool, _ body: @escaping @Sendable (ZDCReadWriteTransaction) throws -> Result
   ) async throws -> Result {

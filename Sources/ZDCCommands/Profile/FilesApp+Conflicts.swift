@@ -1,14 +1,14 @@
 package import Foundation
 package import ZeroDarkCloud
 
-// Two devices changed the same: both versions stay, under two names.
+// Conflicting changes of two devices: both versions stay, under two names.
 
 extension FilesApp {
   package func didDiscoverConflict(
     _ conflict: ZDCNodeConflict, forNode node: ZDCNode, atPath path: ZDCTreesystemPath,
     transaction: ZDCReadWriteTransaction
   ) throws {
-    // For a path the framework renames the node that came later, and tells.
+    // For a path conflict, the framework renames the later node and reports it.
     guard conflict == .data, let cloud = zdc?.cloudTransaction(transaction, forLocalUserID: node.localUserID) else {
       return
     }
@@ -27,14 +27,15 @@ extension FilesApp {
     if record.isSpooled, let source = record.source { SpooledFile.store(source, stored.uuid, transaction) }
     transaction.setObject(record, forKey: stored.uuid, inCollection: FileRecord.collection)
     cloud.skipDataUploads(forNodeID: node.uuid, keptAs: stored.uuid)
-    // Nothing here describes the version that is in the cloud now. Unlinked first: removing a linked object would
+    // The local record no longer describes the version in the cloud. Unlink first: removing a linked object would
     // delete its node.
     cloud.unlinkNodeID(node.uuid)
     transaction.removeObject(forKey: node.uuid, inCollection: FileRecord.collection)
     report({ RemoteEvent(.conflict, node, path, from: free.fullPath(), at: $0) }, transaction)
   }
 
-  /// Permissions and times of a folder: the cloud's stay, for what is in the cloud may be another device's file.
+  /// Settles a conflict over a folder's permissions and times: the cloud's version stays, because it may be another
+  /// device's file.
   private func settleFolder(
     _ node: ZDCNode, _ path: ZDCTreesystemPath, _ cloud: ZDCCloudTransaction, _ transaction: ZDCReadWriteTransaction
   ) {
@@ -45,14 +46,14 @@ extension FilesApp {
     report({ RemoteEvent(.conflict, node, path, from: path.fullPath(), at: $0) }, transaction)
   }
 
-  /// Another device deleted a branch in which something is queued here. Nodes that this device can send stay, as new
-  /// nodes, with the folders above them. The others were only moved or renamed here, and go.
+  /// Handles a branch that another device deleted while something in it is queued here. Nodes that this device can send
+  /// stay, as new nodes, with the folders above them. The others were only moved or renamed here, and are deleted.
   package func didDiscoverDeletedDirtyNode(
     _ node: ZDCNode, dirtyAncestors: [String], timestamp: Date?, transaction: ZDCReadWriteTransaction
   ) throws {
     guard let cloud = zdc?.cloudTransaction(transaction, forLocalUserID: node.localUserID) else { return }
     var kept: Set<String> = []
-    // Children come first: a node that stays keeps the folders above it.
+    // Children first: a node that stays keeps the folders above it.
     for dirty in dirtyAncestors.reversed().compactMap(cloud.node(id:)) {
       if try kept.contains(dirty.uuid) || canSend(dirty, cloud, transaction) {
         var above: ZDCNode? = dirty
@@ -66,8 +67,8 @@ extension FilesApp {
     for dirty in dirtyAncestors.compactMap(cloud.node(id:)) { try cloud.insertNode(dirty) }
   }
 
-  /// Whether the content of a node that the cloud has deleted is here. A file that the user put and that is gone may come
-  /// back: its node waits for the user.
+  /// Whether this device can send the content of a node that the cloud has deleted. If the file that the user put is
+  /// gone, it may come back, so its node is kept until the user decides.
   private func canSend(
     _ node: ZDCNode, _ cloud: ZDCCloudTransaction, _ transaction: ZDCReadWriteTransaction
   ) throws -> Bool {

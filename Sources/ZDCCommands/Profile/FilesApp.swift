@@ -10,10 +10,10 @@ package import ZeroDarkCloud
   internal import Darwin
 #endif
 
-/// The app behind `zdc`: it tells the framework where a node's bytes are, and hears what others did.
+/// The app behind `zdc`: it tells the framework where a node's bytes are, and receives the changes of other devices.
 ///
-/// Runs in whichever process holds the engine lease, which need not be the one that queued: all that it needs stands in
-/// the ``FileRecord``s.
+/// Runs in the process that holds the engine lease, which need not be the one that queued the change. So everything it
+/// needs is stored in the ``FileRecord``s.
 package final class FilesApp: ZeroDarkCloudDelegate {
   private struct State {
     var pushedNodes = 0
@@ -34,10 +34,10 @@ package final class FilesApp: ZeroDarkCloudDelegate {
     framework.withLock { $0.zdc = zdc }
   }
 
-  /// How many contents were sent since the start, and their bytes.
+  /// The number of content uploads since the start, and their total bytes.
   var pushed: (nodes: Int, bytes: UInt64) { state.withLock { ($0.pushedNodes, $0.pushedBytes) } }
 
-  /// Told of each change that others made, after it is on disk.
+  /// Sets the listener for changes of other devices. It is called for each change after the change is on disk.
   func listen(_ listener: @escaping @Sendable (RemoteEvent) -> Void) {
     state.withLock { $0.listener = listener }
   }
@@ -53,7 +53,7 @@ package final class FilesApp: ZeroDarkCloudDelegate {
     return ZDCData(cleartextFileURL: URL(fileURLWithPath: source))
   }
 
-  /// The file with the bytes; nil if it is gone, or is another one by now.
+  /// Returns the path of the file with the bytes; nil if it is gone, or if it is a copy that has changed.
   func source(of record: FileRecord) throws -> String? {
     guard let source = record.source, let facts = try FileFacts.of(source), facts.kind == .file else { return nil }
     return record.isCopy == true && !record.describes(facts) ? nil : source
@@ -63,7 +63,7 @@ package final class FilesApp: ZeroDarkCloudDelegate {
     for node: ZDCNode, at path: ZDCTreesystemPath, transaction: ZDCReadTransaction
   ) throws -> ZDCData? {
     let record = try record(node, transaction)
-    // As it is now, like the bytes: the next run sees that the record is older.
+    // The file's current metadata, matching its current bytes: the next run sees that the record is older.
     if let source = record.source, !record.isSpooled, let facts = try FileFacts.of(source),
       let metadata = facts.metadata
     {
@@ -78,7 +78,7 @@ package final class FilesApp: ZeroDarkCloudDelegate {
     guard var record = try transaction.object(FileRecord.self, forKey: node.uuid, inCollection: FileRecord.collection)
     else { return }
     let cloud = zdc?.cloudTransaction(transaction, forLocalUserID: node.localUserID)
-    // A version that was put while this one was on its way has the record, and its file.
+    // If a newer version was put during this upload, the record and its file belong to that version.
     let isNewest = cloud?.hasPendingDataUploads(forNodeID: node.uuid) == false
     let spooled =
       record.isSpooled
@@ -98,14 +98,14 @@ package final class FilesApp: ZeroDarkCloudDelegate {
     }
   }
 
-  /// The app has no bytes for a node: shown by `zdc explain` as "no data from the app".
+  /// The app has no bytes for a node; `zdc explain` shows this as "no data from the app".
   private struct NoSource: Error {}
 
   private func record(_ node: ZDCNode, _ transaction: ZDCReadTransaction) throws -> FileRecord {
     if let record = try transaction.object(FileRecord.self, forKey: node.uuid, inCollection: FileRecord.collection) {
       return record
     }
-    // A folder that others made and deleted, and that stays for what is below it.
+    // A folder that other devices made and deleted, and that stays because of its children.
     guard zdc?.cloudTransaction(transaction, forLocalUserID: node.localUserID)?.hasChildren(node.uuid) ?? false
     else { throw NoSource() }
     let now = FileTime(seconds: Int64(WallClock.milliseconds / 1_000), nanoseconds: 0)

@@ -2,7 +2,7 @@ internal import Foundation
 internal import Logging
 package import ZeroDarkCloud
 
-/// How the user asked for a profile.
+/// The options with which the user selects and opens a profile.
 package struct ProfileOptions: Sendable {
   package var name: String
   package var server: String?
@@ -29,11 +29,11 @@ package struct ProfileOptions: Sendable {
     try ProfilePaths(name, environment: environment)
   }
 
-  /// The server's address: as asked for, else from the environment.
+  /// The server's address: the given one, otherwise the one from the environment.
   package var askedServer: String? { server ?? environment["ZDC_SERVER"].flatMap { $0.isEmpty ? nil : $0 } }
 }
 
-/// A profile with its database open: one database, one local user.
+/// A profile with an open database: one database, one local user.
 package final class OpenProfile: Sendable {
   package let paths: ProfilePaths
   package let output: Output
@@ -46,7 +46,7 @@ package final class OpenProfile: Sendable {
   let users: ZDCLocalUserManager
   let sync: ZDCSyncManager
 
-  /// The tree of everybody who uses `zdc`.
+  /// The app tree ID that all users of `zdc` share.
   package static let treeID = "zdc.files"
 
   init(_ options: ProfileOptions, profile: Profile, key: (ZDCDatabaseKeyManager) throws -> Data) throws {
@@ -108,9 +108,9 @@ package final class OpenProfile: Sendable {
 
   // MARK: Opening
 
-  /// Opens the profile of an account that is there.
+  /// Opens the profile of an existing account.
   ///
-  /// - Throws: ``CommandError`` with `noAccount`; ``ZDCError`` of key and database.
+  /// - Throws: ``CommandError`` with `noAccount`; ``ZDCError`` from the key and the database.
   package static func open(_ options: ProfileOptions) throws -> OpenProfile {
     let paths = try options.paths()
     guard var profile = try Profile.read(paths), profile.userID != nil else {
@@ -132,9 +132,9 @@ package final class OpenProfile: Sendable {
     return try keys.unlock(passphrase: Terminal.readSecret("Pass-phrase of profile \(options.name): "))
   }
 
-  /// Opens a profile that gets its account next; makes key and database if they are missing.
+  /// Opens a profile that is about to get its account. Creates the key and the database if they are missing.
   ///
-  /// - Parameter passphrase: asked for when a key is made, or one under a pass-phrase opened; nil to do without.
+  /// - Parameter newPassphrase: Asks for the passphrase of a new key; returns nil for a key without one.
   static func prepare(
     _ options: ProfileOptions, profile: Profile, newPassphrase: () throws -> String?
   ) throws -> OpenProfile {

@@ -1,12 +1,12 @@
 internal import Foundation
 
-/// What a profile remembers beside its database. Holds no secret.
+/// The settings that a profile stores next to its database. Contains no secret.
 ///
 /// `{"version":1,"server":"https://host","userID":"…","caFile":"/path"}`
 package struct Profile: Sendable, Hashable, Codable {
   package var version = 1
   package var server: String
-  /// Nil until the account is there.
+  /// Nil until the account exists.
   package var userID: String?
   /// Certificates to trust instead of the system's.
   package var caFile: String?

@@ -1,15 +1,14 @@
 internal import Foundation
 
-/// Where a profile's files lie: settings below `XDG_CONFIG_HOME`, the database below `XDG_DATA_HOME`.
+/// The locations of a profile's files: settings below `XDG_CONFIG_HOME`, the database below `XDG_DATA_HOME`.
 package struct ProfilePaths: Sendable, Hashable {
   package let name: String
   package let configFolder: String
   package let dataFolder: String
 
-  /// - Parameter environment: `XDG_CONFIG_HOME`, `XDG_DATA_HOME` and `HOME` count; values that are not absolute do not,
-  ///   as the XDG
-  ///   specification says.
-  /// - Throws: ``CommandError`` for a name that could leave the folder.
+  /// - Parameter environment: The environment, of which `XDG_CONFIG_HOME`, `XDG_DATA_HOME` and `HOME` are used. Values
+  ///   that are not absolute are ignored, as the XDG specification requires.
+  /// - Throws: ``CommandError`` for a name that could escape the folder.
   package init(_ name: String, environment: [String: String]) throws(CommandError) {
     guard Self.isValid(name) else {
       throw CommandError(
@@ -22,7 +21,7 @@ package struct ProfilePaths: Sendable, Hashable {
   }
 
   package var configFile: String { "\(configFolder)/\(name).json" }
-  /// Contents that came through a pipe and were not sent yet.
+  /// Holds input from pipes that has not been sent yet.
   package var spoolFolder: String { "\(dataFolder)/spool" }
 
   private static func isValid(_ name: String) -> Bool {
@@ -45,7 +44,7 @@ package struct ProfilePaths: Sendable, Hashable {
     throw CommandError(.configuration, "noHome", "neither \(variable) nor HOME is an absolute path")
   }
 
-  /// Names of all profiles, sorted.
+  /// Returns the names of all profiles, sorted.
   package static func all(environment: [String: String]) throws(CommandError) -> [String] {
     let folder = try ProfilePaths("default", environment: environment).configFolder
     let files = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []

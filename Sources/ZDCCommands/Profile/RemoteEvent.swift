@@ -1,18 +1,18 @@
-/// Something that another device did, as `zdc watch` tells it.
+/// A change made by another device, as `zdc watch` reports it.
 package struct RemoteEvent: Sendable, Hashable, Encodable {
   package enum Kind: String, Sendable, Encodable {
     case new, modified, changed, moved, deleted, conflict
   }
 
-  /// `new`; `modified` (the content); `changed` (only the record: its access, its keys); `moved`; `deleted`;
-  /// `conflict`.
+  /// The kind of change: `new`; `modified` (the content); `changed` (only the record: its access, its keys); `moved`;
+  /// `deleted`; `conflict`.
   package var event: Kind
   package var path: String
-  /// Where it was, for `moved`; where the other version is now, for `conflict`.
+  /// The previous path, for `moved`; the path of the other version, for `conflict`.
   package var from: String?
   package var cloudID: String
   package var size: UInt64?
-  /// Milliseconds since 1970 on this device's clock, when it was in the database here.
+  /// When the change was stored in the local database, in milliseconds since 1970 on this device's clock.
   package var at: UInt64
 
   package init(_ event: Kind, path: String, from: String? = nil, cloudID: String, size: UInt64? = nil, at: UInt64) {
@@ -24,7 +24,7 @@ package struct RemoteEvent: Sendable, Hashable, Encodable {
     self.at = at
   }
 
-  /// One line for people.
+  /// The event as one human-readable line.
   package var text: String {
     let shown = ShownName.text(path)
     switch event {

@@ -9,12 +9,12 @@ internal import ZeroDarkCloud
   internal import Darwin
 #endif
 
-/// Contents that came through a pipe, until they were sent: files for their owner only.
+/// Stores input from pipes until it has been sent, in files that only their owner can access.
 enum Spool {
   /// Copies standard input into a new file.
   ///
-  /// - Parameter lock: Held by the caller until a node refers to the file: until then ``OpenProfile/collectSpool()`` would
-  ///   remove it.
+  /// - Parameter lock: Held by the caller until a node refers to the file; otherwise ``OpenProfile/collectSpool()``
+  ///   could remove the file first.
   static func fill(_ lock: SpoolLock) throws(CommandError) -> String {
     let path = "\(lock.folder)/\(UUID().uuidString.lowercased())"
     let file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
@@ -51,12 +51,12 @@ enum Spool {
   }
 }
 
-/// The folder of ``Spool``, locked: shared by the commands that fill it, or alone by the one that tidies it up.
+/// A lock on the folder of ``Spool``: shared by the commands that fill it, exclusive for the one that cleans it up.
 final class SpoolLock: Sendable {
   let folder: String
   private let descriptor: Int32
 
-  /// Waits while another process tidies up.
+  /// Waits while another process cleans up.
   init(sharing paths: ProfilePaths) throws(CommandError) {
     folder = paths.spoolFolder
     do {
@@ -70,7 +70,7 @@ final class SpoolLock: Sendable {
     }
   }
 
-  /// - Returns: nil if there is no such folder, or another process has it locked.
+  /// - Returns: nil if the folder does not exist or another process has locked it.
   init?(alone paths: ProfilePaths) {
     folder = paths.spoolFolder
     descriptor = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
@@ -87,7 +87,7 @@ final class SpoolLock: Sendable {
   }
 }
 
-/// Which node needs a file of ``Spool``: in collection ``collection``, under the file's name.
+/// The node that needs a file in ``Spool``. Stored in collection ``collection`` under the file's name.
 struct SpooledFile: Sendable, Hashable, Codable {
   static let collection = "zdc.spool"
 
@@ -99,9 +99,9 @@ struct SpooledFile: Sendable, Hashable, Codable {
       SpooledFile(path: path, nodeUUID: nodeUUID), forKey: AbsolutePath.name(of: path), inCollection: collection)
   }
 
-  /// Forgets the files of a node, but for the one that its next version needs.
+  /// Removes the entries of a node's files, except the file that its next version needs.
   ///
-  /// - Returns: their paths, for the caller to remove after the transaction.
+  /// - Returns: Their paths; the caller deletes the files after the transaction.
   static func take(
     ofNode nodeUUID: String, except needed: String?, _ transaction: ZDCReadWriteTransaction
   ) throws -> [String] {
@@ -117,10 +117,10 @@ struct SpooledFile: Sendable, Hashable, Codable {
 }
 
 extension OpenProfile {
-  /// Removes the contents of pipes that no node needs any more: of commands that were killed, and of nodes that were
-  /// removed or replaced before they were sent. Does nothing while another process syncs: it may be reading one.
+  /// Removes pipe input that no node needs any more: left by killed commands, or by nodes that were removed or replaced
+  /// before they were sent. Does nothing while another process syncs, because it may be reading one of the files.
   func collectSpool() async throws {
-    // Most runs find nothing to remove and do not need the sync lock, which would make another command report a busy
+    // Most runs find nothing to remove. They skip the sync lock, which would make another command report a busy
     // profile.
     guard try await !unneededSpool(spooledPaths()).isEmpty else { return }
     _ = try await sync.whileSyncing { [self] in
@@ -130,7 +130,7 @@ extension OpenProfile {
     }
   }
 
-  /// Removes those of the files that no node needs. The caller sees to it that no process is about to use one.
+  /// Removes those of the files that no node needs. The caller ensures that no process is about to use one.
   func removeUnneededSpool(_ paths: [String]) async throws {
     let unneeded = try await unneededSpool(paths)
     guard !unneeded.isEmpty else { return }
@@ -148,7 +148,7 @@ extension OpenProfile {
       var unneeded: Set<String> = []
       for path in paths where try !transaction.needsSpooled(path) { unneeded.insert(path) }
       guard !unneeded.isEmpty else { return unneeded }
-      // A file that is gone cannot come back: all records are asked before one is removed.
+      // A removed file cannot be restored, so all records are checked first.
       try transaction.enumerateKeysAndObjects(inCollection: FileRecord.collection) { (_, record: FileRecord, _) in
         if record.isSpooled, let source = record.source { unneeded.remove(source) }
       }

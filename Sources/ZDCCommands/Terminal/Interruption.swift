@@ -9,19 +9,20 @@ internal import Synchronization
   internal import Darwin
 #endif
 
-/// SIGINT and SIGTERM: the first one cancels the command, which then tidies up; the second one ends the process.
+/// Handles SIGINT and SIGTERM: the first one cancels the command, which then cleans up; the second one ends the
+/// process.
 ///
-/// The handlers write into a pipe, so that no signal is lost, whichever thread it meets.
+/// The handlers write to a pipe, so that no signal is lost, whichever thread receives it.
 package enum Interruption {
   private static let signals = Pipe()
   private static let wake = Pipe()
 
-  /// Readable from the first signal on: reading a terminal or a pipe waits for this, too.
+  /// Readable after the first signal. Reads from a terminal or a pipe also wait for it.
   static var descriptor: Int32 { wake.reader }
 
-  /// - Parameter cancel: Called once, at the first signal.
+  /// - Parameter cancel: Called once, on the first signal.
   package static func begin(_ cancel: @escaping @Sendable () -> Void) {
-    // Made before a handler can run. Without them a signal ends the process at once.
+    // Creates the pipes before a handler can run. Without them, a signal ends the process immediately.
     guard signals.reader >= 0, wake.reader >= 0 else { return }
     Thread.detachNewThread {
       guard signals.read() else { return }
@@ -52,7 +53,7 @@ package enum Interruption {
       errno = number
     }
 
-    /// Waits for a byte; false if there can be none.
+    /// Waits for a byte; returns false if none can arrive.
     func read() -> Bool {
       var byte: UInt8 = 0
       while true {

@@ -1,6 +1,6 @@
 internal import Foundation
 
-/// Where a command's results and remarks go: results to standard output, remarks to standard error.
+/// The output of a command: results go to standard output, remarks to standard error.
 package struct Output: Sendable {
   package var isJSON: Bool
   package var isQuiet: Bool
@@ -13,28 +13,28 @@ package struct Output: Sendable {
   /// Whether a progress bar may be drawn.
   package var showsProgress: Bool { !isJSON && !isQuiet && Terminal.isErrorTerminal }
 
-  /// A line of text; not with `--json`.
+  /// Writes a line of text; not with `--json`.
   package func line(_ text: String) {
     if !isJSON { Terminal.writeOutput(text + "\n") }
   }
 
-  /// The words of an account: for people on a terminal, else on one line for `--words-file -`.
+  /// Writes the words of an account: in columns on a terminal, otherwise on one line for `--words-file -`.
   package func words(_ words: [String]) {
     guard Terminal.isOutputTerminal else { return line(words.joined(separator: " ")) }
     for text in WordsText.lines(words, width: Terminal.width) { line(text) }
   }
 
-  /// One JSON object on one line; only with `--json`.
+  /// Writes one JSON object on one line; only with `--json`.
   package func object(_ value: some Encodable) throws {
     if isJSON { Terminal.writeOutput(try Self.json(value) + "\n") }
   }
 
-  /// A remark that `--quiet` silences.
+  /// Writes a remark that `--quiet` silences.
   package func note(_ text: String) {
     if !isQuiet && !isJSON { Terminal.writeError(text + "\n") }
   }
 
-  /// A remark that is always made.
+  /// Writes a remark that nothing silences.
   package func warning(_ text: String) {
     Terminal.writeError("zdc: \(text)\n")
   }
@@ -46,7 +46,7 @@ package struct Output: Sendable {
   }
 }
 
-/// Collects lines and writes them in large pieces: a listing of ten thousand nodes is a few writes.
+/// Collects lines and writes them in large pieces: a listing of ten thousand nodes takes only a few writes.
 package struct LineBuffer {
   private var text = ""
   private static let piece = 1 << 16

@@ -1,6 +1,6 @@
 internal import Synchronization
 
-/// Draws a progress line on a terminal, ten times a second at most, and takes it away at the end.
+/// Draws a progress line on a terminal, at most ten times a second, and removes it at the end.
 package final class ProgressDisplay: Sendable {
   private struct State {
     var line: ProgressLine
@@ -32,7 +32,7 @@ package final class ProgressDisplay: Sendable {
     }
   }
 
-  /// Takes the line away.
+  /// Removes the line.
   package func finish() {
     state.withLock { state in
       guard state.isVisible else { return }

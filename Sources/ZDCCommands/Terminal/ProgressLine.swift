@@ -1,4 +1,4 @@
-/// A progress bar as text. Pure: what is done, how long it took, how wide the terminal is.
+/// A progress bar as text. Pure: a function of progress, elapsed time and terminal width.
 package struct ProgressLine: Sendable, Hashable {
   package var verb: String
   package var itemsDone = 0
@@ -12,11 +12,11 @@ package struct ProgressLine: Sendable, Hashable {
     self.bytesTotal = bytesTotal
   }
 
-  /// What one file costs beside its bytes, in bytes: many small files move the bar, and one large one does not wait for
-  /// its end.
+  /// The weight of a file in addition to its bytes, in bytes. It makes many small files move the bar, as bytes do for a
+  /// large file.
   private static let itemWeight = 4_096.0
 
-  /// Between 0 and 1.
+  /// The completed fraction, between 0 and 1.
   package var fraction: Double {
     let total = Double(bytesTotal) + Double(itemsTotal) * Self.itemWeight
     guard total > 0 else { return 0 }
@@ -24,7 +24,7 @@ package struct ProgressLine: Sendable, Hashable {
     return done / total
   }
 
-  /// `put  [#####-----]  50%  120/240  1.2/2.4 MiB  3.1 MiB/s  0:04`, never wider than `width`.
+  /// Returns `put  [#####-----]  50%  120/240  1.2/2.4 MiB  3.1 MiB/s  0:04`, never wider than `width`.
   package func text(seconds: Double, width: Int) -> String {
     var parts = [percent]
     if itemsTotal > 0 { parts.append("\(min(itemsDone, itemsTotal))/\(itemsTotal)") }

@@ -1,7 +1,7 @@
-/// Names as a terminal may show them.
+/// Makes names safe to show on a terminal.
 package enum ShownName {
-  /// The name with everything that could move the cursor, forge a line or turn the direction of writing spelled out as
-  /// `\u{…}`.
+  /// Returns the name with every character escaped as `\u{…}` that could move the cursor, forge a line or change the
+  /// text direction.
   package static func text(_ name: String) -> String {
     guard name.unicodeScalars.contains(where: isHarmful) else { return name }
     var out = ""

@@ -8,7 +8,7 @@ internal import Foundation
   internal import Darwin
 #endif
 
-/// The terminal, if there is one.
+/// The terminal, if there is one, and the standard streams.
 package enum Terminal {
   package static var isInputTerminal: Bool { isatty(STDIN_FILENO) == 1 }
   package static var isOutputTerminal: Bool { isatty(STDOUT_FILENO) == 1 }
@@ -24,7 +24,7 @@ package enum Terminal {
     write(text, to: STDERR_FILENO)
   }
 
-  /// Ends the program quietly when nobody reads any more, as in `zdc tree | head`.
+  /// Writes to standard output. Ends the program quietly if the reader has closed the pipe, as in `zdc tree | head`.
   package static func writeOutput(_ text: String) {
     write(text, to: STDOUT_FILENO)
   }
@@ -48,7 +48,8 @@ package enum Terminal {
     }
   }
 
-  /// Results that are lost are no success. What can fail here at any line is not worth an error in every signature.
+  /// Ends the program: lost results are not a success. Any line of output can fail, so this does not add `throws` to
+  /// every signature.
   private static func failed(_ descriptor: Int32) {
     if errno == EPIPE { exit(ExitStatus.brokenPipe.rawValue) }
     guard descriptor == STDOUT_FILENO else { return }
@@ -57,9 +58,9 @@ package enum Terminal {
     exit(error.status.rawValue)
   }
 
-  /// Asks on the terminal and reads a line without showing it.
+  /// Prompts on the terminal and reads a line without echo.
   ///
-  /// - Throws: ``CommandError`` if nobody is there to ask.
+  /// - Throws: ``CommandError`` if there is no terminal to prompt on.
   package static func readSecret(_ prompt: String) throws(CommandError) -> String {
     guard isInputTerminal else {
       throw CommandError(.usage, "noTerminal", "there is no terminal to ask on", hint: "give the secret by a file")
@@ -79,7 +80,7 @@ package enum Terminal {
     return try readLine()
   }
 
-  /// A line of the terminal, without its end.
+  /// Reads a line from the terminal, without its line ending.
   private static func readLine() throws(CommandError) -> String {
     var line: [UInt8] = []
     var buffer: [UInt8] = [0]
@@ -91,9 +92,9 @@ package enum Terminal {
     return String(decoding: line, as: UTF8.self)
   }
 
-  /// Waits for input and reads into the whole buffer.
+  /// Waits for input and reads up to the size of the buffer.
   ///
-  /// - Returns: 0 at the end.
+  /// - Returns: The number of bytes read; 0 at the end of the input.
   /// - Throws: ``CommandError`` with `interrupted` after a signal.
   static func read(_ descriptor: Int32, _ buffer: inout [UInt8]) throws(CommandError) -> Int {
     while true {
@@ -113,12 +114,12 @@ package enum Terminal {
     }
   }
 
-  /// Everything on standard input, up to a limit that no secret reaches.
+  /// Reads all of standard input, up to a limit that no secret reaches.
   package static func readInput(limit: Int) throws(CommandError) -> [UInt8] {
     try readAll(STDIN_FILENO, limit: limit)
   }
 
-  /// A secret from a file, without its last line end; `-` is standard input.
+  /// Reads a secret from a file and removes trailing line endings; `-` is standard input.
   package static func readSecretFile(_ path: String) throws(CommandError) -> String {
     var bytes: [UInt8]
     if path == "-" {

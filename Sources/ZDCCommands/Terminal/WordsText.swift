@@ -1,6 +1,6 @@
-/// The 24 words as a terminal shows them: numbered, in columns that fit, no word broken. Pure.
+/// Formats the 24 words for a terminal: numbered, in columns that fit, without breaking a word. Pure.
 package enum WordsText {
-  /// - Parameter width: Of the terminal, in columns of characters.
+  /// - Parameter width: The width of the terminal, in characters.
   package static func lines(_ words: [String], width: Int) -> [String] {
     let cells = words.enumerated().map { index, word in
       (index < 9 ? " " : "") + "\(index + 1) \(word)"

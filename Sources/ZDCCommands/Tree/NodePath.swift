@@ -1,8 +1,8 @@
 package import ZeroDarkCloud
 
-/// Paths as users type them.
+/// Parses paths as users type them.
 package enum NodePath {
-  /// `home:/a/b`, `~/a/b` or `/a/b`.
+  /// Parses `home:/a/b`, `~/a/b` or `/a/b`.
   package static func parse(_ text: String) throws(CommandError) -> ZDCTreesystemPath {
     guard !text.isEmpty else { throw empty }
     guard let path = ZDCTreesystemPath(text) else {
@@ -13,7 +13,7 @@ package enum NodePath {
     return path
   }
 
-  /// What an unset variable of a shell becomes. It must not stand for the current folder.
+  /// The error for an empty argument, such as an unset shell variable. It must not mean the current folder.
   package static let empty = CommandError(
     .usage, "emptyArgument", "an empty argument is not a path", hint: "is a variable of the shell unset?")
 }

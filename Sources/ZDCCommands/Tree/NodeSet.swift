@@ -1,9 +1,9 @@
 internal import Foundation
 
-/// The uuids of many nodes, in a quarter of the memory that their texts would take.
+/// A set of node uuids that takes a quarter of the memory of their texts.
 struct NodeSet: Sendable {
   private var uuids: Set<UUID> = []
-  /// Of trunks.
+  /// The ids of trunks, which are not UUIDs.
   private var others: Set<String> = []
 
   init(_ texts: some Sequence<String> = EmptyCollection<String>()) {
@@ -13,7 +13,7 @@ struct NodeSet: Sendable {
   var count: Int { uuids.count + others.count }
   var isEmpty: Bool { count == 0 }
 
-  /// - Returns: whether it was not there before.
+  /// - Returns: Whether the id was not in the set before.
   @discardableResult
   mutating func insert(_ text: String) -> Bool {
     guard let uuid = UUID(uuidString: text) else { return others.insert(text).inserted }

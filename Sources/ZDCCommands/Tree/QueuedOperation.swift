@@ -1,19 +1,19 @@
 internal import ZeroDarkCloud
 
-/// One waiting change, as far as commands care.
+/// A queued operation, reduced to what commands need.
 struct QueuedOperation: Sendable, Hashable {
   var uuid: String
   var nodeUUID: String
   var kind: String
   /// A code: `ready`, `offline`, `backoff`, …
   var code: String
-  /// For people.
+  /// The reason as human-readable text.
   var words: String
-  /// A code of the server or of the network.
+  /// An error code of the server or of the network.
   var detail: String?
-  /// How often it was tried and failed.
+  /// The number of failed attempts.
   var attempts = 0
-  /// Whether only a change of the app or of the cloud moves it.
+  /// Whether only a change by the app or in the cloud can unblock it. Also true after three failed attempts.
   var isStuck: Bool
 }
 
@@ -33,7 +33,7 @@ extension QueuedOperation {
   }
 }
 
-/// The reason why a change waits, and what to do, in words for the user of `zdc`.
+/// Texts for users of `zdc`: the reason that an operation is queued, and what to do.
 enum WaitWords {
   static func text(_ explanation: ZDCOperationExplanation) -> String {
     if explanation.reason == .ready || explanation.reason == .backoff { return words(explanation) }
@@ -61,7 +61,7 @@ enum WaitWords {
     }
   }
 
-  /// The last answer of the server says more than that it is tried again.
+  /// Prefers the server's last response to a plain "is retried", because it is more specific.
   private static func tried(_ explanation: ZDCOperationExplanation) -> String {
     let code = explanation.reason == .serverSaid ? explanation.detail : explanation.history.last?.code
     guard let code else { return "zdc sync sends it" }

@@ -1,6 +1,6 @@
 internal import ZeroDarkCloud
 
-/// A node with all that commands show of it.
+/// A node with everything that commands show of it.
 struct TreeEntry: Sendable {
   var node: ZDCNode
   var path: ZDCTreesystemPath
@@ -12,7 +12,7 @@ struct TreeEntry: Sendable {
   var isFolder: Bool { record?.kind == .folder || hasChildren }
 }
 
-/// The local tree inside one transaction.
+/// The local tree within one transaction.
 class ReadableTree {
   let cloud: ZDCCloudReadTransaction
   let transaction: ZDCReadTransaction
@@ -36,10 +36,10 @@ class ReadableTree {
     return node
   }
 
-  /// Sorted by the bytes of their names.
+  /// Returns the children, sorted by the bytes of their names.
   final func children(of node: ZDCNode) throws -> [ZDCNode] {
     let children = try cloud.children(ofNodeID: node.uuid)
-    // Positions are sorted, and not the nodes: moving those about costs more than comparing.
+    // Sorts positions instead of nodes: moving nodes costs more than comparing names.
     let names = children.map { Array(($0.name ?? "").utf8) }
     return children.indices.sorted { names[$0].lexicographicallyPrecedes(names[$1]) }.map { children[$0] }
   }
@@ -53,7 +53,7 @@ class ReadableTree {
     return try transaction.object(FileRecord.self, forKey: node.uuid, inCollection: FileRecord.collection)
   }
 
-  /// - Throws: ``CommandError`` for a file: nothing is put or moved below one.
+  /// - Throws: ``CommandError`` if the node is a file: nothing can be put or moved below a file.
   final func requireFolder(_ node: ZDCNode, _ path: ZDCTreesystemPath) throws {
     guard node.trunk == nil, try !hasChildren(node) else { return }
     let isFile = try record(of: node).map { $0.kind == .file } ?? ((node.cloudDataInfo?.dataSize ?? 0) > 0)
@@ -63,9 +63,9 @@ class ReadableTree {
 
   // MARK: Listing
 
-  /// The children of a node, or the node itself if it has none.
+  /// Returns the children of a node, or the node itself if it has none.
   ///
-  /// - Parameter isDetailed: Without it, what has data is taken for a file, and nothing more is asked about it.
+  /// - Parameter isDetailed: If false, a node with data counts as a file, and nothing more is looked up about it.
   final func listing(at path: ZDCTreesystemPath, isDetailed: Bool) throws -> [TreeEntry] {
     let node = try requireNode(at: path)
     let children = try children(of: node)
@@ -87,7 +87,7 @@ class ReadableTree {
     return try entry(node, path, hasChildren: hasChildren(node))
   }
 
-  /// The node and all below it, parents before children.
+  /// Returns the node and its descendants, parents before children.
   final func subtree(at path: ZDCTreesystemPath) throws -> [TreeEntry] {
     var entries: [TreeEntry] = []
     try collect(try requireNode(at: path), path, into: &entries)
@@ -95,7 +95,8 @@ class ReadableTree {
   }
 
   private func collect(_ node: ZDCNode, _ path: ZDCTreesystemPath, into entries: inout [TreeEntry]) throws {
-    // A file of ours has no children to be asked for, most nodes are files, and one query each is what takes the time.
+    // One query for children per node dominates the time, so it also determines `hasChildren`. A file of ours has no
+    // children, and most nodes are files.
     let children = try children(of: node)
     entries.append(try entry(node, path, hasChildren: !children.isEmpty))
     for child in children { try collect(child, path.appendingComponent(child.name ?? ""), into: &entries) }
@@ -126,7 +127,7 @@ class ReadableTree {
   }
 }
 
-/// The local tree inside a transaction that changes it.
+/// The local tree within a transaction that changes it.
 final class WritableTree: ReadableTree {
   let writable: ZDCCloudTransaction
   private let readWrite: ZDCReadWriteTransaction
@@ -137,7 +138,7 @@ final class WritableTree: ReadableTree {
     super.init(cloud, transaction)
   }
 
-  /// A new node, with its record and its content queued.
+  /// Inserts a new node and queues its record and content.
   func insert(_ name: String, below parent: ZDCNode) throws -> ZDCNode {
     var node = ZDCNode(localUserID: writable.localUserID)
     node.parentID = parent.uuid
@@ -145,7 +146,7 @@ final class WritableTree: ReadableTree {
     return try writable.insertNode(node)
   }
 
-  /// Ties the node to its ``FileRecord``.
+  /// Links the node to its ``FileRecord``.
   func link(_ node: ZDCNode) throws {
     try writable.linkNodeID(node.uuid, toKey: node.uuid, inCollection: FileRecord.collection)
   }
@@ -162,9 +163,9 @@ final class WritableTree: ReadableTree {
     try writable.moveNode(node, to: path)
   }
 
-  /// Deletes a branch with the records of its files.
+  /// Deletes a node with its descendants and their file records.
   ///
-  /// - Returns: The uuids of what was deleted.
+  /// - Returns: The uuids of the deleted nodes.
   func delete(_ node: ZDCNode) throws -> [String] {
     let uuids = try uuids(atOrBelow: node.uuid)
     try writable.delete(node)
@@ -188,7 +189,7 @@ final class WritableTree: ReadableTree {
 
   func store(_ record: FileRecord, _ uuid: String) throws {
     guard let node = writable.node(id: uuid), node.eTag_data == record.eTag else { return }
-    // What is queued here is newer than what was fetched.
+    // The queued version is newer than the fetched one.
     guard !writable.hasPendingDataUploads(forNodeID: uuid) else { return }
     let isLinked = readWrite.hasObject(forKey: uuid, inCollection: FileRecord.collection)
     readWrite.setObject(record, forKey: uuid, inCollection: FileRecord.collection)

@@ -1,9 +1,9 @@
-/// A tree as lines with branches. Pure.
+/// Draws a tree as lines with branches. Pure.
 package enum TreeDrawing {
-  /// - Parameter nodes: Depth and label, parents before children, in the order in which they are drawn.
+  /// - Parameter nodes: The depth and label of each node, parents before children, in drawing order.
   package static func lines(_ nodes: [(depth: Int, label: String)]) -> [String] {
     guard let base = nodes.first?.depth else { return [] }
-    // From below: a node is the last of its siblings if none at its depth follows before a shallower one.
+    // Bottom up: a node is the last of its siblings if no node at its depth follows before a shallower one.
     var isOpen: [Bool] = []
     var lines: [String] = []
     for (depth, label) in nodes.reversed() {

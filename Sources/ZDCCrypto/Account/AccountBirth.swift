@@ -1,8 +1,8 @@
 public import ZDCProtocol
 
-/// Everything with which an account begins (PROTOCOL 3.1, 3.2, 3.9): keys, keyring, genesis link and the four trunks.
+/// The initial objects of an account (PROTOCOL 3.1, 3.2, 3.9): keys, keyring, genesis link and the four trunks.
 ///
-/// Made once, by an explicit "create account", and stored locally before anything is sent.
+/// Created once, by an explicit "create account", and stored locally before anything is sent.
 public struct AccountBirth: Sendable {
   public let accessKey: AccessKey
   public let signingKey: SigningKey
@@ -15,9 +15,11 @@ public struct AccountBirth: Sendable {
   /// home, prefs, outbox, inbox.
   public let trunks: [TrunkBirth]
 
+  /// Generates the keys and objects of a new account.
+  ///
   /// - Parameters:
-  ///   - appTreeID: the app's name from `ZDCConfig(primaryTreeID:)`.
-  ///   - timeMs: the device's clock.
+  ///   - appTreeID: The app's name from `ZDCConfig(primaryTreeID:)`.
+  ///   - timeMs: The device's clock, in milliseconds since 1970.
   public init(accessKey: AccessKey, appTreeID: String, timeMs: UInt64) throws {
     var source = SystemRandomSource()
     try self.init(accessKey: accessKey, appTreeID: appTreeID, timeMs: timeMs, random: &source)
@@ -62,9 +64,9 @@ extension IdentityLink {
   /// Signs a link.
   ///
   /// - Parameters:
-  ///   - root: the root key that is current before this link.
-  ///   - newRoot: for `rotateRoot`, the key that it introduces.
-  ///   - sign: the signature key that the link names; its signature proves possession.
+  ///   - root: The root key that is current before this link.
+  ///   - newRoot: For `rotateRoot`, the key that it introduces.
+  ///   - sign: The signature key that the link names. Its signature proves possession.
   public init(
     signing fields: Fields, root: SigningKey, newRoot: SigningKey? = nil, sign: SigningKey
   ) throws {

@@ -1,14 +1,14 @@
 public import ZDCProtocol
 
 extension Keyring {
-  /// `H("keyring-blob", blob)`: what the newest identity link states.
+  /// `H("keyring-blob", blob)`, the hash that the newest identity link states.
   public static func hash(_ blob: [UInt8]) -> KeyringHash {
     KeyringHash(labelledHash: "keyring-blob", blob)
   }
 
   /// Seals the keyring for the server.
   ///
-  /// - Throws: `CryptoFailure.invalidParameter` if entries are not sorted or not exactly one of each kind is current.
+  /// - Throws: `CryptoFailure.invalidParameter` unless the entries are sorted and exactly one of each kind is current.
   public func seal(_ key: KeyringKey) throws(CryptoFailure) -> [UInt8] {
     var source = SystemRandomSource()
     return try seal(key, random: &source)
@@ -23,9 +23,9 @@ extension Keyring {
 
   /// Opens a keyring and compares it with the user's verified chain.
   ///
-  /// - Parameter pinnedVersion: the newest version that this device has seen.
+  /// - Parameter pinnedVersion: The newest version that this device has seen.
   /// - Throws: `keyringRollback` for an older version, `keyringAuthFailed` if it does not open, `keyringMismatch` if it
-  ///   opens and is not the one that the chain names.
+  ///   opens but is not the one that the chain names.
   public static func open(
     _ blob: [UInt8], key: KeyringKey, identity: VerifiedIdentity, pinnedVersion: UInt64 = 0
   ) throws(ZDCSecurityError) -> Keyring {
@@ -54,14 +54,16 @@ extension Keyring {
     try? Seal.open(key: key, label: "keyring", context: context(user, version), blob)
   }
 
-  /// The version is in the context of the seal, so an older keyring shows by opening under an older number.
+  /// Returns whether the blob is an older keyring. The version is in the context of the seal, so an older keyring opens
+  /// under an older number.
   private static func isOlder(_ blob: [UInt8], _ key: KeyringKey, _ identity: VerifiedIdentity) -> Bool {
     let newest = identity.keyringVersion
     let oldest = newest > 64 ? newest - 64 : 0
     return (oldest..<newest).contains { tryOpen(blob, key, identity.userID, $0) != nil }
   }
 
-  /// Public keys are always derived again and compared: the stored seed is not believed (SECURITY A5).
+  /// Checks the keyring against the verified chain. Public keys are always derived again and compared, because the
+  /// stored seed is not trusted (SECURITY A5).
   private func check(_ identity: VerifiedIdentity) throws(ZDCSecurityError) {
     let isNamed = version == identity.keyringVersion && user == identity.userID
     try require(isNamed, .keyringMismatch)

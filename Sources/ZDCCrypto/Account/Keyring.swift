@@ -1,7 +1,7 @@
 public import ZDCProtocol
 
-/// A user's signature and decryption seeds of all generations (PROTOCOL 3.1), sealed under a key that only the access
-/// key gives.
+/// A user's signature and decryption seeds of all generations (PROTOCOL 3.1). It is sealed under a key derived from the
+/// access key.
 public struct Keyring: Sendable, Equatable {
   public enum Kind: UInt8, Sendable {
     case sign = 1
@@ -40,7 +40,7 @@ public struct Keyring: Sendable, Equatable {
 
   public var version: UInt64
   public var user: UserID
-  /// Sorted by kind and generation, one current entry of each kind.
+  /// Sorted by kind and generation, with one current entry of each kind.
   public var entries: [Entry]
 
   public init(version: UInt64, user: UserID, entries: [Entry]) {
@@ -49,12 +49,12 @@ public struct Keyring: Sendable, Equatable {
     self.entries = entries
   }
 
-  /// The signature key of a generation, nil if it was deleted or never there.
+  /// Returns the signature key of a generation; nil if it was deleted or never existed.
   public func signingKey(gen: UInt32) -> SigningKey? {
     seed(.sign, gen).flatMap { SigningSeed($0) }.map(SigningKey.init(seed:))
   }
 
-  /// The decryption key of a generation. Old ones are kept, to open old grants.
+  /// Returns the decryption key of a generation. Old keys are kept, to open old grants.
   public func decryptionKey(gen: UInt32) throws(CryptoFailure) -> DecryptionKey? {
     guard let seed = seed(.encrypt, gen).flatMap({ DecryptionSeed($0) }) else { return nil }
     return try DecryptionKey(seed: seed)

@@ -1,6 +1,6 @@
 public import ZDCProtocol
 
-/// Who makes a trunk: its owner with his current keys.
+/// The owner of a new trunk, with their current keys.
 public struct TrunkOwner: Sendable {
   public let user: UserID
   public let signingKey: SigningKey
@@ -17,9 +17,9 @@ public struct TrunkOwner: Sendable {
   }
 }
 
-/// The objects with which a trunk begins (PROTOCOL 3.9, "Birth of a trunk").
+/// The initial objects of a trunk (PROTOCOL 3.9, "Birth of a trunk").
 ///
-/// Only for a new account, or for an app whose tree the verified identity chain does not claim.
+/// Created only for a new account, or for an app whose tree the verified identity chain does not claim.
 public struct TrunkBirth: Sendable {
   public let trunk: Trunk
   public let zone: ZoneID
@@ -32,13 +32,13 @@ public struct TrunkBirth: Sendable {
 
   package typealias WrapKey = (GrantSealer, TrunkOwner) throws -> Grant
 
-  /// - Parameter timeMs: the device's clock.
+  /// - Parameter timeMs: The device's clock, in milliseconds since 1970.
   public init(_ trunk: Trunk, appTreeID: String, owner: TrunkOwner, timeMs: UInt64) throws {
     var source = SystemRandomSource()
     try self.init(trunk, appTreeID: appTreeID, owner: owner, timeMs: timeMs, random: &source)
   }
 
-  /// NB: the public API of HPKE has no seed, so frozen vectors bring their grant.
+  /// The public API of HPKE takes no seed, so frozen vectors supply their own grant.
   package init(
     _ trunk: Trunk, appTreeID: String, owner: TrunkOwner, timeMs: UInt64, random: inout some RandomSource,
     wrap: WrapKey = { try $0.seal(for: $1.user, encGen: $1.encGen, encPub: $1.encPub) }

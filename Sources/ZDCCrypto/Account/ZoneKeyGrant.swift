@@ -2,8 +2,8 @@ public import ZDCProtocol
 
 /// Wraps a zone's key for a member (PROTOCOL 3.9).
 ///
-/// Call it only for entries that this client made itself or whose addition it verified by replay, and whose identity it
-/// verified: the server can never cause a wrap.
+/// Use it only for entries whose identity this client verified, and that it created itself or whose addition it
+/// verified by replay. The server must never be able to cause a wrap.
 public struct GrantSealer: Sendable {
   public var zone: ZoneID
   public var zoneKeyGen: UInt32
@@ -15,6 +15,8 @@ public struct GrantSealer: Sendable {
     self.key = key
   }
 
+  /// Wraps the zone's key for a member.
+  ///
   /// - Throws: `weakPublicKey` if the member's key is malformed.
   public func seal(for user: UserID, encGen: UInt32, encPub: [UInt8]) throws(ZDCSecurityError) -> Grant {
     let context = grantContext(
@@ -26,11 +28,13 @@ public struct GrantSealer: Sendable {
 
 /// Opens a member's own grant (PROTOCOL 3.9).
 public enum GrantOpener {
+  /// Opens a grant and checks the key in it.
+  ///
   /// - Parameters:
-  ///   - acl: the zone's verified access list in force.
-  ///   - key: the user's decryption key of the generation that his entry names.
-  /// - Throws: `grantMissing` if the list has no entry for the user, `grantHashMismatch` if the grant is not the one that
-  ///   the list names, `keyCommitmentMismatch` if the key in it is not the zone's.
+  ///   - acl: The zone's verified access list in force.
+  ///   - key: The user's decryption key of the generation that their entry names.
+  /// - Throws: `grantMissing` if the list has no entry for the user, `grantHashMismatch` if the list names a different
+  ///   grant, `keyCommitmentMismatch` if the key in the grant is not the zone's.
   public static func open(
     _ grant: Grant, acl: ZoneACL, user: UserID, key: DecryptionKey
   ) throws(ZDCSecurityError) -> NodeKey {
@@ -53,7 +57,7 @@ public enum GrantOpener {
     let context = grantContext(
       zone: fields.zone, zoneKeyGen: fields.zoneKeyGen, user: entry.user, encGen: entry.encGen, kind: entry.wrapKind,
       commitments: fields.commitments)
-    // A wrap that the list names and that does not open holds no key of the zone, just like one with another key.
+    // A named wrap that does not open holds no key of the zone, just like a wrap that holds a different key.
     guard let bytes = try? key.unwrap(label: "grant", context: context, grant.wrap) else {
       throw ZDCSecurityError(.keyCommitmentMismatch)
     }

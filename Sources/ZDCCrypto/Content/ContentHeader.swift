@@ -1,7 +1,7 @@
 internal import Crypto
 public import ZDCProtocol
 
-/// The first 64 bytes of a content's plaintext (PROTOCOL 3.8).
+/// The first 64 bytes of the content's plaintext (PROTOCOL 3.8).
 public struct ContentHeader: Sendable, Hashable {
   public var sizes: ContentSizes
   public var paddingSize: UInt64
@@ -30,7 +30,9 @@ public struct ContentHeader: Sendable, Hashable {
     return out.bytes
   }
 
-  /// - Throws: `contentHeaderInvalid` for every departure from the form.
+  /// Decodes a header.
+  ///
+  /// - Throws: `contentHeaderInvalid` for any deviation from the format.
   public init(_ bytes: some Collection<UInt8>) throws(ZDCSecurityError) {
     do throws(ZDCSecurityError) {
       try self.init(decoding: Array(bytes))
@@ -53,7 +55,7 @@ public struct ContentHeader: Sendable, Hashable {
     try reader.finish()
   }
 
-  /// `SHA-256(thumbnail)[0..16)`, zero without a thumbnail.
+  /// `SHA-256(thumbnail)[0..16)`; zero without a thumbnail.
   public static func tag(ofThumbnail thumbnail: some Collection<UInt8>) -> ThumbnailTag {
     guard !thumbnail.isEmpty else { return .zero }
     return ThumbnailTag(prefixOf: Bytes32<ThumbnailTagRole>(sha256: thumbnail))

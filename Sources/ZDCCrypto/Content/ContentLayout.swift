@@ -1,13 +1,13 @@
 public import ZDCProtocol
 
-/// The sections of a content that a reader can ask for (PROTOCOL 3.8).
+/// The sections of content that a reader can request (PROTOCOL 3.8).
 public enum ContentSection: Sendable, Hashable, CaseIterable {
   case metadata
   case thumbnail
   case data
 }
 
-/// Exact sizes of a content's sections.
+/// The exact sizes of the content's sections.
 public struct ContentSizes: Sendable, Hashable {
   public var metadata: UInt32
   public var thumbnail: UInt32
@@ -19,7 +19,7 @@ public struct ContentSizes: Sendable, Hashable {
     self.data = data
   }
 
-  /// Header and sections together, nil if a section or the whole is above its limit.
+  /// The length of header and sections together; nil if a section or the whole exceeds its limit.
   var unpaddedLength: UInt64? {
     guard metadata <= Limits.metadataBytes, thumbnail <= Limits.thumbnailBytes, data <= Limits.contentCipherBytes
     else { return nil }
@@ -27,7 +27,8 @@ public struct ContentSizes: Sendable, Hashable {
   }
 }
 
-/// Where everything in a sealed content lies. Sizes and ciphertext length together say how much padding there is.
+/// The positions of all sections in sealed content. Sizes and ciphertext length together determine the amount of
+/// padding.
 public struct ContentLayout: Sendable, Hashable {
   public let sizes: ContentSizes
   public let paddingSize: UInt64
@@ -35,7 +36,7 @@ public struct ContentLayout: Sendable, Hashable {
   /// Header, sections and padding.
   public let plaintextLength: UInt64
 
-  /// The layout of a content that is going to be sealed.
+  /// Creates the layout of content that is about to be sealed.
   ///
   /// - Throws: `limitExceeded` if a section or the ciphertext would be too large.
   public init(sizes: ContentSizes, padding: ContentPadding) throws(ZDCSecurityError) {
@@ -49,9 +50,9 @@ public struct ContentLayout: Sendable, Hashable {
     try require(cipherLength <= Limits.contentCipherBytes, .limitExceeded)
   }
 
-  /// The layout of a content that a record describes.
+  /// Creates the layout of content that a record describes.
   ///
-  /// - Throws: `limitExceeded`, or `contentHeaderInvalid` if no content with these sizes has this ciphertext length.
+  /// - Throws: `limitExceeded`, or `contentHeaderInvalid` if these sizes cannot have this ciphertext length.
   public init(sizes: ContentSizes, cipherLength: UInt64) throws(ZDCSecurityError) {
     guard let unpadded = sizes.unpaddedLength, cipherLength <= Limits.contentCipherBytes else {
       throw ZDCSecurityError(.limitExceeded)
@@ -75,7 +76,7 @@ public struct ContentLayout: Sendable, Hashable {
 
   public var leafCount: UInt64 { ContentGeometry.leafCount(cipherLength: cipherLength) }
 
-  /// The plaintext bytes of a section.
+  /// Returns the plaintext range of a section.
   public func range(of section: ContentSection) -> Range<UInt64> {
     let metadata = UInt64(ContentGeometry.headerBytes)
     let thumbnail = metadata + UInt64(sizes.metadata)
@@ -87,35 +88,35 @@ public struct ContentLayout: Sendable, Hashable {
     }
   }
 
-  /// The plaintext bytes of a part of a section, nil if it is not inside.
+  /// Returns the plaintext range of a part of a section; nil if it is outside the section.
   public func range(of part: Range<UInt64>, in section: ContentSection) -> Range<UInt64>? {
     let whole = range(of: section)
     guard part.upperBound <= UInt64(whole.count) else { return nil }
     return whole.lowerBound + part.lowerBound..<whole.lowerBound + part.upperBound
   }
 
-  /// The plaintext bytes of leaf `index`.
+  /// Returns the plaintext range of leaf `index`.
   func plaintextRange(ofLeaf index: UInt64) -> Range<UInt64> {
     let leaf = UInt64(ContentGeometry.chunksPerLeaf * ContentGeometry.chunkBytes)
     let start = min(index * leaf, plaintextLength)
     return start..<min(start + leaf, plaintextLength)
   }
 
-  /// How much of the data stands before leaf `index`.
+  /// Returns the number of data bytes before leaf `index`.
   public func dataOffset(ofLeaf index: UInt64) -> UInt64 {
     let data = range(of: .data)
     let start = plaintextRange(ofLeaf: index).lowerBound
     return min(max(start, data.lowerBound), data.upperBound) - data.lowerBound
   }
 
-  /// The leaves that hold these plaintext bytes.
+  /// Returns the leaves that hold these plaintext bytes.
   func leaves(covering range: Range<UInt64>) -> Range<UInt64> {
     guard !range.isEmpty else { return 0..<0 }
     let leaf = UInt64(ContentGeometry.chunksPerLeaf * ContentGeometry.chunkBytes)
     return range.lowerBound / leaf..<(range.upperBound - 1) / leaf + 1
   }
 
-  /// The ciphertext bytes of consecutive leaves.
+  /// Returns the ciphertext range of consecutive leaves.
   public func cipherRange(ofLeaves leaves: Range<UInt64>) -> Range<UInt64> {
     guard let first = leaves.first, let last = leaves.last else { return 0..<0 }
     let start = ContentGeometry.leafRange(first, cipherLength: cipherLength).lowerBound

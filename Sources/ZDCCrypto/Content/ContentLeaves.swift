@@ -1,13 +1,13 @@
 public import ZDCProtocol
 
-/// Verified leaf hashes of a content: all of them, or those of some leaves.
+/// Verified leaf hashes of content, either of all leaves or of some.
 public struct ContentLeaves: Sendable {
-  /// The hashes that are known, in the order of their leaves.
+  /// The known hashes, in the order of their leaves.
   public let hashes: [MerkleHash]
   private let leaves: [Range<UInt64>]
 
-  /// Checks the hashes that the server gave against the root in the record. A content of one leaf needs none: its root
-  /// is the leaf's hash.
+  /// Checks the hashes from the server against the root in the record. Content of one leaf needs no hashes, because its
+  /// root is the leaf's hash.
   ///
   /// - Throws: `contentHashMismatch`.
   public init(_ hashes: [MerkleHash] = [], for reference: ContentReference) throws(ZDCSecurityError) {
@@ -23,18 +23,18 @@ public struct ContentLeaves: Sendable {
     self.hashes = hashes
   }
 
-  /// The same from their concatenation, as a bundle carries it.
+  /// Checks concatenated hashes, as a bundle carries them, against the root in the record.
   public init(bytes: some Collection<UInt8>, for reference: ContentReference) throws(ZDCSecurityError) {
     let isComplete = UInt64(bytes.count) == reference.layout.leafCount * 32
     try require(isComplete || bytes.isEmpty, .contentHashMismatch)
     try self.init(Self.hashes(in: bytes), for: reference)
   }
 
-  /// Checks the hashes of some leaves, and the proof that the server gave for them, against the root in the record.
+  /// Checks the hashes of some leaves, and the server's proof for them, against the root in the record.
   ///
   /// - Parameters:
-  ///   - leaves: ascending ranges that do not overlap.
-  ///   - proof: the concatenated roots of `MerkleTree.proofSubtrees`.
+  ///   - leaves: Ascending ranges that do not overlap.
+  ///   - proof: The concatenated roots of `MerkleTree.proofSubtrees`.
   /// - Throws: `contentHashMismatch`.
   public init(
     _ hashes: [MerkleHash], of leaves: [Range<UInt64>], proof: some Collection<UInt8>, for reference: ContentReference
@@ -56,7 +56,7 @@ public struct ContentLeaves: Sendable {
     return hashes
   }
 
-  /// The hash of a leaf, nil if it is not among the known ones.
+  /// Returns the hash of a leaf; nil if it is not known.
   public subscript(leaf: UInt64) -> MerkleHash? {
     var before = 0
     for range in leaves {

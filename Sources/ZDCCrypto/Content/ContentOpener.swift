@@ -1,17 +1,17 @@
 internal import Crypto
 public import ZDCProtocol
 
-/// A content that was opened in one piece.
+/// Content that was opened in one piece.
 public struct OpenedContent: Sendable, Equatable {
   public var metadata: [UInt8] = []
   public var thumbnail: [UInt8] = []
   public var data: [UInt8] = []
 }
 
-/// Opens a whole content as it arrives, leaf by leaf, in constant memory (PROTOCOL 3.8).
+/// Opens whole content as it arrives, leaf by leaf, in constant memory (PROTOCOL 3.8).
 ///
-/// Every byte that is handed out was verified. A stream that ends early, goes on too long or was altered ends with an
-/// error, never silently. Synchronous; not for use from two tasks at once.
+/// Every byte that it emits was verified. A stream that is truncated, too long or altered ends with an error, never
+/// silently. Synchronous; must not be used from two tasks concurrently.
 public final class ContentOpener {
   private var reader: ContentReader
   private let layout: ContentLayout
@@ -20,7 +20,7 @@ public final class ContentOpener {
   private var thumbnailHash = SHA256()
   private var failure: ZDCSecurityError?
 
-  /// Takes one section's next verified bytes.
+  /// Receives the next verified bytes of one section.
   public typealias Sink = (ContentSection, ArraySlice<UInt8>) throws -> Void
 
   public init(_ reference: ContentReference, leaves: ContentLeaves) {
@@ -29,9 +29,9 @@ public final class ContentOpener {
     pending.reserveCapacity(ContentGeometry.firstLeafBytes)
   }
 
-  /// Goes on with a content whose first leaves were opened before, header, metadata and thumbnail among them.
+  /// Resumes content whose first leaves, including header, metadata and thumbnail, were opened before.
   ///
-  /// - Parameter reader: one that has opened the first leaf.
+  /// - Parameter reader: A reader that has opened the first leaf.
   public init(continuing reader: ContentReader, from leaf: UInt64) {
     self.reader = reader
     layout = reader.reference.layout
@@ -39,9 +39,9 @@ public final class ContentOpener {
     pending.reserveCapacity(ContentGeometry.firstLeafBytes)
   }
 
-  /// Takes the next slice of ciphertext, of any size, and hands out what is verified.
+  /// Takes the next slice of ciphertext, of any size, and emits all bytes that are verified.
   ///
-  /// - Throws: what ``ContentReader/read(_:fetched:)`` throws, now and at every later call; or what `sink` throws.
+  /// - Throws: Any error of ``ContentReader/read(_:fetched:)``, now and at every later call, or any error of `sink`.
   public func push(_ slice: some Collection<UInt8>, sink: Sink) throws {
     if let failure { throw failure }
     var rest = slice[...]
@@ -55,7 +55,7 @@ public final class ContentOpener {
     }
   }
 
-  /// The stream has ended. Throws `contentTruncated` unless everything was there.
+  /// Ends the stream. Throws `contentTruncated` unless all ciphertext has arrived.
   public func finish() throws(ZDCSecurityError) {
     if let failure { throw failure }
     guard nextLeaf == layout.leafCount, pending.isEmpty else { throw fail(ZDCSecurityError(.contentTruncated)) }
@@ -79,7 +79,7 @@ public final class ContentOpener {
     }
   }
 
-  /// The thumbnail must be the one that record and header name; its last bytes wait for that.
+  /// Checks the thumbnail against record and header. Its last bytes are held back until then.
   private func checkThumbnail(_ bytes: ArraySlice<UInt8>, end: UInt64) throws(ZDCSecurityError) {
     bytes.withUnsafeBytes { thumbnailHash.update(bufferPointer: $0) }
     guard end == layout.range(of: .thumbnail).upperBound else { return }
@@ -93,9 +93,9 @@ public final class ContentOpener {
     return error
   }
 
-  /// Opens a content that is in memory, such as one that came with its commit.
+  /// Opens content in memory, such as content that arrived with its commit.
   ///
-  /// With all bytes at hand the leaf hashes need no help from the server.
+  /// With all bytes available, no leaf hashes from the server are needed.
   public static func openSmall(_ bytes: [UInt8], _ reference: ContentReference) throws -> OpenedContent {
     let layout = reference.layout
     try require(UInt64(bytes.count) >= layout.cipherLength, .contentTruncated)

@@ -1,12 +1,12 @@
-/// How much zero padding hides a content's exact length (PROTOCOL 3.8). The padding is inside the seal.
+/// The zero padding that hides the content's exact length (PROTOCOL 3.8). The padding is inside the seal.
 public enum ContentPadding: Sendable, Hashable {
-  /// Padmé: at most 12 % more, and only O(log log n) bits of the length stay visible.
+  /// Padmé: at most 12 % more, and it reveals only O(log log n) bits of the length.
   case padme
   case none
-  /// Up to the next multiple; zero counts as one.
+  /// Pads to the next multiple; zero counts as one.
   case bucket(UInt64)
 
-  /// The padded length of header, sections and data of `length` bytes together.
+  /// Returns the padded length of header, sections and data of `length` bytes in total.
   public func paddedLength(of length: UInt64) -> UInt64 {
     switch self {
     case .none: length
@@ -23,7 +23,7 @@ public enum ContentPadding: Sendable, Hashable {
     return roundUp(length, toMultipleOf: 1 << UInt64(max(exponent - kept, 0)))
   }
 
-  /// Saturates, so that a senseless bucket ends at the content limit instead of a trap.
+  /// Rounds up and saturates, so that an absurd bucket size ends at the content limit instead of a trap.
   private static func roundUp(_ length: UInt64, toMultipleOf size: UInt64) -> UInt64 {
     let rest = length % size
     guard rest > 0 else { return length }

@@ -1,6 +1,6 @@
 public import ZDCProtocol
 
-/// What opening a content needs: the record's public and private fields, checked against each other.
+/// The record fields that opening content needs: public and private, checked against each other.
 public struct ContentReference: Sendable {
   public let content: NodeRecord.Content
   public let secrets: ContentSecrets
@@ -12,6 +12,8 @@ public struct ContentReference: Sendable {
     self.layout = layout
   }
 
+  /// Creates a reference from the public and private fields.
+  ///
   /// - Throws: `contentHeaderInvalid` or `limitExceeded` if sizes and ciphertext length contradict each other.
   public init(content: NodeRecord.Content, secrets: ContentSecrets) throws(ZDCSecurityError) {
     let layout = try ContentLayout(sizes: secrets.sizes, cipherLength: content.cipherLength)
@@ -19,38 +21,38 @@ public struct ContentReference: Sendable {
   }
 }
 
-/// Which ciphertext to fetch for a range of plaintext.
+/// The ciphertext to fetch for a range of plaintext.
 public struct ContentRangePlan: Sendable, Hashable {
-  /// The bytes that were asked for, counted from the start of the plaintext.
+  /// The requested bytes, counted from the start of the plaintext.
   public let plaintext: Range<UInt64>
   public let leaves: Range<UInt64>
-  /// Byte ranges of the ciphertext, in order, at most two: the first leaf, unless the reader has it, and the covering
-  /// leaves. Both start and end on leaf borders.
+  /// Ciphertext byte ranges in order, at most two: the first leaf, unless the reader has it, and the covering leaves.
+  /// Both start and end on leaf boundaries.
   public let fetches: [Range<UInt64>]
 
-  /// Whether the bytes have to be proven by hashes that the server gives.
+  /// Whether the bytes have to be proven by hashes from the server.
   public func needsProof(_ layout: ContentLayout) -> Bool { !fetches.isEmpty && layout.leafCount > 1 }
 }
 
-/// Opens leaves of a content in any order. Nothing is returned before its leaf hash and its tags passed (PROTOCOL 3.8).
+/// Opens leaves of content in any order. It returns nothing whose leaf hash and tags are not verified (PROTOCOL 3.8).
 public struct ContentReader: Sendable {
   public let reference: ContentReference
   private var leaves: ContentLeaves?
   private var firstLeafHash: MerkleHash?
   private var cipher: ChunkedCipher?
 
-  /// A reader that knows the hashes of all leaves.
+  /// Creates a reader that knows the hashes of all leaves.
   public init(_ reference: ContentReference, leaves: ContentLeaves) {
     self.reference = reference
     self.leaves = leaves
   }
 
-  /// A reader of ranges that gets a proof with each of them.
+  /// Creates a reader of ranges, each of which comes with a proof.
   public init(_ reference: ContentReference) {
     self.reference = reference
   }
 
-  /// The first leaf holds the salt and the header; it must be opened before any other.
+  /// Whether the first leaf must be opened before any other. It holds the salt and the header.
   public var needsFirstLeaf: Bool { cipher == nil }
 
   /// Plans the read of a whole section.
@@ -58,22 +60,22 @@ public struct ContentReader: Sendable {
     plan(plaintext: reference.layout.range(of: section))
   }
 
-  /// Plans the read of several sections and what lies between them, at one go.
+  /// Plans a single read of several sections and everything between them.
   public func plan(_ sections: [ContentSection]) -> ContentRangePlan {
     let ranges = sections.map(reference.layout.range(of:)).filter { !$0.isEmpty }
     let start = ranges.map(\.lowerBound).min() ?? 0
     return plan(plaintext: start..<(ranges.map(\.upperBound).max() ?? start))
   }
 
-  /// Plans the read of all that stands before the data.
+  /// Plans the read of everything before the data.
   public func planOfHead() -> ContentRangePlan {
     plan(plaintext: 0..<reference.layout.range(of: .data).lowerBound)
   }
 
-  /// The content's salt, once the first leaf was opened.
+  /// The content's salt; nil until the first leaf is opened.
   var salt: [UInt8]? { cipher?.salt }
 
-  /// The part of an opened plan that is this section; empty if the plan does not hold all of it.
+  /// Returns the part of an opened plan that is this section; empty if the plan does not hold all of it.
   public func section(_ section: ContentSection, in bytes: [UInt8], of plan: ContentRangePlan) -> ArraySlice<UInt8> {
     let range = reference.layout.range(of: section)
     guard !range.isEmpty, range.clamped(to: plan.plaintext) == range else { return [] }
@@ -81,7 +83,7 @@ public struct ContentReader: Sendable {
     return bytes[start..<start + range.count]
   }
 
-  /// Plans the read of a part of a section, nil if it is not inside.
+  /// Plans the read of a part of a section; nil if it is outside the section.
   public func plan(_ part: Range<UInt64>, of section: ContentSection) -> ContentRangePlan? {
     reference.layout.range(of: part, in: section).map(plan(plaintext:))
   }
@@ -103,10 +105,10 @@ public struct ContentReader: Sendable {
       plaintext: plaintext, leaves: covering, fetches: runs.map(layout.cipherRange(ofLeaves:)))
   }
 
-  /// Opens what a plan fetched.
+  /// Opens the ciphertext that was fetched for a plan.
   ///
-  /// - Parameter fetched: one array per range of `plan.fetches`.
-  /// - Throws: `contentTruncated` or `contentTrailingData` for another length, `contentHashMismatch`,
+  /// - Parameter fetched: One array per range of `plan.fetches`.
+  /// - Throws: `contentTruncated` or `contentTrailingData` for a wrong length, `contentHashMismatch`,
   ///   `commitmentMismatch`, `contentHeaderInvalid`, `chunkAuthFailed`.
   public mutating func read(_ plan: ContentRangePlan, fetched: [[UInt8]]) throws(ZDCSecurityError) -> [UInt8] {
     try checkLengths(plan, fetched)
@@ -119,10 +121,10 @@ public struct ContentReader: Sendable {
     return result
   }
 
-  /// Opens what a plan fetched, proven by the hashes that the server gave for these leaves and the first
+  /// Opens the ciphertext that was fetched for a plan. The server's hashes for these leaves and the first one prove it
   /// (`ContentGeometry.provenLeaves`).
   ///
-  /// - Throws: as ``read(_:fetched:)``.
+  /// - Throws: Same as ``read(_:fetched:)``.
   public mutating func read(
     _ plan: ContentRangePlan, fetched: [[UInt8]], proof: [UInt8]
   ) throws(ZDCSecurityError) -> [UInt8] {
@@ -149,7 +151,7 @@ public struct ContentReader: Sendable {
     }
   }
 
-  /// Hashes of the leaves that begin at `start`, which is a leaf's border.
+  /// Returns the hashes of the leaves that begin at `start`, which is a leaf boundary.
   private func leafHashes(_ bytes: [UInt8], from start: UInt64) -> [MerkleHash] {
     var hashes: [MerkleHash] = []
     var position = 0
@@ -182,14 +184,14 @@ public struct ContentReader: Sendable {
     }
   }
 
-  /// A thumbnail that is read whole must be the one that the record names.
+  /// Checks a thumbnail that is read whole against the record.
   private func checkThumbnail(_ bytes: [UInt8], plan: ContentRangePlan) throws(ZDCSecurityError) {
     let thumbnail = section(.thumbnail, in: bytes, of: plan)
     guard !thumbnail.isEmpty else { return }
     try require(ContentHeader.tag(ofThumbnail: thumbnail) == reference.secrets.thumbnailTag, .contentHeaderInvalid)
   }
 
-  /// Verifies and opens one leaf. The first must come first.
+  /// Verifies and opens one leaf. The first leaf must be opened first.
   public mutating func open(leaf index: UInt64, _ bytes: [UInt8]) throws(ZDCSecurityError) -> [UInt8] {
     try require(index < reference.layout.leafCount, .contentTrailingData)
     let range = ContentGeometry.leafRange(index, cipherLength: reference.layout.cipherLength)
@@ -235,7 +237,7 @@ public struct ContentReader: Sendable {
     return plaintext
   }
 
-  /// Padding is zero: a second reading of the same file would be a channel that nobody looks at.
+  /// Checks that the padding is zero. Several encodings of the same file would form a covert channel.
   private func checkPadding(_ plaintext: [UInt8], leaf index: UInt64) throws(ZDCSecurityError) {
     let used = reference.layout.plaintextLength - reference.layout.paddingSize
     let start = reference.layout.plaintextRange(ofLeaf: index).lowerBound

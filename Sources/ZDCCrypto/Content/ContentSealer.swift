@@ -1,9 +1,9 @@
 public import ZDCProtocol
 
-/// A piece of sealed content: the unit of hashing, of verification and of an upload's parts (PROTOCOL 3.8).
+/// A leaf of sealed content: the unit of hashing, verification and upload parts (PROTOCOL 3.8).
 public struct SealedLeaf: Sendable {
   public let index: UInt64
-  /// At most 65,656 bytes of ciphertext.
+  /// Ciphertext, at most 65,656 bytes.
   public let bytes: [UInt8]
   public let hash: MerkleHash
 }
@@ -17,7 +17,7 @@ public struct SealedContent: Sendable {
 
   public var cipherLength: UInt64 { UInt64(bytes.count) }
 
-  /// Whether it may ride in the commit request.
+  /// Whether it may be sent inside the commit request.
   public var isInline: Bool { bytes.count <= Limits.inlineContentBytes }
 
   /// The public fields for the node's record.
@@ -27,13 +27,13 @@ public struct SealedContent: Sendable {
   }
 }
 
-/// Seals one content as a stream of leaves, in constant memory (PROTOCOL 3.8).
+/// Seals content as a stream of leaves, in constant memory (PROTOCOL 3.8).
 ///
-/// Metadata and thumbnail are given at the start, the data's size too: the length of the ciphertext is known before the
-/// first byte. A class, because a copy that went on with other data would use nonces twice. Synchronous; not for use
-/// from two tasks at once.
+/// Metadata, thumbnail and the data's size are given at the start, so the length of the ciphertext is known before the
+/// first byte. It is a class because a copy that continued with other data would reuse nonces. Synchronous; must not be
+/// used from two tasks concurrently.
 ///
-/// Each attempt to upload takes a new sealer: salt, content key and blobID are fresh.
+/// Each upload attempt needs a new sealer with a fresh salt, content key and `blobID`.
 public final class ContentSealer {
   public let blobID: BlobID
   public let secrets: ContentSecrets
@@ -50,6 +50,8 @@ public final class ContentSealer {
 
   static let leafPlaintextBytes = ContentGeometry.chunksPerLeaf * ContentGeometry.chunkBytes
 
+  /// Creates a sealer with a fresh salt, content key and `blobID`.
+  ///
   /// - Throws: `ZDCSecurityError.limitExceeded` if a section or the whole is too large.
   public convenience init(
     metadata: [UInt8] = [], thumbnail: [UInt8] = [], dataSize: UInt64, padding: ContentPadding = .padme
@@ -79,12 +81,12 @@ public final class ContentSealer {
     pending.reserveCapacity(Self.leafPlaintextBytes)
   }
 
-  /// Seals a content that was sealed before, with the same salt, to compare: an interrupted upload, or a file that was
-  /// fetched before.
+  /// Seals content again with the same salt, to compare it: for an interrupted upload, or a file that was downloaded
+  /// before.
   ///
-  /// What leaves the device of it must be equal to what left it before (SECURITY B9).
+  /// Any of its bytes that leave the device must equal those that left it before (SECURITY B9).
   ///
-  /// - Throws: `limitExceeded`; `CryptoFailure.invalidParameter` for a salt that is none.
+  /// - Throws: `limitExceeded`; `CryptoFailure.invalidParameter` for an invalid salt.
   package init(
     again layout: ContentLayout, key: ContentKey, salt: [UInt8], blobID: BlobID, metadata: [UInt8], thumbnail: [UInt8]
   ) throws {
@@ -101,7 +103,7 @@ public final class ContentSealer {
     pending.reserveCapacity(Self.leafPlaintextBytes)
   }
 
-  /// For a content of which a reader has opened the first leaf.
+  /// Creates a sealer for content whose first leaf a reader has opened.
   package convenience init(
     again reader: ContentReader, metadata: some Collection<UInt8>, thumbnail: some Collection<UInt8>
   ) throws {
@@ -111,14 +113,14 @@ public final class ContentSealer {
       blobID: reader.reference.content.blobID, metadata: Array(metadata), thumbnail: Array(thumbnail))
   }
 
-  /// To be kept with the key, for an upload that may be interrupted.
+  /// The salt, to be stored with the key for an upload that may be interrupted.
   package var salt: [UInt8] { cipher.salt }
 
   public var cipherLength: UInt64 { layout.cipherLength }
 
-  /// Takes the next slice of data, of any size, and hands out the leaves that it completes.
+  /// Takes the next slice of data, of any size, and emits the leaves that it completes.
   ///
-  /// - Throws: `CryptoFailure.sourceChanged` if there is more than was announced, or what `emit` throws.
+  /// - Throws: `CryptoFailure.sourceChanged` if there is more data than announced, or any error of `emit`.
   public func push(_ slice: some Collection<UInt8>, emit: (SealedLeaf) throws -> Void) throws {
     let done: Void? = try slice.withContiguousStorageIfAvailable {
       try push(bytes: UnsafeRawBufferPointer($0), emit: emit)
@@ -126,7 +128,7 @@ public final class ContentSealer {
     if done == nil { try Array(slice).withUnsafeBytes { try push(bytes: $0, emit: emit) } }
   }
 
-  /// The same for bytes in memory that the caller owns.
+  /// Takes the next bytes of data from memory that the caller owns, and emits the leaves that they complete.
   public func push(bytes: UnsafeRawBufferPointer, emit: (SealedLeaf) throws -> Void) throws {
     guard !isFinished, UInt64(bytes.count) <= layout.sizes.data - dataPushed else { throw CryptoFailure.sourceChanged }
     try startIfNeeded(emit)
@@ -134,10 +136,10 @@ public final class ContentSealer {
     try append(bytes, emit)
   }
 
-  /// Adds some of the padding, so that not all of it comes out of ``finish(dataVersion:emit:)`` at once.
+  /// Adds some of the padding, so that ``finish(dataVersion:emit:)`` does not have to emit all of it.
   ///
-  /// - Returns: whether there may be more.
-  /// - Throws: `CryptoFailure.sourceChanged` if there was less data than announced, or what `emit` throws.
+  /// - Returns: Whether padding remains.
+  /// - Throws: `CryptoFailure.sourceChanged` if there was less data than announced, or any error of `emit`.
   public func pad(atMost count: UInt64, emit: (SealedLeaf) throws -> Void) throws -> Bool {
     guard !isFinished, dataPushed == layout.sizes.data else { throw CryptoFailure.sourceChanged }
     try startIfNeeded(emit)
@@ -145,9 +147,9 @@ public final class ContentSealer {
     return padded < layout.paddingSize
   }
 
-  /// Adds the padding, hands out the last leaves and returns the public fields for the node's record.
+  /// Adds the padding, emits the last leaves and returns the public fields for the node's record.
   ///
-  /// - Throws: `CryptoFailure.sourceChanged` if there was less data than announced, or what `emit` throws.
+  /// - Throws: `CryptoFailure.sourceChanged` if there was less data than announced, or any error of `emit`.
   public func finish(
     dataVersion: UInt64, emit: (SealedLeaf) throws -> Void
   ) throws -> NodeRecord.Content {
@@ -163,10 +165,10 @@ public final class ContentSealer {
 
   /// Seals leaf `index` again, to repeat a part of an interrupted upload.
   ///
-  /// The same salt is used, so the source must not have changed: send the part only if its hash is the one that was
-  /// sent before, and throw the attempt away otherwise (SECURITY B9).
+  /// The salt is reused, so the source must not have changed. Send the part only if its hash equals the one that was
+  /// sent before; otherwise discard the attempt (SECURITY B9).
   ///
-  /// - Parameter read: fills the buffer with data from the offset on, completely, or throws.
+  /// - Parameter read: Fills the whole buffer with data from the offset, or throws.
   public func leaf(
     _ index: UInt64, read: (_ offset: UInt64, _ buffer: UnsafeMutableRawBufferPointer) throws -> Void
   ) throws -> SealedLeaf {
@@ -190,7 +192,7 @@ public final class ContentSealer {
     return try plaintext.withUnsafeBytes { try seal($0, index: index) }
   }
 
-  /// Seals content that is in memory, such as what rides along with its commit.
+  /// Seals content in memory, such as content that is sent with its commit.
   public static func sealSmall(
     metadata: [UInt8] = [], thumbnail: [UInt8] = [], data: [UInt8], padding: ContentPadding = .padme
   ) throws -> SealedContent {
@@ -218,7 +220,7 @@ extension ContentSealer {
     position += UInt64(bytes.count)
     var rest = bytes[...]
     while !rest.isEmpty {
-      // A whole leaf is sealed where it lies, without a copy.
+      // A whole leaf is sealed in place, without a copy.
       if pending.isEmpty, rest.count >= Self.leafPlaintextBytes {
         try emitLeaf(UnsafeRawBufferPointer(rebasing: rest.prefix(Self.leafPlaintextBytes)), emit)
         rest = rest.dropFirst(Self.leafPlaintextBytes)
@@ -254,7 +256,8 @@ extension ContentSealer {
     try emit(leaf)
   }
 
-  /// A full leaf has four full chunks. A shorter one is the last: it ends with a chunk that is short, possibly empty.
+  /// Seals one leaf. A full leaf has four full chunks. A shorter one is the last: it ends with a short chunk, which may
+  /// be empty.
   private func seal(_ plaintext: UnsafeRawBufferPointer, index: UInt64) throws(CryptoFailure) -> SealedLeaf {
     let isFull = plaintext.count == Self.leafPlaintextBytes
     let chunks = isFull ? ContentGeometry.chunksPerLeaf : plaintext.count / ContentGeometry.chunkBytes + 1

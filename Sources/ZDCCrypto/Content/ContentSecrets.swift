@@ -1,10 +1,10 @@
 public import ZDCProtocol
 
-/// What only readers learn of a content: its key and its exact sizes (PROTOCOL 3.6).
+/// The secret fields of content, visible only to readers: its key and exact sizes (PROTOCOL 3.6).
 public struct ContentSecrets: Sendable, Equatable {
   public var key: ContentKey
   public var sizes: ContentSizes
-  /// The start of SHA-256 over the thumbnail; zero without one.
+  /// The start of SHA-256 over the thumbnail; zero without a thumbnail.
   public var thumbnailTag: ThumbnailTag
 
   public init(key: ContentKey, sizes: ContentSizes, thumbnailTag: ThumbnailTag) {

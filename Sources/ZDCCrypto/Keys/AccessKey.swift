@@ -2,14 +2,14 @@ public import ZDCProtocol
 
 public enum AccessKeyRole {}
 
-/// `AK`: the one secret of an account, 32 random bytes that a person keeps as 24 words (PROTOCOL 3.1).
+/// `AK`: the only secret of an account, 32 random bytes that a person keeps as 24 words (PROTOCOL 3.1).
 ///
-/// Whoever holds it is the user. It never leaves the user's devices; the server knows only what is derived from it
-/// here.
+/// Possession of it is full access to the account. It never leaves the user's devices; the server knows only values
+/// that are derived from it here.
 public struct AccessKey: Sendable, Equatable {
   private let secret: SecretKey<AccessKeyRole>
 
-  /// A fresh access key. Only account creation calls this.
+  /// Generates a new access key. Only account creation calls this.
   public static func random() -> AccessKey {
     AccessKey(secret: .random())
   }
@@ -22,13 +22,13 @@ public struct AccessKey: Sendable, Equatable {
     self.secret = secret
   }
 
-  /// Returns nil unless there are exactly thirty-two bytes.
+  /// Returns nil unless there are exactly 32 bytes.
   public init?(_ bytes: some Collection<UInt8>) {
     guard let secret = SecretKey<AccessKeyRole>(bytes) else { return nil }
     self.secret = secret
   }
 
-  /// Reads 24 words, spelled exactly as in the list. For typed text, see ``Mnemonic/split(typed:)``.
+  /// Decodes 24 words, spelled exactly as in the list. For typed text, see ``Mnemonic/split(typed:)``.
   public init(words: [String]) throws(MnemonicError) {
     guard let secret = SecretKey<AccessKeyRole>(try Mnemonic.decode(words)) else { throw .checksum }
     self.secret = secret

@@ -2,13 +2,15 @@ internal import Crypto
 internal import Foundation
 internal import ZDCProtocol
 
-/// An X-Wing key (ML-KEM-768 with X25519) that opens what others wrapped for its owner (PROTOCOL 3.0).
+/// An X-Wing key (ML-KEM-768 with X25519) that opens data that others wrapped for its owner (PROTOCOL 3.0).
 public struct DecryptionKey: Sendable, Equatable {
   public let seed: DecryptionSeed
   /// 1,216 bytes.
   public let publicKey: [UInt8]
   private let key: XWingMLKEM768X25519.PrivateKey
 
+  /// Expands a seed.
+  ///
   /// - Throws: `CryptoFailure.platformFailure` if the platform cannot expand the seed.
   public init(seed: DecryptionSeed) throws(CryptoFailure) {
     do {
@@ -24,7 +26,7 @@ public struct DecryptionKey: Sendable, Equatable {
     try DecryptionKey(seed: .random(&source))
   }
 
-  /// Opens what ``Wrap/wrap(to:label:context:plaintext:)`` made for this key, label and context.
+  /// Opens the output of ``Wrap/wrap(to:label:context:plaintext:)`` for this key, label and context.
   ///
   /// - Throws: `CryptoFailure.authenticationFailure`, whatever the reason.
   public func unwrap(

@@ -1,12 +1,13 @@
 internal import Crypto
 
-/// Why words are not an access key. Holds positions, never words.
+/// The reason why words are not an access key. It holds positions, never words.
 public enum MnemonicError: Error, Sendable, Hashable {
   /// There must be 24 words.
   case wordCount(Int)
   /// The word at this position (from 1) is not in the list.
   case unknownWord(position: Int)
-  /// All words exist, but they do not belong together: two are swapped, or one is another word of the list.
+  /// All words are in the list, but their checksum is wrong: two are swapped, or one was replaced by another word of
+  /// the list.
   case checksum
 }
 
@@ -43,7 +44,7 @@ public enum Mnemonic {
     return entropy
   }
 
-  /// Words as a person types them: any white space between them, capitals allowed.
+  /// Splits words as a person types them: any whitespace between them, capital letters allowed.
   public static func split(typed text: String) -> [String] {
     text.lowercased().split(whereSeparator: \.isWhitespace).map(String.init)
   }
@@ -52,7 +53,7 @@ public enum Mnemonic {
   public static let words: [String] = PackageResources.bip39_english_txt
     .split(separator: UInt8(ascii: "\n")).map { String(decoding: $0, as: UTF8.self) }
 
-  // Keyed by bytes: String equality ignores normalisation, and only one spelling is right.
+  // Keyed by bytes: String equality ignores normalization, and only one spelling is right.
   private static let indexByWord: [[UInt8]: Int] = Dictionary(
     uniqueKeysWithValues: words.enumerated().map { (Array($1.utf8), $0) })
 
@@ -60,7 +61,7 @@ public enum Mnemonic {
     SHA256.hash(data: entropy).first(where: { _ in true }) ?? 0
   }
 
-  /// The 11 bits of word `position`, which lie in at most three bytes.
+  /// Returns the 11 bits of word `position`, which span at most three bytes.
   private static func index(at position: Int, in bits: [UInt8]) -> Int {
     let first = position * 11
     var window = 0

@@ -2,7 +2,7 @@ internal import Crypto
 public import ZDCProtocol
 
 extension SecretKey where Role == NodeKeyRole {
-  /// `CK = D(NK, "content-capability")`: this node without its children.
+  /// `CK = D(NK, "content-capability")`: access to this node without its children.
   public var contentCapability: ContentCapability { derive("content-capability") }
 
   /// Opens and seals the children's `parentWrap`.
@@ -11,10 +11,10 @@ extension SecretKey where Role == NodeKeyRole {
   /// Opens and seals the node's own `historyWrap`.
   public var historyKey: HistoryKey { derive("history") }
 
-  /// Makes the tags of the children's names.
+  /// Computes the tags of the children's names.
   public var nameKey: NameKey { derive("names") }
 
-  /// What the access list and the root record of a zone publish about this key.
+  /// The commitments to this key that the zone's access list and root record publish.
   public var commitments: NodeRecord.ZoneCommitments {
     NodeRecord.ZoneCommitments(
       node: keyCommitment(derive("nk-commit", as: NodeKey.self)), content: contentCapability.commitment)
@@ -35,7 +35,7 @@ private func keyCommitment<Role>(_ key: SecretKey<Role>) -> KeyCommitment {
   KeyCommitment(key.exportBytes()) ?? .zero
 }
 
-/// What a parent's key of one generation gives to its children. Derive it once and pass it for each of them.
+/// The keys that one generation of a parent's key gives to its children. Derive them once and pass them for each child.
 public struct ParentKeys: Sendable, Equatable {
   public let keyGen: UInt32
   let childKey: ChildKey
@@ -47,16 +47,16 @@ public struct ParentKeys: Sendable, Equatable {
     nameKey = key.nameKey
   }
 
-  /// `nameTag(child)` over a name that is already folded (PROTOCOL 3.5).
+  /// Returns `nameTag(child)` over a name that is already folded (PROTOCOL 3.5).
   public func nameTag(_ name: FoldedName) -> NameTag { nameTag(folded: name.utf8) }
 
-  /// Over stored bytes: a reader never folds again.
+  /// Returns the name tag over stored bytes. A reader never folds again.
   public func nameTag(folded bytes: [UInt8]) -> NameTag {
     let tag = KeyDerivation.authenticate(nameKey.symmetric, labelPrefix("name") + bytes)
     return NameTag(tag.prefix(16)) ?? .zero
   }
 
-  /// `parentWrap` of a child.
+  /// Returns the `parentWrap` of a child.
   func wrap(
     _ key: NodeKey, tree: TreeID, node: NodeID, keyGen: UInt32, random: inout some RandomSource
   ) throws(CryptoFailure) -> [UInt8] {
@@ -64,7 +64,7 @@ public struct ParentKeys: Sendable, Equatable {
     return try Seal.seal(key: childKey, label: "child-key", context: context, key.exportBytes(), random: &random)
   }
 
-  /// Opens the `parentWrap` of a child. The seal commits to key and context, so there is one opening at most.
+  /// Opens the `parentWrap` of a child. The seal commits to key and context, so it has at most one valid opening.
   func unwrap(_ wrap: [UInt8], tree: TreeID, node: NodeID, keyGen: UInt32) throws(ZDCSecurityError) -> NodeKey {
     let context = wrapContext(tree: tree, node: node, keyGen: keyGen)
     do throws(ZDCSecurityError) {

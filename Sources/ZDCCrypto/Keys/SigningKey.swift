@@ -1,7 +1,7 @@
 internal import Crypto
 internal import ZDCProtocol
 
-/// An Ed25519 key that signs under a label, so that one object's signature never passes for another's (PROTOCOL 3.0).
+/// An Ed25519 key that signs under a label, so the signature of one object is never valid for another (PROTOCOL 3.0).
 public struct SigningKey: Sendable, Equatable {
   public let seed: SigningSeed
   /// 32 bytes.
@@ -23,7 +23,7 @@ public struct SigningKey: Sendable, Equatable {
     SigningKey(seed: .random(&source))
   }
 
-  /// `SIGN(sk, label, m) = Ed25519(sk, "zdc1/" ‖ label ‖ 00 ‖ m)`, 64 bytes.
+  /// Returns `SIGN(sk, label, m) = Ed25519(sk, "zdc1/" ‖ label ‖ 00 ‖ m)`, 64 bytes.
   public func sign(label: StaticString, message: some Collection<UInt8>) throws(CryptoFailure) -> [UInt8] {
     do {
       return Array(try key.signature(for: labelPrefix(label) + message))

@@ -3,7 +3,7 @@ internal import CryptoExtras
 internal import Foundation
 internal import ZDCProtocol
 
-/// A database key under a pass-phrase, for platforms without a key store (PROTOCOL 3.16).
+/// A database key under a passphrase, for platforms without a key store (PROTOCOL 3.16).
 ///
 /// `"ZDKF" u8 1 u8 1 | u8 log2(N) u32 r u32 p | b[16] salt | v32 SEAL(scrypt(pass, salt), "key-file", all before, key)`
 public enum KeyFile {
@@ -12,14 +12,15 @@ public enum KeyFile {
     var r: UInt32 = 8
     var p: UInt32 = 1
 
-    /// Compile-time floor: whoever can write the file must not make guessing cheap. And a ceiling on memory.
+    /// The minimum cost, fixed at compile time: an attacker who can write the file must not make guessing cheap. The
+    /// ceiling limits memory.
     static let floor = Cost()
     static let ceiling = Cost(logN: 20, r: 16, p: 8)
   }
 
   private static let saltBytes = 16
 
-  /// Seals a key under a pass-phrase. Slow by design: about half a second and 128 MiB.
+  /// Seals a key under a passphrase. Slow by design: about half a second and 128 MiB.
   public static func seal(_ key: DatabaseKey, passphrase: String) throws(CryptoFailure) -> [UInt8] {
     var source = SystemRandomSource()
     return try seal(key, passphrase: passphrase, random: &source)
@@ -42,10 +43,9 @@ public enum KeyFile {
 
   /// Opens a key file.
   ///
-  /// - Throws: `CryptoFailure.authenticationFailure` for a wrong pass-phrase, `ZDCSecurityError.kdfParametersTooWeak`
-  ///   for
-  ///   costs below the floor (checked before any work), `limitExceeded` for absurd ones, `nonCanonicalEncoding` and
-  ///   `unsupportedVersion` for another form.
+  /// - Throws: `CryptoFailure.authenticationFailure` for a wrong passphrase; `ZDCSecurityError` with
+  ///   `kdfParametersTooWeak` for costs below the floor (checked before any work), `limitExceeded` for costs above the
+  ///   ceiling, and `nonCanonicalEncoding` or `unsupportedVersion` for another format.
   public static func open(_ file: [UInt8], passphrase: String) throws -> DatabaseKey {
     var reader = ByteReader(file)
     try reader.readPreamble(magic: "ZDKF")
@@ -80,7 +80,7 @@ public enum KeyFile {
     return out.bytes
   }
 
-  /// The pass-phrase is normalised, so that it opens from every keyboard.
+  /// Derives the wrapping key. The passphrase is normalized, so it opens from every keyboard.
   private static func derive(
     _ passphrase: String, salt: [UInt8], cost: Cost
   ) throws(CryptoFailure) -> SecretKey<PassphraseKeyRole> {

@@ -3,19 +3,19 @@ internal import Foundation
 internal import Synchronization
 internal import ZDCProtocol
 
-/// Seals values of the local database: AES-256-GCM with a random nonce and one key per table (SETTLED, local storage).
+/// Seals values of the local database: AES-256-GCM with a random nonce and one key per table.
 ///
 /// A value opens only in the table, row and column that it was sealed for.
 public struct ValueSealer: Sendable {
   private let key: DatabaseKey
-  /// Deriving a table's keys costs more than sealing a small value.
+  /// Cached, because deriving a table's keys costs more than sealing a small value.
   private let tables = TableSealers()
 
   public init(key: DatabaseKey) {
     self.key = key
   }
 
-  /// The sealer of one table.
+  /// Returns the sealer of one table.
   public func table(_ name: String) -> TableSealer {
     tables.sealer(name) {
       TableSealer(
@@ -23,7 +23,7 @@ public struct ValueSealer: Sendable {
     }
   }
 
-  /// Seals one value. For many, use ``table(_:)``.
+  /// Seals one value. For many values, use ``table(_:)``.
   public func seal(_ value: [UInt8], table: String, row: some Collection<UInt8>) throws(CryptoFailure) -> [UInt8] {
     try self.table(table).seal(value, row: row)
   }
@@ -35,7 +35,7 @@ public struct ValueSealer: Sendable {
     try self.table(table).open(sealed, row: row)
   }
 
-  /// A keyed hash that stands for secret parts, such as collection and key, in an index.
+  /// Returns a keyed hash that replaces secret parts, such as collection and key, in an index.
   public func rowKey(table: String, _ parts: [UInt8]...) -> [UInt8] {
     self.table(table).rowKey(parts)
   }
@@ -45,7 +45,7 @@ public struct ValueSealer: Sendable {
   }
 }
 
-/// The sealers that were made, by table.
+/// The sealers created so far, by table.
 private final class TableSealers: Sendable {
   private let known = Mutex<[String: TableSealer]>([:])
 
@@ -71,10 +71,10 @@ public struct TableSealer: Sendable {
     self.rowKey = rowKey
   }
 
-  /// What sealing adds: a nonce and a tag.
+  /// The bytes that sealing adds: a nonce and a tag.
   public static let overhead = AuthenticatedCipher.overhead
 
-  /// Seals a value for one row, and one column if the row has several sealed ones.
+  /// Seals a value for one row, and for one column if the row has several sealed columns.
   public func seal(
     _ value: [UInt8], row: some Collection<UInt8>, column: StaticString = ""
   ) throws(CryptoFailure) -> [UInt8] {
@@ -82,7 +82,9 @@ public struct TableSealer: Sendable {
     return Array(try AuthenticatedCipher.seal(value, key: valueKey, nonce: nil, aad: context))
   }
 
-  /// - Throws: `CryptoFailure.authenticationFailure` for another key, table, row or column, and for altered bytes.
+  /// Opens a value.
+  ///
+  /// - Throws: `CryptoFailure.authenticationFailure` for a wrong key, table, row or column, and for altered bytes.
   public func open(
     _ sealed: some Collection<UInt8>, row: some Collection<UInt8>, column: StaticString = ""
   ) throws(CryptoFailure) -> [UInt8] {
@@ -90,7 +92,7 @@ public struct TableSealer: Sendable {
     return Array(try AuthenticatedCipher.open(Data(sealed), key: valueKey, aad: context))
   }
 
-  /// `HMAC(row key of the table, v32 part…)`, 32 bytes.
+  /// Returns `HMAC(row key of the table, v32 part…)`, 32 bytes.
   public func rowKey(_ parts: [[UInt8]]) -> [UInt8] {
     var message = ByteWriter(capacity: 64)
     for part in parts { message.append32(part) }

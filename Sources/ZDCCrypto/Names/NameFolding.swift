@@ -1,7 +1,7 @@
 internal import Foundation
 internal import ZDCProtocol
 
-/// Why a text is not a node's name. The protocol's one departure from "any valid UTF-8".
+/// The reason why a text is not a node name. This is the protocol's only exception to "any valid UTF-8".
 public enum NameError: Error, Sendable, Hashable {
   case empty
   case containsNull
@@ -9,11 +9,11 @@ public enum NameError: Error, Sendable, Hashable {
   case tooLong
 }
 
-/// A name in the form that is stored and tagged: NFC, 1 to 1,024 bytes, no U+0000.
+/// A name in its stored and tagged form: NFC, 1 to 1,024 bytes, no U+0000.
 public struct FoldedName: Sendable, Hashable {
   public let utf8: [UInt8]
 
-  /// Folds a name that an app gave. See ``NameFolding/fold(_:)``.
+  /// Folds a name from the app. See ``NameFolding/fold(_:)``.
   public init(_ name: String) throws(NameError) {
     self = try NameFolding.fold(name)
   }
@@ -25,11 +25,11 @@ public struct FoldedName: Sendable, Hashable {
   public var string: String { String(decoding: utf8, as: UTF8.self) }
 }
 
-/// The one place where names are normalised (PROTOCOL 3.5). Two names are the same if their folded bytes are.
+/// Normalizes names; no other code does (PROTOCOL 3.5). Two names are the same if their folded bytes are.
 public enum NameFolding {
-  /// Canonical decomposition, then canonical composition. Case stays.
+  /// Folds a name by canonical decomposition, then canonical composition. Case is kept.
   ///
-  /// Only writers fold. Readers take the stored bytes as they are.
+  /// Only writers fold. Readers use the stored bytes unchanged.
   public static func fold(_ name: String) throws(NameError) -> FoldedName {
     guard !name.utf8.isEmpty else { throw .empty }
     guard !name.utf8.contains(0) else { throw .containsNull }
@@ -38,7 +38,8 @@ public enum NameFolding {
     return FoldedName(folded: folded)
   }
 
-  /// NFC, by two steps: Foundation's one-step call is wrong for two rows of Unicode's NormalizationTest on Linux.
+  /// Returns NFC in two steps. Foundation's one-step call is wrong for two rows of Unicode's NormalizationTest on
+  /// Linux.
   static func normalize(_ text: String) -> [UInt8] {
     // Nothing below U+0300 composes or decomposes further in NFC.
     if text.unicodeScalars.allSatisfy({ $0.value < 0x300 }) { return Array(text.utf8) }

@@ -2,7 +2,7 @@ internal import Crypto
 internal import Foundation
 internal import ZDCProtocol
 
-/// HKDF-Expand, always without extract: every key here is uniform.
+/// HKDF-Expand, always without extract, because every key here is uniform.
 enum KeyDerivation {
   /// `D(key, label) = HKDF-Expand-SHA256(key, "zdc1/" ‖ label, 32)`.
   static func derive(_ key: SymmetricKey, label: StaticString) -> SymmetricKey {
@@ -40,8 +40,8 @@ enum KeyDerivation {
 
   /// RFC 2104.
   ///
-  /// Written out, because a record takes a dozen of these each way and swift-crypto's generic HMAC costs three times as
-  /// much: it runs unspecialised. Wycheproof's HMAC and HKDF cases pass through here.
+  /// Reimplemented because a record takes a dozen of these each way and swift-crypto's generic HMAC costs three times
+  /// as much: it runs unspecialized. Wycheproof's HMAC and HKDF cases cover this code.
   private static func authenticate<H: HashFunction>(
     _: H.Type, _ key: SymmetricKey, _ message: [UInt8]
   ) -> [UInt8] {
@@ -59,7 +59,7 @@ enum KeyDerivation {
     return outer.finalize().withUnsafeBytes { Array($0) }
   }
 
-  /// The key, hashed if it is longer than a block, and zeros.
+  /// Fills the pad with the key, hashed if it is longer than a block, followed by zeros.
   private static func fill<H: HashFunction>(
     _ pad: UnsafeMutableRawBufferPointer, with key: SymmetricKey, hash: H.Type
   ) {

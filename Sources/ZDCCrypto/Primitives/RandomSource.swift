@@ -1,17 +1,17 @@
 internal import Foundation
 
-/// Where keys, salts and ids come from.
+/// A source of keys, salts and IDs.
 ///
-/// The public API always uses ``SystemRandomSource``. Tests of the package give another one, so that frozen vectors can
-/// be made again byte by byte.
+/// The public API always uses ``SystemRandomSource``. The package's tests pass another one, to reproduce frozen vectors
+/// byte by byte.
 package protocol RandomSource {
   mutating func bytes(_ count: Int) -> [UInt8]
 }
 
 /// The system's generator.
 package struct SystemRandomSource: RandomSource {
-  /// What the system gives at a time. Stored: a value without a size has no address, and ThreadSanitizer follows the
-  /// address of what is passed `inout`.
+  /// Maximum number of bytes that the system returns per call. It is stored because a zero-size value has no address,
+  /// and ThreadSanitizer tracks the address of `inout` arguments.
   private let bytesPerCall = 256
 
   package init() {}

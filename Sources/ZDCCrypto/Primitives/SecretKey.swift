@@ -1,9 +1,9 @@
 internal import Crypto
 
-/// Thirty-two secret bytes with a role. The compiler keeps a node's key apart from a content key.
+/// A 32-byte secret with a role. The compiler keeps a node's key apart from a content key.
 ///
-/// Never printed: description and mirror are empty of the bytes. Equality takes constant time. The memory is wiped when
-/// the last copy goes.
+/// It is never printed: description and mirror omit the bytes. Equality takes constant time. The memory is wiped when
+/// the last copy is released.
 public struct SecretKey<Role>: Sendable, Equatable {
   let symmetric: SymmetricKey
 
@@ -11,7 +11,7 @@ public struct SecretKey<Role>: Sendable, Equatable {
     self.symmetric = symmetric
   }
 
-  /// Returns nil unless there are exactly thirty-two bytes.
+  /// Returns nil unless there are exactly 32 bytes.
   public init?(_ bytes: some Collection<UInt8>) {
     guard bytes.count == 32 else { return nil }
     self.init(symmetric: SymmetricKey(data: Array(bytes)))
@@ -27,7 +27,7 @@ public struct SecretKey<Role>: Sendable, Equatable {
     Self(symmetric: SymmetricKey(data: source.bytes(32)))
   }
 
-  /// The bytes themselves, for sealing into a store or into another object. Never log or display them.
+  /// Returns the raw bytes, for sealing into a store or into another object. Never log or display them.
   public func exportBytes() -> [UInt8] {
     symmetric.withUnsafeBytes { Array($0) }
   }
@@ -62,7 +62,7 @@ public enum PassphraseKeyRole {}
 public typealias NodeKey = SecretKey<NodeKeyRole>
 /// `CK`: the capability for one node without its children.
 public typealias ContentCapability = SecretKey<ContentCapabilityRole>
-/// The key of one sealed content, in the record's private part.
+/// The key of one content blob, stored in the record's private part.
 public typealias ContentKey = SecretKey<ContentKeyRole>
 public typealias RecordKey = SecretKey<RecordKeyRole>
 public typealias ChildKey = SecretKey<ChildKeyRole>
@@ -72,5 +72,5 @@ public typealias NameKey = SecretKey<NameKeyRole>
 public typealias KeyringKey = SecretKey<KeyringKeyRole>
 public typealias SigningSeed = SecretKey<SigningSeedRole>
 public typealias DecryptionSeed = SecretKey<DecryptionSeedRole>
-/// The key of the local database's values.
+/// The key that seals the local database's values.
 public typealias DatabaseKey = SecretKey<DatabaseKeyRole>

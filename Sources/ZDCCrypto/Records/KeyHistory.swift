@@ -12,7 +12,7 @@ public struct KeyHistory: Sendable, Equatable {
     }
   }
 
-  /// Ascending by generation, all below the key's own.
+  /// Sorted by generation in ascending order, all below the key's own generation.
   public let entries: [Entry]
 
   public init() { entries = [] }
@@ -21,7 +21,8 @@ public struct KeyHistory: Sendable, Equatable {
 
   /// Opens a `historyWrap` with the node's newest key. An empty wrap is an empty history.
   ///
-  /// - Throws: `recordAuthFailed` if it does not open, `nonCanonicalEncoding` or `limitExceeded` if its form is wrong.
+  /// - Throws: `recordAuthFailed` if it does not open, `nonCanonicalEncoding` or `limitExceeded` if its format is
+  ///   wrong.
   public init(
     opening wrap: [UInt8], tree: TreeID, node: NodeID, key: NodeKey, keyGen: UInt32
   ) throws(ZDCSecurityError) {
@@ -37,7 +38,7 @@ public struct KeyHistory: Sendable, Equatable {
     try self.init(decoding: plaintext, below: keyGen, node: node)
   }
 
-  /// Opens the history of a zone's key, which the zone's access list holds.
+  /// Opens the history of a zone's key, which is stored in the zone's access list.
   public init(of zone: ZoneACL.Fields, key: NodeKey) throws(ZDCSecurityError) {
     try self.init(
       opening: zone.historyWrap, tree: zone.zone.tree, node: zone.zone.root, key: key, keyGen: zone.zoneKeyGen)
@@ -60,10 +61,11 @@ public struct KeyHistory: Sendable, Equatable {
     self.init(entries: entries)
   }
 
-  /// The history with one more generation, for a rotation.
+  /// Returns the history with one more generation, for a rotation.
   ///
-  /// - Parameter used: the generations on which live children hang; others are left out. Nil: all are kept.
-  /// - Throws: `limitExceeded` for too many generations: the children are re-keyed first.
+  /// - Parameter used: The generations that live children still use; others are dropped. Nil keeps all.
+  /// - Throws: `limitExceeded` for too many generations (re-key the children first), `staleKeyGeneration` for a
+  ///   generation that is not above the last one.
   public func adding(_ entry: Entry, keeping used: Set<UInt32>? = nil) throws(ZDCSecurityError) -> KeyHistory {
     try require(entry.keyGen > entries.last?.keyGen ?? 0, .staleKeyGeneration)
     let kept = (entries + [entry]).filter { used?.contains($0.keyGen) ?? true }
@@ -71,12 +73,12 @@ public struct KeyHistory: Sendable, Equatable {
     return KeyHistory(entries: kept)
   }
 
-  /// The key of an older generation.
+  /// Returns the key of an older generation.
   public func key(_ keyGen: UInt32) -> NodeKey? {
     entries.first { $0.keyGen == keyGen }?.key
   }
 
-  /// Seals under the node's newest key; empty for an empty history.
+  /// Seals the history under the node's newest key. Returns an empty array for an empty history.
   public func seal(tree: TreeID, node: NodeID, key: NodeKey, keyGen: UInt32) throws(CryptoFailure) -> [UInt8] {
     var source = SystemRandomSource()
     return try seal(tree: tree, node: node, key: key, keyGen: keyGen, random: &source)

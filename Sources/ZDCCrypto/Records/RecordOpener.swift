@@ -1,25 +1,26 @@
 public import ZDCProtocol
 
-/// A record after all checks that need keys.
+/// A record that passed all checks that need keys.
 public struct OpenedRecord: Sendable {
   public let record: NodeRecord
   public let key: NodeKey
   public let secrets: RecordPrivate
-  /// Where the sections of the content lie; nil without content.
+  /// The layout of the content's sections; nil without content.
   public let layout: ContentLayout?
 
   public var name: String { String(decoding: secrets.name, as: UTF8.self) }
 
-  /// What opening this node's content needs; nil without content.
+  /// The fields that opening this node's content needs; nil without content.
   public var contentReference: ContentReference? {
     guard let content = record.fields.content, let secrets = secrets.content, let layout else { return nil }
     return ContentReference(content: content, secrets: secrets, layout: layout)
   }
 
-  /// The keys for this node's children at its newest generation.
+  /// The keys for this node's children, at the node's newest generation.
   public var parentKeys: ParentKeys { ParentKeys(key, keyGen: record.fields.keyGen) }
 
-  /// The node's older keys, for children that were not re-keyed yet. Empty for a zone's root: its access list has them.
+  /// Returns the node's older keys, for children that are not re-keyed yet. Empty for a zone's root, whose access list
+  /// has them.
   public func history() throws(ZDCSecurityError) -> KeyHistory {
     try KeyHistory(
       opening: record.fields.historyWrap, tree: record.fields.tree, node: record.fields.node, key: key,
@@ -29,10 +30,10 @@ public struct OpenedRecord: Sendable {
 
 /// Opens records: the checks of PROTOCOL 3.6 that need keys, in order.
 ///
-/// Size, form, binding, hash, versions and fields were checked before, against the verified log (`RecordRules`).
-/// What fails here quarantines the node (class 2 of PROTOCOL 3.7).
+/// Size, format, binding, hash, versions and fields were checked before, against the verified log (`RecordRules`). A
+/// failure here quarantines the node (class 2 of PROTOCOL 3.7).
 public enum RecordOpener {
-  /// Opens an ordinary node below a parent whose keys of generation `parentKeyGen` are given.
+  /// Opens an ordinary node below a parent, with the parent's keys of generation `parentKeyGen`.
   public static func open(_ record: NodeRecord, parent: ParentKeys) throws(ZDCSecurityError) -> OpenedRecord {
     let fields = record.fields
     try require(fields.parentKeyGen == parent.keyGen, .staleKeyGeneration, node: fields.node)
@@ -43,17 +44,17 @@ public enum RecordOpener {
     return try open(record, key: key, tagKeys: parent)
   }
 
-  /// Opens an ordinary node with the key that it is known to have, where its parent's keys are not at hand. Its name tag
-  /// cannot be checked then.
+  /// Opens an ordinary node with its known key, when its parent's keys are not available. Its name tag cannot be
+  /// checked then.
   public static func open(_ record: NodeRecord, key: NodeKey) throws(ZDCSecurityError) -> OpenedRecord {
     try open(record, key: key, tagKeys: nil)
   }
 
-  /// Opens the root of a zone with the zone's key, which came by grant.
+  /// Opens the root of a zone with the zone's key, which came from a grant.
   ///
   /// - Parameters:
-  ///   - commitments: those of the zone's access list.
-  ///   - parent: the keys of the parent, if the reader is a member there too; without them the tag cannot be checked.
+  ///   - commitments: The commitments in the zone's access list.
+  ///   - parent: The parent's keys, if the reader is a member there too. Without them, the name tag cannot be checked.
   public static func open(
     zoneRoot record: NodeRecord, key: NodeKey, commitments: NodeRecord.ZoneCommitments, parent: ParentKeys? = nil
   ) throws(ZDCSecurityError) -> OpenedRecord {
@@ -67,7 +68,7 @@ public enum RecordOpener {
     return opened
   }
 
-  /// Opens the private part alone, with the capability of this one node.
+  /// Opens only the private part, with the capability of this one node.
   public static func openPrivate(
     _ record: NodeRecord, capability: ContentCapability
   ) throws(ZDCSecurityError) -> RecordPrivate {
@@ -96,7 +97,7 @@ public enum RecordOpener {
     try checkPointer(fields, secrets)
     let layout = try checkContent(fields, secrets)
     let opened = OpenedRecord(record: record, key: key, secrets: secrets, layout: layout)
-    // A history that does not open would be carried into the next version of the node.
+    // A history that does not open would be copied into the next version of the node.
     _ = try opened.history()
     return opened
   }
@@ -114,7 +115,7 @@ public enum RecordOpener {
     try require(isBare, .recordBindingMismatch, node: fields.node)
   }
 
-  /// A pointer says so outside and inside, and has neither content nor children of its own key.
+  /// Checks that the public and private parts agree on whether this is a pointer, and that a pointer has no content.
   private static func checkPointer(_ fields: NodeRecord.Fields, _ secrets: RecordPrivate) throws(ZDCSecurityError) {
     let agrees = fields.isPointer == (secrets.pointer != nil) && !(fields.isPointer && fields.content != nil)
     try require(agrees, .recordBindingMismatch, node: fields.node)

@@ -1,6 +1,6 @@
 public import ZDCProtocol
 
-/// Where a pointer node points (PROTOCOL 3.6).
+/// The target of a pointer node (PROTOCOL 3.6).
 public struct PointerTarget: Sendable, Hashable {
   public var owner: UserID
   public var zone: ZoneID
@@ -15,16 +15,16 @@ public struct PointerTarget: Sendable, Hashable {
 
 /// The private part of a node's record (PROTOCOL 3.6), before sealing.
 public struct RecordPrivate: Sendable, Equatable {
-  /// Folded UTF-8. Empty in the root of a trunk only.
+  /// Folded UTF-8. Empty only in the root of a trunk.
   public var name: [UInt8]
   public var createdMs: UInt64
   public var pointer: PointerTarget?
   public var content: ContentSecrets?
-  /// Whom a message goes to.
+  /// The recipients of a message.
   public var recipients: [UserID]
-  /// Those of them who have it.
+  /// The recipients who have received the message.
   public var served: [UserID]
-  /// Extras of types that this version does not know. They are kept, and a record with some is not written over.
+  /// Extras of types that this version does not know. They are kept, and a record that has some is never overwritten.
   public var unknownExtras: [UnknownExtra] = []
 
   public struct UnknownExtra: Sendable, Equatable {
@@ -78,7 +78,7 @@ public struct RecordPrivate: Sendable, Equatable {
     return out.bytes
   }
 
-  /// Reads the padded plaintext. Whether content fields are there is said by the record's flag.
+  /// Decodes the padded plaintext. The record's flag determines whether it has content fields.
   public init(_ bytes: [UInt8], hasContent: Bool) throws(ZDCSecurityError) {
     try require(bytes.count <= Limits.recordPrivateBytes, .limitExceeded)
     try require(bytes.count % Self.padding == 0, .nonCanonicalEncoding)

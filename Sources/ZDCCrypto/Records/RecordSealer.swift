@@ -1,14 +1,15 @@
 public import ZDCProtocol
 
-/// Everything that a new version of a node's record says, before it is sealed.
+/// The fields of a new version of a node's record, before it is sealed.
 public struct RecordDraft: Sendable, Equatable {
-  /// How the record hangs on its parent.
+  /// The link between the record and its parent.
   public enum ParentLink: Sendable, Equatable {
     /// Wrapped under the parent's key, tagged with its name key.
     case keys(ParentKeys)
     /// Root of a trunk: no wrap, no tag.
     case none
-    /// Fields repeated as they are, when the writer has no key of the parent (Z3, Z4) or nothing about them changed.
+    /// Fields copied unchanged, because the writer has no key of the parent (Z3, Z4) or because nothing about them
+    /// changed.
     case carried(keyGen: UInt32, wrap: [UInt8], nameTag: NameTag)
   }
 
@@ -20,7 +21,7 @@ public struct RecordDraft: Sendable, Equatable {
   public var key: NodeKey
   public var keyGen: UInt32
   public var parentLink: ParentLink
-  /// The node's sealed older keys: copied unchanged by every put that does not rotate.
+  /// The node's sealed older keys. Every put that does not rotate copies them unchanged.
   public var historyWrap: [UInt8] = []
   public var isZoneRoot = false
   public var secrets: RecordPrivate
@@ -53,8 +54,10 @@ public struct RecordDraft: Sendable, Equatable {
   }
 }
 
-/// Makes records (PROTOCOL 3.6): two seals and no public-key operation each.
+/// Creates records (PROTOCOL 3.6). Each takes two seals and no public-key operation.
 public enum RecordSealer {
+  /// Seals a draft.
+  ///
   /// - Throws: `CryptoFailure.invalidParameter` if the draft contradicts itself, `limitExceeded` if the record is too
   ///   large.
   public static func seal(_ draft: RecordDraft) throws -> NodeRecord {

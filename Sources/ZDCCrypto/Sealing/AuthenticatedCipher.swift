@@ -1,12 +1,12 @@
 internal import Crypto
 internal import Foundation
 
-/// AES-256-GCM with a 12-byte nonce and a 16-byte tag: the one place that calls it.
+/// AES-256-GCM with a 12-byte nonce and a 16-byte tag. No other code calls it.
 enum AuthenticatedCipher {
   static let nonceBytes = 12
   static let overhead = nonceBytes + 16
 
-  /// `nonce ‖ ciphertext ‖ tag`; nil takes a random nonce.
+  /// Returns `nonce ‖ ciphertext ‖ tag`. If `nonce` is nil, a random one is used.
   static func seal<AAD: DataProtocol>(
     _ plaintext: some DataProtocol, key: SymmetricKey, nonce: [UInt8]?, aad: AAD
   ) throws(CryptoFailure) -> Data {

@@ -13,7 +13,7 @@ struct ChunkedCipher: Sendable {
   private let key: SymmetricKey
   private let baseNonce: [UInt8]
 
-  /// `key` has 32 bytes and `salt` 24.
+  /// Derives the keys. `key` has 32 bytes and `salt` 24.
   init(key: SymmetricKey, salt: [UInt8], context: [UInt8]) {
     let material = KeyDerivation.expand512(key, info: Self.prefix + salt + context, count: 76)
     self.salt = salt
@@ -22,20 +22,20 @@ struct ChunkedCipher: Sendable {
     commitment = material.withUnsafeBytes { Array($0[44..<76]) }
   }
 
-  /// The cipher for sealed bytes that begin with `prefix`, or nil if the key or the context is another.
+  /// Creates the cipher for sealed bytes that begin with `prefix`. Returns nil if the key or the context is wrong.
   init?(key: SymmetricKey, prefix: some Collection<UInt8>, context: [UInt8]) {
     guard prefix.count == ContentGeometry.prefixBytes else { return nil }
     self.init(key: key, salt: Array(prefix.prefix(Self.saltBytes)), context: context)
     guard constantTimeEqual(commitment, Array(prefix.dropFirst(Self.saltBytes))) else { return nil }
   }
 
-  /// Appends chunk `index` and its tag. Each index is sealed once per salt.
+  /// Appends chunk `index` and its tag. Each index must be sealed only once per salt.
   func seal(_ chunk: UnsafeRawBufferPointer, index: UInt64, into output: inout [UInt8]) throws(CryptoFailure) {
     let combined = try AuthenticatedCipher.seal(chunk, key: key, nonce: nonce(index), aad: [UInt8]())
     combined.withUnsafeBytes { output.append(contentsOf: $0.dropFirst(AuthenticatedCipher.nonceBytes)) }
   }
 
-  /// Appends the plaintext of sealed chunk `index`, and nothing if its tag does not fit.
+  /// Appends the plaintext of sealed chunk `index`. Appends nothing if its tag does not match.
   func open(_ chunk: UnsafeRawBufferPointer, index: UInt64, into output: inout [UInt8]) throws(CryptoFailure) {
     var combined = Data(capacity: AuthenticatedCipher.nonceBytes + chunk.count)
     combined.append(contentsOf: nonce(index))
@@ -44,7 +44,7 @@ struct ChunkedCipher: Sendable {
     plaintext.withUnsafeBytes { output.append(contentsOf: $0) }
   }
 
-  /// Base nonce XOR index, the index as a 96-bit big-endian number.
+  /// Returns the base nonce XOR the index as a 96-bit big-endian number.
   private func nonce(_ index: UInt64) -> [UInt8] {
     var nonce = baseNonce
     for position in 0..<8 { nonce[11 - position] ^= UInt8(truncatingIfNeeded: index >> UInt64(8 * position)) }
@@ -52,7 +52,7 @@ struct ChunkedCipher: Sendable {
   }
 }
 
-/// Compares secrets without telling where they differ.
+/// Compares secrets without revealing where they differ.
 func constantTimeEqual(_ a: [UInt8], _ b: [UInt8]) -> Bool {
   guard a.count == b.count else { return false }
   var difference: UInt8 = 0

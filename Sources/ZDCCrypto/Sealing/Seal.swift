@@ -1,9 +1,10 @@
 internal import Crypto
 public import ZDCProtocol
 
-/// `SEAL`: all symmetric encryption of the protocol, one shot (PROTOCOL 3.0). Content streams use the same construct.
+/// `SEAL`: all symmetric encryption of the protocol, one-shot (PROTOCOL 3.0). Content streams use the same
+/// construction.
 public enum Seal {
-  /// What sealing adds to a plaintext below 16 KiB.
+  /// The bytes that sealing adds to a plaintext below 16 KiB.
   public static let overhead = ContentGeometry.prefixBytes + ContentGeometry.tagBytes
 
   /// Seals with a fresh salt.
@@ -23,9 +24,9 @@ public enum Seal {
     return try seal(plaintext, with: cipher)
   }
 
-  /// Opens what ``seal(key:label:context:_:)`` made with the same key, label and context.
+  /// Opens the output of ``seal(key:label:context:_:)`` with the same key, label and context.
   ///
-  /// - Throws: `commitmentMismatch` for another key or context, `contentTruncated` for a length that no plaintext has,
+  /// - Throws: `commitmentMismatch` for a wrong key or context, `contentTruncated` for a length that no plaintext has,
   ///   `chunkAuthFailed` for altered bytes. Nothing is returned unless all of it is authentic.
   public static func open<Role>(
     key: SecretKey<Role>, label: StaticString, context: some Collection<UInt8>, _ sealed: some Collection<UInt8>
@@ -33,7 +34,7 @@ public enum Seal {
     try open(key: key, rawContext: labelPrefix(label) + context, Array(sealed))
   }
 
-  /// With the context exactly as given: published vectors have no label.
+  /// Opens with the context exactly as given, because published vectors have no label.
   package static func open<Role>(
     key: SecretKey<Role>, rawContext: [UInt8], _ sealed: [UInt8]
   ) throws(ZDCSecurityError) -> [UInt8] {
@@ -50,7 +51,7 @@ public enum Seal {
     output.reserveCapacity(Int(ContentGeometry.sealedLength(of: UInt64(plaintext.count))))
     output += cipher.salt
     output += cipher.commitment
-    // The last chunk is always short, so there is one more than full ones, possibly empty.
+    // The last chunk is always short, so there is one more than there are full ones. It may be empty.
     for index in 0...plaintext.count / ContentGeometry.chunkBytes {
       let start = index * ContentGeometry.chunkBytes
       let end = min(start + ContentGeometry.chunkBytes, plaintext.count)
@@ -80,7 +81,7 @@ public enum Seal {
   }
 }
 
-/// A part of an array in place.
+/// Calls a closure with a part of an array, in place.
 func withBytes<Result, Failure: Error>(
   of array: [UInt8], _ range: Range<Int>, _ body: (UnsafeRawBufferPointer) throws(Failure) -> Result
 ) throws(Failure) -> Result {

@@ -1,9 +1,10 @@
 internal import Foundation
 
-/// A changeset, taken apart: values as JSON arrays in its leaves, the changesets of nested values as its children.
+/// A parsed changeset: its leaves are values as JSON arrays, its children the changesets of nested values.
 ///
-/// The bytes: the magic, then a tree. A tree is its kind (u8), the number of leaves (u32), each with its length
-/// before it (u32), the number of children (u32), each a tree. Big-endian; there is one encoding of each tree.
+/// The encoding is the magic, then a tree. A tree is its kind (u8), the number of leaves (u32), the leaves, each
+/// preceded by its length (u32), the number of children (u32), and the children, each a tree. Integers are big-endian.
+/// Each tree has exactly one encoding.
 struct ChangeTree: Sendable, Hashable {
   enum Kind: UInt8, Sendable {
     case nothing = 0
@@ -11,7 +12,7 @@ struct ChangeTree: Sendable, Hashable {
     case value = 1
     /// One child: the changeset of the value inside.
     case nested = 2
-    /// One leaf: the names of the fields, one child for each.
+    /// One leaf: the names of the fields. One child for each field.
     case record = 3
     /// `KeyedChange`.
     case keyed = 4
@@ -21,11 +22,11 @@ struct ChangeTree: Sendable, Hashable {
     case order = 6
     /// Two children: values by key, and the order of the keys. Either may be nothing.
     case orderedKeyed = 7
-    /// One leaf: bytes that were no changeset when they were put here.
+    /// One leaf: bytes that were already not a valid changeset when they were added.
     case unreadable = 8
   }
 
-  /// Beyond it a stored changeset is refused: whoever reads it goes as deep as it says.
+  /// The maximum depth of a stored changeset. Deeper ones are rejected, because the reader recurses.
   static let maxDepth = 100
 
   private static let magic = [UInt8]("ZCS1".utf8)
@@ -80,7 +81,7 @@ struct ChangeTree: Sendable, Hashable {
     for shift in [24, 16, 8, 0] { bytes.append(UInt8(truncatingIfNeeded: count >> shift)) }
   }
 
-  /// nil unless the bytes are one whole changeset.
+  /// Parses the bytes; nil unless they are exactly one changeset.
   init?(encoded: Data) {
     var rest = ArraySlice([UInt8](encoded))
     guard rest.starts(with: Self.magic) else { return nil }

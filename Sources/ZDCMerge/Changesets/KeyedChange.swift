@@ -1,9 +1,9 @@
 internal import Foundation
 
-/// What changed in values by key, as the old values.
+/// The changes in a dictionary, as the old values.
 ///
-/// Leaves: keys that were added; keys that were replaced or removed; their old values; keys whose value changed inside.
-/// Children: the changesets of the last.
+/// Leaves: added keys; replaced or removed keys; the old values of these; keys whose value changed inside. Children:
+/// the changesets of the last.
 struct KeyedChange<Key: Hashable & Codable & Sendable, Value: Codable & Equatable & Sendable> {
   typealias Values = [Key: Value]
 

@@ -1,6 +1,6 @@
 internal import Foundation
 
-/// What changed in a set. Leaves: members that were added; members that were removed.
+/// The changes in a set. Leaves: added members; removed members.
 struct MemberChange<Member: Hashable & Codable & Sendable> {
   private var added: [Member]
   private var removed: [Member]

@@ -1,12 +1,12 @@
 internal import Foundation
 
-/// What changed in a sequence of keys, each there once: added, removed, moved.
+/// The changes in a sequence of unique keys: added, removed, moved.
 ///
-/// Places are told by the neighbour before, never by index: a changeset is also undone after others' changes were
-/// merged below it, when indexes mean nothing any more.
+/// A position is identified by the preceding key, never by index. A changeset may also be undone after changes of
+/// others were merged below it, when indexes are no longer meaningful.
 ///
-/// Leaves: keys that were added; keys that were removed or moved, in their old order; how many of these stood together,
-/// run by run; the key before each run. The first run may have stood at the beginning: then there is one such key less.
+/// Leaves: added keys; removed or moved keys, in their old order; the length of each run of adjacent ones; the key
+/// before each run. The first run may have been at the beginning: then there is one fewer preceding key.
 struct OrderChange<Key: Hashable & Codable & Sendable> {
   private struct Run {
     var after: Key?
@@ -76,7 +76,7 @@ struct OrderChange<Key: Hashable & Codable & Sendable> {
     var followers: [Key?: [Key]] = [:]
     let anchors = Set(kept)
     for run in runs {
-      // Whoever removed the neighbour left no better place than the end.
+      // If the preceding key was removed, the end is the best position left.
       let isLost = run.after.map { !anchors.contains($0) } ?? false
       guard !(isLost && strictly) else { throw .mismatchedChangeset }
       followers[isLost ? kept.last : run.after, default: []] += run.keys

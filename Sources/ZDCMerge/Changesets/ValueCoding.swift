@@ -1,8 +1,9 @@
 internal import Foundation
 
-/// The app's values as JSON. Always in arrays, so that a single string or nil is a document for every JSON library.
+/// Encodes the app's values as JSON. Always as arrays, so that a single string or nil is a valid document for every
+/// JSON library.
 enum ValueCoding {
-  /// - Throws: `notEncodable` if a value refuses.
+  /// - Throws: `notEncodable` if a value cannot be encoded.
   static func encode<T: Encodable>(_ values: [T]) throws(ZDCSyncableError) -> Data {
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
@@ -11,7 +12,7 @@ enum ValueCoding {
     do { return try encoder.encode(values) } catch { throw .notEncodable }
   }
 
-  /// - Throws: `malformedChangeset` if it is no JSON, `incorrectType` if it is another type's.
+  /// - Throws: `malformedChangeset` if it is not JSON, `incorrectType` if it is JSON of another type.
   static func decode<T: Decodable>(_ type: [T].Type, _ json: Data) throws(ZDCSyncableError) -> [T] {
     let decoder = JSONDecoder()
     decoder.nonConformingFloatDecodingStrategy = .convertFromString(
@@ -25,13 +26,13 @@ enum ValueCoding {
     }
   }
 
-  /// A key as a part of a path.
+  /// Returns a key as a path component.
   static func text(_ key: some Encodable) throws(ZDCSyncableError) -> String {
     if let text = key as? String { return text }
     return String(decoding: try encode([key]).dropFirst().dropLast(), as: UTF8.self)
   }
 
-  /// In an order that is the same in every run, which that of a set or dictionary is not.
+  /// Returns the values in an order that is the same in every run, unlike that of a set or dictionary.
   static func sorted<T: Encodable>(_ values: some Sequence<T>) throws(ZDCSyncableError) -> [T] {
     let values = Array(values)
     if let texts = values as? [String] {

@@ -1,16 +1,16 @@
 public import Foundation
 
-/// How one of the app's values was changed, so that the change can be undone and merged.
+/// A record of how one of the app's values was changed, so that the change can be undone and merged.
 ///
-/// It holds the **old** values of what was changed, and nothing of the rest: undoing needs no more, and the
-/// changesets of all queued uploads, undone one after the other, give back what the edits began with, which a
-/// three-way merge needs.
-/// ``ZDCSyncable/changeset()`` makes one; hand it to `queueDataUpload(forNodeID:withChangeset:)`, which keeps it with
-/// the queued operation until that is done, and get it back from `pendingChangesets(forNodeID:)`.
+/// It contains only the **old** values of what was changed. That is enough to undo the change. Undoing the changesets
+/// of all queued uploads, newest first, restores the common ancestor that a three-way merge needs.
 ///
-/// Values may lie inside of each other 50 deep; a changeset of something deeper cannot be read back.
+/// ``ZDCSyncable/changeset()`` makes one. Pass it to `queueDataUpload(forNodeID:withChangeset:)`, which stores it with
+/// the queued operation until that has finished. `pendingChangesets(forNodeID:)` returns it.
 ///
-/// Stored changesets may outlive the app's version that wrote them. Reading never fails: bytes that are no changeset
+/// Values may be nested 50 levels deep; a changeset of a deeper value cannot be read back.
+///
+/// Stored changesets may outlive the app version that wrote them. Reading never fails: bytes that are not a changeset
 /// are kept, and the call that wants to use them throws ``ZDCSyncableError/malformedChangeset``.
 public struct ZDCChangeset: Sendable, Hashable {
   private enum Content: Hashable {
@@ -20,7 +20,7 @@ public struct ZDCChangeset: Sendable, Hashable {
 
   private var content: Content
 
-  /// Keeps what an earlier run of the app stored. Bytes that are no changeset are noticed when it is used.
+  /// Creates a changeset from bytes that an earlier run of the app stored. Invalid bytes are detected when it is used.
   public init(encoded: Data) {
     content = ChangeTree(encoded: encoded).map(Content.tree) ?? .unreadable(encoded)
   }
@@ -34,10 +34,10 @@ public struct ZDCChangeset: Sendable, Hashable {
     self.init(tree)
   }
 
-  /// Changes nothing.
+  /// The changeset that changes nothing.
   public static let empty = ZDCChangeset(ChangeTree(.nothing))
 
-  /// The changeset as bytes. It holds values of the app: store it sealed, never send it.
+  /// The changeset as bytes. It contains values of the app: store it encrypted, never send it.
   public var encoded: Data {
     switch content {
     case .tree(let tree): tree.encoded
@@ -45,10 +45,10 @@ public struct ZDCChangeset: Sendable, Hashable {
     }
   }
 
-  /// Whether undoing it would change nothing. False for bytes that are no changeset.
+  /// Whether undoing the changeset changes nothing. False for bytes that are not a changeset.
   public var isEmpty: Bool { content == .tree(ChangeTree(.nothing)) }
 
-  /// The readable form, nil if it changes nothing.
+  /// Returns the parsed form, or nil if the changeset changes nothing.
   ///
   /// - Throws: `malformedChangeset`; `mismatchedChangeset` if it was made for another kind of value.
   func tree(_ kind: ChangeTree.Kind) throws(ZDCSyncableError) -> ChangeTree? {
@@ -58,7 +58,7 @@ public struct ZDCChangeset: Sendable, Hashable {
     return tree
   }
 
-  /// As a part of another changeset.
+  /// The changeset as a child of another changeset.
   var asPart: ChangeTree {
     switch content {
     case .tree(let tree): tree

@@ -1,9 +1,9 @@
-/// An array whose changes are tracked and merged: what either side added or removed is added or removed, and elements
-/// that one side moved are moved.
+/// An array whose changes are tracked and merged: additions and removals of either side apply, and so do the moves that
+/// only one side made.
 ///
-/// Equal elements are told apart by their number only: the second of two equal ones is "the second". An element that is
-/// replaced by a changed one counts as removed and added, so if two devices change the same element, both results
-/// stay; for elements with an identity of their own take a ``ZDCOrderedDictionary``. Encoded like an `Array`.
+/// Equal elements are distinguished only by their number: the second of two equal ones is "the second". Replacing an
+/// element with a changed one counts as a removal and an addition, so if two devices change the same element, both
+/// results stay. For elements that have an identity use a ``ZDCOrderedDictionary``. Encoded like an `Array`.
 public struct ZDCArray<Element: Hashable & Codable & Sendable>: Sendable {
   /// The elements as a plain array.
   public private(set) var rawArray: [Element]
@@ -34,14 +34,16 @@ extension ZDCArray: RandomAccessCollection, MutableCollection, RangeReplaceableC
     change { $0.replaceSubrange(range, with: elements) }
   }
 
-  /// NB: the default puts an empty array in the place of this one, which knows of no changes.
+  /// The default implementation replaces this array with a new empty one, which has no tracked changes.
   public mutating func removeAll(keepingCapacity keepCapacity: Bool = false) {
     change { $0.removeAll(keepingCapacity: keepCapacity) }
   }
 
+  /// Moves an element.
+  ///
   /// - Parameters:
   ///   - source: An index of the array.
-  ///   - destination: The index that the element has afterwards; beyond the end means the end.
+  ///   - destination: The element's index afterwards; beyond the end means the end.
   public mutating func move(from source: Int, to destination: Int) {
     change { $0.insert($0.remove(at: source), at: Swift.min(destination, $0.count)) }
   }
@@ -66,7 +68,7 @@ extension ZDCArray: Codable {
   }
 }
 
-/// An element, and how many equal ones stand before it.
+/// An element, and the number of equal elements before it.
 private struct Occurrence<Element: Hashable & Codable & Sendable>: Hashable, Codable, Sendable {
   var element: Element
   var number: Int

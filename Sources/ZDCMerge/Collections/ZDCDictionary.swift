@@ -1,7 +1,7 @@
 /// A dictionary whose changes are tracked and merged key by key.
 ///
-/// If its values are ``ZDCSyncable``, a change inside of one is merged with others' changes inside of the same one.
-/// Encoded like a `Dictionary`.
+/// If its values are ``ZDCSyncable``, a change inside a value is merged with the changes of others inside the same
+/// value. Encoded like a `Dictionary`.
 public struct ZDCDictionary<Key: Hashable & Codable & Sendable, Value: Codable & Equatable & Sendable>: Sendable {
   /// The values as a plain dictionary.
   public private(set) var rawDictionary: [Key: Value]
@@ -30,7 +30,7 @@ public struct ZDCDictionary<Key: Hashable & Codable & Sendable, Value: Codable &
   public var keys: Dictionary<Key, Value>.Keys { rawDictionary.keys }
   public var values: Dictionary<Key, Value>.Values { rawDictionary.values }
 
-  /// - Returns: The value that was there.
+  /// - Returns: The previous value.
   @discardableResult
   public mutating func removeValue(forKey key: Key) -> Value? {
     if before == nil { before = rawDictionary }
@@ -61,7 +61,7 @@ extension ZDCDictionary: Hashable where Value: Hashable {
 }
 
 extension ZDCDictionary: ExpressibleByDictionaryLiteral {
-  /// As with `Dictionary`, a key may stand there once; here the last one counts.
+  /// Unlike `Dictionary`, accepts a key more than once; the last one counts.
   public init(dictionaryLiteral elements: (Key, Value)...) {
     self.init(Dictionary(elements, uniquingKeysWith: { $1 }))
   }

@@ -1,8 +1,8 @@
-/// A dictionary that keeps its keys in an order; values, keys and order are tracked and merged, each for itself.
+/// An ordered dictionary; values, keys and order are tracked and merged independently.
 ///
-/// The collection for lists of things that have an identity: a row that one device edits while another moves it is
-/// edited and moved. If the values are ``ZDCSyncable``, changes inside of the same value are merged, too. Encoded as
-/// an array of keys and values in turn. Decoding one that holds a key twice fails.
+/// Use this collection for lists of items that have an identity: a row that one device edits while another moves it is
+/// edited and moved. If the values are ``ZDCSyncable``, changes inside the same value are merged, too. Encoded as an
+/// array of alternating keys and values. Decoding fails if a key appears twice.
 public struct ZDCOrderedDictionary<Key: Hashable & Codable & Sendable, Value: Codable & Equatable & Sendable>:
   Sendable
 {
@@ -16,7 +16,7 @@ public struct ZDCOrderedDictionary<Key: Hashable & Codable & Sendable, Value: Co
 
   public init() {}
 
-  /// Of keys that are there twice, the first one's place and the last one's value count.
+  /// Creates a dictionary from pairs. A key that appears more than once has its first position and its last value.
   public init(_ pairs: some Sequence<(Key, Value)>) {
     for (key, value) in pairs { content.set(value, forKey: key) }
   }
@@ -30,29 +30,32 @@ public struct ZDCOrderedDictionary<Key: Hashable & Codable & Sendable, Value: Co
     return body(&content)
   }
 
-  /// The keys in their order.
+  /// The keys in order.
   public var keys: [Key] { content.order }
   /// The values in the order of their keys.
   public var values: [Value] { content.order.compactMap { content.values[$0] } }
-  /// Without the order.
+  /// The values by key, without the order.
   public var rawDictionary: [Key: Value] { content.values }
 
-  /// A new key goes to the end; nil removes the key.
+  /// Accesses the value of a key. Setting a new key appends it; setting nil removes the key.
   public subscript(key: Key) -> Value? {
     get { content.values[key] }
     set { change { $0.set(newValue, forKey: key) } }
   }
 
-  /// Stores a value; a new key gets that index, or the end's if it is smaller. A key that is there keeps its place.
+  /// Stores a value. A new key is inserted at the index, or at the end if the index is beyond it. An existing key keeps
+  /// its position.
   public mutating func insert(_ value: Value, forKey key: Key, at index: Int) {
     change {
       if $0.values.updateValue(value, forKey: key) == nil { $0.order.insert(key, at: Swift.min(index, $0.order.count)) }
     }
   }
 
+  /// Moves a key.
+  ///
   /// - Parameters:
   ///   - source: An index of the dictionary.
-  ///   - destination: The index that the key has afterwards; beyond the end means the end.
+  ///   - destination: The key's index afterwards; beyond the end means the end.
   public mutating func move(from source: Int, to destination: Int) {
     change {
       let key = $0.order.remove(at: source)
@@ -60,7 +63,7 @@ public struct ZDCOrderedDictionary<Key: Hashable & Codable & Sendable, Value: Co
     }
   }
 
-  /// - Returns: The value that was there.
+  /// - Returns: The previous value.
   @discardableResult
   public mutating func removeValue(forKey key: Key) -> Value? {
     change {
@@ -86,7 +89,7 @@ extension ZDCOrderedDictionary.Content {
     }
   }
 
-  /// What a damaged changeset may have torn apart.
+  /// Repairs a mismatch between keys and order that a damaged changeset may have caused.
   fileprivate mutating func reconcile(strictly: Bool) throws(ZDCSyncableError) {
     let present = order.filter { values[$0] != nil }
     guard present.count != order.count || present.count != values.count else { return }

@@ -1,8 +1,8 @@
-/// A set that keeps an order; members and order are tracked and merged.
+/// An ordered set; members and order are tracked and merged.
 ///
-/// Encoded like an array. Decoding one that holds a member twice fails.
+/// Encoded like an array. Decoding fails if a member appears twice.
 public struct ZDCOrderedSet<Element: Hashable & Codable & Sendable>: Sendable {
-  /// The members in their order.
+  /// The members in order.
   public private(set) var rawArray: [Element]
   private var members: Set<Element>
   private var before: [Element]?
@@ -12,7 +12,7 @@ public struct ZDCOrderedSet<Element: Hashable & Codable & Sendable>: Sendable {
     members = []
   }
 
-  /// Of members that are there twice, the first counts.
+  /// Creates a set from elements. If an element appears more than once, the first one counts.
   public init(_ elements: some Sequence<Element>) {
     var members: Set<Element> = []
     rawArray = elements.filter { members.insert($0).inserted }
@@ -21,17 +21,17 @@ public struct ZDCOrderedSet<Element: Hashable & Codable & Sendable>: Sendable {
 
   public func contains(_ member: Element) -> Bool { members.contains(member) }
 
-  /// Adds a member at the end.
+  /// Appends a member.
   ///
-  /// - Returns: Whether it is new; one that is there keeps its place.
+  /// - Returns: Whether it is new; an existing member keeps its position.
   @discardableResult
   public mutating func append(_ member: Element) -> Bool {
     insert(member, at: rawArray.endIndex)
   }
 
-  /// Adds a member at an index of the set, or at its end.
+  /// Inserts a member at an index of the set, or at its end.
   ///
-  /// - Returns: Whether it is new; one that is there keeps its place.
+  /// - Returns: Whether it is new; an existing member keeps its position.
   @discardableResult
   public mutating func insert(_ member: Element, at index: Int) -> Bool {
     guard members.insert(member).inserted else { return false }
@@ -40,7 +40,7 @@ public struct ZDCOrderedSet<Element: Hashable & Codable & Sendable>: Sendable {
     return true
   }
 
-  /// - Returns: The member, if it was there.
+  /// - Returns: The member, if it was present.
   @discardableResult
   public mutating func remove(_ member: Element) -> Element? {
     guard let removed = members.remove(member), let index = rawArray.firstIndex(of: member) else { return nil }
@@ -49,9 +49,11 @@ public struct ZDCOrderedSet<Element: Hashable & Codable & Sendable>: Sendable {
     return removed
   }
 
+  /// Moves a member.
+  ///
   /// - Parameters:
   ///   - source: An index of the set.
-  ///   - destination: The index that the member has afterwards; beyond the end means the end.
+  ///   - destination: The member's index afterwards; beyond the end means the end.
   public mutating func move(from source: Int, to destination: Int) {
     if before == nil { before = rawArray }
     let member = rawArray.remove(at: source)

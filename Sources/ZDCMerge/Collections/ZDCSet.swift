@@ -1,4 +1,4 @@
-/// A set whose changes are tracked and merged: what either side added or removed is added or removed.
+/// A set whose changes are tracked and merged: additions and removals of either side apply.
 ///
 /// Encoded like a `Set`.
 public struct ZDCSet<Element: Hashable & Codable & Sendable>: Sendable {
@@ -23,7 +23,7 @@ public struct ZDCSet<Element: Hashable & Codable & Sendable>: Sendable {
     return rawSet.insert(member).inserted
   }
 
-  /// - Returns: The member, if it was there.
+  /// - Returns: The member, if it was present.
   @discardableResult
   public mutating func remove(_ member: Element) -> Element? {
     if before == nil { before = rawSet }

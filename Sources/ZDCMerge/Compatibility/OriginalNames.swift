@@ -1,4 +1,4 @@
-// Names that apps of the original ZDCSyncable use. As there, an index beyond the end means the end.
+// Names that apps use from the original ZDCSyncable. As there, an index beyond the end means the end.
 
 extension ZDCArray {
   /// Moves an element; `toIndex` is its index afterwards.
@@ -6,17 +6,17 @@ extension ZDCArray {
     move(from: source, to: destination)
   }
 
-  /// Removes the first element that is equal, if there is one.
+  /// Removes the first equal element, if there is one.
   public mutating func remove(_ element: Element) {
     if let index = firstIndex(of: element) { remove(at: index) }
   }
 }
 
 extension ZDCOrderedSet {
-  /// The members in order; another name of ``rawArray``.
+  /// The members in order; an alias for ``rawArray``.
   public var rawOrder: [Element] { rawArray }
 
-  /// Adds a member at the end, unless it is there.
+  /// Appends a member unless it is already present.
   ///
   /// - Returns: Whether it was added.
   @discardableResult
@@ -35,18 +35,18 @@ extension ZDCOrderedSet {
     move(from: source, to: destination)
   }
 
-  /// Returns the member's index; nil if it is no member.
+  /// Returns the member's index; nil if it is not a member.
   public func index(of member: Element) -> Int? { contains(member) ? firstIndex(of: member) : nil }
 }
 
 extension ZDCOrderedDictionary {
-  /// The keys in order; another name of ``keys``.
+  /// The keys in order; an alias for ``keys``.
   public var rawOrder: [Key] { keys }
 
-  /// Another name of ``values``.
+  /// An alias for ``values``.
   public var orderedValues: [Value] { values }
 
-  /// Stores a value; a new key gets that index.
+  /// Stores a value; a new key is inserted at that index.
   ///
   /// - Returns: The key's index afterwards.
   @discardableResult
@@ -77,6 +77,6 @@ extension ZDCOrderedDictionary {
 }
 
 extension ZDCChangeset: ExpressibleByDictionaryLiteral {
-  /// No change: `try task.changeset() ?? [:]`. Changesets are opaque, so no other literal compiles.
+  /// The changeset without changes: `try task.changeset() ?? [:]`. Changesets are opaque, so no other literal compiles.
   public init(dictionaryLiteral elements: (String, Never)...) { self = .empty }
 }

@@ -1,8 +1,8 @@
 /// Reads a canonical object from front to back.
 ///
-/// Every length is compared with what is left *before* anything is allocated, so a hostile length costs nothing.
-/// All failures are ``ZDCSecurityError/Code/nonCanonicalEncoding``: to a reader, short, long and malformed are the
-/// same.
+/// Every length is compared with the remaining bytes *before* anything is allocated, so a hostile length costs nothing.
+/// Short, long and malformed input is ``ZDCSecurityError/Code/nonCanonicalEncoding``. A length above its limit is
+/// `limitExceeded`, an unknown version in a preamble `unsupportedVersion`.
 public struct ByteReader: Sendable {
   private let bytes: ArraySlice<UInt8>
   private var position: Int
@@ -18,7 +18,7 @@ public struct ByteReader: Sendable {
 
   public var remaining: Int { bytes.endIndex - position }
 
-  /// How many bytes were read so far.
+  /// The number of bytes read so far.
   public var offset: Int { position - bytes.startIndex }
 
   public mutating func read(count: Int) throws(ZDCSecurityError) -> ArraySlice<UInt8> {
@@ -38,7 +38,7 @@ public struct ByteReader: Sendable {
     return value
   }
 
-  /// A boolean is one byte, 0 or 1; anything else has two encodings and is refused.
+  /// Reads a boolean: one byte, 0 or 1. Any other value would be a second encoding and is refused.
   public mutating func readBool() throws(ZDCSecurityError) -> Bool {
     let value = try readUInt8()
     guard value <= 1 else { throw ZDCSecurityError(.nonCanonicalEncoding) }
@@ -57,12 +57,12 @@ public struct ByteReader: Sendable {
     Bytes32(try readUInt64(), try readUInt64(), try readUInt64(), try readUInt64())
   }
 
-  /// `v16`: a two-byte length and that many bytes.
+  /// Reads `v16`: a two-byte length and that many bytes.
   public mutating func readVariable16(limit: Int = Int(UInt16.max)) throws(ZDCSecurityError) -> ArraySlice<UInt8> {
     try readVariable(length: Int(try readUInt16()), limit: limit)
   }
 
-  /// `v32`: a four-byte length and that many bytes.
+  /// Reads `v32`: a four-byte length and that many bytes.
   public mutating func readVariable32(limit: Int) throws(ZDCSecurityError) -> ArraySlice<UInt8> {
     try readVariable(length: Int(try readUInt32()), limit: limit)
   }
@@ -72,7 +72,7 @@ public struct ByteReader: Sendable {
     return try read(count: length)
   }
 
-  /// The six bytes that every stored object begins with.
+  /// Reads the six bytes at the start of every stored object.
   public mutating func readPreamble(magic: String) throws(ZDCSecurityError) {
     guard try read(count: 4).elementsEqual(magic.utf8) else { throw ZDCSecurityError(.nonCanonicalEncoding) }
     let version = try readUInt8()
@@ -80,7 +80,7 @@ public struct ByteReader: Sendable {
     guard version == 1, suite == 1 else { throw ZDCSecurityError(.unsupportedVersion) }
   }
 
-  /// A parser consumes everything: a byte behind the end would be covered by a hash and mean nothing.
+  /// Checks that all input is consumed. A trailing byte would be covered by a hash but have no meaning.
   public func finish() throws(ZDCSecurityError) {
     guard remaining == 0 else { throw ZDCSecurityError(.nonCanonicalEncoding) }
   }

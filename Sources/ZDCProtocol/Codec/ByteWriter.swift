@@ -41,13 +41,13 @@ public struct ByteWriter: Sendable {
     bytes.append(contentsOf: other)
   }
 
-  /// `v16`. The caller keeps the field within its limit; a longer one cannot be encoded and traps.
+  /// Appends `v16`. The caller keeps the field within its limit; a longer field traps.
   public mutating func append16(_ field: some Collection<UInt8>) {
     append(UInt16(field.count))
     bytes.append(contentsOf: field)
   }
 
-  /// `v32`.
+  /// Appends `v32`.
   public mutating func append32(_ field: some Collection<UInt8>) {
     append(UInt32(field.count))
     bytes.append(contentsOf: field)

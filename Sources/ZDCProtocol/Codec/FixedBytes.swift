@@ -1,4 +1,4 @@
-/// Sixteen bytes with a role: the compiler keeps a node's id apart from a blob's.
+/// A 16-byte value with a role: the compiler keeps a node's ID apart from a blob's.
 @frozen
 public struct Bytes16<Role>: Hashable, Comparable, Sendable, BitwiseCopyable {
   @usableFromInline let high: UInt64
@@ -14,7 +14,7 @@ public struct Bytes16<Role>: Hashable, Comparable, Sendable, BitwiseCopyable {
   @inlinable
   public static var zero: Self { Self(high: 0, low: 0) }
 
-  /// Returns nil unless there are exactly sixteen bytes.
+  /// Returns nil unless there are exactly 16 bytes.
   @inlinable
   public init?(_ bytes: some Collection<UInt8>) {
     guard bytes.count == 16 else { return nil }
@@ -58,7 +58,7 @@ public struct Bytes16<Role>: Hashable, Comparable, Sendable, BitwiseCopyable {
   }
 }
 
-/// Thirty-two bytes with a role.
+/// A 32-byte value with a role.
 @frozen
 public struct Bytes32<Role>: Hashable, Comparable, Sendable, BitwiseCopyable {
   @usableFromInline let w0: UInt64
@@ -78,7 +78,7 @@ public struct Bytes32<Role>: Hashable, Comparable, Sendable, BitwiseCopyable {
   @inlinable
   public static var zero: Self { Self(0, 0, 0, 0) }
 
-  /// Returns nil unless there are exactly thirty-two bytes.
+  /// Returns nil unless there are exactly 32 bytes.
   @inlinable
   public init?(_ bytes: some Collection<UInt8>) {
     guard bytes.count == 32 else { return nil }
@@ -89,7 +89,7 @@ public struct Bytes32<Role>: Hashable, Comparable, Sendable, BitwiseCopyable {
     w3 = bigEndianWord(&iterator)
   }
 
-  /// The same bytes in another role; the call site says why that is right.
+  /// Reinterprets the same bytes in another role. The call site explains why that is correct.
   @inlinable
   public init<Other>(reinterpreting other: Bytes32<Other>) {
     self.init(other.w0, other.w1, other.w2, other.w3)
@@ -121,13 +121,13 @@ public struct Bytes32<Role>: Hashable, Comparable, Sendable, BitwiseCopyable {
 }
 
 extension Bytes16: CustomStringConvertible {
-  /// Lower-case hexadecimal, for logs and dumps. Ids are not secret.
+  /// Lower-case hexadecimal, for logs and dumps. IDs are not secret.
   public var description: String { hexadecimal(bytes) }
 
-  /// z-base-32, the form in which ids appear in the API and in URLs.
+  /// z-base-32, the form in which IDs appear in the API and in URLs.
   public var text: String { ZBase32.encode(bytes) }
 
-  /// Reads the form that ``text`` writes; nil if it is not canonical.
+  /// Decodes the form of ``text``. Returns nil if it is not canonical.
   public init?(text: some StringProtocol) {
     guard let bytes = ZBase32.decode(text, byteCount: 16) else { return nil }
     self.init(bytes)
@@ -135,13 +135,13 @@ extension Bytes16: CustomStringConvertible {
 }
 
 extension Bytes32: CustomStringConvertible {
-  /// Lower-case hexadecimal, for logs and dumps. Ids and hashes are not secret; keys never have this type.
+  /// Lower-case hexadecimal, for logs and dumps. IDs and hashes are not secret; keys never have this type.
   public var description: String { hexadecimal(bytes) }
 
-  /// z-base-32, the form in which ids appear in the API and in URLs.
+  /// z-base-32, the form in which IDs appear in the API and in URLs.
   public var text: String { ZBase32.encode(bytes) }
 
-  /// Reads the form that ``text`` writes; nil if it is not canonical.
+  /// Decodes the form of ``text``. Returns nil if it is not canonical.
   public init?(text: some StringProtocol) {
     guard let bytes = ZBase32.decode(text, byteCount: 32) else { return nil }
     self.init(bytes)

@@ -1,4 +1,4 @@
-/// The roles that 16 and 32 bytes play. Empty: they exist for the compiler only.
+/// The roles of 16-byte and 32-byte values. They are empty and exist only for the compiler.
 public enum UserRole {}
 public enum TreeRole {}
 public enum NodeRole {}
@@ -22,9 +22,9 @@ public enum TransparencyRootRole {}
 public typealias UserID = Bytes32<UserRole>
 /// The hash of owner, trunk and the app's tree name (PROTOCOL 3.5).
 public typealias TreeID = Bytes32<TreeRole>
-/// Sixteen random bytes chosen by the client; never reused inside a tree.
+/// 16 random bytes chosen by the client; never reused inside a tree.
 public typealias NodeID = Bytes16<NodeRole>
-/// Sixteen random bytes chosen by the client for one sealed content.
+/// 16 random bytes chosen by the client for one content blob.
 public typealias BlobID = Bytes16<BlobRole>
 /// The keyed tag of a folded name (PROTOCOL 3.5).
 public typealias NameTag = Bytes16<NameTagRole>
@@ -43,7 +43,7 @@ public typealias StateRoot = Bytes32<StateRootRole>
 public typealias KeyCommitment = Bytes32<KeyCommitmentRole>
 public typealias TransparencyRoot = Bytes32<TransparencyRootRole>
 
-/// A zone: the sub-tree below `root` with one access list and one commit log (PROTOCOL 3.5).
+/// A zone: the subtree below `root` with one access list and one commit log (PROTOCOL 3.5).
 public struct ZoneID: Hashable, Comparable, Sendable {
   public let tree: TreeID
   public let root: NodeID
@@ -53,7 +53,7 @@ public struct ZoneID: Hashable, Comparable, Sendable {
     self.root = root
   }
 
-  /// The zone that a trunk's root heads: its nodeID is the start of the tree's id.
+  /// Creates the zone of a trunk's root, whose node ID is the start of the tree's ID.
   public init(trunkOf tree: TreeID) {
     self.init(tree: tree, root: NodeID(prefixOf: tree))
   }

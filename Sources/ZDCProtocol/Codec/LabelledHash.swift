@@ -26,7 +26,7 @@ extension Bytes32 {
     }
   }
 
-  /// Plain SHA-256, for what has no label: parts of an upload, thumbnails.
+  /// Plain SHA-256, for data without a label: parts of an upload, thumbnails.
   public init(sha256 bytes: some Collection<UInt8>) {
     var hash = SHA256()
     hash.update(bytes)
@@ -41,7 +41,7 @@ extension SHA256 {
     withUnsafeBytes(of: UInt8(0)) { update(bufferPointer: $0) }
   }
 
-  /// Contiguous collections are hashed in place, others by way of an array.
+  /// Hashes contiguous collections in place, and others through an array.
   mutating func update(_ part: some Collection<UInt8>) {
     let done: Void? = part.withContiguousStorageIfAvailable { update(bufferPointer: UnsafeRawBufferPointer($0)) }
     if done == nil { Array(part).withUnsafeBytes { update(bufferPointer: $0) } }
@@ -53,7 +53,7 @@ extension SHA256 {
   }
 }
 
-/// `"zdc1/" ‖ label ‖ 00`: what every signature, seal, wrap and derivation begins its context with.
+/// Returns `"zdc1/" ‖ label ‖ 00`, with which the context of every signature, seal, wrap and derivation begins.
 public func labelPrefix(_ label: StaticString) -> [UInt8] {
   var prefix = Array("zdc1/".utf8)
   label.withUTF8Buffer { prefix.append(contentsOf: $0) }

@@ -1,16 +1,16 @@
 internal import Crypto
 
-/// Ed25519 verification with the checks that libraries leave out (PROTOCOL 3.2, SECURITY A9).
+/// Ed25519 verification with checks that libraries omit (PROTOCOL 3.2, SECURITY A9).
 public enum Signatures {
-  /// `SIGN(sk, label, m) = Ed25519(sk, "zdc1/" ‖ label ‖ 00 ‖ m)`; false for a wrong signature and for a weak key
-  /// alike.
+  /// Verifies `SIGN(sk, label, m) = Ed25519(sk, "zdc1/" ‖ label ‖ 00 ‖ m)`. Returns false for both a wrong signature
+  /// and a weak key.
   public static func isValid(
     _ signature: some Collection<UInt8>, by publicKey: [UInt8], label: StaticString, message: some Collection<UInt8>
   ) -> Bool {
     isValid(signature, by: publicKey, signed: labelPrefix(label) + message)
   }
 
-  /// Over exactly these bytes: published vectors have no label.
+  /// Verifies a signature over exactly these bytes, because published vectors have no label.
   package static func isValid(
     _ signature: some Collection<UInt8>, by publicKey: [UInt8], signed message: [UInt8]
   ) -> Bool {
@@ -20,8 +20,8 @@ public enum Signatures {
     return key.isValidSignature(Array(signature), for: message)
   }
 
-  /// True for keys that are not 32 bytes, not canonical, or one of the small-order points, for which one signature fits
-  /// many messages.
+  /// Returns true for keys that are not 32 bytes, not canonical, or one of the small-order points. For those points,
+  /// one signature is valid for many messages.
   public static func isWeak(_ publicKey: [UInt8]) -> Bool {
     guard publicKey.count == 32 else { return true }
     var point = publicKey
@@ -29,13 +29,13 @@ public enum Signatures {
     return smallOrderPoints.contains(point) || !isCanonical(point)
   }
 
-  /// y < 2^255 − 19, the sign bit being cleared.
+  /// Returns whether y < 2^255 − 19, with the sign bit cleared.
   private static func isCanonical(_ point: [UInt8]) -> Bool {
     let isLarge = point[31] == 0x7f && point[1..<31].allSatisfy { $0 == 0xff }
     return !(isLarge && point[0] >= 0xed)
   }
 
-  /// The y coordinates of the points of order 1, 2, 4 and 8 (the sign bit is ignored: both signs are weak).
+  /// The y coordinates of the points of order 1, 2, 4 and 8. The sign bit is ignored, because both signs are weak.
   private static let smallOrderPoints: Set<[UInt8]> = [
     [0x00] + [UInt8](repeating: 0, count: 31),
     [0x01] + [UInt8](repeating: 0, count: 31),

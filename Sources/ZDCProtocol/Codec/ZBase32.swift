@@ -1,4 +1,4 @@
-/// z-base-32: the text form of ids. Lower case, no padding, canonical (unused bits are zero).
+/// z-base-32: the text form of IDs. Lower case, no padding, canonical (unused bits are zero).
 public enum ZBase32 {
   private static let alphabet = Array("ybndrfg8ejkmcpqxot1uwisza345h769".utf8)
   private static let values: [UInt8] = {
@@ -24,7 +24,7 @@ public enum ZBase32 {
     return String(decoding: text, as: UTF8.self)
   }
 
-  /// Returns nil for a foreign character, a wrong length, or bits that are set beyond the last byte.
+  /// Returns nil for an invalid character, a wrong length, or bits set beyond the last byte.
   public static func decode(_ text: some StringProtocol, byteCount: Int? = nil) -> [UInt8]? {
     var bytes: [UInt8] = []
     bytes.reserveCapacity(text.utf8.count * 5 / 8)

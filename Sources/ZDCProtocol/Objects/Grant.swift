@@ -32,6 +32,6 @@ public struct Grant: Sendable, Hashable {
     self.bytes = bytes
   }
 
-  /// What the member's entry in the access list states: `H("grant", wrap)`.
+  /// `H("grant", wrap)`, the hash that the member's entry in the access list states.
   public var wrapHash: GrantHash { GrantHash(labelledHash: "grant", wrap) }
 }

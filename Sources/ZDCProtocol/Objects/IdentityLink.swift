@@ -1,6 +1,6 @@
 /// One link of a user's identity chain (PROTOCOL 3.2).
 ///
-/// Decoding checks the form only; ``IdentityReplay`` checks signatures and order.
+/// Decoding checks only the format; ``IdentityReplay`` checks signatures and order.
 public struct IdentityLink: Sendable, Hashable {
   public enum Kind: UInt8, Sendable {
     case genesis = 0, rotateKeys = 1, rotateRoot = 2, claims = 3, closed = 4
@@ -37,7 +37,7 @@ public struct IdentityLink: Sendable, Hashable {
   public let kind: Kind
   public let seq: UInt32
   public let prev: LinkHash
-  /// Zero in the genesis link: there it is the hash of the link itself.
+  /// Zero in the genesis link, where the user ID is the hash of the link itself.
   public let statedUserID: UserID
   public let timeMs: UInt64
   public let rootPub: [UInt8]
@@ -52,7 +52,7 @@ public struct IdentityLink: Sendable, Hashable {
   public let sigRoot: [UInt8]
   public let sigNewRoot: [UInt8]
   public let sigSign: [UInt8]
-  /// The received bytes. Hashes and signatures are checked over these, never over a re-serialisation.
+  /// The received bytes. Hashes and signatures are checked over these, never over a re-encoding.
   public let bytes: [UInt8]
 
   static let genesisIDBytes = 1_372
@@ -98,10 +98,10 @@ public struct IdentityLink: Sendable, Hashable {
 
   public var hash: LinkHash { LinkHash(labelledHash: "link", bytes) }
 
-  /// What the three signatures cover.
+  /// The bytes that the three signatures cover.
   public var signedBytes: ArraySlice<UInt8> { bytes.dropLast(Self.signatureBytes) }
 
-  /// `H("user-id", genesis bytes [0, 1372))` for a genesis link, else the stated one.
+  /// `H("user-id", genesis bytes [0, 1372))` for a genesis link; otherwise the stated user ID.
   public var userID: UserID {
     kind == .genesis ? UserID(labelledHash: "user-id", slice: bytes.prefix(Self.genesisIDBytes)) : statedUserID
   }
@@ -131,12 +131,12 @@ public struct IdentityLink: Sendable, Hashable {
       self.encPub = encPub
     }
 
-    /// The user that a genesis link with these fields creates. Independent of keyring and claims.
+    /// The user that a genesis link with these fields creates. It does not depend on keyring or claims.
     public var genesisUserID: UserID {
       UserID(labelledHash: "user-id", slice: unsignedBytes.prefix(IdentityLink.genesisIDBytes))
     }
 
-    /// What the signatures cover.
+    /// The bytes that the signatures cover.
     public var unsignedBytes: [UInt8] {
       var writer = ByteWriter(magic: "ZDIL", capacity: 1_800)
       writer.append(kind.rawValue)

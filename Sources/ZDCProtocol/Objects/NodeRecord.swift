@@ -1,6 +1,6 @@
-/// A node's record, the RCRD of the seed documents (PROTOCOL 3.6).
+/// A node's record, called RCRD in the original framework (PROTOCOL 3.6).
 ///
-/// It carries no signature: the signed commit of its zone lists its hash.
+/// It has no signature: the signed commit of its zone lists its hash.
 public struct NodeRecord: Sendable, Hashable {
   public struct Flags: OptionSet, Sendable, Hashable {
     public let rawValue: UInt16
@@ -28,7 +28,7 @@ public struct NodeRecord: Sendable, Hashable {
     }
   }
 
-  /// Who put the content, when that was not this record's writer in this version.
+  /// The author of the content, if it is not this version's writer.
   public struct DataAuthor: Sendable, Hashable {
     public var writer: UserID
     public var timeMs: UInt64
@@ -49,7 +49,7 @@ public struct NodeRecord: Sendable, Hashable {
     }
   }
 
-  /// Everything a record says. Flags follow from which fields are there.
+  /// All fields of a record. The flags follow from which optional fields are set.
   public struct Fields: Sendable, Hashable {
     public var tree: TreeID
     public var node: NodeID
@@ -150,18 +150,18 @@ public struct NodeRecord: Sendable, Hashable {
   }
 
   public let fields: Fields
-  /// The received bytes; the hash is over these.
+  /// The received bytes, over which the hash is computed.
   public let bytes: [UInt8]
   public let hash: RecordHash
 
-  /// Encodes fields that this process made.
+  /// Encodes fields that this process created.
   public init(_ fields: Fields) {
     self.fields = fields
     bytes = fields.bytes
     hash = RecordHash(labelledHash: "record", bytes)
   }
 
-  /// Decodes received bytes: size, canonical form, version, suite and flags.
+  /// Decodes received bytes and checks size, canonical form, version, suite and flags.
   public init(_ bytes: [UInt8]) throws(ZDCSecurityError) {
     try require(bytes.count <= Limits.recordBytes, .limitExceeded)
     var reader = ByteReader(bytes)
@@ -204,12 +204,12 @@ public struct NodeRecord: Sendable, Hashable {
 }
 
 extension NodeRecord {
-  /// The text under which a version of a record appears in the API (PROTOCOL 3.13).
+  /// The text that identifies a version of a record in the API (PROTOCOL 3.13).
   public var eTag: String { Bytes16<RecordHashRole>(prefixOf: hash).text }
 }
 
 extension NodeRecord.Content {
-  /// The text under which a version of content appears in the API (PROTOCOL 3.13).
+  /// The text that identifies a version of content in the API (PROTOCOL 3.13).
   public var eTag: String {
     Bytes16<ContentRootRole>(prefixOf: ContentRoot(labelledHash: "etag", blobID.bytes, contentRoot.bytes)).text
   }

@@ -1,4 +1,4 @@
-/// Who may do what in a zone (PROTOCOL 3.9). Versions form a hash chain; each is signed by its writer.
+/// The access list of a zone (PROTOCOL 3.9). Its versions form a hash chain, and each is signed by its writer.
 public struct ZoneACL: Sendable, Hashable {
   public struct Permissions: OptionSet, Sendable, Hashable {
     public let rawValue: UInt16
@@ -11,12 +11,12 @@ public struct ZoneACL: Sendable, Hashable {
     public static let userOnly = Permissions(rawValue: 32)
     public static let writeOnce = Permissions(rawValue: 64)
     public static let burnIfSender = Permissions(rawValue: 128)
-    /// The rights that this version gives a meaning; the others are reserved.
+    /// The permissions that this version defines; the others are reserved.
     static let known: UInt16 = 7
     static let combinations: [Permissions] = [[.read], [.read, .write], [.read, .write, .share]]
   }
 
-  /// What a member's wrap holds. Other kinds are reserved.
+  /// The kind of key in a member's wrap. Other kinds are reserved.
   public enum WrapKind: UInt8, Sendable, Hashable {
     case nodeKey = 1
   }
@@ -79,7 +79,7 @@ public struct ZoneACL: Sendable, Hashable {
       self.timeMs = timeMs
     }
 
-    /// What the signature covers, under the label "acl".
+    /// The bytes that the signature covers, under the label "acl".
     public var unsignedBytes: [UInt8] {
       var out = ByteWriter(magic: "ZDAC", capacity: 322 + historyWrap.count + entries.count * 71)
       out.append(zone.tree)
@@ -160,7 +160,7 @@ public struct ZoneACL: Sendable, Hashable {
   private static func readAppTreeID(_ reader: inout ByteReader) throws(ZDCSecurityError) -> String {
     let field = try reader.readVariable16()
     let text = String(decoding: field, as: UTF8.self)
-    // A repaired string differs from its bytes: only valid UTF-8 has one reading.
+    // Decoding repairs invalid UTF-8, so a repaired string differs from its bytes.
     try require(text.utf8.elementsEqual(field) && AppTreeID.isValid(text), .nonCanonicalEncoding)
     return text
   }
@@ -202,7 +202,7 @@ extension ZoneACL.Entry {
   }
 }
 
-/// The name of an app's tree: 8 to 64 characters of `0-9 A-Z a-z . - _`, no dot in front. By convention reverse DNS.
+/// The name of an app's tree: 8 to 64 characters of `0-9 A-Z a-z . - _`, no leading dot. By convention reverse DNS.
 public enum AppTreeID {
   public static func isValid(_ text: String) -> Bool {
     Limits.appTreeIDBytes.contains(text.utf8.count) && text.utf8.first != UInt8(ascii: ".")

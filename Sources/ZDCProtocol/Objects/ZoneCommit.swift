@@ -27,7 +27,7 @@ public struct ZoneCommit: Sendable, Hashable {
       self.operations = operations
     }
 
-    /// What the signature covers, under the label "commit".
+    /// The bytes that the signature covers, under the label "commit".
     public var unsignedBytes: [UInt8] {
       var out = ByteWriter(magic: "ZDZC", capacity: 280 + operations.count * 73)
       out.append(zone.tree)
@@ -53,7 +53,7 @@ public struct ZoneCommit: Sendable, Hashable {
   public let bytes: [UInt8]
   public let hash: CommitHash
 
-  /// Signs fields that this process made. `sign` gets the unsigned bytes and answers 64 bytes.
+  /// Signs fields that this process created. `sign` receives the unsigned bytes and returns 64 bytes.
   public init(_ fields: Fields, sign: ([UInt8]) throws -> [UInt8]) rethrows {
     let unsigned = fields.unsignedBytes
     signature = try sign(unsigned)
@@ -94,14 +94,14 @@ public struct ZoneCommit: Sendable, Hashable {
     try require(count >= 1, .nonCanonicalEncoding)
     try require(count <= Limits.commitOperations, .limitExceeded)
     var operations: [ZoneOperation] = []
-    // The smallest operation is 33 bytes: what cannot be there is not reserved.
+    // The smallest operation is 33 bytes. No more is reserved than the input can hold.
     operations.reserveCapacity(min(count, reader.remaining / 33 + 1))
     for _ in 0..<count { operations.append(try ZoneOperation(&reader)) }
     return operations
   }
 
-  /// `H("zone-genesis", treeID ‖ zoneRoot ‖ parent zone's head before the split, zero for trunks)`: what a genesis has
-  /// as `prev`.
+  /// Returns `H("zone-genesis", treeID ‖ zoneRoot ‖ parent zone's head before the split, zero for trunks)`, which is
+  /// the `prev` of a genesis commit.
   public static func genesisPrev(zone: ZoneID, parentHead: CommitHash = .zero) -> CommitHash {
     CommitHash(labelledHash: "zone-genesis", zone.tree.bytes, zone.root.bytes, parentHead.bytes)
   }

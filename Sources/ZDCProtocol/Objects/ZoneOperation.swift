@@ -15,7 +15,7 @@ public enum ZoneOperation: Sendable, Hashable {
       self.parentKeyGen = parentKeyGen
     }
 
-    /// The operation that puts this record.
+    /// Creates the operation that puts this record.
     public init(_ record: NodeRecord) {
       self.init(
         node: record.fields.node, parent: record.fields.parent, record: record.hash, keyGen: record.fields.keyGen,
@@ -23,7 +23,8 @@ public enum ZoneOperation: Sendable, Hashable {
     }
   }
 
-  /// A sub-tree that crosses a zone's border: where to or from, and its state root and size without the node itself.
+  /// A subtree that crosses a zone boundary: the other zone, and the subtree's state root and size without the node
+  /// itself.
   public struct Transfer: Sendable, Hashable {
     public var node: NodeID
     public var zone: ZoneID

@@ -1,8 +1,8 @@
-/// The rules of access lists: who may change what (PROTOCOL 3.9).
+/// The rules for changes to access lists (PROTOCOL 3.9).
 public enum ACLReplay {
-  /// Verifies a list against the one before it, nil for a zone's first.
+  /// Verifies a list against the previous one, which is nil for a zone's first list.
   ///
-  /// - Throws: `ZDCSecurityError` with the rule that is broken, or what `identities` throws.
+  /// - Throws: `ZDCSecurityError` with the broken rule, or any error of `identities`.
   public static func verify(
     _ acl: ZoneACL, after previous: ZoneACL?, identities: some IdentityDirectory
   ) throws {
@@ -20,7 +20,7 @@ public enum ACLReplay {
   private static func checkBinding(_ fields: ZoneACL.Fields) throws(ZDCSecurityError) {
     let tree = TreeID.derive(owner: fields.owner, trunk: fields.trunk, appTreeID: fields.appTreeID)
     try require(tree == fields.zone.tree, .recordBindingMismatch)
-    // Z2: the owner always has the key, by its own wrap, and all rights.
+    // Z2: the owner always has the key, through their own wrap, and all permissions.
     guard let owner = fields.entry(for: fields.owner) else { throw ZDCSecurityError(.aclOwnerImmutable) }
     let isComplete = owner.wrapKind == .nodeKey && owner.permissions.isSuperset(of: [.read, .write, .share])
     try require(isComplete, .aclOwnerImmutable)
@@ -48,14 +48,15 @@ public enum ACLReplay {
     try require(isSameKey || isNextKey, .staleKeyGeneration)
   }
 
-  /// The writer needs `s` in the list *before* and gives no right that they do not have; the owner's rights never change.
+  /// Checks that the writer has `s` in the list *before* and grants no permission that they lack. The owner's
+  /// permissions never change.
   private static func checkRights(_ fields: ZoneACL.Fields, after old: ZoneACL.Fields) throws(ZDCSecurityError) {
     guard let owner = fields.entry(for: fields.owner), let oldOwner = old.entry(for: old.owner) else {
       throw ZDCSecurityError(.aclOwnerImmutable)
     }
     try require(owner.permissions == oldOwner.permissions, .aclOwnerImmutable)
     if fields.writer == fields.owner { return }
-    // Without a new key there is no new wrap for the owner: a wrap of garbage would lock the owner's next device out.
+    // Other members may change the owner's wrap only with a new key. Garbage in it locks out the owner's next device.
     let isKept = owner == oldOwner || fields.zoneKeyGen != old.zoneKeyGen && owner.encGen >= oldOwner.encGen
     try require(isKept, .aclOwnerImmutable)
     guard let writer = old.entry(for: fields.writer) else { throw ZDCSecurityError(.aclNotAuthorized) }
@@ -66,7 +67,7 @@ public enum ACLReplay {
     }
   }
 
-  /// R4: the writer's own entry is gone and nothing else is different.
+  /// R4: the writer's own entry is removed and nothing else differs.
   private static func isSelfRemoval(_ fields: ZoneACL.Fields, after old: ZoneACL.Fields) -> Bool {
     fields.zoneKeyGen == old.zoneKeyGen && fields.parentLinked == old.parentLinked
       && fields.entries == old.entries.filter { $0.user != fields.writer }

@@ -1,10 +1,10 @@
-/// Where replay finds the signature keys of writers. Clients and server answer from chains that they verified.
+/// The source of writers' signature keys for replay. Clients and server answer from chains that they verified.
 public protocol IdentityDirectory {
-  /// The user's signature key of that generation, or nil if the verified chain has none.
+  /// Returns the user's signature key of that generation, or nil if the verified chain has none.
   func signKey(user: UserID, generation: UInt32) throws -> [UInt8]?
 }
 
-/// One of a user's signature keys, as commits and access lists name it.
+/// One of a user's signature keys, in the form in which commits and access lists name it.
 public struct Signer: Sendable, Hashable {
   public var user: UserID
   public var generation: UInt32
@@ -14,10 +14,10 @@ public struct Signer: Sendable, Hashable {
   }
 }
 
-/// How much of a user's chain is known.
+/// The known length of a user's chain.
 public struct ChainPosition: Sendable, Hashable {
   public var user: UserID
-  /// The number of links, and so the number of the next one.
+  /// The number of known links, which is also the number of the next one.
   public var count: UInt32
 
   public init(user: UserID, count: UInt32) {
@@ -25,17 +25,17 @@ public struct ChainPosition: Sendable, Hashable {
   }
 }
 
-/// A user's chain after it was verified (PROTOCOL 3.2).
+/// A verified identity chain of a user (PROTOCOL 3.2).
 public struct VerifiedIdentity: Sendable, Hashable {
   public let userID: UserID
   public internal(set) var seq: UInt32
   public internal(set) var head: LinkHash
-  /// The length of all links together.
+  /// The total length of all links, in bytes.
   public internal(set) var byteCount: Int
   public internal(set) var rootPub: [UInt8]
   public internal(set) var signGen: UInt32
   public internal(set) var encGen: UInt32
-  /// By generation; all that the chain ever named.
+  /// All keys that the chain ever named, by generation.
   public internal(set) var signKeys: [UInt32: [UInt8]]
   public internal(set) var encKeys: [UInt32: [UInt8]]
   /// Signature generations below this are distrusted.
@@ -50,9 +50,10 @@ public struct VerifiedIdentity: Sendable, Hashable {
     return claims.contains { $0.type == IdentityLink.Claim.tree && $0.value.starts(with: prefix) }
   }
 
-  /// The genesis commits of an app's four trunks, in trunk order, as the chain claims them; nil without a claim.
+  /// Returns the genesis commits of an app's four trunks, in trunk order, as the chain claims them; nil without a
+  /// claim.
   ///
-  /// The first claim of a tree stands: a later one changes nothing.
+  /// The first claim of a tree counts; later claims change nothing.
   public func genesisCommits(appTreeID: String) -> [CommitHash]? {
     let prefix = IdentityLink.Claim.tree(appTreeID: appTreeID, genesisCommits: []).value
     let claim = claims.first { $0.type == IdentityLink.Claim.tree && $0.value.starts(with: prefix) }
@@ -60,8 +61,8 @@ public struct VerifiedIdentity: Sendable, Hashable {
     return stride(from: bytes.startIndex, to: bytes.endIndex, by: 32).compactMap { CommitHash(bytes[$0..<$0 + 32]) }
   }
 
-  /// The first commit of an own trunk is the one that the chain names (PROTOCOL 3.7): a server cannot begin the tree
-  /// anew.
+  /// Checks that the first commit of an own trunk is the one that the chain names (PROTOCOL 3.7). This prevents a
+  /// server from restarting the tree.
   ///
   /// - Throws: `zoneForkDetected`.
   public func checkGenesis(_ commit: ZoneCommit, trunk: Trunk, appTreeID: String) throws(ZDCSecurityError) {
@@ -76,7 +77,7 @@ public struct VerifiedIdentity: Sendable, Hashable {
 public enum IdentityReplay {
   /// Verifies a whole chain from its genesis.
   ///
-  /// - Parameter expected: the user who was asked for; another one's valid chain is `userIDMismatch`.
+  /// - Parameter expected: The requested user. A valid chain of another user fails with `userIDMismatch`.
   public static func verify(
     _ chain: [IdentityLink], expected: UserID? = nil
   ) throws(ZDCSecurityError) -> VerifiedIdentity {
@@ -103,13 +104,13 @@ public enum IdentityReplay {
       claims: link.claims, isClosed: false)
   }
 
-  /// Returns what the next link is checked against, without reading the chain again.
+  /// Returns the state against which the next link is checked, without reading the chain again.
   ///
-  /// Claims and older keys are left out.
+  /// Claims and older keys are omitted.
   ///
   /// - Parameters:
-  ///   - link: the newest link of a chain that the caller has verified.
-  ///   - byteCount: the length of all its links together.
+  ///   - link: The newest link of a chain that the caller has verified.
+  ///   - byteCount: The total length of all its links.
   public static func resume(after link: IdentityLink, byteCount: Int) -> VerifiedIdentity {
     VerifiedIdentity(
       userID: link.userID, seq: link.seq, head: link.hash, byteCount: byteCount, rootPub: link.rootPub,
@@ -118,7 +119,7 @@ public enum IdentityReplay {
       keyringHash: link.keyringHash, claims: [], isClosed: link.kind == .closed)
   }
 
-  /// Verifies the next link and moves the identity on. The identity is unchanged if this throws.
+  /// Verifies the next link and updates the identity, which is unchanged if this throws.
   ///
   /// A link that would make the chain too long is refused, so that an accepted chain can always be read.
   public static func extend(_ identity: inout VerifiedIdentity, with link: IdentityLink) throws(ZDCSecurityError) {
@@ -145,7 +146,7 @@ public enum IdentityReplay {
     try require(!Signatures.isWeak(link.rootPub) && !Signatures.isWeak(link.signPub), .weakPublicKey)
   }
 
-  /// What each kind of link may change, and nothing else.
+  /// Checks that a link changes only what its kind may change.
   private static func checkChange(_ link: IdentityLink, from identity: VerifiedIdentity) throws(ZDCSecurityError) {
     let sameRoot = link.rootPub == identity.rootPub
     let sameSign = link.signGen == identity.signGen && link.signPub == identity.signKeys[identity.signGen]
@@ -171,7 +172,7 @@ public enum IdentityReplay {
     try require(link.compromise == 0 || link.kind == .rotateKeys, .identityChainInvalid)
   }
 
-  /// `rootPub` is the root that was current before this link.
+  /// Checks a link's signatures. `rootPub` is the root key that was current before this link.
   private static func checkSignatures(_ link: IdentityLink, rootPub: [UInt8]) throws(ZDCSecurityError) {
     let message = link.signedBytes
     var isValid =

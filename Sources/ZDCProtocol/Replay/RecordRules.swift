@@ -1,12 +1,12 @@
-/// The checks of a record that need no key (PROTOCOL 3.6), in order. Class 1: an honest server has already refused what
-/// fails here.
+/// The record checks that need no key (PROTOCOL 3.6), in order. Failures are class 1: an honest server would have
+/// refused the record.
 public enum RecordRules {
-  /// Checks a record against the put that names it and the zone's commit.
+  /// Checks a record against the put that names it and its zone.
   ///
   /// - Parameters:
-  ///   - previous: the node's record before this put, if the checker has it; its hash must be the one that the log
+  ///   - previous: The node's record before this put, if the caller has it. Its hash must be the one that the log
   ///     replaced.
-  ///   - replaced: the log's leaf before this put, nil for a new node.
+  ///   - replaced: The log node before this put; nil for a new node.
   public static func check(
     _ record: NodeRecord, put: ZoneOperation.Put, zone: ZoneID, replaced: ZoneLeaf?, previous: NodeRecord? = nil
   ) throws(ZDCSecurityError) {
@@ -22,10 +22,10 @@ public enum RecordRules {
     try checkVersions(record, replaced: replaced, previous: previous)
   }
 
-  /// Checks what a record shares with the commit that puts it: its writer, and for a zone's root the list's key
+  /// Checks the fields that a record shares with its commit: the writer, and for a zone's root the access list's key
   /// commitments (Z9).
   ///
-  /// - Parameter acl: the list in force after the commit.
+  /// - Parameter acl: The access list in force after the commit.
   public static func check(
     _ record: NodeRecord, commit: ZoneCommit.Fields, acl: ZoneACL.Fields
   ) throws(ZDCSecurityError) {
@@ -36,7 +36,8 @@ public enum RecordRules {
     try require(commitments == acl.commitments, .keyCommitmentMismatch, node: fields.node)
   }
 
-  /// A zone's root has no place and no name in its zone, and its old keys are in the access list. A trunk's has no content.
+  /// Checks a zone's root. It has no place or name in its zone, and its old keys are in the access list. A trunk's root
+  /// has no content.
   private static func checkRoot(_ fields: NodeRecord.Fields, of zone: ZoneID) throws(ZDCSecurityError) {
     let isBare =
       fields.parentWrap.isEmpty && fields.historyWrap.isEmpty && fields.nameTag == .zero && !fields.isPointer
@@ -56,22 +57,24 @@ public enum RecordRules {
     if let previous { try check(record, after: RecordPin(previous)) }
   }
 
-  /// Checks that a record does not go behind what its checker has accepted of the node before.
+  /// Checks that a record is not older than what the caller has accepted for the node before.
   ///
-  /// - Parameter pin: of the record that it replaces, or of an earlier one: versions may have been skipped.
+  /// - Parameter pin: The version of the record that it replaces, or of an earlier one, since versions may have been
+  ///   skipped.
   public static func check(_ record: NodeRecord, after pin: RecordPin) throws(ZDCSecurityError) {
     let fields = record.fields
     try require(fields.recordVersion > pin.recordVersion, .recordRollback, node: fields.node)
     if fields.prevRecord == pin.record { try checkJump(fields, after: pin) }
     guard let old = pin.content else { return }
-    // Content that is there stays, as itself or newer: without it, its number could begin anew.
+    // Existing content must remain, unchanged or newer. Otherwise its version could start over.
     guard let content = fields.content else { throw ZDCSecurityError(.recordRollback, node: fields.node) }
     let isSame = content == old
     let isNewer = content.dataVersion > old.dataVersion && content.blobID != old.blobID
     try require(isSame || isNewer, .recordRollback, node: fields.node)
   }
 
-  /// A version that no other version could follow would make its node unwritable. First content counts from 0.
+  /// Limits the increase of versions. A version that no other version could follow would make its node unwritable. The
+  /// first content counts from 0.
   private static func checkJump(_ fields: NodeRecord.Fields, after pin: RecordPin) throws(ZDCSecurityError) {
     let recordRise = fields.recordVersion.subtractingReportingOverflow(pin.recordVersion)
     try require(
@@ -81,7 +84,7 @@ public enum RecordRules {
     try require(isLower || rise <= Limits.versionJump, .limitExceeded, node: fields.node)
   }
 
-  /// The version that a writer gives to the successor of `version`.
+  /// Returns the version that a writer gives to the successor of `version`.
   ///
   /// - Throws: `limitExceeded` if no version can follow.
   public static func version(after version: UInt64) throws(ZDCSecurityError) -> UInt64 {
@@ -91,11 +94,12 @@ public enum RecordRules {
   }
 }
 
-/// The newest version of a node that a checker has accepted.
+/// The newest version of a node that a client or server has accepted.
 public struct RecordPin: Hashable, Sendable {
   public var recordVersion: UInt64
   public var content: NodeRecord.Content?
-  /// The record's hash. With it, a record that follows it directly is checked for the size of its step as well.
+  /// The record's hash. If it is set, a record that directly follows is also checked for the size of its version
+  /// increase.
   public var record: RecordHash?
 
   public init(recordVersion: UInt64, content: NodeRecord.Content?, record: RecordHash? = nil) {

@@ -1,7 +1,7 @@
-/// The rules of a zone's log (PROTOCOL 3.7), written once: the server runs them to refuse early, the client because it
-/// trusts nobody.
+/// The rules of a zone's log (PROTOCOL 3.7), shared by server and client. The server runs them to refuse early, the
+/// client because it does not trust the server.
 ///
-/// Pure: state and identities come in through protocols, nothing else is read or written.
+/// Pure: it accesses state and identities through protocols, and reads or writes nothing else.
 public struct ZoneReplay<Identities: IdentityDirectory> {
   private let identities: Identities
 
@@ -12,10 +12,10 @@ public struct ZoneReplay<Identities: IdentityDirectory> {
   /// Verifies the next commit and applies it to `state`.
   ///
   /// - Parameters:
-  ///   - head: where the log stands; nil before the genesis commit.
-  ///   - acl: the access list that the commit's acl operation names; nil without that operation.
-  /// - Returns: the new head. Its list is the one in force: a caller stores no other.
-  /// - Throws: `ZDCSecurityError` with the rule that is broken; then `state` is to be rolled back by the caller.
+  ///   - head: The head of the log; nil before the genesis commit.
+  ///   - acl: The access list that the commit's acl operation names; nil without that operation.
+  /// - Returns: The new head. Its access list is the one in force, and the only one that the caller stores.
+  /// - Throws: `ZDCSecurityError` with the broken rule. The caller must then roll back `state`.
   public func apply(
     _ commit: ZoneCommit, acl: ZoneACL?, after head: ZoneHead?, to state: inout some ZoneState
   ) throws -> ZoneHead {
@@ -26,7 +26,7 @@ public struct ZoneReplay<Identities: IdentityDirectory> {
       var next = ZoneHead(
         zone: commit.fields.zone, seq: commit.fields.seq, hash: commit.hash, acl: newACL,
         retiredBelow: head?.retiredBelow ?? [:])
-      // Rights are those of the list before the commit; a genesis has only its own, signed by the owner.
+      // The list before the commit determines the rights. A genesis has only its own list, signed by the owner.
       let rights = ZoneRights(before: head?.acl ?? newACL, after: newACL, writer: commit.fields.writer)
       var shape = ZoneShape(zone: commit.fields.zone, seq: commit.fields.seq, isGenesis: head == nil)
       for operation in commit.fields.operations {
@@ -80,14 +80,14 @@ public struct ZoneReplay<Identities: IdentityDirectory> {
       try shape.delete(node, record: record, liveDescendants: count, in: &state)
     case .acl: break
     case .retireKey(let user, let gen): try retire(user, below: gen, in: &next)
-    // Zones that nest, moves across zones and checkpoints have their formats; their rules come with sharing.
+    // Nested zones, moves across zones and checkpoints have a format but no rules yet. Their rules come with sharing.
     case .split, .moveOut, .moveIn, .checkpoint, .mount: throw ZDCSecurityError(.unsupportedVersion)
     }
   }
 }
 
 extension ZoneReplay {
-  /// Each retirement changes something, and leaves the user the newest key that their chain has.
+  /// Retires keys. Each retirement must change something, and must leave the user the newest key of their chain.
   private func retire(_ user: UserID, below gen: UInt32, in next: inout ZoneHead) throws {
     try require(gen > max(1, next.retiredBelow[user] ?? 0), .writerNotAuthorized)
     guard try identities.signKey(user: user, generation: gen) != nil else {
@@ -98,15 +98,16 @@ extension ZoneReplay {
 }
 
 extension ZoneCommit {
-  /// It stands in its zone's log right behind the commit of this number and hash; nil: it opens the log.
+  /// Returns whether this commit directly follows the commit with this number and hash; for nil, whether it opens the
+  /// log.
   public func follows(_ head: (seq: UInt64, hash: CommitHash)?) -> Bool {
     guard let head else { return fields.seq == 0 && fields.prev == Self.genesisPrev(zone: fields.zone) }
     return head.seq < .max && fields.seq == head.seq + 1 && fields.prev == head.hash
   }
 
-  /// The named writer signed it. Says nothing of his rights.
+  /// Verifies that the named writer signed the commit. The writer's permissions are not checked.
   ///
-  /// - Throws: `ZDCSecurityError`: writerUnknown, signatureInvalid.
+  /// - Throws: `ZDCSecurityError` with `writerUnknown` or `signatureInvalid`.
   public func checkSigner(_ identities: some IdentityDirectory) throws {
     guard let key = try identities.signKey(user: fields.writer, generation: fields.writerGen) else {
       throw ZDCSecurityError(.writerUnknown, user: fields.writer)
@@ -116,13 +117,13 @@ extension ZoneCommit {
   }
 }
 
-/// What a writer may do, from the access list in force before the commit (PROTOCOL 3.7, 3.9).
+/// A writer's rights according to the access list in force before the commit (PROTOCOL 3.7, 3.9).
 struct ZoneRights {
   let permissions: ZoneACL.Permissions
   let isOwner: Bool
   let isMember: Bool
   let writer: UserID
-  /// The root that only the owner puts, unless the commit rotates the zone's key.
+  /// The root that only the owner may put, unless the commit rotates the zone's key.
   private let ownersRoot: NodeID?
 
   init(before: ZoneACL, after: ZoneACL, writer: UserID) {
@@ -149,7 +150,7 @@ struct ZoneRights {
     case .split: throw ZDCSecurityError(.splitNeedsOwner, user: writer)
     case .retireKey(let user, _):
       if user != writer || !isMember { throw ZDCSecurityError(.writerNotAuthorized, user: writer) }
-    // ACLReplay decides: a member without `s` may still remove himself.
+    // ACLReplay decides: a member without `s` may still remove themselves.
     case .acl: break
     }
   }

@@ -1,18 +1,18 @@
-/// Shape and key generations while one commit is applied: parents, cycles, depth, staleness (PROTOCOL 3.7, R1).
+/// Checks shape and key generations while one commit is applied: parents, cycles, depth, staleness (PROTOCOL 3.7, R1).
 ///
-/// Answers about nodes above are remembered for the length of the commit, so a thousand siblings walk up once.
+/// Lookups of ancestors are cached for the duration of the commit, so a thousand siblings walk up only once.
 struct ZoneShape {
   private let zone: ZoneID
   private let seq: UInt64
   private let isGenesis: Bool
-  /// One put or delete per node and commit.
+  /// The nodes that the commit has put or deleted; each may occur only once per commit.
   private var touched: Set<NodeID> = []
   private var rootKeyGen: UInt32?
-  /// What the deletes so far state together.
+  /// The total number of descendants that the deletes so far state.
   private var deletedDescendants: UInt64 = 0
   private var above: [NodeID: Above] = [:]
 
-  /// What is known of a live node's way up.
+  /// Facts about a live node that depend on its ancestors.
   private struct Above {
     var depth: Int
     var keyGen: UInt32
@@ -38,7 +38,7 @@ struct ZoneShape {
       node: put.node, parent: put.parent, record: put.record, putSeq: seq, keyGen: put.keyGen,
       parentKeyGen: put.parentKeyGen)
     try state.put(leaf, replacing: old)
-    // A new leaf changes nobody else's answers; a moved or re-keyed node changes those of all below it.
+    // A new log node does not affect the cache. A moved or re-keyed node affects all nodes below it.
     if let old, old.parent != put.parent || old.keyGen != put.keyGen { above.removeAll() }
     if old != nil { above[put.node] = nil }
   }
@@ -59,7 +59,7 @@ struct ZoneShape {
     above.removeAll()
   }
 
-  /// Z9: the access list and the root's record of the same commit agree on the generation.
+  /// Z9: the access list and the root's record of the same commit must have the same generation.
   func finish(acl: ZoneACL, previous: ZoneACL?) throws(ZDCSecurityError) {
     let isRotation = acl.fields.zoneKeyGen != previous?.fields.zoneKeyGen
     if isRotation { try require(rootKeyGen != nil, .keyCommitmentMismatch, node: zone.root) }
@@ -76,13 +76,14 @@ struct ZoneShape {
   private mutating func checkKeyGen(_ put: ZoneOperation.Put, old: ZoneLeaf?, in state: some ZoneState) throws {
     guard let old else { return try checkFirstKeyGen(put, in: state) }
     let isNext = old.keyGen < .max && put.keyGen == old.keyGen + 1
-    // Z9 binds the root's generation to the list's.
+    // Z9 binds the root's generation to that of the list.
     let isRoot = put.node == zone.root
     let mustRise = isRoot ? isNext : try lookUp(put.node, in: state).isStale
     try require(mustRise ? isNext : put.keyGen == old.keyGen, .staleKeyGeneration, node: put.node)
   }
 
-  /// No node has more generations than its zone: each rotation of the zone makes a node stale once at most.
+  /// Checks the first generation of a node. No node has more generations than its zone, because each rotation of the
+  /// zone makes a node stale at most once.
   private mutating func checkFirstKeyGen(_ put: ZoneOperation.Put, in state: some ZoneState) throws {
     try require(put.keyGen >= 1, .staleKeyGeneration, node: put.node)
     guard put.node != zone.root else { return }
@@ -101,7 +102,7 @@ struct ZoneShape {
     try checkDepth(put.node, movedBelow: parent, in: state)
   }
 
-  /// What moves takes all below it along; only a move further down can make anything too deep.
+  /// Checks the depth after a move, which includes all descendants. Only a move further down can exceed the limit.
   private mutating func checkDepth(_ node: NodeID, movedBelow parent: Above, in state: some ZoneState) throws {
     let depth = parent.depth + 1
     guard try depth > lookUp(node, in: state).depth else { return }
@@ -119,7 +120,7 @@ struct ZoneShape {
     }
   }
 
-  /// Walks up to the zone's root, or to the first node that is already known, and remembers the way.
+  /// Walks up to the zone's root, or to the first cached node, and caches the path.
   private mutating func lookUp(_ node: NodeID, in state: some ZoneState) throws -> Above {
     var path: [ZoneLeaf] = []
     var current = node

@@ -1,4 +1,4 @@
-/// What a zone's log says of one live node.
+/// The state of one live node in a zone's log.
 public struct ZoneLeaf: Hashable, Sendable {
   public var node: NodeID
   public var parent: NodeID
@@ -19,23 +19,23 @@ public struct ZoneLeaf: Hashable, Sendable {
 
 /// The live nodes of a zone, as replay reads and changes them.
 ///
-/// Server and client implement it over their database inside one transaction, tests over a dictionary. Replay calls
-/// `put` and `removeSubtree`
-/// only for operations that it accepted; if replay throws, the caller rolls the transaction back.
+/// Server and client implement it over their database inside one transaction; tests use a dictionary. Replay calls
+/// `put` and `removeSubtree` only for operations that it accepted. If replay throws, the caller rolls the transaction
+/// back.
 public protocol ZoneState {
   func leaf(_ node: NodeID) throws -> ZoneLeaf?
-  /// Live nodes below `node`, without it. Any number above `limit` stands for all of them, so that a wrong claim about a
-  /// large branch costs no walk through it.
+  /// Returns the number of live nodes below `node`, without `node` itself. Any result above `limit` only means "more
+  /// than `limit`", so that a wrong claim about a large branch does not cost a full walk.
   func descendantCount(of node: NodeID, upTo limit: UInt64) throws -> UInt64
-  /// How many levels of live nodes there are below `node`; 0 for a leaf of the tree. Any number above `limit` stands for
-  /// all of them.
+  /// Returns the number of levels of live nodes below `node`; 0 if it has no children. Any result above `limit` only
+  /// means "more than `limit`".
   func height(of node: NodeID, upTo limit: Int) throws -> Int
   mutating func put(_ leaf: ZoneLeaf, replacing old: ZoneLeaf?) throws
   /// Removes `node` and everything below it.
   mutating func removeSubtree(_ node: NodeID) throws
 }
 
-/// Where a zone's log stands: what a client pins and a server compares with.
+/// The head of a zone's log, which a client pins and a server compares with.
 public struct ZoneHead: Sendable, Hashable {
   public var zone: ZoneID
   public var seq: UInt64
@@ -91,7 +91,7 @@ public struct MemoryZoneState: ZoneState, Sendable {
     }
   }
 
-  /// `node` and the nodes below it; no further ones are looked for beyond `limit` below.
+  /// Returns `node` and the nodes below it. The search stops once it exceeds `limit` nodes below.
   private func subtree(of node: NodeID, upTo limit: UInt64 = .max) -> [NodeID] {
     var found = [node]
     var next = 0

@@ -1,4 +1,4 @@
-/// How objects travel in bulk: a sequence of `u8 type ‖ u32 length ‖ bytes` (PROTOCOL 3.13).
+/// The bulk format for objects: a sequence of `u8 type ‖ u32 length ‖ bytes` (PROTOCOL 3.13).
 public enum Bundle {
   public static let mediaType = "application/vnd.zdc.bundle"
 
@@ -18,7 +18,7 @@ public enum Bundle {
     }
   }
 
-  /// A decoded item. Times are the server's word; zero on the way to the server.
+  /// A decoded item. Times are set by the server; they are zero in requests.
   public enum Item: Sendable, Hashable {
     case commit(receivedMs: UInt64, ZoneCommit)
     case record(recordReceivedMs: UInt64, dataReceivedMs: UInt64, NodeRecord)
@@ -29,14 +29,14 @@ public enum Bundle {
     case leaves(ArraySlice<UInt8>)
   }
 
-  /// An item, or bytes in the place of one whose form is wrong.
+  /// An item, or a placeholder for a record or grant with a wrong format.
   public enum LenientItem: Sendable {
     case item(Item)
     case unreadableRecord(RecordHash, ZDCSecurityError)
     case unreadableGrant
   }
 
-  /// Reads items one by one out of received bytes.
+  /// Decodes items one by one from received bytes.
   public struct Reader: Sendable {
     private var reader: ByteReader
 
@@ -44,8 +44,8 @@ public enum Bundle {
       reader = ByteReader(bytes)
     }
 
-    /// Returns nil behind the last item. A type that this version does not know is an error: nothing may be skipped
-    /// unread.
+    /// Returns the next item, or nil after the last one. A type that this version does not know is an error, because
+    /// nothing may be skipped unread.
     public mutating func next() throws(ZDCSecurityError) -> Item? {
       guard reader.remaining > 0 else { return nil }
       guard let type = ItemType(rawValue: try reader.readUInt8()) else {
@@ -55,9 +55,10 @@ public enum Bundle {
       return try Self.decode(type, &item)
     }
 
-    /// Like ``next()``; what is only wrong inside a record or a grant is handed out as it came.
+    /// Like ``next()``, but returns a malformed record or grant as an unreadable item.
     ///
-    /// Their hashes are named by signed objects, so a reader finds out by them whether the bytes were meant to be so.
+    /// Signed objects name the hashes of records and grants, so the reader can check whether exactly these bytes were
+    /// intended.
     public mutating func nextLeniently() throws(ZDCSecurityError) -> LenientItem? {
       guard reader.remaining > 0 else { return nil }
       guard let type = ItemType(rawValue: try reader.readUInt8()) else {
@@ -76,7 +77,7 @@ public enum Bundle {
       }
     }
 
-    /// All items that are left.
+    /// Returns all remaining items.
     public mutating func all() throws(ZDCSecurityError) -> [Item] {
       var items: [Item] = []
       while let item = try next() { items.append(item) }

@@ -1,7 +1,7 @@
-/// What is asked of a JSON body before a decoder sees it: not nested deeply, and one meaning only.
+/// Checks a JSON body before it is decoded: limited nesting, and only one meaning.
 ///
-/// Two members of one name mean different things to different decoders; names with escapes could hide that, and none of
-/// ours has any.
+/// Decoders disagree on the meaning of duplicate member names. Escapes in names could hide duplicates, and no valid
+/// body has any.
 public enum JSONForm {
   // Not generic: other modules would run it unspecialized, and a server runs it on bodies of unauthenticated requests.
   public static func isAcceptable(_ bytes: [UInt8], depth limit: Int = Limits.jsonDepth) -> Bool {
@@ -12,7 +12,7 @@ public enum JSONForm {
 
   private struct Scanner {
     let limit: Int
-    /// The names so far of each open object; nil for an array.
+    /// The names seen in each open object; nil for an array.
     private var open: [Set<[UInt8]>?] = []
     private var text: [UInt8] = []
     private var isString = false
@@ -56,7 +56,7 @@ public enum JSONForm {
         isString = false
         return !expectsName || endName()
       }
-      // Values may be long; only names are kept.
+      // Only names are kept, because values may be long.
       if expectsName { text.append(byte) }
       return true
     }

@@ -1,10 +1,10 @@
-// The JSON bodies of the control plane (project PROTOCOL.md, "Wire API"). One type a body, both sides use the same.
+// The JSON bodies of the control plane (project PROTOCOL.md, "Wire API"). Both sides share one type per body.
 
 /// `GET /v1/info`
 public struct ServerInfo: Codable, Sendable, Hashable {
   public var name: String
   public var version: String
-  /// The protocol generations that the server speaks; this package speaks 1.
+  /// The protocol generations that the server supports; this package supports 1.
   public var protocols: [Int]
   public var registration: String
   public var timeMs: UInt64
@@ -58,7 +58,7 @@ public struct RegisterResponse: Codable, Sendable, Hashable {
   }
 }
 
-/// `POST /v1/auth/challenge`. One of the two ids; the answer looks the same whether it is known or not.
+/// `POST /v1/auth/challenge`. Contains one of the two IDs. The answer looks the same whether it is known or not.
 public struct ChallengeRequest: Codable, Sendable, Hashable {
   public var lookupID: LookupID?
   public var userID: UserID?
@@ -102,7 +102,7 @@ public struct LoginRequest: Codable, Sendable, Hashable {
     self.signature = signature
   }
 
-  /// What the signature covers, under the label "login":
+  /// The bytes that the signature covers, under the label "login":
   /// `v16 origin ‖ lookupID ‖ deviceID ‖ deviceKey ‖ nonce ‖ u64 expires`.
   public var signedBytes: [UInt8] {
     var out = ByteWriter(capacity: 200)
@@ -116,7 +116,7 @@ public struct LoginRequest: Codable, Sendable, Hashable {
   }
 }
 
-/// `POST /v1/auth/device`: a device that logged in before opens its next session with its own key.
+/// `POST /v1/auth/device`: a device that logged in before opens its next session with its device key.
 public struct DeviceLoginRequest: Codable, Sendable, Hashable {
   public var userID: UserID
   public var origin: String
@@ -136,7 +136,7 @@ public struct DeviceLoginRequest: Codable, Sendable, Hashable {
     self.signature = signature
   }
 
-  /// What the signature covers, under the label "device-login":
+  /// The bytes that the signature covers, under the label "device-login":
   /// `v16 origin ‖ userID ‖ deviceID ‖ nonce ‖ u64 expires`.
   public var signedBytes: [UInt8] {
     var out = ByteWriter(capacity: 160)
@@ -185,7 +185,7 @@ public struct SessionList: Codable, Sendable, Hashable {
   }
 }
 
-/// `POST /v1/account/links`: the next identity link; keyring and login change with it where the kind says so.
+/// `POST /v1/account/links`: the next identity link. Keyring and login change with it if its kind requires that.
 public struct AppendLinkRequest: Codable, Sendable, Hashable {
   public var link: WireBytes
   public var keyring: WireBytes?
@@ -200,7 +200,7 @@ public struct AppendLinkRequest: Codable, Sendable, Hashable {
   }
 }
 
-/// A zone and where its log stands on the server.
+/// A zone and the head of its log on the server.
 public struct ZoneStatus: Codable, Sendable, Hashable {
   public var treeID: TreeID
   public var zoneRoot: NodeID
@@ -217,8 +217,8 @@ public struct ZoneStatus: Codable, Sendable, Hashable {
   public var zone: ZoneID { ZoneID(tree: treeID, root: zoneRoot) }
 }
 
-/// The point in a user's feed of changes up to which a server has reported (PROTOCOL 4.5). It is opaque to clients, which
-/// send back the last one that they received.
+/// The point in a user's feed of changes up to which a server has reported (PROTOCOL 4.5). It is opaque to clients,
+/// which send back the last one that they received.
 public struct FeedPosition: Codable, Sendable, Hashable {
   public let text: String
 
@@ -236,14 +236,14 @@ public struct FeedPosition: Codable, Sendable, Hashable {
   }
 }
 
-/// `GET /v1/zones?since=POSITION` and the event stream's first event: my zones that have changed since.
+/// `GET /v1/zones?since=POSITION` and the event stream's first event: the user's zones that have changed since.
 public struct ZoneList: Codable, Sendable, Hashable {
-  /// For the next call; nil in a list of offered zones, and in one that is about some zones only.
+  /// The cursor for the next call; nil in a list of offered zones, and in a list that covers only some zones.
   public var feedPosition: FeedPosition?
   public var zones: [ZoneStatus]
-  /// Where my identity chain ends; nil in a list of offered zones.
+  /// The end of the user's identity chain; nil in a list of offered zones.
   public var chain: ChainHead?
-  /// Where the next page of offered zones begins (`after`); nil: this is the last one.
+  /// The start of the next page of offered zones (`after`); nil if this is the last page.
   public var next: UInt64?
 
   public init(
@@ -270,7 +270,7 @@ public struct ChainHead: Codable, Sendable, Hashable {
 /// `event: head` of the event stream.
 public struct HeadEvent: Codable, Sendable, Hashable {
   public var status: ZoneStatus
-  /// The commit's page (commit, its live records), if it is at most 64 KiB.
+  /// The commit's page (the commit and its live records), if it is at most 64 KiB.
   public var page: WireBytes?
 
   public init(status: ZoneStatus, page: WireBytes?) {
@@ -309,7 +309,7 @@ public struct BlobTicketRequest: Codable, Sendable, Hashable {
 public struct BlobStatus: Codable, Sendable, Hashable {
   public struct Part: Codable, Sendable, Hashable {
     public var index: Int
-    /// SHA-256 over the hashes of the part's leaves.
+    /// SHA-256 over the part's leaf hashes.
     public var hash: WireBytes
 
     public init(index: Int, hash: WireBytes) {
@@ -334,7 +334,7 @@ public struct BlobStatus: Codable, Sendable, Hashable {
   }
 }
 
-/// `GET /v1/account/audit`: what the server holds for me, field by field.
+/// `GET /v1/account/audit`: everything that the server holds for the user, field by field.
 public struct AuditReport: Codable, Sendable, Hashable {
   public struct Field: Codable, Sendable, Hashable {
     public var name: String

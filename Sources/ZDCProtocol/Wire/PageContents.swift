@@ -1,4 +1,4 @@
-/// A page of commits as it came, decoded but not yet verified.
+/// A page of commits as received, decoded but not yet verified.
 package struct PageContents {
   package struct Commit {
     package var receivedMs: UInt64
@@ -15,11 +15,11 @@ package struct PageContents {
   package private(set) var lists: [ACLHash: ZoneACL] = [:]
   package private(set) var grants: [GrantHash: Grant] = [:]
   package private(set) var records: [RecordHash: Record] = [:]
-  /// Bytes in the place of records that are none, by their hash.
+  /// The errors of records that cannot be decoded, by their hash.
   package private(set) var unreadable: [RecordHash: ZDCSecurityError] = [:]
   package private(set) var contents: [BlobID: ArraySlice<UInt8>] = [:]
 
-  /// Records and grants are class 2: one with a wrong form is as good as not here, and stops nothing else.
+  /// Decodes a page. Records and grants are class 2: a malformed one counts as missing and does not affect the rest.
   ///
   /// - Throws: `ZDCSecurityError` for other bytes that are not canonical.
   package init(_ body: [UInt8]) throws(ZDCSecurityError) {
@@ -41,18 +41,18 @@ package struct PageContents {
     case .acl(let acl): lists[acl.hash] = acl
     case .grant(let grant): grants[grant.wrapHash] = grant
     case .content(let blob, let bytes): contents[blob] = bytes
-    // Chains and leaf hashes have their own routes.
+    // Chains and leaf hashes have separate routes.
     case .link, .leaves: throw ZDCSecurityError(.nonCanonicalEncoding)
     }
   }
 
-  /// The commit of an own request that was accepted; its records need no look.
+  /// Creates the page of an accepted request of this client, whose records need no check.
   package init(ownRequest body: [UInt8], receivedMs: UInt64) throws(ZDCSecurityError) {
     try self.init(body)
     commits = commits.map { Commit(receivedMs: receivedMs, commit: $0.commit) }
   }
 
-  /// The keys that the page's replay needs: of those who write in it, and those that it retires.
+  /// The keys that the page's replay needs: those of its writers, and those that it retires.
   package var signers: Set<Signer> {
     var signers: Set<Signer> = []
     for item in commits {
@@ -64,15 +64,15 @@ package struct PageContents {
     return signers
   }
 
-  /// The ``signers`` that are members, by the list in force before the page or one in it. Commits of others are refused
-  /// anyway: their chains are not needed.
+  /// Returns the ``signers`` that are members according to the list before the page or a list in it. Commits of others
+  /// are refused anyway, so their chains are not needed.
   package func memberSigners(after list: ZoneACL?) -> Set<Signer> {
     var members = Set(list?.fields.entries.map(\.user) ?? [])
     for list in lists.values { members.formUnion(list.fields.entries.map(\.user)) }
     return signers.filter { members.contains($0.user) }
   }
 
-  /// The access list that a commit brings, if it has one.
+  /// Returns the access list that a commit carries, if any.
   package func acl(of commit: ZoneCommit) -> ZoneACL? {
     for case .acl(_, let hash) in commit.fields.operations { return lists[hash] }
     return nil

@@ -1,4 +1,4 @@
-/// Every path of the wire API, once, for both sides. A parameter stands in braces; ids are z-base-32 text.
+/// All paths of the wire API, shared by both sides. Parameters are in braces; IDs are z-base-32 text.
 public enum Routes {
   public static let health = "/healthz"
   public static let ready = "/readyz"
@@ -37,7 +37,7 @@ public enum Routes {
   public static let blobPart = "/v1/blobs/{blobID}/parts/{index}"
   public static let blobComplete = "/v1/blobs/{blobID}/complete"
 
-  /// Fills the braces of a route, left to right.
+  /// Replaces the parameters of a route, from left to right.
   public static func path(_ route: String, _ values: String...) -> String {
     var rest = values[...]
     let parts = route.split(separator: "/").map { part in
@@ -53,6 +53,7 @@ public enum WireHeaders {
   public static let zoneHead = "zdc-zone-head"
   /// `1` if the page ends before the head.
   public static let more = "zdc-more"
-  /// SHA-256 over the leaf hashes of an uploaded part, z-base-32: a part with another hash under the same index is refused.
+  /// SHA-256 over the leaf hashes of an uploaded part, z-base-32. A part with a different hash under the same index is
+  /// refused.
   public static let partHash = "zdc-part-hash"
 }

@@ -1,25 +1,25 @@
-/// An error that crosses the wire: the body of every answer that is not a success.
+/// An error on the wire: the body of every unsuccessful answer.
 ///
-/// `message` is for people and holds no name, key or content; programs decide by `code`.
+/// `message` is for people and never contains a name, key or content. Programs use `code`.
 public struct ServerError: Error, Codable, Sendable, Hashable {
   public enum Code: String, Codable, Sendable, CaseIterable {
-    /// The request's form is wrong; the same request will fail again.
+    /// The request is malformed; the same request will fail again.
     case invalidRequest
     case unauthorized
     case forbidden
-    /// Unknown, or hidden from this caller: the two look alike.
+    /// Unknown, or hidden from this caller. The answer does not reveal which.
     case notFound
-    /// The zone's head is not the commit's `prev`; the body of this answer is a page, not this object.
+    /// The zone's head is not the commit's `prev`. The body of this answer is a page, not this object.
     case headMismatch
-    /// A compare-and-swap on something else than a zone failed (identity chain, keyring, tree).
+    /// A compare-and-swap on something other than a zone failed (identity chain, keyring, tree).
     case conflict
     case zoneExists
-    /// A rule of replay is broken; `security` names it.
+    /// A replay rule was broken; `security` names it.
     case refused
     case limitExceeded
     case quotaExceeded
     case tooManyRequests
-    /// Another device of a busy zone has the lease; come back after `retryAfterMs`.
+    /// Another device has the lease of a busy zone. Retry after `retryAfterMs`.
     case zoneBusy
     case blobGone
     case blobIncomplete
@@ -41,17 +41,17 @@ public struct ServerError: Error, Codable, Sendable, Hashable {
   /// Whether the same request may succeed later.
   public var retryable: Bool
   public var retryAfterMs: UInt64?
-  /// The rule that was broken, with `refused`.
+  /// The broken rule, with `refused`.
   public var security: ZDCSecurityError.Code?
-  /// What it would have cost, with `quotaExceeded`.
+  /// The account's quota, with `quotaExceeded`.
   public var quota: Quota?
 
-  /// The account's room, in bytes of sealed content.
+  /// The account's quota, in bytes of sealed content.
   public struct Quota: Codable, Sendable, Hashable {
-    /// Taken by what cannot be released.
+    /// Bytes used by data that cannot be released.
     public var used: UInt64
     public var limit: UInt64
-    /// What the refused request would have added.
+    /// Bytes that the refused request would have added.
     public var needed: UInt64
 
     public init(used: UInt64, limit: UInt64, needed: UInt64) {
@@ -73,7 +73,7 @@ public struct ServerError: Error, Codable, Sendable, Hashable {
     self.quota = quota
   }
 
-  /// The HTTP status that carries this error.
+  /// The HTTP status for this error.
   public var status: Int {
     switch code {
     case .invalidRequest: 400

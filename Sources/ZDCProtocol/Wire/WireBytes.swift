@@ -26,7 +26,7 @@ public struct WireBytes: Codable, Sendable, Hashable {
   }
 }
 
-// Ids and hashes stand in JSON as z-base-32 text.
+// In JSON, IDs and hashes are z-base-32 text.
 extension Bytes16: Codable {
   public init(from decoder: any Decoder) throws {
     let container = try decoder.singleValueContainer()

@@ -1,8 +1,8 @@
 internal import Synchronization
 internal import ZDCProtocol
 
-/// The uploads whose files are being worked on. Two requests that write one part would mix their bytes, and a removal must
-/// not take the file from under a part that is about to be acknowledged.
+/// The uploads whose files are in use. Two requests that write the same part would mix their bytes, and a removal must
+/// not delete the file of a part that is about to be acknowledged.
 final class BlobClaims: Sendable {
   private enum Work {
     case parts(Set<Int>)
@@ -11,7 +11,7 @@ final class BlobClaims: Sendable {
 
   private let uploads = Mutex<[BlobID: Work]>([:])
 
-  /// False while another request writes the part, or while the upload is being removed.
+  /// Returns false while another request writes the part, or while the upload is being removed.
   func begin(part: Int, of blob: BlobID) -> Bool {
     uploads.withLock { uploads in
       guard case .parts(var parts) = uploads[blob, default: .parts([])] else { return false }
@@ -29,7 +29,7 @@ final class BlobClaims: Sendable {
     }
   }
 
-  /// False while a part is being written; the request that writes it removes the files when it ends.
+  /// Returns false while a part is being written; the request that writes it removes the files when it ends.
   func beginRemoval(of blob: BlobID) -> Bool {
     uploads.withLock { uploads in
       guard uploads[blob] == nil else { return false }

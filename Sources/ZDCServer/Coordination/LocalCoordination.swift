@@ -1,12 +1,12 @@
 internal import Synchronization
 package import ZDCProtocol
 
-/// The coordination of a server that is one process: everything is in its memory and ends with it.
+/// The coordination of a single-process server: all state is in memory and ends with the process.
 package final class LocalCoordination: ServerCoordination {
   package let challengeKey = Bytes32<LookupRole>.random().bytes
   let turns: ZoneTurns
   private let claims = BlobClaims()
-  /// Challenges that opened a session, until they expire by themselves.
+  /// Challenges that opened a session, until they expire.
   private let nonces = Mutex<[[UInt8]: UInt64]>([:])
   private let listener = Mutex<(@Sendable (Announcement) -> Void)?>(nil)
 

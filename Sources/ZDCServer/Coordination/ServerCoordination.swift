@@ -1,47 +1,49 @@
 package import ZDCProtocol
 
-/// State that all processes of a server share and none stores: announcements, used challenges, turns in busy zones, and
-/// claims on uploads. A server that is a single process uses ``LocalCoordination``.
+/// State that all processes of a server share but do not store: announcements, used challenges, turns in busy zones,
+/// and claims on uploads. A single-process server uses ``LocalCoordination``.
 ///
-/// Limits on calls, connections and bytes are not part of it: each process has its own share of them.
+/// It does not cover limits on calls, connections and bytes: each process has its own share of them.
 package protocol ServerCoordination: Sendable {
   // Announcements
-  /// Calls `receive` with the announcements of every process, this one included, the commits of each zone in order. The
-  /// server calls this once, before it accepts connections; `receive` must be quick.
+  /// Calls `receive` with the announcements of every process, this one included, and each zone's commits in order.
+  ///
+  /// The server calls this once, before it accepts connections. `receive` must be quick.
   func listen(_ receive: @escaping @Sendable (Announcement) -> Void)
-  /// Returns without waiting for other processes. This process has received the announcement when it returns.
+  /// Sends an announcement without waiting for other processes. This process has received it when the call returns.
   func announce(_ announcement: Announcement)
 
   // Challenges
-  /// The secret under which all processes make login challenges.
+  /// The secret that all processes use to make login challenges.
   var challengeKey: [UInt8] { get }
-  /// Marks a challenge as used; false if it was used before.
+  /// Marks a challenge as used; returns false if it was used before.
   func use(nonce: [UInt8], expiresMs: UInt64, now: UInt64) async throws -> Bool
 
   // Turns
-  /// Returns when the device may commit in these zones.
+  /// Waits until the device may commit in these zones.
   ///
-  /// - Parameter bytes: what the request keeps in memory while it waits.
+  /// - Parameter bytes: the memory that the request holds while it waits.
   /// - Throws: `zoneBusy`; `shuttingDown`.
   func enter(_ zones: [ZoneID], as writer: ZoneWriter, bytes: Int) async throws
-  /// Reports the outcome of a commit for which ``enter(_:as:bytes:)`` was called.
+  /// Reports the outcome of a commit that ``enter(_:as:bytes:)`` admitted.
   func ended(_ end: ZoneTurnEnd, in zones: [ZoneID], of writer: ZoneWriter) async
-  /// Whether a device that comes now may have to wait.
+  /// Returns whether a device that asks now may have to wait.
   func isBusy(_ zone: ZoneID) async -> Bool
 
   // Uploads
-  /// Claims a part of an upload for one request; false while another has it, or while the upload is being removed.
+  /// Claims a part of an upload for one request; returns false while another request has it or the upload is being
+  /// removed.
   func claim(part: Int, of blob: BlobID) async -> Bool
   func release(part: Int, of blob: BlobID) async
-  /// Claims a whole upload to remove it; false while a part has a claim.
+  /// Claims a whole upload in order to remove it; returns false while a part is claimed.
   func claimRemoval(of blob: BlobID) async -> Bool
   func releaseRemoval(of blob: BlobID) async
 
-  /// No request is held from now on.
+  /// Stops holding requests.
   func close()
 }
 
-/// A change that all processes of a server must hear of.
+/// A change that all processes of a server must receive.
 package enum Announcement: Sendable {
   /// A zone has a new head.
   case head(HeadNotice)
@@ -49,7 +51,7 @@ package enum Announcement: Sendable {
   case sessionsEnded([[UInt8]])
   /// The device may no longer log in, and its sessions have ended.
   case deviceRemoved(DeviceID, of: UserID)
-  /// The same for all devices but one.
+  /// All of the user's devices but one may no longer log in, and their sessions have ended.
   case devicesRemoved(except: DeviceID, of: UserID)
 }
 
@@ -68,6 +70,6 @@ package enum ZoneTurnEnd: Sendable, Hashable {
   case committed
   /// Another commit came first.
   case lost
-  /// It was refused, or came too late in another zone.
+  /// The commit was refused, or came too late in another zone.
   case failed
 }

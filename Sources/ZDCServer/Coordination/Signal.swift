@@ -1,6 +1,6 @@
 internal import Synchronization
 
-/// Something that one task waits for and that happens once.
+/// An event that happens once and that one task waits for.
 final class Signal: Sendable {
   private struct State {
     var isOpen = false
@@ -19,7 +19,7 @@ final class Signal: Sendable {
 
   func wait(upTo time: Duration) async {
     let timer = Task {
-      // Cancelled once it has happened.
+      // Cancelled once the signal is open.
       do { try await Task.sleep(for: time) } catch { return }
       open()
     }

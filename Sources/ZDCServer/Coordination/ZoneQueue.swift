@@ -1,28 +1,29 @@
 internal import ZDCProtocol
 
-/// The devices that commit in a busy zone, one after the other (PROTOCOL 4.4, `zoneBusy`). Pure: time comes in.
+/// The devices that commit in a busy zone, one after the other (PROTOCOL 4.4, `zoneBusy`). Pure: callers pass the time.
 ///
-/// A device that has lost three races joins the queue. One device of the queue at a time holds a lease, and only its
-/// commits are accepted. Users take turns, and so do the devices of each. After a lease without a commit, or one that
-/// lasted more than a second, a device rests: for at least as long as the lease lasted it gets no other. Its user's other
-/// devices rest too if other users commit in the zone. A member who never commits can therefore block a zone for at most
-/// half of the time. If all devices of the queue rest, every device may try.
+/// A device that has lost three races joins the queue. One queued device at a time holds a lease, and only its commits
+/// are accepted. Users take turns, and so do the devices of each user.
+///
+/// After a lease without a commit, or one longer than a second, the device rests: it gets no other lease for at least
+/// as long as that one lasted. Its user's other devices rest too if other users commit in the zone. A member who never
+/// commits can therefore block a zone for at most half of the time. If all queued devices rest, any device may try.
 struct ZoneQueue: Sendable {
   struct Lease: Hashable, Sendable {
     var holder: ZoneWriter
     var beganMs: UInt64
     var endMs: UInt64
-    /// How often the holder's requests may still renew it.
+    /// The number of times that the holder's requests may still renew it.
     var renewals = ZoneQueue.renewals
   }
 
   static let losses = 3
-  /// Time enough for most devices to read what they missed and to send a commit.
+  /// Long enough for most devices to read the commits that they missed and to send one.
   static let leaseMs: UInt64 = 3_000
-  /// Of a device that let one lease after the other expire: it may be slow.
+  /// For a device whose leases keep expiring: it may be slow.
   static let longestLeaseMs: UInt64 = 24_000
   static let renewals = 3
-  /// A commit within this time costs no rest.
+  /// A commit within this time causes no rest.
   static let quickMs: UInt64 = 1_000
   static let longestRestMs: UInt64 = 600_000
   /// A waiting device asks every few seconds. After this time without a request it loses its place.
@@ -40,20 +41,20 @@ struct ZoneQueue: Sendable {
   private struct Device: Sendable {
     var losses = 0
     var leaseMs = ZoneQueue.leaseMs
-    /// Leases in a row that expired.
+    /// The number of consecutive leases that expired.
     var expired: UInt64 = 0
     var restEndMs: UInt64 = 0
     var lastMs: UInt64
   }
 
   private struct User: Sendable {
-    /// The number of the last lease of any of the user's devices.
+    /// The number of the most recent lease of any of the user's devices.
     var lease: UInt64 = 0
     var restEndMs: UInt64 = 0
   }
 
   private(set) var lease: Lease?
-  /// Without the holder.
+  /// Does not include the holder.
   private var places: [Place] = []
   private var devices: [ZoneWriter: Device] = [:]
   private var users: [UserID: User] = [:]
@@ -65,12 +66,12 @@ struct ZoneQueue: Sendable {
   /// Whether a device that asks now may have to wait.
   var isBusy: Bool { lease != nil || !places.isEmpty }
   var isForgettable: Bool { !isBusy && devices.isEmpty }
-  /// Places, devices and users that are remembered.
+  /// The number of remembered places, devices and users.
   var count: Int { places.count + devices.count + users.count }
 
   // MARK: What a device does
 
-  /// Nil if the device may send its commit, else how long the lease of another lasts.
+  /// Returns nil if the device may send its commit, else the milliseconds until another device's lease ends.
   mutating func ask(_ writer: ZoneWriter, now: UInt64) -> UInt64? {
     advance(now)
     guard let current = lease else { return nil }
@@ -83,7 +84,7 @@ struct ZoneQueue: Sendable {
     return current.endMs - now
   }
 
-  /// Another commit came first.
+  /// Records that another commit came first.
   mutating func lost(_ writer: ZoneWriter, now: UInt64) {
     advance(now)
     note(writer, now) { $0.losses += 1 }
@@ -104,7 +105,7 @@ struct ZoneQueue: Sendable {
     advance(now)
   }
 
-  /// Its commit was refused, or came too late in another zone: the lease is for the next device.
+  /// Records that the commit was refused or came too late in another zone. The next device gets the lease.
   mutating func failed(_ writer: ZoneWriter, now: UInt64) {
     if let ended = lease, ended.holder == writer { end(ended, now: now, rests: true) }
     advance(now)
@@ -112,7 +113,7 @@ struct ZoneQueue: Sendable {
 
   // MARK: Leases
 
-  /// Ends a lease whose time is over and gives the next one.
+  /// Ends an expired lease and grants the next one.
   private mutating func advance(_ now: UInt64) {
     lastMs = max(lastMs, now)
     if let expired = lease, expired.endMs <= now {
@@ -130,7 +131,7 @@ struct ZoneQueue: Sendable {
     lease = Lease(holder: holder, beganMs: now, endMs: now + leaseMs(of: holder))
   }
 
-  /// The first place of the user whose last lease is the longest ago.
+  /// Returns the first place of the user whose last lease is the longest ago, among those that do not rest.
   private func next(_ now: UInt64) -> Int? {
     places.indices.filter { !rests(places[$0].writer, now) }
       .min { lastLease(of: places[$0]) < lastLease(of: places[$1]) }
@@ -153,7 +154,7 @@ struct ZoneQueue: Sendable {
     lease = current
   }
 
-  /// A device rests 2ⁿ − 1 times as long as its n-th lease in a row that expires, and its next one is twice as long.
+  /// A device rests 2ⁿ − 1 times as long as its n-th consecutive expired lease, and its next lease is twice as long.
   private mutating func end(_ ended: Lease, now: UInt64, rests: Bool) {
     lease = nil
     guard rests else { return }
@@ -178,7 +179,7 @@ struct ZoneQueue: Sendable {
     places.append(Place(writer: writer, askedMs: now))
   }
 
-  /// The user with the most places gives the newest one up.
+  /// Removes the newest place of the user with the most places.
   private mutating func makePlace(for user: UserID) {
     let counts = Dictionary(places.map { ($0.writer.user, 1) }, uniquingKeysWith: +)
     guard let most = counts.max(by: { $0.value < $1.value }), most.value > counts[user, default: 0] + 1 else { return }
@@ -202,7 +203,7 @@ struct ZoneQueue: Sendable {
     users = users.filter { known.contains($0.key) || $0.value.restEndMs > now }
   }
 
-  /// A resting device is forgotten last: forgetting it would end its rest.
+  /// Forgets one device, resting ones last: forgetting a resting device would end its rest.
   private mutating func forgetOne(but writer: ZoneWriter) {
     let kept = Set(places.map(\.writer) + [writer] + [lease?.holder].compactMap(\.self))
     let least = devices.filter { !kept.contains($0.key) }

@@ -3,8 +3,8 @@ internal import ZDCProtocol
 
 /// The queues of all busy zones, and the requests that wait in them.
 ///
-/// A request out of turn is held for a while, so that its device is answered as soon as its turn comes. The held requests
-/// are bounded in number and bytes.
+/// A request out of turn is held for a while, so that the server can answer it as soon as its turn comes. Both the
+/// number and the bytes of held requests are limited.
 final class ZoneTurns: Sendable {
   fileprivate struct State {
     var queues: [ZoneID: ZoneQueue] = [:]
@@ -22,7 +22,7 @@ final class ZoneTurns: Sendable {
   static let zones = 1_024
   private static let heldRequests = 1_024
   private static let heldBytes = 32 << 20
-  /// For a request that cannot be held any longer; its device keeps its place.
+  /// The retry delay for a request that cannot be held any longer; its device keeps its place.
   private static let retryMs: UInt64 = 250
 
   private let state = Mutex(State())
@@ -34,7 +34,7 @@ final class ZoneTurns: Sendable {
     hold = .milliseconds(holdMs)
   }
 
-  /// Returns when the device may commit.
+  /// Waits until the device may commit.
   ///
   /// - Throws: `zoneBusy`; `shuttingDown`.
   func enter(_ zones: [ZoneID], as writer: ZoneWriter, bytes: Int) async throws {
@@ -67,7 +67,7 @@ final class ZoneTurns: Sendable {
 
   func isBusy(_ zone: ZoneID) -> Bool { state.withLock { $0.queues[zone]?.isBusy ?? false } }
 
-  /// Every held request is answered with `shuttingDown`, and none is held from now on.
+  /// Answers every held request with `shuttingDown` and holds no more.
   func close() {
     state.withLock { state in
       state.isClosed = true
@@ -77,14 +77,14 @@ final class ZoneTurns: Sendable {
 
   var heldCount: Int { state.withLock { $0.heldCount } }
 
-  /// How many zones, and devices and users of all of them, are remembered.
+  /// The number of remembered zones, and of places, devices and users in all of them.
   var remembered: (zones: Int, others: Int) {
     state.withLock { state in (state.queues.count, state.queues.values.reduce(0) { $0 + $1.count }) }
   }
 
   // MARK: Queues
 
-  /// Nil if the zone has no queue.
+  /// Changes the zone's queue; returns nil if the zone has none.
   @discardableResult
   private func change<T>(_ zone: ZoneID, _ body: (inout ZoneQueue, UInt64) -> T) -> T? {
     state.withLock { state in
@@ -96,7 +96,8 @@ final class ZoneTurns: Sendable {
     }
   }
 
-  /// Forgets the zone with the oldest last request, so a busy zone is never forgotten for a quiet one.
+  /// Creates the zone's queue. If there are too many, forgets the zone with the oldest last request, so a busy zone is
+  /// never forgotten for a quiet one.
   private func makeRoom(for zone: ZoneID) {
     let now = clock.elapsedMs()
     state.withLock { state in
@@ -113,7 +114,7 @@ final class ZoneTurns: Sendable {
 
   // MARK: Holding
 
-  /// Nil if there is no room, or if another request of the device is held already.
+  /// Holds a request; returns nil if there is no room, or if another request of the device is already held.
   private func holdBack(_ writer: ZoneWriter, in zone: ZoneID, _ bytes: Int) throws -> Signal? {
     try state.withLock { state in
       guard !state.isClosed else { throw ServerError(.shuttingDown, "the server is stopping", retryable: true) }
@@ -123,7 +124,7 @@ final class ZoneTurns: Sendable {
       state.held[zone, default: [:]][writer] = HeldRequest(signal: signal, bytes: bytes)
       state.heldCount += 1
       state.heldBytes += bytes
-      // The turn may have come between the question and this.
+      // The turn may have come since the caller asked.
       state.callNext(in: zone)
       return signal
     }
@@ -140,7 +141,7 @@ final class ZoneTurns: Sendable {
 }
 
 extension ZoneTurns.State {
-  /// The holder of the lease asks again; without a lease, everyone does.
+  /// Wakes the holder of the lease, so that it asks again; without a lease, wakes every request.
   fileprivate func callNext(in zone: ZoneID) {
     guard let requests = held[zone] else { return }
     guard let lease = queues[zone]?.lease else {

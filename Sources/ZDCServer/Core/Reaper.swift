@@ -2,11 +2,11 @@ internal import Logging
 internal import Synchronization
 internal import ZDCProtocol
 
-/// Collects what nobody can ask for any more, and keeps the store's files small while the server is idle.
+/// The background job that removes unreachable data and compacts the store's files while the server is idle.
 struct Reaper {
   let core: ServerCore
 
-  /// A pass once an hour, and a tidy-up some seconds after the last write.
+  /// Runs a collection once an hour, and a tidy-up a few seconds after the last write.
   func run() async {
     var lastWrites: UInt64 = 0
     var tidied: UInt64 = 0
@@ -27,10 +27,9 @@ struct Reaper {
     do { try await body() } catch { core.logger.warning("upkeep failed", metadata: ["step": "\(what)"]) }
   }
 
-  /// Removes what was replaced or deleted longer than the retention ago, abandoned uploads, and files that no row
-  /// knows.
+  /// Removes data that was replaced or deleted before the retention period, abandoned uploads, and files without a row.
   ///
-  /// Rows go first: a file without a row is found by the next pass, a row without a file would be a broken promise.
+  /// Rows go first: the next pass finds a file without a row, but a row without a file would be a broken promise.
   func collect() async throws {
     let bounds = core.configuration.bounds
     let (now, elapsed) = (core.now, core.elapsed)

@@ -1,16 +1,17 @@
 internal import Logging
 internal import ZDCProtocol
 
-// Room on the disk, and the files of contents that are no longer known.
+// Disk space, and blob files without a row.
 extension ServerCore {
-  /// Removes files whose rows are gone. What cannot be removed now is found by the next collection.
+  /// Removes files whose rows no longer exist. The next collection retries files that cannot be removed now.
   func removeFiles(of gone: [BlobID]) async {
     for blob in gone {
       do { try await removeFile(of: blob) } catch { logger.warning("upkeep failed", metadata: ["step": "remove"]) }
     }
   }
 
-  /// Asks before the claim as well: most files that a search finds are in use, and a claimed upload is refused its next part.
+  /// Also checks before the claim: most files that a scan finds are in use, and a claimed upload is refused its next
+  /// part.
   private func removeFile(of blob: BlobID) async throws {
     guard try await isUnknown(blob), await coordination.claimRemoval(of: blob) else { return }
     do {
@@ -26,9 +27,9 @@ extension ServerCore {
     try await metadata.read { try $0.file(blob) } == nil
   }
 
-  /// True if a small commit and a small part would find room.
+  /// Returns whether the disk has room for a small commit and a small part.
   ///
-  /// Only a server that met a full disk writes to find out; otherwise nothing is done.
+  /// Only a server that has hit a full disk writes to find out; otherwise the call does nothing.
   func hasRoom() async throws -> Bool {
     guard isFull else { return true }
     do {

@@ -2,7 +2,7 @@ internal import Logging
 internal import Synchronization
 internal import ZDCProtocol
 
-/// What every request shares: stores, clock, configuration, and the little that lives in memory only.
+/// The state that all requests share: stores, clock, configuration, and the little that exists only in memory.
 final class ServerCore: Sendable {
   let configuration: Configuration
   let metadata: any MetadataStore
@@ -14,15 +14,15 @@ final class ServerCore: Sendable {
   let metrics = ServerMetrics()
   let challenges: Challenges
   let sessions = SessionCache()
-  /// Calls without a session, by client address.
+  /// Limits calls without a session, by client address.
   let limiter: RateLimiter<String>?
-  /// Expensive calls, by user.
+  /// Limits expensive calls, by user.
   let work: RateLimiter<UserID>?
-  /// Nodes visited below deleted and moved ones, by user.
+  /// Limits the nodes visited below deleted and moved ones, by user.
   let subtrees: RateLimiter<UserID>
   let connections: ConnectionTable
-  /// Calls in the store, by user or address. Writes run one after the other in any case; two reads of one party leave the
-  /// store's other readers to the rest.
+  /// Limits concurrent store calls, by user or address. Writes run one after the other in any case; two reads per party
+  /// leave the store's other readers to everyone else.
   let writes = PartyTurns(limit: 1)
   let reads = PartyTurns(limit: 2)
   let bodies: BodyBudget
@@ -64,7 +64,8 @@ final class ServerCore: Sendable {
     coordination.listen { [hub, sessions] in Self.receive($0, hub, sessions) }
   }
 
-  /// Streams get new heads. Sessions that have ended, here or in another process, are forgotten, and their streams end.
+  /// Publishes new heads to event streams. Drops sessions that ended, here or in another process, and closes their
+  /// streams.
   private static func receive(_ announcement: Announcement, _ hub: EventHub, _ sessions: SessionCache) {
     switch announcement {
     case .head(let notice): hub.publish(notice)
@@ -100,33 +101,34 @@ final class ServerCore: Sendable {
     }
   }
 
-  /// New requests are refused and event streams end; what runs may finish.
+  /// Refuses new requests and ends event streams; running requests may finish.
   func stop() {
     state.withLock { $0.isStopping = true }
     hub.close()
     coordination.close()
   }
 
-  /// Whether the last write that needed room found none.
+  /// Whether the last write that needed disk space found none.
   var isFull: Bool { state.withLock { $0.isFull } }
   func setFull(_ isFull: Bool) { state.withLock { $0.isFull = isFull } }
 
-  /// - Throws: `tooManyRequests` if the user has made the server work too much lately.
+  /// - Throws: `tooManyRequests` if the user has recently made too many expensive calls.
   func takeWork(of user: UserID) throws {
     guard let wait = work?.take(user, now: elapsed) else { return }
     throw ServerError(.tooManyRequests, "too many calls", retryable: true, retryAfterMs: wait)
   }
 
-  /// - Throws: `tooManyRequests` if the user has made the server visit too many nodes lately.
+  /// - Throws: `tooManyRequests` if the user's calls have recently visited too many nodes.
   func checkSubtreeWork(of user: UserID) throws {
     guard let wait = subtrees.wait(user, now: elapsed) else { return }
     throw ServerError(
       .tooManyRequests, "too many nodes were moved or deleted with their folders", retryable: true, retryAfterMs: wait)
   }
 
-  /// The session of a token, from memory or the store.
+  /// Returns the session of a token, from memory or the store.
   ///
-  /// - Parameter party: the client's address: a token that is not in memory may be made up.
+  /// - Parameter party: the client's address, whose store reads are limited: a token that is not in memory may be made
+  ///   up.
   func session(token: [UInt8], from party: BodyBudget.Party) async throws -> SessionRow? {
     let hash = Sessions.hash(token)
     let now = now
@@ -139,7 +141,7 @@ final class ServerCore: Sendable {
   }
 }
 
-/// Sessions that were looked up lately. One that ends is taken out, so it ends with the answer that says so.
+/// Recently used sessions. An ended session leaves the cache before the response that reports its end.
 final class SessionCache: Sendable {
   private struct State {
     var rows: [[UInt8]: SessionRow] = [:]
@@ -153,7 +155,7 @@ final class SessionCache: Sendable {
 
   func get(_ hash: [UInt8]) -> SessionRow? { state.withLock { $0.rows[hash] } }
 
-  /// Takes a row that was read in `epoch`, unless a session has ended since then: it might be this one.
+  /// Stores a row that was read in `epoch`, unless a session has ended since then: it might be this one.
   func put(_ row: SessionRow, epoch: Int) {
     state.withLock { state in
       guard state.epoch == epoch else { return }

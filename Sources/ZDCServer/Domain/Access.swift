@@ -1,8 +1,8 @@
 internal import ZDCProtocol
 
-/// Who may see what. What is hidden answers like what does not exist.
+/// Access checks. An object that the user may not see gets the same answer as one that does not exist.
 enum Access {
-  /// The zone, if the user holds all these rights in it now.
+  /// Returns the zone, if the user currently holds all these permissions in it.
   static func zone(
     _ id: ZoneID, of user: UserID, needs rights: ZoneACL.Permissions, in reader: any MetadataReader
   ) throws -> ZoneRow {
@@ -18,14 +18,15 @@ enum Access {
     try reader.permissions(of: user, in: zone)?.isSuperset(of: rights) ?? false
   }
 
-  /// Whether a commit of the user's has any chance; who may share may write.
+  /// Returns whether a commit by the user can succeed; a member who may share may also write.
   static func mayWrite(in zone: ZoneID, user: UserID, in reader: any MetadataReader) throws -> Bool {
     guard let row = try reader.zone(zone) else { return false }
     return try holds(.write, user: user, zone: row.key, in: reader)
   }
 
-  /// Content that the user may read now: `r`, and not the records only. To those who may read the tree, what is not
-  /// stored is gone; to others it looks like nothing at all.
+  /// Returns content that the user may read now: `r`, and not records only.
+  ///
+  /// Missing content is reported as gone to users who may read the tree, and as not found to all others.
   static func content(
     _ id: BlobID, node: NodeID, tree: TreeID, user: UserID, in reader: any MetadataReader
   ) throws -> BlobRow {
@@ -55,7 +56,7 @@ enum Access {
   }
 }
 
-/// Signature keys out of the store's verified chains.
+/// Signature keys from the store's verified chains.
 struct StoredIdentities: IdentityDirectory {
   let reader: any MetadataReader
 

@@ -2,7 +2,7 @@ internal import ZDCProtocol
 
 /// Accounts: their identity chains, keyrings and login keys (PROTOCOL 3.1, 3.2, 3.4).
 enum Accounts {
-  /// A registration that holds by itself; whether the store takes it is another question.
+  /// A registration that is valid in itself. The store may still reject it.
   struct Registration: Sendable {
     let genesis: IdentityLink
     let identity: VerifiedIdentity
@@ -46,7 +46,7 @@ enum Accounts {
 
   /// Stores a registration, whole or not at all.
   ///
-  /// - Returns: true if the account is new, false if exactly this account was there.
+  /// - Returns: true if the account is new, false if exactly this account existed already.
   static func register(
     _ registration: Registration, mode: Configuration.Registration, invites: Set<String>, now: UInt64,
     in tx: any MetadataTransaction
@@ -91,7 +91,7 @@ enum Accounts {
     }
   }
 
-  /// A link that continues the chain as it was when the link was verified. Whether it still does is for the store.
+  /// A link that continues the chain as it was when the link was verified. The store checks whether it still does.
   struct Extension: Sendable {
     fileprivate let link: IdentityLink
     fileprivate let request: AppendLinkRequest
@@ -101,9 +101,10 @@ enum Accounts {
     var isNewRoot: Bool { link.kind == .rotateRoot }
   }
 
-  /// Verifies the next link of a chain by its newest one alone; every link before was verified when it was stored.
+  /// Verifies the next link of a chain against the newest one alone; every earlier link was verified when it was
+  /// stored.
   ///
-  /// - Returns: nil if exactly this link is in the chain.
+  /// - Returns: nil if exactly this link is already in the chain.
   static func verify(
     _ request: AppendLinkRequest, user id: UserID, in reader: any MetadataReader
   ) throws -> (@Sendable () throws -> Extension)? {
@@ -130,13 +131,13 @@ enum Accounts {
 
   /// `POST /v1/account/links`: compare-and-swap on the chain's last link.
   ///
-  /// A new root may mean that the words of the old one are known to others. So it ends the logins of all other devices.
+  /// A new root may mean that others know the words of the old one, so it ends the logins of all other devices.
   static func append(
     _ next: Extension, user id: UserID, device: DeviceID, in tx: any MetadataTransaction
   ) throws {
     guard var user = try tx.user(id) else { throw ServerError(.unauthorized, "no such session") }
     let link = next.link
-    // The same request, twice at the same time.
+    // The same request may have been sent twice concurrently.
     if try tx.link(link.seq, of: id) == link.bytes { return }
     try checkOrder(link, after: user)
     try updateKeyring(
@@ -160,8 +161,8 @@ enum Accounts {
     try tx.setKeyring(keyring, of: user)
   }
 
-  /// A new root comes from a new access key, and with it a new lookup id and login key; no other link changes the
-  /// login.
+  /// Changes the login. A new root comes from a new access key, and with it a new lookup id and login key. No other
+  /// link changes the login.
   private static func updateLogin(_ request: AppendLinkRequest, link: IdentityLink, user: inout UserRow) throws {
     guard link.kind == .rotateRoot else {
       guard request.lookupID == nil, request.loginKey == nil else {
@@ -183,7 +184,7 @@ enum Accounts {
     return bundle(links)
   }
 
-  /// The links behind these positions, user after user; there are none of users who are unknown.
+  /// Returns the links after these positions, user after user, without those of unknown users.
   static func chains(after positions: [ChainPosition], in reader: any MetadataReader) throws -> [UInt8] {
     bundle(try reader.links(after: positions, limit: Limits.pageBytes))
   }

@@ -1,6 +1,6 @@
 internal import ZDCProtocol
 
-/// `GET /v1/account/audit`: every field that the server holds for a user. A new column needs a line here.
+/// `GET /v1/account/audit`: every field that the server stores for a user. A new column needs a line here.
 enum Audit {
   static func report(for id: UserID, quota: UInt64, now: UInt64, in reader: any MetadataReader) throws -> AuditReport {
     guard let user = try reader.user(id) else { throw ServerError(.unauthorized, "no such session") }

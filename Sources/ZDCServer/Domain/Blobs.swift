@@ -4,11 +4,12 @@ internal import ZDCProtocol
 enum Blobs {
   struct Ticket: Sendable {
     var status: BlobStatus
-    /// Kept contents that made room for this one.
+    /// Retained blobs that were removed to make room for this one.
     var released: [BlobID] = []
   }
 
-  /// A ticket binds a blob's id to the user, the node and the length. Asking again gives the same ticket.
+  /// Issues a ticket, which binds a blob's id to the user, the node and the length. Repeated requests get the same
+  /// ticket.
   static func ticket(
     _ request: BlobTicketRequest, user: UserID, limit: UInt64, quotas: Quotas, now: UInt64,
     in tx: any MetadataTransaction
@@ -38,7 +39,7 @@ enum Blobs {
     }
   }
 
-  /// The zone that holds the node, or the trunk's while the node is still to be put.
+  /// Returns the zone that holds the node, or the trunk's zone if the node does not exist yet.
   private static func zone(
     for request: BlobTicketRequest, user: UserID, in tx: any MetadataTransaction
   ) throws -> ZoneRow {
@@ -49,8 +50,9 @@ enum Blobs {
     return zone
   }
 
-  /// An upload counts for the user who sends it. The tree's owner must have room for it now, so that no content is sent
-  /// that a commit could not attach; it counts for the owner, and replaces kept content, only when a commit attaches it.
+  /// Finds room for an upload, which counts for the user who sends it. The tree's owner must also have room for it now,
+  /// so that the user does not send content that a commit could not attach. It counts for the owner, and replaces
+  /// retained blobs, only when a commit attaches it.
   private static func room(
     for length: UInt64, of user: UserID, in zone: ZoneRow, _ quotas: Quotas, _ reader: any MetadataReader
   ) throws -> [BlobRow] {
@@ -59,7 +61,7 @@ enum Blobs {
     return try quotas.room(for: ContentChange(owner: user, addedBytes: length), reader)
   }
 
-  /// The caller's own ticket; other people's look like none.
+  /// Returns the caller's own ticket; the tickets of other users are reported as not found.
   static func own(_ id: BlobID, user: UserID, in reader: any MetadataReader) throws -> BlobRow {
     guard let row = try reader.file(id), row.owner == user, row.state != .attached else {
       throw ServerError(.notFound, "no such upload")
@@ -73,7 +75,7 @@ enum Blobs {
       contentRoot: row.contentRoot, parts: try reader.parts(of: row))
   }
 
-  /// What to do with a part that is offered.
+  /// The response to an offered part.
   enum PartDecision: Sendable {
     case take(cipherLength: UInt64, range: Range<UInt64>)
     case alreadyThere
@@ -94,7 +96,7 @@ enum Blobs {
     return .take(cipherLength: row.cipherLength, range: range)
   }
 
-  /// Records a part whose bytes are durable.
+  /// Stores the record of a part whose bytes are durable.
   static func record(
     _ index: Int, hash: [UInt8], of id: BlobID, user: UserID, now: UInt64, in tx: any MetadataTransaction
   ) throws {
@@ -104,7 +106,7 @@ enum Blobs {
     try tx.updateTicket(row)
   }
 
-  /// The ticket, if all parts are there.
+  /// Returns the ticket, if all parts are present.
   static func ready(_ id: BlobID, user: UserID, in reader: any MetadataReader) throws -> BlobRow {
     let row = try own(id, user: user, in: reader)
     let count = ContentGeometry.partCount(cipherLength: row.cipherLength)

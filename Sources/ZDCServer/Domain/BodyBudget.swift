@@ -1,8 +1,8 @@
 internal import Synchronization
 internal import ZDCProtocol
 
-/// Bounds the bytes of bodies in memory: of all requests, of one user or address, and of all senders without a session
-/// together. A route bounds each single body.
+/// A limit on the bytes of bodies in memory: of all requests, of one user or address, and of all senders without a
+/// session together. Each route limits single bodies.
 ///
 /// Senders without a session get a quarter, so that users can always send.
 final class BodyBudget: Sendable {
@@ -58,7 +58,7 @@ final class BodyBudget: Sendable {
   }
 }
 
-/// One request's share, given back when the request is over.
+/// One request's share, returned when the request ends.
 final class BodyShare: Sendable {
   private let budget: BodyBudget
   private let party: BodyBudget.Party

@@ -1,7 +1,7 @@
-/// Decides whether the wall clock can be trusted to expire kept content, which is then gone for good.
+/// Decides whether the wall clock can be trusted to expire retained content, which is then lost permanently.
 ///
-/// A clock that jumps ahead by more than a day may be wrong. Nothing is collected for one more day, so that the clock can
-/// be corrected or an operator sees the warning.
+/// A clock that jumps ahead by more than a day may be wrong. Nothing is collected for one more day, so that the clock
+/// can be corrected or an operator notices the warning.
 struct CollectionGuard: Sendable {
   static let dayMs: UInt64 = 24 * 3_600_000
 
@@ -10,7 +10,7 @@ struct CollectionGuard: Sendable {
   private let startNow: UInt64
   private let startElapsed: UInt64
   private var isFirst = true
-  /// By the clock that never jumps.
+  /// By the monotonic clock.
   private var heldUntil: UInt64?
 
   init(now: UInt64, elapsed: UInt64) {
@@ -19,9 +19,9 @@ struct CollectionGuard: Sendable {
   }
 
   /// - Parameters:
-  ///   - now: what the wall clock says.
-  ///   - elapsed: the clock that never jumps.
-  ///   - newest: when the newest commit was received; nil without any.
+  ///   - now: the wall clock's time.
+  ///   - elapsed: the monotonic clock's time.
+  ///   - newest: when the newest commit was received; nil if there is none.
   mutating func mayCollect(now: UInt64, elapsed: UInt64, newest: UInt64?) -> Bool {
     let isAhead = now > lastNow && now - lastNow > (elapsed - min(lastElapsed, elapsed)) + Self.dayMs
     // After a start there is no earlier reading, only the time of the newest commit.

@@ -1,6 +1,7 @@
 internal import ZDCProtocol
 
-/// Decides about a commit request: compares it with the heads, replays it, and returns what changes. It only reads.
+/// Decides about a commit request: compares it with the heads, replays it, and returns the resulting changes. It only
+/// reads.
 struct CommitDecision {
   let user: UserID
   let quotas: Quotas
@@ -12,7 +13,7 @@ struct CommitDecision {
   func delta(for request: CommitRequest) throws -> CommitDelta {
     var delta = CommitDelta(zones: [])
     for part in request.parts { delta.zones.append(try decide(part, contents: request.contents)) }
-    // Last, so that what this very request replaces or deletes makes room for what it brings.
+    // Last, so that content that this request replaces or deletes makes room for its new content.
     for (owner, zones) in Dictionary(grouping: delta.zones, by: { $0.head.acl.fields.owner }) {
       delta.released += try room(for: zones, of: owner)
     }
@@ -56,8 +57,8 @@ struct CommitDecision {
     return row
   }
 
-  /// A member without `w` may only leave the zone and retire their own old keys. Otherwise a reader could grow the log and
-  /// win the race for its head.
+  /// A member without `w` may only leave the zone and retire their own old keys. Otherwise a reader could grow the log
+  /// and win the race for its head.
   private func checkOperations(_ fields: ZoneCommit.Fields, in zone: ZoneKey) throws {
     guard try !Access.holds(.write, user: user, zone: zone, in: reader) else { return }
     let isAllowed =
@@ -80,14 +81,14 @@ struct CommitDecision {
     }
   }
 
-  /// The server takes commits only under the writer's current key (PROTOCOL 3.9).
+  /// The server accepts only commits signed with the writer's current key (PROTOCOL 3.9).
   private func checkWriter(_ commit: ZoneCommit) throws {
     guard let writer = try reader.user(commit.fields.writer) else { throw ZDCSecurityError(.writerUnknown) }
     guard !writer.isClosed else { throw ServerError(.accountClosed, "the account is closed") }
     guard commit.fields.writerGen == writer.signGen else { throw ZDCSecurityError(.writerNotAuthorized) }
   }
 
-  /// The list that replay returned, if it is a new one. Every member whose wrap is new gets a grant with it.
+  /// Returns the access list from replay, if it is a new one. Every member whose wrap is new needs a grant with it.
   private func listChange(
     _ acl: ZoneACL, grants: [Grant], after old: ZoneACL
   ) throws -> ZoneDelta.ListChange? {

@@ -1,10 +1,10 @@
 internal import ZDCProtocol
 
-/// The body of `POST /v1/commits`, parsed and checked as far as its own bytes allow. Nothing here needs the store.
+/// The body of `POST /v1/commits`, parsed and checked as far as possible without the store.
 package struct CommitRequest: Sendable {
   package struct ZonePart: Sendable {
     var commit: ZoneCommit
-    /// The list that the commit's acl operation names; nil without one.
+    /// The access list that the commit's acl operation names; nil without such an operation.
     var acl: ZoneACL?
     var grants: [Grant] = []
     var records: [RecordHash: NodeRecord] = [:]
@@ -15,7 +15,7 @@ package struct CommitRequest: Sendable {
     var root: ContentRoot
   }
 
-  /// In zone-id order, the order in which several zones are compared and changed.
+  /// In zone-id order, the order in which zones are compared and changed.
   let parts: [ZonePart]
   let contents: [BlobID: InlineContent]
 
@@ -64,7 +64,7 @@ package struct CommitRequest: Sendable {
 
     private mutating func add(_ bytes: ArraySlice<UInt8>, as blob: BlobID) throws {
       guard contents[blob] == nil else { throw invalid("one content twice") }
-      // At most 64 KiB are one leaf: its hash is the root.
+      // Inline content has at most 64 KiB and thus one leaf, whose hash is the root.
       let root = ContentRoot(reinterpreting: MerkleTree.leafHash(bytes))
       contents[blob] = InlineContent(bytes: bytes, root: root)
     }
@@ -81,7 +81,7 @@ package struct CommitRequest: Sendable {
       records = [:]
     }
 
-    /// Every put comes with its record, and no record comes without a put.
+    /// Checks that every put comes with its record, and every record with a put.
     private func checkRecords(of commit: ZoneCommit) throws {
       var puts = 0
       for case .put(let put) in commit.fields.operations {
@@ -91,8 +91,8 @@ package struct CommitRequest: Sendable {
       guard puts == records.count else { throw invalid("a record that no put names") }
     }
 
-    /// A list comes with the operation that names it, and a grant with a list. Replay ignores a list that no operation
-    /// names, so nothing after this would ever verify it.
+    /// Checks that an access list comes with the operation that names it, and a grant with a list. Replay ignores a
+    /// list that no operation names, so no later check would verify it.
     private func checkACL(of commit: ZoneCommit) throws {
       let hasOperation = commit.fields.operations.contains { if case .acl = $0 { true } else { false } }
       guard (acl != nil) == hasOperation else {

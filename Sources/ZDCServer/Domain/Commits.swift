@@ -1,6 +1,6 @@
 internal import ZDCProtocol
 
-/// The zone's head is not the commit's `prev`: the caller is shown what came behind the head that he knew.
+/// The zone's head is not the commit's `prev`. The response shows the commits after the head that the caller knew.
 struct StaleHead: Error {
   var zone: ZoneID
   var after: UInt64?
@@ -10,14 +10,14 @@ struct StaleHead: Error {
 enum Commits {
   struct Outcome: Sendable {
     var response: CommitResponse
-    /// Empty for a request that the log had already.
+    /// Empty for a request that the log already contained.
     var notices: [HeadNotice]
     var operations: Int
-    /// Kept contents that made room for new ones.
+    /// Retained blobs that were removed to make room for new ones.
     var released: [BlobID] = []
   }
 
-  /// Applies a request, all zones or none.
+  /// Applies a request, to all zones or none.
   ///
   /// - Throws: ``StaleHead``, `ServerError`, or the broken rule as `ZDCSecurityError`; then the transaction is undone.
   static func apply(
@@ -39,7 +39,7 @@ enum Commits {
       released: delta.released.filter { !$0.isInline }.map(\.id))
   }
 
-  /// A lost response is asked for again with the same bytes: the answer is the first one.
+  /// Returns the original response if the client resends a request whose response was lost.
   private static func replayed(
     _ request: CommitRequest, by user: UserID, in tx: any MetadataTransaction
   ) throws -> CommitResponse? {
@@ -72,7 +72,7 @@ enum Grants {
         && grant.zoneKeyGen == acl.fields.zoneKeyGen
       try require(isNamed && given.insert(grant.user).inserted, .grantHashMismatch)
     }
-    // A wrap is bound to the zone's key and to the member's: with another of either it is a new one.
+    // A wrap is bound to the zone's key and to the member's key: if either changes, the wrap is new.
     let isSameKey = old?.fields.zoneKeyGen == acl.fields.zoneKeyGen
     for entry in acl.fields.entries {
       let isKept = isSameKey && old?.fields.entry(for: entry.user).map { $0.sharesWrap(with: entry) } == true
@@ -88,7 +88,7 @@ extension ZoneACL.Entry {
 }
 
 extension ZoneRow {
-  /// What replay compares the next commit with.
+  /// Returns the head that replay compares the next commit with.
   func zoneHead() throws -> ZoneHead {
     ZoneHead(zone: zone, seq: seq, hash: head, acl: try ZoneACL(acl), retiredBelow: retiredBelow)
   }

@@ -1,6 +1,6 @@
 internal import Synchronization
 
-/// How many connections each client address has.
+/// The number of connections per client address.
 final class ConnectionTable: Sendable {
   private let limit: Int
   private let exempt: TrustedProxies
@@ -13,7 +13,7 @@ final class ConnectionTable: Sendable {
 
   /// Counts a connection from this address.
   ///
-  /// - Returns: what ``close(_:)`` takes; nil if the address has its share already.
+  /// - Returns: the argument for ``close(_:)``; nil if the address already has its share.
   func open(_ address: IPAddress?) -> String? {
     let party = address?.party ?? ""
     return counts.withLock { counts in
@@ -24,7 +24,7 @@ final class ConnectionTable: Sendable {
     }
   }
 
-  /// The clients behind a proxy share its address; so do the programs of this machine.
+  /// The clients behind a proxy share its address; so do the programs on this machine.
   private func isExempt(_ address: IPAddress?) -> Bool {
     guard let address else { return true }
     return address.isLoopback || exempt.contains(address)

@@ -1,8 +1,9 @@
 package import ZDCProtocol
 
-/// Where the hashes of a content's Merkle tree stand in the file beside it: the leaves' hashes, then the roots of all
-/// complete groups of 256 leaves, then those of 65,536. A content that was completed by an older server has the first
-/// only.
+/// The layout of the file that stores the hashes of a blob's Merkle tree.
+///
+/// It has the leaves' hashes, then the roots of all complete groups of 256 leaves, then those of 65,536. The file of a
+/// blob that an older server completed has only the leaves' hashes.
 package struct HashFile: Sendable {
   package static let groupBits: UInt64 = 8
   private static let levels = 3
@@ -22,8 +23,8 @@ package struct HashFile: Sendable {
   package static func leaves(perHashAt level: Int) -> UInt64 { 1 << (UInt64(level) * groupBits) }
 }
 
-/// Computes the roots of a content's Merkle sub-trees from what is stored of its hashes, reading the largest first: of
-/// the largest content a proof reads some 500 hashes.
+/// Computes the roots of a blob's Merkle subtrees from its stored hashes, the largest subtrees first. For the largest
+/// content, a proof reads about 500 hashes.
 package struct ContentProof {
   private let file: HashFile
   private let hasGroups: Bool
@@ -31,19 +32,19 @@ package struct ContentProof {
 
   /// - Parameters:
   ///   - storedBytes: the length of the file.
-  ///   - read: bytes of the file.
+  ///   - read: reads bytes of the file.
   package init(leafCount: UInt64, storedBytes: UInt64, read: @escaping (UInt64, Int) throws -> [UInt8]) {
     file = HashFile(leafCount: leafCount)
     hasGroups = storedBytes == file.bytes
     self.read = read
   }
 
-  /// The roots of these sub-trees, 32 bytes each.
+  /// Returns the roots of these subtrees, 32 bytes each.
   package func bytes(of subtrees: [Range<UInt64>]) throws -> [UInt8] {
     try subtrees.flatMap { try root(of: $0).bytes }
   }
 
-  /// - Parameter subtree: one of RFC 6962's: it begins at a multiple of the power of two that it holds.
+  /// - Parameter subtree: a subtree of RFC 6962: it begins at a multiple of the power of two that it holds.
   package func root(of subtree: Range<UInt64>) throws -> MerkleHash {
     var builder = MerkleTree.Builder()
     var next = subtree.lowerBound
@@ -73,7 +74,7 @@ package struct ContentProof {
   }
 }
 
-/// The hashes of groups, made while the leaves' go by.
+/// Group hashes, computed while the leaf hashes stream through.
 package struct GroupHashes {
   private var builders: [MerkleTree.Builder]
   /// By level above the leaves.

@@ -1,6 +1,7 @@
 package import ZDCProtocol
 
-/// A new head, for the event stream: its status, who may hear of it, and a page for those who may read all of it.
+/// A new head, for the event stream: its status, the users who may be notified, and a page for those who may read all
+/// of it.
 package struct HeadNotice: Sendable {
   package let status: ZoneStatus
   package let readers: Set<UserID>
@@ -10,17 +11,17 @@ package struct HeadNotice: Sendable {
 
   init(status: ZoneStatus, part: CommitRequest.ZonePart, delta: ZoneDelta) {
     self.status = status
-    // Only the owner's streams get the event. Other members ask for the zone.
+    // Only the owner's streams get the event. Other members query the zone.
     readers = [delta.head.acl.fields.owner]
     acl = part.acl?.bytes
     grants = Dictionary(part.grants.map { ($0.user, $0.bytes) }, uniquingKeysWith: { first, _ in first })
     base = Self.base(part.commit, stored: delta.puts.map(\.record), receivedMs: delta.receivedMs)
   }
 
-  /// True if everybody gets the same page, so that it needs to be encoded only once.
+  /// Whether all readers get the same page, so that it needs to be encoded only once.
   package var isSameForAll: Bool { acl == nil }
 
-  /// The commit, its access list and this user's grant if it brought one, and its records; nil if that is too long.
+  /// Returns the commit, its access list and this user's grant if it has one, and its records; nil if that is too long.
   package func page(for user: UserID) -> [UInt8]? {
     guard let base else { return nil }
     guard let acl else { return base }

@@ -23,10 +23,10 @@ final class PartyTurns: Sendable {
     return try await body()
   }
 
-  /// Calls that wait now.
+  /// The number of waiting calls.
   var waiting: Int { lines.withLock { $0.values.reduce(0) { $0 + $1.waiting.count } } }
 
-  /// Calls of the party that run now.
+  /// Returns the number of the party's running calls.
   func running(_ party: Party) -> Int { lines.withLock { $0[party]?.running ?? 0 } }
 
   private func begin(_ party: Party) async {
@@ -45,7 +45,7 @@ final class PartyTurns: Sendable {
     }
   }
 
-  /// The call that has waited longest takes the place over.
+  /// Hands the slot over to the call that has waited longest.
   private func end(_ party: Party) {
     let next = lines.withLock { lines -> CheckedContinuation<Void, Never>? in
       guard var line = lines[party] else { return nil }

@@ -1,19 +1,19 @@
 internal import ZDCProtocol
 
-/// Which content a put may name, and where it is (PROTOCOL 3.8, 3.12).
+/// Determines which content a put may name, and where it is (PROTOCOL 3.8, 3.12).
 struct PutContents {
   typealias Found = (place: NodePut.Content, receivedMs: UInt64)
 
   private let commit: ZoneCommit.Fields
   private let zone: ZoneKey
-  /// What came with the request.
+  /// The content that came with the request.
   private let inline: [BlobID: CommitRequest.InlineContent]
   private let reader: any MetadataReader
   private let now: UInt64
-  /// Of the nodes that are put again, by the store's number.
+  /// The current records of nodes that are put again, by the store's internal number.
   private let records: [Int64: StoredRecord]
   private let known: [ContentName: BlobRow]
-  /// New contents: each belongs to one node.
+  /// New inline content: each blob belongs to one node.
   private var added: Set<BlobID> = []
 
   init(
@@ -32,14 +32,14 @@ struct PutContents {
     known = try reader.contents(names, in: commit.zone.tree)
   }
 
-  /// The record that the node has now.
+  /// Returns the node's current record.
   func record(of node: NodeRow) -> StoredRecord? { records[node.record] }
 
-  /// Where the content of a record is that its commit puts, and when a record first named it.
+  /// Returns where the content of a put record is, and when a record first named it.
   ///
   /// - Parameters:
   ///   - node: the node as the store has it; nil if it is new.
-  ///   - previous: its record.
+  ///   - previous: the node's previous record.
   mutating func content(of record: NodeRecord, node: NodeRow?, previous: NodeRecord?) throws -> Found {
     guard let content = record.fields.content else { return (.none, 0) }
     if let node, let blob = node.blob, previous?.fields.content == content {
@@ -59,7 +59,7 @@ struct PutContents {
     return .inline(content.blobID, inline.bytes)
   }
 
-  /// An own upload for this node that is complete, or a blob that was on this node before.
+  /// Returns the writer's own complete upload for this node, or a blob that was on this node before.
   private func attached(_ blob: BlobRow, as content: NodeRecord.Content, to node: NodeID) throws -> BlobRow {
     let isTicketOfOther = blob.state != .attached && blob.owner != commit.writer
     guard !isTicketOfOther else { throw Self.gone }

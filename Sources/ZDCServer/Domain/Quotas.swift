@@ -1,25 +1,26 @@
 internal import ZDCProtocol
 
-/// How much a user may have in their trees, whoever wrote it (PROTOCOL 3.12): sealed content, and everything else.
+/// The limits on the data in a user's trees, regardless of its writer (PROTOCOL 3.12): sealed content, and everything
+/// else.
 ///
-/// All stored content counts: live and kept for the tree's owner, uploads for the user who began them until they are
-/// attached. Kept content makes room, the oldest first, before anything is refused. Records, commits, access lists and
-/// grants have a bound of their own.
+/// All stored content counts: live and retained content for the tree's owner, uploads for the user who began them until
+/// they are attached. Before the server refuses content, it removes retained content, oldest first. Records, commits,
+/// access lists and grants have a separate limit.
 struct Quotas: Sendable {
-  /// Bytes of content; zero: unlimited.
+  /// Bytes of content; zero means unlimited.
   let limit: UInt64
-  /// Bytes of everything else; zero: unlimited.
+  /// Bytes of everything else; zero means unlimited.
   let recordLimit: UInt64
 
   private static let leastRecordLimit: UInt64 = 64 << 20
 
-  /// - Parameter recordLimit: nil: a quarter of `limit`, 64 MiB at least.
+  /// - Parameter recordLimit: nil means a quarter of `limit`, but at least 64 MiB.
   init(limit: UInt64, recordLimit: UInt64? = nil) {
     self.limit = limit
     self.recordLimit = recordLimit ?? (limit == 0 ? 0 : max(limit / 4, Self.leastRecordLimit))
   }
 
-  /// - Parameter added: what the request adds to what is stored.
+  /// - Parameter added: the bytes that the request adds.
   func checkRecords(of owner: UserID, added: UInt64, _ reader: any MetadataReader) throws {
     guard recordLimit > 0 else { return }
     let used = try reader.recordBytes(of: owner)
@@ -31,7 +32,7 @@ struct Quotas: Sendable {
 
   /// Finds room for content that is not stored yet.
   ///
-  /// - Returns: kept contents to remove; their files may go once the transaction is durable.
+  /// - Returns: retained blobs to remove; their files may be removed once the transaction is durable.
   func room(for change: ContentChange, _ reader: any MetadataReader) throws -> [BlobRow] {
     guard limit > 0, change.addedBytes > 0 else { return [] }
     let used = try reader.contentBytes(of: change.owner)
@@ -51,7 +52,7 @@ struct Quotas: Sendable {
     return released
   }
 
-  /// Contents that were replaced before, oldest first, followed by those that this request replaces.
+  /// Returns blobs that were replaced before, oldest first, followed by those that this request replaces.
   private func candidates(
     for change: ContentChange, missing: UInt64, _ reader: any MetadataReader
   ) throws -> [BlobRow] {
@@ -63,13 +64,13 @@ struct Quotas: Sendable {
   }
 }
 
-/// The effect of a request on the contents that count for one user.
+/// The effect of a request on the blobs that count for one user.
 struct ContentChange {
   var owner: UserID
   var addedBytes: UInt64 = 0
-  /// Contents that were stored before and are live after it.
+  /// Blobs that were stored before the request and are live after it.
   var attached: [BlobRow] = []
-  /// Contents that are no longer live, by the store's numbers.
+  /// Blobs that are no longer live, by the store's internal number.
   var replaced: [Int64] = []
 
   mutating func count(_ delta: ZoneDelta) {
@@ -78,7 +79,7 @@ struct ContentChange {
       case .inline(_, let bytes): addedBytes += UInt64(bytes.count)
       case .attached(let blob):
         attached.append(blob)
-        // Until now, an upload of another member counted for that member.
+        // Until now, another member's upload counted for that member.
         if let uploader = blob.owner, uploader != owner { addedBytes += blob.cipherLength }
       case .none, .unchanged: break
       }

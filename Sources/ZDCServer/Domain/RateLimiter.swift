@@ -1,6 +1,6 @@
 internal import Synchronization
 
-/// Buckets of tokens by key, refilled evenly: of calls by client address, of work by user.
+/// Token buckets by key, refilled evenly: for calls by client address, for work by user.
 ///
 /// A charge may take more than a bucket holds. Its key then waits until the debt is refilled.
 final class RateLimiter<Key: Hashable & Sendable>: Sendable {
@@ -15,15 +15,15 @@ final class RateLimiter<Key: Hashable & Sendable>: Sendable {
   private let buckets = Mutex<[Key: Bucket]>([:])
 
   /// - Parameters:
-  ///   - burst: what a bucket holds; nil: the tokens of one minute.
-  ///   - keys: how many buckets are kept.
+  ///   - burst: the capacity of a bucket; nil means the tokens of one minute.
+  ///   - keys: the maximum number of buckets.
   init(perMinute: Int, burst: Int? = nil, keys: Int = 16_384) {
     self.perMinute = Double(perMinute)
     self.burst = Double(burst ?? perMinute)
     self.keys = keys
   }
 
-  /// Takes a token; nil if there was one, else how many milliseconds to wait for it.
+  /// Takes a token; returns nil on success, else the milliseconds until one is available.
   func take(_ key: Key, now: UInt64) -> UInt64? {
     change(key, now) { bucket in
       guard bucket.tokens >= 1 else { return waitMs(bucket, for: 1) }
@@ -32,12 +32,12 @@ final class RateLimiter<Key: Hashable & Sendable>: Sendable {
     }
   }
 
-  /// Nil if the key has no debt, else how many milliseconds until it is paid.
+  /// Returns nil if the key has no debt, else the milliseconds until it is paid.
   func wait(_ key: Key, now: UInt64) -> UInt64? {
     change(key, now) { bucket in bucket.tokens >= 0 ? nil : waitMs(bucket, for: 0) }
   }
 
-  /// Takes so many tokens, if need be as a debt.
+  /// Takes `count` tokens, going into debt if necessary.
   func charge(_ key: Key, _ count: Int, now: UInt64) {
     guard count > 0 else { return }
     change(key, now) { $0.tokens -= Double(count) }
@@ -64,7 +64,7 @@ final class RateLimiter<Key: Hashable & Sendable>: Sendable {
     return Bucket(tokens: min(burst, bucket.tokens + elapsed * perMinute / 60_000), atMs: max(now, bucket.atMs))
   }
 
-  /// Forgets the keys that lose nothing by it, and of the others the eighth that was used longest ago.
+  /// Forgets all keys with a full bucket. If that is not enough, also forgets the least recently used eighth.
   private func makeRoom(in buckets: inout [Key: Bucket], _ now: UInt64) {
     buckets = buckets.filter { refilled($0.value, now).tokens < burst }
     guard buckets.count >= keys else { return }

@@ -1,11 +1,11 @@
 internal import Crypto
 internal import ZDCProtocol
 
-/// Login challenges. Nothing is stored until one is used: a challenge proves by its own bytes that this server made it, and
-/// when it ends.
+/// Login challenges. Nothing is stored until one is used: a challenge's own bytes prove that this server made it, and
+/// when it expires.
 ///
-/// nonce = 16 random bytes ‖ first 16 bytes of HMAC(key, random ‖ u64 expires). The key dies with the server, and so do
-/// challenges.
+/// nonce = 16 random bytes ‖ first 16 bytes of HMAC(key, random ‖ u64 expires). The key is lost when the server stops,
+/// and all challenges become invalid.
 struct Challenges: Sendable {
   private let key: SymmetricKey
 
@@ -32,21 +32,21 @@ struct Challenges: Sendable {
 
 /// Sessions and the devices that hold them (PROTOCOL 3.4).
 enum Sessions {
-  /// The same words for an unknown account, a wrong signature and a stale challenge.
+  /// The same message for an unknown account, a wrong signature and a stale challenge.
   static let refusal = ServerError(.unauthorized, "login refused")
 
   struct Opened: Sendable {
     var response: SessionResponse
-    /// Older sessions of the device that made room, by the hashes of their tokens.
+    /// Older sessions of the device that were ended to make room, by the hashes of their tokens.
     var ended: [[UInt8]]
   }
 
-  /// A login whose signature is valid under the key that was read. ``open(_:token:now:lifetimeMs:in:)`` checks that the key
-  /// is still in force.
+  /// A login whose signature is valid under the key that was read. ``open(_:token:now:lifetimeMs:in:)`` checks that the
+  /// key is still in force.
   struct VerifiedLogin: Sendable {
     fileprivate(set) var user: UserID
     fileprivate var device: DeviceID
-    /// The key that signed.
+    /// The key that verified the signature.
     fileprivate var key: [UInt8]
     /// The device key that the account's login key has signed; nil if the device's own key signed the login.
     fileprivate var deviceKey: [UInt8]?
@@ -54,7 +54,8 @@ enum Sessions {
 
   /// - Parameter user: the account that the request names; nil if it does not exist.
   static func verify(_ request: LoginRequest, by user: UserRow?) throws -> VerifiedLogin {
-    // A key is tried for unknown accounts as well, so that the response time does not reveal whether an account exists.
+    // Also verifies a signature for unknown accounts, so that the response time does not reveal whether an account
+    // exists.
     let isValid = Signatures.isValid(
       request.signature.bytes, by: user?.loginKey ?? stranger, label: "login", message: request.signedBytes)
     guard let user, isValid, !Signatures.isWeak(request.deviceKey.bytes) else { throw refusal }
@@ -87,7 +88,7 @@ enum Sessions {
     return Opened(response: response, ended: ended)
   }
 
-  /// More sessions than a device uses at once, and few enough that logging in for ever fills nothing.
+  /// More sessions than a device uses concurrently, but few enough that endless logins do not fill the database.
   static let perDevice = 8
 
   static func hash(_ token: [UInt8]) -> [UInt8] {

@@ -1,14 +1,14 @@
 internal import ZDCProtocol
 
-/// The four objects that bring a trunk into the world: its root's record, the owner's grant, access list 1 and commit 0
-/// (PROTOCOL 3.9).
+/// The four objects that create a trunk: its root's record, the owner's grant, access list 1 and commit 0 (PROTOCOL
+/// 3.9).
 struct TrunkBirth: Sendable {
   let record: NodeRecord
   let grant: Grant
   let acl: ZoneACL
   let commit: ZoneCommit
 
-  /// Exactly these four, in this order.
+  /// Requires exactly these four items, in this order.
   init(_ items: some Collection<Bundle.Item>) throws {
     var iterator = items.makeIterator()
     guard items.count == 4, case .record(_, _, let record)? = iterator.next(),
@@ -21,7 +21,7 @@ struct TrunkBirth: Sendable {
     self.commit = commit
   }
 
-  /// The four trunks of one app, from one bundle each.
+  /// Reads the four trunks of one app, from one bundle each.
   static func all(_ bundles: [[UInt8]]) throws -> [TrunkBirth] {
     guard bundles.count == Trunk.allCases.count else { throw ServerError(.invalidRequest, "an app has four trunks") }
     return try bundles.map { bytes in
@@ -30,7 +30,7 @@ struct TrunkBirth: Sendable {
     }
   }
 
-  /// The four trunks of one app, from one bundle with all their items.
+  /// Reads the four trunks of one app, from one bundle with all their items.
   static func all(_ bundle: [UInt8]) throws -> [TrunkBirth] {
     var reader = Bundle.Reader(bundle)
     let items = try reader.all()
@@ -40,7 +40,7 @@ struct TrunkBirth: Sendable {
     return try stride(from: 0, to: items.count, by: 4).map { try TrunkBirth(items[$0..<$0 + 4]) }
   }
 
-  /// Verifies a trunk against its owner by the rules that clients use; nothing is stored.
+  /// Verifies a trunk against its owner by the rules that clients use; stores nothing.
   func verify(trunk: Trunk, appTreeID: String, owner: UserID, identities: some IdentityDirectory) throws {
     let tree = TreeID.derive(owner: owner, trunk: trunk, appTreeID: appTreeID)
     let zone = ZoneID(trunkOf: tree)
@@ -84,7 +84,7 @@ struct TrunkBirth: Sendable {
   }
 }
 
-/// `PUT /v1/trees/{appTreeID}`: another app on an account that exists.
+/// `PUT /v1/trees/{appTreeID}`: adds another app to an existing account.
 enum Trees {
   struct Outcome: Sendable {
     var zones: ZoneList
@@ -92,7 +92,7 @@ enum Trees {
   }
 
   struct Limit: Sendable {
-    /// Apps of one account.
+    /// Maximum number of apps of one account.
     var trees: Int
     var quotas: Quotas
   }

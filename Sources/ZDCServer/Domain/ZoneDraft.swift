@@ -1,17 +1,18 @@
 internal import ZDCProtocol
 
-/// A zone's live nodes as one commit leaves them: the snapshot, overlaid with the operations that replay has accepted so far.
+/// A zone's live nodes as one commit leaves them: the snapshot, overlaid with the operations that replay has accepted
+/// so far.
 struct ZoneDraft: ZoneState {
   let snapshot: ZoneSnapshot
   private var contents: PutContents
   private let part: CommitRequest.ZonePart
-  /// The list in force after the commit.
+  /// The access list in force after the commit.
   private let acl: ZoneACL.Fields
   private let now: UInt64
   private(set) var puts: [NodePut] = []
   private(set) var removed: [NodeID: NodeRow] = [:]
   private(set) var usage = ZoneUsage()
-  /// Nodes that are not as in the snapshot; nil: gone.
+  /// Nodes that differ from the snapshot; nil for a removed node.
   private var changed: [NodeID: ZoneLeaf?] = [:]
   private var indexOfPut: [NodeID: Int] = [:]
   /// Nodes that this commit put below a node; later operations may have removed some of them.
@@ -74,7 +75,7 @@ struct ZoneDraft: ZoneState {
     }
   }
 
-  /// Stops one level or one node past the limits.
+  /// Returns the levels and nodes below a node. Stops one level or one node past the limits.
   private func branch(
     below node: NodeID, levels: Int = .max, nodes: Int = .max
   ) throws -> (levels: Int, nodes: [NodeID]) {
@@ -90,7 +91,7 @@ struct ZoneDraft: ZoneState {
   }
 
   private func children(of parents: [NodeID], upTo limit: Int) throws -> [NodeID] {
-    // A changed node counts in what the store reads, but may no longer be here.
+    // The store may return changed nodes, which count towards the limit but may no longer be here.
     let (limit, isUnlimited) = limit.addingReportingOverflow(changed.count)
     let stored = try snapshot.children(of: parents, upTo: isUnlimited ? .max : limit)
     guard !changed.isEmpty else { return stored }
@@ -101,7 +102,7 @@ struct ZoneDraft: ZoneState {
   }
 }
 
-// Names are unique at the end of a commit, so that two nodes may swap theirs (PROTOCOL 3.7).
+// Names must be unique only at the end of a commit, so that two nodes may swap theirs (PROTOCOL 3.7).
 extension ZoneDraft {
   func checkNames(in reader: any MetadataReader) throws {
     var taken: [NodeName: NodeID] = [:]

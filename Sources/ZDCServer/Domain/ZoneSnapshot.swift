@@ -1,9 +1,9 @@
 internal import ZDCProtocol
 
-/// The part of a zone's live nodes that the decision about one commit looks at, as they are before the commit.
+/// The part of a zone's live nodes that the decision about one commit needs, as they are before the commit.
 ///
-/// The nodes that the commit names and their ancestors are read at the start; nodes below deleted and moved ones level by
-/// level, on demand.
+/// The nodes that the commit names and their ancestors are read at the start. Nodes below deleted and moved ones are
+/// read level by level, on demand.
 final class ZoneSnapshot {
   let zone: ZoneKey
   private let reader: any MetadataReader
@@ -20,12 +20,12 @@ final class ZoneSnapshot {
     try readBranches(of: operations)
   }
 
-  /// A node that the commit names, one above such a node, or one that was found below it.
+  /// Returns a node that the commit names, one of its ancestors, or one that was found below it.
   func node(_ id: NodeID) -> NodeRow? { nodes[id] }
 
-  /// At most `limit` children of all these nodes together.
+  /// Returns at most `limit` children of all these nodes together.
   ///
-  /// - Throws: `limitExceeded` if the request makes the store read too many.
+  /// - Throws: `limitExceeded` if the request makes the store read too many nodes.
   func children(of parents: [NodeID], upTo limit: Int) throws -> [NodeID] {
     let unknown = parents.filter { children[$0] == nil }
     guard !unknown.isEmpty else { return parents.flatMap { children[$0] ?? [] } }
@@ -33,7 +33,7 @@ final class ZoneSnapshot {
     return parents.flatMap { children[$0] ?? [] } + (found.isComplete ? [] : found.nodes)
   }
 
-  /// Reads one node more than the limit: then the lists are not complete and are not kept.
+  /// Reads one node more than the limit; if it exists, the lists are incomplete and are not stored.
   private func read(below parents: [NodeID], upTo limit: Int) throws -> (nodes: [NodeID], isComplete: Bool) {
     let limit = min(limit, work.rest)
     let rows = try reader.children(of: parents, in: zone, limit: limit == .max ? limit : limit + 1)
@@ -55,8 +55,8 @@ final class ZoneSnapshot {
     }
   }
 
-  /// Reads the branches of all deleted nodes together, so that thousands of deletes cost one question for each level. It
-  /// ends early if the commit claims too few descendants; then each delete reads its own branch.
+  /// Reads the branches of all deleted nodes together, so that thousands of deletes cost one query per level. It ends
+  /// early if the commit claims too few descendants; then each delete reads its own branch.
   private func readBranches(of operations: [ZoneOperation]) throws {
     var level: [NodeID] = []
     var claimed: UInt64 = 0

@@ -1,6 +1,6 @@
 internal import ZDCProtocol
 
-/// A page of a zone's log, and where the log stands.
+/// A page of a zone's log, and the log's head.
 struct CommitPage: Sendable {
   var body: [UInt8]
   var seq: UInt64
@@ -8,9 +8,9 @@ struct CommitPage: Sendable {
   var more: Bool
 }
 
-/// Reading zones: which there are, their logs, records and small contents (PROTOCOL 3.7).
+/// Reads zones: their list, logs, records and small content (PROTOCOL 3.7).
 enum Zones {
-  /// The user's own zones. A member asks for those of other users with ``offered(to:after:in:)``.
+  /// Returns the user's own zones. Members get those of other users from ``offered(to:after:in:)``.
   static func list(of user: UserID, since: FeedPosition?, in reader: any MetadataReader) throws -> ZoneList {
     let (zones, position) = try reader.zones(ownedBy: user, since: since)
     let chain = try reader.user(user).map { ChainHead(seq: $0.linkSeq, head: $0.linkHead) }
@@ -19,16 +19,16 @@ enum Zones {
 
   private static let offersPerPage = 100
 
-  /// A page of the zones of other users whose lists let this one read.
+  /// Returns a page of the zones of other users whose access lists let this user read.
   static func offered(to user: UserID, after cursor: UInt64, in reader: any MetadataReader) throws -> ZoneList {
     let offers = try reader.zones(offeredTo: user, after: cursor, limit: offersPerPage)
     let next = offers.count == offersPerPage ? offers.last?.cursor : nil
     return ZoneList(zones: offers.map(\.status), next: next)
   }
 
-  /// Whole commits behind `after`, and behind them the live records of their puts.
+  /// Returns whole commits after `after`, followed by the live records of their puts.
   ///
-  /// A page never splits a commit. Records that do not fit are left out: the client asks for them by hash.
+  /// A page never splits a commit. Records that do not fit are left out: the client requests them by hash.
   static func page(
     _ id: ZoneID, for user: UserID, after: UInt64?, withRecords: Bool, in reader: any MetadataReader
   ) throws -> CommitPage {
@@ -50,7 +50,7 @@ enum Zones {
     return CommitPage(body: commits.bytes + records.bytes, seq: zone.seq, head: zone.head, more: more)
   }
 
-  /// The access list that the commit brought in, the caller's own grant, and the commit.
+  /// Returns the access list that the commit introduced, the caller's own grant, and the commit.
   private static func items(
     of row: CommitRow, zone: ZoneRow, user: UserID, in reader: any MetadataReader
   ) throws -> [UInt8] {
@@ -67,7 +67,7 @@ enum Zones {
     return writer.bytes
   }
 
-  /// As many of these as there is room for.
+  /// Returns as many of these records as fit.
   private static func bundle(_ records: [StoredRecord], room: Int) -> [UInt8] {
     var writer = Bundle.Writer()
     for record in records {
@@ -77,8 +77,9 @@ enum Zones {
     return writer.bytes
   }
 
-  /// Records by hash, in the order asked; what is unknown, or not of this zone, is left out. When nothing is left, the
-  /// records were replaced longer ago than they are kept: the caller's state is old.
+  /// Returns records by hash, in the order requested, without those that are unknown or not in this zone.
+  ///
+  /// - Throws: `gone` if no record is left. All were replaced longer ago than the retention: the caller's state is old.
   static func records(
     _ hashes: [RecordHash], zone id: ZoneID, user: UserID, in reader: any MetadataReader
   ) throws -> [UInt8] {
@@ -97,7 +98,7 @@ enum Zones {
 
   private static let contentsPerRead = 256
 
-  /// Small contents, in the order asked; what is unknown, large, or not of this zone, is left out.
+  /// Returns small content in the order requested, without blobs that are unknown, large, or not in this zone.
   static func contents(
     _ asked: [ContentName], zone id: ZoneID, user: UserID, in reader: any MetadataReader
   ) throws -> [UInt8] {

@@ -81,8 +81,8 @@ final class EventHub: Sendable {
     }
   }
 
-  /// A comment line keeps proxies from closing a quiet stream, and finds readers that have gone. The streams of sessions
-  /// that have expired end here.
+  /// Ends the streams of expired sessions, and sends a comment line to all others. The line keeps proxies from closing
+  /// a quiet stream and detects readers that have disconnected.
   func heartbeat(now: UInt64) {
     close { $0.expiresMs <= now }
     let all = state.withLock { $0.byUser.values.flatMap(\.values) }
@@ -90,7 +90,7 @@ final class EventHub: Sendable {
     for subscription in all { subscription.mailbox.offer(frame) }
   }
 
-  /// Ends the streams, of one user or of all, that `isEnded` names.
+  /// Ends the streams, of one user or of all, for which `isEnded` returns true.
   func close(of user: UserID? = nil, where isEnded: (Subscription) -> Bool) {
     let ended = state.withLock { state in
       guard let user else { return state.byUser.values.flatMap { $0.values.filter(isEnded) } }
@@ -112,10 +112,9 @@ final class EventHub: Sendable {
     return Mailbox.Frame(head: notice.status, bytes: ByteBuffer(bytes: Self.event("head", event)))
   }
 
-  /// `id` if there is a position, `event` and one line of JSON.
+  /// Encodes an event: `id` if there is a position, `event` and one line of JSON.
   static func event(_ name: String, position: FeedPosition? = nil, _ value: some Encodable) -> [UInt8] {
-    // These types are ours and hold nothing that JSON cannot: failing is impossible, an empty object would be ignored
-    // by clients.
+    // Encoding these types cannot fail. If it did, clients would ignore the empty object.
     let data = (try? JSONEncoder().encode(value)).map { [UInt8]($0) } ?? Array("{}".utf8)
     let id = position.map { "id: \($0.text)\n" } ?? ""
     return Array("\(id)event: \(name)\ndata: ".utf8) + data + Array("\n\n".utf8)

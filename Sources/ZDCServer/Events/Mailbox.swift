@@ -2,7 +2,8 @@ internal import NIOCore
 internal import Synchronization
 internal import ZDCProtocol
 
-/// A bounded queue of events for one stream. When it is full, the connection is closed, and the reader reconnects.
+/// A bounded queue of events for one stream. When it is full, the server closes the connection, and the reader
+/// reconnects.
 final class Mailbox: Sendable {
   struct Frame: Sendable {
     /// Nil for a heartbeat.
@@ -26,11 +27,11 @@ final class Mailbox: Sendable {
     self.limit = limit
   }
 
-  /// Sets what is called if there is no room for a frame. The stream's task may be suspended in a write then, and closing
-  /// the connection is the only way to end that.
+  /// Sets the action to call when a frame does not fit. The stream's task may then be suspended in a write, which only
+  /// closing the connection can end.
   func onOverflow(_ action: @escaping @Sendable () -> Void) { state.withLock { $0.onOverflow = action } }
 
-  /// Hands a frame over, or closes the mailbox if there is no room.
+  /// Delivers a frame, or closes the mailbox if there is no room.
   func offer(_ frame: Frame) {
     let action = state.withLock { state -> (@Sendable () -> Void)? in
       guard !state.isClosed else { return nil }
@@ -50,7 +51,7 @@ final class Mailbox: Sendable {
     action?()
   }
 
-  /// The next frame; nil when the mailbox is closed or the task cancelled. One reader only.
+  /// Returns the next frame; nil when the mailbox is closed or the task is cancelled. Supports only one reader.
   func next() async -> Frame? {
     await withTaskCancellationHandler {
       await withCheckedContinuation { continuation in

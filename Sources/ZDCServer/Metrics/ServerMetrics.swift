@@ -1,6 +1,6 @@
 internal import Synchronization
 
-/// Counts what the server does, for `/metrics` in Prometheus' text form. No label holds an id.
+/// Counts the server's activity, for `/metrics` in Prometheus' text format. No label contains an id.
 final class ServerMetrics: Sendable {
   struct RequestKey: Hashable, Comparable {
     var method: String
@@ -12,7 +12,7 @@ final class ServerMetrics: Sendable {
     }
   }
 
-  /// What the text also shows and others count.
+  /// Values in the text that other components count.
   struct Gauges {
     var eventStreams: Int
     var writes: UInt64
@@ -32,7 +32,7 @@ final class ServerMetrics: Sendable {
 
   private let state = Mutex(State())
 
-  /// A request begins; `countRequest` ends it.
+  /// Counts the start of a request; `countRequest` counts its end.
   func openRequest() { state.withLock { $0.openRequests += 1 } }
 
   func countRequest(_ key: RequestKey, seconds: Double, bytesOut: Int) {
@@ -74,7 +74,7 @@ final class ServerMetrics: Sendable {
     out.single("zdc_operations_total", "counter", "Operations in accepted commits.", "\(state.operations)")
     out.single("zdc_received_bytes_total", "counter", "Bytes of request bodies.", "\(state.bytesIn)")
     out.single("zdc_sent_bytes_total", "counter", "Bytes of answers.", "\(state.bytesOut)")
-    // The request that asks for this is not counted.
+    // The request for the metrics itself is not counted.
     out.single("zdc_open_requests", "gauge", "Requests that are being answered.", "\(state.openRequests - 1)")
     out.single("zdc_event_streams", "gauge", "Open event streams.", "\(gauges.eventStreams)")
     out.single("zdc_writes_total", "counter", "Write transactions.", "\(gauges.writes)")

@@ -2,11 +2,11 @@ internal import HTTPTypes
 internal import Hummingbird
 internal import Logging
 
-/// One line and one count per request: route pattern, status, time, size. Never a path with ids, a query, a header or
-/// an address.
+/// Writes one log line and one count per request: route pattern, status, time, size. Never logs a path with ids, a
+/// query, a header or an address.
 struct LogRequests: RouterMiddleware {
   let core: ServerCore
-  /// The routes' paths as PROTOCOL 4 has them, by the router's.
+  /// Maps the router's paths to the paths of PROTOCOL 4.
   let displayPath: [String: String]
 
   func handle(

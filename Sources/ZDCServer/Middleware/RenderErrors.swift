@@ -5,10 +5,10 @@ internal import NIOCore
 internal import NIOHTTP1
 internal import ZDCProtocol
 
-/// The only place where an error becomes an answer. Handlers throw what went wrong.
+/// The only place that turns an error into a response. Handlers just throw.
 struct RenderErrors: RouterMiddleware {
   let core: ServerCore
-  /// Whether a route has this path, under whatever method.
+  /// Whether a route has this path, under any method.
   let hasPath: @Sendable (String) -> Bool
 
   func handle(
@@ -39,7 +39,7 @@ struct RenderErrors: RouterMiddleware {
     case is HTTPParserError, is ChannelError, is IOError:
       return ServerError(.invalidRequest, "the connection ended before the body did")
     default:
-      // The error's text may hold anything: only its type is logged, and nothing goes to the client.
+      // The error's text may contain anything: the log gets only its type, the client nothing.
       core.logger.error("request failed", metadata: ["error": "\(type(of: error))"])
       core.logger.debug("request failed", metadata: ["detail": "\(error)"])
       return ServerError(.internalError, "the server failed", retryable: true)
@@ -49,7 +49,7 @@ struct RenderErrors: RouterMiddleware {
   private func translate(_ error: HTTPError, _ request: Request) -> ServerError {
     switch error.status {
     case .notFound where hasPath(request.uri.path):
-      ServerError(.methodNotAllowed, "this path has no such method")
+      ServerError(.methodNotAllowed, "this path does not support the method")
     case .notFound: ServerError(.notFound, "no such path")
     case .contentTooLarge: ServerError(.limitExceeded, "the body is too long")
     default: ServerError(.invalidRequest, "the request is malformed")

@@ -1,11 +1,11 @@
 internal import Hummingbird
 internal import NIOCore
 
-/// Hummingbird's context with what we need of the connection.
+/// Hummingbird's context, with the properties of the connection that the server needs.
 struct ServerContext: RequestContext {
   var coreContext: CoreRequestContextStorage
   let channel: any Channel
-  /// The other end of the connection; a proxy's if there is one.
+  /// The other end of the connection; a proxy's address if there is one.
   let peer: IPAddress?
 
   init(source: ApplicationRequestContextSource) {
@@ -14,7 +14,7 @@ struct ServerContext: RequestContext {
     peer = channel.remoteAddress?.ipAddress.flatMap { IPAddress($0) }
   }
 
-  /// What limits count the client of a request by.
+  /// Returns the key by which limits count the request's client.
   func party(of request: Request, trusting proxies: TrustedProxies) -> String {
     guard let peer else { return "unknown" }
     guard !proxies.isEmpty else { return peer.party }

@@ -1,7 +1,7 @@
 internal import NIOCore
 
-/// Closes a connection whose client does not take what is sent to it, and lets the writer of an answer wait until the
-/// socket takes more.
+/// Closes a connection whose client does not read, and lets the writer of a response wait until the socket accepts
+/// more.
 ///
 /// It is the handler next to the socket, so it counts bytes on the wire, also under TLS. A timer runs only while bytes
 /// wait to be sent.
@@ -14,7 +14,7 @@ final class SlowReaderGuard: ChannelDuplexHandler, RemovableChannelHandler {
   private let window: TimeAmount
   private var context: ChannelHandlerContext?
   private var written: UInt64 = 0
-  /// How many bytes the client had taken when the window began.
+  /// The number of bytes that the client had accepted when the window began.
   private var takenBefore: UInt64 = 0
   private var task: Scheduled<Void>?
   private var waiting: [EventLoopPromise<Void>] = []
@@ -50,7 +50,7 @@ final class SlowReaderGuard: ChannelDuplexHandler, RemovableChannelHandler {
     context.fireChannelInactive()
   }
 
-  /// Succeeds when the socket takes more, or when it is closed: then the next write finds out.
+  /// Succeeds when the socket accepts more, or when it is closed: then the next write fails.
   fileprivate func whenWritable(on loop: any EventLoop) -> EventLoopFuture<Void> {
     guard let channel = context?.channel, channel.isActive, !channel.isWritable else {
       return loop.makeSucceededVoidFuture()
@@ -75,7 +75,7 @@ final class SlowReaderGuard: ChannelDuplexHandler, RemovableChannelHandler {
     watch(context)
   }
 
-  /// What was written and is not in the system's buffer yet. A channel without that option is never closed here.
+  /// Returns the bytes written but not yet in the system's buffer. A channel without this option is never closed here.
   private func pendingBytes(_ context: ChannelHandlerContext) -> UInt64 {
     let bytes = try? context.channel.syncOptions?.getOption(.bufferedWritableBytes)
     return UInt64(max(0, bytes ?? 0))
@@ -95,9 +95,10 @@ final class SlowReaderGuard: ChannelDuplexHandler, RemovableChannelHandler {
 }
 
 extension Channel {
-  /// Returns when the socket takes more.
+  /// Waits until the socket accepts more.
   ///
-  /// A write of the async channel reaches the event loop after it has returned. This asks there, behind it.
+  /// A write of the async channel reaches the event loop after the call has returned. This check runs on the event
+  /// loop, after that write.
   func untilWritable() async throws {
     try await withTaskCancellationHandler {
       try await eventLoop.flatSubmit {

@@ -2,12 +2,12 @@ internal import HTTPTypes
 internal import NIOCore
 internal import NIOHTTPTypes
 
-/// Closes a connection whose request comes drop by drop. The server's own idle timeout sees only connections that bring
-/// nothing at all, so one byte a minute would hold a connection, and a slot among the possible ones, for ever.
+/// Closes a connection whose request arrives too slowly. The server's own idle timeout detects only connections that
+/// send nothing at all, so one byte a minute would hold a connection, and one of the limited slots, forever.
 ///
-/// A head has to be complete within one window from when it could begin: when the connection was opened, or when the
-/// last answer ended; and within some bytes, which the parser bounds for each field, not for all. A body has to bring
-/// its least bytes in each of its shorter windows. What cannot be parsed ends the connection.
+/// A head must be complete within one window, which begins when the connection opens or the last response ends. Its
+/// total size is limited too, because the parser limits only each field. A body must deliver a minimum of bytes in each
+/// of its shorter windows. A parse error closes the connection.
 final class SlowRequestGuard: ChannelDuplexHandler, RemovableChannelHandler {
   typealias InboundIn = HTTPRequestPart
   typealias InboundOut = HTTPRequestPart
@@ -40,7 +40,7 @@ final class SlowRequestGuard: ChannelDuplexHandler, RemovableChannelHandler {
 
   func handlerAdded(context: ChannelHandlerContext) {
     awaitHead(context)
-    // In front of the parser, and of TLS: some bytes more or less do not matter.
+    // Before the parser and TLS: the limit does not need to be exact.
     do {
       try context.pipeline.syncOperations.addHandlers(
         [SlowReaderGuard(window: timing.stalled), headBytes], position: .first)
@@ -56,7 +56,7 @@ final class SlowRequestGuard: ChannelDuplexHandler, RemovableChannelHandler {
     case .body(let buffer): received += buffer.readableBytes
     case .end:
       cancel()
-      // Answered before it was all there.
+      // The request was answered before its body was complete.
       if unanswered == 0 { awaitHead(context) }
     }
     context.fireChannelRead(data)
@@ -65,7 +65,7 @@ final class SlowRequestGuard: ChannelDuplexHandler, RemovableChannelHandler {
   func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
     if case .end = unwrapOutboundIn(data) {
       unanswered -= 1
-      // The next one may have come already; a body that is still on its way keeps its own window.
+      // The next request may have arrived already; a body that is still arriving keeps its own window.
       if unanswered == 0, task == nil { awaitHead(context) }
     }
     context.write(data, promise: promise)
@@ -104,14 +104,14 @@ final class SlowRequestGuard: ChannelDuplexHandler, RemovableChannelHandler {
   }
 }
 
-/// Closes a connection on which a request's head does not end.
+/// Closes a connection whose request head exceeds the limit.
 private final class HeadBytes: ChannelInboundHandler, RemovableChannelHandler {
   typealias InboundIn = ByteBuffer
   typealias InboundOut = ByteBuffer
 
-  /// One read may bring a head and a piece of its body.
+  /// One read may contain a head and part of its body.
   private static let limit = 256 << 10
-  /// Nil while no head is due.
+  /// Nil while no head is expected.
   private var received: Int? = 0
 
   func start() { received = 0 }

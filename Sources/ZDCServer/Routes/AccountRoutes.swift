@@ -1,7 +1,7 @@
 internal import Hummingbird
 internal import ZDCProtocol
 
-/// Registration, and what an account holds besides its trees.
+/// Registration, and account data other than trees.
 enum AccountRoutes {
   static func register(_ call: Call) async throws -> Response {
     let configuration = call.core.configuration
@@ -28,7 +28,7 @@ enum AccountRoutes {
     let device = try call.authenticated.device
     try call.core.takeWork(of: user)
     let request = try await call.json(AppendLinkRequest.self)
-    // Signatures are verified before the store's only writer is needed: it serves all users.
+    // Signatures are verified before the write, because the store's only writer serves all users.
     guard let verify = try await call.read({ try Accounts.verify(request, user: user, in: $0) }) else {
       return Response(status: .ok)
     }

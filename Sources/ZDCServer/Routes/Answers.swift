@@ -8,7 +8,7 @@ internal import ZDCProtocol
   internal import Foundation
 #endif
 
-/// The few shapes of an answer.
+/// The few kinds of responses.
 extension Response {
   static func json(_ value: some Encodable, status: HTTPResponse.Status = .ok) throws -> Response {
     let data = try JSONEncoder().encode(value)
@@ -28,7 +28,7 @@ extension Response {
       status: .ok, headers: [.contentType: Bundle.mediaType, .cacheControl: "no-store"], body: try call.body(bytes))
   }
 
-  /// A page of a zone's log with the zone's head; with 409 it is the answer to a commit that came too late.
+  /// Returns a page of a zone's log with the zone's head; with 409 it answers a commit that came too late.
   static func page(_ page: CommitPage, for call: Call, status: HTTPResponse.Status = .ok) throws -> Response {
     var response = try bundle(page.body, for: call)
     response.status = status

@@ -2,7 +2,7 @@ internal import HTTPTypes
 internal import Hummingbird
 internal import ZDCProtocol
 
-/// Finds the session that a request belongs to, or counts a call that needs none.
+/// Finds the session of a request, or counts a call that needs none.
 enum Authenticate {
   static func check(
     _ auth: Route.Auth, _ request: Request, _ context: ServerContext, _ core: ServerCore
@@ -31,7 +31,7 @@ enum Authenticate {
   }
 }
 
-/// Slows down who tries accounts and logins. Off unless configured.
+/// Limits the rate of registration and login attempts. Off unless configured.
 enum LimitRate {
   static func check(_ request: Request, _ context: ServerContext, _ core: ServerCore) throws {
     let party = context.party(of: request, trusting: core.configuration.trustedProxies)

@@ -3,7 +3,7 @@ internal import Hummingbird
 internal import Logging
 internal import ZDCProtocol
 
-/// Large content: up in parts, down in ranges, with bounded memory both ways.
+/// Large content: uploads in parts, downloads in ranges, with bounded memory in both directions.
 enum BlobRoutes {
   static func ticket(_ call: Call) async throws -> Response {
     let user = try call.user
@@ -45,7 +45,7 @@ enum BlobRoutes {
       await coordination.release(part: index, of: blob)
     } catch {
       await coordination.release(part: index, of: blob)
-      // The upload may have been given up meanwhile: whoever writes last clears up.
+      // The upload may have been aborted in the meantime; then the last request that writes to it removes its files.
       await call.core.removeFiles(of: [blob])
       throw error
     }
@@ -64,7 +64,7 @@ enum BlobRoutes {
     }
   }
 
-  /// Streams a part into its file; never more than four leaves are in memory.
+  /// Streams a part into its file; holds at most four leaves in memory.
   private static func receive(
     _ call: Call, blob: BlobID, index: Int, cipherLength: UInt64, count: Int, hash: [UInt8]
   ) async throws {
@@ -116,7 +116,7 @@ enum BlobRoutes {
     do {
       return try await call.core.blobs.contentRoot(row.id, cipherLength: row.cipherLength)
     } catch {
-      // Given up meanwhile: that is no fault of the store's.
+      // If the upload was aborted in the meantime, the store is not at fault.
       _ = try await call.read { try Blobs.ready(row.id, user: user, in: $0) }
       throw error
     }
@@ -152,14 +152,14 @@ enum BlobRoutes {
     guard first < leaves else { throw ServerError(.rangeNotSatisfiable, "the content has \(leaves) leaves") }
     let proven = ContentGeometry.provenLeaves(
       from: first, count: try call.number("count") ?? 1, cipherLength: row.cipherLength)
-    // A content of one leaf has no other sub-trees, and a small one has no file either.
+    // A blob of one leaf has no other subtrees, and inline content has no file.
     guard !row.isInline else { return try .octets([], for: call) }
     let subtrees = MerkleTree.proofSubtrees(leafCount: leaves, leaves: proven)
     return try .octets(
       try await stored(call) { try await $0.proof(row.id, of: subtrees, leafCount: leaves) }, for: call)
   }
 
-  /// Reads from the blob store what belongs to a content that a record names. The answer for lost content is final.
+  /// Reads the data of a blob that a record names. The response for lost content is final.
   private static func stored<T: Sendable>(
     _ call: Call, _ read: (any BlobStore) async throws -> T
   ) async throws -> T {
@@ -197,7 +197,7 @@ enum BlobRoutes {
       }
       return ResponseBody(byteBuffer: ByteBuffer(bytes: bytes[Int(range.lowerBound)..<Int(range.upperBound)]))
     }
-    // After the head is sent, an error can only cut the connection.
+    // Once the response head is sent, an error can only close the connection.
     try await stored(call) { blobs in
       guard try await blobs.storedBytes(row.id) >= range.upperBound else { throw BlobLost() }
     }
@@ -212,8 +212,7 @@ enum BlobRoutes {
         try await writer.write(ByteBuffer(bytes: bytes))
         metrics.countBytes(out: bytes.count)
         position = end
-        // NB: over TLS the writer does not hold back a generator by itself; without this a slow reader fills the
-        // memory.
+        // NB: over TLS, the writer applies no backpressure on its own; without this, a slow reader fills the memory.
         if position < range.upperBound { try await channel.untilWritable() }
       }
       try await writer.finish(nil)
@@ -223,9 +222,9 @@ enum BlobRoutes {
   private static let downloadSlice = 256 << 10
 }
 
-/// One range of `bytes=a-b`, `bytes=a-` or `bytes=-n`; several at once are not offered.
+/// A single range: `bytes=a-b`, `bytes=a-` or `bytes=-n`. Multiple ranges are not supported.
 enum ByteRange {
-  /// Nil: the whole.
+  /// Returns nil for the whole content.
   static func parse(_ header: String?, length: UInt64) throws -> Range<UInt64>? {
     guard let header, header.hasPrefix("bytes="), !header.contains(",") else { return nil }
     let parts = header.dropFirst(6).split(separator: "-", maxSplits: 1, omittingEmptySubsequences: false)

@@ -8,7 +8,7 @@ internal import ZDCProtocol
   internal import Foundation
 #endif
 
-/// One request on its way through a route: the only thing that handlers get.
+/// One request on its way through a route: the only argument of handlers.
 struct Call: Sendable {
   let request: Request
   let context: ServerContext
@@ -16,7 +16,7 @@ struct Call: Sendable {
   let route: Route
   /// Nil on routes without authentication.
   let session: SessionRow?
-  /// What the request takes of the memory for bodies, for as long as it runs.
+  /// The request's share of the memory for bodies, held while it runs.
   let share: BodyShare
 
   init(request: Request, context: ServerContext, core: ServerCore, route: Route, session: SessionRow?) {
@@ -48,11 +48,11 @@ struct Call: Sendable {
     }
   }
 
-  /// The whole body, refused by its stated length before a byte of it is kept.
+  /// Reads the whole body. A body whose stated length exceeds the limit is refused before any of it is buffered.
   func bytes() async throws -> [UInt8] {
     let limit = route.bodyLimit
     if let length = request.headers[.contentLength] {
-      // The parser takes any number of 64 bits.
+      // The parser accepts any 64-bit number.
       guard let length = UInt64(length), length <= limit else { throw tooLong }
     }
     var bytes: [UInt8] = []
@@ -73,9 +73,10 @@ struct Call: Sendable {
     ServerError(.limitExceeded, "the body may have \(route.bodyLimit) bytes at most")
   }
 
-  /// The body of an answer. A long one is sent slice by slice, as fast as its reader takes it, and counts until it has.
+  /// Returns a response body. A long one is sent slice by slice as its reader accepts it, and counts towards the budget
+  /// until it is sent.
   ///
-  /// - Throws: `tooManyRequests` if too much is on its way already.
+  /// - Throws: `tooManyRequests` if too many response bytes are already in transfer.
   func body(_ bytes: [UInt8]) throws -> ResponseBody {
     let buffer = ByteBuffer(bytes: bytes)
     guard bytes.count > Self.answerSlice else { return ResponseBody(byteBuffer: buffer) }
@@ -102,10 +103,10 @@ struct Call: Sendable {
     }
     do {
       return try JSONDecoder().decode(type, from: Data(body))
-    } catch is DecodingError { throw ServerError(.invalidRequest, "the JSON is not what this route takes") }
+    } catch is DecodingError { throw ServerError(.invalidRequest, "the JSON body does not match the route") }
   }
 
-  /// The part of the path that stands where the route has `{name}`.
+  /// Returns the path component at the position of `{name}` in the route.
   func parameter(_ name: String) -> String {
     let place = route.path.split(separator: "/").firstIndex { $0.dropFirst().dropLast() == name }
     return place.flatMap { context.parameters.get("\($0)") } ?? ""
@@ -125,14 +126,14 @@ struct Call: Sendable {
 
   func zone() throws -> ZoneID { ZoneID(tree: try id("treeID"), root: try id("zoneRoot")) }
 
-  /// A number of the query; nil if it is not given.
+  /// Returns a number from the query; nil if it is not given.
   func number(_ name: Substring) throws -> UInt64? {
     guard let text = request.uri.queryParameters[name] else { return nil }
     guard let number = UInt64(text) else { throw ServerError(.invalidRequest, "\(name) is not a number") }
     return number
   }
 
-  /// Up to where the caller knows the changes in their zones; nil without one.
+  /// The position up to which the caller knows the changes in their zones; nil if not given.
   var position: FeedPosition? { request.uri.queryParameters["since"].map { FeedPosition(String($0)) } }
 
   func read<T: Sendable>(_ body: @escaping @Sendable (any MetadataReader) throws -> T) async throws -> T {

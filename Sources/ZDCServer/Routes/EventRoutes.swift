@@ -9,13 +9,14 @@ enum EventRoutes {
   static func stream(_ call: Call) async throws -> Response {
     let session = try call.authenticated
     let since = call.position
-    // Subscribed before the list is read: a commit in between is in both, and is not sent twice.
+    // Subscribes before it reads the list: a commit between the two is in both, and is not sent twice.
     let subscription = try call.core.hub.subscribe(session)
     let channel = call.context.channel
     subscription.mailbox.onOverflow { channel.close(promise: nil) }
     do {
       let list = try await call.read { reader in
-        // A session that ended before the stream was known to the hub is not found by those who close its streams.
+        // The session may have ended before the hub knew the stream; then the stream was not closed with the session's
+        // others.
         guard try reader.session(tokenHash: session.tokenHash) != nil else {
           throw ServerError(.unauthorized, "no such session: log in")
         }
@@ -35,7 +36,7 @@ enum EventRoutes {
     let body = ResponseBody { writer in
       defer { hub.unsubscribe(subscription) }
       try await writer.write(ByteBuffer(bytes: EventHub.event("zones", position: list.feedPosition, list)))
-      // Streams end with the server: who waits for a commit that will not come must not hold the shutdown up.
+      // Streams end with the server: a stream that waits for a commit must not delay the shutdown.
       try await withGracefulShutdownHandler {
         try await request.body.consumeWithInboundCloseHandler { _ in
           try await forward(subscription.mailbox, after: list.zones, to: &writer, on: channel)
@@ -50,14 +51,15 @@ enum EventRoutes {
     return Response(status: .ok, headers: headers, body: body)
   }
 
-  /// A proxy that collects an answer before it passes it on, or compresses it, would hold every event back. The server
-  /// closes the connection after a stream: a client that sent its next request on it would get no answer.
+  /// A proxy that buffers or compresses the response would delay every event. The server closes the connection after a
+  /// stream: a client that sent its next request on it would get no response.
   private static let headers: HTTPFields = [
     .contentType: "text/event-stream", .cacheControl: "no-store, no-transform", .accelBuffering: "no",
     .connection: "close",
   ]
 
-  /// A frame leaves the mailbox only when the socket takes it, so that the mailbox's bound is the reader's.
+  /// Takes a frame from the mailbox only when the socket accepts more, so that the mailbox's limit bounds what the
+  /// reader has pending.
   private static func forward(
     _ mailbox: Mailbox, after list: [ZoneStatus], to writer: inout any ResponseBodyWriter, on channel: any Channel
   ) async throws {

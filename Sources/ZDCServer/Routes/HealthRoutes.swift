@@ -1,7 +1,7 @@
 internal import Hummingbird
 internal import ZDCProtocol
 
-/// For load balancers, scrapers, and clients that meet a server for the first time.
+/// Endpoints for load balancers, scrapers, and clients that contact a server for the first time.
 enum HealthRoutes {
   static func live(_ call: Call) -> Response { .text("ok\n") }
 
@@ -12,8 +12,9 @@ enum HealthRoutes {
     return .text("ok\n")
   }
 
-  /// For scrapers with the token, or on this machine while there is neither a token nor an origin elsewhere; to others the path
-  /// does not exist. Behind a proxy every client comes from this machine.
+  /// Serves scrapers that have the token. Without a configured token, serves clients on this machine, as long as all
+  /// origins are loopback: behind a proxy, every client appears to be on this machine. For all others the path does not
+  /// exist.
   static func metrics(_ call: Call) throws -> Response {
     guard mayScrape(call) else { throw ServerError(.notFound, "no such path") }
     let writes = call.core.metadata.writeStatistics
@@ -29,7 +30,7 @@ enum HealthRoutes {
       return call.core.configuration.hasOnlyLoopbackOrigins && call.context.peer?.isLoopback == true
     }
     let shown = call.request.headers[.authorization] ?? ""
-    // Hashes are compared, so that the time tells nothing about how much of the token is right.
+    // Compares hashes, so that the response time reveals nothing about how much of the token is right.
     return Sessions.hash(Array(shown.utf8)) == Sessions.hash(Array("Bearer \(token)".utf8))
   }
 

@@ -1,11 +1,11 @@
 internal import HTTPTypes
 internal import Hummingbird
 
-/// A route: who may call it, how long its body may be, and who answers.
+/// A route: who may call it, how long its body may be, and its handler.
 struct Route: Sendable {
   enum Auth: Sendable {
     case open
-    /// Open, but counted per client address.
+    /// Open, but rate-limited per client address.
     case limited
     case session
   }

@@ -3,7 +3,7 @@ internal import ZDCProtocol
 
 /// Challenge, login, sessions and devices (PROTOCOL 3.4).
 enum SessionRoutes {
-  /// The answer does not depend on who is asked for, so it tells nothing about who is known.
+  /// Issues a challenge. It does not depend on the requested account, so it does not reveal whether the account exists.
   static func challenge(_ call: Call) async throws -> Response {
     let request = try await call.json(ChallengeRequest.self)
     guard (request.lookupID == nil) != (request.userID == nil) else {
@@ -32,7 +32,7 @@ enum SessionRoutes {
     var expiresMs: UInt64
   }
 
-  /// A challenge of this server for this origin that has not expired.
+  /// Checks that a challenge is from this server, for this origin, and has not expired.
   private static func nonce(_ bytes: [UInt8], _ expiresMs: UInt64, origin: String, _ call: Call) throws -> Nonce {
     guard call.core.isOwnOrigin(origin), call.core.challenges.isValid(nonce: bytes, expiresMs: expiresMs, now: call.now)
     else { throw Sessions.refusal }
@@ -42,7 +42,7 @@ enum SessionRoutes {
   private static func open(_ call: Call, _ nonce: Nonce, _ login: Sessions.VerifiedLogin) async throws -> Response {
     let core = call.core
     let now = call.now
-    // Only a valid login uses its challenge up, so that strangers cannot fill the list of used ones.
+    // Only a valid login uses up its challenge, so that strangers cannot fill the list of used ones.
     guard try await core.coordination.use(nonce: nonce.bytes, expiresMs: nonce.expiresMs, now: now) else {
       throw Sessions.refusal
     }
@@ -68,7 +68,7 @@ enum SessionRoutes {
     return try .json(try await call.read { try Sessions.list(of: session, now: now, in: $0) })
   }
 
-  /// Takes the device's key away and ends its sessions and streams.
+  /// Removes the device's key and ends its sessions and streams.
   static func removeDevice(_ call: Call) async throws -> Response {
     let user = try call.user
     let device: DeviceID = try call.id("deviceID")

@@ -1,7 +1,7 @@
 internal import Hummingbird
 internal import ZDCProtocol
 
-/// Trees, zones, their logs and what the logs name.
+/// Trees, zones, their logs, and the records and content that the logs name.
 enum ZoneRoutes {
   static func createTree(_ call: Call) async throws -> Response {
     let user = try call.user
@@ -26,7 +26,8 @@ enum ZoneRoutes {
     return try .json(try await call.read { try Zones.offered(to: user, after: after, in: $0) })
   }
 
-  /// The body is parsed and its hashes are computed here, before the store's only writer is asked for.
+  /// Commits to one or more zones. The body is parsed and hashed before the write, because the store has only one
+  /// writer.
   static func commit(_ call: Call) async throws -> Response {
     let user = try call.user
     let body = try await call.bytes()
@@ -63,7 +64,7 @@ enum ZoneRoutes {
   private static func apply(
     _ request: CommitRequest, by user: UserID, _ core: ServerCore, now: UInt64, in tx: any MetadataTransaction
   ) throws -> Commits.Outcome {
-    // Again: what the user sent at the same time may have been charged since.
+    // Checks again: the user's concurrent requests may have been charged since.
     try core.checkSubtreeWork(of: user)
     let work = SubtreeWork(limit: core.configuration.bounds.subtreeNodesPerRequest)
     defer { core.subtrees.charge(user, work.nodes, now: core.elapsed) }
@@ -73,8 +74,8 @@ enum ZoneRoutes {
     return outcome
   }
 
-  /// Only members with `w` get a place in the queue of a busy zone. Other members retry when it is no longer busy, so that
-  /// they neither delay the writers nor overtake them.
+  /// Refuses members without `w` while a zone is busy. They get no place in its queue and retry later, so they neither
+  /// delay the writers nor overtake them.
   private static func checkQueue(_ call: Call, _ zones: [ZoneID]) async throws {
     var found: Set<ZoneID> = []
     for zone in zones where await call.core.coordination.isBusy(zone) { found.insert(zone) }

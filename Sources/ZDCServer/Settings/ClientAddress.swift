@@ -6,9 +6,9 @@
   internal import Darwin
 #endif
 
-/// An IPv4 or IPv6 address. An IPv4 address in IPv6 form is IPv4.
+/// An IPv4 or IPv6 address. An IPv4-mapped IPv6 address counts as IPv4.
 package struct IPAddress: Sendable, Hashable {
-  /// Four or sixteen.
+  /// Four or sixteen bytes.
   package let bytes: [UInt8]
 
   private static let mappedPrefix: [UInt8] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff]
@@ -34,8 +34,8 @@ package struct IPAddress: Sendable, Hashable {
     bytes.count == 4 ? bytes[0] == 127 : bytes.dropLast().allSatisfy { $0 == 0 } && bytes[15] == 1
   }
 
-  /// The key that limits count by: an IPv4 address, or the first 64 bits of an IPv6 address. A host usually has all
-  /// addresses of such a network.
+  /// The key by which limits count clients: an IPv4 address, or the first 64 bits of an IPv6 address. A host usually
+  /// has all addresses of such a network.
   package var party: String { bytes.prefix(bytes.count == 4 ? 4 : 8).map(String.init).joined(separator: ".") }
 }
 
@@ -88,8 +88,8 @@ package struct TrustedProxies: Sendable {
     return client
   }
 
-  /// Returns the last address that is not a trusted proxy's. An element that is no address ends the search, because a
-  /// trusted proxy did not write it.
+  /// Returns the last address that is not a trusted proxy's. An element that is not an address ends the search, because
+  /// no trusted proxy wrote it.
   private func nearest(_ addresses: [IPAddress?]) -> IPAddress? {
     for address in addresses.reversed() {
       guard let address else { return nil }
@@ -110,7 +110,7 @@ package struct TrustedProxies: Sendable {
     }
   }
 
-  /// An address with or without brackets and port.
+  /// Parses an address with or without brackets and port.
   private static func address(_ text: some StringProtocol) -> IPAddress? {
     if text.hasPrefix("[") { return IPAddress(text.dropFirst().prefix { $0 != "]" }) }
     if let address = IPAddress(text) { return address }

@@ -1,6 +1,6 @@
 internal import ZDCProtocol
 
-/// How a server runs. Everything has a sensible default for one machine.
+/// The server's configuration. The defaults suit a single machine.
 package struct Configuration: Sendable {
   package enum Registration: String, Sendable, CaseIterable {
     case open, invite, closed
@@ -16,67 +16,67 @@ package struct Configuration: Sendable {
     }
   }
 
-  /// What one server takes; the protocol's own limits are in `ZDCProtocol.Limits`.
+  /// The limits of one server; those of the protocol are in `ZDCProtocol.Limits`.
   package struct Bounds: Sendable {
     package var contentBytes: UInt64 = Limits.contentCipherBytes
     package var eventStreamsPerUser = 64
     package var pendingEventBytes = 1 << 20
     package var connections = 4_096
-    /// Connections of one client address, except loopback and trusted proxies.
+    /// Maximum number of connections per client address, except loopback and trusted proxies.
     package var connectionsPerAddress: Int { max(connections / 8, 8) }
-    /// Unauthenticated account calls per client address and minute; nil: not limited.
+    /// Unauthenticated account calls per client address and minute; nil means unlimited.
     package var accountCallsPerMinute: Int?
     package var sessionMs: UInt64 = 24 * 3_600_000
     package var challengeMs: UInt64 = 120_000
     package var retentionMs: UInt64 = 30 * 24 * 3_600_000
     package var abandonedUploadMs: UInt64 = 7 * 24 * 3_600_000
     package var heartbeatSeconds = 15
-    /// Bytes of sealed content per user; zero: unlimited.
+    /// Bytes of sealed content per user; zero means unlimited.
     package var quotaBytes: UInt64 = 0
-    /// Bytes of records, commits, access lists and grants per user; nil: derived from `quotaBytes`.
+    /// Bytes of records, commits, access lists and grants per user; nil means derived from `quotaBytes`.
     package var recordQuotaBytes: UInt64?
-    /// Apps that one account may have a tree for.
+    /// Maximum number of apps with a tree per account.
     package var treesPerUser = 64
-    /// Calls of one user and minute that make the server verify signatures or read much; nil: not limited.
+    /// Calls per user and minute that make the server verify signatures or read much; nil means unlimited.
     package var accountWorkPerMinute: Int? = 120
-    /// Live nodes below deleted and moved ones that one request makes the server visit.
+    /// Live nodes below deleted and moved ones that one request may make the server visit.
     package var subtreeNodesPerRequest = 1_000_000
-    /// The same for one user and minute. A request that takes more is answered, and the next ones wait.
+    /// The same per user and minute. A request may exceed it; the user's next ones must then wait.
     package var subtreeNodesPerMinute = 1_200_000
-    /// Bytes of request bodies in memory, all connections together. A user or an address gets an eighth, and all senders
+    /// Bytes of request bodies in memory, over all connections. A user or an address gets an eighth, and all senders
     /// without a session together a quarter.
     package var bufferedBodyBytes = 256 << 20
-    /// The same for answers that are not sent yet.
+    /// The same for responses that are not sent yet.
     package var bufferedAnswerBytes = 256 << 20
-    /// How long a commit may be held until its device's turn in a busy zone comes.
+    /// The maximum time that the server holds a commit until its device's turn in a busy zone.
     package var commitHoldMs: UInt64 = 4_000
-    /// How long running requests may take to finish when the server stops; then they are cut.
+    /// The time that running requests get to finish when the server stops; then they are cut off.
     package var drainSeconds = 20
-    /// A connection on which nothing comes for so long, while the server waits for its request, is closed.
+    /// The server closes a connection that sends nothing for this long while the server waits for its request.
     package var idleSeconds = 120
-    /// A connection whose request's body brings less than `bytesPerWindow` in this time is closed.
+    /// The server closes a connection whose request body delivers less than `bytesPerWindow` in this time.
     package var bodySeconds = 20
     package var bytesPerWindow = 16 << 10
-    /// A connection whose client takes no byte of an answer for so long is closed.
+    /// The server closes a connection whose client accepts no byte of a response for this long.
     package var stalledSeconds = 60
 
     package init() {}
   }
 
   package var host = "127.0.0.1"
-  /// Zero lets the system choose; ``Server/start()`` tells which.
+  /// Zero lets the system choose; ``Server/start()`` returns the port.
   package var port = 0
-  /// Origins that logins may name. Empty: the loopback names of the port that is listened on.
+  /// Origins that logins may name. Empty: the loopback names with the server's port.
   package var origins: [String] = []
-  /// Nil: open in development, else by invite.
+  /// Nil: open in development, otherwise by invite.
   package var registration: Registration?
-  /// Codes that may be used once each.
+  /// Invite codes, each valid for one registration.
   package var invites: Set<String> = []
   package var tls: TLSFiles?
   package var bounds = Bounds()
-  /// What a scraper has to show; nil: the counters are for this machine only.
+  /// The bearer token for scrapers; nil: only this machine may read the metrics.
   package var metricsToken: String?
-  /// Peers whose `Forwarded` and `X-Forwarded-For` name the client.
+  /// Peers whose `Forwarded` and `X-Forwarded-For` fields name the client.
   package var trustedProxies = TrustedProxies()
   package var serverName = "zdc-server"
   package var version = ServerVersion.text
@@ -85,7 +85,7 @@ package struct Configuration: Sendable {
 
   package var isLoopback: Bool { ["127.0.0.1", "::1", "localhost"].contains(host) }
 
-  /// On loopback, without another origin, only programs of this machine come. With one there is a proxy in front.
+  /// On loopback without another origin, only programs on this machine connect. Another origin means a proxy in front.
   package var isDevelopment: Bool { isLoopback && hasOnlyLoopbackOrigins }
 
   package var hasOnlyLoopbackOrigins: Bool { origins.allSatisfy(Self.isLoopback(origin:)) }
@@ -99,14 +99,14 @@ package struct Configuration: Sendable {
 
   package var effectiveRegistration: Registration { registration ?? (isDevelopment ? .open : .invite) }
 
-  /// The origins in force once the port is known.
+  /// Returns the origins in force once the port is known.
   package func effectiveOrigins(port: Int) -> Set<String> {
     guard origins.isEmpty else { return Set(origins.map(Self.normalizedOrigin)) }
     let hosts = isLoopback ? Self.loopbackHosts : [host]
     return Set(hosts.flatMap { host in ["http", "https"].map { Self.normalizedOrigin("\($0)://\(host):\(port)") } })
   }
 
-  /// Lower case, without the scheme's default port and without a slash at the end.
+  /// Returns the origin in lower case, without the scheme's default port and without a trailing slash.
   package static func normalizedOrigin(_ origin: String) -> String {
     var text = origin.lowercased()
     if text.hasSuffix("/") { text.removeLast() }
@@ -121,11 +121,11 @@ package enum ServerVersion {
   package static let text = "0.1.0"
 }
 
-/// Where the server gets the time. Tests give their own.
+/// The server's source of time. Tests supply their own.
 package struct ServerClock: Sendable {
-  /// Milliseconds since 1970. It may be set, to either side.
+  /// Milliseconds since 1970. The clock may be set forward or back.
   package let nowMs: @Sendable () -> UInt64
-  /// Milliseconds that have passed since some moment. It never goes back: turns and rates count by it.
+  /// Milliseconds since some moment. The value never goes back: turns and rates use it.
   package let elapsedMs: @Sendable () -> UInt64
 
   package init(nowMs: @escaping @Sendable () -> UInt64, elapsedMs: (@Sendable () -> UInt64)? = nil) {

@@ -1,47 +1,48 @@
 package import ZDCProtocol
 
-/// Where the server keeps large content: the ciphertext and its leaf hashes.
+/// The store for large content: ciphertext and leaf hashes.
 ///
-/// Contract: a finished part is durable; the file exists durably before its first part is acknowledged. Offsets and
-/// lengths were checked
-/// by the caller. Calls about one part are not concurrent; calls about different parts may be.
+/// Contract: a finished part is durable; the file exists durably before its first part is acknowledged. The caller has
+/// checked offsets and lengths. Calls about one part are not concurrent; calls about different parts may be.
 package protocol BlobStore: Sendable {
-  /// Writes one part in place, slice by slice.
+  /// Opens one part for writing in place, slice by slice.
   func openPart(_ blob: BlobID, index: Int, cipherLength: UInt64) async throws -> any BlobPartWriter
-  /// The Merkle root over all leaf hashes of a blob whose parts are all there. Makes durable what proofs will need.
+  /// Returns the Merkle root over all leaf hashes of a blob whose parts are all present. Makes the hashes that proofs
+  /// need durable.
   func contentRoot(_ blob: BlobID, cipherLength: UInt64) async throws -> ContentRoot
-  /// How many bytes are stored, in one piece from the first; less than the content's length if it was damaged.
+  /// Returns the number of contiguous bytes stored from the first; less than the content's length if the file is
+  /// damaged.
   ///
-  /// - Throws: ``BlobLost`` if there is nothing.
+  /// - Throws: ``BlobLost`` if nothing is stored.
   func storedBytes(_ blob: BlobID) async throws -> UInt64
   func read(_ blob: BlobID, range: Range<UInt64>) async throws -> [UInt8]
-  /// `count` leaf hashes from leaf `first`, 32 bytes each.
+  /// Returns `count` leaf hashes from leaf `first`, 32 bytes each.
   ///
-  /// - Throws: ``BlobLost`` if they are not there (any more).
+  /// - Throws: ``BlobLost`` if they are missing.
   func leafHashes(_ blob: BlobID, first: UInt64, count: Int) async throws -> [UInt8]
-  /// The roots of these sub-trees of RFC 6962, 32 bytes each.
+  /// Returns the roots of these RFC 6962 subtrees, 32 bytes each.
   ///
-  /// - Throws: ``BlobLost`` if the hashes are not there (any more).
+  /// - Throws: ``BlobLost`` if the hashes are missing.
   func proof(_ blob: BlobID, of subtrees: [Range<UInt64>], leafCount: UInt64) async throws -> [UInt8]
   func remove(_ blob: BlobID) async throws
-  /// Finds out by writing whether there is room.
+  /// Checks whether the disk has room, by writing.
   ///
-  /// - Throws: ``StorageFull``.
+  /// - Throws: ``StorageFull`` if it does not.
   func takeRoom() async throws
-  /// All blobs that have a file.
+  /// Returns all blobs that have a file.
   func all() async throws -> [BlobID]
 }
 
-/// A stored content, or a part of it, is not where it was put.
+/// Stored content, or part of it, is missing.
 package struct BlobLost: Error {
   package init() {}
 }
 
 package protocol BlobPartWriter: Sendable {
-  /// The next bytes of the part; at most a few leaves at a time.
+  /// Writes the next bytes of the part, at most a few leaves at a time.
   func write(_ bytes: [UInt8]) async throws
-  /// Makes the part and its leaf hashes durable; returns the part's hash (`MerkleTree.partHash`).
+  /// Makes the part and its leaf hashes durable, and returns the part's hash (`MerkleTree.partHash`).
   func finish() async throws -> [UInt8]
-  /// Gives up; what was written is overwritten by the next attempt.
+  /// Abandons the part; the next attempt overwrites the bytes written so far.
   func abandon() async
 }

@@ -3,7 +3,7 @@ package import ZDCProtocol
 /// The changes that an accepted request makes in the store: the result of ``CommitDecision``, applied in one call.
 package struct CommitDelta: Sendable {
   package var zones: [ZoneDelta]
-  /// Kept contents that make room for new ones.
+  /// Retained blobs that are deleted to make room for new ones.
   package var released: [BlobRow] = []
 
   package init(zones: [ZoneDelta]) {
@@ -15,7 +15,7 @@ package struct CommitDelta: Sendable {
 package struct ZoneDelta: Sendable {
   package enum Target: Sendable {
     case existing(ZoneKey)
-    /// The trunk begins with this commit.
+    /// A trunk that begins with this commit.
     case new(TreeRow, owner: UserID)
   }
 
@@ -30,15 +30,15 @@ package struct ZoneDelta: Sendable {
   }
 
   package var target: Target
-  /// Where the zone stands after the commit.
+  /// The zone's head after the commit.
   package var head: ZoneHead
   package var commit: [UInt8]
   package var receivedMs: UInt64
-  /// Nil if the list in force stays.
+  /// Nil if the access list does not change.
   package var list: ListChange?
   /// In the order of the commit.
   package var puts: [NodePut] = []
-  /// Nodes that the store had and that are gone with their records and contents.
+  /// Existing nodes that the commit removes with their records and content.
   package var removed: [NodeRow] = []
   package var usage = ZoneUsage()
 
@@ -57,7 +57,7 @@ package struct ZoneDelta: Sendable {
 }
 
 extension ZoneDelta {
-  /// Contents that are no longer live.
+  /// Blobs that are no longer live.
   package var replacedBlobs: [Int64] { removed.compactMap(\.blob) + puts.compactMap(\.replacedBlob) }
 }
 
@@ -67,9 +67,9 @@ package struct NodePut: Sendable {
     case none
     /// The node keeps its content, which has this number in the store.
     case unchanged(Int64)
-    /// An upload that is complete, or a content that the node had before, as the store has it.
+    /// A complete upload, or content that the node had before, as the store has it.
     case attached(BlobRow)
-    /// Small, and new with this request.
+    /// Small content that is new in this request.
     case inline(BlobID, ArraySlice<UInt8>)
   }
 
@@ -80,7 +80,7 @@ package struct NodePut: Sendable {
   package var content: Content
   /// The node as the store has it; nil if it is new.
   package var replaced: NodeRow?
-  /// False if a later operation of the commit deletes the node: its record and content are kept as replaced ones.
+  /// False if a later operation of the commit deletes the node: its record and content are then stored as replaced.
   package var isLive = true
 
   package init(leaf: ZoneLeaf, tag: NameTag?, record: StoredRecord, content: Content, replaced: NodeRow?) {
@@ -108,7 +108,7 @@ extension NodePut {
   }
 }
 
-/// A place for a name: no two live nodes have the same one.
+/// A name below a parent. No two live nodes have the same one.
 package struct NodeName: Hashable, Sendable {
   package var parent: NodeID
   package var tag: NameTag
@@ -119,7 +119,7 @@ package struct NodeName: Hashable, Sendable {
   }
 }
 
-/// A content as a node's record names it.
+/// The content that a node's record names.
 package struct ContentName: Hashable, Sendable {
   package var node: NodeID
   package var blob: BlobID

@@ -1,25 +1,26 @@
 package import ZDCProtocol
 
-/// Where the server keeps everything but large content: accounts, sessions, logs, records, small content.
+/// The store for everything but large content: accounts, sessions, logs, records, small content.
 ///
-/// Contract, the same for every store (`StoreContractTests` and `StoreCommitTests` test it):
+/// Contract for all implementations (tested by `StoreContractTests` and `StoreCommitTests`):
 /// - `read` sees one consistent state.
-/// - A `write` names the subjects that it changes. Two writes that share one run one after the other, and what a closure
-///   reads of its subjects stays as it is until its changes are made. Its changes are durable when the call returns, and
-///   gone if the closure throws. Concurrent writes may share one durable step; each still succeeds or fails alone.
-/// - Both closures are synchronous: a suspension inside would hold what the others wait for.
-/// - Questions about many nodes, records or contents take a list: each question may be a round trip to a database.
+/// - A `write` names the subjects that it changes. Two writes that share a subject run one after the other, and what a
+///   closure reads of its subjects does not change until its own changes are made. The changes are durable when the call
+///   returns, and discarded if the closure throws. Concurrent writes may share one durable step; each still succeeds or
+///   fails on its own.
+/// - Both closures are synchronous: a suspension inside would hold locks that other calls wait for.
+/// - Queries about many nodes, records or blobs take a list, because each query may be a database round trip.
 package protocol MetadataStore: Sendable {
   /// - Parameter subjects: those that the closure changes. A store with one writer for everything need not look at them.
   func write<T: Sendable>(
     _ subjects: Set<WriteSubject>, _ body: @escaping @Sendable (any MetadataTransaction) throws -> T
   ) async throws -> T
   func read<T: Sendable>(_ body: @escaping @Sendable (any MetadataReader) throws -> T) async throws -> T
-  /// Brings the store's files into their smallest form. Called when the server is idle.
+  /// Compacts the store's files. Called when the server is idle.
   func tidy() async throws
-  /// Flushes and closes. No call may follow.
+  /// Flushes and closes the store. No call may follow.
   func close() async throws
-  /// How often and for how long writes waited; for `/metrics`.
+  /// The number of writes and how long they waited, for `/metrics`.
   var writeStatistics: WriteStatistics { get }
 }
 
@@ -53,11 +54,13 @@ package protocol MetadataReader: AnyObject {
   func user(_ id: UserID) throws -> UserRow?
   func user(lookup: LookupID) throws -> UserRow?
   func links(of user: UserID) throws -> [[UInt8]]
-  /// The links of several users in the order asked, all of a user or none: it ends in front of the user with whose links
-  /// there would be more than `limit` bytes, and has those of the first one who has any in any case.
+  /// Returns the links of several users in the order requested, either all links of a user or none.
+  ///
+  /// The result ends before the user whose links would take it over `limit` bytes. It always has the links of the first
+  /// user who has any.
   func links(after positions: [ChainPosition], limit: Int) throws -> [[UInt8]]
   func link(_ seq: UInt32, of user: UserID) throws -> [UInt8]?
-  /// The length of all links together.
+  /// Returns the total length of all links.
   func chainBytes(of user: UserID) throws -> Int
   func signKey(user: UserID, generation: UInt32) throws -> [UInt8]?
   func keyring(of user: UserID) throws -> [UInt8]?
@@ -71,72 +74,74 @@ package protocol MetadataReader: AnyObject {
 
   // Zones
   func zone(_ id: ZoneID) throws -> ZoneRow?
-  /// Zones of the user's own trees that have changed since, and the position up to which the list has all changes.
+  /// Returns the zones of the user's own trees that have changed since a position, and the position up to which the
+  /// list is complete.
   ///
-  /// A position that this store has not given, or does not know any more because it was restored from a backup, counts
-  /// as none: then the list has all zones.
+  /// The list has all zones if this store did not issue the position, or lost it when it was restored from a backup.
   func zones(
     ownedBy user: UserID, since position: FeedPosition?
   ) throws -> (zones: [ZoneStatus], position: FeedPosition)
-  /// Zones of other users that the user may read, in the order of their cursors.
+  /// Returns zones of other users that the user may read, in the order of their cursors.
   func zones(offeredTo user: UserID, after cursor: UInt64, limit: Int) throws -> [OfferedZone]
   func permissions(of user: UserID, in zone: ZoneKey) throws -> ZoneACL.Permissions?
   func genesisCommits(owner: UserID, appTreeID: String) throws -> [CommitHash]
   func trees(of owner: UserID) throws -> [TreeRow]
   func treeID(of zone: ZoneKey) throws -> TreeID?
-  /// When the newest commit was received; nil without any.
+  /// Returns when the newest commit was received; nil if there is none.
   func lastReceivedMs() throws -> UInt64?
 
   // Logs
   func commit(_ seq: UInt64, of zone: ZoneKey) throws -> StoredCommit?
-  /// Calls `body` with commits behind `after` (nil: from genesis) in order, until it answers false.
+  /// Calls `body` with the commits after `after` (nil: from genesis) in order, until it returns false.
   ///
-  /// - Parameter withRecords: with the records that came with each and that no later put or delete replaced.
+  /// - Parameter withRecords: whether to include the records that came with each commit and that no later put or delete
+  ///   replaced.
   func commits(
     of zone: ZoneKey, after: UInt64?, withRecords: Bool, _ body: (CommitRow) throws -> Bool
   ) throws
   func grant(zone: ZoneKey, user: UserID, hash: GrantHash) throws -> [UInt8]?
 
   // Nodes and records
-  /// The live ones of these nodes, with all nodes above them.
+  /// Returns those of these nodes that are live, with all their ancestors.
   func nodes(_ ids: [NodeID], in zone: ZoneKey) throws -> [NodeRow]
-  /// The live nodes right below these, at most `limit` of all of them together; no row beyond is read.
+  /// Returns the live children of these nodes, at most `limit` in total; reads no row beyond.
   func children(of parents: [NodeID], in zone: ZoneKey, limit: Int) throws -> [NodeRow]
-  /// The live nodes that have these names now.
+  /// Returns the live nodes that currently have these names.
   func holders(of names: [NodeName], in zone: ZoneKey) throws -> [NodeName: NodeID]
-  /// The zone that now holds the node.
+  /// Returns the zone that currently holds the node.
   func zone(ofNode node: NodeID, tree: TreeID) throws -> ZoneRow?
   func records(_ keys: [Int64]) throws -> [Int64: StoredRecord]
   func record(hash: RecordHash, in zone: ZoneKey) throws -> StoredRecord?
 
   // Content
-  /// A ticket or a large content. These ids are the names of files, so there is one of each.
+  /// Returns a ticket or a large blob. Their ids are file names, so each exists only once.
   func file(_ id: BlobID) throws -> BlobRow?
-  /// For each name a small content that this node has, or had and that is kept; else a file of that id, whatever its node.
+  /// Returns for each name the small content that this node has, or had and that is retained; else a file with that id,
+  /// whatever its node.
   func contents(_ names: [ContentName], in tree: TreeID) throws -> [ContentName: BlobRow]
   func blobs(_ keys: [Int64]) throws -> [BlobRow]
   func inlineBytes(of blob: BlobRow) throws -> [UInt8]?
   func parts(of blob: BlobRow) throws -> [BlobStatus.Part]
 
-  /// Bytes of all contents in this user's zones, live and kept, and of the uploads that they began in any zone and that
-  /// are attached to nothing.
+  /// Returns the bytes of all blobs in this user's zones, live and retained, and of the unattached uploads that the
+  /// user began in any zone.
   func contentBytes(of user: UserID) throws -> UInt64
 
-  /// Replaced contents in this user's zones, the oldest first, as many as free that many bytes.
+  /// Returns replaced blobs in this user's zones, oldest first, as many as needed to free `bytes` bytes.
   func replacedContents(of user: UserID, bytes: UInt64) throws -> [BlobRow]
 
-  /// Bytes of all records, commits, access lists and grants in this user's zones.
+  /// Returns the bytes of all records, commits, access lists and grants in this user's zones.
   func recordBytes(of user: UserID) throws -> UInt64
 
-  /// Counts and sizes for the audit report, from sums that are kept with each zone.
+  /// Returns counts and sizes for the audit report, from sums that are stored with each zone.
   func usage(of user: UserID) throws -> UsageRow
 }
 
-/// A read-write view. Everything it does is undone if the closure throws.
+/// A read-write view. All its changes are undone if the closure throws.
 package protocol MetadataTransaction: MetadataReader {
   // Accounts
   func insertUser(_ user: UserRow) throws
-  /// Updates login, chain head and state.
+  /// Updates the login, chain head and state.
   func updateUser(_ user: UserRow) throws
   func appendLink(_ link: IdentityLink, to user: UserID) throws
   func setKeyring(_ bytes: [UInt8], of user: UserID) throws
@@ -148,14 +153,14 @@ package protocol MetadataTransaction: MetadataReader {
   func insertSession(_ session: SessionRow) throws
   func removeSession(tokenHash: [UInt8]) throws
   func removeExpiredSessions(now: UInt64) throws
-  /// Ends all but the newest sessions of a device; returns the hashes of their tokens.
+  /// Ends all but the newest `count` sessions of a device; returns the hashes of their tokens.
   func trimSessions(of user: UserID, device: DeviceID, keeping count: Int) throws -> [[UInt8]]
 
   // Logs
-  /// Appends one commit to each of these zones and changes their nodes, names and contents as the delta says. What it
-  /// holds was decided over this transaction's own reads.
+  /// Appends one commit to each of these zones and applies the delta to their nodes, names and content. The delta was
+  /// decided on data read in this transaction.
   ///
-  /// - Returns: where the zones stand now, in the order of the delta.
+  /// - Returns: the new status of the zones, in the order of the delta.
   func apply(_ delta: CommitDelta) throws -> [ZoneStatus]
 
   // Uploads
@@ -164,22 +169,22 @@ package protocol MetadataTransaction: MetadataReader {
   func insertPart(_ index: Int, hash: [UInt8], of blob: BlobRow, now: UInt64) throws
   func removeBlobs(_ blobs: [BlobRow]) throws
 
-  // Waste
-  /// Removes replaced records and contents older than `replacedBefore` and abandoned tickets, at most `limit` of each.
+  // Garbage collection
+  /// Removes replaced records and blobs older than `replacedBefore` and abandoned tickets, at most `limit` of each.
   func collect(replacedBefore: UInt64, abandonedBefore: UInt64, limit: Int) throws -> Collected
-  /// Takes as much room as a small commit would, until ``clearRoom()``.
+  /// Occupies as much disk space as a small commit needs, until ``clearRoom()``.
   func takeRoom() throws
   func clearRoom() throws
 
-  /// Runs after this transaction is durable, in commit order, before the caller of `write` goes on. Must be quick.
+  /// Runs `effect` after this transaction is durable, in commit order, before `write` returns. It must be quick.
   func afterCommit(_ effect: @escaping @Sendable () -> Void)
 }
 
-/// What one step of a collection removed.
+/// The result of one collection step.
 package struct Collected: Sendable, Hashable {
-  /// Contents whose files may go.
+  /// Blobs whose files may be removed.
   package var files: [BlobID]
-  /// Whether there may be more.
+  /// Whether there may be more to collect.
   package var isMore: Bool
 
   package init(files: [BlobID], isMore: Bool) {
@@ -188,7 +193,7 @@ package struct Collected: Sendable, Hashable {
   }
 }
 
-/// The disk is full; nothing of the write is kept.
+/// The disk is full; no change of the write was kept.
 package struct StorageFull: Error {
   package init() {}
 }

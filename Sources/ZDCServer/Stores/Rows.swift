@@ -1,6 +1,6 @@
 package import ZDCProtocol
 
-/// A store's own number of a zone.
+/// The store's internal number for a zone.
 package struct ZoneKey: Hashable, Sendable {
   package let rawValue: Int64
   package init(_ rawValue: Int64) { self.rawValue = rawValue }
@@ -45,7 +45,7 @@ package struct DeviceRow: Sendable, Hashable {
   }
 }
 
-/// A session. The token itself is not kept: whoever reads the database cannot use what he finds.
+/// A session. The token itself is not stored, so a reader of the database cannot use the session.
 package struct SessionRow: Sendable, Hashable {
   package var tokenHash: [UInt8]
   package var user: UserID
@@ -67,7 +67,7 @@ package struct ZoneRow: Sendable {
   package var zone: ZoneID
   package var seq: UInt64
   package var head: CommitHash
-  /// The list in force.
+  /// The access list in force.
   package var acl: [UInt8]
   package var retiredBelow: [UserID: UInt32]
 
@@ -85,7 +85,7 @@ package struct ZoneRow: Sendable {
   package var status: ZoneStatus { ZoneStatus(zone: zone, seq: seq, head: head) }
 }
 
-/// A zone of another user whose access list names this one.
+/// A zone of another user whose access list names this user.
 package struct OfferedZone: Sendable {
   package var cursor: UInt64
   package var status: ZoneStatus
@@ -108,7 +108,7 @@ package struct TreeRow: Sendable, Hashable {
   }
 }
 
-/// A commit that the log has.
+/// A commit in a zone's log.
 package struct StoredCommit: Sendable, Hashable {
   package var hash: CommitHash
   package var receivedMs: UInt64
@@ -120,14 +120,14 @@ package struct StoredCommit: Sendable, Hashable {
 }
 
 /// A user's position names the newest commit in their zones. A number would reveal how many commits all users make, and
-/// would mean another commit after the server was restored from a backup.
+/// would mean a different commit after the server was restored from a backup.
 extension FeedPosition {
   package init(newest commit: ZoneStatus) {
     let zone = commit.zone
     self.init("\(zone.tree.text).\(zone.root.text).\(commit.seq).\(commit.head.text)")
   }
 
-  /// Nil if no server of this version has given the position.
+  /// The commit that the position names; nil if no server of this version issued the position.
   package var commit: ZoneStatus? {
     let parts = text.split(separator: ".", omittingEmptySubsequences: false)
     guard parts.count == 4, let tree = TreeID(text: parts[0]), let root = NodeID(text: parts[1]),
@@ -142,9 +142,9 @@ package struct CommitRow: Sendable {
   package var seq: UInt64
   package var receivedMs: UInt64
   package var bytes: [UInt8]
-  /// The list that this commit brought in.
+  /// The access list that this commit introduced.
   package var acl: [UInt8]?
-  /// Live ones, in the order of their puts; empty if they were not asked for.
+  /// The live records, in the order of their puts; empty if not requested.
   package var records: [StoredRecord]
 
   package init(seq: UInt64, receivedMs: UInt64, bytes: [UInt8], acl: [UInt8]?, records: [StoredRecord] = []) {
@@ -156,9 +156,9 @@ package struct CommitRow: Sendable {
   }
 }
 
-/// A change of what a zone holds.
+/// A change in the number and size of a zone's nodes, records and log entries.
 package struct ZoneUsage: Sendable, Hashable {
-  /// Live nodes; fewer after a delete.
+  /// Live nodes; negative after a delete.
   package var nodes: Int64 = 0
   package var records: UInt64 = 0
   package var recordBytes: UInt64 = 0
@@ -187,7 +187,7 @@ package struct ZoneUsage: Sendable, Hashable {
 package struct StoredRecord: Sendable {
   package var bytes: [UInt8]
   package var recordReceivedMs: UInt64
-  /// When the content was first named by a record; zero without content.
+  /// When a record first named the content; zero without content.
   package var dataReceivedMs: UInt64
 
   package init(bytes: [UInt8], recordReceivedMs: UInt64, dataReceivedMs: UInt64) {
@@ -197,7 +197,7 @@ package struct StoredRecord: Sendable {
   }
 }
 
-/// A live node: its leaf, its name's tag, and where its record and content are.
+/// A live node: its leaf, its name's tag, and the keys of its record and content.
 package struct NodeRow: Sendable {
   package var leaf: ZoneLeaf
   /// Nil for a zone's root, which has no name here, and while names change inside a commit.
@@ -213,7 +213,7 @@ package struct NodeRow: Sendable {
   }
 }
 
-/// Sealed content: a file of the blob store, or small and in the metadata store.
+/// Sealed content: a file in the blob store, or small content in the metadata store.
 package struct BlobRow: Sendable {
   package enum State: Int64, Sendable {
     case receiving = 0, complete = 1, attached = 2
@@ -226,7 +226,7 @@ package struct BlobRow: Sendable {
   package var cipherLength: UInt64
   package var state: State
   package var isInline: Bool
-  /// Whose ticket it is; nil once attached.
+  /// The user whose ticket it is; nil once attached.
   package var owner: UserID?
   package var contentRoot: ContentRoot?
   package var touchedMs: UInt64
@@ -249,7 +249,7 @@ package struct BlobRow: Sendable {
     self.replacedMs = replacedMs
   }
 
-  /// The row after a commit has attached it to its node.
+  /// Returns the row after a commit has attached it to its node.
   ///
   /// - Parameter replacedMs: set if the same commit deletes the node.
   package func attached(replacedMs: UInt64?) -> BlobRow {
@@ -269,7 +269,7 @@ package struct UsageRow: Sendable, Hashable {
   package var logBytes: UInt64 = 0
   package var blobs: UInt64 = 0
   package var contentBytes: UInt64 = 0
-  /// Of the uploads that the user began, in any zone, and that are attached to nothing.
+  /// Bytes of the unattached uploads that the user began in any zone.
   package var uploadBytes: UInt64 = 0
 
   package init() {}

@@ -1,9 +1,9 @@
-/// One thing that a check found. Its line holds ids, numbers and our own words, nothing of a user's.
+/// A single finding of a check. Its line has ids, numbers and fixed text, but no user data.
 package struct CheckFinding: Sendable, Hashable, CustomStringConvertible {
   package enum Severity: String, Sendable {
-    /// Something that was acknowledged is gone or altered.
+    /// Acknowledged data is missing or altered.
     case damage
-    /// Something that nobody can ask for; the next collection of the running server removes it.
+    /// Data that no client can request; the running server's next collection removes it.
     case waste
   }
 
@@ -49,7 +49,7 @@ package struct CheckFinding: Sendable, Hashable, CustomStringConvertible {
   }
 }
 
-/// How far a check is.
+/// The progress of a check.
 package struct CheckProgress: Sendable, Hashable {
   package enum Phase: String, Sendable {
     case database, accounts, zones, records, content, files
@@ -57,13 +57,13 @@ package struct CheckProgress: Sendable, Hashable {
 
   package var phase: Phase
   package var done: UInt64
-  /// Zero if it is not known.
+  /// Zero if unknown.
   package var total: UInt64
 }
 
-/// What a check went through, and how much was wrong.
+/// The extent of a check, and the number of problems that it found.
 package struct CheckReport: Sendable, Hashable {
-  /// The first thousand; the counts are of all.
+  /// The first thousand findings; the counts cover all.
   package internal(set) var findings: [CheckFinding] = []
   package internal(set) var damage: UInt64 = 0
   package internal(set) var waste: UInt64 = 0
@@ -73,10 +73,10 @@ package struct CheckReport: Sendable, Hashable {
   package internal(set) var nodes: UInt64 = 0
   package internal(set) var records: UInt64 = 0
   package internal(set) var blobs: UInt64 = 0
-  /// Ciphertext that was read and hashed.
+  /// Bytes of ciphertext that were read and hashed.
   package internal(set) var contentBytes: UInt64 = 0
 
-  /// Nothing that was acknowledged is missing or altered. Waste is not damage.
+  /// Whether no acknowledged data is missing or altered. Waste is not damage.
   package var isClean: Bool { damage == 0 }
 
   static let keptFindings = 1_000

@@ -7,15 +7,15 @@ internal import GRDB
 #endif
 
 extension DataFolder {
-  /// Verifies everything that a folder holds, and changes nothing.
+  /// Verifies everything in a folder, and changes nothing.
   ///
-  /// The folder must be at rest: a server that runs on it keeps the check out. What a killed server left in its
-  /// write-ahead log is read as the next start would read it. Memory is bounded whatever the folder holds: the live nodes
-  /// of the zone at hand are in a temporary file.
+  /// The folder must be at rest: the check refuses to run while a server uses it. If a server was killed, the check
+  /// reads the write-ahead log as the next start would. Memory use is bounded for any folder: the live nodes of the
+  /// current zone are in a temporary file.
   ///
   /// - Parameters:
   ///   - found: called with each finding as it is made.
-  ///   - progress: called now and then.
+  ///   - progress: called from time to time.
   /// - Throws: ``StoreOpenError`` if there is nothing to check or it cannot be opened.
   package static func check(
     path: String, found: @escaping (CheckFinding) -> Void = { _ in },
@@ -34,7 +34,7 @@ extension DataFolder {
     configuration.label = "zdc.server.check"
     do {
       let queue = try DatabaseQueue(path: database, configuration: configuration)
-      // Without a transaction: a damaged page would end it, and with it the rest of the check. Nobody writes.
+      // Without a transaction: a damaged page would end it, and with it the rest of the check. There is no writer.
       let report = try ReplayScratch.with { scratch in
         queue.unsafeRead { db in
           IntegrityCheck(
@@ -47,12 +47,12 @@ extension DataFolder {
     } catch { throw StoreOpenError(error, path: database) }
   }
 
-  /// A reader of a database with a write-ahead log makes the log's two files, both without content, and leaves them.
+  /// Removes the two empty files that a reader of a database with a write-ahead log creates and leaves behind.
   private static func removeTraces(of database: String) {
     for suffix in ["-wal", "-shm"] { try? OpenFile.remove(database + suffix) }
   }
 
-  /// The lock that a server holds. A folder on a medium that cannot be written has no server.
+  /// Takes the lock that a running server holds. A folder on a read-only medium cannot have a server.
   private static func lockForReading(_ path: String) throws -> OpenFile? {
     let name = path + "/server.lock"
     guard let file = (try? OpenFile(name, .create)) ?? (try? OpenFile(name, .read)) else { return nil }

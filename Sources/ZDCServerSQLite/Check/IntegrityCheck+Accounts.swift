@@ -2,7 +2,7 @@ internal import ZDCProtocol
 internal import ZDCServer
 
 extension IntegrityCheck {
-  /// Every chain by full replay, and what the account's row says of it.
+  /// Checks every chain by full replay, and compares it with the account's row.
   func checkAccounts() throws {
     let total = try count("SELECT count(*) FROM users")
     try db.each("SELECT user_id FROM users ORDER BY id", []) { row in

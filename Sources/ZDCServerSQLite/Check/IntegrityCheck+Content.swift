@@ -3,7 +3,7 @@ internal import ZDCProtocol
 internal import ZDCServer
 
 extension IntegrityCheck {
-  /// Every blob: small ones by their length, files by each leaf and the root.
+  /// Checks every blob: small ones by their length, files by each leaf and the root.
   func checkBlobs() throws {
     let total = try count("SELECT coalesce(sum(length), 0) FROM blobs")
     try db.each("SELECT id, length(content) FROM blobs ORDER BY id", []) { row in
@@ -55,7 +55,7 @@ extension IntegrityCheck {
     }
   }
 
-  /// The leaf's hash, computed from its bytes.
+  /// Checks a leaf against its stored hash; returns the hash computed from its bytes.
   private func check(_ leaf: UInt64, of blob: BlobRow, _ content: OpenFile, _ leaves: OpenFile) throws -> MerkleHash {
     let range = ContentGeometry.leafRange(leaf, cipherLength: blob.cipherLength)
     let bytes = try content.read(at: range.lowerBound, count: range.count)
@@ -69,7 +69,7 @@ extension IntegrityCheck {
     return hash
   }
 
-  /// The parts that were acknowledged are there, with their bytes.
+  /// Checks that the acknowledged parts are present, with their bytes.
   private func checkUpload(_ blob: BlobRow) throws {
     let parts = try store.parts(of: blob)
     guard !parts.isEmpty else { return }
@@ -100,7 +100,7 @@ extension IntegrityCheck {
     }
   }
 
-  /// Files that no row knows: a server that was killed leaves them, its next collection removes them.
+  /// Checks for files without a row. A killed server leaves them, and its next collection removes them.
   func checkFiles() throws {
     advance(.files, 0, of: 0)
     guard let names = FileManager.default.enumerator(atPath: blobFolder) else { return }

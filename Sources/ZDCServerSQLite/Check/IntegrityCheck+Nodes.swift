@@ -2,7 +2,7 @@ internal import ZDCProtocol
 internal import ZDCServer
 
 extension IntegrityCheck {
-  /// The live nodes' rows against the log's own account of them, their records and their contents.
+  /// Checks the rows of live nodes against the replayed log, their records and their content.
   func checkNodes(of zone: ZoneID, key: ZoneKey, tree: Int64, expected: ReplayScratch) throws {
     try expected.each { leaf in
       try check(leaf, zone: zone, key: key, tree: tree)
@@ -53,7 +53,7 @@ extension IntegrityCheck {
     of record: NodeRecord, blob: Int64?, key: ZoneKey, fields: [CheckFinding.Field]
   ) throws {
     guard let content = record.fields.content else {
-      if blob != nil { add(.content, fields, "the row names a content, the record none") }
+      if blob != nil { add(.content, fields, "the row names content, the record does not") }
       return
     }
     let fields = fields + [.blob(content.blobID)]
@@ -72,7 +72,7 @@ extension IntegrityCheck {
     }
   }
 
-  /// Every stored record, live or kept, has the hash under which it is found.
+  /// Checks that every stored record, live or retained, has the hash by which it is found.
   func checkRecords() throws {
     let total = try count("SELECT count(*) FROM records")
     try db.each("SELECT hash, bytes FROM records ORDER BY id", []) { row in
@@ -86,7 +86,7 @@ extension IntegrityCheck {
     }
   }
 
-  /// What no node names must be marked, or it would never be collected.
+  /// Checks that rows without a live node are marked as replaced; otherwise they would never be collected.
   func checkReferences() throws {
     let liveNodes = try count("SELECT count(*) FROM nodes")
     if try count("SELECT count(*) FROM records WHERE replaced_ms IS NULL") != liveNodes {
@@ -94,7 +94,7 @@ extension IntegrityCheck {
     }
     let named = try count("SELECT count(*) FROM nodes WHERE blob IS NOT NULL")
     if try count("SELECT count(*) FROM blobs WHERE state = 2 AND replaced_ms IS NULL") != named {
-      add(.content, [], "there are contents that are neither live nor marked as replaced")
+      add(.content, [], "some contents are neither live nor marked as replaced")
     }
     for table in ["records", "blobs", "commits", "nodes", "acls", "grants", "members"] {
       let strays = try count("SELECT count(*) FROM \(table) WHERE zone NOT IN (SELECT id FROM zones)")

@@ -2,7 +2,7 @@ internal import ZDCProtocol
 internal import ZDCServer
 
 extension IntegrityCheck {
-  /// Every log by full replay, then the rows that the server answers from.
+  /// Checks every log by full replay, then the rows that the server reads for its responses.
   func checkZones() throws {
     let total = try count("SELECT count(*) FROM commits")
     let sql = """
@@ -37,7 +37,7 @@ extension IntegrityCheck {
     if hasCounts { try checkUsage(of: zone, key: key) }
   }
 
-  /// The head after the last commit; nil if the log does not hold.
+  /// Returns the head after the last commit; nil if the log is invalid.
   private func replay(
     _ zone: ZoneID, key: ZoneKey, into state: inout CheckedZone, total: UInt64
   ) throws -> (head: ZoneHead, feedPosition: UInt64)? {
@@ -71,7 +71,7 @@ extension IntegrityCheck {
     return isBroken ? nil : head.map { ($0, feedPosition) }
   }
 
-  /// Nil unless both ends are there and in order: rows may hold anything.
+  /// Returns nil unless both ends are present and in order: rows may have any values.
   private static func range(_ first: Int64?, _ last: Int64?) -> ClosedRange<Int64>? {
     guard let first, let last, first <= last else { return nil }
     return first...last
@@ -113,7 +113,7 @@ extension IntegrityCheck {
   }
 }
 
-/// A zone's live nodes while its log is replayed. Each put's record is checked if it is still kept.
+/// A zone's live nodes while its log is replayed. Each put's record is checked if it is still retained.
 struct CheckedZone: ZoneState {
   let check: IntegrityCheck
   let zone: ZoneID
@@ -149,7 +149,7 @@ struct CheckedZone: ZoneState {
       "SELECT id, bytes FROM records WHERE substr(hash, 1, 8) = ? AND hash = ? AND zone = ?",
       .slice(leaf.record.bytes[..<8]), .id(leaf.record), .int(key.rawValue)
     ) { (id: $0.int(0), bytes: $0.bytes(1)) }
-    // A replaced one may have been collected; that a live one is there is seen when the nodes are compared.
+    // A replaced record may have been collected. The comparison of nodes detects a missing live one.
     guard let stored else { return }
     let fields = CheckFinding.Field.zone(zone) + [.node(leaf.node)]
     if records?.contains(stored.id) != true { check.add(.record, fields, "the commit's row does not name its record") }

@@ -2,14 +2,14 @@ internal import GRDB
 internal import ZDCProtocol
 internal import ZDCServer
 
-/// One pass over a data folder. Its parts stand in the extensions; each is independent, so that one broken table does
-/// not hide what is wrong with the others.
+/// One pass over a data folder. The extensions contain its steps. Each step is independent, so that one broken table
+/// does not hide problems in the others.
 final class IntegrityCheck {
   let db: Database
   let store: SQLiteTransaction
   let scratch: ReplayScratch
   private let version: Int
-  /// Older versions of the schema count less, or something else.
+  /// Older schema versions have fewer counts, or count differently.
   var hasCounts: Bool { version >= 6 }
   let blobFolder: String
   var report = CheckReport()
@@ -72,7 +72,7 @@ final class IntegrityCheck {
     }
   }
 
-  /// The user's chain, verified; nil if it does not hold. Many zones are written by few users.
+  /// Returns the user's verified chain; nil if it is invalid. Cached, because a few users write many zones.
   func identity(of user: UserID) throws -> VerifiedIdentity? {
     if let known = identities[user] { return known }
     if identities.count >= 1_000 { identities.removeAll() }
@@ -83,7 +83,7 @@ final class IntegrityCheck {
   }
 }
 
-/// Signature keys out of chains that the check itself has verified, not out of the table that serves the running server.
+/// Signature keys from chains that the check itself has verified, not from the table that the running server uses.
 struct CheckedIdentities: IdentityDirectory {
   let check: IntegrityCheck
 

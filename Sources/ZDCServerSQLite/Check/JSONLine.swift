@@ -4,9 +4,9 @@
   internal import Foundation
 #endif
 
-/// A value as one line of a report for programs.
+/// A value encoded as one line of a machine-readable report.
 package enum JSONLine {
-  /// - Throws: `EncodingError` for what JSON cannot hold: an empty object in its place would be taken for a line.
+  /// - Throws: `EncodingError` if JSON cannot represent the value: readers would take an empty object for a real line.
   package static func text(_ value: some Encodable) throws -> String {
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]

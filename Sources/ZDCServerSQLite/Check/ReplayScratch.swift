@@ -1,20 +1,20 @@
 internal import GRDB
 internal import ZDCProtocol
 
-/// The live nodes of one zone while its log is replayed, in a database of its own that has no name and goes with the
-/// check: memory holds a fixed number of its pages, however many nodes there are.
+/// The live nodes of one zone while its log is replayed. They are in a dedicated, unnamed database that exists as long
+/// as the check. Memory holds a fixed number of its pages, however many nodes there are.
 struct ReplayScratch: ZoneState {
   private static let cacheKibibytes = 16 << 10
   private let db: Database
 
-  /// Opens the database for the length of `body`.
+  /// Opens the database for the duration of `body`.
   static func with<T>(_ body: (ReplayScratch) throws -> T) throws -> T {
     var configuration = GRDB.Configuration()
     configuration.label = "zdc.server.check.scratch"
     configuration.prepareDatabase { db in
       try db.execute(sql: "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA cache_size = -\(cacheKibibytes)")
     }
-    // No name: SQLite makes a file that nobody sees and that goes when it is closed.
+    // Without a name, SQLite creates a hidden file that is deleted when it is closed.
     let queue = try DatabaseQueue(path: "", configuration: configuration)
     return try queue.inDatabase { db in
       try db.execute(
@@ -30,7 +30,7 @@ struct ReplayScratch: ZoneState {
 
   func removeAll() throws { try db.run("DELETE FROM leaf") }
 
-  /// In the order of their ids.
+  /// Calls `body` with the nodes in the order of their ids.
   func each(_ body: (ZoneLeaf) throws -> Void) throws {
     try db.each("SELECT parent, record, put_seq, key_gen, parent_key_gen, node FROM leaf ORDER BY node", []) { row in
       try body(Self.leaf(try row.id(5), row))

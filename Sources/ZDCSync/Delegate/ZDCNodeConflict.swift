@@ -1,21 +1,20 @@
-/// What is in conflict, and what the app does about it (seed 003).
+/// The kind of conflict, with the actions that the app can take.
 public enum ZDCNodeConflict: String, Sendable, Hashable, CaseIterable {
-  /// Another node in the cloud has taken the path of this one, which was not uploaded yet.
+  /// Another node in the cloud has taken the path of this node, which was not uploaded yet.
   ///
-  /// The app may rename, move or delete the node in this call. If it does not, the framework renames it to "Name 2" and
-  /// calls
+  /// The app may rename, move or delete the node in this call. Otherwise the framework renames it to "Name 2" and calls
   /// `didDiscoverMovedNode`.
   case path
-  /// Somebody else changed the content on which a queued upload is based. The upload is held.
+  /// Another device changed the content that a queued upload is based on. The upload is held.
   ///
   /// The app downloads the newest version, merges `pendingChangesets(forNodeID:)` into it and calls
-  /// `didMergeData(withETag:forNodeID:)`;
-  /// or it takes the cloud's version with `skipDataUploads(forNodeID:)`.
+  /// `didMergeData(withETag:forNodeID:)`. Alternatively, it accepts the cloud's version with
+  /// `skipDataUploads(forNodeID:)`.
   case data
-  /// The owner of a grafted node closed his account. The pointer is deleted next.
+  /// The owner of a grafted node closed their account. The pointer is deleted next.
   case graft_DstUserAccountDeleted
   /// A grafted node is no longer shared with this user. The pointer is deleted next.
   case graft_DstNodeNotReadable
-  /// A grafted node is gone. The pointer is deleted next.
+  /// A grafted node no longer exists. The pointer is deleted next.
   case graft_DstNodeNotFound
 }

@@ -4,7 +4,8 @@ public import ZDCClientStore
 public import ZDCTransfers
 public import ZDCTreesystem
 
-// What seed 003 marks as optional. The others have no default: a mistyped method must not be ignored silently.
+// Defaults for methods that are optional in the original framework. The others have none, so that a mistyped method is not silently
+// ignored.
 
 extension ZeroDarkCloudDelegate {
   public func metadata(

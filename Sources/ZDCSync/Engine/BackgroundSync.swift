@@ -3,27 +3,26 @@ internal import ZDCClientStore
 internal import ZDCProtocol
 internal import ZDCSupport
 
-/// Syncs one local user's zones until its task is cancelled: events of the server trigger pulls, changes of the queue
-/// trigger pushes.
+/// Syncs one local user's zones until its task is cancelled. Server events trigger pulls; queue changes trigger pushes.
 ///
-/// Every failure is reported and tried again after a pause; nothing here loses anything, because the tables hold all
-/// pending work.
+/// Every failure is reported and retried after a pause. Nothing here loses data, because the tables hold all pending
+/// work.
 actor BackgroundSync {
-  /// A round that runs beside the others.
+  /// A round that runs concurrently with the others.
   private typealias Job = @Sendable () async -> Void
 
   package nonisolated let scheduler: SyncScheduler
   nonisolated private let jobs: AsyncStream<Job>
   nonisolated private let newJobs: AsyncStream<Job>.Continuation
-  /// Zones that are pulled or pushed now, or that are about to be.
+  /// Zones that are being pulled or pushed, or are about to be.
   private var pulling: Set<Int64> = [] {
     didSet { if pulling.isEmpty { pullsEnded.send(()) } }
   }
   nonisolated private let pullsEnded = Broadcast<Void>(limit: 1)
   private var pushing: Set<Int64> = []
-  /// Whether something may have been queued that no survey has seen.
+  /// Whether an operation may have been queued that no survey has seen.
   private var isSurveyMissed = false
-  /// After failures that concern all zones.
+  /// The pause after failures that affect all zones.
   private var pause = EnginePause()
 
   nonisolated var unownedExecutor: UnownedSerialExecutor { scheduler.unownedExecutor }
@@ -36,7 +35,7 @@ actor BackgroundSync {
   }
 
   package func run(changes: ChangeSignals, reachability: ZDCReachability) async {
-    // Before the first signal: one without a listener is lost.
+    // Subscribe before the first signal: a signal without a listener is lost.
     let wakeups = wake.wakeups()
     let hints = changes.listen([.queue(localUser: session.localUser)]) { [wake] _ in wake.signal() }
     defer { changes.end(hints) }
@@ -45,7 +44,7 @@ actor BackgroundSync {
       group.addTask { await self.work(wakeups) }
       for await job in jobs { group.addTask { await job() } }
     }
-    // A job that had not begun no longer takes its zone's events.
+    // A job that has not started yet will no longer take its zone's events.
     for worker in await scheduler.knownWorkers { await worker.forgetEvents() }
     session.events.update { $0.endPauses() }
     await scheduler.cancelUploads()
@@ -71,14 +70,14 @@ actor BackgroundSync {
     return states
   }
 
-  /// The pauses of operations are found by the next push.
+  /// Schedules the next wakeup for when a pause ends. The next push finds the pauses of individual operations.
   private func wakeAtNextPause(_ states: [Int64: ZoneSyncState]) {
     let now = session.time.now()
     let ends = [pause.until] + states.values.map { $0.nextWake(after: now) }
     if let next = ends.compactMap(\.self).filter({ $0 > now }).min() { wake.signal(after: now.duration(to: next)) }
   }
 
-  /// Reports an error that concerns all zones, and pauses the engine.
+  /// Reports an error that affects all zones, and pauses the engine.
   private func failed(_ error: any Error) {
     if error is CancellationError { return }
     let length = pause.begin(after: error, now: session.time.now(), random: session.time.random())
@@ -118,20 +117,20 @@ actor BackgroundSync {
       }
       if round.failure == nil { pause.endIfOfConnection() }
     } catch is CancellationError {
-      // The server does not name them again as long as nothing new happens there.
+      // The server does not name these zones again until they change.
       for zone in zones { await scheduler.worker(zone).pullAborted() }
     } catch { failed(error) }
     pulling.subtract(zones)
     wake.signal()
   }
 
-  /// The zone's push need not wait for the pulls of others.
+  /// Marks the zone as pulled, so that its push need not wait for the pulls of other zones.
   private func pullEnded(_ zone: Int64) {
     pulling.remove(zone)
     wake.signal()
   }
 
-  /// Pulls the zones whose head is not the pinned one. Does not wait for that.
+  /// Starts pulls of the zones whose head differs from the pinned one. Does not wait for the pulls.
   package func follow(_ list: ZoneList) async throws {
     try await scheduler.prepareOnce()
     let due = try await scheduler.note(list)
@@ -140,7 +139,7 @@ actor BackgroundSync {
     wake.signal()
   }
 
-  /// Waits until no pull is under way, or the task is cancelled.
+  /// Waits until no pull is running or the task is cancelled.
   func waitForPulls() async {
     let ended = pullsEnded.stream()
     if pulling.isEmpty { return }
@@ -149,7 +148,7 @@ actor BackgroundSync {
 
   // MARK: Events
 
-  /// Hands the event to its zone's worker. Does not wait for it: the next event may be another zone's.
+  /// Hands the event to its zone's worker without waiting, because the next event may belong to another zone.
   package func take(_ event: HeadEvent) async throws {
     try await scheduler.prepareOnce()
     guard let worker = try await scheduler.worker(event.status.zone), await worker.add(event) else { return }
@@ -186,7 +185,8 @@ actor BackgroundSync {
 
   // MARK: Pushing
 
-  /// Pushes whatever may go out, zones after their first pull: before it, the engine does not know what is new.
+  /// Starts pushes of all zones that can send something and have completed their first pull. Before its first pull, the
+  /// engine does not know what is new in a zone.
   private func startDuePushes() async throws {
     let now = session.time.now()
     var due: [Int64] = []
@@ -215,14 +215,14 @@ actor BackgroundSync {
       if round.failure == nil { pause.end() }
     } catch {
       failed(error)
-      // An aborted push is repeated.
+      // Retry an aborted push.
       if error is CancellationError { wake.signal() }
     }
     pushing.subtract(zones)
     lookAgainIfMissed()
   }
 
-  /// The zone need not wait for the others of its round.
+  /// Marks the zone as pushed, so that it need not wait for the other zones of its round.
   private func pushEnded(_ zone: Int64, _ result: Result<ZoneWorker.Pushed, any Error>) {
     pushing.remove(zone)
     if case .success(let pushed) = result, pushed.summary.hasNext, !pushed.summary.isDrained { wake.signal() }
@@ -237,7 +237,7 @@ actor BackgroundSync {
   }
 }
 
-/// How long the engine leaves a server alone that it cannot reach, or that does not know this device any more. Pure.
+/// The pause after the server could not be reached, or no longer recognizes this device. Pure.
 package struct EnginePause: Sendable {
   private var pause = Pause()
   private var isOfConnection = false
@@ -246,7 +246,7 @@ package struct EnginePause: Sendable {
 
   package func lasts(_ now: ContinuousClock.Instant) -> Bool { pause.lasts(now) }
 
-  /// - Returns: how long the pause is; nil if one lasts already.
+  /// - Returns: The length of the pause, or nil if one is already in effect.
   package mutating func begin(after error: any Error, now: ContinuousClock.Instant, random: Double) -> Duration? {
     guard !lasts(now) else { return nil }
     isOfConnection = error is TransportError
@@ -255,6 +255,6 @@ package struct EnginePause: Sendable {
 
   package mutating func end() { self = EnginePause() }
 
-  /// The server has answered.
+  /// Ends a pause that a connection failure caused, because the server has answered.
   package mutating func endIfOfConnection() { if isOfConnection { end() } }
 }

@@ -4,9 +4,9 @@ internal import ZDCClientStore
 internal import ZDCProtocol
 internal import ZDCSupport
 
-/// Passes the server's events to the background sync, and reports whether the server can be reached.
+/// Passes the server's events to the background sync, and reports whether the server is reachable.
 ///
-/// Ends when its task is cancelled.
+/// Runs until its task is cancelled.
 struct EventListener: Sendable {
   package let sync: BackgroundSync
   package let changes: ChangeSignals
@@ -14,7 +14,8 @@ struct EventListener: Sendable {
   private var session: SyncSession { sync.scheduler.session }
   private var time: EngineClock { session.time }
 
-  /// Keeps the event stream open. Its first event names the zones that have moved, so nothing is asked twice.
+  /// Keeps the event stream open. The first event of each stream names the zones that have changed, so no separate
+  /// request is needed.
   package func run() async {
     var backoff = Backoff()
     while !Task.isCancelled {
@@ -34,7 +35,7 @@ struct EventListener: Sendable {
     try await withThrowingTaskGroup(of: Void.self) { group in
       group.addTask { try await read(health) }
       group.addTask { try await askWhileSilent(health) }
-      // Unlike `waitForAll`, ends the other one with the first error.
+      // Unlike `waitForAll`, this ends the other task on the first error.
       while try await group.next() != nil {}
     }
   }
@@ -44,7 +45,7 @@ struct EventListener: Sendable {
       for try await event in session.api.events(since: nil) {
         switch event {
         case .zones(let list):
-          // The protocol has one, at the beginning; each costs requests.
+          // The protocol sends one list, at the start. Each list costs requests, so ignore any others.
           guard health.hears(at: time.now()) else { continue }
           try await took(list)
           session.events.update { $0.hearStream() }
@@ -54,11 +55,11 @@ struct EventListener: Sendable {
       }
       group.cancelAll()
     }
-    // In good order or not, no event arrives any more: the server restarts, or a proxy ends what lasts too long.
+    // The stream has ended, cleanly or not, because the server restarted or a proxy cut a long-lived connection.
     if !Task.isCancelled { throw TransportError(.cut, origin: session.api.connection.origin) }
   }
 
-  /// Events are taken in the meantime.
+  /// Reports that the user is online once all pulls have ended. Events are taken in the meantime.
   private func reportOnline() async {
     await sync.waitForPulls()
     if !Task.isCancelled { session.events.post { .online(localUserID: $0) } }
@@ -69,7 +70,7 @@ struct EventListener: Sendable {
     if reachability.reached() { tellOfReconnection() }
   }
 
-  /// A proxy that buffers lets no event through. Asks at intervals until the stream's first event is here.
+  /// Polls the server until the stream's first event arrives, because a buffering proxy may hold back all events.
   private func askWhileSilent(_ health: StreamHealth) async throws {
     try await time.sleep(StreamHealth.firstEventDeadline)
     while !health.hasHeard {
@@ -91,7 +92,7 @@ struct EventListener: Sendable {
 
   // MARK: Waiting
 
-  /// - Returns: false if the loop is to end.
+  /// - Returns: False if the loop must end.
   private func pause(after error: any Error, _ backoff: inout Backoff) async -> Bool {
     if Task.isCancelled || error is CancellationError { return !Task.isCancelled }
     session.events.report(error)
@@ -103,17 +104,17 @@ struct EventListener: Sendable {
   }
 }
 
-/// What one event stream has shown of itself.
+/// The observed health of one event stream.
 final class StreamHealth: Sendable {
   private struct State {
     var firstEvent: ContinuousClock.Instant?
     var isPolling = false
   }
 
-  /// A server sends its first event with the answer's head.
+  /// The server sends its first event along with the response headers.
   static let firstEventDeadline = Duration.seconds(20)
   static let pollInterval = Duration.seconds(30)
-  /// A stream that ends sooner is no success: the pauses before the next ones grow.
+  /// A stream that ends sooner does not count as a success, so the pauses before the next attempts grow.
   package static let proof = Duration.seconds(30)
 
   private let state = Locked(State())
@@ -122,7 +123,7 @@ final class StreamHealth: Sendable {
   /// Whether the server answers other requests while the stream is silent.
   package var isPolling: Bool { state.withLock { $0.isPolling && $0.firstEvent == nil } }
 
-  /// - Returns: whether it is the stream's first event.
+  /// - Returns: Whether this is the stream's first event.
   package func hears(at now: ContinuousClock.Instant) -> Bool {
     state.withLock { state in
       guard state.firstEvent == nil else { return false }
@@ -131,7 +132,7 @@ final class StreamHealth: Sendable {
     }
   }
 
-  /// - Returns: whether that is new.
+  /// - Returns: Whether this is the first poll.
   func polls() -> Bool {
     state.withLock { state in
       defer { state.isPolling = true }

@@ -1,10 +1,10 @@
-/// What a process that does not sync sees of its own changes.
+/// The progress of a process's own changes, as seen while another process syncs them.
 package struct HolderProgress: Sendable, Hashable {
-  /// The changes that are left and what each waits for.
+  /// The remaining changes and what each is waiting for.
   package var left: Set<String>
-  /// How often they were tried and failed.
+  /// The number of failed attempts to send them.
   package var failures: Int
-  /// Whether the process that syncs says that some of them are on their way.
+  /// Whether the syncing process reports that it is sending some of them.
   package var isSending: Bool
   var partsSent = 0
 
@@ -15,10 +15,11 @@ package struct HolderProgress: Sendable, Hashable {
   }
 }
 
-/// How long a process waits for the one that syncs: it may be stopped, or have no server. Pure.
+/// Decides how long a process waits for the process that syncs, which may be suspended or unable to reach a server.
+/// Pure.
 struct HolderWait: Sendable {
   package static let patience = Duration.seconds(15)
-  /// A part of 8 MiB, or a full commit, shows nothing until it has arrived.
+  /// An 8 MiB part or a full commit shows no progress until it has arrived.
   static let patienceWhileSending = Duration.seconds(120)
 
   private let failures: Int
@@ -31,7 +32,7 @@ struct HolderWait: Sendable {
     since = now
   }
 
-  /// Whether more waiting may bring something.
+  /// Whether further waiting may show progress.
   mutating func isWorthwhile(_ seen: HolderProgress, at now: ContinuousClock.Instant) -> Bool {
     if seen.failures > failures { return false }
     if seen != last { (last, since) = (seen, now) }

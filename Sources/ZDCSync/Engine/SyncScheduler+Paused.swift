@@ -1,7 +1,7 @@
 package import ZDCClientStore
 
 extension SyncScheduler {
-  /// Whether the user's pushes are paused, in whatever process that was said.
+  /// Returns whether the user's pushes are paused, whichever process paused them.
   package func isPaused() async throws -> Bool {
     let pause = try await session.database.asyncRead { [session] transaction in
       try transaction.pushPause(localUser: session.localUser)

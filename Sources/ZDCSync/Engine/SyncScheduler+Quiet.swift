@@ -2,11 +2,11 @@ internal import ZDCClientStore
 internal import ZDCProtocol
 
 extension SyncScheduler {
-  /// Pulls and pushes until no operation can run. Operations that wait are counted, not waited for.
+  /// Pulls and pushes until no operation can run. Waiting operations are counted, not waited for.
   ///
-  /// What is wrong with one zone, or with the app, does not keep the other zones waiting; it is thrown at the end.
+  /// An error of one zone, or of the app, does not hold up the other zones. It is thrown at the end.
   ///
-  /// - Parameter pulls: false for a caller that has pulled a moment ago.
+  /// - Parameter pulls: False for a caller that has just pulled.
   package func syncUntilQuiet(pulls: Bool = true) async throws -> ZDCSyncSummary {
     var summary = ZDCSyncSummary()
     let pulled = pulls ? try await pullRound() : ZoneRound(PullSummary())
@@ -21,7 +21,7 @@ extension SyncScheduler {
       failed.formUnion(round.failedZones)
       summary.pushed.commits += round.summary.commits
       summary.pushed.operations += round.summary.operations
-      // In a callback the app may have changed something in another zone.
+      // The app may have changed another zone in a callback.
       guard rounds.goesOn(after: round.summary, uploadsSettled: 0) else { break }
     }
     if let failure { throw DelegateError.unwrap(failure) }
@@ -29,7 +29,7 @@ extension SyncScheduler {
     return summary
   }
 
-  /// Adds what is still queued, frozen or unreadable after a sync without errors.
+  /// Adds the counts of queued operations, frozen zones and unreadable nodes after a sync without errors.
   private func addRemainder(to summary: inout ZDCSyncSummary) async throws {
     summary.stillQueued = try await stillQueued()
     summary.pushed.waiting = summary.stillQueued.values.reduce(0, +)
@@ -41,9 +41,9 @@ extension SyncScheduler {
     }
   }
 
-  /// A sync that was asked for does not wait until the engine would have tried again.
+  /// Ends the pauses of operations, because a sync on request does not wait for the engine's next retry.
   ///
-  /// - Returns: how many operations are queued.
+  /// - Returns: The number of queued operations.
   private func endPauses() async throws -> Int {
     let (count, isPaused) = try await session.database.asyncRead { [session] transaction in
       let operations = transaction.operations

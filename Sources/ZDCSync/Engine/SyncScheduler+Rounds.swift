@@ -3,10 +3,10 @@ internal import ZDCClientAPI
 internal import ZDCClientStore
 package import ZDCProtocol
 
-// Rounds: one step for each of several zones, a few at a time, that the app sees as one pull or one push.
+// Rounds: each performs one step for several zones, a few at a time. The app sees a round as one pull or one push.
 
 extension SyncScheduler {
-  /// Ends a round that is under way.
+  /// Cancels a running round.
   package struct Abort: Sendable {
     package var work: SyncWork
     package var cancel: @Sendable () -> Void
@@ -16,7 +16,7 @@ extension SyncScheduler {
     for abort in aborts.values where abort.work == work { abort.cancel() }
   }
 
-  /// - Parameter body: runs in a task that ``abort(_:)`` cancels.
+  /// - Parameter body: Runs in a task that ``abort(_:)`` cancels.
   private func abortable<Value: Sendable>(
     _ work: SyncWork, _ body: @escaping @Sendable () async throws -> Value
   ) async throws -> Value {
@@ -50,9 +50,9 @@ extension SyncScheduler {
 
   /// Compares the heads of all zones and of the identity chain with the pinned ones.
   ///
-  /// - Parameter isOnRequest: zones whose last pull left something open are pulled as well, whether or not their head has
-  ///   moved, and so are those that the server does not name.
-  /// - Returns: the zones that have to be pulled.
+  /// - Parameter isOnRequest: Whether to also pull zones whose last pull left work unfinished, even if their head has
+  ///   not changed, and zones that the server does not name.
+  /// - Returns: The zones that must be pulled.
   package func note(_ list: ZoneList, isOnRequest: Bool = false) async throws -> [Int64] {
     await identity.forget()
     await identity.accept(list.chain)
@@ -61,7 +61,7 @@ extension SyncScheduler {
     var due: [Int64] = []
     for (zone, known) in try await known() {
       let (worker, status) = (worker(zone.id), named[zone.zone])
-      // A list that was asked for may be older than an event.
+      // A requested list may be older than an event.
       let isDue = await worker.state.needsPull
       if !isOnRequest || !isDue { await worker.note(status, known: known) }
       let isOpen = isOnRequest && (status == nil || known.isUnfinished || known.hasProblem)
@@ -97,7 +97,7 @@ extension SyncScheduler {
     return round
   }
 
-  /// Shows that a pull is under way, until it has ended in whatever way.
+  /// Shows that a pull is running until it ends, successfully or not.
   package func pulling(
     _ body: @escaping @Sendable () async throws -> ZoneRound<PullSummary>
   ) async throws -> ZoneRound<PullSummary> {
@@ -115,7 +115,7 @@ extension SyncScheduler {
     }
   }
 
-  /// - Throws: if it cannot be stored.
+  /// - Throws: If the date of the last sync cannot be stored.
   func finishedPull(_ round: ZoneRound<PullSummary>) async throws {
     if let failure = round.failure { session.events.failed(failure) }
     if await isSomeZoneLeftOut() { session.events.update { $0.leaveOut() } }
@@ -129,7 +129,7 @@ extension SyncScheduler {
     return false
   }
 
-  /// Stores the date that the state shows: the state accounts for missing records, which throw nothing.
+  /// Stores the date that the state shows. The state accounts for missing records, which throw no error.
   private func storeLastSynced() async throws {
     guard let synced = session.events.lastSynced?.ms else { return }
     guard synced < storedSyncMs || synced - storedSyncMs >= LastSynced.gridMs else { return }
@@ -141,14 +141,14 @@ extension SyncScheduler {
 
   // MARK: Pushing
 
-  /// Sends at most one commit for each zone.
+  /// Sends at most one commit per zone.
   package func push() async throws -> PushSummary {
     try await pushRound { try await $0.push() }.get()
   }
 
-  /// Takes a step for each zone that has something to send.
+  /// Performs a step for each zone that has something to send.
   ///
-  /// - Parameter except: zones that are left alone.
+  /// - Parameter except: Zones to skip.
   func pushRound(
     except: Set<Int64> = [], _ push: @escaping @Sendable (ZoneWorker) async throws -> ZoneWorker.Pushed
   ) async throws -> ZoneRound<PushSummary> {
@@ -172,7 +172,7 @@ extension SyncScheduler {
     return round
   }
 
-  /// Shows that a push is under way, until it has ended in whatever way.
+  /// Shows that a push is running until it ends, successfully or not.
   package func pushing(
     _ body: @escaping @Sendable () async throws -> ZoneRound<PushSummary>
   ) async throws -> ZoneRound<PushSummary> {
@@ -199,7 +199,7 @@ extension SyncScheduler {
 
   struct Survey: Sendable {
     package var pause: PushPause?
-    /// Those with something queued or in flight, or with uploads that may have been cancelled.
+    /// Zones with queued or in-flight operations, or with uploads that may have been cancelled.
     package var zones: [Int64] = []
   }
 

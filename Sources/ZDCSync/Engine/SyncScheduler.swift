@@ -6,10 +6,11 @@ internal import ZDCTransfers
 
 /// Pulls and pushes one local user's zones, a few at a time.
 ///
-/// Each zone has a ``ZoneWorker``, so that a slow one delays no other. What one user's zones share is here: the identity
-/// check, the pause of all pushes, and the state that the app sees. ``BackgroundSync`` decides when.
+/// Each zone has a ``ZoneWorker``, so that a slow zone delays no other. This actor holds the state that a user's zones
+/// share: the identity check, the pause of all pushes, and the state that the app sees. ``BackgroundSync`` decides when
+/// to sync.
 package actor SyncScheduler {
-  /// How many zones are pulled or pushed at the same time.
+  /// The maximum number of zones that are pulled or pushed at the same time.
   static let zonesAtOnce = 4
 
   package nonisolated let executor = EngineExecutor()
@@ -19,11 +20,11 @@ package actor SyncScheduler {
   private var workers: [Int64: ZoneWorker] = [:]
   private var rows: [ZoneID: Int64] = [:]
   private var preparation: Task<Void, any Error>?
-  /// Pulls and pushes that are under way.
+  /// Running pulls and pushes.
   package var aborts: [UUID: Abort] = [:]
-  /// Whether the last notification to the app says that pushes are paused.
+  /// Whether the last notification to the app reported that pushes are paused.
   var wasPaused = false
-  /// When the end of a pull was last stored.
+  /// The date of the last sync that was stored, in milliseconds.
   var storedSyncMs: UInt64 = 0
   package nonisolated let wake: WakeTimer
 
@@ -51,7 +52,7 @@ package actor SyncScheduler {
     return worker
   }
 
-  /// - Returns: nil for a zone that is not the tree's.
+  /// - Returns: Nil for a zone that does not belong to the tree.
   package func worker(_ zone: ZoneID) async throws -> ZoneWorker? {
     if rows[zone] == nil { for row in try await zones() { rows[row.zone] = row.id } }
     return rows[zone].map { worker($0) }
@@ -59,7 +60,7 @@ package actor SyncScheduler {
 
   package var knownWorkers: [ZoneWorker] { Array(workers.values) }
 
-  /// Resets the queue once after a launch: no upload is running, and the app is asked again for missing content.
+  /// Resets the queue once after launch: no upload is running, and the app is asked again for missing content.
   func prepareOnce() async throws {
     let task =
       preparation
@@ -75,7 +76,7 @@ package actor SyncScheduler {
     }
   }
 
-  /// Drops all state in memory, because another process has synced this database in the meantime.
+  /// Drops all in-memory state, because another process has synced this database in the meantime.
   func startAnew() async {
     await cancelUploads()
     session.progress.endAll()
@@ -94,7 +95,7 @@ package actor SyncScheduler {
     return false
   }
 
-  /// Takes the server's log as it is, and queues what it lacks.
+  /// Adopts the server's log, and queues the changes that the log lacks.
   package func acceptServerState(of zone: ZoneID) async throws -> ZDCRestoreSummary {
     do {
       try await prepareOnce()

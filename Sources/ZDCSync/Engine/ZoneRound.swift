@@ -2,24 +2,27 @@ internal import ZDCClientAPI
 internal import ZDCClientStore
 internal import ZDCProtocol
 
-/// One pass over a user's zones. The error of one zone is reported at the end, after the others have been processed.
+/// One pass over a user's zones. An error in one zone is reported at the end, after the others have been processed.
 package struct ZoneRound<Summary: Sendable>: Sendable {
   package var summary: Summary
   package private(set) var failure: (any Error)?
-  /// Zones that are left alone in further rounds of the same sync.
+  /// Zones to skip in further rounds of the same sync.
   package private(set) var failedZones: Set<Int64> = []
   private var unanswered = 0
   private let inBackground: Bool
 
-  /// - Parameter inBackground: each zone has pauses, so that requests without an answer do not stop the others.
+  /// - Parameter inBackground: Whether each zone has its own pauses, so that unanswered requests do not stop the other
+  ///   zones.
   package init(_ summary: Summary, inBackground: Bool = false) {
     self.summary = summary
     self.inBackground = inBackground
   }
 
-  /// Takes a step for each zone, a few at a time. The error of one zone is kept for the end; the others take their step.
+  /// Performs a step for each zone, a few at a time. An error in one zone is kept until the end and does not stop the
+  /// others.
   ///
-  /// - Throws: what concerns all zones: no connection, a cancelled task. Zones that have begun end first.
+  /// - Throws: An error that affects all zones, such as a lost connection or a cancelled task. Steps that have started
+  ///   finish first.
   package mutating func run<Part: Sendable>(
     _ workers: [ZoneWorker], atOnce limit: Int, isolation: isolated (any Actor)? = #isolation,
     _ step: @escaping @Sendable (ZoneWorker) async throws -> Part, _ take: (inout ZoneRound, Part) -> Void
@@ -44,7 +47,7 @@ package struct ZoneRound<Summary: Sendable>: Sendable {
 
   /// Adds the result of one zone's step.
   ///
-  /// - Throws: what concerns all zones: no connection, a cancelled task.
+  /// - Throws: An error that affects all zones, such as a lost connection or a cancelled task.
   package mutating func add<Part>(
     _ zone: Int64, _ result: Result<Part, any Error>, _ take: (inout ZoneRound, Part) -> Void
   ) throws {
@@ -57,7 +60,8 @@ package struct ZoneRound<Summary: Sendable>: Sendable {
     }
   }
 
-  /// A request of one zone that gets no answer may be that zone's. A second one is not asked for a third time.
+  /// Returns whether an error affects all zones. One unanswered request may be a problem of its zone alone; a second
+  /// one ends the round, so there is no third.
   private mutating func concernsAll(_ error: any Error) -> Bool {
     guard let error = error as? TransportError else { return false }
     guard [.timeout, .tooSlow, .cut].contains(error.code) else { return error.isOfConnection }
@@ -65,7 +69,7 @@ package struct ZoneRound<Summary: Sendable>: Sendable {
     return unanswered > 1 && !inBackground
   }
 
-  /// Notes an error that did not stop the other zones.
+  /// Records an error that did not stop the other zones.
   package mutating func note(_ error: (any Error)?) { failure = failure ?? error }
 
   package func get() throws -> Summary {

@@ -3,8 +3,8 @@ public import ZDCClientStore
 internal import ZDCProtocol
 
 extension ZDCCloudReadTransaction {
-  /// The delegate's calls for the tree that threw and are to be made again, those that wait longest first; also for
-  /// nodes that are new, and that this device does not show therefore.
+  /// Returns the tree's delegate calls that threw and will be repeated, longest-waiting first. This includes calls for
+  /// new nodes, which this device does not show for that reason.
   public final func explainDelegateFailures(limit: Int = 1_000) -> [ZDCDelegateFailure] {
     transaction.poisoning {
       let zones = try transaction.zones.zones(localUser: localUser).filter { $0.appTreeID == treeID }

@@ -3,7 +3,7 @@ public import ZDCClientStore
 internal import ZDCProtocol
 internal import ZDCTreesystem
 
-/// A queued operation, why it waits, and what would let it go on.
+/// A queued operation, why it waits, and what would unblock it.
 public struct ZDCOperationExplanation: Sendable, Hashable, Codable, Identifiable {
   public var uuid: String
   /// create, move, modify, putData or delete.
@@ -11,71 +11,74 @@ public struct ZDCOperationExplanation: Sendable, Hashable, Codable, Identifiable
   public var nodeID: String
   public var cloudID: String
   public var reason: ZDCWaitReason
-  /// A code, never a name: what the server said, the uuid of another operation.
+  /// A code, never a name, such as the server's error code or the UUID of another operation.
   public var detail: String?
-  /// The operations that it waits for directly, by uuid.
+  /// The operations that it directly waits for, by UUID.
   public var waitsFor: [String]
-  /// The operations at the end of all that it waits for.
+  /// The operations at the end of all its dependency chains, by UUID.
   public var rootCauses: [String]
-  /// How often it was tried and failed.
+  /// The number of failed attempts.
   public var attempts: Int
-  /// What became of its last tries, oldest first; at most ``historyLimit``. Kept over launches, gone with the operation.
+  /// The outcomes of its last attempts, oldest first, limited to ``historyLimit``. Kept across launches, and deleted
+  /// with the operation.
   public var history: [ZDCAttempt]
-  /// When it is tried again, after a failure.
+  /// The time of the next attempt after a failure.
   public var notBefore: Date?
   public var createdAt: Date
   public var priority: Int32
 
-  /// How many different outcomes in a row ``history`` goes back.
+  /// The maximum number of different consecutive outcomes in ``history``.
   public static var historyLimit: Int { AttemptStore.limit }
 
   public var id: String { uuid }
   public var unblockedBy: String { reason.unblockedBy }
 }
 
-/// What is known of a node, and what is queued for it.
+/// The known state of a node, and the operations queued for it.
 public struct ZDCNodeExplanation: Sendable, Hashable, Codable {
   public var nodeID: String
   public var cloudID: String
   public var isUploaded: Bool
   public var hasContentInCloud: Bool
-  /// Why the newest version in the cloud could not be opened.
+  /// The reason why the newest version in the cloud could not be opened.
   public var quarantine: String?
-  /// Why nothing is pulled or pushed for the node's tree.
+  /// The reason why the node's tree is neither pulled nor pushed.
   public var zoneFrozen: String?
-  /// Why the server's answers about the node's tree cannot be followed; it is asked again after pauses.
+  /// The reason why the server's answers about the node's tree cannot be followed. The server is asked again after
+  /// pauses.
   public var zoneStalled: String?
-  /// The verified log has a version of the node that was not read yet, or that the app has not taken: see
+  /// Whether the verified log has a version of the node that was not read yet, or that the app has not accepted: see
   /// ``delegateFailures``.
   public var isAwaitingPull: Bool
-  /// The app's errors when it was told of the node; empty once it has taken all.
+  /// The errors that the app threw in callbacks about the node. Empty once it has accepted all of them.
   public var delegateFailures: [ZDCDelegateFailure]
-  /// What was last found out about the node that cannot be, and when: it may be over.
+  /// The last security error of the node and its date. It may have been resolved since.
   public var lastSecurityError: String?
   public var lastSecurityErrorAt: Date?
-  /// Oldest first; empty if the cloud has it all.
+  /// The node's queued operations, oldest first. Empty if the cloud has all changes.
   public var operations: [ZDCOperationExplanation]
 
-  /// Whether the cloud has all that this device knows, and this device has read all that the cloud has.
+  /// Whether the cloud has everything that this device knows about the node, and this device has read everything in the
+  /// cloud.
   public var isInSync: Bool {
     operations.isEmpty && isUploaded && !isAwaitingPull && quarantine == nil && zoneFrozen == nil && zoneStalled == nil
   }
 }
 
 extension ZDCCloudReadTransaction {
-  /// Why a node is not in sync; nil for an unknown node.
+  /// Explains why a node is not in sync. Returns nil for an unknown node.
   ///
-  /// To follow it, see ``ZDCSyncManager/explanations(forNodeID:)``.
+  /// To follow the explanation, see ``ZDCSyncManager/explanations(forNodeID:)``.
   public final func explain(nodeID: String) -> ZDCNodeExplanation? {
     transaction.poisoning { try row(nodeID).map { try Explainer.explain($0, transaction) } } ?? nil
   }
 
-  /// Why an operation waits; nil once it is done.
+  /// Explains why an operation waits. Returns nil once it is done.
   public final func explain(operationUUID: String) -> ZDCOperationExplanation? {
     transaction.poisoning { try operationRow(operationUUID).flatMap { try Explainer.explain($0, transaction) } } ?? nil
   }
 
-  /// The whole queue of the tree, in its order, with the reasons.
+  /// Explains the whole queue of the tree, in queue order.
   public final func explainQueue() -> [ZDCOperationExplanation] {
     transaction.poisoning {
       let zones = try transaction.zones.zones(localUser: localUser).filter { $0.appTreeID == treeID }
@@ -87,7 +90,7 @@ extension ZDCCloudReadTransaction {
   }
 }
 
-/// Gives reasons by asking the plan that the push engine would make now.
+/// Explains waiting operations with the plan that the push engine would make now.
 struct Explainer {
   private let transaction: ZDCReadTransaction
   private let zone: ZoneRow
@@ -147,7 +150,8 @@ struct Explainer {
     }
   }
 
-  /// What holds the whole tree comes first, then what the plan says, then what was stored when it was last tried.
+  /// Returns the cause, which is looked up first in the state of the whole tree, then in the plan, then in the result
+  /// of the last attempt.
   private func cause(of operation: OperationRow) throws -> (ZDCWaitReason, String?) {
     if let frozen = zone.frozen { return (.zoneFrozen, frozen.rawValue) }
     if zone.head == nil { return (.notPulledYet, nil) }
@@ -156,20 +160,21 @@ struct Explainer {
     if try isAwaitingPull(operation) { return (.notPulledYet, nil) }
     switch operation.reason {
     case .uploading, .promisePending: return (ZDCWaitReason(operation.reason), operation.reasonDetail)
-    // Its pause is over, and whether there is room now only the next try tells.
+    // The pause is over, but only the next attempt shows whether there is space now.
     case .overQuota: return (.overQuota, operation.reasonDetail)
-    // It may run now: reasons of other earlier tries are history.
+    // The operation may run now; reasons stored by earlier attempts are history.
     default: return (.ready, nil)
     }
   }
 
-  /// The node's next record would have to follow one that this device has not read; a delete follows no record.
+  /// Returns whether the node's next record would have to follow one that this device has not read. A delete follows no
+  /// record.
   private func isAwaitingPull(_ operation: OperationRow) throws -> Bool {
     guard operation.kind != .delete else { return false }
     return try operation.node.flatMap { try transaction.nodes.node(id: $0) }.map(transaction.isUnread) ?? false
   }
 
-  /// What may go does not, as long as the engine of this process cannot reach the server.
+  /// Replaces the cause of a ready operation if this process's engine cannot send it now.
   private func underEngine(_ cause: (ZDCWaitReason, String?)) -> (ZDCWaitReason, String?) {
     guard cause.0 == .ready else { return cause }
     if let doubt = zone.doubt { return (.serverSaid, doubt.rawValue) }

@@ -1,21 +1,23 @@
 package import ZDCClientStore
 internal import ZDCProtocol
 
-// Explanations that follow what they explain.
+// Explanations that are updated when their subject changes.
 
 extension ZDCSyncManager {
-  /// Why the node is not in sync, now and whenever that changes, until the node is gone or the framework closed.
+  /// Returns explanations of why the node is not in sync, now and after each change, until the node is deleted or the
+  /// framework is closed.
   ///
-  /// Equal values in a row come once. Who is slow gets the newest one. For an unknown node it ends at once. Unlike
-  /// ``ZDCDatabaseConnection/values(of:)`` with `explain(nodeID:)`, it also follows what no table has: whether the engine
-  /// of this process reaches the server.
+  /// Consecutive equal values are delivered once. A slow reader gets the newest value. For an unknown node, the
+  /// sequence ends immediately. Unlike ``ZDCDatabaseConnection/values(of:)`` with `explain(nodeID:)`, it also follows
+  /// state outside the database: whether the engine of this process reaches the server.
   public func explanations(forNodeID nodeID: String) -> ZDCExplanations<ZDCNodeExplanation> {
     explanations { transaction in
       try transaction.nodes.node(uuid: nodeID).map { try Explainer.explain($0, transaction) }
     }
   }
 
-  /// Why the operation waits, now and whenever that changes, until it is done, taken back, or the framework closed.
+  /// Returns explanations of why the operation waits, now and after each change, until it is done or reverted, or the
+  /// framework is closed.
   public func explanations(forOperationUUID uuid: String) -> ZDCExplanations<ZDCOperationExplanation> {
     explanations { transaction in
       try transaction.operations.operation(uuid: uuid).flatMap { try Explainer.explain($0, transaction) }
@@ -37,7 +39,7 @@ extension ZDCSyncManager {
   }
 }
 
-/// See ``ZDCSyncManager/explanations(forNodeID:)``. Each loop over it begins anew.
+/// See ``ZDCSyncManager/explanations(forNodeID:)``. Each iteration starts a new observation.
 public struct ZDCExplanations<Element: Sendable & Equatable>: AsyncSequence, Sendable {
   public typealias Failure = any Error
   package let values: ZDCDatabaseValues<Element?>
@@ -49,7 +51,7 @@ public struct ZDCExplanations<Element: Sendable & Equatable>: AsyncSequence, Sen
   public struct AsyncIterator: AsyncIteratorProtocol {
     fileprivate var values: ZDCDatabaseValues<Element?>.AsyncIterator?
 
-    /// - Returns: nil once there is nothing to explain any more; the observation has ended then.
+    /// - Returns: Nil once there is nothing left to explain. The observation has then ended.
     public mutating func next() async throws -> Element? {
       guard var following = values else { return nil }
       guard let explanation = try await following.next() ?? nil else {

@@ -5,17 +5,17 @@ public import ZDCClientStore
 internal import ZDCProtocol
 internal import ZDCSupport
 
-// What is going on, and which nodes wait (reference 3.13).
+// Current activity, and the nodes that wait.
 
 extension ZDCSyncManager {
   // MARK: Pulling and pushing
 
-  /// Whether a pull is under way in this process, also one that finds nothing.
+  /// Returns whether a pull is running in this process, including one that finds no changes.
   public func isPullingChanges(forLocalUserID localUserID: String) -> Bool {
     known(localUserID)?.session.activity.isPulling ?? false
   }
 
-  /// Whether something is being sent in this process.
+  /// Returns whether this process is sending data.
   public func isPushingChanges(forLocalUserID localUserID: String) -> Bool {
     known(localUserID)?.session.activity.isPushing ?? false
   }
@@ -38,13 +38,13 @@ extension ZDCSyncManager {
 
   // MARK: Aborting
 
-  /// Ends the pull that is under way, if there is one. Nothing that it brought is lost; the next pull goes on.
+  /// Aborts the running pull, if any. Data that it has fetched is kept, and the next pull continues from there.
   public func abortPull(forLocalUserID localUserID: String) async {
     await known(localUserID)?.abort(.pull)
   }
 
-  /// Cancels what is being sent. The operations stay in the queue and are sent again at the next occasion, which may be
-  /// at once: see ``pausePush(forLocalUserID:andAbortUploads:)``.
+  /// Cancels the running push and its uploads. The operations stay in the queue and are sent again at the next
+  /// opportunity, which may be immediately: see ``pausePush(forLocalUserID:andAbortUploads:)``.
   public func abortOperations(forLocalUserID localUserID: String) async {
     guard let engine = known(localUserID) else { return }
     await engine.cancelUploads()
@@ -53,15 +53,15 @@ extension ZDCSyncManager {
 
   // MARK: Nodes
 
-  /// The nodes with queued operations, and those that lead to them, up to the trunks. Of a node that was deleted here
-  /// only those that led to it.
+  /// Returns the nodes with queued operations and their ancestors, up to the trunks. For a node that was deleted here,
+  /// only its former ancestors are included.
   public func syncingNodeIDs(forLocalUserID localUserID: String) async throws -> Set<String> {
     try await database.roDatabaseConnection.asyncRead { transaction in
       try self.syncingNodeIDs(forLocalUserID: localUserID, transaction: transaction)
     }
   }
 
-  /// The same inside a transaction.
+  /// Returns the same as ``syncingNodeIDs(forLocalUserID:)``, inside a transaction.
   public func syncingNodeIDs(
     forLocalUserID localUserID: String, transaction: ZDCReadTransaction
   ) throws -> Set<String> {
@@ -83,8 +83,8 @@ extension ZDCSyncManager {
     return Set(try String.fetchAll(transaction.database, sql: query, arguments: [user.id, config.primaryTreeID]))
   }
 
-  /// Tells of queues that have changed, whoever changed them, until the task is cancelled. What this process queued it
-  /// knows; for what others did it looks.
+  /// Posts notifications of queue changes, by any process, until the task is cancelled. Changes by this process are
+  /// known from hints; changes by other processes require a query.
   func watchQueues() async {
     let told = Locked<Set<Int64>?>([])
     let (hints, continuation) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
@@ -107,7 +107,7 @@ extension ZDCSyncManager {
     }
   }
 
-  /// - Returns: false if one of them has no engine here.
+  /// - Returns: False if one of the users has no engine here.
   private func postQueuesChanged(_ users: Set<Int64>) -> Bool {
     let running = engines.withLock { Array($0.values) }.filter { users.contains($0.session.localUser) }
     guard running.count == users.count else { return false }
@@ -125,7 +125,8 @@ extension ZDCSyncManager {
     } catch { database.context.logFailure(error) }
   }
 
-  /// Numbers are never used again: a queue with the same ends is hardly another one.
+  /// Returns the first and last operation of each queue. IDs are never reused, so a queue whose ends are the same has
+  /// most likely not changed.
   private func queueEnds() async throws -> [String: [Int64?]] {
     try await database.roDatabaseConnection.asyncRead { [config] transaction in
       let query = """

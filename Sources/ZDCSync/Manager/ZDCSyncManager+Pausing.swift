@@ -3,17 +3,17 @@ internal import ZDCClientStore
 internal import ZDCProtocol
 internal import ZDCSupport
 
-// Not sending for a while (reference 3.13).
+// Pausing pushes.
 
 extension ZDCSyncManager {
-  /// Stops sending, in all processes of this database, until ``resumePush(forLocalUserID:)``, also across launches. What
-  /// is under way ends. The queue grows and nothing is lost.
+  /// Stops sending in all processes of this database, even across launches, until ``resumePush(forLocalUserID:)`` is
+  /// called. Sends in progress are completed. The queue grows and nothing is lost.
   ///
-  /// Nested: this object resumes when it was told so as often as it was told to pause.
+  /// Calls can be nested: this object resumes after as many calls to resume as to pause.
   ///
   /// - Parameters:
-  ///   - localUserID: Whose.
-  ///   - abort: Uploads that are under way stop as well; large ones go on later where they were.
+  ///   - localUserID: The user whose pushes are paused.
+  ///   - abort: Whether to also stop running uploads; large uploads continue later where they stopped.
   public func pausePush(forLocalUserID localUserID: String, andAbortUploads abort: Bool = false) async throws {
     pauses.withLock { $0[localUserID, default: 0] += 1 }
     do {
@@ -24,13 +24,13 @@ extension ZDCSyncManager {
     }
   }
 
-  /// Sends again, in whatever process syncs. Takes back one pause of this object; without one, those of other processes
-  /// and of earlier launches.
+  /// Resumes sending, in whichever process syncs. Ends one pause of this object or, if it has none, those of other
+  /// processes and of earlier launches.
   public func resumePush(forLocalUserID localUserID: String) async throws {
     if takeBackPause(localUserID) { try await setPause(nil, localUserID) }
   }
 
-  /// - Returns: Whether it was the last one.
+  /// - Returns: Whether it was the last pause.
   @discardableResult
   private func takeBackPause(_ localUserID: String) -> Bool {
     pauses.withLock { pauses in
@@ -59,17 +59,17 @@ extension ZDCSyncManager {
 
   // MARK: Asking
 
-  /// Whether the user's pushes are paused, in whatever process that was said.
+  /// Returns whether the user's pushes are paused, whichever process paused them.
   public func isPushPaused(forLocalUserID localUserID: String) async throws -> Bool {
     try await engine(for: localUserID).isPaused()
   }
 
-  /// The original's name of ``isPushPaused(forLocalUserID:)``.
+  /// The original framework's name for ``isPushPaused(forLocalUserID:)``.
   public func isPushingPaused(forLocalUserID localUserID: String) async throws -> Bool {
     try await isPushPaused(forLocalUserID: localUserID)
   }
 
-  /// False if there is no local user.
+  /// Returns whether the pushes of all local users are paused. False if there is no local user.
   public func isPushingPausedForAllUsers() async throws -> Bool {
     let users = try await users.allLocalUserIDs()
     for user in users where try await !isPushPaused(forLocalUserID: user) { return false }

@@ -4,14 +4,14 @@ internal import ZDCClientStore
 internal import ZDCProtocol
 internal import ZDCSupport
 
-// Which process syncs, and the engines of the one that does.
+// The choice of the process that syncs, and that process's engines.
 
 extension ZDCSyncManager {
   // MARK: One process at a time
 
   /// Runs `body` as the process that syncs this database.
   ///
-  /// - Returns: nil if another process does; `body` was not run then.
+  /// - Returns: Nil if another process syncs; `body` was then not run.
   package func whileSyncing<Result: Sendable>(
     _ body: @Sendable () async throws -> Result
   ) async throws -> Result? {
@@ -27,11 +27,11 @@ extension ZDCSyncManager {
     return result
   }
 
-  /// Runs `body` as the process that syncs, or waits while another one does the work, as long as that makes progress.
+  /// Runs `body` as the process that syncs, or waits while another process does the work and makes progress.
   ///
-  /// - Parameter left: asked again and again while another process syncs: what it has not done yet, nil for nothing. If
-  ///   that process ends first, `body` runs here.
-  /// - Returns: false if the other process was given up. What is queued stays queued.
+  /// - Parameter left: Returns the work that the other process has not done yet, or nil for none. Called repeatedly
+  ///   while another process syncs. If that process ends first, `body` runs here.
+  /// - Returns: False if the other process made no progress. Queued operations stay queued.
   package func syncOrWait(
     for left: @Sendable () async throws -> HolderProgress?, _ body: @Sendable () async throws -> Void
   ) async throws -> Bool {
@@ -48,14 +48,14 @@ extension ZDCSyncManager {
     return true
   }
 
-  /// Parts of uploads that are under way, of whatever process.
+  /// Returns the number of recorded parts of pending uploads, in all processes.
   private func partsSent() async throws -> Int {
     try await database.roDatabaseConnection.asyncRead { transaction in
       try Int.fetchOne(transaction.database, sql: "SELECT COUNT(*) FROM zdc_upload_part") ?? 0
     }
   }
 
-  /// Whether another process runs the engines of this database now.
+  /// Returns whether another process is running the engines of this database.
   public func isSyncedElsewhere() throws -> Bool {
     guard try database.engineLease.tryAcquire() else { return true }
     database.engineLease.release()
@@ -73,10 +73,10 @@ extension ZDCSyncManager {
 
   // MARK: In the background
 
-  /// Runs the engines of all local users, those that come later too, until the task is cancelled.
+  /// Runs the engines of all local users, including users added later, until the task is cancelled.
   ///
-  /// While another process runs them this one waits to take over. Either way it notices what other processes commit:
-  /// observations refresh, and what they queue is sent.
+  /// While another process runs the engines, this one waits to take over. In either case it notices commits of other
+  /// processes: observations are refreshed, and operations that they queue are sent.
   public func run() async {
     await withTaskGroup(of: Void.self) { group in
       group.addTask { await self.database.changeWatcher.run() }
@@ -98,7 +98,7 @@ extension ZDCSyncManager {
   }
 
   private func runEngines() async {
-    // By row: a user who was removed and has logged in again has another one.
+    // By row, because a user who was removed and has logged in again has a new row.
     var running: [Int64: Task<Void, Never>] = [:]
     for await _ in Self.first(then: database.context.changes.hints(.localUsers)) {
       guard let users = await readyUsers() else { break }
@@ -122,7 +122,7 @@ extension ZDCSyncManager {
     await BackgroundSync(scheduler: engine).run(changes: database.context.changes, reachability: reachability)
   }
 
-  /// - Returns: the local users by row; nil if the task was cancelled.
+  /// - Returns: The local users by row, or nil if the task was cancelled.
   private func readyUsers() async -> [Int64: String]? {
     await persistently("") { [connection = database.roDatabaseConnection] in
       try await connection.asyncRead { transaction in
@@ -132,9 +132,10 @@ extension ZDCSyncManager {
     }
   }
 
-  /// Tries until it succeeds: a failure at launch, such as a busy database, would else stop the engine for good.
+  /// Retries until `body` succeeds. Otherwise a failure at launch, such as a busy database, would stop the engine
+  /// permanently.
   ///
-  /// - Returns: nil if the task was cancelled.
+  /// - Returns: Nil if the task was cancelled.
   private func persistently<Value: Sendable>(
     _ localUserID: String, _ body: @Sendable () async throws -> Value
   ) async -> Value? {
@@ -147,7 +148,7 @@ extension ZDCSyncManager {
     return nil
   }
 
-  /// One element at once, then one for each hint.
+  /// Returns a stream with one element immediately, then one for each hint.
   private static func first(then hints: AsyncStream<Void>) -> AsyncStream<Void> {
     AsyncStream { continuation in
       continuation.yield()

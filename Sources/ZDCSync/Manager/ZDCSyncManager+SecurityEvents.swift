@@ -5,7 +5,7 @@ internal import ZDCProtocol
 internal import ZDCSupport
 
 extension ZDCSyncManager {
-  /// A local user's security events, newest first.
+  /// Returns a local user's security events, newest first.
   ///
   /// - Throws: ``ZDCError``: `localUserNotFound`.
   public func securityEvents(localUserID: String, limit: Int = 1_000) async throws -> [ZDCSecurityEvent] {
@@ -27,7 +27,7 @@ extension ZDCReadTransaction {
         WHERE localUser = ? ORDER BY id DESC LIMIT ?
         """)
     return try Row.fetchAll(statement, arguments: [localUser, limit]).compactMap { row in
-      // A newer version of the framework may have kept it.
+      // A newer version of the framework may have stored an unknown code.
       guard let code = ZDCSecurityError.Code(rawValue: row[0]) else { return nil }
       let error = ZDCSecurityError(
         code, zone: (row[2] as Int64?).flatMap { zones[$0] }, node: (row[3] as Data?).flatMap { NodeID($0) },

@@ -4,15 +4,15 @@ internal import ZDCProtocol
 internal import ZDCSupport
 
 extension ZDCSyncManager {
-  /// How the local user's sync stands now.
+  /// Returns the current state of the local user's sync.
   public func syncState(forLocalUserID localUserID: String) async throws -> ZDCSyncState {
     try await database.roDatabaseConnection.read { try $0.syncState(localUserID) }
   }
 
-  /// How the local user's sync stands, now and after each change; for what an app shows of it.
+  /// Returns the states of the local user's sync, now and after each change, for display in an app.
   ///
-  /// Equal states in a row come once. Who is slow gets the newest state, and never misses the last one. Ends when the
-  /// framework is closed. For an observable object see ``ZDCSyncStatusModel``.
+  /// Consecutive equal states are delivered once. A slow reader gets the newest state, and never misses the last one.
+  /// The sequence ends when the framework is closed. For an observable object see ``ZDCSyncStatusModel``.
   public func syncStates(forLocalUserID localUserID: String) -> ZDCDatabaseValues<ZDCSyncState> {
     let connection = database.roDatabaseConnection
     return ZDCDatabaseValues {
@@ -65,9 +65,9 @@ extension ZDCReadTransaction {
 }
 
 extension ZDCSyncManager {
-  /// The delegate's callbacks from now on, of all local users, as values, each after its transaction has committed.
-  /// Callbacks of a transaction that was rolled back are left out; they appear when they are made again.
+  /// The delegate's future callbacks for all local users as values, each sent after its transaction has committed.
+  /// Callbacks of a transaction that was rolled back are omitted; they appear when they are repeated.
   ///
-  /// For code beside the delegate, which needs no transaction. Ends when the framework is closed.
+  /// For code other than the delegate that needs no transaction. The sequence ends when the framework is closed.
   public var nodeEvents: ZDCNodeEvents { hub.nodes.events() }
 }

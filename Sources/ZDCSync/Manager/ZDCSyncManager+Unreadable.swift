@@ -4,8 +4,8 @@ internal import ZDCProtocol
 internal import ZDCSupport
 
 extension ZDCSyncManager {
-  /// The nodes that this device cannot read as they are in the cloud. Each pull asks again for those that are missing; a
-  /// later version of a node ends it too.
+  /// Returns the nodes whose version in the cloud this device cannot read. Each pull asks again for missing records. A
+  /// later version of a node may also make it readable.
   ///
   /// - Parameters:
   ///   - localUserID: The account whose trees are searched.
@@ -26,7 +26,7 @@ extension ZDCReadTransaction {
   fileprivate func unreadableNodes(of zone: ZoneRow, limit: Int) throws -> [ZDCUnreadableNode] {
     let leaves = leaves(zone: zone.id)
     return try unreadable.entries(zone: zone.id, limit: limit).compactMap { entry in
-      // A newer version of the framework may have kept it.
+      // A newer version of the framework may have stored an unknown code.
       guard let code = ZDCSecurityError.Code(rawValue: entry.code) else { return nil }
       return ZDCUnreadableNode(
         zone: zone.zone, trunk: zone.trunk, treeID: zone.appTreeID, cloudID: entry.node.text,

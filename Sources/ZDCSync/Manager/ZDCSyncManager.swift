@@ -9,13 +9,12 @@ package import ZDCTransfers
 
 /// Pulls and pushes for every local user.
 ///
-/// With ``ZDCConfig/syncAutomatically`` the engines run from the moment the database is unlocked: the server's event
-/// stream brings changes in, every
-/// commit of your own transactions that queued something brings it out. Without, call ``syncUntilQuiet(localUserID:)``
-/// or ``run()``.
+/// With ``ZDCConfig/syncAutomatically`` the engines run from the moment the database is unlocked. The server's event
+/// stream delivers remote changes, and each commit of your own transactions that queued an operation triggers a push.
+/// Otherwise, call ``syncUntilQuiet(localUserID:)`` or ``run()``.
 ///
-/// One process per database runs the engines. The others queue and read: what they commit is sent by the one that runs
-/// them, and when it ends the next one takes over.
+/// One process per database runs the engines. The others queue and read. The operations that they queue are sent by the
+/// process that runs the engines; when it ends, another one takes over.
 public final class ZDCSyncManager: Sendable {
   package let database: ZDCDatabaseManager
   package let users: ZDCLocalUserManager
@@ -25,9 +24,9 @@ public final class ZDCSyncManager: Sendable {
   private let progress: ZDCProgressManager
   package let hub: StatusHub
   let engines = Locked<[String: SyncScheduler]>([:])
-  /// The lease's generation that the engines were made in.
+  /// The lease's generation in which the engines were created.
   let knownGeneration = Locked(0)
-  /// How often each user's pushing was paused.
+  /// The number of times that each user's pushes were paused.
   package let pauses = Locked<[String: Int]>([:])
   private let background = Locked<Task<Void, Never>?>(nil)
 
@@ -42,18 +41,18 @@ public final class ZDCSyncManager: Sendable {
     self.reachability = reachability
     self.progress = progress
     hub = StatusHub(database: database)
-    // The hub holds the database.
+    // The hub holds the database, so capture it weakly.
     database.context.changes.listenForFailures { [weak hub] in hub?.post(.error(localUserID: "", $0)) }
   }
 
   // MARK: Status
 
-  /// What the engines do from now on, for all local users. A listener that does not keep up loses the oldest messages
-  /// beyond 1,000; what only counts as it is now is in ``syncStates(forLocalUserID:)``. Ends when the framework is
+  /// The future status messages of the engines, for all local users. A slow listener loses the oldest messages beyond
+  /// 1,000. For the current state only, use ``syncStates(forLocalUserID:)``. The stream ends when the framework is
   /// closed.
   public var statusUpdates: AsyncStream<ZDCSyncStatus> { hub.stream() }
 
-  /// Bytes sent and in all of a node's upload; nil if none is under way.
+  /// Returns the bytes sent and the total bytes of a node's upload, or nil if none is running.
   public func uploadProgress(forNodeID nodeID: String) -> (sent: UInt64, total: UInt64)? {
     for engine in engines.withLock({ Array($0.values) }) {
       if let upload = engine.session.progress.upload(ofNode: nodeID) { return (upload.sent, upload.total) }
@@ -63,26 +62,26 @@ public final class ZDCSyncManager: Sendable {
 
   // MARK: Syncing now
 
-  /// Pulls, then pushes, until no operation can run. Operations that wait for something else are counted in the result,
-  /// and so is what this device cannot read: check ``ZDCSyncSummary/isComplete``.
+  /// Pulls, then pushes, until no operation can run. The result counts operations that still wait and nodes that this
+  /// device cannot read: check ``ZDCSyncSummary/isComplete``.
   ///
-  /// - Throws: `ZDCError` with `syncedElsewhere` if another process runs the engines of this database: it sends what is
-  ///   queued here. `TransportError` if the server cannot be reached, `ServerError` if it refuses, `ZDCSecurityError` if
-  ///   it lies, or what your delegate throws.
+  /// - Throws: `ZDCError` with `syncedElsewhere` if another process runs the engines of this database; that process
+  ///   sends the operations queued here. `TransportError` if the server cannot be reached, `ServerError` if it refuses,
+  ///   `ZDCSecurityError` if its answers are invalid, or your delegate's error.
   @discardableResult
   public func syncUntilQuiet(localUserID: String) async throws -> ZDCSyncSummary {
     try await asEngine { try await self.engine(for: localUserID).syncUntilQuiet() }
   }
 
-  /// Pushes until no operation can run. The server refuses what does not follow its head, and names the head then.
+  /// Pushes until no operation can run. The server refuses a commit that does not follow its head, and then names the
+  /// head.
   @discardableResult
   package func pushUntilQuiet(localUserID: String) async throws -> ZDCSyncSummary {
     try await asEngine { try await self.engine(for: localUserID).syncUntilQuiet(pulls: false) }
   }
 
-  /// Asks for a pull soon; ignored while one is running. Returns at once; the outcome is in ``statusUpdates``. Where
-  /// another process runs the engines
-  /// there is nothing to do: it follows the server's events.
+  /// Requests a pull soon; ignored while one is running. Returns immediately; the outcome is in ``statusUpdates``. If
+  /// another process runs the engines, there is nothing to do, because it follows the server's events.
   public func pullChanges(forLocalUserID localUserID: String) {
     guard !isPullingChanges(forLocalUserID: localUserID) else { return }
     Task { [hub] in
@@ -94,7 +93,7 @@ public final class ZDCSyncManager: Sendable {
     }
   }
 
-  /// The same for all local users.
+  /// Requests a pull for all local users, as ``pullChanges(forLocalUserID:)`` does for one.
   public func pullChangesForAllLocalUsers() {
     Task { [hub] in
       do {

@@ -3,7 +3,8 @@ public import Observation
 internal import ZDCClientStore
 internal import ZDCSupport
 
-/// How a local user's sync stands, for user interfaces: a view that reads a property is drawn again when it changes.
+/// The state of a local user's sync for user interfaces. A view that reads a property is redrawn when the property
+/// changes.
 ///
 /// ```swift
 /// struct SyncView: View {
@@ -15,26 +16,26 @@ internal import ZDCSupport
 /// }
 /// ```
 ///
-/// Follows ``ZDCSyncManager/syncStates(forLocalUserID:)`` until it is released or the framework closed.
+/// Follows ``ZDCSyncManager/syncStates(forLocalUserID:)`` until it is released or the framework is closed.
 @MainActor @Observable public final class ZDCSyncStatusModel {
-  /// A pull or a push is under way.
+  /// Whether a pull or a push is running.
   public private(set) var isSyncing = false
   public private(set) var isPulling = false
   public private(set) var isPushing = false
   /// See ``ZDCSyncManager/pausePush(forLocalUserID:andAbortUploads:)``.
   public private(set) var isPaused = false
-  /// The server could not be reached last.
+  /// Whether the last attempt to reach the server failed.
   public private(set) var isOffline = false
   public private(set) var connection = ZDCSyncState.Connection.unknown
-  /// How many operations are queued, and what for.
+  /// The numbers of queued operations, by what they wait for.
   public private(set) var pending = ZDCSyncState.Pending()
   /// Trees that are neither pulled nor pushed until the user decides.
   public private(set) var frozenZones: [ZDCFrozenZone] = []
-  /// What failed last; nil again once a pull and a push have gone through since.
+  /// The last failure, or nil once both a pull and a push have succeeded since.
   public private(set) var lastError: ZDCSyncFailure?
-  /// When a pull of this process last went through.
+  /// The date of the last complete pull; see ``ZDCSyncState/lastSynced``.
   public private(set) var lastSynced: Date?
-  /// Whether it still follows; false once the framework is closed, or the local user gone.
+  /// Whether the model still follows the state. False once the framework is closed or the local user is removed.
   public private(set) var isFollowing = true
 
   @ObservationIgnored private let following = Locked<Task<Void, Never>?>(nil)
@@ -48,7 +49,7 @@ internal import ZDCSupport
           self.show(state)
         }
       } catch {
-        // The local user is gone, or the database: there is nothing to follow any more.
+        // The local user or the database no longer exists, so there is nothing left to follow.
       }
       self?.isFollowing = false
     }
@@ -59,7 +60,7 @@ internal import ZDCSupport
     following.withLock { $0 }?.cancel()
   }
 
-  /// Sets what differs only: setting alone would redraw every view that reads it.
+  /// Sets only properties that differ, because setting one redraws every view that reads it.
   private func show(_ state: ZDCSyncState) {
     set(\.isSyncing, state.isSyncing)
     set(\.isPulling, state.isPulling)

@@ -2,11 +2,11 @@ package import ZDCClientStore
 package import ZDCCrypto
 package import ZDCProtocol
 
-// How a record is opened, and what becomes of one that does not open.
+// Opens records, and quarantines those that cannot be opened.
 
 extension ChangeApplier {
-  /// Returns nil if the record cannot be opened: the last good version stays visible, and the node waits for a later
-  /// put.
+  /// Returns nil if the record cannot be opened. The last good version then stays visible, and the node waits for a
+  /// later put.
   package func open(_ record: NodeRecord, parent: NodeRow) throws -> OpenedRecord? {
     do {
       let keys = try nodes.keys(of: parent, keyGen: record.fields.parentKeyGen, tree: zoneRow.zone.tree)
@@ -17,7 +17,7 @@ extension ChangeApplier {
     }
   }
 
-  /// The same for a known node whose parent is not here any more.
+  /// Opens the record of a known node whose parent is no longer here. Returns nil if the record cannot be opened.
   package func open(_ record: NodeRecord, key: NodeKey) throws -> OpenedRecord? {
     do throws(ZDCSecurityError) {
       return try RecordOpener.open(record, key: key)
@@ -27,7 +27,7 @@ extension ChangeApplier {
     }
   }
 
-  /// The tag under which the local tree finds the node: always that of the parent's newest key.
+  /// Returns the tag under which the local tree finds the node, which always uses the parent's newest key.
   func localTag(_ opened: OpenedRecord, below parent: NodeRow) throws -> NameTag {
     let fields = opened.record.fields
     if fields.parentKeyGen == parent.keyGen { return fields.nameTag }
@@ -36,12 +36,12 @@ extension ChangeApplier {
 
   // MARK: The zone's root
 
-  /// The granted key opens what is below, whatever the root's record holds.
+  /// Applies the root's record. The granted key opens the nodes below, whatever the root's record contains.
   mutating func applyRoot(_ item: PageContents.Record) throws -> Bool {
     let known = try nodes.root(zone: zoneRow.id)
     try checkAgainstPin(item.record, known)
     guard let key = zoneRow.unreadableReason == nil ? zoneRow.key : nil else {
-      // The missing key was told of with the list.
+      // The missing key was reported with the access list.
       try setAside(item.record, zoneRow.unreadableReason?.code ?? .grantMissing)
       return true
     }
@@ -69,7 +69,7 @@ extension ChangeApplier {
     }
   }
 
-  /// The record is quarantined; its key is known all the same.
+  /// Stores the root's key even though its record is quarantined.
   private func applyUnreadableRoot(_ item: PageContents.Record, _ key: NodeKey, _ known: NodeRow?) throws {
     let fields = item.record.fields
     var row =
@@ -85,7 +85,7 @@ extension ChangeApplier {
 
   private func storeRoot(_ root: NodeRow, before: NodeRow?) throws {
     var row = root
-    // The access list has the zone's old keys.
+    // The access list contains the zone's old keys.
     row.historyWrap = zoneRow.head?.acl.fields.historyWrap ?? []
     guard let before else { return try nodes.insert(&row) }
     try nodes.update(row)
@@ -98,7 +98,8 @@ extension ChangeApplier {
 
   // MARK: What does not open
 
-  /// The commit stands. What the record says in the clear is kept: the next version, made here or elsewhere, follows it.
+  /// Quarantines a record without rejecting its commit. The record's public fields are kept, because the next version
+  /// follows it, on whichever device it is made.
   package func quarantine(_ record: NodeRecord, _ error: ZDCSecurityError) throws {
     let fields = record.fields
     let event = error.with(zone: zoneRow.zone, node: fields.node, user: fields.writer)
@@ -114,9 +115,9 @@ extension ChangeApplier {
     try note(code, node: fields.node, facts: facts)
   }
 
-  /// Bytes under the hash that the log names which are no record: the writer made them so.
+  /// Quarantines a leaf whose hash in the log matches bytes that are not a record, because the writer made them so.
   ///
-  /// - Returns: false if the log names another one by now.
+  /// - Returns: False if the log names a different record by now.
   package func quarantine(_ error: ZDCSecurityError, leaf: ZoneLeaf) throws -> Bool {
     guard let expected = try leaves.pendingLeaf(leaf.node), expected.leaf.record == leaf.record else { return false }
     let event = error.with(zone: zoneRow.zone, node: leaf.node, user: expected.writer)
@@ -136,14 +137,15 @@ extension ChangeApplier {
     try nodes.update(row)
   }
 
-  /// A version that is read ends what stood in the way of the node's queued changes.
+  /// Ends the quarantine of a node whose version was read, and retries the queued changes that it blocked.
   func endQuarantine(of node: NodeID) throws {
     guard try transaction.unreadable.code(zone: zoneRow.id, node: node, isCurrent: false) != nil else { return }
     try transaction.unreadable.forget(zone: zoneRow.id, node: node)
     try transaction.operations.retryUnreadable(zone: zoneRow.id)
   }
 
-  /// A record with extras that this version does not know is shown, and not written over: one of them may matter.
+  /// Quarantines a record with extras that this version does not know. It is shown but not overwritten, because an
+  /// extra may matter.
   func settleUnknown(_ opened: OpenedRecord) throws {
     guard !opened.secrets.unknownExtras.isEmpty else { return }
     try quarantine(opened.record, ZDCSecurityError(.unsupportedVersion))
@@ -151,7 +153,7 @@ extension ChangeApplier {
 }
 
 extension ZoneRow {
-  /// Why the zone's newest key is not here; nil if it is. The log is followed all the same.
+  /// The reason why the zone's newest key is missing, or nil if it is present. The log is followed in either case.
   var unreadableReason: ZDCSecurityError? {
     guard let list = head?.acl.fields, key?.commitments != list.commitments else { return nil }
     return ZDCSecurityError(keyError ?? .grantMissing, zone: zone)

@@ -3,12 +3,12 @@ package import ZDCClientStore
 package import ZDCCrypto
 package import ZDCProtocol
 
-/// What is queued to be sent again for a node, because the server had lost it.
+/// The operations that send a node again after the server had lost it.
 package struct Resending {
   package var record: [OperationRow]
   package var data: [OperationRow]
 
-  /// Nil if nothing is.
+  /// Returns nil if no operation sends the node again.
   package init?(_ row: NodeRow, _ transaction: ZDCReadTransaction) throws {
     let queued = try transaction.operations.operations(node: row.id).filter { $0.resend != nil }
     guard !queued.isEmpty else { return nil }
@@ -16,14 +16,14 @@ package struct Resending {
     data = queued.filter { $0.kind == .putData }
   }
 
-  /// Whether the server's record comes before the one that it had lost, or is another one in its place. A creation takes
-  /// what somebody else has created meanwhile.
+  /// Returns whether the server's record precedes the lost one, or replaces it. A creation accepts a node that another
+  /// device has created in the meantime.
   func isRecordOlder(_ fields: NodeRecord.Fields) -> Bool {
     record.contains { $0.kind == .move && fields.recordVersion <= $0.resend ?? 0 }
   }
 
-  /// Whether the server's content comes before the one that it had lost. Content that is sent again has the next number,
-  /// so what another device sent again is not older; what the app has not got cannot be sent.
+  /// Returns whether the server's content precedes the lost one. Content that is sent again gets the next version
+  /// number, so content that another device sent again is not older. Content that the app no longer has cannot be sent.
   func isDataOlder(_ content: NodeRecord.Content?, mine: NodeRecord.Content?) -> Bool {
     if data.isEmpty { return mine.map { Self.isOlder(content, than: $0.dataVersion, $0.blobID) } ?? false }
     return data.contains { operation in
@@ -39,7 +39,8 @@ package struct Resending {
 }
 
 extension ChangeApplier {
-  /// The server's version of a node that is about to be sent again: what it has already is not sent.
+  /// Merges the server's version of a node that is about to be sent again, and drops operations for data that the
+  /// server already has.
   package mutating func settle(
     _ resending: Resending, _ before: NodeRow, _ opened: OpenedRecord, _ item: PageContents.Record, parent: NodeRow
   ) throws {
@@ -56,7 +57,7 @@ extension ChangeApplier {
     let isSame = isSamePlace && before.burnMs == fields.burnMs
     let namesKept = keepsData && resending.data.isEmpty && !resending.record.isEmpty
     if namesKept, Self.mayFollow(before.content, fields.content) {
-      // The next record names the content that was lost.
+      // The next record names the lost content.
       row.content = before.content
       try nameContent(of: row, in: resending.record)
     } else if namesKept, let lost = before.content {
@@ -73,7 +74,8 @@ extension ChangeApplier {
     try announce(change, row, oldPath: oldPath, opened)
   }
 
-  /// A record may name other content than the one before only with a higher number.
+  /// Returns whether a record may name the kept content. Content different from the previous record's needs a higher
+  /// version number.
   private static func mayFollow(_ kept: NodeRow.ContentFacts?, _ content: NodeRecord.Content?) -> Bool {
     guard let kept else { return false }
     return content.map { $0.dataVersion < kept.content.dataVersion } ?? true
@@ -95,7 +97,7 @@ extension ChangeApplier {
     for operation in operations { try transaction.operations.delete(id: operation.id) }
   }
 
-  /// What the server has is known: content that goes over it is based on it, that of the app too.
+  /// Rebases all queued content, including the app's own edits, on the server's version, which is now known.
   private func settleData(_ resending: Resending, _ row: NodeRow, isNeeded: Bool) throws {
     guard isNeeded else {
       for operation in resending.data { try transaction.operations.delete(id: operation.id) }

@@ -5,12 +5,11 @@ package import ZDCProtocol
 internal import ZDCSupport
 package import ZDCTreesystem
 
-/// Brings verified records into the local tree and tells the app, inside one transaction.
+/// Applies verified records to the local tree and notifies the app, inside one transaction.
 ///
-/// The local tree is optimistic: it shows what the app did although it is still queued. So each record is compared with
-/// what the cloud said
-/// before (`NodeRow.cloud`), not with what the app sees, and a queued move keeps its place until the cloud's own place
-/// changes.
+/// The local tree is optimistic: it shows the app's changes while they are still queued. Each record is therefore
+/// compared with the previous state of the cloud (`NodeRow.cloud`), not with the state that the app sees. A queued move
+/// keeps its place until the place in the cloud changes.
 package struct ChangeApplier {
   package let session: SyncSession
   package let transaction: ZDCReadWriteTransaction
@@ -18,7 +17,7 @@ package struct ChangeApplier {
   package let leaves: LeafStore
   package let nodes: NodeStore
   package let places: LocalPlaces
-  /// How many callbacks the app got.
+  /// The number of callbacks to the app.
   package private(set) var announced = 0
   private let queuedDeletes: Set<NodeID>
   private let duplicates: DuplicateNames
@@ -35,10 +34,10 @@ package struct ChangeApplier {
     duplicates = DuplicateNames(session: session, transaction: transaction, places: places, leaves: leaves)
   }
 
-  /// Applies a record if its leaf is still pending and its parent is there.
+  /// Applies a record if its leaf is still pending and its parent exists.
   ///
-  /// - Returns: whether the node is done with (applied, hidden below a queued delete, or quarantined).
-  /// - Throws: a class 1 `ZDCSecurityError`; what the delegate throws.
+  /// - Returns: Whether the node needs no further work (applied, hidden below a queued delete, or quarantined).
+  /// - Throws: A class 1 `ZDCSecurityError`, or the delegate's error.
   package mutating func apply(_ item: PageContents.Record, node: NodeID) throws -> Bool {
     guard let expected = try leaves.pendingLeaf(node), expected.leaf.record == item.record.hash else { return false }
     let leaf = expected.leaf
@@ -51,7 +50,7 @@ package struct ChangeApplier {
     guard let parent = try nodes.parent(zone: zoneRow.id, nodeID: leaf.parent) else {
       return try applyBelowMissingParent(node, parent: leaf.parent, item: item)
     }
-    // Its parent's newest key has not been read: the node waits for that.
+    // The parent's newest key has not been read yet, so the node waits.
     guard leaf.parentKeyGen <= parent.keyGen else { return false }
     let known = try nodes.node(zone: zoneRow.id, nodeID: node)
     try checkAgainstPin(item.record, known)
@@ -87,7 +86,8 @@ package struct ChangeApplier {
     try require(isSameWriter, .recordBindingMismatch, node: leaf.node)
   }
 
-  /// A server that lets a writer number his versions anew could show the same node in two orders.
+  /// Checks the record against the pin. Otherwise a writer could restart its version numbers, and the server could show
+  /// the same node in two orders.
   func checkAgainstPin(_ record: NodeRecord, _ known: NodeRow?) throws {
     guard let row = known, let cloud = row.cloud, cloud.recordHash != record.hash else { return }
     do {
@@ -95,32 +95,33 @@ package struct ChangeApplier {
         recordVersion: cloud.recordVersion, content: row.content?.content, record: cloud.recordHash)
       try RecordRules.check(record, after: pin)
     } catch {
-      // The user has accepted a server that went back; what it lost is about to be sent again.
+      // The user has accepted a server that went back. The data that it lost is about to be sent again.
       guard try Resending(row, transaction) == nil else { return }
       throw error
     }
   }
 
-  /// To be called when a batch is applied: names that became free are given back.
+  /// Gives freed names back to their nodes. Call this after each batch.
   package mutating func finishBatch() throws {
     announced += try duplicates.release()
   }
 
   // MARK: Below what this device deletes
 
-  /// The parent's row is missing: deleted here with the delete still queued, or not there yet.
+  /// Applies a record whose parent row is missing, because the parent was deleted here and the delete is still queued,
+  /// or because it has not arrived yet.
   private mutating func applyBelowMissingParent(
     _ node: NodeID, parent: NodeID, item: PageContents.Record
   ) throws -> Bool {
     let above = try leaves.ancestors(of: node)
     guard let deleted = above.first(where: queuedDeletes.contains) else {
-      // A branch without rows is read again.
+      // Read a branch without rows again.
       if let lost = try above.last(where: { try nodes.node(zone: zoneRow.id, nodeID: $0) == nil }) {
         try leaves.requeueLost(below: lost)
       }
       return false
     }
-    // The node moved under the delete after it was queued: it is taken out again before the delete goes.
+    // The node was moved into the branch after the delete was queued. Take it out before the delete is sent.
     if let row = try nodes.node(zone: zoneRow.id, nodeID: node) {
       guard let opened = try open(item.record, key: row.key) else { return true }
       try rescue(row, from: deleted, opened, item)
@@ -130,7 +131,7 @@ package struct ChangeApplier {
     return try finish(node)
   }
 
-  /// Others changed what this device deletes: their work is lost with it.
+  /// Records that a deletion on this device discards other devices' changes.
   private func recordDeletion(of node: NodeID, by deleted: NodeID, _ item: PageContents.Record) throws {
     let fields = item.record.fields
     guard let delete = try transaction.operations.operations(zone: zoneRow.id, nodeID: deleted).last else { return }
@@ -142,7 +143,8 @@ package struct ChangeApplier {
     }
   }
 
-  /// The new parent's keys are gone with its row; the node's own key has opened what is needed.
+  /// Takes a node out of a branch that this device deletes. The new parent's keys were deleted with its row, but the
+  /// node's own key has opened the record.
   private mutating func rescue(
     _ before: NodeRow, from deleted: NodeID, _ opened: OpenedRecord, _ item: PageContents.Record
   ) throws {
@@ -152,7 +154,7 @@ package struct ChangeApplier {
     var row = before
     row.absorb(opened, item)
     if try !change.moved && isMoving(row) {
-      // The app moved it out before it deleted the folder: it stays where the app has put it.
+      // The app moved the node out before it deleted the folder, so it stays where the app put it.
       try nodes.update(row)
     } else {
       try takeOut(&row, named: opened.secrets.name, to: above, from: deleted)
@@ -167,7 +169,7 @@ package struct ChangeApplier {
   private mutating func takeOut(
     _ row: inout NodeRow, named wanted: [UInt8], to above: NodeRow, from deleted: NodeID
   ) throws {
-    // A queued move may have brought the new place below the node.
+    // A queued move may have placed the new parent below the node.
     announced += try places.breakCycle(of: row, under: above)
     guard let grandparent = try nodes.node(id: above.id) else { return }
     let name = try places.freeName(wanted, under: grandparent, except: row.id)
@@ -223,7 +225,7 @@ package struct ChangeApplier {
     if row.key != before.key { try places.retagChildren(of: row) }
     let localMoves = try transaction.operations.operations(node: row.id).filter { $0.kind == .move }
     if change.moved || localMoves.isEmpty {
-      // The committed move wins over a queued one.
+      // A committed move takes precedence over a queued one.
       for operation in localMoves { try transaction.operations.delete(id: operation.id) }
       try moveToCloudPlace(&row, opened, parent: parent)
       if !localMoves.isEmpty { try places.recordDroppedMove(row, wanted: oldPath, writer: opened.record.fields.writer) }
@@ -271,24 +273,24 @@ package struct ChangeApplier {
   }
 }
 
-/// What a new version of a record changed, compared with the version in the cloud that was known before. Pure.
+/// The changes in a new version of a record, compared with the previously known version in the cloud. Pure.
 package struct RemoteChange: Equatable {
   package var moved: Bool
   package var data: Bool
-  /// Something else in the record: access, burn date, key.
+  /// Whether something else in the record changed: access, burn date, key.
   package var record: Bool
 
   package init(before: NodeRow, after: OpenedRecord) {
     let fields = after.record.fields
     guard let cloud = before.cloud else {
-      // The node's own first upload, seen before its answer was: nothing changed for the app.
+      // This is the node's own first upload, seen before its answer arrived: nothing changed for the app.
       self.init(moved: false, data: false, record: false)
       return
     }
-    // Tags change with the parent's key as well.
+    // Tags also change with the parent's key.
     let moved = cloud.parent != fields.parent || cloud.name != after.secrets.name
     let data = before.content?.content.blobID != fields.content?.blobID
-    // One version may bring both: the app is told of each.
+    // One version may contain both changes; the app is notified of each.
     let record =
       data ? before.burnMs != fields.burnMs || before.keyGen != fields.keyGen : cloud.recordHash != after.record.hash
     self.init(moved: moved, data: data, record: !moved && record)

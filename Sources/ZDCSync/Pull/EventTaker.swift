@@ -2,10 +2,10 @@ internal import ZDCAccounts
 internal import ZDCClientStore
 internal import ZDCProtocol
 
-/// Takes the most frequent of all events, one change of one node that continues the pinned log, in one transaction:
-/// the page, its record and the app's change.
+/// Applies the most frequent kind of event in one transaction: a single change of one node that continues the pinned
+/// log. The transaction covers the page, its record and the app's changes.
 ///
-/// Everything else, and everything that is wrong with it, is left to ``ZonePuller``, which begins from the start.
+/// All other events, and all errors, are left to ``ZonePuller``, which starts over.
 struct EventTaker: Sendable {
   package let session: SyncSession
   package let status: ZoneStatus
@@ -13,15 +13,15 @@ struct EventTaker: Sendable {
   private let writers: WriterKeys
 
   package enum Outcome: Sendable {
-    /// A refused push has brought it, this device made it, or the zone is none of this tree's.
+    /// A rejected push has already fetched the commit, this device made it, or the zone does not belong to this tree.
     case known
     case applied(PullSummary, isDrained: Bool)
   }
 
-  /// The event is not of that kind.
+  /// The event needs the general path.
   struct Unfit: Error {}
 
-  /// - Returns: nil for an event that needs more than one look at it.
+  /// - Returns: Nil unless the event holds one commit with one put, and the signers' keys are cached.
   package init?(_ event: HeadEvent, session: SyncSession) {
     guard let page = event.page, let contents = try? PageContents(page.bytes), contents.commits.count == 1,
       let writers = session.cachedKeys(of: contents.signers)
@@ -38,7 +38,7 @@ struct EventTaker: Sendable {
     return (put.node, record)
   }
 
-  /// - Throws: ``Unfit``, and what the rules of the protocol say; then nothing has happened.
+  /// - Throws: ``Unfit``, or an error from the protocol's rules. The transaction must then be rolled back.
   package func take(in transaction: ZDCReadWriteTransaction) throws -> Outcome {
     guard let row = try transaction.zones.zone(localUser: session.localUser, status.zone),
       row.appTreeID == session.appTreeID
@@ -52,7 +52,7 @@ struct EventTaker: Sendable {
     var summary = PullSummary()
     let applier = PageApplier(session: session, zone: row.id, transaction: transaction, writers: writers)
     summary.commits = try applier.apply(contents)
-    // The commit may have brought back a branch, which needs more records than its own.
+    // The commit may have restored a branch, which needs more records than its own.
     guard summary.commits == 1, try transaction.leaves(zone: row.id).pendingCount() <= 1 else { throw Unfit() }
     // A record that the app refuses stays pending.
     try session.part(.record, of: row.id, put.node, in: transaction) {
@@ -66,7 +66,7 @@ struct EventTaker: Sendable {
     _ record: PageContents.Record, node: NodeID, zone: Int64, _ summary: inout PullSummary,
     _ transaction: ZDCReadWriteTransaction
   ) throws {
-    // An own commit whose answer was lost needs no record.
+    // This device's own commit whose answer was lost needs no record.
     guard try transaction.leaves(zone: zone).pendingLeaf(node) != nil else { return }
     var applier = try ChangeApplier(session: session, zone: zone, transaction: transaction)
     guard try applier.apply(record, node: node) else { throw Unfit() }

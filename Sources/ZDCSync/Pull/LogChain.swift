@@ -1,8 +1,8 @@
 package import ZDCAccounts
 package import ZDCProtocol
 
-/// Checks the order and the signatures of a log while it is fetched: a server that has no member's key can make it no
-/// longer than members did. What its commits do is for replay to judge. Pure.
+/// Checks the order and signatures of a log while it is fetched. A server without a member's key therefore cannot make
+/// the log longer than the members did. Replay checks the operations of the commits. Pure.
 package struct LogChain {
   package let zone: ZoneID
   /// The newest access list of the checked commits. Replay decides later whether it is valid.
@@ -11,11 +11,11 @@ package struct LogChain {
 
   package init(zone: ZoneID) { self.zone = zone }
 
-  /// The last commit's.
+  /// The sequence number of the last commit.
   package var seq: UInt64? { head?.seq }
 
-  /// - Parameter writers: the keys of the page's writers.
-  /// - Returns: the page, without what its commits do not name.
+  /// - Parameter writers: The keys of the page's writers.
+  /// - Returns: The page, without objects that its commits do not name.
   /// - Throws: `ZDCSecurityError`.
   package mutating func verified(_ page: PageContents, writers: WriterKeys) throws -> [UInt8] {
     var kept = Bundle.Writer()

@@ -3,16 +3,16 @@ internal import ZDCClientStore
 internal import ZDCProtocol
 internal import ZDCSupport
 
-/// Content of nodes that are sent again after a server had lost them. Their records name it as before; only when the
-/// server does not store it any more is the app asked for it.
+/// Content of nodes that are sent again after a server had lost them. Their records name the same content as before.
+/// The app is asked for content only if the server no longer stores it.
 struct LostContent {
   package let session: SyncSession
   package let zone: Int64
   package let transaction: ZDCReadWriteTransaction
 
-  /// After the server refused the request in flight because it lacks a blob.
+  /// Queues lost content after the server refused the request in flight because a blob is missing.
   ///
-  /// - Returns: whether something was queued.
+  /// - Returns: Whether anything was queued.
   func requeueInFlight() throws -> Bool {
     var isQueued = false
     for outcome in try InFlightStore(transaction: transaction).outcomes(zone: zone) {
@@ -29,7 +29,8 @@ struct LostContent {
     return isQueued
   }
 
-  /// What the server has instead is in its record, which is read again.
+  /// Forgets the lost content. The server's record is read again, because it names the content that the server has
+  /// instead.
   private func forget(_ before: NodeRow) throws {
     guard !before.isUploaded else { return try transaction.leaves(zone: zone).set(.pending, before.nodeID) }
     var row = before
@@ -41,7 +42,7 @@ struct LostContent {
     }
   }
 
-  /// Queues an upload under a number above the lost one.
+  /// Queues an upload with a version number above the lost one.
   package func queue(_ row: NodeRow, dataVersion: UInt64) throws {
     let queued = try transaction.operations.operations(node: row.id)
     guard !queued.contains(where: { $0.kind == .putData && $0.resend != nil }) else { return }

@@ -5,15 +5,15 @@ package import ZDCClientStore
 internal import ZDCCrypto
 package import ZDCProtocol
 
-/// Replays a page of commits inside one transaction: log table, pin, key of the zone, deletions, and an own commit
-/// whose answer was lost.
+/// Replays a page of commits inside one transaction: the log table, the pin, the zone's key, deletions, and this
+/// device's own commit if its answer was lost.
 package struct PageApplier {
   package let session: SyncSession
   package let zone: Int64
   package let transaction: ZDCReadWriteTransaction
   package let writers: WriterKeys
 
-  /// Returns how many commits were new. Commits up to the pin are skipped once they are known to be the pinned ones.
+  /// Returns the number of new commits. Commits up to the pin are skipped once they are known to match the pinned ones.
   package func apply(_ page: PageContents) throws -> Int {
     guard var row = try transaction.zones.zone(id: zone) else { return 0 }
     let inFlight = InFlightStore(transaction: transaction)
@@ -41,14 +41,15 @@ package struct PageApplier {
     return count
   }
 
-  /// A commit, also an own one, may have freed a name that two nodes had.
+  /// Releases names. A commit, even this device's own, may have freed a name that two nodes had.
   private func releaseNames() throws {
     let places = LocalPlaces(session: session, transaction: transaction)
     let leaves = LeafStore(db: transaction.database, zone: zone)
     _ = try DuplicateNames(session: session, transaction: transaction, places: places, leaves: leaves).release()
   }
 
-  /// A commit that another one has replaced proves a second history if a member signed it.
+  /// Checks a commit at or below the pin. A different commit at a known position proves a second history if a member
+  /// signed it.
   private func checkKnown(_ commit: ZoneCommit, head: ZoneHead) throws {
     let log = CommitLogStore(db: transaction.database, zone: zone)
     let known = commit.fields.seq == head.seq ? head.hash : try log.hash(seq: commit.fields.seq)
@@ -57,7 +58,8 @@ package struct PageApplier {
     throw ZDCSecurityError(.zoneForkDetected, zone: head.zone, user: commit.fields.writer)
   }
 
-  /// A signed commit that names another one for the pinned seq proves a second history; a gap proves nothing.
+  /// Checks for a fork. A signed commit after the pinned one that names a different predecessor proves a second
+  /// history; a gap proves nothing.
   private func checkFork(_ commit: ZoneCommit, head: ZoneHead?) throws {
     let fields = commit.fields
     guard let head, fields.zone == head.zone, head.seq < .max, fields.seq == head.seq + 1, fields.prev != head.hash
@@ -86,8 +88,8 @@ package struct PageApplier {
     return state
   }
 
-  /// A branch whose deletion is queued here has no rows any more. What another device moved out of it in time lives on,
-  /// and needs them again.
+  /// Reads nodes again that another device moved out of a branch in time. The branch's deletion is queued here, so its
+  /// nodes have no rows.
   private func readAgain(_ moved: some Sequence<NodeID>, outside deleted: Set<NodeID>) throws {
     let leaves = LeafStore(db: transaction.database, zone: zone)
     for node in moved where try transaction.nodes.node(zone: zone, nodeID: node) == nil {
@@ -96,7 +98,7 @@ package struct PageApplier {
     }
   }
 
-  /// Deletions need no record: they are announced with the page.
+  /// Applies deletions. They need no record and are announced with the page.
   private func remove(_ removals: [LeafStore.Removal], receivedMs: UInt64) throws {
     guard !removals.isEmpty else { return }
     try transaction.unreadable.forgetPast(zone: zone)

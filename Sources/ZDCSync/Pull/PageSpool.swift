@@ -10,8 +10,8 @@ internal import ZDCSupport
   internal import Darwin
 #endif
 
-/// Pages of a log, kept in a file without a name until they are read in one transaction: a log may be longer than
-/// memory. What it holds is what the server sent; nothing of it is opened.
+/// Pages of a log, kept in an unlinked file until they are read in one transaction, because a log may exceed available
+/// memory. The file holds the pages as the server sent them; nothing in it is decrypted.
 final class PageSpool: Sendable {
   private let descriptor: Int32
   private let lengths = Mutex<[Int]>([])
@@ -21,7 +21,7 @@ final class PageSpool: Sendable {
     var template = Array("\(folder)/zdc-log-XXXXXX".utf8CString)
     descriptor = mkstemp(&template)
     guard descriptor >= 0 else { throw ZDCError(.fileFailure) }
-    // Only its owner can read it, and it is gone with the last one who has it open.
+    // Only the owner can read the file, and it disappears when the last descriptor is closed.
     unlink(&template)
   }
 
@@ -37,7 +37,7 @@ final class PageSpool: Sendable {
     lengths.withLock { $0.append(page.count) }
   }
 
-  /// In the order in which they came, one at a time.
+  /// Reads the pages one at a time, in the order in which they were appended.
   package func readAll(_ body: ([UInt8]) throws -> Void) throws {
     var offset: off_t = 0
     for length in lengths.withLock({ $0 }) {

@@ -1,6 +1,6 @@
 package import ZDCProtocol
 
-/// In which order records are fetched: shallow before deep, then recently put first (seed 003).
+/// The order in which records are fetched: shallow before deep, then most recently put first.
 ///
 /// Below a node that the app prefers, depth counts from that node. Pure.
 package struct PullPriority {
@@ -18,12 +18,12 @@ package struct PullPriority {
     self.preferred = preferred
   }
 
-  /// Takes a zone's nodes, each after its parent.
+  /// Adds a zone's nodes, each after its parent.
   ///
-  /// - Parameter depth: counted from the zone's root.
+  /// - Parameter depth: The distance from the zone's root.
   package mutating func add(_ node: NodeID, parent: NodeID, depth: UInt32, putSeq: UInt64, isPending: Bool) {
     var depth = depth
-    // Only depths that count from a preferred node have to be remembered.
+    // Only depths relative to a preferred node must be remembered.
     if !preferred.isEmpty {
       if preferred.contains(node) { depth = 0 } else if let above = depths[parent] { depth = above + 1 }
       depths[node] = depth
@@ -31,17 +31,16 @@ package struct PullPriority {
     if isPending { candidates.append(Candidate(node: node, depth: depth, putSeq: putSeq)) }
   }
 
-  /// Takes a pending node alone.
+  /// Adds a single pending node.
   ///
-  /// - Parameter ancestors: its parents, from its own up to the zone's root.
+  /// - Parameter ancestors: The node's ancestors, from its parent up to the zone's root.
   package mutating func add(_ node: NodeID, ancestors: [NodeID], putSeq: UInt64) {
     let distance = ([node] + ancestors).firstIndex { preferred.contains($0) } ?? ancestors.count
     candidates.append(Candidate(node: node, depth: UInt32(distance), putSeq: putSeq))
   }
 
-  /// The order in which to fetch. A node never comes before its parent: a parent is always less deep, unless the node
-  /// is preferred, and then
-  /// the app has the node already, and so its parent.
+  /// Returns the candidates in fetch order. A node never precedes its parent: a parent is always less deep unless the
+  /// node is preferred, and then the app already has the node and its parent.
   package func sorted() -> [Candidate] {
     candidates.sorted { a, b in
       if a.depth != b.depth { return a.depth < b.depth }

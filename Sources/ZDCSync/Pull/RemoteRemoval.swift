@@ -4,16 +4,16 @@ internal import ZDCProtocol
 internal import ZDCSupport
 internal import ZDCTreesystem
 
-/// What a deletion in the cloud does to the local tree (seed 003, PROTOCOL 3.7 "Outcomes").
+/// Applies a deletion in the cloud to the local tree (PROTOCOL 3.7 "Outcomes").
 ///
-/// A clean sub-tree goes at once, announced by its top. Where operations are queued, the app is told first, with
-/// everything still there; then
-/// the clean branches go, and the dirty nodes and the way to them stay, as if they had never been uploaded.
+/// A clean subtree is deleted immediately and announced by its top node. If operations are queued, the app is notified
+/// first, while all nodes still exist. Then the clean branches are deleted. The dirty nodes and their ancestors stay,
+/// as if they had never been uploaded.
 struct RemoteRemoval {
   package let session: SyncSession
   package let zone: Int64
   package let transaction: ZDCReadWriteTransaction
-  /// When the server did it; 0 if that is not known.
+  /// The time at which the server received the commit, or 0 if unknown.
   package let receivedMs: UInt64
   private let timestamp: Date?
   private let nodes: NodeStore
@@ -29,14 +29,15 @@ struct RemoteRemoval {
     places = LocalPlaces(session: session, transaction: transaction)
   }
 
-  /// Each top of the local tree stands by itself: if the app throws, it stays as it was.
+  /// Applies a removal. Each topmost node in the local tree is handled separately: if the app throws, that branch stays
+  /// as it was.
   package func apply(_ removal: LeafStore.Removal) throws {
     let gone = Set(removal.all)
     for operation in try transaction.operations.deletes(zone: zone) where gone.contains(operation.nodeID) {
-      // Deleted here too: there is nothing left to ask for.
+      // The node was deleted here too, so the delete need not be sent.
       try transaction.operations.delete(id: operation.id)
     }
-    // Nodes that were moved out locally are tops of their own.
+    // Nodes that were moved out locally are topmost nodes themselves.
     for nodeID in removal.all {
       guard let row = try nodes.node(zone: zone, nodeID: nodeID) else { continue }
       if let parent = try row.parent.flatMap({ try nodes.nodeID(of: $0) }), gone.contains(parent) { continue }
@@ -44,9 +45,9 @@ struct RemoteRemoval {
     }
   }
 
-  /// Once more, for a node that stayed because the app threw.
+  /// Retries the removal of a node that stayed because the app threw.
   ///
-  /// - Returns: false if it threw again.
+  /// - Returns: False if the app threw again.
   @discardableResult
   package func retry(_ top: NodeRow) throws -> Bool {
     let leaves = transaction.leaves(zone: zone)
@@ -79,14 +80,14 @@ struct RemoteRemoval {
     try parkAll(dirty)
     try announceDirty(top, dirty)
     let after = try nodes.node(id: top.id) == nil ? [] : Set(nodes.subtreeIDs(of: top.id))
-    // What the app took out of the branch is gone in the cloud as well.
+    // Nodes that the app moved out of the branch are deleted in the cloud as well.
     let rescued = try before.filter { !after.contains($0) }.compactMap { try nodes.node(id: $0) }
     for row in rescued where gone.contains(row.nodeID) { try resetCloudFacts(row, isWanted: true) }
     if !after.isEmpty { try keepDirty(top) }
     try recordDirty(top, path)
   }
 
-  /// What became of it: kept for now, or deleted by the app in its callback.
+  /// Records the outcome: the node was kept for now, or the app deleted it in its callback.
   private func recordDirty(_ top: NodeRow, _ path: ZDCTreesystemPath) throws {
     let kept = try nodes.node(id: top.id)
     let all = try kept.map { try nodes.subtree(of: $0.id).map(\.uuid) }
@@ -99,25 +100,25 @@ struct RemoteRemoval {
     }
   }
 
-  /// Moves live nodes out of the branch, each with everything below it. A queued move brought them here, or the log
-  /// moved them away and their records are pending.
+  /// Moves live nodes out of the branch, each with its subtree. A queued move placed them here, or the log moved them
+  /// away and their records are pending.
   private func returnSurvivors(below top: NodeRow, gone: Set<NodeID>) throws {
     let leaves = transaction.leaves(zone: zone)
     var leaving: [(id: Int64, depth: Int)] = []
     for row in try survivors(below: top, gone: gone, leaves) {
       leaving.append((row.id, try leaves.ancestors(of: row.nodeID).count))
     }
-    // A survivor's verified parent may be another survivor, which has to be outside first.
+    // A survivor's verified parent may be another survivor, which must be moved out first.
     for (id, _) in leaving.sorted(by: { $0.depth < $1.depth }) {
       guard let row = try nodes.node(id: id) else { continue }
       _ = try places.returnToCloudPlace(row, outside: top.id)
     }
   }
 
-  /// The top-most live nodes of the branch.
+  /// Returns the topmost live nodes of the branch.
   private func survivors(below top: NodeRow, gone: Set<NodeID>, _ leaves: LeafStore) throws -> [NodeRow] {
     var survivors: [NodeRow] = []
-    // Survivors, and what leaves with them.
+    // Survivors, and the nodes that leave with them.
     var alive: Set<Int64> = []
     for row in try nodes.subtree(of: top.id) where !gone.contains(row.nodeID) {
       let isCarried = row.parent.map(alive.contains) ?? false
@@ -129,7 +130,8 @@ struct RemoteRemoval {
     return survivors
   }
 
-  /// Rows with queued operations, parents first. A name alone is not worth asking the app for.
+  /// Returns rows with queued operations, parents first. Nodes that were only renamed are excluded, because the app
+  /// need not be asked about them.
   private func dirtyNodes(atOrBelow top: NodeRow) throws -> [NodeRow] {
     guard try transaction.operations.count(zone: zone) > 0 else { return [] }
     return try nodes.subtree(of: top.id).filter { row in
@@ -138,7 +140,7 @@ struct RemoteRemoval {
     }
   }
 
-  /// Whether the queue has nothing for the node but another name in its old folder.
+  /// Returns whether the node's queued operations only rename it within its old folder.
   private func isOnlyRenamed(_ row: NodeRow, _ queued: [OperationRow]) throws -> Bool {
     guard let cloud = row.cloud, queued.allSatisfy({ $0.kind == .move && $0.resend == nil }) else { return false }
     return try row.parent.flatMap { try nodes.nodeID(of: $0) } == cloud.parent
@@ -180,7 +182,7 @@ struct RemoteRemoval {
     try transaction.endRemoval()
   }
 
-  /// Deletes the clean branches below `top`; what stays loses its place in the cloud.
+  /// Deletes the clean branches below `top`. The remaining nodes lose their place in the cloud.
   private func keepDirty(_ top: NodeRow) throws {
     let dirty = try dirtyNodes(atOrBelow: top)
     guard !dirty.isEmpty else { return try delete(top) }
@@ -191,7 +193,7 @@ struct RemoteRemoval {
       }
     }
     for row in try nodes.subtree(of: top.id) where !kept.contains(row.id) {
-      // Top-most clean nodes only: the rest goes with them.
+      // Only the topmost clean nodes: the rest is deleted with them.
       if let parent = row.parent, kept.contains(parent), try nodes.node(id: row.id) != nil { try delete(row) }
     }
     let rows = try nodes.subtree(of: top.id)
@@ -201,7 +203,8 @@ struct RemoteRemoval {
 
   // MARK: What was queued
 
-  /// Before the app is told: what it queues from then on, and what it queues again, runs.
+  /// Parks the queued operations before the app is notified. Operations that the app queues, or queues again, from then
+  /// on run normally.
   private func parkAll(_ dirty: [NodeRow]) throws {
     for row in dirty {
       for var operation in try transaction.operations.operations(node: row.id) {
@@ -212,10 +215,10 @@ struct RemoteRemoval {
     }
   }
 
-  /// Nodes with an operation that the app let run, and all above them.
+  /// Returns nodes with an operation that the app released, and all their ancestors.
   private func wantedNodes(_ rows: [NodeRow]) throws -> Set<Int64> {
     var wanted: Set<Int64> = []
-    // Deep first, so that a parent knows of its children.
+    // Deepest nodes first, so that each parent knows about its children.
     for row in rows.reversed() {
       let operations = try transaction.operations.operations(node: row.id)
       guard wanted.contains(row.id) || operations.contains(where: { $0.reason != .deletedRemotely }) else { continue }
@@ -225,8 +228,8 @@ struct RemoteRemoval {
     return wanted
   }
 
-  /// A kept node is a new node to the cloud: fresh id, same uuid, links and tags. Its operations wait for the app,
-  /// unless it has spoken already.
+  /// Makes a kept node new to the cloud: a fresh ID, but the same UUID, links and tags. Its operations wait for the
+  /// app, unless the app has already decided.
   private func resetCloudFacts(_ row: NodeRow, isWanted: Bool) throws {
     var row = row
     row.nodeID = .random()

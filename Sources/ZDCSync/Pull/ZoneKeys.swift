@@ -5,19 +5,19 @@ internal import ZDCClientStore
 internal import ZDCCrypto
 internal import ZDCProtocol
 
-/// Takes a zone's key out of the user's own grant. One that is missing, or that does not hold the key, stops neither the
-/// log nor the pins: what needs the key waits for another grant (PROTOCOL 3.7, class 2).
+/// Opens a zone's key from the user's own grant. A grant that is missing, or does not hold the key, stops neither the
+/// log nor the pins. Everything that needs the key waits for another grant (PROTOCOL 3.7, class 2).
 struct ZoneKeys {
   package let session: SyncSession
   package let transaction: ZDCReadWriteTransaction
 
-  /// A new access list may bring a new key for the zone.
+  /// Updates the zone's key, because a new access list may contain a new one.
   package func take(_ acl: ZoneACL, _ grants: [GrantHash: Grant], row: inout ZoneRow) throws {
     guard let entry = acl.fields.entry(for: session.user) else { return }
     do {
       row.key = try open(acl, entry, grants, row)
       row.keyError = nil
-      // What waited for this key is read now.
+      // Read the nodes that waited for this key.
       try LeafStore(db: transaction.database, zone: row.id).retry(row.zone.root)
     } catch let error as ZDCSecurityError {
       try keep(error.with(zone: row.zone, user: session.user), acl, &row)
@@ -33,8 +33,8 @@ struct ZoneKeys {
     throw ZDCSecurityError(isReplaced ? .grantHashMismatch : .grantMissing)
   }
 
-  /// Told once for each list and reason. A key that is known already needs no grant, but one that the list names and that
-  /// does not hold it would lock the user's next device out.
+  /// Stores the error, and reports it once per list and reason. If the key is already known, no grant is needed.
+  /// However, a listed grant that does not hold the key would lock out the user's next device.
   private func keep(_ error: ZDCSecurityError, _ acl: ZoneACL, _ row: inout ZoneRow) throws {
     let needsKey = row.key?.commitments != acl.fields.commitments
     let isKnown = needsKey ? row.keyError == error.code : error.code != .keyCommitmentMismatch
@@ -45,7 +45,7 @@ struct ZoneKeys {
   }
 }
 
-/// Asks again for the page with the access list in force, as long as the user's grant is not there.
+/// Fetches the page with the current access list again while the user's grant is missing.
 struct GrantRetry {
   package let session: SyncSession
   package let zone: Int64

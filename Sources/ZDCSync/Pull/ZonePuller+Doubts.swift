@@ -4,11 +4,11 @@ internal import ZDCClientStore
 package import ZDCProtocol
 internal import ZDCSupport
 
-/// An answer that cannot be followed, and what it proves.
+/// An answer that cannot be followed, with the evidence that it provides.
 struct Doubt: Error {
   package var error: ZDCSecurityError
   package var evidence: HeadRules.Evidence
-  /// The signed log names what the answer consists of by its hash: another answer can say nothing else.
+  /// Whether a retry is pointless, because the signed log names the answer's objects by their hashes.
   var isFinal = false
 
   package init(_ error: ZDCSecurityError, _ evidence: HeadRules.Evidence) {
@@ -20,7 +20,7 @@ struct Doubt: Error {
   }
 }
 
-// What becomes of answers that cannot be followed: asked for once more over another connection, then the zone stalls or
+// Handles answers that cannot be followed: the puller asks once more over another connection, then the zone stalls or
 // is frozen (PROTOCOL 3.7, "Pins").
 
 extension ZonePuller {
@@ -33,7 +33,7 @@ extension ZonePuller {
       do {
         try await followTwice(page, &summary, &left)
       } catch let error as ZDCSecurityError where row.frozen != nil && HeadRules.isAboutLog(error.code) {
-        // As it was before the launch: the user knows.
+        // The zone is frozen as before the launch, and the user already knows.
         session.retriedFrozen.withLock { _ = $0.insert(zone) }
         return Pulled()
       }
@@ -42,7 +42,8 @@ extension ZonePuller {
     }
   }
 
-  /// A zone that is frozen without proof is tried again once after each launch, from its pin.
+  /// Returns whether the zone may be pulled. A zone that is frozen without proof is retried from its pin once after
+  /// each launch.
   private func mayFollow(_ row: ZoneRow, hasPage: Bool) -> Bool {
     if row.frozen == nil { return true }
     return !row.isProven && !hasPage && !session.retriedFrozen.withLock { $0.contains(zone) }
@@ -66,17 +67,17 @@ extension ZonePuller {
     }
   }
 
-  /// Another device may have begun to sign with a new key.
+  /// Refreshes this user's keys, because another device may have begun to sign with a new key.
   private func refreshKeys() async throws {
     do {
       guard let keys = try await session.refreshIdentity() else { return }
       session.currentKeys.withLock { $0 = keys }
     } catch is ZDCSecurityError {
-      // The engine checks the chain before each push and reports what is wrong with it.
+      // The engine checks the chain before each push and reports any error.
     }
   }
 
-  /// The server's log extends the pin again.
+  /// Lifts a freeze or stall after the server's log extends the pin again.
   private func lift(_ row: ZoneRow) async throws {
     guard row.frozen != nil || row.doubt != nil else { return }
     try await session.database.asyncReadWrite { [zone] transaction in
@@ -86,7 +87,7 @@ extension ZonePuller {
     }
   }
 
-  /// Freezes the zone, or notes why it stalls. Recorded and reported when it begins.
+  /// Freezes the zone, or stores why it stalls. The error is recorded and reported when the state begins.
   private func conclude(_ doubt: Doubt) async throws -> ZDCSecurityError {
     let isNew = try await session.database.asyncReadWrite { [session, zone] transaction in
       guard var row = try transaction.zones.zone(id: zone) else { return false }
@@ -125,13 +126,13 @@ extension ZonePuller {
     }
   }
 
-  /// Whether members have signed every commit of the page.
+  /// Returns whether members have signed every commit of the page.
   static func isSigned(_ page: PageContents, _ writers: WriterKeys) -> Bool {
     !page.commits.isEmpty && page.commits.allSatisfy { (try? $0.commit.checkSigner(writers)) != nil }
   }
 
-  /// Class 2, and about the zone as a whole, such as a missing grant: the zone stays as it is, and the next pull tries
-  /// again. Reported once.
+  /// Handles class 2 errors that affect the zone as a whole, such as a missing grant. The zone stays as it is, and the
+  /// next pull tries again. Each error is reported once.
   private func waiting(_ body: () async throws -> Pulled) async throws -> Pulled {
     do {
       return try await body()
@@ -146,7 +147,7 @@ extension ZonePuller {
     }
   }
 
-  /// What freezes nothing is reported all the same: the next pull meets it again, or does not.
+  /// Records and reports an error that freezes nothing. The next pull may or may not encounter it again.
   package func keep(_ error: ZDCSecurityError) async throws -> ZDCSecurityError {
     try await session.database.asyncReadWrite { [session, zone] transaction in
       try transaction.record(error, localUser: session.localUser, zone: zone, atMs: session.now())

@@ -1,13 +1,13 @@
 internal import ZDCClientStore
 internal import ZDCProtocol
 
-// The delegate's calls that threw, made again.
+// Repeats delegate calls that threw.
 
 extension ZonePuller {
-  /// How many calls one pull makes again at most; the others have their turn with the next one.
+  /// The maximum number of calls that one pull repeats. The others follow with the next pull.
   private static let limit = 1_000
 
-  /// Calls that belong to a record need nothing here: it is still pending.
+  /// Repeats failed calls. Calls that belong to a record need no work here, because the record is still pending.
   func tellAgain(_ summary: inout PullSummary, _ left: inout LeftOut) async throws {
     let isEmpty = try await session.database.asyncRead { [zone] in try $0.delegateFailures.isEmpty(zone: zone) }
     if isEmpty { return }
@@ -21,7 +21,7 @@ extension ZonePuller {
   }
 }
 
-/// One pass over a zone's calls that threw, inside a transaction.
+/// One pass over a zone's failed calls, inside a transaction.
 private struct TellingAgain {
   let session: SyncSession
   let zone: Int64
@@ -32,10 +32,10 @@ private struct TellingAgain {
     var part: DelegateFailureStore.Part
   }
 
-  /// - Returns: how many the app has taken.
+  /// - Returns: The number of calls that the app has accepted.
   func run(limit: Int) throws -> Int {
     var told = 0
-    // A part may have failed in several calls; it is done again once.
+    // A part may have failed in several calls, but is repeated only once.
     var tried: Set<Task> = []
     for failure in try transaction.delegateFailures.failures(zone: zone, limit: limit)
     where tried.insert(Task(node: failure.node, part: failure.part)).inserted {
@@ -46,7 +46,7 @@ private struct TellingAgain {
 
   private func tell(_ failure: DelegateFailureStore.Failure) throws -> Bool {
     guard let row = try transaction.nodes.node(zone: zone, nodeID: failure.node) else {
-      // New to this device and still to come, or gone since.
+      // The node is new to this device and still pending, or has been deleted since.
       if try !isPending(failure) { try forget(failure) }
       return false
     }
@@ -76,7 +76,7 @@ private struct TellingAgain {
 
   private func tellDeleted(_ row: NodeRow, _ failure: DelegateFailureStore.Failure) throws -> Bool {
     guard try transaction.leaves(zone: zone).leaf(row.nodeID) == nil else {
-      // A server that was restored has it again.
+      // A restored server has the node again.
       try forget(failure)
       return false
     }
@@ -85,7 +85,7 @@ private struct TellingAgain {
     return try removal.retry(row)
   }
 
-  /// A name that became free: no record waits for that, unless there is a newer one.
+  /// Releases a name that became free. No record waits for this, unless there is a newer one.
   private func releaseName(_ row: NodeRow, _ failure: DelegateFailureStore.Failure) throws -> Bool {
     if try isPending(failure) { return false }
     let places = LocalPlaces(session: session, transaction: transaction)

@@ -8,14 +8,15 @@ internal import ZDCProtocol
 /// Follows one zone's log: fetches pages, verifies them by replay, pins the head, and applies the records to the local
 /// tree.
 ///
-/// Two steps that may be interrupted at any point: a page of the log is one transaction with the pin; its records follow
-/// in batches, each one transaction with the app's changes. A first pull reads the whole log before the first record.
-/// The table of leaves holds what is still to be fetched, so a relaunch resumes.
+/// There are two steps, which may be interrupted at any point. Each page of the log is stored together with the pin in
+/// one transaction. Its records follow in batches, each in one transaction with the app's changes. A first pull reads
+/// the whole log before the first record. The table of leaves holds the records still to be fetched, so a relaunch
+/// resumes.
 package struct ZonePuller {
   package let session: SyncSession
   package let zone: Int64
 
-  /// What a pull brought, and the first of the app's errors on the way: others went on.
+  /// The result of a pull, and the first error that the app threw. An app error does not stop the other nodes.
   package struct Pulled: Sendable {
     package var summary = PullSummary()
     package var refusal: DelegateError?
@@ -26,16 +27,16 @@ package struct ZonePuller {
     }
   }
 
-  /// Whether this is asked for the second time, over another connection.
+  /// Whether this is the second attempt, over another connection.
   var isSecondTry = false
 
-  /// Pulls until the local tree is what the server's head says.
+  /// Pulls until the local tree matches the server's head.
   ///
-  /// - Throws: `ZDCSecurityError` if the answers could not be followed, also the second time; `ServerError`,
+  /// - Throws: `ZDCSecurityError` if the answers could not be followed on the second attempt either; `ServerError`,
   ///   `TransportError`.
   package func pull() async throws -> Pulled { try await follow(nil) }
 
-  /// Applies a page that came with an event or a 409 answer, then fetches and applies its records.
+  /// Applies a page that arrived with an event or a 409 response, then fetches and applies its records.
   package func take(_ page: CommitPage) async throws -> Pulled { try await follow(page) }
 
   func pullPages(_ summary: inout PullSummary, _ left: inout LeftOut) async throws {
@@ -51,19 +52,22 @@ package struct ZonePuller {
       hasMore = page.hasMore && applied.commits > 0
       guard let next = try await zoneRow() else { break }
       row = next
-      // A first pull reads the whole log before it shows anything: only then it is known what is shallow and recent.
+      // A first pull reads the whole log before it shows anything, because only then are depth and age of all nodes
+      // known.
       if !isFirst { try await materialize(applied.records, &summary, &left) }
     }
     try await materialize([:], &summary, &left)
   }
 
-  /// Nothing of the zone is shown yet; an earlier first pull may have been cut off in the middle of the log.
+  /// Returns whether no node of the zone is shown yet. An earlier first pull may have been interrupted in the middle of
+  /// the log.
   private func isFirstPull(_ row: ZoneRow) async throws -> Bool {
     if row.head == nil { return true }
     return try await session.database.asyncRead { [zone] transaction in try transaction.nodes.root(zone: zone) == nil }
   }
 
-  /// A server that does not know a zone which this account was born with has lost the account, or says so.
+  /// Fetches a page. A server that does not know a zone that the account was created with has lost the account, or
+  /// claims to.
   private func commitPage(_ row: ZoneRow, withRecords: Bool) async throws -> CommitPage {
     do {
       return try await session.api.commitPage(row.zone, after: row.head?.seq, withRecords: withRecords)
@@ -112,13 +116,14 @@ package struct ZonePuller {
         try PageApplier(session: session, zone: zone, transaction: transaction, writers: writers).apply(contents)
       }
       if count > 0 { session.activity.foundChanges() }
-      // The server says that there is more and shows none of it.
+      // The server claims that there are more commits but shows none.
       guard count > 0 else { throw ZDCSecurityError(.commitChainBroken) }
       return AppliedPage(commits: count, records: contents.records, refusal: refusal)
     }
   }
 
-  /// A member whose key the server does not show now may be shown later: that says nothing against the log.
+  /// Returns the writers' keys. The server may show a member's missing key later, so a missing key is no evidence
+  /// against the log.
   private func writerKeys(_ page: PageContents, _ row: ZoneRow) async throws -> WriterKeys {
     let keys: WriterKeys
     do {
@@ -130,7 +135,8 @@ package struct ZonePuller {
     throw Doubt(ZDCSecurityError(.writerUnknown, zone: row.zone, user: unknown.user), .none)
   }
 
-  /// A server that lost the last few commits of this device gets them again; everything else is for the user to decide.
+  /// Sends commits again if the server lost only the last few commits of this device. All other cases are for the user
+  /// to decide.
   private func broken(_ code: ZDCSecurityError.Code, _ page: CommitPage, _ row: ZoneRow) async throws -> AppliedPage {
     var (code, lost) = (code, OwnCommits?.none)
     if code == .zoneRollback {
@@ -153,13 +159,13 @@ package struct ZonePuller {
 
   // MARK: Records
 
-  /// How many nodes one transaction brings in: more of them when many are due, because each transaction changes nearly
-  /// all pages of the index of names.
+  /// Returns the number of nodes per transaction. It grows with the number of pending nodes, because each transaction
+  /// changes nearly all pages of the name index.
   private static func batchSize(due: Int) -> Int { Limits.recordsPerRequest * min(max(due / 10_000, 1), 4) }
 
-  /// Fetches and applies every pending record, in the order that the app prefers.
+  /// Fetches and applies every pending record, in the app's preferred order.
   ///
-  /// - Parameter left: nodes for which the app threw are not tried again in this pull. Others go on.
+  /// - Parameter left: Nodes for which the app threw. They are not retried in this pull and do not stop other nodes.
   func materialize(
     _ known: [RecordHash: PageContents.Record], _ summary: inout PullSummary, _ left: inout LeftOut
   ) async throws {
@@ -169,7 +175,7 @@ package struct ZonePuller {
     while !order.isEmpty {
       let applied = try await materializeInOrder(order, known, &summary, &left)
       refused = left.refused.union(left.missing)
-      // A child whose parent came late, or nodes of a page that arrived meanwhile, are still pending.
+      // Children whose parents came late, and nodes of a page that arrived in the meantime, are still pending.
       order = applied == 0 ? [] : try await pendingOrder().filter { !refused.contains($0) }
     }
     if !left.missing.isEmpty { try await reportMissing(left.missing) }
@@ -205,7 +211,7 @@ package struct ZonePuller {
     var batch = try await fetchBatch(Self.takeBatch(size, &rest), known)
     while let current = batch {
       let following = Self.takeBatch(size, &rest)
-      // Fetched while this one is applied.
+      // Fetched while the current batch is applied.
       async let next = fetchBatch(following, known)
       let result = try await apply(current)
       applied += result.applied
@@ -231,7 +237,7 @@ package struct ZonePuller {
     return nodes
   }
 
-  /// Records that are here, and the leaves that name them.
+  /// Fetched records, and the leaves that name them.
   private struct FetchedBatch: Sendable {
     var zone: ZoneID
     var wanted: [ZoneLeaf]
@@ -240,7 +246,7 @@ package struct ZonePuller {
 
   private struct FetchedRecords: Sendable {
     var found: [RecordHash: PageContents.Record] = [:]
-    /// Bytes that have the hash and are no record.
+    /// Bytes that match the hash but are not a record.
     var unreadable: [RecordHash: ZDCSecurityError] = [:]
 
     func has(_ hash: RecordHash) -> Bool { found[hash] != nil || unreadable[hash] != nil }
@@ -266,7 +272,7 @@ package struct ZonePuller {
   }
 
   private func apply(_ batch: FetchedBatch) async throws -> BatchResult {
-    // The log, which members have signed, names these records by their hashes.
+    // The log, signed by members, names these records by their hashes.
     do {
       var (result, refusal) = try await apply(batch.records, to: batch.wanted)
       result.left.note(refusal)
@@ -278,7 +284,7 @@ package struct ZonePuller {
     }
   }
 
-  /// What belongs to a node for which the app throws is left out; the others are applied.
+  /// Applies records. Nodes for which the app throws are left out; the others are applied.
   private func apply(
     _ records: FetchedRecords, to wanted: [ZoneLeaf]
   ) async throws -> (result: BatchResult, refusal: DelegateError?) {
@@ -309,8 +315,8 @@ package struct ZonePuller {
     }
   }
 
-  /// One record that is rotten, or another one in its place, is as good as missing, and says nothing of the others: what
-  /// is not there is asked for once more.
+  /// Fetches records. A corrupt or substituted record counts as missing and does not affect the others. Missing records
+  /// are requested once more.
   private func fetch(
     _ hashes: [RecordHash], _ known: [RecordHash: PageContents.Record], zone: ZoneID
   ) async throws -> FetchedRecords {
@@ -324,7 +330,7 @@ package struct ZonePuller {
       do {
         body = try await session.api.records(zone, rest.filter(asked.contains))
       } catch let error as ServerError where error.code == .gone {
-        // None of them is kept any more: the commits that replaced them come with the next pull.
+        // None of the records are kept any more. The commits that replaced them arrive with the next pull.
         break
       } catch let error as ZDCSecurityError {
         throw Doubt(error.with(zone: zone), isSigned: false)
@@ -332,7 +338,7 @@ package struct ZonePuller {
       let answer = try decoding(zone) { try PageContents(body) }
       fetched.found.merge(answer.records.filter { asked.contains($0.key) }) { old, _ in old }
       fetched.unreadable.merge(answer.unreadable.filter { asked.contains($0.key) }) { old, _ in old }
-      // An answer may stop early at its size limit; a second one without anything that was asked for ends the search.
+      // An answer may stop early at its size limit. A second answer without any requested record ends the search.
       let isInVain = !asked.contains(where: fetched.has)
       if isInVain, asked.isSubset(of: askedBefore) { break }
       askedBefore.formUnion(asked)
@@ -347,7 +353,7 @@ package struct ZonePuller {
       guard let row = try transaction.zones.zone(id: zone) else { return [] }
       let leaves = LeafStore(db: transaction.database, zone: zone)
       guard try leaves.pendingCount() > 0 else { return [] }
-      // Below a root that does not open nothing does.
+      // If the root cannot be opened, neither can any node below it.
       guard try transaction.nodes.root(zone: zone) != nil || leaves.pendingLeaf(row.zone.root) != nil else { return [] }
       let preferredIDs = try preferred.compactMap { try transaction.nodes.node(uuid: $0)?.nodeID }
       var priority = PullPriority(preferred: Set(preferredIDs))
@@ -356,7 +362,7 @@ package struct ZonePuller {
     }
   }
 
-  /// A change of a few nodes costs no walk through the zone.
+  /// Adds pending nodes. A change of a few nodes does not require a walk through the zone.
   private static func addPending(
     _ leaves: LeafStore, below root: NodeID, to priority: inout PullPriority
   ) throws {
@@ -370,8 +376,8 @@ package struct ZonePuller {
     }
   }
 
-  /// A record that the log names and the server does not give: the node stays as it is, and is asked for again at the next
-  /// pull.
+  /// Reports records that the log names but the server does not provide. The nodes stay as they are, and are requested
+  /// again at the next pull.
   private func reportMissing(_ nodes: Set<NodeID>) async throws {
     _ = try await keep(ZDCSecurityError(.objectMissing, zone: try await zoneRow()?.zone, node: nodes.min()))
   }

@@ -5,32 +5,33 @@ internal import ZDCClientStore
 internal import ZDCProtocol
 internal import ZDCSupport
 
-/// How much is sent again after a server had lost it.
+/// The amount of data that is sent again after a server lost it.
 public struct ZDCRestoreSummary: Sendable, Hashable {
-  /// Nodes that the server has no longer: they are created again.
+  /// The number of nodes that the server no longer has. They are created again.
   public var created = 0
-  /// Nodes of which the server may have an older version: what is older is sent again.
+  /// The number of nodes of which the server may have an older version. Older parts are sent again.
   public var changed = 0
-  /// Nodes that were deleted, and that the server has again: they are deleted again.
+  /// The number of deleted nodes that the server has again. They are deleted again.
   public var deleted = 0
-  /// Verified commits that the server's log lacks: with more than 0 it has gone back.
+  /// The number of verified commits that the server's log lacks. If it is greater than 0, the server has gone back.
   public var missingCommits: UInt64 = 0
 }
 
-/// Takes a server's log, which is not the one that this device had verified, as the zone's log, and queues what it lacks
+/// Accepts a server's log in place of the one that this device had verified, and queues the changes that it lacks
 /// (PROTOCOL 3.7, "Accepting a restored server").
 ///
-/// The whole log is verified anew from its genesis. Nothing changes until that has succeeded, and then all of it in one
-/// transaction. Memory holds a page of it at a time and the ids of nodes that differ; the disk holds what members have
-/// signed and nothing else.
+/// The whole log is verified again from its genesis. Nothing changes until that has succeeded; then everything changes
+/// in one transaction. Memory holds one page of the log and the IDs of nodes that differ. The disk holds only commits
+/// that members have signed.
 struct ZoneRestore {
   package let session: SyncSession
   package let zone: Int64
 
-  /// On the user's word. A log that lacks verified commits is recorded as a rollback, if the user does not know yet.
+  /// Accepts the server's log at the user's request. If the log lacks verified commits and the user does not know yet,
+  /// this is recorded as a rollback.
   ///
-  /// - Throws: `ZDCSecurityError` if the server's log does not hold; then everything is as before.
-  /// - Returns: also the first of the app's errors on the way.
+  /// - Throws: `ZDCSecurityError` if the server's log is invalid; nothing has changed then.
+  /// - Returns: The summary, and the first error that the app threw.
   package func run() async throws -> (summary: ZDCRestoreSummary, refusal: DelegateError?) {
     guard let row = try await zoneRow() else { return (ZDCRestoreSummary(), nil) }
     let log = try await fetchLog(row.zone)
@@ -51,9 +52,10 @@ struct ZoneRestore {
     var event: ZDCSecurityError?
   }
 
-  /// Without the user: the log that ends with `head`, and no other one, lacks what `event` says.
+  /// Accepts the server's log without asking the user. Only a log that ends with `head` is accepted; `event` describes
+  /// what it lacks.
   ///
-  /// - Returns: the first of the app's errors on the way.
+  /// - Returns: The first error that the app threw.
   func runUnasked(_ event: ZDCSecurityError, head: CommitHash) async throws -> DelegateError? {
     guard let row = try await zoneRow() else { return nil }
     let log = try await fetchLog(row.zone)
@@ -88,19 +90,19 @@ struct ZoneRestore {
   }
 }
 
-/// A whole log: signed by members, one commit behind the other, and not yet replayed.
+/// A whole log: signed by members, each commit following the previous one, and not yet replayed.
 struct FetchedLog: Sendable {
   package var pages: PageSpool
   package var head: CommitHash
   package var writers: WriterKeys
 }
 
-/// Replaces a zone's verified log by another one, inside one transaction, and queues the difference.
+/// Replaces a zone's verified log with another one, inside one transaction, and queues the difference.
 struct ZoneRewind {
   package let session: SyncSession
   package let zone: Int64
   package let transaction: ZDCReadWriteTransaction
-  /// The user was not asked.
+  /// Whether the log is accepted without asking the user.
   package var isUnasked = false
   private let nodes: NodeStore
   private let log: CommitLogStore
@@ -115,11 +117,11 @@ struct ZoneRewind {
     leaves = LeafStore(db: transaction.database, zone: zone)
   }
 
-  /// What the replay of the other log has found.
+  /// The result of replaying the other log.
   private struct Replayed {
     /// The last commit that both logs have.
     var common: UInt64?
-    /// Removed by commits behind that one, with the time of it.
+    /// Nodes removed by later commits, with the time of each commit.
     var removals: [(removal: LeafStore.Removal, receivedMs: UInt64)] = []
   }
 
@@ -133,7 +135,8 @@ struct ZoneRewind {
     guard row.head?.hash == fetched.head else { throw ZDCSecurityError(.commitChainBroken, zone: row.zone) }
     try log.remove(from: (row.head?.seq ?? 0) + 1)
     try transaction.zones.update(row)
-    // The request in flight names a head that is no more; if it has arrived after all, replay has met it.
+    // The request in flight names a head that no longer exists. If the server did receive it, replay has found its
+    // commit.
     try InFlightCompletion(session: session, zone: zone, transaction: transaction).abandon()
     var summary = try settle(replayed, root: row.zone.root)
     summary.missingCommits = pinned.map { $0 + 1 - (replayed.common.map { $0 + 1 } ?? 0) } ?? 0
@@ -193,7 +196,7 @@ struct ZoneRewind {
     return summary
   }
 
-  /// What was deleted before, and is here still because the app threw: no loss of the server's.
+  /// Returns nodes that were deleted earlier but are still here because the app threw. The server did not lose them.
   private func removedUntold() throws -> Set<NodeID> {
     var removed: Set<NodeID> = []
     for top in try transaction.delegateFailures.deletedNodes(zone: zone) {
@@ -205,7 +208,7 @@ struct ZoneRewind {
     return removed
   }
 
-  /// - Returns: how many nodes may have to be sent again.
+  /// - Returns: The number of nodes that may have to be sent again.
   private func settle(_ row: NodeRow, _ leaf: LeafStore.Changed, isRoot: Bool) throws -> Int {
     guard let cloud = row.cloud else { return 0 }
     if cloud.recordHash == leaf.record {
@@ -213,7 +216,7 @@ struct ZoneRewind {
       return 0
     }
     guard !isRoot else {
-      // The zone's keys are what its access list says: no version of the root is newer than that.
+      // The access list defines the zone's keys, so no version of the root is newer.
       var root = row
       root.cloud = nil
       try nodes.update(root)
@@ -223,17 +226,17 @@ struct ZoneRewind {
     return 1
   }
 
-  /// Nodes that were in the cloud and that the server does not know: new to it, under their old ids, because other
-  /// devices send the same ones.
+  /// Queues the creation of nodes that were in the cloud but are unknown to the server. They keep their old IDs,
+  /// because other devices send the same ones.
   private func createLost(except removed: Set<NodeID>, root: NodeID) throws -> Int {
     guard let top = try nodes.root(zone: zone) else { return 0 }
     var count = 0
-    // Shallow first: a child's creation waits for its parent's.
+    // Parents first, because a child's creation waits for its parent's.
     for id in try nodes.subtreeIDs(of: top.id) {
       guard var row = try nodes.node(id: id), row.isUploaded, row.nodeID != root else { continue }
       if try removed.contains(row.nodeID) || leaves.leaf(row.nodeID) != nil { continue }
-      // The new record names the content that the lost one had: the server may still store it, and this device has its
-      // key. `LostContent` asks the app for it if the server does not.
+      // The new record names the lost record's content: the server may still store it, and this device has its key.
+      // `LostContent` asks the app for the content if the server does not have it.
       row.cloud = nil
       row.quarantine = nil
       try nodes.update(row)
@@ -247,7 +250,7 @@ struct ZoneRewind {
     return count
   }
 
-  /// A queued change of place is part of the creation; an edit is based on the content that was lost.
+  /// Resets a queued operation: a move is part of the creation, and an edit is based on the lost content.
   private func reset(_ operation: OperationRow, _ row: NodeRow) throws {
     switch operation.kind {
     case .move, .modify: try transaction.operations.delete(id: operation.id)
@@ -259,12 +262,13 @@ struct ZoneRewind {
     }
   }
 
-  /// Which side is older the record will tell when it is there (`ChangeApplier`); what is not needed is dropped then.
+  /// Queues a record. Once the server's record is here, `ChangeApplier` determines which side is older and drops
+  /// operations that are not needed.
   private func sendAgain(_ row: NodeRow, _ cloud: NodeRow.CloudFacts) throws {
     try queue(.move, row, resend: cloud.recordVersion, dependsOn: nil)
   }
 
-  /// Top-most only: the rest goes with them.
+  /// Queues deletes of the topmost nodes only, because the rest is deleted with them.
   private func deleteAgain(_ resurrected: [LeafStore.Changed]) throws -> Int {
     let all = Set(resurrected.map(\.node))
     for leaf in resurrected {

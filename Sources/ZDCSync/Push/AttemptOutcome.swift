@@ -5,9 +5,10 @@ internal import ZDCProtocol
 internal import ZDCTransfers
 
 extension ZDCAttempt {
-  /// The outcome that an error of sending or preparing means; nil for what is no try, such as a cancelled task.
+  /// Returns the outcome of an attempt that failed with an error, or nil if it does not count as an attempt, such as a
+  /// cancelled task.
   ///
-  /// - Parameter other: for errors that can only come from the app.
+  /// - Parameter other: The outcome for errors that can only come from the app.
   package static func outcome(of error: any Error, orElse other: Outcome) -> (outcome: Outcome, code: String?)? {
     switch DelegateError.unwrap(error) {
     case is CancellationError: nil
@@ -23,7 +24,7 @@ extension ZDCAttempt {
 }
 
 extension ZDCReadWriteTransaction {
-  /// Remembers what became of a try.
+  /// Records the outcome of an attempt.
   package func record(_ error: any Error, orElse other: ZDCAttempt.Outcome, of operations: [Int64]) throws {
     guard let (outcome, code) = ZDCAttempt.outcome(of: error, orElse: other) else { return }
     try attempts.record(outcome, code: code, of: operations)

@@ -2,35 +2,35 @@ internal import GRDB
 internal import ZDCClientStore
 internal import ZDCProtocol
 
-/// Decides what may go out, inside one read transaction.
+/// Chooses the operations that may be sent, inside one read transaction.
 struct Chooser: Sendable {
-  /// How far into the queue a commit looks: enough for a thousand nodes with several operations each.
+  /// The number of queued operations that a commit considers: enough for a thousand nodes with several operations each.
   package static let window = 4_000
-  /// The largest window, used when all of that waits: it bounds the rows in memory.
+  /// The largest window, used when every operation in smaller windows waits. It bounds the rows in memory.
   static let widestWindow = 16 * window
-  /// How many uploads may be pending before they hold up the rest of the queue: each is a task of its own.
+  /// The number of pending uploads above which they hold up the rest of the queue, because each runs in its own task.
   static let mostUnderWay = 8_000
 
   package let session: SyncSession
   package let zone: Int64
-  /// Contents that need not be asked for.
+  /// Content that is ready or being uploaded, so that the app need not be asked for it.
   package let known: [Int64: ContentClaim]
-  /// The operations of those among them that are not here yet.
+  /// The operations whose known content is still being uploaded.
   package let underWay: Set<Int64>
-  /// How many nodes the commit may hold, if that is reduced.
+  /// The reduced maximum number of nodes in the commit, or nil for the default.
   package let limit: Int?
 
   /// The next thing to send.
   package enum Due: Sendable {
     case nothing
-    /// The last request has no known outcome.
+    /// The outcome of the last request is unknown.
     case request(InFlightStore.Request)
     case choice(Choice)
   }
 
   package func due(_ transaction: ZDCReadTransaction) throws -> Due {
     guard let row = try transaction.zones.zone(id: zone), row.frozen == nil else { return .nothing }
-    // In the same snapshot as the queue: nothing goes out that was queued after the pause.
+    // Read the pause in the same snapshot as the queue, so that no operation queued after the pause is sent.
     guard try transaction.pushPause(localUser: session.localUser) == nil else { return .nothing }
     if let request = try InFlightStore(transaction: transaction).request(zone: zone) { return .request(request) }
     guard let head = row.head, var choice = try plan(row, head, transaction) else { return .nothing }
@@ -38,7 +38,7 @@ struct Chooser: Sendable {
     return .choice(choice)
   }
 
-  /// Looks further into the queue while everything that it has seen waits.
+  /// Widens the window while every operation in it waits.
   private func plan(
     _ row: ZoneRow, _ head: ZoneHead, _ transaction: ZDCReadTransaction
   ) throws -> Choice? {

@@ -1,32 +1,33 @@
 package import ZDCClientStore
 internal import ZDCProtocol
 
-// Deletes, and those that are too large for one commit (PROTOCOL 3.7): what is below goes first, the top in the last one.
+// Deletes, including those too large for one commit (PROTOCOL 3.7): descendants first, the topmost node in the last
+// commit.
 
 extension CommitBuilder {
   struct Removals {
     package var nodes: Set<NodeID> = []
-    /// How many nodes the commit already removes below a node.
+    /// The number of nodes below each node that the commit already removes.
     package var below: [NodeID: UInt64] = [:]
-    /// Live descendants that the commit's deletes may still name.
+    /// The number of live descendants that the commit's deletes may still cover.
     package var room = Limits.deletedDescendants
-    /// Everything that has a surviving node below it in the cloud, as the puts of this commit leave it.
+    /// All nodes that have a surviving node below them in the cloud after this commit's puts.
     var aboveSurvivors: Set<NodeID> = []
   }
 
   private enum DeleteResult {
     case added
-    /// Not in this commit: its branch is too large for what room is left, or something that lives on is still below it in
-    /// the cloud and its move goes first.
+    /// Not in this commit, because the branch exceeds the remaining room, or because a surviving node is still below it
+    /// in the cloud and must be moved out first.
     case later
-    /// The cloud does not have the node (any more).
+    /// The cloud does not have the node, or no longer has it.
     case nothingToDo
   }
 
-  /// Adds the deletes behind the puts, and counts what is below each as those leave it: a node that this commit moves
-  /// out is not deleted with its old parent.
+  /// Adds the deletes after the puts, and counts descendants as the puts leave them. A node that this commit moves out
+  /// is not deleted with its old parent.
   ///
-  /// - Returns: operations of which the cloud does not have the node (any more).
+  /// - Returns: The operations whose node the cloud does not have, or no longer has.
   package mutating func delete(_ deletes: [OperationRow]) throws -> [OperationRow] {
     guard !deletes.isEmpty else { return [] }
     var done: [OperationRow] = []
@@ -47,12 +48,12 @@ extension CommitBuilder {
       outcomes.append(InFlightStore.Outcome(operation: operation.id, node: nil, facts: nil))
       return .added
     }
-    // What fits into an empty commit is not split.
+    // A delete that fits into an empty commit is not split.
     if removals.room == Limits.deletedDescendants { try removePart(below: operation.nodeID) }
     return .later
   }
 
-  /// Deletes branches below the node, as long as there is room. The operation stays queued for the rest.
+  /// Deletes branches below the node while there is room. The operation stays queued for the rest.
   private mutating func removePart(below node: NodeID) throws {
     let limit = Limits.commitOperations - operations.count + removals.nodes.count
     for child in try leaves.children(of: node, limit: limit) where !removals.nodes.contains(child.node) {
@@ -65,7 +66,8 @@ extension CommitBuilder {
     }
   }
 
-  /// The live nodes below that the commit does not remove yet; nil if they are more than there is room for.
+  /// Returns the number of live descendants that the commit does not remove yet, or nil if they exceed the remaining
+  /// room.
   private func countBelow(_ node: NodeID) throws -> UInt64? {
     let removed = removals.below[node] ?? 0
     let count = try leaves.descendantCount(of: node, upTo: removals.room + removed) - removed
@@ -79,13 +81,15 @@ extension CommitBuilder {
     operations.append(.delete(node: node, record: record, liveDescendants: count))
   }
 
-  /// Whether this commit deletes a node above: the cloud may have moved the node there since it was deleted here.
+  /// Returns whether this commit deletes an ancestor. The cloud may have moved the node there since it was deleted
+  /// here.
   private func isRemoved(_ node: NodeID) throws -> Bool {
     guard !removals.nodes.isEmpty else { return false }
     return try leaves.ancestors(of: node).contains { removals.nodes.contains($0) }
   }
 
-  /// Nodes that the app still has lie below all these: their moves have not been sent, or put something there.
+  /// Returns the cloud ancestors of all nodes that the app keeps: nodes whose moves have not been sent, and nodes that
+  /// this commit puts.
   private func aboveSurvivors() throws -> Set<NodeID> {
     var above: Set<NodeID> = []
     for node in try transaction.operations.movedNodes(zone: zoneRow.id) + parents.keys {

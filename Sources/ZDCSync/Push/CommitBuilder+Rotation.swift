@@ -3,14 +3,14 @@ internal import ZDCCrypto
 internal import ZDCProtocol
 internal import ZDCSupport
 
-// Rotate before write (PROTOCOL 3.10, R1): a node that is put below a stale one takes the path above it along.
+// Rotate before write (PROTOCOL 3.10, R1): putting a node below a stale node also rotates the path above it.
 
 extension CommitBuilder {
-  /// Fresh keys for a node in this commit, with what opens the children that hang on the old ones.
+  /// Fresh keys for nodes in this commit, with key histories that still open the children wrapped with the old keys.
   struct Rekeying {
     private let leaves: LeafStore
     private let tree: TreeID
-    /// Nodes with others below them, before the commit: a thousand siblings walk up once.
+    /// Ancestors before the commit, cached so that a thousand siblings need only one walk up.
     private var above: [NodeID: (keyGen: UInt32, isStale: Bool)] = [:]
 
     package init(leaves: LeafStore, tree: TreeID) {
@@ -18,7 +18,8 @@ extension CommitBuilder {
       self.tree = tree
     }
 
-    /// A node is stale if its parent has a newer key than the one it hangs on, or if its parent is stale.
+    /// Returns whether a node is stale: its parent has a newer key than the one the node's record uses, or is stale
+    /// itself.
     package mutating func isStale(_ leaf: ZoneLeaf) throws -> Bool {
       guard leaf.parent != .zero else { return false }
       let parent = try lookUp(leaf.parent)
@@ -33,10 +34,10 @@ extension CommitBuilder {
       return found
     }
 
-    /// The row with the key of its next version. A generation that others made and this device cannot open counts: its
-    /// key is replaced.
+    /// Returns the row with the key of its next version. The new generation follows the newest one in the log, even one
+    /// that this device cannot open, and replaces its key.
     ///
-    /// - Throws: `limitExceeded` if there is no next generation, or too many old ones are in use.
+    /// - Throws: `limitExceeded` if there is no next generation, or if too many old ones are in use.
     package mutating func next(_ row: NodeRow, leaf: ZoneLeaf?) throws -> NodeRow {
       guard let leaf else { return row }
       var keyGen = leaf.keyGen
@@ -59,7 +60,8 @@ extension CommitBuilder {
       return next
     }
 
-    /// Older keys that somebody sealed wrongly open nothing for anybody: they are left out.
+    /// Returns the row's key history. Older keys that were sealed incorrectly open nothing for any device, so they are
+    /// dropped.
     private func history(of row: NodeRow) -> KeyHistory {
       do throws(ZDCSecurityError) {
         return try KeyHistory(
@@ -68,10 +70,11 @@ extension CommitBuilder {
     }
   }
 
-  /// The parent as this commit leaves it, with all above it fresh: nodes on the way that need another key are put first.
+  /// Returns the parent as this commit leaves it, with a fresh path above it. Ancestors that need another key are put
+  /// first.
   ///
-  /// - Returns: nil if there is no room left for that, or something above cannot be put now (then ``blocked`` says why);
-  ///   what was put stays.
+  /// - Returns: Nil if there is no room, or if an ancestor cannot be put now (``blocked`` then holds the reason).
+  ///   Ancestors that were already put stay in the commit.
   mutating func refreshed(_ parent: NodeRow) throws -> NodeRow? {
     if let known = rekeyed[parent.id] { return known }
     if fresh.contains(parent.id) { return parent }
@@ -88,7 +91,7 @@ extension CommitBuilder {
     return rekeyed[parent.id] ?? parent
   }
 
-  /// The row with the key of its next version; nil if there is none, with the reason in ``blocked``.
+  /// Returns the row with the key of its next version, or nil with the reason in ``blocked``.
   mutating func rekeyed(_ row: NodeRow, _ leaf: ZoneLeaf?) throws -> NodeRow? {
     do {
       return try rekeying.next(row, leaf: leaf)
@@ -98,7 +101,7 @@ extension CommitBuilder {
     }
   }
 
-  /// Puts a node where the cloud has it, with a fresh key and nothing else changed.
+  /// Puts a node at its place in the cloud with a fresh key and no other change.
   private mutating func rotate(_ row: NodeRow) throws -> Bool {
     guard let leaf = try leaves.leaf(row.nodeID), try !transaction.isUnread(row), parents[row.nodeID] == nil,
       let above = try nodes.parent(zone: zoneRow.id, nodeID: leaf.parent)

@@ -4,15 +4,15 @@ package import ZDCClientStore
 internal import ZDCCrypto
 package import ZDCProtocol
 
-/// Makes one signed commit out of the operations that may run now, inside the transaction that stores it as in flight.
+/// Builds one signed commit from the operations that may run now, inside the transaction that stores it as in flight.
 ///
-/// Everything is read again here: what the app changed since the operations were chosen is what is sent.
+/// The builder reads everything again, so changes that the app made after the operations were chosen are included.
 package struct CommitBuilder {
   package let session: SyncSession
   package let zoneRow: ZoneRow
   package let head: ZoneHead
   package let transaction: ZDCReadWriteTransaction
-  /// Records that were sealed while the commit before was on its way, by node row.
+  /// Records that were sealed while the previous commit was in flight, by node row.
   package let ahead: [Int64: SealedAhead]
   package let leaves: LeafStore
   package let nodes: NodeStore
@@ -23,24 +23,24 @@ package struct CommitBuilder {
   private var records: [NodeRecord] = []
   private var contents: [(BlobID, [UInt8])] = []
   package var outcomes: [InFlightStore.Outcome] = []
-  /// The parents that this commit's puts give their nodes, by node: a child's parent may be among them.
+  /// The parents that this commit's puts give their nodes, by node. A child's parent may be among them.
   package private(set) var parents: [NodeID: NodeID] = [:]
-  /// Nodes that get a fresh key, as this commit leaves them, by row.
+  /// Nodes that get a fresh key in this commit, by row.
   var rekeyed: [Int64: NodeRow] = [:]
   var rekeying: Rekeying
-  /// Rows above which nothing needs a fresh key.
+  /// Rows whose path needs no fresh key.
   package var fresh: Set<Int64> = []
-  /// Why the last path could not be made fresh, or the last node not be put.
+  /// The reason why the last path could not be refreshed or the last node could not be put.
   var blocked: RecordDrafts.Refusal?
   package var rotations: [InFlightStore.Rotation] = []
-  /// Nodes that are put under another name until theirs is free.
+  /// Nodes that are put under a temporary name until their own name is free.
   package private(set) var renamed: [NodeRow] = []
   let heldNames: HeldNames
-  /// What this commit deletes.
+  /// The nodes that this commit deletes.
   var removals = Removals()
   private var size = 0
 
-  /// Headroom below the limit of a request for the commit itself and the bundle's frames.
+  /// The request limit, minus headroom for the commit itself and the bundle's frames.
   private static let requestBytes = Limits.commitRequestBytes - (1 << 20)
 
   package init(
@@ -67,17 +67,18 @@ package struct CommitBuilder {
 
   package enum PutResult: Equatable {
     case added
-    /// Not in this commit: its parent is not in the cloud yet or still below it, its name is not free yet, a newer version
-    /// is still to be read, or no room is left.
+    /// Not in this commit: its parent is not in the cloud yet or is still below it, its name is not free yet, a newer
+    /// version has not been read yet, or there is no room left.
     case later
-    /// Not at all, as the node is now.
+    /// Not possible with the node's current state.
     case refused(RecordDrafts.Refusal)
   }
 
-  /// Adds the node's next record, which satisfies `done`, behind fresh keys for the path above it where those are due.
+  /// Adds the node's next record, which satisfies `done`, after putting fresh keys for the path above it where needed.
   ///
-  /// - Parameter isNameTaken: whether the server said that another node still has the name. One that is to be deleted
-  ///   may be waiting for what moves into this one, so this one comes to its place under another name first.
+  /// - Parameter isNameTaken: Whether the server reported that another node still has the name. If that node is to be
+  ///   deleted, it may be waiting for nodes that move into this one. This node is therefore put under another name
+  ///   first.
   package mutating func put(
     _ id: Int64, content: SuppliedContent?, done: [Int64], isNameTaken: Bool
   ) throws -> PutResult {
@@ -94,7 +95,7 @@ package struct CommitBuilder {
     {
       return .later
     }
-    // The plan left these out, but a pull may have come in between.
+    // The plan excluded unread nodes, but a pull may have run since.
     guard try !transaction.isUnread(row) else { return .later }
     blocked = try drafts.refusal(of: row, content: content)
     guard blocked == nil, var next = try rekeyed(row, leaf),
@@ -128,7 +129,8 @@ package struct CommitBuilder {
     return operations.count < Limits.commitOperations && (operations.isEmpty || size + needed <= Self.requestBytes)
   }
 
-  /// Nil if a number in the record cannot rise any more, or the record is too large: ``blocked`` says so.
+  /// Returns nil if a number in the record cannot be incremented any more, or if the record is too large. The reason is
+  /// then in ``blocked``.
   package mutating func seal(_ row: NodeRow, parent: NodeRow, content: SuppliedContent?) throws -> NodeRecord? {
     do {
       let draft = try drafts.draft(row, parent: parent, content: content)
@@ -169,7 +171,7 @@ package struct CommitBuilder {
     package var request: [UInt8]
     package var outcomes: [InFlightStore.Outcome]
     package var rotations: [InFlightStore.Rotation]
-    /// Nodes that need another put for their name.
+    /// Nodes that need another put to get their own name.
     package var renamed: [NodeRow]
   }
 

@@ -4,10 +4,10 @@ internal import ZDCCrypto
 package import ZDCProtocol
 internal import ZDCTransfers
 
-/// The content of one zone on its way into a commit. Small content is sealed immediately; large or promised content is
-/// sent in a task of its own, beside the push.
+/// The content of one zone that is being prepared for a commit. Small content is sealed immediately; large or promised
+/// content is uploaded in a dedicated task, concurrently with the push.
 ///
-/// Holds only what may be lost: the app is asked again for it.
+/// Holds only state that may be lost, because the app can be asked for it again.
 package actor ContentPool {
   nonisolated private let executor: EngineExecutor
   nonisolated private let session: SyncSession
@@ -18,7 +18,7 @@ package actor ContentPool {
   private var uploads: [Int64: Upload] = [:]
   /// Prepares the commit after the one that is in flight.
   private var ahead: Task<PushAhead.Prepared, Never>?
-  /// How many uploads have ended, one way or the other.
+  /// The number of uploads that have ended, successfully or not.
   private(set) var settledUploads = 0
 
   package init(session: SyncSession, zone: Int64, wake: WakeTimer, executor: EngineExecutor) {
@@ -29,7 +29,7 @@ package actor ContentPool {
 
   var isUploading: Bool { !uploads.isEmpty }
 
-  /// Whether content is in memory whose operations may be gone.
+  /// Whether memory holds content whose operations may no longer exist.
   var hasRemains: Bool { !uploads.isEmpty || ahead != nil }
 
   /// The claims of all content that is ready or being uploaded, by node row.
@@ -37,7 +37,7 @@ package actor ContentPool {
     uploads.mapValues { $0.claim }.merging(ready.mapValues { $0.claim }) { _, ready in ready }
   }
 
-  /// - Parameter limit: maximum number of nodes in the commit; nil for the protocol's.
+  /// - Parameter limit: The maximum number of nodes in the commit, or nil for the protocol's limit.
   func chooser(limit: Int?) -> Chooser {
     let underWay = uploads.count > Chooser.mostUnderWay ? [] : Set(uploads.values.flatMap(\.claim.covers))
     return Chooser(session: session, zone: zone, known: claims, underWay: underWay, limit: limit)
@@ -45,13 +45,13 @@ package actor ContentPool {
 
   package struct Snapshot: Sendable {
     package var ready: [Int64: ReadyContent]
-    /// Whether the app has promised the content of these nodes and not given it yet.
+    /// Whether the app has promised the content of these nodes but not provided it yet.
     package var uploading: [Int64: Bool]
   }
 
   package var snapshot: Snapshot { Snapshot(ready: ready, uploading: uploads.mapValues(\.isPromised)) }
 
-  /// How many of these nodes wait for content that the app has promised.
+  /// Returns the number of these nodes that wait for content the app has promised.
   func openPromises(of nodes: [Int64]) -> Int {
     nodes.count { uploads[$0].map { !$0.endsByItself } ?? false }
   }
@@ -106,9 +106,9 @@ package actor ContentPool {
     uploads[answer.node] = Upload(id: id, task: task, answer: answer, isPromised: answer.isPromised)
   }
 
-  /// The content is here: from now on it is being sent, which an open promise is not.
+  /// Marks the content as being sent, which an open promise is not.
   private func begins(_ id: UUID, _ answer: ContentAnswer) async throws {
-    // It was cancelled in the meantime, and its progress has ended.
+    // The upload was cancelled in the meantime, and its progress has ended.
     guard let upload = uploads[answer.node], upload.id == id else { throw CancellationError() }
     session.progress.begin(answer.uploads)
     session.activity.sends()
@@ -124,7 +124,7 @@ package actor ContentPool {
   }
 
   private func finished(_ id: UUID, _ content: ReadyContent, node: Int64) {
-    // Another attempt may have taken its place.
+    // Another attempt may have replaced this one.
     guard uploads[node]?.id == id else { return }
     uploads[node] = nil
     settledUploads += 1
@@ -134,7 +134,7 @@ package actor ContentPool {
   private func failed(_ id: UUID, _ answer: ContentAnswer, _ error: any Error) async {
     guard uploads[answer.node]?.id == id else { return }
     session.progress.end(answer.uploads, .waits)
-    // An aborted one is no failure, and a cancelled task cannot write.
+    // An aborted upload is not a failure, and a cancelled task cannot write.
     if !Task.isCancelled { await store(error, answer) }
     settledUploads += 1
     if uploads[answer.node]?.id == id { uploads[answer.node] = nil }
@@ -156,10 +156,10 @@ package actor ContentPool {
     session.progress.end(upload.operations, .waits)
   }
 
-  /// Waits for an upload to end, one way or the other. A cancelled wait stops the upload.
+  /// Waits for an upload to end, successfully or not. Cancelling the wait stops the upload.
   ///
-  /// - Parameter settled: the value of ``settledUploads`` that the caller has seen.
-  /// - Returns: false if there is none, or each waits for the app.
+  /// - Parameter settled: The value of ``settledUploads`` that the caller has seen.
+  /// - Returns: False if there is no upload, or if every upload waits for the app.
   func waitForUpload(since settled: Int) async -> Bool {
     if settledUploads != settled { return true }
     guard let upload = uploads.values.first(where: \.endsByItself) else { return false }
@@ -178,14 +178,14 @@ package actor ContentPool {
 
   // MARK: Forgetting
 
-  /// The server has accepted these operations.
+  /// Drops the content of operations that the server has accepted.
   package func accepted(_ operations: [(operation: Int64, node: Int64?)]) {
     for (operation, node) in operations {
       if let node, ready[node]?.claim.covers.contains(operation) == true { ready[node] = nil }
     }
   }
 
-  /// The app would answer something else now.
+  /// Drops content that the app would now answer differently.
   package func forget(_ nodes: [Int64]) {
     for node in nodes {
       ready[node] = nil
@@ -193,26 +193,26 @@ package actor ContentPool {
     }
   }
 
-  /// Drops sealed content; uploaded content is kept.
+  /// Drops sealed content but keeps uploaded content.
   ///
-  /// - Parameter nodes: nil for all nodes.
+  /// - Parameter nodes: The nodes, or nil for all nodes.
   func forgetSealed(of nodes: Set<Int64>? = nil) {
     for (node, content) in ready where content.content.inlineBytes != nil && nodes?.contains(node) != false {
       ready[node] = nil
     }
   }
 
-  /// Drops uploaded content; sealed content is kept.
+  /// Drops uploaded content but keeps sealed content.
   func forgetUploaded(of nodes: [Int64]) {
     for node in uploaded(among: nodes) { ready[node] = nil }
   }
 
-  /// The nodes whose content does not travel in the commit.
+  /// Returns the nodes whose content is not inlined in the commit.
   package func uploaded(among nodes: [Int64]) -> Set<Int64> {
     Set(nodes.filter { ready[$0]?.content.inlineBytes == nil })
   }
 
-  /// Cancels uploads whose operations are gone: the app skipped the upload, or deleted the node.
+  /// Cancels uploads whose operations no longer exist, because the app skipped the upload or deleted the node.
   func stopForgottenUploads() async throws {
     let claims = uploads.mapValues(\.claim.covers)
     if !claims.isEmpty {
@@ -224,7 +224,7 @@ package actor ContentPool {
     try await forgetProgress()
   }
 
-  /// The same for those that would be tried again.
+  /// Drops the progress of operations that wait for a retry but no longer exist.
   private func forgetProgress() async throws {
     let waiting = session.progress.waitingOperations
     guard !waiting.isEmpty else { return }
@@ -236,15 +236,15 @@ package actor ContentPool {
 
   // MARK: Ahead
 
-  /// Starts to prepare the next commit.
+  /// Starts preparing the next commit.
   func prepareAhead() {
     let task = PushAhead(session: session, zone: zone, known: claims, window: Chooser.window)
     ahead = Task { await task.run() }
   }
 
-  /// Takes over the contents that were sealed for this commit.
+  /// Takes over the content that was sealed ahead for this commit.
   ///
-  /// - Returns: the records.
+  /// - Returns: The records that were sealed ahead.
   func takeAhead() async -> [Int64: SealedAhead] {
     guard let task = ahead else { return [:] }
     ahead = nil

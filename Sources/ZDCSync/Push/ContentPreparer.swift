@@ -4,13 +4,13 @@ internal import ZDCProtocol
 internal import ZDCSupport
 internal import ZDCTransfers
 
-/// Turns what the app answered into content that can be committed: small ones sealed in memory, large ones sent in
-/// parts.
+/// Turns the app's answer into content that can be committed. Small content is sealed in memory; large content is sent
+/// in parts.
 struct ContentPreparer: Sendable {
   package let session: SyncSession
   package let zone: ZoneID
 
-  /// Seals what is at hand and small; nil if it has to be waited for, or is large.
+  /// Seals small content that is available immediately. Returns nil if the content is large or not available yet.
   func prepareAtOnce(_ answer: ContentAnswer) throws -> SuppliedContent? {
     guard let source = try answer.data.immediateSource(), let metadata = try bytesAtHand(answer.metadata),
       let thumbnail = try bytesAtHand(answer.thumbnail)
@@ -26,29 +26,29 @@ struct ContentPreparer: Sendable {
     return try source.readAll()
   }
 
-  /// Returns nil if padding makes the content too large to ride along.
+  /// Returns nil if padding makes the content too large to inline in the commit.
   private func seal(_ data: [UInt8], metadata: [UInt8], thumbnail: [UInt8]) throws -> SuppliedContent? {
     let sealed = try ContentSealer.sealSmall(metadata: metadata, thumbnail: thumbnail, data: data)
     return sealed.isInline ? .inline(sealed) : nil
   }
 
-  /// What the app gave, at hand.
+  /// The available data of an app's answer.
   package struct Sources: Sendable {
     package var data: ContentSource
     package var metadata: [UInt8]
     package var thumbnail: [UInt8]
   }
 
-  /// Waits for the app where it promised.
+  /// Waits for the data that the app has promised.
   package func sources(of answer: ContentAnswer) async throws -> Sources {
     Sources(
       data: try await answer.data.source(), metadata: try await section(answer.metadata, limit: Limits.metadataBytes),
       thumbnail: try await section(answer.thumbnail, limit: Limits.thumbnailBytes))
   }
 
-  /// Seals and sends. Runs outside of any transaction.
+  /// Seals and sends the content. Runs outside of any transaction.
   ///
-  /// A source that changes while it is read is read again, with a fresh key (SECURITY B9).
+  /// A source that changes while it is being read is read again with a fresh key (SECURITY B9).
   package func prepare(
     _ sources: Sources, of answer: ContentAnswer, progress: @escaping @Sendable (UInt64, UInt64) -> Void
   ) async throws -> SuppliedContent {

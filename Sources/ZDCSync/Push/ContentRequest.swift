@@ -5,16 +5,16 @@ package import ZDCProtocol
 package import ZDCTransfers
 internal import ZDCTreesystem
 
-/// What the app answered when it was asked for a node's content.
+/// The app's answer to a request for a node's content.
 package struct ContentAnswer: Sendable {
   package var node: Int64
   package var nodeUUID: String
   package var nodeID: NodeID
   /// The operations that were queued when the app was asked.
   package var covers: [Int64]
-  /// The same, as the progress manager knows them.
+  /// The same operations, in the form that the progress manager uses.
   package var uploads: [UploadProgress.Operation]
-  /// The version that the first of them was based on then.
+  /// The version that the first operation was based on at that time.
   package var baseETag: String?
   package var data: ZDCData
   package var metadata: ZDCData?
@@ -22,27 +22,27 @@ package struct ContentAnswer: Sendable {
 
   private var parts: [ZDCData] { [data, metadata, thumbnail].compactMap(\.self) }
 
-  /// Whether some of it comes later.
+  /// Whether any part of the answer is provided later.
   package var isPromised: Bool { parts.contains(where: \.isPromised) }
 
-  /// Whether some of it is a promise for which no closure of the framework runs.
+  /// Whether any part is a promise that the app fulfills without a closure run by the framework.
   package var isLeftToTheApp: Bool { parts.contains(where: \.isLeftToTheApp) }
 }
 
-/// Asks the app for the content of nodes whose turn it is, in one read transaction (seed 000: content is asked for when
-/// it is sent or comes next, never before).
+/// Asks the app for the content of nodes, in one read transaction. Content is requested only when it is sent or comes
+/// next, never earlier.
 struct ContentRequest {
   package let session: SyncSession
   package let transaction: ZDCReadTransaction
 
   package enum Result {
     case answer(ContentAnswer)
-    /// The content in the cloud is not the one that the edit was based on.
+    /// The content in the cloud differs from the content that the edit was based on.
     case conflict(OperationRow)
     case refused(OperationRow, any Error)
   }
 
-  /// - Returns: nil if the node is gone.
+  /// - Returns: Nil if the node no longer exists.
   package func ask(_ operations: [OperationRow]) throws -> Result? {
     guard let first = operations.first, let row = try first.node.flatMap({ try transaction.nodes.node(id: $0) })
     else { return nil }
@@ -65,7 +65,7 @@ struct ContentRequest {
     }
   }
 
-  /// Whether the content in the cloud is another one than the edit was based on.
+  /// Returns whether the content in the cloud differs from the content that the edit was based on.
   func isInConflict(_ operation: OperationRow) throws -> Bool {
     guard let row = try operation.node.flatMap({ try transaction.nodes.node(id: $0) }) else { return false }
     return isInConflict(operation, row)
@@ -75,7 +75,8 @@ struct ContentRequest {
     row.isUploaded && operation.baseETag != row.content?.content.eTag
   }
 
-  /// The newest state satisfies every edit that was queued before it was given; other versions are sent one by one.
+  /// Returns the operations that the answer satisfies. The latest version satisfies every edit queued before it was
+  /// provided; other versions are sent one at a time.
   private func covered(_ operations: [OperationRow], by parts: [ZDCData?]) -> [OperationRow] {
     let isLatest = parts.allSatisfy { $0?.isLatestVersion ?? true }
     return isLatest ? operations : Array(operations.prefix(1))

@@ -4,11 +4,11 @@ package import ZDCCrypto
 package import ZDCProtocol
 package import ZDCTransfers
 
-/// The content for one upload, sealed.
+/// Sealed content for one upload.
 package enum SuppliedContent: Sendable {
-  /// Rides along with the commit.
+  /// Sent inside the commit request.
   case inline(SealedContent)
-  /// Already on the server; `fields` has its root and length.
+  /// Already on the server; `fields` returns its root and length.
   case uploaded(NodeRecord.Content, ContentSecrets)
 
   package func fields(dataVersion: UInt64) -> NodeRecord.Content {
@@ -32,14 +32,14 @@ package enum SuppliedContent: Sendable {
   }
 }
 
-/// What the app was asked for: the content of a node, as it was when these operations were queued.
+/// A request to the app for a node's content, as of the time when these operations were queued.
 package struct ContentClaim: Sendable {
-  /// The operations that it satisfies. Their numbers are never used again, unlike those of nodes.
+  /// The operations that the content satisfies. Operation IDs are never reused, unlike node row IDs.
   package var covers: [Int64]
-  /// The version that the edit was based on then. If that changes, the app has merged, and this is not its word any
-  /// more.
+  /// The version that the edit was based on at that time. If the operation's version changes, the app has merged and
+  /// the answer is outdated.
   package var baseETag: String?
-  /// An upload is bound to it; a node that is kept after a remote delete gets another one.
+  /// The node ID, to which an upload is bound. A node that is kept after a remote delete gets a new ID.
   package var nodeID: NodeID
 
   package init(_ answer: ContentAnswer) {
@@ -48,7 +48,7 @@ package struct ContentClaim: Sendable {
     nodeID = answer.nodeID
   }
 
-  /// Whether it is still what that operation wants to send.
+  /// Returns whether the content is still what the operation must send.
   package func holds(for operation: OperationRow) -> Bool {
     covers.contains(operation.id) && baseETag == operation.baseETag && nodeID == operation.nodeID
   }
@@ -65,12 +65,12 @@ package struct ReadyContent: Sendable {
   }
 }
 
-/// A content that is waited for, sealed or sent on a task of its own.
+/// Content that is being awaited, or sealed or sent in a dedicated task.
 package struct Upload: Sendable {
   package var id: UUID
   package var task: Task<Void, Never>
   package var claim: ContentClaim
-  /// Whether the app has promised it and not answered yet.
+  /// Whether the app has promised the content but not provided it yet.
   package var isPromised: Bool
   private let answer: ContentAnswer
 
@@ -82,9 +82,9 @@ package struct Upload: Sendable {
     claim = ContentClaim(answer)
   }
 
-  /// Whether it ends by itself: no promise is open that nobody here is working on.
+  /// Whether the upload ends without action by the app: it has no open promise that is left to the app.
   var endsByItself: Bool { !isPromised || !answer.isLeftToTheApp }
 
-  /// The operations that it satisfies, as the progress manager knows them.
+  /// The operations that the upload satisfies, in the form that the progress manager uses.
   package var operations: [UploadProgress.Operation] { answer.uploads }
 }

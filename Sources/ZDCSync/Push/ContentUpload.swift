@@ -3,24 +3,26 @@ internal import ZDCCrypto
 internal import ZDCProtocol
 internal import ZDCTransfers
 
-/// Seals a large content as a stream and sends it in parts: one being sealed while another is on its way.
+/// Seals large content as a stream and sends it in parts, sealing one part while another is in flight.
 ///
-/// An attempt that was cut off is continued, also by a later process, if the app gives the same source: it is sealed
-/// again with the same key and salt, and the parts that the server has are not sent again. Whatever differs from what
-/// may have been sent before ends the attempt; the next has a fresh salt, key and blob id (SECURITY B9).
+/// An interrupted attempt is resumed, even by a later process, if the app provides the same source. The content is
+/// sealed again with the same key and salt, and parts that the server has are not sent again. Any difference from what
+/// may have been sent before ends the attempt. The next attempt uses a fresh salt, key and blob ID (SECURITY B9).
 struct ContentUpload {
-  /// What a kill may cost, and what memory holds beside the part that is being sealed.
+  /// The maximum number of parts in flight. Bounds the loss when the process is killed, and the memory used beside the
+  /// part being sealed.
+  /// sealed.
   private static let partsUnderWay = 1
 
   package let api: ServerAPI
   package let journal: UploadJournal
   package let progress: @Sendable (_ sent: UInt64, _ total: UInt64) -> Void
 
-  /// A part is not the one that may have left the device under the same key.
+  /// A part differs from the one that may have left the device under the same key.
   private struct PartDiffers: Error {}
 
-  /// - Throws: `CryptoFailure.sourceChanged` if the source has another length or time at the end than at the start;
-  ///   `ZDCSecurityError` if the server claims another root; `ServerError`, `TransportError`, `CancellationError`.
+  /// - Throws: `CryptoFailure.sourceChanged` if the source's length or modification time changed while it was read;
+  ///   `ZDCSecurityError` if the server claims a different root; `ServerError`, `TransportError`, `CancellationError`.
   package func send(_ source: ContentSource, metadata: [UInt8], thumbnail: [UInt8]) async throws -> SuppliedContent {
     let fresh = try ContentSealer(metadata: metadata, thumbnail: thumbnail, dataSize: source.size)
     let fingerprint = source.fingerprint(metadata: metadata, thumbnail: thumbnail)
@@ -48,12 +50,12 @@ struct ContentUpload {
       return try await send(source, sealer, attempt)
     } catch {
       if Self.isOver(error) { try await giveUp([attempt.blobID]) }
-      // Nothing was there before: the server names parts that it cannot have.
+      // This is a first attempt, so the server names parts that it cannot have.
       throw error is PartDiffers ? ZDCSecurityError(.contentHashMismatch, node: journal.node) : error
     }
   }
 
-  /// The attempt to go on with. Others, which nobody will go on with, are given up.
+  /// Returns the attempt to resume, and gives up all other attempts.
   private func known(_ fingerprint: [UInt8]) async throws -> UploadAttempt? {
     let (attempts, forgotten) = try await journal.load()
     let known = attempts.first { $0.fingerprint == fingerprint }
@@ -65,12 +67,12 @@ struct ContentUpload {
   private func giveUp(_ blobs: [BlobID]) async throws {
     try await journal.forget(blobs)
     for blob in blobs {
-      // What the server keeps all the same is collected there after seven days.
+      // The server garbage-collects any blob that it keeps after seven days.
       do { try await api.abortBlob(blob) } catch is CancellationError { throw CancellationError() } catch {}
     }
   }
 
-  /// Whether the attempt cannot go on, whatever is tried.
+  /// Returns whether the attempt has failed permanently.
   private static func isOver(_ error: any Error) -> Bool {
     switch error {
     case is PartDiffers, is ZDCSecurityError, is CryptoFailure: true
@@ -123,14 +125,14 @@ struct ContentUpload {
     return try await complete(parts.fields, sealer)
   }
 
-  /// Compares with what was sent before, and remembers what is going to be sent.
+  /// Compares the part with what was sent before, and records the part before it is sent.
   private func mustSend(
     _ part: PartSealer.Part, _ attempt: UploadAttempt, _ there: [Int: [UInt8]], total: UInt64
   ) async throws -> Bool {
     if let before = attempt.parts[part.index] {
       guard before == part.hash else { throw PartDiffers() }
     } else if ContentGeometry.partCount(cipherLength: total) > 1 {
-      // A content of one part has nothing to gain: it is begun anew.
+      // Resuming gains nothing for content of one part, so it is not recorded and starts over.
       guard try await journal.note(part, of: attempt) else { throw PartDiffers() }
     }
     guard let known = there[part.index] else { return true }

@@ -1,21 +1,22 @@
 package import ZDCClientStore
 package import ZDCProtocol
 
-/// Names of deleted nodes that are taken until a later commit, because what is moved out of these nodes has to be sent
-/// first and their deletes may not fit into the same commit.
+/// Names of deleted nodes that stay taken until a later commit. Nodes that move out of the deleted nodes must be sent
+/// first, and the deletes may not fit into the same commit.
 ///
-/// A node that takes such a name waits for that later commit: the server would refuse it, and its whole commit.
+/// A node that takes such a name waits for that later commit. Otherwise the server would refuse the node, and the whole
+/// commit with it.
 package struct HeldNames {
   private let leaves: LeafStore
-  /// Deleted nodes out of which this commit moves something, by parent.
+  /// Deleted nodes that this commit moves other nodes out of, by parent.
   private var held: [NodeID: Set<NodeID>] = [:]
-  /// What those moves bring something into, and all above: it goes first, and so does the delete with it if there is
-  /// room.
+  /// The destinations of those moves and their ancestors, where new or moved. They are sent first, and so is the delete
+  /// if there is room.
   private var aboveMoved: Set<NodeID> = []
 
   /// - Parameters:
-  ///   - deletes: the nodes that this commit may delete.
-  ///   - moving: the nodes that this commit may move. A delete that waits for others holds up nothing.
+  ///   - deletes: The nodes that this commit may delete.
+  ///   - moving: The nodes that this commit may move. A delete that waits for other moves holds no name.
   package init(zone: ZoneRow, deletes: [NodeID], moving: Set<NodeID>, transaction: ZDCReadTransaction) throws {
     leaves = transaction.leaves(zone: zone.id)
     guard !deletes.isEmpty else { return }
@@ -35,13 +36,14 @@ package struct HeldNames {
     var next = try nodes.node(zone: zone, nodeID: node)?.parent.flatMap { try nodes.node(id: $0) }
     while let row = next, !aboveMoved.contains(row.nodeID) {
       let parent = try row.parent.flatMap { try nodes.node(id: $0) }
-      // A node that stays where the cloud has it does not have to go first.
+      // A node that stays at its place in the cloud need not be sent first.
       if row.cloud == nil || row.cloud?.parent != parent?.nodeID { aboveMoved.insert(row.nodeID) }
       next = parent
     }
   }
 
-  /// Whether the node's name may still be that of a node whose delete is held. What moves out of such a node goes first.
+  /// Returns whether the node's name may still belong to a node whose delete is held. Nodes that move out of such a
+  /// node go first.
   func mayMeet(_ node: NodeID, in parent: NodeID) throws -> Bool {
     guard let held = held[parent], !aboveMoved.contains(node) else { return false }
     return try leaves.ancestors(of: node).allSatisfy { !held.contains($0) }

@@ -2,7 +2,8 @@ internal import ZDCCrypto
 internal import ZDCProtocol
 internal import ZDCTransfers
 
-/// Seals a source as a stream and cuts it into parts that end on leaf borders. Holds little more than one part.
+/// Seals a source as a stream and splits it into parts that end on leaf boundaries. Holds little more than one part in
+/// memory.
 struct PartSealer {
   package struct Part: Sendable {
     package let index: Int
@@ -21,7 +22,7 @@ struct PartSealer {
   private var leafHashes: [UInt8] = []
   private var index = 0
   private var sealed: [Part] = []
-  /// What the record says of the content, once all of it is sealed.
+  /// The content's fields for the record, once all content is sealed.
   package private(set) var fields: NodeRecord.Content?
 
   package init(_ source: ContentSource, _ sealer: ContentSealer) throws {
@@ -30,15 +31,15 @@ struct PartSealer {
     reader = try source.open()
   }
 
-  /// The next part, nil behind the last.
+  /// Returns the next part, or nil after the last.
   ///
-  /// - Throws: `CryptoFailure.sourceChanged` if the source has another length or time at the end than at the start.
+  /// - Throws: `CryptoFailure.sourceChanged` if the source's length or modification time changed while it was read.
   package mutating func next() throws -> Part? {
     while sealed.isEmpty, fields == nil { try advance() }
     return sealed.isEmpty ? nil : sealed.removeFirst()
   }
 
-  /// Reuses the buffer of a part that was sent: allocating each part anew makes the allocator keep several of them.
+  /// Reuses the buffer of a sent part. Allocating a new buffer for each part makes the allocator keep several of them.
   package mutating func reuse(_ part: consuming Part) { spare = part.bytes }
 
   private mutating func advance() throws {

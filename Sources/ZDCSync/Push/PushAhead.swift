@@ -3,17 +3,17 @@ internal import ZDCClientStore
 internal import ZDCCrypto
 internal import ZDCProtocol
 
-/// What the next commit of a zone needs, made while the one before it is on its way: a zone has one request in flight
-/// at most (PROTOCOL 3.7), and without this its round trip would be waited for.
+/// Prepares the next commit of a zone while the previous one is in flight. A zone has at most one request in flight
+/// (PROTOCOL 3.7), so without this each round trip would be idle time.
 ///
-/// Nothing of it binds: a content is used if its claim still holds, a record if the committing transaction makes the
-/// same draft.
+/// None of the results are binding. Content is used only if its claim still holds, and a record only if the committing
+/// transaction makes the same draft.
 struct PushAhead: Sendable {
   package let session: SyncSession
   package let zone: Int64
-  /// Contents that need not be asked for.
+  /// Content that is ready or being uploaded, so that the app need not be asked for it.
   package let known: [Int64: ContentClaim]
-  /// How far into the queue it looks: what is in flight stands there too.
+  /// The number of queued operations to consider, including those in flight.
   package let window: Int
 
   struct Prepared: Sendable {
@@ -21,7 +21,8 @@ struct PushAhead: Sendable {
     package var records: [Int64: SealedAhead] = [:]
   }
 
-  /// Errors mean only that less is ready: the commit itself meets them again and tells them.
+  /// Prepares content and records. After an error less is ready; the commit itself encounters the error again and
+  /// reports it.
   package func run() async -> Prepared {
     do {
       guard let asked = try await ask(), !Task.isCancelled else { return Prepared() }
@@ -56,12 +57,12 @@ struct PushAhead: Sendable {
     }
   }
 
-  /// The plan that will be made if the request in flight is accepted.
+  /// Returns the plan that will be made if the request in flight is accepted.
   private func plan(_ transaction: ZDCReadTransaction) throws -> PushPlan {
     let queue = try transaction.operations.operations(zone: zone, limit: window)
     let inFlight = queue.filter { $0.state == .inFlight }
     let done = Set(inFlight.map(\.id))
-    // An edit of a node that is in flight will be based on what comes of that.
+    // A further edit of a node in flight will be based on the result of that request.
     let busy = Set(inFlight.compactMap(\.node))
     let rest = queue.filter { $0.state != .inFlight && !($0.node.map(busy.contains) ?? false) }
     let dependencies = try transaction.operations.dependencies(zone: zone, upTo: queue.last?.id ?? 0)
@@ -73,7 +74,7 @@ struct PushAhead: Sendable {
 
   // MARK: Sealing
 
-  /// Contents that are small and at hand, until they fill a request.
+  /// Seals content that is small and available immediately, until it fills a request.
   private func seal(_ asked: Asked) -> [Int64: ReadyContent] {
     let preparer = ContentPreparer(session: session, zone: asked.zone.zone)
     var contents: [Int64: ReadyContent] = [:]
@@ -84,14 +85,14 @@ struct PushAhead: Sendable {
         size += content.inlineBytes?.count ?? 0
         contents[answer.node] = ReadyContent(content: content, answer: answer)
       } catch {
-        // A source that cannot be read is asked for again, and told of, when its turn comes.
+        // The app is asked for an unreadable source again, and the error is reported, when its turn comes.
         continue
       }
     }
     return contents
   }
 
-  /// Drafts of the nodes that are complete; the others change before they go.
+  /// Returns drafts of the nodes that are complete. The others change before they are sent.
   private func drafts(
     _ asked: Asked, _ contents: [Int64: ReadyContent]
   ) async throws -> [(node: Int64, draft: RecordDraft)] {
@@ -102,7 +103,7 @@ struct PushAhead: Sendable {
           let row = try transaction.nodes.node(id: node),
           let parent = try row.parent.flatMap({ try transaction.nodes.parent(id: $0) })
         else { return nil }
-        // Told of when its turn comes.
+        // The refusal is reported when the node's turn comes.
         guard try drafts.refusal(of: row, content: contents[node]?.content) == nil else { return nil }
         return (node, try drafts.draft(row, parent: parent, content: contents[node]?.content))
       }

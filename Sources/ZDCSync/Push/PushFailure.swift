@@ -1,24 +1,24 @@
 internal import ZDCProtocol
 
-/// What a failed request means for the queue. One switch, each case with its reason; pure.
+/// The meaning of a failed request for the queue: a single switch with a reason for each case. Pure.
 enum PushFailure: Equatable {
-  /// Nobody knows whether the server has it: the same bytes again.
+  /// The server may or may not have stored the commit, so the same bytes are sent again.
   case unknownOutcome
-  /// The server did not take it and may take it later.
+  /// The server did not accept the commit but may accept it later.
   case retryLater(afterMs: UInt64)
-  /// The content has to be sent again: the server no longer has a blob that the commit names.
+  /// The content must be sent again, because the server no longer has a blob that the commit names.
   case contentLost
-  /// The server refuses these operations. Which of them, a smaller commit will tell.
+  /// The server refuses some of these operations. Smaller commits show which ones.
   case refused(ServerError.Code)
   case overQuota(afterMs: UInt64)
-  /// The account cannot push any more.
+  /// The account can no longer push.
   case noAccess(ServerError.Code)
 
   package init(_ error: ServerError) {
     let pause = error.retryAfterMs ?? 0
     switch error.code {
     case .internalError, .shuttingDown, .storageFull:
-      // A 500 may come after the commit was stored.
+      // A 500 may be sent after the commit was stored.
       self = error.code == .internalError ? .unknownOutcome : .retryLater(afterMs: max(pause, 1_000))
     case .tooManyRequests, .zoneBusy: self = .retryLater(afterMs: pause)
     case .blobGone, .blobIncomplete: self = .contentLost

@@ -2,17 +2,17 @@ package import ZDCClientStore
 package import ZDCProtocol
 internal import ZDCSupport
 
-/// Which operations of a zone's queue may go into the next commit, and why the others wait. Pure.
+/// The operations of a zone's queue that may go into the next commit, and the reasons why the others wait. Pure.
 ///
-/// Dependencies are hard, priorities are hints: higher first, then the queue's order. A dependency on an operation of
-/// the same plan is satisfied if
-/// that comes earlier, because a commit applies its operations in order.
+/// Dependencies are binding, priorities are hints: higher priority first, then queue order. A dependency on an
+/// operation of the same plan is satisfied if that operation comes earlier, because a commit applies its operations in
+/// order.
 package struct PushPlan: Equatable {
   /// One node's part of the commit.
   package struct Step: Equatable {
-    /// The node's row; nil for a delete.
+    /// The node's row, or nil for a delete.
     package var node: Int64?
-    /// In queue order. A delete stands alone.
+    /// The operations in queue order. A delete has its own step.
     package var operations: [OperationRow]
 
     var dataOperations: [OperationRow] { operations.filter { $0.kind == .putData } }
@@ -28,20 +28,21 @@ package struct PushPlan: Equatable {
 
   package private(set) var steps: [Step] = []
   package private(set) var waiting: [Waiting] = []
-  /// What each operation waits for, as the plan was made.
+  /// The operations that each operation waits for, when the plan was made.
   package let dependencies: [Int64: [Int64]]
   /// The earliest time at which a pause ends.
   private(set) var nextMs: UInt64?
-  /// How many steps take room in the commit, or in what the app is asked for; the others only wait for their content.
+  /// The number of steps that take up room in the commit or in requests to the app. The others only wait for their
+  /// content.
   package private(set) var taken = 0
   private let underWay: Set<Int64>
   private let unreadable: ZDCSecurityError.Code?
   private var isTaken: [Bool] = []
 
   /// - Parameters:
-  ///   - unread: nodes of which nothing can be put before the next pull.
-  ///   - unreadable: why the tree's key is not here; then all waits.
-  ///   - underWay: operations whose content is on its way. They hold up nobody, however many they are.
+  ///   - unread: Nodes that cannot be put before the next pull.
+  ///   - unreadable: The reason why the tree's key is missing; if set, all operations wait.
+  ///   - underWay: Operations whose content is being uploaded. They never hold up others, regardless of their number.
   package init(
     operations: [OperationRow], dependencies: [Int64: [Int64]], unread: Set<Int64> = [],
     unreadable: ZDCSecurityError.Code? = nil, underWay: Set<Int64> = [], nowMs: UInt64,
@@ -54,7 +55,7 @@ package struct PushPlan: Equatable {
     var stepByNode: [Int64: Int] = [:]
     var chosen: Set<Int64> = []
     for operation in Self.ordered(operations, dependencies) {
-      // Behind a full plan nothing waits for anything but its turn.
+      // Once the plan is full, an operation waits only for its turn.
       let isBeyond = taken >= limit && operation.node.map { stepByNode[$0] == nil } ?? true
       let open = isBeyond ? nil : (dependencies[operation.id] ?? []).first { !chosen.contains($0) }
       let isUnread = operation.node.map(unread.contains) ?? false
@@ -75,7 +76,7 @@ package struct PushPlan: Equatable {
     if operation.isParked {
       return Waiting(operation: operation.id, reason: operation.reason, detail: operation.reasonDetail)
     }
-    // A pause beyond the longest one was begun by a clock that was set back since.
+    // A pause longer than the maximum was set before the clock was moved back.
     if operation.notBeforeMs > nowMs, operation.notBeforeMs - nowMs <= Backoff.longestPauseMs {
       nextMs = min(nextMs ?? .max, operation.notBeforeMs)
       return Waiting(operation: operation.id, reason: operation.reason, detail: operation.reasonDetail)
@@ -101,8 +102,8 @@ package struct PushPlan: Equatable {
     return true
   }
 
-  /// Priority, then queue order, but never before what is depended on: a dependency inherits the priority of what waits
-  /// for it.
+  /// Orders operations by priority, then queue order, but never before their dependencies. A dependency inherits the
+  /// priority of the operations that wait for it.
   private static func ordered(
     _ operations: [OperationRow], _ dependencies: [Int64: [Int64]]
   ) -> [OperationRow] {
@@ -111,15 +112,16 @@ package struct PushPlan: Equatable {
     return hasLaterDependency ? dependenciesFirst(queue, dependencies) : queue
   }
 
-  /// A deletion may depend on a move that a pull queued after it. A node that takes the deleted one's name was queued
-  /// in between: without the deletion in front of it, the server refuses it.
+  /// Moves dependencies before the operations that wait for them. A deletion may depend on a move that a pull queued
+  /// later. A node queued between the two may take the deleted node's name; the server refuses it unless the deletion
+  /// comes first.
   private static func dependenciesFirst(
     _ queue: [OperationRow], _ dependencies: [Int64: [Int64]]
   ) -> [OperationRow] {
     let byID = Dictionary(uniqueKeysWithValues: queue.map { ($0.id, $0) })
     var entered: Set<Int64> = []
     var result: [OperationRow] = []
-    // A stack of its own: a chain of dependencies may be as long as the queue.
+    // Use an explicit stack, because a chain of dependencies may be as long as the queue.
     for operation in queue {
       var path: [(operation: OperationRow, dependencies: ArraySlice<Int64>)] = []
       func enter(_ operation: OperationRow) {

@@ -7,18 +7,18 @@ internal import ZDCSupport
 internal import ZDCTransfers
 internal import ZDCTreesystem
 
-/// Stores what was decided for a zone's next commit, in one transaction: conflicts, refusals, what waits and why, and
-/// the request itself.
+/// Stores the decisions for a zone's next commit in one transaction: conflicts, refusals, waiting operations with their
+/// reasons, and the request itself.
 struct PushStager {
   package let session: SyncSession
   package let choice: Choice
   package let contents: [Int64: ReadyContent]
-  /// Nodes whose content is waited for or on its way; true for those whose promise has not been answered.
+  /// Nodes whose content is awaited or being uploaded; true if the promise has not been fulfilled.
   package let uploading: [Int64: Bool]
   package let ahead: [Int64: SealedAhead]
   package let transaction: ZDCReadWriteTransaction
 
-  /// - Returns: the request to send, or nil if nothing can go out.
+  /// - Returns: The request to send, or nil if nothing can be sent.
   package func stage() throws -> InFlightStore.Request? {
     let held = try announceConflicts()
     try storeReasons()
@@ -27,7 +27,7 @@ struct PushStager {
     }
     let refused = try storeRefusals()
     var builder = try builder()
-    // What this commit holds so far. The plan hoped for more: contents that are not there yet, parents that found no
+    // The operations in this commit so far. The plan may hold more: content that is not ready yet, and parents without
     // room.
     var included: Set<Int64> = []
     for step in choice.plan.steps where !step.isDelete {
@@ -61,7 +61,7 @@ struct PushStager {
     _ step: PushPlan.Step, except held: Set<Int64>, to builder: inout CommitBuilder, _ included: inout Set<Int64>
   ) throws {
     guard let node = step.node else { return }
-    // Only what is still in the queue: the app may have taken something back since.
+    // The app may have reverted a change since, so use only operations that are still queued.
     let alive = try step.operations.compactMap { try transaction.operations.operation(id: $0.id) }
       .filter { $0.state == .pending && !held.contains($0.id) }
     let records = alive.filter { $0.kind != .putData }.map(\.id)
@@ -85,7 +85,7 @@ struct PushStager {
     if supplied == nil { try markUploading(step) }
   }
 
-  /// Whether everything that the operation waits for is done, in this commit, or in its node's own part of it.
+  /// Returns whether every dependency of the operation is done, in this commit, or in its node's own step.
   private func isFree(_ operation: Int64, _ included: Set<Int64>, own: [Int64] = []) -> Bool {
     (choice.plan.dependencies[operation] ?? []).allSatisfy { included.contains($0) || own.contains($0) }
   }
@@ -99,13 +99,13 @@ struct PushStager {
     }
   }
 
-  /// Whether the app's word still stands: nothing was merged since.
+  /// Returns whether the app's answer is still current: the app has not merged since.
   private func isCurrent(_ ready: ReadyContent, _ alive: [OperationRow]) -> Bool {
     guard let first = alive.first(where: { $0.kind == .putData }) else { return false }
     return ready.claim.holds(for: first)
   }
 
-  /// Nothing is sent of it until the node has another version; the queue goes on.
+  /// Parks the operations until the node has another version. The queue continues without them.
   private func park(_ operations: [Int64], _ refusal: RecordDrafts.Refusal) throws {
     for id in operations {
       try transaction.operations.setState(.pending, reason: refusal.reason, detail: refusal.code.rawValue, id: id)
@@ -127,7 +127,7 @@ struct PushStager {
     for operation in try builder.delete(deletes) { try transaction.operations.delete(id: operation.id) }
   }
 
-  /// Gives the node its own name behind the deletes that it may be waiting for.
+  /// Queues a move that gives the node its own name, after the deletes that it may be waiting for.
   private func queueName(of row: NodeRow) throws {
     let queued = try transaction.operations.operations(node: row.id)
     guard !queued.contains(where: { $0.kind == .move && $0.state == .pending }) else { return }
@@ -142,8 +142,8 @@ struct PushStager {
 
   // MARK: What waits
 
-  /// Calls the app for each conflict, after the hold is stored, so that the callback can lift it. Its error in one of
-  /// them holds up nobody else.
+  /// Calls the app for each conflict after the hold is stored, so that the callback can lift it. An error in one
+  /// callback does not hold up other conflicts.
   private func announceConflicts() throws -> Set<Int64> {
     var held: Set<Int64> = []
     for conflict in choice.conflicts {
@@ -173,7 +173,8 @@ struct PushStager {
     try slowDown(operation.id, current)
   }
 
-  /// It is told again, each time later; nothing of what it did in the call has happened.
+  /// Pauses the operation after its callback failed. The callback's changes are rolled back, and the app is notified
+  /// again after growing pauses.
   private func refuse(_ id: Int64, _ error: DelegateError) throws {
     guard var row = try transaction.operations.operation(id: id), row.state == .pending else { return }
     row.attempts += 1
@@ -185,7 +186,8 @@ struct PushStager {
     transaction.afterCommit { [events = session.events] in events.report(error) }
   }
 
-  /// The app says that it merged, and names another version than the newest: it is asked again, and each time later.
+  /// Pauses an operation that the app claims to have merged, but with a version other than the newest. The app is asked
+  /// again after growing pauses.
   private func slowDown(_ id: Int64, _ current: String?) throws {
     guard var operation = try transaction.operations.operation(id: id), !operation.isParked,
       operation.baseETag != current
@@ -218,7 +220,7 @@ struct PushStager {
   }
 }
 
-/// What a failed supply of content means for its operations. Pure but for storing it.
+/// The meaning of a failed content request for its operations. Pure except for storing it.
 package struct ContentFailure: Sendable {
   private let reason: OperationRow.Reason
   private let detail: String?
@@ -242,7 +244,7 @@ package struct ContentFailure: Sendable {
     }
   }
 
-  /// The kind of the app's error; its description may hold names.
+  /// Returns the type of the app's error. Its description may contain names.
   package static func detail(_ error: any Error) -> String? {
     error is NoDataFromApp ? nil : "\(type(of: error))"
   }

@@ -3,7 +3,7 @@ package import ZDCClientStore
 package import ZDCCrypto
 package import ZDCProtocol
 
-/// Drafts of the next records of nodes, as the database of one transaction has them.
+/// Drafts of the nodes' next records, based on the database state in one transaction.
 package struct RecordDrafts {
   package let session: SyncSession
   package let zone: ZoneRow
@@ -21,7 +21,7 @@ package struct RecordDrafts {
     operations = transaction.operations
   }
 
-  /// Why a node's next version cannot be made here.
+  /// The reason why a node's next version cannot be made on this device.
   package struct Refusal: Equatable {
     package var reason: OperationRow.Reason
     package var code: ZDCSecurityError.Code
@@ -31,7 +31,7 @@ package struct RecordDrafts {
     if row.unused?.unknownExtras.isEmpty == false {
       return Refusal(reason: .unreadable, code: .unsupportedVersion)
     }
-    // Content that nobody here can open stays: only new content may follow it.
+    // Content that this device cannot open is kept: only new content may replace it.
     if content == nil, let newest = try newestFacts(row), newest.content != row.content?.content {
       return Refusal(reason: .unreadable, code: code(of: row))
     }
@@ -42,8 +42,8 @@ package struct RecordDrafts {
     row.quarantine.flatMap(ZDCSecurityError.Code.init(rawValue:)) ?? .recordAuthFailed
   }
 
-  /// - Parameter parent: with the key that the record is to hang on.
-  /// - Throws: `ZDCSecurityError` with `limitExceeded` if a version cannot rise any more.
+  /// - Parameter parent: The parent, with the key that the record must be wrapped with.
+  /// - Throws: `ZDCSecurityError` with `limitExceeded` if a version cannot be incremented any more.
   package func draft(_ row: NodeRow, parent: NodeRow, content: SuppliedContent?) throws -> RecordDraft {
     let versions = try nextVersions(row, hasContent: content != nil)
     let newContent = content?.fields(dataVersion: versions.data)
@@ -62,17 +62,18 @@ package struct RecordDrafts {
     return draft
   }
 
-  /// A parent that the commit gives a fresh key is not in the store with it.
+  /// Returns the parent's keys. The store does not have the fresh key that the commit gives the parent.
   private func keys(of parent: NodeRow) throws -> ParentKeys {
     try nodes.parent(id: parent.id)?.key == parent.key ? nodes.keys(of: parent) : parent.parentKeys
   }
 
-  /// Those of the newest version in the log, if this device has read only an older one.
+  /// Returns the facts of the newest version in the log, if this device has only read an older one.
   private func newestFacts(_ row: NodeRow) throws -> UnreadableStore.PublicFacts? {
     try unreadable.publicFacts(zone: row.zone, node: row.nodeID)
   }
 
-  /// What the server has, and what it had lost: the next ones are higher, so other devices see which is newer.
+  /// Returns the latest versions that the server has or had lost. The next versions are higher, so other devices can
+  /// tell which is newer.
   private func lastVersions(_ row: NodeRow) throws -> (record: UInt64, data: UInt64) {
     var (record, data) = (row.cloud?.recordVersion ?? 0, row.content?.content.dataVersion ?? 0)
     if let newest = try newestFacts(row) {
@@ -86,7 +87,7 @@ package struct RecordDrafts {
     return (record, data)
   }
 
-  /// A new node always begins with 1.
+  /// Returns the next versions. A new node always starts at 1.
   private func nextVersions(_ row: NodeRow, hasContent: Bool) throws -> (record: UInt64, data: UInt64) {
     let last = try lastVersions(row)
     let record = row.isUploaded ? try RecordRules.version(after: last.record) : 1
@@ -94,7 +95,7 @@ package struct RecordDrafts {
   }
 }
 
-/// A record that was sealed before its turn, with what it was made of.
+/// A record that was sealed ahead of time, with its draft.
 package struct SealedAhead: Sendable {
   private let draft: RecordDraft
   private let record: NodeRecord
@@ -104,7 +105,7 @@ package struct SealedAhead: Sendable {
     record = try RecordSealer.seal(draft)
   }
 
-  /// The record, if it says what is to be said now. Only its time may be older.
+  /// Returns the record if it matches the current draft. Only its time may be older.
   package func record(for now: RecordDraft) -> NodeRecord? {
     var now = now
     now.timeMs = draft.timeMs

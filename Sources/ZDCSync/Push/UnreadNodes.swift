@@ -4,7 +4,8 @@ package import ZDCClientStore
 // Nodes whose next version cannot be made yet.
 
 extension ZDCReadTransaction {
-  /// A newer version of the node is in the log and not here yet, or none is any more and the app is still to be told.
+  /// Returns whether a newer version of the node is in the log but not here yet, or the node is gone from the log and
+  /// the app has not been notified yet.
   package func isUnread(_ row: NodeRow) throws -> Bool {
     let leaves = leaves(zone: row.zone)
     if try leaves.pendingLeaf(row.nodeID) != nil { return true }
@@ -12,9 +13,9 @@ extension ZDCReadTransaction {
     return try leaves.leaf(row.nodeID) == nil
   }
 
-  /// Those among the nodes of these operations, which are all of one zone.
+  /// Returns the unread nodes among those of the operations, which all belong to one zone.
   func unreadNodes(of operations: [OperationRow], zone: Int64) throws -> Set<Int64> {
-    // As a rule everything has been read.
+    // Usually everything has been read.
     let isAllRead = try leaves(zone: zone).pendingLeaves(limit: 1)?.isEmpty == true
     if isAllRead, try delegateFailures.isEmpty(zone: zone) { return [] }
     return try Set(operations.compactMap(\.node)).filter { id in try nodes.node(id: id).map(isUnread) ?? false }

@@ -1,13 +1,13 @@
 internal import ZDCClientStore
 internal import ZDCProtocol
 
-/// Stores the state of one node's large uploads. Everything is durable when a call returns.
+/// Stores the state of one node's large uploads. All changes are durable when a call returns.
 struct UploadJournal: Sendable {
   package let session: SyncSession
   package let tree: TreeID
   package let node: NodeID
 
-  /// Attempts of this node, and those of other nodes that nothing waits for any more.
+  /// Returns the attempts of this node, and those of other nodes that no operation waits for any more.
   package func load() async throws -> (attempts: [UploadAttempt], forgotten: [BlobID]) {
     try await session.database.asyncRead { [session, tree, node] transaction in
       let store = UploadStore(transaction: transaction)
@@ -18,9 +18,9 @@ struct UploadJournal: Sendable {
     }
   }
 
-  /// Called before the part's first byte leaves.
+  /// Records a part before its first byte is sent.
   ///
-  /// - Returns: false if another one was noted before.
+  /// - Returns: False if a different part was recorded before.
   package func note(_ part: PartSealer.Part, of attempt: UploadAttempt) async throws -> Bool {
     let (index, hash) = (part.index, part.hash)
     return try await session.database.asyncReadWrite { [session, tree, node] transaction in

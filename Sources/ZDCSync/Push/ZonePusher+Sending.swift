@@ -7,14 +7,14 @@ internal import ZDCProtocol
 internal import ZDCSupport
 internal import ZDCTransfers
 
-// How one commit goes out, from when it is stored: send, complete, or take it back.
+// Handles a stored commit: sends it, then completes or abandons it.
 
 extension ZonePusher {
-  /// - Parameter isNew: whether no earlier attempt sent these bytes.
+  /// - Parameter isNew: Whether no earlier attempt sent these bytes.
   package func send(_ request: InFlightStore.Request, isNew: Bool = false) async throws -> PushSummary {
     session.progress.begin(request.uploads)
     session.activity.sends()
-    // The progress of what was accepted has ended with its transaction.
+    // The progress of accepted operations has already ended with their transaction.
     defer { session.progress.end(request.uploads, .waits) }
     return try await sendShown(request, isNew: isNew)
   }
@@ -40,8 +40,8 @@ extension ZonePusher {
     }
   }
 
-  /// The request never left this device. It is dropped, so that a newer edit takes its place, and the app is not asked
-  /// again before the server has answered the next check of the identity chain.
+  /// Drops a request that never left this device, so that a newer edit can replace it. The app is not asked again
+  /// before the server has answered the next check of the identity chain.
   private func takeBack() async throws {
     guard !Task.isCancelled else { return }
     await identity.forget()
@@ -51,7 +51,7 @@ extension ZonePusher {
 
   /// Adds this attempt to the history of the operations in flight.
   private func remember(_ error: any Error) async {
-    // An aborted try is no failure, and a cancelled task cannot write.
+    // An aborted attempt is not a failure, and a cancelled task cannot write.
     guard !Task.isCancelled else { return }
     do {
       try await session.database.asyncReadWrite { [zone] transaction in
@@ -80,11 +80,12 @@ extension ZonePusher {
     return PushSummary(commits: 1, operations: done.count, isDrained: isDrained)
   }
 
-  /// Another device's commit came first, or this one was accepted before and the answer was lost.
+  /// Handles a head mismatch: another device's commit came first, or this commit was accepted before and the answer was
+  /// lost.
   private func overtaken(_ page: CommitPage) async throws -> PushSummary {
     let before = try await storedRequest()
     var pulled = try await ZonePuller(session: session, zone: zone).take(page)
-    // The event stream may have brought the other commit already.
+    // The event stream may have already delivered the other commit.
     var isOutrun = try await isOutrun(before)
     if page.hasMore || (pulled.summary.commits == 0 && !isOutrun) {
       pulled += try await ZonePuller(session: session, zone: zone).pull()
@@ -93,17 +94,17 @@ extension ZonePusher {
     note(pulled.refusal)
     let after = try await storedRequest()
     if before != nil, after == nil { return PushSummary(commits: 1) }
-    // A server that says no and shows no reason: the same bytes again, later.
+    // The server rejects the commit but shows no newer one, so send the same bytes again later.
     guard pulled.summary.commits > 0 || isOutrun else {
       throw ServerError(.headMismatch, "the server names another head and shows no commit for it", retryable: true)
     }
     try await abandon(outcome: .overtaken)
-    // The caller's loop plans again on the new head.
+    // The caller's loop makes a new plan based on the new head.
     return PushSummary(commits: 1)
   }
 
-  /// Whether the verified log has another commit where the request's would be: a pull came between the refusal, whose
-  /// answer was lost, and this try.
+  /// Returns whether the verified log has another commit at the position of the request's commit. A pull may have run
+  /// between the refusal, whose answer was lost, and this attempt.
   private func isOutrun(_ request: InFlightStore.Request?) async throws -> Bool {
     guard let request else { return false }
     let commits = try PageContents(request.body).commits
@@ -138,8 +139,8 @@ extension ZonePusher {
     }
   }
 
-  /// The user's keys may have been rotated on another device: then the request was signed with an old one, and is made
-  /// again.
+  /// Returns whether the user's keys were rotated on another device. The request was then signed with an old key, and
+  /// is made again.
   private func signsWithNewKeys() async throws -> Bool {
     let before = try PageContents(try await storedRequest()?.body ?? []).commits.first?.commit.fields.writerGen
     await identity.forget()
@@ -156,9 +157,9 @@ extension ZonePusher {
     }
   }
 
-  /// The server does not store a blob that the request in flight names.
+  /// Queues lost content again when the server does not store a blob that the request in flight names.
   ///
-  /// - Returns: whether it names content that this device had sent before, which is queued now.
+  /// - Returns: Whether the request names content that this device sent before and has now queued again.
   private func requeueLostContent() async throws -> Bool {
     let isQueued = try await session.database.asyncReadWrite { [session, zone] transaction in
       try LostContent(session: session, zone: zone, transaction: transaction).requeueInFlight()
@@ -167,8 +168,8 @@ extension ZonePusher {
     return isQueued
   }
 
-  /// Content with a blob is sent again: once now, later after pauses that grow. Which of several blobs is gone, smaller
-  /// commits show. What travels in the commit is kept.
+  /// Sends content with a blob again: immediately the first time, later after growing pauses. If the request names
+  /// several blobs, smaller commits show which is gone. Content that is inlined in the commit is kept.
   private func contentLost(_ error: ServerError) async throws -> PushSummary {
     if try await requeueLostContent() {
       try await abandon()
@@ -190,7 +191,7 @@ extension ZonePusher {
     return await noteRefusal()
   }
 
-  /// What brings no content needs no room and goes alone, unless the server refuses that too.
+  /// Sends operations without content separately, because they need no quota, unless the server refuses those too.
   private func overQuota(_ error: ServerError, pauseMs: UInt64) async throws -> PushSummary {
     let hasContent = try await !contentOperations().isEmpty
     let free = try await abandon(
@@ -199,15 +200,15 @@ extension ZonePusher {
     return PushSummary(triesAgain: free > 0)
   }
 
-  /// Halves a refused commit of many nodes. The operation of a refused commit of one node is set aside.
+  /// Halves a refused commit of several nodes. If the commit has one node, its operation is set aside.
   private func refused(_ error: any Error, detail: String) async throws -> PushSummary {
     if try await split() { return PushSummary(triesAgain: true) }
     return try await setAside(error, detail: detail)
   }
 
-  /// Drops the request and halves the commits to come.
+  /// Drops the request and halves the commits that follow.
   ///
-  /// - Returns: false if the request is of one node, and stays.
+  /// - Returns: False if the request has only one node, and stays.
   private func split() async throws -> Bool {
     let outcomes = try await session.database.asyncRead { [zone] transaction in
       try InFlightStore(transaction: transaction).outcomes(zone: zone)
@@ -221,7 +222,7 @@ extension ZonePusher {
 
   private func setAside(_ error: any Error, detail: String) async throws -> PushSummary {
     if (error as? ServerError)?.security == .duplicateName, try await !isRetry() {
-      // At once: the node comes under another name then.
+      // Retry immediately: the node is then put under another name.
       try await abandon(reason: .serverSaid, detail: detail, pauseMs: 0)
       return PushSummary(triesAgain: true)
     }
@@ -231,7 +232,7 @@ extension ZonePusher {
     return await noteRefusal()
   }
 
-  /// Whether an operation of the commit failed before, for whatever reason.
+  /// Returns whether an operation of the commit failed before, for any reason.
   private func isRetry() async throws -> Bool {
     try await session.database.asyncRead { [zone] transaction in
       try InFlightStore(transaction: transaction).operations(zone: zone)

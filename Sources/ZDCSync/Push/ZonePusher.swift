@@ -4,7 +4,7 @@ internal import ZDCCrypto
 internal import ZDCProtocol
 internal import ZDCSupport
 
-/// Sends one commit of a zone: chooses operations, asks the app, builds, stores and sends.
+/// Sends one commit of a zone: chooses operations, asks the app for content, and builds, stores and sends the commit.
 actor ZonePusher {
   nonisolated private let executor: EngineExecutor
   package nonisolated let session: SyncSession
@@ -13,9 +13,9 @@ actor ZonePusher {
   package nonisolated let contents: ContentPool
   /// The zone's state after the last event.
   package private(set) var state: ZoneSyncState
-  /// Feeds an event into the zone's state.
+  /// Passes an event to the zone's state.
   private let report: @Sendable (ZoneSyncState.Event) async -> ZoneSyncState
-  /// The first error that the app threw from a callback about what was pushed.
+  /// The first error that the app threw in a callback about pushed changes.
   package private(set) var refusal: DelegateError?
 
   package init(
@@ -50,7 +50,7 @@ actor ZonePusher {
       await choice.plan.waiting.count + contents.openPromises(of: choice.plan.steps.compactMap(\.node))
     summary.calledApp = !(choice.conflicts.isEmpty && choice.refusals.isEmpty)
     guard let built = try await buildAndStore(choice, records) else { return summary }
-    // Only after a full commit: after any other one, the rest of the queue cannot be sent yet.
+    // Only after a full commit: after any smaller one, the rest of the queue cannot be sent yet.
     if state.commitLimit == nil, choice.plan.taken >= Limits.commitOperations { await contents.prepareAhead() }
     let sent = try await send(built, isNew: true)
     summary.commits = sent.commits
@@ -75,11 +75,11 @@ actor ZonePusher {
     return due
   }
 
-  /// Updates what is remembered after a choice.
+  /// Updates the zone's state and the content pool after a choice.
   private func note(_ choice: Choice) async {
     if let next = choice.plan.nextMs { await handle(.operationsPaused(for: pause(untilMs: next))) }
     await contents.forget(choice.conflicts.compactMap(\.node))
-    // Sealed content of theirs would leave no room for other nodes.
+    // The sealed content of unread nodes would leave no room for other nodes.
     await contents.forgetSealed(of: choice.unread)
   }
 

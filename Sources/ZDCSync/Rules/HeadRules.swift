@@ -1,13 +1,13 @@
 package import ZDCClientStore
 package import ZDCProtocol
 
-/// What the server's head means to somebody who pinned another (PROTOCOL 3.7, "Pins"). Pure.
+/// The meaning of the server's head for a device that has pinned a different one (PROTOCOL 3.7, "Pins"). Pure.
 package enum HeadRules {
   package enum Verdict: Equatable {
     case upToDate
-    /// There are commits behind the pin.
+    /// There are commits after the pin.
     case behind
-    /// The server's log is shorter than what this device verified, or another log.
+    /// The server's log is shorter than the one that this device verified, or is a different log.
     case broken(ZDCSecurityError.Code)
   }
 
@@ -19,25 +19,26 @@ package enum HeadRules {
     return server.hash == pin.hash ? .upToDate : .broken(.zoneForkDetected)
   }
 
-  /// What a log means that ends before the pin.
+  /// Returns the meaning of a log that ends before the pin.
   ///
   /// - Parameters:
-  ///   - known: the verified commit at the server's seq; nil if it is not known any more.
-  ///   - isMissingOwn: whether this device made every commit behind it.
+  ///   - known: The verified commit at the server's sequence number, or nil if it is no longer known.
+  ///   - isMissingOwn: Whether this device made every commit after it.
   package static func shorter(known: CommitHash?, server: CommitHash, isMissingOwn: Bool) -> ZDCSecurityError.Code {
     guard let known else { return .zoneRollback }
     guard known == server else { return .zoneForkDetected }
     return isMissingOwn ? .ownCommitMissing : .zoneRollback
   }
 
-  /// Lost commits that this device sends again without asking the user: the last moments before a server's crash. More
-  /// or older ones, changes of rights or keys, and a second loss are for the user to decide.
+  /// Returns whether this device sends lost commits again without asking the user, which covers the last moments before
+  /// a server crash. More or older commits, changes of rights or keys, and a second loss are for the user to decide.
   package static func isSentAgainUnasked(_ lost: OwnCommits, hasRestored: Bool, nowMs: UInt64) -> Bool {
     let ageMs = nowMs > lost.oldestMs ? nowMs - lost.oldestMs : 0
     return !hasRestored && !lost.isBinding && lost.count <= lostCommits && ageMs <= lostAgeMs
   }
 
-  /// What the user has to be told who accepts a log that lacks verified commits, unless the zone is frozen for that.
+  /// Returns the event to report when the user accepts a log that lacks verified commits, unless the zone is already
+  /// frozen for that.
   package static func rollback(missing: UInt64, frozen: ZDCSecurityError.Code?) -> ZDCSecurityError.Code? {
     switch frozen {
     case .zoneRollback, .zoneForkDetected, .ownCommitMissing: nil
@@ -48,32 +49,32 @@ package enum HeadRules {
   static let lostCommits = 16
   static let lostAgeMs: UInt64 = 600_000
 
-  /// Whether a server that does not know a zone denies this account what it was born with. Somebody else's zone may
-  /// have been taken away from it.
+  /// Returns whether a server that does not know a zone has lost part of this account. For another user's zone, the
+  /// account may have lost access instead.
   package static func isAccountMissing(owner: UserID?, user: UserID) -> Bool { owner == nil || owner == user }
 
-  /// What an answer proves that cannot be followed.
+  /// The evidence provided by an answer that cannot be followed.
   package enum Evidence: Equatable {
-    /// Nothing: it may come from something in between, from another request, or from a later version.
+    /// None: an intermediary, another request or a later version may explain the answer.
     case none
-    /// The server says what cannot be, and no member has signed it.
+    /// The server's claim is impossible, but no member has signed it.
     case suspicion
-    /// A member's signature is on what cannot be.
+    /// A member has signed an impossible claim.
     case proof
   }
 
-  /// - Parameter isSigned: members have signed what the answer consists of.
+  /// - Parameter isSigned: Whether members have signed the objects in the answer.
   package static func evidence(of code: ZDCSecurityError.Code, isSigned: Bool) -> Evidence {
     switch code {
     case .nonCanonicalEncoding, .unsupportedVersion, .commitChainBroken: .none
-    // An answer that is too long proves nothing; a signed commit above a limit is one that an honest server refuses.
+    // An overlong answer proves nothing. However, an honest server refuses a signed commit that exceeds a limit.
     case .limitExceeded: isSigned ? .proof : .none
     default: isSigned ? .proof : .suspicion
     }
   }
 
-  /// Whether an error concerns a zone's log as a whole (class 1): the server is asked again, and then the zone may be
-  /// frozen. What needs keys concerns one node or a grant.
+  /// Returns whether an error affects a zone's log as a whole (class 1). The server is then asked again, and the zone
+  /// may be frozen. Errors that depend on keys affect one node or one grant.
   package static func isAboutLog(_ code: ZDCSecurityError.Code) -> Bool {
     switch code {
     case .recordAuthFailed, .nameTagMismatch, .duplicateName, .keyCommitmentMismatch, .contentHeaderInvalid,
@@ -85,7 +86,7 @@ package enum HeadRules {
     }
   }
 
-  /// Whether the engine pulls a zone again, after a pause, whose pull ended with this error.
+  /// Returns whether the engine pulls a zone again, after a pause, if the pull ended with this error.
   package static func isTriedAgain(after error: any Error) -> Bool {
     guard let error = error as? ZDCSecurityError else { return true }
     return error.code == .recordBindingMismatch || evidence(of: error.code, isSigned: false) == .none

@@ -1,7 +1,7 @@
-/// When a sync is finished. Pure.
+/// Decides when a sync is finished. Pure.
 package struct QuietRule {
-  /// Enough for what is queued, for conflicts that the app solves on the way and for commits of others that come first.
-  /// An app that answers each push with another change would keep it busy for ever.
+  /// A limit that suffices for the queue, for conflicts that the app resolves and for commits of other devices that
+  /// come first. Without it, an app that answers each push with another change would keep the sync running forever.
   private let limit: Int
   private var rounds = 0
 
@@ -11,8 +11,8 @@ package struct QuietRule {
 
   package var isExhausted: Bool { rounds >= limit }
 
-  /// Whether another round has something to do: commits that were sent make others possible, and the app may have queued
-  /// something when its delegate was called.
+  /// Returns whether another round may have work to do: sent commits may unblock other operations, and the app may have
+  /// queued changes in a delegate call.
   package mutating func goesOn(after round: PushSummary, uploadsSettled: Int) -> Bool {
     rounds += 1
     return !isExhausted && (round.hasNext || round.calledApp || uploadsSettled > 0)

@@ -3,41 +3,41 @@ internal import ZDCSupport
 
 /// The steps that one zone's sync needs, and the pauses before them. Pure.
 ///
-/// ``ZoneWorker`` performs the steps and reports how each went; nothing else changes the state. The tables hold all
-/// pending work, so that a new state after a launch loses nothing but pauses.
+/// ``ZoneWorker`` performs the steps and reports their results; nothing else changes the state. The tables hold all
+/// pending work, so a new state after a launch loses only pauses.
 package struct ZoneSyncState: Sendable {
   package enum Event: Sendable {
     case pulled(isRefusedByApp: Bool)
     case pullFailed(any Error)
-    /// There is no connection to the server at all.
+    /// There is no connection to the server.
     case pullDisconnected
     /// The engine's pull was cancelled.
     case pullAborted
-    /// The server named a head that this device has, or one that it does not have.
+    /// The server named a head; `isKnown` is true if this device already has it.
     case headNamed(isKnown: Bool)
-    /// An event that asked for a pull, and how many commits that pull brought.
+    /// A pull for an event has ended with this number of commits.
     case eventPulled(commits: Int)
     case pushBegan
     case pushed
     case pushFailed(any Error)
     /// The server accepted a commit of these operations.
     case accepted(head: Head, operations: [Int64])
-    /// A commit of so many nodes was refused and is split.
+    /// A commit with this number of nodes was refused and is split.
     case split(nodes: Int)
     /// The server refused a single node, or the server has lost the content of these operations.
     case nodeRefused
     case contentLost(operations: [Int64])
-    /// Operations have pauses, and the first of these ends after this time.
+    /// Operations have pauses, the first of which ends after this time.
     case operationsPaused(for: Duration)
   }
 
   /// The worker's reaction to an event.
   package enum Action: Sendable {
-    /// Wakes the background sync after this time.
+    /// Wakes the background sync after this duration.
     case wake(in: Duration)
-    /// Reports the error, because no caller gets it.
+    /// Reports the error, because no caller receives it.
     case report(any Error)
-    /// Shows that nothing of the zone is sent for so long after this error; nil once a push has gone through.
+    /// Shows that the zone's push is paused for this duration after this error; nil once a push has succeeded.
     case showPause((error: any Error, length: Duration)?)
   }
 
@@ -50,24 +50,24 @@ package struct ZoneSyncState: Sendable {
     package init(_ status: ZoneStatus) { self.init(seq: status.seq, hash: status.head) }
   }
 
-  /// Whether the zone was pulled since the launch. Before that, nothing of it is sent in the background.
+  /// Whether the zone was pulled since launch. Until then, no changes of the zone are sent in the background.
   package private(set) var hasPulled = false
-  /// Whether the server has named a head, and no pull has shown it yet.
+  /// Whether the server has named a head that no pull has fetched yet.
   package private(set) var needsPull = false
   /// Whether the app threw in the last pull. Its errors would otherwise repeat with each event.
   private(set) var isRefusedByApp = false
-  /// The last commit of this device, so that the server's event about it costs nothing.
+  /// This device's last commit, so that the server's event about it causes no work.
   package private(set) var ownHead: Head?
-  /// How many nodes the next commit may hold, if that was reduced to find the one that the server refuses.
+  /// The maximum number of nodes in the next commit, if it was reduced to find the node that the server refuses.
   package private(set) var commitLimit: Int?
-  /// Nodes that the server refused in a row.
+  /// The number of nodes that the server refused in a row.
   private var refusals = 0
-  /// Whether the server refused ``mostRefusals`` nodes in a row: the rest of the queue waits.
+  /// Whether the server refused ``mostRefusals`` nodes in a row, so that the rest of the queue waits.
   package private(set) var isRefusedThroughout = false
   private var contentLosses: [Int64: Int] = [:]
   private var pullPause = Pause()
   private var pushPause = Pause()
-  /// After events whose head the server does not show.
+  /// The pause after events whose head the server does not provide.
   private var eventPause = Pause()
 
   /// A server that refuses this many nodes in a row refuses everything.
@@ -86,27 +86,28 @@ extension ZoneSyncState {
   /// Whether the last pull failed or was cancelled, so that this zone is not up to date.
   package var isLeftOut: Bool { pullPause.until != nil }
 
-  /// Whether an event may cost requests now. During a pause, all events of a zone become one pull at its end.
+  /// Returns whether an event may cause requests now. During a pause, all events of a zone are combined into one pull
+  /// at its end.
   package func mayPullForEvent(now: ContinuousClock.Instant) -> Bool {
     let isBackingOff = pullPause.backoff.attempts > 0 && pullPause.lasts(now)
     return !isBackingOff && !eventPause.lasts(now)
   }
 
-  /// The end of the earliest pause that lasts.
+  /// Returns the end of the earliest pause still in effect.
   package func nextWake(after now: ContinuousClock.Instant) -> ContinuousClock.Instant? {
     [pullPause, pushPause, eventPause].compactMap(\.until).filter { $0 > now }.min()
   }
 
-  /// How often the server has lost the content of one of these operations.
+  /// Returns how often the server has lost the content of one of these operations.
   package func losses(of operations: [Int64]) -> Int { operations.compactMap { contentLosses[$0] }.max() ?? 0 }
 }
 
 // MARK: - Events
 
 extension ZoneSyncState {
-  /// The only place that changes the state.
+  /// Updates the state and returns the actions to perform. This is the only place that changes the state.
   ///
-  /// - Parameter random: in 0..<1, for the length of pauses.
+  /// - Parameter random: A number in 0..<1, which varies the length of pauses.
   package mutating func handle(_ event: Event, now: ContinuousClock.Instant, random: Double) -> [Action] {
     switch event {
     case .pulled(let isRefused): pulled(isRefused: isRefused)
@@ -137,7 +138,7 @@ extension ZoneSyncState {
     pullPause = Pause()
   }
 
-  /// A pull that the server refuses is repeated later; one of a frozen zone is not.
+  /// Pauses pulls after a failure. A refused pull is repeated later; a pull of a frozen zone is not.
   private mutating func pullFailed(_ error: any Error, now: ContinuousClock.Instant, random: Double) -> [Action] {
     hasPulled = true
     needsPull = HeadRules.isTriedAgain(after: error)
@@ -148,8 +149,8 @@ extension ZoneSyncState {
     return [.report(error), .wake(in: pullPause.begin(after: error, now: now, random: random))]
   }
 
-  /// A pull that was aborted is not repeated immediately; it is repeated later, because the server does not name the head
-  /// again.
+  /// Pauses pulls after an abort. The pull is repeated later, but not immediately, because the server does not name the
+  /// head again.
   private mutating func pullAborted(now: ContinuousClock.Instant) -> [Action] {
     needsPull = true
     pullPause.until = now + Self.pauseAfterAbort
@@ -158,7 +159,7 @@ extension ZoneSyncState {
 
   static let pauseAfterAbort = Duration.seconds(60)
 
-  /// An honest server names a head that it can show.
+  /// Pauses pulls for events if one fetched no commit. An honest server only names a head that it can provide.
   private mutating func eventPulled(commits: Int, now: ContinuousClock.Instant, random: Double) -> [Action] {
     guard commits == 0 else {
       eventPause = Pause()
@@ -192,14 +193,14 @@ extension ZoneSyncState {
   }
 }
 
-/// A pause before the next attempt, longer after each failure in a row.
+/// A pause before the next attempt, which grows with each consecutive failure.
 struct Pause: Sendable {
   package var backoff = Backoff()
   package var until: ContinuousClock.Instant?
 
   package func lasts(_ now: ContinuousClock.Instant) -> Bool { until.map { $0 > now } ?? false }
 
-  /// - Returns: how long the pause is.
+  /// - Returns: The length of the pause.
   package mutating func begin(after error: any Error, now: ContinuousClock.Instant, random: Double) -> Duration {
     let length = Duration.milliseconds(Int64(backoff.next(after: error, random: random)))
     until = now + length

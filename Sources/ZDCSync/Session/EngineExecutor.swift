@@ -1,5 +1,5 @@
 /// The executor of all actors of one local user's engine.
 ///
-/// They call each other often, for short work, and a change of threads for each call would cost more than the work.
+/// The actors often call each other for short work, and a thread switch per call would cost more than the work itself.
 /// Transactions and requests run elsewhere.
 package actor EngineExecutor {}

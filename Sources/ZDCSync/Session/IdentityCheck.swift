@@ -3,13 +3,13 @@ internal import ZDCClientStore
 package import ZDCProtocol
 internal import ZDCSupport
 
-/// Compares the user's own identity chain with the pinned one, at each start and each reconnection (PROTOCOL 3.2, 3.4).
+/// Compares the user's own identity chain with the pinned one, at each start and reconnection (PROTOCOL 3.2, 3.4).
 package actor IdentityCheck {
   nonisolated private let executor: EngineExecutor
   private let session: SyncSession
   private var isChecked = false
   private var keptError: ZDCSecurityError.Code?
-  /// The check that is under way: zones that need it at the same time share it.
+  /// The running check, which zones that need it at the same time share.
   private var running: Task<Void, any Error>?
 
   package init(session: SyncSession, executor: EngineExecutor) {
@@ -20,26 +20,28 @@ package actor IdentityCheck {
 
   /// Compares the server's chain with the pinned one, once until ``forget()``.
   ///
-  /// Nothing is pushed before it holds: a server that denies what the account was does not get its next change.
+  /// Nothing is pushed before the check succeeds: a server that denies the account's history does not get its next
+  /// change.
   ///
-  /// - Throws: `ZDCSecurityError`, which is kept in the database; `ServerError`; `TransportError`.
+  /// - Throws: `ZDCSecurityError`, which is stored in the database; `ServerError`; `TransportError`.
   package func require() async throws {
     try await checkOnce()
     guard session.keys.canSign else { throw ZDCSecurityError(.accessKeyChanged, user: session.user) }
   }
 
-  /// A security error is kept and reported but does not stop the pull: each page is verified on its own.
+  /// Runs the check without stopping the pull. A security error is stored and reported, but each page is verified
+  /// separately.
   func checkBeforePull() async throws {
     do { try await checkOnce() } catch is ZDCSecurityError {}
   }
 
-  /// The server was out of reach, or the stream was opened again: the chain may have grown.
+  /// Requires a new check, because the server was unreachable or the stream was reopened and the chain may have grown.
   package func forget() {
     isChecked = false
   }
 
-  /// The server says where the chain ends: at the pinned end there is nothing to read, because the link's hash covers
-  /// all of them. It proves no more than the pinned chain itself would if it were served again, and no less.
+  /// Accepts the end of the chain that the server names. If it is the pinned end, there is nothing to read, because the
+  /// link's hash covers the whole chain. This proves exactly as much as serving the pinned chain again would.
   package func accept(_ named: ChainHead?) {
     let identity = session.keys.identity
     guard let named, named.seq == identity.seq, named.head == identity.head else { return }

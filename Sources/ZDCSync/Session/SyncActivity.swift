@@ -1,17 +1,17 @@
 internal import Foundation
 internal import ZDCSupport
 
-/// What one local user's engine is doing now, and who is told when that changes.
+/// Tracks the activity of one local user's engine, and posts a notification when it changes.
 final class SyncActivity: Sendable {
   typealias Info = ZDCSyncStatusNotificationInfo
 
   private struct State {
-    /// How many are under way at the same time.
+    /// The number of pulls running at the same time.
     var pulls = 0
     var pushes = 0
     /// The result of the first of these pulls that failed.
     var failure: ZDCPullResult?
-    /// Whether the app was told that it has begun.
+    /// Whether the app was notified of the start.
     var isPullShown = false
     var isPushShown = false
   }
@@ -28,7 +28,7 @@ final class SyncActivity: Sendable {
   }
 
   package var isPulling: Bool { state.withLock { $0.pulls > 0 } }
-  /// Also while only uploads are under way.
+  /// Whether a push is running, including one that only has uploads left.
   package var isPushing: Bool { state.withLock { $0.pushes > 0 || $0.isPushShown } }
 
   // MARK: Pulling
@@ -71,7 +71,7 @@ final class SyncActivity: Sendable {
     uploadsChanged(isUploading: isUploading)
   }
 
-  /// The last upload may have ended outside of a push.
+  /// Updates the state after an upload. The last upload may end outside of a push.
   func uploadsChanged(isUploading: Bool) {
     let hasStopped = state.withLock { state in
       guard state.isPushShown, state.pushes == 0, !isUploading else { return false }

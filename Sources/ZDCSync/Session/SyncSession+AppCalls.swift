@@ -4,7 +4,7 @@ package import ZDCProtocol
 extension SyncSession {
   /// Calls the app about a node.
   ///
-  /// - Throws: ``DelegateError``, also for an error of a call in it that does not throw.
+  /// - Throws: ``DelegateError``, including for errors of non-throwing methods that the app calls on the transaction.
   package func tell(
     _ call: ZDCDelegateFailure.Call, _ node: NodeID, in transaction: ZDCReadWriteTransaction,
     _ body: (any ZeroDarkCloudDelegate) throws -> Void
@@ -20,9 +20,10 @@ extension SyncSession {
     }
   }
 
-  /// Writes, and calls the app on the way. What it throws is kept with the node that it was told of, and takes back what
-  /// hangs on that call; the rest is written.
+  /// Writes to the database and calls the app in the process. An error that the app throws is stored with its node, and
+  /// reverts the changes that depend on that call. All other changes are written.
   ///
+  /// - Returns: The result, and the app's first error.
   /// - Returns: also the first error of the app's.
   func writeTelling<Result: Sendable>(
     _ body: @Sendable (ZDCReadWriteTransaction) throws -> Result
@@ -37,13 +38,13 @@ extension SyncSession {
     }
   }
 
-  /// A part of a transaction of ``writeTelling(_:)`` that stands or falls with what the app says of it.
+  /// Runs a part of a ``writeTelling(_:)`` transaction that is reverted if the app throws.
   ///
   /// - Parameters:
-  ///   - node: whose part it is.
-  ///   - part: what is to be done again if the app throws, in whatever call.
-  ///   - receivedMs: of a deletion.
-  /// - Returns: false if the app threw: nothing of it has happened.
+  ///   - node: The node that the part concerns.
+  ///   - part: The part to repeat if the app throws in any call.
+  ///   - receivedMs: The time of a deletion.
+  /// - Returns: False if the app threw; none of the part's changes are then written.
   @discardableResult
   package func part(
     _ part: DelegateFailureStore.Part, of zone: Int64, _ node: NodeID, receivedMs: UInt64? = nil,

@@ -9,17 +9,18 @@ package import ZDCSupport
 package import ZDCTransfers
 package import ZDCTreesystem
 
-/// What push and pull of one local user share: who he is, his keys, the database, the server, the app.
+/// The state that push and pull of one local user share: the user's identity and keys, the database, the server and the
+/// app.
 package struct SyncSession: Sendable {
   package let localUser: Int64
   package let localUserID: String
   package let appTreeID: String
   package let database: ZDCDatabaseConnection
   package let api: ServerAPI
-  /// Replaced when the identity chain has gone on.
+  /// Replaced when the identity chain has grown.
   let currentKeys: Locked<UserKeys>
   let identities: IdentityStore
-  /// Compares the identity chain with the pinned one; nil if nothing is new in it.
+  /// Compares the identity chain with the pinned one. Returns nil if the chain has no new links.
   package let refreshIdentity: @Sendable () async throws -> UserKeys?
   package let delegate: @Sendable () -> any ZeroDarkCloudDelegate
   package let now: @Sendable () -> UInt64
@@ -28,7 +29,7 @@ package struct SyncSession: Sendable {
   package let events: SyncEvents
   let activity: SyncActivity
   package let progress: UploadProgress
-  /// Frozen zones that were tried again since the launch.
+  /// Frozen zones that were retried since launch.
   let retriedFrozen: Locked<Set<Int64>>
 
   package var keys: UserKeys { currentKeys.withLock { $0 } }
@@ -36,10 +37,9 @@ package struct SyncSession: Sendable {
 }
 
 extension SyncSession {
-  /// Fetches what a page's replay needs to know of other members; what is wrong with their chains is recorded and
-  /// reported.
+  /// Fetches the keys of other members that a page's replay needs. Errors in their chains are recorded and reported.
   ///
-  /// - Parameter list: the access list in force before the page; nil before the genesis.
+  /// - Parameter list: The access list in force before the page, or nil before the genesis.
   func keys(for page: PageContents, after list: ZoneACL?, zone: Int64) async throws -> WriterKeys {
     let (keys, refused) = try await identities.keys(of: page.memberSigners(after: list), own: keys)
     for error in refused {
@@ -55,12 +55,12 @@ extension SyncSession {
 }
 
 extension SyncSession {
-  /// The API's value for a row.
+  /// Returns the API's value for a row.
   package func node(_ row: NodeRow, in transaction: ZDCReadTransaction) throws -> ZDCNode {
     try transaction.zdcNode(row)
   }
 
-  /// Where the app sees the row.
+  /// Returns the row's path as the app sees it.
   package func path(_ row: NodeRow, in transaction: ZDCReadTransaction) throws -> ZDCTreesystemPath {
     try transaction.zdcPath(row)
   }

@@ -4,8 +4,8 @@ internal import ZDCClientStore
 internal import ZDCTransfers
 internal import ZDCTreesystem
 
-/// The app's delegate, with the listeners of ``ZDCSyncManager/nodeEvents`` behind it: both are told the same, by the one
-/// place that everything passes through.
+/// Wraps the app's delegate and forwards its callbacks to the listeners of ``ZDCSyncManager/nodeEvents``. All callbacks
+/// pass through this one place, so both receive the same information.
 final class TellingDelegate: ZeroDarkCloudDelegate {
   private let app: any ZeroDarkCloudDelegate
   private let hub: NodeEventHub
@@ -15,7 +15,7 @@ final class TellingDelegate: ZeroDarkCloudDelegate {
     self.hub = hub
   }
 
-  /// Once the transaction has committed; never if it rolls back.
+  /// Sends the event once the transaction has committed, and never if it rolls back.
   private func tell(_ event: ZDCNodeEvent, after transaction: ZDCReadWriteTransaction) {
     guard hub.count > 0 else { return }
     transaction.afterCommit { [hub] in hub.send(event) }

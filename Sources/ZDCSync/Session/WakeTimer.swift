@@ -10,21 +10,21 @@ package final class WakeTimer: Sendable {
 
   private let time: EngineClock
   private let wake = Broadcast<Void>(limit: 1)
-  /// One timer, for the earliest of all pauses. The others are found when it has fired.
+  /// A single timer for the earliest of all pauses. The next pause is determined after it fires.
   private let timer = Locked<Timer?>(nil)
 
   package init(time: EngineClock) {
     self.time = time
   }
 
-  /// One element for the calls of ``signal()`` since the last one was taken. A stream ends with the task that reads it,
-  /// so each run has its own.
+  /// Returns a stream that combines all calls of ``signal()`` since the last element into one. A stream ends with the
+  /// task that reads it, so each run needs a new one.
   func wakeups() -> AsyncStream<Void> { wake.stream() }
 
-  /// There may be something to do.
+  /// Signals that there may be work.
   package func signal() { wake.send(()) }
 
-  /// There may be something to do after the pause.
+  /// Signals that there may be work after the pause.
   package func signal(after pause: Duration) {
     guard pause > .zero else { return signal() }
     let due = time.now().advanced(by: pause)

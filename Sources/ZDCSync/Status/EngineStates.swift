@@ -5,9 +5,9 @@ internal import ZDCClientStore
 internal import ZDCProtocol
 internal import ZDCSupport
 
-/// What the engines of this process know and no table has: whether they are at work and reach the server.
+/// The in-memory state of this process's engines that no table has: whether they are active and reach the server.
 package final class EngineStates: Sendable {
-  /// Observations that show an engine's state track this table, though only its pause is stored there.
+  /// The table that observations of an engine's state track. Only the engine's pause is stored there.
   package static let table = "zdc_meta"
 
   private let states = Locked<[String: EngineState]>([:])
@@ -16,7 +16,7 @@ package final class EngineStates: Sendable {
     states.withLock { $0[localUserID] } ?? EngineState()
   }
 
-  /// - Returns: Whether that made a difference.
+  /// - Returns: Whether the state changed.
   package func update(_ localUserID: String, _ change: (inout EngineState) -> Void) -> Bool {
     states.withLock { states in
       let before = states[localUserID] ?? EngineState()
@@ -29,7 +29,7 @@ package final class EngineStates: Sendable {
 }
 
 extension DatabaseContext {
-  /// What the engines of this process know and no table has.
+  /// The in-memory state of this process's engines.
   package var engines: EngineStates { attachments.value { EngineStates() } }
 }
 
@@ -41,16 +41,16 @@ package enum SyncWork: Sendable {
 
 /// One engine's part of ``ZDCSyncState``. Pure.
 package struct EngineState: Sendable, Hashable {
-  /// Without what the database says.
+  /// The state without the parts that come from the database.
   package private(set) var shown = ZDCSyncState()
-  /// Why the server cannot be reached.
+  /// The reason why the server cannot be reached.
   package private(set) var offline: String?
-  /// Zones of which nothing is sent because a push failed: why, and until when.
+  /// Zones whose pushes are paused after a failure: the error, and the end of the pause.
   package private(set) var pauses: [Int64: ZDCSyncFailure] = [:]
   private var hasPulledSinceError = false
   private var hasPushedSinceError = false
   private var hasFailedInRound = false
-  /// Rounds that are under way at the same time.
+  /// The number of rounds running at the same time.
   private var pulls = 0
   private var pushes = 0
 
@@ -71,7 +71,7 @@ package struct EngineState: Sendable, Hashable {
       guard !hasFailedInRound else { return }
       hasPushedSinceError = true
       forgetErrorIfOver()
-    // A pause stands in the database.
+    // A pause is stored in the database.
     case .pushPaused, .pushResumed: break
     case .online:
       reached()
@@ -88,7 +88,8 @@ package struct EngineState: Sendable, Hashable {
     }
   }
 
-  /// A tree is left out, because it waits to be tried again: what the server has was reached, and is not all here.
+  /// Notes that a tree was skipped because it waits for a retry. The server was reached, but some of its changes are
+  /// missing here.
   package mutating func leaveOut() {
     reached()
     hasFailedInRound = true
@@ -105,7 +106,7 @@ package struct EngineState: Sendable, Hashable {
     }
   }
 
-  /// A round that threw has no `finished`.
+  /// Ends a round, even if it threw and posted no `finished` status.
   package mutating func endRound(_ work: SyncWork) {
     switch work {
     case .pull:
@@ -122,7 +123,7 @@ package struct EngineState: Sendable, Hashable {
     hasFailedInRound = false
   }
 
-  /// The event stream has brought its first event.
+  /// Notes that the event stream has delivered its first event.
   mutating func hearStream() {
     reached()
     shown.isPolling = false
@@ -147,7 +148,7 @@ package struct EngineState: Sendable, Hashable {
 }
 
 extension ZDCDatabaseConnection {
-  /// Observations that show an engine's state look again.
+  /// Makes observations that show an engine's state fetch it again.
   func tellOfEngineState() {
     guard observations.count > 0 else { return }
     pool.asyncWrite(
@@ -160,9 +161,9 @@ extension ZDCDatabaseConnection {
 }
 
 extension OperationStore {
-  /// What is queued, by what it waits for.
+  /// Counts the queued operations by what they wait for.
   ///
-  /// - Parameter paused: zones whose last push failed.
+  /// - Parameter paused: Zones whose last push failed.
   package func pending(localUser: Int64, paused: Set<Int64> = []) throws -> ZDCSyncState.Pending {
     var pending = ZDCSyncState.Pending()
     let query = """

@@ -30,10 +30,10 @@ package final class SyncEvents: Sendable {
     hub.update(localUserID, change)
   }
 
-  /// Nil if no round of this process has brought all.
+  /// The date of the last complete pull of this process, or nil if there was none.
   package var lastSynced: Date? { hub.lastSynced(localUserID) }
 
-  /// For an error that is thrown to the caller: it appears in the state, and no status is posted.
+  /// Stores an error that is thrown to the caller in the state, without posting a status.
   package func failed(_ error: any Error) {
     hub.failed(localUserID, error)
   }
@@ -50,7 +50,7 @@ package final class StatusHub: Sendable {
   }
 
   package func post(_ status: ZDCSyncStatus) {
-    // Who stops a task knows it.
+    // The caller that cancels a task already knows.
     if case .error(_, let error) = status, error is CancellationError { return }
     let now = Date(ms: database.context.clock())
     update(status.localUserID) { $0.take(status, now: now) }
@@ -74,12 +74,12 @@ package final class StatusHub: Sendable {
 
   package func stream() -> AsyncStream<ZDCSyncStatus> { listeners.stream() }
 
-  /// One element when something of that has happened since the last one was taken.
+  /// Returns a stream that combines all matching statuses since the last element into one.
   package func occasions(_ isWanted: @escaping @Sendable (ZDCSyncStatus) -> Bool) -> AsyncStream<ZDCSyncStatus> {
     listeners.stream(limit: 1, where: isWanted)
   }
 
-  /// All streams end.
+  /// Ends all streams.
   package func close() {
     listeners.close()
     nodes.close()

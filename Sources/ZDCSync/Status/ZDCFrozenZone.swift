@@ -1,26 +1,26 @@
 public import Foundation
 public import ZDCProtocol
 
-/// A tree that is neither pulled nor pushed, because its server showed something that cannot be: local data stays readable,
-/// changes are queued, and nothing more happens until the user decides.
+/// A tree that is neither pulled nor pushed, because its server showed an impossible state. Local data stays readable
+/// and changes are queued, but nothing else happens until the user decides.
 public struct ZDCFrozenZone: Sendable, Hashable {
   public var zone: ZoneID
   public var trunk: Trunk
   public var error: ZDCSecurityError.Code
-  /// When it was found out.
+  /// The time at which the error was detected.
   public var since: Date
-  /// Whether a member's signature proves it. Otherwise each launch tries again, and the tree is no longer frozen once the
-  /// server's log extends what this device had verified.
+  /// Whether a member's signature proves the error. Otherwise each launch tries again, and the tree is unfrozen once
+  /// the server's log extends the state that this device had verified.
   public var isProven = false
 }
 
-/// A tree whose server gives answers that cannot be followed and prove nothing: garbled ones, or ones of a later version.
-/// The framework asks again after pauses, and your users need not do anything.
+/// A tree whose server gives answers that cannot be followed but prove nothing, such as garbled answers or those of a
+/// later version. The framework asks again after pauses. No action by the user is needed.
 public struct ZDCStalledZone: Sendable, Hashable {
   public var zone: ZoneID
   public var trunk: Trunk
-  /// `unsupportedVersion` asks for an update of the app.
+  /// The reason; `unsupportedVersion` requires an update of the app.
   public var error: ZDCSecurityError.Code
-  /// When it was found out.
+  /// The time at which the error was detected.
   public var since: Date
 }

@@ -2,8 +2,7 @@ public import Foundation
 internal import ZDCSupport
 public import ZDCTreesystem
 
-/// What the delegate was told, as a value, after the transaction that it was told in has committed; see
-/// ``ZDCSyncManager/nodeEvents``.
+/// A delegate callback as a value, sent after its transaction has committed; see ``ZDCSyncManager/nodeEvents``.
 public enum ZDCNodeEvent: Sendable, Hashable {
   case didPushNodeData(ZDCNode, at: ZDCTreesystemPath)
   case didDiscoverNewNode(ZDCNode, at: ZDCTreesystemPath)
@@ -13,12 +12,12 @@ public enum ZDCNodeEvent: Sendable, Hashable {
   case didDiscoverDeletedDirtyNode(ZDCNode, dirtyAncestors: [String], timestamp: Date?)
   case didDiscoverConflict(ZDCNodeConflict, forNode: ZDCNode, atPath: ZDCTreesystemPath)
   case didReconnectToInternet
-  /// The listener did not keep up: as many events before the next one are lost. Read the database again.
+  /// The listener was too slow and has lost this number of events before the next one. Read the database again.
   case missed(Int)
 }
 
-/// Events in the order in which they happened, from when it was made. At most 1,000 wait for a slow listener; of older
-/// ones ``ZDCNodeEvent/missed(_:)`` tells the number.
+/// Events in the order in which they occurred, starting when this sequence was created. A maximum of 1,000 events is
+/// kept for a slow listener; ``ZDCNodeEvent/missed(_:)`` reports the number of older events that were lost.
 public struct ZDCNodeEvents: AsyncSequence, Sendable {
   public typealias Element = ZDCNodeEvent
   public typealias Failure = Never
@@ -33,7 +32,7 @@ public struct ZDCNodeEvents: AsyncSequence, Sendable {
     fileprivate let mailbox: EventMailbox
     fileprivate var signals: AsyncStream<Void>.Iterator
 
-    /// - Returns: nil once the framework is closed, or the task cancelled.
+    /// - Returns: Nil once the framework is closed or the task is cancelled.
     public mutating func next() async -> ZDCNodeEvent? {
       while true {
         if let event = mailbox.take() { return event }
@@ -47,7 +46,7 @@ public struct ZDCNodeEvents: AsyncSequence, Sendable {
 final class EventMailbox: Sendable {
   fileprivate struct State {
     var events: [ZDCNodeEvent] = []
-    /// Events before this one were taken.
+    /// The index of the first event that was not taken yet.
     var first = 0
     var missed = 0
   }
@@ -86,7 +85,7 @@ final class EventMailbox: Sendable {
 }
 
 extension EventMailbox.State {
-  /// Gives back what was taken, rarely enough to cost nothing.
+  /// Frees the space of taken events, rarely enough to cost nothing.
   fileprivate mutating func shrink(_ limit: Int) {
     guard first == events.count || first > limit else { return }
     events.removeFirst(first)

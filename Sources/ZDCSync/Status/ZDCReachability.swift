@@ -1,10 +1,10 @@
 internal import Foundation
 internal import Synchronization
 
-/// Whether the server can be reached (seed 001, "didReconnectToInternet").
+/// Whether the server can be reached.
 ///
-/// Told by the running engines' event streams, so by what reaches the server and not by what a network interface says.
-/// In a process whose engines do not run it stays unknown.
+/// The running engines' event streams report this, so it reflects actual requests and not the state of a network
+/// interface. In a process whose engines do not run, it stays unknown.
 ///
 /// ```swift
 /// for await isReachable in zdc.reachability.changes { banner.isHidden = isReachable }
@@ -19,12 +19,13 @@ public final class ZDCReachability: Sendable {
 
   package init() {}
 
-  /// Nil until an engine has tried.
+  /// Whether the server can be reached, or nil until an engine has tried.
   public var isReachable: Bool? { state.withLock { $0.isReachable } }
 
-  /// What is known now, if anything, and every change from now on. A reader that does not keep up gets the newest only.
+  /// The current value, if known, and every later change. A slow reader only gets the newest value.
   ///
-  /// `true` after `false` is what `didReconnectToInternet` tells the delegate. Ends when the framework is closed.
+  /// `true` after `false` corresponds to the delegate's `didReconnectToInternet`. The stream ends when the framework is
+  /// closed.
   public var changes: AsyncStream<Bool> {
     let id = UUID()
     return AsyncStream(bufferingPolicy: .bufferingNewest(1)) { continuation in
@@ -36,7 +37,7 @@ public final class ZDCReachability: Sendable {
     }
   }
 
-  /// The engines have ended: nothing is known any more, and the streams of until now end.
+  /// Resets the state and ends all streams, because the engines have ended.
   package func close() {
     let ended = state.withLock { state in
       defer { state = State() }
@@ -45,19 +46,19 @@ public final class ZDCReachability: Sendable {
     for listener in ended { listener.finish() }
   }
 
-  /// A request has failed on its way.
+  /// Notes that a request could not reach the server.
   package func lost() {
     _ = set(false)
   }
 
-  /// The server has answered.
+  /// Notes that the server has answered.
   ///
-  /// - Returns: Whether it was out of reach: true once for all engines, whoever comes first.
+  /// - Returns: Whether the server was unreachable before. True only for the first engine that reaches it again.
   package func reached() -> Bool {
     set(true) == false
   }
 
-  /// - Returns: What it was before.
+  /// - Returns: The previous value.
   private func set(_ isReachable: Bool) -> Bool? {
     state.withLock { state in
       let before = state.isReachable

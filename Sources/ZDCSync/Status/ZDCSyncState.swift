@@ -4,24 +4,24 @@ internal import ZDCClientStore
 internal import ZDCProtocol
 internal import ZDCSupport
 
-/// How a local user's sync stands, as one value; see ``ZDCSyncManager/syncStates(forLocalUserID:)``.
+/// The state of a local user's sync as one value; see ``ZDCSyncManager/syncStates(forLocalUserID:)``.
 public struct ZDCSyncState: Sendable, Hashable {
   public enum Connection: String, Sendable, Hashable, Codable {
-    /// Nothing was asked yet, or another process runs the engine.
+    /// No request was made yet, or another process runs the engine.
     case unknown
     case online, offline
   }
 
-  /// Queued operations, by what they wait for.
+  /// The numbers of queued operations, by what they wait for.
   public struct Pending: Sendable, Hashable {
     public var total = 0
-    /// Their commit is on its way.
+    /// Operations whose commit is in flight.
     public var inFlight = 0
-    /// Their content is on its way, or waits for a promise of the app.
+    /// Operations whose content is being uploaded, or waits for a promise of the app.
     public var uploading = 0
-    /// They wait for the app: content that it did not give, conflicts, nodes that others deleted.
+    /// Operations that wait for the app: missing content, conflicts, or nodes that others deleted.
     public var waitingForApp = 0
-    /// They are tried again by themselves after a failure: no connection, no room, refused by the server.
+    /// Operations that are retried automatically after a failure: no connection, no space, or refused by the server.
     public var failing = 0
   }
 
@@ -30,32 +30,33 @@ public struct ZDCSyncState: Sendable, Hashable {
   /// See ``ZDCSyncManager/pausePush(forLocalUserID:andAbortUploads:)``.
   public var isPaused = false
   public var connection = Connection.unknown
-  /// Whether the engine asks at intervals, because something holds the server's events back.
+  /// Whether the engine polls the server, because an intermediary holds back the server's events.
   public var isPolling = false
   public var pending = Pending()
   /// Trees that are neither pulled nor pushed until the user decides.
   public var frozenZones: [ZDCFrozenZone] = []
-  /// How many nodes this device cannot read as they are in the cloud: see ``ZDCSyncManager/unreadableNodes(localUserID:limit:)``.
+  /// The number of nodes whose version in the cloud this device cannot read: see
+  /// ``ZDCSyncManager/unreadableNodes(localUserID:limit:)``.
   public var unreadableNodes = 0
   /// Trees that are not up to date because the server's answers cannot be followed.
   public var stalledZones: [ZDCStalledZone] = []
-  /// What failed last; nil again once a pull and a push have gone through since.
+  /// The last failure, or nil once both a pull and a push have succeeded since.
   public var lastError: ZDCSyncFailure?
-  /// When a pull last went through, also of another process or before the last launch, to the minute then: what others
-  /// had committed until then is here.
+  /// The date of the last complete pull, including pulls by other processes and earlier launches, for which it is
+  /// accurate to the minute. All changes that others had committed by then are here.
   public var lastSynced: Date?
 
-  /// That of a user whose engine has done nothing yet; for previews and tests.
+  /// Creates the state of a user whose engine has done nothing yet, for previews and tests.
   public init() {}
 
   public var isSyncing: Bool { isPulling || isPushing }
   public var isOffline: Bool { connection == .offline }
 }
 
-/// Something that failed while syncing, and when.
+/// A failure during sync, with its date.
 public struct ZDCSyncFailure: Sendable, Hashable, CustomStringConvertible {
   public var error: any Error
-  /// A stable code, such as the server's or that of a ``ZDCSecurityError``; for the app's own errors their type.
+  /// A stable code, such as the server's or that of a ``ZDCSecurityError``. For the app's own errors it is the type.
   public var code: String
   public var isSecurityError: Bool
   public var date: Date

@@ -1,31 +1,31 @@
 public import ZDCClientStore
 public import ZDCProtocol
 
-/// What the sync engine of a local user is doing; see ``ZDCSyncManager/statusUpdates``.
+/// A status message of a local user's sync engine; see ``ZDCSyncManager/statusUpdates``.
 public enum ZDCSyncStatus: Sendable {
   case pullStarted(localUserID: String)
-  /// `commits` that were new, and how many callbacks the app got for them.
+  /// A pull has ended, with the number of new `commits` and of callbacks `announced` to the app.
   case pullFinished(localUserID: String, commits: Int, announced: Int)
   case pushStarted(localUserID: String)
   case pushFinished(localUserID: String, operations: Int)
   case pushPaused(localUserID: String)
   case pushResumed(localUserID: String)
-  /// The event stream is open, and the pull after its start has ended; a pull that failed is reported on its own. From
-  /// now on, changes of others arrive by themselves.
+  /// The event stream is open, and the pull after its start has ended; a failed pull is reported separately. From now
+  /// on, changes by others arrive automatically.
   case online(localUserID: String)
-  /// The server cannot be reached. The engine tries again by itself; nothing is lost.
+  /// The server cannot be reached. The engine retries automatically, and no changes are lost.
   case offline(localUserID: String)
-  /// The server answers, and its event stream brings nothing: something in between holds events back, for example a
-  /// proxy that buffers. The engine asks every 30 seconds until an event arrives.
+  /// The server answers requests, but its event stream delivers nothing, because an intermediary such as a buffering
+  /// proxy holds events back. The engine polls every 30 seconds until an event arrives.
   case eventsMissing(localUserID: String)
-  /// Something failed. The engine goes on where it can; what waits is told by `explain`.
+  /// An operation failed. The engine continues where it can; `explain` describes the waiting operations.
   case error(localUserID: String, any Error)
-  /// What the server sent is not what an honest server sends. Also kept in the database.
+  /// The server sent data that an honest server does not send. The error is also stored in the database.
   case security(localUserID: String, ZDCSecurityError)
 }
 
 extension ZDCSyncStatus {
-  /// Whose engine it is; empty if it concerns all of them.
+  /// The user whose engine posted the status, or an empty string if it concerns all engines.
   public var localUserID: String {
     switch self {
     case .pullStarted(let user), .pushStarted(let user), .pushPaused(let user), .pushResumed(let user),
@@ -39,7 +39,7 @@ extension ZDCSyncStatus {
   }
 }
 
-/// How much a pull brought.
+/// The amount of data that a pull fetched.
 public struct PullSummary: Sendable, Hashable {
   public var commits = 0
   public var records = 0
@@ -52,18 +52,18 @@ public struct PullSummary: Sendable, Hashable {
   }
 }
 
-/// How much a push sent, and how many operations wait for something else than their turn.
+/// The amount of data that a push sent, and the number of operations that wait for something other than their turn.
 public struct PushSummary: Sendable, Hashable {
   public var commits = 0
   public var operations = 0
   public var waiting = 0
-  /// Whether the app was told of conflicts, or of content that it did not give.
+  /// Whether the app was notified of conflicts, or of content that it did not provide.
   package var calledApp = false
-  /// Whether nothing was sent and another commit may be: the server refused this one.
+  /// Whether nothing was sent but another commit may succeed, because the server refused this one.
   var triesAgain = false
-  /// Whether nothing was queued any more afterwards.
+  /// Whether the queue was empty afterwards.
   var isDrained = false
-  /// Whether another push has something to do.
+  /// Whether another push may have work to do.
   var hasNext: Bool { commits > 0 || triesAgain }
 
   package static func += (a: inout PushSummary, b: PushSummary) {
@@ -80,13 +80,13 @@ public struct PushSummary: Sendable, Hashable {
 public struct ZDCSyncSummary: Sendable, Hashable {
   public var pulled = PullSummary()
   public var pushed = PushSummary()
-  /// What is queued at the end, by what it waits for. Empty if the server has everything.
+  /// The operations still queued at the end, by what they wait for. Empty if the server has everything.
   public var stillQueued: [ZDCWaitReason: Int] = [:]
-  /// Trees that were neither pulled nor pushed, because the user has to decide.
+  /// Trees that were neither pulled nor pushed, because the user must decide.
   public var frozenZones: [ZDCFrozenZone] = []
-  /// How many nodes this device could not read as they are in the cloud: see
+  /// The number of nodes whose version in the cloud this device could not read: see
   /// ``ZDCSyncManager/unreadableNodes(localUserID:limit:)``.
   public var unreadableNodes = 0
-  /// Whether the server has all of this device's changes, and this device has read all that the server has.
+  /// Whether the server has all of this device's changes, and this device has read everything on the server.
   public var isComplete: Bool { stillQueued.isEmpty && frozenZones.isEmpty && unreadableNodes == 0 }
 }

@@ -1,11 +1,12 @@
 public import Foundation
 internal import ZDCProtocol
 
-/// How a pull ended (reference 3.13).
+/// The result of a pull.
 public enum ZDCPullResult: Int, Sendable, Hashable {
   case success = 0
   case manuallyAborted = 1
-  /// The cloud changed while it was read. Never happens here: pages are consistent. Kept for apps that switch over it.
+  /// The cloud changed during the pull. Never happens here, because pages are consistent; kept for apps that switch
+  /// over it.
   case failCloudChanged = 2
   /// The server refused the session.
   case failAuth = 3
@@ -21,18 +22,18 @@ public enum ZDCPullResult: Int, Sendable, Hashable {
   }
 }
 
-/// What a `ZDCSyncStatusChangedNotification` tells of (reference 3.13).
+/// The payload of a `ZDCSyncStatusChangedNotification`.
 public struct ZDCSyncStatusNotificationInfo: Sendable, Hashable {
   public enum Kind: Int, Sendable, Hashable, CaseIterable {
-    /// A pull has found something new. Pulls that find nothing are not told of.
+    /// A pull has found changes. Pulls without changes are not reported.
     case pullStarted
     case pullStopped
-    /// Something is being sent.
+    /// Data is being sent.
     case pushStarted
     case pushStopped
     case pushPaused
     case pushResumed
-    /// ``ZDCSyncManager/syncingNodeIDs(forLocalUserID:)`` gives another answer now.
+    /// The result of ``ZDCSyncManager/syncingNodeIDs(forLocalUserID:)`` has changed.
     case syncingNodeIDsChanged
   }
 
@@ -51,7 +52,7 @@ public struct ZDCSyncStatusNotificationInfo: Sendable, Hashable {
 }
 
 extension Notification.Name {
-  /// Posted on any thread, by the ``ZDCSyncManager``; `userInfo` has a ``ZDCSyncStatusNotificationInfo`` under
+  /// Posted on any thread by the ``ZDCSyncManager``. `userInfo` has a ``ZDCSyncStatusNotificationInfo`` under
   /// ``kZDCSyncStatusNotificationInfo``.
   public static let ZDCSyncStatusChangedNotification = Notification.Name("ZDCSyncStatusChangedNotification")
 }

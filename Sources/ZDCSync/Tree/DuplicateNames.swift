@@ -2,11 +2,12 @@ internal import ZDCClientStore
 internal import ZDCCrypto
 internal import ZDCProtocol
 
-/// Two live nodes of the cloud with one name below one parent (class 2 of PROTOCOL 3.7): no honest server lets that
-/// pass, unless the parent got a new key in between, because it compares tags.
+/// Two live nodes of the cloud with the same name below one parent (class 2 of PROTOCOL 3.7). An honest server compares
+/// tags and refuses this, unless the parent received a new key before the second put.
 ///
-/// Both are kept. The one that was put later is shown here as "Name 2", on every device the same one, and nothing is sent
-/// for that: its next version, made here, takes the shown name along. When the name is free again it gets it.
+/// Both nodes are kept. The node that was put later is shown as "Name 2", the same one on every device, and nothing is
+/// sent for that. Its next version, if made here, takes the shown name. When the name is free again, the node gets it
+/// back.
 struct DuplicateNames {
   package let session: SyncSession
   package let transaction: ZDCReadWriteTransaction
@@ -25,10 +26,11 @@ struct DuplicateNames {
 
   static func isShownOtherwise(_ row: NodeRow) -> Bool { row.quarantine == mark }
 
-  /// Before a node of the cloud takes its place, where only nodes of the cloud can still have its name.
+  /// Resolves duplicate names before a cloud node takes its place. At this point only cloud nodes can still have its
+  /// name.
   ///
-  /// - Parameter before: the node's row until now, if there was one.
-  /// - Returns: the name under which it is shown, and how many callbacks that took.
+  /// - Parameter before: The node's previous row, if any.
+  /// - Returns: The name under which the node is shown, and the number of callbacks.
   package func settle(
     _ row: inout NodeRow, name: [UInt8], under parent: NodeRow, before: NodeRow?
   ) throws -> (name: [UInt8], callbacks: Int) {
@@ -49,7 +51,8 @@ struct DuplicateNames {
     return (name, callbacks)
   }
 
-  /// What the sibling's row says is the newest that the log has: else its own record, which is still to come, decides.
+  /// Returns whether the sibling's row matches the newest version in the log. Otherwise the sibling's pending record
+  /// decides.
   private func isCurrent(_ row: NodeRow, _ leaf: ZoneLeaf, below parent: NodeID) -> Bool {
     guard let cloud = row.cloud else { return false }
     return cloud.recordHash == leaf.record && leaf.parent == parent && cloud.name == row.name
@@ -77,14 +80,14 @@ struct DuplicateNames {
 
   // MARK: The name is free again
 
-  /// - Returns: how many callbacks it took.
+  /// - Returns: The number of callbacks.
   package func release() throws -> Int {
     var callbacks = 0
     for row in try nodes.quarantined(zone: leaves.zone, as: Self.mark) { callbacks += try releaseAlone(row) }
     return callbacks
   }
 
-  /// Once more, for a node of which the app threw: the others have their own turn.
+  /// Retries a node for which the app threw. Other nodes are handled separately.
   package func release(_ row: NodeRow) throws -> Int {
     guard Self.isShownOtherwise(row) else {
       try transaction.delegateFailures.forgetName(zone: row.zone, node: row.nodeID)

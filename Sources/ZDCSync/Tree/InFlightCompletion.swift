@@ -4,8 +4,8 @@ internal import ZDCCrypto
 internal import ZDCProtocol
 internal import ZDCTransfers
 
-/// What follows from knowing that the request in flight was accepted, by its answer or by meeting its commit in a pull:
-/// once, in one transaction.
+/// Completes the request in flight once it is known to be accepted, either from its answer or because a pull found its
+/// commit. Runs once, in one transaction.
 struct InFlightCompletion {
   package let session: SyncSession
   package let zone: Int64
@@ -28,7 +28,7 @@ struct InFlightCompletion {
       if let content = facts.content?.public, content.cipherLength > UInt64(Limits.inlineContentBytes) {
         try UploadStore(transaction: transaction).remove(content.blobID)
       }
-      // The app deleted the node meanwhile: the delete that it queued takes care of the rest.
+      // The app has deleted the node in the meantime; the delete that it queued takes care of the rest.
       guard let row = try transaction.nodes.node(id: id) else { continue }
       try update(row, facts, receivedMs: receivedMs)
     }
@@ -41,7 +41,7 @@ struct InFlightCompletion {
       nameTag: facts.nameTag, writer: session.user, receivedMs: receivedMs)
     row.keyGen = facts.keyGen
     if let rekeyed = facts.rekeyed { (row.key, row.historyWrap) = rekeyed }
-    // The newest version is one that opens, under the name that it is shown with.
+    // The newest version can be opened, and has the name under which the node is shown.
     row.quarantine = nil
     try endUnreadable(row)
     guard let content = facts.content else { return try store(row, before: before) }
@@ -54,7 +54,7 @@ struct InFlightCompletion {
     try session.part(.push, of: zone, row.nodeID, in: transaction) { try tellPushed(row) }
   }
 
-  /// Children are found by tags of the newest key.
+  /// Stores the row. Children are found by tags of the newest key.
   private func store(_ row: NodeRow, before: NodeRow) throws {
     try transaction.nodes.updateCloud(row)
     guard row.key != before.key else { return }
@@ -67,7 +67,7 @@ struct InFlightCompletion {
     try transaction.operations.retryUnreadable(zone: zone)
   }
 
-  /// Its content is in the cloud, whatever the app says.
+  /// Notifies the app that the node's content is in the cloud. An error of the app does not change that.
   func tellPushed(_ row: NodeRow) throws {
     let node = try session.node(row, in: transaction)
     let path = try session.path(row, in: transaction)
@@ -78,14 +78,14 @@ struct InFlightCompletion {
     try releaseLocalFiles(of: row)
   }
 
-  /// What the app stored for the length of its uploads, if no other is queued, be it by the app just now.
+  /// Releases the files that the app stored for its uploads, unless another upload is queued. The app may have queued
+  /// one in the callback.
   private func releaseLocalFiles(of row: NodeRow) throws {
     guard try !transaction.operations.operations(node: row.id).contains(where: { $0.kind == .putData }) else { return }
     try DiskWriter(transaction).uploadsFinished(node: row.id)
   }
 
-  /// Edits that were queued while this one was under way are based on it: without this, a device would conflict with
-  /// itself.
+  /// Rebases edits that were queued while this one was in flight. Otherwise a device would conflict with itself.
   private func rebaseSuccessors(of row: NodeRow, from old: String?, to new: String) throws {
     for var operation in try transaction.operations.operations(node: row.id)
     where operation.kind == .putData && operation.baseETag == old {
@@ -94,12 +94,12 @@ struct InFlightCompletion {
     }
   }
 
-  /// The request was not accepted and never will be: its operations go back to the queue.
+  /// Returns the operations of a request that was not accepted, and never will be, to the queue.
   ///
   /// - Parameters:
-  ///   - contentOnly: the reason is that of the contents; the other operations may go at once.
-  ///   - outcome: what became of this try, if that is not remembered yet.
-  /// - Returns: how many may go at once.
+  ///   - contentOnly: Whether the reason applies only to content operations; the others may be sent immediately.
+  ///   - outcome: The outcome of this attempt, if it is not recorded yet.
+  /// - Returns: The number of operations that may be sent immediately.
   @discardableResult
   package func abandon(
     reason: OperationRow.Reason = .ready, detail: String? = nil, notBeforeMs: UInt64 = 0, contentOnly: Bool = false,
@@ -111,7 +111,7 @@ struct InFlightCompletion {
     if let outcome { try transaction.attempts.record(outcome, code: nil, of: outcomes.map(\.operation)) }
     var free = 0
     for outcome in outcomes {
-      // One that is not in flight any more was parked by the page that overtook the request: it stays parked.
+      // An operation that is no longer in flight was parked by the page that overtook the request, and stays parked.
       guard var operation = try transaction.operations.operation(id: outcome.operation), operation.state == .inFlight
       else { continue }
       operation.state = .pending

@@ -6,7 +6,7 @@ package import ZDCProtocol
 internal import ZDCSupport
 package import ZDCTransfers
 
-/// The request without a known outcome: stored before it is sent, so that every retry sends the same bytes.
+/// The request without a known outcome. It is stored before it is sent, so that every retry sends the same bytes.
 package struct InFlightStore {
   package let transaction: ZDCReadTransaction
   private var db: Database { transaction.database }
@@ -18,7 +18,7 @@ package struct InFlightStore {
   package struct Request: Sendable {
     package var commitHash: CommitHash
     package var body: [UInt8]
-    /// Its operations, as the progress manager knows them.
+    /// The request's operations, in the form that the progress manager uses.
     package var uploads: [UploadProgress.Operation]
   }
 
@@ -63,7 +63,7 @@ package struct InFlightStore {
       .execute(arguments: [rotation.node, zone, sealed])
   }
 
-  /// What the request puts for the sake of nodes below, in no order.
+  /// Returns the request's puts that only serve nodes below them, in no particular order.
   package func rotations(zone: Int64) throws -> [Rotation] {
     var rotations: [Rotation] = []
     try db.forEachRow("SELECT node, sealed FROM zdc_in_flight_rotation WHERE zone = ?", [zone]) { row in
@@ -88,7 +88,7 @@ package struct InFlightStore {
     return outcomes
   }
 
-  /// The operations of the request and their nodes, without what they mean.
+  /// Returns the operations of the request and their nodes, without the outcomes' facts.
   package func operations(zone: Int64) throws -> [(operation: Int64, node: Int64?)] {
     var operations: [(operation: Int64, node: Int64?)] = []
     try db.forEachRow("SELECT operation, node FROM zdc_in_flight_put WHERE zone = ?", [zone]) { row in
@@ -97,7 +97,7 @@ package struct InFlightStore {
     return operations
   }
 
-  /// The operations of the request, as the progress manager knows them.
+  /// Returns the operations of the request, in the form that the progress manager uses.
   package func uploads(zone: Int64) throws -> [UploadProgress.Operation] {
     let query = """
       SELECT o.uuid, o.nodeUUID, o.kind FROM zdc_in_flight_put p JOIN zdc_operation o ON o.id = p.operation
@@ -120,10 +120,11 @@ package struct InFlightStore {
 }
 
 extension InFlightStore {
-  /// What is true once the request is accepted: an operation is done, and its node's version in the cloud is this.
+  /// The result of one operation once the request is accepted: the operation is done, and the cloud has this version of
+  /// its node.
   package struct Outcome: Sendable {
     package var operation: Int64
-    /// The node's row; nil for a delete.
+    /// The node's row, or nil for a delete.
     package var node: Int64?
     /// Set in the first outcome of a node.
     package var facts: Facts?
@@ -143,7 +144,7 @@ extension InFlightStore {
 }
 
 extension InFlightStore {
-  /// A put of a node that no operation asked for: one below it needed that.
+  /// A put of a node that no operation requested, because a node below it needs it.
   package struct Rotation: Sendable {
     package var node: Int64
     package var facts: Outcome.Facts

@@ -5,12 +5,12 @@ package import ZDCProtocol
 internal import ZDCSupport
 package import ZDCTreesystem
 
-/// Where nodes stand in the local tree: names that clash, moves that would make a ring, and the callbacks for them.
+/// Places nodes in the local tree: resolves name clashes and move cycles, and makes the callbacks for them.
 package final class LocalPlaces {
   private let session: SyncSession
   private let transaction: ZDCReadWriteTransaction
   private let nodes: NodeStore
-  /// Paths of parents, until something moves.
+  /// Cached paths of parents, until a node moves.
   private var paths: [Int64: ZDCTreesystemPath] = [:]
   private var rollbacks = 0
 
@@ -52,24 +52,24 @@ package final class LocalPlaces {
     try nodes.shiftDepths(below: row.id, by: shift)
     if let before {
       let after = try transaction.operations.placements(above: row, in: nodes)
-      // A pull cannot refuse the place: a dependency that would close a circle is left out.
+      // A pull cannot refuse the place, so a dependency that would close a cycle is left out.
       _ = try transaction.operations.replaceDependencies(of: row, before: before, after: after)
     }
     if isMove { paths.removeAll() }
   }
 
-  /// The placements that are queued above a node; nil if nothing is queued for the node itself.
+  /// Returns the placements that are queued above a node, or nil if no operation is queued for the node itself.
   private func queuedAbove(_ row: NodeRow) throws -> [Int64]? {
     guard try !transaction.operations.operations(node: row.id).isEmpty else { return nil }
     return try transaction.operations.placements(above: row, in: nodes)
   }
 
-  /// Puts the node where the verified log has it and drops its queued moves.
+  /// Moves the node to its place in the verified log, and drops its queued moves.
   ///
   /// The log may contain a move whose record this device has not applied yet. The node keeps its name until then.
   ///
-  /// - Parameter top: a branch that the node must leave.
-  /// - Returns: the number of callbacks.
+  /// - Parameter top: A branch that the node must leave.
+  /// - Returns: The number of callbacks.
   func returnToCloudPlace(_ row: NodeRow, outside top: Int64? = nil) throws -> Int {
     guard let cloud = row.cloud, let parent = try verifiedParent(of: row, outside: top) else { return 0 }
     let moves = try transaction.operations.operations(node: row.id).filter { $0.kind == .move }
@@ -78,15 +78,15 @@ package final class LocalPlaces {
     var row = row
     let name = try freeName(cloud.name, under: parent, except: row.id)
     try place(&row, under: parent, name: name)
-    // A local node has the name: then the cloud has to learn this one's other name.
+    // If a local node has the name, the cloud must learn this node's other name.
     if name != cloud.name, parent.nodeID == cloud.parent { _ = try queueMove(row) }
     if !moves.isEmpty { try recordDroppedMove(row, wanted: old, writer: nil) }
     return try announceMove(row, from: old)
   }
 
-  /// The row of the node's parent in the verified log, or of the nearest ancestor that has one.
+  /// Returns the row of the node's parent in the verified log, or of the nearest ancestor that has one.
   ///
-  /// A node that cannot be below its own parent yet reads its record again.
+  /// The record of a node that cannot be below its own parent yet is read again.
   private func verifiedParent(of row: NodeRow, outside top: Int64?) throws -> NodeRow? {
     let leaves = transaction.leaves(zone: row.zone)
     for (distance, ancestor) in try leaves.ancestors(of: row.nodeID).enumerated() {
@@ -99,7 +99,7 @@ package final class LocalPlaces {
     return nil
   }
 
-  /// Whether the node is elsewhere than the verified log says: by a queued move, or because its record is pending.
+  /// Returns whether the node's place differs from the verified log, because of a queued move or a pending record.
   private func isElsewhere(_ row: NodeRow) throws -> Bool {
     if try transaction.operations.operations(node: row.id).contains(where: { $0.kind == .move }) { return true }
     guard let cloud = row.cloud, let leaf = try transaction.leaves(zone: row.zone).leaf(row.nodeID) else {
@@ -108,8 +108,8 @@ package final class LocalPlaces {
     return leaf.parent != cloud.parent
   }
 
-  /// If `parent` is below `row` in the local tree because of queued or pending moves, the nodes in between return to
-  /// their places in the verified log.
+  /// Breaks a cycle. If `parent` is below `row` in the local tree because of queued or pending moves, the nodes between
+  /// them return to their places in the verified log.
   func breakCycle(of row: NodeRow, under parent: NodeRow) throws -> Int {
     guard try nodes.isNode(parent.id, atOrBelow: row.id) else { return 0 }
     var callbacks = 0
@@ -125,10 +125,10 @@ package final class LocalPlaces {
     return callbacks
   }
 
-  /// Queues a move that says where the row now is, behind the node's other operations.
+  /// Queues a move to the row's current place, after the node's other operations.
   func queueMove(_ row: NodeRow) throws -> Int64 {
     let earlier = try transaction.operations.operations(node: row.id).filter { $0.kind != .putData }
-    // What is in flight says the old place.
+    // An operation in flight has the old place.
     let isSayingIt = { (operation: OperationRow) in
       operation.state != .inFlight && (operation.kind == .move || operation.kind == .create)
     }
@@ -141,7 +141,7 @@ package final class LocalPlaces {
     return operation.id
   }
 
-  /// What the app wanted and did not get stays in the merge journal.
+  /// Records a dropped move of the app in the merge journal.
   func recordDroppedMove(_ row: NodeRow, wanted: ZDCTreesystemPath, writer: UserID?) throws {
     let new = try path(row)
     guard new != wanted else { return }
@@ -165,7 +165,8 @@ package final class LocalPlaces {
 
   // MARK: Names
 
-  /// After the parent got a new key: the local tree finds children by tags of that one.
+  /// Updates the children's tags after the parent got a new key, because the local tree finds children by tags of the
+  /// newest key.
   func retagChildren(of parent: NodeRow) throws {
     let keys = parent.parentKeys
     for var child in try nodes.children(of: parent.id) {
@@ -174,7 +175,7 @@ package final class LocalPlaces {
     }
   }
 
-  /// "Name", or "Name 2", "Name 3" … if another node has it.
+  /// Returns "Name", or "Name 2", "Name 3" … if another node has the name.
   func freeName(_ name: [UInt8], under parent: NodeRow, except id: Int64) throws -> [UInt8] {
     let keys = try nodes.keys(of: parent)
     func isTaken(_ candidate: [UInt8]) throws -> Bool {
@@ -188,11 +189,12 @@ package final class LocalPlaces {
     throw ZDCError(.corruptDatabase)
   }
 
-  /// Before a node of the cloud takes its place: local nodes that have its name and are not there in the cloud yet give
-  /// way (`.path` conflict).
+  /// Makes room before a cloud node takes its place. Local nodes that have its name, but are not at that place in the
+  /// cloud yet, give way (`.path` conflict).
   ///
-  /// The app is asked first; if the name is still taken afterwards, the local node becomes "Name 2".
-  /// - Returns: the number of callbacks.
+  /// The app is asked first. If the name is still taken afterwards, the local node becomes "Name 2".
+  ///
+  /// - Returns: The number of callbacks.
   package func makeRoom(
     for row: NodeRow, tag: NameTag? = nil, under parent: NodeRow, leaves: LeafStore
   ) throws -> Int {
@@ -205,7 +207,8 @@ package final class LocalPlaces {
     return callbacks
   }
 
-  /// Not uploaded, or moved here by a queued operation: the cloud does not know of the claim.
+  /// Returns whether the cloud does not know the sibling's claim to the name: it was not uploaded, or a queued
+  /// operation moved it here.
   private func isLocalClaim(_ sibling: NodeRow, leaves: LeafStore) throws -> Bool {
     guard let cloud = sibling.cloud else { return true }
     if cloud.name != sibling.name { return true }
@@ -214,7 +217,7 @@ package final class LocalPlaces {
   }
 
   private func yield(_ sibling: NodeRow, to row: NodeRow, tag: NameTag, under parent: NodeRow) throws -> Int {
-    // The framework gave it this place, not the app: its record is pending, or its own name was taken.
+    // The framework, not the app, chose this place, because the record is pending or the name was taken.
     let isUnasked = try transaction.operations.placements(ofNode: sibling.id).isEmpty
     if isUnasked, sibling.isUploaded { return try giveWay(sibling, under: parent) }
     let node = try session.node(sibling, in: transaction)

@@ -10,22 +10,22 @@ internal import ZDCSupport
   internal import Foundation
 #endif
 
-/// One try to upload a content, with all that a later process needs to go on with it.
+/// An attempt to upload content, with all data that a later process needs to resume it.
 struct UploadAttempt: Sendable {
   package let blobID: BlobID
   package let key: ContentKey
   package let salt: [UInt8]
-  /// What the app gave, as far as it can be told without reading it.
+  /// A fingerprint of the app's source, made without reading its data.
   package let fingerprint: [UInt8]
-  /// Hash of each part that may have left the device. A part that comes out different must not follow it (SECURITY
-  /// B9).
+  /// The hash of each part that may have left the device. A part with a different hash must not be sent after it
+  /// (SECURITY B9).
   package var parts: [Int: [UInt8]] = [:]
 
-  /// Whether an earlier process, or an earlier try, began it.
+  /// Whether an earlier process or attempt began the upload.
   package var isContinued: Bool { !parts.isEmpty }
 }
 
-/// The rows of zdc_upload and zdc_upload_part inside one transaction.
+/// Access to the rows of zdc_upload and zdc_upload_part inside one transaction.
 struct UploadStore {
   package let transaction: ZDCReadTransaction
   private var db: Database { transaction.database }
@@ -53,7 +53,7 @@ struct UploadStore {
     return parts
   }
 
-  /// Attempts for which no upload waits in the queue any more.
+  /// Returns attempts for which no upload is queued any more.
   package func forgotten(localUser: Int64) throws -> [BlobID] {
     let rows = try Row.fetchAll(
       db,
@@ -80,9 +80,9 @@ struct UploadStore {
       ])
   }
 
-  /// Fails if the attempt was given up meanwhile.
+  /// Stores a part's hash. Fails if the attempt was given up in the meantime.
   ///
-  /// - Returns: false if the part is there with another hash.
+  /// - Returns: False if the part is already stored with a different hash.
   package func insert(part index: Int, hash: [UInt8], of blob: BlobID) throws -> Bool {
     try db.execute(
       sql: "INSERT INTO zdc_upload_part (blobID, idx, sha256) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",

@@ -3,19 +3,19 @@ package import ZDCClientStore
 package import ZDCProtocol
 internal import ZDCSupport
 
-// Changes of others: pulls, and events of the server.
+// Remote changes: pulls and server events.
 
 extension ZoneWorker {
   private var puller: ZonePuller { ZonePuller(session: session, zone: zone) }
 
   /// Pulls the zone.
   ///
-  /// - Parameter inBackground: a pull that fails has a pause, and its error is reported.
+  /// - Parameter inBackground: Whether a failed pull pauses the zone and reports its error.
   package func pull(inBackground: Bool = false) async throws -> ZonePuller.Pulled {
     try await step { try await pulling(inBackground: inBackground) { [puller] in try await puller.pull() } }
   }
 
-  /// Pulls the zone if it still needs that.
+  /// Pulls the zone if it still needs a pull.
   func pullIfDue() async throws -> ZonePuller.Pulled {
     try await step {
       guard state.isPullDue(now: session.time.now()) else { return ZonePuller.Pulled() }
@@ -25,8 +25,8 @@ extension ZoneWorker {
     }
   }
 
-  /// The round that was to pull the zone was cancelled before it came to it. The server does not name the head again as
-  /// long as nothing new happens there.
+  /// Notes that a round was cancelled before it pulled the zone. The server does not name the head again until the zone
+  /// changes.
   package func pullAborted() {
     if state.isPullDue(now: session.time.now()) { handle(.pullAborted) }
   }
@@ -44,7 +44,7 @@ extension ZoneWorker {
     }
   }
 
-  /// - Returns: nil if the caller gets the error, and a later pull may succeed.
+  /// - Returns: Nil if the caller receives the error and a later pull may succeed.
   private static func ending(_ error: any Error, inBackground: Bool) -> ZoneSyncState.Event? {
     guard inBackground else { return HeadRules.isTriedAgain(after: error) ? nil : .pullFailed(error) }
     if error is CancellationError { return .pullAborted }
@@ -53,12 +53,12 @@ extension ZoneWorker {
 
   // MARK: Heads that the server names
 
-  /// This device's side of a zone that the server has named.
+  /// The local state of a zone that the server has named.
   package struct Known: Sendable {
     package var head: ZoneHead?
-    /// An earlier pull was cut off between the log and its records, or calls of the app have to be made again.
+    /// Whether an earlier pull was interrupted between the log and its records, or calls to the app must be repeated.
     var isUnfinished: Bool
-    /// The zone is frozen, its answers could not be followed, or its key is missing.
+    /// Whether the zone is frozen, its key is missing, or the server's answers could not be followed.
     var hasProblem: Bool
 
     package init(_ row: ZoneRow, _ transaction: ZDCReadTransaction) throws {
@@ -70,18 +70,18 @@ extension ZoneWorker {
     }
   }
 
-  /// Compares the head that the server names, and notes whether it has to be pulled.
+  /// Compares the head that the server names with the pinned one, and notes whether the zone must be pulled.
   ///
-  /// - Parameter status: nil if the server did not name the zone.
+  /// - Parameter status: Nil if the server did not name the zone.
   package func note(_ status: ZoneStatus?, known: Known) {
     guard let status else { return handle(.headNamed(isKnown: !state.needsPull)) }
     let isPinned = known.head?.seq == status.seq && known.head?.hash == status.head
-    // A change that the app has refused waits for the next one: its errors would otherwise repeat with each list.
+    // A change that the app has refused waits for the next change. Otherwise its errors would repeat with every list.
     let isFinished = !known.isUnfinished || state.isRefusedByApp
     handle(.headNamed(isKnown: isPinned && isFinished))
   }
 
-  /// Applies what an event brought, or pulls if it does not continue what is pinned.
+  /// Applies the changes of an event, or pulls if the event does not continue the pinned head.
   package func take(_ event: HeadEvent) async throws -> TakenEvent {
     try await step { try await self.takeInTurn(event) }
   }
@@ -95,7 +95,7 @@ extension ZoneWorker {
     guard state.ownHead != ZoneSyncState.Head(event.status) else { return .known }
     if let taken = try await takeAtOnce(event) { return taken }
     guard let row = try await row() else { return .known }
-    // A refused push has brought it, or this device made it.
+    // A rejected push has already fetched this commit, or this device made it.
     if try await isKnown(event.status) { return .known }
     guard state.mayPullForEvent(now: session.time.now()) else {
       handle(.headNamed(isKnown: false))
@@ -117,7 +117,7 @@ extension ZoneWorker {
     return CommitPage(body: page.bytes, head: (status.seq, status.head), hasMore: false)
   }
 
-  /// - Returns: nil for an event that needs more than one transaction.
+  /// - Returns: Nil for an event that needs more than one transaction.
   private func takeAtOnce(_ event: HeadEvent) async throws -> TakenEvent? {
     guard let taker = EventTaker(event, session: session) else { return nil }
     do {
@@ -130,7 +130,7 @@ extension ZoneWorker {
     } catch is EventTaker.Unfit {
       return nil
     } catch is ZDCSecurityError {
-      // The puller gets the same error, and handles it.
+      // The puller encounters the same error and handles it.
       return nil
     } catch let error as CancellationError {
       handle(.pullAborted)
@@ -150,7 +150,7 @@ extension ZoneWorker {
 
   // MARK: Restoring
 
-  /// Takes the server's log of a frozen zone as it is, and queues what it lacks.
+  /// Adopts the server's log of a frozen zone, and queues the changes that the log lacks.
   package func acceptServerState() async throws -> ZDCRestoreSummary {
     try await step {
       guard try await row()?.frozen != nil else { return ZDCRestoreSummary() }

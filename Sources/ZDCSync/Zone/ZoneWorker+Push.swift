@@ -3,12 +3,12 @@ package import ZDCClientStore
 internal import ZDCProtocol
 internal import ZDCSupport
 
-// Changes of this device; ZonePusher sends one commit of them.
+// Local changes; ZonePusher sends one commit of them.
 
 extension ZoneWorker {
-  /// Sends what may go out, as one commit.
+  /// Sends the operations that are ready, as one commit.
   ///
-  /// - Parameter inBackground: a push that fails has a pause, and its error is reported.
+  /// - Parameter inBackground: Whether a failed push pauses the zone and reports its error.
   package func push(inBackground: Bool = false) async throws -> Pushed {
     try await step {
       handle(.pushBegan)
@@ -31,13 +31,13 @@ extension ZoneWorker {
     return state
   }
 
-  /// The result of a push, and the first error that the app threw; one error does not stop the others.
+  /// The result of a push, and the first error that the app threw. An app error does not stop the other operations.
   package struct Pushed: Sendable {
     package var zone: Int64
     package var summary: PushSummary
     package var refusal: DelegateError?
-    /// Whether the rest of the queue is left for a later sync: the server refused many nodes in a row, or the app answers
-    /// each commit with another change.
+    /// Whether the rest of the queue is left for a later sync, because the server refused many nodes in a row or the
+    /// app answers each commit with another change.
     var isGivenUp = false
 
     package static func += (a: inout Pushed, b: Pushed) {
@@ -46,7 +46,7 @@ extension ZoneWorker {
     }
   }
 
-  /// Sends commit after commit, and waits for uploads, until nothing of the zone can be sent.
+  /// Sends one commit after another and waits for uploads, until the zone has nothing left to send.
   package func pushUntilQuiet(_ rule: QuietRule) async throws -> Pushed {
     var rounds = rule
     var all = Pushed(zone: zone, summary: PushSummary())

@@ -4,22 +4,22 @@ internal import ZDCCrypto
 package import ZDCProtocol
 package import ZDCSupport
 
-/// Keeps one zone in step with the server: pulls, and sends commits, one step at a time.
+/// Keeps one zone in sync with the server: pulls and sends commits, one step at a time.
 ///
-/// Pending work is in the database. Memory holds only what may be lost: the zone's state, content on its way into a
-/// commit, and events that were not taken yet.
+/// The database holds all pending work. Memory holds only state that may be lost: the zone's state, content that is
+/// being prepared for a commit, and pending events.
 package actor ZoneWorker {
   package nonisolated let executor: EngineExecutor
   package nonisolated let session: SyncSession
   package nonisolated let zone: Int64
   package nonisolated let identity: IdentityCheck
-  /// How many zones of the user may make requests at the same time.
+  /// Limits how many of the user's zones make requests at the same time.
   package nonisolated let slots: TaskGate
   package nonisolated let wake: WakeTimer
   package nonisolated let contents: ContentPool
   private let gate = TaskGate()
   package private(set) var state = ZoneSyncState()
-  /// Events that were not taken yet; nil if there were too many, and the zone is pulled instead.
+  /// Pending events, or nil if there were too many and the zone is pulled instead.
   private var events: [HeadEvent]? = []
   private var isTakingEvents = false
 
@@ -34,7 +34,7 @@ package actor ZoneWorker {
 
   package nonisolated var unownedExecutor: UnownedSerialExecutor { executor.unownedExecutor }
 
-  /// Updates the state, and performs the actions that it returns.
+  /// Updates the state and performs the actions that it returns.
   package func handle(_ event: ZoneSyncState.Event) {
     for action in state.handle(event, now: session.time.now(), random: session.time.random()) {
       switch action {
@@ -53,7 +53,7 @@ package actor ZoneWorker {
     session.events.update { [zone] in $0.setPause(shown, of: zone) }
   }
 
-  /// Runs one step after the other, in the order in which they were called for.
+  /// Runs steps one at a time, in the order of the calls.
   package func step<Value: Sendable>(_ body: () async throws -> Value) async throws -> Value {
     try await gate.run(body)
   }
@@ -63,7 +63,7 @@ package actor ZoneWorker {
   /// Maximum number of pending events; each may hold a page.
   private static let mostEvents = 32
 
-  /// - Returns: whether the caller has to take the events, because no other task does.
+  /// - Returns: Whether the caller must take the events, because no other task does.
   package func add(_ event: HeadEvent) -> Bool {
     if events.map({ $0.count >= Self.mostEvents }) ?? false { events = nil } else { events?.append(event) }
     defer { isTakingEvents = true }
@@ -72,7 +72,7 @@ package actor ZoneWorker {
 
   package enum NextEvent {
     case event(HeadEvent)
-    /// There were too many of them.
+    /// Too many events were pending.
     case overflow
   }
 
@@ -87,6 +87,6 @@ package actor ZoneWorker {
     return .event(waiting[0])
   }
 
-  /// The stream has ended: the next one begins with all heads.
+  /// Drops all events when the stream has ended. The next stream begins with all heads.
   func forgetEvents() { (events, isTakingEvents) = ([], false) }
 }

@@ -9,7 +9,7 @@ package import ZDCSupport
   internal import Darwin
 #endif
 
-/// An open file: plain reads and writes of byte arrays, closed with the last reference.
+/// An open file that reads and writes byte arrays. Closes with its last reference.
 package final class LocalFile: Sendable {
   private let descriptor: CInt
 
@@ -18,7 +18,7 @@ package final class LocalFile: Sendable {
     self.descriptor = descriptor
   }
 
-  /// A new file, readable by its owner only. Fails if there is one.
+  /// Creates a file that only its owner can read and write. Fails if the file exists.
   package static func create(_ url: URL) throws -> LocalFile {
     try LocalFile(open(url.path, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0o600))
   }
@@ -27,11 +27,11 @@ package final class LocalFile: Sendable {
     try LocalFile(open(url.path, O_RDONLY | O_CLOEXEC))
   }
 
-  /// A file to go on with, new if there is none; nil while somebody else has it.
+  /// Opens a file to continue writing it, or creates it. Returns nil if another transfer holds it or has finished it.
   package static func resume(_ url: URL) throws -> LocalFile? {
     let file = try LocalFile(open(url.path, O_CREAT | O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0o600))
     guard flock(file.descriptor, LOCK_EX | LOCK_NB) == 0 else { return nil }
-    // Finished and renamed between the two calls: it is somebody's result now.
+    // The other transfer finished and renamed the file between the two calls: the file is a result now.
     var (own, named) = (stat(), stat())
     guard fstat(file.descriptor, &own) == 0, lstat(url.path, &named) == 0, own.st_ino == named.st_ino else {
       return nil
@@ -53,14 +53,14 @@ package final class LocalFile: Sendable {
     guard lseek(descriptor, 0, SEEK_SET) >= 0 else { throw Self.failure() }
   }
 
-  /// Cuts the file and goes on behind what is left.
+  /// Truncates the file and moves the position to its new end.
   package func truncate(to length: UInt64) throws {
     guard ftruncate(descriptor, off_t(length)) == 0, lseek(descriptor, off_t(length), SEEK_SET) >= 0 else {
       throw Self.failure()
     }
   }
 
-  /// Fills the buffer from that offset.
+  /// Fills the buffer with bytes from `offset`.
   package func read(at offset: UInt64, into buffer: UnsafeMutableRawBufferPointer) throws {
     var done = 0
     while done < buffer.count {
@@ -72,18 +72,18 @@ package final class LocalFile: Sendable {
     }
   }
 
-  /// Returns when the bytes are on disk.
+  /// Waits until the bytes are on disk.
   package func synchronize() throws {
     guard fsync(descriptor) == 0 else { throw Self.failure() }
   }
 
-  /// What the last system call complained of. To its caller a quota and a limit are a full disk too.
+  /// Returns the error of the last system call. An exceeded quota or file size limit counts as a full disk.
   package static func failure() -> ZDCError {
     let isFull = [ENOSPC, EDQUOT, EFBIG].contains(errno)
     return ZDCError(isFull ? .diskFull : .fileFailure, detail: String(cString: strerror(errno)))
   }
 
-  /// Replaces what is at `target`, in one step; between two file systems it is copied.
+  /// Replaces the file at `target` in one step. Between two file systems, the file is copied.
   package static func rename(_ source: URL, to target: URL) throws {
     guard systemRename(source.path, target.path) != 0 else { return }
     guard errno == EXDEV else { throw failure() }
@@ -92,7 +92,7 @@ package final class LocalFile: Sendable {
     } catch { throw ZDCError(.fileFailure, underlying: error) }
   }
 
-  /// The same bytes under another path, without a copy where the file system can.
+  /// Duplicates a file under another path, without a copy where the file system supports links.
   package static func duplicate(_ file: URL, to copy: URL) throws {
     guard link(file.path, copy.path) != 0 else { return }
     let source = try read(file)
@@ -123,7 +123,7 @@ package final class LocalFile: Sendable {
     }
   }
 
-  /// The next bytes, empty at the end.
+  /// Returns the next bytes; empty at the end of the file.
   package func read(upTo count: Int) throws -> [UInt8] {
     try [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
       var got = systemRead(descriptor, buffer.baseAddress, count)
@@ -134,7 +134,7 @@ package final class LocalFile: Sendable {
   }
 }
 
-// The methods above have the system calls' names.
+// Wrappers, because the methods above have the names of the system calls.
 private func systemWrite(_ descriptor: CInt, _ buffer: UnsafeRawPointer?, _ count: Int) -> Int {
   write(descriptor, buffer, count)
 }
@@ -147,7 +147,7 @@ private func systemRename(_ source: String, _ target: String) -> CInt {
   rename(source, target)
 }
 
-/// Where downloads are kept until their caller has them: a folder of this process, for its owner only.
+/// A folder of this process that keeps downloads until their callers take them. Only its owner has access.
 package struct DownloadFolder: Sendable {
   package let url: URL
 
@@ -155,7 +155,7 @@ package struct DownloadFolder: Sendable {
     url = parent.appendingPathComponent("zdc-\(UUID().uuidString)", isDirectory: true)
   }
 
-  /// A path that nothing has yet.
+  /// Returns a path that no file uses yet.
   func newURL() throws -> URL {
     do {
       try FileManager.default.createDirectory(
@@ -164,17 +164,17 @@ package struct DownloadFolder: Sendable {
     return url.appendingPathComponent(UUID().uuidString, isDirectory: false)
   }
 
-  /// Only for files that this process made and nobody else has.
+  /// Removes a file. Use it only for files that this process created and that nothing else uses.
   package static func remove(_ url: URL) {
     unlink(url.path)
   }
 
-  /// Files that still lie here belong to their callers.
+  /// Removes the folder unless it still holds files, which belong to their callers.
   func removeIfEmpty() {
     rmdir(url.path)
   }
 
-  /// The same bytes under another path, without a copy where the file system can.
+  /// Duplicates a file under a new path in this folder, without a copy where the file system supports links.
   package func duplicate(_ file: URL) throws -> URL {
     let copy = try newURL()
     try LocalFile.duplicate(file, to: copy)

@@ -2,27 +2,26 @@ public import Foundation
 package import ZDCCrypto
 internal import ZDCProtocol
 
-/// What a crypto file holds.
+/// The format of a crypto file.
 public enum ZDCCryptoFileFormat: Int, Sendable, Hashable, Codable {
   case unknown = 0
-  /// Data that was sealed on this device, for this device, under a key of its own. No other sections.
+  /// Data sealed on this device, for this device, under a dedicated key. It has no other sections.
   case cacheFile = 1
   /// The same bytes as in the cloud: header, metadata, thumbnail, data.
   case cloudFile = 2
 }
 
-/// A file of ciphertext with what is needed to open it (seeds 000, 002).
+/// A file of ciphertext, with the secrets and hashes needed to open it.
 ///
-/// Both formats open through ``ZDCFileConversion``, and what comes out was verified. The file is not deleted with the
-/// value: that is up to whoever asked for it, or to the ``ZDCDiskManager``, which has it deleted at the earliest when
-/// the last copy of this value is gone.
+/// Both formats open through ``ZDCFileConversion``, which verifies all output. The file is not deleted with this value.
+/// Its requester deletes it, or the ``ZDCDiskManager`` does, but not before the last copy of this value is gone.
 public struct ZDCCryptoFile: Sendable {
   public let fileURL: URL
   public let fileFormat: ZDCCryptoFileFormat
-  /// Keeps the disk manager from deleting the file; nil if it does not manage it.
+  /// The token that keeps the disk manager from deleting the file; nil if the disk manager does not manage it.
   public let retainToken: ZDCFileRetainToken?
   package let reference: ContentReference
-  /// Hashes of the file's leaves. Reading checks them again, so a file that changed on disk does not open.
+  /// Hashes of the file's leaves. Every read checks them again, so a file that changed on disk does not open.
   package let leaves: ContentLeaves
 
   package init(
@@ -36,10 +35,12 @@ public struct ZDCCryptoFile: Sendable {
     self.leaves = leaves
   }
 
-  /// Exact sizes of what is inside, in bytes.
+  /// Exact size of the data, in bytes.
   public var cleartextFileSize: UInt64 { reference.layout.sizes.data }
+  /// Exact size of the metadata, in bytes.
   public var metadataSize: UInt64 { UInt64(reference.layout.sizes.metadata) }
+  /// Exact size of the thumbnail, in bytes.
   public var thumbnailSize: UInt64 { UInt64(reference.layout.sizes.thumbnail) }
-  /// The file's own size.
+  /// Size of the file itself, in bytes.
   public var encryptedFileSize: UInt64 { reference.layout.cipherLength }
 }

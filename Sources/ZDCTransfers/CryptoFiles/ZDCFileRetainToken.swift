@@ -1,7 +1,7 @@
-/// Keeps a file of the disk manager from being deleted for as long as it lives.
+/// A token that keeps the disk manager from deleting a file for as long as the token lives.
 ///
-/// ``ZDCCryptoFile`` has one (seed 000: an upload from a crypto file). Whatever happens meanwhile to what the file
-/// belongs to - it is deleted, replaced, evicted, expires - the file can be read.
+/// ``ZDCCryptoFile`` holds one. The file stays readable even if the entry that
+/// it belongs to is deleted, replaced or evicted, or expires.
 public final class ZDCFileRetainToken: Sendable {
   package let name: String
   private let release: @Sendable () -> Void

@@ -2,19 +2,19 @@ package import ZDCCrypto
 internal import ZDCProtocol
 internal import ZDCSupport
 
-/// What a file of the disk manager is.
+/// The kind of a file that the disk manager keeps.
 package enum DiskKind: Int64, Sendable, Hashable, CaseIterable {
   case nodeData = 0
   case nodeThumbnail = 1
   case userAvatar = 2
 }
 
-/// Whose file it is.
+/// The owner of a file.
 package struct DiskOwner: Sendable, Hashable {
   package var kind: DiskKind
   /// A node's uuid, or a userID.
   package var id: String
-  /// Of an avatar; nil for the user's main one, and for nodes.
+  /// The identity that an avatar belongs to; nil for the user's main avatar, and for nodes.
   package var identity: String?
 
   package static func data(_ nodeID: String) -> DiskOwner { DiskOwner(kind: .nodeData, id: nodeID) }
@@ -32,12 +32,12 @@ package struct DiskFileRow: Sendable {
     case delete = 2
   }
 
-  /// A file, and what opens it.
+  /// A file, and the secrets and hashes that open it.
   package struct File: Sendable {
     package var name: String
     package var format: ZDCCryptoFileFormat
     package var reference: ContentReference
-    /// Hashes of the leaves, as read from the table; empty for one leaf.
+    /// Hashes of the leaves, as read from the table; empty for a single leaf.
     package var leaves: [UInt8]
 
     package var size: UInt64 { reference.layout.cipherLength }
@@ -45,17 +45,17 @@ package struct DiskFileRow: Sendable {
 
   package var id: Int64 = 0
   package var owner: DiskOwner
-  /// nil: it is known that there is nothing.
+  /// The file; nil if it is known that there is none.
   package var file: File?
   package var isPersistent: Bool
   package var afterUpload: AfterUpload = .nothing
-  /// How long it may stay in the cache.
+  /// Maximum time in the cache, in milliseconds; nil for no limit.
   package var lifetimeMs: UInt64?
-  /// When it leaves the cache; nil while it is stored persistently.
+  /// When the file leaves the cache; nil while it is stored persistently or has no lifetime.
   package var expiresMs: UInt64?
   package var used: UInt64 = 0
   package var eTag: String?
-  /// The node's content in the cloud when the file was stored.
+  /// The version of the node's content in the cloud when the file was stored.
   package var contentETag: String?
 
   func isExpired(nowMs: UInt64) -> Bool { expiresMs.map { $0 <= nowMs } ?? false }

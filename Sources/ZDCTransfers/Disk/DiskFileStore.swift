@@ -5,7 +5,7 @@ package import ZDCCrypto
 internal import ZDCProtocol
 internal import ZDCSupport
 
-/// The rows of zdc_disk_file inside one transaction.
+/// The rows of zdc_disk_file in one transaction.
 package final class DiskFileStore {
   package let db: Database
   package let sealer: TableSealer
@@ -27,7 +27,7 @@ package final class DiskFileStore {
       [owner.kind.rawValue, owner.id, Data(identityKey(owner.identity))], decode)
   }
 
-  /// All that is there for one node or user.
+  /// Returns all rows of one node or user.
   package func rows(_ kind: DiskKind, owner: String) throws -> [DiskFileRow] {
     var rows: [DiskFileRow] = []
     try db.forEachRow(
@@ -36,7 +36,7 @@ package final class DiskFileStore {
     return rows
   }
 
-  /// Whether there is one that has not expired. Opens nothing.
+  /// Whether there is a file that has not expired. Opens no sealed value.
   package func has(_ owner: DiskOwner, nowMs: UInt64) throws -> Bool {
     let statement = try db.cachedStatement(
       sql: """
@@ -63,7 +63,7 @@ package final class DiskFileStore {
     try Int64.fetchOne(db, sql: "SELECT MAX(used) FROM zdc_disk_file").map { UInt64(bitPattern: $0) } ?? 0
   }
 
-  /// Those of the names that no row has, nor the garbage.
+  /// Returns those of the names that neither a row nor the garbage table has.
   package func unknown(among names: [String]) throws -> [String] {
     let statement = try db.cachedStatement(
       sql: """
@@ -75,13 +75,13 @@ package final class DiskFileStore {
 
   // MARK: Writing
 
-  /// Inserts the row, or puts it in the place of its owner's.
+  /// Inserts the row, or replaces its owner's existing one.
   package func put(_ row: DiskFileRow, node: Int64?) throws {
     let secrets = DiskFileRow.Secrets(
       eTag: row.eTag, contentETag: row.contentETag, identity: row.owner.identity, file: row.file)
     let sealed = try sealer.seal(secrets.encoded(), row: context(row.owner))
     let leaves = row.file.flatMap { $0.leaves.isEmpty ? nil : Data($0.leaves) }
-    // Not REPLACE: it deletes without asking the triggers.
+    // Not REPLACE, which deletes without running the triggers.
     let statement = try db.cachedStatement(
       sql: """
         INSERT INTO zdc_disk_file
@@ -110,7 +110,7 @@ package final class DiskFileStore {
     return try Bool.fetchOne(statement) ?? false
   }
 
-  /// Gives the files that were imported under the uuid to the node, which has been inserted. They are deleted with it.
+  /// Attaches the files that were imported under the uuid to the node, which is now inserted. They are deleted with it.
   package func attach(toNode uuid: String) throws {
     let statement = try db.cachedStatement(
       sql: """
@@ -120,7 +120,7 @@ package final class DiskFileStore {
     try statement.execute(arguments: [uuid])
   }
 
-  /// - Returns: how many were removed; if it is `limit`, there may be more.
+  /// - Returns: the number of files removed; if it is `limit`, there may be more.
   func removeUninserted(usedBefore ms: UInt64, limit: Int) throws -> Int {
     let statement = try db.cachedStatement(
       sql: """
@@ -133,7 +133,7 @@ package final class DiskFileStore {
 
   // MARK: Changes
 
-  /// Where it is and how long it stays; the file is the same.
+  /// Updates where the file is kept and for how long; the file is the same.
   func updatePlace(_ row: DiskFileRow) throws {
     let statement = try db.cachedStatement(
       sql: "UPDATE zdc_disk_file SET isPersistent = ?, afterUpload = ?, expiresMs = ?, used = ? WHERE id = ?")
@@ -160,7 +160,7 @@ package final class DiskFileStore {
     package var size: UInt64
   }
 
-  /// Cached files, the least recently used first.
+  /// Returns cached files, the least recently used first.
   func leastUsed(_ kind: DiskKind, limit: Int) throws -> [Candidate] {
     try candidates(
       "WHERE kind = ? AND isPersistent = 0 AND file IS NOT NULL ORDER BY used, id LIMIT ?",
@@ -171,7 +171,7 @@ package final class DiskFileStore {
     try candidates("WHERE expiresMs <= ? ORDER BY expiresMs LIMIT ?", [nowMs.stored, limit])
   }
 
-  /// Files of a node that were stored until its uploads are done.
+  /// Returns a node's files that are stored until its uploads are finished.
   func waitingForUpload(node: Int64) throws -> [DiskFileRow] {
     var rows: [DiskFileRow] = []
     try db.forEachRow(
@@ -191,7 +191,7 @@ package final class DiskFileStore {
 
   // MARK: Garbage
 
-  /// Files to delete, in the order of their names.
+  /// Returns files to delete, in the order of their names.
   package func garbage(after name: String, limit: Int) throws -> [String] {
     let statement = try db.cachedStatement(
       sql: "SELECT file FROM zdc_disk_garbage WHERE file > ? ORDER BY file LIMIT ?")

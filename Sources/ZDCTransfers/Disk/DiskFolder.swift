@@ -9,8 +9,8 @@ internal import ZDCSupport
   internal import Darwin
 #endif
 
-/// The folder beside the database with the disk manager's files. Their names are random: they say nothing, and none is
-/// ever used twice.
+/// The folder beside the database with the disk manager's files. Their names are random: they reveal nothing, and none
+/// is ever reused.
 package struct DiskFolder: Sendable {
   package let url: URL
 
@@ -23,7 +23,7 @@ package struct DiskFolder: Sendable {
 
   package func url(_ name: String) -> URL { url.appendingPathComponent(name, isDirectory: false) }
 
-  /// 128 random bits in lower-case hexadecimal.
+  /// Returns 128 random bits in lowercase hexadecimal.
   package static func newName() -> String {
     var generator = SystemRandomNumberGenerator()
     let halves = [generator.next(), generator.next()].map { half in
@@ -37,12 +37,12 @@ package struct DiskFolder: Sendable {
     text.utf8.count == 32 && text.utf8.allSatisfy { (48...57).contains($0) || (97...102).contains($0) }
   }
 
-  /// Where the name's byte in the lock file is: 60 of its bits.
+  /// Returns the position of the name's byte in the lock file: 60 of the name's bits.
   static func lockPlace(_ name: String) -> Int64 { Int64(name.prefix(15), radix: 16) ?? 0 }
 
   package func exists(_ name: String) -> Bool { access(url(name).path, F_OK) == 0 }
 
-  /// The names of files are on disk only when their folder is.
+  /// Syncs the folder: the names of new files are on disk only after that.
   package func synchronize() throws {
     let descriptor = openFile(url.path, O_RDONLY | O_CLOEXEC, 0)
     guard descriptor >= 0 else { throw LocalFile.failure() }
@@ -50,7 +50,7 @@ package struct DiskFolder: Sendable {
     guard fsync(descriptor) == 0 else { throw LocalFile.failure() }
   }
 
-  /// Calls `body` with the files' names, so many at a time.
+  /// Calls `body` with the files' names, at most `count` at a time.
   func forEachName(inPiecesOf count: Int, _ body: ([String]) throws -> Void) throws {
     guard let folder = opendir(url.path) else { throw LocalFile.failure() }
     defer { closedir(folder) }

@@ -2,15 +2,15 @@ internal import Foundation
 internal import Synchronization
 internal import ZDCClientStore
 
-/// What the disk manager's files may take, and what it knows that is not in its table: what was used since, and who is
-/// to be told of changes. One for each opened database, because transactions need it.
+/// The disk manager's limits, and its state outside of the table: recent uses and the listeners to changes. There is
+/// one per open database, because transactions need it.
 package final class DiskState: Sendable {
   package struct Limits: Sendable {
-    /// In bytes, by kind. 0: nothing is cached.
+    /// Maximum size of the cache in bytes, by kind. 0 disables the cache.
     package var maximum: [DiskKind: UInt64] = [
       .nodeData: 25 << 20, .nodeThumbnail: 5 << 20, .userAvatar: 5 << 20,
     ]
-    /// In milliseconds; nil: none.
+    /// Maximum time in the cache in milliseconds, by kind; no entry means no limit.
     package var lifetime: [DiskKind: UInt64] = [.userAvatar: 7 * 24 * 3_600_000]
   }
 
@@ -18,14 +18,14 @@ package final class DiskState: Sendable {
 
   private struct State {
     var limits = Limits()
-    /// Uses that are not in the table yet, by row.
+    /// Uses that are not written to the table yet, by row.
     var uses: [Int64: UInt64] = [:]
     var lastUse: UInt64 = 0
     var nextListener = 0
     var listeners: [Int: Listener] = [:]
   }
 
-  /// As many uses are kept in memory before they are written: one write in place of one for each look-up.
+  /// Number of uses to keep in memory before they are written: one write replaces one for each look-up.
   private static let usesInMemory = 256
   private let state = Mutex(State())
 
@@ -41,7 +41,7 @@ package final class DiskState: Sendable {
 
   // MARK: Uses
 
-  /// A number that is later than all before, near the clock's.
+  /// Returns a number that is greater than all before, close to the clock's time.
   func nextUse(nowMs: UInt64) -> UInt64 {
     state.withLock { state in
       state.lastUse = max(nowMs, state.lastUse + 1)
@@ -49,12 +49,12 @@ package final class DiskState: Sendable {
     }
   }
 
-  /// After a launch: the clock may have been put back since the table was written.
+  /// Restores the last use after a launch: the clock may have been set back since the table was written.
   func continueUses(after used: UInt64) {
     state.withLock { $0.lastUse = max($0.lastUse, used) }
   }
 
-  /// - Returns: whether there are so many by now that they ought to be written.
+  /// - Returns: whether enough uses have accumulated to write them.
   package func touch(_ row: Int64, nowMs: UInt64) -> Bool {
     state.withLock { state in
       state.lastUse = max(nowMs, state.lastUse + 1)
@@ -74,7 +74,7 @@ package final class DiskState: Sendable {
 
   // MARK: Changes
 
-  /// Told after the commit, on the database's writer queue, before the write returns.
+  /// Adds a listener. It is called after the commit, on the database's writer queue, before the write returns.
   package func listen(_ listener: @escaping Listener) -> Int {
     state.withLock { state in
       state.nextListener += 1
@@ -84,7 +84,7 @@ package final class DiskState: Sendable {
   }
 
   func endListening(_ id: Int) {
-    // Freed outside of the lock.
+    // The listener is freed outside of the lock.
     _ = state.withLock { $0.listeners.removeValue(forKey: id) }
   }
 
@@ -94,6 +94,6 @@ package final class DiskState: Sendable {
 }
 
 extension DatabaseContext {
-  /// What the disk manager knows beside its table.
+  /// The disk manager's state outside of its table.
   package var disk: DiskState { attachments.value { DiskState() } }
 }

@@ -2,8 +2,7 @@ internal import Foundation
 package import ZDCClientStore
 internal import ZDCSupport
 
-/// What a transaction does to the files of the disk manager: rows only. Files of rows that are gone are deleted after
-/// the commit.
+/// Changes the rows of the disk manager in a transaction. The files of removed rows are deleted after the commit.
 package struct DiskWriter {
   package let transaction: ZDCReadWriteTransaction
   private let store: DiskFileStore
@@ -19,9 +18,9 @@ package struct DiskWriter {
 
   // MARK: In
 
-  /// Puts a file, or its absence, in the place of what its owner had.
+  /// Stores a file, or its absence, in place of the owner's previous one.
   ///
-  /// - Returns: false if it is not to be kept: the cache is too small for it. What was there before is gone either way,
+  /// - Returns: false if the file is not kept because the cache is too small. The previous one is removed either way,
   ///   because it is outdated.
   package func put(_ row: DiskFileRow, node: Int64?) throws -> Bool {
     var row = row
@@ -62,7 +61,7 @@ package struct DiskWriter {
     return true
   }
 
-  /// - Returns: false if there is nothing.
+  /// - Returns: false if there is no entry.
   func setPersistent(_ isPersistent: Bool, _ owner: DiskOwner) throws -> Bool {
     guard var row = try store.row(owner), !row.isExpired(nowMs: nowMs) else { return false }
     guard row.isPersistent != isPersistent else { return true }
@@ -82,7 +81,8 @@ package struct DiskWriter {
     if !row.isPersistent { try trim(row.owner.kind) }
   }
 
-  /// All puts of the node that were queued are done or given up: what waited for that goes into the cache, or goes.
+  /// Moves files that waited for the node's uploads into the cache, or deletes them. Called when all queued puts of the
+  /// node are finished or abandoned.
   package func uploadsFinished(node: Int64) throws {
     for var row in try store.waitingForUpload(node: node) {
       if row.afterUpload == .delete {
@@ -98,7 +98,7 @@ package struct DiskWriter {
 
   // MARK: Limits
 
-  /// The least recently used files go until the rest is within the limit.
+  /// Removes the least recently used files until the rest is within the limit.
   package func trim(_ kind: DiskKind) throws {
     let maximum = disk.limits.maximum[kind] ?? 0
     var total = try store.storageSize(kind, isPersistent: false)
@@ -117,7 +117,7 @@ package struct DiskWriter {
     for kind in DiskKind.allCases { try trim(kind) }
   }
 
-  /// - Returns: how many were removed; if it is the limit there may be more.
+  /// - Returns: the number of files removed; if it is `limit`, there may be more.
   @discardableResult
   package func removeExpired(limit: Int) throws -> Int {
     let expired = try store.expired(nowMs: nowMs, limit: limit)
@@ -146,7 +146,7 @@ package struct DiskWriter {
   }
 }
 
-/// What changed in one transaction.
+/// The changes of one transaction.
 private final class DiskChangeLog: Sendable {
   let changes = Locked(ZDCDiskManagerChanges())
 }

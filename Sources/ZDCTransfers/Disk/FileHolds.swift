@@ -10,16 +10,17 @@ internal import ZDCSupport
   internal import Darwin
 #endif
 
-/// Which of the disk manager's files somebody reads or is about to write: those are not deleted, by no process.
+/// The disk manager's files that are being read or are about to be written. No process deletes them.
 ///
-/// In this process a count for each file, towards others a shared lock on one byte of a lock file, whose place is taken
-/// from the file's name. One descriptor for all, and the system gives the locks back when a process dies.
+/// Within this process, each file has a count. Towards other processes, there is a shared lock on one byte of a lock
+/// file, at a position derived from the file's name. All locks share one descriptor, and the system releases them when
+/// a process dies.
 package final class FileHolds: Sendable {
   private struct State {
     var counts: [String: Int] = [:]
-    /// To be deleted by whoever lets go last.
+    /// Files to delete when their last hold is released.
     var doomed: Set<String> = []
-    /// Called when that has happened.
+    /// Called after such a file was deleted.
     var didDeleteDoomed: @Sendable () -> Void = {}
   }
 
@@ -35,9 +36,9 @@ package final class FileHolds: Sendable {
     descriptor.withLock { if $0 >= 0 { close($0) } }
   }
 
-  /// Before the first file is written.
+  /// Opens the lock file. Call this before the first file is written.
   ///
-  /// - Throws: ``ZDCError`` with `fileFailure` or `diskFull` if the lock file cannot be made.
+  /// - Throws: ``ZDCError`` with `fileFailure` or `diskFull` if the lock file cannot be created.
   package func prepare() throws {
     try descriptor.withLock { descriptor in
       if descriptor < 0 { descriptor = openLockFile() }
@@ -50,18 +51,18 @@ package final class FileHolds: Sendable {
     return openFile(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
   }
 
-  /// - Parameter body: called when the last reader has let go of a file that was to be deleted, on the reader's thread.
+  /// - Parameter body: called when the last reader has released a file that was to be deleted, on the reader's thread.
   func whenDoomedFileGoes(_ body: @escaping @Sendable () -> Void) {
     state.withLock { $0.didDeleteDoomed = body }
   }
 
-  /// Holds the file for as long as the token lives.
+  /// Returns a token that holds the file for as long as the token lives.
   package func token(_ name: String) -> ZDCFileRetainToken {
     hold(name)
     return ZDCFileRetainToken(name) { [self] in release(name) }
   }
 
-  /// From now on the file is not deleted, unless it was before: look whether it is there.
+  /// Prevents the deletion of the file from now on. It may already be deleted, so check that it exists.
   package func hold(_ name: String) {
     state.withLock { state in
       state.counts[name, default: 0] += 1
@@ -69,8 +70,8 @@ package final class FileHolds: Sendable {
     }
   }
 
-  /// Others have the exclusive lock for moments only, to look whether the file is free or to unlink it: without a second
-  /// try, a reader who comes in such a moment would have no hold that they see.
+  /// Takes the shared lock. Other processes hold the exclusive lock only for moments, to check whether the file is free
+  /// or to unlink it. Without retries, a reader that comes in such a moment would have no hold that they see.
   private func share(_ name: String) {
     for _ in 0..<1_000 {
       if lock(name, F_RDLCK) { return }
@@ -92,7 +93,7 @@ package final class FileHolds: Sendable {
     tell?()
   }
 
-  /// Whether nobody has it. A file that a finished writer has is not held any more.
+  /// Whether no process holds the file. The file of a finished writer is not held any more.
   package func isFree(_ name: String) -> Bool {
     state.withLock { state in
       guard state.counts[name] == nil, lock(name, F_WRLCK) else { return false }
@@ -101,9 +102,9 @@ package final class FileHolds: Sendable {
     }
   }
 
-  /// Deletes the file, at once or when the last reader in this process lets go of it.
+  /// Deletes the file, immediately or when the last reader in this process releases it.
   ///
-  /// - Returns: whether it is gone by now.
+  /// - Returns: whether the file is gone now.
   package func remove(_ name: String) -> Bool {
     state.withLock { state in
       guard state.counts[name] == nil else {
@@ -131,10 +132,11 @@ package final class FileHolds: Sendable {
     private static let setLock: CInt = 37
   #endif
 
-  /// Locks of an open file, not of a process: two managers over one folder in one process see each other's.
+  /// Sets a lock that belongs to the open file, not to the process: two managers of one folder in one process see each
+  /// other's locks.
   ///
-  /// - Returns: false if another has a lock that excludes it. Where the file system knows no locks there are no other
-  ///   processes to tell apart, and it is true.
+  /// - Returns: false if another lock excludes it. True if the file system does not support locks: then there are no
+  ///   other processes to tell apart.
   private func lock(_ name: String, _ kind: some BinaryInteger) -> Bool {
     var range = flock()
     range.l_type = .init(kind)

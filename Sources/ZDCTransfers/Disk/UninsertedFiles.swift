@@ -1,10 +1,10 @@
 internal import ZDCClientStore
 
-/// Imported files whose nodes have yet to be inserted. Whether there are any is read once for each transaction and not
-/// for each node.
+/// Imported files whose nodes have yet to be inserted. Checks whether there are any once per transaction, not once per
+/// node.
 package final class UninsertedFiles: Forgetful {
   private let store: DiskFileStore
-  /// nil: not known yet.
+  /// nil if not known yet.
   var mayExist: Bool?
 
   package init(_ store: DiskFileStore) { self.store = store }

@@ -1,7 +1,7 @@
 public import Foundation
 internal import Synchronization
 
-/// What is to be stored, and how (reference: the original's `ZDCDiskImport`).
+/// A file to store, and how to store it.
 ///
 /// Read once, by the import; later changes have no effect on it.
 ///
@@ -30,79 +30,81 @@ public final class ZDCDiskImport: Sendable {
   package let source: Source
   private let state = Mutex(Values())
 
-  /// It is known that there is nothing, such as no thumbnail: nobody needs to ask again.
+  /// Creates a placeholder: it is known that there is nothing, such as no thumbnail, so that nothing is requested
+  /// again.
   public init() {
     source = .nothing
   }
 
-  /// Sealed on the way to the disk, under a key of its own.
+  /// Creates an import of data in memory. It is sealed on the way to the disk, under a dedicated key.
   public init(cleartextData: Data) {
     source = .cleartext(.memory([UInt8](cleartextData)))
   }
 
-  /// A file in the clear, of any size. It is read in slices, and left as it is.
+  /// Creates an import of a cleartext file of any size. The file is read in slices and left unchanged.
   public init(cleartextFileURL: URL) {
     source = .cleartextFile(cleartextFileURL)
   }
 
-  /// A sealed file, for example a download. It is linked, or else copied, and left where it is.
+  /// Creates an import of a sealed file, for example a download. The file is linked, or else copied, and left in place.
   public init(cryptoFile: ZDCCryptoFile) {
     source = .cryptoFile(cryptoFile)
   }
 
   package var values: Values { state.withLock { $0 } }
 
-  /// Whether there is nothing to store but the knowledge of it.
+  /// Whether this is a placeholder, which stores only the knowledge that there is nothing.
   public var isNilPlaceholder: Bool {
     if case .nothing = source { true } else { false }
   }
 
-  /// Never evicted, never expired, not counted in the cache's size.
+  /// Whether the file is never evicted, never expires, and is not counted in the cache's size.
   public var storePersistently: Bool {
     get { state.withLock { $0.storePersistently } }
     set { state.withLock { $0.storePersistently = newValue } }
   }
 
-  /// What is stored persistently moves into the cache in the transaction in which the last queued upload of the node's
-  /// data is done, or given up in favour of the cloud's version.
+  /// Whether a persistently stored file moves into the cache after its upload. It moves in the transaction in which the
+  /// last queued upload of the node's data finishes, or is abandoned in favor of the cloud's version.
   public var migrateToCacheAfterUpload: Bool {
     get { state.withLock { $0.migrateToCacheAfterUpload } }
     set { state.withLock { $0.migrateToCacheAfterUpload = newValue } }
   }
 
-  /// It goes in that transaction instead. Until then it is stored persistently.
+  /// Whether the file is deleted in that transaction instead. Until then it is stored persistently.
   ///
-  /// Queue the upload first, or in the same transaction before the import: where none of the node's data is queued, and
-  /// with avatars, this has no effect, and the file goes into the cache unless ``storePersistently`` is set.
+  /// Queue the upload first, or in the same transaction before the import. Without a queued upload of the node's data,
+  /// and with avatars, this has no effect: the file goes into the cache unless ``storePersistently`` is set.
   public var deleteAfterUpload: Bool {
     get { state.withLock { $0.deleteAfterUpload } }
     set { state.withLock { $0.deleteAfterUpload = newValue } }
   }
 
-  /// Which version this is, for the app to compare; comes back with the export.
+  /// The version of the file, for the app to compare. The export returns it.
   public var eTag: String? {
     get { state.withLock { $0.eTag } }
     set { state.withLock { $0.eTag = newValue } }
   }
 
-  /// Seconds in the cache, from when it came into it. 0: the disk manager's default. Less: for ever.
+  /// Maximum time in the cache in seconds, from the moment the file enters it. 0 means the disk manager's default, and
+  /// a negative number means no limit.
   public var expiration: TimeInterval {
     get { state.withLock { $0.expiration } }
     set { state.withLock { $0.expiration = newValue } }
   }
 }
 
-/// What the disk manager has.
+/// An entry of the disk manager.
 public struct ZDCDiskExport: Sendable {
-  /// The file. While this value or a copy of its ``ZDCCryptoFile/retainToken`` lives, it is not deleted. Nil for a
-  /// placeholder.
+  /// The file; nil for a placeholder. It is not deleted while this value or a copy of its ``ZDCCryptoFile/retainToken``
+  /// lives.
   public let cryptoFile: ZDCCryptoFile?
-  /// Whether it is known that there is nothing.
+  /// Whether it is known that there is no file.
   public var isNilPlaceholder: Bool { cryptoFile == nil }
   public let isStoredPersistently: Bool
-  /// As given to the import; for downloads the version in the cloud, to compare with `ZDCNode.eTag_data`.
+  /// The import's eTag. For downloads, the version in the cloud, to compare with `ZDCNode.eTag_data`.
   public let eTag: String?
-  /// Seconds that it may be in the cache; 0 for ever.
+  /// Maximum time in the cache in seconds; 0 for no limit.
   public let expiration: TimeInterval
   /// The version of the node's content in the cloud when this was stored.
   package let contentETag: String?

@@ -1,17 +1,17 @@
 internal import ZDCAccounts
 public import ZDCClientStore
 
-// Avatars of users, one for each of their identities and one without. They come from the app: no server has them yet.
+// Avatars of users: one for each identity and one without. They come from the app, because no server has them yet.
 
 extension ZDCDiskManager {
   /// Stores a user's avatar, or that the user has none.
   ///
   /// - Parameters:
-  ///   - diskImport: the picture, or that there is none.
-  ///   - user: whose it is.
-  ///   - identityID: the app's name for one of the user's identities; sealed. Nil for the main avatar.
+  ///   - diskImport: the picture, or a placeholder if there is none.
+  ///   - user: the user whose avatar it is.
+  ///   - identityID: the app's name for one of the user's identities, which is stored sealed; nil for the main avatar.
   /// - Returns: nil for a placeholder.
-  /// - Throws: ``ZDCError`` with `diskFull` or `fileFailure`; what was stored before is there then.
+  /// - Throws: ``ZDCError`` with `diskFull` or `fileFailure`; the previous avatar then remains.
   @discardableResult
   public func importUserAvatar(
     _ diskImport: ZDCDiskImport, for user: ZDCUser, identityID: String? = nil
@@ -19,14 +19,14 @@ extension ZDCDiskManager {
     try take(diskImport, .avatar(user.uuid, identityID))
   }
 
-  /// Whether there is the main one.
+  /// Whether the user's main avatar is stored.
   public func hasUserAvatar(_ userID: String) -> Bool { has(.avatar(userID, nil)) }
 
   public func hasUserAvatar(_ userID: String, forIdentityID identityID: String) -> Bool {
     has(.avatar(userID, identityID))
   }
 
-  /// The identities of which there is an avatar, or the knowledge that there is none.
+  /// Returns the identities that have a stored avatar or a placeholder.
   public func storedIdentityIDs(_ userID: String) -> [String] {
     let now = nowMs
     let rows = lookUp { try $0.diskFiles.rows(.userAvatar, owner: userID) } ?? []
@@ -51,7 +51,7 @@ extension ZDCDiskManager {
     try delete([.avatar(userID, identityID)])
   }
 
-  /// - Returns: false if there is nothing.
+  /// - Returns: false if there is no entry.
   @discardableResult
   public func makeUserAvatarPersistent(
     _ isPersistent: Bool, forUserID userID: String, identityID: String? = nil

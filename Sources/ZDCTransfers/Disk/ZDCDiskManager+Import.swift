@@ -6,10 +6,10 @@ internal import ZDCProtocol
 internal import ZDCSupport
 
 extension ZDCDiskManager {
-  /// Stores what an import holds.
+  /// Stores an import.
   ///
-  /// First the file, complete and synced under a name that nothing refers to, then its row: a process that ends in
-  /// between leaves a file without a row, which the next launch deletes.
+  /// First writes and syncs the complete file, under a name that nothing refers to, then writes its row. A process that
+  /// ends between the two leaves a file without a row, which the next launch deletes.
   ///
   /// - Returns: nil for a placeholder.
   package func take(
@@ -26,13 +26,13 @@ extension ZDCDiskManager {
     return try made.map { try cryptoFile($0.file, $0.token) }
   }
 
-  /// A file on disk that no row knows yet, and the hold that keeps it there.
+  /// A file on disk without a row, and the hold that keeps it there.
   package struct MadeFile: Sendable {
     package var file: DiskFileRow.File
     package var token: ZDCFileRetainToken
   }
 
-  /// Goes when the last hold does.
+  /// Deletes the file when its last hold is released.
   package func discard(_ made: MadeFile) {
     _ = holds.remove(made.file.name)
   }
@@ -49,7 +49,7 @@ extension ZDCDiskManager {
       values.expiration == 0 ? disk.limits.lifetime[owner.kind] : Self.milliseconds(values.expiration)
     if values.deleteAfterUpload, try isUploadQueued(owner, node, transaction) {
       row.afterUpload = .delete
-      // The upload may be what needs it: neither the limit nor the time may take it before.
+      // The upload may need the file, so neither the size limit nor the lifetime may remove it earlier.
       row.isPersistent = true
     } else if values.storePersistently, values.migrateToCacheAfterUpload {
       row.afterUpload = .migrate
@@ -58,7 +58,7 @@ extension ZDCDiskManager {
     if node == nil, owner.kind != .userAvatar { transaction.uninsertedFiles.mayExist = true }
   }
 
-  /// Whether an upload will remove the file. A node that has yet to be inserted will have an upload.
+  /// Whether an upload will remove the file. This includes a node that has yet to be inserted: it will have an upload.
   private func isUploadQueued(
     _ owner: DiskOwner, _ node: NodeRow?, _ transaction: ZDCReadTransaction
   ) throws -> Bool {
@@ -66,13 +66,13 @@ extension ZDCDiskManager {
     return try transaction.operations.operations(node: node.id).contains { $0.kind == .putData }
   }
 
-  /// - Returns: whether it is kept.
+  /// - Returns: whether the file is kept.
   package func put(
     _ row: DiskFileRow, node: Int64?, _ made: MadeFile?, _ transaction: ZDCReadWriteTransaction
   ) throws -> Bool {
     let isKept = try DiskWriter(transaction).put(row, node: node)
     if let made {
-      // The hold lasts until the outcome is known: nobody may take the file for one that a crash has left.
+      // The hold lasts until the outcome is known, so that no process takes the file for a leftover of a crash.
       transaction.database.afterNextTransaction(
         onCommit: { _ in withExtendedLifetime(made.token) {} }, onRollback: { _ in self.discard(made) })
     }
@@ -93,7 +93,7 @@ extension ZDCDiskManager {
 
   // MARK: Files
 
-  /// Makes the file; nil for a placeholder.
+  /// Creates the file; nil for a placeholder.
   package func make(_ source: ZDCDiskImport.Source) throws -> MadeFile? {
     switch source {
     case .nothing: nil
@@ -123,7 +123,7 @@ extension ZDCDiskManager {
     }
   }
 
-  /// Seals in slices, under a fresh key.
+  /// Seals the content in slices, under a fresh key.
   private func seal(_ content: ContentSource, _ name: String) throws -> DiskFileRow.File {
     let sealer = try ContentSealer(dataSize: content.size)
     let file = try LocalFile.create(folder.url(name))
@@ -144,7 +144,7 @@ extension ZDCDiskManager {
       name: name, format: .cacheFile, reference: reference, leaves: Self.bytes(of: hashes, reference))
   }
 
-  /// Links the sealed file under its new name; copies it where that cannot be.
+  /// Links the sealed file under its new name, or copies it where links are not possible.
   private func adopt(_ source: ZDCCryptoFile, _ name: String) throws -> DiskFileRow.File {
     try LocalFile.duplicate(source.fileURL, to: folder.url(name))
     try onStep(.fileWritten)
@@ -154,7 +154,7 @@ extension ZDCDiskManager {
       leaves: Self.bytes(of: source.leaves.hashes, source.reference))
   }
 
-  /// One leaf's hash is the root, which the row has anyway.
+  /// Returns the hashes to store: none for a single leaf, whose hash is the root that the row has anyway.
   private static func bytes(of hashes: [MerkleHash], _ reference: ContentReference) -> [UInt8] {
     guard reference.layout.leafCount > 1 else { return [] }
     var out = ByteWriter(capacity: hashes.count * 32)

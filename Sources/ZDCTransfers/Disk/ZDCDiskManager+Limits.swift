@@ -1,39 +1,39 @@
 public import Foundation
 
-// Limits count the sealed files, in bytes. They hold for this launch: set them after unlocking.
+// Limits count the bytes of the sealed files. They apply until the app ends: set them after unlocking.
 
 extension ZDCDiskManager {
-  /// What cached contents may take: 25 MiB unless set. 0: none is cached.
+  /// Maximum total size of cached content in bytes: 25 MiB by default. 0 disables this cache.
   public var maxNodeDataCacheSize: UInt64 {
     get { maximum(.nodeData) }
     set { setMaximum(.nodeData, newValue) }
   }
 
-  /// What cached thumbnails may take: 5 MiB unless set. 0: none is cached.
+  /// Maximum total size of cached thumbnails in bytes: 5 MiB by default. 0 disables this cache.
   public var maxNodeThumbnailsCacheSize: UInt64 {
     get { maximum(.nodeThumbnail) }
     set { setMaximum(.nodeThumbnail, newValue) }
   }
 
-  /// What cached avatars may take: 5 MiB unless set. 0: none is cached.
+  /// Maximum total size of cached avatars in bytes: 5 MiB by default. 0 disables this cache.
   public var maxUserAvatarsCacheSize: UInt64 {
     get { maximum(.userAvatar) }
     set { setMaximum(.userAvatar, newValue) }
   }
 
-  /// Seconds that contents may be in the cache, for imports that do not say. 0, as at first: for ever.
+  /// Maximum time in the cache in seconds, for imports of content that set none. 0, the default, means no limit.
   public var defaultNodeDataCacheExpiration: TimeInterval {
     get { expiration(.nodeData) }
     set { setExpiration(.nodeData, newValue) }
   }
 
-  /// The same for thumbnails.
+  /// Like ``defaultNodeDataCacheExpiration``, for thumbnails.
   public var defaultNodeThumbnailCacheExpiration: TimeInterval {
     get { expiration(.nodeThumbnail) }
     set { setExpiration(.nodeThumbnail, newValue) }
   }
 
-  /// The same for avatars; 7 days at first.
+  /// Like ``defaultNodeDataCacheExpiration``, for avatars; 7 days by default.
   public var defaultUserAvatarCacheExpiration: TimeInterval {
     get { expiration(.userAvatar) }
     set { setExpiration(.userAvatar, newValue) }
@@ -41,7 +41,7 @@ extension ZDCDiskManager {
 
   private func maximum(_ kind: DiskKind) -> UInt64 { disk.limits.maximum[kind] ?? 0 }
 
-  /// What is too much by now goes soon after.
+  /// Sets the limit. Files above it are removed soon after.
   private func setMaximum(_ kind: DiskKind, _ bytes: UInt64) {
     disk.setMaximum(kind, bytes)
     enqueue { try $0.trim() }
@@ -56,7 +56,7 @@ extension ZDCDiskManager {
   }
 
   package static func milliseconds(_ seconds: TimeInterval) -> UInt64? {
-    // Above that it is for ever, to which a number of another kind would be a trap.
+    // Longer times count as no limit. A number out of range would trap in the conversion.
     guard seconds > 0, seconds < 1e12 else { return nil }
     return UInt64(seconds * 1_000)
   }

@@ -3,7 +3,7 @@ package import ZDCClientStore
 internal import ZDCCrypto
 
 extension ZDCDiskManager {
-  /// Reads for a call that does not throw.
+  /// Reads the database for a call that does not throw; returns nil on failure.
   package func lookUp<T>(_ body: (ZDCReadTransaction) throws -> T) -> T? {
     if let transaction = CurrentTransaction.ofDatabase(database.context) {
       return transaction.poisoning { try body(transaction) }
@@ -19,9 +19,9 @@ extension ZDCDiskManager {
     return lookUp { try $0.diskFiles.has(owner, nowMs: now) } ?? false
   }
 
-  /// What there is, with a hold on its file; nil if there is nothing, or it has expired.
+  /// Returns the entry, with a hold on its file; nil if there is none, or it has expired.
   package func export(_ owner: DiskOwner) -> ZDCDiskExport? {
-    // A second try: between the look-up and the hold the file may have been replaced.
+    // Tries twice: the file may be replaced between the look-up and the hold.
     for _ in 0..<2 {
       guard let row = lookUp({ try $0.diskFiles.row(owner) }) ?? nil, !row.isExpired(nowMs: nowMs) else { return nil }
       do {
@@ -37,7 +37,7 @@ extension ZDCDiskManager {
     return nil
   }
 
-  /// - Returns: nil if the file is not there.
+  /// - Returns: nil if the file does not exist.
   private func export(_ row: DiskFileRow) throws -> ZDCDiskExport? {
     var cryptoFile: ZDCCryptoFile?
     if let file = row.file {
@@ -56,7 +56,7 @@ extension ZDCDiskManager {
       leaves: try ContentLeaves(bytes: file.leaves, for: file.reference), fileFormat: file.format, retainToken: token)
   }
 
-  /// Somebody else deleted the file, as a system does that runs out of space.
+  /// Removes the row of a file that something else deleted, such as a system that runs out of space.
   private func forgetMissing(_ owner: DiskOwner) {
     enqueue { manager in
       try manager.database.write { transaction in
@@ -66,7 +66,7 @@ extension ZDCDiskManager {
     }
   }
 
-  /// A file that is not what it was: it is not handed out again.
+  /// Removes the row of a file that has changed, so that it is not handed out again.
   package func forget(_ owner: DiskOwner, _ file: ZDCCryptoFile) {
     enqueue { manager in
       try manager.database.write { transaction in
@@ -89,9 +89,9 @@ extension ZDCDiskManager {
     try database.joinedWrite { try DiskWriter($0).setPersistent(isPersistent, owner) }
   }
 
-  /// Deletes the file at that URL unless it is one of the disk manager's (seed 002).
+  /// Deletes the file at that URL unless it belongs to the disk manager.
   ///
-  /// For what a download left to the caller. A URL without a file is nothing to complain about.
+  /// For files that a download left to the caller. A URL without a file is not an error.
   public func deleteFileIfUnmanaged(_ url: URL) {
     let file = url.standardizedFileURL.resolvingSymlinksInPath()
     let own = folder.url.standardizedFileURL.resolvingSymlinksInPath()

@@ -4,17 +4,17 @@ public import ZDCTreesystem
 extension ZDCDiskManager {
   // MARK: Data
 
-  /// Stores a node's content, in the place of what was stored before.
+  /// Stores a node's content, in place of the previous entry.
   ///
-  /// A node that the app made with `ZDCNode(localUserID:)` may be inserted afterwards, in the same transaction or in a
-  /// later one. An import whose node is not inserted within a day is removed at the next launch.
+  /// A node that the app created with `ZDCNode(localUserID:)` may be inserted afterwards, in the same transaction or in
+  /// a later one. An import whose node is not inserted within a day is removed at the next launch.
   ///
-  /// When it returns, outside of a transaction, file and entry are on disk. Where the cache is too small for it, it is
-  /// not kept: the returned file is there for as long as its retain token.
+  /// Outside of a transaction, the file and its entry are on disk when this returns. If the cache is too small, the
+  /// file is not kept: the returned file exists only as long as its retain token.
   ///
-  /// - Throws: ``ZDCError`` with `nodeNotFound`, `invalidParameter` for a placeholder, `diskFull` or `fileFailure`;
-  ///   what was stored before is still there. `CryptoFailure.sourceChanged` if the file was written to meanwhile;
-  ///   `ZDCSecurityError.limitExceeded` above the limit of a content.
+  /// - Throws: ``ZDCError`` with `nodeNotFound`, `invalidParameter` for a placeholder, `diskFull` or `fileFailure`; the
+  ///   previous entry then remains. `CryptoFailure.sourceChanged` if the file was modified in the meantime;
+  ///   `ZDCSecurityError.limitExceeded` above the size limit of content.
   @discardableResult
   public func importNodeData(_ diskImport: ZDCDiskImport, for node: ZDCNode) throws -> ZDCCryptoFile {
     guard let file = try take(diskImport, .data(node.uuid), mayLackNode: node.isUninserted) else {
@@ -23,22 +23,22 @@ extension ZDCDiskManager {
     return file
   }
 
-  /// Whether there is something.
+  /// Whether content is stored for the node.
   public func hasNodeData(_ nodeID: String) -> Bool { has(.data(nodeID)) }
 
-  /// What there is; nil if there is nothing (seed 000).
+  /// Returns the stored content; nil if there is none.
   public func nodeData(_ node: ZDCNode) -> ZDCDiskExport? { export(.data(node.uuid)) }
 
-  /// The same. There is one file, in one format, and it opens whatever the format is.
+  /// Returns the same as ``nodeData(_:)``. There is one file, in one format, and it opens in any format.
   public func nodeData(_ node: ZDCNode, preferredFormat: ZDCCryptoFileFormat) -> ZDCDiskExport? { nodeData(node) }
 
   public func deleteNodeData(_ nodeID: String) throws { try delete([.data(nodeID)]) }
 
   public func deleteNodeData(forNodeIDs nodeIDs: [String]) throws { try delete(nodeIDs.map(DiskOwner.data)) }
 
-  /// Moves what there is out of the cache, or into it.
+  /// Moves the stored content out of the cache, or into it.
   ///
-  /// - Returns: false if there is nothing.
+  /// - Returns: false if there is no entry.
   @discardableResult
   public func makeNodeDataPersistent(_ isPersistent: Bool, forNodeID nodeID: String) throws -> Bool {
     try makePersistent(isPersistent, .data(nodeID))
@@ -55,10 +55,10 @@ extension ZDCDiskManager {
     try take(diskImport, .thumbnail(node.uuid), mayLackNode: node.isUninserted)
   }
 
-  /// Whether there is one; false for a placeholder.
+  /// Whether a thumbnail is stored; false for a placeholder.
   public func hasNodeThumbnail(_ nodeID: String) -> Bool { has(.thumbnail(nodeID)) }
 
-  /// The thumbnail, or the knowledge that there is none; nil if nothing is known.
+  /// Returns the thumbnail or its placeholder; nil if neither is stored.
   public func nodeThumbnail(_ node: ZDCNode) -> ZDCDiskExport? { export(.thumbnail(node.uuid)) }
 
   public func deleteNodeThumbnail(_ nodeID: String) throws { try delete([.thumbnail(nodeID)]) }
@@ -67,7 +67,7 @@ extension ZDCDiskManager {
     try delete(nodeIDs.map(DiskOwner.thumbnail))
   }
 
-  /// - Returns: false if there is nothing.
+  /// - Returns: false if there is no entry.
   @discardableResult
   public func makeNodeThumbnailPersistent(_ isPersistent: Bool, forNodeID nodeID: String) throws -> Bool {
     try makePersistent(isPersistent, .thumbnail(nodeID))
@@ -75,6 +75,6 @@ extension ZDCDiskManager {
 }
 
 extension ZDCNode {
-  /// Whether the app made it, for `insertNode`. A node that was read from the database has its tree.
+  /// Whether the app created the node for `insertNode`. A node that was read from the database has its tree.
   fileprivate var isUninserted: Bool { treeID.isEmpty }
 }

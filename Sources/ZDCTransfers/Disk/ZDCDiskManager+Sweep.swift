@@ -1,12 +1,12 @@
 internal import Foundation
 internal import ZDCClientStore
 
-// What nobody waits for: everything here runs on the disk manager's queue, in pieces, and ends early when it stops.
+// Background work. It runs on the disk manager's queue, in pieces, and ends early when the manager stops.
 
 extension ZDCDiskManager {
   private static let piece = 256
 
-  /// After a launch: what has expired goes, and what a killed process left.
+  /// Cleans up after a launch: removes expired files, and files that a killed process left.
   func sweep() throws {
     disk.continueUses(after: try database.read { try $0.diskFiles.lastUse() })
     try removeExpired()
@@ -15,11 +15,11 @@ extension ZDCDiskManager {
     try removeOrphans()
   }
 
-  /// Removes from the cache what has been there for too long. Happens by itself after a launch and with every import.
+  /// Removes files whose time in the cache is over. Runs automatically after a launch and with every import.
   package func removeExpired() throws {
     let now = nowMs
     while !isStopped, try database.read({ try !$0.diskFiles.expired(nowMs: now, limit: 1).isEmpty }) {
-      // None: the clock was put back meanwhile.
+      // None removed: the clock was set back in the meantime.
       guard try database.write({ try DiskWriter($0).removeExpired(limit: Self.piece) }) > 0 else { return }
     }
   }
@@ -44,7 +44,7 @@ extension ZDCDiskManager {
     try database.write { try DiskWriter($0).writeUses() }
   }
 
-  /// Deletes the files of rows that are gone. One that is being read stays until it is let go.
+  /// Deletes the files of removed rows. A file that is being read stays until it is released.
   package func collectGarbage() throws {
     var last = ""
     while !isStopped {
@@ -59,9 +59,9 @@ extension ZDCDiskManager {
     }
   }
 
-  /// Deletes files that no row knows: whoever wrote them did not live to commit.
+  /// Deletes files without a row: the process that wrote them ended before it could commit.
   ///
-  /// The order matters: who is not seen to hold a file has committed, if ever, before the table is read.
+  /// The order matters: a writer that is not seen to hold its file has committed, if ever, before the table is read.
   private func removeOrphans() throws {
     guard FileManager.default.fileExists(atPath: folder.url.path) else { return }
     try folder.forEachName(inPiecesOf: Self.piece) { names in

@@ -4,17 +4,17 @@ internal import Synchronization
 package import ZDCClientStore
 internal import ZDCCrypto
 
-/// Keeps contents and thumbnails of nodes, and users' avatars, on this device: sealed, as a cache with a limit or
-/// persistently (seed 000).
+/// Keeps nodes' content and thumbnails, and users' avatars, sealed on this device: as a cache with a limit, or
+/// persistently.
 ///
-/// Its files lie beside the database under random names; what they are stands sealed in the database, so that both
+/// Its files are beside the database under random names. Their sealed descriptions are in the database, so that both
 /// always agree, whenever the process ends. Deleting a node deletes its files.
 ///
-/// All calls are synchronous and may be made on any thread, also inside a transaction: then they are part of it. An
-/// import seals on the calling thread; large ones belong before the transaction.
+/// All calls are synchronous and may be made on any thread. Inside a transaction they are part of it. An import seals
+/// on the calling thread, so import large files before the transaction.
 ///
-/// Look-ups do not throw. If the database fails in one, it gives nil, the error goes to the log and the status stream,
-/// and a transaction that it is part of is poisoned.
+/// Look-ups do not throw. If the database fails, a look-up returns nil, the error goes to the log and the status
+/// stream, and a surrounding transaction is poisoned.
 ///
 /// ## Topics
 /// ### Contents of nodes
@@ -32,9 +32,9 @@ public final class ZDCDiskManager: Sendable {
   package let database: ZDCDatabaseConnection
   package let folder: DiskFolder
   package let holds: FileHolds
-  /// Works off what transactions left to delete; everything slow that nobody waits for.
+  /// The queue that deletes the files of removed rows, and does all slow work that no caller waits for.
   package let queue = DispatchQueue(label: "ZeroDarkCloud.disk", qos: .utility)
-  /// Called behind each step that a crash may follow.
+  /// Called after each step that a crash may follow.
   package let onStep: @Sendable (DiskStep) throws -> Void
   private let running = Mutex(Running())
   private let unposted = PendingDiskChanges()
@@ -59,7 +59,7 @@ public final class ZDCDiskManager: Sendable {
 
   // MARK: Running
 
-  /// Clears up behind a process that was killed, and from then on behind every commit.
+  /// Cleans up after a process that was killed, and from then on after every commit.
   package func start() {
     let observation = DatabaseRegionObservation(tracking: Table("zdc_disk_garbage")).start(
       in: database.pool, onError: { [weak self] in self?.report($0) },
@@ -73,7 +73,7 @@ public final class ZDCDiskManager: Sendable {
     enqueue { try $0.sweep() }
   }
 
-  /// Before the database closes.
+  /// Stops background work. Call this before the database closes.
   package func stop() {
     let (observation, listener) = running.withLock { running in
       running.isStopped = true
@@ -88,7 +88,7 @@ public final class ZDCDiskManager: Sendable {
 
   var isStopped: Bool { running.withLock { $0.isStopped } }
 
-  /// Waits for what was begun behind earlier commits.
+  /// Waits for work that earlier commits have started.
   package func finishPending() {
     queue.sync {}
   }
@@ -105,7 +105,7 @@ public final class ZDCDiskManager: Sendable {
     database.context.changes.report(error)
   }
 
-  /// One block waits for the main queue at a time, however many commits come before it runs.
+  /// Keeps at most one block waiting for the main queue, however many commits come before it runs.
   private func post(_ changes: ZDCDiskManagerChanges) {
     guard unposted.add(changes) else { return }
     DispatchQueue.main.async { [weak self, unposted] in
@@ -115,7 +115,8 @@ public final class ZDCDiskManager: Sendable {
     }
   }
 
-  /// Whose files come, change and go from now on, in this process. A slow reader gets several changes as one.
+  /// The owners whose files are added, changed or removed from now on, in this process. A slow reader receives several
+  /// changes as one.
   public var changes: AsyncStream<ZDCDiskManagerChanges> {
     let pending = PendingDiskChanges()
     let (hints, continuation) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
@@ -134,7 +135,7 @@ public final class ZDCDiskManager: Sendable {
   }
 }
 
-/// What a crash may follow while a file is taken in or deleted.
+/// The steps after which a crash may come while a file is stored or deleted.
 package enum DiskStep: Sendable, Hashable, CaseIterable {
   case fileBegun
   case fileWritten

@@ -2,8 +2,8 @@ public import Foundation
 internal import Synchronization
 
 extension Notification.Name {
-  /// Posted on the main queue after the disk manager's files have changed, several changes as one if that queue is
-  /// busy; the object is the ``ZDCDiskManager``, and ``kZDCDiskManagerChanges`` in its user info holds
+  /// Posted on the main queue after the disk manager's files have changed. Several changes are combined if that queue
+  /// is busy. The object is the ``ZDCDiskManager``. ``kZDCDiskManagerChanges`` in the user info holds
   /// ``ZDCDiskManagerChanges``.
   public static let ZDCDiskManagerChanged = Notification.Name("ZDCDiskManagerChanged")
 }
@@ -11,7 +11,7 @@ extension Notification.Name {
 /// The key of ``ZDCDiskManagerChanges`` in a notification's user info.
 public let kZDCDiskManagerChanges = "changes"
 
-/// Whose files came, changed or went. Not named: nodes that were deleted, with all that they had.
+/// The owners whose files were added, changed or removed. Deleted nodes, which lose all files, are not named.
 public struct ZDCDiskManagerChanges: Sendable, Hashable {
   /// Nodes whose data or thumbnail changed.
   public var changedNodeIDs: Set<String> { changedNodeData.union(changedNodeThumbnails) }
@@ -34,11 +34,11 @@ public struct ZDCDiskManagerChanges: Sendable, Hashable {
   }
 }
 
-/// Changes that a reader has not taken yet, as one value: a slow reader misses none and holds up nobody.
+/// Changes that a reader has not taken yet, as one value: a slow reader misses none and delays no other.
 final class PendingDiskChanges: Sendable {
   private let pending = Mutex(ZDCDiskManagerChanges())
 
-  /// - Returns: whether there were none before: somebody has to come and take them.
+  /// - Returns: whether there were none before, so that a reader must be scheduled.
   @discardableResult
   package func add(_ changes: ZDCDiskManagerChanges) -> Bool {
     pending.withLock { pending in

@@ -1,7 +1,7 @@
 package import Foundation
 package import ZDCTreesystem
 
-/// Gets what was downloaded for a process that has ended.
+/// A delegate that receives downloads whose requesting process has ended.
 package protocol BackgroundDownloadDelegate: Sendable {
   func didBackgroundDownloadNodeMeta(
     _ node: ZDCNode, at path: ZDCTreesystemPath, withComponents components: ZDCNodeMetaComponents,

@@ -4,23 +4,24 @@ package import ZDCClientStore
 package import ZDCProtocol
 internal import ZDCSupport
 
-/// The register of downloads that go on when their process has ended (reference 4.4).
+/// The register of downloads that continue after their process has ended.
 ///
-/// A row stands in zdc_download while somebody in a process waits for such a download. A process that ends leaves its
-/// rows behind; the lock that it held tells others so, and the next one that looks takes them over.
+/// zdc_download holds a row for each such download while a request in some process waits for it. A process that ends
+/// leaves its rows. Its released lock shows other processes that it has ended, and the next one that looks takes the
+/// rows over.
 package final class BackgroundDownloads: Sendable {
   package typealias Owner = DownloadStore.Owner
 
   private struct Entry {
-    /// Requests of this process that still want it.
+    /// Number of requests in this process that still want the download.
     var callers = 0
-    /// A row is committed.
+    /// Whether a row is committed.
     var hasRow = false
-    /// One is being written: whoever joins waits for it.
+    /// The write of the row, if one is in progress. Requests that join wait for it.
     var saving: Task<Void, any Error>?
-    /// Taken over from a process that has ended, and under way.
+    /// Whether the download was taken over from a process that has ended, and is in progress.
     var isResumed = false
-    /// Somebody got it meanwhile.
+    /// Whether a request has received the result.
     var wasServed = false
 
     var isIdle: Bool { callers == 0 && !isResumed }
@@ -31,9 +32,9 @@ package final class BackgroundDownloads: Sendable {
     var entries: [DownloadKey: Entry] = [:]
     var lock: FileLock?
     var isStopped = false
-    /// Those who leave without being awaited.
+    /// Number of requests that are leaving without being awaited.
     var leaving = 0
-    /// Called when nobody leaves any more.
+    /// Resumed when no request is leaving any more.
     var whenAllHaveLeft: [CheckedContinuation<Void, Never>] = []
   }
 
@@ -42,18 +43,19 @@ package final class BackgroundDownloads: Sendable {
   package let owner = Owner.random()
   private let state = Mutex(State())
 
-  /// - Parameter folder: where the processes' locks are, in a folder of their own.
+  /// - Parameter folder: the folder in which a dedicated subfolder holds the processes' locks.
   package init(database: ZDCDatabaseConnection, folder: URL) {
     self.database = database
     self.folder = folder.appendingPathComponent("owners", isDirectory: true)
   }
 
-  /// The rows stay: the process ends. ``release()`` follows, when nothing is under way any more.
+  /// Stops the register because the process ends; the rows stay. Call ``release()`` when nothing is in progress any
+  /// more.
   package func stop() {
     state.withLock { $0.isStopped = true }
   }
 
-  /// From now on others may take the rows over.
+  /// Allows other processes to take over the rows.
   package func release() {
     state.withLock { state in
       state.lock?.release()
@@ -63,7 +65,7 @@ package final class BackgroundDownloads: Sendable {
 
   // MARK: Requests of this process
 
-  /// One request's part in the register.
+  /// One request's entry in the register.
   package final class Attendance: Sendable {
     private let register: BackgroundDownloads
     private let key: DownloadKey
@@ -76,13 +78,13 @@ package final class BackgroundDownloads: Sendable {
       self.options = options
     }
 
-    /// To be called before the first byte is fetched: when it returns the request outlives the process, if it is to.
+    /// Saves the download if it is to outlive the process. Call this before the first byte is fetched.
     package func begin() async throws {
       guard !isOver.withLock({ $0 }), options.canDownloadWhileInBackground else { return }
       try await register.save(key, options)
     }
 
-    /// The request has its answer, or does not want it any more. Only the first call counts.
+    /// Ends the entry: the request has its answer, or no longer wants it. Only the first call counts.
     package func end(wasServed: Bool) async {
       guard isFirstEnd() else { return }
       await register.leave(key, wasServed: wasServed)
@@ -116,7 +118,7 @@ package final class BackgroundDownloads: Sendable {
     do {
       try await saving?.value
     } catch {
-      // The next one who asks tries again.
+      // The next request tries again.
       state.withLock { state in
         if state.entries[key]?.saving == saving { state.entries[key]?.saving = nil }
       }
@@ -128,7 +130,7 @@ package final class BackgroundDownloads: Sendable {
     try await database.asyncReadWrite { [self] transaction in
       let isWanted = state.withLock { state in
         if let entry = state.entries[key], entry.callers > 0 { return true }
-        // Withdrawn meanwhile.
+        // Withdrawn in the meantime.
         state.entries[key]?.saving = nil
         return false
       }
@@ -165,7 +167,7 @@ package final class BackgroundDownloads: Sendable {
     }
   }
 
-  /// Returns when those have left who said so before: what the app has got is not told again.
+  /// Waits for all requests that are leaving, so that the app is not notified again of results that it already has.
   func allHaveLeft() async {
     await withCheckedContinuation { continuation in
       let isDone = state.withLock { state in
@@ -176,9 +178,9 @@ package final class BackgroundDownloads: Sendable {
     }
   }
 
-  /// Forgets a download that nobody waits for, and its row.
+  /// Forgets a download that no request waits for, and its row.
   ///
-  /// - Parameter isOver: also if the process ends: the app has got it.
+  /// - Parameter isOver: whether to do so even if the process ends, because the app has the result.
   package func settle(_ key: DownloadKey, isOver: Bool = false) async {
     let hasRow = state.withLock { state in
       guard let entry = state.entries[key], entry.isIdle, !entry.mayHaveRow || (state.isStopped && !isOver) else {
@@ -188,14 +190,14 @@ package final class BackgroundDownloads: Sendable {
       return false
     }
     guard hasRow else { return }
-    // Also when the task is cancelled in which this is asked for: what the app has got is over.
+    // A separate task, so that the row is removed even if the calling task is cancelled: the app has the result.
     await Task { await removeRow(key) }.value
   }
 
   private func removeRow(_ key: DownloadKey) async {
     do {
       try await database.asyncReadWrite { [self] transaction in
-        // Somebody may want it again by now: then the row stays for him.
+        // A request may want it again by now. Then the row stays for that request.
         let isIdle = state.withLock { state in
           guard state.entries[key]?.isIdle == true else { return false }
           state.entries[key] = nil
@@ -204,16 +206,16 @@ package final class BackgroundDownloads: Sendable {
         if isIdle { try transaction.downloads.remove(key, owner: owner) }
       }
     } catch {
-      // It comes once more at the next launch.
+      // The download comes once more at the next launch.
       database.context.logFailure(error)
     }
   }
 
   // MARK: Those of processes that have ended
 
-  /// Takes over what ended processes have left.
+  /// Takes over the downloads of ended processes.
   ///
-  /// - Returns: everything that is saved here and that nobody in this process fetches.
+  /// - Returns: all downloads that are saved for this process and that no request in it fetches.
   func orphans() async throws -> [DownloadStore.Saved] {
     let others = try await database.asyncRead { [owner] in try $0.downloads.owners().filter { $0 != owner } }
     for other in others { try await adopt(other) }
@@ -231,7 +233,7 @@ package final class BackgroundDownloads: Sendable {
     DownloadFolder.remove(file)
   }
 
-  /// - Returns: false if somebody fetches it already.
+  /// - Returns: false if the download is already being fetched, or the register is stopped.
   func beginResuming(_ key: DownloadKey) -> Bool {
     state.withLock { state in
       guard state.entries[key] == nil, !state.isStopped else { return false }
@@ -240,9 +242,9 @@ package final class BackgroundDownloads: Sendable {
     }
   }
 
-  /// The resumed transfer has come to its end; ``settle(_:)`` follows when the app knows.
+  /// Records that the resumed transfer has ended. Call ``settle(_:)`` when the app knows.
   ///
-  /// - Returns: Whether nobody in this process has got it or is about to.
+  /// - Returns: whether no request in this process has received the result or is about to.
   func endResuming(_ key: DownloadKey) -> Bool {
     state.withLock { state in
       state.entries[key]?.isResumed = false
@@ -251,9 +253,9 @@ package final class BackgroundDownloads: Sendable {
     }
   }
 
-  /// The resumed transfer has failed and may succeed at another occasion.
+  /// Records that the resumed transfer has failed but may succeed later.
   ///
-  /// - Returns: false if somebody has got it meanwhile.
+  /// - Returns: false if a request has received the result in the meantime.
   package func postpone(_ key: DownloadKey) -> Bool {
     state.withLock { state in
       state.entries[key]?.isResumed = false
@@ -266,7 +268,7 @@ package final class BackgroundDownloads: Sendable {
 
   // MARK: The lock
 
-  /// Shows others that this process lives. Made with the first row: most processes have none.
+  /// Takes the lock that shows others that this process is alive. Created with the first row: most processes have none.
   private func hold() throws {
     try state.withLock { state in
       guard state.lock == nil else { return }

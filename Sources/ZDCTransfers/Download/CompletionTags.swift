@@ -1,19 +1,22 @@
 internal import Synchronization
 
-/// Who speaks for a group of equal downloads under one tag: the first who still wants it, and nobody else.
+/// Decides which completion is called in a group of equal downloads under one tag: only that of the first member that
+/// still wants it.
 ///
-/// Results come in any order. Who has his and is not the first waits for those before him: they may yet withdraw.
+/// Results arrive in any order. A member that has its result but is not the first waits for those before it, because
+/// they may still withdraw.
 package final class CompletionTags: Sendable {
   package struct Group: Hashable, Sendable {
     package var download: DownloadKey
     package var tag: String
   }
 
-  /// What becomes of a result. One of the two is called, once.
+  /// The two handlers of a result. Only one of them is called, once.
   package struct Outcome: Sendable {
-    /// It is this member's turn, or he has left: to be decided by ``takeTurn(_:_:)`` when he is about to speak.
+    /// Called when it is the member's turn, or when it has left. Immediately before calling its completion, the member
+    /// must check with ``takeTurn(_:_:)``.
     package var deliver: @Sendable () -> Void
-    /// Somebody else has spoken.
+    /// Called when the completion of another member has been called.
     package var drop: @Sendable () -> Void
   }
 
@@ -26,13 +29,14 @@ package final class CompletionTags: Sendable {
     var next = 0
     var members: [Group: [Member]] = [:]
 
-    /// The outcome of the one who has become the first, if it is there.
+    /// Removes a member. Returns its outcome and that of the member that is now the first, as far as they must be
+    /// delivered.
     mutating func remove(_ member: Int, from group: Group) -> [Outcome] {
       guard let index = members[group]?.firstIndex(where: { $0.id == member }) else { return [] }
       let left = members[group]?.remove(at: index).outcome
       let next = index == 0 ? members[group]?.first?.outcome : nil
       if members[group]?.isEmpty == true { members[group] = nil }
-      // The first one's was handed over when it came.
+      // The first member's own outcome was handed over when it arrived.
       return [index == 0 ? nil : left, next].compactMap(\.self)
     }
   }
@@ -47,7 +51,7 @@ package final class CompletionTags: Sendable {
     }
   }
 
-  /// A member's result is there.
+  /// Records that a member's result has arrived.
   package func arrive(_ group: Group, _ member: Int, _ outcome: Outcome) {
     let call = state.withLock { state -> (@Sendable () -> Void)? in
       guard let index = state.members[group]?.firstIndex(where: { $0.id == member }) else { return outcome.drop }
@@ -57,14 +61,15 @@ package final class CompletionTags: Sendable {
     call?()
   }
 
-  /// Who leaves does not speak for others.
+  /// Removes a member from the group. It no longer holds up the others.
   package func leave(_ group: Group, _ member: Int) {
     for outcome in state.withLock({ $0.remove(member, from: group) }) { outcome.deliver() }
   }
 
-  /// To be called by the first one when he is about to speak. Once somebody has, nobody who was there then does.
+  /// Claims the group's one completion call for its first member. The member calls this immediately before its
+  /// completion. The results of all other current members are dropped.
   ///
-  /// - Returns: false if he has left.
+  /// - Returns: false if the member has left.
   package func takeTurn(_ group: Group, _ member: Int) -> Bool {
     let others = state.withLock { state -> [Member]? in
       guard let members = state.members[group], members.first?.id == member else { return nil }

@@ -3,13 +3,14 @@ internal import ZDCClientAPI
 internal import ZDCCrypto
 internal import ZDCProtocol
 
-// Whole contents into files. Large ones go on where an earlier try, or an earlier process, has stopped.
+// Downloads of whole content into files. Large downloads resume where an earlier attempt or an earlier process stopped.
 
 extension ContentFetch {
-  /// Above this a file is verified leaf by leaf as it grows; below, fetching it again costs less than the hashes.
+  /// Above this, a file is verified leaf by leaf as it grows. Below, fetching it again costs less than fetching the
+  /// hashes.
   private static let resumableLeaves: UInt64 = 128
 
-  /// Up to this a content is held in memory until all of it has arrived and is verified, which saves the request for the
+  /// Up to this, content is held in memory until all of it has arrived and is verified, which saves the request for the
   /// hashes: 2 MiB.
   private static let leavesInMemory: UInt64 = 32
 
@@ -20,8 +21,8 @@ extension ContentFetch {
   /// Writes the ciphertext to a new file and returns it once it is verified.
   ///
   /// - Parameters:
-  ///   - partials: where an unfinished file waits for its next try.
-  ///   - check: throws when a transfer that can be gone on with is to stop.
+  ///   - partials: the folder that keeps an unfinished file until the next attempt.
+  ///   - check: throws to stop a resumable transfer.
   package func download(
     to url: URL, partials: PartialFolder, progress: Progress, check: () throws -> Void = {}
   ) async throws -> ZDCCryptoFile {
@@ -39,7 +40,7 @@ extension ContentFetch {
       try LocalFile.rename(partial.url, to: url)
       return ZDCCryptoFile(fileURL: url, reference: target.reference, leaves: leaves)
     } catch {
-      // What was verified stays true whatever the server said next, unless it is never asked for again.
+      // The verified part stays valid whatever the server answered, unless it is never requested again.
       if error is ServerError, !Self.mayContinue(after: error) { DownloadFolder.remove(partial.url) }
       throw located(error)
     }
@@ -61,7 +62,7 @@ extension ContentFetch {
     }
   }
 
-  /// The server, the network or the caller stopped it; the content is still what is wanted.
+  /// Whether the server, the network or the caller stopped the transfer while the content is still wanted.
   private static func mayContinue(after error: any Error) -> Bool {
     switch error {
     case is TransportError, is CancellationError: true
@@ -72,12 +73,12 @@ extension ContentFetch {
 
   // MARK: Cleartext
 
-  /// Opens the content as it comes and writes its data to a file in the folder: no ciphertext touches the disk.
+  /// Opens the content as it arrives and writes its data to a file in the folder. No ciphertext touches the disk.
   ///
-  /// - Returns: the file, which is the caller's to rename, and the metadata.
+  /// - Returns: the file, which the caller must rename, and the metadata.
   package func open(in folder: URL, progress: Progress) async throws -> (url: URL, metadata: [UInt8]) {
     guard layout.leafCount > Self.leavesInMemory else { return try await openAtOnce(in: folder, progress: progress) }
-    // Requested together with its hashes, which saves a round trip, unless an earlier try may have left a part of it.
+    // Requested together with its hashes to save a round trip, unless an earlier attempt may have left a part of it.
     async let whole = isResumable ? nil : wholeAnswer()
     let leaves = try await leaves()
     let partial = try openPartial(in: folder)
@@ -131,9 +132,10 @@ extension ContentFetch {
   }
 }
 
-/// A file of cleartext that grows by verified leaves.
+/// A cleartext file that grows by verified leaves.
 ///
-/// The proof that an earlier process wrote the truth: sealed again, its bytes have the hashes of the content's leaves.
+/// Verifies the work of an earlier process by sealing it again: the result must have the hashes of the content's
+/// leaves.
 private struct ClearFile: ~Copyable {
   private let file: LocalFile
   private let opener: ContentOpener
@@ -169,7 +171,7 @@ private struct ClearFile: ~Copyable {
     opener = ContentOpener(continuing: reader, from: next)
   }
 
-  /// How many leaves' data is in the file, and true.
+  /// Returns the number of leading leaves whose data is in the file and verifies.
   private static func trueLeaves(
     of file: LocalFile, _ head: [UInt8], reader: ContentReader, leaves: ContentLeaves, plan: ContentRangePlan
   ) throws -> UInt64 {

@@ -3,7 +3,7 @@ internal import ZDCClientAPI
 internal import ZDCCrypto
 internal import ZDCProtocol
 
-/// Fetches one content, whole or in ranges. What leaves it was verified against the record's root.
+/// Fetches the content of a node, whole or in ranges. Results are verified against the record's root.
 struct ContentFetch: Sendable {
   package typealias Progress = @Sendable (_ received: UInt64) -> Void
 
@@ -13,12 +13,12 @@ struct ContentFetch: Sendable {
 
   package var layout: ContentLayout { target.reference.layout }
 
-  /// Hands on the ciphertext from `position` to the end.
+  /// Passes the ciphertext from `position` to the end to `take`.
   ///
-  /// A connection that breaks off is continued where it stopped, as long as each one brings something; one that brings
-  /// nothing is tried a few times.
+  /// Resumes a broken connection where it stopped, as long as each one delivers something. A connection that delivers
+  /// nothing is retried a few times.
   ///
-  /// - Parameter first: the answer to a request for the whole content that was sent before.
+  /// - Parameter first: the answer to an earlier request for the whole content.
   package func receive(
     from position: () -> UInt64, first: Result<Answer, any Error>? = nil, _ take: ([UInt8]) throws -> Void
   ) async throws {
@@ -28,7 +28,7 @@ struct ContentFetch: Sendable {
       let start = position()
       do {
         try await receive(start..<layout.cipherLength, first.take()?.get(), take)
-        // An answer that ends early without breaking off was announced as long enough: it lies.
+        // The announced length was sufficient, so an answer that ends early without an error is a lie.
         try require(position() == layout.cipherLength, .contentTruncated)
       } catch {
         try await patience.tryAgain(after: located(error), hasProgressed: position() > start)
@@ -59,10 +59,10 @@ struct ContentFetch: Sendable {
     var left = expected
     var batch = await SliceBatch.next(of: body, expected: left)
     while true {
-      // Stops a body that goes on for ever with the slice that is too much.
+      // Stops an endless body at the first excess slice.
       try require(UInt64(batch.count) <= left, .contentTrailingData)
       left -= UInt64(batch.count)
-      // Comes while this one is opened and written.
+      // The next batch arrives while this one is opened and written.
       let (isLast, rest) = (batch.end != nil, left)
       async let next = isLast ? SliceBatch() : SliceBatch.next(of: body, expected: rest)
       for slice in batch.slices { try take(slice) }
@@ -75,7 +75,7 @@ struct ContentFetch: Sendable {
 
   private static let hashesPerRequest: UInt64 = 131_072
 
-  /// The hashes of all leaves, verified. A content of one leaf needs no request.
+  /// Returns the verified hashes of all leaves. Content with a single leaf needs no request.
   package func leaves() async throws -> ContentLeaves {
     let count = layout.leafCount
     guard count > 1 else { return try ContentLeaves(for: target.reference) }
@@ -100,7 +100,7 @@ struct ContentFetch: Sendable {
 
   // MARK: Ranges
 
-  /// Fetches and opens sections without the rest of the content: their leaves, the first leaf, and one proof.
+  /// Fetches and opens sections without the rest of the content: only their leaves, the first leaf, and one proof.
   package func sections(
     _ wanted: [ContentSection], report: TransferReport = { _, _ in }
   ) async throws -> [ContentSection: [UInt8]] {
@@ -112,7 +112,7 @@ struct ContentFetch: Sendable {
     return sections
   }
 
-  /// Fetches, verifies and opens what a plan names.
+  /// Fetches, verifies and opens the ranges of a plan.
   package func read(
     _ plan: ContentRangePlan, _ reader: inout ContentReader, report: TransferReport = { _, _ in }
   ) async throws -> [UInt8] {
@@ -129,7 +129,7 @@ struct ContentFetch: Sendable {
     } catch { throw located(error) }
   }
 
-  /// A range of the ciphertext, of exactly its length, not yet verified.
+  /// Returns a range of the ciphertext, exactly of its length, not yet verified.
   package func bytes(_ range: Range<UInt64>, progress: (UInt64) -> Void = { _ in }) async throws -> [UInt8] {
     var patience = Patience(policy())
     var bytes: [UInt8] = []
@@ -157,7 +157,8 @@ struct ContentFetch: Sendable {
     }
   }
 
-  /// Security errors name the node; a server that says that its content ends earlier has a truncated one.
+  /// Adds zone and node to security errors. If the server claims that its content ends earlier, the content is
+  /// truncated.
   func located(_ error: any Error) -> any Error {
     if let error = error as? ServerError, error.code == .rangeNotSatisfiable {
       return ZDCSecurityError(.contentTruncated, zone: target.zone, node: target.node)

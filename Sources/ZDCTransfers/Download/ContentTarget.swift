@@ -5,13 +5,13 @@ package import ZDCProtocol
 internal import ZDCSupport
 package import ZDCTreesystem
 
-/// A content to fetch: where it is, and what its verified record says about it.
+/// Content to fetch: its location, and what its verified record says about it.
 package struct ContentTarget: Sendable {
   package let user: UserID
   package let zone: ZoneID
   package let node: NodeID
   package let reference: ContentReference
-  /// The server's clock when it received this version.
+  /// When the server received this version, by its clock, in milliseconds.
   package let receivedMs: UInt64
 
   package var blob: BlobID { reference.content.blobID }
@@ -31,10 +31,10 @@ package struct ContentTarget: Sendable {
 }
 
 extension ZDCDownloadManager {
-  /// What to fetch for a node that the caller holds.
+  /// Returns the download target for a node that the caller holds.
   ///
-  /// - Parameter seen: the version that the caller's node has. If the database has another one, a transaction that has
-  ///   not committed yet may have shown the node to the caller: then this waits for it and looks again.
+  /// - Parameter seen: the version in the caller's node. If the database has another one, an uncommitted transaction
+  ///   may have shown the node to the caller. Then this method waits for that transaction and looks again.
   /// - Throws: as `contentTarget(nodeUUID:)`.
   package func target(_ nodeID: String, seen: String?) async throws -> ContentTarget {
     do {
@@ -52,12 +52,12 @@ extension ZDCDownloadManager {
 }
 
 extension ContentTarget {
-  /// Whether it is the version that the caller has seen; nil for any.
+  /// Whether this is the version that the caller has seen; nil matches any version.
   package func shows(_ eTag: String?) -> Bool { eTag.map { $0 == reference.content.eTag } ?? true }
 }
 
 extension ZDCReadTransaction {
-  /// What to fetch for a node.
+  /// Returns the download target for a node.
   ///
   /// - Throws: ``ZDCError`` with `nodeNotFound`, `nodeNotUploaded` or `noContent`.
   package func contentTarget(nodeUUID: String) throws -> ContentTarget {
@@ -73,7 +73,7 @@ extension ZDCReadTransaction {
   }
 }
 
-/// Remembers whose zones the rows belong to: for ten thousand nodes that is looked up once.
+/// Caches the owners of zones by row, so that ten thousand nodes of a zone need only one look-up.
 private final class ContentPlaces {
   private var places: [Int64: (user: UserID, zone: ZoneID)] = [:]
 

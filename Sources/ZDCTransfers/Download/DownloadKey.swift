@@ -1,4 +1,4 @@
-/// What a download brings of which node: equal ones are one download with several who wait.
+/// A node and the part of it that a download fetches. Requests with equal keys share one download.
 package struct DownloadKey: Hashable, Sendable {
   package enum Part: Hashable, Sendable {
     case data
@@ -10,7 +10,7 @@ package struct DownloadKey: Hashable, Sendable {
 }
 
 extension DownloadKey.Part {
-  /// As it stands in zdc_download.
+  /// The value stored in zdc_download.
   package var stored: Int {
     switch self {
     case .data: 0

@@ -5,13 +5,13 @@ internal import ZDCCrypto
 package import ZDCProtocol
 internal import ZDCSupport
 
-/// The rows of zdc_download inside one transaction: downloads that go on when their process has ended.
+/// The rows of zdc_download in one transaction: downloads that continue after their process has ended.
 package struct DownloadStore {
   package let transaction: ZDCReadTransaction
   private var db: Database { transaction.database }
   private var sealer: TableSealer { transaction.context.sealer.table("zdc_download") }
 
-  /// Which process waits for a download.
+  /// A process that waits for a download.
   package typealias Owner = Bytes16<DownloadOwnerRole>
 
   package struct Saved: Sendable {
@@ -54,7 +54,7 @@ package struct DownloadStore {
         """, arguments: [owner.data, key.part.stored, key.nodeID])
   }
 
-  /// What another process, which has ended, waited for is waited for here.
+  /// Assigns the downloads of another process, which has ended, to `owner`.
   package func adopt(from other: Owner, to owner: Owner) throws {
     try db.execute(
       sql: "UPDATE OR REPLACE zdc_download SET owner = ? WHERE owner = ?", arguments: [owner.data, other.data])
@@ -63,20 +63,20 @@ package struct DownloadStore {
   private static func context(_ nodeID: String, _ part: Int) -> [UInt8] { Array("\(nodeID)/\(part)".utf8) }
 }
 
-/// Names a process that waits for downloads, for as long as it lives.
+/// Marks the ID of a process that waits for downloads. The ID is valid for the lifetime of the process.
 package enum DownloadOwnerRole {}
 
 extension ZDCReadTransaction {
   package var downloads: DownloadStore { DownloadStore(transaction: self) }
 
-  /// How many downloads go on when their process has ended.
+  /// Returns the number of downloads that continue after their process has ended.
   package func savedDownloadCount() throws -> Int {
     try Int.fetchOne(database, sql: "SELECT COUNT(*) FROM zdc_download") ?? 0
   }
 }
 
 extension ZDCDownloadOptions.Values {
-  /// What of it counts when nobody is there any more who waits.
+  /// The options that still matter when no request waits any more.
   fileprivate var stored: [UInt8] {
     var out = ByteWriter(capacity: 2)
     out.append(cacheToDiskManager)

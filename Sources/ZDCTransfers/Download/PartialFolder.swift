@@ -2,14 +2,14 @@ package import Foundation
 package import ZDCProtocol
 internal import ZDCSupport
 
-/// Where files of ciphertext wait that were not fetched to their end: beside the database, named by their blobs.
+/// The folder beside the database that keeps unfinished files of ciphertext, named by their blobs.
 package struct PartialFolder: Sendable {
   private static let keptFor: TimeInterval = 7 * 24 * 3_600
   private static let sliceBytes = 1 << 20
 
   package let url: URL
 
-  /// The file of a blob, new or as an earlier try left it; nil while another transfer has it.
+  /// Opens the file of a blob, new or as an earlier attempt left it. Returns nil while another transfer holds it.
   package func open(_ blob: BlobID) throws -> (url: URL, file: LocalFile)? {
     try create()
     let file = file(blob)
@@ -18,7 +18,7 @@ package struct PartialFolder: Sendable {
     return (file, opened)
   }
 
-  /// How many bytes of a blob wait here; not yet verified.
+  /// Returns the size of a blob's unfinished file in bytes, which are not yet verified.
   package func size(_ blob: BlobID) throws -> UInt64 {
     let file = file(blob)
     guard FileManager.default.fileExists(atPath: file.path) else { return 0 }
@@ -35,7 +35,7 @@ package struct PartialFolder: Sendable {
     } catch { throw ZDCError(.fileFailure, underlying: error) }
   }
 
-  /// Content that was replaced or deleted meanwhile is never asked for again.
+  /// Removes old files: content that was replaced or deleted is never requested again.
   private func removeForgotten() throws {
     let files = try FileManager.default.contentsOfDirectory(
       at: url, includingPropertiesForKeys: [.contentModificationDateKey])
@@ -45,7 +45,7 @@ package struct PartialFolder: Sendable {
     }
   }
 
-  /// nil for a file that has gone since the folder was listed: another transfer has finished it.
+  /// Returns nil for a file that disappeared after the folder was listed: another transfer has finished it.
   private func modification(of file: URL) -> Date? {
     do {
       return try file.resourceValues(forKeys: [.contentModificationDateKey]).contentModificationDate
@@ -54,8 +54,8 @@ package struct PartialFolder: Sendable {
 
   // MARK: What others fetched
 
-  /// Moves a file here that holds the rest of a blob from that offset on, as the system has fetched it. The next transfer
-  /// of the blob takes it over, and verifies it with the rest.
+  /// Moves a file that the system has fetched into this folder. It holds the rest of a blob from `offset` on. The next
+  /// transfer of the blob takes it over and verifies it with the rest.
   package func leave(_ more: URL, of blob: BlobID, from offset: UInt64) throws {
     try create()
     try LocalFile.rename(more, to: url.appendingPathComponent("\(blob.text).\(offset)", isDirectory: false))
@@ -68,7 +68,7 @@ package struct PartialFolder: Sendable {
       defer { DownloadFolder.remove(more) }
       guard let offset = UInt64(name.dropFirst(blob.text.count + 1)), try file.size() >= offset else { continue }
       let source = try LocalFile.read(more)
-      // What is here already is verified or cut off in any case; what is longer is the better guess.
+      // The existing bytes are verified or cut off in any case, so the longer version is the better guess.
       guard try offset + source.size() > file.size() else { continue }
       try source.seekToStart()
       try file.truncate(to: offset)

@@ -2,41 +2,41 @@ internal import ZDCClientAPI
 internal import ZDCProtocol
 internal import ZDCSupport
 
-/// How often a transfer tries again: without end while each try brings something, a number of times while none does.
+/// The retry limit of a transfer: none while each attempt makes progress, a number of retries while none does.
 package struct Patience: Sendable {
   package struct Policy: Sendable {
-    /// After a first try that brought nothing.
+    /// Maximum number of retries in a row after an attempt without progress.
     var retries: Int
-    /// Of the first retry; it doubles with each further one.
+    /// Pause before the first retry, in milliseconds. It doubles with each further retry.
     var firstPauseMs: UInt64
-    /// A server that asks for a longer pause than this is not waited for.
+    /// Maximum pause, in milliseconds. A transfer gives up if the server asks for a longer one.
     package var longestPauseMs: UInt64
-    /// Tests decide how time passes.
+    /// Replaced by tests to control time.
     package var sleep: @Sendable (Duration) async throws -> Void = { try await Task.sleep(for: $0) }
 
-    /// For somebody who waits, and for uploads, which have a queue behind them.
+    /// For callers that wait, and for uploads, which their queue retries.
     static let brief = Policy(retries: 2, firstPauseMs: 200, longestPauseMs: 1_000)
 
-    /// For downloads: about half a minute without a network.
+    /// For downloads: bridges about half a minute without a network.
     package static func downloads(_ sleep: @escaping @Sendable (Duration) async throws -> Void) -> Policy {
       Policy(retries: 8, firstPauseMs: Backoff.firstMs, longestPauseMs: Backoff.ceilingMs, sleep: sleep)
     }
 
-    /// As often and as long as ``brief``, in this one's time.
+    /// The retries and pauses of ``brief``, with this policy's `sleep`.
     package var shortened: Policy {
       var brief = Self.brief
       brief.sleep = sleep
       return brief
     }
 
-    /// Full jitter below a doubling ceiling.
+    /// Returns a pause with full jitter below a doubling ceiling, in milliseconds.
     package func pause(retry: Int, random: Double) -> UInt64 {
       let ceiling = min(longestPauseMs, firstPauseMs << UInt64(min(max(retry - 1, 0), 16)))
       return max(1, UInt64(Double(ceiling) * random))
     }
   }
 
-  /// Asked at each failure: who joins a transfer may be more patient than who began it.
+  /// Evaluated at each failure: a request that joins a transfer may be more patient than the one that started it.
   package typealias Choice = @Sendable () -> Policy
 
   private let choice: Choice
@@ -46,7 +46,7 @@ package struct Patience: Sendable {
     choice = policy
   }
 
-  /// Returns if it is worth another try, after a pause that grows.
+  /// Returns if another attempt is worthwhile, after a growing pause.
   ///
   /// - Throws: `error` itself if it is not.
   package mutating func tryAgain(after error: any Error, hasProgressed: Bool) async throws {
@@ -68,7 +68,7 @@ package struct Patience: Sendable {
     }
   }
 
-  /// Does it until it succeeds or patience ends.
+  /// Runs `body` until it succeeds or the retries are exhausted.
   package static func run<Value>(
     _ policy: @escaping @autoclosure Choice = .brief, _ body: () async throws -> Value
   ) async throws -> Value {

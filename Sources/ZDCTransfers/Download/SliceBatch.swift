@@ -1,19 +1,19 @@
 package import ZDCClientAPI
 
-/// Slices of a body that are handled at one go, while the next ones come.
+/// Slices of a body that are handled together while the next ones arrive.
 ///
-/// One by one, two threads wake each other for each of them, which takes as long as handling it does.
+/// With single slices, two threads would wake each other for each one, which takes as long as handling it.
 package struct SliceBatch: Sendable {
   private static let bytes = 512 << 10
 
   package private(set) var slices: [[UInt8]] = []
   package private(set) var count = 0
-  /// How the body ended behind them.
+  /// How the body ended after these slices; nil if it continues.
   package private(set) var end: Result<Void, any Error>?
 
   /// - Parameters:
-  ///   - expected: how much is to come. With the first slice that is more, the batch is complete.
-  ///   - patience: after this no further slice is waited for: somebody looks at the progress.
+  ///   - expected: number of bytes still to come. The first slice that exceeds it completes the batch.
+  ///   - patience: time after which no further slice is awaited, so that the progress stays current.
   package static func next(
     of body: TransportBody, expected: UInt64, patience: Duration = .milliseconds(50)
   ) async -> SliceBatch {

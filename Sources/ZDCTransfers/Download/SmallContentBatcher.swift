@@ -1,8 +1,9 @@
 package import ZDCProtocol
 
-/// Gathers small contents of one zone that are asked for close together into few requests.
+/// Combines requests for small content of one zone that arrive close together into a few server requests.
 ///
-/// The first one waits a moment for others; while a request is under way those that come gather for the next.
+/// The first one waits a moment for others. Those that arrive while a server request is in progress form the next
+/// batch.
 package actor SmallContentBatcher {
   package typealias Fetch = @Sendable ([(NodeID, BlobID)]) async throws -> [UInt8]
   package typealias Wait = @Sendable () async -> Void
@@ -19,13 +20,13 @@ package actor SmallContentBatcher {
   private var waiting: [Waiter] = []
   private var isRunning = false
 
-  /// - Parameter wait: how long the first one waits; tests decide that themselves.
+  /// - Parameter wait: waits on behalf of the first request. Tests replace it.
   package init(wait: @escaping Wait = { try? await Task.sleep(for: .milliseconds(3)) }, fetch: @escaping Fetch) {
     self.wait = wait
     self.fetch = fetch
   }
 
-  /// The content's ciphertext, not yet verified; nil if the server left it out.
+  /// Returns the content's ciphertext, not yet verified; nil if the server left it out.
   package func content(_ target: ContentTarget) async throws -> [UInt8]? {
     try await withCheckedThrowingContinuation { continuation in
       waiting.append(
@@ -59,12 +60,12 @@ package actor SmallContentBatcher {
     return Array(waiting.prefix(count))
   }
 
-  /// How many of these fit into one request and its answer.
+  /// Returns how many of these fit into one request and its answer.
   package static func batchSize(_ cipherLengths: some Sequence<Int>) -> Int {
     var count = 0
     var bytes = 0
     for length in cipherLengths {
-      // Type, length and blobID stand before each content in the answer.
+      // Type, length and blobID precede each blob in the answer.
       bytes += length + 21
       if count == Limits.blobsPerRequest || (count > 0 && bytes > Limits.pageBytes) { break }
       count += 1

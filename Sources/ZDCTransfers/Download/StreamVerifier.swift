@@ -1,7 +1,7 @@
 package import ZDCCrypto
 package import ZDCProtocol
 
-/// Hashes a content's ciphertext as it passes and compares with the root in the verified record. Pure.
+/// Hashes ciphertext as it passes and compares the result with the root in the verified record. Pure.
 package struct StreamVerifier {
   private let reference: ContentReference
   private var hashes: [MerkleHash] = []
@@ -18,7 +18,7 @@ package struct StreamVerifier {
 
   package var isComplete: Bool { received == reference.layout.cipherLength }
 
-  /// - Throws: `contentTrailingData` if there is more than the record says.
+  /// - Throws: `contentTrailingData` if there are more bytes than the record says.
   package mutating func push(_ bytes: some Collection<UInt8>) throws(ZDCSecurityError) {
     let total = reference.layout.cipherLength
     try require(UInt64(bytes.count) <= total - received, .contentTrailingData)
@@ -41,7 +41,7 @@ package struct StreamVerifier {
       ).upperBound
   }
 
-  /// The hashes of all leaves, now verified.
+  /// Returns the hashes of all leaves, now verified.
   ///
   /// - Throws: `contentTruncated`, `contentHashMismatch`.
   package func finish() throws(ZDCSecurityError) -> ContentLeaves {

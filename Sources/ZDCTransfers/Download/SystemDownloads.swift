@@ -2,11 +2,11 @@
   internal import Foundation
   internal import ZDCProtocol
 
-  /// Lets the system fetch the rest of large downloads while the app is suspended or gone.
+  /// Lets the system fetch the rest of large downloads while the app is suspended or terminated.
   ///
-  /// Thin on purpose: what the system brings is put beside the unfinished file, and the ordinary transfer, in this launch
-  /// or in the next, takes it over and verifies it leaf by leaf. The system sees ciphertext and the session's token, as it
-  /// does anyway.
+  /// Thin on purpose: files that the system delivers are put beside the unfinished file. The ordinary transfer, in this
+  /// launch or in the next, takes them over and verifies them leaf by leaf. The system sees ciphertext and the
+  /// session's token, as it does anyway.
   final class SystemDownloads: NSObject, URLSessionDownloadDelegate {
     static let identifierPrefix = "ZeroDarkCloud."
 
@@ -28,15 +28,15 @@
 
     /// - Parameters:
     ///   - name: the same in every launch, also after an update of the app.
-    ///   - finished: something has come; transfers that wait may go on.
+    ///   - finished: called when a file has arrived, so that waiting transfers can continue.
     init(name: String, partials: PartialFolder, finished: @escaping @Sendable () -> Void) {
       identifier = Self.identifierPrefix + name
       self.partials = partials
       self.finished = finished
     }
 
-    /// Connects to what the system does for us, whoever asked for it. Within the lock: nobody may ask a session for
-    /// anything that is invalid meanwhile.
+    /// Connects to the system's downloads for this app, no matter which launch requested them. Call this inside the
+    /// lock, so that no caller uses a session that has been invalidated.
     ///
     /// - Returns: nil after ``stop()``: the name is free for another session.
     private func connected(_ state: inout State) -> URLSession? {
@@ -48,8 +48,9 @@
       return state.session
     }
 
-    /// The system lets go of us, and ends what it does; what it has brought stays. Another session of the name may be
-    /// made afterwards, by another object. The system waits to hear that its events are handled: it hears so now.
+    /// Ends the system's downloads and releases the session. Files that have arrived stay. Another object may then
+    /// create a session of the same name. Also confirms the system's events as handled, because the system waits for
+    /// that.
     func stop() {
       let (session, handled) = state.withLock { state in
         state.isStopped = true
@@ -73,7 +74,7 @@
       if let handled { DispatchQueue.main.async(execute: handled) }
     }
 
-    /// Fetches a blob from that offset on; not after ``stop()``.
+    /// Fetches a blob from `offset` on. Does nothing after ``stop()``.
     func fetch(_ request: URLRequest, _ blob: BlobID, from offset: UInt64) {
       state.withLock { state in
         guard let task = connected(&state)?.downloadTask(with: request) else { return }
@@ -87,7 +88,7 @@
       guard parts.count == 2, let blob = BlobID(text: String(parts[0])), let offset = UInt64(parts[1]),
         let status = (downloadTask.response as? HTTPURLResponse)?.statusCode, status == (offset == 0 ? 200 : 206)
       else { return }
-      // What cannot be moved is fetched again by the ordinary transfer.
+      // If the file cannot be moved, the ordinary transfer fetches it again.
       do { try partials.leave(location, of: blob, from: offset) } catch { return }
       finished()
     }

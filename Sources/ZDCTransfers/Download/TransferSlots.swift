@@ -1,6 +1,6 @@
 internal import Synchronization
 
-/// Lets a few large transfers run at a time: those that somebody waits for first, in the order in which they came.
+/// Lets a few large transfers run at a time: those with waiting requests first, in order of arrival.
 package final class TransferSlots: Sendable {
   private struct Waiter {
     var id: Int
@@ -13,21 +13,21 @@ package final class TransferSlots: Sendable {
     var next = 0
     var waiting: [Waiter] = []
     var running: Set<Int> = []
-    /// Cancelled before they came to wait.
+    /// Cancelled before they started to wait.
     var cancelled: Set<Int> = []
   }
 
-  /// A transfer that nobody waits for stopped for one that somebody waits for. It is to be gone on with later.
+  /// A transfer without waiting requests stopped for one that has some. It must be resumed later.
   struct GaveWay: Error {}
 
   private let state: Mutex<State>
 
-  /// - Parameter limit: fewer than the connections to a server, so that small requests find one.
+  /// - Parameter limit: lower than the number of connections to a server, so that small requests find one.
   package init(limit: Int = 4) {
     state = Mutex(State(free: limit))
   }
 
-  /// Runs `body` when it is its turn; again if it throws ``GaveWay``.
+  /// Runs `body` when it is its turn, and again if it throws ``GaveWay``.
   package func run<Value>(_ context: TransferContext, _ body: () async throws -> Value) async throws -> Value {
     while true {
       let id = try await acquire(context)
@@ -38,7 +38,7 @@ package final class TransferSlots: Sendable {
     }
   }
 
-  /// To be asked by a running transfer now and then.
+  /// Checks whether a running transfer must give way. The transfer calls this now and then.
   ///
   /// - Throws: ``GaveWay``.
   package func check(_ context: TransferContext) throws {

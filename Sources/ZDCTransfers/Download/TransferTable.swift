@@ -2,8 +2,9 @@ internal import Foundation
 internal import Synchronization
 package import ZDCProtocol
 
-/// The transfers under way: a request joins one that brings what it wants. A transfer ends early when everybody has
-/// withdrawn; when those who are left only do not care any more, it goes on behind the others.
+/// The transfers in progress. A request joins a transfer that delivers what it wants. A transfer ends early when a
+/// request withdraws and no other one wants it. If the remaining requests only ignore it, it continues after the
+/// others.
 package actor TransferTable<Value: Sendable> {
   package typealias Body = @Sendable (_ transfer: TransferContext) async throws -> Value
 
@@ -26,24 +27,24 @@ package actor TransferTable<Value: Sendable> {
   private var nextNumber = 0
 
   /// - Parameters:
-  ///   - share: makes of a value one more for somebody else.
-  ///   - discard: called with a value that nobody waits for.
+  ///   - share: copies a value for an additional request.
+  ///   - discard: called with a value that no request waits for.
   package init(share: @escaping @Sendable (Value) throws -> Value, discard: @escaping @Sendable (Value) -> Void) {
     self.share = share
     self.discard = discard
   }
 
-  /// Waits for a transfer that brings this, and starts it if there is none.
+  /// Waits for a transfer that delivers these components, and starts it if there is none.
   ///
-  /// - Returns: a value of the caller's own.
-  /// - Throws: what the transfer threw; `CancellationError`, at once, if the calling task is cancelled.
+  /// - Returns: a value that belongs to the caller.
+  /// - Throws: the transfer's error; `CancellationError`, immediately, if the calling task is cancelled.
   package func value(
     _ key: TransferKey, _ components: ZDCNodeMetaComponents = [], interest: TransferInterest, _ body: @escaping Body
   ) async throws -> Value {
     let waiter = number()
     return try await withTaskCancellationHandler {
       try await withCheckedThrowingContinuation { continuation in
-        // Cancelled before this line: the handler may have run already.
+        // If the task was cancelled before this line, the handler may have run already.
         if Task.isCancelled { return continuation.resume(throwing: CancellationError()) }
         join(key, components, waiter, Waiter(interest: interest, continuation: continuation), body)
       }
@@ -88,7 +89,7 @@ package actor TransferTable<Value: Sendable> {
   }
 
   private func finish(_ key: TransferKey, _ number: Int, _ result: Result<Value, any Error>) {
-    // Another transfer of the same content may have begun after everybody left this one.
+    // Another transfer of the same content may have begun after all requests left this one.
     guard let transfer = remove(key, number) else {
       if case .success(let value) = result { discard(value) }
       return
@@ -97,7 +98,7 @@ package actor TransferTable<Value: Sendable> {
     for waiter in waiters.dropFirst() {
       waiter.resume(with: Result { try share(try result.get()) })
     }
-    // Last, because from here on the value is its caller's, who may delete the file.
+    // Last, because from here on the value belongs to its caller, who may delete the file.
     waiters.first?.resume(with: result)
   }
 
@@ -108,7 +109,7 @@ package actor TransferTable<Value: Sendable> {
     left.continuation.resume(throwing: CancellationError())
     transfer.context.listeners.remove(waiter)
     if transfer.waiters.values.contains(where: \.interest.isWanted) { return weigh(key, transfer.number) }
-    // Who does not care does not keep it alive either.
+    // Requests that ignore the transfer do not keep it alive either.
     transfer.task.cancel()
     for waiter in remove(key, transfer.number)?.waiters.values ?? [:].values {
       waiter.continuation.resume(throwing: CancellationError())
@@ -125,11 +126,11 @@ package actor TransferTable<Value: Sendable> {
   private func weigh(_ key: TransferKey, _ number: Int) {
     guard let transfer = transfers[key]?.first(where: { $0.number == number }) else { return }
     transfer.context.isWanted = transfer.waiters.values.contains(where: \.interest.isWanted)
-    // The most patient one's tries count.
+    // The most patient request determines the number of retries.
     transfer.context.isPatient = transfer.waiters.values.contains(where: \.interest.isPatient)
   }
 
-  /// Ends everything, because the framework ends.
+  /// Ends all transfers because the framework stops.
   package func cancelAll() {
     let all = transfers.values.joined()
     transfers = [:]
@@ -139,23 +140,24 @@ package actor TransferTable<Value: Sendable> {
     }
   }
 
-  /// How many transfers there are, and how many wait for those of one content.
+  /// Number of transfers in progress.
   package var count: Int { transfers.values.reduce(0) { $0 + $1.count } }
 
+  /// Returns the number of requests that wait for transfers of the blob.
   package func waiterCount(_ key: TransferKey) -> Int { transfers[key]?.reduce(0) { $0 + $1.waiters.count } ?? 0 }
 
-  /// Whether somebody wants what is under way for a content.
+  /// Whether a request wants a transfer of the blob.
   package func isWanted(_ key: TransferKey) -> Bool { transfers[key]?.contains(where: \.context.isWanted) ?? false }
 }
 
-/// Which content a transfer brings.
+/// The blob that a transfer delivers.
 package struct TransferKey: Hashable, Sendable {
   package var user: UserID
   package var tree: TreeID
   package var blob: BlobID
 }
 
-/// What a transfer that is under way knows of those who wait for it.
+/// A running transfer's view of the requests that wait for it.
 package final class TransferContext: Sendable {
   fileprivate let listeners = ProgressListeners()
   private let wanted = Mutex(true)
@@ -165,13 +167,13 @@ package final class TransferContext: Sendable {
     patient = Mutex(isPatient)
   }
 
-  /// False when those who wait do not care any more.
+  /// False when all waiting requests ignore the transfer.
   package var isWanted: Bool {
     get { wanted.withLock { $0 } }
     set { wanted.withLock { $0 = newValue } }
   }
 
-  /// Whether somebody wants it tried again for long. A small content may travel in a request with others then.
+  /// Whether a request wants many retries. If so, small content may travel in a request with others.
   var isPatient: Bool {
     get { patient.withLock { $0 } }
     set { patient.withLock { $0 = newValue } }
@@ -188,7 +190,7 @@ package final class TransferInterest: Sendable {
   }
 
   package let report: TransferReport
-  /// Whether it may take many tries: false for who has others waiting behind it.
+  /// Whether it may take many attempts. False for a request that blocks others.
   let isPatient: Bool
   private let state = Mutex(State())
 
@@ -210,10 +212,10 @@ package final class TransferInterest: Sendable {
   fileprivate func onIgnore(_ body: @escaping @Sendable () -> Void) { state.withLock { $0.ignored = body } }
 }
 
-/// How far a transfer is, in bytes.
+/// Reports the progress of a transfer, in bytes.
 package typealias TransferReport = @Sendable (_ done: UInt64, _ total: UInt64) -> Void
 
-/// Who is told how far a transfer is. Whoever comes later is told at once.
+/// The listeners to a transfer's progress. A late listener immediately receives the last report.
 private final class ProgressListeners: Sendable {
   private struct State {
     var listeners: [Int: TransferReport] = [:]

@@ -1,18 +1,18 @@
 internal import ZDCCrypto
 internal import ZDCProtocol
 
-/// A file of ciphertext that grows by verified leaves only: whatever ends the process, what is in it can be checked
-/// again and is not fetched twice.
+/// A file of ciphertext that grows by verified leaves only. However the process ends, the file can be verified again
+/// and is not fetched twice.
 struct VerifiedFile: ~Copyable {
   private let file: LocalFile
   private let leaves: ContentLeaves
   private let cipherLength: UInt64
   private var nextLeaf: UInt64 = 0
   private var pending: [UInt8] = []
-  /// Bytes taken, the last of which may still wait for the rest of their leaf.
+  /// Number of bytes taken. The last ones may still wait for the rest of their leaf.
   package private(set) var received: UInt64 = 0
 
-  /// Takes what is in the file already, as far as it is true, and cuts the rest off.
+  /// Takes over the existing bytes as far as they verify, and truncates the rest.
   package init(continuing file: LocalFile, leaves: ContentLeaves, layout: ContentLayout) throws {
     self.file = file
     self.leaves = leaves
@@ -27,7 +27,7 @@ struct VerifiedFile: ~Copyable {
     try file.truncate(to: received)
   }
 
-  /// - Throws: `contentHashMismatch`, `contentTrailingData`; nothing false is written.
+  /// - Throws: `contentHashMismatch`, `contentTrailingData`. No unverified bytes are written.
   package mutating func push(_ slice: [UInt8]) throws {
     var rest = slice[...]
     while !rest.isEmpty {

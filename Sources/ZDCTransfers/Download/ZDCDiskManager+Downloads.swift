@@ -2,13 +2,13 @@ internal import Foundation
 internal import ZDCClientStore
 internal import ZDCTreesystem
 
-// What becomes of a download: called by the download manager, with what it has verified.
+// Storage of downloads. The download manager calls it with what it has verified.
 
 extension ZDCDiskManager: DownloadKeeper {
-  /// Keeps a downloaded file. It never takes the place of something that waits to be uploaded.
+  /// Keeps a downloaded file. It never replaces a file that waits to be uploaded.
   ///
-  /// - Returns: the kept file, in the place of the given one, which is gone then; or the given one.
-  /// - Throws: as an import, if it was to be stored persistently. A cache that fails fails nobody's download.
+  /// - Returns: the kept file, in which case the given one is removed; or else the given one.
+  /// - Throws: as an import, if the file is to be stored persistently. A failing cache never fails a download.
   package func keep(
     _ file: ZDCCryptoFile, of content: DownloadedContent, isPersistent: Bool
   ) async throws -> ZDCCryptoFile {
@@ -23,12 +23,12 @@ extension ZDCDiskManager: DownloadKeeper {
     _ = try await keep(source, .thumbnail(content.nodeID), content.info.eTag, isPersistent)
   }
 
-  /// - Returns: nil if it is not kept.
+  /// - Returns: nil if the file is not kept.
   private func keep(
     _ source: ZDCDiskImport.Source, _ owner: DiskOwner, _ eTag: String, _ isPersistent: Bool
   ) async throws -> ZDCCryptoFile? {
     do {
-      // One of several who asked for the same was first.
+      // Another request for the same content was first.
       if let known = try await known(owner, eTag, isPersistent) { return known.cryptoFile }
       return try await store(try make(source), owner, eTag, isPersistent)
     } catch  where !isPersistent && !(error is CancellationError) {
@@ -39,10 +39,10 @@ extension ZDCDiskManager: DownloadKeeper {
 
   private func known(_ owner: DiskOwner, _ eTag: String, _ isPersistent: Bool) async throws -> ZDCDiskExport? {
     guard let known = export(owner), known.eTag == eTag else { return nil }
-    // What the app stored under that eTag lacks the other sections.
+    // A file that the app stored under that eTag lacks the other sections.
     if owner.kind == .nodeData, known.cryptoFile?.fileFormat != .cloudFile { return nil }
     if isPersistent, !known.isStoredPersistently {
-      // It may have been evicted meanwhile.
+      // It may have been evicted in the meantime.
       guard try await database.write({ try DiskWriter($0).setPersistent(true, owner) }) else { return nil }
     }
     return known
@@ -72,7 +72,7 @@ extension ZDCDiskManager: DownloadKeeper {
     }
   }
 
-  /// Whether it is the app's newest, and on its way up.
+  /// Whether the file is the app's newest version and waits for its upload.
   private static func isWanted(_ row: DiskFileRow, _ transaction: ZDCReadTransaction) throws -> Bool {
     if row.afterUpload != .nothing { return true }
     guard let node = try transaction.nodes.node(uuid: row.owner.id) else { return false }

@@ -4,10 +4,10 @@ internal import ZDCProtocol
 internal import ZDCSupport
 package import ZDCTreesystem
 
-// Downloads that outlive their process (reference 4.4).
+// Downloads that outlive their process.
 
 extension ZDCDownloadManager {
-  /// What was replaced or deleted meanwhile, or is never answered, is not tried for ever.
+  /// How long a download stays saved. Content that was replaced or deleted, or never arrives, is not retried forever.
   private static let savedForMs: UInt64 = 7 * 24 * 3_600 * 1_000
 
   // MARK: In the background
@@ -16,8 +16,8 @@ extension ZDCDownloadManager {
     running.withLock { $0 = Task { await self.resumeDownloads(at: occasions) } }
   }
 
-  /// What is under way ends; what is saved goes on at the next start. The delegate is not called any more when this
-  /// returns, and what completion blocks have got is not saved any more.
+  /// Ends running transfers; saved downloads resume at the next start. When this returns, the delegate is no longer
+  /// called, and downloads whose results reached a completion block are no longer saved.
   package func stop() async {
     background.stop()
     let task = running.withLock { task in
@@ -35,27 +35,27 @@ extension ZDCDownloadManager {
     background.release()
   }
 
-  /// Goes on with the downloads of processes that have ended, now and at every occasion, until the task is cancelled.
+  /// Resumes the downloads of ended processes, now and at every occasion, until the task is cancelled.
   package func resumeDownloads<Occasion: Sendable>(at occasions: AsyncStream<Occasion>) async {
     await withDiscardingTaskGroup { group in
       await beginResuming { saved in group.addTask { await self.resume(saved) } }
       for await _ in occasions {
         await beginResuming { saved in group.addTask { await self.resume(saved) } }
-        // Others write all the time, and few processes end.
+        // Other processes write all the time, and few of them end.
         do { try await Task.sleep(for: .seconds(10)) } catch { break }
       }
       group.cancelAll()
     }
   }
 
-  /// The same once, for those that step by hand. Returns when all have come or failed.
+  /// Does the same once, for callers that step manually. Returns when all downloads have finished or failed.
   package func resumeDownloads() async {
     await withDiscardingTaskGroup { group in
       await beginResuming { saved in group.addTask { await self.resume(saved) } }
     }
   }
 
-  /// How many requests wait for the node's data.
+  /// Returns the number of requests that wait for the node's data.
   package func waiterCount(_ node: ZDCNode) async throws -> Int {
     let key = try await database.asyncRead { try $0.contentTarget(nodeUUID: node.uuid).key }
     return await transfers.waiterCount(key)
@@ -98,7 +98,8 @@ extension ZDCDownloadManager {
     }
   }
 
-  /// The completion went with the process that asked: the status stream gets the error. The app knows of a deletion.
+  /// Gives up a download. The status stream gets the error, because the completion block is gone with the process. The
+  /// app already knows of a deletion.
   private func giveUp(_ key: DownloadKey, _ error: any Error) async {
     if (error as? ZDCError)?.code != .nodeNotFound { database.context.changes.report(error) }
     await drop(key)
@@ -109,11 +110,11 @@ extension ZDCDownloadManager {
     await background.settle(key)
   }
 
-  /// Whether another try cannot succeed either. A download that may succeed later stays saved.
+  /// Whether another attempt cannot succeed either. A download that may succeed later stays saved.
   static func isPermanent(_ error: any Error) -> Bool {
     switch error {
     case let error as ZDCError: [.nodeNotFound, .nodeNotUploaded, .noContent].contains(error.code)
-    // The server's fault, or a version that is gone: the next pull may show another.
+    // The server is at fault; or the version is gone, but the next pull may show another.
     case let error as ZDCSecurityError: error.code != .objectMissing
     default: false
     }
@@ -126,8 +127,8 @@ extension ZDCDownloadManager {
     if !wasTaken { file.removeUnlessKept() }
   }
 
-  /// Tells the app, unless somebody who asked in this process got it. The row goes after the call: a process that ends
-  /// within it is told again.
+  /// Notifies the app, unless a request in this process received the result. Removes the row after the call: if the
+  /// process ends during the call, the app is notified again.
   @discardableResult
   private func deliver(
     _ key: DownloadKey,

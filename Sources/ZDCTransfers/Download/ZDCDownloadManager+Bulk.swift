@@ -7,48 +7,48 @@ internal import ZDCProtocol
 internal import ZDCSupport
 public import ZDCTreesystem
 
-/// A node's opened content.
+/// The opened content of a node.
 public enum ZDCNodeContent: Sendable {
-  /// Small content comes opened.
+  /// Small content, already opened.
   case memory(data: Data, metadata: Data, thumbnail: Data)
-  /// Larger content comes as a file that belongs to the caller.
+  /// Larger content, as a file that belongs to the caller.
   case file(ZDCCryptoFile)
 }
 
 /// One result of ``ZDCDownloadManager/downloadContents(of:)``.
 public struct ZDCContentDownload: Sendable {
   public let node: ZDCNode
-  /// The content of this node, or why it could not be had; the others go on.
+  /// The content of this node, or the reason why it could not be fetched. Other nodes are not affected.
   public let content: Result<ZDCNodeContent, any Error>
 }
 
 extension ZDCDownloadManager {
-  /// Downloads the contents of many nodes: small ones in batches of up to a thousand, large ones in files. Up to four
-  /// requests are under way while results are being read.
+  /// Downloads the content of many nodes: small content in batches of up to a thousand nodes, large content in files.
+  /// Up to four requests are in progress while the caller reads results.
   ///
-  /// Order: small contents first, otherwise as given. Stop reading, and the rest is not fetched. The stream throws only
-  /// for what concerns all: the database, an unreachable server, a refused session.
+  /// Small content comes first, otherwise in the given order. When the caller stops reading, the rest is not fetched.
+  /// The stream throws only errors that concern all nodes: the database, an unreachable server, a refused session.
   public func downloadContents(of nodes: [ZDCNode]) -> AsyncThrowingStream<ZDCContentDownload, any Error> {
     let bulk = BulkDownload(manager: self, nodes: nodes)
     return AsyncThrowingStream { try await bulk.next() }
   }
 }
 
-/// Works off a list of nodes a few batches ahead of its reader. Looks up where their contents are for a thousand at a
-/// time: what it holds does not grow with the list.
+/// Processes a list of nodes a few batches ahead of its reader. Looks up the targets of a thousand nodes at a time, so
+/// that its memory does not grow with the list.
 actor BulkDownload {
-  /// How many batches are under way, to hide the latency of a round trip.
+  /// Maximum number of batches in progress, to hide the latency of a round trip.
   private static let mostAhead = 4
-  /// How many bytes of small contents, which are held in memory, they may bring.
+  /// Bytes of small content in memory, at which no further batch is started.
   private static let mostBytesAhead = Limits.pageBytes
 
   private typealias Batch = [(node: ZDCNode, target: ContentTarget)]
 
   private let manager: ZDCDownloadManager
   private let nodes: [ZDCNode]
-  /// How many nodes were looked up.
+  /// Number of nodes that were looked up.
   private var position = 0
-  /// Which of them have large contents: those come last.
+  /// Indices of those with large content, which come last.
   private var large: ArraySlice<Int> = []
   private var batches: ArraySlice<Batch> = []
   private var failed: [ZDCContentDownload] = []
@@ -57,7 +57,7 @@ actor BulkDownload {
 
   private struct Fetch {
     var task: Task<[ZDCContentDownload], any Error>
-    /// In memory, once it has ended.
+    /// Bytes in memory once the task has ended.
     var bytes: Int
   }
 
@@ -115,7 +115,7 @@ actor BulkDownload {
     }
   }
 
-  /// The next nodes of the list; at its end, the next large content.
+  /// Looks up the next nodes of the list or, at its end, the next large content.
   private func lookUp() async throws {
     let isLate = position == nodes.count
     let end = min(position + Limits.blobsPerRequest, nodes.count)
@@ -185,8 +185,8 @@ extension ZDCDownloadManager {
     return results
   }
 
-  /// One request for all of them. What the server refuses or garbles as a whole is asked for piece by piece: each content
-  /// that can be had is had, and each that cannot has its error.
+  /// Fetches all of them in one request. Returns nothing if the server refuses or garbles the whole answer. The caller
+  /// then fetches each one separately, so that each gets its content or its own error.
   private func smallContents(
     _ targets: [ContentTarget], _ first: ContentTarget, _ api: ServerAPI
   ) async throws -> [BlobID: [UInt8]] {
@@ -211,7 +211,7 @@ extension ZDCDownloadManager {
           try await keepingEvidence(of: target) { .memory(try ContentOpener.openSmall(bytes, target.reference)) })
       }
       let key = DownloadKey(nodeID: node.uuid, part: .data)
-      // Somebody reads on: what cannot be had is told soon, and small ones are not gathered once more.
+      // The reader continues: failures must surface early, and small content is not batched again.
       return .success(
         .file(
           try await fetchData(

@@ -1,18 +1,18 @@
 internal import ZDCClientStore
 internal import ZDCProtocol
 
-// What a server sent in place of a content is kept, not only thrown (PROTOCOL 3.13): whoever asked may be gone, and the
-// next try may succeed.
+// Evidence of what a server sent in place of content is stored, not only thrown (PROTOCOL 3.13): the caller may be
+// gone, and the next attempt may succeed.
 
 extension ZDCDownloadManager {
-  /// Runs a transfer. A security error gets the ids of what was fetched, is kept, and is thrown on.
+  /// Runs a transfer. Adds the IDs of the target to a security error, stores it, and rethrows it.
   func keepingEvidence<Value>(
     of target: ContentTarget, _ body: () async throws -> Value
   ) async throws -> Value {
     try await keepingEvidence(target.user, target.zone, target.node, body)
   }
 
-  /// The same for an answer with many contents of a zone, which as a whole accuses none of them.
+  /// The same for an answer with content of several nodes, which as a whole accuses none of them.
   func keepingEvidence<Value>(
     ofZoneOf target: ContentTarget, _ body: () async throws -> Value
   ) async throws -> Value {
@@ -32,7 +32,7 @@ extension ZDCDownloadManager {
     }
   }
 
-  /// Once, however often it is met in a row.
+  /// Stores the error once, however often it occurs in a row.
   private func keep(_ error: ZDCSecurityError, _ user: UserID, _ zoneID: ZoneID, _ node: NodeID?) async {
     do {
       try await database.asyncReadWrite { transaction in
@@ -46,7 +46,7 @@ extension ZDCDownloadManager {
         try transaction.record(error, localUser: user, zone: zone, atMs: transaction.context.clock())
       }
     } catch {
-      // The caller is to hear of the lie, not of this.
+      // The caller must get the security error, not this one.
       database.context.logFailure(error)
     }
   }

@@ -13,7 +13,7 @@ internal import ZDCClientAPI
       return true
     }
 
-    /// Gives the large downloads of this process to the system.
+    /// Hands the large downloads of this process over to the system.
     package func handOver() async throws {
       let saved = try await database.asyncRead { [background] in try $0.downloads.downloads(of: background.owner) }
       for download in saved where download.key.part == .data {

@@ -6,12 +6,12 @@ internal import ZDCSupport
 internal import ZDCTreesystem
 
 extension ZDCDownloadManager {
-  /// The contents of all nodes whose data is marked as needed, and of those that are marked from now on, until the
-  /// reader stops (seed 001, "markNodeAsNeedsDownload").
+  /// Downloads the content of all nodes whose data is marked as needed, and of those marked later, until the reader
+  /// stops.
   ///
-  /// While the server cannot be reached the stream waits, and goes on by itself. Store each content and take its mark
-  /// away in one transaction; what is still marked comes again at the next launch, or when it has a newer version. What
-  /// could not be had is tried again when the server is there again, and after each pull.
+  /// While the server is unreachable the stream waits, and then resumes automatically. Store the content of a node and
+  /// remove its mark in one transaction. A node that is still marked comes again at the next launch, or when it has a
+  /// newer version. Failed downloads are retried when the server is reachable again, and after each pull.
   ///
   /// ```swift
   /// for try await download in manager.downloadMarkedContents(forLocalUserID: user) {
@@ -23,10 +23,11 @@ extension ZDCDownloadManager {
   /// }
   /// ```
   ///
-  /// Marks of metadata and thumbnails alone start nothing here: `downloadNodeMeta` and the image manager serve them.
+  /// Marks of metadata and thumbnails alone start no download here: `downloadNodeMeta` and the image manager serve
+  /// them.
   ///
-  /// Nodes that are not in the cloud yet, or have no content, are left out. The stream throws for what concerns all but
-  /// the network: the database, a refused session.
+  /// Nodes that are not in the cloud yet, or have no content, are left out. The stream throws errors that concern all
+  /// nodes, except those of the network: the database, a refused session.
   public func downloadMarkedContents(
     forLocalUserID localUserID: String, treeID: String? = nil
   ) -> AsyncThrowingStream<ZDCContentDownload, any Error> {
@@ -35,19 +36,19 @@ extension ZDCDownloadManager {
   }
 }
 
-/// Works off the marks of one tree, round after round.
+/// Downloads the marked nodes of one tree, round after round.
 private actor MarkedDownloads {
   private let manager: ZDCDownloadManager
   private let localUserID: String
   private let treeID: String
   /// The version of each node that the reader was given.
   private var given: [String: String] = [:]
-  /// The version of each node that could not be had, and at which occasion it was tried.
+  /// The version of each node whose download failed, and the occasion of the attempt.
   private var failed: [String: (eTag: String?, occasion: Int)] = [:]
-  /// As the round began.
+  /// The occasion at which the round began.
   private var occasion = 0
   private var round: BulkDownload?
-  /// Open since before the marks were read, so that none is missed.
+  /// Opened before the marks are read, so that no hint is missed.
   private var hints: AsyncStream<Void>?
   private var backoff = Backoff()
 
@@ -65,7 +66,7 @@ private actor MarkedDownloads {
       } catch let error as TransportError {
         try await pause(after: error, atLeastMs: 0)
       } catch let error as ServerError where error.retryable {
-        // It starts, or has too much to do.
+        // The server is starting or overloaded.
         try await pause(after: error, atLeastMs: error.retryAfterMs ?? 0)
       }
     }
@@ -114,7 +115,7 @@ private actor MarkedDownloads {
     return true
   }
 
-  /// Returns after a hint, or after the pause.
+  /// Waits for a hint, or until the pause is over.
   private func wait(pauseMs: UInt64?) async {
     let hints = self.hints ?? manager.database.context.changes.hints(.downloads, .network, .pull)
     await withTaskGroup(of: Void.self) { group in

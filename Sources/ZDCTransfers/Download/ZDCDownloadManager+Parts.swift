@@ -6,21 +6,21 @@ internal import ZDCSupport
 public import ZDCTreesystem
 
 extension ZDCDownloadManager {
-  /// What a completion block of ``downloadNodeMeta(_:components:options:completionQueue:completionBlock:)`` gets.
+  /// The completion block of ``downloadNodeMeta(_:components:options:completionQueue:completionBlock:)``.
   public typealias MetaCompletion =
     @Sendable (
       _ cloudDataInfo: ZDCCloudDataInfo?, _ metadata: Data?, _ thumbnail: Data?, _ error: (any Error)?
     ) -> Void
 
-  /// Downloads metadata and thumbnail of a node's content without its data. The header costs no request.
+  /// Downloads metadata and thumbnail of a node's content without its data. The header needs no request.
   ///
-  /// A request joins a transfer that is under way if that brings everything it wants.
+  /// A request joins a running transfer that delivers everything it wants.
   ///
   /// - Parameters:
-  ///   - node: whose content.
-  ///   - components: which sections of it.
-  ///   - options: nil for those with `cacheToDiskManager`.
-  /// - Returns: nil for a section that was not asked for or is empty.
+  ///   - node: the node whose content is downloaded.
+  ///   - components: the sections to download.
+  ///   - options: nil for options with `cacheToDiskManager`.
+  /// - Returns: nil for a section that was not requested or is empty.
   /// - Throws: as ``downloadNodeData(_:options:)``.
   public func downloadNodeMeta(
     _ node: ZDCNode, components: ZDCNodeMetaComponents, options: ZDCDownloadOptions? = nil
@@ -31,7 +31,7 @@ extension ZDCDownloadManager {
     }
   }
 
-  /// The same with a completion block (seed 001).
+  /// Like ``downloadNodeMeta(_:components:options:)``, with a completion block.
   @discardableResult
   public func downloadNodeMeta(
     _ node: ZDCNode, components: ZDCNodeMetaComponents, options: ZDCDownloadOptions? = nil,
@@ -99,7 +99,7 @@ extension ZDCDownloadManager {
       context.report(done, of: total)
     }
     return try await keepingEvidence(of: target) {
-      // A small content is one leaf or two: all of it costs no more, and many of them travel together.
+      // Small content has one or two leaves: fetching all of it costs no more, and many nodes share a request.
       if target.isSmall, let bytes = try await small(target, api) {
         let opened = try ContentFetch(api: api, target: target).opened(bytes)
         report(target.cipherLength, target.cipherLength)
@@ -112,14 +112,14 @@ extension ZDCDownloadManager {
 
   /// Downloads a node's content straight into a new cleartext file, in one pass and constant memory.
   ///
-  /// For exports: twice as fast as a crypto file that is opened afterwards. The file is there, whole, or not at all: it
-  /// is written under another name in the same folder and renamed at the end. A large one that the network or the end
-  /// of the process cut off is left there, hidden; the next call for the same content and folder verifies it and goes
-  /// on.
+  /// Intended for exports: twice as fast as opening a downloaded crypto file. The file appears complete or not at all:
+  /// it is written under another name in the same folder and renamed at the end. If the network or the end of the
+  /// process interrupts a large download, its hidden partial file stays there. The next call for the same content and
+  /// folder verifies the file and continues.
   ///
-  /// A network that brings nothing is tried three times in a row only: somebody waits.
+  /// A network that delivers nothing is tried only three times in a row, because a caller waits.
   ///
-  /// - Returns: What the record says about the content, and its metadata.
+  /// - Returns: what the record says about the content, and its metadata.
   /// - Throws: as ``downloadNodeData(_:options:)``; `fileFailure` also if the folder cannot be written.
   public func downloadNodeData(
     _ node: ZDCNode, toFile url: URL,
@@ -143,7 +143,7 @@ extension ZDCDownloadManager {
 }
 
 extension ContentTarget {
-  /// Those of the wanted sections that are not empty.
+  /// Returns the wanted sections that are not empty.
   fileprivate func sections(of components: ZDCNodeMetaComponents) -> [ContentSection] {
     var sections: [ContentSection] = []
     if components.contains(.metadata), info.metadataSize > 0 { sections.append(.metadata) }
@@ -153,7 +153,7 @@ extension ContentTarget {
 }
 
 extension ContentFetch {
-  /// The sections of a small content.
+  /// Opens the sections of small content.
   fileprivate func opened(_ bytes: [UInt8]) throws -> [ContentSection: [UInt8]] {
     do {
       let opened = try ContentOpener.openSmall(bytes, target.reference)

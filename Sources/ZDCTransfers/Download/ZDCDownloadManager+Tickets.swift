@@ -2,7 +2,7 @@ package import Foundation
 internal import ZDCClientStore
 
 extension ZDCDownloadManager {
-  /// A download that its caller awaits.
+  /// Runs a download that its caller awaits.
   func attended<Value: Sendable>(
     _ key: DownloadKey, _ options: ZDCDownloadOptions.Values, _ fetch: () async throws -> Value
   ) async throws -> Value {
@@ -18,8 +18,8 @@ extension ZDCDownloadManager {
     }
   }
 
-  /// A download with a completion block: called once, on its queue, if the caller still wants to know and is the one
-  /// who speaks for his tag.
+  /// Runs a download with a completion block. The block is called once, on its queue, if the caller still wants the
+  /// result and its turn comes within its tag.
   package func run<Value: Sendable>(
     _ key: DownloadKey, _ options: ZDCDownloadOptions.Values, _ queue: DispatchQueue?,
     _ fetch: @escaping @Sendable (ZDCDownloadTicket) async throws -> Value,
@@ -50,7 +50,7 @@ extension ZDCDownloadManager {
   }
 }
 
-/// A ticket's place among those of its tag.
+/// A ticket's place in the group of its tag.
 private struct TagMember: Sendable {
   private let tags: CompletionTags
   private let group: CompletionTags.Group
@@ -67,8 +67,8 @@ private struct TagMember: Sendable {
   func takeTurn() -> Bool { tags.takeTurn(group, id) }
 }
 
-/// A result on its way to its completion block. Whether that is called is decided on its queue, at the last moment: who
-/// ignores a ticket there is not called afterwards.
+/// A result on its way to its completion block. Whether the block is called is decided on its queue, at the last
+/// moment: a caller that ignores a ticket there is not called afterwards.
 private struct Completion<Value: Sendable>: Sendable {
   let result: Result<Value, any Error>
   let ticket: ZDCDownloadTicket
@@ -80,14 +80,14 @@ private struct Completion<Value: Sendable>: Sendable {
 
   func arrive() {
     guard let member, !ticket.isCancelled else { return deliver() }
-    // Who cancels is called all the same.
+    // The block of a cancelled ticket is called in any case.
     member.arrive(.init(deliver: deliver, drop: { ticket.isCancelled ? deliver() : drop() }))
   }
 
   private func deliver() {
     queue.async {
       if ticket.isIgnored { return drop() }
-      // Who has cancelled speaks for himself, also if he did so a moment ago.
+      // A cancelled ticket does not depend on its tag, even if it was cancelled only a moment ago.
       guard ticket.isCancelled || member?.takeTurn() ?? true || ticket.isCancelled else { return drop() }
       complete(result)
       attendance.endSoon(wasServed: (try? result.get()) != nil)

@@ -8,13 +8,12 @@ internal import ZDCProtocol
 package import ZDCSupport
 public import ZDCTreesystem
 
-/// Downloads nodes' contents when the app wants them (seeds 001, 002).
+/// Downloads nodes' content when the app wants it.
 ///
-/// Any number of downloads may be asked for at once: requests for one node join one transfer, small contents travel
-/// together, and of large ones a few run at a time. Memory stays bounded whatever the size. Nothing is handed out
-/// before all of it was verified against the node's signed record. A network that fails is tried again up to eight
-/// times in a row, with pauses that grow; what the server refuses fails at once.
-///
+/// Any number of downloads may be requested at the same time. Requests for one node join one transfer, small content is
+/// fetched in batches, and only a few large transfers run at a time. Memory use is bounded whatever the size. Content
+/// is handed out only after all of it is verified against the node's signed record. Network failures are retried up to
+/// eight times in a row, with growing pauses. A request that the server refuses fails immediately.
 /// ## Topics
 /// ### Content
 /// - ``downloadNodeData(_:options:)``
@@ -23,7 +22,7 @@ public import ZDCTreesystem
 /// ### Metadata and thumbnail
 /// - ``downloadNodeMeta(_:components:options:)``
 public final class ZDCDownloadManager: Sendable {
-  /// What a completion block gets.
+  /// The completion block of a download of data.
   public typealias DataCompletion =
     @Sendable (_ cloudDataInfo: ZDCCloudDataInfo?, _ cryptoFile: ZDCCryptoFile?, _ error: (any Error)?) -> Void
 
@@ -43,14 +42,14 @@ public final class ZDCDownloadManager: Sendable {
   package let progressManager: ZDCProgressManager
   package let background: BackgroundDownloads
   package let delegate: (any BackgroundDownloadDelegate)?
-  /// Keeps results; nil where nothing does.
+  /// Keeps results; nil if nothing does.
   package let disk: ZDCDiskManager?
-  /// Of a thousand who asked for the same the first keeps it, and the others find it kept.
+  /// Serializes requests that keep the same content: the first one stores it, and the others find it stored.
   package let keeping = TaskGate()
   #if canImport(Darwin) && !os(macOS)
     let system: SystemDownloads
   #endif
-  /// Goes on with what ended processes have left.
+  /// Resumes the downloads of ended processes.
   package let running = Locked<Task<Void, Never>?>(nil)
   let batchers = Mutex<[BatchKey: SmallContentBatcher]>([:])
 
@@ -60,10 +59,10 @@ public final class ZDCDownloadManager: Sendable {
   }
 
   /// - Parameters:
-  ///   - name: the system knows its downloads for this database by it, in every launch.
-  ///   - partials: where large downloads that were cut off wait for their next try.
-  ///   - delegate: who is told of downloads that outlived their process.
-  ///   - sleep: how the pauses between tries pass.
+  ///   - name: identifies the system's downloads for this database in every launch.
+  ///   - partials: the folder in which interrupted large downloads wait for their next attempt.
+  ///   - delegate: notified of downloads that outlived their process.
+  ///   - sleep: waits between attempts.
   package init(
     database: ZDCDatabaseConnection, users: ZDCLocalUserManager, primaryTreeID: String, name: String = "",
     disk: ZDCDiskManager? = nil, folder: DownloadFolder = DownloadFolder(), partials: URL,
@@ -82,7 +81,7 @@ public final class ZDCDownloadManager: Sendable {
     self.slots = slots
     policy = .downloads(sleep)
     #if canImport(Darwin) && !os(macOS)
-      // One session a database; the system keeps it under its name between launches.
+      // One session per database; the system keeps it under its name between launches.
       system = SystemDownloads(name: name, partials: self.partials) {}
     #endif
     background = BackgroundDownloads(database: database, folder: partials)
@@ -98,15 +97,15 @@ public final class ZDCDownloadManager: Sendable {
 
   /// Downloads the newest content of a node that this device knows of.
   ///
-  /// May be called inside a delegate callback or another block of a transaction, also from a task that it starts: the
-  /// download begins after the commit and brings the version that the node had there.
+  /// May be called inside a delegate callback or another block of a transaction, or from a task started there. The
+  /// download then begins after the commit and delivers the version that the node had in the transaction.
   ///
-  /// - Returns: What the record says about it, and a file of ciphertext that belongs to the caller: open it with
-  ///   ``ZDCFileConversion`` and delete it, unless the disk manager keeps it.
+  /// - Returns: what the record says about the content, and a file of ciphertext that belongs to the caller. Open it
+  ///   with ``ZDCFileConversion`` and delete it, unless the disk manager keeps it.
   /// - Throws: ``ZDCError`` with `nodeNotFound`, `nodeNotUploaded`, `noContent`, `diskFull` or `fileFailure`;
   ///   `ZDCSecurityError` with `contentHashMismatch`, `contentTruncated`, `contentTrailingData` or `objectMissing`;
-  ///   `ServerError` with `blobGone` if it was replaced or deleted meanwhile, or with what the server refuses;
-  ///   ``TransportError``; `CancellationError`.
+  ///   `ServerError` with `blobGone` if the content was replaced or deleted in the meantime, or for any other refusal
+  ///   of the server; ``TransportError``; `CancellationError`.
   public func downloadNodeData(
     _ node: ZDCNode, options: ZDCDownloadOptions? = nil
   ) async throws -> (cloudDataInfo: ZDCCloudDataInfo, cryptoFile: ZDCCryptoFile) {
@@ -116,15 +115,15 @@ public final class ZDCDownloadManager: Sendable {
     }
   }
 
-  /// The same with a completion block (seeds 001, 002).
+  /// Like ``downloadNodeData(_:options:)``, with a completion block.
   ///
   /// - Parameters:
-  ///   - node: whose content.
-  ///   - options: who keeps the file, and whether the download outlives the app; nil for neither.
-  ///   - completionQueue: where the block runs; nil for the main queue.
-  ///   - completionBlock: called once, with a file or an error; `transactionRolledBack` if this was called inside a
-  ///     transaction that was rolled back.
-  /// - Returns: A ticket with the progress; through it the download can be given up.
+  ///   - node: the node whose content is downloaded.
+  ///   - options: whether the disk manager keeps the file, and whether the download outlives the app; nil for neither.
+  ///   - completionQueue: the queue of the block; nil for the main queue.
+  ///   - completionBlock: called once, with a file or an error; `transactionRolledBack` if this method was called
+  ///     inside a transaction that was rolled back.
+  /// - Returns: a ticket with the progress, which can also cancel the download.
   @discardableResult
   public func downloadNodeData(
     _ node: ZDCNode, options: ZDCDownloadOptions? = nil, completionQueue: DispatchQueue? = nil,
@@ -150,7 +149,7 @@ public final class ZDCDownloadManager: Sendable {
     }
   }
 
-  /// Joins or starts the transfer. The register of background downloads is the caller's business.
+  /// Joins or starts the transfer. The caller manages the register of background downloads.
   func fetchData(
     _ key: DownloadKey, _ options: ZDCDownloadOptions.Values, _ interest: TransferInterest, seen: String? = nil
   ) async throws -> (cloudDataInfo: ZDCCloudDataInfo, cryptoFile: ZDCCryptoFile) {
@@ -222,8 +221,8 @@ public final class ZDCDownloadManager: Sendable {
 
   // MARK: Small contents
 
-  /// The ciphertext of a small content, not yet verified, together with others that are asked for now; nil if the
-  /// server left it out.
+  /// Returns the ciphertext of small content, not yet verified; nil if the server left it out. Other content requested
+  /// now shares the request.
   package func small(_ target: ContentTarget, _ api: ServerAPI) async throws -> [UInt8]? {
     try await Patience.run(self.policy) { try await batcher(target, api).content(target) }
   }
@@ -241,14 +240,14 @@ public final class ZDCDownloadManager: Sendable {
 }
 
 extension ZDCCryptoFile {
-  /// What the disk manager keeps is not the caller's to delete.
+  /// Removes the file, unless the disk manager keeps it: then it is not the caller's to delete.
   func removeUnlessKept() {
     if retainToken == nil { DownloadFolder.remove(fileURL) }
   }
 }
 
 extension DownloadFolder {
-  /// The same content in a file of its own.
+  /// Returns the same content in a separate file.
   package func duplicate(_ file: ZDCCryptoFile) throws -> ZDCCryptoFile {
     ZDCCryptoFile(fileURL: try duplicate(file.fileURL), reference: file.reference, leaves: file.leaves)
   }

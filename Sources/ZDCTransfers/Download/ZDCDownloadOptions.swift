@@ -1,6 +1,6 @@
 internal import Synchronization
 
-/// The parts of a node's content that can be downloaded without its data (seed 001).
+/// The parts of a node's content that can be downloaded without its data.
 public struct ZDCNodeMetaComponents: OptionSet, Sendable, Hashable {
   public let rawValue: Int
 
@@ -14,9 +14,9 @@ public struct ZDCNodeMetaComponents: OptionSet, Sendable, Hashable {
   public static let all: ZDCNodeMetaComponents = [.header, .metadata, .thumbnail]
 }
 
-/// How a download goes and what becomes of its result (seeds 001, 002).
+/// Options for a download and for keeping its result.
 ///
-/// Read once, when the download is asked for; later changes have no effect on it.
+/// Read once, when the download is requested; later changes have no effect on it.
 public final class ZDCDownloadOptions: Sendable {
   package struct Values: Sendable, Hashable {
     package var cacheToDiskManager = false
@@ -31,7 +31,7 @@ public final class ZDCDownloadOptions: Sendable {
 
   package var values: Values { storage.withLock { $0 } }
 
-  /// Whether the disk manager keeps the result. Without it a file belongs to the caller, who deletes it.
+  /// Whether the disk manager keeps the result. Otherwise the file belongs to the caller, who deletes it.
   public var cacheToDiskManager: Bool {
     get { values.cacheToDiskManager }
     set { storage.withLock { $0.cacheToDiskManager = newValue } }
@@ -43,23 +43,23 @@ public final class ZDCDownloadOptions: Sendable {
     set { storage.withLock { $0.savePersistentlyToDiskManager = newValue } }
   }
 
-  /// Whether the download is to go on when the app is in the background, or has ended before it was done.
+  /// Whether the download continues while the app is in the background, or after the app has ended.
   ///
-  /// A download that outlives the app ends in the delegate's `didBackgroundDownload…` at a later launch. Not where
+  /// A download that outlives the app is delivered to the delegate's `didBackgroundDownload…` at a later launch, unless
   /// another process of the app still waits for it.
   public var canDownloadWhileInBackground: Bool {
     get { values.canDownloadWhileInBackground }
     set { storage.withLock { $0.canDownloadWhileInBackground = newValue } }
   }
 
-  /// Of all downloads of the same under the same tag only one completion is called: that of the first who still wants
-  /// it.
+  /// The tag under which equal downloads share one completion: only that of the first one that still wants the result
+  /// is called.
   public var completionConsolidationTag: String? {
     get { values.completionTag }
     set { storage.withLock { $0.completionTag = newValue } }
   }
 
-  /// The seeds' name of ``completionConsolidationTag``.
+  /// The name that the seeds use for ``completionConsolidationTag``.
   public var completionTag: String? {
     get { completionConsolidationTag }
     set { completionConsolidationTag = newValue }
@@ -69,6 +69,6 @@ public final class ZDCDownloadOptions: Sendable {
 extension ZDCDownloadOptions.Values {
   package var isKept: Bool { cacheToDiskManager || savePersistentlyToDiskManager }
 
-  /// What metadata and thumbnails are downloaded with if the caller says nothing.
+  /// The default options for metadata and thumbnails.
   static let metaDefault = ZDCDownloadOptions.Values(cacheToDiskManager: true)
 }

@@ -1,16 +1,16 @@
 public import Foundation
 internal import Synchronization
 
-/// One caller's part in a download (reference 3.10).
+/// One caller's part in a download.
 ///
 /// Several tickets may share one transfer. It stops when all of them have withdrawn.
 public final class ZDCDownloadTicket: Sendable {
-  /// Counts bytes; the total is there when the transfer has begun. Never runs backwards.
+  /// The progress in bytes. The total is known once the transfer has begun. Never runs backwards.
   public var progress: Progress { meter.progress }
 
   private let meter = ProgressMeter()
   private let state = Mutex(State())
-  /// Makes this ticket stop caring.
+  /// This ticket's interest in the transfer.
   package let interest: TransferInterest
 
   private struct State {
@@ -26,9 +26,10 @@ public final class ZDCDownloadTicket: Sendable {
     }
   }
 
-  /// Gives the download up. The completion block is called, with a `CancellationError`.
+  /// Cancels the download. The completion block is called with a `CancellationError`.
   ///
-  /// The transfer ends when nobody wants it any more. What a large one has brought is kept for the next time.
+  /// The transfer ends when no other request wants it. The received part of a large transfer is kept for the next
+  /// attempt.
   public func cancel() {
     let (task, withdrawn) = state.withLock { state in
       state.isCancelled = true
@@ -39,7 +40,8 @@ public final class ZDCDownloadTicket: Sendable {
     task?.cancel()
   }
 
-  /// The completion block is not called any more. The transfer goes on; behind the others, when nobody waits for it.
+  /// Keeps the completion block from being called. The transfer continues, but after the others if no request waits for
+  /// it.
   public func ignore() {
     interest.ignore()
     state.withLock { state in
@@ -51,7 +53,7 @@ public final class ZDCDownloadTicket: Sendable {
   package var isIgnored: Bool { !interest.isWanted }
   package var isCancelled: Bool { state.withLock { $0.isCancelled } }
 
-  /// - Parameter withdrawn: called once if the caller cancels or ignores.
+  /// - Parameter withdrawn: called once if the caller cancels or ignores the ticket.
   package func begin(_ task: Task<Void, Never>, withdrawn: @escaping @Sendable () -> Void = {}) {
     let isCancelled = state.withLock { state in
       state.task = task

@@ -4,14 +4,14 @@ internal import ZDCSupport
 extension ZDCProgressManager {
   // MARK: Both kinds
 
-  /// The nodes of which something is being downloaded.
+  /// Returns the nodes that have a download in progress.
   public func allDownloadingNodeIDs() -> Set<String> { downloads { _ in true } }
 
   public func allDownloadingNodeIDs(_ localUserID: String) -> Set<String> {
     downloads { $0.localUserID == localUserID }
   }
 
-  /// The node's download: that of its data, if there is one, else that of its metadata and thumbnail.
+  /// Returns the progress of the node's data download or else that of its metadata and thumbnail.
   public func downloadProgress(forNodeID nodeID: String) -> Progress? {
     dataDownloadProgress(forNodeID: nodeID) ?? metaDownloadProgress(forNodeID: nodeID)
   }
@@ -31,19 +31,19 @@ extension ZDCProgressManager {
     downloads { $0.progressType == .metaDownload && $0.localUserID == localUserID }
   }
 
-  /// A download of the node's metadata or thumbnail, whichever parts it brings.
+  /// Returns the progress of a download of the node's metadata or thumbnail, whichever parts it includes.
   public func metaDownloadProgress(forNodeID nodeID: String) -> Progress? {
     metaEntry(nodeID, bringing: []).flatMap(progress)
   }
 
-  /// A download that brings at least these parts.
+  /// Returns the progress of a download that includes at least these parts.
   public func metaDownloadProgress(forNodeID nodeID: String, components: ZDCNodeMetaComponents) -> Progress? {
     metaEntry(nodeID, bringing: components).flatMap(progress)
   }
 
-  /// The same, and a block that is called with the result as if the download had been asked for here.
+  /// Returns the same progress and adds a block, which receives the result as if the download had been requested here.
   ///
-  /// - Returns: nil if nothing of it is under way; the block is not called then.
+  /// - Returns: nil if no such download is in progress; the block is not called then.
   public func metaDownloadProgress(
     forNodeID nodeID: String, components: ZDCNodeMetaComponents, completionQueue: DispatchQueue? = nil,
     completionBlock: @escaping ZDCDownloadManager.MetaCompletion
@@ -55,7 +55,9 @@ extension ZDCProgressManager {
     return progress
   }
 
-  /// - Returns: false if nothing of it is under way; the block is not called then.
+  /// Adds a block to a download in progress that includes at least these parts.
+  ///
+  /// - Returns: false if no such download is in progress; the block is not called then.
   @discardableResult
   public func addMetaDownloadListener(
     forNodeID nodeID: String, components: ZDCNodeMetaComponents, completionQueue: DispatchQueue? = nil,
@@ -89,8 +91,8 @@ extension ZDCProgressManager {
     progress(.download(DownloadKey(nodeID: nodeID, part: .data)))
   }
 
-  /// The same, and a block that is called with the result as if the download had been asked for here: the file is its
-  /// to delete.
+  /// Returns the same progress and adds a block, which receives the result as if the download had been requested here.
+  /// The block must delete the file.
   ///
   /// - Returns: nil if the node's data is not being downloaded; the block is not called then.
   public func dataDownloadProgress(
@@ -104,6 +106,8 @@ extension ZDCProgressManager {
     return progress
   }
 
+  /// Adds a block to the download of the node's data.
+  ///
   /// - Returns: false if the node's data is not being downloaded; the block is not called then.
   @discardableResult
   public func addDataDownloadListener(
@@ -120,7 +124,7 @@ extension ZDCProgressManager {
 
 // MARK: For the download manager
 
-/// One request's part in an entry of the list.
+/// One request's part in an entry of the manager's list.
 package struct ListedTransfer: Sendable {
   fileprivate let manager: ZDCProgressManager
   fileprivate let key: ZDCProgressManager.Key

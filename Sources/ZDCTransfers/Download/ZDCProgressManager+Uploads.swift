@@ -4,7 +4,7 @@ internal import ZDCSupport
 internal import ZDCTreesystem
 
 extension ZDCProgressManager {
-  /// The operations that are on their way to the server.
+  /// Returns the operations that are being sent to the server.
   public func allUploadingOperationUUIDs() -> Set<String> {
     Set(state.withLock { Array($0.uploads.values.joined()) })
   }
@@ -13,7 +13,7 @@ extension ZDCProgressManager {
     Set(uploads(localUserID).compactMap(\.operationUUID))
   }
 
-  /// The nodes of which something is on its way to the server.
+  /// Returns the nodes that have an upload in progress.
   public func allUploadingNodeIDs() -> Set<String> {
     Set(state.withLock { Array($0.uploads.keys) })
   }
@@ -29,12 +29,13 @@ extension ZDCProgressManager {
     }
   }
 
-  /// An operation's upload; nil while it is not on its way. Complete when the server has taken it.
+  /// Returns the progress of an operation's upload; nil while it is not being sent. It completes when the server has
+  /// accepted the operation.
   public func uploadProgress(forOperationUUID operationUUID: String) -> Progress? {
     progress(.upload(operationUUID))
   }
 
-  /// The upload of the node's content; nil while it is not on its way.
+  /// Returns the progress of the upload of the node's content; nil while it is not being sent.
   public func dataUploadProgress(forNodeID nodeID: String) -> Progress? {
     let operation = state.withLock { state in
       state.uploads[nodeID]?.first { state.entries[.upload($0)]?.change.isDataUpload == true }
@@ -43,14 +44,14 @@ extension ZDCProgressManager {
   }
 }
 
-/// Tells the progress manager, and whoever asks for bytes, how far the uploads of one local user are.
+/// Reports the upload progress of one local user to the progress manager, and to callers that ask for bytes.
 package final class UploadProgress: Sendable {
   package struct Upload: Sendable, Hashable {
     package var sent: UInt64
     package var total: UInt64
   }
 
-  /// An operation that is on its way.
+  /// An operation that is being sent.
   package struct Operation: Sendable, Hashable {
     package var uuid: String
     package var nodeUUID: String
@@ -69,7 +70,7 @@ package final class UploadProgress: Sendable {
   private let manager: ZDCProgressManager
   private let uploads = Locked<[String: Upload]>([:])
   private let active = Locked<Set<String>>([])
-  /// Operations that somebody watches and that will be tried again, as far as is known.
+  /// Watched operations that will be retried, as far as is known.
   private let waiting = Locked<Set<String>>([])
 
   package init(localUserID: String, manager: ZDCProgressManager) {
@@ -90,7 +91,7 @@ package final class UploadProgress: Sendable {
     }
   }
 
-  /// For the operations that one content satisfies. The last unit is left for the commit.
+  /// Returns a reporter for operations that the same content satisfies. The last unit is left for the commit.
   package func reporter(_ operations: [Operation]) -> TransferReport {
     { [self] sent, total in
       for operation in operations { manager.report(.upload(operation.uuid), sent, of: total + 1) }
@@ -121,10 +122,10 @@ package final class UploadProgress: Sendable {
     waiting.withLock { if waits { $0.insert(operation) } else { $0.remove(operation) } }
   }
 
-  /// Operations whose next try somebody has to begin, or whose end somebody has to notice.
+  /// Operations that still need another attempt, or whose end must still be noticed.
   package var waitingOperations: Set<String> { waiting.withLock { $0 } }
 
-  /// They were taken out of the queue while they waited.
+  /// Ends operations that were removed from the queue while they waited.
   package func forget(_ operations: Set<String>) {
     for operation in operations where !active.withLock({ $0.contains(operation) }) { end(operation, .failed) }
   }

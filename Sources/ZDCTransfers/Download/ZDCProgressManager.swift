@@ -1,11 +1,11 @@
 public import Foundation
 package import ZDCSupport
 
-/// How far uploads and downloads are (seed 000, reference 3.12).
+/// The progress of uploads and downloads.
 ///
-/// A `Progress` of this manager counts bytes, never runs backwards whatever is tried again, and has reached its total
-/// when the work is done. It is the same object for as long as the work lasts. `totalUnitCount` and
-/// `completedUnitCount` may be read on any thread. The manager is there before the database is unlocked.
+/// A `Progress` of this manager counts bytes, never runs backwards even if work is retried, and reaches its total when
+/// the work is complete. It is the same object for as long as the work lasts. `totalUnitCount` and `completedUnitCount`
+/// may be read on any thread. The manager exists before the database is unlocked.
 ///
 /// ```swift
 /// if let progress = zdc.progressManager.dataUploadProgress(forNodeID: node.uuid) {
@@ -36,13 +36,13 @@ public final class ZDCProgressManager: Sendable {
   }
 
   package struct Entry: Sendable {
-    /// Tells it from an earlier one of the same key.
+    /// Distinguishes the entry from an earlier one with the same key.
     package let id: Int
     package let meter = ProgressMeter()
     package var change: ZDCProgressManagerChanges
-    /// How many requests wait for it. An upload that is not under way at the moment has none.
+    /// Number of requests that wait for it. An upload that is not being sent at the moment has none.
     var holders = 0
-    /// Another one each time it gets under way: by it the total knows it.
+    /// Identifies the entry in the total. It changes each time the transfer starts.
     package var turn = 0
     package var size: UInt64 = 1
     package var isActive: Bool { holders > 0 }
@@ -54,7 +54,7 @@ public final class ZDCProgressManager: Sendable {
     /// Uploads of a node, in the order in which they began.
     package var uploads: [String: [String]] = [:]
     var totals: [Total: TotalMeter] = [:]
-    /// Where a listener's completion is added to a download.
+    /// The manager that adds a listener's completion to a download.
     package weak var downloads: ZDCDownloadManager?
   }
 
@@ -70,7 +70,7 @@ public final class ZDCProgressManager: Sendable {
 
   // MARK: Changes
 
-  /// Each transfer that begins or ends from now on. A reader who does not keep up loses the oldest.
+  /// The transfers that begin or end from now on. A reader that does not keep up loses the oldest changes.
   public var changes: AsyncStream<ZDCProgressManagerChanges> {
     let id = UUID()
     return AsyncStream(bufferingPolicy: .bufferingNewest(1_000)) { continuation in
@@ -102,7 +102,7 @@ public final class ZDCProgressManager: Sendable {
     }
     if isNew {
       total(of: entry.change).begin(entry.turn, fraction: entry.meter.fraction, size: entry.size) {
-        // It may have ended meanwhile, and nothing would take it out of the total any more.
+        // It may have ended in the meantime, and nothing would remove it from the total any more.
         state.withLock { $0.entries[key].map { $0.isActive && $0.turn == entry.turn } ?? false }
       }
       post(entry.change)
@@ -122,14 +122,14 @@ public final class ZDCProgressManager: Sendable {
 
   package enum End {
     case done
-    /// It is not tried again.
+    /// The transfer is not retried.
     case failed
-    /// It will be tried again: whoever watches it goes on watching the same object.
+    /// The transfer will be retried. Observers keep the same object.
     case waits
   }
 
-  /// - Parameter id: nil for whatever entry there is.
-  /// - Returns: whether it is kept for its next try.
+  /// - Parameter id: nil for any entry.
+  /// - Returns: whether the entry is kept for its next attempt.
   @discardableResult
   package func end(_ key: Key, _ end: End, id: Int? = nil) -> Bool {
     let ended = state.withLock { state -> (entry: Entry, wasActive: Bool)? in
@@ -164,14 +164,15 @@ public final class ZDCProgressManager: Sendable {
 
   // MARK: All together
 
-  /// All uploads of a user from the first one's beginning until none is left; nil while none is under way.
+  /// Returns the progress of all uploads of a user, from the start of the first until none is left; nil while none is
+  /// in progress.
   ///
-  /// Counts no bytes but parts of the whole: what is added to it later takes its part of what is left.
+  /// Counts parts of the whole instead of bytes. Work that is added later takes a share of the remaining part.
   public func uploadProgress(forLocalUserID localUserID: String) -> Progress? {
     total(Total(localUserID: localUserID, isUpload: true)).progress
   }
 
-  /// All downloads of a user; see ``uploadProgress(forLocalUserID:)``.
+  /// Returns the progress of all downloads of a user; see ``uploadProgress(forLocalUserID:)``.
   public func downloadProgress(forLocalUserID localUserID: String) -> Progress? {
     total(Total(localUserID: localUserID, isUpload: false)).progress
   }
@@ -194,16 +195,16 @@ extension ZDCProgressManager.State {
   }
 }
 
-/// A `Progress` over all transfers of a kind; another one when the last of them has ended.
+/// A `Progress` over all transfers of a kind. A new one follows when the last transfer has ended.
 final class TotalMeter: Sendable {
   private typealias Aggregate = AggregateProgress<Int>
 
   private let aggregate = Locked(Aggregate())
   private let made = Locked<Progress?>(nil)
 
-  /// Nil while nothing is under way.
+  /// The progress; nil while no transfer is in progress.
   package var progress: Progress? {
-    // Without the other lock, which is held while it is set: who observes it may ask for it.
+    // Avoids the other lock, which is held while the progress is set: an observer may ask for it.
     if let known = made.withLock({ $0 }) { return known }
     return aggregate.withLock { aggregate -> Progress? in
       guard !aggregate.isEmpty else { return nil }
@@ -219,14 +220,14 @@ final class TotalMeter: Sendable {
     }
   }
 
-  /// - Parameter isActive: asked once ``end(_:hasSucceeded:)`` can no longer come before.
+  /// - Parameter isActive: evaluated when ``end(_:hasSucceeded:)`` can no longer come first.
   package func begin(_ turn: Int, fraction: Double, size: UInt64, if isActive: () -> Bool) {
     change { aggregate in
       if isActive() { aggregate.report(turn, fraction: fraction, size: size) }
     }
   }
 
-  /// Nothing for one that has ended.
+  /// Does nothing for a transfer that has ended.
   package func report(_ turn: Int, fraction: Double, size: UInt64) {
     change { aggregate in
       if aggregate.contains(turn) { aggregate.report(turn, fraction: fraction, size: size) }

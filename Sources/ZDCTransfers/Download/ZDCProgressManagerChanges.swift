@@ -1,27 +1,27 @@
 public import Foundation
 
-/// What kind of transfer a ``ZDCProgressManagerChanges`` tells of.
+/// The kind of transfer that a ``ZDCProgressManagerChanges`` describes.
 public enum ZDCProgressType: Sendable, Hashable {
   case metaDownload
   case dataDownload
   case upload
 }
 
-/// A transfer has begun or ended: one of the lists of ``ZDCProgressManager`` is another one now (reference 3.12).
+/// A change to the lists of ``ZDCProgressManager``: a transfer has begun or ended.
 public struct ZDCProgressManagerChanges: Sendable, Hashable {
   public let progressType: ZDCProgressType
   public let localUserID: String
   public let nodeID: String
-  /// What a `metaDownload` brings.
+  /// The components that a `metaDownload` fetches.
   public let metaComponents: ZDCNodeMetaComponents
-  /// Set for an upload.
+  /// The uuid of an uploaded operation; nil for downloads.
   public let operationUUID: String?
-  /// Whether an upload sends content, and not only the node's record.
+  /// Whether an upload sends content, not only the node's record.
   public let isDataUpload: Bool
 }
 
 extension Notification.Name {
-  /// A transfer has begun or ended. Posted on any thread, by the manager; `userInfo` has a
+  /// Posted by the manager, on any thread, when a transfer has begun or ended. `userInfo` holds a
   /// ``ZDCProgressManagerChanges`` under ``kZDCProgressManagerChanges``.
   public static let ZDCProgressListChangedNotification = Notification.Name("ZDCProgressListChangedNotification")
 }

@@ -5,7 +5,7 @@ internal import ZDCSupport
 
 /// Seals any source into a new file, slice by slice, under a fresh key.
 package struct FileSealing {
-  /// Bytes of cleartext that were read; throws to stop.
+  /// Receives the number of cleartext bytes read so far. Throws to stop.
   package typealias Meter = (UInt64) throws -> Void
 
   package let source: ContentSource
@@ -13,7 +13,7 @@ package struct FileSealing {
   package var thumbnail: [UInt8] = []
   package let format: ZDCCryptoFileFormat
 
-  /// - Throws: also `ZDCError` with `fileModifiedDuringRead`. No file is left then.
+  /// - Throws: also `ZDCError` with `fileModifiedDuringRead`. No file remains after an error.
   package func write(to url: URL, _ meter: Meter) throws -> ZDCCryptoFile {
     let sealer = try ContentSealer(metadata: metadata, thumbnail: thumbnail, dataSize: source.size)
     return try Self.write(sealer, format, to: url) { leaves in
@@ -49,7 +49,7 @@ package struct FileSealing {
   }
 }
 
-/// A file of sealed leaves as they come, with their hashes.
+/// A file that sealed leaves are appended to as they arrive, with their hashes.
 package final class LeafFile {
   private let file: LocalFile
   package private(set) var hashes: [MerkleHash] = []

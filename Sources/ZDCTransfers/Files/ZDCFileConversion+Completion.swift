@@ -1,9 +1,9 @@
 public import Foundation
 
-// With completion blocks, as the original framework has them (reference 3.8). Each returns at once. The progress that
-// it returns counts bytes of cleartext and may be read on any thread; cancelling it stops the work, and the block gets a
-// `CancellationError`. The block is called once, on its queue: the main queue, if none is given. Where it gets an error
-// no file is left.
+// Variants with completion blocks, as in the original framework. Each returns immediately. The progress
+// that it returns counts bytes of cleartext and may be read on any thread. Cancelling it stops the work, and the block
+// receives a `CancellationError`. The block is called once, on the given queue or else on the main queue. After an
+// error no file remains.
 
 extension ZDCFileConversion {
   public typealias FileCompletion = @Sendable (_ cryptoFile: ZDCCryptoFile?, _ error: (any Error)?) -> Void

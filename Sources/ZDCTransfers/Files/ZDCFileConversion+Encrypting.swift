@@ -1,16 +1,16 @@
 public import Foundation
 internal import ZDCCrypto
 
-// Cleartext into crypto files, and crypto files into others. Each seals under a fresh key, which the returned value
-// holds: without it, or a copy, nobody opens the file again.
+// Seals cleartext into crypto files, and crypto files into others. Each call uses a fresh key, which the returned value
+// holds. Without that value or a copy of it, the file can never be opened again.
 
 extension ZDCFileConversion {
   // MARK: Into a cache file
 
   /// Seals a file of any size into a new cache file, in constant memory.
   ///
-  /// - Throws: `ZDCError` with `fileFailure` if `target` exists or one of them cannot be read or written, `diskFull`,
-  ///   or `fileModifiedDuringRead`. No file is left then.
+  /// - Throws: `ZDCError` with `fileFailure` if `target` exists or either file cannot be read or written, `diskFull`,
+  ///   or `fileModifiedDuringRead`. No file remains after an error.
   public static func encryptCleartextFile(_ source: URL, toCacheFile target: URL) throws -> ZDCCryptoFile {
     try FileSealing(source: .cleartextFile(source), format: .cacheFile).write(to: target) { _ in }
   }
@@ -47,7 +47,7 @@ extension ZDCFileConversion {
 
   // MARK: Piece by piece
 
-  /// Seals data that comes piece by piece.
+  /// Seals data that arrives piece by piece.
   ///
   /// ```swift
   /// let file = try ZDCFileConversion.encryptCleartext(ofSize: total, toCacheFile: url) { write in
@@ -56,17 +56,17 @@ extension ZDCFileConversion {
   /// ```
   ///
   /// - Parameters:
-  ///   - size: of all pieces together: it decides about the file's form.
-  ///   - target: where the file is made.
-  ///   - body: hands over the pieces.
-  /// - Throws: what `body` throws; `ZDCError` with `fileModifiedDuringRead` if the size was not true.
+  ///   - size: total size of all pieces, in bytes. It determines the layout of the file.
+  ///   - target: where to create the file.
+  ///   - body: passes the pieces to `write`.
+  /// - Throws: the error of `body`; `ZDCError` with `fileModifiedDuringRead` if the pieces do not add up to `size`.
   public static func encryptCleartext(
     ofSize size: UInt64, toCacheFile target: URL, _ body: (_ write: (Data) throws -> Void) throws -> Void
   ) throws -> ZDCCryptoFile {
     try encrypt(try ContentSealer(dataSize: size), .cacheFile, target, body)
   }
 
-  /// The same for a cloud file.
+  /// Like ``encryptCleartext(ofSize:toCacheFile:_:)``, for a cloud file.
   public static func encryptCleartext(
     ofSize size: UInt64, toCloudFile target: URL, metadata: Data? = nil, thumbnail: Data? = nil,
     _ body: (_ write: (Data) throws -> Void) throws -> Void
@@ -87,7 +87,7 @@ extension ZDCFileConversion {
 
   // MARK: From one to another
 
-  /// Seals a crypto file's data, with these sections, into a new cloud file.
+  /// Seals a crypto file's data, with the given sections, into a new cloud file.
   public static func convertCacheFile(
     _ cryptoFile: ZDCCryptoFile, toCloudFile target: URL, metadata: Data? = nil, thumbnail: Data? = nil
   ) throws -> ZDCCryptoFile {
@@ -115,7 +115,7 @@ extension ZDCFileConversion {
 
 extension ZDCFileConversion {
   /// Like ``encryptCleartextFile(_:toCacheFile:)``, off the caller's thread. Cancelling the task or the progress stops
-  /// it with a `CancellationError`; no file is left then.
+  /// it with a `CancellationError`, and no file remains.
   public static func encryptCleartextFile(
     _ source: URL, toCacheFile target: URL, progress: Progress
   ) async throws -> ZDCCryptoFile {
@@ -161,14 +161,14 @@ extension ZDCFileConversion {
   }
 }
 
-/// Follows a conversion, and stops it.
+/// Reports the progress of a conversion, and stops it when it is cancelled.
 struct ConversionMeter {
   private let progress: Progress
   private let total: Int64
 
   package init(_ progress: Progress, total: UInt64) {
     self.progress = progress
-    // Empty work has one unit, so that it can be complete.
+    // Empty work has one unit, so that it can complete.
     self.total = max(1, Int64(clamping: total))
     progress.totalUnitCount = self.total
     progress.completedUnitCount = 0

@@ -3,39 +3,40 @@ package import ZDCCrypto
 internal import ZDCProtocol
 internal import ZDCSupport
 
-/// Opens crypto files (seed 002), and makes them (reference 3.8).
+/// Opens crypto files and creates them.
 ///
-/// The forms without `progress` are synchronous: they read the disk, so keep them off the main thread. Memory is
-/// constant, but for what is asked for in memory. Everything that comes out was verified. A file that changed since it
-/// was made throws `ZDCSecurityError`: `contentHashMismatch`, `contentTruncated`, `contentTrailingData`,
-/// `commitmentMismatch`, `chunkAuthFailed` or `contentHeaderInvalid`.
+/// The variants without `progress` are synchronous and read the disk, so keep them off the main thread. Memory use is
+/// constant, except for results in memory. All output is verified. A file that changed since it was created throws
+/// `ZDCSecurityError`: `contentHashMismatch`, `contentTruncated`, `contentTrailingData`, `commitmentMismatch`,
+/// `chunkAuthFailed` or `contentHeaderInvalid`.
 public enum ZDCFileConversion {
   private static let readBytes = 4 * ContentGeometry.leafBytes
 
-  /// The file's data. For small files: all of it is in memory.
+  /// Returns the file's data. Intended for small files: all of it is in memory.
   public static func decryptCryptoFile(intoMemory cryptoFile: ZDCCryptoFile) throws -> Data {
     try section(.data, of: cryptoFile)
   }
 
-  /// The metadata that travels with the data, empty if there is none.
+  /// Returns the metadata that travels with the data; empty if there is none.
   public static func decryptMetadata(of cryptoFile: ZDCCryptoFile) throws -> Data {
     try section(.metadata, of: cryptoFile)
   }
 
-  /// The thumbnail that travels with the data, empty if there is none.
+  /// Returns the thumbnail that travels with the data; empty if there is none.
   public static func decryptThumbnail(of cryptoFile: ZDCCryptoFile) throws -> Data {
     try section(.thumbnail, of: cryptoFile)
   }
 
   /// Writes the file's data to a new file, in constant memory.
   ///
-  /// - Throws: also `ZDCError` with `fileFailure` if `url` exists or cannot be written, or `diskFull`. No file is left
-  ///   then.
+  /// - Throws: also `ZDCError` with `fileFailure` if `url` exists or cannot be written, or `diskFull`. No file remains
+  ///   after an error.
   public static func decryptCryptoFile(_ cryptoFile: ZDCCryptoFile, to url: URL) throws {
     try write(cryptoFile, to: url) { _ in }
   }
 
-  /// The same off the caller's thread. Cancelling the task or the progress stops it with a `CancellationError`.
+  /// Writes the file's data to a new file, off the caller's thread. Cancelling the task or the progress stops it with a
+  /// `CancellationError`.
   public static func decryptCryptoFile(_ cryptoFile: ZDCCryptoFile, to url: URL, progress: Progress) async throws {
     let meter = ConversionMeter(progress, total: cryptoFile.cleartextFileSize)
     try write(cryptoFile, to: url, meter.report)
@@ -58,9 +59,9 @@ public enum ZDCFileConversion {
     }
   }
 
-  /// Writes the file's data to a new file, and opens the other sections.
+  /// Writes the file's data to a new file and opens the other sections.
   ///
-  /// - Returns: metadata and thumbnail, nil if there is none.
+  /// - Returns: metadata and thumbnail; nil for a section that is empty.
   public static func decryptCloudFile(
     _ cryptoFile: ZDCCryptoFile, to url: URL
   ) throws -> (metadata: Data?, thumbnail: Data?) {
@@ -68,7 +69,7 @@ public enum ZDCFileConversion {
     return try sections(of: cryptoFile, beside: url)
   }
 
-  /// The sections beside the data, which is in the file already.
+  /// Returns the other sections; the data is already in the file at `url`. Removes that file on failure.
   package static func sections(
     of cryptoFile: ZDCCryptoFile, beside url: URL
   ) throws -> (metadata: Data?, thumbnail: Data?) {
@@ -83,7 +84,7 @@ public enum ZDCFileConversion {
     }
   }
 
-  /// The file's data off the caller's thread, all of it in memory.
+  /// Returns the file's data, all of it in memory, off the caller's thread.
   public static func decryptCryptoFile(
     intoMemory cryptoFile: ZDCCryptoFile, progress: Progress
   ) async throws -> Data {
@@ -99,16 +100,16 @@ public enum ZDCFileConversion {
     return data
   }
 
-  /// The file's data as it is read, about 1 MiB at a time: nothing is read ahead. The stream throws at what does not
-  /// verify; what came before is a true beginning of the data.
+  /// Streams the file's data, about 1 MiB at a time, without reading ahead. The stream throws when data does not
+  /// verify; everything delivered before is a genuine prefix of the data.
   public static func cleartextChunks(of cryptoFile: ZDCCryptoFile) -> AsyncThrowingStream<Data, any Error> {
     let reader = ChunkReader(cryptoFile)
     return AsyncThrowingStream { try await reader.next() }
   }
 
-  /// Writes the file's data to a stream, which is opened and closed here.
+  /// Writes the file's data to a stream, which this method opens and closes.
   ///
-  /// If this throws, what went into the stream is a true beginning of the data, and not all of it.
+  /// If this throws, the stream has received a genuine prefix of the data, but not all of it.
   public static func decryptCryptoFile(_ cryptoFile: ZDCCryptoFile, to stream: OutputStream) throws {
     stream.open()
     defer { stream.close() }
@@ -137,7 +138,7 @@ public enum ZDCFileConversion {
     return data
   }
 
-  /// Opens the whole file, in constant memory. A section is only known to be whole when this has returned.
+  /// Opens the whole file, in constant memory. A section is known to be complete only after this returns.
   package static func decrypt(_ cryptoFile: ZDCCryptoFile, sink: ContentOpener.Sink) throws {
     let file = try LocalFile.read(cryptoFile.fileURL)
     let opener = ContentOpener(cryptoFile.reference, leaves: cryptoFile.leaves)
@@ -150,7 +151,7 @@ public enum ZDCFileConversion {
   }
 }
 
-/// Opens a file when it is first asked for something.
+/// A reader that opens its file on first use.
 private actor ChunkReader {
   private let cryptoFile: ZDCCryptoFile
   private var reader: CryptoFileReader?

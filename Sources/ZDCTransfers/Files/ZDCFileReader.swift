@@ -4,10 +4,10 @@ internal import ZDCCrypto
 internal import ZDCProtocol
 internal import ZDCSupport
 
-/// Reads any part of a crypto file's data without the rest (reference 3.8).
+/// Reads any part of a crypto file's data without the rest.
 ///
-/// What comes out was verified, leaf by leaf (64 KiB); one leaf is kept in memory. May be used on any thread, one call
-/// at a time gets its turn. A file of the disk manager stays for as long as its reader.
+/// All output is verified, leaf by leaf (64 KiB). One leaf is kept in memory. May be used on any thread; calls run one
+/// at a time. The disk manager does not delete a file while its reader exists.
 ///
 /// ```swift
 /// let reader = ZDCFileReader(cryptoFile: file)
@@ -27,7 +27,7 @@ public final class ZDCFileReader: Sendable {
     /// The leaf that was read last, opened.
     var leaf: (index: UInt64, bytes: [UInt8])
 
-    /// Data from that offset on, to the end of its leaf at most.
+    /// Returns data from `offset` on, at most to the end of its leaf.
     mutating func bytes(from offset: UInt64, upTo end: UInt64) throws -> ArraySlice<UInt8> {
       let before = reader.reference.layout.range(of: .data).lowerBound
       let (start, end) = (before + offset, before + end)
@@ -42,15 +42,15 @@ public final class ZDCFileReader: Sendable {
     self.cryptoFile = cryptoFile
   }
 
-  /// Bytes of data in the file; nil until it was opened.
+  /// Size of the data, in bytes; nil while the file is not open.
   public var cleartextFileSize: UInt64? {
     state.withLock { $0 == nil ? nil : cryptoFile.cleartextFileSize }
   }
 
-  /// Opens the file and verifies its header. Opening an open file does nothing.
+  /// Opens the file and verifies its header. Does nothing if the file is already open.
   ///
-  /// - Throws: `ZDCError` with `fileFailure`; `ZDCSecurityError` with `contentTruncated`, `contentTrailingData` or what
-  ///   the first leaf shows.
+  /// - Throws: `ZDCError` with `fileFailure`; `ZDCSecurityError` with `contentTruncated`, `contentTrailingData` or an
+  ///   error of the first leaf.
   public func openFile() throws {
     try state.withLock { open in
       guard open == nil else { return }
@@ -68,14 +68,14 @@ public final class ZDCFileReader: Sendable {
     state.withLock { $0 = nil }
   }
 
-  /// Fills a buffer with data from an offset on.
+  /// Copies a range of the data into a buffer.
   ///
   /// - Parameters:
   ///   - buffer: at least as long as the range.
-  ///   - range: in bytes of the data; what is beyond its end is left out.
-  /// - Returns: how many bytes were read; 0 at the end.
+  ///   - range: in bytes of the data; the part beyond its end is omitted.
+  /// - Returns: the number of bytes read; 0 at the end.
   /// - Throws: `ZDCError` with `fileFailure` if the file is not open, `invalidParameter` if the buffer is too short;
-  ///   `ZDCSecurityError` for what does not verify, and then nothing of that leaf is in the buffer.
+  ///   `ZDCSecurityError` for data that does not verify, in which case nothing of that leaf is in the buffer.
   public func getBytes(_ buffer: UnsafeMutableRawBufferPointer, range: Range<UInt64>) throws -> Int {
     let wanted = range.clamped(to: 0..<cryptoFile.cleartextFileSize)
     guard !wanted.isEmpty else { return 0 }
@@ -92,7 +92,7 @@ public final class ZDCFileReader: Sendable {
     }
   }
 
-  /// The data in a range; what is beyond the end is left out.
+  /// Returns the data in a range; the part beyond the end is omitted.
   public func data(in range: Range<UInt64>) throws -> Data {
     var data = Data(count: range.clamped(to: 0..<cryptoFile.cleartextFileSize).count)
     let count = try data.withUnsafeMutableBytes { try getBytes($0, range: range) }

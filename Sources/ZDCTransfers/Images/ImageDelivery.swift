@@ -1,6 +1,6 @@
 package import Foundation
 
-/// Where the results of one fetch go: one after the other, in their order, on the caller's queue.
+/// The destination of one fetch's results, which are delivered one after the other, in order, on the caller's queue.
 package struct ImageDelivery<Image: Sendable>: Sendable {
   private let call: @Sendable (Image?, (any Error)?) async -> Void
 
@@ -22,7 +22,7 @@ package struct ImageDelivery<Image: Sendable>: Sendable {
 
   func callAsFunction(_ image: Image?, _ error: (any Error)? = nil) async { await call(image, error) }
 
-  /// Sound: the block was handed over, and is called by one at a time.
+  /// Sound: the block was handed over, and its calls never overlap.
   private final class Box: @unchecked Sendable {
     let block: (Image?, (any Error)?) -> Void
 

@@ -1,20 +1,20 @@
 internal import Synchronization
 
-/// Images in memory, the least recently used of which go when together they cost too much.
+/// Images in memory. Evicts the least recently used ones when the total cost exceeds the limit.
 ///
-/// Not `NSCache`: outside of Apple's platforms its limits are kept in another order, and when it gives up what is not
-/// defined.
+/// Not `NSCache`: outside of Apple's platforms it applies its limits in a different order, and it is not defined when
+/// it evicts what.
 package final class ImageMemoryCache<Image: Sendable>: Sendable {
   package struct Key: Sendable, Hashable {
-    /// Whose it is: a node's uuid, or a userID.
+    /// The owner: a node's uuid, or a userID.
     package var owner: String
-    /// Which of a user's.
+    /// The identity of a user's avatar.
     package var identity: String?
-    /// The variant; nil for the image as it came.
+    /// The variant; nil for the original image.
     package var processingID: String?
   }
 
-  /// A read of somebody's image that is under way. If the image changes meanwhile, its result is not cached.
+  /// A read of an owner's image that is in progress. If the image changes in the meantime, the result is not cached.
   package struct Read: Sendable {
     fileprivate let owner: String
     fileprivate let number: UInt64
@@ -45,7 +45,7 @@ package final class ImageMemoryCache<Image: Sendable>: Sendable {
     var reads: [String: Set<UInt64>] = [:]
     var count: UInt64 = 0
 
-    // Every step takes the same time, however many images there are.
+    // Every operation takes constant time, however many images there are.
 
     mutating func insert(_ entry: Entry, _ key: Key) {
       entries[key] = entry
@@ -66,7 +66,7 @@ package final class ImageMemoryCache<Image: Sendable>: Sendable {
       while cost > limit, let oldest { remove(oldest) }
     }
 
-    /// Puts the entry behind the one that was used last.
+    /// Makes the entry the most recently used one.
     mutating func chain(_ key: Key) {
       entries[key]?.older = newest
       entries[key]?.newer = nil
@@ -80,7 +80,7 @@ package final class ImageMemoryCache<Image: Sendable>: Sendable {
     }
   }
 
-  /// What the absence of an image costs: otherwise there could be any number of them.
+  /// Minimum cost, also of an absent image: otherwise the cache could hold any number of them.
   private static var leastCost: Int { 64 }
   private let state: Mutex<State>
 
@@ -101,7 +101,7 @@ package final class ImageMemoryCache<Image: Sendable>: Sendable {
   package var cost: Int { state.withLock { $0.cost } }
   package var count: Int { state.withLock { $0.entries.count } }
 
-  /// - Returns: nil if nothing is known, `.some(nil)` if it is known that there is none.
+  /// - Returns: nil if nothing is known, `.some(nil)` if it is known that there is no image.
   package func image(_ key: Key) -> Image?? {
     known(key).map(\.image)
   }
@@ -135,7 +135,7 @@ package final class ImageMemoryCache<Image: Sendable>: Sendable {
     }
   }
 
-  /// Caches what the read found, unless it is outdated by now.
+  /// Caches the result of the read, unless it is outdated by now.
   package func set(_ image: Image?, _ key: Key, cost: Int, version: ThumbnailVersion? = nil, of read: Read) {
     state.withLock { state in
       guard state.reads[read.owner]?.contains(read.number) == true else { return }
@@ -149,7 +149,7 @@ package final class ImageMemoryCache<Image: Sendable>: Sendable {
 
   // MARK: Emptying
 
-  /// Drops what is known of them, in all variants, and what is being read.
+  /// Drops all variants of the owners' images, and invalidates reads that are in progress.
   package func flush(_ owners: Set<String>) {
     state.withLock { state in
       for owner in owners {
@@ -166,10 +166,10 @@ package final class ImageMemoryCache<Image: Sendable>: Sendable {
   }
 }
 
-/// Which thumbnail an image was made from.
+/// The version of the thumbnail that an image was made from.
 package struct ThumbnailVersion: Sendable {
-  /// The content that it came with.
+  /// The eTag of the content that it came with.
   package var eTag: String?
-  /// The hash of its bytes, as records have it; nil if there is none.
+  /// The hash of its bytes, as in records; nil if there is none.
   package var tag: String?
 }

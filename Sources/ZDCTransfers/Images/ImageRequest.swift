@@ -1,9 +1,9 @@
-/// One call of a fetch.
+/// One request for an image.
 package struct ImageRequest<Image: Sendable>: Sendable {
   package var options = ZDCFetchOptions.Values()
-  /// Under which the variant is kept in memory; nil: it is not.
+  /// The ID under which the variant is kept in memory; nil if it is not kept.
   package var processingID: String?
-  /// nil: the image as it came.
+  /// Makes the variant; nil for the original image.
   var processing: ZDCImageLoader<Image>.Processing?
 
   package init(_ options: ZDCFetchOptions?) {
@@ -18,6 +18,6 @@ package struct ImageRequest<Image: Sendable>: Sendable {
     self.processing = processing
   }
 
-  /// Whether memory may have the result itself.
+  /// Whether the result itself may be kept in memory.
   package var isKept: Bool { processing == nil || processingID != nil }
 }

@@ -1,6 +1,6 @@
 internal import Synchronization
 
-/// How an image is fetched. Read once, when it is asked for.
+/// Options for fetching an image. Read once, when the image is requested.
 public final class ZDCFetchOptions: Sendable {
   package struct Values: Sendable {
     package var downloadIfMarkedAsNeedsDownload = true
@@ -13,15 +13,15 @@ public final class ZDCFetchOptions: Sendable {
 
   package var values: Values { state.withLock { $0 } }
 
-  /// Whether a thumbnail that is here is downloaded again if the node has another one by now, or is marked as needing
-  /// that. The old one is delivered first, then the new one; a mark is removed unless the node has changed again. If
-  /// false, the one that is here is delivered, however old.
+  /// Whether a stored thumbnail is downloaded again if the node has a different one by now, or is marked as needing a
+  /// download. The stored one is delivered first, then the new one. The mark is then removed unless the node has
+  /// changed again. If false, the stored one is delivered, however old.
   public var downloadIfMarkedAsNeedsDownload: Bool {
     get { state.withLock { $0.downloadIfMarkedAsNeedsDownload } }
     set { state.withLock { $0.downloadIfMarkedAsNeedsDownload = newValue } }
   }
 
-  /// Which of a user's avatars; nil for the main one.
+  /// The identity of the avatar; nil for the user's main one.
   public var identityID: String? {
     get { state.withLock { $0.identityID } }
     set { state.withLock { $0.identityID = newValue } }

@@ -3,14 +3,14 @@ internal import ZDCAccounts
 public import ZDCClientStore
 internal import ZDCSupport
 
-// Avatars are on disk or nowhere: no server has them yet.
+// Avatars exist only on disk: no server has them yet.
 
 extension ZDCImageLoader {
   /// Fetches a user's avatar for the user interface, from memory or disk.
   ///
   /// - Parameters:
-  ///   - user: whose avatar.
-  ///   - options: which of his identities; nil for the main avatar.
+  ///   - user: the user whose avatar is fetched.
+  ///   - options: select one of the user's identities; nil for the main avatar.
   ///   - preFetch: called before this returns, on the calling thread.
   ///   - postFetch: called on the main thread, if `willFetch` was true.
   /// - Returns: nil, because there is nothing to download.
@@ -22,7 +22,7 @@ extension ZDCImageLoader {
     fetch(user, ImageRequest(options), preFetch, ImageDelivery(onMain: postFetch))
   }
 
-  /// The same for callers that are not on the main thread.
+  /// The same, for callers off the main thread.
   @_disfavoredOverload
   @discardableResult
   public func fetchUserAvatar(
@@ -33,7 +33,7 @@ extension ZDCImageLoader {
     fetch(user, ImageRequest(options), preFetch, ImageDelivery(on: completionQueue ?? .main, postFetch))
   }
 
-  /// Fetches a variant of a user's avatar; as for thumbnails.
+  /// Fetches a variant of a user's avatar, as for thumbnails.
   @discardableResult
   public func fetchUserAvatar(
     _ user: ZDCUser, with options: ZDCFetchOptions? = nil, processingID: String?,

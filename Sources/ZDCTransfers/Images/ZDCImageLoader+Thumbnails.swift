@@ -6,11 +6,11 @@ internal import ZDCSupport
 public import ZDCTreesystem
 
 extension ZDCImageLoader {
-  /// Fetches a node's thumbnail for the user interface (seed 002).
+  /// Fetches a node's thumbnail for the user interface.
   ///
   /// - Parameters:
-  ///   - node: whose thumbnail.
-  ///   - options: nil for the usual ones.
+  ///   - node: the node whose thumbnail is fetched.
+  ///   - options: nil for the defaults.
   ///   - preFetch: called before this returns, on the calling thread.
   ///   - postFetch: called on the main thread.
   /// - Returns: a ticket of the download; nil if there is nothing to download.
@@ -22,8 +22,8 @@ extension ZDCImageLoader {
     fetch(node, ImageRequest(options), preFetch, ImageDelivery(onMain: postFetch))
   }
 
-  /// The same for callers that are not on the main thread: `postFetch` is called on `completionQueue`, nil for the main
-  /// queue.
+  /// The same, for callers off the main thread. `postFetch` is called on `completionQueue`, or on the main queue if
+  /// that is nil.
   @_disfavoredOverload
   @discardableResult
   public func fetchNodeThumbnail(
@@ -37,10 +37,10 @@ extension ZDCImageLoader {
   /// Fetches a variant of a node's thumbnail.
   ///
   /// - Parameters:
-  ///   - node: whose thumbnail.
-  ///   - options: nil for the usual ones.
-  ///   - processingID: names the variant in memory, where it is found again; nil: it is made each time.
-  ///   - processingBlock: makes it.
+  ///   - node: the node whose thumbnail is fetched.
+  ///   - options: nil for the defaults.
+  ///   - processingID: identifies the variant in memory for later fetches; if nil, the variant is made each time.
+  ///   - processingBlock: makes the variant.
   ///   - preFetch: called before this returns, on the calling thread.
   ///   - postFetch: called on the main thread.
   @discardableResult
@@ -52,7 +52,7 @@ extension ZDCImageLoader {
     fetch(node, ImageRequest(options, processingID, processingBlock), preFetch, ImageDelivery(onMain: postFetch))
   }
 
-  /// The same for callers that are not on the main thread.
+  /// The same, for callers off the main thread.
   @_disfavoredOverload
   @discardableResult
   public func fetchNodeThumbnail(
@@ -68,16 +68,16 @@ extension ZDCImageLoader {
 
   // MARK: What is known
 
-  /// What this device knows of a node's thumbnail without looking at it.
+  /// What this device knows of a node's thumbnail without reading it.
   package struct Facts: Sendable {
     var isMarked = false
     /// The version in the cloud; nil if there is none.
     package var eTag: String?
-    /// The thumbnail of that version; nil if it has none.
+    /// The tag of that version's thumbnail; nil if it has none.
     package var tag: String?
 
     var hasThumbnail: Bool { tag != nil }
-    /// Marked without a content in the cloud: there is nothing to get.
+    /// Whether the thumbnail must be downloaded. A mark without content in the cloud does not count.
     package var needsDownload: Bool { isMarked && eTag != nil }
   }
 
@@ -93,13 +93,13 @@ extension ZDCImageLoader {
     return facts.flatMap { $0 } ?? Facts()
   }
 
-  /// Whether an image of that version is the node's: that of the version in the cloud, or of the app's newer one.
+  /// Whether an image of that version is current: that of the version in the cloud, or of the app's newer one.
   private func isCurrent(_ version: ThumbnailVersion?, _ facts: Facts, _ nodeID: String) -> Bool {
     guard let eTag = facts.eTag else { return true }
     return version?.eTag == eTag || version?.tag == facts.tag || isEdited(nodeID)
   }
 
-  /// Whether the app has queued a newer content.
+  /// Whether the app has queued newer content.
   private func isEdited(_ nodeID: String) -> Bool {
     let isEdited = disk.lookUp { transaction in
       guard let row = try transaction.nodes.node(uuid: nodeID) else { return false }
@@ -108,11 +108,11 @@ extension ZDCImageLoader {
     return isEdited ?? false
   }
 
-  /// Where a thumbnail comes from, after memory.
+  /// The source of a thumbnail that is not ready in memory.
   package enum Source: Sendable {
-    /// The image as it came is in memory, the variant is not.
+    /// The original image is in memory, the variant is not.
     case memory(ImageMemoryCache<Image>.Known)
-    /// A file, and the content in the cloud when it was stored.
+    /// A file, and the eTag of the content in the cloud when the file was stored.
     case disk(ZDCCryptoFile, eTag: String?)
     case network
   }
@@ -130,7 +130,7 @@ extension ZDCImageLoader {
     }
     let facts = facts(node.uuid, request.options)
     let isOutdated = known.map { !isCurrent($0.version, facts, node.uuid) } ?? false
-    // There was none, and a version has come in that has one.
+    // There was none, but a version that has one has arrived.
     if isOutdated, known?.image == nil { known = nil }
     let read = thumbnails.beginRead(node.uuid)
     let source =
@@ -147,7 +147,7 @@ extension ZDCImageLoader {
         transactionEnd: TransactionEnd.ofCurrent(database.context)))
   }
 
-  /// Where an image comes from that is not in memory.
+  /// Returns the source of an image that is not in memory.
   ///
   /// - Returns: nil if there is nothing to fetch.
   private func source(_ node: ZDCNode, _ facts: Facts, _ read: ImageMemoryCache<Image>.Read) -> Source? {
@@ -173,7 +173,7 @@ extension ZDCImageLoader {
     package let source: Source
     package let read: ImageMemoryCache<Image>.Read
     package let deliver: ImageDelivery<Image>
-    /// Of the block that this was requested in.
+    /// The end of the transaction block in which this was requested.
     var transactionEnd: TransactionEnd?
 
     package var downloads: Bool {
@@ -184,12 +184,12 @@ extension ZDCImageLoader {
       }
     }
 
-    /// Whether a thumbnail that is here may be downloaded again.
+    /// Whether a stored thumbnail may be downloaded again.
     var mayReplace: Bool { facts.eTag != nil && request.options.downloadIfMarkedAsNeedsDownload }
   }
 
   private func start(_ fetch: Fetch) -> ZDCDownloadTicket? {
-    // Without a thumbnail in the cloud the answer is there already.
+    // Without a thumbnail in the cloud, the answer is already known.
     let ticket = fetch.downloads && fetch.facts.hasThumbnail ? ZDCDownloadTicket() : nil
     let task = Task {
       await run(fetch, ticket)
@@ -216,7 +216,7 @@ extension ZDCImageLoader {
     }
   }
 
-  /// nil if the file is not what it was, or no image: it is not kept then.
+  /// Opens and decodes the file. Returns nil, and removes the entry, if the file has changed or is no image.
   private func opened(_ file: ZDCCryptoFile, _ eTag: String?, _ node: ZDCNode) -> (Image, ThumbnailVersion)? {
     do {
       let bytes = try ZDCFileConversion.decryptCryptoFile(intoMemory: file)
@@ -249,7 +249,7 @@ extension ZDCImageLoader {
       ticket?.interest.report(1, 1)
       if ticket?.isIgnored == true { return }
       guard let image = known.image else { return await fetch.deliver(nil) }
-      // Its own read: that of this fetch ended when the disk manager took the new file.
+      // A separate read: the one of this fetch ended when the disk manager stored the new file.
       let read = thumbnails.beginRead(fetch.node.uuid)
       defer { thumbnails.endRead(read) }
       let current = Fetch(
@@ -262,7 +262,7 @@ extension ZDCImageLoader {
     }
   }
 
-  /// What all that wait for it share: the download, the file in the cache, the decoded image, the mark.
+  /// Does the work that all waiting requests share: the download, the file in the cache, the decoded image, the mark.
   private func downloadOnce(_ node: ZDCNode, _ facts: Facts) async throws -> ImageMemoryCache<Image>.Known {
     if let known = foundMeanwhile(node, facts) { return known }
     let (info, _, thumbnail) = try await downloads.downloadNodeMeta(node, components: .thumbnail)
@@ -279,7 +279,7 @@ extension ZDCImageLoader {
     return .init(image: image, version: version)
   }
 
-  /// What another request's download has brought between this request's look and now.
+  /// Returns the image if another request has downloaded it since this one looked.
   private func foundMeanwhile(_ node: ZDCNode, _ facts: Facts) -> ImageMemoryCache<Image>.Known? {
     if facts.isMarked, self.facts(node.uuid, .init()).isMarked { return nil }
     guard let known = thumbnails.known(.init(owner: node.uuid)), known.image != nil,
@@ -288,7 +288,7 @@ extension ZDCImageLoader {
     return known
   }
 
-  /// Unless the node has a newer version by now.
+  /// Removes the mark, unless the node has a newer version by now.
   private func unmark(_ node: ZDCNode, _ eTag: String) async throws {
     let uuid = node.uuid
     try await database.write { transaction in

@@ -2,9 +2,9 @@ package import Foundation
 package import ZDCClientStore
 internal import ZDCSupport
 
-/// Shows thumbnails as fast as they can be had: from memory, from disk, from the server (seed 002).
+/// Delivers thumbnails as fast as possible: from memory, from disk, from the server.
 ///
-/// ``ZDCImageManager`` is the one for the platform's images.
+/// ``ZDCImageManager`` is the loader for the platform's images.
 ///
 /// ```swift
 /// zdc.imageManager?.fetchNodeThumbnail(node) { image, willFetch in
@@ -14,20 +14,19 @@ internal import ZDCSupport
 /// }
 /// ```
 ///
-/// - `preFetch` is called once, before the call returns, with what is in memory. If `willFetch` is false, `postFetch`
+/// - `preFetch` is called once, before the call returns, with the image in memory. If `willFetch` is false, `postFetch`
 ///   is never called.
-/// - `postFetch` is called with the image from disk or from the server, nil if there is none. An image that the node
-///   no longer has, or whose node is marked as needing a download of its thumbnail, is shown first and then replaced:
-///   one from memory comes with `preFetch`, one from disk with a first call of `postFetch`, the new one with the last.
-///   A change of the data alone does not make a thumbnail outdated.
+/// - `postFetch` is called with the image from disk or from the server, nil if there is none. An outdated image is
+///   shown first and then replaced: one that the node no longer has, or whose node is marked as needing a download of
+///   its thumbnail. An old image from memory comes with `preFetch`, one from disk with a first call of `postFetch`. The
+///   new image comes with the last call. A change of the data alone does not make a thumbnail outdated.
 ///
-/// Any number of requests for one thumbnail make one download. What was downloaded is cached in the disk manager. That
-/// there is none is remembered like an image.
+/// Any number of requests for one thumbnail share one download. Downloads are cached in the disk manager. The absence
+/// of a thumbnail is remembered like an image.
 ///
-/// May be used on any thread. Asking takes a look at two rows of the database at most; nothing is decoded before it
-/// returns.
+/// May be used on any thread. A request reads at most two rows of the database; nothing is decoded before it returns.
 public final class ZDCImageLoader<Image: Sendable>: Sendable {
-  /// Makes a variant of an image, off the main thread: scaled, rounded. Nil for none.
+  /// Makes a variant of an image, such as a scaled or rounded one, off the main thread. Nil for none.
   public typealias Processing = @Sendable (Image) -> Image?
 
   static var defaultCostLimit: Int { 5 << 20 }
@@ -42,11 +41,11 @@ public final class ZDCImageLoader<Image: Sendable>: Sendable {
   let fetches = SharedWork<DownloadedThumbnail, ImageMemoryCache<Image>.Known>()
   private let listener: Int
 
-  /// Which thumbnail a download brings.
+  /// The thumbnail that a download fetches.
   struct DownloadedThumbnail: Hashable, Sendable {
     package var node: String
     package var eTag: String?
-    /// Whether the mark is to go afterwards.
+    /// Whether the mark is removed afterwards.
     var isMarked: Bool
   }
 
@@ -64,7 +63,7 @@ public final class ZDCImageLoader<Image: Sendable>: Sendable {
     )
     self.thumbnails = thumbnails
     self.avatars = avatars
-    // Before the import that changed it returns: nobody sees the old one afterwards.
+    // Called before the import that changed the image returns, so that no caller sees the old one afterwards.
     listener = disk.disk.listen { changes in
       if !changes.changedNodeThumbnails.isEmpty { thumbnails.flush(changes.changedNodeThumbnails) }
       if !changes.changedUsersIDs.isEmpty { avatars.flush(changes.changedUsersIDs) }
@@ -77,22 +76,22 @@ public final class ZDCImageLoader<Image: Sendable>: Sendable {
 
   // MARK: Memory
 
-  /// What thumbnails in memory may cost together: 5 MiB at first, for platform images counted in bytes.
+  /// Maximum total cost of thumbnails in memory: 5 MiB by default. Platform images count in bytes.
   public var nodeThumbnailsCacheCostLimit: Int {
     get { thumbnails.costLimit }
     set { thumbnails.costLimit = newValue }
   }
 
-  /// The same for avatars.
+  /// Like ``nodeThumbnailsCacheCostLimit``, for avatars.
   public var userAvatarsCacheCostLimit: Int {
     get { avatars.costLimit }
     set { avatars.costLimit = newValue }
   }
 
-  /// Drops what is in memory of one node, variants too.
+  /// Drops the images of one node from memory, including variants.
   public func flushNodeThumbnailCache(_ nodeID: String) { thumbnails.flush([nodeID]) }
 
-  /// Drops one variant of all nodes.
+  /// Drops one variant of all nodes' thumbnails from memory.
   public func flushNodeThumbnailCache(withProcessingID processingID: String) {
     thumbnails.flush(processingID: processingID)
   }

@@ -4,15 +4,15 @@ package import ZDCClientStore
 #if canImport(UIKit) && (os(iOS) || os(tvOS) || os(watchOS) || os(visionOS))
   public import UIKit
 
-  /// The platform's image.
+  /// The platform's image type.
   public typealias ZDCPlatformImage = UIImage
 #elseif canImport(AppKit) && os(macOS)
   public import AppKit
 
-  /// The platform's image.
+  /// The platform's image type.
   public typealias ZDCPlatformImage = NSImage
 #else
-  /// The platform has no image: the bytes as they are.
+  /// The image's bytes: this platform has no image type.
   public typealias ZDCPlatformImage = Data
 #endif
 
@@ -20,7 +20,7 @@ package import ZDCClientStore
 /// ``ZeroDarkCloud/imageLoader(cacheCostLimit:cost:decode:)``.
 public typealias ZDCImageManager = ZDCImageLoader<ZDCPlatformImage>
 
-/// The name that seed 001 uses.
+/// The original framework's name.
 public typealias ThumbnailManager = ZDCImageManager
 
 extension ZDCImageLoader where Image == ZDCPlatformImage {

@@ -2,10 +2,10 @@ internal import Foundation
 internal import Synchronization
 
 #if !canImport(Darwin)
-  /// NB: swift-corelibs-foundation's `Progress` guards nothing: reading it while another thread sets it is a race.
+  /// NB: swift-corelibs-foundation's `Progress` is not synchronized: reading it while another thread sets it is a race.
   ///
-  /// Its own numbers, and whether it was cancelled, are kept behind a lock here. The numbers are given to the superclass,
-  /// under the same lock, for a parent that an app may have added it to. That is all state there is, hence unchecked.
+  /// This class keeps its numbers and its cancellation flag behind a lock. Under the same lock it passes the numbers to
+  /// the superclass, for a parent that an app may have added it to. It has no other state, hence unchecked.
   /// `fractionCompleted` cannot be overridden: it reads the superclass's numbers, of which only one changes once the
   /// total is known.
   final class LockedProgress: Progress, @unchecked Sendable {
@@ -37,7 +37,7 @@ internal import Synchronization
       }
     }
 
-    /// The superclass calls the handler, and tells the children.
+    /// The superclass calls the handler and notifies the children.
     override func cancel() {
       stopped.withLock { $0 = true }
       super.cancel()

@@ -1,7 +1,7 @@
 package import Foundation
 internal import Synchronization
 
-/// A `Progress` that follows a ``SteadyProgress``. Made when somebody asks for it: most work is small.
+/// A `Progress` that follows a ``SteadyProgress``. Created on demand, because most work is small.
 package final class ProgressMeter: Sendable {
   private let steady: Mutex<SteadyProgress>
   private let made = Mutex<Progress?>(nil)
@@ -10,7 +10,7 @@ package final class ProgressMeter: Sendable {
     steady = Mutex(SteadyProgress())
   }
 
-  /// The same object each time.
+  /// The `Progress`; the same object each time.
   package var progress: Progress {
     if let known = made.withLock({ $0 }) { return known }
     return steady.withLock { steady in
@@ -24,7 +24,7 @@ package final class ProgressMeter: Sendable {
     }
   }
 
-  /// Whether somebody holds the `Progress`, or has.
+  /// Whether a caller has asked for the `Progress`.
   var isShown: Bool { made.withLock { $0 != nil } }
 
   package var fraction: Double { steady.withLock { $0.fraction } }
@@ -37,7 +37,7 @@ package final class ProgressMeter: Sendable {
     change { $0.finish() }
   }
 
-  /// The `Progress` is set inside the lock: two reports that overtake each other would let it run backwards.
+  /// Sets the `Progress` inside the lock: two reports that overtake each other would let it run backwards.
   private func change(_ body: (inout SteadyProgress) -> Void) {
     steady.withLock { steady in
       body(&steady)
@@ -52,7 +52,7 @@ extension Progress {
     completedUnitCount = steady.completed
   }
 
-  /// `isCancelled`, for whoever does the work while others may cancel it.
+  /// `isCancelled`, for work that another thread may cancel.
   var isToStop: Bool {
     #if canImport(Darwin)
       return isCancelled
@@ -61,7 +61,7 @@ extension Progress {
     #endif
   }
 
-  /// One that may be read while it is set.
+  /// Returns a `Progress` that may be read while it is being set.
   static func steady() -> Progress {
     #if canImport(Darwin)
       return Progress(totalUnitCount: -1)

@@ -1,8 +1,8 @@
-/// How far one piece of work is, over all its tries. Pure.
+/// The progress of one piece of work over all its attempts. Pure.
 ///
-/// Never runs backwards: a try that starts anew stands still until it has passed the one before, and one of another
-/// size spreads what is left of the units over what is left of it. The number of units is fixed by the first try,
-/// because a total that changes would let the fraction jump.
+/// Never runs backwards. A retry from the beginning does not move it until the retry has passed the previous attempt.
+/// An attempt of a different size spreads the remaining units over its remaining bytes. The first attempt fixes the
+/// number of units, because a changing total would let the fraction jump.
 package struct SteadyProgress: Sendable, Equatable {
   /// -1 until the first report.
   package private(set) var total: Int64 = -1
@@ -12,12 +12,12 @@ package struct SteadyProgress: Sendable, Equatable {
   private struct Attempt: Equatable {
     var from: UInt64 = 0
     var size: UInt64 = 0
-    /// The units that were done when it began.
+    /// Units that were completed when the attempt began.
     var base: Int64 = 0
   }
 
   package mutating func report(_ done: UInt64, of size: UInt64) {
-    // Work of no size is done.
+    // Work of no size is complete.
     let (size, done) = size == 0 ? (1, 1) : (size, min(done, size))
     if total < 0 {
       total = Int64(clamping: size)
@@ -31,7 +31,7 @@ package struct SteadyProgress: Sendable, Equatable {
   private func units(_ done: UInt64, of size: UInt64) -> Int64 {
     guard done < size else { return total }
     guard done > attempt.from else { return attempt.base }
-    // As bytes where it can be: most work is done at the first try.
+    // Counts bytes where possible: most work completes on the first attempt.
     if attempt.base == 0, attempt.from == 0, Int64(clamping: size) == total { return Int64(clamping: done) }
     let part = Double(done - attempt.from) / Double(size - attempt.from)
     return min(total - 1, attempt.base + Int64(Double(total - attempt.base) * part))
@@ -45,10 +45,9 @@ package struct SteadyProgress: Sendable, Equatable {
   package var fraction: Double { total > 0 ? Double(completed) / Double(total) : 0 }
 }
 
-/// How far several pieces of work are together, from the first one's beginning until none is left. Pure.
+/// The combined progress of several pieces of work, from the start of the first until none is left. Pure.
 ///
-/// Never runs backwards: when work is added or given up, what is left of the units is spread over what is left of the
-/// work.
+/// Never runs backwards: when work is added or abandoned, the remaining units are spread over the remaining work.
 package struct AggregateProgress<ID: Hashable & Sendable>: Sendable {
   package static var units: Int64 { 1_000_000 }
 
@@ -62,14 +61,14 @@ package struct AggregateProgress<ID: Hashable & Sendable>: Sendable {
   private var items: [ID: Item] = [:]
   private var left = 0.0
   private var base: Int64 = 0
-  /// What was left when the work was last added to or given up.
+  /// The remaining work when work was last added or abandoned.
   private var span = 0.0
 
   package var isEmpty: Bool { items.isEmpty }
 
   package func contains(_ id: ID) -> Bool { items[id] != nil }
 
-  /// - Parameter size: in bytes, so that large work counts more.
+  /// - Parameter size: in bytes, so that larger work counts more.
   package mutating func report(_ id: ID, fraction: Double, size: UInt64) {
     let item = Item(done: fraction * Double(size), size: Double(max(1, size)))
     let known = items.updateValue(item, forKey: id)
@@ -93,7 +92,7 @@ package struct AggregateProgress<ID: Hashable & Sendable>: Sendable {
     guard span > 0 else { return }
     let part = 1 - min(1, max(0, left / span))
     let now = base + Int64((Double(Self.units - base) * part).rounded())
-    // Units are left for what is still to be ended.
+    // Keeps a unit for work that has yet to end.
     completed = max(completed, min(now, Self.units - 1))
   }
 }

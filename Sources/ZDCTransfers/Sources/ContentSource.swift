@@ -2,7 +2,7 @@ package import Foundation
 internal import ZDCCrypto
 internal import ZDCProtocol
 
-/// Where the bytes of an upload come from: memory, or a file that is read in slices, sealed or not.
+/// The source of an upload's bytes: memory, or a file that is read in slices, sealed or not.
 package enum ContentSource: Sendable {
   case memory([UInt8])
   case file(FileSource)
@@ -24,15 +24,17 @@ package enum ContentSource: Sendable {
     }
   }
 
-  /// - Throws: `CryptoFailure.sourceChanged` if the file is not the one that was opened.
+  /// - Throws: `CryptoFailure.sourceChanged` if the file has changed since this source was created.
   package func checkUnchanged() throws {
     guard case .file(let file) = self else { return }
     guard try FileSource(url: file.url) == file else { throw CryptoFailure.sourceChanged }
   }
 
-  /// Tells one state of a source, with its sections, from others: what decides whether an interrupted upload may go on.
+  /// Returns a hash that identifies the state of the source and its sections. It decides whether an interrupted upload
+  /// may resume.
   ///
-  /// For a file it is a guess by size, time and number; that the bytes are equal shows when they are sealed again.
+  /// For a file it is a guess from path, size, time and file number. Sealing the file again proves that the bytes are
+  /// equal.
   package func fingerprint(metadata: [UInt8], thumbnail: [UInt8]) -> [UInt8] {
     var facts = ByteWriter(capacity: 128)
     switch self {
@@ -55,7 +57,7 @@ package enum ContentSource: Sendable {
     return ContentRoot(sha256: facts.bytes).bytes
   }
 
-  /// All of it, for contents that ride along.
+  /// Reads all bytes, for content that is sent inline.
   package func readAll() throws -> [UInt8] {
     var reader = try open()
     var all: [UInt8] = []
@@ -83,12 +85,12 @@ package enum ContentSource: Sendable {
   }
 }
 
-/// A file as it was when the app named it: another size or time later means that it was changed.
+/// The state of a file when the app named it. A different size or time later means that the file was changed.
 package struct FileSource: Sendable, Equatable {
   package let url: URL
   package let size: UInt64
   package let modified: Date?
-  /// The file system's number: a file that took the place of another is another one.
+  /// The file system's number. A file that replaced another one has a different number.
   package let number: UInt64
 
   package init(url: URL) throws {

@@ -11,9 +11,9 @@ final class CryptoFileReader {
     opener = ContentOpener(cryptoFile.reference, leaves: cryptoFile.leaves)
   }
 
-  /// The next verified bytes of the data section; nil at the end.
+  /// Returns the next verified bytes of the data section; nil at the end.
   ///
-  /// - Throws: `ZDCSecurityError` if the file is not what was sealed, or is cut off.
+  /// - Throws: `ZDCSecurityError` if the file was changed or truncated.
   package func next() throws -> [UInt8]? {
     var data: [UInt8] = []
     while data.isEmpty {

@@ -1,6 +1,6 @@
 public import Foundation
 
-/// Where the bytes are that the app wants uploaded (seed 000): memory, a file, or an answer that takes a while.
+/// The bytes that the app wants uploaded: in memory, in a file, or supplied later.
 ///
 /// ```swift
 /// ZDCData(data: try JSONEncoder().encode(task))
@@ -19,57 +19,59 @@ public struct ZDCData: Sendable {
   }
 
   package let source: Source
-  /// Whether the bytes show all changes that were queued for the node until now. Then one upload satisfies them all.
+  /// Whether the bytes include all changes queued for the node so far. If so, one upload satisfies them all.
   ///
-  /// Set it to false to have every queued upload sent in turn, each with its own version.
+  /// Set it to false to send every queued upload in turn, each with its own version.
   public var isLatestVersion = true
 
-  /// No bytes: a node without content of its own, such as a folder.
+  /// Creates a value without bytes, for a node without content such as a folder.
   public init() {
     self.init(data: Data())
   }
 
-  /// Bytes in memory. Empty content is legal.
+  /// Creates a value from bytes in memory. Empty content is legal.
   public init(data: Data) {
     source = .memory(data)
   }
 
-  /// A file in the clear, of any size. It is read when it is sent, in slices, and never changed or deleted.
+  /// Creates a value from a cleartext file of any size. The file is read in slices when it is sent, and never changed
+  /// or deleted.
   public init(cleartextFileURL: URL) {
     source = .cleartextFile(cleartextFileURL)
   }
 
-  /// A file that the framework sealed, for example one from the disk manager.
+  /// Creates a value from a file that the framework sealed, for example one from the disk manager.
   public init(cryptoFile: ZDCCryptoFile) {
     source = .cryptoFile(cryptoFile)
   }
 
-  /// An answer that comes later. The upload waits; other nodes do not.
+  /// Creates a value from a promise that is answered later. The node's upload waits for it; other nodes do not.
   public init(promise: ZDCDataPromise) {
     source = .promise(promise)
   }
 
-  /// An answer that is awaited outside the transaction. If it throws, the upload is parked as "no data from the app".
+  /// Creates a value from a closure that is awaited outside the transaction. If it throws, the upload is parked as "no
+  /// data from the app".
   public init(_ provider: @escaping @Sendable () async throws -> Data) {
     source = .provider { ZDCData(data: try await provider()) }
   }
 
-  /// Like ``init(_:)-(()->Data)``, for an answer that may be a file.
+  /// Like ``init(_:)-(()->Data)``, for a closure that may return a file.
   public init(_ provider: @escaping @Sendable () async throws -> ZDCData) {
     source = .provider(provider)
   }
 }
 
-/// The app has no content for a node: it rejected its promise, or its promises go round in a circle.
+/// The app has no content for a node: it rejected its promise, or its promises form a cycle.
 package struct NoDataFromApp: Error {}
 
 extension ZDCData {
-  /// Promises that lead to promises, at most.
+  /// Maximum number of promises in a chain.
   private static let chainLimit = 64
 
-  /// What is at hand; nil if it has to be waited for.
+  /// Returns the source if it is available now; nil if it must be awaited.
   ///
-  /// - Throws: what a promise was rejected with; the file system's error.
+  /// - Throws: the error that a promise was rejected with; the file system's error.
   package func immediateSource() throws -> ContentSource? {
     var data = self
     for _ in 0..<Self.chainLimit {
@@ -84,9 +86,9 @@ extension ZDCData {
     throw NoDataFromApp()
   }
 
-  /// Waits for promises and providers.
+  /// Returns the source after waiting for promises and providers.
   ///
-  /// - Throws: what they throw; the file system's error; `CancellationError`.
+  /// - Throws: their errors; the file system's error; `CancellationError`.
   package func source() async throws -> ContentSource {
     var data = self
     for _ in 0..<Self.chainLimit {
@@ -99,10 +101,10 @@ extension ZDCData {
     throw NoDataFromApp()
   }
 
-  /// Whether it is a promise, or the end of a chain of them, that has no answer yet.
+  /// Whether the value, or the end of its chain of promises, has no answer yet.
   package var isPromised: Bool { openEnd != nil }
 
-  /// Whether the app has to do something: an open promise that no closure of its own is working on.
+  /// Whether the app must act: the value is an open promise without a running closure.
   package var isLeftToTheApp: Bool {
     if case .promise(let promise) = openEnd?.source { return !promise.isAtWork }
     return false

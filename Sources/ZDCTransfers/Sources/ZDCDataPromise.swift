@@ -1,7 +1,7 @@
 internal import Dispatch
 internal import Synchronization
 
-/// Content that the app supplies later (seeds 000, 001).
+/// Content that the app supplies later.
 ///
 /// ```swift
 /// let promise = ZDCDataPromise { promise in
@@ -10,9 +10,9 @@ internal import Synchronization
 /// return ZDCData(promise: promise)
 /// ```
 ///
-/// The first answer counts. A promise that is never answered keeps its node's upload waiting, and only that; after a
-/// relaunch the app is asked again. ``ZDCSyncManager/syncUntilQuiet(localUserID:)`` waits for a promise while the
-/// closure that it was made with runs, and not for others.
+/// Only the first answer counts. A promise that is never answered blocks its node's upload and no other. After a
+/// relaunch the app is asked again. ``ZDCSyncManager/syncUntilQuiet(localUserID:)`` waits for a promise only while the
+/// closure that it was created with runs.
 public final class ZDCDataPromise: Sendable {
   private typealias Waiter = CheckedContinuation<ZDCData, any Error>
 
@@ -25,10 +25,10 @@ public final class ZDCDataPromise: Sendable {
 
   private let state = Mutex(State())
 
-  /// Answer it with ``fulfill(_:)`` or ``reject()``.
+  /// Creates a promise to answer with ``fulfill(_:)`` or ``reject()``.
   public init() {}
 
-  /// Runs `body` on a background queue at once.
+  /// Creates a promise and immediately runs `body` on a background queue.
   public convenience init(_ body: @escaping @Sendable (_ promise: ZDCDataPromise) -> Void) {
     self.init()
     setAtWork(true)
@@ -38,7 +38,7 @@ public final class ZDCDataPromise: Sendable {
     }
   }
 
-  /// Runs `body` in a task at once; its result or error is the answer.
+  /// Creates a promise and immediately runs `body` in a task. Its result or error is the answer.
   public convenience init(_ body: @escaping @Sendable () async throws -> ZDCData) {
     self.init()
     setAtWork(true)
@@ -47,12 +47,12 @@ public final class ZDCDataPromise: Sendable {
     }
   }
 
-  /// Here is the content. It may be another promise's.
+  /// Answers the promise with content, which may come from another promise.
   public func fulfill(_ result: ZDCData) {
     settle(.success(result))
   }
 
-  /// There is no content now. The upload is parked as "no data from the app"; nothing is uploaded in its place.
+  /// Answers that there is no content now. The upload is parked as "no data from the app"; nothing is uploaded instead.
   public func reject() {
     settle(.failure(NoDataFromApp()))
   }
@@ -76,17 +76,17 @@ public final class ZDCDataPromise: Sendable {
     state.withLock { $0.isAtWork = isAtWork }
   }
 
-  /// Whether the closure that it was made with runs.
+  /// Whether the closure that the promise was created with is running.
   var isAtWork: Bool { state.withLock { $0.isAtWork } }
 
-  /// The answer, if it is there.
+  /// The answer, if there is one yet.
   var resultNow: Result<ZDCData, any Error>? {
     state.withLock { $0.result }
   }
 
-  /// Waits for the answer, as many as like.
+  /// Waits for the answer. Any number of callers may wait.
   ///
-  /// - Throws: what the promise was rejected with; `CancellationError`.
+  /// - Throws: the error that the promise was rejected with; `CancellationError`.
   package func result() async throws -> ZDCData {
     let id = state.withLock { state in
       state.nextID += 1
@@ -100,7 +100,7 @@ public final class ZDCDataPromise: Sendable {
   }
 
   private func wait(_ waiter: Waiter, id: Int) {
-    // Cancelled before it began to wait: the handler has run already and found nobody.
+    // Cancelled before the wait began: the handler has already run and found no waiter.
     guard !Task.isCancelled else { return waiter.resume(throwing: CancellationError()) }
     let known = state.withLock { state -> Result<ZDCData, any Error>? in
       if let result = state.result { return result }
@@ -108,7 +108,7 @@ public final class ZDCDataPromise: Sendable {
       return nil
     }
     if let known { return waiter.resume(with: known) }
-    // Cancelled between the check and the waiting.
+    // Cancelled between the check and the start of the wait.
     if Task.isCancelled {
       state.withLock { $0.waiters.removeValue(forKey: id) }?.resume(throwing: CancellationError())
     }

@@ -6,7 +6,7 @@ public import ZDCSync
 public import ZDCTransfers
 public import ZDCTreesystem
 
-// Names of the original's managers.
+// Names from the original framework's managers.
 
 extension Notification.Name {
   /// The Swift name of `ZDCSyncStatusChangedNotification`.
@@ -23,8 +23,8 @@ extension ZDCNodeManager {
 }
 
 extension ZDCLocalUserManager {
-  /// Calls `body` with the id of each account, the first to come to this device first, until it sets `stop`. Errors of
-  /// the database poison the transaction.
+  /// Calls `body` with the id of each account until it sets `stop`, in the order in which the accounts were added to
+  /// this device. Database errors poison the transaction.
   public func enumerateLocalUserIDs(
     _ transaction: ZDCReadTransaction, using body: (_ localUserID: String, _ stop: inout Bool) throws -> Void
   ) rethrows {
@@ -32,8 +32,8 @@ extension ZDCLocalUserManager {
     for user in allLocalUserIDs(transaction) where !stop { try body(user, &stop) }
   }
 
-  /// Removes an account and everything of theirs from this device, queued changes included, in the caller's
-  /// transaction. Does nothing for an account that is not here. Errors poison the transaction.
+  /// Removes an account and all of its data from this device, including queued changes, in the caller's transaction.
+  /// Does nothing if the account is not on this device. Errors poison the transaction.
   ///
   /// The session on the server expires on its own; ``delete(_:force:)-(String,_)`` ends it.
   public func deleteLocalUser(_ localUserID: String, transaction: ZDCReadWriteTransaction) {
@@ -47,7 +47,7 @@ extension ZDCLocalUserManager {
 }
 
 extension ZDCImageLoader {
-  /// Fetches the avatar of an account on this device.
+  /// Fetches the avatar of a local user.
   @discardableResult
   public func fetchUserAvatar(
     _ localUser: ZDCLocalUser, with options: ZDCFetchOptions? = nil,
@@ -60,7 +60,7 @@ extension ZDCImageLoader {
 
 extension ZDCReachability {
   /// Calls `block` with the last known state and with each change, on the main actor, until the framework is closed.
-  /// Each call adds a block; none is removed.
+  /// Each call adds a block; blocks are never removed.
   public func setReachabilityStatusChange(_ block: @escaping @MainActor @Sendable (_ isReachable: Bool) -> Void) {
     let changes = self.changes
     Task { for await isReachable in changes { await block(isReachable) } }

@@ -4,9 +4,9 @@ public import ZDCClientStore
 internal import ZDCProtocol
 public import ZDCTreesystem
 
-// Calls of the original's database that apps use.
+// Calls from the original framework's database that apps use.
 
-/// The user that the original put in place of one that it did not know.
+/// The id that the original framework used for an unknown user.
 public let kZDCAnonymousUserID = "anonymous"
 
 extension ZDCReadTransaction {
@@ -44,10 +44,10 @@ extension ZDCReadWriteTransaction {
 }
 
 extension ZDCDatabaseConnection {
-  /// Queues a write transaction and returns; calls `completionBlock` after its commit, on `completionQueue` or, if that
+  /// Queues a write transaction and returns. Calls `completionBlock` after the commit, on `completionQueue` or, if that
   /// is nil, on the main queue.
   ///
-  /// If the transaction fails, the block is not called, and the error goes to the log and to
+  /// If the transaction fails, `completionBlock` is not called; the error is logged and sent to
   /// ``ZDCSyncManager/statusUpdates``. Use ``asyncReadWrite(_:completion:)`` to handle it.
   public func asyncReadWrite(
     _ body: @escaping @Sendable (ZDCReadWriteTransaction) throws -> Void, completionQueue: DispatchQueue? = nil,
@@ -63,7 +63,7 @@ extension ZDCDatabaseConnection {
 }
 
 extension ZDCCloudReadTransaction {
-  /// Another name of ``linkedObject(forPath:)``.
+  /// An alias for ``linkedObject(forPath:)``.
   public final func linkedObject(for path: ZDCTreesystemPath) -> Any? { linkedObject(forPath: path) }
 
   /// Whether the node has children.
@@ -71,7 +71,7 @@ extension ZDCCloudReadTransaction {
 }
 
 extension ZDCCloudTransaction {
-  /// Another name of ``moveNode(_:to:)``.
+  /// An alias for ``moveNode(_:to:)``.
   @discardableResult
   public func move(_ node: ZDCNode, to path: ZDCTreesystemPath) throws -> ZDCNode { try moveNode(node, to: path) }
 }

@@ -2,11 +2,11 @@ internal import Foundation
 internal import ZDCClientAPI
 internal import ZDCProtocol
 
-/// Sends the requests of an engine and gives a verdict on each answer.
+/// Sends the requests that an engine sends, and gives a verdict on each response.
 struct ConnectionDiagnosis: Sendable {
   let api: ServerAPI
   let now: @Sendable () -> UInt64
-  /// How long the first event may take.
+  /// The maximum wait for the first event.
   var eventTimeout: Duration = .seconds(10)
 
   private var origin: String { api.connection.origin }
@@ -73,8 +73,8 @@ struct ConnectionDiagnosis: Sendable {
     } catch { return try failed(.session, error) }
   }
 
-  /// Sends as many bytes as the largest upload part has, to an upload that does not exist. A proxy that refuses large
-  /// bodies answers in the server's place.
+  /// Sends a body as large as the largest upload part, to an upload that does not exist. A proxy that refuses large
+  /// bodies answers instead of the server.
   private func checkBodySize() async throws -> ZDCConnectionCheck {
     let count = ContentGeometry.partRange(0, cipherLength: Limits.contentCipherBytes).count
     var request = TransportRequest.bytes(
@@ -88,7 +88,7 @@ struct ConnectionDiagnosis: Sendable {
     } catch { return try failed(.bodySize, error, advice: DiagnosisRules.bodySizeAdvice) }
   }
 
-  /// Whether the body is an error in the form of PROTOCOL 4.6, which no proxy writes.
+  /// Whether the body is an error in the format of PROTOCOL 4.6, which no proxy produces.
   private static func isServerError(_ body: [UInt8]) -> Bool {
     struct Form: Decodable {
       var code: String
@@ -107,7 +107,7 @@ struct ConnectionDiagnosis: Sendable {
     } catch { return try failed(.eventStream, error, advice: DiagnosisRules.eventAdvice) }
   }
 
-  /// False if no event arrives in time.
+  /// Returns false if no event arrives in time.
   private func firstEvent() async throws -> Bool {
     try await withThrowingTaskGroup(of: Bool.self) { group in
       group.addTask {

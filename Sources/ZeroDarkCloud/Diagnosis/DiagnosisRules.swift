@@ -1,7 +1,7 @@
 internal import ZDCClientAPI
 internal import ZDCProtocol
 
-/// What an answer means for the user: a verdict, a finding, a remedy.
+/// Turns a response into a verdict, a finding and a remedy for the user.
 enum DiagnosisRules {
   static func server(_ info: ServerInfo, origin: String) -> ZDCConnectionCheck {
     guard info.protocols.contains(1) else {
@@ -21,7 +21,8 @@ enum DiagnosisRules {
     }
   }
 
-  /// - Returns: nil if no answer came over an encrypted connection: a refused certificate is a failure of encryption.
+  /// - Returns: nil if no response arrived over an encrypted connection: a rejected certificate is an encryption
+  ///   failure.
   static func encryption(origin: String, isConnected: Bool) -> ZDCConnectionCheck? {
     guard origin.hasPrefix("https:") else {
       return ZDCConnectionCheck(.encryption, .passed, "plain HTTP, which stays on this machine")
@@ -29,8 +30,8 @@ enum DiagnosisRules {
     return isConnected ? ZDCConnectionCheck(.encryption, .passed, "TLS 1.2 or newer") : nil
   }
 
-  /// The request took an unknown part of its time on the way there: the clocks differ by at least the distance of the
-  /// server's time from the interval between request and answer.
+  /// The request spends an unknown part of its time on the way to the server. So the clocks differ by at least the
+  /// distance of the server's time from the interval between request and response.
   static func clock(server: UInt64, before: UInt64, after: UInt64) -> ZDCConnectionCheck {
     let distance = server < before ? before - server : server > after ? server - after : 0
     let seconds = distance / 1_000

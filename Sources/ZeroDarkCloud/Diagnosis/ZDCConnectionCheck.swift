@@ -1,18 +1,18 @@
 public import ZDCSync
 
-/// One finding about the way between this device and its server.
+/// One finding about the connection between this device and its server.
 ///
 /// See ``ZDCSyncManager/checkConnection(localUserID:)``.
 public struct ZDCConnectionCheck: Sendable, Hashable {
   /// The parts of the connection that are checked, in this order.
   public enum Step: String, Sendable, CaseIterable {
-    /// A ZeroDark server answers at the configured address, and speaks this version's protocol.
+    /// A ZeroDark server answers at the configured address and speaks this version's protocol.
     case server
     /// The connection is encrypted, or does not leave this machine.
     case encryption
     /// The clocks of this device and of the server agree.
     case clock
-    /// How long a small request takes.
+    /// The latency of a small request.
     case latency
     /// The server accepts this device's session.
     case session
@@ -26,11 +26,11 @@ public struct ZDCConnectionCheck: Sendable, Hashable {
   public enum Verdict: String, Sendable {
     /// Nothing is wrong.
     case passed
-    /// Syncing works, and something is unusual.
+    /// Syncing works, but something is unusual.
     case warning
-    /// Syncing does not work, or not as it should.
+    /// Syncing does not work, or does not work properly.
     case failed
-    /// An earlier failure makes the check meaningless.
+    /// An earlier failure makes this check meaningless.
     case skipped
   }
 
@@ -38,7 +38,7 @@ public struct ZDCConnectionCheck: Sendable, Hashable {
   public let step: Step
   /// The outcome.
   public let verdict: Verdict
-  /// The measured result, as a sentence for people. Holds no name, key or content.
+  /// The measured result, as a human-readable sentence. Contains no name, key or content.
   public let finding: String
   /// The remedy, if there is one.
   public let advice: String?
@@ -52,11 +52,11 @@ public struct ZDCConnectionCheck: Sendable, Hashable {
 }
 
 extension ZDCSyncManager {
-  /// Checks what stands between this device and its server: proxies that refuse large bodies or buffer events, clocks
-  /// that differ, certificates.
+  /// Checks the connection between this device and its server: proxies that refuse large bodies or buffer events,
+  /// clocks that differ, certificates.
   ///
-  /// Sends about ten requests, one of them with a body of 8 MiB that the server discards. Nothing is changed, locally or
-  /// in the cloud. An app calls it when its user asks why nothing syncs:
+  /// Sends about ten requests, one of them with a body of 8 MiB that the server discards. Changes nothing, locally or
+  /// in the cloud. Call it when a user asks why nothing syncs:
   ///
   /// ```swift
   /// for check in try await syncManager.checkConnection(localUserID: user.uuid) where check.verdict != .passed {
@@ -65,8 +65,8 @@ extension ZDCSyncManager {
   /// ```
   ///
   /// - Returns: One finding for each ``ZDCConnectionCheck/Step``, in order.
-  /// - Throws: `ZDCError` if there is no such local user, or `CancellationError`. A server that cannot be reached is a
-  ///   finding and no error.
+  /// - Throws: `ZDCError` if there is no such local user, or `CancellationError`. An unreachable server is a finding,
+  ///   not an error.
   public func checkConnection(localUserID: String) async throws -> [ZDCConnectionCheck] {
     let session = try await engine(for: localUserID).session
     let diagnosis = ConnectionDiagnosis(api: session.api, now: session.now)

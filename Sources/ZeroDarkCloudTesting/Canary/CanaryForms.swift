@@ -1,7 +1,7 @@
 internal import Foundation
 
 extension CanaryScanner {
-  /// The bytes that a text may hide in.
+  /// Returns the byte patterns in which a text may be encoded.
   static func forms(of canary: String) -> [Pattern] {
     let utf8 = Array(canary.utf8)
     let little = canary.utf16.flatMap { [UInt8(truncatingIfNeeded: $0), UInt8($0 >> 8)] }
@@ -24,7 +24,7 @@ extension CanaryScanner {
     return patterns
   }
 
-  /// The characters that depend on the text alone when it begins `phase` bytes into a group of three.
+  /// Returns the base64 characters that depend only on the text, if it begins `phase` bytes into a group of three.
   private static func base64(_ bytes: [UInt8], phase: Int) -> String {
     let padded = [UInt8](repeating: 0, count: phase) + bytes
     let whole = Data(padded).base64EncodedString()

@@ -8,11 +8,10 @@ public import Foundation
   internal import Darwin
 #endif
 
-/// Looks for planted texts where they must not be: in a server's files, its log, the traffic.
+/// Searches for planted texts where they must not occur: in a server's files, its log, the traffic.
 ///
-/// Each is searched as UTF-8, UTF-16 in both orders, hexadecimal, base64 in its three phases (both alphabets), and
-/// inside whatever is deflated (zlib, gzip,
-/// or raw from the first byte).
+/// Each text is searched as UTF-8, UTF-16 in both byte orders, hexadecimal, and base64 in its three phases (both
+/// alphabets). Deflated data is also searched (zlib, gzip, or raw from the first byte).
 ///
 /// ```swift
 /// let scanner = CanaryScanner(["canary-in-a-file-name-7f3a"])
@@ -23,9 +22,9 @@ public struct CanaryScanner: Sendable {
   public struct Finding: Sendable, Hashable, CustomStringConvertible {
     /// The planted text.
     public let canary: String
-    /// How it was written there: `utf8`, `utf16be`, `hex`, `base64+1`, `deflated utf8` …
+    /// Its encoding: `utf8`, `utf16be`, `hex`, `base64+1`, `deflated utf8` …
     public let form: String
-    /// The file, or what the caller called the bytes.
+    /// The file, or the caller's name for the bytes.
     public let place: String
     public let offset: Int
 
@@ -38,7 +37,7 @@ public struct CanaryScanner: Sendable {
     var bytes: [UInt8]
   }
 
-  /// Shorter texts are found by chance in encrypted bytes.
+  /// The minimum length. Shorter texts occur by chance in encrypted bytes.
   public static let shortest = 12
 
   private let patterns: [Pattern]
@@ -46,7 +45,7 @@ public struct CanaryScanner: Sendable {
     [0x78, 0x01], [0x78, 0x5e], [0x78, 0x9c], [0x78, 0xda], [0x1f, 0x8b, 0x08],
   ]
 
-  /// - Parameter canaries: each of at least ``shortest`` bytes.
+  /// - Parameter canaries: The planted texts, each at least ``shortest`` bytes long.
   public init(_ canaries: [String]) {
     precondition(canaries.allSatisfy { $0.utf8.count >= Self.shortest }, "a canary has at least 12 bytes")
     patterns = canaries.flatMap(Self.forms)
@@ -54,7 +53,7 @@ public struct CanaryScanner: Sendable {
 
   // MARK: Searching
 
-  /// All findings in the files of a folder and of those below it, and in their names.
+  /// Returns all findings in the names and data of files in a folder and its subfolders.
   public func scan(folder: URL) throws -> [Finding] {
     var findings: [Finding] = []
     let names = try FileManager.default.subpathsOfDirectory(atPath: folder.path).sorted()
@@ -67,12 +66,12 @@ public struct CanaryScanner: Sendable {
     return findings
   }
 
-  /// All findings in some bytes.
+  /// Returns all findings in some bytes.
   public func scan(_ bytes: [UInt8], place: String) -> [Finding] {
     scanPlain(bytes, prefix: "", place: place, at: nil) + scanDeflated(bytes, place: place)
   }
 
-  /// All findings in a text.
+  /// Returns all findings in a text.
   public func scan(_ text: String, place: String) -> [Finding] {
     scan(Array(text.utf8), place: place)
   }
@@ -102,7 +101,7 @@ public struct CanaryScanner: Sendable {
     }
   }
 
-  /// Behind the header of a gzip member; the very place for the others.
+  /// Returns where the deflated data starts: after the header for a gzip member, otherwise at `start`.
   private static func deflateBody(in bytes: [UInt8], at start: Int) -> Int? {
     guard bytes.count > start + 10, bytes[start] == 0x1f, bytes[start + 1] == 0x8b else { return start }
     let flags = bytes[start + 3]

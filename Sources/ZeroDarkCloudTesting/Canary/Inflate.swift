@@ -1,5 +1,4 @@
-/// Undoes DEFLATE (RFC 1951), as far as the bytes make sense: garbage simply ends it. Bounded output; for the canary
-/// scanner only.
+/// Decodes DEFLATE (RFC 1951) up to the first invalid byte. The output is bounded. For the canary scanner only.
 struct Inflate {
   private static let limit = 1 << 18
   private static let lengthBase = [
@@ -27,14 +26,14 @@ struct Inflate {
     position = start
   }
 
-  /// Everything that could be inflated before the end or the first mistake.
+  /// Returns all bytes decoded before the end or the first error.
   static func inflate(_ bytes: [UInt8], from start: Int = 0) -> [UInt8] {
     var inflate = Inflate(bytes, from: start)
     do { while try inflate.block() {} } catch {}
     return inflate.out
   }
 
-  /// - Returns: whether another block follows.
+  /// - Returns: Whether another block follows.
   private mutating func block() throws -> Bool {
     let isLast = try take(1) == 1
     switch try take(2) {
@@ -80,7 +79,7 @@ struct Inflate {
 
   // MARK: Codes
 
-  /// A canonical Huffman code: how many codes there are of each length, and the symbols in order.
+  /// A canonical Huffman code: the number of codes of each length, and the symbols in order.
   private struct Codes {
     var counts = [Int](repeating: 0, count: 16)
     var symbols: [Int] = []

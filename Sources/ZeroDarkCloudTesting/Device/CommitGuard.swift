@@ -1,7 +1,7 @@
 internal import GRDB
 internal import Synchronization
 
-/// Counts a database's commits, and kills the device behind one of them: from then on no commit of it succeeds.
+/// Counts a database's commits, and kills the device after one of them. From then on, no commit succeeds.
 final class CommitGuard: TransactionObserver, Sendable {
   struct Killed: Error {}
 
@@ -15,7 +15,7 @@ final class CommitGuard: TransactionObserver, Sendable {
   private let state = Mutex(State())
   private let died: @Sendable () -> Void
 
-  /// - Parameter died: called once, when the last commit is on disk.
+  /// - Parameter died: Called once, when the last commit is on disk.
   init(died: @escaping @Sendable () -> Void) {
     self.died = died
   }
@@ -23,7 +23,7 @@ final class CommitGuard: TransactionObserver, Sendable {
   var isDead: Bool { state.withLock { $0.isDead } }
   var commits: Int { state.withLock { $0.commits } }
 
-  /// - Parameter count: how many commits still succeed; nil for all.
+  /// - Parameter count: The number of commits that still succeed; nil for all.
   func arm(after count: Int?) {
     let isDead = state.withLock { state in
       state.left = count

@@ -3,7 +3,7 @@ internal import GRDB
 public import ZDCProtocol
 internal import ZeroDarkCloud
 
-/// Everything that a lie must not change on a device, as text that can be compared.
+/// A snapshot of everything on a device that a lie must not change, as comparable text.
 ///
 /// ```swift
 /// let before = try await DeviceState(of: b)
@@ -12,7 +12,7 @@ internal import ZeroDarkCloud
 /// #expect(losses.isEmpty)
 /// ```
 public struct DeviceState: Sendable {
-  /// A security event with the ids that it names.
+  /// A security event and which IDs it names.
   public struct Event: Sendable, Hashable {
     public let code: String
     public let hasZone: Bool
@@ -21,31 +21,32 @@ public struct DeviceState: Sendable {
   }
 
   struct NodeLine: Sendable, Hashable {
-    /// All columns but `quarantine`, and what is sealed anew with every write; the tree shows what is in it.
+    /// All columns except `quarantine` and `sealed`, which is sealed again with every write. The tree shows its
+    /// plaintext.
     var whole: String
-    /// What the cloud says of it.
+    /// The cloud state of the node.
     var cloud: String
   }
 
   public let events: [Event]
-  /// The queue in order: kind, node and what is sealed in it.
+  /// The queue in order: kind, node and sealed part of each operation.
   public let operations: [String]
-  /// Codes by zone, of those that are frozen.
+  /// Error codes of frozen zones, by zone.
   public let frozen: [String: String]
-  /// Codes by node, of those whose newest version could not be opened.
+  /// Error codes of nodes whose newest version could not be opened, by node.
   public let quarantined: [String: String]
   let accounts: [String]
   let pins: [String: String]
   let leaves: [String: String]
   let nodes: [String: NodeLine]
-  /// The delegate's calls.
+  /// The calls to the delegate.
   let calls: [String]
-  /// Files of the device but for the database, by path.
+  /// Sizes of the device's files except for the database, by path.
   let files: [String: Int]
-  /// The tree with the contents that the app has.
+  /// The tree with the content that the app has.
   public let tree: String
 
-  /// The roots of the zones of which the device has pinned a head.
+  /// The roots of the zones whose head the device has pinned.
   public let pinnedZones: Set<NodeID>
 
   public init(of device: TestDevice) async throws {
@@ -74,12 +75,12 @@ public struct DeviceState: Sendable {
 
   // MARK: Comparing
 
-  /// What was lost, or came in unverified, since `before`.
+  /// Returns everything that was lost, or was accepted unverified, since `before`.
   ///
-  /// What the honest reference has as well may have come: a verified part of the log stays valid.
+  /// Changes that the honest reference has too are allowed, because a verified part of the log stays valid.
   /// - Parameters:
-  ///   - reference: an honest twin that has pulled and downloaded the same.
-  ///   - log: hashes of commits that an authorised writer signed: a pin may be any of them, whatever their records are.
+  ///   - reference: An honest twin that has pulled and downloaded the same.
+  ///   - log: Hashes of commits that an authorized writer signed. A pin may be any of them, whatever their records are.
   public func losses(since before: DeviceState, reference: DeviceState, log: Set<String> = []) -> [String] {
     var losses: [String] = []
     if accounts != before.accounts { losses.append("accounts changed") }

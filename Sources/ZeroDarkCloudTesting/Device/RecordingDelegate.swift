@@ -3,9 +3,9 @@ internal import Synchronization
 public import ZDCTreesystem
 public import ZeroDarkCloud
 
-/// A delegate that writes down every call as a line of text, and can be told to fail or to answer late.
+/// A delegate that records every call as a line of text, and can be scripted to fail or to answer late.
 ///
-/// It serves ``TestContent`` from the database; a node without one is uploaded with empty content.
+/// It serves ``TestContent`` from the database. A node without one is uploaded with empty content.
 ///
 /// ```
 /// data /notes
@@ -19,17 +19,18 @@ public final class RecordingDelegate: ZeroDarkCloudDelegate {
     case data, metadata, thumbnail, pushed, new, modified, moved, deleted, deletedDirty, conflict
   }
 
-  /// What is done about a `.data` conflict.
+  /// The reaction to a `.data` conflict.
   public enum DataConflictPolicy: Sendable {
-    /// The upload stays held.
+    /// Keep the upload held.
     case hold
-    /// The local edit is dropped.
+    /// Drop the local edit.
     case takeCloud
-    /// ``TestDevice/download(user:)`` merges line by line.
+    /// Let ``TestDevice/download(user:)`` merge line by line.
     case mergeLines
   }
 
-  /// Runs inside a callback, in its transaction: a read-write one, but for `data`, `metadata` and `thumbnail`.
+  /// Runs inside a callback, in its transaction. That is a read-write transaction except for `data`, `metadata` and
+  /// `thumbnail`.
   public typealias Action = @Sendable (_ node: ZDCNode, _ transaction: ZDCReadTransaction) throws -> Void
 
   fileprivate struct Script {
@@ -59,7 +60,7 @@ public final class RecordingDelegate: ZeroDarkCloudDelegate {
   /// All lines since the start or the last ``take()``.
   public var lines: [String] { state.withLock { $0.lines } }
 
-  /// The lines, which are forgotten.
+  /// Returns the recorded lines and clears them.
   public func take() -> [String] {
     state.withLock { state in
       defer { state.lines = [] }
@@ -67,23 +68,23 @@ public final class RecordingDelegate: ZeroDarkCloudDelegate {
     }
   }
 
-  /// Suspends until the line has been written down or the task is cancelled; returns at once if it is there.
+  /// Suspends until the line is recorded or the task is cancelled. Returns immediately if the line is already recorded.
   ///
-  /// The call's transaction may not have committed yet.
+  /// The transaction of the call may not have committed yet.
   public func wait(for line: String) async {
     await waiters.wait(for: line) { state.withLock { $0.lines.contains(line) } }
   }
 
   // MARK: What it is told
 
-  /// Does something in the next calls; throwing from `action` is throwing from the delegate.
+  /// Runs an action in the next matching calls. An error that `action` throws is thrown from the delegate.
   ///
-  /// - Parameter path: `/a/b`; nil for any.
+  /// - Parameter path: `/a/b`; nil for any path.
   public func on(_ callback: Callback, _ path: String? = nil, times: Int = 1, _ action: @escaping Action) {
     state.withLock { $0.scripts.append(Script(callback: callback, path: path, times: times, action: action)) }
   }
 
-  /// Answers for a node, by its uuid, instead of the database; nil to stop that.
+  /// Serves this data for a node, by its uuid, instead of the database's. Pass nil to stop that.
   public func serve(_ data: ZDCData?, forNodeID nodeID: String) {
     state.withLock { $0.served[nodeID] = data }
   }
@@ -128,7 +129,7 @@ public final class RecordingDelegate: ZeroDarkCloudDelegate {
   ) throws {
     try note(.pushed, node, path.relativePath(), transaction)
     var content = try Self.content(of: node, transaction) ?? TestContent(data: Data())
-    // What was served by hand is not what is stored here: it counts as not downloaded.
+    // Data that was set with `serve` is not what is stored here, so it counts as not downloaded.
     content.eTag = state.withLock { $0.served[node.uuid] } == nil ? node.eTag_data : nil
     Self.store(content, of: node, transaction)
   }
@@ -183,14 +184,14 @@ public final class RecordingDelegate: ZeroDarkCloudDelegate {
 
   // MARK: Downloads that outlived their process
 
-  /// The line "background data /path". The file is kept for ``takeBackgroundFiles()``.
+  /// Records the line "background data /path". The file is kept for ``takeBackgroundFiles()``.
   public func didBackgroundDownloadNodeData(
     _ node: ZDCNode, at path: ZDCTreesystemPath, with cryptoFile: ZDCCryptoFile
   ) {
     record("background data \(path.relativePath())") { $0.backgroundFiles.append(cryptoFile) }
   }
 
-  /// The line "background meta /path", with the sizes of what came.
+  /// Records the line "background meta /path", with the sizes of the downloaded sections.
   public func didBackgroundDownloadNodeMeta(
     _ node: ZDCNode, at path: ZDCTreesystemPath, with components: ZDCNodeMetaComponents, header: ZDCCloudDataInfo,
     metadata: Data?, thumbnail: Data?
@@ -209,7 +210,7 @@ public final class RecordingDelegate: ZeroDarkCloudDelegate {
     waiters.resume { $0 == line }
   }
 
-  /// What came with the lines "background data", which is the caller's to delete.
+  /// Returns the files of the "background data" lines. The caller must delete them.
   public func takeBackgroundFiles() -> [ZDCCryptoFile] {
     state.withLock { state in
       defer { state.backgroundFiles = [] }
@@ -238,7 +239,7 @@ public final class RecordingDelegate: ZeroDarkCloudDelegate {
 
   // MARK: The network
 
-  /// The line "reconnected".
+  /// Records the line "reconnected".
   public func didReconnectToInternet() {
     state.withLock { $0.lines.append("reconnected") }
     waiters.resume { $0 == "reconnected" }

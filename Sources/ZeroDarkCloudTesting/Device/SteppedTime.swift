@@ -1,8 +1,8 @@
 internal import Synchronization
 package import ZeroDarkCloud
 
-/// Time for the engines of a ``TestDevice`` that passes in the engines' own sleeps: with each step of the test the sleeper
-/// whose time comes first wakes, and the time moves to that.
+/// The time for the engines of a ``TestDevice``, which advances only through their sleeps. Each step of the test wakes
+/// the sleeper with the earliest deadline and moves the time to it.
 package final class SteppedTime: Sendable {
   private let start = ContinuousClock.now
   private let sleepers = Sleepers()
@@ -11,7 +11,7 @@ package final class SteppedTime: Sendable {
 
   package init() {}
 
-  /// With a random number that makes every pause as long as it may be.
+  /// A clock whose random number makes every pause as long as possible.
   package var clock: EngineClock {
     var clock = EngineClock()
     clock.now = { self.start.advanced(by: self.now) }
@@ -22,13 +22,13 @@ package final class SteppedTime: Sendable {
 
   package var now: Duration { sleepers.now }
 
-  /// Every pause that was asked for, in order.
+  /// All requested pauses, in order.
   package var pauses: [Duration] { requested.withLock { $0 } }
 
-  /// Suspends until that many tasks sleep.
+  /// Suspends until `count` tasks sleep.
   package func waitForSleepers(_ count: Int) async { await sleepers.wait(for: count) }
 
-  /// Suspends until that many pauses have been asked for, those of one length aside.
+  /// Suspends until `count` pauses have been requested, not counting pauses of `length`.
   package func waitForPauses(_ count: Int, besides length: Duration) async {
     while pauses.count(where: { $0 != length }) < count, !Task.isCancelled {
       let known = pauses.count
@@ -36,7 +36,7 @@ package final class SteppedTime: Sendable {
     }
   }
 
-  /// Waits until that many tasks sleep, and wakes the one whose time comes first.
+  /// Waits until `count` tasks sleep, and wakes the one with the earliest deadline.
   package func step(sleepers count: Int = 1) async {
     await sleepers.wait(for: count)
     sleepers.wakeFirst()

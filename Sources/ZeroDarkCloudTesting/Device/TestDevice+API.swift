@@ -3,7 +3,7 @@ internal import ZDCCrypto
 package import ZDCProtocol
 package import ZeroDarkCloud
 
-// The wire API as a device's first account speaks it, for what the framework itself does not ask.
+// The wire API with the session of a device's first account, for requests that the framework itself does not send.
 
 extension TestDevice {
   package var api: ServerAPI {
@@ -24,7 +24,7 @@ extension TestDevice {
     }
   }
 
-  /// Adds a claim for another app's tree to the account's chain; the same one again is no second link.
+  /// Adds a claim for another app's tree to the account's chain. Repeating the call does not add a second link.
   package func appendClaim() async throws -> String {
     let (api, keys) = (try await api, try await keys)
     var reader = ZDCProtocol.Bundle.Reader(try await api.chain(of: keys.userID))
@@ -42,7 +42,7 @@ extension TestDevice {
     return "2 links"
   }
 
-  /// Makes the trunks of another app on the account.
+  /// Creates the trunks of another app on the account.
   package func createOtherTree() async throws -> String {
     let (api, keys) = (try await api, try await keys)
     var reader = ZDCProtocol.Bundle.Reader(try await api.chain(of: keys.userID))
@@ -61,12 +61,12 @@ extension TestDevice {
     do {
       return "\(try await api.createTree("another.tree", bundle: bundle.bytes).zones.count) trunks"
     } catch let error as ServerError where error.code == .zoneExists {
-      // An earlier try arrived, with other keys.
+      // An earlier attempt succeeded, with other keys.
       return "4 trunks"
     }
   }
 
-  /// Begins an upload into home.
+  /// Starts an upload into home.
   package func openBlob() async throws -> BlobID {
     let api = try await api
     let zone = try await api.zones(since: nil).zones[0]

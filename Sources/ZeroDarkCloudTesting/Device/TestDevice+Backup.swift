@@ -17,7 +17,7 @@ extension TestDevice {
     return backup
   }
 
-  /// Replaces the device's files by those of a backup, as a restored system does.
+  /// Replaces the device's files with those of a backup, as a restored system does.
   public func restore(_ backup: Backup) async throws {
     try await close()
     try FileManager.default.removeItem(at: folder)

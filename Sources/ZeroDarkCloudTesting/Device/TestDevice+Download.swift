@@ -3,19 +3,19 @@ internal import ZDCTreesystem
 internal import ZeroDarkCloud
 
 extension TestDevice {
-  /// Downloads every content that the app does not have in its newest version, small ones in batches.
+  /// Downloads all content whose newest version the app does not have, small content in batches.
   ///
-  /// Where an edit is queued, the two are merged line by line if ``RecordingDelegate/dataConflictPolicy`` says so, and
+  /// Content with a queued edit is merged line by line if ``RecordingDelegate/dataConflictPolicy`` is `mergeLines`, and
   /// left alone otherwise.
-  /// - Returns: how many were downloaded.
+  /// - Returns: The number of downloads.
   @discardableResult
   public func download(user: String? = nil) async throws -> Int {
     try await download(try await outdatedNodes(user: user), user: user)
   }
 
-  /// Downloads only contents whose upload is held by a conflict, and merges them.
+  /// Downloads only content whose upload is held by a conflict, and merges it.
   ///
-  /// - Returns: how many were downloaded.
+  /// - Returns: The number of downloads.
   @discardableResult
   public func mergeConflicts(user: String? = nil) async throws -> Int {
     let held = try await write(user: user) { transaction, cloud in
@@ -62,7 +62,7 @@ extension TestDevice {
     }
   }
 
-  /// It lies in a folder that goes anyway.
+  /// Removes a file. Errors are ignored, because its folder is deleted anyway.
   private static func discard(_ url: URL) { try? FileManager.default.removeItem(at: url) }
 }
 
@@ -71,7 +71,7 @@ extension RecordingDelegate {
     _ data: Data, _ metadata: Data, _ thumbnail: Data, node: ZDCNode, _ transaction: ZDCReadWriteTransaction,
     _ cloud: ZDCCloudTransaction
   ) throws {
-    // Deleted, or changed again, since it was asked for.
+    // The node was deleted or changed again since the download started.
     guard cloud.node(id: node.uuid)?.eTag_data == node.eTag_data, let eTag = node.eTag_data else { return }
     var content = TestContent(
       data: data, metadata: metadata.isEmpty ? nil : metadata, thumbnail: thumbnail.isEmpty ? nil : thumbnail,

@@ -4,11 +4,12 @@ internal import ZDCTreesystem
 internal import ZeroDarkCloud
 
 extension TestDevice {
-  /// The local tree below `home`, one node a line, sorted by path: `path  version  content  [queued operations]`.
+  /// Returns the local tree below `home`, one node per line, sorted by path:
+  /// `path  version  content  [queued operations]`.
   ///
-  /// The version is that of the record in the cloud, `new` before the first upload. Content is what the app has:
-  /// nothing if it is empty, `?` if it was not
-  /// downloaded. In brackets stands each queued operation with the code of its reason.
+  /// The version is that of the record in the cloud, `new` before the first upload. The content is that of the app:
+  /// nothing if it is empty, `?` if it was not downloaded. The brackets hold each queued operation with the code of its
+  /// reason.
   ///
   /// ```
   /// /notes       v2  "hello"
@@ -25,7 +26,7 @@ extension TestDevice {
     return lines.sorted { $0.0 < $1.0 }.map(\.1).joined(separator: "\n")
   }
 
-  /// The queue, in order: `kind path reason`.
+  /// Returns the queue, in order: `kind path reason`.
   public func queue(user: String? = nil) async throws -> String {
     try await write(user: user) { transaction, cloud in
       try Self.operations(transaction, user: cloud.localUserID).map { operation in
@@ -35,14 +36,14 @@ extension TestDevice {
     }
   }
 
-  /// How many operations are queued, of all accounts.
+  /// Returns the number of queued operations of all accounts.
   public func queueCount() async throws -> Int {
     try await database.read { transaction in
       try Int.fetchOne(transaction.database, sql: "SELECT COUNT(*) FROM zdc_operation") ?? 0
     }
   }
 
-  /// Codes of the security errors that this device has met, oldest first.
+  /// Returns the codes of the security errors that this device has encountered, oldest first.
   public func securityErrors() async throws -> [String] {
     try await database.read { transaction in
       try String.fetchAll(transaction.database, sql: "SELECT code FROM zdc_security_event ORDER BY id")
@@ -120,12 +121,12 @@ extension TestDevice {
 }
 
 extension TestDevice {
-  /// The uuids of all nodes below `home`.
+  /// Returns the uuids of all nodes below `home`.
   static func allNodes(_ transaction: ZDCReadTransaction, user: String) throws -> [String] {
     try nodes(transaction, user: user).map(\.uuid)
   }
 
-  /// The uuids of nodes whose upload a conflict of data holds.
+  /// Returns the uuids of nodes whose upload is held by a data conflict.
   static func heldNodes(_ transaction: ZDCReadTransaction, user: String) throws -> [String] {
     try operations(transaction, user: user).filter { $0.reason == "conflictHeld" }.map(\.nodeUUID)
   }

@@ -2,7 +2,7 @@ internal import Foundation
 public import ZDCTreesystem
 public import ZeroDarkCloud
 
-// What an app does with nodes, by path. Each call is one transaction.
+// App operations on nodes, by path. Each call is one transaction.
 
 extension TestDevice {
   /// Runs a transaction of the app.
@@ -34,7 +34,7 @@ extension TestDevice {
     }
   }
 
-  /// Creates that many empty nodes in a folder, named by number, in one transaction.
+  /// Creates `count` empty nodes in a folder, named by number, in one transaction.
   public func create(_ count: Int, in folder: String) async throws {
     try await write { transaction, cloud in
       for number in 0..<count {
@@ -56,7 +56,7 @@ extension TestDevice {
     }
   }
 
-  /// The same with sections.
+  /// Stores new content with its sections and queues its upload.
   public func edit(_ path: String, to content: TestContent, user: String? = nil) async throws {
     try await write(user: user) { transaction, cloud in
       let node = try cloud.existingNode(path)
@@ -89,12 +89,12 @@ extension TestDevice {
     try await write(user: user) { _, cloud in try cloud.existingNode(path) }
   }
 
-  /// Why the node is not in sync.
+  /// Explains why the node is not in sync.
   public func explain(_ path: String, user: String? = nil) async throws -> ZDCNodeExplanation? {
     try await write(user: user) { _, cloud in cloud.explain(nodeID: try cloud.existingNode(path).uuid) }
   }
 
-  /// What the app stores for the node; nil if nothing was downloaded.
+  /// Returns the content that the app stores for the node; nil if nothing was downloaded.
   public func content(of path: String, user: String? = nil) async throws -> TestContent? {
     try await write(user: user) { transaction, cloud in
       try RecordingDelegate.content(of: try cloud.existingNode(path), transaction)
@@ -113,7 +113,7 @@ extension ZDCCloudReadTransaction {
     return node
   }
 
-  /// `/a/b`, climbed from the node itself.
+  /// Returns `/a/b`, built by walking up from the node.
   func shownPath(of node: ZDCNode) -> String {
     var names: [String] = []
     var current: ZDCNode? = node

@@ -2,14 +2,15 @@ internal import Foundation
 internal import GRDB
 internal import ZeroDarkCloud
 
-// What must hold between a device's tree and its verified log after each pull.
+// Invariants between a device's tree and its verified log after each pull.
 
 extension TestDevice {
-  /// Compares the local tree with the table of leaves.
+  /// Compares the local tree with the table of log nodes.
   ///
-  /// Each live leaf whose record was applied has its node below its verified parent, unless a queued operation or a
-  /// deletion says otherwise. Each node of the cloud has a leaf, unless the app threw when its deletion was announced.
-  /// - Returns: what is wrong, one line a node.
+  /// Each live log node whose record was applied must have its node below its verified parent, unless a queued
+  /// operation or a deletion explains the difference. Each node of the cloud must have a log node, unless the app threw
+  /// when its deletion was announced.
+  /// - Returns: The faults, one line per node.
   public func treeFaults() async throws -> [String] {
     try await database.read { transaction in
       let faults = try Self.lostNodes(transaction.database) + Self.misplacedNodes(transaction.database)
@@ -17,7 +18,7 @@ extension TestDevice {
     }
   }
 
-  /// Leaves without a node. What this device deletes has no node until the deletion is sent.
+  /// Finds log nodes without a node. A node that this device deletes is missing until the deletion is sent.
   private static func lostNodes(_ db: Database) throws -> [String] {
     try String.fetchAll(
       db,
@@ -34,7 +35,7 @@ extension TestDevice {
         """)
   }
 
-  /// Nodes that are not below their verified parent although no operation waits for them.
+  /// Finds nodes that are not below their verified parent although no operation is queued for them.
   private static func misplacedNodes(_ db: Database) throws -> [String] {
     try String.fetchAll(
       db,

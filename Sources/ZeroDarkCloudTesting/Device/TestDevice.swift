@@ -3,9 +3,9 @@ internal import GRDB
 internal import Synchronization
 public import ZeroDarkCloud
 
-/// One device: its own database file, network and delegate, stepped by hand.
+/// A device with its own database file, network and delegate, stepped manually.
 ///
-/// Nothing happens by itself. `pull`, `push` and `sync` do one thing and return; time stands still.
+/// Nothing runs automatically. `pull`, `push` and `sync` do one thing and return; the clock does not advance.
 ///
 /// ```swift
 /// let a = try await TestDevice("A", server: server, clock: clock)
@@ -16,14 +16,14 @@ public import ZeroDarkCloud
 /// let b = try await TestDevice("B", server: server, clock: clock)
 /// try await b.login(words: words)
 /// try await b.sync()
-/// #expect(try await b.tree() == "/notes  v1")
+/// print(try await b.tree())  // `?` marks content that is not downloaded
 /// ```
 public final class TestDevice: Sendable {
-  /// Where a killed device's network is.
+  /// The state of a killed device's network.
   public enum Network: Sendable {
-    /// Gone as well: nothing more is sent.
+    /// Disconnected too: nothing more is sent.
     case dead
-    /// There: what is under way still reaches the server, and its answer changes nothing here.
+    /// Connected: requests in progress still reach the server, but their answers have no effect on the device.
     case alive
   }
 
@@ -38,10 +38,10 @@ public final class TestDevice: Sendable {
   public let name: String
   public let network: FaultyTransport
   public let recorder = RecordingDelegate()
-  /// What the framework wrote to its log on this device.
+  /// The log output of the framework on this device.
   public let log = CapturedLog()
   public let clock: ManualClock
-  /// The pauses that its downloads make between two tries.
+  /// The pauses of its downloads between two attempts.
   public let pauses = TransferPauses()
   private let temporary: TemporaryFolder?
   /// The folder with the device's database.
@@ -53,12 +53,12 @@ public final class TestDevice: Sendable {
   private let configure: @Sendable (inout ZDCDatabaseConfig) -> Void
   private let state = Mutex(State())
 
-  /// Makes a device with an empty database.
+  /// Creates a device with an empty database.
   ///
   /// - Parameters:
-  ///   - delegate: the app's own; nil for ``recorder``.
-  ///   - hostile: stands between the device and the server, behind ``network``.
-  ///   - configure: registers the app's collections and migrations.
+  ///   - delegate: The app's own delegate; nil for ``recorder``.
+  ///   - hostile: A server between the device and the real server, behind ``network``.
+  ///   - configure: Registers the app's collections and migrations.
   public init(
     _ name: String, server: TestServer, clock: ManualClock, delegate: (any ZeroDarkCloudDelegate)? = nil,
     through hostile: HostileServer? = nil,
@@ -77,9 +77,9 @@ public final class TestDevice: Sendable {
     try await open()
   }
 
-  /// Makes a twin of a device that is closed: the same database, opened at its own place.
+  /// Creates a twin of a closed device: a copy of its database, opened in another folder.
   ///
-  /// The twin believes that it is the other one, down to its session's key. Its clock shows the same time.
+  /// The twin has the identity of the other device, including its session's key. Its clock shows the same time.
   public init(_ name: String, twinOf other: TestDevice, through hostile: HostileServer? = nil) async throws {
     self.name = name
     clock = ManualClock(startingAt: other.clock.now)
@@ -101,7 +101,7 @@ public final class TestDevice: Sendable {
     return FaultyTransport(inner, clock: clock)
   }
 
-  /// Opens the database of a device that another process has made, which must have closed it.
+  /// Opens the database of a device that another process created and has closed.
   public init(
     _ name: String, reopening folder: URL, databaseKey: Data, serverURL: URL, clock: ManualClock = ManualClock()
   ) async throws {
@@ -118,7 +118,7 @@ public final class TestDevice: Sendable {
 
   // MARK: The instance
 
-  /// The framework's object. Another one after each ``relaunch()``.
+  /// The framework's object. Each ``relaunch()`` creates a new one.
   public var zdc: ZeroDarkCloud {
     get throws {
       guard let zdc = state.withLock({ $0.zdc }) else { throw TestFailure("\(name) is not running") }
@@ -140,13 +140,13 @@ public final class TestDevice: Sendable {
     }
   }
 
-  /// Whether the engines run by themselves from the next launch on.
+  /// Whether the engines run automatically, from the next launch on.
   public var syncsAutomatically: Bool {
     get { isAutomatic.withLock { $0 } }
     set { isAutomatic.withLock { $0 = newValue } }
   }
 
-  /// Time of the engines from the next launch on.
+  /// The clock of the engines, from the next launch on.
   package var engineClock: EngineClock {
     get { engineTime.withLock { $0 } }
     set { engineTime.withLock { $0 = newValue } }
@@ -176,15 +176,14 @@ public final class TestDevice: Sendable {
     }
   }
 
-  /// Closes the database and drops everything in memory, and opens the same file again: what a relaunch of the app
-  /// does.
+  /// Closes the database, drops all state in memory and opens the same file again, like a relaunch of the app.
   public func relaunch() async throws {
     try await close()
     network.isOffline = false
     try await open()
   }
 
-  /// Ends the instance. The file stays.
+  /// Closes the instance. The file remains.
   public func close() async throws {
     let old = state.withLock { state in
       defer { state.zdc = nil }
@@ -198,19 +197,20 @@ public final class TestDevice: Sendable {
 
   /// Lets `count` more transactions that change something commit, and none after them, until ``relaunch()``.
   ///
-  /// The file then holds what a process would leave behind that was killed at this moment.
+  /// The file is then in the state that a process killed at this moment would leave.
   public func die(afterCommits count: Int, network: Network = .dead) {
     diesWithNetwork.withLock { $0 = network == .dead }
     state.withLock { $0.guardian }?.arm(after: count)
   }
 
-  /// Aborts this process behind the `count`th transaction that changes something.
+  /// Aborts this process after the `count`th transaction that changes something.
   public func abortProcess(afterCommits count: Int) {
     abortsProcess.withLock { $0 = true }
     state.withLock { $0.guardian }?.arm(after: count)
   }
 
-  /// How many transactions have changed something since the launch or the last call of ``die(afterCommits:network:)``.
+  /// The number of transactions that changed something since the launch or the last call of
+  /// ``die(afterCommits:network:)``.
   public var commits: Int { state.withLock { $0.guardian }?.commits ?? 0 }
 
   /// Whether the device has died since its last launch.
@@ -236,10 +236,12 @@ public final class TestDevice: Sendable {
     }
   }
 
-  /// All accounts on the device, in the order in which they came.
+  /// All accounts on the device, in the order in which they were added.
   public var localUserIDs: [String] { state.withLock { $0.users } }
 
-  /// - Returns: the account's words.
+  /// Creates an account.
+  ///
+  /// - Returns: The account's words.
   @discardableResult
   public func createAccount(invite: String? = nil) async throws -> [String] {
     let (user, words) = try await users.createAccount(invite: invite)
@@ -254,7 +256,7 @@ public final class TestDevice: Sendable {
     return user.uuid
   }
 
-  /// The accounts that the database holds, which after a death may be one that no call has returned.
+  /// Returns the accounts in the database. After a kill, these may include one that no call has returned.
   @discardableResult
   public func knownAccounts() async throws -> [String] {
     let known = try await users.allLocalUserIDs()
@@ -285,7 +287,7 @@ public final class TestDevice: Sendable {
     return summary
   }
 
-  /// Sends at most one commit for each zone.
+  /// Pushes at most one commit per zone.
   @discardableResult
   public func push(user: String? = nil) async throws -> PushSummary {
     try await syncManager.pushOnce(localUserID: user ?? localUserID)
@@ -307,8 +309,8 @@ extension TestDevice {
     return Task { await manager.run() }
   }
 
-  /// Runs `body` while the engines run. Returns when they have ended; a transaction that was open when `body` returned,
-  /// in which the app was told what `body` had waited for, is committed first.
+  /// Runs `body` while the engines run, and returns when they have ended. A transaction in which the delegate was
+  /// called may still be open when `body` returns; it is committed first.
   public func whileRunning(_ body: @Sendable () async throws -> Void) async throws {
     let updates = try syncManager.statusUpdates
     let engines = try runInBackground()

@@ -1,6 +1,6 @@
 internal import Synchronization
 
-/// The pauses of a ``TestDevice``'s downloads between two tries. They take no time, unless they are held.
+/// The pauses of a ``TestDevice``'s downloads between two attempts. They take no time unless they are held.
 public final class TransferPauses: Sendable {
   private struct State {
     var all: [Duration] = []
@@ -14,13 +14,13 @@ public final class TransferPauses: Sendable {
 
   init() {}
 
-  /// How long each was to be, in order.
+  /// The requested durations, in order.
   public var all: [Duration] { state.withLock { $0.all } }
 
-  /// From now on pauses last until ``release()``.
+  /// Holds pauses from now on until ``release()``.
   public func hold() { state.withLock { $0.isHeld = true } }
 
-  /// Ends those that are under way, and those to come.
+  /// Ends the current pauses and stops holding later ones.
   public func release() {
     let held = state.withLock { state in
       defer { state.held = [:] }

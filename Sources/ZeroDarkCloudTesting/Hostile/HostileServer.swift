@@ -3,17 +3,17 @@ internal import Synchronization
 internal import ZDCProtocol
 public import ZeroDarkCloud
 
-/// The real server behind a liar: what passes is altered, left out, exchanged or invented by script.
+/// A man in the middle before the real server: a script alters, withholds, replaces or invents answers.
 ///
-/// Devices reach it through ``transport(for:)``, so that the client's own code meets every lie. What it says to one
-/// device need not be what it says to another, and each device can be led to a server of its own, for example two
-/// that were forked from one ``TestServer/Backup``.
+/// Devices reach it through ``transport(for:)``, so that every lie passes through the client's real code. Each device
+/// can get different answers, and each can be led to a separate server, for example two that were forked from one
+/// ``TestServer/Backup``.
 ///
 /// ```swift
 /// let hostile = HostileServer(server)
 /// let b = try await TestDevice("B", server: server, clock: clock, through: hostile)
-/// hostile.tell(.turnBit(.content, at: -1), to: "B")     // every content that B gets from now on
-/// hostile.tell(.withhold(.commit), from: 3, times: 1)   // in the third answer with commits only
+/// hostile.tell(.turnBit(.content, at: -1), to: "B")     // all content that B gets from now on
+/// hostile.tell(.withhold(.commit), from: 3, times: 1)   // only in the third answer with commits
 /// hostile.beHonest()
 /// #expect(hostile.liesTold > 0)
 /// ```
@@ -24,7 +24,7 @@ public final class HostileServer: Sendable {
     public let route: WireRoutes.Route
     public let path: String
     public let body: [UInt8]
-    /// How many lies had been told before it came.
+    /// The value of `liesTold` when the request arrived.
     public let liesBefore: Int
   }
 
@@ -52,20 +52,20 @@ public final class HostileServer: Sendable {
 
   // MARK: The script
 
-  /// Lies from now on.
+  /// Adds a lie to the script.
   ///
   /// - Parameters:
-  ///   - device: the name of the one that is lied to; nil for all.
-  ///   - occurrence: 1 for the first answer that the lie has something to do with.
-  ///   - times: how many in a row.
+  ///   - device: The name of the device that is lied to; nil for all devices.
+  ///   - occurrence: 1 for the first answer to which the lie applies.
+  ///   - times: The number of consecutive answers to alter.
   public func tell(_ lie: Lie, to device: String? = nil, from occurrence: Int = 1, times: Int = .max) {
     state.withLock { $0.rules.append(Rule(lie: lie, device: device, skip: occurrence - 1, times: times)) }
   }
 
-  /// Forgets the script. Devices stay where they were led.
+  /// Clears the script. Devices stay connected to the servers that they were led to.
   public func beHonest() { state.withLock { $0.rules = [] } }
 
-  /// Leads a device to another server, which counts as a lie.
+  /// Leads a device to another server. If it had a server before, this counts as a lie.
   public func lead(_ device: String, to server: TestServer) throws {
     let upstream = try AsyncHTTPTransport(serverURL: server.url.absoluteString)
     state.withLock { state in
@@ -77,17 +77,17 @@ public final class HostileServer: Sendable {
 
   public var liesTold: Int { state.withLock { $0.told } }
 
-  /// Everything that devices sent, in order, since the start or the last ``forgetRequests()``.
+  /// All requests from devices, in order, since the start or the last ``forgetRequests()``.
   public var requests: [HeardRequest] { state.withLock { $0.heard } }
 
   public func forgetRequests() { state.withLock { $0.heard = [] } }
 
-  /// How many bytes a device took of the altered answer of which it took the most, before it hung up.
+  /// Returns the maximum number of bytes that a device read of an altered answer before it disconnected.
   public func mostBytesTaken(by device: String) -> Int { state.withLock { $0.taken[device] ?? 0 } }
 
   // MARK: Sending
 
-  /// The way through which a device reaches its server.
+  /// Returns the transport through which a device reaches its server.
   public func transport(for device: String) throws -> any ZDCTransport {
     try lead(device, to: server)
     return HostileTransport(hostile: self, device: device)
@@ -147,7 +147,7 @@ public final class HostileServer: Sendable {
     }
   }
 
-  /// Counts an occurrence; says whether this is one to lie about.
+  /// Counts an occurrence, and returns whether to lie this time.
   private func take(_ index: Int) -> Bool {
     state.withLock { state in
       guard state.rules.indices.contains(index), state.rules[index].times > 0 else { return false }
@@ -210,7 +210,7 @@ private struct HostileTransport: ZDCTransport {
   }
 }
 
-/// A body in slices of the size that a socket would give, so that a limit is met where it stands.
+/// A body in slices of the size that a socket would deliver, so that limits take effect at the right byte.
 private final class SlicedBody: Sendable {
   private static let sliceBytes = 64 << 10
 
@@ -218,7 +218,7 @@ private final class SlicedBody: Sendable {
   private let count = Mutex(0)
   private let endlessly: [UInt8]
 
-  /// How much was asked for so far.
+  /// The number of bytes read so far.
   var taken: Int { count.withLock { $0 } }
 
   init(_ bytes: [UInt8], endlessly: [UInt8]) {
@@ -238,11 +238,11 @@ private final class SlicedBody: Sendable {
   }
 }
 
-/// Cuts an event stream's bytes into whole events.
+/// Splits an event stream's bytes into whole events.
 final class EventSplitter: Sendable {
   private let rest = Mutex<[UInt8]>([])
 
-  /// The events that these bytes complete, each with its empty line.
+  /// Returns the events that these bytes complete, each with its empty line.
   func push(_ slice: [UInt8]) -> [String] {
     rest.withLock { rest in
       rest += slice

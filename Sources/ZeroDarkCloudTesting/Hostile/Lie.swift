@@ -1,27 +1,27 @@
 internal import Foundation
 public import ZDCProtocol
 
-/// Something that a ``HostileServer`` says in place of the truth.
+/// A false answer of a ``HostileServer``.
 ///
 /// ```swift
-/// .turnBit(.content, at: 100)                       // one bit of every content
+/// .turnBit(.content, at: 100)                       // one bit of all content
 /// .withhold(.record) { $0.record?.fields.node == id }
 /// .rewrite(.commit) { $0.removeFirst() }            // a gap in every page of the log
 /// .refuse("GET", "/v1/account/keyring", status: 404, code: "notFound")
 /// ```
 public struct Lie: Sendable {
   enum Act: Sendable {
-    /// Alters an answer; says whether there was something to alter.
+    /// Alters an answer. Returns whether there was something to alter.
     case alter(@Sendable (inout ServedAnswer) throws -> Bool)
-    /// Answers in the server's place, which never hears of the request. Nil: not this request.
+    /// Answers in the server's place, without forwarding the request. Returns nil for other requests.
     case invent(@Sendable (_ route: WireRoutes.Route, _ path: String, _ request: [UInt8]) -> ServedAnswer?)
-    /// Alters the event stream's bytes, event by event.
+    /// Alters the event stream, event by event.
     case events(@Sendable ([String]) -> [String])
   }
 
   let act: Act
 
-  /// The general form: alters an answer, whatever it is, and says whether it did.
+  /// Creates a lie from a function that alters any answer and returns whether it did.
   public init(_ alter: @escaping @Sendable (inout ServedAnswer) throws -> Bool) {
     act = .alter(alter)
   }
@@ -49,7 +49,7 @@ public struct Lie: Sendable {
     }
   }
 
-  /// Changes the bytes of each object that is chosen.
+  /// Changes the bytes of each chosen object.
   public static func change(
     _ kind: ServedKind, where choice: @escaping Choice = { _ in true },
     _ change: @escaping @Sendable (inout [UInt8]) throws -> Void
@@ -63,7 +63,7 @@ public struct Lie: Sendable {
     }
   }
 
-  /// Turns one bit over, in the byte at `offset`, counted from the end if it is negative.
+  /// Flips one bit in the byte at `offset`, which counts from the end if it is negative.
   public static func turnBit(_ kind: ServedKind, at offset: Int, where choice: @escaping Choice = { _ in true }) -> Lie
   {
     change(kind, where: choice) { bytes in
@@ -78,18 +78,18 @@ public struct Lie: Sendable {
     change(kind, where: choice) { $0 = object }
   }
 
-  /// Leaves chosen objects out.
+  /// Omits the chosen objects.
   public static func withhold(_ kind: ServedKind, where choice: @escaping Choice = { _ in true }) -> Lie {
     rewrite(kind) { $0.removeAll(where: choice) }
   }
 
-  /// Puts objects into every answer that is a page of the zone's log, behind those of their kind.
+  /// Adds objects to every page of the zone's log, after the existing objects of their kind.
   public static func add(_ items: [ServedItem], to zone: ZoneID) -> Lie {
     Lie { answer in
       guard answer.isBundle, answer.path.contains(zone.tree.text), answer.route.pattern == Routes.zoneCommits else {
         return false
       }
-      // Commits go in front of the records, where an honest server puts them.
+      // Commits go before the records, as an honest server orders them.
       let old = answer.items
       answer.items =
         old.filter { $0.kind != .record } + items.filter { $0.kind != .record } + old.filter { $0.kind == .record }
@@ -98,8 +98,8 @@ public struct Lie: Sendable {
     }
   }
 
-  /// Names another head for a zone, with its pages and in the list of zones; with `hasMore`, also whether the page ends
-  /// before it.
+  /// Reports another head for a zone, in its pages and in the list of zones. `hasMore` also overrides whether the page
+  /// ends before the head.
   public static func head(_ zone: ZoneID, seq: UInt64, hash: CommitHash, hasMore: Bool? = nil) -> Lie {
     Lie { answer in
       if answer.route.pattern == Routes.zones {
@@ -116,7 +116,7 @@ public struct Lie: Sendable {
     }
   }
 
-  /// Lists none of the user's zones.
+  /// Returns an empty list of the user's zones.
   public static let noZones = Lie { answer in
     guard answer.route.pattern == Routes.zones else { return false }
     return try answer.changeZones { $0 = [] }
@@ -129,7 +129,7 @@ public struct Lie: Sendable {
     invent(method, pattern, status: status, json: #"{"code":"\#(code)","message":"by script","retryable":false}"#)
   }
 
-  /// Answers a request that the server never gets.
+  /// Answers a request without forwarding it to the server.
   public static func invent(_ method: String, _ pattern: String, status: Int = 200, json: String) -> Lie {
     invent(method, pattern) { route, request in
       ServedAnswer(
@@ -138,7 +138,8 @@ public struct Lie: Sendable {
     }
   }
 
-  /// The same with an answer made from the request; nil lets it pass.
+  /// Answers a request without forwarding it to the server. The closure creates the answer, or returns nil to let the
+  /// request pass.
   public static func invent(
     _ method: String, _ pattern: String,
     _ answer: @escaping @Sendable (_ route: WireRoutes.Route, _ request: [UInt8]) -> ServedAnswer?
@@ -149,7 +150,7 @@ public struct Lie: Sendable {
       })
   }
 
-  /// Changes whole bodies of a route.
+  /// Changes the whole body of answers on a route.
   public static func body(
     _ method: String, _ pattern: String, _ change: @escaping @Sendable (inout [UInt8]) throws -> Void
   ) -> Lie {
@@ -162,7 +163,7 @@ public struct Lie: Sendable {
 
   // MARK: Sizes
 
-  /// Says another length than the body has.
+  /// Announces a length that differs from the body's.
   public static func announce(_ length: UInt64, _ method: String, _ pattern: String) -> Lie {
     Lie { answer in
       guard answer.route.method == method, answer.route.pattern == pattern else { return false }
@@ -183,14 +184,14 @@ public struct Lie: Sendable {
 
   // MARK: Events
 
-  /// Changes the list of events that arrive together; each is its text, with the empty line at its end.
+  /// Changes the list of events that arrive together. Each event is its text with the empty line at the end.
   public static func events(_ change: @escaping @Sendable ([String]) -> [String]) -> Lie {
     Lie(act: .events(change))
   }
 }
 
 extension ServedAnswer {
-  /// - Returns: whether that made a difference.
+  /// - Returns: Whether the list changed.
   fileprivate mutating func changeZones(_ change: (inout [ZoneStatus]) -> Void) throws -> Bool {
     var list = try JSONDecoder().decode(ZoneList.self, from: Data(body))
     let before = list.zones

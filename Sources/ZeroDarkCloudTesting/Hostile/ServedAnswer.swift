@@ -1,6 +1,6 @@
 public import ZDCProtocol
 
-/// What a ``HostileServer`` may serve: the objects of the protocol, by how they travel.
+/// The objects of the protocol that a ``HostileServer`` may serve, by their form on the wire.
 public enum ServedKind: UInt8, Sendable, CaseIterable {
   case commit = 1
   case record, acl, grant
@@ -9,18 +9,18 @@ public enum ServedKind: UInt8, Sendable, CaseIterable {
   case link
   /// The sealed keyring.
   case keyring
-  /// A content's ciphertext, whole or in part.
+  /// Ciphertext of content, whole or in part.
   case content
   case leafHashes
-  /// That some leaves of a content are what its root says.
+  /// The proof that some leaves of the content belong to its root.
   case leafProof
 }
 
-/// One object of a bundle as its bytes, which need not be those of any object.
+/// One object of a bundle as bytes, which need not be a valid object.
 public struct ServedItem: Sendable, Hashable {
-  /// The byte that says what follows; see ``ServedKind``.
+  /// The byte for the item's type; see ``ServedKind``.
   public var type: UInt8
-  /// With the received times or the blob's id in front, as the bundle has them.
+  /// Prefixed with the received times or the blob's ID, as in the bundle.
   public var bytes: [UInt8]
 
   public init(type: UInt8, bytes: [UInt8]) {
@@ -40,7 +40,7 @@ public struct ServedItem: Sendable, Hashable {
   public init(_ grant: Grant) { self.init(type: ServedKind.grant.rawValue, bytes: grant.bytes) }
   public init(_ link: IdentityLink) { self.init(type: ServedKind.link.rawValue, bytes: link.bytes) }
 
-  /// The objects of a bundle's bytes, in order.
+  /// Returns the objects in a bundle's bytes, in order.
   public static func items(of body: [UInt8]) -> [ServedItem] {
     var items: [ServedItem] = []
     var rest = body[...]
@@ -53,7 +53,7 @@ public struct ServedItem: Sendable, Hashable {
     return items
   }
 
-  /// The bundle of these objects.
+  /// Returns the bundle of these objects.
   public static func body(of items: [ServedItem]) -> [UInt8] {
     var out = ByteWriter(capacity: items.reduce(0) { $0 + $1.bytes.count + 5 })
     for item in items {
@@ -66,7 +66,7 @@ public struct ServedItem: Sendable, Hashable {
 
   public var kind: ServedKind? { ServedKind(rawValue: type) }
 
-  /// The object without what the bundle puts in front of it.
+  /// The object without the bundle's prefix.
   public var object: [UInt8] {
     get { Array(bytes.dropFirst(prefixLength)) }
     set { bytes = bytes.prefix(prefixLength) + newValue }
@@ -85,26 +85,26 @@ public struct ServedItem: Sendable, Hashable {
   public var acl: ZoneACL? { kind == .acl ? try? ZoneACL(object) : nil }
   public var grant: Grant? { kind == .grant ? try? Grant(object) : nil }
   public var link: IdentityLink? { kind == .link ? try? IdentityLink(object) : nil }
-  /// Of a small content.
+  /// The blob ID of small content.
   public var blob: BlobID? { kind == .smallContent ? BlobID(bytes.prefix(16)) : nil }
 }
 
-/// An answer on its way to a device, in the hands of a ``Lie``.
+/// An answer on its way to a device, which a ``Lie`` can alter.
 public struct ServedAnswer: Sendable {
   public let route: WireRoutes.Route
   public let path: String
-  /// What the device had sent.
+  /// The body of the device's request.
   public let request: [UInt8]
   public var status: Int
-  /// By lower-case name.
+  /// Header values by lower-case name.
   public var headers: [String: String]
   public var body: [UInt8]
-  /// What `content-length` says, if it is not to be the truth.
+  /// The value of `content-length`, if it is to be false.
   public var announcedLength: UInt64?
-  /// Bytes that come behind the body, again and again, until the device hangs up.
+  /// Bytes to repeat after the body until the device disconnects.
   public var endlessly: [UInt8] = []
 
-  /// An answer that no server gave.
+  /// Creates an answer that no server sent.
   public init(
     to route: WireRoutes.Route, request: [UInt8] = [], status: Int, headers: [String: String], body: [UInt8] = []
   ) {
@@ -125,19 +125,19 @@ public struct ServedAnswer: Sendable {
 
   public var isBundle: Bool { headers["content-type"]?.hasPrefix(Bundle.mediaType) == true }
 
-  /// The objects of a bundle, in order; setting them writes the body anew.
+  /// The objects of a bundle, in order. Setting them encodes the body again.
   public var items: [ServedItem] {
     get { ServedItem.items(of: body) }
     set { body = ServedItem.body(of: newValue) }
   }
 
-  /// The objects of one kind: those of a bundle, or the body that is one itself.
+  /// Returns the objects of one kind: those in a bundle, or the whole body if it is one object.
   func objects(_ kind: ServedKind) -> [ServedItem] {
     if isBundle { return items.filter { $0.type == kind.rawValue } }
     return bareKind == kind && !body.isEmpty ? [ServedItem(type: kind.rawValue, bytes: body)] : []
   }
 
-  /// What a body is that is no bundle.
+  /// The kind of a body that is not a bundle.
   private var bareKind: ServedKind? {
     guard status == 200 || status == 206 else { return nil }
     switch route.pattern {
@@ -149,7 +149,7 @@ public struct ServedAnswer: Sendable {
     }
   }
 
-  /// Replaces all objects of one kind; the others keep their places.
+  /// Replaces all objects of one kind. The others keep their positions.
   mutating func replace(_ kind: ServedKind, with objects: [ServedItem]) {
     guard isBundle else {
       body = objects.flatMap(\.bytes)

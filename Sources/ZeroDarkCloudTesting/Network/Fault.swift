@@ -1,26 +1,26 @@
-/// What may happen to a request; see ``FaultyTransport``.
+/// A fault that can affect a request; see ``FaultyTransport``.
 public enum Fault: Sendable {
-  /// The server never gets it.
+  /// The server never receives the request.
   case loseRequest
-  /// The server does what it asks, and the answer is lost.
+  /// The server executes the request, but the answer is lost.
   case loseResponse
-  /// The connection breaks after so many bytes of the answer's body.
+  /// The connection breaks after this many bytes of the answer's body.
   case cutResponse(afterBytes: Int)
-  /// The answer's body arrives in slices of so many bytes.
+  /// The answer's body arrives in slices of this many bytes.
   case slowResponse(bytesAtOnce: Int)
-  /// It is sent when the ``ManualClock`` has moved that far.
+  /// The request is sent once the ``ManualClock`` has advanced by this duration.
   case delay(Duration)
-  /// Something answers in the server's place: a JSON error with this code, as the protocol has them.
+  /// The answer does not come from the server: a JSON error with this code, in the protocol's format.
   case answer(status: Int, code: String)
-  /// The server gets it twice, one after the other; the second answer counts.
+  /// The server receives the request twice, one after the other. The second answer counts.
   case duplicate
-  /// One bit of the answer's body is turned over: in the byte at this offset, counted from the end if it is negative.
+  /// One bit of the answer's body is flipped, in the byte at this offset, which counts from the end if it is negative.
   case corruptResponse(byteAt: Int)
-  /// One bit of the request's body is turned over.
+  /// One bit of the request's body is flipped.
   case corruptRequest(byteAt: Int)
-  /// Something else happens first, for example another device's push.
+  /// The closure runs first, for example another device's push.
   case before(@Sendable () async throws -> Void)
-  /// Something else happens when the server has answered, before the device sees it.
+  /// The closure runs after the server has answered, before the device receives the answer.
   case after(@Sendable () async throws -> Void)
 }
 
@@ -30,9 +30,9 @@ public struct RecordedRequest: Sendable, Hashable, CustomStringConvertible {
   public let route: WireRoutes.Route
   public let path: String
   public internal(set) var bytesSent: Int
-  /// Of the answer's body, as far as it was read.
+  /// Bytes of the answer's body that were read.
   public internal(set) var bytesReceived: Int
-  /// Nil if no answer came.
+  /// The HTTP status; nil if no answer arrived.
   public internal(set) var status: Int?
 
   public var description: String {

@@ -1,15 +1,15 @@
 internal import Synchronization
 public import ZeroDarkCloud
 
-/// A network that fails by script: put it between a device and its server, tell it what to do to which request, and
-/// count what passed.
+/// A network that fails by script. Put it between a device and its server, script faults for requests, and count the
+/// traffic.
 ///
 /// ```swift
-/// let network = FaultyTransport(try AsyncHTTPTransport(serverURL: server.url), clock: clock)
-/// network.fail(.loseResponse, "POST", "/v1/commits")             // the first one from now on
-/// network.fail(.answer(status: 503, code: "shuttingDown"), "GET")  // of any GET the first
+/// let network = FaultyTransport(try AsyncHTTPTransport(serverURL: server.url.absoluteString), clock: clock)
+/// network.fail(.loseResponse, "POST", "/v1/commits")             // the next one
+/// network.fail(.answer(status: 503, code: "shuttingDown"), "GET")  // the next GET
 /// network.isOffline = true
-/// print(network.counts())                                        // one line a route
+/// print(network.counts())                                        // one line per route
 /// ```
 public final class FaultyTransport: ZDCTransport {
   fileprivate struct Rule {
@@ -17,9 +17,9 @@ public final class FaultyTransport: ZDCTransport {
     var method: String?
     var pattern: String?
     var query: String?
-    /// How many matching requests still pass unharmed.
+    /// The number of matching requests that still pass unaffected.
     var skip: Int
-    /// How many are harmed then.
+    /// The number of requests that fail after those.
     var times: Int
   }
 
@@ -42,20 +42,20 @@ public final class FaultyTransport: ZDCTransport {
 
   // MARK: The script
 
-  /// While true every request fails at once.
+  /// Whether every request fails immediately.
   public var isOffline: Bool {
     get { state.withLock { $0.isOffline } }
     set { state.withLock { $0.isOffline = newValue } }
   }
 
-  /// Harms a request to come.
+  /// Adds a fault for later requests.
   ///
   /// - Parameters:
-  ///   - method: nil for any.
-  ///   - pattern: a path of the wire API with its parameters in braces; nil for any.
-  ///   - query: text that the request's query contains, such as `after=`; nil for any.
-  ///   - occurrence: 1 for the first that matches from now on.
-  ///   - times: how many in a row.
+  ///   - method: The HTTP method; nil for any.
+  ///   - pattern: A path of the wire API with its parameters in braces; nil for any.
+  ///   - query: Text that the request's query contains, such as `after=`; nil for any.
+  ///   - occurrence: 1 for the first matching request from now on.
+  ///   - times: The number of consecutive requests that fail.
   public func fail(
     _ fault: Fault, _ method: String? = nil, _ pattern: String? = nil, query: String? = nil, occurrence: Int = 1,
     times: Int = 1
@@ -65,7 +65,7 @@ public final class FaultyTransport: ZDCTransport {
     state.withLock { $0.rules.append(rule) }
   }
 
-  /// Forgets the script. Faults that have struck already stay struck.
+  /// Clears the script and goes online. Faults that have already occurred are not undone.
   public func heal() {
     state.withLock {
       $0.rules = []
@@ -73,17 +73,17 @@ public final class FaultyTransport: ZDCTransport {
     }
   }
 
-  /// Whether every scripted fault has struck.
+  /// Whether every scripted fault has occurred.
   public var hasStruck: Bool { state.withLock { $0.rules.isEmpty } }
 
   // MARK: Counting
 
-  /// Everything since the start or the last ``resetCounts()``.
+  /// All requests since the start or the last ``resetCounts()``.
   public var requests: [RecordedRequest] { state.withLock { $0.requests } }
 
   public func resetCounts() { state.withLock { $0.requests = [] } }
 
-  /// How many requests of a route there were.
+  /// Returns the number of requests of a route.
   public func count(_ method: String? = nil, _ pattern: String? = nil) -> Int {
     requests.filter {
       (method ?? $0.route.method) == $0.route.method && (pattern ?? $0.route.pattern) == $0.route.pattern
@@ -91,16 +91,16 @@ public final class FaultyTransport: ZDCTransport {
     .count
   }
 
-  /// One line a route, sorted: `POST /v1/commits × 3`.
+  /// Returns one line per route, sorted: `POST /v1/commits × 3`.
   public func counts() -> String {
     let byRoute = Dictionary(grouping: requests, by: \.route.description)
     return byRoute.sorted { $0.key < $1.key }.map { "\($0.key) × \($0.value.count)" }.joined(separator: "\n")
   }
 
-  /// From now on every byte of bodies, paths and headers is kept, for ``traffic``.
+  /// Starts to record all bytes of bodies, paths and headers for ``traffic``.
   public func keepTraffic() { state.withLock { $0.traffic = $0.traffic ?? [] } }
 
-  /// What passed since ``keepTraffic()``, one element a path, header block, request body or slice of an answer.
+  /// The traffic since ``keepTraffic()``. Each element is a path, header block, request body or slice of an answer.
   public var traffic: [[UInt8]] { state.withLock { $0.traffic ?? [] } }
 
   // MARK: Sending
@@ -127,7 +127,7 @@ public final class FaultyTransport: ZDCTransport {
     return TransportResponse(status: response.status, headers: response.headers, body: body)
   }
 
-  /// How often new connections were asked for.
+  /// The number of times that new connections were requested.
   public var renewals: Int { state.withLock { $0.renewals } }
 
   public func renewConnections() async {
@@ -147,7 +147,7 @@ public final class FaultyTransport: ZDCTransport {
     }
   }
 
-  /// What happens before the server sees the request; an answer in its place ends it.
+  /// Applies a fault before the server receives the request. Returns an answer if one replaces the server's.
   private func apply(
     _ fault: Fault, to request: inout TransportRequest, number: Int
   ) async throws -> TransportResponse? {
@@ -182,7 +182,7 @@ public final class FaultyTransport: ZDCTransport {
     }
   }
 
-  /// Reads an answer that nobody gets; an event stream has no end to wait for.
+  /// Reads an answer to its end and discards it. An event stream has no end, so it is not read.
   private static func drain(_ response: TransportResponse, of request: TransportRequest) async throws {
     guard request.headers["accept"] != "text/event-stream" else { return }
     while try await response.body.next() != nil {}
@@ -275,7 +275,7 @@ extension [UInt8] {
 }
 
 extension TransportBody {
-  /// The same bytes in smaller slices.
+  /// Returns the same bytes in smaller slices.
   fileprivate func sliced(_ count: Int) -> TransportBody {
     let rest = Mutex<ArraySlice<UInt8>>([])
     let next: @Sendable () async throws -> [UInt8]? = {
@@ -291,7 +291,7 @@ extension TransportBody {
     return TransportBody(next)
   }
 
-  /// The first `limit` bytes, then a broken connection. Breaks also if there is nothing more.
+  /// Returns the first `limit` bytes, then breaks the connection, even if the body has no more bytes.
   fileprivate func cut(after limit: Int) -> TransportBody {
     let shared = SharedCount(left: limit)
     return TransportBody {

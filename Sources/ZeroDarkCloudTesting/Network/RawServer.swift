@@ -9,7 +9,7 @@ internal import Synchronization
   internal import Darwin
 #endif
 
-/// Answers HTTP requests with bytes of the test's choice, valid or not, from a plain socket on 127.0.0.1.
+/// Answers HTTP requests with arbitrary bytes, valid or not, from a plain socket on 127.0.0.1.
 ///
 /// ```swift
 /// let raw = try RawServer { _ in Array("HTTP/1.1 000 X\r\n\r\n".utf8) }
@@ -32,19 +32,19 @@ package final class RawServer: Sendable {
   private let answer: @Sendable (_ head: String) -> [UInt8]
   package let port: UInt16
 
-  /// How a request's body is read, through a small buffer of the system's.
+  /// How a request's body is read. Other modes than `all` use a small receive buffer.
   package enum Reading: Sendable {
     case all
-    /// Not at all. The connection stays open.
+    /// The body is not read. The connection stays open.
     case never
-    /// In slices, with a pause after each.
+    /// The body is read in slices, with a pause after each.
     case slices(of: Int, every: Duration)
   }
 
   /// - Parameters:
-  ///   - port: 0 for any that is free.
-  ///   - closes: whether a connection ends with its first answer.
-  ///   - answer: makes the answer's bytes from the request's head.
+  ///   - port: The port; 0 for any free port.
+  ///   - closes: Whether a connection is closed after its first answer.
+  ///   - answer: Returns the answer's bytes for the request's head.
   package init(
     port: UInt16 = 0, closes: Bool = true, reading: Reading = .all,
     _ answer: @escaping @Sendable (_ head: String) -> [UInt8]
@@ -61,9 +61,9 @@ package final class RawServer: Sendable {
   /// The first line of each request, in order.
   package var requests: [String] { state.withLock { $0.requests } }
 
-  /// Stops listening and cuts what is open.
+  /// Stops listening and closes open connections.
   package func end() {
-    // With the lock: a socket that was closed may be another one's by now.
+    // Hold the lock: otherwise a socket could be closed and its number reused by another connection.
     state.withLock { state in
       if !state.isClosed { _ = shutdown(listener, Int32(SHUT_RDWR)) }
       state.hasEnded = true
@@ -71,7 +71,7 @@ package final class RawServer: Sendable {
     }
   }
 
-  /// Returns when its port is free for another server.
+  /// Returns when the port is free for another server.
   package func waitUntilEnded() async {
     await closing.wait(for: ()) { state.withLock { $0.isClosed } }
   }
@@ -158,7 +158,7 @@ package final class RawServer: Sendable {
     }
   }
 
-  /// - Returns: the head of the next request, whose body is skipped; nil at the end.
+  /// - Returns: The head of the next request, whose body is skipped; nil at the end.
   private func readRequest(_ socket: Int32) -> String? {
     var bytes: [UInt8] = []
     let end = Array("\r\n\r\n".utf8)

@@ -1,10 +1,10 @@
 internal import ZDCProtocol
 
-/// The wire API's routes by method: what requests are counted and faults are scripted by.
+/// The wire API's routes by method, for counting requests and scripting faults.
 public enum WireRoutes {
   public struct Route: Sendable, Hashable, CustomStringConvertible {
     public let method: String
-    /// With parameters in braces.
+    /// The path, with parameters in braces.
     public let pattern: String
 
     public var description: String { "\(method) \(pattern)" }
@@ -30,7 +30,7 @@ public enum WireRoutes {
     Route(method: "POST", pattern: Routes.blobComplete), Route(method: "DELETE", pattern: Routes.blob),
   ]
 
-  /// The route of a request; its bare path if there is none.
+  /// Returns the route of a request, or a route with its bare path if none matches.
   static func route(method: String, path: String) -> Route {
     let bare = path.prefix { $0 != "?" }
     let parts = bare.split(separator: "/")

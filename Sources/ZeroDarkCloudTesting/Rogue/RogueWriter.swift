@@ -3,18 +3,19 @@ package import ZDCCrypto
 package import ZDCProtocol
 package import ZeroDarkCloud
 
-/// Somebody who has an account's words and obeys no rule: makes commits and records that no client of ours would make,
-/// signed as he likes.
+/// An attacker with an account's words who follows no rules. It creates commits and records that no honest client would
+/// create, signed with any key.
 ///
-/// What an honest server would refuse is brought to a device by a ``Lie``; what it cannot see through is pushed.
+/// A ``Lie`` delivers objects that an honest server would refuse. Objects whose fault the server cannot detect are
+/// pushed.
 package struct RogueWriter: Sendable {
   package let keys: UserKeys
   private let api: ServerAPI
 
   /// - Parameters:
-  ///   - words: the account's.
-  ///   - server: whom to ask.
-  ///   - origin: the address under which the server is known, if it is a fork.
+  ///   - words: The account's words.
+  ///   - server: The server to connect to.
+  ///   - origin: The address under which the server is known, if it is a fork.
   package init(words: [String], user: UserID, server: TestServer, origin: String? = nil) async throws {
     let accessKey = try AccessKey(words: words)
     let connection = ServerConnection(
@@ -31,7 +32,7 @@ package struct RogueWriter: Sendable {
 
   package func keyring() async throws -> [UInt8] { try await api.keyring() }
 
-  /// The account's keyring under another version, with a next signature key if there is one.
+  /// Returns the account's keyring with another version, and with a next signature key if there is one.
   package func keyring(version: UInt64, next: SigningKey? = nil) throws -> Keyring {
     guard let decryption = try keys.decryptionKey(gen: keys.identity.encGen) else {
       throw TestFailure("no decryption key")
@@ -54,7 +55,7 @@ package struct RogueWriter: Sendable {
     }
   }
 
-  /// The signature key's next generation, as another device of the user would make it. Nothing is sent.
+  /// Creates the signature key's next generation, as another device of the user would. Nothing is sent.
   package func nextSigningKey() async throws -> (link: IdentityLink, keyring: [UInt8], key: SigningKey) {
     let last = try await chain()[0]
     let signing = SigningKey.random()
@@ -66,7 +67,7 @@ package struct RogueWriter: Sendable {
     return (try IdentityLink(signing: fields, root: keys.accessKey.rootKey, sign: signing), keyring, signing)
   }
 
-  /// Adds a link to the account's chain.
+  /// Appends a link to the account's chain.
   package func append(_ link: IdentityLink, keyring: [UInt8]? = nil, accessKey: AccessKey? = nil) async throws {
     try await api.appendLink(
       AppendLinkRequest(
@@ -74,13 +75,13 @@ package struct RogueWriter: Sendable {
         loginKey: accessKey.map { WireBytes($0.loginKey.publicKey) }))
   }
 
-  /// The account's home zone as the server has it now, opened.
+  /// Downloads and opens the account's home zone in its current state on the server.
   package func home() async throws -> RogueZone {
     var reader = ZDCProtocol.Bundle.Reader(try await homePage())
     return try RogueZone(zone: homeZone, items: try reader.all(), keys: keys)
   }
 
-  /// The whole log of another trunk, with its records, as the server has it now.
+  /// Downloads the whole current log of another trunk, with its records.
   package func pageOfTrunk(_ trunk: Trunk) async throws -> CommitPage {
     let zone = ZoneID(trunkOf: .derive(owner: keys.userID, trunk: trunk, appTreeID: TestDevice.treeID))
     return try await api.commitPage(zone, after: nil, withRecords: true)
@@ -94,14 +95,14 @@ package struct RogueWriter: Sendable {
     try await api.commitPage(homeZone, after: nil, withRecords: true).body
   }
 
-  /// A content's ciphertext.
+  /// Downloads the ciphertext of a record's content.
   package func content(_ record: NodeRecord) async throws -> [UInt8] {
     guard let blob = record.fields.content?.blobID else { throw TestFailure("a record without content") }
     let zone = ZoneID(trunkOf: record.fields.tree)
     return try await api.content(zone, node: record.fields.node, blob: blob).body.collect(upTo: .max)
   }
 
-  /// Sends what an honest server cannot see through.
+  /// Pushes objects whose fault an honest server cannot detect.
   package func push(
     _ commit: ZoneCommit, _ records: [NodeRecord] = [], contents: [(BlobID, [UInt8])] = [],
     acl: ZoneACL? = nil, grants: [Grant] = []
@@ -116,14 +117,14 @@ package struct RogueWriter: Sendable {
   }
 }
 
-/// A zone with all its keys, as ``RogueWriter`` sees it.
+/// A zone with all its keys, as a ``RogueWriter`` sees it.
 package struct RogueZone: Sendable {
   package let zone: ZoneID
   package let keys: UserKeys
   package private(set) var commits: [ZoneCommit] = []
   package private(set) var acl: ZoneACL
   package private(set) var grant: Grant
-  /// The live records of all nodes but the root, by name: names are different all over a test's tree.
+  /// The live records of all nodes except the root, by name. Names are unique within a test's tree.
   package private(set) var nodes: [String: OpenedRecord] = [:]
   package let root: OpenedRecord
 
@@ -167,10 +168,10 @@ package struct RogueZone: Sendable {
     }
   }
 
-  /// Children that were not rotated yet hang on an older key of their parent.
+  /// Returns a parent's keys of a generation. Children that are not rotated yet use an older key of their parent.
   private func keys(of parent: OpenedRecord, _ keyGen: UInt32) throws -> ParentKeys {
     if keyGen == parent.record.fields.keyGen { return parent.parentKeys }
-    // The access list has the zone's own.
+    // The zone's own history is in the access list.
     let isRoot = parent.record.fields.node == zone.root
     let history = try isRoot ? KeyHistory(of: acl.fields, key: parent.key) : parent.history()
     guard let key = history.key(keyGen) else { throw TestFailure("a key generation that is not kept") }
@@ -192,7 +193,7 @@ package struct RogueZone: Sendable {
 
   // MARK: Making things up
 
-  /// A new node's record, as an honest client would make it.
+  /// Drafts a new node's record, as an honest client would.
   package func draft(new name: String, below parent: String = "") throws -> RecordDraft {
     let above = try node(parent)
     return RecordDraft(
@@ -201,7 +202,7 @@ package struct RogueZone: Sendable {
       writer: keys.userID, writerGen: keys.signGen, timeMs: 1)
   }
 
-  /// A node's next record, as an honest client would make it.
+  /// Drafts a node's next record, as an honest client would.
   package func draft(next name: String, below parent: String = "") throws -> RecordDraft {
     let old = try node(name)
     var draft = RecordDraft(
@@ -214,7 +215,7 @@ package struct RogueZone: Sendable {
     return draft
   }
 
-  /// A commit behind the head, or behind another one, signed by the account or by anybody else.
+  /// Creates a commit after the head or another commit, signed by the account or with any other key.
   package func commit(
     _ operations: [ZoneOperation], after previous: ZoneCommit? = nil, signedBy signer: SigningKey? = nil,
     _ change: (inout ZoneCommit.Fields) -> Void = { _ in }
@@ -231,7 +232,7 @@ package struct RogueZone: Sendable {
     try commit(records.map { .put(ZoneOperation.Put($0)) }, after: previous)
   }
 
-  /// The next access list with a change, signed by the account or by anybody else.
+  /// Creates the next access list with a change, signed by the account or with any other key.
   package func nextACL(
     signedBy signer: SigningKey? = nil, _ change: (inout ZoneACL.Fields) -> Void
   ) throws -> ZoneACL {
@@ -244,12 +245,12 @@ package struct RogueZone: Sendable {
     return try ZoneACL(fields) { try (signer ?? keys.signingKey).sign(label: "acl", message: $0) }
   }
 
-  /// A commit that brings an access list in.
+  /// Creates a commit that carries an access list.
   package func commit(bringing acl: ZoneACL, signedBy signer: SigningKey? = nil) throws -> ZoneCommit {
     try commit([.acl(version: acl.fields.version, hash: acl.hash)], signedBy: signer) { $0.aclHash = acl.hash }
   }
 
-  /// A record whose bytes are changed after it was sealed.
+  /// Returns a record whose fields are changed after it was sealed.
   package static func record(_ record: NodeRecord, _ change: (inout NodeRecord.Fields) -> Void) -> NodeRecord {
     var fields = record.fields
     change(&fields)
@@ -258,7 +259,7 @@ package struct RogueZone: Sendable {
 }
 
 extension RogueWriter {
-  /// The home zone's commits and live records as the server has them, whether they open or not.
+  /// Downloads the home zone's commits and live records from the server, whether they open or not.
   package func homeObjects() async throws -> (commits: [ZoneCommit], records: [NodeRecord]) {
     var reader = ZDCProtocol.Bundle.Reader(try await homePage())
     var (commits, records): ([ZoneCommit], [NodeRecord]) = ([], [])

@@ -2,7 +2,7 @@ package import ZDCCrypto
 package import ZDCProtocol
 internal import ZeroDarkCloud
 
-/// A rotation of a zone's key, as the zone's owner commits it after a removal (PROTOCOL 3.10).
+/// A rotation of a zone's key, in the form that the zone's owner commits after a removal (PROTOCOL 3.10).
 package struct ZoneRotation: Sendable {
   package let commit: ZoneCommit
   package let acl: ZoneACL
@@ -12,11 +12,12 @@ package struct ZoneRotation: Sendable {
 }
 
 extension RogueZone {
-  /// Makes a rotation: a list with the next zoneKeyGen, the root under a fresh key, the old keys sealed under it in the list.
+  /// Creates a rotation: a list with the next zoneKeyGen and the old keys sealed under a fresh key, and the root under
+  /// that key.
   ///
   /// - Parameters:
-  ///   - encPub: the owner's current encryption key.
-  ///   - granted: the key inside the owner's grant, if that is not to be the zone's.
+  ///   - encPub: The owner's current encryption key.
+  ///   - granted: The key inside the owner's grant, if it is not to be the zone's.
   package func rotation(
     encPub: [UInt8], granting granted: NodeKey? = nil, spoil: (inout NodeRecord.Fields) -> Void = { _ in }
   ) throws -> ZoneRotation {
@@ -66,7 +67,7 @@ extension RogueWriter {
     try await push(rotation.commit, [rotation.root], acl: rotation.acl, grants: [rotation.grant])
   }
 
-  /// The account's current encryption key.
+  /// Returns the account's current encryption key.
   package func encPub() async throws -> [UInt8] {
     guard let link = try await chain().last else { throw TestFailure("the account has no chain") }
     return link.encPub

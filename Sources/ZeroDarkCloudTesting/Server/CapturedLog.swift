@@ -11,14 +11,14 @@ public final class CapturedLog: Sendable {
 
   public var text: String { lines.joined(separator: "\n") }
 
-  /// A logger that writes here, at every level.
+  /// Returns a logger that writes to this log, at every level.
   public func logger(label: String) -> Logger {
     var logger = Logger(label: label) { _ in Handler(log: self) }
     logger.logLevel = .trace
     return logger
   }
 
-  /// Adds a line by hand.
+  /// Adds a line manually.
   public func append(_ line: String) { kept.withLock { $0.append(line) } }
 
   private struct Handler: LogHandler {

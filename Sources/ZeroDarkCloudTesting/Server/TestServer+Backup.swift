@@ -1,7 +1,7 @@
 internal import Foundation
 
 extension TestServer {
-  /// A copy of all of the server's files, as an operator's backup.
+  /// A copy of all of the server's files, like an operator's backup.
   public struct Backup: Sendable {
     let folder: URL
   }
@@ -15,7 +15,7 @@ extension TestServer {
     return Backup(folder: copy)
   }
 
-  /// Puts an earlier state in the place of the server's own: what an operator does after a loss, or an attacker at will.
+  /// Replaces the server's state with an earlier one, as an operator does after a loss, or an attacker at any time.
   public func restore(_ backup: Backup) async throws {
     try await stop()
     try FileManager.default.removeItem(at: folder)
@@ -25,10 +25,10 @@ extension TestServer {
 }
 
 extension TestServer {
-  /// Starts another server from a backup of this one, on a port of its own, that says it is this one: two servers that
-  /// go different ways.
+  /// Starts another server from a backup of this one, on a separate port and under this server's identity. The states
+  /// of the two servers then diverge.
   ///
-  /// Devices with an account here log in there; ``HostileServer/lead(_:to:)`` takes them.
+  /// Devices with an account on this server can log in there; ``HostileServer/lead(_:to:)`` leads them to it.
   public func fork(_ backup: Backup, clock: ManualClock) async throws -> TestServer {
     let temporary = try TemporaryFolder()
     let folder = temporary.url.appendingPathComponent("server", isDirectory: true)

@@ -3,8 +3,8 @@ internal import GRDB
 internal import ZDCProtocol
 
 extension TestServer {
-  /// What the server holds, as text: accounts, and their trees as far as the server can see them. Nodes are numbered in
-  /// the order in which they came.
+  /// Returns the server's data as text: accounts, and their trees as far as the server can see them. Nodes are numbered
+  /// in the order in which they were added.
   ///
   /// ```
   /// account 1: 2 devices
@@ -24,7 +24,7 @@ extension TestServer {
     }
   }
 
-  /// How many nodes are live, roots of trunks not counted.
+  /// Returns the number of live nodes, without the roots of trunks.
   public func nodeCount() throws -> Int {
     try read { db in
       try Int.fetchOne(
@@ -32,7 +32,7 @@ extension TestServer {
     }
   }
 
-  /// How many commits there are in all logs, those of births counted.
+  /// Returns the number of commits in all logs, including the genesis commits.
   public func commitCount() throws -> Int {
     try read { db in try Int.fetchOne(db, sql: "SELECT COUNT(*) FROM commits") ?? 0 }
   }
@@ -47,7 +47,7 @@ extension TestServer {
     return try queue.read(body)
   }
 
-  /// A connection that cannot be closed has nothing to lose: it only reads.
+  /// Closes a connection. Errors are ignored, because the connection only reads.
   private func closeQuietly(_ queue: DatabaseQueue) { try? queue.close() }
 
   private struct NodeLabels {

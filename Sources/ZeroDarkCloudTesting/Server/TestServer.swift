@@ -4,7 +4,7 @@ internal import Synchronization
 internal import ZDCServer
 internal import ZDCServerSQLite
 
-/// The real server, in this process: SQLite and blob folder in a temporary place, on a free port of 127.0.0.1.
+/// The real server in this process, with SQLite and a blob folder in a temporary location, on a free port of 127.0.0.1.
 ///
 /// ```swift
 /// let server = try await TestServer.start()
@@ -22,11 +22,11 @@ public final class TestServer: Sendable {
   private let invites: Set<String>
   private let port: Int
   private let quotaBytes: Mutex<UInt64>
-  /// Addresses of other servers for which this one may be taken; empty for its own.
+  /// Addresses of other servers under which this one may be known; empty for only its own.
   let origins: [String]
-  /// Everything that the server wrote to its log, at every level.
+  /// The server's complete log output, at every level.
   public let log: CapturedLog
-  /// Where all of the server's files are.
+  /// The folder with all of the server's files.
   public let folder: URL
 
   private init(
@@ -48,8 +48,8 @@ public final class TestServer: Sendable {
   /// Starts a server on an empty folder.
   ///
   /// - Parameters:
-  ///   - clock: the server's own clock, from which received times come.
-  ///   - quotaBytes: sealed content that one account may have; 0: unlimited.
+  ///   - clock: The server's clock, which determines received times.
+  ///   - quotaBytes: Maximum size of sealed content per account, in bytes; 0 for unlimited.
   public static func start(
     clock: ManualClock = ManualClock(), invites: Set<String>? = nil, quotaBytes: UInt64 = 0
   ) async throws -> TestServer {
@@ -67,7 +67,7 @@ public final class TestServer: Sendable {
       quotaBytes: quotaBytes, log: log, running: running)
   }
 
-  /// Starts a server on a folder that is there.
+  /// Starts a server on an existing folder.
   static func start(
     on folder: URL, in temporary: TemporaryFolder, clock: ManualClock, origins: [String]
   ) async throws -> TestServer {
@@ -92,7 +92,7 @@ public final class TestServer: Sendable {
 
   /// Stops gracefully and starts again on the same folder and port.
   ///
-  /// - Parameter quotaBytes: the quota from now on; nil: as before.
+  /// - Parameter quotaBytes: The new quota; nil keeps the current one.
   public func restart(quotaBytes changed: UInt64? = nil) async throws {
     try await stop()
     if let changed { quotaBytes.withLock { $0 = changed } }
@@ -105,7 +105,7 @@ public final class TestServer: Sendable {
     running.withLock { $0 = started }
   }
 
-  /// Finishes what runs, flushes and closes. Does nothing if the server is stopped.
+  /// Finishes running requests, flushes and closes. Does nothing if the server is stopped.
   public func stop() async throws {
     let stopping = running.withLock { running in
       defer { running = nil }
@@ -114,15 +114,15 @@ public final class TestServer: Sendable {
     try await stopping?.stop()
   }
 
-  /// Removes what retention has released, as the server does once an hour of its own.
+  /// Removes data that retention has released, as the server does automatically once an hour.
   public func collect() async throws {
     try await running.withLock { $0 }?.collect()
   }
 
-  /// Below those that systems give away by themselves: a stopped server finds its port free when it starts again.
+  /// Below the range of ephemeral ports, so a stopped server finds its port free when it starts again.
   private static let ports = 10_000..<32_000
 
-  /// Ports of this process's servers, including those that are stopped and may start again.
+  /// Ports of this process's servers, including stopped ones that may start again.
   private static let reserved = Mutex<Set<Int>>([])
 
   private static func onFreePort(
@@ -144,14 +144,14 @@ public final class TestServer: Sendable {
     }
   }
 
-  /// Launches again if the port is taken: another program may have it, or a child process the socket of the stopped server
-  /// until it ends.
+  /// Launches again if the port is taken. Another program may use it, or a child process may hold the stopped server's
+  /// socket until it ends.
   private static func retrying(
     times: Int = 300, pause: Duration = .milliseconds(100), _ launch: () async throws -> RunningServer
   ) async throws -> RunningServer {
     for _ in 0..<times {
       do { return try await launch() } catch let error as StoreOpenError { throw error } catch {
-        // Any other error is the last attempt's as well.
+        // The last attempt throws any other error too.
         try await Task.sleep(for: pause)
       }
     }

@@ -1,6 +1,6 @@
 internal import Synchronization
 
-/// Tasks that sleep until a test moves the time on.
+/// Tasks that sleep until a test advances the time.
 final class Sleepers: Sendable {
   private struct Sleeper {
     var due: Duration
@@ -17,9 +17,11 @@ final class Sleepers: Sendable {
   private let state = Mutex(State())
   private let watchers = Waiters<Int>()
 
-  /// The time that has passed.
+  /// The elapsed time.
   var now: Duration { state.withLock { $0.now } }
 
+  /// Suspends for a duration.
+  ///
   /// - Throws: `CancellationError` if the task is cancelled.
   func sleep(for duration: Duration) async throws {
     let id = state.withLock { state in
@@ -33,12 +35,12 @@ final class Sleepers: Sendable {
     }
   }
 
-  /// Suspends until that many tasks sleep, or the calling task is cancelled.
+  /// Suspends until `count` tasks sleep, or the calling task is cancelled.
   func wait(for count: Int) async {
     await watchers.wait(for: count) { state.withLock { $0.sleepers.count >= count } }
   }
 
-  /// Moves the time on, and wakes the tasks whose time has come.
+  /// Advances the time, and wakes the tasks whose deadline has passed.
   func advance(by duration: Duration) {
     let due = state.withLock { state in
       state.now += duration
@@ -49,7 +51,7 @@ final class Sleepers: Sendable {
     for continuation in due { continuation.resume() }
   }
 
-  /// Moves the time to that of the first sleeper, and wakes it alone.
+  /// Advances the time to the earliest deadline, and wakes only that sleeper.
   func wakeFirst() {
     let continuation = state.withLock { state -> CheckedContinuation<Void, any Error>? in
       guard let first = state.sleepers.min(by: { $0.value.due < $1.value.due }) else { return nil }
@@ -72,7 +74,7 @@ final class Sleepers: Sendable {
   private func cancel(_ id: Int) {
     let sleeper = state.withLock { state in
       let sleeper = state.sleepers.removeValue(forKey: id)
-      // It may be on its way to its place.
+      // The sleeper may not be registered yet.
       if sleeper == nil { state.cancelled.insert(id) }
       return sleeper
     }

@@ -1,9 +1,9 @@
 public import Foundation
 
-/// A folder that goes with this object.
+/// A folder that is deleted with this object.
 ///
-/// In memory where the system has such a place: what a test writes need not outlive it, and synced writes to a disk
-/// would be most of its time.
+/// It is in memory where the system supports that: a test's files need not persist, and synced writes to a disk would
+/// take most of its time.
 public final class TemporaryFolder: Sendable {
   public let url: URL
 
@@ -21,7 +21,7 @@ public final class TemporaryFolder: Sendable {
     }
   }
 
-  /// A new folder in this one.
+  /// Creates a folder in this one.
   public func folder(_ name: String) throws -> URL {
     let folder = url.appendingPathComponent(name, isDirectory: true)
     try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)

@@ -1,4 +1,4 @@
-/// A test is set up wrongly, or its world is not as it should be at the end.
+/// An incorrect test setup, or an unexpected state of the test's world at its end.
 public struct TestFailure: Error, Sendable, CustomStringConvertible {
   public let description: String
 

@@ -1,7 +1,7 @@
 internal import Synchronization
 
-/// Tasks that wait for something that another one does. Each goes on when it has happened, or when it is cancelled: a
-/// test that is over its time must end, whatever it was waiting for.
+/// Tasks that wait for events from other tasks. Each resumes when its event happens or when it is cancelled: a test
+/// that exceeds its time limit must end, whatever it was waiting for.
 final class Waiters<Event: Sendable>: Sendable {
   private struct State {
     var nextID = 0
@@ -11,9 +11,9 @@ final class Waiters<Event: Sendable>: Sendable {
 
   private let state = Mutex(State())
 
-  /// Suspends until ``resume(where:)`` names the event.
+  /// Suspends until ``resume(where:)`` matches the event.
   ///
-  /// - Parameter hasHappened: asked once, when a resumption can no longer be missed.
+  /// - Parameter hasHappened: Called once, when a resumption can no longer be missed.
   func wait(for event: Event, unless hasHappened: @Sendable () -> Bool) async {
     let id = state.withLock { state in
       state.nextID += 1
@@ -50,7 +50,7 @@ final class Waiters<Event: Sendable>: Sendable {
   private func cancel(_ id: Int) {
     let waiter = state.withLock { state in
       let waiter = state.waiting.removeValue(forKey: id)
-      // It may be on its way to its place.
+      // The waiter may not be registered yet.
       if waiter == nil { state.cancelled.insert(id) }
       return waiter
     }

@@ -2,11 +2,10 @@ internal import Foundation
 internal import Synchronization
 internal import ZeroDarkCloud
 
-/// A server, a clock and the devices of one or more accounts, for the length of a test.
+/// A server, a clock and the devices of one or more accounts, for the duration of a test.
 ///
-/// At the end it checks what must be true after every test: no operation is left in a queue, no device met a security
-/// error, and every device shows exactly
-/// what a fresh device gets from the server. Whatever a test means to leave behind it says beforehand.
+/// At the end it checks invariants: every queue is empty, no device encountered a security error, and every device
+/// shows exactly what a fresh device gets from the server. A test must declare any exceptions beforehand.
 ///
 /// ```swift
 /// try await TestWorld.run { world in
@@ -36,10 +35,10 @@ public final class TestWorld: Sendable {
     self.clock = clock
   }
 
-  /// Makes a world, runs the test in it, and checks it at the end.
+  /// Creates a world, runs the test in it, and checks it at the end.
   ///
-  /// - Parameter quotaBytes: sealed content that one account may have on the server; 0: unlimited.
-  /// - Throws: ``TestFailure`` that says all that is wrong; what the test throws.
+  /// - Parameter quotaBytes: Maximum size of sealed content per account on the server, in bytes; 0 for unlimited.
+  /// - Throws: ``TestFailure`` with all failed checks, or any error of the test.
   public static func run(
     quotaBytes: UInt64 = 0, _ body: @Sendable (TestWorld) async throws -> Void
   ) async throws {
@@ -58,7 +57,7 @@ public final class TestWorld: Sendable {
 
   // MARK: Devices
 
-  /// Makes a device. The first one of an account creates it, others log in with its words.
+  /// Creates a device. The first device of an account creates the account, others log in with its words.
   public func device(_ name: String, account: String = "alice") async throws -> TestDevice {
     let device = try await TestDevice(name, server: server, clock: clock)
     if let words = words(of: account) {
@@ -71,15 +70,15 @@ public final class TestWorld: Sendable {
     return device
   }
 
-  /// The words of an account; nil if no device has created it.
+  /// Returns the words of an account; nil if no device has created it.
   public func words(of account: String = "alice") -> [String]? { state.withLock { $0.words[account] } }
 
-  /// Syncs the devices round after round, contents included, until a round changes nothing.
+  /// Syncs the devices round after round, including content, until a round changes nothing.
   public func settle(_ devices: TestDevice...) async throws {
     try await Self.settle(devices)
   }
 
-  /// The same for devices of no world.
+  /// Syncs devices that belong to no world, round after round, until a round changes nothing.
   public static func settle(_ devices: [TestDevice]) async throws {
     for _ in 0..<20 {
       var isQuiet = true
@@ -95,20 +94,20 @@ public final class TestWorld: Sendable {
 
   // MARK: What a test may leave behind
 
-  /// The device's queue need not be empty, and its tree is not compared.
+  /// Allows the device's queue to be non-empty, and excludes its tree from the comparison.
   public func mayWait(_ device: TestDevice) { state.withLock { _ = $0.mayWait.insert(device.name) } }
 
-  /// These security errors are what the test is about.
+  /// Declares the security errors that the test expects on a device.
   public func expectsSecurityErrors(_ codes: [String], on device: TestDevice) {
     state.withLock { $0.expectedErrors[device.name] = codes }
   }
 
-  /// The server is not asked at the end, for tests that leave it stopped.
+  /// Skips the comparison with the server at the end, for tests that leave it stopped.
   public func skipsComparison() { state.withLock { $0.isCompared = false } }
 
   // MARK: The end
 
-  /// Checks now what ``run(_:)`` checks at the end.
+  /// Runs the checks that ``run(quotaBytes:_:)`` performs at the end.
   public func check() async throws {
     var failures: [String] = []
     let (devices, isCompared) = state.withLock { ($0.devices, $0.isCompared) }
@@ -158,8 +157,8 @@ public final class TestWorld: Sendable {
     return failures
   }
 
-  /// All of it ends, also when the test was cancelled or a part of it does not: a server or an engine that is left
-  /// behind would hold the process.
+  /// Closes all devices and the server, even if the test was cancelled or closing one of them fails. A remaining server
+  /// or engine would keep the process alive.
   private func end() async throws {
     let devices = state.withLock { $0.devices.map(\.device) }
     try await Task { [server] in

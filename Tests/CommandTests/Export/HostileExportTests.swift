@@ -12,7 +12,7 @@ import ZeroDarkCloud
   import Darwin
 #endif
 
-/// Names that somebody hostile gave, from a tree on a server through the real program onto a disk.
+/// Names chosen by an attacker, from a tree on a server through the real program onto a disk.
 @Suite("Exporting hostile names")
 struct HostileExportTests {
   @Test("every name comes out, none outside the folder", arguments: [false, true])
@@ -37,7 +37,7 @@ struct HostileExportTests {
     }
   }
 
-  /// Somebody with a foot in the target folder swaps folders for links while the export writes.
+  /// An attacker with access to the target folder swaps folders for links while the export writes.
   @Test func linksThatAppearWhileItWrites_leadNowhere() async throws {
     try await Self.withWorld { world in
       let source = world.folder.appendingPathComponent("d")
@@ -53,7 +53,7 @@ struct HostileExportTests {
       let swapper = Swapper(target.appendingPathComponent("d/1").path, trap: trap.path)
       for _ in 0..<4 {
         let status = try await world.zdc("reader", ["get", "home:/d", target.path + "/", "--overwrite"]).status
-        // Done, or refused where the link stood.
+        // Succeeded, or refused where it found the link.
         #expect([0, 1, 66, 73].contains(status))
       }
       let swaps = swapper.end()
@@ -85,7 +85,8 @@ struct HostileExportTests {
     return (outside, target)
   }
 
-  /// Nodes with names that no file and no argument could carry, queued below `zdc` and sent by it.
+  /// Queues nodes with names that no file and no argument could carry, and pushes them. They are inserted below the
+  /// level of `zdc`, which sends them.
   private static func plant(_ world: ProgramWorld) async throws -> [String] {
     let options = ProfileOptions(
       name: "default", server: nil, caFile: nil, passphraseFile: nil, isVerbose: false,
@@ -102,7 +103,7 @@ struct HostileExportTests {
       for name in HostileNames.all {
         var node = ZDCNode(localUserID: user)
         (node.parentID, node.name) = (home.uuid, name)
-        // Names that the tree itself refuses, and those that are one name to it, never get this far.
+        // The tree itself refuses some names and treats others as equal; those never get this far.
         guard let node = try? cloud.insertNode(node) else { continue }
         let file = source.appendingPathComponent("\(names.count)")
         try Data("\(names.count)".utf8).write(to: file)

@@ -1,10 +1,10 @@
 import Foundation
 import Testing
 
-/// Two profiles of one account take turns with a few commands each; a fresh one looks at the end.
+/// Two profiles of one account take turns with a few commands each; a fresh profile checks the result.
 ///
-/// The commands come one after the other, so the tree is known exactly. A turn is a burst: its commands become one
-/// commit each, or one together, and the other profile pulls them all at once. Any of them may be killed.
+/// The commands run one after the other, so the tree is known exactly. A turn is a burst: its commands become one
+/// commit each, or one together, and the other profile pulls them all together. Any of them may be killed.
 struct CommandHistory {
   private let world: ProgramWorld
   private var dice: Dice
@@ -38,7 +38,7 @@ struct CommandHistory {
     try await world.mustRun(device, "account", "login", "--server", world.url, "--words-file", words)
   }
 
-  /// Both profiles know folders in three levels, with files in them.
+  /// Gives both profiles folders in three levels, with files in them.
   private mutating func begin() async throws {
     let words = world.folder.appendingPathComponent("words").path
     try await world.mustRun("a", "account", "create", "--server", world.url, "--words-file", words)
@@ -107,7 +107,7 @@ struct CommandHistory {
     try await put(device, source, path, options, wanted: wanted)
   }
 
-  /// Over a node of the same kind the newest wins; over one of the other kind nothing may happen.
+  /// Replaces a node of the same kind; a node of the other kind must stay unchanged.
   private mutating func put(
     _ device: String, _ source: URL, _ path: String, _ options: [String], wanted: FileTreeModel.Put
   ) async throws {
@@ -138,7 +138,7 @@ struct CommandHistory {
     try await change(device, ["rm", "--recursive"] + options + ["\(Self.top)/\(path)"], of: path)
   }
 
-  /// A folder becomes a file, or a file a folder.
+  /// Replaces a folder with a file, or a file with a folder.
   private mutating func replace(_ device: String, _ options: [String]) async throws {
     guard let path = anyPath() else { return }
     let wasFolder = model.isFolder(path)
@@ -151,8 +151,8 @@ struct CommandHistory {
     }
   }
 
-  /// A command that was killed is repeated if it had not been queued. Only after a sync does the device's own tree show
-  /// that: the command may have been killed in its pull.
+  /// Repeats a killed command if it had not been queued. The device's own tree shows that only after a sync: the
+  /// command may have been killed during its pull.
   private mutating func change(_ device: String, _ arguments: [String], of path: String) async throws {
     let outcome = try await zdc(device, arguments)
     if outcome.status == 75 { return try await must(device, arguments) }
@@ -164,13 +164,13 @@ struct CommandHistory {
 
   // MARK: Running
 
-  /// Every fourth command is killed at some byte to the server, if it comes so far.
+  /// Kills every fourth command at some byte to the server, if it sends that much.
   private mutating func zdc(_ device: String, _ arguments: [String]) async throws -> ProgramWorld.Outcome {
     let moment: Moment? = dice.number(0...3) == 0 ? .up(dice.number(1...2_500)) : nil
     let outcome = try await world.zdc(device, arguments, killing: moment == nil ? nil : .client, at: moment)
     log.append(
       "\(device) zdc \(arguments.joined(separator: " ")): \(outcome.hasStruck ? "killed" : "\(outcome.status)")")
-    // 75: another device changed what the path names, and nothing was done (M13).
+    // 75: another device changed the node at this path, and nothing was done (M13).
     if !outcome.hasStruck, arguments[0] != "put", outcome.status != 75 {
       try #require(outcome.status == 0, "\(outcome.errors)")
     }

@@ -3,7 +3,7 @@ import Testing
 
 /// Random series of `zdc` commands of two profiles against an exact model. A failure names its seed and the commands.
 ///
-/// ZDC_COMMAND_HISTORIES says how many, ZDC_SEED where they begin.
+/// ZDC_COMMAND_HISTORIES sets the number of histories, ZDC_SEED the first seed.
 @Suite("Command histories", .serialized)
 struct CommandHistoryTests {
   private static func number(_ variable: String) -> UInt64? {

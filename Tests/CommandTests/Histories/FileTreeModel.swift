@@ -1,20 +1,20 @@
 import Foundation
 
-/// The tree that a series of commands makes, one after the other.
+/// The tree that a series of commands creates, one after the other.
 struct FileTreeModel: Equatable {
   enum Entry: Equatable {
     case folder
     case file(Data)
   }
 
-  /// By path without a slash in front. The top is always there.
+  /// By path without a leading slash. The top is always present.
   private(set) var entries: [String: Entry] = [:]
 
   var paths: [String] { entries.keys.sorted() }
 
   func isFolder(_ path: String) -> Bool { path.isEmpty || entries[path] == .folder }
 
-  /// What `zdc put --overwrite` does: it never puts a file in place of a folder, nor a folder in place of a file.
+  /// The outcome of `zdc put --overwrite`, which never replaces a folder with a file, nor a file with a folder.
   enum Put {
     case whole
     /// Nodes of the other kind inside the folder are left alone.
@@ -29,7 +29,7 @@ struct FileTreeModel: Equatable {
     return .whole
   }
 
-  /// - Parameter files: by path below the folder; what else is in it stays.
+  /// - Parameter files: by path below the folder; other entries of the folder stay.
   mutating func putFolder(_ path: String, folders: [String], files: [String: Data]) -> Put {
     guard putOneFolder(path) else { return .refused }
     var isWhole = true
@@ -48,7 +48,7 @@ struct FileTreeModel: Equatable {
     return true
   }
 
-  /// - Returns: false if that is not possible.
+  /// - Returns: false if the move is not possible.
   mutating func move(_ path: String, to new: String) -> Bool {
     guard entries[path] != nil, entries[new] == nil, isFolder(Self.parent(of: new)) else { return false }
     guard !"\(new)/".hasPrefix("\(path)/") else { return false }
@@ -71,7 +71,7 @@ struct FileTreeModel: Equatable {
     path.lastIndex(of: "/").map { String(path[..<$0]) } ?? ""
   }
 
-  /// What a folder on disk holds.
+  /// Reads the tree of a folder on disk.
   init(readingFrom folder: URL) throws {
     for path in try FileManager.default.subpathsOfDirectory(atPath: folder.path) {
       let url = folder.appendingPathComponent(path)
@@ -83,7 +83,7 @@ struct FileTreeModel: Equatable {
 
   init() {}
 
-  /// Where two trees differ.
+  /// Returns the differences between two trees.
   func differences(from other: FileTreeModel) -> [String] {
     Set(entries.keys).union(other.entries.keys).sorted().compactMap { path in
       entries[path] == other.entries[path]

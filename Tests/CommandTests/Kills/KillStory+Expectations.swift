@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// How much a cut upload may send again: the part that was on its way, of 128 leaves, and the requests around it.
+/// How much an interrupted upload may send again: the part in flight, of 128 leaves, and the requests around it.
 enum Resuming {
   static let mostBytes = 128 * 65_600 + 56 + (1 << 18)
 }
@@ -27,7 +27,7 @@ extension KillStory {
 
   mutating func makeLarge(_ name: String? = nil) throws -> URL {
     let file = local("large/\(name ?? "large-\(round)")")
-    // One random block again and again, and never the same block twice: what is sealed has no pattern anyhow.
+    // The same random block again and again, with a different first byte each time: sealed data has no pattern anyway.
     let block = dice.bytes(1 << 20)
     var bytes: [UInt8] = []
     for number in 0..<UInt8(Self.largeBytes >> 20) { bytes += [number] + block.dropFirst() }
@@ -39,7 +39,7 @@ extension KillStory {
     try FileManager.default.contentsOfDirectory(atPath: local(folder).path).sorted()
   }
 
-  /// Paths of files and folders below.
+  /// Paths of the files and folders below.
   func paths(below folder: URL) throws -> Set<String> {
     Set(try FileManager.default.subpathsOfDirectory(atPath: folder.path))
   }
@@ -63,13 +63,13 @@ extension KillStory {
     try FileManager.default.removeItem(at: copy)
   }
 
-  /// Everything, on a device that has never seen anything.
+  /// Gets everything on a device that has never seen anything.
   private func freshCopy(_ said: String) async throws -> (device: String, copy: URL) {
     let device = "fresh"
     let copy = world.folder.appendingPathComponent("copy")
     try await login(device)
     let got = try await world.zdc(device, ["get", "home:/", copy.path])
-    // What a killed put had announced and not sent yet is named, and the rest is got.
+    // Files that a killed put announced but has not sent yet are named in the errors; all others are downloaded.
     let isPartial = got.status == 1 && got.errors.contains("no content in the cloud yet")
     try #require(got.status == 0 || isPartial, "\(said)\nzdc get: \(got.errors)")
     return (device, copy)
@@ -77,9 +77,9 @@ extension KillStory {
 
   // MARK: What must hold
 
-  /// After the kill, before any recovery: a fresh device has what the server acknowledged, whole.
+  /// After the kill, before any recovery: a fresh device has everything that the server acknowledged, complete.
   ///
-  /// - Parameter isAll: the command said that it is done.
+  /// - Parameter isAll: the command reported that it finished.
   func expectAcknowledged(_ isAll: Bool, _ said: String) async throws {
     let synced = try await syncedPaths()
     let (device, copy) = try await freshCopy(said)
@@ -96,7 +96,7 @@ extension KillStory {
     try discard(device, copy)
   }
 
-  /// Paths of nodes that the author holds for acknowledged.
+  /// Paths of the nodes that the author considers acknowledged.
   private func syncedPaths() async throws -> Set<String> {
     let listed = try await world.mustRun(Self.author, "tree", "--json")
     return Set(
@@ -118,7 +118,7 @@ extension KillStory {
     var queue: Queue
   }
 
-  /// After the recovery: the queue is empty, and a fresh device has what is wanted, once.
+  /// After the recovery: the queue is empty, and a fresh device has everything that is wanted, exactly once.
   func expectSettled(_ said: String) async throws {
     try await world.mustRun(Self.author, "sync")
     try await expectAll(said)

@@ -1,8 +1,8 @@
 import Foundation
 import Testing
 
-/// Rounds of work on one world, each with one kill; after each, everything that was acknowledged must be there, and
-/// after the recovery everything that was wanted, once.
+/// Rounds of work on one world, each with one kill. After each kill, everything acknowledged must still exist. After
+/// the recovery, everything wanted must exist, exactly once.
 struct KillStory {
   enum Work: String, CaseIterable, Sendable {
     case pushSmall, pushLarge, change, pullSmall, pullLarge, register
@@ -19,7 +19,7 @@ struct KillStory {
 
   let world: ProgramWorld
   var dice: Dice
-  /// What such a piece of work sends and gets, from the last time it was done.
+  /// The traffic of each kind of work, from its last run.
   private var usual: [Work: Meter.Counts] = [:]
   private(set) var round = 0
   private(set) var tally = Tally()
@@ -27,7 +27,7 @@ struct KillStory {
   struct Tally: Sendable {
     var kills = 0
     var missed = 0
-    /// Bytes sent again by large uploads that were cut, and their number.
+    /// Bytes sent again by interrupted large uploads, and the number of these uploads.
     var sentAgain = 0
     var cutUploads = 0
   }
@@ -43,7 +43,7 @@ struct KillStory {
 
   // MARK: The frame
 
-  /// An account with a first tree, made without a kill: that tells how much passes.
+  /// Creates an account with a first tree, without a kill, to measure the usual traffic.
   mutating func begin() async throws {
     usual[.register] = try await world.mustRun(
       Self.author, "account", "create", "--server", world.url, "--words-file", words.path
@@ -71,7 +71,7 @@ struct KillStory {
     try discard("measure", copy)
   }
 
-  /// One round.
+  /// Plays one round.
   ///
   /// - Returns: whether the kill came in time.
   mutating func play(_ scene: Scene) async throws -> Bool {
@@ -101,7 +101,7 @@ struct KillStory {
     }
   }
 
-  /// Runs the command into its kill, and brings the server back.
+  /// Runs the command until it is killed, and restarts the server.
   private mutating func kill(
     _ device: String, _ arguments: [String], _ scene: Scene
   ) async throws -> (outcome: ProgramWorld.Outcome, said: String) {
@@ -116,9 +116,9 @@ struct KillStory {
     let expected: Set<Int32> =
       switch (outcome.hasStruck, scene.prey) {
       case (false, _): [0]
-      // It may have had all that it needed.
+      // It may already have had everything that it needed.
       case (true, .client): [0, 128 + 9]
-      // A get names the file whose download broke off, and exits with 1.
+      // A get names the file whose download failed, and exits with 1.
       case (true, .server): scene.work.isPull ? [0, 1, 69, 75] : [0, 69, 75]
       }
     try #require(expected.contains(outcome.status), "\(said)")
@@ -132,12 +132,12 @@ struct KillStory {
     try await expectAcknowledged(outcome.status == 0, said)
     let again = try await world.mustRun(Self.author, "put", source.path, target)
     if outcome.hasStruck, scene.work == .pushLarge { countAgain(outcome.counts, again.counts, said) }
-    // No sync in between: what put says is sent, is sent.
+    // No sync first: put reports only what was really sent.
     try await expectAll(said)
     return outcome.hasStruck
   }
 
-  /// A second large file, or a new version of the first.
+  /// Pushes a second large file, or a new version of the first.
   private mutating func pushLarge(_ scene: Scene) async throws -> Bool {
     let isNew = dice.number(0...1) == 0
     let old = try names(in: "large")
@@ -146,7 +146,7 @@ struct KillStory {
     let hasStruck = try await push(file, to: "home:/large/", scene)
     outdated = [:]
     guard isNew, let name = old.first else { return hasStruck }
-    // Not more than one of them stays: a test is no reason to fill a disk.
+    // Keep no more than one of them, to save disk space.
     try await world.mustRun(Self.author, "rm", "home:/large/\(name)")
     try FileManager.default.removeItem(at: local("large/\(name)"))
     return hasStruck
@@ -184,13 +184,13 @@ struct KillStory {
     return hasStruck
   }
 
-  /// Contents of files before the edit that is being sent.
+  /// File content before the edit that is being sent.
   private(set) var outdated: [String: Data] = [:]
 
   private mutating func move(_ name: String, _ new: String, _ scene: Scene) async throws -> Bool {
     let arguments = ["mv", "home:/small/\(name)", "home:/small/\(new)"]
     let (outcome, said) = try await kill(Self.author, arguments, scene)
-    // Killed before it was queued, it is to be said again; afterwards it is a thing of the queue.
+    // If the command was killed before it queued the change, it is repeated; afterwards the queue is responsible.
     let isQueued = try await world.zdc(Self.author, ["ls", "home:/small/\(name)"]).status != 0
     if outcome.status == 0 { #expect(isQueued, "\(said)") }
     if !isQueued { try await world.mustRun(Self.author, arguments[0], arguments[1], arguments[2]) }
@@ -217,7 +217,7 @@ struct KillStory {
     try await login(device)
     let copy = world.folder.appendingPathComponent("copy-\(round)")
     let (outcome, said) = try await kill(device, ["get", "home:/\(part)", copy.path], scene)
-    // What was there before stays, and what is whole there is not fetched again: no --overwrite.
+    // Existing files stay, and complete ones are not downloaded again: no --overwrite.
     try await world.mustRun(device, "get", "home:/\(part)", copy.path)
     try expectEqual(local(part), copy, said)
     try discard(device, copy)
@@ -226,13 +226,13 @@ struct KillStory {
 
   // MARK: Registering
 
-  /// An account whose making is cut, goes on as the same account.
+  /// An interrupted registration continues with the same account.
   private mutating func register(_ scene: Scene) async throws -> Bool {
     let device = "newcomer-\(round)"
     let arguments = ["account", "create", "--server", world.url, "--json"]
     let (outcome, said) = try await kill(device, arguments, scene)
     let again = try await world.zdc(device, arguments)
-    // 73: it was finished, only its words were not shown.
+    // 73: the account was complete, only its words were not shown.
     try #require(again.status == 0 || again.status == 73, "\(said)\n\(again.errors)")
     let words = world.folder.appendingPathComponent("words-\(round)")
     let shown = try await world.mustRun(device, "account", "show-words")

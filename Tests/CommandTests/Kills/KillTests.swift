@@ -1,12 +1,13 @@
 import Foundation
 import Testing
 
-/// SIGKILL to real processes at moments that a seed chooses: ZDC_SEED repeats a run, ZDC_KILLS says how many kills.
+/// SIGKILL to real processes at moments that a seed chooses. ZDC_SEED repeats a run, ZDC_KILLS sets the number of
+/// kills.
 @Suite("Kills", .serialized)
 struct KillTests {
   static let seed = number("ZDC_SEED") ?? UInt64.random(in: 1...999_999_999)
   static let count = Int(number("ZDC_KILLS") ?? 20)
-  /// Kills on one server with one account; then the next one begins.
+  /// Kills on one server with one account; then the next world begins.
   static let killsPerWorld = 10
 
   private static func number(_ variable: String) -> UInt64? {
@@ -33,7 +34,7 @@ struct KillTests {
         + "\(tally.sentAgain) bytes of them were sent again")
   }
 
-  /// Every scene has its turn, in an order of the seed's, over all worlds.
+  /// Plays every scene in turn, in an order that the seed determines, over all worlds.
   private func play(_ story: inout KillStory, _ wanted: Int, _ number: Int) async throws {
     var order = Dice(seed: Self.seed)
     let deck = KillStory.Scene.all.shuffled(using: &order)
@@ -48,7 +49,7 @@ struct KillTests {
     }
   }
 
-  /// The expectations are worth something only if they notice a server that loses what it acknowledged.
+  /// Proves that the expectations notice a server that loses acknowledged work.
   @Test func aServerThatForgets_isNoticed() async throws {
     let world = try await ProgramWorld()
     var story = KillStory(world, seed: Self.seed)

@@ -8,16 +8,16 @@ import Foundation
   import Darwin
 #endif
 
-/// A program that was started and has to be waited for.
+/// A started child process that must be waited for.
 ///
-/// NB: not Foundation's Process: on Linux that takes a program for running until everything that it left in the
-/// background has ended.
+/// NB: Foundation's Process does not work here. On Linux it considers a program running until all of its background
+/// processes have ended.
 struct ChildProcess: Sendable {
   let pid: pid_t
 
   /// - Parameters:
-  ///   - input: nil for none.
-  ///   - output, errors: files that are made or emptied.
+  ///   - input: nil for no input.
+  ///   - output, errors: files that are created or truncated.
   init(
     _ program: String, _ arguments: [String], environment: [String: String], input: URL? = nil, output: URL, errors: URL
   ) throws {
@@ -30,7 +30,7 @@ struct ChildProcess: Sendable {
     var attributes = posix_spawnattr_t()
     posix_spawnattr_init(&attributes)
     defer { posix_spawnattr_destroy(&attributes) }
-    // Threads of the pool block all signals, and a child inherits that: its shell would wait for ever.
+    // Threads of the pool block all signals, and a child inherits that mask: its shell would wait forever.
     var noSignals = sigset_t()
     sigemptyset(&noSignals)
     posix_spawnattr_setsigmask(&attributes, &noSignals)
@@ -53,9 +53,9 @@ struct ChildProcess: Sendable {
     return body(copies + [nil])
   }
 
-  /// Its exit code, or 128 and the number of the signal that ended it.
+  /// Waits for the process to end and returns its exit code, or 128 plus the number of the signal that ended it.
   ///
-  /// - Parameter ended: called while its number is still its own.
+  /// - Parameter ended: called while the process ID is still reserved for this process.
   func wait(ended: (@Sendable () -> Void)? = nil) async -> Int32 {
     await withCheckedContinuation { done in
       Thread.detachNewThread {
@@ -69,7 +69,7 @@ struct ChildProcess: Sendable {
     }
   }
 
-  /// Ends it as a service manager would, and waits.
+  /// Ends the process as a service manager would, and waits for it.
   func stop() async {
     kill(pid, SIGTERM)
     _ = await wait()

@@ -9,10 +9,10 @@ import Synchronization
   import Darwin
 #endif
 
-/// A TCP proxy on loopback between `zdc` and `zdc-server`: it counts, and at its moment it strikes and cuts every
-/// connection.
+/// A TCP proxy on loopback between `zdc` and `zdc-server` that counts traffic. At a given moment it runs a strike and
+/// cuts every connection.
 ///
-/// Its port stays the same while servers come and go behind it.
+/// Its port stays the same when the server behind it is replaced.
 final class CountingProxy: Sendable {
   private struct State {
     var meter = Meter()
@@ -23,7 +23,7 @@ final class CountingProxy: Sendable {
     var links: [ObjectIdentifier: Link] = [:]
   }
 
-  /// The two ends of one connection; closed when nobody uses it any more.
+  /// The two ends of one connection, closed when the last reference goes away.
   private final class Link: Sendable {
     let client: Int32
     let server: Int32
@@ -53,18 +53,18 @@ final class CountingProxy: Sendable {
     Thread.detachNewThread { [self] in accept() }
   }
 
-  /// Ends it. What is open is cut.
+  /// Shuts the proxy down and cuts all open connections.
   func end() {
     shutdown(listener, Loopback.bothWays)
     cut()
   }
 
-  /// Where new connections go.
+  /// Sets the server port for new connections.
   func lead(to backend: UInt16) {
     state.withLock { $0.backend = backend }
   }
 
-  /// Begins to count from zero; at the moment, if there is one, runs `strike` and cuts everything.
+  /// Resets the counters. At the moment, if one is given, runs `strike` and cuts everything.
   func arm(_ moment: Moment? = nil, strike: (@Sendable () -> Void)? = nil) {
     state.withLock { state in
       state.meter = Meter(moment)
@@ -73,17 +73,17 @@ final class CountingProxy: Sendable {
     }
   }
 
-  /// Counts the round trips of what passes from now on; nil: lets everything pass at once.
+  /// Counts the round trips of all traffic from now on; nil lets all traffic pass immediately.
   func count(_ waves: RequestWaves?) {
     state.withLock { $0.waves = waves }
   }
 
-  /// Goes on counting, and strikes no more.
+  /// Continues to count, without a strike.
   func disarm() {
     state.withLock { $0.strike = nil }
   }
 
-  /// What passed since it was armed, and whether the moment came.
+  /// The traffic since the proxy was armed, and whether the moment was reached.
   var result: (counts: Meter.Counts, hasStruck: Bool) {
     state.withLock { ($0.meter.counts, $0.isCut) }
   }
@@ -122,7 +122,7 @@ final class CountingProxy: Sendable {
     state.withLock { _ = $0.links.removeValue(forKey: ObjectIdentifier(link)) }
   }
 
-  /// - Returns: whether the connection goes on.
+  /// - Returns: whether the connection stays open.
   private func pass(_ slice: ArraySlice<UInt8>, _ link: Link, _ direction: Direction, _ target: Int32) -> Bool {
     let verdict = link.awaitsCommitAnswer.withLock { awaits in
       state.withLock { state -> (count: Int, strike: (@Sendable () -> Void)?, goesOn: Bool) in
@@ -146,7 +146,7 @@ final class CountingProxy: Sendable {
   }
 }
 
-/// The calls that differ between platforms.
+/// The socket calls that differ between platforms.
 private enum Loopback {
   static let bothWays = Int32(SHUT_RDWR)
 

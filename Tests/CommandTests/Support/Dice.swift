@@ -1,4 +1,4 @@
-/// Random numbers from a seed (SplitMix64): the same seed, the same story.
+/// Random numbers from a seed (SplitMix64): the same seed gives the same run.
 struct Dice: RandomNumberGenerator, Sendable {
   private var state: UInt64
 

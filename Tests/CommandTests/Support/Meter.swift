@@ -1,10 +1,10 @@
-/// When a kill strikes: counted in what passed the proxy, never in time.
+/// When a kill strikes: measured in bytes and answers that passed the proxy, never in time.
 enum Moment: Sendable, Hashable, CustomStringConvertible {
   /// The n-th byte from the client has passed.
   case up(Int)
   /// The n-th byte from the server has passed.
   case down(Int)
-  /// The server accepted the n-th commit; its answer passed, or is lost.
+  /// The server accepted the n-th commit; its answer was delivered or lost.
   case commitAnswer(Int, isDelivered: Bool)
 
   var description: String {
@@ -20,7 +20,7 @@ enum Direction: Sendable {
   case up, down
 }
 
-/// What passed, and whether the moment has come. Pure.
+/// Counts the traffic and detects the moment. Pure: no input or output.
 struct Meter: Sendable {
   struct Counts: Sendable, Hashable {
     var up = 0
@@ -29,7 +29,7 @@ struct Meter: Sendable {
   }
 
   private(set) var counts = Counts()
-  /// Nil once it has come.
+  /// Nil once it was reached.
   private(set) var moment: Moment?
 
   init(_ moment: Moment? = nil) {
@@ -38,8 +38,8 @@ struct Meter: Sendable {
 
   /// Lets a slice pass, or its part up to the moment.
   ///
-  /// - Parameter awaitsCommitAnswer: kept for each connection: requests and answers alternate on it.
-  /// - Returns: how many bytes go through, and whether the moment is behind them.
+  /// - Parameter awaitsCommitAnswer: state of each connection; requests and answers alternate on it.
+  /// - Returns: the number of bytes to let through, and whether the moment is reached after them.
   mutating func pass(
     _ slice: ArraySlice<UInt8>, _ direction: Direction, awaitsCommitAnswer: inout Bool
   ) -> (count: Int, isMoment: Bool) {

@@ -9,8 +9,7 @@ import Testing
   import Darwin
 #endif
 
-/// One server and its devices, real processes all of them, with a counting proxy between.
-///
+/// One server and its devices, all of them real processes, with a counting proxy in front of the server.
 final class ProgramWorld {
   enum Prey: String, CaseIterable, Sendable {
     case client, server
@@ -28,7 +27,7 @@ final class ProgramWorld {
   let want: URL
   private let proxy: CountingProxy
   private var server: ChildProcess?
-  /// Open as long as the server lives: it must not die of saying something.
+  /// Open as long as the server lives, so that it does not die of a broken pipe.
   private var serverSaid: LinePipe?
   private var runs = 0
 
@@ -67,7 +66,7 @@ final class ProgramWorld {
 
   private var log: String { (try? String(contentsOf: serverLog, encoding: .utf8)) ?? "" }
 
-  /// Waits for the killed one, has its folder checked, and starts the next.
+  /// Waits for the killed server to end, checks its folder, and starts the next server.
   func restartServer() async throws {
     guard let dead = server else { return }
     #expect(await dead.wait() == 128 + SIGKILL)
@@ -76,7 +75,7 @@ final class ProgramWorld {
     try await startServer()
   }
 
-  /// Does the work on a server that has lost it afterwards: its folder is the one from before.
+  /// Does the work on a server that then loses it: its folder is restored to the state before the work.
   func forgetting(_ work: () async throws -> Void) async throws {
     let backup = folder.appendingPathComponent("backup")
     await server?.stop()
@@ -113,7 +112,7 @@ final class ProgramWorld {
       Programs.zdc, arguments, environment: environment(device), output: out, errors: err)
     if prey == .client { victim.began(child.pid) }
     let status = await child.wait { victim.isOver() }
-    // A server that was to die lives on if the command ended before.
+    // A server that was to be killed survives if the command ended first.
     proxy.disarm()
     let (counts, hasStruck) = proxy.result
     defer { for file in [out, err] { _ = try? FileManager.default.removeItem(at: file) } }
@@ -121,7 +120,7 @@ final class ProgramWorld {
       status: status, output: try text(out), errors: try text(err), counts: counts, hasStruck: hasStruck)
   }
 
-  /// A command that has to succeed.
+  /// Runs a command that must succeed.
   @discardableResult
   func mustRun(_ device: String, _ arguments: String...) async throws -> Outcome {
     let outcome = try await zdc(device, arguments)
@@ -130,7 +129,7 @@ final class ProgramWorld {
     return outcome
   }
 
-  /// How many round trips and requests a command needs that has to succeed.
+  /// Runs a command that must succeed, and returns how many round trips and requests it needed.
   func cost(_ device: String, _ arguments: String...) async throws -> (roundTrips: Int, requests: Int) {
     let waves = RequestWaves()
     proxy.count(waves)
@@ -155,7 +154,7 @@ final class ProgramWorld {
   private func text(_ file: URL) throws -> String { String(decoding: try Data(contentsOf: file), as: UTF8.self) }
 }
 
-/// The first line that a child writes, waited for without asking again and again: its output is a named pipe.
+/// Waits for the first line that a child writes, without polling: its output is a named pipe.
 private final class LinePipe: Sendable {
   private let reader: Int32
 

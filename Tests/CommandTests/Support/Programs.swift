@@ -1,6 +1,6 @@
 import Foundation
 
-/// The programs of this build, where `swift build` put them: beside the tests.
+/// The programs of this build, in the folder where `swift build` put them: next to the tests.
 enum Programs {
   static let folder: URL = {
     #if os(Linux)
@@ -15,7 +15,7 @@ enum Programs {
   static var zdc: String { folder.appendingPathComponent("zdc").path }
   static var server: String { folder.appendingPathComponent("zdc-server").path }
 
-  /// The environment without anything that would reach the real user's profiles.
+  /// The environment without any variable that leads to the real user's profiles.
   static func environment(home: URL) -> [String: String] {
     var environment = ProcessInfo.processInfo.environment.filter {
       !$0.key.hasPrefix("ZDC_") && !$0.key.hasPrefix("XDG_")

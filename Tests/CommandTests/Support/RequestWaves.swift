@@ -1,8 +1,8 @@
 import Foundation
 import Synchronization
 
-/// Holds requests until no other one comes any more, and then lets all of them pass: what is let pass together would
-/// share a round trip on a line that is long. Counts these waves, and the requests in them.
+/// Holds requests until no further one arrives, and then lets all of them pass. Requests that pass together would share
+/// a round trip on a high-latency connection. Counts these waves, and the requests in them.
 final class RequestWaves: Sendable {
   private struct State {
     var passed = 0
@@ -10,7 +10,7 @@ final class RequestWaves: Sendable {
     var lastCame = ContinuousClock.now
   }
 
-  /// So long no other request may come; longer than a program computes between requests that it sends together.
+  /// How long no other request may arrive; longer than a program computes between requests that it sends together.
   private static let quiet: Duration = .milliseconds(200)
   private static let verbs = ["GET ", "POST ", "PUT ", "DELETE "].map { Array($0.utf8) }
 
@@ -19,7 +19,7 @@ final class RequestWaves: Sendable {
   var count: Int { state.withLock { $0.passed } }
   var requests: Int { state.withLock { $0.requests } }
 
-  /// Blocks its thread until the wave passes that the request belongs to; at once for what begins no request.
+  /// Blocks its thread until the request's wave passes; returns immediately if the slice does not start a request.
   func wait(with slice: ArraySlice<UInt8>) {
     guard Self.verbs.contains(where: slice.starts(with:)) else { return }
     let wave = state.withLock { state in

@@ -3,16 +3,15 @@ import Foundation
 /// A readable test of commands (scripts/*.txt):
 ///
 /// ```
-/// # remarks
-/// $ a put src home:/       a shell command; `a` and `b` run zdc as two devices, `$URL` is the server, `$T` an empty
-/// folder
+/// # a remark
+/// $ a put src home:/       a shell command; `a` and `b` run zdc as two devices,
+///                          `$URL` is the server, `$T` an empty folder
 /// < a line of its standard input
 /// a line of its standard output, exactly; `*` stands for anything, and a line `...` for any lines
-/// ! a line that standard error has among others, with the same `*`
+/// ! a line that its standard error contains, with the same `*`
 /// = 64                     its exit code, 0 if it is not given
 /// ```
-/// Output that is not written down fails the test, unless a line `...` allows it. Standard error is looked at only
-/// where `!` lines ask.
+/// Any other output fails the test, unless a line `...` allows it. Standard error is checked only against `!` lines.
 struct Script: Sendable, CustomStringConvertible {
   struct Step: Sendable {
     var line: Int
@@ -32,7 +31,7 @@ struct Script: Sendable, CustomStringConvertible {
 
   static var all: [Script] {
     let folder = folder.appendingPathComponent("scripts")
-    // For working on one: ZDC_SCRIPT=files swift test --filter CommandTests
+    // To run a single script: ZDC_SCRIPT=files swift test --filter CommandTests
     let only = ProcessInfo.processInfo.environment["ZDC_SCRIPT"].map { $0 + ".txt" }
     let files = (try? FileManager.default.contentsOfDirectory(atPath: folder.path)) ?? []
     return files.filter { $0.hasSuffix(".txt") && $0 == only ?? $0 }.sorted().compactMap { file in
@@ -64,7 +63,7 @@ struct Script: Sendable, CustomStringConvertible {
   }
 }
 
-/// Lines with `*` for anything and `...` for any number of lines.
+/// Matches lines with `*` for anything and `...` for any number of lines.
 enum Pattern {
   static func matches(_ line: some StringProtocol, _ pattern: String) -> Bool {
     let parts = pattern.split(separator: "*", omittingEmptySubsequences: false).map(String.init)

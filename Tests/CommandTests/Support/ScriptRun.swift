@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// One script in a folder of its own, with a server of its own: the real programs of this build.
+/// Runs one script in a dedicated folder, with a dedicated server and the real programs of this build.
 final class ScriptRun: Sendable {
   private let folder: URL
   private let environment: [String: String]
@@ -22,7 +22,7 @@ final class ScriptRun: Sendable {
       errors: folder.appendingPathComponent("server.log"))
   }
 
-  /// Starts a server, hands the run to `body`, and ends everything that was started, whatever happens.
+  /// Starts a server, passes the run to `body`, and always ends everything that was started.
   static func with(_ body: (ScriptRun) async throws -> Void) async throws {
     let run = try ScriptRun()
     do {
@@ -38,7 +38,7 @@ final class ScriptRun: Sendable {
   private func finish() async {
     for name in [".background", ".first"] {
       let file = folder.appendingPathComponent(name)
-      // Not ours to wait for: its shell has ended.
+      // Not our child to wait for: its shell has ended.
       if let text = try? String(contentsOf: file, encoding: .utf8), let pid = pid_t(text.dropLast()) {
         kill(pid, SIGTERM)
       }

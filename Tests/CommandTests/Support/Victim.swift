@@ -9,7 +9,8 @@ import Synchronization
   import Darwin
 #endif
 
-/// A process that dies at most once, and never after it was waited for: its number may be somebody else's by then.
+/// A process that is killed at most once, and never after it was waited for: its ID may belong to another process by
+/// then.
 final class Victim: Sendable {
   private struct State {
     var pid: pid_t?
@@ -18,7 +19,7 @@ final class Victim: Sendable {
 
   private let state = Mutex(State())
 
-  /// - Parameter pid: nil if it is started later, by ``began(_:)``.
+  /// - Parameter pid: nil if ``began(_:)`` sets it later.
   init(_ pid: pid_t? = nil) {
     state.withLock { $0.pid = pid }
   }
@@ -37,7 +38,7 @@ final class Victim: Sendable {
     }
   }
 
-  /// To be called before its end is waited for by somebody who is sure that it ends.
+  /// Must be called before the process is reaped, once it is certain to have ended.
   func isOver() {
     state.withLock { $0.pid = nil }
   }

@@ -83,10 +83,10 @@ struct ExportNameTests {
     #expect(ExportNames.assign(["x/.txt", "x_.txt"]) == ["x_~2.txt", "x_.txt"])
   }
 
-  /// A folder of a hostile writer: each name costs a few looks, whatever the others are.
+  /// A folder of a hostile writer: each name costs a few lookups, whatever the other names are.
   @Test(
     arguments: [
-      // One name; names that are taken already; names that meet only when they are cut for a number.
+      // The same name; names that are already taken; names that collide only when they are shortened to fit a number.
       { _ in "same" }, { $0 < 10_000 ? "same~\($0)" : "same" },
       { String(repeating: "x", count: 250) + "\(($0 / 2) % 90_000 + 10_000)" },
     ] as [@Sendable (Int) -> String])

@@ -1,4 +1,4 @@
-/// Names that somebody could give a node to hurt whoever exports it.
+/// Names that an attacker could give a node to harm a user who exports it.
 enum HostileNames {
   static let all: [String] =
     traversal + separators + controls + devices + windows + bidi + lengths + collisions + options + encodings
@@ -58,7 +58,7 @@ enum HostileNames {
     "." + String(repeating: "a", count: 400),
   ]
 
-  /// Beside each other in one folder.
+  /// Next to each other in one folder.
   static let collisions = [
     "README", "readme", "ReadMe", "README.", "a_b", "a?b", "é", "e\u{301}", "É", "E\u{301}", "ß", "SS", "ss", "ſ", "s",
     "K", "\u{212A}", "k", "ﬁ", "fi",

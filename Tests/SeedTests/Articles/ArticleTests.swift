@@ -1,16 +1,16 @@
 import Foundation
 import Testing
 
-/// The documentation's code is compiled: that of an article in the file of this folder that has its name, that of the
-/// README and of "Getting started" in `Examples/Minimal`, that of the tutorial as it lies in the catalogue (targets
-/// `TutorialStep…`).
+/// Checks that the documentation's code compiles. The code of an article is in the file of the same name in this
+/// folder. The code of the README and of "Getting started" is in `Examples/Minimal`. The tutorial's code is compiled in
+/// place, in the catalogue (targets `TutorialStep…`).
 @Suite struct ArticleTests {
   private static let here = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
   private static let root = here.deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
   private static let catalogue = root.appendingPathComponent("Sources/ZeroDarkCloud/Documentation.docc")
   private static let example = root.appendingPathComponent("Examples/Minimal")
 
-  /// Which documents have code, and how many examples: none is lost or left out by mistake.
+  /// The number of examples in each document that has code. It catches examples that are lost or left out by mistake.
   private static let examples = [
     "ConflictsAndMerging": 10, "DownloadsAndImages": 12, "GettingStarted": 3, "Mapping": 7, "ProgressAndExplain": 7,
     "Pull": 8, "Push": 13, "TestingYourApp": 12, "Transactions": 1,
@@ -18,7 +18,7 @@ import Testing
 
   private static func text(_ file: URL) throws -> String { try String(contentsOf: file, encoding: .utf8) }
 
-  /// Lines may be broken elsewhere than in the document.
+  /// Removes spaces and newlines, because lines may break elsewhere than in the document.
   private static func squeezed(_ text: String) -> String {
     String(decoding: text.utf8.filter { $0 != UInt8(ascii: " ") && $0 != UInt8(ascii: "\n") }, as: UTF8.self)
   }
@@ -34,10 +34,10 @@ import Testing
       .map { String($0.dropLast(3)) }.sorted()
   }
 
-  /// To the repository: that of the example, and that of a newcomer who has put it beside his folder.
+  /// The path to the repository: from the example, and for a newcomer who has cloned it beside their own folder.
   private static let (exampleWay, newcomersWay) = ("\"../..\"", "\"../zerodark\"")
 
-  /// All of the example's files, one behind the other.
+  /// Returns the concatenation of the example's files.
   private static func exampleCode() throws -> String {
     try ["Package.swift", "Sources/Minimal/main.swift", "Sources/Minimal/Notes.swift"]
       .map { try text(example.appendingPathComponent($0)) }.joined()
@@ -69,7 +69,6 @@ import Testing
     #expect(manifest.contains("let tutorialSteps = 1...11\n"))
   }
 
-  /// Nobody has to search for a type: each has its place on the landing page.
   @Test func theLandingPageHasEveryArticle() throws {
     let page = try Self.text(Self.catalogue.appendingPathComponent("ZeroDarkCloud.md"))
     for article in try Self.articles() where article != "ZeroDarkCloud" {
@@ -77,6 +76,7 @@ import Testing
     }
   }
 
+  /// Every type has its place on the landing page, so that readers need not search for it.
   @Test func theLandingPageHasEveryPublicType() throws {
     let page = try Self.text(Self.catalogue.appendingPathComponent("ZeroDarkCloud.md"))
     var count = 0
@@ -99,7 +99,7 @@ import Testing
     #expect(count > 90, "nothing was read")
   }
 
-  /// A newcomer copies these blocks: they are the example that `make test` builds and runs, file by file.
+  /// A newcomer copies these blocks. They are the example that `make test` builds and runs, file by file.
   @Test func theReadmeIsTheExample() throws {
     let blocks = try Self.blocks(Self.root.appendingPathComponent("README.md"))
     for file in ["Sources/Minimal/main.swift", "Sources/Minimal/Notes.swift"] {

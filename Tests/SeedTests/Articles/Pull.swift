@@ -14,7 +14,7 @@ final class PullArticle: Sendable {
   let localUserID: String
   let disk: ZDCDiskManager
   let screen = Screen()
-  /// What could not be taken.
+  /// The names of nodes whose content could not be processed.
   let failed = Mutex<[String]>([])
 
   init(zdc: ZeroDarkCloud, localUserID: String) throws {
@@ -103,7 +103,7 @@ final class PullArticle: Sendable {
 }
 
 @Suite(.timeLimit(.minutes(20))) struct PullArticleTests {
-  /// An app on two devices: `laptop` writes, `phone` does what the article says.
+  /// Runs `body` with an app on two devices: `laptop` writes, `phone` does what the article says.
   private func withApp(
     _ body: @escaping @Sendable (_ laptop: TestDevice, _ phone: TestDevice, _ app: PullArticle) async throws -> Void
   ) async throws {
@@ -155,7 +155,7 @@ final class PullArticle: Sendable {
     }
   }
 
-  /// One that is no task, one that is large, one that is gone when its content has come.
+  /// The marked nodes include one that is not a task, a large one, and one that is deleted before its content arrives.
   @Test func theLoopGoesOn_whateverOneOfThemIs() async throws {
     try await withApp { laptop, phone, app in
       let large = Task(title: String(repeating: "oat milk ", count: 20_000))

@@ -45,7 +45,7 @@ import ZeroDarkCloudTesting
     try await server.stop()
   }
 
-  /// Two devices that have `groceries`.
+  /// Runs `body` with two devices that both have `groceries`.
   private func withDevices(
     _ body: @escaping @Sendable (_ world: TestWorld, _ laptop: TestDevice, _ phone: TestDevice) async throws -> Void
   ) async throws {
@@ -112,7 +112,7 @@ import ZeroDarkCloudTesting
   }
 }
 
-/// An app's delegate that only remembers what arrived.
+/// An app's delegate that only records what arrived.
 final class ArchiveDelegate: ZeroDarkCloudDelegate {
   private let arrived = Mutex<[String]>([])
   var paths: [String] { arrived.withLock { $0 } }

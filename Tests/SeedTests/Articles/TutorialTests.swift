@@ -5,11 +5,11 @@ import ZeroDarkCloudTesting
 
 @testable import TutorialStep11
 
-/// The tutorial's app as its reader has it at the end, on two devices.
+/// The tutorial's finished app, on two devices.
 @Suite(.timeLimit(.minutes(20))) struct TutorialTests {
   private typealias Note = TutorialStep11.Note
 
-  /// Follows the app's notes until they are as they should be.
+  /// Follows the app's notes until they have these titles and lines.
   private static func wait(for titles: [String], lines: [[String]], in app: NotesApp) async throws {
     for try await notes in app.notes() {
       let sorted = notes.sorted { $0.title < $1.title }
@@ -43,7 +43,7 @@ import ZeroDarkCloudTesting
     try await server.stop()
   }
 
-  /// A note that came as a file, and something that is no note.
+  /// A note that arrives as a file, and a node that is not a note.
   @Test func largeNotesArrive_andWhatIsNoNoteKeepsNoneOut() async throws {
     let (server, folder) = (try await TestServer.start(), try TemporaryFolder())
     let laptop = try NotesApp(serverURL: server.url, folder: try folder.folder("laptop"))
@@ -64,7 +64,7 @@ import ZeroDarkCloudTesting
     try await server.stop()
   }
 
-  /// Another app of the same tree, whose contents are empty.
+  /// Creates a node with empty content, as another app on the same tree.
   private static func createNoNote(_ server: TestServer, _ folder: TemporaryFolder, _ words: [String]) async throws {
     var config = ZDCConfig(
       primaryTreeID: "com.example.notes", serverURL: server.url, databaseDirectory: try folder.folder("other"))
@@ -82,7 +82,7 @@ import ZeroDarkCloudTesting
     try await zdc.close()
   }
 
-  /// Delegate and framework do not keep each other.
+  /// Delegate and framework do not retain each other.
   @Test func anAppThatIsLetGo_goes() async throws {
     let folder = try TemporaryFolder()
     weak var framework: ZeroDarkCloud?

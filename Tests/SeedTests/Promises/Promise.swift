@@ -1,17 +1,17 @@
-/// Something that the seed documents promise to an app, in our own words, and the tests that tell it is kept.
+/// A promise that the original documentation makes to an app, in our own words, with the tests that prove it.
 ///
-/// The rows stand in `Promises+….swift`. Whoever builds one of them names its tests there; ``PromiseTests`` finds out
-/// whether they exist, and prints the table.
+/// The rows are in `Promises+….swift`. Work that fulfils a promise adds its tests to the row. ``PromiseTests`` checks
+/// that these tests exist, and prints the table.
 struct Promise: Sendable {
-  /// `seed-3.5-createNode`, `check-000-1`, `behaviour-7`.
+  /// For example `seed-3.5-createNode`, `check-000-1` or `behaviour-7`.
   var id: String
   var wording: String
   var state: State
 
   enum State: Sendable {
-    /// By these tests, as `Suite/function`; of any test target.
+    /// Proven by these tests, named `Suite/function`, of any test target.
     case tested([String])
-    /// Not yet, and said so: the work that brings it.
+    /// Not kept yet. This work will add it.
     case due(Work)
   }
 
@@ -27,7 +27,7 @@ extension Promise.State {
   static func tested(by tests: String...) -> Promise.State { .tested(tests) }
 }
 
-/// Where rows come from, with the number that there have to be.
+/// A group of rows, with the number of rows that it must have.
 struct PromiseGroup: Sendable {
   var title: String
   var prefix: String
@@ -42,6 +42,6 @@ struct PromiseGroup: Sendable {
 }
 
 extension Promise {
-  /// In the order of the reference: parts 1 to 3.4, 3.5 to 3.6, 3.7 to the end.
+  /// In the order of the original documentation: parts 1 to 3.4, 3.5 to 3.6, 3.7 to the end.
   static let members = model + transaction + managersAndDelegate
 }

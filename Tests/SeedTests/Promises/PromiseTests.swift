@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// The table of promises: whole, true, and printed.
+/// Checks that the table of promises is complete and correct, and prints it.
 @Suite struct PromiseTests {
   private static func sources() throws -> TestSources {
     let tests = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent("../..")
@@ -21,7 +21,7 @@ import Testing
     }
   }
 
-  /// A row may be due, but not absent.
+  /// A row may be pending, but not absent.
   @Test func noRowIsLeftOut() {
     for group in PromiseGroup.all {
       #expect(group.rows.count == group.count, "\(group.title)")

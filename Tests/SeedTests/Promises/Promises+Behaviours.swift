@@ -1,5 +1,5 @@
-// The 25 subtle behaviours of the original's push, pull and links, by their numbers. Where our protocol has another
-// mechanism, the row says what an app sees.
+// The 25 subtle behaviours of the original's push, pull and links, by number. Where our protocol uses another
+// mechanism, the row describes what an app sees.
 extension Promise {
   static let behaviours: [Promise] = [
     Promise(

@@ -1,4 +1,4 @@
-// Promises of the seed documents that are easy to miss, document by document.
+// Promises of the original documentation that are easy to miss, document by document.
 extension Promise {
   static let easyToMiss: [Promise] = [
     // Seed 000, pushing

@@ -1,6 +1,6 @@
 import Foundation
 
-/// The tests that stand in this package's sources, as `Suite/function`.
+/// The tests in this package's sources, as `Suite/function`.
 struct TestSources {
   private(set) var tests: Set<String> = []
   private(set) var disabled: Set<String> = []
@@ -16,7 +16,7 @@ struct TestSources {
     add(text)
   }
 
-  /// Suites are the outermost types; `swift format` has those, and only those, begin a line.
+  /// Adds the tests of a source text. Suites are the outermost types: `swift format` indents all other types.
   private mutating func add(_ text: String) {
     var suite = ""
     var attribute: String?

@@ -10,11 +10,11 @@ import ZeroDarkCloudTesting
 @testable import ZDCSync
 @testable import ZeroDarkCloud
 
-/// One bit in every byte of one object of each kind that a server stores, and of the frames around it, brought to the
-/// code that a device takes it in with. => an error with a name, or a node that is known to be missing; never a crash,
-/// never a tree.
+/// Flips one bit in every byte of one object of each kind that a server stores, and of the frames around it, and passes
+/// the result to the code that receives it on a device. => A typed error, or a node that is known to be missing; never
+/// a crash, never a tree.
 extension HostileServerTests {
-  /// The trunk's beginning, as a fresh device gets it: first access list, grant, first commit, root record.
+  /// The beginning of a trunk, as a fresh device gets it: first access list, grant, first commit, root record.
   @Test func everyByteOfATrunksBeginning_isNoticed() async throws {
     let act = try await HostileAct.start(
       HostileScenario("B1", story: "", error: "", .fails, from: .fresh) { _ in })
@@ -28,7 +28,7 @@ extension HostileServerTests {
     try await act.end()
   }
 
-  /// The next commit with its record, as a device gets it that has all before.
+  /// The next commit with its record, as received by a device that has everything before it.
   @Test func everyByteOfACommit_andOfItsRecord_isNoticed() async throws {
     let act = try await HostileAct.start(
       HostileScenario("B1", story: "", error: "", .fails, from: .behind) { _ in })
@@ -57,7 +57,7 @@ extension HostileServerTests {
         _ = try UserKeys(
           chain: PageTrial.turned(honest, offset), keyringBlob: keyring, accessKey: key, expected: user)
       }
-      // The same code behind a comparison of bytes: some of them will do.
+      // The same code runs here after a comparison of bytes, so some of the offsets are enough.
       guard offset.isMultiple(of: 16) else { continue }
       #expect(throws: ZDCSecurityError.self, "at \(offset)") {
         _ = try IdentityChain.compare(pinned: honest, with: PageTrial.turned(honest, offset), of: user)
@@ -84,11 +84,11 @@ extension HostileServerTests {
   }
 }
 
-/// Takes a page in as a pull does, and gives the database back as it was.
+/// Applies a page as a pull does, and restores the database afterwards.
 private struct PageTrial {
   enum Outcome: Equatable {
     case accepted
-    /// A record that the log names is not there, or does not open.
+    /// A record that the log names is missing, or does not open.
     case incomplete
     case refused(ZDCSecurityError.Code)
   }
@@ -111,7 +111,7 @@ private struct PageTrial {
     return ServedItem.items(of: body)
   }
 
-  /// Another bit of each byte.
+  /// Flips one bit of a byte; which one depends on the offset.
   static func turned(_ bytes: [UInt8], _ offset: Int) -> [UInt8] {
     var turned = bytes
     turned[offset] ^= 1 << UInt8(offset % 8)
@@ -124,7 +124,7 @@ private struct PageTrial {
       var outcomes: Set<String> = []
       let body = ServedItem.body(of: items)
       let start = ServedItem.body(of: Array(items.prefix(index))).count
-      // The frame's five bytes and the object; in between stand received times, which are the server's word.
+      // The five bytes of the frame, and the object. The received times between them are only the server's claim.
       let object = start + 5 + item.bytes.count - item.object.count
       for offset in Array(start..<start + 5) + Array(object..<object + item.object.count) {
         let outcome = try await outcome(of: Self.turned(body, offset))

@@ -49,7 +49,7 @@ extension HostileScenario {
       act.tell(
         .rewrite(.smallContent) { items in
           let other = items.first { $0.blob == right }?.object
-          // Where the other one is not in the same answer, what comes is of no node at all.
+          // If the same answer does not have the other node's object, the bytes belong to no node at all.
           for index in items.indices where items[index].blob == left {
             items[index].object = other ?? items[index].object.map { ~$0 }
           }
@@ -66,7 +66,7 @@ extension HostileScenario {
       "B6", "20", story: "content that a reader sealed under the node's key",
       error: "contentHashMismatch", .fails, by: .download
     ) { act in
-      // Who reads a node knows its content key; another salt gives another valid ciphertext.
+      // A reader of a node knows its content key; another salt gives another valid ciphertext.
       let forged = try ContentSealer.sealSmall(data: Array("same Size".utf8))
       act.tell(.substitute(.smallContent, with: forged.bytes) { $0.blob == (try? blob("left", act)) })
     },
@@ -94,7 +94,7 @@ extension HostileScenario {
     try act.zone.node(name).record.fields.content?.blobID
   }
 
-  /// Puts content whose root fits whatever its bytes are, as a writer could.
+  /// Pushes content with a root that matches its bytes, whatever they are, as a writer could.
   private static func push(
     _ bytes: [UInt8], _ sealed: SealedContent, to name: String, _ act: HostileAct, secrets: ContentSecrets? = nil
   ) async throws {
@@ -112,7 +112,7 @@ extension HostileScenario {
     try await act.victim.pull()
   }
 
-  /// The text that the honest reference has.
+  /// Pushes the text that the honest reference has.
   private static func mendSmall(_ act: HostileAct) async throws {
     let sealed = try ContentSealer.sealSmall(data: Array("one more".utf8))
     try await push(sealed.bytes, sealed, to: "small", act)

@@ -5,7 +5,7 @@ import ZeroDarkCloud
 import ZeroDarkCloudTesting
 
 extension HostileScenario {
-  /// Chain and keyring of an account that is on the device and syncs: nothing is pushed before they are what they were.
+  /// Chain and keyring of an account that is on the device and syncs: nothing is pushed until they are restored.
   static let denied: [HostileScenario] = goneBack + goneOn + goneAltogether
 
   private static func running(
@@ -15,7 +15,7 @@ extension HostileScenario {
       "", story: "\(story), on a running device", error: error, .fails, from: .current, by: .push
     ) { act in
       try await arrange(act)
-      // What was checked once is not asked again before the next start or reconnection.
+      // A check is not repeated before the next start or reconnection.
       try await act.victim.relaunch()
     }
     scenario.rows = rows
@@ -23,7 +23,7 @@ extension HostileScenario {
     return scenario
   }
 
-  /// Another device has rotated the keys, and this one has seen it.
+  /// Rotates the keys on another device, and lets this device see it.
   private static func rotate(_ act: HostileAct) async throws -> (before: [IdentityLink], rogue: RogueWriter) {
     let rogue = try await act.rogue()
     let before = try await rogue.chain()
@@ -55,7 +55,7 @@ extension HostileScenario {
     },
   ]
 
-  /// A link without a meaning of its own.
+  /// Returns a link that only claims another tree.
   private static func claims(after last: IdentityLink, _ rogue: RogueWriter, _ act: HostileAct) throws -> IdentityLink {
     var fields = IdentityLink.Fields(
       kind: .claims, timeMs: 1, rootPub: last.rootPub, signPub: last.signPub, encPub: last.encPub)
@@ -68,7 +68,8 @@ extension HostileScenario {
     return try IdentityLink(signing: fields, root: rogue.keys.accessKey.rootKey, sign: .random())
   }
 
-  /// A chain that goes on is read with its keyring; both are what an honest server has, but for the lie.
+  /// A scenario in which the chain has a new link, so that it is read with its keyring. Both are honest, except for the
+  /// lie.
   private static func rotated(
     _ rows: String..., story: String, error: String, _ lie: @escaping @Sendable (HostileAct) async throws -> Lie
   ) -> HostileScenario {

@@ -5,7 +5,7 @@ import ZDCProtocol
 import ZeroDarkCloud
 import ZeroDarkCloudTesting
 
-/// What an event stream says is a hint (SECURITY 2.D, D10): it leads to a look at the log, and to nothing else.
+/// Event streams give hints only (SECURITY 2.D, D10): they make the device read the log, and do nothing else.
 struct EventAttackTests {
   enum Hint: String, Sendable, CaseIterable {
     case higherHead, lowerHead, otherHash, foreignZone, noZones
@@ -57,8 +57,8 @@ struct EventAttackTests {
     }
   }
 
-  /// - an event brings a commit that nobody with the account's keys has signed
-  /// => it proves nothing: the log is asked for, and the honest one counts
+  /// - an event has a commit that was not signed with the account's keys
+  /// => it proves nothing: the device requests the log, and the honest one counts
   @Test func forgedCommitInAnEvent_isNotBelieved() async throws {
     try await TestWorld.run { world in
       let hostile = HostileServer(world.server)

@@ -6,9 +6,9 @@ import ZeroDarkCloud
 import ZeroDarkCloudTesting
 
 extension HostileServerTests {
-  /// - the server goes back to yesterday: the tree freezes
-  /// - of the contents that it still has it exchanges one, garbles the answer for many, and withholds one
-  /// => what verifies against the last accepted records is had; each of the others has its error
+  /// - the server goes back to yesterday's state: the tree freezes
+  /// - of the content that it still has, it swaps one blob, garbles a batch answer, and withholds one blob
+  /// => content that verifies against the last accepted records is returned; everything else has its error
   @Test func frozenTree_isTakenOut_asFarAsItVerifies() async throws {
     let act = try await HostileAct.start(
       HostileScenario("C6", "29", story: "", error: "", .freezes, from: .current) { _ in })
@@ -30,11 +30,11 @@ extension HostileServerTests {
       "/kept": "kept", "/folder/inner": "contentHashMismatch", "/renamed": "two", "/small": "blobGone",
       "/left": "blobGone", "/right": "blobGone", "/new": "blobGone", "/film": "blobGone",
     ]
-    // One by one /renamed is given all the same.
+    // A single request still returns /renamed.
     var found = try await Self.takeOut(act)
     #expect(found == expected)
     act.hostile.beHonest()
-    // Garbage in place of the answer for many: the contents come one by one.
+    // The batch answer is garbage, so each blob is requested separately.
     act.hostile.tell(.body("POST", Routes.contents) { $0 = [9, 9, 9] })
     expected["/folder/inner"] = "i"
     found = try await Self.takeOut(act)
@@ -53,7 +53,7 @@ extension HostileServerTests {
     try act.zone.node(name).record.fields.content?.blobID
   }
 
-  /// Text or error's code by path, for everything that the cloud has content of.
+  /// Returns the text or the error's code by path, for every node with content in the cloud.
   private static func takeOut(_ act: HostileAct) async throws -> [String: String] {
     let paths = [
       "/kept", "/folder/inner", "/renamed", "/small", "/left", "/right", "/new", "/film",

@@ -1,14 +1,14 @@
 import Testing
 
-/// No row of the catalogue is left out silently: each is a scenario here, stands with another test, or waits for what it
-/// is about.
+/// No row of the catalogue is left out silently: each is a scenario here, is covered by another test, or waits for the
+/// feature that it is about.
 struct HostileCatalogueTests {
   enum Place: Sendable {
     /// A scenario of ``HostileScenario``.
     case scenario
-    /// Tested where it is decided.
+    /// Tested where the decision is made.
     case elsewhere(String)
-    /// Comes with what it is about.
+    /// Pending until the feature that it is about exists.
     case due(String)
   }
 

@@ -6,27 +6,27 @@ import ZDCProtocol
 import ZeroDarkCloud
 import ZeroDarkCloudTesting
 
-/// A lie, and what must come of it. The rows are those of the catalogue and of the list of scenarios in SECURITY.md.
+/// A lie and its required outcome. The rows are those of the catalogue and of the list of scenarios in SECURITY.md.
 struct HostileScenario: Sendable, CustomTestStringConvertible {
   enum Ending: Sendable {
     /// Nothing is pulled from or pushed to the zone until the user decides.
     case freezes
-    /// The same until the next launch, at which the server's log extends the pin.
+    /// The same until the next launch, when the server's log extends the pin.
     case suspends
     /// One node keeps its last good version until a valid put.
     case quarantines
-    /// A typed error, nothing else; the next try succeeds if the server is honest then.
+    /// A typed error and nothing else; the next attempt succeeds if the server is honest then.
     case fails
-    /// Nothing to notice.
+    /// Nothing to detect.
     case passes
   }
 
   enum Start: Sendable {
-    /// Has everything that the server had before the writer's latest commits, and a change queued.
+    /// Has everything that the server had before the writer's latest commits, and queued changes.
     case behind
-    /// Has all of it.
+    /// Has everything that the server has.
     case current
-    /// Has the words only.
+    /// Has only the words.
     case fresh
   }
 
@@ -42,17 +42,17 @@ struct HostileScenario: Sendable, CustomTestStringConvertible {
   var ending: Ending
   var start = Start.behind
   var step = Step.pull
-  /// Whether the lie is told before a fresh device logs in.
+  /// Whether the lie begins before a fresh device logs in.
   var fromLogin = false
-  /// False for an answer with many contents, which as a whole accuses none of them.
+  /// False for an answer with content of many nodes, which as a whole accuses none of them.
   var accusesNode = true
   var arrange: @Sendable (HostileAct) async throws -> Void
-  /// Nodes that an authorised writer made on the way, and that are shown like all others: the beginnings of their paths,
-  /// and what the delegate hears of them.
+  /// Nodes that an authorised writer created on the way and that are shown like all others: the prefixes of their
+  /// paths, and of the delegate's lines about them.
   var reveals: [String]
-  /// The step writes to nothing: neither here nor there.
+  /// Whether the step must write nothing, on the device or on the server.
   var isRefused = false
-  /// What ends a quarantine.
+  /// The action that ends a quarantine.
   var mend: (@Sendable (HostileAct) async throws -> Void)?
 
   var testDescription: String { "\(rows.joined(separator: ",")): \(story) → \(error)" }
@@ -78,23 +78,23 @@ struct HostileScenario: Sendable, CustomTestStringConvertible {
   }
 }
 
-/// A scenario under way: the stage, a fork of its server with a liar in front, and the victim.
+/// A scenario in progress: the stage, a fork of its server behind a lying proxy, and the victim.
 struct HostileAct: Sendable {
-  /// Commits that only the liar shows.
+  /// Commits that only the lying proxy shows.
   final class Injected: Sendable {
     private let commits = Mutex<[ZoneCommit]>([])
     var value: [ZoneCommit] { commits.withLock { $0 } }
     func add(_ more: [ZoneCommit]) { commits.withLock { $0 += more } }
   }
 
-  /// What a person types in place of the stage's words.
+  /// Words that a person types in place of the stage's words.
   final class Typed: Sendable {
     private let words = Mutex<[String]?>(nil)
     var value: [String]? { words.withLock { $0 } }
     func set(_ new: [String]) { words.withLock { $0 = new } }
   }
 
-  /// Servers besides the fork, which end with it.
+  /// Servers besides the fork, which stop with it.
   final class Servers: Sendable {
     private let servers = Mutex<[TestServer]>([])
     var value: [TestServer] { servers.withLock { $0 } }
@@ -123,7 +123,7 @@ struct HostileAct: Sendable {
       case .fresh: try await TestDevice("B", server: stage.server, clock: clock, through: hostile)
       }
     let act = HostileAct(stage: stage, fork: fork, hostile: hostile, victim: victim)
-    // Everything that is not the scenario's subject is there before.
+    // Everything outside the scenario's subject is set up first.
     if scenario.start == .behind, ![.pull, .sync, .push].contains(scenario.step) { try await victim.pull() }
     if scenario.start == .fresh, !scenario.fromLogin { try await victim.login(words: stage.words) }
     return act
@@ -138,7 +138,7 @@ struct HostileAct: Sendable {
     for lie in lies { hostile.tell(lie, from: occurrence, times: times) }
   }
 
-  /// Shows commits behind the log's head that an honest server would not have taken.
+  /// Shows commits after the log's head that an honest server would not have accepted.
   func inject(_ commits: ZoneCommit..., records: [NodeRecord] = [], acl: ZoneACL? = nil, grants: [Grant] = []) {
     var items = (acl.map { [ServedItem($0)] } ?? []) + grants.map { ServedItem($0) }
     items += commits.map { ServedItem($0) } + records.map { ServedItem($0) }
@@ -156,7 +156,7 @@ struct HostileAct: Sendable {
 // MARK: Performing
 
 extension HostileScenario {
-  /// Tells the lie and checks all that SECURITY.md, "What every scenario must show", asks for.
+  /// Plays the lie and checks everything that SECURITY.md, "What every scenario must show", asks for.
   func perform() async throws {
     let act = try await HostileAct.start(self)
     do {
@@ -169,7 +169,7 @@ extension HostileScenario {
   }
 
   private func perform(_ act: HostileAct) async throws {
-    // What it arranges before the lie is part of the world: other commits, an honest pull.
+    // Everything arranged before the lie is part of the world: other commits, an honest pull.
     try await arrange(act)
     let before = try await DeviceState(of: act.victim)
     act.hostile.forgetRequests()
@@ -177,7 +177,7 @@ extension HostileScenario {
     #expect(act.hostile.liesTold > 0 || mend != nil, "nobody was lied to")
     let during = try await DeviceState(of: act.victim)
     checkError(thrown, during, before)
-    // The largest limit is that of a chain; what one slice is too much comes on top.
+    // The largest limit is that of a chain; the slice that exceeds it comes on top.
     #expect(act.hostile.mostBytesTaken(by: "B") < 21 << 20, "too much was taken in")
     if isRefused || (step != .push && step != .sync) { try await checkLosses(during, before, act) }
     _ = await attempt(act)
@@ -188,7 +188,7 @@ extension HostileScenario {
     try await checkMended(act)
   }
 
-  /// - Returns: the code of what was thrown.
+  /// - Returns: The code of the thrown error.
   private func attempt(_ act: HostileAct) async -> String? {
     do {
       if start == .fresh, act.victim.localUserIDs.isEmpty {
@@ -247,10 +247,10 @@ extension HostileScenario {
       #expect(now.frozen.isEmpty)
     case .fails:
       #expect(now.frozen.isEmpty && now.quarantined.isEmpty)
-      // What comes with a pull is told to nobody who called for it: it stands in the table.
+      // An error of a pull may have no caller to report it to; the table has it.
       if step == .pull, !fromLogin { #expect(met.allSatisfy(\.hasZone) && !met.isEmpty, "an event without its zone") }
       if isRefused { #expect(met.allSatisfy(\.hasUser) && !met.isEmpty, "an event without its user") }
-      // "Not found" is no proof, and what the server says of itself is no security error.
+      // "Not found" is no proof, and the server's statements about itself are no security errors.
       if isAboutContent, ZDCSecurityError.Code(rawValue: error) ?? .objectMissing != .objectMissing {
         #expect(met.allSatisfy { $0.hasZone && $0.hasNode == accusesNode } && !met.isEmpty, "an event without its ids")
       }
@@ -259,7 +259,7 @@ extension HostileScenario {
   }
 
   private func checkLosses(_ now: DeviceState, _ before: DeviceState, _ act: HostileAct) async throws {
-    // A fresh device has rows of its own, which the error must not have made.
+    // A fresh device starts with some rows; the error must not have changed them.
     if start == .fresh, fromLogin {
       if ending != .passes, act.victim.localUserIDs.isEmpty {
         #expect(now.losses(since: before, reference: before) == [])
@@ -276,7 +276,7 @@ extension HostileScenario {
     return loss.contains(": none became") || reveals.contains { loss.contains($0) }
   }
 
-  /// Nothing that a lie brought about gives anybody a key, or tells anything that the server did not know.
+  /// After a lie, the device gives no one a key, and reveals nothing that the server did not know.
   private func checkRequests(_ act: HostileAct) {
     for request in act.hostile.requests where request.liesBefore > 0 {
       let made = ["/v1/accounts", "/v1/account/links", "/v1/trees/{appTreeID}"].contains(request.route.pattern)
@@ -294,7 +294,7 @@ extension HostileScenario {
     }
   }
 
-  /// Local data is readable, the queue takes more and waits.
+  /// Local data stays readable, and the queue accepts changes and waits.
   private func checkFrozen(_ act: HostileAct) async throws {
     act.hostile.beHonest()
     try await act.victim.relaunch()
@@ -307,7 +307,7 @@ extension HostileScenario {
     try await act.victim.sync()
   }
 
-  /// Nothing proves that the server lied, and it does so no longer: nobody has to decide anything.
+  /// Nothing proves that the server lied, and it no longer does: the user has nothing to decide.
   private func checkLifted(_ act: HostileAct) async throws {
     act.hostile.beHonest()
     try await act.victim.relaunch()
@@ -315,7 +315,7 @@ extension HostileScenario {
     #expect(try await DeviceState(of: act.victim).frozen == [:])
   }
 
-  /// The server is honest again, or the user has decided: everything arrives, nothing was lost.
+  /// The server is honest again, or the user has decided: everything arrives, and nothing was lost.
   private func checkMended(_ act: HostileAct) async throws {
     act.hostile.beHonest()
     try await mend?(act)
@@ -333,7 +333,7 @@ extension HostileScenario {
 }
 
 extension HostileAct {
-  /// What the user decides about a frozen zone: the server's state, after a local copy.
+  /// Accepts the server's state of each frozen zone, after a local copy, as the user may decide.
   func acceptServerState() async throws {
     let (manager, user) = (try victim.syncManager, try victim.localUserID)
     for zone in try await manager.frozenZones(localUserID: user) {
@@ -341,7 +341,7 @@ extension HostileAct {
     }
   }
 
-  /// What an authorised writer signed and the server or the liar shows.
+  /// Returns the commits that an authorised writer signed and that the server or the lying proxy shows.
   func signedLog() async throws -> Set<String> {
     var commits = injected.value
     commits += try await rogue().homeObjects().commits
@@ -353,7 +353,7 @@ extension HostileAct {
 }
 
 extension HostileStage {
-  /// What a device without changes of its own shows in the end.
+  /// The final tree of a device without local changes.
   var freshTree: String {
     finalTree.split(separator: "\n").filter { !$0.hasPrefix("/mine") }.joined(separator: "\n")
       .replacingOccurrences(of: "edited here", with: "kept")

@@ -1,7 +1,7 @@
 import Testing
 import ZeroDarkCloudTesting
 
-/// A server that lies, row by row of SECURITY.md. => the typed error, and nothing lost.
+/// A server that lies, row by row of SECURITY.md. => A typed error, and nothing is lost.
 @Suite(HostileStageTrait()) struct HostileServerTests {
   @Test(arguments: HostileScenario.log) func log(_ scenario: HostileScenario) async throws {
     try await scenario.perform()

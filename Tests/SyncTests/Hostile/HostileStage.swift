@@ -5,16 +5,16 @@ import ZDCProtocol
 import ZeroDarkCloud
 import ZeroDarkCloudTesting
 
-/// One world for all scenarios, made once: an account with a writer and a victim, snapshots of the server, and what an
-/// honest server would have led to. Each scenario gets a fork of the server and a twin of the victim.
+/// One world for all scenarios, made once: an account with a writer and a victim, snapshots of the server, and the
+/// outcome with an honest server. Each scenario gets a fork of the server and a twin of the victim.
 struct HostileStage: Sendable {
   let server: TestServer
-  /// The server when the victim last synced; and with everything that the writer did since.
+  /// The server when the victim last synced (`early`), and with all later changes of the writer (`late`).
   let early: TestServer.Backup
   let late: TestServer.Backup
   let words: [String]
   let user: UserID
-  /// Closed. It has pulled and downloaded everything of `early`, and has a change queued.
+  /// Closed. It has pulled and downloaded everything of `early`, and has changes queued.
   let victim: TestDevice
   /// Closed. A twin of the victim that has everything of `late` as well.
   let current: TestDevice
@@ -23,10 +23,10 @@ struct HostileStage: Sendable {
   let earlyZone: RogueZone
   /// The film's ciphertext before it was edited.
   let oldFilm: [UInt8]
-  /// Somebody else's account on the same server.
+  /// Another user's account on the same server.
   let stranger: RogueWriter
   let strangerZone: RogueZone
-  /// An honest twin after pull and download, without a push; a fresh device the same.
+  /// The state of an honest twin after a pull and a download, without a push.
   let reference: DeviceState
   /// The tree after everything was synced.
   let finalTree: String
@@ -80,7 +80,7 @@ struct HostileStage: Sendable {
     try await a.sync()
   }
 
-  /// One commit each.
+  /// Makes one commit of each group of changes.
   private static func writeLate(_ a: TestDevice) async throws {
     try await a.edit("/small", "one more")
     try await a.sync()
@@ -97,7 +97,7 @@ struct HostileStage: Sendable {
     try await a.sync()
   }
 
-  /// Larger than what a reader holds in memory.
+  /// A film larger than what a reader holds in memory.
   private static func film(seed: UInt8) -> TestContent {
     TestContent(
       data: EndToEndTests.bytes(2_300_000, seed: seed), metadata: Data("a film".utf8),
@@ -109,7 +109,7 @@ struct HostileStage: Sendable {
   ) async throws -> (RogueWriter, RogueZone) {
     let device = try await TestDevice("M", server: server, clock: clock)
     let words = try await device.createAccount()
-    // A log that is longer than what the victim has of its own.
+    // This log is longer than the victim's.
     for number in 0..<4 {
       try await device.create("/planted\(number)", "planted")
       try await device.sync()
@@ -136,7 +136,7 @@ struct HostileStage: Sendable {
   func end() async throws { try await server.stop() }
 }
 
-/// Makes the stage when the suite begins and lets it go at its end.
+/// Makes the stage when the suite begins, and ends it with the suite.
 struct HostileStageTrait: SuiteTrait, TestScoping {
   let isRecursive = false
 

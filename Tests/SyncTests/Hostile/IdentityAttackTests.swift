@@ -10,7 +10,7 @@ extension HostileServerTests {
     HostileScenario("A7", story: "", error: "", .fails, from: .fresh, fromLogin: true) { _ in }
   }
 
-  /// SECURITY 5.7, 10: a thousand times: what a login says does not depend on how the keyring is wrong.
+  /// SECURITY 5.7, 10: a thousand times, the outcome of a login does not depend on how the keyring is wrong.
   @Test func alteredKeyrings_areAnsweredAlike() async throws {
     let act = try await HostileAct.start(Self.fresh())
     var traffic: Set<[String]> = []
@@ -24,13 +24,13 @@ extension HostileServerTests {
       traffic.insert(act.hostile.requests.map { "\($0.route) \($0.body.count)" })
       act.hostile.beHonest()
     }
-    // Lengths of random ids in base 64 and numbers are the same in all of them.
+    // The lengths of random IDs in base64 and of numbers are the same in all attempts.
     #expect(traffic.count == 1)
     #expect(act.victim.localUserIDs.isEmpty)
     try await act.end()
   }
 
-  /// SECURITY 5.7, 13: a nonce that is the beginning of a commit gets a signature that is none of a commit.
+  /// SECURITY 5.7, 13: for a nonce that begins like a commit, the signature is not valid for a commit.
   @Test func challengeThatIsACommit_isSignedAsAChallenge() async throws {
     let act = try await HostileAct.start(Self.fresh())
     let commit = try act.zone.head
@@ -49,7 +49,7 @@ extension HostileServerTests {
   }
 
   /// - the stream is cut, and the server that comes back denies the account's newest keys
-  /// => it is told, nothing is pushed, and everything is once the server is itself again
+  /// => the app is notified, nothing is pushed, and everything is once the server is itself again
   @Test func accountThatIsDeniedAtAReconnection_isNotPushedTo() async throws {
     let act = try await HostileAct.start(
       HostileScenario("A4", story: "", error: "", .fails, from: .current) { _ in })
@@ -67,7 +67,7 @@ extension HostileServerTests {
       try await act.fork.restart()
       await Self.denied(updates)
       try await act.victim.create("/while-denied", "x")
-      // The push has been tried.
+      // The push has been attempted.
       await Self.denied(updates)
       #expect(try await act.victim.queueCount() == 2)
       #expect(!act.hostile.requests.contains { $0.route.pattern == Routes.commits && $0.liesBefore > 0 })
@@ -82,7 +82,7 @@ extension HostileServerTests {
     try await act.end()
   }
 
-  /// The stream's first event names this link as the end of the chain.
+  /// Returns a lie in which the stream's first event names this link as the end of the chain.
   private static func naming(_ link: IdentityLink) -> Lie {
     .events { events in
       events.map { text in
@@ -102,7 +102,7 @@ extension HostileServerTests {
     }
   }
 
-  /// SECURITY 5.7, 16: a bit anywhere in a small content.
+  /// SECURITY 5.7, 16: a flipped bit anywhere in small content.
   @Test func turnedBits_inASmallContent_areAllFound() async throws {
     let act = try await HostileAct.start(
       HostileScenario("B1", story: "", error: "", .fails, from: .behind, by: .download) { _ in })

@@ -28,7 +28,7 @@ extension HostileScenario {
     },
     login("A9", "12", story: "a signature key that fits every message", error: "weakPublicKey") { act in
       let weak = [1] + [UInt8](repeating: 0, count: 31)
-      // The signature key stands behind kind, seq, prev, user, time, root key and generation.
+      // The signature key follows kind, seq, prev, user, time, root key and generation.
       act.tell(.change(.link) { $0.replaceSubrange(6 + 1 + 4 + 32 + 32 + 8 + 32 + 4..<155 - 4, with: weak) })
     },
     login("A9", "12", story: "a root key in a second spelling", error: "weakPublicKey") { act in
@@ -64,7 +64,7 @@ extension HostileScenario {
         }, .substitute(.keyring, with: keyring))
     },
     login("A4", "6", story: "the chain without its newest root", error: "identityChainRollback") { act in
-      // The words are those of a new access key; an old chain names the old one.
+      // The words belong to a new access key; an old chain names the old one.
       let rogue = try await act.rogue()
       let old = try await rogue.chain()
       try await rotateRoot(rogue, act)
@@ -143,7 +143,7 @@ extension HostileScenario {
       var fields = IdentityLink.Fields(
         kind: .genesis, timeMs: old.timeMs, rootPub: old.rootPub, signPub: old.signPub, encPub: old.encPub)
       fields.keyringHash = old.keyringHash
-      // The user's id does not cover the claims; his root key does.
+      // The user ID does not cover the claims; the user's root key does.
       let link = try IdentityLink(
         signing: fields, root: rogue.keys.accessKey.rootKey, sign: rogue.keys.signingKey)
       act.tell(.substitute(.link, with: link.bytes))

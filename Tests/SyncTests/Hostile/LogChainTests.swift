@@ -7,7 +7,7 @@ import ZeroDarkCloudTesting
 @testable import ZDCSync
 @testable import ZeroDarkCloud
 
-/// A log that is fetched to be taken over: what is kept of it meanwhile is what members have signed.
+/// A log that is fetched in order to replace the pinned one: until then, only what members have signed is kept.
 struct LogChainTests {
   private static func some<Role>(_ byte: UInt8) -> Bytes32<Role> {
     Bytes32([UInt8](repeating: byte, count: 32)) ?? .zero
@@ -39,7 +39,7 @@ struct LogChainTests {
     return try await RogueWriter(words: try #require(world.words()), user: user, server: world.server)
   }
 
-  /// => commits are kept as they came, and nothing that they do not name
+  /// => commits are kept as received, and everything that they do not name is dropped
   @Test func whatNobodySigned_isNotKept() async throws {
     try await TestWorld.run { world in
       let rogue = try await Self.rogue(world)
@@ -55,7 +55,7 @@ struct LogChainTests {
     }
   }
 
-  /// => a log that is made up as it is asked for ends at its first commit that no member made, or that is out of order
+  /// => a fabricated log ends at its first commit that no member signed, or that is out of order
   @Test func aLogThatIsMadeUp_ends() async throws {
     try await TestWorld.run { world in
       let rogue = try await Self.rogue(world)

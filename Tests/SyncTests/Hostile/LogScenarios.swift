@@ -157,7 +157,7 @@ extension HostileScenario {
     },
   ]
 
-  /// Numbers that would leave an honest writer none.
+  /// Numbers that would leave none for an honest writer.
   private static let numbers: [HostileScenario] = [
     HostileScenario(
       "C11", story: "a node that is not stale gets another generation (K-4)", error: "staleKeyGeneration", .freezes
@@ -217,7 +217,7 @@ extension HostileScenario {
       act.tell(.change(.commit) { $0.replaceSubrange(0..<4, with: Array("ZDXX".utf8)) })
     },
     HostileScenario("37", "B12", story: "65,535 operations announced", error: "limitExceeded", .fails) { act in
-      // After all that comes before the operations: the count.
+      // The operation count comes after everything else that precedes the operations.
       act.tell(.change(.commit) { $0.replaceSubrange(210..<212, with: [0xff, 0xff]) })
     },
     HostileScenario("37", story: "an item of 4 GiB announced", error: "limitExceeded", .fails) { act in

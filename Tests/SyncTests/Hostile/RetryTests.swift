@@ -5,7 +5,7 @@ import ZDCProtocol
 import ZeroDarkCloud
 import ZeroDarkCloudTesting
 
-/// Answers that prove nothing never freeze a tree: the device asks again, and resumes by itself.
+/// Answers that prove nothing never freeze a tree: the device asks again, and resumes automatically.
 extension HostileServerTests {
   struct Garbage: Sendable, CustomTestStringConvertible {
     var testDescription: String
@@ -84,7 +84,7 @@ extension HostileServerTests {
     let act = try await Self.act()
     act.tell(Self.body { $0 = [1, 2, 3, 4, 5, 6, 7] }, times: 4)
     try await act.victim.whileRunning { await act.victim.recorder.wait(for: "pushed /mine") }
-    // A refused push may bring the honest page before the last lie is told.
+    // A refused push may deliver the honest page before the last lie.
     #expect(act.hostile.liesTold >= 2)
     act.hostile.beHonest()
     try await TestWorld.settle([act.victim])
@@ -99,7 +99,7 @@ extension HostileServerTests {
     await #expect(throws: ZDCSecurityError.self) { try await act.victim.pull() }
     var state = try await DeviceState(of: act.victim)
     #expect(Array(state.frozen.values) == ["zoneRollback"])
-    // Frozen as long as the server says so, also after a launch.
+    // The zone stays frozen while the server keeps claiming this, even after a launch.
     try await act.victim.relaunch()
     try await act.victim.sync()
     state = try await DeviceState(of: act.victim)
@@ -117,7 +117,7 @@ extension HostileServerTests {
   @Test("F6: a server state that lacks pinned commits is called a rollback when it is accepted")
   func acceptedRollback_isNamed() async throws {
     let act = try await HostileAct.start(HostileScenario("C6", story: "", error: "", .passes, from: .current) { _ in })
-    // Frozen for another reason than what it then turns out to be.
+    // The zone freezes for another reason than the rollback that is found later.
     act.tell(.turnBit(.commit, at: -1))
     let record = try RecordSealer.seal(try act.zone.draft(new: "next"))
     try await act.rogue().push(try act.zone.commit(putting: record), [record])

@@ -6,7 +6,7 @@ import ZeroDarkCloud
 import ZeroDarkCloudTesting
 
 extension HostileScenario {
-  /// Whole servers: restored, forked, silent; what they say to a push; sizes.
+  /// Whole servers (restored, forked, silent), their answers to a push, and sizes.
   static let server: [HostileScenario] = whole + pushes + sizes
 
   private static let whole: [HostileScenario] = [
@@ -30,7 +30,7 @@ extension HostileScenario {
     ) { act in try await branch(act, commits: 3) },
   ]
 
-  /// The victim has synced with one branch and is led to the other, on which the account's other device has written.
+  /// Syncs the victim with one branch, and leads it to the other, to which the account's other device has written.
   private static func branch(_ act: HostileAct, commits: Int) async throws {
     let other = try await act.stage.server.fork(act.stage.late, clock: ManualClock())
     act.others.add(other)
@@ -81,7 +81,7 @@ extension HostileScenario {
           return ServedAnswer(
             to: route, request: request, status: 200, headers: ["content-type": "application/json"], body: Array(body))
         }, times: 1)
-      // It is found out at the next look.
+      // The next sync detects it.
       _ = try await act.victim.sync()
     },
   ]

@@ -74,7 +74,7 @@ extension HostileScenario {
     },
     HostileScenario("C5", story: "a version that is not higher", error: "recordRollback", .freezes) { act in
       var draft = try act.zone.draft(next: "small")
-      // What the victim has already.
+      // The version that the victim already has.
       draft.recordVersion = 1
       let record = try RecordSealer.seal(draft)
       act.inject(try act.zone.commit(putting: record), records: [record])
@@ -87,7 +87,7 @@ extension HostileScenario {
     },
   ]
 
-  /// What an honest server cannot see through: it takes the commit, and a later valid put ends the quarantine.
+  /// A fault that an honest server cannot detect: it accepts the commit, and a later valid put ends the quarantine.
   private static func quarantined(
     _ rows: String..., story: String, error: String, node: String = "renamed",
     _ spoil: @escaping @Sendable (HostileAct, RecordDraft) throws -> NodeRecord
@@ -218,10 +218,10 @@ extension HostileScenario {
     HostileScenario(
       "B7", "A6", story: "a grant of another key, named by the owner", error: "keyCommitmentMismatch",
       .fails,
-      // This device has the key: it says so, and misses nothing.
+      // This device has the key: it reports the error, and misses nothing.
       mend: { _ in }
     ) { act in
-      // The server cannot see through it, and the log goes on.
+      // The server cannot detect it, and the log continues.
       let rogue = try await act.rogue()
       let link = try await rogue.chain()[0]
       let grant = try GrantSealer(zone: act.zone.zone, zoneKeyGen: 1, key: .random())
@@ -292,7 +292,7 @@ extension HostileScenario {
     },
   ]
 
-  /// The zone's first access list edited, and the first commit with it.
+  /// Returns a lie that edits the zone's first access list, and the first commit with it.
   private static func forgedBirth(
     _ act: HostileAct, _ change: @escaping @Sendable (inout ZoneACL.Fields) -> Void
   ) throws -> Lie {

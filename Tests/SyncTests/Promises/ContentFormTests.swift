@@ -3,7 +3,7 @@ import Testing
 import ZeroDarkCloud
 import ZeroDarkCloudTesting
 
-/// Every way in which an app can give content arrives on another device as the same bytes.
+/// Content that an app supplies in any form arrives on another device as the same bytes.
 @Suite struct ContentFormTests {
   enum Form: CaseIterable { case memory, cleartextFile, cryptoFile, promise, chainedPromise, closure, provider }
 
@@ -51,7 +51,7 @@ import ZeroDarkCloudTesting
     }
   }
 
-  /// Sealed under another node's key: downloaded from it.
+  /// Returns content that is sealed under another node's key, by downloading it from that node.
   private static func cryptoFile(_ bytes: Data, _ device: TestDevice) async throws -> ZDCCryptoFile {
     let other = try await device.create("/other")
     device.recorder.serve(ZDCData(data: bytes), forNodeID: other.uuid)
@@ -62,8 +62,8 @@ import ZeroDarkCloudTesting
 
   // MARK: Sections
 
-  /// => 16 MiB of each are taken; with one byte more the content waits for the app, which nobody calls an attack, and
-  /// other nodes go on
+  /// => 16 MiB of each are accepted; with one byte more the content waits for the app, without a security error, and
+  /// other nodes continue
   @Test func sections_mayHave16MiB_andNoMore() async throws {
     let limit = 16 << 20
     try await TestWorld.run { world in

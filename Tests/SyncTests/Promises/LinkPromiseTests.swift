@@ -3,11 +3,11 @@ import Testing
 import ZeroDarkCloud
 import ZeroDarkCloudTesting
 
-/// Links, tags and download marks over a node's life: relaunched, changed by others, deleted there and kept here.
+/// Links, tags and download marks over a node's life: relaunched, changed by others, deleted elsewhere and kept here.
 @Suite struct LinkPromiseTests {
   private static let key = "k"
 
-  /// An object, a link, two tags and a mark on the node.
+  /// Attaches an object, a link, two tags and a mark to the node.
   private static func hangThings(on path: [String], of device: TestDevice) async throws -> ZDCNode {
     try await device.write { transaction, cloud in
       let node = try #require(cloud.node(path: ZDCTreesystemPath(pathComponents: path)))
@@ -33,7 +33,7 @@ import ZeroDarkCloudTesting
     }
   }
 
-  /// => they outlast a relaunch, a rename by others and a new version of the content, and nobody else sees them
+  /// => they survive a relaunch, a rename by others and a new version of the content, and no other device sees them
   @Test func linksTagsAndMarks_stayWithTheirNode() async throws {
     try await TestWorld.run { world in
       let a = try await world.device("A")
@@ -59,8 +59,8 @@ import ZeroDarkCloudTesting
     }
   }
 
-  /// - the node is deleted by others while a change of it is queued here, and the app keeps it
-  /// => another node to the cloud, the same to the app: uuid, link, tags and marks stay
+  /// - others delete the node while a change of it is queued here, and the app keeps it
+  /// => the cloud has another node, the app the same one: uuid, link, tags and marks stay
   @Test func aNodeKeptAfterARemoteDelete_keepsItsLinkTagsAndMarks() async throws {
     try await TestWorld.run { world in
       let a = try await world.device("A")
@@ -84,7 +84,7 @@ import ZeroDarkCloudTesting
   }
 
   /// - a download of the old version ends after others stored a newer one
-  /// => the mark stays until the newer one is there
+  /// => the mark stays until the newer one is downloaded
   @Test func aDownloadThatRacedWithANewerVersion_doesNotClearTheMark() async throws {
     try await TestWorld.run { world in
       let a = try await world.device("A")
@@ -114,9 +114,9 @@ import ZeroDarkCloudTesting
 
   // MARK: Deleted elsewhere, changed here
 
-  /// - /d is deleted by others; here /d/way/dirty has a queued edit
-  /// => the app is told first, with everything there; then the clean branches go, each told, but not the one that the
-  /// app deleted itself; the dirty node and the way to it stay
+  /// - others delete /d; here /d/way/dirty has a queued edit
+  /// => the app is asked first, while everything exists; then the clean branches are deleted and announced, except for
+  /// the one that the app deleted itself; the dirty node and its ancestors stay
   @Test func aDeletionThatMeetsChanges_keepsThemAndTheWayToThem() async throws {
     try await TestWorld.run { world in
       let a = try await world.device("A")

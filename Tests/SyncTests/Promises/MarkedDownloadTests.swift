@@ -4,9 +4,9 @@ import ZDCProtocol
 import ZeroDarkCloud
 import ZeroDarkCloudTesting
 
-/// Downloads that are marked as needed are made, and go on by themselves when the network is there again.
+/// Content that is marked as needed is downloaded; downloads resume automatically when the network returns.
 @Suite(.timeLimit(.minutes(20))) struct MarkedDownloadTests {
-  /// Stores each content that comes and takes its mark away; the paths of what came are in `seen`.
+  /// Stores each content blob that arrives and removes its mark. Adds its text to `seen`.
   private static func read(_ device: TestDevice, into seen: Seen) throws -> Task<Void, any Error> {
     let manager = try #require(try device.zdc.downloadManager)
     let downloads = manager.downloadMarkedContents(forLocalUserID: try device.localUserID)
@@ -31,7 +31,7 @@ import ZeroDarkCloudTesting
     }
   }
 
-  /// Values of the stream until this one.
+  /// Waits until the stream yields this value.
   private static func wait(for value: Bool, _ changes: AsyncStream<Bool>) async {
     for await change in changes where change == value { return }
   }
@@ -44,7 +44,7 @@ import ZeroDarkCloudTesting
     for try await nodes in marks where nodes.isEmpty { return }
   }
 
-  /// - some are marked before the app reads, one afterwards
+  /// - some nodes are marked before the app reads, one afterwards
   @Test func whatIsMarked_comes_alsoWhatIsMarkedLater() async throws {
     try await TestWorld.run { world in
       let a = try await world.device("A")
@@ -65,8 +65,9 @@ import ZeroDarkCloudTesting
     }
   }
 
-  /// - the server is out of reach when the app wants the content
-  /// => the app sees that it is; when it is back the app is told, and the download is made without another call
+  /// - the server is unreachable when the app wants the content
+  /// => the app can see that; when the server is back, the app is notified, and the download is made without another
+  /// call
   @Test func aDownloadThatFailed_isMadeAgain_whenTheNetworkReturns() async throws {
     try await TestWorld.run { world in
       let a = try await world.device("A")
@@ -96,8 +97,8 @@ import ZeroDarkCloudTesting
     }
   }
 
-  /// - the server refuses a large content once
-  /// => the app is told, and gets it after the next pull, in the same launch
+  /// - the server refuses large content once
+  /// => the app gets the error, and gets the content after the next pull, in the same launch
   @Test func whatCouldNotBeHad_isTriedAgainAfterAPull() async throws {
     try await TestWorld.run { world in
       let a = try await world.device("A")
@@ -130,7 +131,7 @@ import ZeroDarkCloudTesting
   }
 
   /// - the process ends while a node is marked
-  /// => the next one downloads it
+  /// => the next process downloads it
   @Test func whatIsStillMarked_isDownloadedAtTheNextLaunch() async throws {
     try await TestWorld.run { world in
       let a = try await world.device("A")

@@ -6,7 +6,7 @@ import ZDCProtocol
 import ZeroDarkCloud
 import ZeroDarkCloudTesting
 
-/// What an app is told of others' changes, and what it knows without asking for more.
+/// The callbacks for others' changes, and what an app knows without further requests.
 @Suite struct PullPromiseTests {
   private static let contentRoutes = [
     ("POST", "/v1/trees/{treeID}/zones/{zoneRoot}/contents"),
@@ -33,8 +33,8 @@ import ZeroDarkCloudTesting
     }
   }
 
-  /// - the app throws its copies away to save space
-  /// => nothing is lost: the same download again
+  /// - the app deletes its copies to save space
+  /// => nothing is lost: it can download them again
   @Test func aDeletedLocalCopy_isDownloadedAgain() async throws {
     try await TestWorld.run { world in
       let a = try await world.device("A")
@@ -91,7 +91,7 @@ import ZeroDarkCloudTesting
   }
 
   /// - while B is away /f is created, edited twice and renamed, /t created and deleted, /h edited twice and renamed
-  /// => B is told what it is now, each once
+  /// => B is notified of the current state of each node, once
   @Test func manyChangesOfOneNode_areToldAsOne() async throws {
     try await TestWorld.run { world in
       let a = try await world.device("A")
@@ -141,8 +141,8 @@ import ZeroDarkCloudTesting
 
   // MARK: What cannot be read
 
-  /// - somebody with the account's keys stores a version of /kept that nobody can open, and a good node beside it
-  /// => /kept stays as it was and keeps its name; everything else goes on
+  /// - a client with the account's keys stores a version of /kept that no device can open, and a good node beside it
+  /// => /kept stays as it was and keeps its name; everything else continues
   @Test func aNodeThatCannotBeRead_keepsItsPlace_andStopsNothing() async throws {
     try await TestWorld.run { world in
       let a = try await world.device("A")

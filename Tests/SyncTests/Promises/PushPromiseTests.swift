@@ -3,14 +3,14 @@ import Testing
 import ZeroDarkCloud
 import ZeroDarkCloudTesting
 
-/// What is sent, when the app is asked for it, and what no longer has to be sent.
+/// Pushes: their content, the time at which they ask the app for it, and changes that no longer have to be sent.
 @Suite(.timeLimit(.minutes(20))) struct PushPromiseTests {
   private struct AppError: Error {}
 
   // MARK: One commit
 
   /// - the app's block fails, or its commit does not reach the disk
-  /// => node, queue and object are not there, and nothing was sent
+  /// => node, queue and object do not exist, and nothing was sent
   @Test func nothingIsSent_beforeTheCommitIsOnDisk() async throws {
     try await TestWorld.run { world in
       let a = try await world.device("A")
@@ -45,8 +45,8 @@ import ZeroDarkCloudTesting
 
   enum Part: String, CaseIterable { case data, metadata, thumbnail }
 
-  /// - three uploads are queued, and one part says that it is not the newest state
-  /// => each is sent in turn, each with its own version
+  /// - three uploads are queued, and one part is marked as not the latest version
+  /// => each upload is sent in turn, each with a separate version
   @Test(arguments: Part.allCases)
   func aPartThatIsNotTheLatest_isSentInTurn(part: Part) async throws {
     try await TestWorld.run { world in
@@ -74,7 +74,7 @@ import ZeroDarkCloudTesting
     }
   }
 
-  /// - B's upload is on its way when A's is accepted; B's app merges A's version before the answer is there
+  /// - B's upload is in flight when A's is accepted; B's app merges A's version before the answer arrives
   /// => no conflict is raised, and B's merged content follows
   @Test func mergedWhileTheUploadWasRefused_isNoConflict() async throws {
     try await TestWorld.run { world in
@@ -103,8 +103,8 @@ import ZeroDarkCloudTesting
 
   // MARK: Deleting
 
-  /// - /f is deleted here and not yet there; others change it, and a pull comes before the push
-  /// => it is not found again
+  /// - /f is deleted here but not yet in the cloud; others change it, and a pull comes before the push
+  /// => the pull does not discover it again
   @Test func whatIsDeletedHere_isNotFoundAgainByAPull() async throws {
     try await TestWorld.run { world in
       let a = try await world.device("A")
@@ -128,8 +128,8 @@ import ZeroDarkCloudTesting
     }
   }
 
-  /// - others have added to the branch and changed it, which this device has never seen
-  /// => the whole branch goes, everywhere
+  /// - others have added to the branch and changed it, and this device has never seen that
+  /// => the whole branch is deleted, everywhere
   @Test func aBranchIsDeleted_withWhatThisDeviceHasNeverSeen() async throws {
     try await TestWorld.run { world in
       let a = try await world.device("A")
@@ -150,7 +150,7 @@ import ZeroDarkCloudTesting
     }
   }
 
-  /// - the node is deleted, or its upload skipped, while the second of three parts is on its way
+  /// - the node is deleted, or its upload skipped, while the second of three parts is in flight
   /// => the upload ends: the third part is never sent
   @Test(arguments: [true, false])
   func anUploadThatNobodyWantsAnyMore_ends(deletes: Bool) async throws {
@@ -160,7 +160,7 @@ import ZeroDarkCloudTesting
       let film = try await a.create("/film")
       a.recorder.serve(ZDCData(data: EndToEndTests.bytes(20 << 20, seed: 1)), forNodeID: film.uuid)
       let end: @Sendable () async throws -> Void = {
-        // The request that waits here is cancelled by what happens here.
+        // The code below cancels the request that waits here.
         try await Task {
           try await a.write { _, cloud in
             if deletes { try cloud.delete(film) } else { cloud.skipDataUploads(forNodeID: film.uuid) }
@@ -180,8 +180,8 @@ import ZeroDarkCloudTesting
 
   // MARK: Names and places
 
-  /// - A and B want the same name; B comes second, and its app does nothing about it
-  /// => it is asked, its node is renamed, it is told, and only then sees A's node
+  /// - A and B want the same name; B comes second, and its app does not resolve the conflict
+  /// => the app is asked, its node is renamed, the app is notified, and only then sees A's node
   @Test func aTakenName_theAppIsAsked_thenTold() async throws {
     try await TestWorld.run { world in
       let a = try await world.device("A")
@@ -197,7 +197,7 @@ import ZeroDarkCloudTesting
   }
 
   /// - A has moved /f and edited it; B has moved it elsewhere, and was first
-  /// => A's node follows B's move, with A's edit; A is told
+  /// => A's node follows B's move, with A's edit; A is notified
   @Test func aRemoteMove_takesTheQueuedEditAlong() async throws {
     try await TestWorld.run { world in
       let a = try await world.device("A")
@@ -214,8 +214,8 @@ import ZeroDarkCloudTesting
     }
   }
 
-  /// - fifty requests in a row fail, in one way or the other
-  /// => nothing is given up
+  /// - fifty requests in a row fail, in one way or another
+  /// => no change is given up
   @Test func howeverOftenItFails_nothingIsGivenUp() async throws {
     try await TestWorld.run { world in
       let a = try await world.device("A")
@@ -233,8 +233,8 @@ import ZeroDarkCloudTesting
 
   // MARK: Pull first
 
-  /// - changes are queued at launch, and others have made some meanwhile
-  /// => theirs are known before ours are sent
+  /// - changes are queued at launch, and others have made some in the meantime
+  /// => the device knows theirs before it sends its own
   @Test func thePush_waitsForTheFirstPull() async throws {
     try await TestWorld.run { world in
       let a = try await world.device("A")

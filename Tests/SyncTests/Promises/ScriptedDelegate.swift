@@ -3,14 +3,14 @@ import Synchronization
 import ZeroDarkCloud
 import ZeroDarkCloudTesting
 
-/// What a test says that the app gives for a node.
+/// The parts that a test makes the app return for a node.
 struct Parts: Sendable {
   var data = ZDCData(data: Data())
   var metadata: ZDCData?
   var thumbnail: ZDCData?
 }
 
-/// An app that has no optional method but the two sections, and notes when deletions happened.
+/// An app that implements no optional methods except for the two sections, and records the times of deletions.
 final class ScriptedDelegate: ZeroDarkCloudDelegate {
   private struct State {
     var parts: @Sendable (_ path: String) -> Parts = { _ in Parts() }
@@ -25,7 +25,8 @@ final class ScriptedDelegate: ZeroDarkCloudDelegate {
   }
 
   var pushed: [String] { state.withLock { $0.pushed } }
-  /// By path; the outer nil: not deleted, the inner: no time known.
+  /// The times of deletions, by path. The outer nil means that the node was not deleted, the inner that the time is
+  /// unknown.
   var deletions: [String: Date?] { state.withLock { $0.deletions } }
 
   private func parts(_ path: ZDCTreesystemPath) -> Parts { state.withLock { $0.parts }(path.relativePath()) }
@@ -70,7 +71,7 @@ final class ScriptedDelegate: ZeroDarkCloudDelegate {
 }
 
 extension TestWorld {
-  /// A device whose app is the given one, beside those of the world.
+  /// Runs `body` with a device that uses the given delegate, beside the world's own devices.
   func device(
     _ name: String, delegate: any ZeroDarkCloudDelegate, _ body: @Sendable (TestDevice) async throws -> Void
   ) async throws {
@@ -87,7 +88,7 @@ extension TestWorld {
 }
 
 extension RecordingDelegate {
-  /// The lines that begin with one of these words.
+  /// Returns the lines that begin with one of these words.
   func lines(_ words: String...) -> [String] {
     lines.filter { line in words.contains { line.hasPrefix($0 + " ") } }
   }

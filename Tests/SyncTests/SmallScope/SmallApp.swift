@@ -8,7 +8,7 @@ struct SmallKey: Hashable, Sendable {
   var node: SmallNode
 }
 
-/// What two apps do, in one transaction: operations of cases.
+/// The app of a device, which performs operations of many cases in one transaction.
 struct SmallApp {
   let known: [SmallKey: String]
   let cloudIDs: [SmallKey: String]

@@ -1,4 +1,4 @@
-/// Operations under a schedule.
+/// A sequence of operations under a schedule.
 struct SmallCase: Hashable, Sendable, CustomStringConvertible {
   var schedule: SmallSchedule
   var operations: [SmallOperation]
@@ -7,7 +7,7 @@ struct SmallCase: Hashable, Sendable, CustomStringConvertible {
     "\(operations.enumerated().map { "\($0): \($1)" }.joined(separator: ", ")) [\(schedule)]"
   }
 
-  /// The model after all steps, or nil if an app cannot do one of the operations.
+  /// Returns the model after all steps, or nil if an app cannot perform one of the operations.
   func expected() -> SmallModel? {
     var model = SmallModel()
     for step in schedule.steps {
@@ -21,19 +21,19 @@ struct SmallCase: Hashable, Sendable, CustomStringConvertible {
     while model.replicas.contains(where: { $0.isQueued || $0.base != model.cloud }) {
       for device in 0...1 { model.push(device) }
     }
-    // The table is applied page by page then, and the model takes all at once.
+    // Devices then apply the table page by page, while the model applies all pages together.
     if schedule.hasSmallPages { model.isUndecided = true }
     return model
   }
 
-  /// How many operations of one commit it can become.
+  /// The number of operations of one commit that the case may become.
   var weight: Int { operations.map(\.weight).reduce(0, +) }
 }
 
 extension SmallCase {
-  /// Every sequence of operations under a schedule; an app may be unable to do some of them.
+  /// Returns every sequence of operations under a schedule; an app may be unable to perform some of them.
   ///
-  /// - Parameter isCore: takes only the operations around the folder `n`.
+  /// - Parameter isCore: Whether to take only the operations around the folder `n`.
   static func all(_ schedule: SmallSchedule, isCore: Bool = false) -> [SmallCase] {
     var sequences: [[SmallOperation]] = [[]]
     for _ in schedule.authors {
@@ -45,7 +45,7 @@ extension SmallCase {
     return sequences.map { SmallCase(schedule: schedule, operations: $0) }
   }
 
-  /// Distinct cases, as many for each of some schedules, chosen by a seed.
+  /// Returns distinct cases, the same number for each of some schedules, chosen by a seed.
   static func sample(operations count: Int, cases wanted: Int, seed: UInt64) -> [SmallCase] {
     var numbers = SeededNumbers(seed: seed)
     let schedules = SmallSchedule.all(operations: count).shuffled(using: &numbers)
@@ -59,7 +59,7 @@ extension SmallCase {
     return cases
   }
 
-  /// A case that two apps can do.
+  /// Returns a case that two apps can perform.
   private static func random(_ schedule: SmallSchedule, using numbers: inout SeededNumbers) -> SmallCase {
     while true {
       var operations: [SmallOperation] = []
@@ -72,7 +72,7 @@ extension SmallCase {
     }
   }
 
-  /// Operations on what the sequence has made so far; in the core, what was replaced is replaced back.
+  /// Returns operations on nodes that the sequence has made so far. In the core, what was replaced is replaced back.
   private static func made(by head: [SmallOperation], isCore: Bool) -> [SmallOperation] {
     head.indices.flatMap { index -> [SmallOperation] in
       switch head[index] {
@@ -84,13 +84,13 @@ extension SmallCase {
   }
 }
 
-/// A part of all cases of a number of operations. All slices together are all cases.
+/// A part of all cases of a number of operations. Together, all slices are all cases.
 struct SmallSlice: CustomStringConvertible {
   let operations: Int
   let isCore: Bool
-  /// How many slices share the schedules, and how many of them the sequences of a schedule.
+  /// The number of slices that share the schedules, and the number that share the sequences of a schedule.
   let parts: (schedules: UInt64, sequences: UInt64)
-  /// Any number: they go round.
+  /// Any number: the slices repeat.
   let number: UInt64
 
   private var count: UInt64 { parts.schedules * parts.sequences }

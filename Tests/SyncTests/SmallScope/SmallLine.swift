@@ -1,16 +1,16 @@
 import ZeroDarkCloud
 import ZeroDarkCloudTesting
 
-/// An entry that the merge journal of a device must have, because one of its app's changes, or one that it deletes, gave
-/// way to another change.
+/// An entry that a device's merge journal must have, because a change of its app, or one that its app deletes, gave way
+/// to another change.
 struct SmallLine: Hashable, Sendable, CustomStringConvertible {
   var device: Int
   var kind: ZDCMergeJournalEntry.Kind
-  /// Kinds that say as much.
+  /// Other kinds that say the same.
   var orElse: Set<ZDCMergeJournalEntry.Kind> = []
-  /// The line is about one of these: of a branch that was deleted, the journal names the top.
+  /// The nodes that the entry may be about: for a deleted branch, the journal names the top.
   var nodes: Set<SmallNode>
-  /// The name that the app wanted, where the journal has to keep it.
+  /// The name that the app wanted, where the journal must keep it.
   var name: String?
 
   var description: String {
@@ -24,7 +24,7 @@ struct SmallLine: Hashable, Sendable, CustomStringConvertible {
     return name == nil || told.entry.mine.path?.nodeName == name
   }
 
-  /// A line that the journal has about a node of the case.
+  /// An entry that the journal has about a node of the case.
   struct Told: CustomStringConvertible {
     var label: SmallNode
     var entry: ZDCMergeJournalEntry

@@ -1,16 +1,17 @@
 import ZeroDarkCloud
 
-/// What a small tree becomes by the table of outcomes of PROTOCOL 3.7, computed from the table and not from the code.
+/// The outcome for a small tree by the table of outcomes of PROTOCOL 3.7, computed from the table and not from the
+/// code.
 ///
-/// The app of the model drops what it changed below a node that was deleted elsewhere, and merges two versions of a
-/// content line by line. Where several rows of the table meet in one node and it does not say which comes first,
-/// ``isUndecided`` is set: the devices must agree even then.
+/// The model's app drops its changes below a node that was deleted elsewhere, and merges two versions of content line
+/// by line. Several rows of the table may meet in one node without saying which comes first. Then ``isUndecided`` is
+/// set, and the devices must agree even so.
 struct SmallModel: Sendable {
   struct Node: Hashable, Sendable {
     var parent: SmallNode
     var name: String
     var lines: Set<String>
-    /// The commits that last changed name or parent, and the content.
+    /// The commits that last changed the name or parent, and the content.
     var placedBy = 0
     var editedBy = 0
   }
@@ -20,13 +21,13 @@ struct SmallModel: Sendable {
   struct Replica: Sendable {
     /// The cloud's tree at the last pull or push.
     var base: Tree
-    /// What the app sees: with what is queued.
+    /// The tree that the app sees, with its queued changes.
     var view: Tree
     var created: [SmallNode] = []
     var placed: [SmallNode] = []
     /// Edited nodes, with the commit of the content that the first edit was based on.
     var edited: [SmallNode: Int] = [:]
-    /// Deleted nodes that the cloud still has, by the tops that the app named.
+    /// Deleted nodes that the cloud still has: only the tops that the app named.
     var deleted: [SmallNode] = []
 
     var isQueued: Bool { !created.isEmpty || !placed.isEmpty || !edited.isEmpty || !deleted.isEmpty }
@@ -35,11 +36,12 @@ struct SmallModel: Sendable {
   private(set) var cloud: Tree
   private(set) var replicas: [Replica]
   var isUndecided = false
-  /// Nodes that an app deleted with a folder that has them only on its device: the table does not say whether they go.
+  /// Nodes that an app deleted with a folder that holds them only on its device. The table does not say whether they
+  /// are deleted.
   private(set) var uncertain: Set<SmallNode> = []
-  /// Texts that a deletion or a later edit took away knowingly.
+  /// Texts that a deletion or a later edit removed knowingly.
   private(set) var superseded: Set<String> = []
-  /// The entries that the journals must have: one for each change that a conflict took away.
+  /// The entries that the journals must have: one for each change that a conflict removed.
   private(set) var journal: Set<SmallLine> = []
   private var head = 0
 
@@ -52,14 +54,14 @@ struct SmallModel: Sendable {
     replicas = [Replica(base: tree, view: tree), Replica(base: tree, view: tree)]
   }
 
-  /// Names and sorted lines by path.
+  /// The sorted lines of each node, by path.
   var files: [String: String] {
     Dictionary(uniqueKeysWithValues: cloud.keys.map { (cloud.path($0), cloud[$0]?.text ?? "") })
   }
 
   // MARK: The app
 
-  /// - Returns: false if the app cannot do that: the node or the place is not there, or the name is taken.
+  /// - Returns: False if the app cannot do that: the node or the place does not exist, or the name is taken.
   mutating func change(_ operation: SmallOperation, number: Int, by device: Int) -> Bool {
     var replica = replicas[device]
     guard replica.allows(operation) else { return false }
@@ -68,7 +70,7 @@ struct SmallModel: Sendable {
     case .edit(let node):
       superseded.formUnion(replica.view[node]?.lines ?? [])
       replica.view[node]?.lines = [text]
-      // A node that was never sent is created with its newest content: no edit of it can conflict.
+      // A node that was never sent is created with its newest content, so no edit of it can conflict.
       if !replica.created.contains(node), replica.edited[node] == nil {
         replica.edited[node] = replica.base[node]?.editedBy ?? 0
       }
@@ -93,7 +95,8 @@ struct SmallModel: Sendable {
     let gone = replica.view.subtree(top)
     for node in gone {
       superseded.formUnion(replica.view[node]?.lines ?? [])
-      // Moved in, and not sent yet: whether the deletion means it at its place in the cloud is not in the table.
+      // Moved in, and not sent yet. The table does not say whether the deletion covers a node with another place in the
+      // cloud.
       if replica.placed.contains(node), replica.base[node] != nil, node != top {
         isUndecided = true
         uncertain.formUnion(gone)
@@ -135,7 +138,7 @@ struct SmallModel: Sendable {
     for node in uncertain { uncertain.formUnion(cloud.subtree(node)) }
   }
 
-  /// "create, edit or move at or below a deleted node: the app decides": this one lets it go.
+  /// "create, edit or move at or below a deleted node: the app decides": this app drops it.
   private mutating func keepCreated(_ old: Replica, _ new: inout Replica, by device: Int) {
     for node in old.created {
       guard let mine = old.view[node] else { continue }
@@ -156,7 +159,7 @@ struct SmallModel: Sendable {
     for node in old.placed {
       guard let mine = old.view[node] else { continue }
       guard let theirs = cloud[node] else {
-        // The move may have been dropped first, because the place was deleted before the node.
+        // The move may have been dropped first, because the target was deleted before the node.
         noteDeleted(node, old, by: device, orElse: [.moveDropped])
         continue
       }
@@ -183,7 +186,7 @@ struct SmallModel: Sendable {
     new.placed = kept.filter { !ringed.contains($0) }
   }
 
-  /// "data / data: a conflict of data, decided by the app": this one keeps the lines of both. It is asked when its edit
+  /// "data / data: a conflict of data, decided by the app": this app keeps the lines of both. It is asked when its edit
   /// is sent.
   private mutating func merge(by device: Int) {
     for (node, base) in replicas[device].edited {
@@ -222,7 +225,7 @@ struct SmallModel: Sendable {
         if !new.placed.contains(node) { new.placed.append(node) }
       }
       for node in new.view.subtree(top) {
-        // Taken out here, and put back by a commit: the table has no row for that.
+        // Moved out here, and put back by a commit: the table has no row for that.
         if old.placed.contains(node), old.view[node] != nil { isUndecided = true }
         superseded.formUnion(new.view[node]?.lines ?? [])
         if let theirs = cloud[node], !theirs.isSameVersion(as: old.base[node]) {
@@ -249,7 +252,7 @@ struct SmallModel: Sendable {
       var number = 2
       while taken.contains("\(mine.name) \(number)") { number += 1 }
       new.view[node]?.name = "\(mine.name) \(number)"
-      // A place that the framework chose says nothing about what an app wanted.
+      // A place that the framework chose does not show what an app wanted.
       if old.created.contains(node) || old.placed.contains(node) {
         journal.insert(SmallLine(device: device, kind: .renamed, nodes: [node], name: mine.name))
       }
@@ -258,7 +261,7 @@ struct SmallModel: Sendable {
 
   // MARK: The journal
 
-  /// The top of the branch that the cloud deleted is the node itself, or one above it, here or there.
+  /// Records a deletion in the cloud. The top of the deleted branch is the node or one of its ancestors, here or there.
   private mutating func noteDeleted(
     _ node: SmallNode, _ old: Replica, by device: Int, orElse others: Set<ZDCMergeJournalEntry.Kind> = []
   ) {

@@ -33,7 +33,7 @@ enum SmallOperation: Hashable, Sendable, CustomStringConvertible {
   /// Deletes a node and creates another one under its name: a file becomes a folder, or a folder a file.
   case replace(SmallNode)
 
-  /// How many operations of a commit it can become.
+  /// The number of operations of a commit that it may become.
   var weight: Int { if case .replace = self { 2 } else { 1 } }
 
   /// The top of the branch that it deletes.
@@ -57,7 +57,7 @@ enum SmallOperation: Hashable, Sendable, CustomStringConvertible {
 }
 
 extension SmallOperation {
-  /// Every operation on the tree of the start, up to choices that differ in nothing but a name.
+  /// Every operation on the initial tree, up to choices that differ only in a name.
   static let all: [SmallOperation] =
     [.edit(.f), .edit(.e), .edit(.n)]
     + [.create(.top), .create(.n), .create(.e)]
@@ -67,13 +67,13 @@ extension SmallOperation {
     + [.delete(.k), .delete(.n), .delete(.f), .delete(.e)]
     + [.replace(.e), .replace(.n)]
 
-  /// Those that change the shape of the tree around the folder `n`, with one edit and one creation in it.
+  /// The operations that change the shape of the tree around the folder `n`, with one edit and one creation in it.
   static let core: [SmallOperation] = [
     .edit(.f), .create(.n), .rename(.n), .move(.n, .top), .move(.f, .top), .move(.e, .n), .move(.k, .e), .delete(.k),
     .delete(.n), .replace(.n), .replace(.e),
   ]
 
-  /// Operations on a node that an earlier one has made.
+  /// Returns the operations on a node that an earlier one has made.
   static func on(_ made: SmallNode) -> [SmallOperation] {
     [
       .edit(made), .delete(made), .replace(made), .create(made), .move(made, .top), .move(made, .e), .move(.n, made),

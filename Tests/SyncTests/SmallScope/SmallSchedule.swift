@@ -1,10 +1,10 @@
-/// When two devices change something, pull and push: everything of a case but the operations.
+/// The order in which two devices change, pull and push: everything of a case except the operations.
 struct SmallSchedule: Hashable, Sendable, CustomStringConvertible {
   enum Step: Hashable, Sendable {
-    /// A device's app does the operation of this number.
+    /// A device's app performs the operation with this number.
     case change(Int, Int)
     case pull(Int)
-    /// Sends what is queued. A device that is behind meets a 409, and pulls what comes with it.
+    /// Sends what is queued. A device that is behind gets a 409, and pulls what comes with it.
     case push(Int)
   }
 
@@ -33,7 +33,7 @@ struct SmallSchedule: Hashable, Sendable, CustomStringConvertible {
     return false
   }
 
-  /// Whether a device gets several commits at once: only then does it matter how long the pages are.
+  /// Whether a device gets several commits in one pull. Only then does the length of the pages matter.
   var hasLongPull: Bool {
     var (head, seen) = (0, [0, 0])
     for step in steps {
@@ -64,12 +64,12 @@ struct SmallSchedule: Hashable, Sendable, CustomStringConvertible {
 }
 
 extension SmallSchedule {
-  /// Every placement of pulls and pushes among `count` operations of two devices, until everything is on both.
+  /// Returns every placement of pulls and pushes among `count` operations of two devices, until both have everything.
   ///
   /// Two placements are the same if each device does the same in the same order and sees the same commits: steps of
-  /// different devices commute unless one sees the other's commit. The first operation is A's, because exchanging the
-  /// devices' names changes nothing. Where a device gets several commits at once, they come in one page, and again in
-  /// a page each.
+  /// different devices commute unless one sees the other's commit. The first operation is A's, because swapping the
+  /// devices' names changes nothing. Where a device gets several commits in one pull, there are two schedules: one with
+  /// a single page, and one with a page for each commit.
   static func all(operations count: Int) -> [SmallSchedule] {
     var found: [[[Event]]: SmallSchedule] = [:]
     var order: [[[Event]]] = []
@@ -90,7 +90,7 @@ extension SmallSchedule {
     }
   }
 
-  /// What one device does, with the length of the log that it sees.
+  /// A step of one device, with the length of the log that it sees.
   private enum Event: Hashable {
     case change(Int), pull(Int), push(Int), overtakenPush(Int)
   }

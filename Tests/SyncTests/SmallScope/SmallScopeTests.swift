@@ -2,9 +2,9 @@ import Foundation
 import Testing
 import ZeroDarkCloudTesting
 
-/// Every short sequence of changes of two devices over a small tree, under every placement of pulls and pushes. => Both
-/// devices and a fresh one show what the table of outcomes of PROTOCOL 3.7 says, every text is there unless an app
-/// deleted it or wrote over it or a row of the table took it away, and what a row took away is in the merge journal.
+/// Every short sequence of changes of two devices to a small tree, under every placement of pulls and pushes. => Both
+/// devices and a fresh one show what the table of outcomes of PROTOCOL 3.7 says. Every text exists unless an app
+/// deleted or overwrote it or a row of the table removed it. The merge journal has what a row removed.
 @Suite("Small scope", .serialized, .timeLimit(.minutes(120))) struct SmallScopeTests {
   @Test("every sequence of one or two operations, every schedule")
   func upToTwoOperations() async throws {
@@ -12,8 +12,8 @@ import ZeroDarkCloudTesting
     try await SmallScope(name: "up to two operations", cases).check()
   }
 
-  /// About 60,000 cases (12 minutes), for `make test-long`. Where a device gets several commits at once, every second
-  /// sequence comes in pages of one.
+  /// About 60,000 cases (12 minutes), for `make test-long`. Where a device gets several commits in one pull, every
+  /// second sequence has pages of one commit.
   @Test(
     "every sequence of three operations that change the tree around a folder, every schedule",
     .enabled(if: number("ZDC_SMALL_SCOPE") != nil))
@@ -147,7 +147,7 @@ struct SmallScope: Sendable {
   private let count: Int
   private let undecided: Int
 
-  /// A commit has at most 1,000 operations, and each push must fit into one.
+  /// Each push must fit into one commit, which has at most 1,000 operations.
   private static let weight = 900
   private static let width = 2
 
@@ -162,7 +162,7 @@ struct SmallScope: Sendable {
     }
   }
 
-  /// As few as possible, equally full: a play costs as much as its world is large.
+  /// Returns as few batches as possible, equally full, because the cost of a play grows with the size of its world.
   private static func batches(of cases: [SmallCase]) -> [[SmallCase]] {
     let total = cases.map(\.weight).reduce(0, +)
     let share = total / ((total + weight - 1) / weight) + 1
@@ -201,7 +201,7 @@ struct SmallScope: Sendable {
     }
   }
 
-  /// - Parameter batches: the largest first; each world takes those that fill most of it.
+  /// - Parameter batches: The batches, largest first. Each world takes those that fill most of it.
   private static func play(_ batches: [[SmallCase]]) async throws -> [SmallWorld.Failure] {
     var failures: [SmallWorld.Failure] = []
     var rest = batches[...]
@@ -224,8 +224,9 @@ struct SmallScope: Sendable {
     return failures
   }
 
-  /// A commit that the server refuses takes the other cases in it along: what fails alone is a failure, and the others
-  /// are played again without those. What fails then fails because of its neighbours.
+  /// Returns the failures of a batch. A commit that the server refuses makes the other cases in it fail, too. A case
+  /// that fails alone is a failure; the other cases are played again without those. Any case that fails then fails
+  /// because of its neighbours.
   private static func failures(of batch: [SmallCase], in world: SmallWorld) async throws -> [SmallWorld.Failure] {
     let suspects = await world.failures(of: batch)
     guard !suspects.isEmpty else { return [] }

@@ -5,10 +5,10 @@ import ZDCProtocol
 import ZeroDarkCloud
 import ZeroDarkCloudTesting
 
-/// A server and two devices that play many cases of one schedule side by side, each in a folder of its own.
+/// A server and two devices that play many cases of one schedule side by side, each in a separate folder.
 ///
-/// The cases share requests and commits, which is what makes a hundred thousand of them affordable. They touch disjoint
-/// branches. The world is made once: before each play, server and devices get back the files of the start.
+/// The cases share requests and commits, which makes a hundred thousand of them affordable. They touch disjoint
+/// branches. The world is made once: before each play, server and devices get their initial files back.
 actor SmallWorld {
   struct Failure: Sendable {
     var played: SmallCase
@@ -20,7 +20,7 @@ actor SmallWorld {
     var devices: [TestDevice.Backup]
     var uuids: [SmallKey: String]
     var cloudIDs: [SmallKey: String]
-    /// Texts by the version of the content.
+    /// Texts by version of the content.
     var texts: [String: String]
   }
 
@@ -33,7 +33,7 @@ actor SmallWorld {
   private let words: [String]
   private var start: Start?
 
-  // Of the play.
+  // The state of the current play.
   private var cases: [SmallCase] = []
   /// The uuids of labelled nodes on each device, and their ids in the cloud.
   private var uuids: [[SmallKey: String]] = [[:], [:]]
@@ -44,7 +44,7 @@ actor SmallWorld {
   /// What the apps saw in the branches that they deleted.
   private var deletedByApps: [Int: Set<SmallNode>] = [:]
 
-  /// - Parameter size: how many cases it can play at a time.
+  /// - Parameter size: The number of cases that it can play at a time.
   init(size: Int) async throws {
     self.size = size
     clock = ManualClock()
@@ -74,7 +74,7 @@ actor SmallWorld {
     try await server.stop()
   }
 
-  /// The tree of the start, in a folder for each case, on both devices. B has fetched no content.
+  /// Makes the initial tree on both devices, in a folder for each case. B has fetched no content.
   private func makeStart() async throws -> Start {
     let made = try await devices[0].write { [size] transaction, cloud in
       var made: [SmallKey: ZDCNode] = [:]
@@ -98,7 +98,7 @@ actor SmallWorld {
 
   // MARK: Playing
 
-  /// The cases that did not end as they should; all of them, if the play could not be brought to its end.
+  /// Returns the cases that did not end as expected, or all of them if the play could not be finished.
   func failures(of cases: [SmallCase]) async -> [Failure] {
     do { return try await play(cases) } catch { return cases.map { Failure(played: $0, text: "\(error)") } }
   }
@@ -122,7 +122,7 @@ actor SmallWorld {
     }
     try await settle()
     try await check()
-    // Any of the cases in the commit may be the reason; alone it shows which.
+    // Any of the cases in the commit may be the reason; played alone, the case shows it.
     for refusal in refused.all { for number in cases.indices { note(number, "the server refused \(refusal)") } }
     return failures.sorted { $0.key < $1.key }.map { Failure(played: cases[$0.key], text: $0.value) }
   }
@@ -142,18 +142,18 @@ actor SmallWorld {
     if try await devices[device].queueCount() > 0 { try await devices[device].mergeConflicts() }
   }
 
-  /// Sends until the queue is empty or waits: a delete may need a commit of its own behind one that moves something out.
+  /// Sends until the queue is empty or waits. A delete may need a separate commit after one that moves something out.
   private func push(_ device: Int) async throws {
     for _ in 0..<6 {
       let pushed = try await devices[device].push()
-      // Overtaken, it has the other device's commit now, and nothing of its own was taken.
+      // The device was overtaken: it now has the other one's commit, and the server accepted none of its changes.
       if pushed.commits == 0 { break }
       try await merge(device)
     }
     try await merge(device)
   }
 
-  /// Syncs until nothing moves. What waits then is stuck.
+  /// Syncs until nothing changes any more. Operations that still wait are stuck.
   private func settle() async throws {
     for _ in 0..<8 {
       var isQuiet = true
@@ -190,7 +190,7 @@ actor SmallWorld {
     }
   }
 
-  /// Where the table does not say whether a node is still there, the app may find nothing to change.
+  /// Where the table does not say whether a node still exists, the app may find nothing to change.
   private func noteImpossible(_ operation: Int, of number: Int, _ error: any Error) {
     if cases[number].expected()?.isUndecided == true {
       leftOut[number, default: []].insert("o\(operation)")
@@ -221,7 +221,7 @@ actor SmallWorld {
         note(Self.number(of: line), "\(device.name) waits: \(line)")
       }
     }
-    // Known to the app of a device that let the node go.
+    // Only the app of a device that dropped the node knew this text, so it must be downloaded.
     if fresh.values.contains(where: { $0.values.contains { $0.version.map { texts[$0] == nil } ?? false } }) {
       try await witness.download()
       fresh = try await Self.files(of: witness, knowing: texts)
@@ -236,9 +236,10 @@ actor SmallWorld {
     try await checkJournals(models)
   }
 
-  /// Each change that a conflict took away is in the journal of the device that had it, or that let it go.
+  /// Checks that each change that a conflict removed is in the journal of the device that had it, or that dropped it.
   ///
-  /// Not where a push is overtaken: it may need a second commit, and then it is not certain which device lets go.
+  /// Skips schedules in which a push is overtaken: it may need a second commit, and then it is not certain which device
+  /// gives way.
   private func checkJournals(_ models: [SmallModel?]) async throws {
     guard cases.first?.schedule.isOvertaken == false else { return }
     let wanted = models.map { model in model.map { $0.isUndecided ? [] : $0.journal } ?? [] }
@@ -305,17 +306,17 @@ actor SmallWorld {
     }.joined(separator: ", ")
   }
 
-  /// What a device shows, by path.
+  /// The nodes that a device shows, by path.
   private typealias Files = [String: File]
 
   private struct File: Sendable {
-    /// The version of the content; nil if it is not the cloud's.
+    /// The version of the content, or nil if the content is not the cloud's.
     var version: String?
-    /// What the app of this device has for it.
+    /// The text that the app of this device has for it.
     var text: String?
   }
 
-  /// - Parameter texts: by version, which need not be read again.
+  /// - Parameter texts: Texts by version, which need not be read again.
   private static func files(of device: TestDevice, knowing texts: [String: String]) async throws -> [Int: Files] {
     try await device.write { transaction, cloud in
       var nodes: [String: ZDCNode] = [:]
@@ -366,7 +367,7 @@ extension SmallCase {
   }
 }
 
-/// Answers to commits that no honest device should get. A 409, for one that is behind, is none.
+/// Answers to commits that no honest device should get. A 409, for a device that is behind, does not count.
 private final class RefusedCommits: Sendable {
   private let texts = Mutex<[String]>([])
 
@@ -374,7 +375,7 @@ private final class RefusedCommits: Sendable {
 
   func forget() { texts.withLock { $0 = [] } }
 
-  /// Hears the answers, and changes none.
+  /// Observes the answers without changing any.
   var listen: Lie {
     Lie { [self] answer in
       let isRefused = answer.route.method == "POST" && (400..<500).contains(answer.status) && answer.status != 409
@@ -385,7 +386,7 @@ private final class RefusedCommits: Sendable {
 }
 
 extension Lie {
-  /// Each answer with commits has the first of them, with its records: no lie, but what a server may do.
+  /// Reduces each answer with commits to the first of them, with its records. This is no lie: a server may do so.
   fileprivate static let pagesOfOne = Lie { answer in
     let hasCommits = [Routes.zoneCommits, Routes.commits].contains(answer.route.pattern)
     guard hasCommits, answer.isBundle else { return false }

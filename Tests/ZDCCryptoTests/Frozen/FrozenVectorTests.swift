@@ -4,13 +4,13 @@ import ZDCProtocol
 
 @testable import ZDCCrypto
 
-/// Our own known answers, one file a case, read by two implementations (the other is `Tools/zdccheck.py`).
+/// Our own known-answer vectors, one file per case, read by two implementations (the other is `Tools/zdccheck.py`).
 ///
-/// `ZDC_WRITE_VECTORS=1` writes the folder anew. A change of any byte is a change of the protocol.
+/// `ZDC_WRITE_VECTORS=1` writes the folder again. Any changed byte is a change of the protocol.
 @Suite(.serialized) struct FrozenVectorTests {
   private static let isWriting = ProcessInfo.processInfo.environment["ZDC_WRITE_VECTORS"] == "1"
 
-  /// Made by the independent reader; only opened here.
+  /// Created by the independent reader; only opened here.
   private static func isForeign(_ vector: Vector) -> Bool { vector.name.hasPrefix("python-") }
 
   @Test func writeIfAsked() throws {
@@ -24,7 +24,7 @@ import ZDCProtocol
   }
 
   @Test func everyFileIsMadeAgainByteForByte() throws {
-    // NB: CryptoKit's Ed25519 signatures are randomised; there the files are only opened.
+    // NB: CryptoKit's Ed25519 signatures are randomized, so with CryptoKit the files are only opened.
     #if !canImport(CryptoKit)
       let cases = try VectorCases.all()
       let names = cases.map(\.name)

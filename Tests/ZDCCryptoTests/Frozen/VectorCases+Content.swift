@@ -3,7 +3,7 @@ import ZDCProtocol
 
 @testable import ZDCCrypto
 
-/// A content that both readers can make again from its description: sections follow `pattern`.
+/// Content that both readers can recreate from its description: sections follow `pattern`.
 struct ContentVector {
   var metadata = 0
   var thumbnail = 0
@@ -79,8 +79,8 @@ extension VectorCases {
     try addContentFailures()
   }
 
-  /// `change` is a list of steps that both readers apply to the ciphertext; `rehash` 1 means that hashes and root are
-  /// made anew, as a reader who colludes with the server could.
+  /// `change` is a list of steps that both readers apply to the ciphertext. `rehash` 1 means that hashes and root are
+  /// recomputed, as a reader who colludes with the server could do.
   private mutating func addContentFailures() throws {
     let content = try ContentVector("failures", metadata: 10, thumbnail: 10, data: 100_000)
     func members(

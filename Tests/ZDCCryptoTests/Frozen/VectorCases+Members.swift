@@ -61,7 +61,7 @@ private struct FrozenMembers {
     try append([.acl(version: 2, hash: list.hash)], list: list)
   }
 
-  /// The next commit; nil as writer is the owner.
+  /// Returns the next commit; without `writer`, by the owner.
   func commit(
     _ operations: [ZoneOperation], by writer: FrozenMember? = nil, list: ZoneACL? = nil,
     _ change: (inout ZoneCommit.Fields) -> Void = { _ in }
@@ -90,7 +90,7 @@ private struct FrozenMembers {
     return try ZoneACL(fields, sign: writer?.sign("acl") ?? world.sign("acl"))
   }
 
-  /// The list of a rotation.
+  /// Returns the list of a rotation.
   func rotation(by writer: FrozenMember? = nil) throws -> ZoneACL {
     try nextList(by: writer) { fields in
       fields.zoneKeyGen += 1
@@ -228,7 +228,7 @@ extension VectorCases {
     let history = try list { $0.historyWrap = pattern(108) }
     refuse("list-history", "old keys in generation 1", .nonCanonicalEncoding, zone, commit, acl: history)
     var kind = try list { _ in }
-    // Behind the last entry: 32 bytes of its wrapHash, 44 of writer, generation and time, the signature.
+    // Followed by 32 bytes of the last entry's wrapHash, 44 of writer, generation and time, and the signature.
     kind[kind.count - 64 - 44 - 32 - 1] = 2
     refuse("list-wrap-kind", "a wrap of another kind", .unsupportedVersion, zone, commit, acl: kind)
     let put = zone.put(NodeID(high: 2, low: 2), world.home.zone.root, 2)

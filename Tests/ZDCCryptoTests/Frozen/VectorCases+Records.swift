@@ -5,7 +5,7 @@ import ZDCProtocol
 extension VectorCases {
   // MARK: names
 
-  /// Names with the forms that go wrong elsewhere: composed, decomposed, reordered, singletons, Hangul, case traps.
+  /// Names with the forms that often cause bugs: composed, decomposed, reordered, singletons, Hangul, case traps.
   private static let names: [String] = [
     "a", "A", "readme.txt", "README.TXT", " leading", "trailing ", "a b", "..", ".", "a/b", "a\\b", "CON", "a:b",
     "\u{1}", "\u{7F}", "é", "e\u{301}", "É", "E\u{301}", "ü", "u\u{308}", "ß", "ẞ", "SS", "İ", "I\u{307}", "ı", "i",
@@ -217,7 +217,7 @@ extension VectorCases {
     }
   }
 
-  /// A record under an older generation of its parent, which the parent's history still holds.
+  /// Adds a record under an older generation of its parent, which the parent's history still holds.
   private mutating func addOlderGenerations(_ draft: RecordDraft, _ source: inout SeededSource) throws {
     let zone = world.home.zone
     let newest = NodeKey.random(&source)

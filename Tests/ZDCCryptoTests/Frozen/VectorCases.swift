@@ -3,8 +3,8 @@ import ZDCProtocol
 
 @testable import ZDCCrypto
 
-/// All frozen cases, made from seeds. What cannot be made again (HPKE has no seed in the platform's API) is taken from
-/// the stored file.
+/// All frozen cases, generated from seeds. Values that cannot be reproduced (HPKE takes no seed in the platform's API)
+/// come from the stored file.
 struct VectorCases {
   let world: FrozenWorld
   private(set) var cases: [Vector] = []
@@ -61,7 +61,7 @@ struct FrozenWorld: IdentityDirectory {
     identity = try IdentityReplay.verify([birth.genesis])
   }
 
-  /// The four wraps of the stored account; none before the first writing.
+  /// The four wraps of the stored account; empty before the first write.
   private static func storedWraps() -> [[UInt8]] {
     guard let vector = try? Vector(contentsOf: Vector.url("account")) else { return [] }
     let grants = try? vector.objects("trunks").map { try Grant(try $0.bytes("grant")).wrap }
@@ -85,7 +85,7 @@ extension SeededSource {
   mutating func blobID() -> BlobID { BlobID(bytes(16)) ?? .zero }
 }
 
-/// The first stored wrap of a case, or a fresh one at the first writing.
+/// Returns the stored grant of a case, or a new one before the first write.
 func storedGrant(_ name: String, make: () throws -> Grant) throws -> Grant {
   if let vector = try? Vector(contentsOf: Vector.url(name)), let bytes = try? vector.bytes("grant") {
     return try Grant(bytes)

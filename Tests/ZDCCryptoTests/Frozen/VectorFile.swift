@@ -1,6 +1,6 @@
 import Foundation
 
-/// A value of a vector file. The writer is our own, so that the bytes of a file do not depend on a JSON library.
+/// A value of a vector file. The serializer is our own, so that the bytes of a file do not depend on a JSON library.
 enum VectorValue: Equatable, Codable {
   case number(Int)
   case text(String)
@@ -24,7 +24,7 @@ enum VectorValue: Equatable, Codable {
     throw EncodingError.invalidValue(self, .init(codingPath: [], debugDescription: "use text"))
   }
 
-  /// JSON with sorted keys, one member a line.
+  /// Returns JSON with sorted keys, one member per line.
   func text(indent: String = "") -> String {
     let inner = indent + "  "
     switch self {
@@ -56,8 +56,8 @@ extension VectorValue: ExpressibleByStringLiteral, ExpressibleByIntegerLiteral, 
   init(_ list: [VectorValue]) { self = .list(list) }
 }
 
-/// One case: a file `name.json` with the members `about`, `kind`, `expect` ("ok" or an error's name) and the case's
-/// own.
+/// One case: a file `name.json` with the members `about`, `kind`, `expect` ("ok" or an error's name), and those
+/// specific to the case.
 struct Vector {
   let name: String
   var members: [String: VectorValue]
@@ -115,7 +115,7 @@ struct Vector {
     return values
   }
 
-  /// Members of an object, to be read like a vector's own.
+  /// Returns the members of an object, readable like a vector's own.
   func object(_ name: String) throws -> Vector {
     guard case .object(let members)? = members[name] else { throw MissingMember(description: name) }
     return Vector(name: name, members: members)

@@ -4,11 +4,11 @@ import ZDCProtocol
 
 @testable import ZDCCrypto
 
-/// Opens a vector from its file alone, by the public API, and compares what comes out.
+/// Opens a vector from its file alone, with the public API, and compares the result.
 struct VectorOpening {
   let vector: Vector
 
-  /// "ok" or the name of the error.
+  /// Returns "ok" or the name of the error.
   func outcome() throws -> String {
     do {
       try open()
@@ -126,7 +126,7 @@ struct VectorOpening {
     if vector["private"] != nil { try expect(opened.secrets.bytes, "private") }
   }
 
-  /// The parent's keys of the generation that the record names, if the parent still has them.
+  /// Returns the parent's keys of the generation that the record names, if the parent still has them.
   private func parentKeys(of record: NodeRecord) throws -> ParentKeys {
     let newest = ParentKeys(try key("parentKey"), keyGen: UInt32(try vector.int("parentKeyGen")))
     guard vector["parentHistory"] != nil else { return newest }
@@ -212,7 +212,7 @@ extension VectorOpening {
     #expect(data == pattern(Int(sealed.sizes.data)))
   }
 
-  /// The ciphertext that the description says, sealed again from key, blobID and salt by the one-shot SEAL.
+  /// Seals the described content again from key, blobID and salt, with the one-shot SEAL.
   private func sealContent() throws -> (bytes: [UInt8], hashes: [MerkleHash], sizes: ContentSizes) {
     let (metadata, thumbnail) = (pattern(try vector.int("metadataSize")), pattern(try vector.int("thumbnailSize")))
     let data = pattern(try vector.int("dataSize"))

@@ -1,14 +1,14 @@
 import Foundation
 import Testing
 
-/// Vectors made by others, in the folder that `ZDC_VECTORS` names. They are no part of this repository.
+/// Test vectors published by others, in the folder that `ZDC_VECTORS` names. They are not part of this repository.
 enum PublishedVectors {
   private static let environment = ProcessInfo.processInfo.environment
 
   static let folder: URL? = environment["ZDC_VECTORS"].map { URL(fileURLWithPath: $0, isDirectory: true) }
 
-  /// The bytes of a published file, or nil if there is no folder. Says so loudly, and fails the test if
-  /// `ZDC_REQUIRE_VECTORS=1`.
+  /// Returns the bytes of a published file, or nil if there is no folder. In that case it prints a warning, and fails
+  /// the test if `ZDC_REQUIRE_VECTORS=1`.
   static func data(_ path: String) throws -> Data? {
     guard let folder else {
       FileHandle.standardError.write(
@@ -50,7 +50,7 @@ extension [UInt8] {
     self = stride(from: 0, to: digits.count, by: 2).map { UInt8(digits[$0] << 4 | digits[$0 + 1]) }
   }
 
-  /// A copy with one bit the other way round.
+  /// Returns a copy with one bit flipped.
   func flipping(bit: Int) -> [UInt8] {
     var copy = self
     copy[bit / 8] ^= 1 << UInt8(bit % 8)

@@ -1,7 +1,7 @@
 import Crypto
 import ZDCCrypto
 
-/// Random bytes that anybody can make again: SHA-256(seed ‖ u64 counter), cut to what is asked for.
+/// Reproducible random bytes: SHA-256(seed ‖ u64 counter), truncated to the requested length.
 struct SeededSource: RandomSource {
   private let seed: [UInt8]
   private var counter: UInt64 = 0

@@ -2,7 +2,7 @@ import ZDCProtocol
 
 @testable import ZDCCrypto
 
-/// A small account made from a seed: what most tests begin with.
+/// A small account created from a seed: the starting point of most tests.
 struct World {
   static let appTreeID = "com.example.vectors"
   static let timeMs: UInt64 = 1_790_000_000_000
@@ -39,7 +39,7 @@ extension World: IdentityDirectory {
   }
 }
 
-/// The code of the security error that `body` throws, nil if it succeeds.
+/// Returns the code of the security error that `body` throws, or nil if it succeeds.
 func securityCode(_ body: () throws -> Void) throws -> ZDCSecurityError.Code? {
   do {
     try body()
@@ -47,7 +47,7 @@ func securityCode(_ body: () throws -> Void) throws -> ZDCSecurityError.Code? {
   } catch let error as ZDCSecurityError { return error.code }
 }
 
-/// Bytes that tell where they are: byte i is (i × 31 + i / 256) mod 251.
+/// Returns bytes that reveal their position: byte i is (i × 31 + i / 256) mod 251.
 func pattern(_ count: Int) -> [UInt8] {
   (0..<count).map { UInt8(($0 &* 31 &+ $0 / 256) % 251) }
 }

@@ -1,11 +1,11 @@
 import Testing
 import ZDCProtocol
 
-/// A format: how to make bytes that decode, and how to write again what was read.
+/// A format: creates bytes that decode, and encodes decoded values again.
 struct Codec: Sendable, CustomTestStringConvertible {
   let testDescription: String
   let sample: @Sendable (inout SeededGenerator) -> [UInt8]
-  /// Decodes, then encodes the decoded *fields*; the received bytes that objects keep are not looked at.
+  /// Decodes, then encodes the decoded *fields*; ignores the received bytes that objects keep.
   let recode: @Sendable ([UInt8]) throws -> [UInt8]
 
   static let all = [

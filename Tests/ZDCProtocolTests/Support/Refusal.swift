@@ -1,8 +1,8 @@
 import Testing
 import ZDCProtocol
 
-/// The code with which `body` refuses, or nil if it accepts. An untyped error fails the test: nothing else may be
-/// thrown.
+/// Returns the code with which `body` refuses, or nil if it accepts. An untyped error fails the test: `body` may throw
+/// nothing else.
 func refusal(
   sourceLocation: SourceLocation = #_sourceLocation, _ body: () throws -> Void
 ) -> ZDCSecurityError.Code? {

@@ -1,6 +1,6 @@
 import ZDCProtocol
 
-/// Objects that decode, with every optional field there or drawn; contents are random, signatures are not valid.
+/// Objects that decode, with every optional field set or drawn. Values are random, signatures are not valid.
 enum Samples {
   static func id16<Role>(_ generator: inout SeededGenerator) -> Bytes16<Role> {
     Bytes16(high: generator.next(), low: generator.next())

@@ -1,12 +1,12 @@
 import Crypto
 import ZDCProtocol
 
-/// A user with real signature keys, whose chain grows by call.
+/// A user with real signature keys; calls extend its chain.
 struct TestUser {
   private(set) var chain: [IdentityLink] = []
   private(set) var rootKey = Curve25519.Signing.PrivateKey()
   private(set) var signKey: Curve25519.Signing.PrivateKey
-  /// By generation, the first one first.
+  /// By generation, starting with the first.
   private var signKeys: [Curve25519.Signing.PrivateKey]
   private var encPub: [UInt8]
 
@@ -46,7 +46,7 @@ struct TestUser {
     return try IdentityLink(message + signatures)
   }
 
-  /// The fields of a link that changes nothing yet.
+  /// Returns the fields of a link that changes nothing yet.
   func nextFields(_ kind: IdentityLink.Kind) -> IdentityLink.Fields {
     let last = chain[chain.count - 1]
     var fields = IdentityLink.Fields(
@@ -99,7 +99,7 @@ extension Curve25519.Signing.PrivateKey {
   }
 }
 
-/// Answers from chains that were verified, as client and server do.
+/// Answers from verified chains, as client and server do.
 struct TestDirectory: IdentityDirectory {
   private var identities: [UserID: VerifiedIdentity] = [:]
 

@@ -10,7 +10,7 @@ struct TestZone {
   private(set) var head: ZoneHead?
   private(set) var state = MemoryZoneState()
 
-  /// An empty zone: nothing is in its log yet.
+  /// Creates an empty zone: its log has no commits yet.
   ///
   /// - Parameter root: nil for the trunk's own zone.
   init(owner: TestUser, members: [TestUser] = [], root: NodeID? = nil) {
@@ -20,7 +20,7 @@ struct TestZone {
     zone = ZoneID(tree: trunk.tree, root: root ?? trunk.root)
   }
 
-  /// A zone with its genesis commit, and a second one that adds the members with these rights.
+  /// Returns a zone with its genesis commit, and a second commit that adds the members with these permissions.
   static func born(
     owner: TestUser, members: [(TestUser, ZoneACL.Permissions)] = [], root: NodeID? = nil
   ) throws -> TestZone {
@@ -51,7 +51,7 @@ struct TestZone {
     try ZoneACL(fields, sign: { try user.signature("acl", $0) })
   }
 
-  /// The fields of the next list, equal but for version and writer.
+  /// Returns the fields of the next list, equal except for version and writer.
   func next(after acl: ZoneACL, by user: TestUser) -> ZoneACL.Fields {
     var fields = acl.fields
     fields.version += 1
@@ -80,7 +80,7 @@ struct TestZone {
     return try commit(operations, acl: acl)
   }
 
-  /// The fields of the next commit.
+  /// Returns the fields of the next commit.
   func nextFields(_ operations: [ZoneOperation], acl: ZoneACL? = nil, by user: TestUser? = nil) -> ZoneCommit.Fields {
     let writer = user ?? owner
     return ZoneCommit.Fields(
@@ -99,7 +99,7 @@ struct TestZone {
 
   // MARK: Replay
 
-  /// Applies as a receiver does: from bytes, and nothing changes if it throws.
+  /// Applies a commit as a receiver does: from its bytes, and without any change if it throws.
   mutating func apply(_ commit: ZoneCommit, acl: ZoneACL? = nil) throws {
     let replay = ZoneReplay(identities: try TestDirectory(users))
     var next = state
@@ -122,7 +122,7 @@ struct TestZone {
     try apply(commit(operations, by: user))
   }
 
-  /// Puts a node below `parent` as the log has it now; a node that is there keeps its generation unless told.
+  /// Puts a node below `parent` as the log has it now; an existing node keeps its generation unless `keyGen` is given.
   func put(
     _ node: NodeID, below parent: NodeID? = nil, keyGen: UInt32? = nil, parentKeyGen: UInt32? = nil, version: UInt64 = 1
   ) -> ZoneOperation {
@@ -136,6 +136,6 @@ struct TestZone {
 }
 
 extension NodeID {
-  /// A node for tests, by a small number.
+  /// Returns a node ID for tests, from a small number.
   static func n(_ number: UInt64) -> NodeID { NodeID(high: 0xa, low: number) }
 }

@@ -9,7 +9,7 @@ import ZDCProtocol
   import Darwin
 #endif
 
-/// A socket that speaks as badly as it is told. Its calls block.
+/// A socket that sends any bytes a test wants, valid or not. Its calls block.
 final class RawSocket: @unchecked Sendable {
   private let descriptor: Int32
 
@@ -79,7 +79,7 @@ final class RawSocket: @unchecked Sendable {
 }
 
 enum RawConnection {
-  /// What came of sending something.
+  /// The outcome of sending bytes.
   struct Talk: Sendable {
     /// Bytes behind the head that the sockets took.
     var sent = 0
@@ -101,7 +101,7 @@ enum RawConnection {
   /// Sends `text`, then `next()` again and again; true when the server has closed the connection.
   static func isCutOff(port: Int, after text: String, next: @escaping @Sendable () -> String?) async throws -> Bool {
     try await onThread {
-      // What paces the drops: waiting for an answer that does not come.
+      // Waits for an answer that never comes; this sets the pace of the drops.
       let socket = try RawSocket(port: port, patienceMs: 250)
       socket.transmit(Array(text.utf8))
       for _ in 0..<80 {

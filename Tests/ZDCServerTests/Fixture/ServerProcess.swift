@@ -9,7 +9,7 @@ import Testing
   import Darwin
 #endif
 
-/// The real program in a process of its own.
+/// The real program in a separate process.
 final class ServerProcess: ServerClient, @unchecked Sendable {
   // Set before the object is handed on, and not changed.
   let origin: String

@@ -12,7 +12,7 @@ struct SigningKey {
   }
 }
 
-/// Unpredictable enough for what nobody opens, and quick without optimisation.
+/// Unpredictable enough for bytes that are never opened, and quick without optimisation.
 func randomBytes(_ count: Int) -> [UInt8] {
   var generator = SystemRandomNumberGenerator()
   var word = generator.next() | 1
@@ -28,7 +28,7 @@ func randomBytes(_ count: Int) -> [UInt8] {
   }
 }
 
-/// An account as its owner's device knows it. What would be sealed is random: a server that could tell would know too
+/// An account as its owner's device knows it. Sealed fields are random bytes: a server that noticed would know too
 /// much.
 struct TestAccount {
   static let app = "org.example.tests"

@@ -7,7 +7,7 @@ import ZDCServer
 import ZDCServerMemory
 import ZDCServerSQLite
 
-/// A real server on a socket, with stores of its own that go with it.
+/// A real server on a socket, with temporary stores.
 final class TestServer: ServerClient {
   let folder: String
   let server: RunningServer

@@ -31,7 +31,7 @@ struct TestStores {
     return TestStores(metadata: metadata, blobs: blobs)
   }
 
-  /// What `zdc-server check` finds in a folder that no server uses.
+  /// The findings of `zdc-server check` in a folder that no server uses.
   static func findings(in path: String) throws -> [CheckFinding] {
     areInMemory ? [] : try DataFolder.check(path: path).findings
   }

@@ -46,7 +46,7 @@ struct TestZone {
     records[zone.root] = root
   }
 
-  /// A content that fits into the request.
+  /// Content that fits into the request.
   struct Content {
     var blob = BlobID.random()
     var bytes: [UInt8]

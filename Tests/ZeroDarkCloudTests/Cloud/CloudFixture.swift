@@ -12,7 +12,7 @@ import ZDCTreesystem
 @testable import ZDCTransfers
 @testable import ZeroDarkCloud
 
-/// A device with a local user and no network: what the app's transactions do to the database.
+/// A device with a local user and no network, for the effects of the app's transactions on the database.
 final class CloudFixture: Sendable {
   static let treeID = "com.example.test"
 
@@ -33,7 +33,7 @@ final class CloudFixture: Sendable {
     userID = try await Self.addUser(zdc)
   }
 
-  /// Later at each look, so that times tell an order.
+  /// Advances at each reading, so that times are ordered.
   private final class Clock: Sendable {
     private let now = Mutex<UInt64>(1_700_000_000_000)
 
@@ -190,7 +190,7 @@ extension ZDCCloudTransaction {
 }
 
 extension ZDCCloudTransaction {
-  /// What the log says of a node, with its record read or not.
+  /// The log's entry for a node, with its record read or not.
   func pretendLogged(_ row: NodeRow, isRead: Bool) throws {
     try transaction.database.execute(
       sql: """

@@ -6,7 +6,7 @@ import Testing
 @testable import ZDCSync
 @testable import ZeroDarkCloud
 
-/// What became of an operation's tries, as it is stored.
+/// The stored outcomes of attempts to send an operation.
 @Suite struct ExplainHistoryTests {
   let device: CloudFixture
 

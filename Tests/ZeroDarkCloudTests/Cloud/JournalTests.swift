@@ -7,7 +7,7 @@ import ZDCTreesystem
 @testable import ZDCClientStore
 @testable import ZeroDarkCloud
 
-/// What the merge journal keeps, for how long, and that nobody reads it without the key.
+/// What the merge journal keeps and for how long, and that it cannot be read without the key.
 @Suite struct JournalTests {
   private func conflict(_ text: String) -> ZDCMergeConflict {
     let json = Data("\"\(text)\"".utf8)
@@ -133,14 +133,14 @@ import ZDCTreesystem
     var limits = ZDCJournalLimits()
     limits.maxAge = 0
     let device = try await device(limits)
-    // The fixture's clock goes on at each look.
+    // The fixture's clock advances at each reading.
     for number in 1...3 { try await merge(device, "/f", "\(number)") }
     #expect(try await device.read { $0.mergeJournal().count } == 1)
   }
 
   @Test func aLargeEntryLosesWhatLostLast() async throws {
     let text = String(repeating: "x", count: 10_000)
-    // What is left, from the largest limit to the smallest.
+    // The entries that remain, from the largest limit to the smallest.
     let steps: [(limit: Int, lost: Bool, mine: Bool, undo: Bool, theirs: Bool)] = [
       (1 << 20, true, true, true, true), (60_000, true, true, true, false), (30_000, true, true, false, false),
       (20_000, true, false, false, false), (2_000, false, false, false, false),
@@ -219,7 +219,7 @@ import ZDCTreesystem
 }
 
 extension Row {
-  /// Every text and blob as it lies there.
+  /// Every text and blob as stored.
   fileprivate var allBytes: String {
     databaseValues.map { value in
       switch value.storage {

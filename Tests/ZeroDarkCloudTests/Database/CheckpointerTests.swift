@@ -25,7 +25,7 @@ import Testing
   }
 
   /// - much was written, less than what makes the writer itself copy its log
-  /// => it is in the database while writes go on
+  /// => it is in the database while writes continue
   @Test func whatWasWritten_isCopiedWhileWritesGoOn() async throws {
     try await writeMuch()
     func length() throws -> Int {

@@ -6,7 +6,7 @@ import Synchronization
 @testable import ZDCClientStore
 @testable import ZeroDarkCloud
 
-/// A folder of its own, gone at the end, and databases in it.
+/// A temporary folder with databases.
 final class DatabaseFixture: Sendable {
   let folder: URL
   let log = RecordedLog()

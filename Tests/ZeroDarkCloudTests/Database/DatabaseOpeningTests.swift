@@ -164,7 +164,7 @@ import Testing
     #expect(code == .databaseNotWritable)
   }
 
-  /// In a process of its own, which gives up root's rights: root may write everywhere.
+  /// Runs in a separate process that drops root's rights, because root may write everywhere.
   @Test func readOnlyFolder_isRefused() async throws {
     await #expect(processExitsWith: .success) {
       let fixture = try DatabaseFixture()

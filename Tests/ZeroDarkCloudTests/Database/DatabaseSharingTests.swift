@@ -10,7 +10,7 @@ import Testing
   import Darwin
 #endif
 
-/// Two managers on one file stand for two processes: nothing is shared between them but the file.
+/// Two managers on one file simulate two processes: they share nothing but the file.
 @Suite struct DatabaseSharingTests {
   let fixture: DatabaseFixture
   let mine: ZDCDatabaseManager
@@ -77,7 +77,7 @@ import Testing
   @Test func commitOfAnotherProcess_refreshesObservations() async throws {
     var values = mine.uiDatabaseConnection.observe { try $0.keys(inCollection: "numbers") }.makeAsyncIterator()
     #expect(try await values.next() == [])
-    // Nobody runs the engines: the observation looks by itself.
+    // No engine runs: the observation polls on its own.
     try await theirs.rwDatabaseConnection.write { $0.setObject(2, forKey: "2", inCollection: "numbers") }
     #expect(try await values.next() == ["2"])
   }

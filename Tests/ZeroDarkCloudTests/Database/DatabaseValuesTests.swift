@@ -5,7 +5,7 @@ import ZDCTreesystem
 @testable import ZDCClientStore
 @testable import ZeroDarkCloud
 
-/// Values of the database that are followed: what comes, when it ends, and that nothing of it stays behind.
+/// Sequences of database values: their elements, their end, and that they leave nothing behind.
 @Suite(.timeLimit(.minutes(20))) struct DatabaseValuesTests {
   let fixture: DatabaseFixture
   let manager: ZDCDatabaseManager

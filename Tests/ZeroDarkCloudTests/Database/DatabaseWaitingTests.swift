@@ -51,7 +51,7 @@ struct DatabaseWaitingTests {
     try manager.close()
   }
 
-  /// Calls the body on many tasks at once, while each of the databases is read. The reads end when the calls wait.
+  /// Calls the body on many tasks concurrently, while each of the databases is read. The reads end when the calls wait.
   private static func block(
     while managers: [ZDCDatabaseManager], _ body: @escaping @Sendable (Int) throws -> Void
   ) async throws {

@@ -24,7 +24,7 @@ import ZDCProtocol
   }
 
   /// - ids of nodes, drawn for one transaction and for another one
-  /// => a thousand in a row begin alike, each is its own, and nothing tells the transactions' ids apart from random ones
+  /// => a thousand in a row begin alike, each is unique, and nothing distinguishes the transactions' ids from random ones
   @Test func nodeIDsOfATransaction_areNeighbours() {
     var (one, other) = (NodeIDRun(), NodeIDRun())
     let ids = (0..<2_048).map { _ in one.next() }

@@ -24,7 +24,7 @@ import ZDCTreesystem
           throw Failure()
         }
       }
-      // What was remembered of the part is forgotten.
+      // Cached values of the part are dropped.
       #expect(cloud.addedOperations().isEmpty)
       try cloud.createNode(withPath: ZDCTreesystemPath(pathComponents: ["gone"]))
       try transaction.undoable { transaction.afterCommit { ran.withLock { $0.append("kept") } } }
@@ -36,7 +36,7 @@ import ZDCTreesystem
   }
 
   /// A call in it that does not throw fails.
-  /// => so does the part, and the transaction goes on
+  /// => so does the part, and the transaction continues
   @Test func aPartThatIsPoisoned_throws() async throws {
     let device = try await CloudFixture()
     try await device.write { cloud in

@@ -7,7 +7,7 @@ import ZDCProtocol
 @testable import ZDCSync
 @testable import ZeroDarkCloud
 
-/// What a server shows and what cannot be is kept, and a server that goes on showing it fills no disk.
+/// Evidence against a server is recorded, and a server that keeps presenting it cannot fill the disk.
 @Suite struct SecurityEventTests {
   private func events(_ device: CloudFixture) async throws -> [ZDCSecurityEvent] {
     try await #require(device.zdc.syncManager).securityEvents(localUserID: device.userID)

@@ -179,7 +179,7 @@ private enum FileSize {
     }
   }
 
-  /// Files that may not grow stand for a full disk, in a process of its own.
+  /// A limit on file size, in a separate process, simulates a full disk.
   @Test func filesThatMayNotGrow_areATypedError_andLeaveTheOldVersion() async throws {
     await #expect(processExitsWith: .success) {
       try await DiskFixture.run { fixture in
@@ -204,7 +204,7 @@ private enum FileSize {
         let pages = try Int.fetchOne(transaction.database, sql: "PRAGMA page_count") ?? 0
         _ = try Int.fetchOne(transaction.database, sql: "PRAGMA max_page_count = \(pages)")
       }
-      // So many leaves' hashes do not fit.
+      // The hashes of that many leaves do not fit.
       let large = fixture.folder.url.appendingPathComponent("large")
       try Data().write(to: large)
       let file = try FileHandle(forWritingTo: large)
@@ -217,7 +217,7 @@ private enum FileSize {
     }
   }
 
-  /// Nothing more can be stored: what makes room goes on, and what was stored is there for its readers.
+  /// Nothing more can be stored. Operations that free room still work, and stored content can still be read.
   @Test func aFullDatabase_evictsMigratesAndExpires() async throws {
     try await DiskFixture.run(nodes: 8) { fixture in
       let disk = fixture.disk

@@ -44,7 +44,7 @@ final class DiskFixture: Sendable {
     return config
   }
 
-  /// Runs `body` with so many nodes, `/0`, `/1` …, and looks at the end whether rows and files agree.
+  /// Runs `body` with that many nodes, `/0`, `/1` …, and then checks that rows and files agree.
   static func run(
     nodes count: Int = 1, onStep: @escaping @Sendable (DiskStep) throws -> Void = { _ in },
     _ body: (DiskFixture) async throws -> Void
@@ -69,7 +69,7 @@ final class DiskFixture: Sendable {
     try fixture.close()
   }
 
-  /// What a process would find that is launched after this one was killed now: a copy of all its files.
+  /// A copy of all files, as a process would find them after this one was killed now.
   func asIfKilledNow() throws -> DiskFixture {
     let copy = try TemporaryFolder()
     let files = FileManager.default
@@ -118,7 +118,7 @@ final class DiskFixture: Sendable {
     try disk.importNodeData(diskImport, for: node ?? self.node)
   }
 
-  /// What is stored; nil if nothing is.
+  /// The stored content; nil without any.
   func text(_ node: ZDCNode? = nil) throws -> String? {
     try disk.nodeData(node ?? self.node)?.text()
   }

@@ -183,7 +183,7 @@ import ZeroDarkCloudTesting
         }
       }
       #expect(try fixture.text() == "inside" && fixture.disk.nodeThumbnail(node) == nil)
-      // A look-up in a transaction that reads, and an import, which needs one of its own.
+      // A look-up in a read transaction, and an import, which needs a separate transaction.
       let seen = try await fixture.connection.read { _ in
         try fixture.put("meanwhile")
         return try fixture.disk.nodeData(node)?.text()

@@ -9,7 +9,7 @@ import ZeroDarkCloudTesting
 @testable import ZeroDarkCloud
 
 @Suite struct DiskLimitTests {
-  /// What one content of a test takes on disk.
+  /// The disk space of one test content.
   private func size(_ fixture: DiskFixture) throws -> UInt64 {
     try fixture.put("x")
     let size = fixture.disk.storageSizeForCachedNodeData()
@@ -24,7 +24,7 @@ import ZeroDarkCloudTesting
       try fixture.put("x", fixture.nodes[5]) { $0.storePersistently = true }
       for index in 0..<3 { try fixture.put("x", fixture.nodes[index]) }
       #expect(fixture.present() == [0, 1, 2, 5])
-      // The clock stands still: it is the order of use that counts. Looking whether it is there is no use.
+      // The clock does not move: only the order of use counts. Asking whether content exists is no use.
       _ = fixture.disk.nodeData(fixture.nodes[0])
       _ = fixture.disk.hasNodeData(fixture.nodes[1].uuid)
       try fixture.put("x", fixture.nodes[3])
@@ -64,7 +64,7 @@ import ZeroDarkCloudTesting
       file = nil
       #expect(try fixture.fileNames() == [])
       try fixture.checkFiles()
-      // Thumbnails have a limit of their own, and what is stored persistently has none.
+      // Thumbnails have a separate limit, and persistent content has none.
       try fixture.put("x") { $0.storePersistently = true }
       try fixture.disk.importNodeThumbnail(ZDCDiskImport(cleartextData: Data("t".utf8)), for: fixture.node)
       #expect(fixture.present() == [0] && fixture.disk.hasNodeThumbnail(fixture.node.uuid))
@@ -100,7 +100,7 @@ import ZeroDarkCloudTesting
     }
   }
 
-  /// What is to go after its upload is what that upload reads.
+  /// Content to be deleted after its upload is the content that the upload reads.
   @Test func whatWaitsForItsUpload_isTakenNeitherByTheLimitNorByTime() async throws {
     try await DiskFixture.run(nodes: 6) { fixture in
       fixture.disk.maxNodeDataCacheSize = try size(fixture) * 2
@@ -159,7 +159,7 @@ import ZeroDarkCloudTesting
     }
   }
 
-  /// Imports that expire, uploads that end, evictions and readers, all at once.
+  /// Imports that expire, uploads that end, evictions and readers, all concurrently.
   @Test func migrationAndExpiryUnderLoad_keepTheLimit_andEveryReadersFile() async throws {
     try await DiskFixture.run(nodes: 12) { fixture in
       let (disk, nodes, clock) = (fixture.disk, fixture.nodes, fixture.clock)

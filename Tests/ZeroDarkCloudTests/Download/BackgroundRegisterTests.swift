@@ -9,7 +9,7 @@ import ZDCTreesystem
 @testable import ZDCTransfers
 @testable import ZeroDarkCloud
 
-/// The register of downloads that outlive their process: what it promises is on disk, and what it has told is over.
+/// The register of downloads that outlive their process: its promises are on disk, and a reported download is removed.
 @Suite(.timeLimit(.minutes(20))) struct BackgroundRegisterTests {
   private static let options = ZDCDownloadOptions.Values(canDownloadWhileInBackground: true)
 
@@ -21,7 +21,7 @@ import ZDCTreesystem
     try await device.connection.asyncReadWrite { try $0.database.execute(sql: sql) }
   }
 
-  /// Somebody else is writing when two ask: whoever goes on has his row, also the one who did not write it.
+  /// Another connection is writing when two callers ask: each continues with a row, also the one that did not write it.
   @Test func whoGoesOn_hasHisRow() async throws {
     try await NetworkWorld.run { world in
       let device = try world.device()
@@ -70,7 +70,7 @@ import ZDCTreesystem
     }
   }
 
-  /// The framework ends while the app is being told.
+  /// The framework ends while the app is being notified.
   @Test func whoStops_waitsForTheAppThatIsBeingTold_andItIsNotToldAgain() async throws {
     try await NetworkWorld.run { world in
       let device = try world.device()
@@ -166,7 +166,7 @@ import ZDCTreesystem
   }
 }
 
-/// Takes its time when it is told of a download.
+/// Delays its return when notified of a download.
 private final class SlowApp: ZeroDarkCloudDelegate {
   let told = Locked(0)
   let goOn = DispatchSemaphore(value: 0)

@@ -6,7 +6,7 @@ import ZDCTreesystem
 @testable import ZDCTransfers
 @testable import ZeroDarkCloud
 
-/// Of equal downloads under one tag exactly one is heard, whoever withdraws when.
+/// Of equal downloads under one tag, exactly one completion runs, whichever caller cancels and when.
 @Suite struct CompletionTagTests {
   private static let group = CompletionTags.Group(download: DownloadKey(nodeID: "n", part: .data), tag: "t")
 
@@ -58,7 +58,7 @@ import ZDCTreesystem
     members.arrive(3)
     members.leave(0)
     #expect(members.take() == ["turn 1"])
-    // He withdraws between his turn and his words.
+    // The caller cancels after its turn has come and before its completion runs.
     members.leave(1)
     #expect(!members.takeTurn(1))
     #expect(members.take() == [])
@@ -67,7 +67,7 @@ import ZDCTreesystem
     #expect(members.takeTurn(3))
   }
 
-  /// His block may still have to hear of the cancellation.
+  /// Its block may still have to be called with the cancellation.
   @Test func whoWaitsAndWithdraws_isToldAtOnce() {
     let members = Members(2)
     members.arrive(1)

@@ -111,7 +111,7 @@ import ZDCTreesystem
 
   // MARK: Who goes first
 
-  /// One slot: what nobody waits for makes room for what somebody waits for, and goes on where it was.
+  /// With one slot, a download without a waiting caller makes room for one with a caller, and resumes where it stopped.
   @Test func anIgnoredTransferGivesWay_andGoesOnAfterwards() async throws {
     try await NetworkWorld.run { world in
       let device = try world.device()
@@ -182,7 +182,7 @@ import ZDCTreesystem
     }
   }
 
-  /// A list is read on soon; who wants this one content for itself waits longer, whoever asked first.
+  /// A list is continued soon. A caller that wants only this content waits longer, whichever asked first.
   @Test(arguments: [true, false]) func whoJoinsAListsDownload_isAsPatientAsEver(isAlone: Bool) async throws {
     try await NetworkWorld.run { world in
       let device = try world.device()

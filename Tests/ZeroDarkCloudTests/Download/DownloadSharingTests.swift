@@ -279,8 +279,8 @@ import ZDCTreesystem
     }
   }
 
-  /// - the answer with many contents is no answer at all, once
-  /// => each content is had in another way, and what is kept of it accuses none of them
+  /// - the answer with the content of many nodes is invalid, once
+  /// => the content of each node comes in another way, and the evidence accuses none of them
   @Test func anAnswerThatIsGarbledAsAWhole_accusesNoNode() async throws {
     try await NetworkWorld.run { world in
       let device = try world.device()
@@ -315,8 +315,8 @@ import ZDCTreesystem
     }
   }
 
-  /// - a node goes while contents before it are downloaded
-  /// => where contents are is looked up for a thousand at a time, and not for a whole list at once
+  /// - a node is deleted while content before it is downloaded
+  /// => blobs are looked up for a thousand nodes at a time, not for a whole list together
   @Test func aBulkDownload_looksUpWhatIsNext() async throws {
     try await NetworkWorld.run { world in
       let device = try world.device()
@@ -356,7 +356,7 @@ import ZDCTreesystem
   }
 }
 
-/// Lets nobody through until it is opened.
+/// Blocks all callers until it is opened.
 actor Gate {
   private var isOpen = false
   private var waiting: [Int: CheckedContinuation<Void, any Error>] = [:]

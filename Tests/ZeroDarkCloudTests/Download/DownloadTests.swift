@@ -114,7 +114,7 @@ import ZDCTreesystem
       writer.append(content: content, blob: blob)
       bytes = writer.bytes
     }
-    // The length that was announced stays: a server that lies about it is found out by the record all the same.
+    // The announced length stays: the record still exposes a server that lies about it.
     return TransportResponse(status: response.status, headers: response.headers, body: TransportBody(bytes: bytes))
   }
 

@@ -7,7 +7,7 @@ import ZDCTreesystem
 @testable import ZDCTransfers
 @testable import ZeroDarkCloud
 
-/// Contents of a writer who knows all keys and lies, behind a server that helps: root and record fit, the content does
+/// Content of a lying writer who knows all keys, on a colluding server: root and record are consistent, the content is
 /// not (SECURITY B2, B3, B6, B12).
 @Suite struct HostileContentTests {
   /// One chunk with its tag, behind the salt and the commitment.

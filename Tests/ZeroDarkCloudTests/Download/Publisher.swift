@@ -8,15 +8,16 @@ import ZDCTreesystem
 @testable import ZDCClientStore
 @testable import ZeroDarkCloud
 
-/// Puts nodes with contents into a user's home, as the push engine would: real seals, a signed commit, the real server.
+/// Puts nodes with content into a user's home as the push engine would: really sealed, in a signed commit, on the real
+/// server.
 struct Publisher {
   struct Item: Sendable {
     var data: [UInt8]
     var metadata: [UInt8] = []
     var thumbnail: [UInt8] = []
-    /// What a hostile writer makes of the ciphertext; root and record are made to fit.
+    /// A hostile writer's change of the ciphertext; root and record are adapted to it.
     var forge: @Sendable (inout [UInt8]) -> Void = { _ in }
-    /// What a hostile writer says about the sizes, or the length of the ciphertext.
+    /// A hostile writer's false sizes, or false length of the ciphertext.
     var claim: @Sendable (inout ContentSizes) -> Void = { _ in }
     var claimedLength: UInt64?
   }

@@ -7,11 +7,11 @@ import ZDCTreesystem
 @testable import ZDCTransfers
 @testable import ZeroDarkCloud
 
-/// Large downloads that are cut off go on at the last true leaf, also in another process.
+/// Large downloads that are cut off resume at the last verified leaf, also in another process.
 @Suite struct ResumedDownloadTests {
   private static let size = 10_000_000
 
-  /// What a later process has of a device: its database and its folders.
+  /// The parts of a device that a later process has: its database and its folders.
   private static func laterProcess(_ device: NetworkDevice, _ world: NetworkWorld) throws -> ZDCDownloadManager {
     let folder = world.folder.appendingPathComponent("later", isDirectory: true)
     try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
@@ -20,7 +20,7 @@ import ZDCTreesystem
       folder: DownloadFolder(below: folder), partials: device.downloads.partials.url)
   }
 
-  /// Lets about so many bytes of contents through, then nothing any more; counts them.
+  /// Lets about that many bytes of content through and then blocks the rest; counts them.
   private static func limit(_ device: NetworkDevice, to limit: Int) -> Counter {
     let received = Counter(0)
     device.transport.set(
@@ -222,7 +222,7 @@ import ZDCTreesystem
 }
 
 extension ResumedDownloadTests {
-  /// What somebody else has fetched of the rest, rightly or wrongly, is taken over and verified.
+  /// Bytes of the rest that another download fetched, valid or not, are taken over and verified.
   @Test(arguments: [true, false]) func whatTheSystemFetched_isTakenOver_asFarAsItIsTrue(isTrue: Bool) async throws {
     try await NetworkWorld.run { world in
       let device = try world.device()

@@ -5,7 +5,7 @@ import ZDCProtocol
 @testable import ZDCTransfers
 @testable import ZeroDarkCloud
 
-/// What is handled at one go when a content arrives: never more than is expected and one slice, never long waited for.
+/// The bytes handled together as content arrives: at most the expected ones and one slice, without a long wait.
 @Suite struct SliceBatchTests {
   /// Longer than a busy machine needs between two slices that are there.
   private static let long = Duration.seconds(600)

@@ -16,7 +16,7 @@ import Testing
     cache.endRead(read)
   }
 
-  /// What a list in the order of use, gone through from its beginning each time, would hold.
+  /// A reference model: a list in the order of use, searched from its beginning each time.
   private struct Model {
     var limit: Int
     var entries: [(key: Cache.Key, cost: Int)] = []

@@ -37,7 +37,7 @@ import ZDCTreesystem
     #expect(progress.completed == 1_000)
   }
 
-  /// Tries that resume, start anew, or change their size, in any order.
+  /// Attempts that resume, start again, or change their size, in any order.
   @Test(arguments: 0..<200 as Range<UInt64>) func itNeverRunsBackwards_andReachesItsTotal(seed: UInt64) {
     var random = SeededGenerator(seed: seed)
     var progress = SteadyProgress()
@@ -71,7 +71,7 @@ import ZDCTreesystem
 }
 
 @Suite struct AggregateProgressTests {
-  /// Work comes, goes on, is tried again, given up and finished, in any order.
+  /// Work is added, continued, retried, given up and finished, in any order.
   @Test(arguments: 0..<200 as Range<UInt64>) func itNeverRunsBackwards_andEndsWithTheLast(seed: UInt64) {
     var random = SeededGenerator(seed: seed)
     var aggregate = AggregateProgress<Int>()
@@ -119,7 +119,7 @@ import ZDCTreesystem
     #expect(aggregate.completed == 450_000)
     aggregate.report(2, fraction: 1, size: 100)
     #expect(aggregate.completed == 550_000)
-    // What joins takes its part of what is left: of 450 there are now 900.
+    // Added work takes its share of the rest: of 450 units there are now 900.
     aggregate.report(3, fraction: 0, size: 450)
     #expect(aggregate.completed == 550_000)
     aggregate.report(3, fraction: 1, size: 450)
@@ -169,7 +169,7 @@ import ZDCTreesystem
     #expect(manager.uploadProgress(forLocalUserID: "u") == nil)
   }
 
-  /// Who watches goes on watching the same object.
+  /// Observers keep observing the same object.
   @Test func anUploadThatIsTriedAgain_hasTheSameProgress() {
     let manager = ZDCProgressManager()
     manager.begin(.upload("o"), Self.change("n", operation: "o"))
@@ -195,7 +195,7 @@ import ZDCTreesystem
     #expect(manager.state.withLock { $0.entries.isEmpty && $0.uploads.isEmpty })
   }
 
-  /// It is taken out of the queue between two tries: nobody begins it again.
+  /// It is removed from the queue between two attempts, and never starts again.
   @Test func anUploadThatIsGivenUpBetweenTwoTries_isForgotten() {
     let manager = ZDCProgressManager()
     let uploads = UploadProgress(localUserID: "u", manager: manager)
@@ -205,7 +205,7 @@ import ZDCTreesystem
     let done = manager.uploadProgress(forOperationUUID: "c")
     uploads.end(operations, .waits)
     #expect(watched?.isFinished == false)
-    // Nobody watches the second.
+    // The second one has no observer.
     #expect(uploads.waitingOperations == ["a", "c"])
     uploads.end([operations[2]], .done)
     #expect(done?.isFinished == true)
@@ -216,7 +216,7 @@ import ZDCTreesystem
     #expect(watched?.isFinished == false)
   }
 
-  /// Threads begin and end the same work at once: whoever comes last, nothing stays behind in the total.
+  /// Threads begin and end the same work concurrently: whichever is last, the total returns to zero.
   @Test func workThatEndsWhileItBegins_leavesNothingInTheTotal() async {
     let manager = ZDCProgressManager()
     await withTaskGroup(of: Void.self) { group in

@@ -29,7 +29,7 @@ import ZDCProtocol
   }
 }
 
-/// What holds of the plan for any queue.
+/// Invariants of the plan for any queue.
 @Suite struct PushPlanPropertyTests {
   struct Queue {
     var operations: [OperationRow] = []
@@ -68,7 +68,7 @@ import ZDCProtocol
       nowMs: Self.nowMs, limit: limit)
   }
 
-  /// => contents that are on their way stay in the plan, which has the same room for the others
+  /// => uploads in flight stay in the plan, which has the same room for the others
   @Test func whatIsUnderWay_fillsNoPlan() {
     var generator = SeededGenerator(seed: 11)
     for _ in 0..<500 {

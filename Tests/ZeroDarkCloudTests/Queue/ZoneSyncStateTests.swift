@@ -5,7 +5,7 @@ import ZDCProtocol
 @testable import ZDCSync
 @testable import ZeroDarkCloud
 
-/// Event in, actions out: what a zone does next, and until when it waits.
+/// Event in, actions out: the next step of a zone, and the end of its pauses.
 @Suite("Zone state") struct ZoneSyncStateTests {
   private struct SomeError: Error {}
   private let start = ContinuousClock.now

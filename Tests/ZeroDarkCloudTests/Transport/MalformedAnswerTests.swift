@@ -8,7 +8,7 @@ import ZeroDarkCloudTesting
 @testable import ZDCSupport
 @testable import ZeroDarkCloud
 
-/// Bytes of a socket that no HTTP server sends. Each ends with a typed error, and the process goes on.
+/// Bytes on a socket that no HTTP server sends. Each ends with a typed error, and the process survives.
 @Suite(.timeLimit(.minutes(20))) struct MalformedAnswerTests {
   private static func ask(_ answer: String, times: Int = 2) async throws -> [String] {
     let raw = try RawServer { _ in Array(answer.utf8) }

@@ -24,7 +24,7 @@ final class NetworkWorld: Sendable {
     self.folder = folder
   }
 
-  /// Runs a test in a world of its own and takes it down again.
+  /// Runs a test in a fresh world and shuts it down afterwards.
   @discardableResult
   static func run<Value>(
     _ configure: (inout Configuration) -> Void = { _ in }, _ body: (NetworkWorld) async throws -> Value
@@ -133,7 +133,7 @@ final class HookedTransport: ZDCTransport {
   }
 }
 
-/// What a hook does the first time only.
+/// A hook that acts only the first time.
 final class Once: Sendable {
   private let done = Mutex(false)
 

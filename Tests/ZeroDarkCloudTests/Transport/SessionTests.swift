@@ -93,7 +93,7 @@ import ZDCServer
     }
   }
 
-  /// Two managers on one file stand for two processes.
+  /// Two managers on one file simulate two processes.
   @Test func anotherProcessUsesTheSession_andItsSuccessor() async throws {
     try await NetworkWorld.run { world in
       let mine = try world.device("a")
@@ -109,7 +109,7 @@ import ZDCServer
     }
   }
 
-  /// Ends a session on the server; nobody here is told.
+  /// Ends a session on the server without notifying the device.
   private func end(_ token: String, _ user: ZDCLocalUser, _ device: NetworkDevice) async throws {
     let userID = try ZDCLocalUserManager.userID(user.uuid)
     let row = try await device.connection.asyncRead { try $0.localUsers.user(userID) }

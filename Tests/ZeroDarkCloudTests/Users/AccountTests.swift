@@ -37,7 +37,7 @@ import ZDCTreesystem
   }
 
   /// - the request is lost on its way, or its answer is, or the process ends before the answer is stored
-  /// => the same call goes on with the same account, and the server has one
+  /// => the same call continues with the same account, and the server has one
   @Test(arguments: ["request lost", "answer lost", "killed behind the answer"])
   func cutDuringCreation_theSameCallResumes(how: String) async throws {
     try await NetworkWorld.run { world in
@@ -191,7 +191,7 @@ import ZDCTreesystem
       let keys = try await (first.users.keys(for: userID), second.users.keys(for: userID))
       #expect(keys.0.signingKey == keys.1.signingKey)
       #expect(keys.0.identity == keys.1.identity)
-      // The session of the login goes on to serve.
+      // The session of the login stays in use.
       _ = try await second.api(user).zones(since: nil)
       #expect(second.transport.count("/v1/auth/challenge") == 1)
     }
@@ -314,8 +314,8 @@ import ZDCTreesystem
     }
   }
 
-  /// - a user is deleted, and the next one gets his number
-  /// => that one's pushes are not paused, and he has never synced
+  /// - a user is deleted, and the next one gets the same row number
+  /// => the new user's pushes are not paused, and they have never synced
   @Test func whoGetsTheNumberOfADeletedUser_inheritsNothing() async throws {
     try await NetworkWorld.run { world in
       let device = try world.device()

@@ -10,7 +10,7 @@ import ZDCProtocol
 @Suite struct FurtherTreeTests {
   private static let otherTree = "com.example.another"
 
-  /// What an app with another primary tree does on its device.
+  /// An app with another primary tree on its own device.
   private func login(_ device: NetworkDevice, _ words: [String], createsTree: Bool) async throws -> LocalUserRow {
     let login = AccountLogin(
       database: device.connection, connection: device.users.connection, appTreeID: Self.otherTree, now: { 1 })

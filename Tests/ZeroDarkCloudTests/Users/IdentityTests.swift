@@ -149,7 +149,7 @@ import ZDCTreesystem
   }
 
   /// - another device changes the access key
-  /// => this one is told, once, and goes on with its session and its keys
+  /// => this one is notified once, and continues with its session and its keys
   @Test func changedAccessKey_isTold_andTheDeviceGoesOn() async throws {
     try await NetworkWorld.run { world in
       var setting = try await Setting.make(world)
@@ -312,7 +312,7 @@ import ZDCTreesystem
   }
 }
 
-/// What another device of the account may do to its identity.
+/// The changes that another device of the account may make to its identity.
 private struct IdentityChange {
   private var accessKey: AccessKey
   private var keyring: Keyring
@@ -384,7 +384,7 @@ private struct IdentityChange {
     try await api.appendLink(AppendLinkRequest(link: WireBytes(try claimLink().bytes)))
   }
 
-  /// A chain that goes on with another claim than any that the server got.
+  /// A chain that continues with a claim that the server never received.
   func claimed() throws -> [UInt8] {
     var chain = Bundle.Writer()
     for link in links { chain.append(link: link.bytes) }

@@ -1,7 +1,7 @@
 import Foundation
 import ZeroDarkCloud
 
-/// A note as the app keeps it. The cloud gets its JSON.
+/// A note as the app stores it. The cloud receives its JSON.
 struct Note: Codable, Sendable, Equatable {
   static let collection = "notes"
 

@@ -2,7 +2,7 @@ import Foundation
 import Synchronization
 import ZeroDarkCloud
 
-/// A note as the app keeps it. The cloud gets its JSON.
+/// A note as the app stores it. The cloud receives its JSON.
 struct Note: Codable, Sendable, Equatable {
   static let collection = "notes"
 
@@ -11,9 +11,9 @@ struct Note: Codable, Sendable, Equatable {
   var lines: [String] = []
 }
 
-/// What the framework asks of the app, and tells it.
+/// Provides content to the framework and handles changes from other devices.
 final class NotesDelegate: ZeroDarkCloudDelegate {
-  /// Weak: the framework holds its delegate, and neither would ever go.
+  /// Weak: the framework holds its delegate strongly, so a strong reference would be a retain cycle.
   struct Framework { weak var zdc: ZeroDarkCloud? }
 
   let framework = Mutex(Framework())

@@ -2,7 +2,7 @@ import Foundation
 import Synchronization
 import ZeroDarkCloud
 
-/// A note as the app keeps it. The cloud gets its JSON.
+/// A note as the app stores it. The cloud receives its JSON.
 struct Note: Codable, Sendable, Equatable {
   static let collection = "notes"
 
@@ -11,9 +11,9 @@ struct Note: Codable, Sendable, Equatable {
   var lines: [String] = []
 }
 
-/// What the framework asks of the app, and tells it.
+/// Provides content to the framework and handles changes from other devices.
 final class NotesDelegate: ZeroDarkCloudDelegate {
-  /// Weak: the framework holds its delegate, and neither would ever go.
+  /// Weak: the framework holds its delegate strongly, so a strong reference would be a retain cycle.
   struct Framework { weak var zdc: ZeroDarkCloud? }
 
   let framework = Mutex(Framework())
@@ -76,12 +76,12 @@ final class NotesApp: Sendable {
     try zdc.unlockOrCreateDatabase(database)
   }
 
-  /// On the first device. Show the words to the user: they are the account.
+  /// Creates an account, on the first device. Show the words to the user: they are the account.
   func signUp() async throws -> [String] {
     try await zdc.localUserManager!.createAccount().words
   }
 
-  /// On every other device.
+  /// Logs in, on every other device.
   func logIn(_ words: [String]) async throws {
     _ = try await zdc.localUserManager!.login(words: words)
   }

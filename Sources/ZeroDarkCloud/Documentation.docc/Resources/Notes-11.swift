@@ -2,7 +2,7 @@ import Foundation
 import Synchronization
 import ZeroDarkCloud
 
-/// A note as the app keeps it. The cloud gets its JSON.
+/// A note as the app stores it. The cloud receives its JSON.
 struct Note: ZDCRecord, Codable, Equatable {
   static let collection = "notes"
 
@@ -15,9 +15,9 @@ struct Note: ZDCRecord, Codable, Equatable {
   }
 }
 
-/// What the framework asks of the app, and tells it.
+/// Provides content to the framework and handles changes from other devices.
 final class NotesDelegate: ZeroDarkCloudDelegate {
-  /// Weak: the framework holds its delegate, and neither would ever go.
+  /// Weak: the framework holds its delegate strongly, so a strong reference would be a retain cycle.
   struct Framework { weak var zdc: ZeroDarkCloud? }
 
   let framework = Mutex(Framework())
@@ -80,12 +80,12 @@ final class NotesApp: Sendable {
     try zdc.unlockOrCreateDatabase(database)
   }
 
-  /// On the first device. Show the words to the user: they are the account.
+  /// Creates an account, on the first device. Show the words to the user: they are the account.
   func signUp() async throws -> [String] {
     try await zdc.localUserManager!.createAccount().words
   }
 
-  /// On every other device.
+  /// Logs in, on every other device.
   func logIn(_ words: [String]) async throws {
     _ = try await zdc.localUserManager!.login(words: words)
   }
@@ -111,7 +111,7 @@ final class NotesApp: Sendable {
     }
   }
 
-  /// What a list shows, now and after each change, whoever made it.
+  /// Returns the notes to show in a list: now, and after each change on any device.
   func notes() -> ZDCDatabaseValues<[Note]> {
     zdc.databaseManager!.uiDatabaseConnection.values(of: { transaction in
       try transaction.keys(inCollection: Note.collection).compactMap { key in
@@ -133,12 +133,12 @@ final class NotesApp: Sendable {
     }
   }
 
-  /// Runs as long as the app does.
+  /// Receives notes from other devices. Runs for the lifetime of the app.
   func receive() async throws {
     let users = try await zdc.localUserManager!.allLocalUserIDs()
     guard let user = users.first else { throw ZDCError(.localUserNotFound) }
     for try await download in zdc.downloadManager!.downloadMarkedContents(forLocalUserID: user) {
-      // One note that cannot be read does not keep the others out.
+      // One unreadable note does not block the others.
       do {
         let bytes = try cleartext(download.content.get())
         try await take(try JSONDecoder().decode(Note.self, from: bytes), of: download.node)
@@ -159,7 +159,7 @@ final class NotesApp: Sendable {
 
   private func take(_ theirs: Note, of node: ZDCNode) async throws {
     try await write { transaction, cloud in
-      // Deleted meanwhile.
+      // Deleted in the meantime.
       if cloud.node(id: node.uuid) == nil { return }
       var note = theirs
       if let eTag = node.eTag_data, cloud.hasPendingDataUploads(forNodeID: node.uuid),
