@@ -57,7 +57,7 @@ struct AccountCreation {
   }
 
   private func makeRow(invite: String?) throws -> LocalUserRow {
-    let birth = try AccountBirth(accessKey: .random(), appTreeID: appTreeID, timeMs: now())
+    let birth = try NewAccount(accessKey: .random(), appTreeID: appTreeID, timeMs: now())
     let request = try Self.request(birth, appTreeID: appTreeID, invite: invite)
     var chain = Bundle.Writer()
     chain.append(link: birth.genesis.bytes)
@@ -68,7 +68,7 @@ struct AccountCreation {
       userID: birth.userID, state: .creating, chain: chain.bytes, secrets: secrets, createdMs: now())
   }
 
-  private static func request(_ birth: AccountBirth, appTreeID: String, invite: String?) throws -> [UInt8] {
+  private static func request(_ birth: NewAccount, appTreeID: String, invite: String?) throws -> [UInt8] {
     let trunks = birth.trunks.map { trunk -> WireBytes in
       var bundle = Bundle.Writer()
       bundle.append(record: trunk.root.bytes)
@@ -121,7 +121,7 @@ struct AccountCreation {
       let rows = TrunkRows(
         transaction: transaction, localUser: finished.id, appTreeID: finished.secrets.appTreeID,
         owner: finished.userID)
-      try rows.insertBorn(request.tree.trunks.map(\.bytes), keys: keys)
+      try rows.insertGenesis(request.tree.trunks.map(\.bytes), keys: keys)
       try transaction.localUsers.update(finished)
       transaction.signal(.localUsers)
     }

@@ -29,7 +29,7 @@ package struct TreeCreation {
       user: keys.userID, signingKey: keys.signingKey, signGen: keys.signGen, encPub: encPub, encGen: keys.encGen)
     var bundle = Bundle.Writer()
     for trunk in Trunk.allCases {
-      let birth = try TrunkBirth(trunk, appTreeID: appTreeID, owner: owner, timeMs: timeMs)
+      let birth = try TrunkGenesis(trunk, appTreeID: appTreeID, owner: owner, timeMs: timeMs)
       bundle.append(record: birth.root.bytes)
       bundle.append(grant: birth.grant.bytes)
       bundle.append(acl: birth.acl.bytes)

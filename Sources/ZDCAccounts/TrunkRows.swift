@@ -23,14 +23,14 @@ package struct TrunkRows {
   /// Inserts the trunks after a creation. This device made them, so nodes can be put into them before the first pull.
   ///
   /// - Parameter bundles: The bundles of the registration request, in trunk order. They are verified like any others.
-  package func insertBorn(_ bundles: [[UInt8]], keys: UserKeys) throws {
+  package func insertGenesis(_ bundles: [[UInt8]], keys: UserKeys) throws {
     guard bundles.count == Trunk.allCases.count else { throw ZDCError(.corruptDatabase) }
     for (trunk, bundle) in zip(Trunk.allCases, bundles) {
-      try insertBorn(trunk, PageContents(bundle), keys: keys)
+      try insertGenesis(trunk, PageContents(bundle), keys: keys)
     }
   }
 
-  private func insertBorn(_ trunk: Trunk, _ birth: PageContents, keys: UserKeys) throws {
+  private func insertGenesis(_ trunk: Trunk, _ birth: PageContents, keys: UserKeys) throws {
     guard let commit = birth.commits.first?.commit, let acl = birth.acl(of: commit),
       let grant = birth.grants.values.first, let root = birth.records.values.first
     else { throw ZDCError(.corruptDatabase) }
@@ -39,7 +39,7 @@ package struct TrunkRows {
     let key = try keys.open(grant, in: acl)
     row.key = key
     try transaction.zones.insert(&row)
-    var leaves = LeafStore(db: transaction.database, zone: row.id, commit: commit, pending: false)
+    var leaves = LogNodeStore(db: transaction.database, zone: row.id, commit: commit, pending: false)
     row.head = try ZoneReplay(identities: keys).apply(commit, acl: acl, after: nil, to: &leaves)
     try transaction.zones.update(row)
     try CommitLogStore(db: transaction.database, zone: row.id).insert(commit, isOwn: true, raisesKeys: false)

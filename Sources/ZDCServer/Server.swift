@@ -37,7 +37,7 @@ package struct Server: Service {
     do {
       try await withGracefulShutdownHandler {
         try await withThrowingTaskGroup(of: Void.self) { group in
-          group.addTask { await beat() }
+          group.addTask { await sendHeartbeats() }
           group.addTask { await Reaper(core: core).run() }
           defer { group.cancelAll() }
           try await application.run()
@@ -93,7 +93,7 @@ package struct Server: Service {
     return tls
   }
 
-  private func beat() async {
+  private func sendHeartbeats() async {
     let interval = Duration.seconds(core.configuration.bounds.heartbeatSeconds)
     while (try? await Task.sleep(for: interval)) != nil { core.hub.heartbeat(now: core.now) }
   }

@@ -72,7 +72,7 @@ package final class MemoryBlobStore: BlobStore {
 
   package func remove(_ blob: BlobID) async throws { blobs.withLock { $0[blob] = nil } }
 
-  package func takeRoom() async throws {}
+  package func probeFreeSpace() async throws {}
 
   package func all() async throws -> [BlobID] { blobs.withLock { Array($0.keys) } }
 

@@ -35,7 +35,7 @@ package final class MemoryStore: MetadataStore {
     }
   }
 
-  package func tidy() async throws {}
+  package func compact() async throws {}
 
   package func close() async throws {}
 

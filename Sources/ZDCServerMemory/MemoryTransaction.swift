@@ -20,8 +20,8 @@ final class MemoryTransaction: MetadataTransaction {
 
   func afterCommit(_ effect: @escaping @Sendable () -> Void) { effects.append(effect) }
 
-  func takeRoom() throws { try check(.upkeep) }
-  func clearRoom() throws { try check(.upkeep) }
+  func probeFreeSpace() throws { try check(.upkeep) }
+  func releaseProbe() throws { try check(.upkeep) }
 }
 
 /// A change of something that the write did not name.

@@ -126,10 +126,10 @@ package final class FolderBlobStore: BlobStore {
     try await blocking { for path in paths { try OpenFile.remove(path) } }
   }
 
-  /// The file that ``takeRoom()`` writes to find out whether there is room, and removes immediately.
+  /// The file that ``probeFreeSpace()`` writes to find out whether there is room, and removes immediately.
   static let roomFile = "room"
 
-  package func takeRoom() async throws {
+  package func probeFreeSpace() async throws {
     let path = "\(folder)/\(Self.roomFile)"
     try await blocking {
       defer { try? OpenFile.remove(path) }

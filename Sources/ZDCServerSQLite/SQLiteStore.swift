@@ -106,13 +106,13 @@ package final class SQLiteStore: MetadataStore {
     } catch { throw Self.translated(error) }
   }
 
-  package func tidy() async throws {
+  package func compact() async throws {
     _ = try await pool.writeWithoutTransaction { db in try db.checkpoint(.truncate) }
   }
 
   package func close() async throws {
     try checkpointer.close()
-    try await tidy()
+    try await compact()
     // Runs on a Dispatch thread: it waits for readers, whose tasks need the threads of the concurrency pool.
     try await withCheckedThrowingContinuation { continuation in
       DispatchQueue.global().async { [pool] in continuation.resume(with: Result(catching: pool.close)) }

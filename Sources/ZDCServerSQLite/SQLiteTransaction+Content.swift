@@ -195,8 +195,8 @@ extension SQLiteTransaction {
     return found
   }
 
-  func takeRoom() throws { try db.run("INSERT INTO room(bytes) VALUES (zeroblob(65536))") }
-  func clearRoom() throws { try db.run("DELETE FROM room") }
+  func probeFreeSpace() throws { try db.run("INSERT INTO room(bytes) VALUES (zeroblob(65536))") }
+  func releaseProbe() throws { try db.run("DELETE FROM room") }
 
   func usage(of user: UserID) throws -> UsageRow {
     let usage = try db.first(

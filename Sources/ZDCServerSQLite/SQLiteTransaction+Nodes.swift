@@ -31,7 +31,7 @@ extension SQLiteTransaction {
     """
 
   private func nodeRow(_ row: SQLRow) throws -> NodeRow {
-    let leaf = ZoneLeaf(
+    let leaf = LogNode(
       node: try row.id(0), parent: try row.id(1), record: try row.id(2), putSeq: row.unsigned(3),
       keyGen: UInt32(clamping: row.int(4)), parentKeyGen: UInt32(clamping: row.int(5)))
     return NodeRow(leaf: leaf, tag: try row.isNull(6) ? nil : row.id(6), record: row.int(7), blob: row.optionalInt(8))

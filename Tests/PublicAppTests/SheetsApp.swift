@@ -133,7 +133,7 @@ final class SheetsApp: Sendable {
   /// Pulls and pushes, downloads the nodes marked as needed, and pushes the merged versions.
   func sync() async throws {
     guard let manager = try zdc.syncManager else { throw NotRunning() }
-    repeat { try await manager.syncUntilQuiet(localUserID: localUserID) } while try await downloadAll() > 0
+    repeat { try await manager.syncUntilIdle(localUserID: localUserID) } while try await downloadAll() > 0
   }
 
   private func downloadAll() async throws -> Int {

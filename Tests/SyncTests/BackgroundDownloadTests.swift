@@ -67,7 +67,7 @@ struct BackgroundDownloadTests {
 
     func relaunch() async throws {
       try await device.relaunch()
-      device.network.heal()
+      device.network.restoreNetwork()
       device.network.resetCounts()
       device.pauses.release()
     }
@@ -362,7 +362,7 @@ struct BackgroundUploadTests {
         _ = try? await a.sync()
         let hasDied = a.isDead
         try await a.relaunch()
-        a.network.heal()
+        a.network.restoreNetwork()
         a.clock.advance(by: .seconds(600))
         try await a.sync()
         let pushed = a.recorder.take().filter { $0 == "pushed \(path)" }.count
@@ -390,7 +390,7 @@ struct BackgroundUploadTests {
       _ = try? await a.sync()
       #expect(a.recorder.take() == ["data /note"])
       try await a.relaunch()
-      a.network.heal()
+      a.network.restoreNetwork()
       try await a.sync()
       #expect(a.recorder.take() == ["pushed /note"])
     }

@@ -35,7 +35,7 @@ struct ConnectionDiagnosisTests {
 
   @Test("M17: a proxy that answers 413 itself is told from the server") func proxyRefusesBodies() async throws {
     try await withHostile { hostile, a in
-      hostile.tell(.invent("PUT", Routes.blobPart, status: 413, json: "<html>Request Entity Too Large</html>"))
+      hostile.tell(.fabricate("PUT", Routes.blobPart, status: 413, json: "<html>Request Entity Too Large</html>"))
       let checks = try await a.syncManager.checkConnection(localUserID: try a.localUserID)
       #expect(checks.filter { $0.verdict != .passed }.map(\.step) == [.bodySize])
     }
@@ -57,7 +57,7 @@ struct ConnectionDiagnosisTests {
       let a = try await TestDevice("A", server: world.server, clock: world.clock, through: hostile)
       _ = try await a.createAccount()
       try await body(hostile, a)
-      hostile.beHonest()
+      hostile.stopTampering()
       try await a.close()
     }
   }

@@ -43,7 +43,7 @@ import ZeroDarkCloudTesting
     /// Makes each stream deliver these events and end.
     func tellStream(_ events: String) {
       hostile.tell(
-        .invent("GET", Routes.events) { route, request in
+        .fabricate("GET", Routes.events) { route, request in
           ServedAnswer(
             to: route, request: request, status: 200, headers: ["content-type": "text/event-stream"],
             body: Array(events.utf8))
@@ -215,8 +215,8 @@ import ZeroDarkCloudTesting
       let setting = try await Setting(world)
       let (b, time) = (setting.b, setting.time)
       let json = #"{"code":"shuttingDown","message":"m","retryable":true,"retryAfterMs":4611686018427387904}"#
-      setting.hostile.tell(.invent("GET", Routes.events, status: 503, json: json), times: 1)
-      setting.hostile.tell(.invent("POST", Routes.commits, status: 503, json: json), times: 1)
+      setting.hostile.tell(.fabricate("GET", Routes.events, status: 503, json: json), times: 1)
+      setting.hostile.tell(.fabricate("POST", Routes.commits, status: 503, json: json), times: 1)
       try await b.create("/f", "1")
       try await setting.run {
         await time.waitForPauses(1, besides: .seconds(20))

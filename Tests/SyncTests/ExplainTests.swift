@@ -87,7 +87,7 @@ import ZeroDarkCloudTesting
         let create = try #require(try await explain(a, "/g").operations.first)
         #expect(try #require(create.notBefore) > world.clock.now)
         #expect(try await a.syncManager.syncState(forLocalUserID: a.localUserID).pending.failing > 0)
-        a.network.heal()
+        a.network.restoreNetwork()
         world.clock.advance(by: .seconds(60))
         await a.recorder.wait(for: "pushed /g")
         #expect(try await explain(a, "/g").isInSync)

@@ -172,7 +172,7 @@ struct FaultTests {
     try await a.delete("\(folder)/gone")
     try await retry(a)
     let hasStruck = a.network.hasStruck
-    a.network.heal()
+    a.network.restoreNetwork()
     try await b.sync()
     try await b.download()
     return hasStruck

@@ -86,7 +86,7 @@ private struct History {
         try await device.download()
       }
     }
-    device.network.heal()
+    device.network.restoreNetwork()
     if Int.random(in: 0..<8, using: &numbers) == 0 {
       await attempt("relaunches", device) { try await device.relaunch() }
     }

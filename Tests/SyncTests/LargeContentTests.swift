@@ -40,7 +40,7 @@ struct LargeContentTests {
 
     func relaunch() async throws {
       try await device.relaunch()
-      device.network.heal()
+      device.network.restoreNetwork()
       device.clock.advance(by: .seconds(600))
       device.network.resetCounts()
     }

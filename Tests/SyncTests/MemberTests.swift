@@ -126,7 +126,7 @@ struct MemberTests {
       stage.show([])
       await #expect(throws: ZDCSecurityError.self) { try await stage.device.pull() }
       #expect(!(try await stage.names().contains("/later")))
-      stage.hostile.beHonest()
+      stage.hostile.stopTampering()
       try await stage.device.pull()
       #expect(try await stage.names().contains("/later"))
       try await stage.device.close()
@@ -173,7 +173,7 @@ struct MemberTests {
       let state = try await DeviceState(of: stage.device)
       #expect(state.events.map(\.code).contains("identityChainInvalid"))
       #expect(!(try await stage.names().contains("/later")))
-      stage.hostile.beHonest()
+      stage.hostile.stopTampering()
       try await stage.device.pull()
       #expect(try await stage.names().contains("/later"))
       try await stage.device.close()

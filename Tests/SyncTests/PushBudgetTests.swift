@@ -36,7 +36,7 @@ import ZeroDarkCloudTesting
       #expect(Self.bytesSent(a) < 1_000_000, "\(a.network.counts())")
       #expect(try await a.queueCount() == queued)
       if let waiting { #expect(waiting == queued) }
-      a.network.heal()
+      a.network.restoreNetwork()
       try await a.sync()
       #expect(try await a.queueCount() == 0)
     }
@@ -51,7 +51,7 @@ import ZeroDarkCloudTesting
       #expect(summary.pushed.operations == 0)
       #expect(summary.pushed.waiting == (try await a.queueCount()))
       #expect(try await a.queueCount() > 0)
-      a.network.heal()
+      a.network.restoreNetwork()
       try await a.sync()
     }
   }
@@ -81,7 +81,7 @@ import ZeroDarkCloudTesting
       let a = try await Self.device(world)
       a.network.fail(.answer(status: status, code: code), "POST", Routes.commits, times: 30)
       _ = try await a.sync()
-      a.network.heal()
+      a.network.restoreNetwork()
       for _ in 0..<3 { _ = try await a.sync() }
       #expect(try await a.queueCount() == 0)
     }
@@ -99,7 +99,7 @@ import ZeroDarkCloudTesting
       _ = try await a.push()
       _ = try await a.push()
       #expect(try await a.queueCount() > 0)
-      a.network.heal()
+      a.network.restoreNetwork()
       clock.setBack(by: .seconds(365 * 86_400))
       while try await a.push().commits > 0 {}
       #expect(try await a.queueCount() == 0)
@@ -117,7 +117,7 @@ import ZeroDarkCloudTesting
     try await b.login(words: world.words() ?? [])
     try await b.sync()
     hostile.tell(
-      .invent("POST", Routes.commits) { route, request in
+      .fabricate("POST", Routes.commits) { route, request in
         guard request.count > limit else { return nil }
         return ServedAnswer(
           to: route, request: request, status: 413, headers: ["content-type": "text/html"],
@@ -151,7 +151,7 @@ import ZeroDarkCloudTesting
       #expect(summary.stillQueued == [.serverSaid: left])
       #expect(left > 0 && left <= 2)
       #expect(b.network.count("POST", Routes.commits) <= 16, "\(b.network.counts())")
-      hostile.beHonest()
+      hostile.stopTampering()
       try await b.sync()
       #expect(try await b.queueCount() == 0)
       try await b.close()
@@ -172,7 +172,7 @@ import ZeroDarkCloudTesting
       #expect(a.network.count("POST", Routes.commits) == 4 + 8)
       // Each node has its creation and its content in the queue.
       #expect(summary.stillQueued == [.serverSaid: 16, .ready: queued - 16])
-      a.network.heal()
+      a.network.restoreNetwork()
       try await a.sync()
       #expect(try await a.queueCount() == 0)
     }
@@ -197,7 +197,7 @@ import ZeroDarkCloudTesting
       let (b, hostile) = try await Self.device(world, behindProxyWith: .max)
       let lost = Mutex<BlobID?>(nil)
       hostile.tell(
-        .invent("POST", Routes.commits) { route, request in
+        .fabricate("POST", Routes.commits) { route, request in
           let blobs = ServedItem.items(of: request).compactMap { $0.record?.fields.content?.blobID }
           let gone = lost.withLock { lost in
             if blobs.count > 1, lost == nil { lost = blobs[0] }

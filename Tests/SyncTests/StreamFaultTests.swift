@@ -36,7 +36,7 @@ struct StreamFaultTests {
           try await a.sync()
         }
       }
-      hostile.beHonest()
+      hostile.stopTampering()
       try await TestWorld.settle([a, b])
       #expect(try await b.tree() == (try await a.tree()))
       #expect(try await b.securityErrors() == [])

@@ -115,7 +115,7 @@ import ZeroDarkCloudTesting
       #expect(try await state(b).lastSynced == nil)
       try await b.relaunch()
       #expect(try await state(b).lastSynced == nil)
-      b.network.heal()
+      b.network.restoreNetwork()
       try await b.pull()
       #expect(try await state(b).lastSynced == world.clock.now)
       try await b.relaunch()

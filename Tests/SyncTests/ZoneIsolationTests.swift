@@ -58,7 +58,7 @@ import ZeroDarkCloudTesting
           owner: #require(UserID(text: b.localUserID)), trunk: .home, appTreeID: TestDevice.treeID))
       hostile.tell(answer.lie(about: home))
       try await body(b)
-      hostile.beHonest()
+      hostile.stopTampering()
       try await b.sync()
       #expect(try await b.tree(versions: false) == tree)
       try await b.close()

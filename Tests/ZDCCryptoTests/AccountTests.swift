@@ -42,16 +42,16 @@ import ZDCProtocol
 
   @Test func thePublicWayMakesFreshKeysEachTime() throws {
     let access = AccessKey.random()
-    let one = try AccountBirth(accessKey: access, appTreeID: World.appTreeID, timeMs: 1)
-    let two = try AccountBirth(accessKey: access, appTreeID: World.appTreeID, timeMs: 1)
+    let one = try NewAccount(accessKey: access, appTreeID: World.appTreeID, timeMs: 1)
+    let two = try NewAccount(accessKey: access, appTreeID: World.appTreeID, timeMs: 1)
     #expect(one.userID != two.userID)
     #expect(one.accessKey.lookupID == two.accessKey.lookupID)
     let owner = TrunkOwner(
       user: one.userID, signingKey: one.signingKey, signGen: 1, encPub: one.decryptionKey.publicKey, encGen: 1)
-    let again = try TrunkBirth(.home, appTreeID: World.appTreeID, owner: owner, timeMs: 1)
+    let again = try TrunkGenesis(.home, appTreeID: World.appTreeID, owner: owner, timeMs: 1)
     #expect(again.zone == one.trunks[0].zone && again.key != one.trunks[0].key)
     #expect(throws: CryptoFailure.invalidParameter) {
-      try TrunkBirth(.home, appTreeID: ".bad", owner: owner, timeMs: 1)
+      try TrunkGenesis(.home, appTreeID: ".bad", owner: owner, timeMs: 1)
     }
   }
 

@@ -187,16 +187,16 @@ import ZDCMerge
   }
 
   @Test func aForgottenFieldIsFound() {
-    struct Forgetful: ZDCRecord {
+    struct TransactionCache: ZDCRecord {
       @Syncable var listed = 0
       @Syncable var forgotten = 0
       var alsoForgotten: ZDCSet<Int> = []
       var plain = 0
-      static var syncableFields: [ZDCField<Forgetful>] {
+      static var syncableFields: [ZDCField<TransactionCache>] {
         [ZDCField("listed", \._listed), ZDCField("listed", \._listed)]
       }
     }
-    #expect(Forgetful.unlistedFields(of: Forgetful()) == ["alsoForgotten", "forgotten", "listed"])
+    #expect(TransactionCache.unlistedFields(of: TransactionCache()) == ["alsoForgotten", "forgotten", "listed"])
     #expect(Board.unlistedFields(of: Board()) == [])
     #expect(Card.unlistedFields(of: Card()) == [])
   }

@@ -135,7 +135,7 @@ import ZDCProtocol
 
   private func refusalOf(_ record: NodeRecord, replacing old: NodeRecord?) -> ZDCSecurityError.Code? {
     let leaf = old.map {
-      ZoneLeaf(node: $0.fields.node, parent: $0.fields.parent, record: $0.hash, putSeq: 0, keyGen: 1, parentKeyGen: 1)
+      LogNode(node: $0.fields.node, parent: $0.fields.parent, record: $0.hash, putSeq: 0, keyGen: 1, parentKeyGen: 1)
     }
     let zone = ZoneID(tree: record.fields.tree, root: .n(1))
     return refusal {
@@ -195,13 +195,13 @@ private struct CountingState: ZoneState {
 
   init(_ state: MemoryZoneState) { inner = state }
 
-  func leaf(_ node: NodeID) -> ZoneLeaf? { inner.leaf(node) }
+  func leaf(_ node: NodeID) -> LogNode? { inner.leaf(node) }
   func height(of node: NodeID, upTo limit: Int) -> Int {
     heights.values.append(UInt64(limit))
     return inner.height(of: node, upTo: limit)
   }
 
-  mutating func put(_ leaf: ZoneLeaf, replacing old: ZoneLeaf?) { inner.put(leaf, replacing: old) }
+  mutating func put(_ leaf: LogNode, replacing old: LogNode?) { inner.put(leaf, replacing: old) }
   mutating func removeSubtree(_ node: NodeID) { inner.removeSubtree(node) }
 
   func descendantCount(of node: NodeID, upTo limit: UInt64) -> UInt64 {

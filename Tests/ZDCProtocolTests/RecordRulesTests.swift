@@ -25,7 +25,7 @@ import ZDCProtocol
     var put = ZoneOperation.Put(record)
     change(&put)
     let leaf = replaced.map {
-      ZoneLeaf(node: fields.node, parent: fields.parent, record: $0.hash, putSeq: 0, keyGen: 1, parentKeyGen: 1)
+      LogNode(node: fields.node, parent: fields.parent, record: $0.hash, putSeq: 0, keyGen: 1, parentKeyGen: 1)
     }
     return refusal {
       try RecordRules.check(

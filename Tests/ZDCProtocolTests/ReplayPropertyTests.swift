@@ -70,7 +70,7 @@ private struct ModelZone {
       self.parentKeyGen = parentKeyGen
     }
 
-    init(_ leaf: ZoneLeaf) {
+    init(_ leaf: LogNode) {
       self.init(parent: leaf.parent, keyGen: leaf.keyGen, parentKeyGen: leaf.parentKeyGen)
     }
   }

@@ -14,7 +14,7 @@ import ZDCServer
     return lines.joined(separator: "\r\n") + "\r\n\r\n"
   }
 
-  private func goesOn(_ server: TestServer) async throws {
+  private func shouldContinue(_ server: TestServer) async throws {
     #expect(try await server.send(.GET, Routes.health).status == 200)
   }
 
@@ -27,7 +27,7 @@ import ZDCServer
       let head = Self.head("POST", Routes.commits, token: token, "Content-Length: \(length)")
       let talk = try await RawConnection.exchange(port: server.server.port, head) { _ in nil }
       #expect((talk.status, talk.error?.code) == (413, .limitExceeded))
-      try await goesOn(server)
+      try await shouldContinue(server)
     }
   }
 
@@ -41,7 +41,7 @@ import ZDCServer
       let talk = try await RawConnection.exchange(port: server.server.port, head) { _ in nil }
       #expect(talk.isClosed)
       #expect(talk.answer.isEmpty || [400, 413].contains(talk.status))
-      try await goesOn(server)
+      try await shouldContinue(server)
     }
   }
 
@@ -55,7 +55,7 @@ import ZDCServer
       #expect(talk.isClosed)
       #expect(talk.answer.isEmpty || [400, 413].contains(talk.status))
       #expect(talk.sent < 64 << 20)
-      try await goesOn(server)
+      try await shouldContinue(server)
     }
   }
 
@@ -75,7 +75,7 @@ import ZDCServer
       #expect(talk.answer.isEmpty || talk.error?.code == .limitExceeded)
       #expect(talk.sent < Limits.jsonBytes + 32 << 20)
       try await Self.untilNothingIsBuffered(server)
-      try await goesOn(server)
+      try await shouldContinue(server)
     }
   }
 
@@ -110,7 +110,7 @@ import ZDCServer
       let talk = try await RawConnection.exchange(port: server.server.port, "GET / HTTP/1.1\r\n") { _ in line }
       #expect(talk.isClosed)
       #expect(talk.sent < 32 << 20)
-      try await goesOn(server)
+      try await shouldContinue(server)
     }
   }
 
@@ -192,7 +192,7 @@ import ZDCServer
         "Content-Length: 16000")
       let talk = try await RawConnection.exchange(port: server.server.port, head) { _ in nil }
       #expect((talk.status, talk.error?.code) == (400, .invalidRequest))
-      try await goesOn(server)
+      try await shouldContinue(server)
     }
   }
 
@@ -211,7 +211,7 @@ import ZDCServer
           let start = [body, "POST /v1/auth/challenge HTTP/1.1\r\nX: ", "P"][number % 3]
           group.addTask { try await RawConnection.isCutOff(port: port, after: start) { "x" } }
         }
-        try await goesOn(server)
+        try await shouldContinue(server)
         return try await group.reduce(into: 0) { $0 += $1 ? 1 : 0 }
       }
       #expect(closed == 48)

@@ -54,7 +54,7 @@ import ZDCProtocol
       _ node: NodeID, below parent: NodeID? = nil, tag: NameTag = .random(), bytes: Int = 0, seq: UInt64 = 1,
       replacing old: NodeRow? = nil
     ) -> NodePut {
-      let leaf = ZoneLeaf(
+      let leaf = LogNode(
         node: node, parent: parent ?? zone.root, record: .random(), putSeq: seq, keyGen: 1, parentKeyGen: 1)
       let record = StoredRecord(bytes: leaf.record.bytes, recordReceivedMs: seq, dataReceivedMs: seq)
       let content = bytes == 0 ? NodePut.Content.none : .inline(.random(), randomBytes(bytes)[...])

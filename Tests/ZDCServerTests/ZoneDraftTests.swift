@@ -87,7 +87,7 @@ import ZDCServerMemory
       nodes = [zone.zone.root]
       everPut = [zone.zone.root]
       identities = Keys(user: account.userID, key: account.signKey.publicBytes)
-      let root = ZoneLeaf(
+      let root = LogNode(
         node: zone.zone.root, parent: .zero, record: zone.records[zone.zone.root]!.hash, putSeq: 0, keyGen: 1,
         parentKeyGen: 0)
       state.put(root, replacing: nil)
@@ -104,7 +104,7 @@ import ZDCServerMemory
         records.append(record)
         operations.append(.put(.init(record)))
         guard !draft.isBelow(record.fields.parent, record.fields.node) else { return }
-        let leaf = ZoneLeaf(
+        let leaf = LogNode(
           node: record.fields.node, parent: record.fields.parent, record: record.hash, putSeq: 0, keyGen: 1,
           parentKeyGen: 1)
         draft.put(leaf, replacing: draft.leaf(leaf.node))

@@ -92,16 +92,17 @@ import ZDCProtocol
   }
 
   @Test func aSyncGoesOnWhileSomethingHappens_andNotForEver() {
-    var rule = QuietRule(queued: 0)
+    var rule = IdleDetector(queued: 0)
     var told = PushSummary()
     told.calledApp = true
     let goesOn = [
-      rule.goesOn(after: PushSummary(), uploadsSettled: 0), rule.goesOn(after: PushSummary(), uploadsSettled: 1),
-      rule.goesOn(after: told, uploadsSettled: 0),
+      rule.shouldContinue(after: PushSummary(), uploadsSettled: 0),
+      rule.shouldContinue(after: PushSummary(), uploadsSettled: 1),
+      rule.shouldContinue(after: told, uploadsSettled: 0),
     ]
     #expect(goesOn == [false, true, true])
     var rounds = 0
-    while rule.goesOn(after: PushSummary(commits: 1), uploadsSettled: 0) { rounds += 1 }
+    while rule.shouldContinue(after: PushSummary(commits: 1), uploadsSettled: 0) { rounds += 1 }
     #expect(rounds < 200)
     #expect(rule.isExhausted)
   }

@@ -4,9 +4,9 @@ internal import ZDCSupport
 package import ZDCTreesystem
 
 /// The state of the cloud layer during one transaction, shared by the app, the delegate and the engine.
-package final class CloudState: Forgetful {
+package final class CloudState: TransactionCache {
   /// The values that all nodes of a zone share.
-  package struct ZoneFacts {
+  package struct ZoneInfo {
     package var row: ZoneRow
     package var localUserID: String
     package var trunk: ZDCTreesystemTrunk
@@ -14,7 +14,7 @@ package final class CloudState: Forgetful {
   }
 
   private unowned let transaction: ZDCReadTransaction
-  private var zoneFacts: [Int64: ZoneFacts] = [:]
+  private var zoneFacts: [Int64: ZoneInfo] = [:]
   private var localUsers: [Tree: Int64] = [:]
   private var known = KnownNodes()
   var removedLinks: [LinkStore.RemovedLink] = []
@@ -42,7 +42,7 @@ package final class CloudState: Forgetful {
     self.transaction = transaction
   }
 
-  package func forgetAll() {
+  package func invalidate() {
     (zoneFacts, localUsers, known, removedLinks) = ([:], [:], KnownNodes(), [])
   }
 
@@ -65,10 +65,10 @@ package final class CloudState: Forgetful {
 
   // MARK: Zones
 
-  package func facts(ofZone id: Int64) throws -> ZoneFacts {
+  package func facts(ofZone id: Int64) throws -> ZoneInfo {
     if let known = zoneFacts[id] { return known }
     guard let row = try transaction.zones.zone(id: id) else { throw ZDCError(.corruptDatabase) }
-    let facts = ZoneFacts(
+    let facts = ZoneInfo(
       row: row, localUserID: try userID(ofLocalUser: row.localUser).text, trunk: ZDCTreesystemTrunk(row.trunk),
       shareList: row.head.map { ZDCShareList($0.acl) } ?? ZDCShareList())
     // Before the first pull there is no access list; it may come within this transaction.

@@ -33,13 +33,13 @@ extension ZDCReadTransaction {
 }
 
 extension ZDCNode {
-  fileprivate mutating func take(_ cloud: NodeRow.CloudFacts) {
+  fileprivate mutating func take(_ cloud: NodeRow.RemoteState) {
     isUploaded = true
     eTag_rcrd = NodeRecord.eTag(cloud.recordHash)
     lastModified_rcrd = Date(serverMs: cloud.receivedMs)
   }
 
-  fileprivate mutating func take(_ content: NodeRow.ContentFacts) {
+  fileprivate mutating func take(_ content: NodeRow.RemoteContent) {
     let sizes = content.secrets.sizes
     let tag = content.secrets.thumbnailTag
     eTag_data = content.content.eTag

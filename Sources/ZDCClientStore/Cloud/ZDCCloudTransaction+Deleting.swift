@@ -53,7 +53,7 @@ extension ZDCCloudTransaction {
     var first: OperationRow?
     for target in targets {
       var operation = OperationRow(
-        uuid: SortedUUID.make(atMs: now), zone: row.zone, kind: .delete, node: nil, nodeUUID: target.uuid,
+        uuid: UUIDv7.make(atMs: now), zone: row.zone, kind: .delete, node: nil, nodeUUID: target.uuid,
         nodeID: target.nodeID, createdMs: now)
       try operations.insert(&operation)
       first = first ?? operation

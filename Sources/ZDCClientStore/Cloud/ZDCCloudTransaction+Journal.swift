@@ -86,7 +86,7 @@ extension ZDCCloudTransaction {
   }
 
   /// Whether this device has a row for all that the cloud has directly in the folder.
-  private func isReadThrough(_ row: NodeRow, _ leaves: LeafStore) throws -> Bool {
+  private func isReadThrough(_ row: NodeRow, _ leaves: LogNodeStore) throws -> Bool {
     try leaves.children(of: row.nodeID).allSatisfy { child in
       try transaction.nodes.node(zone: row.zone, nodeID: child.node) != nil
         || isDeletedHere(child.node, zone: row.zone)

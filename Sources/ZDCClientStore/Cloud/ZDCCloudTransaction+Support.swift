@@ -17,7 +17,7 @@ extension ZDCCloudTransaction {
   @discardableResult
   package func queue(_ kind: OperationRow.Kind, _ row: NodeRow, dependsOn: [Int64]) throws -> OperationRow {
     var operation = OperationRow(
-      uuid: SortedUUID.make(atMs: now), zone: row.zone, kind: kind, node: row.id, nodeUUID: row.uuid,
+      uuid: UUIDv7.make(atMs: now), zone: row.zone, kind: kind, node: row.id, nodeUUID: row.uuid,
       nodeID: row.nodeID,
       createdMs: now)
     try operations.insert(&operation, dependsOn: dependsOn)

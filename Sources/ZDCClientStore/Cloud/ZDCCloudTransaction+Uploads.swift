@@ -32,7 +32,7 @@ extension ZDCCloudTransaction {
     let earlier = try operations.operations(node: row.id)
     let lastUpload = earlier.last { $0.kind == .putData }
     var operation = OperationRow(
-      uuid: SortedUUID.make(atMs: now), zone: row.zone, kind: .putData, node: row.id, nodeUUID: row.uuid,
+      uuid: UUIDv7.make(atMs: now), zone: row.zone, kind: .putData, node: row.id, nodeUUID: row.uuid,
       nodeID: row.nodeID,
       createdMs: now)
     operation.baseETag = lastUpload == nil ? row.content?.content.eTag : lastUpload?.baseETag

@@ -69,7 +69,7 @@ public final class ZDCCloudTransaction: ZDCCloudReadTransaction {
     guard let parent = try parentRow(at: parentPath) else { throw try missingParent(path) }
     let name = try fold(path.nodeName, path)
     return try create(
-      Draft(uuid: SortedUUID.make(atMs: now), nodeID: nodeIDs.next()), name: name, below: parent, path: path,
+      Draft(uuid: UUIDv7.make(atMs: now), nodeID: nodeIDs.next()), name: name, below: parent, path: path,
       dependsOn: rowIDs(dependencies ?? []))
   }
 
@@ -107,7 +107,7 @@ public final class ZDCCloudTransaction: ZDCCloudReadTransaction {
   private func isUsed(_ nodeID: NodeID, zone: Int64) throws -> Bool {
     if try nodes.node(zone: zone, nodeID: nodeID) != nil { return true }
     if try !operations.operations(zone: zone, nodeID: nodeID).isEmpty { return true }
-    return try LeafStore(db: transaction.database, zone: zone).leaf(nodeID) != nil
+    return try LogNodeStore(db: transaction.database, zone: zone).leaf(nodeID) != nil
   }
 
   struct Draft {

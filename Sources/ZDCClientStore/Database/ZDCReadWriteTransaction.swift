@@ -53,7 +53,7 @@ public final class ZDCReadWriteTransaction: ZDCReadTransaction {
 
   private func forget(to remembered: [ObjectIdentifier: AnyObject], actions mark: Int) {
     cache = remembered
-    for case let store as any Forgetful in cache.values { store.forgetAll() }
+    for case let store as any TransactionCache in cache.values { store.invalidate() }
     commitActions?.truncate(to: mark)
     rollbacks += 1
   }
@@ -69,9 +69,9 @@ public final class ZDCReadWriteTransaction: ZDCReadTransaction {
 }
 
 /// A cache of rows that lives as long as a transaction.
-package protocol Forgetful: AnyObject {
+package protocol TransactionCache: AnyObject {
   /// Clears the cache after a partial rollback.
-  func forgetAll()
+  func invalidate()
 }
 
 /// The actions to run after a commit.

@@ -3,7 +3,7 @@ package import GRDB
 package import ZDCProtocol
 
 /// The delegate's calls that threw and are to be made again (zdc_delegate_failure), one row for each node and call.
-package final class DelegateFailureStore: Forgetful {
+package final class DelegateFailureStore: TransactionCache {
   package typealias Call = ZDCDelegateFailure.Call
 
   /// The step that was rolled back with the call, and has to be repeated. If calls failed in several steps, the highest
@@ -41,7 +41,7 @@ package final class DelegateFailureStore: Forgetful {
     self.nowMs = nowMs
   }
 
-  package func forgetAll() { knownEmpty = [:] }
+  package func invalidate() { knownEmpty = [:] }
 
   // MARK: Reading
 

@@ -27,7 +27,7 @@ extension NodeRow {
       self.content = nil
       return
     }
-    self.content = ContentFacts(
+    self.content = RemoteContent(
       content: content, secrets: secrets, writer: fields.dataAuthor?.writer ?? fields.writer,
       timeMs: fields.dataAuthor?.timeMs ?? fields.timeMs, receivedMs: item.dataReceivedMs)
   }
@@ -43,7 +43,7 @@ extension NodeRow {
   package mutating func absorbPublic(_ item: PageContents.Record, name: [UInt8]) {
     let fields = item.record.fields
     burnMs = fields.burnMs
-    cloud = CloudFacts(
+    cloud = RemoteState(
       recordVersion: fields.recordVersion, recordHash: item.record.hash, parent: fields.parent,
       name: name, nameTag: fields.nameTag, writer: fields.writer, receivedMs: item.receivedMs)
   }

@@ -21,8 +21,8 @@ package struct NodeRow: Sendable {
   package var historyWrap: [UInt8] = []
   package var createdMs: UInt64
   package var burnMs: UInt64?
-  package var cloud: CloudFacts?
-  package var content: ContentFacts?
+  package var cloud: RemoteState?
+  package var content: RemoteContent?
   /// Why the newest version in the cloud could not be opened (class 2 of PROTOCOL 3.7); the last good one is shown.
   package var quarantine: String?
   /// Fields of the record's private part that this client does not use. Every next version keeps them.
@@ -31,7 +31,7 @@ package struct NodeRow: Sendable {
   package init(
     id: Int64 = 0, uuid: String, zone: Int64, nodeID: NodeID, parent: Int64? = nil, depth: Int, nameTag: NameTag,
     name: [UInt8], key: NodeKey, keyGen: UInt32, historyWrap: [UInt8] = [], createdMs: UInt64, burnMs: UInt64? = nil,
-    cloud: CloudFacts? = nil, content: ContentFacts? = nil, quarantine: String? = nil, unused: RecordPrivate? = nil
+    cloud: RemoteState? = nil, content: RemoteContent? = nil, quarantine: String? = nil, unused: RecordPrivate? = nil
   ) {
     self.id = id
     self.uuid = uuid
@@ -60,7 +60,7 @@ package struct NodeRow: Sendable {
   }
 
   /// The state of the server's copy of the record.
-  package struct CloudFacts: Sendable, Hashable {
+  package struct RemoteState: Sendable, Hashable {
     package var recordVersion: UInt64
     package var recordHash: RecordHash
     package var parent: NodeID
@@ -85,7 +85,7 @@ package struct NodeRow: Sendable {
   }
 
   /// The content of the newest version in the cloud.
-  package struct ContentFacts: Sendable {
+  package struct RemoteContent: Sendable {
     package var content: NodeRecord.Content
     package var secrets: ContentSecrets
     /// Who put it, and when, by that device's clock.

@@ -87,19 +87,19 @@ extension NodeStore {
     return node
   }
 
-  private func decodeCloud(_ row: RawRow, name: [UInt8]) throws -> NodeRow.CloudFacts? {
+  private func decodeCloud(_ row: RawRow, name: [UInt8]) throws -> NodeRow.RemoteState? {
     guard let version = row.unsigned(10), version > 0 else { return nil }
-    return NodeRow.CloudFacts(
+    return NodeRow.RemoteState(
       recordVersion: version, recordHash: try RecordHash(row, 11), parent: try NodeID(row, 12), name: name,
       nameTag: try NameTag(row, 13), writer: try UserID(row, 14), receivedMs: row.unsigned(15) ?? 0)
   }
 
-  private func decodeContent(_ row: RawRow, _ secrets: ContentSecrets) throws -> NodeRow.ContentFacts {
+  private func decodeContent(_ row: RawRow, _ secrets: ContentSecrets) throws -> NodeRow.RemoteContent {
     guard let version = row.unsigned(17), let length = row.unsigned(19) else { throw ZDCError(.corruptDatabase) }
     let content = NodeRecord.Content(
       dataVersion: version, blobID: try BlobID(row, 18), cipherLength: length,
       contentRoot: try ContentRoot(row, 20))
-    return NodeRow.ContentFacts(
+    return NodeRow.RemoteContent(
       content: content, secrets: secrets, writer: try UserID(row, 21), timeMs: row.unsigned(22) ?? 0,
       receivedMs: row.unsigned(23) ?? 0)
   }

@@ -8,7 +8,7 @@ internal import ZDCSupport
 ///
 /// Lives as long as the transaction: it remembers parents and their derived keys, so that a thousand children read and
 /// derive them once.
-package final class NodeStore: Forgetful {
+package final class NodeStore: TransactionCache {
   package let db: Database
   package let sealer: TableSealer
   private var parentKeys: [Int64: ParentKeys] = [:]
@@ -202,7 +202,7 @@ package final class NodeStore: Forgetful {
     changeCount += 1
   }
 
-  package func forgetAll() {
+  package func invalidate() {
     (parentKeys, olderKeys, parents, parentNumbers) = ([:], [:], [:], [:])
     changeCount += 1
   }

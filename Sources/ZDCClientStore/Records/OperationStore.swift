@@ -5,7 +5,7 @@ package import ZDCProtocol
 internal import ZDCSupport
 
 /// The queue inside one transaction.
-package final class OperationStore: Forgetful {
+package final class OperationStore: TransactionCache {
   package let db: Database
   package let sealer: TableSealer
   /// Operations that this transaction added, in order.
@@ -157,7 +157,7 @@ package final class OperationStore: Forgetful {
     try statement.execute(arguments: [state.rawValue, reason.rawValue, detail, id])
   }
 
-  package func forgetAll() {
+  package func invalidate() {
     knownCreations = [:]
     knownUnparked = []
   }

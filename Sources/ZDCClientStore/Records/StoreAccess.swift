@@ -10,7 +10,7 @@ extension ZDCReadTransaction {
   package var localUsers: LocalUserStore { LocalUserStore(db: database, sealer: context.sealer) }
   package var zones: ZoneStore { cached { ZoneStore(db: database, sealer: context.sealer, memory: context.zones) } }
   /// For looking up.
-  package func leaves(zone: Int64) -> LeafStore { LeafStore(db: database, zone: zone) }
+  package func leaves(zone: Int64) -> LogNodeStore { LogNodeStore(db: database, zone: zone) }
 }
 
 extension ZDCReadTransaction {

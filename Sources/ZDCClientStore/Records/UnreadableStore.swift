@@ -6,7 +6,7 @@ package import ZDCProtocol
 /// each node.
 ///
 /// A row counts as long as the log names the record that it is about, and that record has not been read.
-package final class UnreadableStore: Forgetful {
+package final class UnreadableStore: TransactionCache {
   /// The public fields of a record that the next version has to follow.
   package struct PublicFacts: Sendable, Hashable {
     package var recordVersion: UInt64
@@ -39,7 +39,7 @@ package final class UnreadableStore: Forgetful {
     self.nowMs = nowMs
   }
 
-  package func forgetAll() { knownEmpty = [:] }
+  package func invalidate() { knownEmpty = [:] }
 
   // MARK: Reading
 
@@ -115,7 +115,7 @@ package final class UnreadableStore: Forgetful {
   // MARK: Writing
 
   /// - Parameter facts: of the record, if it is here.
-  package func record(_ code: ZDCSecurityError.Code, _ leaf: ZoneLeaf, zone: Int64, facts: PublicFacts? = nil) throws {
+  package func record(_ code: ZDCSecurityError.Code, _ leaf: LogNode, zone: Int64, facts: PublicFacts? = nil) throws {
     knownEmpty[zone] = false
     let statement = try db.cachedStatement(
       sql: """

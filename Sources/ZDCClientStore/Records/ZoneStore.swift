@@ -51,7 +51,7 @@ package struct ZoneRow: Sendable {
 }
 
 /// The rows of zdc_zone inside one transaction.
-package final class ZoneStore: Forgetful {
+package final class ZoneStore: TransactionCache {
   package let db: Database
   package let sealer: TableSealer
   private let memory: ZoneMemory
@@ -64,7 +64,7 @@ package final class ZoneStore: Forgetful {
     self.memory = memory
   }
 
-  package func forgetAll() { known = [:] }
+  package func invalidate() { known = [:] }
 
   package func zone(id: Int64) throws -> ZoneRow? {
     if let row = known[id] { return row }

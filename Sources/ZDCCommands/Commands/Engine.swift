@@ -108,7 +108,7 @@ struct Engine: Sendable {
     }
     defer { ticker.cancel() }
     do {
-      try await waitingForTurn { try await opened.sync.pushUntilQuiet(localUserID: user) }
+      try await waitingForTurn { try await opened.sync.pushUntilIdle(localUserID: user) }
     } catch let error as TransportError where error.isTemporary {
       throw CommandError(
         .tryAgain, "stillQueued", "\(error)", hint: "the changes are queued and not lost; zdc sync sends them")
@@ -116,8 +116,8 @@ struct Engine: Sendable {
   }
 
   /// Syncs until nothing is left that can be done now.
-  func syncUntilQuiet() async throws -> ZDCSyncSummary {
-    try await waitingForTurn { try await opened.sync.syncUntilQuiet(localUserID: user) }
+  func syncUntilIdle() async throws -> ZDCSyncSummary {
+    try await waitingForTurn { try await opened.sync.syncUntilIdle(localUserID: user) }
   }
 
   /// Retries while a zone is busy, which takes seconds: devices that lost often get precedence (PROTOCOL 3.7).

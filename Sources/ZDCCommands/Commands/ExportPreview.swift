@@ -38,7 +38,7 @@ struct ExportPreview {
 
   private mutating func add(_ entry: ExportEntry, _ path: String, _ size: UInt64, overwrites: Bool) throws {
     guard let eTag = entry.node.eTag_data else { return lines.append(Line(change: "missing", path: path)) }
-    guard let facts = try FileFacts.of(path) else {
+    guard let facts = try FileAttributes.of(path) else {
       bytes += size
       return lines.append(Line(change: "new", path: path))
     }

@@ -201,7 +201,7 @@ struct PutTransaction {
   }
 
   /// Adopts an upload that an interrupted run queued, so that this run waits for it, too.
-  private mutating func takeOver(_ node: ZDCNode, _ facts: FileFacts) {
+  private mutating func takeOver(_ node: ZDCNode, _ facts: FileAttributes) {
     guard state.queuedBefore.contains(node.uuid), state.queuedNodes.insert(node.uuid) else { return }
     guard facts.kind == .file else { return }
     state.earlierBytes += facts.size

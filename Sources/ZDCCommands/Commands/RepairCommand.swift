@@ -43,7 +43,7 @@ package enum RepairCommand {
 
   /// Sends what the server lacks, which has been queued by now.
   private static func send(_ engine: Engine, _ output: Output) async throws {
-    _ = try await engine.syncUntilQuiet()
+    _ = try await engine.syncUntilIdle()
     try await LastPull.store(engine.opened.connection)
     let left = try await engine.opened.queueLeft(engine.user)
     guard left.operations > 0 else { return output.note("the server has all local data again") }

@@ -69,14 +69,14 @@ package final class ExportFolder: Sendable {
   // MARK: Looking
 
   /// - Returns: nil if nothing exists under that name.
-  package func facts(_ name: String) throws(CommandError) -> FileFacts? {
+  package func facts(_ name: String) throws(CommandError) -> FileAttributes? {
     try check(name)
     var info = stat()
     guard fstatat(descriptor, name, &info, AT_SYMLINK_NOFOLLOW) == 0 else {
       if errno == ENOENT { return nil }
       throw FileFailure.error(path(of: name), reading: true)
     }
-    return FileFacts(info)
+    return FileAttributes(info)
   }
 
   /// Whether the file system treats `a` and `A` as one name. Creates a file to find out.

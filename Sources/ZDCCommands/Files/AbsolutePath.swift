@@ -12,7 +12,7 @@ package enum AbsolutePath {
   /// Like ``of(_:)``, but resolves a link that the user named.
   package static func followed(_ path: String) throws(CommandError) -> String {
     let absolute = of(path)
-    guard try FileFacts.of(absolute)?.kind == .link else { return absolute }
+    guard try FileAttributes.of(absolute)?.kind == .link else { return absolute }
     return URL(fileURLWithPath: absolute).resolvingSymlinksInPath().path
   }
 

@@ -36,13 +36,13 @@ package struct FileRecord: Sendable, Hashable, Codable {
   package var metadata: FileMetadata { FileMetadata(kind: kind, mode: mode, time: time) }
 
   /// Whether a file with these attributes is the one that the record describes.
-  package func describes(_ facts: FileFacts) -> Bool {
+  package func describes(_ facts: FileAttributes) -> Bool {
     guard facts.metadata == metadata else { return false }
     return kind == .folder || facts.size == size
   }
 
   /// Whether the file is provably the same, unchanged: another file may have the same size and time.
-  package func isProvenSame(_ facts: FileFacts) -> Bool {
+  package func isProvenSame(_ facts: FileAttributes) -> Bool {
     kind == .folder || (stamp != nil && stamp == facts.stamp)
   }
 }

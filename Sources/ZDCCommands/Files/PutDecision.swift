@@ -53,7 +53,7 @@ package enum PutDecision: Sendable, Hashable {
   ///
   /// - Parameter overwrite: Whether the user's files win over newer and unknown versions. A folder never replaces a
   ///   file, nor a file a folder.
-  package static func decide(_ facts: FileFacts, over existing: Existing?, overwrite: Bool) -> PutDecision {
+  package static func decide(_ facts: FileAttributes, over existing: Existing?, overwrite: Bool) -> PutDecision {
     guard let existing else { return .create }
     let isFolder = facts.kind == .folder
     if let obstacle = obstacle(isFolder, existing) { return obstacle }

@@ -17,7 +17,7 @@ package struct SourceWalk: Sendable {
     /// Names from the source down; empty for the source itself.
     package var names: [String]
     package var path: String
-    package var facts: FileFacts
+    package var facts: FileAttributes
   }
 
   /// A file or folder that is left out, and the reason.
@@ -49,7 +49,7 @@ package struct SourceWalk: Sendable {
   /// - Throws: ``CommandError`` if the source itself cannot be read. Unreadable entries below it are skipped and listed
   ///   in ``skipped``.
   package init(_ path: String) throws(CommandError) {
-    guard let facts = try FileFacts.of(path, followingLink: true) else {
+    guard let facts = try FileAttributes.of(path, followingLink: true) else {
       throw FileFailure.error(path, reading: true, number: ENOENT)
     }
     guard facts.kind == .file || facts.kind == .folder else {
@@ -103,11 +103,11 @@ package struct SourceWalk: Sendable {
   }
 
   /// Returns nil for entries that are skipped.
-  private mutating func facts(_ path: String) -> FileFacts? {
-    let facts: FileFacts
+  private mutating func facts(_ path: String) -> FileAttributes? {
+    let facts: FileAttributes
     do throws(CommandError) {
       // The file may have been removed since its folder was listed.
-      guard let found = try FileFacts.of(path) else { return nil }
+      guard let found = try FileAttributes.of(path) else { return nil }
       facts = found
     } catch {
       skipped.append(Skipped(path: path, reason: Self.unreadable))

@@ -55,7 +55,7 @@ package final class FilesApp: ZeroDarkCloudDelegate {
 
   /// Returns the path of the file with the bytes; nil if it is gone, or if it is a copy that has changed.
   func source(of record: FileRecord) throws -> String? {
-    guard let source = record.source, let facts = try FileFacts.of(source), facts.kind == .file else { return nil }
+    guard let source = record.source, let facts = try FileAttributes.of(source), facts.kind == .file else { return nil }
     return record.isCopy == true && !record.describes(facts) ? nil : source
   }
 
@@ -64,7 +64,7 @@ package final class FilesApp: ZeroDarkCloudDelegate {
   ) throws -> ZDCData? {
     let record = try record(node, transaction)
     // The file's current metadata, matching its current bytes: the next run sees that the record is older.
-    if let source = record.source, !record.isSpooled, let facts = try FileFacts.of(source),
+    if let source = record.source, !record.isSpooled, let facts = try FileAttributes.of(source),
       let metadata = facts.metadata
     {
       return ZDCData(data: Data(metadata.bytes))

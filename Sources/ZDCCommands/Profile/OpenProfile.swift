@@ -93,7 +93,7 @@ package final class OpenProfile: Sendable {
 
   private static func certificates(_ file: String) throws(CommandError) -> Data {
     guard let certificates = FileManager.default.contents(atPath: file) else {
-      guard try FileFacts.of(file, followingLink: true) != nil else {
+      guard try FileAttributes.of(file, followingLink: true) != nil else {
         throw CommandError(.noInput, "noSuchFile", "\(ShownName.text(file)): no such certificate file")
       }
       throw CommandError(.noPermission, "noPermission", "\(ShownName.text(file)): the certificate file cannot be read")

@@ -18,7 +18,7 @@ package struct Profile: Sendable, Hashable, Codable {
 
   /// - Returns: nil if there is no such profile.
   package static func read(_ paths: ProfilePaths) throws(CommandError) -> Profile? {
-    guard try FileFacts.of(paths.configFile, followingLink: true) != nil else { return nil }
+    guard try FileAttributes.of(paths.configFile, followingLink: true) != nil else { return nil }
     guard let data = FileManager.default.contents(atPath: paths.configFile) else {
       throw FileFailure.error(paths.configFile, reading: true, number: EACCES)
     }

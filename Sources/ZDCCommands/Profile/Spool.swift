@@ -157,7 +157,7 @@ extension OpenProfile {
   }
 
   private func spooledPaths() throws -> [String] {
-    guard try FileFacts.of(paths.spoolFolder) != nil else { return [] }
+    guard try FileAttributes.of(paths.spoolFolder) != nil else { return [] }
     return try FileManager.default.contentsOfDirectory(atPath: paths.spoolFolder).map { "\(paths.spoolFolder)/\($0)" }
   }
 }

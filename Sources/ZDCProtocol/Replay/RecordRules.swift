@@ -8,7 +8,7 @@ public enum RecordRules {
   ///     replaced.
   ///   - replaced: The log node before this put; nil for a new node.
   public static func check(
-    _ record: NodeRecord, put: ZoneOperation.Put, zone: ZoneID, replaced: ZoneLeaf?, previous: NodeRecord? = nil
+    _ record: NodeRecord, put: ZoneOperation.Put, zone: ZoneID, replaced: LogNode?, previous: NodeRecord? = nil
   ) throws(ZDCSecurityError) {
     let fields = record.fields
     try require(fields.tree == zone.tree && fields.node == put.node, .recordBindingMismatch, node: put.node)
@@ -47,7 +47,7 @@ public enum RecordRules {
   }
 
   private static func checkVersions(
-    _ record: NodeRecord, replaced: ZoneLeaf?, previous: NodeRecord?
+    _ record: NodeRecord, replaced: LogNode?, previous: NodeRecord?
   ) throws(ZDCSecurityError) {
     let fields = record.fields
     if replaced == nil {

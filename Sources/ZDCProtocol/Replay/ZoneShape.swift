@@ -34,7 +34,7 @@ struct ZoneShape {
     } else {
       try checkPlace(put, old: old, in: state)
     }
-    let leaf = ZoneLeaf(
+    let leaf = LogNode(
       node: put.node, parent: put.parent, record: put.record, putSeq: seq, keyGen: put.keyGen,
       parentKeyGen: put.parentKeyGen)
     try state.put(leaf, replacing: old)
@@ -66,14 +66,14 @@ struct ZoneShape {
     if let rootKeyGen { try require(rootKeyGen == acl.fields.zoneKeyGen, .keyCommitmentMismatch, node: zone.root) }
   }
 
-  private mutating func checkRoot(_ put: ZoneOperation.Put, old: ZoneLeaf?) throws(ZDCSecurityError) {
+  private mutating func checkRoot(_ put: ZoneOperation.Put, old: LogNode?) throws(ZDCSecurityError) {
     try require((old == nil) == isGenesis, .commitChainBroken, node: put.node)
     let isTrunk = put.parent == .zero && put.parentKeyGen == 0
     try require(isTrunk, .treeCycle, node: put.node)
     rootKeyGen = put.keyGen
   }
 
-  private mutating func checkKeyGen(_ put: ZoneOperation.Put, old: ZoneLeaf?, in state: some ZoneState) throws {
+  private mutating func checkKeyGen(_ put: ZoneOperation.Put, old: LogNode?, in state: some ZoneState) throws {
     guard let old else { return try checkFirstKeyGen(put, in: state) }
     let isNext = old.keyGen < .max && put.keyGen == old.keyGen + 1
     // Z9 binds the root's generation to that of the list.
@@ -90,7 +90,7 @@ struct ZoneShape {
     try require(try put.keyGen <= lookUp(zone.root, in: state).keyGen, .staleKeyGeneration, node: put.node)
   }
 
-  private mutating func checkPlace(_ put: ZoneOperation.Put, old: ZoneLeaf?, in state: some ZoneState) throws {
+  private mutating func checkPlace(_ put: ZoneOperation.Put, old: LogNode?, in state: some ZoneState) throws {
     try require(put.node != put.parent, .treeCycle, node: put.node)
     let parent = try lookUp(put.parent, in: state)
     let isFresh = !parent.isStale && put.parentKeyGen == parent.keyGen
@@ -122,7 +122,7 @@ struct ZoneShape {
 
   /// Walks up to the zone's root, or to the first cached node, and caches the path.
   private mutating func lookUp(_ node: NodeID, in state: some ZoneState) throws -> Above {
-    var path: [ZoneLeaf] = []
+    var path: [LogNode] = []
     var current = node
     while above[current] == nil {
       guard let leaf = try state.leaf(current) else { throw ZDCSecurityError(.objectMissing, node: current) }

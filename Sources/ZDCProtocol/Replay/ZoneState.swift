@@ -1,5 +1,5 @@
 /// The state of one live node in a zone's log.
-public struct ZoneLeaf: Hashable, Sendable {
+public struct LogNode: Hashable, Sendable {
   public var node: NodeID
   public var parent: NodeID
   public var record: RecordHash
@@ -23,14 +23,14 @@ public struct ZoneLeaf: Hashable, Sendable {
 /// `put` and `removeSubtree` only for operations that it accepted. If replay throws, the caller rolls the transaction
 /// back.
 public protocol ZoneState {
-  func leaf(_ node: NodeID) throws -> ZoneLeaf?
+  func leaf(_ node: NodeID) throws -> LogNode?
   /// Returns the number of live nodes below `node`, without `node` itself. Any result above `limit` only means "more
   /// than `limit`", so that a wrong claim about a large branch does not cost a full walk.
   func descendantCount(of node: NodeID, upTo limit: UInt64) throws -> UInt64
   /// Returns the number of levels of live nodes below `node`; 0 if it has no children. Any result above `limit` only
   /// means "more than `limit`".
   func height(of node: NodeID, upTo limit: Int) throws -> Int
-  mutating func put(_ leaf: ZoneLeaf, replacing old: ZoneLeaf?) throws
+  mutating func put(_ leaf: LogNode, replacing old: LogNode?) throws
   /// Removes `node` and everything below it.
   mutating func removeSubtree(_ node: NodeID) throws
 }
@@ -55,12 +55,12 @@ public struct ZoneHead: Sendable, Hashable {
 
 /// A zone's live nodes in memory.
 public struct MemoryZoneState: ZoneState, Sendable {
-  public private(set) var leaves: [NodeID: ZoneLeaf] = [:]
+  public private(set) var leaves: [NodeID: LogNode] = [:]
   private var children: [NodeID: Set<NodeID>] = [:]
 
   public init() {}
 
-  public func leaf(_ node: NodeID) -> ZoneLeaf? { leaves[node] }
+  public func leaf(_ node: NodeID) -> LogNode? { leaves[node] }
 
   public func descendantCount(of node: NodeID, upTo limit: UInt64 = .max) -> UInt64 {
     UInt64(subtree(of: node, upTo: limit).count - 1)
@@ -76,7 +76,7 @@ public struct MemoryZoneState: ZoneState, Sendable {
     return height
   }
 
-  public mutating func put(_ leaf: ZoneLeaf, replacing old: ZoneLeaf?) {
+  public mutating func put(_ leaf: LogNode, replacing old: LogNode?) {
     if let old { children[old.parent]?.remove(old.node) }
     leaves[leaf.node] = leaf
     children[leaf.parent, default: []].insert(leaf.node)

@@ -42,12 +42,12 @@ final class ZoneTurns: Sendable {
     for zone in zones {
       while let wait = change(zone, { $0.ask(writer, now: $1) }) ?? nil {
         let rest = end - .now
-        guard rest > .zero, !Task.isCancelled, let signal = try holdBack(writer, in: zone, bytes) else {
+        guard rest > .zero, !Task.isCancelled, let signal = try park(writer, in: zone, bytes) else {
           throw ServerError(
             .zoneBusy, "other devices come first", retryable: true, retryAfterMs: min(wait, Self.retryMs))
         }
         await signal.wait(upTo: min(.milliseconds(wait), rest))
-        letGo(writer, in: zone)
+        unpark(writer, in: zone)
       }
     }
   }
@@ -115,7 +115,7 @@ final class ZoneTurns: Sendable {
   // MARK: Holding
 
   /// Holds a request; returns nil if there is no room, or if another request of the device is already held.
-  private func holdBack(_ writer: ZoneWriter, in zone: ZoneID, _ bytes: Int) throws -> Signal? {
+  private func park(_ writer: ZoneWriter, in zone: ZoneID, _ bytes: Int) throws -> Signal? {
     try state.withLock { state in
       guard !state.isClosed else { throw ServerError(.shuttingDown, "the server is stopping", retryable: true) }
       let hasRoom = state.heldCount < Self.heldRequests && state.heldBytes + bytes <= Self.heldBytes
@@ -130,7 +130,7 @@ final class ZoneTurns: Sendable {
     }
   }
 
-  private func letGo(_ writer: ZoneWriter, in zone: ZoneID) {
+  private func unpark(_ writer: ZoneWriter, in zone: ZoneID) {
     state.withLock { state in
       guard let request = state.held[zone]?.removeValue(forKey: writer) else { return }
       if state.held[zone]?.isEmpty == true { state.held[zone] = nil }

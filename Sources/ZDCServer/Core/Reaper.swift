@@ -15,7 +15,7 @@ struct Reaper {
       let writes = core.metadata.writeStatistics.writes
       if writes == lastWrites, writes != tidied {
         tidied = writes
-        await attempt("tidy") { try await core.metadata.tidy() }
+        await attempt("tidy") { try await core.metadata.compact() }
       }
       lastWrites = writes
       ticks += 1

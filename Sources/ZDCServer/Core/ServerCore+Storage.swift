@@ -33,10 +33,10 @@ extension ServerCore {
   func hasRoom() async throws -> Bool {
     guard isFull else { return true }
     do {
-      try await blobs.takeRoom()
-      try await metadata.write([.upkeep]) { try $0.takeRoom() }
+      try await blobs.probeFreeSpace()
+      try await metadata.write([.upkeep]) { try $0.probeFreeSpace() }
     } catch is StorageFull { return false }
-    try await metadata.write([.upkeep]) { try $0.clearRoom() }
+    try await metadata.write([.upkeep]) { try $0.releaseProbe() }
     setFull(false)
     return true
   }

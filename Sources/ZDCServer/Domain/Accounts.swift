@@ -10,7 +10,7 @@ enum Accounts {
     let lookup: LookupID
     let loginKey: [UInt8]
     let invite: String?
-    let births: [TrunkBirth]
+    let births: [TrunkGenesis]
 
     init(_ request: RegisterRequest) throws {
       genesis = try IdentityLink(request.genesis.bytes)
@@ -19,7 +19,7 @@ enum Accounts {
       lookup = request.lookupID
       loginKey = request.loginKey.bytes
       invite = request.invite
-      births = try TrunkBirth.all(request.tree.trunks.map(\.bytes))
+      births = try TrunkGenesis.all(request.tree.trunks.map(\.bytes))
       try Accounts.check(keyring: keyring, against: genesis)
       try require(!Signatures.isWeak(loginKey), .weakPublicKey)
       try checkTree(request.tree.appTreeID)

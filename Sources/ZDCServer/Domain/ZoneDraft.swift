@@ -13,7 +13,7 @@ struct ZoneDraft: ZoneState {
   private(set) var removed: [NodeID: NodeRow] = [:]
   private(set) var usage = ZoneUsage()
   /// Nodes that differ from the snapshot; nil for a removed node.
-  private var changed: [NodeID: ZoneLeaf?] = [:]
+  private var changed: [NodeID: LogNode?] = [:]
   private var indexOfPut: [NodeID: Int] = [:]
   /// Nodes that this commit put below a node; later operations may have removed some of them.
   private var putBelow: [NodeID: [NodeID]] = [:]
@@ -29,7 +29,7 @@ struct ZoneDraft: ZoneState {
     puts.reserveCapacity(part.records.count)
   }
 
-  func leaf(_ node: NodeID) -> ZoneLeaf? {
+  func leaf(_ node: NodeID) -> LogNode? {
     if let change = changed[node] { return change }
     return snapshot.node(node)?.leaf
   }
@@ -40,7 +40,7 @@ struct ZoneDraft: ZoneState {
 
   func height(of node: NodeID, upTo limit: Int) throws -> Int { try branch(below: node, levels: limit).levels }
 
-  mutating func put(_ leaf: ZoneLeaf, replacing old: ZoneLeaf?) throws {
+  mutating func put(_ leaf: LogNode, replacing old: LogNode?) throws {
     guard let record = part.records[leaf.record] else { throw ZDCSecurityError(.objectMissing, node: leaf.node) }
     let replaced = old == nil ? nil : snapshot.node(leaf.node)
     let previous = try replaced.flatMap(contents.record).map { try NodeRecord($0.bytes) }
@@ -51,7 +51,7 @@ struct ZoneDraft: ZoneState {
     append(leaf, record: record, content: content, replaced: replaced)
   }
 
-  private mutating func append(_ leaf: ZoneLeaf, record: NodeRecord, content: PutContents.Found, replaced: NodeRow?) {
+  private mutating func append(_ leaf: LogNode, record: NodeRecord, content: PutContents.Found, replaced: NodeRow?) {
     let stored = StoredRecord(bytes: record.bytes, recordReceivedMs: now, dataReceivedMs: content.receivedMs)
     let isRoot = leaf.node == part.commit.fields.zone.root
     usage.count(record: record.bytes)

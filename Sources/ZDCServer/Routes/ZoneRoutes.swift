@@ -6,7 +6,7 @@ enum ZoneRoutes {
   static func createTree(_ call: Call) async throws -> Response {
     let user = try call.user
     let appTreeID = call.parameter("appTreeID")
-    let births = try TrunkBirth.all(try await call.bytes())
+    let births = try TrunkGenesis.all(try await call.bytes())
     let now = call.now
     let limits = Trees.Limit(trees: call.core.configuration.bounds.treesPerUser, quotas: call.core.quotas)
     let outcome = try await call.write([.account(user)]) { tx in

@@ -28,7 +28,7 @@ package protocol BlobStore: Sendable {
   /// Checks whether the disk has room, by writing.
   ///
   /// - Throws: ``StorageFull`` if it does not.
-  func takeRoom() async throws
+  func probeFreeSpace() async throws
   /// Returns all blobs that have a file.
   func all() async throws -> [BlobID]
 }

@@ -73,7 +73,7 @@ package struct NodePut: Sendable {
     case inline(BlobID, ArraySlice<UInt8>)
   }
 
-  package var leaf: ZoneLeaf
+  package var leaf: LogNode
   /// Nil for a zone's root, which has no name here.
   package var tag: NameTag?
   package var record: StoredRecord
@@ -83,7 +83,7 @@ package struct NodePut: Sendable {
   /// False if a later operation of the commit deletes the node: its record and content are then stored as replaced.
   package var isLive = true
 
-  package init(leaf: ZoneLeaf, tag: NameTag?, record: StoredRecord, content: Content, replaced: NodeRow?) {
+  package init(leaf: LogNode, tag: NameTag?, record: StoredRecord, content: Content, replaced: NodeRow?) {
     self.leaf = leaf
     self.tag = tag
     self.record = record

@@ -17,7 +17,7 @@ package protocol MetadataStore: Sendable {
   ) async throws -> T
   func read<T: Sendable>(_ body: @escaping @Sendable (any MetadataReader) throws -> T) async throws -> T
   /// Compacts the store's files. Called when the server is idle.
-  func tidy() async throws
+  func compact() async throws
   /// Flushes and closes the store. No call may follow.
   func close() async throws
   /// The number of writes and how long they waited, for `/metrics`.
@@ -172,9 +172,9 @@ package protocol MetadataTransaction: MetadataReader {
   // Garbage collection
   /// Removes replaced records and blobs older than `replacedBefore` and abandoned tickets, at most `limit` of each.
   func collect(replacedBefore: UInt64, abandonedBefore: UInt64, limit: Int) throws -> Collected
-  /// Occupies as much disk space as a small commit needs, until ``clearRoom()``.
-  func takeRoom() throws
-  func clearRoom() throws
+  /// Occupies as much disk space as a small commit needs, until ``releaseProbe()``.
+  func probeFreeSpace() throws
+  func releaseProbe() throws
 
   /// Runs `effect` after this transaction is durable, in commit order, before `write` returns. It must be quick.
   func afterCommit(_ effect: @escaping @Sendable () -> Void)

@@ -199,13 +199,13 @@ package struct StoredRecord: Sendable {
 
 /// A live node: its leaf, its name's tag, and the keys of its record and content.
 package struct NodeRow: Sendable {
-  package var leaf: ZoneLeaf
+  package var leaf: LogNode
   /// Nil for a zone's root, which has no name here, and while names change inside a commit.
   package var tag: NameTag?
   package var record: Int64
   package var blob: Int64?
 
-  package init(leaf: ZoneLeaf, tag: NameTag?, record: Int64, blob: Int64?) {
+  package init(leaf: LogNode, tag: NameTag?, record: Int64, blob: Int64?) {
     self.leaf = leaf
     self.tag = tag
     self.record = record

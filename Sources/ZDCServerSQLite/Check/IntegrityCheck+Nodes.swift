@@ -22,7 +22,7 @@ extension IntegrityCheck {
     FROM nodes n LEFT JOIN records r ON r.id = n.record WHERE n.tree = ? AND n.node = ?
     """
 
-  private func check(_ leaf: ZoneLeaf, zone: ZoneID, key: ZoneKey, tree: Int64) throws {
+  private func check(_ leaf: LogNode, zone: ZoneID, key: ZoneKey, tree: Int64) throws {
     let fields = CheckFinding.Field.zone(zone) + [.node(leaf.node)]
     var isThere = false
     try db.each(Self.nodeQuery, [.int(tree), .id(leaf.node)]) { row in
@@ -31,7 +31,7 @@ extension IntegrityCheck {
         add(.recordMissing, fields, "the live node's record is missing")
         return false
       }
-      let stored = ZoneLeaf(
+      let stored = LogNode(
         node: leaf.node, parent: try row.id(1), record: try row.id(7), putSeq: row.unsigned(2),
         keyGen: UInt32(clamping: row.int(3)), parentKeyGen: UInt32(clamping: row.int(4)))
       if row.int(0) != key.rawValue || stored != leaf { add(.node, fields, "the node's row is not what the log says") }

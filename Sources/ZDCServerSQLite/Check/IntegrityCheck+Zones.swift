@@ -132,19 +132,19 @@ struct CheckedZone: ZoneState {
     (self.commit, self.acl, self.records) = (commit, acl, records)
   }
 
-  func leaf(_ node: NodeID) throws -> ZoneLeaf? { try check.scratch.leaf(node) }
+  func leaf(_ node: NodeID) throws -> LogNode? { try check.scratch.leaf(node) }
   func height(of node: NodeID, upTo limit: Int) throws -> Int { try check.scratch.height(of: node, upTo: limit) }
   func descendantCount(of node: NodeID, upTo limit: UInt64) throws -> UInt64 {
     try check.scratch.descendantCount(of: node, upTo: limit)
   }
   func removeSubtree(_ node: NodeID) throws { try check.scratch.removeSubtree(node) }
 
-  func put(_ leaf: ZoneLeaf, replacing old: ZoneLeaf?) throws {
+  func put(_ leaf: LogNode, replacing old: LogNode?) throws {
     try checkRecord(of: leaf, replacing: old)
     try check.scratch.put(leaf, replacing: old)
   }
 
-  private func checkRecord(of leaf: ZoneLeaf, replacing old: ZoneLeaf?) throws {
+  private func checkRecord(of leaf: LogNode, replacing old: LogNode?) throws {
     let stored = try check.db.first(
       "SELECT id, bytes FROM records WHERE substr(hash, 1, 8) = ? AND hash = ? AND zone = ?",
       .slice(leaf.record.bytes[..<8]), .id(leaf.record), .int(key.rawValue)

@@ -31,21 +31,21 @@ struct ReplayScratch: ZoneState {
   func removeAll() throws { try db.run("DELETE FROM leaf") }
 
   /// Calls `body` with the nodes in the order of their ids.
-  func each(_ body: (ZoneLeaf) throws -> Void) throws {
+  func each(_ body: (LogNode) throws -> Void) throws {
     try db.each("SELECT parent, record, put_seq, key_gen, parent_key_gen, node FROM leaf ORDER BY node", []) { row in
       try body(Self.leaf(try row.id(5), row))
       return true
     }
   }
 
-  func leaf(_ node: NodeID) throws -> ZoneLeaf? {
+  func leaf(_ node: NodeID) throws -> LogNode? {
     try db.first("SELECT parent, record, put_seq, key_gen, parent_key_gen FROM leaf WHERE node = ?", .id(node)) { row in
       try Self.leaf(node, row)
     }
   }
 
-  private static func leaf(_ node: NodeID, _ row: SQLRow) throws -> ZoneLeaf {
-    ZoneLeaf(
+  private static func leaf(_ node: NodeID, _ row: SQLRow) throws -> LogNode {
+    LogNode(
       node: node, parent: try row.id(0), record: try row.id(1), putSeq: row.unsigned(2),
       keyGen: UInt32(clamping: row.int(3)), parentKeyGen: UInt32(clamping: row.int(4)))
   }
@@ -65,7 +65,7 @@ struct ReplayScratch: ZoneState {
     Int(try db.first("\(Self.subtree) SELECT max(level) FROM below", .id(node)) { $0.int(0) } ?? 0)
   }
 
-  func put(_ leaf: ZoneLeaf, replacing old: ZoneLeaf?) throws {
+  func put(_ leaf: LogNode, replacing old: LogNode?) throws {
     try db.run(
       "INSERT OR REPLACE INTO leaf VALUES (?, ?, ?, ?, ?, ?)", .id(leaf.node), .id(leaf.parent), .id(leaf.record),
       .ms(leaf.putSeq), .int(Int64(leaf.keyGen)), .int(Int64(leaf.parentKeyGen)))

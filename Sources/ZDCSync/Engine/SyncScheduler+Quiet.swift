@@ -7,22 +7,22 @@ extension SyncScheduler {
   /// An error of one zone, or of the app, does not hold up the other zones. It is thrown at the end.
   ///
   /// - Parameter pulls: False for a caller that has just pulled.
-  package func syncUntilQuiet(pulls: Bool = true) async throws -> ZDCSyncSummary {
+  package func syncUntilIdle(pulls: Bool = true) async throws -> ZDCSyncSummary {
     var summary = ZDCSyncSummary()
     let pulled = pulls ? try await pullRound() : ZoneRound(PullSummary())
     var failure = pulled.failure
     summary.pulled = pulled.summary
-    let rule = QuietRule(queued: try await endPauses())
+    let rule = IdleDetector(queued: try await endPauses())
     var rounds = rule
     var failed: Set<Int64> = []
     while true {
-      let round = try await pushRound(except: failed) { try await $0.pushUntilQuiet(rule) }
+      let round = try await pushRound(except: failed) { try await $0.pushUntilIdle(rule) }
       failure = failure ?? round.failure
       failed.formUnion(round.failedZones)
       summary.pushed.commits += round.summary.commits
       summary.pushed.operations += round.summary.operations
       // The app may have changed another zone in a callback.
-      guard rounds.goesOn(after: round.summary, uploadsSettled: 0) else { break }
+      guard rounds.shouldContinue(after: round.summary, uploadsSettled: 0) else { break }
     }
     if let failure { throw DelegateError.unwrap(failure) }
     try await addRemainder(to: &summary)

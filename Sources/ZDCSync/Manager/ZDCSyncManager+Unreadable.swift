@@ -36,7 +36,7 @@ extension ZDCReadTransaction {
     }
   }
 
-  private func nearest(above node: NodeID, _ leaves: LeafStore) throws -> NodeRow? {
+  private func nearest(above node: NodeID, _ leaves: LogNodeStore) throws -> NodeRow? {
     for ancestor in try leaves.ancestors(of: node) {
       if let row = try nodes.parent(zone: leaves.zone, nodeID: ancestor) { return row }
     }

@@ -11,7 +11,7 @@ package import ZDCTransfers
 ///
 /// With ``ZDCConfig/syncAutomatically`` the engines run from the moment the database is unlocked. The server's event
 /// stream delivers remote changes, and each commit of your own transactions that queued an operation triggers a push.
-/// Otherwise, call ``syncUntilQuiet(localUserID:)`` or ``run()``.
+/// Otherwise, call ``syncUntilIdle(localUserID:)`` or ``run()``.
 ///
 /// One process per database runs the engines. The others queue and read. The operations that they queue are sent by the
 /// process that runs the engines; when it ends, another one takes over.
@@ -69,15 +69,15 @@ public final class ZDCSyncManager: Sendable {
   ///   sends the operations queued here. `TransportError` if the server cannot be reached, `ServerError` if it refuses,
   ///   `ZDCSecurityError` if its answers are invalid, or your delegate's error.
   @discardableResult
-  public func syncUntilQuiet(localUserID: String) async throws -> ZDCSyncSummary {
-    try await asEngine { try await self.engine(for: localUserID).syncUntilQuiet() }
+  public func syncUntilIdle(localUserID: String) async throws -> ZDCSyncSummary {
+    try await asEngine { try await self.engine(for: localUserID).syncUntilIdle() }
   }
 
   /// Pushes until no operation can run. The server refuses a commit that does not follow its head, and then names the
   /// head.
   @discardableResult
-  package func pushUntilQuiet(localUserID: String) async throws -> ZDCSyncSummary {
-    try await asEngine { try await self.engine(for: localUserID).syncUntilQuiet(pulls: false) }
+  package func pushUntilIdle(localUserID: String) async throws -> ZDCSyncSummary {
+    try await asEngine { try await self.engine(for: localUserID).syncUntilIdle(pulls: false) }
   }
 
   /// Requests a pull soon; ignored while one is running. Returns immediately; the outcome is in ``statusUpdates``. If
@@ -144,7 +144,7 @@ public final class ZDCSyncManager: Sendable {
       currentKeys: Locked(try await users.keys(for: userID)),
       identities: IdentityStore(database: database.rwDatabaseConnection, api: api, now: config.clock),
       refreshIdentity: { [users] in try await users.refreshIdentity(of: userID) },
-      delegate: { [delegateBox, hub] in TellingDelegate(delegateBox.value, hub.nodes) }, now: config.clock,
+      delegate: { [delegateBox, hub] in DelegateProxy(delegateBox.value, hub.nodes) }, now: config.clock,
       time: config.engineClock, logger: config.logger, events: SyncEvents(localUserID: localUserID, hub: hub),
       activity: SyncActivity(localUserID: localUserID, treeID: config.primaryTreeID) { [weak self] in self?.post($0) },
       progress: UploadProgress(localUserID: localUserID, manager: progress), retriedFrozen: Locked([]))

@@ -118,7 +118,7 @@ extension ChangeApplier {
   /// Quarantines a leaf whose hash in the log matches bytes that are not a record, because the writer made them so.
   ///
   /// - Returns: False if the log names a different record by now.
-  package func quarantine(_ error: ZDCSecurityError, leaf: ZoneLeaf) throws -> Bool {
+  package func quarantine(_ error: ZDCSecurityError, leaf: LogNode) throws -> Bool {
     guard let expected = try leaves.pendingLeaf(leaf.node), expected.leaf.record == leaf.record else { return false }
     let event = error.with(zone: zoneRow.zone, node: leaf.node, user: expected.writer)
     try leaves.set(.quarantined, leaf.node)

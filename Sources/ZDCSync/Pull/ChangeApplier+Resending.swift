@@ -76,7 +76,7 @@ extension ChangeApplier {
 
   /// Returns whether a record may name the kept content. Content different from the previous record's needs a higher
   /// version number.
-  private static func mayFollow(_ kept: NodeRow.ContentFacts?, _ content: NodeRecord.Content?) -> Bool {
+  private static func mayFollow(_ kept: NodeRow.RemoteContent?, _ content: NodeRecord.Content?) -> Bool {
     guard let kept else { return false }
     return content.map { $0.dataVersion < kept.content.dataVersion } ?? true
   }

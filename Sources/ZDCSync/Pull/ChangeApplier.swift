@@ -14,9 +14,9 @@ package struct ChangeApplier {
   package let session: SyncSession
   package let transaction: ZDCReadWriteTransaction
   package let zoneRow: ZoneRow
-  package let leaves: LeafStore
+  package let leaves: LogNodeStore
   package let nodes: NodeStore
-  package let places: LocalPlaces
+  package let places: LocalTreeResolver
   /// The number of callbacks to the app.
   package private(set) var announced = 0
   private let queuedDeletes: Set<NodeID>
@@ -27,9 +27,9 @@ package struct ChangeApplier {
     self.session = session
     self.transaction = transaction
     zoneRow = row
-    leaves = LeafStore(db: transaction.database, zone: zone)
+    leaves = LogNodeStore(db: transaction.database, zone: zone)
     nodes = transaction.nodes
-    places = LocalPlaces(session: session, transaction: transaction)
+    places = LocalTreeResolver(session: session, transaction: transaction)
     queuedDeletes = Set(try transaction.operations.deletes(zone: zone).map(\.nodeID))
     duplicates = DuplicateNames(session: session, transaction: transaction, places: places, leaves: leaves)
   }
@@ -72,11 +72,11 @@ package struct ChangeApplier {
     return true
   }
 
-  private func checkAgainstLog(_ record: NodeRecord, _ expected: LeafStore.Expected) throws {
+  private func checkAgainstLog(_ record: NodeRecord, _ expected: LogNodeStore.Expected) throws {
     let leaf = expected.leaf
     let put = ZoneOperation.Put(
       node: leaf.node, parent: leaf.parent, record: leaf.record, keyGen: leaf.keyGen, parentKeyGen: leaf.parentKeyGen)
-    var replaced: ZoneLeaf?
+    var replaced: LogNode?
     if expected.prev != .zero {
       replaced = leaf
       replaced?.record = expected.prev
@@ -191,7 +191,7 @@ package struct ChangeApplier {
 
   private mutating func insert(_ opened: OpenedRecord, _ item: PageContents.Record, parent: NodeRow) throws {
     var row = NodeRow(
-      opened, item, uuid: SortedUUID.make(atMs: session.now()), zone: zoneRow.id, parent: parent.id,
+      opened, item, uuid: UUIDv7.make(atMs: session.now()), zone: zoneRow.id, parent: parent.id,
       depth: parent.depth + 1)
     row.nameTag = try localTag(opened, below: parent)
     announced += try places.makeRoom(for: row, under: parent, leaves: leaves)

@@ -47,7 +47,7 @@ struct LostContent {
     let queued = try transaction.operations.operations(node: row.id)
     guard !queued.contains(where: { $0.kind == .putData && $0.resend != nil }) else { return }
     var operation = OperationRow(
-      uuid: SortedUUID.make(atMs: session.now()), zone: zone, kind: .putData, node: row.id, nodeUUID: row.uuid,
+      uuid: UUIDv7.make(atMs: session.now()), zone: zone, kind: .putData, node: row.id, nodeUUID: row.uuid,
       nodeID: row.nodeID, createdMs: session.now())
     operation.resend = dataVersion
     operation.baseETag = row.isUploaded ? row.content?.content.eTag : nil

@@ -43,8 +43,8 @@ package struct PageApplier {
 
   /// Releases names. A commit, even this device's own, may have freed a name that two nodes had.
   private func releaseNames() throws {
-    let places = LocalPlaces(session: session, transaction: transaction)
-    let leaves = LeafStore(db: transaction.database, zone: zone)
+    let places = LocalTreeResolver(session: session, transaction: transaction)
+    let leaves = LogNodeStore(db: transaction.database, zone: zone)
     _ = try DuplicateNames(session: session, transaction: transaction, places: places, leaves: leaves).release()
   }
 
@@ -70,8 +70,8 @@ package struct PageApplier {
 
   package func replay(
     _ commit: ZoneCommit, page: PageContents, isOwn: Bool, row: inout ZoneRow
-  ) throws -> LeafStore {
-    var state = LeafStore(db: transaction.database, zone: zone, commit: commit, pending: !isOwn)
+  ) throws -> LogNodeStore {
+    var state = LogNodeStore(db: transaction.database, zone: zone, commit: commit, pending: !isOwn)
     let acl = page.acl(of: commit)
     try require(commit.fields.zone == row.zone, .recordBindingMismatch)
     if commit.fields.seq == 0 {
@@ -91,7 +91,7 @@ package struct PageApplier {
   /// Reads nodes again that another device moved out of a branch in time. The branch's deletion is queued here, so its
   /// nodes have no rows.
   private func readAgain(_ moved: some Sequence<NodeID>, outside deleted: Set<NodeID>) throws {
-    let leaves = LeafStore(db: transaction.database, zone: zone)
+    let leaves = LogNodeStore(db: transaction.database, zone: zone)
     for node in moved where try transaction.nodes.node(zone: zone, nodeID: node) == nil {
       let isDeleted = try deleted.contains(node) || leaves.ancestors(of: node).contains(where: deleted.contains)
       if !isDeleted { try leaves.requeueLost(below: node) }
@@ -99,7 +99,7 @@ package struct PageApplier {
   }
 
   /// Applies deletions. They need no record and are announced with the page.
-  private func remove(_ removals: [LeafStore.Removal], receivedMs: UInt64) throws {
+  private func remove(_ removals: [LogNodeStore.Removal], receivedMs: UInt64) throws {
     guard !removals.isEmpty else { return }
     try transaction.unreadable.forgetPast(zone: zone)
     let remover = RemoteRemoval(session: session, zone: zone, transaction: transaction, receivedMs: receivedMs)

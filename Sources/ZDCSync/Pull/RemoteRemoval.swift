@@ -17,7 +17,7 @@ struct RemoteRemoval {
   package let receivedMs: UInt64
   private let timestamp: Date?
   private let nodes: NodeStore
-  private let places: LocalPlaces
+  private let places: LocalTreeResolver
 
   package init(session: SyncSession, zone: Int64, transaction: ZDCReadWriteTransaction, receivedMs: UInt64) {
     self.session = session
@@ -26,12 +26,12 @@ struct RemoteRemoval {
     self.receivedMs = receivedMs
     timestamp = receivedMs == 0 ? nil : Date(timeIntervalSince1970: Double(receivedMs) / 1_000)
     nodes = transaction.nodes
-    places = LocalPlaces(session: session, transaction: transaction)
+    places = LocalTreeResolver(session: session, transaction: transaction)
   }
 
   /// Applies a removal. Each topmost node in the local tree is handled separately: if the app throws, that branch stays
   /// as it was.
-  package func apply(_ removal: LeafStore.Removal) throws {
+  package func apply(_ removal: LogNodeStore.Removal) throws {
     let gone = Set(removal.all)
     for operation in try transaction.operations.deletes(zone: zone) where gone.contains(operation.nodeID) {
       // The node was deleted here too, so the delete need not be sent.
@@ -116,7 +116,7 @@ struct RemoteRemoval {
   }
 
   /// Returns the topmost live nodes of the branch.
-  private func survivors(below top: NodeRow, gone: Set<NodeID>, _ leaves: LeafStore) throws -> [NodeRow] {
+  private func survivors(below top: NodeRow, gone: Set<NodeID>, _ leaves: LogNodeStore) throws -> [NodeRow] {
     var survivors: [NodeRow] = []
     // Survivors, and the nodes that leave with them.
     var alive: Set<Int64> = []
@@ -259,7 +259,7 @@ struct RemoteRemoval {
 
   private func queue(_ kind: OperationRow.Kind, _ row: NodeRow, isWanted: Bool) throws {
     var operation = OperationRow(
-      uuid: SortedUUID.make(atMs: session.now()), zone: zone, kind: kind, node: row.id, nodeUUID: row.uuid,
+      uuid: UUIDv7.make(atMs: session.now()), zone: zone, kind: kind, node: row.id, nodeUUID: row.uuid,
       nodeID: row.nodeID,
       createdMs: session.now())
     operation.reason = isWanted ? .ready : .deletedRemotely

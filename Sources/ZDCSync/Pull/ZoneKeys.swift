@@ -18,7 +18,7 @@ struct ZoneKeys {
       row.key = try open(acl, entry, grants, row)
       row.keyError = nil
       // Read the nodes that waited for this key.
-      try LeafStore(db: transaction.database, zone: row.id).retry(row.zone.root)
+      try LogNodeStore(db: transaction.database, zone: row.id).retry(row.zone.root)
     } catch let error as ZDCSecurityError {
       try keep(error.with(zone: row.zone, user: session.user), acl, &row)
     }

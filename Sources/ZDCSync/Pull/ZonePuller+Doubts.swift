@@ -28,8 +28,8 @@ extension ZonePuller {
     try await waiting {
       guard let row = try await zoneRow(), mayFollow(row, hasPage: page != nil) else { return Pulled() }
       var summary = PullSummary()
-      var left = LeftOut()
-      try await tellAgain(&summary, &left)
+      var left = DeferredNodes()
+      try await retryDelegateCalls(&summary, &left)
       do {
         try await followTwice(page, &summary, &left)
       } catch let error as ZDCSecurityError where row.frozen != nil && HeadRules.isAboutLog(error.code) {
@@ -50,7 +50,7 @@ extension ZonePuller {
   }
 
   private func followTwice(
-    _ page: CommitPage?, _ summary: inout PullSummary, _ left: inout LeftOut
+    _ page: CommitPage?, _ summary: inout PullSummary, _ left: inout DeferredNodes
   ) async throws {
     do {
       guard let page else { return try await pullPages(&summary, &left) }

@@ -39,7 +39,7 @@ package struct ZonePuller {
   /// Applies a page that arrived with an event or a 409 response, then fetches and applies its records.
   package func take(_ page: CommitPage) async throws -> Pulled { try await follow(page) }
 
-  func pullPages(_ summary: inout PullSummary, _ left: inout LeftOut) async throws {
+  func pullPages(_ summary: inout PullSummary, _ left: inout DeferredNodes) async throws {
     guard var row = try await zoneRow() else { return }
     try await doubting(row.zone) { [row] in try await GrantRetry(session: session, zone: zone).run(row) }
     let isFirst = try await isFirstPull(row)
@@ -79,7 +79,7 @@ package struct ZonePuller {
     }
   }
 
-  func takePage(_ page: CommitPage, _ summary: inout PullSummary, _ left: inout LeftOut) async throws {
+  func takePage(_ page: CommitPage, _ summary: inout PullSummary, _ left: inout DeferredNodes) async throws {
     guard let row = try await zoneRow() else { return }
     let applied = try await apply(page, to: row)
     summary.commits += applied.commits
@@ -112,7 +112,7 @@ package struct ZonePuller {
     }
     let writers = try await writerKeys(contents, row)
     return try await doubting(row.zone, isSigned: { Self.isSigned(contents, writers) }) {
-      let (count, refusal) = try await session.writeTelling { [session, zone] transaction in
+      let (count, refusal) = try await session.writeNotifyingDelegate { [session, zone] transaction in
         try PageApplier(session: session, zone: zone, transaction: transaction, writers: writers).apply(contents)
       }
       if count > 0 { session.activity.foundChanges() }
@@ -167,7 +167,7 @@ package struct ZonePuller {
   ///
   /// - Parameter left: Nodes for which the app threw. They are not retried in this pull and do not stop other nodes.
   func materialize(
-    _ known: [RecordHash: PageContents.Record], _ summary: inout PullSummary, _ left: inout LeftOut
+    _ known: [RecordHash: PageContents.Record], _ summary: inout PullSummary, _ left: inout DeferredNodes
   ) async throws {
     left.missing = []
     var refused = left.refused
@@ -182,7 +182,7 @@ package struct ZonePuller {
   }
 
   /// Nodes that stay pending until the next pull.
-  struct LeftOut: Sendable {
+  struct DeferredNodes: Sendable {
     package var missing: Set<NodeID> = []
     /// Nodes for which the app threw.
     package var refused: Set<NodeID> = []
@@ -193,7 +193,7 @@ package struct ZonePuller {
 
     package func contains(_ node: NodeID) -> Bool { missing.contains(node) || refused.contains(node) }
 
-    package mutating func formUnion(_ other: LeftOut) {
+    package mutating func formUnion(_ other: DeferredNodes) {
       missing.formUnion(other.missing)
       refused.formUnion(other.refused)
       note(other.refusal)
@@ -202,7 +202,7 @@ package struct ZonePuller {
 
   private func materializeInOrder(
     _ order: [NodeID], _ known: [RecordHash: PageContents.Record], _ summary: inout PullSummary,
-    _ left: inout LeftOut
+    _ left: inout DeferredNodes
   ) async throws -> Int {
     var applied = 0
     var rest = order[...]
@@ -240,7 +240,7 @@ package struct ZonePuller {
   /// Fetched records, and the leaves that name them.
   private struct FetchedBatch: Sendable {
     var zone: ZoneID
-    var wanted: [ZoneLeaf]
+    var wanted: [LogNode]
     var records: FetchedRecords
   }
 
@@ -255,7 +255,7 @@ package struct ZonePuller {
   private struct BatchResult: Sendable {
     var applied = 0
     var announced = 0
-    var left = LeftOut()
+    var left = DeferredNodes()
   }
 
   private func fetchBatch(
@@ -263,7 +263,7 @@ package struct ZonePuller {
   ) async throws -> FetchedBatch? {
     guard !nodes.isEmpty else { return nil }
     let (row, wanted) = try await session.database.asyncRead { [zone] transaction in
-      let leaves = LeafStore(db: transaction.database, zone: zone)
+      let leaves = LogNodeStore(db: transaction.database, zone: zone)
       return (try transaction.zones.zone(id: zone), try nodes.compactMap { try leaves.pendingLeaf($0)?.leaf })
     }
     guard let zone = row?.zone else { return nil }
@@ -286,9 +286,9 @@ package struct ZonePuller {
 
   /// Applies records. Nodes for which the app throws are left out; the others are applied.
   private func apply(
-    _ records: FetchedRecords, to wanted: [ZoneLeaf]
+    _ records: FetchedRecords, to wanted: [LogNode]
   ) async throws -> (result: BatchResult, refusal: DelegateError?) {
-    try await session.writeTelling { [session, zone] transaction in
+    try await session.writeNotifyingDelegate { [session, zone] transaction in
       var applier = try ChangeApplier(session: session, zone: zone, transaction: transaction)
       var result = BatchResult()
       for leaf in wanted {
@@ -351,7 +351,7 @@ package struct ZonePuller {
     let preferred = await session.delegate().preferredNodeIDsForPullingRcrds() ?? []
     return try await session.database.asyncRead { [zone] transaction in
       guard let row = try transaction.zones.zone(id: zone) else { return [] }
-      let leaves = LeafStore(db: transaction.database, zone: zone)
+      let leaves = LogNodeStore(db: transaction.database, zone: zone)
       guard try leaves.pendingCount() > 0 else { return [] }
       // If the root cannot be opened, neither can any node below it.
       guard try transaction.nodes.root(zone: zone) != nil || leaves.pendingLeaf(row.zone.root) != nil else { return [] }
@@ -364,7 +364,7 @@ package struct ZonePuller {
 
   /// Adds pending nodes. A change of a few nodes does not require a walk through the zone.
   private static func addPending(
-    _ leaves: LeafStore, below root: NodeID, to priority: inout PullPriority
+    _ leaves: LogNodeStore, below root: NodeID, to priority: inout PullPriority
   ) throws {
     if let few = try leaves.pendingLeaves(limit: 256) {
       for leaf in few { priority.add(leaf.node, ancestors: try leaves.ancestors(of: leaf.node), putSeq: leaf.putSeq) }

@@ -35,7 +35,7 @@ struct ZoneRestore {
   package func run() async throws -> (summary: ZDCRestoreSummary, refusal: DelegateError?) {
     guard let row = try await zoneRow() else { return (ZDCRestoreSummary(), nil) }
     let log = try await fetchLog(row.zone)
-    let (result, refusal) = try await session.writeTelling { [session, zone] transaction in
+    let (result, refusal) = try await session.writeNotifyingDelegate { [session, zone] transaction in
       let summary = try ZoneRewind(session: session, zone: zone, transaction: transaction).apply(log)
       let event = HeadRules.rollback(missing: summary.missingCommits, frozen: row.frozen).map {
         ZDCSecurityError($0, zone: row.zone)
@@ -60,7 +60,7 @@ struct ZoneRestore {
     guard let row = try await zoneRow() else { return nil }
     let log = try await fetchLog(row.zone)
     try require(log.head == head, .commitChainBroken)
-    let (_, refusal) = try await session.writeTelling { [session, zone] transaction in
+    let (_, refusal) = try await session.writeNotifyingDelegate { [session, zone] transaction in
       try transaction.record(event, localUser: session.localUser, zone: zone, atMs: session.now())
       var rewind = ZoneRewind(session: session, zone: zone, transaction: transaction)
       rewind.isUnasked = true
@@ -106,7 +106,7 @@ struct ZoneRewind {
   package var isUnasked = false
   private let nodes: NodeStore
   private let log: CommitLogStore
-  private var leaves: LeafStore
+  private var leaves: LogNodeStore
 
   package init(session: SyncSession, zone: Int64, transaction: ZDCReadWriteTransaction) {
     self.session = session
@@ -114,7 +114,7 @@ struct ZoneRewind {
     self.transaction = transaction
     nodes = transaction.nodes
     log = CommitLogStore(db: transaction.database, zone: zone)
-    leaves = LeafStore(db: transaction.database, zone: zone)
+    leaves = LogNodeStore(db: transaction.database, zone: zone)
   }
 
   /// The result of replaying the other log.
@@ -122,7 +122,7 @@ struct ZoneRewind {
     /// The last commit that both logs have.
     var common: UInt64?
     /// Nodes removed by later commits, with the time of each commit.
-    var removals: [(removal: LeafStore.Removal, receivedMs: UInt64)] = []
+    var removals: [(removal: LogNodeStore.Removal, receivedMs: UInt64)] = []
   }
 
   package func apply(_ fetched: FetchedLog) throws -> ZDCRestoreSummary {
@@ -164,7 +164,7 @@ struct ZoneRewind {
 
   private func replay(
     _ item: PageContents.Commit, _ page: PageContents, isOwn: Bool, _ applier: PageApplier, row: inout ZoneRow
-  ) throws -> [LeafStore.Removal] {
+  ) throws -> [LogNodeStore.Removal] {
     let state = try applier.replay(item.commit, page: page, isOwn: isOwn, row: &row)
     if isOwn {
       try InFlightCompletion(session: session, zone: zone, transaction: transaction)
@@ -176,7 +176,7 @@ struct ZoneRewind {
   // MARK: The difference
 
   private func settle(_ replayed: Replayed, root: NodeID) throws -> ZDCRestoreSummary {
-    var removed = try removedUntold()
+    var removed = try removedWithoutNotice()
     for (removal, _) in replayed.removals {
       for node in removal.all where try leaves.leaf(node) == nil { removed.insert(node) }
     }
@@ -184,7 +184,7 @@ struct ZoneRewind {
     summary.created = try createLost(except: removed, root: root)
     try remove(replayed.removals)
     try leaves.keepProgressOfUnchanged()
-    var resurrected: [LeafStore.Changed] = []
+    var resurrected: [LogNodeStore.Changed] = []
     try leaves.forEachChanged { leaf in
       if let row = try nodes.node(zone: zone, nodeID: leaf.node) {
         summary.changed += try settle(row, leaf, isRoot: leaf.node == root)
@@ -197,7 +197,7 @@ struct ZoneRewind {
   }
 
   /// Returns nodes that were deleted earlier but are still here because the app threw. The server did not lose them.
-  private func removedUntold() throws -> Set<NodeID> {
+  private func removedWithoutNotice() throws -> Set<NodeID> {
     var removed: Set<NodeID> = []
     for top in try transaction.delegateFailures.deletedNodes(zone: zone) {
       guard let row = try nodes.node(zone: zone, nodeID: top) else { continue }
@@ -209,7 +209,7 @@ struct ZoneRewind {
   }
 
   /// - Returns: The number of nodes that may have to be sent again.
-  private func settle(_ row: NodeRow, _ leaf: LeafStore.Changed, isRoot: Bool) throws -> Int {
+  private func settle(_ row: NodeRow, _ leaf: LogNodeStore.Changed, isRoot: Bool) throws -> Int {
     guard let cloud = row.cloud else { return 0 }
     if cloud.recordHash == leaf.record {
       try leaves.set(.applied, leaf.node)
@@ -264,18 +264,18 @@ struct ZoneRewind {
 
   /// Queues a record. Once the server's record is here, `ChangeApplier` determines which side is older and drops
   /// operations that are not needed.
-  private func sendAgain(_ row: NodeRow, _ cloud: NodeRow.CloudFacts) throws {
+  private func sendAgain(_ row: NodeRow, _ cloud: NodeRow.RemoteState) throws {
     try queue(.move, row, resend: cloud.recordVersion, dependsOn: nil)
   }
 
   /// Queues deletes of the topmost nodes only, because the rest is deleted with them.
-  private func deleteAgain(_ resurrected: [LeafStore.Changed]) throws -> Int {
+  private func deleteAgain(_ resurrected: [LogNodeStore.Changed]) throws -> Int {
     let all = Set(resurrected.map(\.node))
     for leaf in resurrected {
       try leaves.set(.applied, leaf.node)
       if all.contains(leaf.parent) { continue }
       var operation = OperationRow(
-        uuid: SortedUUID.make(atMs: session.now()), zone: zone, kind: .delete, node: nil, nodeUUID: UUID().uuidString,
+        uuid: UUIDv7.make(atMs: session.now()), zone: zone, kind: .delete, node: nil, nodeUUID: UUID().uuidString,
         nodeID: leaf.node,
         createdMs: session.now())
       operation.resend = 1
@@ -284,10 +284,11 @@ struct ZoneRewind {
     return all.count
   }
 
-  private func remove(_ removals: [(removal: LeafStore.Removal, receivedMs: UInt64)]) throws {
+  private func remove(_ removals: [(removal: LogNodeStore.Removal, receivedMs: UInt64)]) throws {
     for (removal, receivedMs) in removals {
       let remover = RemoteRemoval(session: session, zone: zone, transaction: transaction, receivedMs: receivedMs)
-      try remover.apply(LeafStore.Removal(top: removal.top, all: try removal.all.filter { try leaves.leaf($0) == nil }))
+      try remover.apply(
+        LogNodeStore.Removal(top: removal.top, all: try removal.all.filter { try leaves.leaf($0) == nil }))
     }
   }
 
@@ -297,7 +298,7 @@ struct ZoneRewind {
     namesContent: String? = nil
   ) throws -> Int64 {
     var operation = OperationRow(
-      uuid: SortedUUID.make(atMs: session.now()), zone: zone, kind: kind, node: row.id, nodeUUID: row.uuid,
+      uuid: UUIDv7.make(atMs: session.now()), zone: zone, kind: kind, node: row.id, nodeUUID: row.uuid,
       nodeID: row.nodeID,
       createdMs: session.now())
     operation.resend = resend

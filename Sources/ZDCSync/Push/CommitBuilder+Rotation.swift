@@ -8,19 +8,19 @@ internal import ZDCSupport
 extension CommitBuilder {
   /// Fresh keys for nodes in this commit, with key histories that still open the children wrapped with the old keys.
   struct Rekeying {
-    private let leaves: LeafStore
+    private let leaves: LogNodeStore
     private let tree: TreeID
     /// Ancestors before the commit, cached so that a thousand siblings need only one walk up.
     private var above: [NodeID: (keyGen: UInt32, isStale: Bool)] = [:]
 
-    package init(leaves: LeafStore, tree: TreeID) {
+    package init(leaves: LogNodeStore, tree: TreeID) {
       self.leaves = leaves
       self.tree = tree
     }
 
     /// Returns whether a node is stale: its parent has a newer key than the one the node's record uses, or is stale
     /// itself.
-    package mutating func isStale(_ leaf: ZoneLeaf) throws -> Bool {
+    package mutating func isStale(_ leaf: LogNode) throws -> Bool {
       guard leaf.parent != .zero else { return false }
       let parent = try lookUp(leaf.parent)
       return parent.isStale || leaf.parentKeyGen < parent.keyGen
@@ -38,7 +38,7 @@ extension CommitBuilder {
     /// that this device cannot open, and replaces its key.
     ///
     /// - Throws: `limitExceeded` if there is no next generation, or if too many old ones are in use.
-    package mutating func next(_ row: NodeRow, leaf: ZoneLeaf?) throws -> NodeRow {
+    package mutating func next(_ row: NodeRow, leaf: LogNode?) throws -> NodeRow {
       guard let leaf else { return row }
       var keyGen = leaf.keyGen
       if try isStale(leaf) {
@@ -92,7 +92,7 @@ extension CommitBuilder {
   }
 
   /// Returns the row with the key of its next version, or nil with the reason in ``blocked``.
-  mutating func rekeyed(_ row: NodeRow, _ leaf: ZoneLeaf?) throws -> NodeRow? {
+  mutating func rekeyed(_ row: NodeRow, _ leaf: LogNode?) throws -> NodeRow? {
     do {
       return try rekeying.next(row, leaf: leaf)
     } catch let error as ZDCSecurityError {

@@ -13,11 +13,11 @@ package struct CommitBuilder {
   package let head: ZoneHead
   package let transaction: ZDCReadWriteTransaction
   /// Records that were sealed while the previous commit was in flight, by node row.
-  package let ahead: [Int64: SealedAhead]
-  package let leaves: LeafStore
+  package let ahead: [Int64: PresealedRecord]
+  package let leaves: LogNodeStore
   package let nodes: NodeStore
   package let drafts: RecordDrafts
-  private let places: LocalPlaces
+  private let places: LocalTreeResolver
 
   package var operations: [ZoneOperation] = []
   private var records: [NodeRecord] = []
@@ -44,20 +44,20 @@ package struct CommitBuilder {
   private static let requestBytes = Limits.commitRequestBytes - (1 << 20)
 
   package init(
-    session: SyncSession, zoneRow: ZoneRow, head: ZoneHead, ahead: [Int64: SealedAhead],
+    session: SyncSession, zoneRow: ZoneRow, head: ZoneHead, ahead: [Int64: PresealedRecord],
     heldNames: HeldNames, transaction: ZDCReadWriteTransaction
   ) {
     self.session = session
     self.zoneRow = zoneRow
     self.head = head
     self.transaction = transaction
-    leaves = LeafStore(db: transaction.database, zone: zoneRow.id)
+    leaves = LogNodeStore(db: transaction.database, zone: zoneRow.id)
     nodes = transaction.nodes
     self.ahead = ahead
     self.heldNames = heldNames
     rekeying = Rekeying(leaves: leaves, tree: zoneRow.zone.tree)
     drafts = RecordDrafts(session: session, zone: zoneRow, transaction: transaction)
-    places = LocalPlaces(session: session, transaction: transaction)
+    places = LocalTreeResolver(session: session, transaction: transaction)
   }
 
   package var isFull: Bool { operations.count >= Limits.commitOperations || size >= Self.requestBytes }

@@ -17,7 +17,7 @@ package actor ContentPool {
   private var ready: [Int64: ReadyContent] = [:]
   private var uploads: [Int64: Upload] = [:]
   /// Prepares the commit after the one that is in flight.
-  private var ahead: Task<PushAhead.Prepared, Never>?
+  private var ahead: Task<NextCommitPrefetch.Prepared, Never>?
   /// The number of uploads that have ended, successfully or not.
   private(set) var settledUploads = 0
 
@@ -38,9 +38,9 @@ package actor ContentPool {
   }
 
   /// - Parameter limit: The maximum number of nodes in the commit, or nil for the protocol's limit.
-  func chooser(limit: Int?) -> Chooser {
-    let underWay = uploads.count > Chooser.mostUnderWay ? [] : Set(uploads.values.flatMap(\.claim.covers))
-    return Chooser(session: session, zone: zone, known: claims, underWay: underWay, limit: limit)
+  func chooser(limit: Int?) -> PushPlanner {
+    let underWay = uploads.count > PushPlanner.mostUnderWay ? [] : Set(uploads.values.flatMap(\.claim.covers))
+    return PushPlanner(session: session, zone: zone, known: claims, underWay: underWay, limit: limit)
   }
 
   package struct Snapshot: Sendable {
@@ -238,14 +238,14 @@ package actor ContentPool {
 
   /// Starts preparing the next commit.
   func prepareAhead() {
-    let task = PushAhead(session: session, zone: zone, known: claims, window: Chooser.window)
+    let task = NextCommitPrefetch(session: session, zone: zone, known: claims, window: PushPlanner.window)
     ahead = Task { await task.run() }
   }
 
   /// Takes over the content that was sealed ahead for this commit.
   ///
   /// - Returns: The records that were sealed ahead.
-  func takeAhead() async -> [Int64: SealedAhead] {
+  func takePrefetched() async -> [Int64: PresealedRecord] {
     guard let task = ahead else { return [:] }
     ahead = nil
     let prepared = await task.value

@@ -110,7 +110,7 @@ struct ContentUpload {
           continue
         }
         group.addTask { [api] in
-          try await Patience.run {
+          try await TransferRetry.run {
             try await api.putPart(attempt.blobID, index: part.index, bytes: part.bytes, hash: part.hash)
           }
           return part
@@ -141,7 +141,7 @@ struct ContentUpload {
   }
 
   private func complete(_ fields: NodeRecord.Content?, _ sealer: ContentSealer) async throws -> SuppliedContent {
-    let status = try await Patience.run { try await api.completeBlob(sealer.blobID) }
+    let status = try await TransferRetry.run { try await api.completeBlob(sealer.blobID) }
     guard let fields, status.contentRoot == fields.contentRoot else {
       throw ZDCSecurityError(.contentHashMismatch, node: journal.node)
     }

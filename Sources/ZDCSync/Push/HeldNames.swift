@@ -7,7 +7,7 @@ package import ZDCProtocol
 /// A node that takes such a name waits for that later commit. Otherwise the server would refuse the node, and the whole
 /// commit with it.
 package struct HeldNames {
-  private let leaves: LeafStore
+  private let leaves: LogNodeStore
   /// Deleted nodes that this commit moves other nodes out of, by parent.
   private var held: [NodeID: Set<NodeID>] = [:]
   /// The destinations of those moves and their ancestors, where new or moved. They are sent first, and so is the delete

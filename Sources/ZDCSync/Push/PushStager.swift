@@ -15,7 +15,7 @@ struct PushStager {
   package let contents: [Int64: ReadyContent]
   /// Nodes whose content is awaited or being uploaded; true if the promise has not been fulfilled.
   package let uploading: [Int64: Bool]
-  package let ahead: [Int64: SealedAhead]
+  package let ahead: [Int64: PresealedRecord]
   package let transaction: ZDCReadWriteTransaction
 
   /// - Returns: The request to send, or nil if nothing can be sent.
@@ -136,7 +136,7 @@ struct PushStager {
     let deletes = try transaction.operations.deletes(zone: row.zone).filter {
       try leaves.leaf($0.nodeID)?.parent == parent
     }
-    let move = try LocalPlaces(session: session, transaction: transaction).queueMove(row)
+    let move = try LocalTreeResolver(session: session, transaction: transaction).queueMove(row)
     for delete in deletes { try transaction.operations.addDependency(of: move, on: delete.id) }
   }
 

@@ -8,14 +8,14 @@ package struct RecordDrafts {
   package let session: SyncSession
   package let zone: ZoneRow
   private let unreadable: UnreadableStore
-  private let leaves: LeafStore
+  private let leaves: LogNodeStore
   private let nodes: NodeStore
   private let operations: OperationStore
 
   package init(session: SyncSession, zone: ZoneRow, transaction: ZDCReadTransaction) {
     self.session = session
     self.zone = zone
-    leaves = LeafStore(db: transaction.database, zone: zone.id)
+    leaves = LogNodeStore(db: transaction.database, zone: zone.id)
     nodes = transaction.nodes
     unreadable = transaction.unreadable
     operations = transaction.operations
@@ -96,7 +96,7 @@ package struct RecordDrafts {
 }
 
 /// A record that was sealed ahead of time, with its draft.
-package struct SealedAhead: Sendable {
+package struct PresealedRecord: Sendable {
   private let draft: RecordDraft
   private let record: NodeRecord
 

@@ -65,7 +65,7 @@ extension ZonePusher {
     _ request: InFlightStore.Request, _ response: CommitResponse
   ) async throws -> PushSummary {
     let page = try PageContents(ownRequest: request.body, receivedMs: response.receivedMs)
-    let ((done, isDrained), refusal) = try await session.writeTelling { [session, zone] transaction in
+    let ((done, isDrained), refusal) = try await session.writeNotifyingDelegate { [session, zone] transaction in
       let done = try InFlightStore(transaction: transaction).operations(zone: zone)
       let writers = WriterKeys(own: session.keys)
       _ = try PageApplier(session: session, zone: zone, transaction: transaction, writers: writers).apply(page)

@@ -33,7 +33,7 @@ actor ZonePusher {
   package func note(_ refusal: DelegateError?) { self.refusal = self.refusal ?? refusal }
 
   package func push() async throws -> PushSummary {
-    let records = await contents.takeAhead()
+    let records = await contents.takePrefetched()
     try await contents.stopForgottenUploads()
     switch try await look() {
     case .nothing: return PushSummary()
@@ -42,7 +42,7 @@ actor ZonePusher {
     }
   }
 
-  private func push(_ chosen: Choice, _ records: [Int64: SealedAhead]) async throws -> PushSummary {
+  private func push(_ chosen: Choice, _ records: [Int64: PresealedRecord]) async throws -> PushSummary {
     var choice = chosen
     var summary = PushSummary()
     choice.failures = await contents.supply(choice.answers, zone: choice.zone.zone)
@@ -68,7 +68,7 @@ actor ZonePusher {
 
   // MARK: Choosing
 
-  private func look() async throws -> Chooser.Due {
+  private func look() async throws -> PushPlanner.Due {
     let chooser = await contents.chooser(limit: state.commitLimit)
     let due = try await session.database.asyncRead { try chooser.due($0) }
     if case .choice(let choice) = due { await note(choice) }
@@ -91,7 +91,7 @@ actor ZonePusher {
   // MARK: Building
 
   private func buildAndStore(
-    _ choice: Choice, _ ahead: [Int64: SealedAhead]
+    _ choice: Choice, _ ahead: [Int64: PresealedRecord]
   ) async throws -> InFlightStore.Request? {
     let content = await contents.snapshot
     let hasWork = choice.plan.steps.contains {

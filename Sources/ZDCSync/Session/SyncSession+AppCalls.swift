@@ -25,7 +25,7 @@ extension SyncSession {
   ///
   /// - Returns: The result, and the app's first error.
   /// - Returns: also the first error of the app's.
-  func writeTelling<Result: Sendable>(
+  func writeNotifyingDelegate<Result: Sendable>(
     _ body: @Sendable (ZDCReadWriteTransaction) throws -> Result
   ) async throws -> (result: Result, refusal: DelegateError?) {
     do {
@@ -38,7 +38,7 @@ extension SyncSession {
     }
   }
 
-  /// Runs a part of a ``writeTelling(_:)`` transaction that is reverted if the app throws.
+  /// Runs a part of a ``writeNotifyingDelegate(_:)`` transaction that is reverted if the app throws.
   ///
   /// - Parameters:
   ///   - node: The node that the part concerns.

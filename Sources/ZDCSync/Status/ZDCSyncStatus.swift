@@ -76,7 +76,7 @@ public struct PushSummary: Sendable, Hashable {
   }
 }
 
-/// The outcome of ``ZDCSyncManager/syncUntilQuiet(localUserID:)``.
+/// The outcome of ``ZDCSyncManager/syncUntilIdle(localUserID:)``.
 public struct ZDCSyncSummary: Sendable, Hashable {
   public var pulled = PullSummary()
   public var pushed = PushSummary()

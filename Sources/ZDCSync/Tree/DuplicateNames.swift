@@ -11,12 +11,14 @@ internal import ZDCProtocol
 struct DuplicateNames {
   package let session: SyncSession
   package let transaction: ZDCReadWriteTransaction
-  package let places: LocalPlaces
-  package let leaves: LeafStore
+  package let places: LocalTreeResolver
+  package let leaves: LogNodeStore
   private let nodes: NodeStore
   private static let mark = ZDCSecurityError.Code.duplicateName.rawValue
 
-  package init(session: SyncSession, transaction: ZDCReadWriteTransaction, places: LocalPlaces, leaves: LeafStore) {
+  package init(
+    session: SyncSession, transaction: ZDCReadWriteTransaction, places: LocalTreeResolver, leaves: LogNodeStore
+  ) {
     self.session = session
     self.transaction = transaction
     self.places = places
@@ -53,12 +55,12 @@ struct DuplicateNames {
 
   /// Returns whether the sibling's row matches the newest version in the log. Otherwise the sibling's pending record
   /// decides.
-  private func isCurrent(_ row: NodeRow, _ leaf: ZoneLeaf, below parent: NodeID) -> Bool {
+  private func isCurrent(_ row: NodeRow, _ leaf: LogNode, below parent: NodeID) -> Bool {
     guard let cloud = row.cloud else { return false }
     return cloud.recordHash == leaf.record && leaf.parent == parent && cloud.name == row.name
   }
 
-  private func isLater(_ a: ZoneLeaf, than b: ZoneLeaf) -> Bool {
+  private func isLater(_ a: LogNode, than b: LogNode) -> Bool {
     a.putSeq == b.putSeq ? a.node > b.node : a.putSeq > b.putSeq
   }
 

@@ -36,7 +36,7 @@ struct InFlightCompletion {
 
   private func update(_ before: NodeRow, _ facts: InFlightStore.Outcome.Facts, receivedMs: UInt64) throws {
     var row = before
-    row.cloud = NodeRow.CloudFacts(
+    row.cloud = NodeRow.RemoteState(
       recordVersion: facts.recordVersion, recordHash: facts.recordHash, parent: facts.parent, name: facts.name,
       nameTag: facts.nameTag, writer: session.user, receivedMs: receivedMs)
     row.keyGen = facts.keyGen
@@ -46,19 +46,19 @@ struct InFlightCompletion {
     try endUnreadable(row)
     guard let content = facts.content else { return try store(row, before: before) }
     let base = before.content?.content.eTag
-    row.content = NodeRow.ContentFacts(
+    row.content = NodeRow.RemoteContent(
       content: content.public, secrets: content.secrets, writer: session.user, timeMs: content.timeMs,
       receivedMs: receivedMs)
     try store(row, before: before)
     try rebaseSuccessors(of: row, from: base, to: content.public.eTag)
-    try session.part(.push, of: zone, row.nodeID, in: transaction) { try tellPushed(row) }
+    try session.part(.push, of: zone, row.nodeID, in: transaction) { try notifyPushed(row) }
   }
 
   /// Stores the row. Children are found by tags of the newest key.
   private func store(_ row: NodeRow, before: NodeRow) throws {
     try transaction.nodes.updateCloud(row)
     guard row.key != before.key else { return }
-    try LocalPlaces(session: session, transaction: transaction).retagChildren(of: row)
+    try LocalTreeResolver(session: session, transaction: transaction).retagChildren(of: row)
   }
 
   private func endUnreadable(_ row: NodeRow) throws {
@@ -68,7 +68,7 @@ struct InFlightCompletion {
   }
 
   /// Notifies the app that the node's content is in the cloud. An error of the app does not change that.
-  func tellPushed(_ row: NodeRow) throws {
+  func notifyPushed(_ row: NodeRow) throws {
     let node = try session.node(row, in: transaction)
     let path = try session.path(row, in: transaction)
     try session.tell(.didPushNodeData, row.nodeID, in: transaction) {

@@ -93,7 +93,7 @@ extension ZoneWorker {
 
   private func takeInTurn(_ event: HeadEvent) async throws -> TakenEvent {
     guard state.ownHead != ZoneSyncState.Head(event.status) else { return .known }
-    if let taken = try await takeAtOnce(event) { return taken }
+    if let taken = try await applyDirectly(event) { return taken }
     guard let row = try await row() else { return .known }
     // A rejected push has already fetched this commit, or this device made it.
     if try await isKnown(event.status) { return .known }
@@ -118,16 +118,16 @@ extension ZoneWorker {
   }
 
   /// - Returns: Nil for an event that needs more than one transaction.
-  private func takeAtOnce(_ event: HeadEvent) async throws -> TakenEvent? {
-    guard let taker = EventTaker(event, session: session) else { return nil }
+  private func applyDirectly(_ event: HeadEvent) async throws -> TakenEvent? {
+    guard let taker = SingleChangeFastPath(event, session: session) else { return nil }
     do {
-      let (outcome, refusal) = try await session.writeTelling { try taker.take(in: $0) }
+      let (outcome, refusal) = try await session.writeNotifyingDelegate { try taker.take(in: $0) }
       guard case .applied(let summary, let isDrained) = outcome else { return .known }
       handle(.pulled(isRefusedByApp: refusal != nil))
       session.events.post { .pullStarted(localUserID: $0) }
       session.activity.foundChanges()
       return .pulled(ZonePuller.Pulled(summary: summary, refusal: refusal), isDrained: isDrained)
-    } catch is EventTaker.Unfit {
+    } catch is SingleChangeFastPath.NotEligible {
       return nil
     } catch is ZDCSecurityError {
       // The puller encounters the same error and handles it.

@@ -47,7 +47,7 @@ extension ZoneWorker {
   }
 
   /// Sends one commit after another and waits for uploads, until the zone has nothing left to send.
-  package func pushUntilQuiet(_ rule: QuietRule) async throws -> Pushed {
+  package func pushUntilIdle(_ rule: IdleDetector) async throws -> Pushed {
     var rounds = rule
     var all = Pushed(zone: zone, summary: PushSummary())
     while true {
@@ -56,7 +56,7 @@ extension ZoneWorker {
       all += pushed
       if pushed.summary.isDrained { break }
       let now = await contents.settledUploads
-      if rounds.goesOn(after: pushed.summary, uploadsSettled: now - settled) { continue }
+      if rounds.shouldContinue(after: pushed.summary, uploadsSettled: now - settled) { continue }
       guard !rounds.isExhausted, await contents.waitForUpload(since: now) else { break }
       try Task.checkCancellation()
     }

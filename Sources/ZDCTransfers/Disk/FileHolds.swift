@@ -52,7 +52,7 @@ package final class FileHolds: Sendable {
   }
 
   /// - Parameter body: called when the last reader has released a file that was to be deleted, on the reader's thread.
-  func whenDoomedFileGoes(_ body: @escaping @Sendable () -> Void) {
+  func onFileRemoval(_ body: @escaping @Sendable () -> Void) {
     state.withLock { $0.didDeleteDoomed = body }
   }
 

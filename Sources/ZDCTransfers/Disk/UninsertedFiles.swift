@@ -2,7 +2,7 @@ internal import ZDCClientStore
 
 /// Imported files whose nodes have yet to be inserted. Checks whether there are any once per transaction, not once per
 /// node.
-package final class UninsertedFiles: Forgetful {
+package final class UninsertedFiles: TransactionCache {
   private let store: DiskFileStore
   /// nil if not known yet.
   var mayExist: Bool?
@@ -15,7 +15,7 @@ package final class UninsertedFiles: Forgetful {
     if exist { try store.attach(toNode: uuid) }
   }
 
-  package func forgetAll() { mayExist = nil }
+  package func invalidate() { mayExist = nil }
 }
 
 extension ZDCReadWriteTransaction {

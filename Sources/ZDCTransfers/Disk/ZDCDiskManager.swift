@@ -64,7 +64,7 @@ public final class ZDCDiskManager: Sendable {
     let observation = DatabaseRegionObservation(tracking: Table("zdc_disk_garbage")).start(
       in: database.pool, onError: { [weak self] in self?.report($0) },
       onChange: { [weak self] _ in self?.enqueue { try $0.collectGarbage() } })
-    holds.whenDoomedFileGoes { [weak self] in self?.enqueue { try $0.collectGarbage() } }
+    holds.onFileRemoval { [weak self] in self?.enqueue { try $0.collectGarbage() } }
     let listener = disk.listen { [weak self] changes in self?.post(changes) }
     running.withLock { running in
       running.observation = observation

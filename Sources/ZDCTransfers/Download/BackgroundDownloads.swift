@@ -66,7 +66,7 @@ package final class BackgroundDownloads: Sendable {
   // MARK: Requests of this process
 
   /// One request's entry in the register.
-  package final class Attendance: Sendable {
+  package final class BackgroundRegistration: Sendable {
     private let register: BackgroundDownloads
     private let key: DownloadKey
     private let options: ZDCDownloadOptions.Values
@@ -102,9 +102,9 @@ package final class BackgroundDownloads: Sendable {
     }
   }
 
-  package func attend(_ key: DownloadKey, _ options: ZDCDownloadOptions.Values) -> Attendance {
+  package func attend(_ key: DownloadKey, _ options: ZDCDownloadOptions.Values) -> BackgroundRegistration {
     state.withLock { $0.entries[key, default: Entry()].callers += 1 }
-    return Attendance(self, key, options)
+    return BackgroundRegistration(self, key, options)
   }
 
   private func save(_ key: DownloadKey, _ options: ZDCDownloadOptions.Values) async throws {

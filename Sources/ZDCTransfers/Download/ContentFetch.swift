@@ -9,7 +9,7 @@ struct ContentFetch: Sendable {
 
   package let api: ServerAPI
   package let target: ContentTarget
-  package var policy: Patience.Choice = { .brief }
+  package var policy: TransferRetry.Choice = { .brief }
 
   package var layout: ContentLayout { target.reference.layout }
 
@@ -22,7 +22,7 @@ struct ContentFetch: Sendable {
   package func receive(
     from position: () -> UInt64, first: Result<Answer, any Error>? = nil, _ take: ([UInt8]) throws -> Void
   ) async throws {
-    var patience = Patience(policy())
+    var patience = TransferRetry(policy())
     var first = first
     while position() < layout.cipherLength {
       let start = position()
@@ -84,7 +84,7 @@ struct ContentFetch: Sendable {
     while UInt64(bytes.count) < count * 32 {
       let from = UInt64(bytes.count / 32)
       let wanted = Int(min(count - from, Self.hashesPerRequest))
-      let part = try await Patience.run(policy()) {
+      let part = try await TransferRetry.run(policy()) {
         do {
           return try await api.leafHashes(
             target.zone, node: target.node, blob: target.blob, from: from, count: wanted)
@@ -131,7 +131,7 @@ struct ContentFetch: Sendable {
 
   /// Returns a range of the ciphertext, exactly of its length, not yet verified.
   package func bytes(_ range: Range<UInt64>, progress: (UInt64) -> Void = { _ in }) async throws -> [UInt8] {
-    var patience = Patience(policy())
+    var patience = TransferRetry(policy())
     var bytes: [UInt8] = []
     bytes.reserveCapacity(range.count)
     while bytes.count < range.count {
@@ -150,7 +150,7 @@ struct ContentFetch: Sendable {
   }
 
   private func proof(_ leaves: Range<UInt64>) async throws -> [UInt8] {
-    try await Patience.run(policy()) {
+    try await TransferRetry.run(policy()) {
       do {
         return try await api.leafProof(target.zone, node: target.node, blob: target.blob, leaves: leaves)
       } catch { throw located(error) }

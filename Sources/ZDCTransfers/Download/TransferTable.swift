@@ -68,14 +68,14 @@ package actor TransferTable<Value: Sendable> {
     transfers[key]?[index].waiters[id] = waiter
     context.listeners.add(id, waiter.interest.report)
     let number = transfers[key]?[index].number ?? 0
-    waiter.interest.onIgnore { Task { await self.weigh(key, number) } }
-    weigh(key, number)
+    waiter.interest.onIgnore { Task { await self.updatePriority(key, number) } }
+    updatePriority(key, number)
   }
 
   private func start(
     _ key: TransferKey, _ components: ZDCNodeMetaComponents, _ interest: TransferInterest, _ body: @escaping Body
   ) -> Int {
-    let (context, number) = (TransferContext(isPatient: interest.isPatient), number())
+    let (context, number) = (TransferContext(usesLongRetries: interest.usesLongRetries), number())
     let task = Task {
       let result: Result<Value, any Error>
       do {
@@ -108,7 +108,7 @@ package actor TransferTable<Value: Sendable> {
     else { return }
     left.continuation.resume(throwing: CancellationError())
     transfer.context.listeners.remove(waiter)
-    if transfer.waiters.values.contains(where: \.interest.isWanted) { return weigh(key, transfer.number) }
+    if transfer.waiters.values.contains(where: \.interest.isWanted) { return updatePriority(key, transfer.number) }
     // Requests that ignore the transfer do not keep it alive either.
     transfer.task.cancel()
     for waiter in remove(key, transfer.number)?.waiters.values ?? [:].values {
@@ -123,11 +123,11 @@ package actor TransferTable<Value: Sendable> {
     return transfer
   }
 
-  private func weigh(_ key: TransferKey, _ number: Int) {
+  private func updatePriority(_ key: TransferKey, _ number: Int) {
     guard let transfer = transfers[key]?.first(where: { $0.number == number }) else { return }
     transfer.context.isWanted = transfer.waiters.values.contains(where: \.interest.isWanted)
     // The most patient request determines the number of retries.
-    transfer.context.isPatient = transfer.waiters.values.contains(where: \.interest.isPatient)
+    transfer.context.usesLongRetries = transfer.waiters.values.contains(where: \.interest.usesLongRetries)
   }
 
   /// Ends all transfers because the framework stops.
@@ -163,8 +163,8 @@ package final class TransferContext: Sendable {
   private let wanted = Mutex(true)
   private let patient: Mutex<Bool>
 
-  package init(isPatient: Bool) {
-    patient = Mutex(isPatient)
+  package init(usesLongRetries: Bool) {
+    patient = Mutex(usesLongRetries)
   }
 
   /// False when all waiting requests ignore the transfer.
@@ -174,7 +174,7 @@ package final class TransferContext: Sendable {
   }
 
   /// Whether a request wants many retries. If so, small content may travel in a request with others.
-  var isPatient: Bool {
+  var usesLongRetries: Bool {
     get { patient.withLock { $0 } }
     set { patient.withLock { $0 = newValue } }
   }
@@ -191,11 +191,11 @@ package final class TransferInterest: Sendable {
 
   package let report: TransferReport
   /// Whether it may take many attempts. False for a request that blocks others.
-  let isPatient: Bool
+  let usesLongRetries: Bool
   private let state = Mutex(State())
 
-  package init(isPatient: Bool = true, _ report: @escaping TransferReport) {
-    self.isPatient = isPatient
+  package init(usesLongRetries: Bool = true, _ report: @escaping TransferReport) {
+    self.usesLongRetries = usesLongRetries
     self.report = report
   }
 

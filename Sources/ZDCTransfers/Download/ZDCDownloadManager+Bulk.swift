@@ -191,7 +191,7 @@ extension ZDCDownloadManager {
     _ targets: [ContentTarget], _ first: ContentTarget, _ api: ServerAPI
   ) async throws -> [BlobID: [UInt8]] {
     do {
-      return try await keepingEvidence(ofZoneOf: first) {
+      return try await recordingSecurityErrors(ofZoneOf: first) {
         try SmallContentBatcher.contents(
           in: try await api.contents(first.zone, targets.map { ($0.node, $0.blob) }))
       }
@@ -208,14 +208,16 @@ extension ZDCDownloadManager {
     do {
       if let bytes {
         return .success(
-          try await keepingEvidence(of: target) { .memory(try ContentOpener.openSmall(bytes, target.reference)) })
+          try await recordingSecurityErrors(of: target) {
+            .memory(try ContentOpener.openSmall(bytes, target.reference))
+          })
       }
       let key = DownloadKey(nodeID: node.uuid, part: .data)
       // The reader continues: failures must surface early, and small content is not batched again.
       return .success(
         .file(
           try await fetchData(
-            key, .init(), TransferInterest(isPatient: false) { _, _ in }, seen: node.eTag_data
+            key, .init(), TransferInterest(usesLongRetries: false) { _, _ in }, seen: node.eTag_data
           ).cryptoFile))
     } catch let error as TransportError {
       throw error

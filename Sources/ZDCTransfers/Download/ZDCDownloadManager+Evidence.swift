@@ -6,20 +6,20 @@ internal import ZDCProtocol
 
 extension ZDCDownloadManager {
   /// Runs a transfer. Adds the IDs of the target to a security error, stores it, and rethrows it.
-  func keepingEvidence<Value>(
+  func recordingSecurityErrors<Value>(
     of target: ContentTarget, _ body: () async throws -> Value
   ) async throws -> Value {
-    try await keepingEvidence(target.user, target.zone, target.node, body)
+    try await recordingSecurityErrors(target.user, target.zone, target.node, body)
   }
 
   /// The same for an answer with content of several nodes, which as a whole accuses none of them.
-  func keepingEvidence<Value>(
+  func recordingSecurityErrors<Value>(
     ofZoneOf target: ContentTarget, _ body: () async throws -> Value
   ) async throws -> Value {
-    try await keepingEvidence(target.user, target.zone, nil, body)
+    try await recordingSecurityErrors(target.user, target.zone, nil, body)
   }
 
-  private func keepingEvidence<Value>(
+  private func recordingSecurityErrors<Value>(
     _ user: UserID, _ zone: ZoneID, _ node: NodeID?, _ body: () async throws -> Value
   ) async throws -> Value {
     do {

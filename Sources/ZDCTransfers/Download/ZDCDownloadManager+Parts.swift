@@ -26,7 +26,7 @@ extension ZDCDownloadManager {
     _ node: ZDCNode, components: ZDCNodeMetaComponents, options: ZDCDownloadOptions? = nil
   ) async throws -> (cloudDataInfo: ZDCCloudDataInfo, metadata: Data?, thumbnail: Data?) {
     let (key, options) = (DownloadKey(nodeID: node.uuid, part: .meta(components)), options?.values ?? .metaDefault)
-    return try await attended(key, options) {
+    return try await withBackgroundRegistration(key, options) {
       try await fetchMeta(key, components, options, TransferInterest { _, _ in }, seen: node.eTag_data)
     }
   }
@@ -98,7 +98,7 @@ extension ZDCDownloadManager {
       listed.report(done, of: total)
       context.report(done, of: total)
     }
-    return try await keepingEvidence(of: target) {
+    return try await recordingSecurityErrors(of: target) {
       // Small content has one or two leaves: fetching all of it costs no more, and many nodes share a request.
       if target.isSmall, let bytes = try await small(target, api) {
         let opened = try ContentFetch(api: api, target: target).opened(bytes)
@@ -128,7 +128,7 @@ extension ZDCDownloadManager {
     let target = try await target(node.uuid, seen: node.eTag_data)
     let api = try await users.serverAPI(for: target.user)
     let total = target.cipherLength
-    let (partial, metadata) = try await keepingEvidence(of: target) {
+    let (partial, metadata) = try await recordingSecurityErrors(of: target) {
       try await ContentFetch(api: api, target: target)
         .open(in: url.deletingLastPathComponent()) { progress($0, total) }
     }

@@ -3,7 +3,7 @@ internal import ZDCClientStore
 
 extension ZDCDownloadManager {
   /// Runs a download that its caller awaits.
-  func attended<Value: Sendable>(
+  func withBackgroundRegistration<Value: Sendable>(
     _ key: DownloadKey, _ options: ZDCDownloadOptions.Values, _ fetch: () async throws -> Value
   ) async throws -> Value {
     let attendance = background.attend(key, options)
@@ -72,7 +72,7 @@ private struct TagMember: Sendable {
 private struct Completion<Value: Sendable>: Sendable {
   let result: Result<Value, any Error>
   let ticket: ZDCDownloadTicket
-  let attendance: BackgroundDownloads.Attendance
+  let attendance: BackgroundDownloads.BackgroundRegistration
   let member: TagMember?
   let queue: DispatchQueue
   let discard: @Sendable (Value) -> Void

@@ -33,7 +33,7 @@ public final class ZDCDownloadManager: Sendable {
   package let primaryTreeID: String
   package let folder: DownloadFolder
   package let partials: PartialFolder
-  package let policy: Patience.Policy
+  package let policy: TransferRetry.Policy
   package let slots: TransferSlots
   package let transfers: TransferTable<ZDCCryptoFile>
   package let metaTransfers = TransferTable<Sections>(share: { $0 }, discard: { _ in })
@@ -110,7 +110,7 @@ public final class ZDCDownloadManager: Sendable {
     _ node: ZDCNode, options: ZDCDownloadOptions? = nil
   ) async throws -> (cloudDataInfo: ZDCCloudDataInfo, cryptoFile: ZDCCryptoFile) {
     let (key, options) = (DownloadKey(nodeID: node.uuid, part: .data), options?.values ?? .init())
-    return try await attended(key, options) {
+    return try await withBackgroundRegistration(key, options) {
       try await fetchData(key, options, TransferInterest { _, _ in }, seen: node.eTag_data)
     }
   }
@@ -158,7 +158,7 @@ public final class ZDCDownloadManager: Sendable {
     interest.report(0, target.cipherLength)
     do {
       let file = try await transfers.value(target.key, interest: interest) { [self] context in
-        try await keepingEvidence(of: target) { try await transfer(target, context, listed) }
+        try await recordingSecurityErrors(of: target) { try await transfer(target, context, listed) }
       }
       listed.end(hasSucceeded: true)
       return (target.info, try await kept(file, key, target, options))
@@ -192,13 +192,13 @@ public final class ZDCDownloadManager: Sendable {
     }
     let api = try await users.serverAPI(for: target.user)
     let url = try folder.newURL()
-    if context.isPatient, target.isSmall, let bytes = try await small(target, api) {
+    if context.usesLongRetries, target.isSmall, let bytes = try await small(target, api) {
       let file = try Self.store(bytes, target, url)
       report(target.cipherLength)
       return file
     }
     let fetch = ContentFetch(
-      api: api, target: target, policy: { [policy] in context.isPatient ? policy : policy.shortened })
+      api: api, target: target, policy: { [policy] in context.usesLongRetries ? policy : policy.shortened })
     guard fetch.isResumable else { return try await fetch.download(to: url, partials: partials, progress: report) }
     return try await slots.run(context) { [slots] in
       try await fetch.download(to: url, partials: partials, progress: report) { try slots.check(context) }
@@ -224,7 +224,7 @@ public final class ZDCDownloadManager: Sendable {
   /// Returns the ciphertext of small content, not yet verified; nil if the server left it out. Other content requested
   /// now shares the request.
   package func small(_ target: ContentTarget, _ api: ServerAPI) async throws -> [UInt8]? {
-    try await Patience.run(self.policy) { try await batcher(target, api).content(target) }
+    try await TransferRetry.run(self.policy) { try await batcher(target, api).content(target) }
   }
 
   private func batcher(_ target: ContentTarget, _ api: ServerAPI) -> SmallContentBatcher {

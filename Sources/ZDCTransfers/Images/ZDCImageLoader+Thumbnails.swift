@@ -264,7 +264,7 @@ extension ZDCImageLoader {
 
   /// Does the work that all waiting requests share: the download, the file in the cache, the decoded image, the mark.
   private func downloadOnce(_ node: ZDCNode, _ facts: Facts) async throws -> ImageMemoryCache<Image>.Known {
-    if let known = foundMeanwhile(node, facts) { return known }
+    if let known = foundInCache(node, facts) { return known }
     let (info, _, thumbnail) = try await downloads.downloadNodeMeta(node, components: .thumbnail)
     let read = thumbnails.beginRead(node.uuid)
     defer { thumbnails.endRead(read) }
@@ -280,7 +280,7 @@ extension ZDCImageLoader {
   }
 
   /// Returns the image if another request has downloaded it since this one looked.
-  private func foundMeanwhile(_ node: ZDCNode, _ facts: Facts) -> ImageMemoryCache<Image>.Known? {
+  private func foundInCache(_ node: ZDCNode, _ facts: Facts) -> ImageMemoryCache<Image>.Known? {
     if facts.isMarked, self.facts(node.uuid, .init()).isMarked { return nil }
     guard let known = thumbnails.known(.init(owner: node.uuid)), known.image != nil,
       isCurrent(known.version, facts, node.uuid)

@@ -11,7 +11,7 @@ internal import Synchronization
 /// ```
 ///
 /// Only the first answer counts. A promise that is never answered blocks its node's upload and no other. After a
-/// relaunch the app is asked again. ``ZDCSyncManager/syncUntilQuiet(localUserID:)`` waits for a promise only while the
+/// relaunch the app is asked again. ``ZDCSyncManager/syncUntilIdle(localUserID:)`` waits for a promise only while the
 /// closure that it was created with runs.
 public final class ZDCDataPromise: Sendable {
   private typealias Waiter = CheckedContinuation<ZDCData, any Error>

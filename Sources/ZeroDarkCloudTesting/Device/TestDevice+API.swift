@@ -52,7 +52,7 @@ extension TestDevice {
       encGen: keys.identity.encGen)
     var bundle = ZDCProtocol.Bundle.Writer()
     for trunk in Trunk.allCases {
-      let birth = try TrunkBirth(trunk, appTreeID: "another.tree", owner: owner, timeMs: 1)
+      let birth = try TrunkGenesis(trunk, appTreeID: "another.tree", owner: owner, timeMs: 1)
       bundle.append(record: birth.root.bytes)
       bundle.append(grant: birth.grant.bytes)
       bundle.append(acl: birth.acl.bytes)

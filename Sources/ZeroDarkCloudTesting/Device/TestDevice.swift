@@ -296,7 +296,7 @@ public final class TestDevice: Sendable {
   /// Pulls and pushes until nothing can run, and compares the tree with the log.
   @discardableResult
   public func sync(user: String? = nil) async throws -> ZDCSyncSummary {
-    let summary = try await syncManager.syncUntilQuiet(localUserID: user ?? localUserID)
+    let summary = try await syncManager.syncUntilIdle(localUserID: user ?? localUserID)
     try await checkTree()
     return summary
   }

@@ -14,7 +14,7 @@ public import ZeroDarkCloud
 /// let b = try await TestDevice("B", server: server, clock: clock, through: hostile)
 /// hostile.tell(.turnBit(.content, at: -1), to: "B")     // all content that B gets from now on
 /// hostile.tell(.withhold(.commit), from: 3, times: 1)   // only in the third answer with commits
-/// hostile.beHonest()
+/// hostile.stopTampering()
 /// #expect(hostile.liesTold > 0)
 /// ```
 public final class HostileServer: Sendable {
@@ -63,7 +63,7 @@ public final class HostileServer: Sendable {
   }
 
   /// Clears the script. Devices stay connected to the servers that they were led to.
-  public func beHonest() { state.withLock { $0.rules = [] } }
+  public func stopTampering() { state.withLock { $0.rules = [] } }
 
   /// Leads a device to another server. If it had a server before, this counts as a lie.
   public func lead(_ device: String, to server: TestServer) throws {
@@ -126,7 +126,7 @@ public final class HostileServer: Sendable {
     device: String, route: WireRoutes.Route, path: String, body: [UInt8]
   ) -> ServedAnswer? {
     for (index, lie) in rules(for: device) {
-      guard case .invent(let make) = lie.act, let answer = make(route, path, body), take(index) else { continue }
+      guard case .fabricate(let make) = lie.act, let answer = make(route, path, body), take(index) else { continue }
       return answer
     }
     return nil

@@ -14,7 +14,7 @@ public struct Lie: Sendable {
     /// Alters an answer. Returns whether there was something to alter.
     case alter(@Sendable (inout ServedAnswer) throws -> Bool)
     /// Answers in the server's place, without forwarding the request. Returns nil for other requests.
-    case invent(@Sendable (_ route: WireRoutes.Route, _ path: String, _ request: [UInt8]) -> ServedAnswer?)
+    case fabricate(@Sendable (_ route: WireRoutes.Route, _ path: String, _ request: [UInt8]) -> ServedAnswer?)
     /// Alters the event stream, event by event.
     case events(@Sendable ([String]) -> [String])
   }
@@ -126,12 +126,12 @@ public struct Lie: Sendable {
 
   /// Answers with an error in the server's place.
   public static func refuse(_ method: String, _ pattern: String, status: Int, code: String) -> Lie {
-    invent(method, pattern, status: status, json: #"{"code":"\#(code)","message":"by script","retryable":false}"#)
+    fabricate(method, pattern, status: status, json: #"{"code":"\#(code)","message":"by script","retryable":false}"#)
   }
 
   /// Answers a request without forwarding it to the server.
-  public static func invent(_ method: String, _ pattern: String, status: Int = 200, json: String) -> Lie {
-    invent(method, pattern) { route, request in
+  public static func fabricate(_ method: String, _ pattern: String, status: Int = 200, json: String) -> Lie {
+    fabricate(method, pattern) { route, request in
       ServedAnswer(
         to: route, request: request, status: status, headers: ["content-type": "application/json"],
         body: Array(json.utf8))
@@ -140,12 +140,12 @@ public struct Lie: Sendable {
 
   /// Answers a request without forwarding it to the server. The closure creates the answer, or returns nil to let the
   /// request pass.
-  public static func invent(
+  public static func fabricate(
     _ method: String, _ pattern: String,
     _ answer: @escaping @Sendable (_ route: WireRoutes.Route, _ request: [UInt8]) -> ServedAnswer?
   ) -> Lie {
     Lie(
-      act: .invent { route, _, request in
+      act: .fabricate { route, _, request in
         route.method == method && route.pattern == pattern ? answer(route, request) : nil
       })
   }

@@ -66,7 +66,7 @@ public final class FaultyTransport: ZDCTransport {
   }
 
   /// Clears the script and goes online. Faults that have already occurred are not undone.
-  public func heal() {
+  public func restoreNetwork() {
     state.withLock {
       $0.rules = []
       $0.isOffline = false

@@ -121,7 +121,7 @@ public final class TestWorld: Sendable {
   }
 
   private func quietFailures(_ device: TestDevice) async throws -> [String] {
-    device.network.heal()
+    device.network.restoreNetwork()
     var failures: [String] = []
     let (mayWait, expected) = state.withLock {
       ($0.mayWait.contains(device.name), $0.expectedErrors[device.name] ?? [])

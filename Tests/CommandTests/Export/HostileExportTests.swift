@@ -107,7 +107,7 @@ struct HostileExportTests {
         guard let node = try? cloud.insertNode(node) else { continue }
         let file = source.appendingPathComponent("\(names.count)")
         try Data("\(names.count)".utf8).write(to: file)
-        let facts = try #require(try FileFacts.of(file.path))
+        let facts = try #require(try FileAttributes.of(file.path))
         let record = FileRecord(try #require(facts.metadata), size: facts.size, source: file.path)
         transaction.setObject(record, forKey: node.uuid, inCollection: FileRecord.collection)
         try cloud.linkNodeID(node.uuid, toKey: node.uuid, inCollection: FileRecord.collection)

@@ -6,9 +6,9 @@ struct PutDecisionTests {
   private static let time = FileTime(seconds: 1_000, nanoseconds: 5)
 
   private func facts(
-    _ kind: FileFacts.Kind = .file, size: UInt64 = 10, mode: UInt16 = 0o644, time: FileTime = time
-  ) throws -> FileFacts {
-    FileFacts(kind: kind, size: size, mode: mode, time: time)
+    _ kind: FileAttributes.Kind = .file, size: UInt64 = 10, mode: UInt16 = 0o644, time: FileTime = time
+  ) throws -> FileAttributes {
+    FileAttributes(kind: kind, size: size, mode: mode, time: time)
   }
 
   private func existing(
@@ -63,7 +63,7 @@ struct PutDecisionTests {
   @Test("M2: a folder never replaces a file that this device has not fetched", arguments: [false, true])
   func theKindOfAnUnfetchedNode_comesFromItsContent(overwrite: Bool) throws {
     func decide(
-      _ kind: FileFacts.Kind, size: UInt64, children: Bool = false, fetched: FileMetadata.Kind? = nil
+      _ kind: FileAttributes.Kind, size: UInt64, children: Bool = false, fetched: FileMetadata.Kind? = nil
     ) throws
       -> PutDecision
     {

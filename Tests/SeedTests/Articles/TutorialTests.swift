@@ -73,12 +73,12 @@ import ZeroDarkCloudTesting
     try zdc.unlockOrCreateDatabase(ZDCDatabaseConfig(encryptionKey: Data(repeating: 7, count: 32)))
     let users = try #require(zdc.localUserManager)
     let user = try await users.login(words: words).uuid
-    _ = try await zdc.syncManager?.syncUntilQuiet(localUserID: user)
+    _ = try await zdc.syncManager?.syncUntilIdle(localUserID: user)
     try await zdc.databaseManager?.rwDatabaseConnection.write { transaction in
       let cloud = try #require(zdc.cloudTransaction(transaction, forLocalUserID: user))
       _ = try cloud.createNode(withPath: ZDCTreesystemPath(pathComponents: ["no note"]))
     }
-    _ = try await zdc.syncManager?.syncUntilQuiet(localUserID: user)
+    _ = try await zdc.syncManager?.syncUntilIdle(localUserID: user)
     try await zdc.close()
   }
 

@@ -143,7 +143,7 @@ private struct PageTrial {
         let pages = PageApplier(session: session, zone: zone.id, transaction: transaction, writers: writers)
         let commits = try pages.apply(page)
         var applier = try ChangeApplier(session: session, zone: zone.id, transaction: transaction)
-        let leaves = LeafStore(db: transaction.database, zone: zone.id)
+        let leaves = LogNodeStore(db: transaction.database, zone: zone.id)
         for node in try Self.pending(leaves, root: zone.zone.root) {
           guard let leaf = try leaves.pendingLeaf(node)?.leaf, let record = page.records[leaf.record] else { continue }
           _ = try applier.apply(record, node: node)
@@ -158,7 +158,7 @@ private struct PageTrial {
     } catch let error as ZDCSecurityError { return .refused(error.code) }
   }
 
-  private static func pending(_ leaves: LeafStore, root: NodeID) throws -> [NodeID] {
+  private static func pending(_ leaves: LogNodeStore, root: NodeID) throws -> [NodeID] {
     var nodes: [NodeID] = []
     try leaves.forEachByDepth(root: root) { leaf in if leaf.isPending { nodes.append(leaf.node) } }
     return nodes

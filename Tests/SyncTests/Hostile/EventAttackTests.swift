@@ -49,7 +49,7 @@ struct EventAttackTests {
         await b.recorder.wait(for: "new /f")
       }
       #expect(hostile.liesTold > 0)
-      hostile.beHonest()
+      hostile.stopTampering()
       try await TestWorld.settle([a, b])
       #expect(try await b.tree() == (try await a.tree()))
       #expect(try await b.securityErrors() == [])
@@ -87,7 +87,7 @@ struct EventAttackTests {
       }
       #expect(hostile.liesTold == 1)
       #expect(try await b.securityErrors() == [])
-      hostile.beHonest()
+      hostile.stopTampering()
       try await TestWorld.settle([a, b])
       #expect(try await b.tree() == (try await a.tree()))
       try await b.close()

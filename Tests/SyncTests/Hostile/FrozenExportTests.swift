@@ -33,7 +33,7 @@ extension HostileServerTests {
     // A single request still returns /renamed.
     var found = try await Self.takeOut(act)
     #expect(found == expected)
-    act.hostile.beHonest()
+    act.hostile.stopTampering()
     // The batch answer is garbage, so each blob is requested separately.
     act.hostile.tell(.body("POST", Routes.contents) { $0 = [9, 9, 9] })
     expected["/folder/inner"] = "i"
@@ -44,7 +44,7 @@ extension HostileServerTests {
     #expect(after.frozen == before.frozen && after.operations == before.operations && after.tree == before.tree)
     #expect(after.losses(since: before, reference: before) == [])
     try act.hostile.lead("B", to: act.fork)
-    act.hostile.beHonest()
+    act.hostile.stopTampering()
     #expect(try await Self.takeOut(act).values.allSatisfy { !$0.contains("Gone") && !$0.contains("Mismatch") })
     try await act.end()
   }

@@ -296,7 +296,7 @@ extension HostileScenario {
 
   /// Local data stays readable, and the queue accepts changes and waits.
   private func checkFrozen(_ act: HostileAct) async throws {
-    act.hostile.beHonest()
+    act.hostile.stopTampering()
     try await act.victim.relaunch()
     if start == .fresh { return }
     let count = try await act.victim.queueCount()
@@ -309,7 +309,7 @@ extension HostileScenario {
 
   /// Nothing proves that the server lied, and it no longer does: the user has nothing to decide.
   private func checkLifted(_ act: HostileAct) async throws {
-    act.hostile.beHonest()
+    act.hostile.stopTampering()
     try await act.victim.relaunch()
     try await act.victim.sync()
     #expect(try await DeviceState(of: act.victim).frozen == [:])
@@ -317,7 +317,7 @@ extension HostileScenario {
 
   /// The server is honest again, or the user has decided: everything arrives, and nothing was lost.
   private func checkMended(_ act: HostileAct) async throws {
-    act.hostile.beHonest()
+    act.hostile.stopTampering()
     try await mend?(act)
     if ending == .freezes { try await act.acceptServerState() }
     if act.victim.localUserIDs.isEmpty { try await act.victim.login(words: act.typed.value ?? act.stage.words) }

@@ -22,7 +22,7 @@ extension HostileServerTests {
         try await act.victim.login(words: act.stage.words)
       }
       traffic.insert(act.hostile.requests.map { "\($0.route) \($0.body.count)" })
-      act.hostile.beHonest()
+      act.hostile.stopTampering()
     }
     // The lengths of random IDs in base64 and of numbers are the same in all attempts.
     #expect(traffic.count == 1)
@@ -36,7 +36,7 @@ extension HostileServerTests {
     let commit = try act.zone.head
     let nonce = Data(commit.signedBytes).base64EncodedString()
     act.hostile.tell(
-      .invent("POST", Routes.challenge, json: #"{"nonce":"\#(nonce)","expiresMs":99999999999999}"#))
+      .fabricate("POST", Routes.challenge, json: #"{"nonce":"\#(nonce)","expiresMs":99999999999999}"#))
     await #expect(throws: (any Error).self) { try await act.victim.login(words: act.stage.words) }
     let key = act.zone.keys.accessKey.loginKey.publicKey
     for request in act.hostile.requests where request.route.pattern == Routes.login {
@@ -71,7 +71,7 @@ extension HostileServerTests {
       await Self.denied(updates)
       #expect(try await act.victim.queueCount() == 2)
       #expect(!act.hostile.requests.contains { $0.route.pattern == Routes.commits && $0.liesBefore > 0 })
-      act.hostile.beHonest()
+      act.hostile.stopTampering()
       await act.victim.recorder.wait(for: "pushed /while-denied")
     }
     // The engines may have ended before the last answer was stored.
@@ -114,7 +114,7 @@ extension HostileServerTests {
         let node = try await act.victim.node("/left")
         for try await download in manager.downloadContents(of: [node]) { _ = try download.content.get() }
       }
-      act.hostile.beHonest()
+      act.hostile.stopTampering()
     }
     #expect(try await act.victim.tree(versions: false) == tree)
     try await act.end()

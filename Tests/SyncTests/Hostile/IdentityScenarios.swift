@@ -55,7 +55,7 @@ extension HostileScenario {
           let text = String(decoding: body, as: UTF8.self)
           body = Array(text.split(separator: mine, omittingEmptySubsequences: false).joined(separator: other).utf8)
         },
-        .invent("GET", Routes.chain) { route, request in
+        .fabricate("GET", Routes.chain) { route, request in
           var bundle = ZDCProtocol.Bundle.Writer()
           for link in chain { bundle.append(link: link.bytes) }
           return ServedAnswer(

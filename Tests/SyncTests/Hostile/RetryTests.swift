@@ -72,7 +72,7 @@ extension HostileServerTests {
     #expect(try await act.victim.explain("/mine")?.operations.allSatisfy { $0.reason == .serverSaid } == true)
     let log = try await act.signedLog()
     #expect(state.losses(since: before, reference: act.stage.reference, log: log) == [])
-    act.hostile.beHonest()
+    act.hostile.stopTampering()
     try await TestWorld.settle([act.victim])
     #expect(try await act.victim.tree(versions: false) == act.stage.finalTree)
     #expect(try await DeviceState(of: act.victim).operations == [])
@@ -86,7 +86,7 @@ extension HostileServerTests {
     try await act.victim.whileRunning { await act.victim.recorder.wait(for: "pushed /mine") }
     // A refused push may deliver the honest page before the last lie.
     #expect(act.hostile.liesTold >= 2)
-    act.hostile.beHonest()
+    act.hostile.stopTampering()
     try await TestWorld.settle([act.victim])
     #expect(try await act.victim.tree(versions: false) == act.stage.finalTree)
     try await act.end()
@@ -105,7 +105,7 @@ extension HostileServerTests {
     state = try await DeviceState(of: act.victim)
     #expect(Array(state.frozen.values) == ["zoneRollback"])
     #expect(!act.hostile.requests.contains { $0.route.pattern == Routes.commits }, "a push into a frozen zone")
-    act.hostile.beHonest()
+    act.hostile.stopTampering()
     try await act.victim.relaunch()
     try await TestWorld.settle([act.victim])
     state = try await DeviceState(of: act.victim)
@@ -123,7 +123,7 @@ extension HostileServerTests {
     try await act.rogue().push(try act.zone.commit(putting: record), [record])
     await #expect(throws: ZDCSecurityError.self) { try await act.victim.pull() }
     #expect(try await DeviceState(of: act.victim).frozen.count == 1)
-    act.hostile.beHonest()
+    act.hostile.stopTampering()
     let yesterday = try await act.stage.server.fork(act.stage.early, clock: ManualClock())
     act.others.add(yesterday)
     try act.hostile.lead("B", to: yesterday)
@@ -151,7 +151,7 @@ extension HostileServerTests {
     let error = await #expect(throws: ZDCSecurityError.self) { try await act.victim.pull() }
     #expect(error?.code == .recordBindingMismatch)
     #expect(try await DeviceState(of: act.victim).pinnedZones.contains(act.zone.zone.root) == false)
-    act.hostile.beHonest()
+    act.hostile.stopTampering()
     try await TestWorld.settle([act.victim])
     #expect(try await act.victim.tree(versions: false) == act.stage.freshTree)
     try await act.end()

@@ -72,7 +72,7 @@ extension HostileScenario {
       "48", story: "a push is acknowledged and dropped", error: "ownCommitMissing", .fails, from: .current, by: .sync
     ) { act in
       act.tell(
-        .invent("POST", Routes.commits) { route, request in
+        .fabricate("POST", Routes.commits) { route, request in
           guard let commit = firstCommit(of: request) else { return nil }
           let status = ZoneStatus(
             zone: commit.fields.zone, seq: commit.fields.seq, head: commit.hash)
@@ -87,7 +87,7 @@ extension HostileScenario {
   ]
 
   private static func conflict(head: ZoneCommit, body: [UInt8]) -> Lie {
-    .invent("POST", Routes.commits) { route, request in
+    .fabricate("POST", Routes.commits) { route, request in
       ServedAnswer(
         to: route, request: request, status: 409,
         headers: [

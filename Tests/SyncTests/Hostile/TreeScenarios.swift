@@ -277,7 +277,7 @@ extension HostileScenario {
       "8", "C3", story: "another tree with a valid beginning", error: "zoneForkDetected", .freezes,
       from: .fresh
     ) { act in
-      let other = try TrunkBirth(
+      let other = try TrunkGenesis(
         .home, appTreeID: TestDevice.treeID,
         owner: TrunkOwner(
           user: act.stage.user, signingKey: act.zone.keys.signingKey, signGen: 1,

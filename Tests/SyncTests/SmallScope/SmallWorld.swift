@@ -129,7 +129,7 @@ actor SmallWorld {
 
   private func begin(_ cases: [SmallCase]) async throws {
     guard let start else { throw TestFailure("a world without a start") }
-    hostile.beHonest()
+    hostile.stopTampering()
     hostile.forgetRequests()
     refused.forget()
     try await server.restore(start.server)

@@ -142,8 +142,8 @@ extension VectorCases {
     try zone.append([zone.put(a, root, 2, keyGen: 2, parentKeyGen: 2)], by: zone.carol)
     try zone.append([.retireKey(user: world.birth.userID, gen: 2)])
     let leaves = [
-      ZoneLeaf(node: a, parent: root, record: RecordHash(2, 0, 0, 0), putSeq: 4, keyGen: 2, parentKeyGen: 2),
-      ZoneLeaf(node: root, parent: .zero, record: RecordHash(5, 0, 0, 0), putSeq: 3, keyGen: 2, parentKeyGen: 0),
+      LogNode(node: a, parent: root, record: RecordHash(2, 0, 0, 0), putSeq: 4, keyGen: 2, parentKeyGen: 2),
+      LogNode(node: root, parent: .zero, record: RecordHash(5, 0, 0, 0), putSeq: 3, keyGen: 2, parentKeyGen: 0),
     ]
     add(
       "log-members", "log", "three members; one who may share rotates, a stale node is put again, a key is retired",

@@ -108,8 +108,8 @@ extension VectorCases {
     let two = try commit(2, after: one, [put(b, root, 3)])
     let three = try commit(3, after: two, [.delete(node: a, record: RecordHash(1, 0, 0, 0), liveDescendants: 0)])
     let log = [one, two, three].map { Step(commit: $0.bytes) }
-    let leaf = ZoneLeaf(node: b, parent: root, record: RecordHash(3, 0, 0, 0), putSeq: 2, keyGen: 1, parentKeyGen: 1)
-    let rootLeaf = ZoneLeaf(node: root, parent: .zero, record: home.root.hash, putSeq: 0, keyGen: 1, parentKeyGen: 0)
+    let leaf = LogNode(node: b, parent: root, record: RecordHash(3, 0, 0, 0), putSeq: 2, keyGen: 1, parentKeyGen: 1)
+    let rootLeaf = LogNode(node: root, parent: .zero, record: home.root.hash, putSeq: 0, keyGen: 1, parentKeyGen: 0)
     let leaves = [leaf, rootLeaf]
     let stateRoot = Self.stateRoot(leaves)
     add(
@@ -119,11 +119,11 @@ extension VectorCases {
     try addLogFailures(genesis, one, two)
   }
 
-  static func stateRoot(_ leaves: [ZoneLeaf]) -> MerkleHash {
+  static func stateRoot(_ leaves: [LogNode]) -> MerkleHash {
     MerkleTree.root(leafHashes: leaves.sorted { $0.node < $1.node }.map { MerkleTree.leafHash(bytes($0)) })
   }
 
-  private static func bytes(_ leaf: ZoneLeaf) -> [UInt8] {
+  private static func bytes(_ leaf: LogNode) -> [UInt8] {
     var out = ByteWriter()
     out.append(leaf.node)
     out.append(leaf.parent)

@@ -44,13 +44,13 @@ struct FrozenWorld: IdentityDirectory {
   static let appTreeID = "com.example.vectors"
   static let timeMs: UInt64 = 1_790_000_000_000
 
-  let birth: AccountBirth
+  let birth: NewAccount
   let identity: VerifiedIdentity
 
   init() throws {
     var source = SeededSource("zdc1 vectors account")
     var stored = Self.storedWraps()[...]
-    birth = try AccountBirth(
+    birth = try NewAccount(
       accessKey: .random(&source), appTreeID: Self.appTreeID, timeMs: Self.timeMs, random: &source
     ) { sealer, owner in
       guard let wrap = stored.popFirst() else {
@@ -72,7 +72,7 @@ struct FrozenWorld: IdentityDirectory {
     user == identity.userID ? identity.signKeys[generation] : nil
   }
 
-  var home: TrunkBirth { birth.trunks[0] }
+  var home: TrunkGenesis { birth.trunks[0] }
   var homeKeys: ParentKeys { ParentKeys(home.key, keyGen: 1) }
 
   func sign(_ label: StaticString) -> ([UInt8]) throws -> [UInt8] {

@@ -7,17 +7,17 @@ struct World {
   static let appTreeID = "com.example.vectors"
   static let timeMs: UInt64 = 1_790_000_000_000
 
-  let birth: AccountBirth
+  let birth: NewAccount
   let identity: VerifiedIdentity
 
   init(_ seed: String = "world") throws {
     var source = SeededSource(seed)
-    birth = try AccountBirth(
+    birth = try NewAccount(
       accessKey: .random(&source), appTreeID: Self.appTreeID, timeMs: Self.timeMs, random: &source)
     identity = try IdentityReplay.verify([birth.genesis])
   }
 
-  var home: TrunkBirth { birth.trunks[0] }
+  var home: TrunkGenesis { birth.trunks[0] }
 
   var homeKeys: ParentKeys { ParentKeys(home.key, keyGen: 1) }
 

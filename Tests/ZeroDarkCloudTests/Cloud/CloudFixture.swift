@@ -47,7 +47,7 @@ final class CloudFixture: Sendable {
 
   /// An account as `createAccount` leaves it, without a server.
   static func addUser(_ zdc: ZeroDarkCloud) async throws -> String {
-    let birth = try AccountBirth(accessKey: .random(), appTreeID: treeID, timeMs: 1)
+    let birth = try NewAccount(accessKey: .random(), appTreeID: treeID, timeMs: 1)
     var chain = Bundle.Writer()
     chain.append(link: birth.genesis.bytes)
     let secrets = LocalUserSecrets(
@@ -68,7 +68,7 @@ final class CloudFixture: Sendable {
       try transaction.localUsers.insert(&inserted)
       let keys = try UserKeys(inserted)
       try TrunkRows(transaction: transaction, localUser: inserted.id, appTreeID: treeID, owner: row.userID)
-        .insertBorn(bundles, keys: keys)
+        .insertGenesis(bundles, keys: keys)
     }
     return birth.userID.text
   }
@@ -177,10 +177,10 @@ extension ZDCCloudTransaction {
   func pretendPushed(_ row: NodeRow, dataVersion: UInt64) throws {
     guard let parent = try row.parent.flatMap({ try nodes.nodeID(of: $0) }) else { return }
     var row = row
-    row.cloud = NodeRow.CloudFacts(
+    row.cloud = NodeRow.RemoteState(
       recordVersion: (row.cloud?.recordVersion ?? 0) + 1, recordHash: .zero, parent: parent, name: row.name,
       nameTag: row.nameTag, writer: .zero, receivedMs: 1_000)
-    row.content = NodeRow.ContentFacts(
+    row.content = NodeRow.RemoteContent(
       content: NodeRecord.Content(dataVersion: dataVersion, blobID: .random(), cipherLength: 1, contentRoot: .zero),
       secrets: ContentSecrets(
         key: .random(), sizes: ContentSizes(metadata: 1, thumbnail: 0, data: 3), thumbnailTag: .zero),

@@ -18,7 +18,7 @@ import ZDCTreesystem
     let sizes = ContentSizes(metadata: 12_345, thumbnail: 23_456, data: 7_654_321)
     try await fixture.write { cloud in
       var row = try cloud.row(path: "/f")
-      row.content = NodeRow.ContentFacts(
+      row.content = NodeRow.RemoteContent(
         content: NodeRecord.Content(dataVersion: 2, blobID: .random(), cipherLength: 8_000_000, contentRoot: .zero),
         secrets: ContentSecrets(key: .random(), sizes: sizes, thumbnailTag: tag), writer: .zero, timeMs: 1,
         receivedMs: 2)

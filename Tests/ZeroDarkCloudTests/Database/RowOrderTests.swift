@@ -9,9 +9,9 @@ import ZDCProtocol
 /// Rows lie in the order in which they come, so that what comes together is found together.
 @Suite struct RowOrderTests {
   @Test func sortedUUIDs_areUUIDs_inTheOrderOfTheirMaking() throws {
-    let early = (0..<5_000).map { _ in SortedUUID.make(atMs: 1_700_000_000_000) }
+    let early = (0..<5_000).map { _ in UUIDv7.make(atMs: 1_700_000_000_000) }
     // A clock that was put back does not undo the order.
-    let late = (0..<5_000).map { SortedUUID.make(atMs: 1_600_000_000_000 + UInt64($0)) }
+    let late = (0..<5_000).map { UUIDv7.make(atMs: 1_600_000_000_000 + UInt64($0)) }
     let all = early + late
     #expect(all == all.sorted() && Set(all).count == all.count)
     #expect(all.allSatisfy { UUID(uuidString: $0)?.uuidString == $0 })
@@ -20,7 +20,7 @@ import ZDCProtocol
 
   @Test func sortedUUIDs_beginWithTheTime() throws {
     let time: UInt64 = 0x01ff_0000_0000
-    #expect(SortedUUID.make(atMs: time).hasPrefix("01FF0000-0000-7000-"))
+    #expect(UUIDv7.make(atMs: time).hasPrefix("01FF0000-0000-7000-"))
   }
 
   /// - ids of nodes, drawn for one transaction and for another one

@@ -121,10 +121,10 @@ struct Publisher {
     var row = NodeRow(
       uuid: UUID().uuidString, zone: zone.id, nodeID: node, parent: root.id, depth: 1,
       nameTag: record.fields.nameTag, name: folded.utf8, key: key, keyGen: 1, createdMs: 1)
-    row.cloud = NodeRow.CloudFacts(
+    row.cloud = NodeRow.RemoteState(
       recordVersion: 1, recordHash: record.hash, parent: zone.zone.root, name: folded.utf8,
       nameTag: record.fields.nameTag, writer: keys.userID, receivedMs: 5)
-    row.content = NodeRow.ContentFacts(
+    row.content = NodeRow.RemoteContent(
       content: content, secrets: sealed.secrets, writer: keys.userID, timeMs: 1, receivedMs: 5_000)
     return (record, row)
   }

@@ -274,7 +274,7 @@ import ZDCTreesystem
   }
 
   @Test func aChainThatDoesNotBelongToTheWords_isARollback() throws {
-    let birth = try AccountBirth(accessKey: .random(), appTreeID: NetworkWorld.treeID, timeMs: 1)
+    let birth = try NewAccount(accessKey: .random(), appTreeID: NetworkWorld.treeID, timeMs: 1)
     var chain = Bundle.Writer()
     chain.append(link: birth.genesis.bytes)
     #expect(throws: ZDCSecurityError(.identityChainRollback, user: birth.userID)) {

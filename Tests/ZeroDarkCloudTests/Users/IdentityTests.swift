@@ -28,7 +28,7 @@ import ZDCTreesystem
       let (user, words) = try await device.users.createAccount()
       let setting = Setting(world: world, device: device, sync: try device.engine(), user: user, words: words)
       try await setting.change("/first")
-      try await setting.sync.syncUntilQuiet(localUserID: user.uuid)
+      try await setting.sync.syncUntilIdle(localUserID: user.uuid)
       return setting
     }
 
@@ -69,7 +69,7 @@ import ZDCTreesystem
       try await change("/second")
       for _ in 0..<2 {
         let error = await #expect(throws: ZDCSecurityError.self) {
-          try await sync.syncUntilQuiet(localUserID: user.uuid)
+          try await sync.syncUntilIdle(localUserID: user.uuid)
         }
         #expect(error?.code == code)
       }
@@ -119,7 +119,7 @@ import ZDCTreesystem
     try await NetworkWorld.run { world in
       var setting = try await Setting.make(world)
       try setting.relaunch()
-      for _ in 0..<2 { try await setting.sync.syncUntilQuiet(localUserID: setting.user.uuid) }
+      for _ in 0..<2 { try await setting.sync.syncUntilIdle(localUserID: setting.user.uuid) }
       #expect(setting.device.transport.count(Routes.zones) == 2)
       #expect(setting.device.transport.count("/chain") == 0)
       #expect(setting.device.transport.count(Routes.keyring) == 0)
@@ -135,14 +135,14 @@ import ZDCTreesystem
       try await change.rotateKeys(setting.device.api(setting.user))
       try setting.relaunch()
       try await setting.change("/second")
-      try await setting.sync.syncUntilQuiet(localUserID: setting.user.uuid)
+      try await setting.sync.syncUntilIdle(localUserID: setting.user.uuid)
       #expect(try await setting.queued() == 0)
       #expect(try await setting.events() == [])
       #expect(try await UserKeys(setting.row()).signGen == 2)
       // And they stay.
       try setting.relaunch()
       try await setting.change("/third")
-      try await setting.sync.syncUntilQuiet(localUserID: setting.user.uuid)
+      try await setting.sync.syncUntilIdle(localUserID: setting.user.uuid)
       #expect(try await setting.queued() == 0)
       #expect(setting.device.transport.count(Routes.keyring) == 0)
     }
@@ -158,7 +158,7 @@ import ZDCTreesystem
       for path in ["/second", "/third"] {
         try setting.relaunch()
         try await setting.change(path)
-        try await setting.sync.syncUntilQuiet(localUserID: setting.user.uuid)
+        try await setting.sync.syncUntilIdle(localUserID: setting.user.uuid)
         #expect(try await setting.queued() == 0)
       }
       #expect(try await setting.events() == ["accessKeyChanged"])
@@ -181,7 +181,7 @@ import ZDCTreesystem
       try setting.relaunch()
       try await setting.change("/second")
       let error = await #expect(throws: ZDCSecurityError.self) {
-        try await setting.sync.syncUntilQuiet(localUserID: setting.user.uuid)
+        try await setting.sync.syncUntilIdle(localUserID: setting.user.uuid)
       }
       #expect(error?.code == .accessKeyChanged)
       #expect(setting.device.transport.count("POST /v1/commits") == 0)
@@ -206,7 +206,7 @@ import ZDCTreesystem
       #expect(error?.code == .identityChainRollback)
       // The honest server is believed again.
       setting.device.transport.set(.init())
-      try await setting.sync.syncUntilQuiet(localUserID: setting.user.uuid)
+      try await setting.sync.syncUntilIdle(localUserID: setting.user.uuid)
       #expect(try await setting.queued() == 0)
     }
   }
@@ -289,14 +289,14 @@ import ZDCTreesystem
           try await next.rotateKeys(api)
         }))
       try await setting.change("/second")
-      try await setting.sync.syncUntilQuiet(localUserID: setting.user.uuid)
+      try await setting.sync.syncUntilIdle(localUserID: setting.user.uuid)
       #expect(try await setting.events() == [])
       #expect(try await UserKeys(setting.row()).signGen == 3)
     }
   }
 
   @Test func weakKeyInALink_isRefused() async throws {
-    let birth = try AccountBirth(accessKey: .random(), appTreeID: NetworkWorld.treeID, timeMs: 1)
+    let birth = try NewAccount(accessKey: .random(), appTreeID: NetworkWorld.treeID, timeMs: 1)
     var fields = IdentityLink.Fields(
       kind: .genesis, timeMs: 1, rootPub: birth.genesis.rootPub, signPub: [1] + [UInt8](repeating: 0, count: 31),
       encPub: birth.genesis.encPub)

@@ -8,12 +8,12 @@ extension ZonePuller {
   private static let limit = 1_000
 
   /// Repeats failed calls. Calls that belong to a record need no work here, because the record is still pending.
-  func tellAgain(_ summary: inout PullSummary, _ left: inout LeftOut) async throws {
+  func retryDelegateCalls(_ summary: inout PullSummary, _ left: inout DeferredNodes) async throws {
     let isEmpty = try await session.database.asyncRead { [zone] in try $0.delegateFailures.isEmpty(zone: zone) }
     if isEmpty { return }
     let (told, refusal) = try await session.database.asyncReadWrite { [session, zone] transaction in
       transaction.appCalls.isolates = true
-      let told = try TellingAgain(session: session, zone: zone, transaction: transaction).run(limit: Self.limit)
+      let told = try DelegateRetry(session: session, zone: zone, transaction: transaction).run(limit: Self.limit)
       return (told, transaction.appCalls.failure)
     }
     summary.announced += told
@@ -22,7 +22,7 @@ extension ZonePuller {
 }
 
 /// One pass over a zone's failed calls, inside a transaction.
-private struct TellingAgain {
+private struct DelegateRetry {
   let session: SyncSession
   let zone: Int64
   let transaction: ZDCReadWriteTransaction
@@ -51,7 +51,7 @@ private struct TellingAgain {
       return false
     }
     switch failure.part {
-    case .push: return try tellPushed(row)
+    case .push: return try notifyPushed(row)
     case .deletion: return try tellDeleted(row, failure)
     case .name: return try releaseName(row, failure)
     case .record:
@@ -69,9 +69,9 @@ private struct TellingAgain {
     try transaction.delegateFailures.forget(zone: zone, node: failure.node, isPulled: failure.part != .push)
   }
 
-  private func tellPushed(_ row: NodeRow) throws -> Bool {
+  private func notifyPushed(_ row: NodeRow) throws -> Bool {
     let completion = InFlightCompletion(session: session, zone: zone, transaction: transaction)
-    return try session.part(.push, of: zone, row.nodeID, in: transaction) { try completion.tellPushed(row) }
+    return try session.part(.push, of: zone, row.nodeID, in: transaction) { try completion.notifyPushed(row) }
   }
 
   private func tellDeleted(_ row: NodeRow, _ failure: DelegateFailureStore.Failure) throws -> Bool {
@@ -88,7 +88,7 @@ private struct TellingAgain {
   /// Releases a name that became free. No record waits for this, unless there is a newer one.
   private func releaseName(_ row: NodeRow, _ failure: DelegateFailureStore.Failure) throws -> Bool {
     if try isPending(failure) { return false }
-    let places = LocalPlaces(session: session, transaction: transaction)
+    let places = LocalTreeResolver(session: session, transaction: transaction)
     let leaves = transaction.leaves(zone: zone)
     let names = DuplicateNames(session: session, transaction: transaction, places: places, leaves: leaves)
     return try names.release(row) > 0

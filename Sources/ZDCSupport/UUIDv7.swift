@@ -4,7 +4,7 @@ internal import Synchronization
 ///
 /// Rows created and deleted together are adjacent in the UUID index. A commit of a thousand operations therefore
 /// touches few index pages, however long the queue is.
-package enum SortedUUID {
+package enum UUIDv7 {
   /// Milliseconds in the upper bits, and a twelve-bit counter within each millisecond.
   private static let last = Atomic<UInt64>(0)
 

@@ -3,7 +3,7 @@ internal import GRDB
 package import ZDCProtocol
 
 // A zone's leaves while another log replaces them. A temporary table keeps the old ones for comparison.
-extension LeafStore {
+extension LogNodeStore {
   /// A live node of the new log that is not what it was in the old one.
   package struct Changed {
     package var node: NodeID

@@ -9,7 +9,7 @@ internal import Foundation
 #endif
 
 /// The attributes of a file in the file system. Symbolic links are not followed by default.
-package struct FileFacts: Sendable, Hashable {
+package struct FileAttributes: Sendable, Hashable {
   package enum Kind: String, Sendable {
     case file, folder
     case link = "symbolic link"
@@ -32,13 +32,13 @@ package struct FileFacts: Sendable, Hashable {
 
   /// - Returns: nil if there is no such file.
   /// - Throws: ``CommandError``.
-  package static func of(_ path: String, followingLink: Bool = false) throws(CommandError) -> FileFacts? {
+  package static func of(_ path: String, followingLink: Bool = false) throws(CommandError) -> FileAttributes? {
     var info = stat()
     guard (followingLink ? stat(path, &info) : lstat(path, &info)) == 0 else {
       if errno == ENOENT || errno == ENOTDIR { return nil }
       throw FileFailure.error(path, reading: true)
     }
-    return FileFacts(info)
+    return FileAttributes(info)
   }
 
   init(_ info: stat) {

@@ -3,7 +3,7 @@ public import ZDCProtocol
 /// The initial objects of an account (PROTOCOL 3.1, 3.2, 3.9): keys, keyring, genesis link and the four trunks.
 ///
 /// Created once, by an explicit "create account", and stored locally before anything is sent.
-public struct AccountBirth: Sendable {
+public struct NewAccount: Sendable {
   public let accessKey: AccessKey
   public let signingKey: SigningKey
   public let decryptionKey: DecryptionKey
@@ -13,7 +13,7 @@ public struct AccountBirth: Sendable {
   public let keyringBlob: [UInt8]
   public let genesis: IdentityLink
   /// home, prefs, outbox, inbox.
-  public let trunks: [TrunkBirth]
+  public let trunks: [TrunkGenesis]
 
   /// Generates the keys and objects of a new account.
   ///
@@ -27,7 +27,7 @@ public struct AccountBirth: Sendable {
 
   package init(
     accessKey: AccessKey, appTreeID: String, timeMs: UInt64, random: inout some RandomSource,
-    wrap: TrunkBirth.WrapKey = { try $0.seal(for: $1.user, encGen: $1.encGen, encPub: $1.encPub) }
+    wrap: TrunkGenesis.WrapKey = { try $0.seal(for: $1.user, encGen: $1.encGen, encPub: $1.encPub) }
   ) throws {
     let signingKey = SigningKey.random(&random)
     let decryptionKey = try DecryptionKey.random(&random)
@@ -44,10 +44,10 @@ public struct AccountBirth: Sendable {
     keyringBlob = try keyring.seal(accessKey.keyringKey, random: &random)
     let owner = TrunkOwner(
       user: userID, signingKey: signingKey, signGen: 1, encPub: decryptionKey.publicKey, encGen: 1)
-    var trunks: [TrunkBirth] = []
+    var trunks: [TrunkGenesis] = []
     for trunk in Trunk.allCases {
       trunks.append(
-        try TrunkBirth(trunk, appTreeID: appTreeID, owner: owner, timeMs: timeMs, random: &random, wrap: wrap))
+        try TrunkGenesis(trunk, appTreeID: appTreeID, owner: owner, timeMs: timeMs, random: &random, wrap: wrap))
     }
     fields.keyringHash = Keyring.hash(keyringBlob)
     fields.claims = [.tree(appTreeID: appTreeID, genesisCommits: trunks.map(\.commit.hash))]

@@ -5,7 +5,7 @@ package import ZDCProtocol
 /// The client's table of what a zone's verified log says; replay reads and changes it inside one transaction.
 ///
 /// It notes what replay did, so that the caller knows which nodes to announce.
-package struct LeafStore: ZoneState {
+package struct LogNodeStore: ZoneState {
   package let db: Database
   package let zone: Int64
   /// 1 for commits of others: their records have to be fetched. 0 for own ones: the rows already say what they say.
@@ -15,7 +15,7 @@ package struct LeafStore: ZoneState {
   /// Top-most nodes that were removed, with everything that was below them.
   package private(set) var removed: [Removal] = []
   /// Existing nodes that now hang on another parent: their leaves before the put.
-  package private(set) var moved: [NodeID: ZoneLeaf] = [:]
+  package private(set) var moved: [NodeID: LogNode] = [:]
   /// An existing node got another key.
   package private(set) var raisesKeys = false
 
@@ -45,7 +45,7 @@ package struct LeafStore: ZoneState {
     author = (commit.fields.writer, commit.fields.writerGen)
   }
 
-  package func leaf(_ node: NodeID) throws -> ZoneLeaf? {
+  package func leaf(_ node: NodeID) throws -> LogNode? {
     try db.firstRow(
       "SELECT node, parent, record, putSeq, keyGen, parentKeyGen FROM zdc_leaf WHERE zone = ? AND node = ?",
       [zone, node.data], Self.decode)
@@ -70,7 +70,7 @@ package struct LeafStore: ZoneState {
     return try Int.fetchOne(statement, arguments: [node.data, zone, limit]) ?? 0
   }
 
-  package mutating func put(_ leaf: ZoneLeaf, replacing old: ZoneLeaf?) throws {
+  package mutating func put(_ leaf: LogNode, replacing old: LogNode?) throws {
     let statement = try db.cachedStatement(
       sql: """
         INSERT INTO zdc_leaf
@@ -134,7 +134,7 @@ package struct LeafStore: ZoneState {
 
   /// The log's entry for a record that is still to be fetched.
   package struct Expected {
-    package var leaf: ZoneLeaf
+    package var leaf: LogNode
     /// The record that the put replaced.
     package var prev: RecordHash
     /// Who signed the put.
@@ -224,13 +224,13 @@ package struct LeafStore: ZoneState {
   }
 
   /// Up to `limit` live children.
-  package func children(of node: NodeID, limit: Int = .max) throws -> [ZoneLeaf] {
+  package func children(of node: NodeID, limit: Int = .max) throws -> [LogNode] {
     let statement = try db.cachedStatement(
       sql: """
         SELECT node, parent, record, putSeq, keyGen, parentKeyGen FROM zdc_leaf INDEXED BY zdc_leaf_parent
         WHERE zone = ? AND parent = ? LIMIT ?
         """)
-    var found: [ZoneLeaf] = []
+    var found: [LogNode] = []
     let cursor = try RawRow.fetchCursor(statement, arguments: [zone, node.data, limit])
     while let row = try cursor.next() { found.append(try Self.decode(row)) }
     return found
@@ -268,8 +268,8 @@ package struct LeafStore: ZoneState {
     )
     """
 
-  private static func decode(_ row: RawRow) throws -> ZoneLeaf {
-    ZoneLeaf(
+  private static func decode(_ row: RawRow) throws -> LogNode {
+    LogNode(
       node: try NodeID(row, 0), parent: try NodeID(row, 1), record: try RecordHash(row, 2),
       putSeq: row.unsigned(3) ?? 0, keyGen: UInt32(row[4] as Int64), parentKeyGen: UInt32(row[5] as Int64))
   }

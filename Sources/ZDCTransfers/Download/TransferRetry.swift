@@ -3,7 +3,7 @@ internal import ZDCProtocol
 internal import ZDCSupport
 
 /// The retry limit of a transfer: none while each attempt makes progress, a number of retries while none does.
-package struct Patience: Sendable {
+package struct TransferRetry: Sendable {
   package struct Policy: Sendable {
     /// Maximum number of retries in a row after an attempt without progress.
     var retries: Int
@@ -40,7 +40,7 @@ package struct Patience: Sendable {
   package typealias Choice = @Sendable () -> Policy
 
   private let choice: Choice
-  private var fruitless = 0
+  private var attemptsWithoutProgress = 0
 
   package init(_ policy: @escaping @autoclosure Choice = .brief) {
     choice = policy
@@ -52,11 +52,11 @@ package struct Patience: Sendable {
   package mutating func tryAgain(after error: any Error, hasProgressed: Bool) async throws {
     let policy = choice()
     guard isTransient(error, policy) else { throw error }
-    fruitless = hasProgressed ? 0 : fruitless + 1
-    guard fruitless <= policy.retries else { throw error }
-    guard fruitless > 0 else { return }
+    attemptsWithoutProgress = hasProgressed ? 0 : attemptsWithoutProgress + 1
+    guard attemptsWithoutProgress <= policy.retries else { throw error }
+    guard attemptsWithoutProgress > 0 else { return }
     let asked = (error as? ServerError)?.retryAfterMs ?? 0
-    let pause = max(asked, policy.pause(retry: fruitless, random: .random(in: 0..<1)))
+    let pause = max(asked, policy.pause(retry: attemptsWithoutProgress, random: .random(in: 0..<1)))
     try await policy.sleep(.milliseconds(Int64(pause)))
   }
 
@@ -72,7 +72,7 @@ package struct Patience: Sendable {
   package static func run<Value>(
     _ policy: @escaping @autoclosure Choice = .brief, _ body: () async throws -> Value
   ) async throws -> Value {
-    var patience = Patience(policy())
+    var patience = TransferRetry(policy())
     while true {
       do {
         return try await body()

@@ -1,5 +1,5 @@
 /// Decides when a sync is finished. Pure.
-package struct QuietRule {
+package struct IdleDetector {
   /// A limit that suffices for the queue, for conflicts that the app resolves and for commits of other devices that
   /// come first. Without it, an app that answers each push with another change would keep the sync running forever.
   private let limit: Int
@@ -13,7 +13,7 @@ package struct QuietRule {
 
   /// Returns whether another round may have work to do: sent commits may unblock other operations, and the app may have
   /// queued changes in a delegate call.
-  package mutating func goesOn(after round: PushSummary, uploadsSettled: Int) -> Bool {
+  package mutating func shouldContinue(after round: PushSummary, uploadsSettled: Int) -> Bool {
     rounds += 1
     return !isExhausted && (round.hasNext || round.calledApp || uploadsSettled > 0)
   }

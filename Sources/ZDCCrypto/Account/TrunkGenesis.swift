@@ -20,7 +20,7 @@ public struct TrunkOwner: Sendable {
 /// The initial objects of a trunk (PROTOCOL 3.9, "Birth of a trunk").
 ///
 /// Created only for a new account, or for an app whose tree the verified identity chain does not claim.
-public struct TrunkBirth: Sendable {
+public struct TrunkGenesis: Sendable {
   public let trunk: Trunk
   public let zone: ZoneID
   public let key: NodeKey

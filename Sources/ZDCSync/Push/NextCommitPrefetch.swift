@@ -8,7 +8,7 @@ internal import ZDCProtocol
 ///
 /// None of the results are binding. Content is used only if its claim still holds, and a record only if the committing
 /// transaction makes the same draft.
-struct PushAhead: Sendable {
+struct NextCommitPrefetch: Sendable {
   package let session: SyncSession
   package let zone: Int64
   /// Content that is ready or being uploaded, so that the app need not be asked for it.
@@ -18,7 +18,7 @@ struct PushAhead: Sendable {
 
   struct Prepared: Sendable {
     package var contents: [Int64: ReadyContent] = [:]
-    package var records: [Int64: SealedAhead] = [:]
+    package var records: [Int64: PresealedRecord] = [:]
   }
 
   /// Prepares content and records. After an error less is ready; the commit itself encounters the error again and
@@ -28,7 +28,7 @@ struct PushAhead: Sendable {
       guard let asked = try await ask(), !Task.isCancelled else { return Prepared() }
       var prepared = Prepared(contents: seal(asked))
       for (node, draft) in try await drafts(asked, prepared.contents) where !Task.isCancelled {
-        prepared.records[node] = try SealedAhead(draft)
+        prepared.records[node] = try PresealedRecord(draft)
       }
       return prepared
     } catch { return Prepared() }

@@ -3,7 +3,7 @@ internal import ZDCClientStore
 internal import ZDCProtocol
 
 /// Chooses the operations that may be sent, inside one read transaction.
-struct Chooser: Sendable {
+struct PushPlanner: Sendable {
   /// The number of queued operations that a commit considers: enough for a thousand nodes with several operations each.
   package static let window = 4_000
   /// The largest window, used when every operation in smaller windows waits. It bounds the rows in memory.

@@ -6,7 +6,7 @@ internal import ZDCTreesystem
 
 /// Wraps the app's delegate and forwards its callbacks to the listeners of ``ZDCSyncManager/nodeEvents``. All callbacks
 /// pass through this one place, so both receive the same information.
-final class TellingDelegate: ZeroDarkCloudDelegate {
+final class DelegateProxy: ZeroDarkCloudDelegate {
   private let app: any ZeroDarkCloudDelegate
   private let hub: NodeEventHub
 

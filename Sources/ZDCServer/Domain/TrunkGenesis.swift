@@ -2,7 +2,7 @@ internal import ZDCProtocol
 
 /// The four objects that create a trunk: its root's record, the owner's grant, access list 1 and commit 0 (PROTOCOL
 /// 3.9).
-struct TrunkBirth: Sendable {
+struct TrunkGenesis: Sendable {
   let record: NodeRecord
   let grant: Grant
   let acl: ZoneACL
@@ -22,22 +22,22 @@ struct TrunkBirth: Sendable {
   }
 
   /// Reads the four trunks of one app, from one bundle each.
-  static func all(_ bundles: [[UInt8]]) throws -> [TrunkBirth] {
+  static func all(_ bundles: [[UInt8]]) throws -> [TrunkGenesis] {
     guard bundles.count == Trunk.allCases.count else { throw ServerError(.invalidRequest, "an app has four trunks") }
     return try bundles.map { bytes in
       var reader = Bundle.Reader(bytes)
-      return try TrunkBirth(try reader.all())
+      return try TrunkGenesis(try reader.all())
     }
   }
 
   /// Reads the four trunks of one app, from one bundle with all their items.
-  static func all(_ bundle: [UInt8]) throws -> [TrunkBirth] {
+  static func all(_ bundle: [UInt8]) throws -> [TrunkGenesis] {
     var reader = Bundle.Reader(bundle)
     let items = try reader.all()
     guard items.count == 4 * Trunk.allCases.count else {
       throw ServerError(.invalidRequest, "an app has four trunks of four objects")
     }
-    return try stride(from: 0, to: items.count, by: 4).map { try TrunkBirth(items[$0..<$0 + 4]) }
+    return try stride(from: 0, to: items.count, by: 4).map { try TrunkGenesis(items[$0..<$0 + 4]) }
   }
 
   /// Verifies a trunk against its owner by the rules that clients use; stores nothing.
@@ -74,7 +74,7 @@ struct TrunkBirth: Sendable {
     let head = ZoneHead(zone: zone, seq: 0, hash: commit.hash, acl: acl)
     var delta = ZoneDelta(target: .new(tree, owner: owner), head: head, commit: commit, receivedMs: now)
     delta.change(to: ZoneDelta.ListChange(acl: acl, grants: [grant]))
-    let leaf = ZoneLeaf(
+    let leaf = LogNode(
       node: zone.root, parent: .zero, record: record.hash, putSeq: 0, keyGen: record.fields.keyGen, parentKeyGen: 0)
     let stored = StoredRecord(bytes: record.bytes, recordReceivedMs: now, dataReceivedMs: 0)
     delta.puts = [NodePut(leaf: leaf, tag: nil, record: stored, content: .none, replaced: nil)]
@@ -98,7 +98,7 @@ enum Trees {
   }
 
   static func create(
-    _ births: [TrunkBirth], appTreeID: String, owner: UserID, limit: Limit, now: UInt64,
+    _ births: [TrunkGenesis], appTreeID: String, owner: UserID, limit: Limit, now: UInt64,
     in tx: any MetadataTransaction
   ) throws -> Outcome {
     guard AppTreeID.isValid(appTreeID) else { throw ServerError(.invalidRequest, "not the name of an app's tree") }
@@ -119,7 +119,7 @@ enum Trees {
   }
 
   private static func store(
-    _ births: [TrunkBirth], appTreeID: String, owner: UserID, now: UInt64, in tx: any MetadataTransaction
+    _ births: [TrunkGenesis], appTreeID: String, owner: UserID, now: UInt64, in tx: any MetadataTransaction
   ) throws {
     guard let user = try tx.user(owner), !user.isClosed else {
       throw ServerError(.accountClosed, "the account is closed")

@@ -6,7 +6,7 @@ internal import ZDCProtocol
 /// log. The transaction covers the page, its record and the app's changes.
 ///
 /// All other events, and all errors, are left to ``ZonePuller``, which starts over.
-struct EventTaker: Sendable {
+struct SingleChangeFastPath: Sendable {
   package let session: SyncSession
   package let status: ZoneStatus
   package let contents: PageContents
@@ -19,7 +19,7 @@ struct EventTaker: Sendable {
   }
 
   /// The event needs the general path.
-  struct Unfit: Error {}
+  struct NotEligible: Error {}
 
   /// - Returns: Nil unless the event holds one commit with one put, and the signers' keys are cached.
   package init?(_ event: HeadEvent, session: SyncSession) {
@@ -38,7 +38,7 @@ struct EventTaker: Sendable {
     return (put.node, record)
   }
 
-  /// - Throws: ``Unfit``, or an error from the protocol's rules. The transaction must then be rolled back.
+  /// - Throws: ``NotEligible``, or an error from the protocol's rules. The transaction must then be rolled back.
   package func take(in transaction: ZDCReadWriteTransaction) throws -> Outcome {
     guard let row = try transaction.zones.zone(localUser: session.localUser, status.zone),
       row.appTreeID == session.appTreeID
@@ -48,12 +48,12 @@ struct EventTaker: Sendable {
       head.seq + 1 == status.seq,
       try transaction.leaves(zone: row.id).pendingCount() == 0,
       try transaction.delegateFailures.isEmpty(zone: row.id)
-    else { throw Unfit() }
+    else { throw NotEligible() }
     var summary = PullSummary()
     let applier = PageApplier(session: session, zone: row.id, transaction: transaction, writers: writers)
     summary.commits = try applier.apply(contents)
     // The commit may have restored a branch, which needs more records than its own.
-    guard summary.commits == 1, try transaction.leaves(zone: row.id).pendingCount() <= 1 else { throw Unfit() }
+    guard summary.commits == 1, try transaction.leaves(zone: row.id).pendingCount() <= 1 else { throw NotEligible() }
     // A record that the app refuses stays pending.
     try session.part(.record, of: row.id, put.node, in: transaction) {
       try apply(put.record, node: put.node, zone: row.id, &summary, transaction)
@@ -69,7 +69,7 @@ struct EventTaker: Sendable {
     // This device's own commit whose answer was lost needs no record.
     guard try transaction.leaves(zone: zone).pendingLeaf(node) != nil else { return }
     var applier = try ChangeApplier(session: session, zone: zone, transaction: transaction)
-    guard try applier.apply(record, node: node) else { throw Unfit() }
+    guard try applier.apply(record, node: node) else { throw NotEligible() }
     try applier.finishBatch()
     summary.records = 1
     summary.announced = applier.announced

@@ -6,7 +6,7 @@ internal import ZDCSupport
 package import ZDCTreesystem
 
 /// Places nodes in the local tree: resolves name clashes and move cycles, and makes the callbacks for them.
-package final class LocalPlaces {
+package final class LocalTreeResolver {
   private let session: SyncSession
   private let transaction: ZDCReadWriteTransaction
   private let nodes: NodeStore
@@ -134,7 +134,7 @@ package final class LocalPlaces {
     }
     if let waiting = earlier.last(where: isSayingIt) { return waiting.id }
     var operation = OperationRow(
-      uuid: SortedUUID.make(atMs: session.now()), zone: row.zone, kind: .move, node: row.id, nodeUUID: row.uuid,
+      uuid: UUIDv7.make(atMs: session.now()), zone: row.zone, kind: .move, node: row.id, nodeUUID: row.uuid,
       nodeID: row.nodeID,
       createdMs: session.now())
     try transaction.operations.insert(&operation, dependsOn: earlier.map(\.id))
@@ -196,7 +196,7 @@ package final class LocalPlaces {
   ///
   /// - Returns: The number of callbacks.
   package func makeRoom(
-    for row: NodeRow, tag: NameTag? = nil, under parent: NodeRow, leaves: LeafStore
+    for row: NodeRow, tag: NameTag? = nil, under parent: NodeRow, leaves: LogNodeStore
   ) throws -> Int {
     let tag = tag ?? row.nameTag
     var callbacks = 0
@@ -209,7 +209,7 @@ package final class LocalPlaces {
 
   /// Returns whether the cloud does not know the sibling's claim to the name: it was not uploaded, or a queued
   /// operation moved it here.
-  private func isLocalClaim(_ sibling: NodeRow, leaves: LeafStore) throws -> Bool {
+  private func isLocalClaim(_ sibling: NodeRow, leaves: LogNodeStore) throws -> Bool {
     guard let cloud = sibling.cloud else { return true }
     if cloud.name != sibling.name { return true }
     guard let parent = try sibling.parent.flatMap({ try nodes.nodeID(of: $0) }) else { return false }
