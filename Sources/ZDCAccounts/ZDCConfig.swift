@@ -3,7 +3,7 @@ public import Logging
 package import ZDCClientAPI
 public import ZDCClientStore
 internal import ZDCProtocol
-package import ZDCSupport
+public import ZDCSupport
 
 /// The configuration of a client: its tree, its server, and the location of its local database.
 ///
@@ -46,6 +46,16 @@ public struct ZDCConfig: Sendable {
     self.primaryTreeID = primaryTreeID
     self.serverURL = serverURL
     self.databaseDirectory = databaseDirectory ?? Self.defaultDirectory
+  }
+
+  /// - Parameters:
+  ///   - primaryTreeID: The app's name for its tree.
+  ///   - server: The address of `zdc-server` as text, for example `https://sync.example.com`.
+  ///   - databaseDirectory: The folder of the database; nil for the platform's application data folder.
+  /// - Throws: `ZDCError` with `invalidServerURL` if the text is not a URL.
+  public init(primaryTreeID: String, server: String, databaseDirectory: URL? = nil) throws(ZDCError) {
+    guard let url = URL(string: server) else { throw ZDCError(.invalidServerURL) }
+    self.init(primaryTreeID: primaryTreeID, serverURL: url, databaseDirectory: databaseDirectory)
   }
 
   /// The location of the database file.

@@ -9,15 +9,15 @@ public import ZDCTransfers
 
 /// The framework's entry point: one object per app database.
 ///
-/// A new object is locked. After ``unlockOrCreateDatabase(_:)`` the managers are available, and with
-/// `syncAutomatically` the engines of all local users run.
+/// A new object is locked. ``unlockOrCreateDatabase(_:)`` returns a session with the managers, and with
+/// `syncAutomatically` the engines of all local users run from then on.
 ///
 /// ```swift
-/// let config = ZDCConfig(primaryTreeID: "com.example.todo", serverURL: URL(string: "https://sync.example.com")!)
+/// let config = try ZDCConfig(primaryTreeID: "com.example.todo", server: "https://sync.example.com")
 /// let zdc = try ZeroDarkCloud(delegate: myDelegate, config: config)
 /// let keys = zdc.databaseKeyManager
 /// let key = keys.isConfigured ? try keys.unlock() : try keys.createKey()
-/// try zdc.unlockOrCreateDatabase(ZDCDatabaseConfig(encryptionKey: key))
+/// let session = try zdc.unlockOrCreateDatabase(ZDCDatabaseConfig(encryptionKey: key))
 /// ```
 public final class ZeroDarkCloud: Sendable {
   public let config: ZDCConfig
@@ -68,11 +68,13 @@ public final class ZeroDarkCloud: Sendable {
   ///
   /// Runs the framework's migrations, then the app's. Blocks while they run, and while another process runs them.
   ///
+  /// - Returns: the managers, none of which is nil.
   /// - Throws: `ZDCError`: `invalidEncryptionKey`, `wrongDatabaseKey`, `corruptDatabase`, `foreignDatabase`,
   ///   `databaseTooNew`, `databaseNotWritable`, `diskFull`, `databaseBusy`, `reservedName`, `databaseAlreadyUnlocked`.
   ///   In all these cases the file is unchanged. An error thrown by an app's migration is rethrown unchanged; that
   ///   migration is rolled back.
-  public func unlockOrCreateDatabase(_ databaseConfig: ZDCDatabaseConfig) throws {
+  @discardableResult
+  public func unlockOrCreateDatabase(_ databaseConfig: ZDCDatabaseConfig) throws -> ZDCSession {
     try beginOpening()
     do {
       let database = try ZDCDatabaseManager(config: config, databaseConfig: databaseConfig)
@@ -81,6 +83,7 @@ public final class ZeroDarkCloud: Sendable {
         reachability: reachability)
       state.withLock { $0 = .unlocked(managers) }
       managers.start()
+      return ZDCSession(self, managers)
     } catch {
       state.withLock { $0 = .locked }
       throw error
@@ -114,6 +117,9 @@ public final class ZeroDarkCloud: Sendable {
       DispatchQueue.global().async { continuation.resume(with: Result(catching: open.database.close)) }
     }
   }
+
+  /// The session while the database is unlocked; otherwise nil.
+  public var session: ZDCSession? { managers.map { ZDCSession(self, $0) } }
 
   var managers: Managers? {
     state.withLock { state in

@@ -14,7 +14,7 @@ final class Seed001: ZeroDarkCloudDelegate {
   nonisolated(unsafe) var zdc: ZeroDarkCloud!
   nonisolated(unsafe) var kind = Kind.object
 
-  /// The file with a task's image, and the content that downloads inside callbacks returned.
+  /// The file with a task's image, and the data that downloads inside callbacks returned.
   nonisolated(unsafe) var imageFile = URL(fileURLWithPath: "/tmp/image.jpg")
   let downloaded = AsyncStream.makeStream(of: String.self)
 

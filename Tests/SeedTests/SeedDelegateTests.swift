@@ -68,7 +68,7 @@ import ZeroDarkCloudTesting
         let user = try a.localUserID
         try await a.write { transaction, cloud in
           let me = try #require(cloud.user(id: user))
-          // An app without the method for messages is asked as for any node.
+          // Without the method for messages, the app is asked for the data as for any node.
           #expect(try delegate.data(forMessage: node, transaction: transaction) != nil)
           try delegate.didSendMessage(node, toRecipient: me, transaction: transaction)
           try delegate.didDiscoverDeletedDirtyNode(

@@ -19,7 +19,7 @@ struct List: Codable, Sendable, Equatable {
   func serializeAsJSON() throws -> Data { try JSONEncoder().encode(self) }
 }
 
-/// From document 001. Serialising it cannot fail.
+/// A type from document 001. Serializing it cannot fail.
 struct MyObject: Sendable {
   func serializeAsJSON() -> Data { Data("{}".utf8) }
 }

@@ -180,7 +180,7 @@ private final class ContentGiver: ZeroDarkCloudDelegate {
 
   // MARK: The disk
 
-  /// - the app takes a node's content from the disk manager, as the fragment does
+  /// - the app reads a node's content from the disk manager, as the fragment does
   @Test func contentFromTheDiskManager_isUploaded() async throws {
     try await run { a, zdc, user in
       let seed = Seed000(localUserID: user)

@@ -19,7 +19,7 @@ struct Task: ZDCRecord, Codable, Equatable {
     task.title = "Buy oat milk"
     let changeset = try task.changeset()  // goes with queueDataUpload(forNodeID:withChangeset:)
 
-    var cloudVersion = Task(title: "Buy milk")  // what another device did meanwhile
+    var cloudVersion = Task(title: "Buy milk")  // the concurrent change of another device
     cloudVersion.completed = true
 
     try task.merge(cloudVersion: cloudVersion, pendingChangesets: [changeset].compactMap(\.self))

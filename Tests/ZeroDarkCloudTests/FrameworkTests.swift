@@ -55,6 +55,13 @@ import Testing
     #expect(try framework(server: server).config.serverOrigin() == origin)
   }
 
+  @Test func addressAsText_isTheURL_orRefused() throws {
+    let config = try ZDCConfig(primaryTreeID: "com.example.test", server: "https://sync.example.com")
+    #expect(config.serverURL.absoluteString == "https://sync.example.com")
+    #expect(
+      zdcCode { _ = try ZDCConfig(primaryTreeID: "com.example.test", server: "https://[::1") } == .invalidServerURL)
+  }
+
   @Test(arguments: ["", "a/b", "..", ".hidden"]) func databaseNameThatIsNoFileName_isRefused(name: String) {
     #expect(zdcCode { _ = try framework(name: name) } == .invalidDatabaseName)
   }
@@ -111,6 +118,24 @@ import Testing
     #expect(first == nil)
   }
 
+  // MARK: Session
+
+  @Test func unlocking_returnsTheManagers_andTreesOfItsUsers() async throws {
+    let zdc = try framework()
+    #expect(zdc.session == nil)
+    let session = try zdc.unlockOrCreateDatabase(ZDCDatabaseConfig(encryptionKey: DatabaseFixture.key))
+    #expect(session.databaseManager === zdc.databaseManager && session.syncManager === zdc.syncManager)
+    let nobody = session.tree(ofLocalUserID: "unknown")
+    #expect(nobody.treeID == "com.example.test")
+    await #expect(throws: ZDCError.self) { try await nobody.write { _, cloud in _ = cloud.localUserID } }
+    await #expect(throws: ZDCError.self) { try await nobody.read { _, cloud in cloud.localUserID } }
+    try await session.close()
+    #expect(zdc.session == nil)
+    let closed = session.tree(ofLocalUserID: "unknown")
+    #expect(await zdcCodeOf { try await closed.write { _, _ in } } == .databaseLocked)
+    #expect(await zdcCodeOf { try await closed.read { _, _ in } } == .databaseLocked)
+  }
+
   // MARK: Errors
 
   @Test(arguments: ZDCError.Code.allCases) func everyCode_saysWhatToDo(code: ZDCError.Code) {
@@ -124,7 +149,7 @@ import Testing
   }
 }
 
-/// Has nothing to say.
+/// A delegate that does nothing.
 final class NoDelegate: ZeroDarkCloudDelegate {
   func data(for node: ZDCNode, at path: ZDCTreesystemPath, transaction: ZDCReadTransaction) -> ZDCData {
     ZDCData(data: Data())

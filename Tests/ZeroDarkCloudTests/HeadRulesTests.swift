@@ -70,7 +70,7 @@ import ZDCProtocol
     #expect(!isUnasked(OwnCommits(count: 17, oldestMs: now, isBinding: false)))
     #expect(!isUnasked(OwnCommits(count: 1, oldestMs: now - 600_001, isBinding: false)))
     #expect(!isUnasked(OwnCommits(count: 1, oldestMs: now, isBinding: true)))
-    // A clock that was set back.
+    // The clock was set back.
     #expect(isUnasked(OwnCommits(count: 1, oldestMs: now + 5, isBinding: false)))
   }
 

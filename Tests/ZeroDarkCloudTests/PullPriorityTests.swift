@@ -4,10 +4,11 @@ import ZDCProtocol
 @testable import ZDCSync
 @testable import ZeroDarkCloud
 
-/// Seed 003: shallow before deep, then recently put first; below a node that the app prefers, depth counts from it.
+/// Seed 003: shallow nodes before deep ones, then recently put ones first. Below a node that the app prefers, depth
+/// counts from that node.
 struct PullPriorityTests {
   private struct Tree {
-    /// Each after its parent.
+    /// The nodes, each after its parent.
     var nodes: [NodeID] = [.random()]
     var parents: [NodeID: NodeID] = [:]
 
@@ -30,7 +31,7 @@ struct PullPriorityTests {
     }
   }
 
-  /// A change of a few nodes is put in order without a walk through the zone: in the same order.
+  /// Sorting only a few changed nodes, without a walk through the zone, gives the same order.
   @Test(arguments: 0..<20) func aFewNodesAlone_comeInTheOrderOfTheWholeWalk(seed: Int) throws {
     var random = SystemRandomNumberGenerator()
     let tree = Tree(count: 60, &random)

@@ -18,8 +18,16 @@ package func translated(_ error: any Error) -> any Error {
   // SQLite maps only ENOSPC to SQLITE_FULL; an exceeded quota or file-size limit of the process ends up here.
   case .SQLITE_IOERR where failure.extendedResultCode == .SQLITE_IOERR_WRITE:
     return ZDCError(.diskFull, detail: "or over a quota or limit: the database cannot grow", underlying: error)
+  case .SQLITE_MISUSE where failure.isOfClosedConnection: return ZDCError(.databaseLocked, underlying: error)
   case .SQLITE_IOERR: return ZDCError(.databaseFailure, detail: failure.loggable, underlying: error)
   default: return error
+  }
+}
+
+extension DatabaseError {
+  /// Whether the framework was closed. GRDB has no symbol for it: a read gets GRDB's message, a write cannot begin.
+  fileprivate var isOfClosedConnection: Bool {
+    message == "Connection is closed" || sql?.hasPrefix("BEGIN") == true
   }
 }
 

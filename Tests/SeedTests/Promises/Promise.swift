@@ -11,7 +11,7 @@ struct Promise: Sendable {
   enum State: Sendable {
     /// Proven by these tests, named `Suite/function`, of any test target.
     case tested([String])
-    /// Not kept yet. This work will add it.
+    /// Not fulfilled yet. This work will fulfill it.
     case due(Work)
   }
 

@@ -262,7 +262,7 @@ import ZDCTreesystem
       }
       return counts
     }
-    // Look for the name, node, two operations, two dependencies.
+    // One lookup of the name, one node, two operations, two dependencies.
     #expect(counts[1] == 500 * 6)
     #expect(counts[0] <= 500 * 6 + 12)
   }

@@ -12,7 +12,7 @@ import ZDCTreesystem
 @testable import ZDCTransfers
 @testable import ZeroDarkCloud
 
-/// A device with a local user and no network, for the effects of the app's transactions on the database.
+/// A device with a local user and no network, to test the effects of the app's transactions on the database.
 final class CloudFixture: Sendable {
   static let treeID = "com.example.test"
 
@@ -33,7 +33,7 @@ final class CloudFixture: Sendable {
     userID = try await Self.addUser(zdc)
   }
 
-  /// Advances at each reading, so that times are ordered.
+  /// A clock that advances at each reading, so that times are ordered.
   private final class Clock: Sendable {
     private let now = Mutex<UInt64>(1_700_000_000_000)
 
@@ -45,7 +45,7 @@ final class CloudFixture: Sendable {
     }
   }
 
-  /// An account as `createAccount` leaves it, without a server.
+  /// Stores an account as `createAccount` would, without a server.
   static func addUser(_ zdc: ZeroDarkCloud) async throws -> String {
     let birth = try NewAccount(accessKey: .random(), appTreeID: treeID, timeMs: 1)
     var chain = Bundle.Writer()
@@ -100,7 +100,7 @@ final class CloudFixture: Sendable {
 
   // MARK: What a push or a pull would leave
 
-  /// The queue is empty and the cloud has every node where it is now, with content of that version.
+  /// Empties the queue, and marks every node as stored in the cloud at its current path, with content of that version.
   func pretendAllPushed(dataVersion: UInt64 = 1) async throws {
     try await write { cloud in
       for operation in try cloud.queue() { try cloud.operations.delete(id: operation.id) }
@@ -113,7 +113,7 @@ final class CloudFixture: Sendable {
     }
   }
 
-  /// The operations become part of a request without an answer.
+  /// Marks the node's operations as part of a request without an answer.
   func pretendInFlight(_ path: String) async throws {
     try await write { cloud in
       let row = try cloud.row(path: path)
@@ -128,7 +128,7 @@ final class CloudFixture: Sendable {
 
   // MARK: Dumps
 
-  /// The local tree, a line for each node, sorted.
+  /// Returns the local tree, one line per node, sorted.
   func tree() async throws -> String {
     try await read { cloud in
       var lines: [String] = []
@@ -145,7 +145,8 @@ final class CloudFixture: Sendable {
     }
   }
 
-  /// The queue in its order: kind, path (or what is left of a deleted node), and what it waits for by number.
+  /// Returns the queue in order, one line per operation: number, kind, path ("-" if the node was deleted), and the
+  /// numbers of the operations it waits for.
   func queue() async throws -> String {
     try await read { cloud in
       let queue = try cloud.queue()
@@ -190,7 +191,7 @@ extension ZDCCloudTransaction {
 }
 
 extension ZDCCloudTransaction {
-  /// The log's entry for a node, with its record read or not.
+  /// Inserts the log's entry for a node, with its record read or not.
   func pretendLogged(_ row: NodeRow, isRead: Bool) throws {
     try transaction.database.execute(
       sql: """
@@ -210,13 +211,13 @@ extension ZeroDarkCloud {
   }
 }
 
-/// The code of the ``ZDCCloudError`` that `body` throws; nil if it throws something else or nothing.
+/// Returns the code of the ``ZDCCloudError`` that `body` throws; nil if it throws something else or nothing.
 func cloudCode(_ body: () throws -> Void) -> ZDCCloudError.Code? {
   do { try body() } catch { return (error as? ZDCCloudError)?.code }
   return nil
 }
 
-/// Does what is required and nothing more; it also shows what is required.
+/// A delegate with only the required methods, which also shows which methods are required.
 final class SilentDelegate: ZeroDarkCloudDelegate {
   func data(for node: ZDCNode, at path: ZDCTreesystemPath, transaction: ZDCReadTransaction) -> ZDCData {
     ZDCData(data: Data())

@@ -15,7 +15,7 @@ import ZDCTreesystem
     try await device.create("/a")
     try await device.write { cloud in
       try cloud.linkNodeID(try cloud.at("/a").uuid, toKey: "k", inCollection: "notes")
-      // The object may come after the link.
+      // The object may be stored after the link.
       (cloud.transaction as? ZDCReadWriteTransaction)?
         .setObject(Note(title: "milk"), forKey: "k", inCollection: "notes")
     }

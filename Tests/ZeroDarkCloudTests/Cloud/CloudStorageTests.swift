@@ -8,7 +8,7 @@ import ZDCTreesystem
 @testable import ZDCClientStore
 @testable import ZeroDarkCloud
 
-/// How nodes are stored in the database, and what can be seen there without the key.
+/// How nodes are stored in the database, and which facts are visible there without the key.
 @Suite struct CloudStorageTests {
   /// Exact sizes and the thumbnail's tag are in the record's sealed part, so they are sealed here too.
   @Test func exactSizesAndThumbnailTag_areSealed() async throws {

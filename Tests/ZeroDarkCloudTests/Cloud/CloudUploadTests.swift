@@ -11,7 +11,7 @@ import ZDCTreesystem
 
   private func changeset(_ text: String) -> ZDCChangeset { ZDCChangeset(encoded: Data(text.utf8)) }
 
-  /// The cloud has another content than before, as a pull leaves it.
+  /// Gives the node new content in the cloud, as a pull would leave it, and returns its ETag.
   private func otherContentArrives(_ path: String) async throws -> String {
     try await device.write { cloud in
       try cloud.pretendPushed(try cloud.row(path: path), dataVersion: 2)

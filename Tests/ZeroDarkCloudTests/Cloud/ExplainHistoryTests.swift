@@ -12,7 +12,7 @@ import Testing
 
   init() async throws { device = try await CloudFixture() }
 
-  /// The history of the first operation of the queue: `outcome code times`.
+  /// Returns the history of the queue's first operation, each entry as `outcome code times`.
   private func history() async throws -> [String] {
     try await device.read { cloud in
       try #require(cloud.explainQueue().first).history.map { "\($0.outcome) \($0.code ?? "-") \($0.times)" }
@@ -61,7 +61,7 @@ import Testing
       try Int.fetchOne(transaction.database, sql: "SELECT COUNT(*) FROM zdc_attempt")
     }
     #expect(left == 0)
-    // An operation that is gone gets none any more.
+    // Recording an attempt of an operation that no longer exists does nothing.
     try await device.write { try $0.transaction.attempts.record(.noAnswer, code: nil, of: [1]) }
   }
 

@@ -7,7 +7,7 @@ import ZDCTreesystem
 @testable import ZDCClientStore
 @testable import ZeroDarkCloud
 
-/// What the merge journal keeps and for how long, and that it cannot be read without the key.
+/// The entries of the merge journal, how long it keeps them, and that they cannot be read without the key.
 @Suite struct JournalTests {
   private func conflict(_ text: String) -> ZDCMergeConflict {
     let json = Data("\"\(text)\"".utf8)
@@ -19,7 +19,7 @@ import ZDCTreesystem
     return ZDCMergeReport(conflicts: [conflict(text)], undo: changeset, remaining: changeset, lost: changeset)
   }
 
-  /// /f is in the cloud, and an edit of it is queued.
+  /// Returns a device whose nodes /f and /g are in the cloud and whose queue is empty.
   private func device(_ limits: ZDCJournalLimits = ZDCJournalLimits()) async throws -> CloudFixture {
     let device = try await CloudFixture(journalLimits: limits)
     try await device.create("/f", "/g")
@@ -27,7 +27,7 @@ import ZDCTreesystem
     return device
   }
 
-  /// The app merges the newest version, as text.
+  /// Queues an upload of the node, and reports a merge with its newest version that contains the text.
   private func merge(_ device: CloudFixture, _ path: String = "/f", _ text: String) async throws {
     let report = report(text)
     try await device.write { cloud in
@@ -53,8 +53,8 @@ import ZDCTreesystem
     }
   }
 
-  /// - two nodes are to change places, and one of them has a branch that would be too deep there
-  /// => an error, and neither has moved
+  /// - an undo would swap two nodes, but the subtree of one would be too deep in its new place
+  /// => the undo fails, and neither node has moved
   @Test func undoThatWouldBeTooDeep_leavesBothWhereTheyAre() async throws {
     let device = try await CloudFixture()
     try await device.write { cloud in
@@ -140,7 +140,7 @@ import ZDCTreesystem
 
   @Test func aLargeEntryLosesWhatLostLast() async throws {
     let text = String(repeating: "x", count: 10_000)
-    // The entries that remain, from the largest limit to the smallest.
+    // The parts of the entry that remain, from the largest limit to the smallest.
     let steps: [(limit: Int, lost: Bool, mine: Bool, undo: Bool, theirs: Bool)] = [
       (1 << 20, true, true, true, true), (60_000, true, true, true, false), (30_000, true, true, false, false),
       (20_000, true, false, false, false), (2_000, false, false, false, false),
@@ -219,7 +219,7 @@ import ZDCTreesystem
 }
 
 extension Row {
-  /// Every text and blob as stored.
+  /// All texts and blobs, as stored.
   fileprivate var allBytes: String {
     databaseValues.map { value in
       switch value.storage {

@@ -45,7 +45,7 @@ import ZDCTreesystem
     }
   }
 
-  /// The original could not be kept from recursing, and stopping ended one level only.
+  /// In the original API, recursion could not be prevented, and stopping ended only one level.
   @Test func theOriginalsForms_canSkipABranch_orStop() async throws {
     try await device.create("/a", "/a/1", "/b", "/b/2", "/b/2/3", "/c")
     try await device.read { cloud in
@@ -186,7 +186,7 @@ import ZDCTreesystem
     }
   }
 
-  /// The pause is over, the room is not there yet: it is not called ready before it was tried again.
+  /// The pause is over, but there is no free space yet: the operation is not reported as ready before the next attempt.
   @Test func fullAccount_isTold_alsoAfterThePause() async throws {
     try await device.create("/a")
     try await device.write { cloud in
@@ -205,7 +205,7 @@ import ZDCTreesystem
     }
   }
 
-  /// The log names a version of /a whose record has not come yet; /b is read.
+  /// The log names a version of /a whose record has not arrived yet. The record of /b has been read.
   @Test func changeOfANodeWithAnUnreadVersion_waitsForThePull() async throws {
     try await device.create("/a", "/b")
     try await device.pretendAllPushed()

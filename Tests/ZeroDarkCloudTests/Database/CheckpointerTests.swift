@@ -5,7 +5,7 @@ import Testing
 @testable import ZDCClientStore
 @testable import ZeroDarkCloud
 
-/// The log goes back into the database behind the writer's back.
+/// The write-ahead log is copied into the database in the background, not by the writer.
 @Suite(.timeLimit(.minutes(20))) struct CheckpointerTests {
   private let fixture: DatabaseFixture
   private let manager: ZDCDatabaseManager
@@ -24,8 +24,8 @@ import Testing
     }
   }
 
-  /// - much was written, less than what makes the writer itself copy its log
-  /// => it is in the database while writes continue
+  /// - much data is written, but not enough for the writer itself to copy the log
+  /// => the data is copied into the database while writes continue
   @Test func whatWasWritten_isCopiedWhileWritesGoOn() async throws {
     try await writeMuch()
     func length() throws -> Int {
@@ -41,7 +41,7 @@ import Testing
     try manager.close()
   }
 
-  /// => closing ends a copy that is under way, and everything is there afterwards
+  /// => closing stops a copy in progress, and no data is lost
   @Test func closingMeanwhile_losesNothing() async throws {
     try await writeMuch()
     try await manager.put(Note(title: "last"), "note")

@@ -39,7 +39,7 @@ final class DatabaseFixture: Sendable {
     return try ZDCDatabaseManager(config: config, databaseConfig: database)
   }
 
-  /// Every byte of every file in the folder.
+  /// Returns the bytes of every file in the folder.
   func allBytes() throws -> [String: Data] {
     let files = try FileManager.default.contentsOfDirectory(at: folder, includingPropertiesForKeys: nil)
     return try Dictionary(uniqueKeysWithValues: files.map { ($0.lastPathComponent, try Data(contentsOf: $0)) })
@@ -47,7 +47,7 @@ final class DatabaseFixture: Sendable {
 }
 
 extension ZDCDatabaseManager {
-  /// One note of the collection that tests use.
+  /// Returns a note from the collection that tests use.
   func note(_ key: String) async throws -> Note? {
     try await roDatabaseConnection.read { try $0.object(Note.self, forKey: key, inCollection: "notes") }
   }
@@ -91,7 +91,7 @@ struct RecordingLogHandler: LogHandler {
   }
 }
 
-/// The code of the ``ZDCError`` that `body` throws; nil if it throws something else or nothing.
+/// Returns the code of the ``ZDCError`` that `body` throws; nil if it throws something else or nothing.
 func zdcCode(_ body: () throws -> Void) -> ZDCError.Code? {
   do { try body() } catch { return (error as? ZDCError)?.code }
   return nil

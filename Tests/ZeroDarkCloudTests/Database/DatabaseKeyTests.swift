@@ -4,7 +4,7 @@ import Testing
 @testable import ZDCClientStore
 @testable import ZeroDarkCloud
 
-/// One after another: scrypt takes a thread and 128 MiB each time.
+/// Serialized, because each scrypt call takes a thread and 128 MiB.
 @Suite(.serialized) struct DatabaseKeyTests {
   let fixture: DatabaseFixture
   let store: FileKeyStore
@@ -91,7 +91,7 @@ import Testing
     #expect(!keys.isConfigured)
   }
 
-  /// PROTOCOL, `kdfParametersTooWeak`: log2(N) is the byte behind the preamble.
+  /// PROTOCOL, `kdfParametersTooWeak`: log2(N) is the byte after the preamble.
   @Test func loweredCost_isRefusedBeforeThePassphraseIsUsed() throws {
     _ = try keys.createKey(passphrase: "correct horse")
     var bytes = try #require(try store.read())
@@ -102,7 +102,7 @@ import Testing
 
   private static let damaged = [
     [], [1, 2, 3], Array("ZDKP".utf8) + [1, 1], Array("ZDKP".utf8) + [UInt8](repeating: 1, count: 35),
-    // A keyring is no key file.
+    // A keyring is not a key file.
     Array("ZDKR".utf8) + [1, 1] + [UInt8](repeating: 1, count: 32),
   ]
 
@@ -133,7 +133,7 @@ import Testing
     #expect(zdcCode { _ = try keys.unlockUsingKeychain() } == .passphraseRequired)
     try fixture.open().close()
     try keys.deleteAllPasscodeData()
-    // A database without its key is not given another one.
+    // A database whose key is missing does not get a new one.
     #expect(zdcCode { _ = try keys.unlockUsingKeychain() } == .keyMissing)
   }
 

@@ -167,7 +167,7 @@ import Testing
     #expect(try await values.next() == [])
     try await rw.write { $0.setObject(Note(title: "a"), forKey: "1", inCollection: "notes") }
     #expect(try await values.next() == ["1"])
-    // Another collection's change does not count as one.
+    // A change to another collection produces no value.
     try await rw.write { $0.setObject(1, forKey: "9", inCollection: "numbers") }
     try await rw.write { $0.setObject(Note(title: "b"), forKey: "2", inCollection: "notes") }
     #expect(try await values.next() == ["1", "2"])

@@ -16,14 +16,14 @@ import Testing
 
   init() throws { fixture = try DatabaseFixture() }
 
-  /// A database with one note, closed.
+  /// Creates a database with one note, and closes it.
   private func makeDatabase() async throws {
     let manager = try fixture.open()
     try await manager.put(Note(title: "kept"), "1")
     try manager.close()
   }
 
-  /// Tries to open, expects the code, and that no byte of the database changed.
+  /// Expects that opening fails with the code and changes no byte of the database.
   private func expectRefusal(_ code: ZDCError.Code, key: Data = DatabaseFixture.key) throws {
     let before = try databaseBytes()
     #expect(zdcCode { _ = try fixture.open(key: key) } == code)
@@ -32,7 +32,7 @@ import Testing
 
   private func databaseBytes() throws -> [String: Data] {
     try fixture.allBytes().filter { name, bytes in
-      // SQLite may leave an empty log and its shared memory, which hold nothing.
+      // SQLite may leave an empty log and its shared memory, which hold no data.
       !name.hasSuffix("-shm") && !name.hasSuffix("open-lock") && !(name.hasSuffix("-wal") && bytes.isEmpty)
     }
   }
@@ -164,7 +164,7 @@ import Testing
     #expect(code == .databaseNotWritable)
   }
 
-  /// Runs in a separate process that drops root's rights, because root may write everywhere.
+  /// Runs in a separate process that drops root privileges, because root can write everywhere.
   @Test func readOnlyFolder_isRefused() async throws {
     await #expect(processExitsWith: .success) {
       let fixture = try DatabaseFixture()
@@ -267,10 +267,10 @@ import Testing
       }
       transaction.setObject(Note(title: "CANARYvalue"), forKey: "CANARYkey7", inCollection: "CANARYcollection")
       transaction.removeObject(forKey: "CANARYkey8", inCollection: "CANARYcollection")
-      // In the clear on purpose: the search must be able to find something.
+      // Cleartext on purpose: the search must be able to find something.
       try transaction.database.execute(sql: "CREATE TABLE app (text TEXT); INSERT INTO app VALUES ('PLANTED')")
     }
-    // While it is open, so that the log is searched too; and after the log went into the file.
+    // Read while the database is open, to search the log too, and again after the log is in the database file.
     let open = try fixture.allBytes()
     try manager.close()
     let closed = try fixture.allBytes()

@@ -70,14 +70,14 @@ import Testing
     #expect(try await mine.changeWatcher.poll())
     #expect(await hints.next() != nil)
     #expect(try await mine.changeWatcher.poll() == false)
-    // Telling its own observers was no write: the other one sees nothing new.
+    // Notifying its own observers was not a write, so the other process sees no change.
     #expect(try await theirs.changeWatcher.poll() == false)
   }
 
   @Test func commitOfAnotherProcess_refreshesObservations() async throws {
     var values = mine.uiDatabaseConnection.observe { try $0.keys(inCollection: "numbers") }.makeAsyncIterator()
     #expect(try await values.next() == [])
-    // No engine runs: the observation polls on its own.
+    // No engine runs, so the observation polls on its own.
     try await theirs.rwDatabaseConnection.write { $0.setObject(2, forKey: "2", inCollection: "numbers") }
     #expect(try await values.next() == ["2"])
   }
@@ -101,7 +101,7 @@ import Testing
     #expect(try mine.engineLease.tryAcquire())
     #expect(try theirs.engineLease.tryAcquire() == false)
     mine.engineLease.release()
-    // Taken twice, it goes back with the second release.
+    // The lease was acquired twice, so only the second call releases it.
     #expect(mine.engineLease.isHeld)
     mine.engineLease.release()
     #expect(!mine.engineLease.isHeld)

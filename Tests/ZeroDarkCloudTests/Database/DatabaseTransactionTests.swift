@@ -141,7 +141,7 @@ struct AppError: Error, Equatable {}
     #expect(order.values == [1, 2, 3])
   }
 
-  /// Synchronous, so that the seeds' spelling without `await` is what is called.
+  /// Synchronous, so that the seeds' spelling without `await` resolves to the overload that is not async.
   private func queueThree(_ order: Collected, whenDone: @escaping @Sendable () -> Void) {
     rw.asyncReadWrite { (transaction) in
       order.append(1)

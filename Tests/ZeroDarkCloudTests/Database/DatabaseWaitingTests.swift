@@ -5,16 +5,16 @@ import Testing
 @testable import ZDCClientStore
 @testable import ZeroDarkCloud
 
-/// Blocking calls have all the threads that tasks run on, while asynchronous reads come to their end: those end
-/// nevertheless, and so do the calls. Otherwise these tests hang.
+/// Blocking calls occupy all threads that tasks run on while asynchronous reads finish. Both must complete
+/// nevertheless; otherwise these tests hang.
 struct DatabaseWaitingTests {
-  /// More than tasks have threads.
+  /// More callers than tasks have threads.
   private static let callers = ProcessInfo.processInfo.activeProcessorCount + 2
 
   @Test func blockingReads_waitForNoTask() async throws {
     let fixture = try DatabaseFixture()
     let manager = try fixture.open()
-    // As many as the pool has connections.
+    // One read for each connection of the pool.
     try await Self.block(while: Array(repeating: manager, count: 5)) { _ in
       try manager.roDatabaseConnection.read { _ = try $0.keys(inCollection: "notes") }
     }
@@ -27,7 +27,7 @@ struct DatabaseWaitingTests {
     try await Self.block(while: managers) { try managers[$0].close() }
   }
 
-  /// All connections are taken: it is cancelled while it waits for one.
+  /// All connections are in use, and the read is cancelled while it waits for one.
   @Test func cancelledRead_isNotBegun() async throws {
     let fixture = try DatabaseFixture()
     let manager = try fixture.open()
@@ -68,7 +68,7 @@ struct DatabaseWaitingTests {
       }
       for await _ in reading.prefix(managers.count) {}
       for caller in 0..<callers { group.addTask { try body(caller) } }
-      // Too early, and the test passes though it should not: never the other way round.
+      // If this signal comes too early, the test may pass wrongly. It never fails wrongly.
       Thread.detachNewThread {
         Thread.sleep(forTimeInterval: 0.3)
         for _ in managers { gate.signal() }

@@ -6,11 +6,11 @@ import ZDCProtocol
 @testable import ZDCClientStore
 @testable import ZeroDarkCloud
 
-/// Rows lie in the order in which they come, so that what comes together is found together.
+/// Rows are stored in the order of insertion, so that rows inserted together are stored together.
 @Suite struct RowOrderTests {
   @Test func sortedUUIDs_areUUIDs_inTheOrderOfTheirMaking() throws {
     let early = (0..<5_000).map { _ in UUIDv7.make(atMs: 1_700_000_000_000) }
-    // A clock that was put back does not undo the order.
+    // Setting the clock back does not change the order.
     let late = (0..<5_000).map { UUIDv7.make(atMs: 1_600_000_000_000 + UInt64($0)) }
     let all = early + late
     #expect(all == all.sorted() && Set(all).count == all.count)
@@ -23,8 +23,8 @@ import ZDCProtocol
     #expect(UUIDv7.make(atMs: time).hasPrefix("01FF0000-0000-7000-"))
   }
 
-  /// - ids of nodes, drawn for one transaction and for another one
-  /// => a thousand in a row begin alike, each is unique, and nothing distinguishes the transactions' ids from random ones
+  /// - node IDs are generated for two transactions
+  /// => a thousand in a row share a prefix, each is unique, and nothing else distinguishes them from random IDs
   @Test func nodeIDsOfATransaction_areNeighbours() {
     var (one, other) = (NodeIDRun(), NodeIDRun())
     let ids = (0..<2_048).map { _ in one.next() }
@@ -35,8 +35,8 @@ import ZDCProtocol
     #expect(Set(ids.map { Array($0.bytes[4...]) }).count == ids.count)
   }
 
-  /// - a database of a version whose leaves lay in the order of their ids
-  /// => they lie in the order of the log, and say the same
+  /// - a database of a version that stored leaves in the order of their IDs
+  /// => the leaves are stored in the order of the log, with the same data
   @Test func leavesOfAnOlderDatabase_areKept() throws {
     let database = try DatabaseQueue()
     var migrator = DatabaseMigrator()
@@ -55,7 +55,7 @@ import ZDCProtocol
     try database.read { db in
       let rows = try Row.fetchAll(db, sql: "SELECT hex(node) || hex(parent) || hex(record), pending FROM zdc_leaf")
       #expect(rows.map { $0[0] as String } == ["BB0011", "AABB21"])
-      // Neither has a node, so the records of both are read again (M1).
+      // Neither leaf has a node, so the records of both are read again (M1).
       #expect(rows.map { $0[1] as Int } == [1, 1])
       let violation = try db.foreignKeyViolations().next()
       #expect(violation == nil)

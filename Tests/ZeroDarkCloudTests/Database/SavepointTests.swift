@@ -5,7 +5,7 @@ import ZDCTreesystem
 @testable import ZDCClientStore
 @testable import ZeroDarkCloud
 
-/// Parts of a transaction that are taken back, while the rest of it commits.
+/// Parts of a transaction that are undone while the rest commits.
 @Suite struct SavepointTests {
   private struct Failure: Error {}
 
@@ -24,7 +24,7 @@ import ZDCTreesystem
           throw Failure()
         }
       }
-      // Cached values of the part are dropped.
+      // The cached values of the undone part are dropped.
       #expect(cloud.addedOperations().isEmpty)
       try cloud.createNode(withPath: ZDCTreesystemPath(pathComponents: ["gone"]))
       try transaction.undoable { transaction.afterCommit { ran.withLock { $0.append("kept") } } }
@@ -35,8 +35,8 @@ import ZDCTreesystem
     #expect(note == Note(title: "1"))
   }
 
-  /// A call in it that does not throw fails.
-  /// => so does the part, and the transaction continues
+  /// - a nonthrowing call in the part fails
+  /// => the part throws, and the transaction continues
   @Test func aPartThatIsPoisoned_throws() async throws {
     let device = try await CloudFixture()
     try await device.write { cloud in
@@ -48,7 +48,7 @@ import ZDCTreesystem
     #expect(try await device.tree() == "home:/f")
   }
 
-  /// - a call fails, and then a part of the transaction is begun
+  /// - a call fails before a part of the transaction begins
   /// => the part does not hide the failure: nothing is committed
   @Test func aPoisonFromBefore_isNotTakenBackWithThePart() async throws {
     let device = try await CloudFixture()

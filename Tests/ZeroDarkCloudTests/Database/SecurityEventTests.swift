@@ -26,7 +26,7 @@ import ZDCProtocol
     }
   }
 
-  /// => the same again is counted, and comes last again
+  /// => a repeated event increments its count and becomes the latest one
   @Test func equalOnes_areOne() async throws {
     let device = try await CloudFixture()
     let (node, other) = (NodeID.random(), NodeID.random())
@@ -38,7 +38,7 @@ import ZDCProtocol
     #expect(events[0].date == Date(timeIntervalSince1970: 4) && events[0].firstDate == Date(timeIntervalSince1970: 1))
   }
 
-  /// => the oldest are forgotten, but not why a tree is frozen
+  /// => the oldest events are dropped, but not the reason why a tree is frozen
   @Test func theyAreBounded() async throws {
     let device = try await CloudFixture()
     try await record(device, [ZDCSecurityError(.zoneForkDetected)], freezes: true)

@@ -25,7 +25,7 @@ import ZDCCrypto
     #expect(try await bytes(ZDCData(cleartextFileURL: url)) == Array("milk".utf8))
   }
 
-  /// - a small file is changed between the app's answer and the reading, or replaced by another of the same size
+  /// - a small file is changed after the app returns it and before it is read, or replaced by one of the same size
   @Test func aFileThatChanged_isNotTakenForTheOldOne() async throws {
     let url = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
     try Data("milk".utf8).write(to: url)

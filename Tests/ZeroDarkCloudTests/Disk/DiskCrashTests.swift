@@ -17,7 +17,7 @@ import ZeroDarkCloudTesting
   import Darwin
 #endif
 
-/// How large files of this process may become.
+/// The maximum size of files that this process writes.
 private enum FileSize {
   static func limit(_ bytes: UInt64?) {
     signal(SIGXFSZ, SIG_IGN)
@@ -34,7 +34,7 @@ private enum FileSize {
 }
 
 @Suite struct DiskCrashTests {
-  /// Takes copies of a device behind the steps that a test is interested in.
+  /// Copies a fixture's files after each step, once a test points it at the fixture.
   private final class Camera: Sendable {
     private struct State {
       var fixture: DiskFixture?
@@ -109,7 +109,7 @@ private enum FileSize {
       let held = try #require(fixture.disk.nodeData(fixture.node)?.cryptoFile)
       try fixture.put("new")
       fixture.disk.finishPending()
-      // Held here, so it is there still; the process that is launched next holds nothing.
+      // This process holds the old file, so it still exists. The next process holds nothing.
       let next = try fixture.asIfKilledNow()
       try next.checkFiles()
       #expect(try next.text() == "new" && next.fileNames().count == 1)
@@ -204,7 +204,7 @@ private enum FileSize {
         let pages = try Int.fetchOne(transaction.database, sql: "PRAGMA page_count") ?? 0
         _ = try Int.fetchOne(transaction.database, sql: "PRAGMA max_page_count = \(pages)")
       }
-      // The hashes of that many leaves do not fit.
+      // The leaf hashes of a file this large do not fit.
       let large = fixture.folder.url.appendingPathComponent("large")
       try Data().write(to: large)
       let file = try FileHandle(forWritingTo: large)
@@ -243,7 +243,7 @@ private enum FileSize {
           try DiskWriter(transaction).uploadsFinished(node: row.id)
         }
       }
-      // The two that came in last, and of those before the one that was looked at.
+      // The two that entered the cache last, and the one of the others that was read.
       #expect(fixture.present() == [0, 6, 7])
       fixture.clock.advance(by: .seconds(60))
       try disk.removeExpired()

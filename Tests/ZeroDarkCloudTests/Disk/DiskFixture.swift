@@ -10,7 +10,7 @@ import ZeroDarkCloudTesting
 @testable import ZDCTransfers
 @testable import ZeroDarkCloud
 
-/// A database with a user and some nodes, and a disk manager over it whose steps a test can follow.
+/// A database with a user and some nodes, and a disk manager whose steps a test can observe.
 final class DiskFixture: Sendable {
   let folder: TemporaryFolder
   let clock: ManualClock
@@ -44,7 +44,7 @@ final class DiskFixture: Sendable {
     return config
   }
 
-  /// Runs `body` with that many nodes, `/0`, `/1` …, and then checks that rows and files agree.
+  /// Runs `body` with `count` nodes, `/0`, `/1` …, and then checks that rows and files agree.
   static func run(
     nodes count: Int = 1, onStep: @escaping @Sendable (DiskStep) throws -> Void = { _ in },
     _ body: (DiskFixture) async throws -> Void
@@ -69,7 +69,7 @@ final class DiskFixture: Sendable {
     try fixture.close()
   }
 
-  /// A copy of all files, as a process would find them after this one was killed now.
+  /// Returns a copy of all files, as the next process would find them if this one were killed now.
   func asIfKilledNow() throws -> DiskFixture {
     let copy = try TemporaryFolder()
     let files = FileManager.default
@@ -79,7 +79,7 @@ final class DiskFixture: Sendable {
     return try DiskFixture(copy, clock, nodes: nodes, userID: userID)
   }
 
-  /// Another process with the same database.
+  /// Returns a fixture that acts as another process on the same database.
   func otherProcess() throws -> DiskFixture { try DiskFixture(folder, clock, nodes: nodes, userID: userID) }
 
   func close() throws {
@@ -92,7 +92,7 @@ final class DiskFixture: Sendable {
 
   // MARK: Files
 
-  /// The names of the files that there are.
+  /// Returns the names of the existing files.
   func fileNames() throws -> Set<String> {
     let path = disk.folder.url.path
     guard FileManager.default.fileExists(atPath: path) else { return [] }
@@ -103,7 +103,7 @@ final class DiskFixture: Sendable {
     try connection.read { Set(try String.fetchAll($0.database, sql: "SELECT file FROM zdc_disk_file WHERE file > ''")) }
   }
 
-  /// Every row has its file and every file its row, once what is to be deleted is deleted.
+  /// Finishes pending deletions, and checks that every row has its file and every file its row.
   func checkFiles() throws {
     disk.finishPending()
     #expect(try fileNames() == rowNames())
@@ -118,7 +118,7 @@ final class DiskFixture: Sendable {
     try disk.importNodeData(diskImport, for: node ?? self.node)
   }
 
-  /// The stored content; nil without any.
+  /// Returns the stored content; nil if there is none.
   func text(_ node: ZDCNode? = nil) throws -> String? {
     try disk.nodeData(node ?? self.node)?.text()
   }
@@ -134,7 +134,7 @@ final class DiskFixture: Sendable {
 
   func delete(_ node: ZDCNode) throws { try write { _, cloud in _ = try cloud.delete(node) } }
 
-  /// Which of the nodes have data, by their numbers.
+  /// Returns the numbers of the nodes that have data.
   func present() -> [Int] { nodes.indices.filter { disk.hasNodeData(nodes[$0].uuid) } }
 }
 
@@ -144,7 +144,7 @@ extension ZDCDiskExport {
   }
 }
 
-/// The code of the ``ZDCError`` that `body` throws.
+/// Returns the code of the ``ZDCError`` that `body` throws.
 func errorCode(_ body: () throws -> Void) -> ZDCError.Code? {
   do { try body() } catch { return (error as? ZDCError)?.code }
   return nil

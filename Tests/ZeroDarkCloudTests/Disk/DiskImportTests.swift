@@ -44,7 +44,7 @@ import ZeroDarkCloudTesting
       #expect(inserted.uuid == node.uuid)
       #expect(try fixture.text(inserted) == "photo")
       #expect(try fixture.disk.nodeThumbnail(inserted)?.text() == "tiny")
-      // They are the node's: they go with it.
+      // The files belong to the node and are deleted with it.
       try fixture.delete(inserted)
       #expect(fixture.disk.nodeData(inserted) == nil && fixture.disk.nodeThumbnail(inserted) == nil)
       #expect(errorCode { try fixture.put("late", inserted) } == .nodeNotFound)
@@ -94,7 +94,7 @@ import ZeroDarkCloudTesting
   func rowOfAnEarlierVersion() throws {
     let secrets = DiskFileRow.Secrets(eTag: "e", contentETag: nil, identity: "i", file: nil)
     var bytes = secrets.encoded()
-    // The version, a text of six bytes, and the mark of a text that is not there.
+    // The version, a text of six bytes, and the mark of an absent text.
     bytes[0] = 1
     bytes.remove(at: 7)
     let decoded = try DiskFileRow.Secrets(decoding: bytes)
@@ -183,7 +183,7 @@ import ZeroDarkCloudTesting
         }
       }
       #expect(try fixture.text() == "inside" && fixture.disk.nodeThumbnail(node) == nil)
-      // A look-up in a read transaction, and an import, which needs a separate transaction.
+      // A lookup in a read transaction, and an import, which needs a separate transaction.
       let seen = try await fixture.connection.read { _ in
         try fixture.put("meanwhile")
         return try fixture.disk.nodeData(node)?.text()
@@ -208,7 +208,7 @@ import ZeroDarkCloudTesting
         identityID: canaries[2])
       #expect(try fixture.fileNames().count == 3)
       #expect(try CanaryScanner(canaries).scan(folder: fixture.folder.url).isEmpty)
-      // File names say neither whose nor what: all look alike, and the folder is the owner's.
+      // File names reveal neither owner nor type: all look alike, and only the owner can open the folder.
       let attributes = try FileManager.default.attributesOfItem(atPath: fixture.disk.folder.url.path)
       #expect((attributes[.posixPermissions] as? NSNumber)?.intValue == 0o700)
       try Data(canaries[0].utf8).write(to: fixture.folder.url.appendingPathComponent("clear"))

@@ -9,7 +9,7 @@ import ZeroDarkCloudTesting
 @testable import ZeroDarkCloud
 
 @Suite struct DiskLimitTests {
-  /// The disk space of one test content.
+  /// Returns the disk space that one node's test data takes.
   private func size(_ fixture: DiskFixture) throws -> UInt64 {
     try fixture.put("x")
     let size = fixture.disk.storageSizeForCachedNodeData()
@@ -24,7 +24,7 @@ import ZeroDarkCloudTesting
       try fixture.put("x", fixture.nodes[5]) { $0.storePersistently = true }
       for index in 0..<3 { try fixture.put("x", fixture.nodes[index]) }
       #expect(fixture.present() == [0, 1, 2, 5])
-      // The clock does not move: only the order of use counts. Asking whether content exists is no use.
+      // The clock does not advance, so only the order of use counts. Checking whether content exists is not a use.
       _ = fixture.disk.nodeData(fixture.nodes[0])
       _ = fixture.disk.hasNodeData(fixture.nodes[1].uuid)
       try fixture.put("x", fixture.nodes[3])
@@ -68,7 +68,7 @@ import ZeroDarkCloudTesting
       try fixture.put("x") { $0.storePersistently = true }
       try fixture.disk.importNodeThumbnail(ZDCDiskImport(cleartextData: Data("t".utf8)), for: fixture.node)
       #expect(fixture.present() == [0] && fixture.disk.hasNodeThumbnail(fixture.node.uuid))
-      // Out of storage into a cache that takes nothing.
+      // From persistent storage into a cache without room.
       try fixture.disk.makeNodeDataPersistent(false, forNodeID: fixture.node.uuid)
       #expect(fixture.present() == [])
     }
@@ -100,7 +100,7 @@ import ZeroDarkCloudTesting
     }
   }
 
-  /// Content to be deleted after its upload is the content that the upload reads.
+  /// The upload still has to read content that is deleted or moved to the cache after it.
   @Test func whatWaitsForItsUpload_isTakenNeitherByTheLimitNorByTime() async throws {
     try await DiskFixture.run(nodes: 6) { fixture in
       fixture.disk.maxNodeDataCacheSize = try size(fixture) * 2
@@ -123,7 +123,7 @@ import ZeroDarkCloudTesting
           try DiskWriter(transaction).uploadsFinished(node: row.id)
         }
       }
-      // One has gone, the other is the cache's newest: the limit holds.
+      // One was deleted, and the other is the newest in the cache. The limit still holds.
       #expect(fixture.present() == [1, 5])
       #expect(fixture.disk.storageSizeForCachedNodeData() == fixture.disk.maxNodeDataCacheSize)
       fixture.clock.advance(by: .seconds(10))
@@ -132,7 +132,7 @@ import ZeroDarkCloudTesting
     }
   }
 
-  /// Nothing would ever take it away: it is cached like everything else.
+  /// Without an upload nothing would ever delete the content, so it is cached like everything else.
   @Test func whatHasNoUpload_isNotKeptForOne() async throws {
     try await DiskFixture.run { fixture in
       let node = fixture.node
@@ -150,7 +150,7 @@ import ZeroDarkCloudTesting
       try fixture.disk.importUserAvatar(avatar, for: user)
       #expect(fixture.disk.storageSizeForPersistentUserAvatars() == 0)
       #expect(fixture.disk.storageSizeForCachedUserAvatars() > 0)
-      // Unless it is asked for.
+      // Unless the import asks for persistent storage.
       try fixture.put("x") { diskImport in
         diskImport.deleteAfterUpload = true
         diskImport.storePersistently = true
@@ -159,7 +159,7 @@ import ZeroDarkCloudTesting
     }
   }
 
-  /// Imports that expire, uploads that end, evictions and readers, all concurrently.
+  /// Imports expire, uploads end, and evictions and readers run, all concurrently.
   @Test func migrationAndExpiryUnderLoad_keepTheLimit_andEveryReadersFile() async throws {
     try await DiskFixture.run(nodes: 12) { fixture in
       let (disk, nodes, clock) = (fixture.disk, fixture.nodes, fixture.clock)
@@ -241,7 +241,7 @@ import ZeroDarkCloudTesting
       try fixture.put("default", fixture.nodes[0])
       fixture.disk.finishPending()
       #expect(try fixture.fileNames().count == 3)
-      // The time runs from when it came into the cache.
+      // The expiration counts from the time at which the content entered the cache.
       fixture.clock.advance(by: .seconds(99))
       #expect(fixture.present() == [0, 2, 3])
       fixture.clock.advance(by: .seconds(1))
@@ -374,7 +374,7 @@ import ZeroDarkCloudTesting
       await withCheckedContinuation { continuation in DispatchQueue.main.async { continuation.resume() } }
       NotificationCenter.default.removeObserver(observer)
       let told = posted.withLock { $0 }
-      // One that was on its way before the queue was busy, and one for the rest.
+      // One notification from before the queue was busy, and one for the rest.
       #expect((1...2).contains(told.count))
       #expect(told.reduce(into: Set<String>()) { $0.formUnion($1.changedNodeData) } == nodes)
       #expect(told.reduce(into: Set<String>()) { $0.formUnion($1.changedNodeThumbnails) } == nodes)

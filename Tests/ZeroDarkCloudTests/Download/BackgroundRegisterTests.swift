@@ -9,7 +9,7 @@ import ZDCTreesystem
 @testable import ZDCTransfers
 @testable import ZeroDarkCloud
 
-/// The register of downloads that outlive their process: its promises are on disk, and a reported download is removed.
+/// The register of downloads that outlive their process. Its entries are on disk, and a reported download is removed.
 @Suite(.timeLimit(.minutes(20))) struct BackgroundRegisterTests {
   private static let options = ZDCDownloadOptions.Values(canDownloadWhileInBackground: true)
 
@@ -21,7 +21,8 @@ import ZDCTreesystem
     try await device.connection.asyncReadWrite { try $0.database.execute(sql: sql) }
   }
 
-  /// Another connection is writing when two callers ask: each continues with a row, also the one that did not write it.
+  /// Another connection is writing when four callers ask. Each continues only once there is a row, also those that did
+  /// not write it.
   @Test func whoGoesOn_hasHisRow() async throws {
     try await NetworkWorld.run { world in
       let device = try world.device()
@@ -49,7 +50,7 @@ import ZDCTreesystem
     }
   }
 
-  /// The first one's row could not be written: the next one's is.
+  /// The first caller's row cannot be written, so the next caller writes it.
   @Test func aRowThatCouldNotBeWritten_isWrittenForTheNextWhoAsks() async throws {
     try await NetworkWorld.run { world in
       let device = try world.device()
@@ -70,7 +71,7 @@ import ZDCTreesystem
     }
   }
 
-  /// The framework ends while the app is being notified.
+  /// The framework stops while the app is being notified.
   @Test func whoStops_waitsForTheAppThatIsBeingTold_andItIsNotToldAgain() async throws {
     try await NetworkWorld.run { world in
       let device = try world.device()
@@ -101,7 +102,7 @@ import ZDCTreesystem
     }
   }
 
-  /// The app has got it, and the framework ends before that is written down.
+  /// The app has received the download, and the framework stops before this is stored.
   @Test func whoStops_waitsUntilWhatABlockHasGot_isNotSavedAnyMore() async throws {
     try await NetworkWorld.run { world in
       let device = try world.device()
@@ -138,8 +139,8 @@ import ZDCTreesystem
       folder: device.downloads.folder, partials: device.downloads.partials.url, delegate: DelegateBox(app))
   }
 
-  /// The database's key and what the system downloads for us lie under names that outlive an update, which moves the
-  /// app's home.
+  /// The database key and the system's downloads are stored under names that survive an update, which moves the app's
+  /// home folder.
   @Test func theDatabasesName_staysWhenTheAppsHomeMoves() throws {
     func config(_ folder: String, _ name: String = "zdcDatabase") throws -> ZDCConfig {
       let url = try #require(URL(string: "https://example.com"))
@@ -154,11 +155,11 @@ import ZDCTreesystem
     #expect(try config(after + "Library/ZeroDarkCloud").stablePath(home: after) == path)
     #expect(try config("/private" + after + "Library/ZeroDarkCloud/").stablePath(home: after) == path)
     #expect(try config(after + "Library/ZeroDarkCloud").stablePath(home: "/private" + after) == path)
-    // Elsewhere, also where the home's name only begins alike.
+    // Outside the home folder, including a folder that only shares its prefix.
     for folder in ["/srv/data", before + "2"] {
       #expect(try config(folder).stablePath(home: before) == folder + "/zdcDatabase.sqlite")
     }
-    // Two of one app, in folders of one name and beside each other.
+    // Two databases of one app: in folders of the same name, and in the same folder.
     let name = try config(before + "/Library/ZeroDarkCloud").stableName(home: before)
     #expect(name == "com.example.todo.Library/ZeroDarkCloud/zdcDatabase.sqlite")
     #expect(try config(before + "/Documents/ZeroDarkCloud").stableName(home: before) != name)

@@ -10,7 +10,7 @@ import ZDCTreesystem
 @Suite struct CompletionTagTests {
   private static let group = CompletionTags.Group(download: DownloadKey(nodeID: "n", part: .data), tag: "t")
 
-  /// Members, and what became of their results.
+  /// The members of a group, and what happened to their results.
   private final class Members: Sendable {
     private let tags = CompletionTags()
     private let ids: [Int]
@@ -51,7 +51,7 @@ import ZDCTreesystem
     #expect(!members.takeTurn(1))
   }
 
-  /// The others' results came before the first one withdrew.
+  /// The other members' results arrive before the first member withdraws.
   @Test func whoHasHisResultAndWaits_speaksWhenTheFirstWithdraws() {
     let members = Members(4)
     members.arrive(1)
@@ -67,7 +67,7 @@ import ZDCTreesystem
     #expect(members.takeTurn(3))
   }
 
-  /// Its block may still have to be called with the cancellation.
+  /// The withdrawn member gets its turn, because its block may still have to be called with the cancellation.
   @Test func whoWaitsAndWithdraws_isToldAtOnce() {
     let members = Members(2)
     members.arrive(1)
@@ -87,8 +87,8 @@ import ZDCTreesystem
     #expect(tags.takeTurn(Self.group, second))
   }
 
-  /// Tickets whose results come while they are ignored or cancelled on other threads: one block hears of it, unless all
-  /// have withdrawn; who cancels hears so himself, who ignores does not hear at all.
+  /// Tickets are ignored or cancelled on other threads while their results arrive. One block receives the result,
+  /// unless all tickets have withdrawn. A cancelled ticket receives its cancellation, an ignored one nothing.
   @Test(.timeLimit(.minutes(20))) func withdrawalsThatMeetTheResult_leaveExactlyOneWhoHears() async throws {
     try await NetworkWorld.run { world in
       let device = try world.device()
@@ -110,11 +110,11 @@ import ZDCTreesystem
         for _ in 0..<round { await Task.yield() }
         if round % 2 == 0 { tickets[0].ignore() } else { tickets[0].cancel() }
         tickets[1].cancel()
-        // One of those who are left, or one who withdrew too late for that.
+        // One of the remaining tickets, or one that withdrew too late.
         while heard.withLock({ !$0.values.contains(true) }) { await Task.yield() }
         _ = try await device.downloads.downloadNodeData(node)
         queue.sync {}
-        // A cancelled one may have had its file already, beside the one who speaks.
+        // A cancelled ticket may already have received its file, in addition to the one that delivers the result.
         let told = heard.withLock { $0 }
         #expect(told[2] == nil || told[3] == nil, "\(round): \(told)")
       }

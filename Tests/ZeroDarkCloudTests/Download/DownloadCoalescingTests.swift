@@ -9,12 +9,12 @@ import ZDCTreesystem
 @testable import ZDCTransfers
 @testable import ZeroDarkCloud
 
-/// Which requests share a transfer, who goes first, and what is tried again.
+/// Which requests share a transfer, which run first, and which are retried.
 @Suite struct DownloadCoalescingTests {
   private static let film = Publisher.Item(
     data: pattern(300_000), metadata: pattern(700), thumbnail: pattern(9_000, seed: 3))
 
-  /// Holds every request for content back.
+  /// Holds every request for content until the returned gate is opened.
   private static func hold(_ device: NetworkDevice) -> Gate {
     let gate = Gate()
     device.transport.set(
@@ -48,7 +48,7 @@ import ZDCTreesystem
         await gate.open()
         try await group.waitForAll()
       }
-      // The sections, and the proof that they are the node's.
+      // One request for the sections, and one for the proof that they belong to the node.
       #expect(device.transport.requests.count { $0.hasPrefix("GET /v1/trees/") } == 2)
       #expect(await device.downloads.metaTransfers.count == 0)
     }
@@ -104,7 +104,7 @@ import ZDCTreesystem
         await gate.open()
         try await group.waitForAll()
       }
-      // Those that came while the first request was held share the second.
+      // The thumbnails requested while the first request was held share the second one.
       #expect(device.transport.requests.count - before == 2)
     }
   }
@@ -152,7 +152,7 @@ import ZDCTreesystem
       #expect(try [UInt8](ZDCFileConversion.decryptCryptoFile(intoMemory: try await second.value)) == items[1].data)
       while await transfers.count > 0 { await Task.yield() }
       #expect(await order.lines == ["1 from the start", "2 from the start", "1 goes on"])
-      // Each byte came once, but for the leaf that was cut.
+      // Each byte arrived once, except for the leaf that was cut off.
       #expect(await received.value < 2 * 10_300_000 + 3 * ContentGeometry.leafBytes)
     }
   }
@@ -182,7 +182,8 @@ import ZDCTreesystem
     }
   }
 
-  /// A list is continued soon. A caller that wants only this content waits longer, whichever asked first.
+  /// A list download gives up after few retries. A caller that wants only this content retries longer, whichever asked
+  /// first.
   @Test(arguments: [true, false]) func whoJoinsAListsDownload_isAsPatientAsEver(isAlone: Bool) async throws {
     try await NetworkWorld.run { world in
       let device = try world.device()
@@ -192,7 +193,7 @@ import ZDCTreesystem
       device.transport.set(
         .init(before: { request in
           guard request.path.contains("/blobs/") else { return }
-          // The first request is held until all wait for it.
+          // Holds the first request until all callers wait for it.
           if first.take() {
             while await transfers.waiterCount(key) < (isAlone ? 1 : 2) { await Task.yield() }
           }

@@ -18,7 +18,7 @@ import ZDCTreesystem
       let data = pattern(300_000)
       let node = try await Publisher(device).publish([.init(data: data)])[0]
       let key = try await device.connection.asyncRead { try $0.contentTarget(nodeUUID: node.uuid).key }
-      // The answer is held back until all have asked.
+      // Holds the answer until all ten callers wait for it.
       device.transport.set(
         .init(before: { [device] request in
           guard request.path.contains("/blobs/") else { return }
@@ -130,7 +130,7 @@ import ZDCTreesystem
     }
   }
 
-  /// The first one under a tag gives up: the next speaks.
+  /// The first caller under a tag withdraws, so the next caller's completion runs.
   @Test(arguments: [true, false])
   func underOneTag_whoHasWithdrawnSpeaksForNobody(isIgnored: Bool) async throws {
     try await NetworkWorld.run { world in
@@ -217,7 +217,7 @@ import ZDCTreesystem
       return try await group.reduce(into: [Bool: Int]()) { $0[$1, default: 0] += 1 }
     }
     #expect(requests.withLock { $0 } == [1_000, 1_000, 500])
-    // The last of each request was left out by the server.
+    // The server left out the last item of each request.
     #expect(answers == [true: 2_497, false: 3])
   }
 
@@ -279,8 +279,8 @@ import ZDCTreesystem
     }
   }
 
-  /// - the answer with the content of many nodes is invalid, once
-  /// => the content of each node comes in another way, and the evidence accuses none of them
+  /// - the answer with the content of many nodes is invalid
+  /// => each node's content is downloaded in another way, and the evidence, recorded once, blames no node
   @Test func anAnswerThatIsGarbledAsAWhole_accusesNoNode() async throws {
     try await NetworkWorld.run { world in
       let device = try world.device()
@@ -316,7 +316,7 @@ import ZDCTreesystem
   }
 
   /// - a node is deleted while content before it is downloaded
-  /// => blobs are looked up for a thousand nodes at a time, not for a whole list together
+  /// => blobs are looked up for a thousand nodes at a time, not for the whole list
   @Test func aBulkDownload_looksUpWhatIsNext() async throws {
     try await NetworkWorld.run { world in
       let device = try world.device()

@@ -88,7 +88,7 @@ import ZDCTreesystem
     }
   }
 
-  /// Bytes inside the content, whether it comes alone or in a bundle.
+  /// Damages bytes of the content, whether it arrives alone or in a bundle.
   private static func damage(
     _ response: TransportResponse, _ damage: Damage, isBundle: Bool
   ) async throws -> TransportResponse {
@@ -114,7 +114,7 @@ import ZDCTreesystem
       writer.append(content: content, blob: blob)
       bytes = writer.bytes
     }
-    // The announced length stays: the record still exposes a server that lies about it.
+    // The announced length stays the same; the record exposes a server that announces a false one.
     return TransportResponse(status: response.status, headers: response.headers, body: TransportBody(bytes: bytes))
   }
 
@@ -167,12 +167,12 @@ import ZDCTreesystem
           request.path.contains("/blobs/") ? Self.cut(response, after: 0) : response
         }))
       await #expect(throws: TransportError(.cut)) { try await device.downloads.downloadNodeData(node) }
-      // Once, and eight times more.
+      // The first attempt and eight retries.
       #expect(device.transport.requests.count { $0.hasPrefix("GET /v1/trees/") } == 9)
     }
   }
 
-  /// The body up to about `limit` bytes, then a broken connection.
+  /// Returns the response with a body that breaks off after about `limit` bytes.
   private static func cut(_ response: TransportResponse, after limit: Int) -> TransportResponse {
     let left = Counter(limit)
     let body = response.body
@@ -248,7 +248,7 @@ actor Counter {
 }
 
 extension NetworkDevice {
-  /// Files that downloads left behind.
+  /// Returns the files that downloads left behind.
   func leftovers(in world: NetworkWorld) throws -> [String] {
     guard FileManager.default.fileExists(atPath: downloads.folder.url.path) else { return [] }
     return try FileManager.default.contentsOfDirectory(atPath: downloads.folder.url.path)

@@ -7,10 +7,10 @@ import ZDCTreesystem
 @testable import ZDCTransfers
 @testable import ZeroDarkCloud
 
-/// Content of a lying writer who knows all keys, on a colluding server: root and record are consistent, the content is
-/// not (SECURITY B2, B3, B6, B12).
+/// Content from a hostile writer who knows all keys, on a colluding server. Root and record are consistent, the content
+/// is not (SECURITY B2, B3, B6, B12).
 @Suite struct HostileContentTests {
-  /// One chunk with its tag, behind the salt and the commitment.
+  /// The size of a chunk with its tag. Chunks follow the salt and the commitment.
   private static let chunk = ContentGeometry.sealedChunkBytes
 
   private static func forged(
@@ -24,7 +24,7 @@ import ZDCTreesystem
   struct Case: Sendable, CustomTestStringConvertible {
     let name: String
     let code: ZDCSecurityError.Code
-    /// Whether a reader of the first leaves alone meets it.
+    /// Whether reading only the first leaves detects it.
     let isInHead: Bool
     let item: Publisher.Item
 
@@ -73,7 +73,7 @@ import ZDCTreesystem
       #expect(direct?.code == test.code)
       #expect(direct?.node == node.nodeID)
       #expect(!FileManager.default.fileExists(atPath: target.path))
-      // The ciphertext is what the record names; it does not open.
+      // The ciphertext matches the record, but cannot be decrypted.
       let file = try await device.downloads.downloadNodeData(node).cryptoFile
       let opened = #expect(throws: ZDCSecurityError.self) { try ZDCFileConversion.decryptCryptoFile(intoMemory: file) }
       #expect(opened?.code == test.code)
@@ -85,7 +85,7 @@ import ZDCTreesystem
     }
   }
 
-  /// Lengths of a record that no server could have.
+  /// Lengths in a record that no real content has.
   @Test(
     arguments: [
       (Limits.contentCipherBytes + 1, ZDCSecurityError.Code.limitExceeded), (1 << 63, .limitExceeded),
@@ -106,7 +106,7 @@ import ZDCTreesystem
     }
   }
 
-  /// The record says ten gibibytes, the server has less.
+  /// The record claims 10 GiB; the server has less.
   @Test func aLengthThatTheServerCannotServe_isATruncation() async throws {
     try await NetworkWorld.run { world in
       let device = try world.device()

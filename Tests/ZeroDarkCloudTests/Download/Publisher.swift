@@ -8,21 +8,21 @@ import ZDCTreesystem
 @testable import ZDCClientStore
 @testable import ZeroDarkCloud
 
-/// Puts nodes with content into a user's home as the push engine would: really sealed, in a signed commit, on the real
+/// Publishes nodes with content in a user's home as the push engine would: sealed, in a signed commit, on the real
 /// server.
 struct Publisher {
   struct Item: Sendable {
     var data: [UInt8]
     var metadata: [UInt8] = []
     var thumbnail: [UInt8] = []
-    /// A hostile writer's change of the ciphertext; root and record are adapted to it.
+    /// A hostile writer's change to the ciphertext. Root and record match the changed ciphertext.
     var forge: @Sendable (inout [UInt8]) -> Void = { _ in }
-    /// A hostile writer's false sizes, or false length of the ciphertext.
+    /// A hostile writer's false sizes; `claimedLength` is a false length of the ciphertext.
     var claim: @Sendable (inout ContentSizes) -> Void = { _ in }
     var claimedLength: UInt64?
   }
 
-  /// A sealed content as its writer, honest or not, publishes it.
+  /// Sealed content as its writer, honest or not, publishes it.
   struct Sealed {
     let blobID: BlobID
     let bytes: [UInt8]
@@ -143,7 +143,7 @@ struct Publisher {
   }
 }
 
-/// Bytes that repeat nowhere near.
+/// Returns pseudorandom bytes without nearby repetitions.
 func pattern(_ count: Int, seed: UInt64 = 1) -> [UInt8] {
   var state = seed &* 0x9e37_79b9_7f4a_7c15 | 1
   return [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in

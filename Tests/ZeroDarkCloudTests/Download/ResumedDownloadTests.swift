@@ -11,7 +11,7 @@ import ZDCTreesystem
 @Suite struct ResumedDownloadTests {
   private static let size = 10_000_000
 
-  /// The parts of a device that a later process has: its database and its folders.
+  /// Returns the download manager of a later process, with the device's database and partial downloads.
   private static func laterProcess(_ device: NetworkDevice, _ world: NetworkWorld) throws -> ZDCDownloadManager {
     let folder = world.folder.appendingPathComponent("later", isDirectory: true)
     try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
@@ -20,7 +20,7 @@ import ZDCTreesystem
       folder: DownloadFolder(below: folder), partials: device.downloads.partials.url)
   }
 
-  /// Lets about that many bytes of content through and then blocks the rest; counts them.
+  /// Lets about `limit` bytes of content through, counts them, and then breaks the connection.
   private static func limit(_ device: NetworkDevice, to limit: Int) -> Counter {
     let received = Counter(0)
     device.transport.set(
@@ -64,7 +64,7 @@ import ZDCTreesystem
 
   private enum Kind: CaseIterable { case sealed, clear }
 
-  /// Fetches into a file in `folder`, and returns the data.
+  /// Downloads the node, as cleartext into a file in `folder`, and returns the data.
   private static func fetch(
     _ kind: Kind, _ node: ZDCNode, _ manager: ZDCDownloadManager, _ folder: URL
   ) async throws
@@ -105,7 +105,7 @@ import ZDCTreesystem
       let received = Self.count(device)
       let data = try await Self.fetch(kind, node, try Self.laterProcess(device, world), folder)
       #expect(data == item.data)
-      // One leaf more for the salt, one for the border.
+      // The tolerance covers one more leaf for the salt and one at the border.
       let kept = damaged.map(Int.init) ?? length
       #expect(await received.value <= Self.size - kept + 4 * ContentGeometry.leafBytes)
       #expect(await received.value > Self.size - kept - 4 * ContentGeometry.leafBytes)
@@ -142,7 +142,7 @@ import ZDCTreesystem
     }
   }
 
-  /// A body without end, whatever its length was announced to be.
+  /// An endless body, whatever length was announced.
   @Test(arguments: [300_000, 10_000_000])
   func endlessBody_isStopped(size: Int) async throws {
     try await NetworkWorld.run { world in
@@ -222,7 +222,7 @@ import ZDCTreesystem
 }
 
 extension ResumedDownloadTests {
-  /// Bytes of the rest that another download fetched, valid or not, are taken over and verified.
+  /// Bytes of the rest that another download fetched, valid or not, are adopted and verified.
   @Test(arguments: [true, false]) func whatTheSystemFetched_isTakenOver_asFarAsItIsTrue(isTrue: Bool) async throws {
     try await NetworkWorld.run { world in
       let device = try world.device()
@@ -242,7 +242,7 @@ extension ResumedDownloadTests {
       let before = device.transport.requests.count { $0.hasPrefix("GET /v1/trees/") }
       let file = try await device.downloads.downloadNodeData(node).cryptoFile
       #expect(try [UInt8](ZDCFileConversion.decryptCryptoFile(intoMemory: file)) == item.data)
-      // The hashes, and the content only if what was there was not all of it.
+      // One request for the hashes, and one for the content unless all of it was already there.
       let requests = device.transport.requests.count { $0.hasPrefix("GET /v1/trees/") } - before
       #expect(requests == (isTrue ? 1 : 2))
     }

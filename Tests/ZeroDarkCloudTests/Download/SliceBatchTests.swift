@@ -7,10 +7,10 @@ import ZDCProtocol
 
 /// The bytes handled together as content arrives: at most the expected ones and one slice, without a long wait.
 @Suite struct SliceBatchTests {
-  /// Longer than a busy machine needs between two slices that are there.
+  /// Longer than a busy machine needs between two available slices.
   private static let long = Duration.seconds(600)
 
-  /// Gives the slices one after the other, then what the body ends with.
+  /// Returns a body that yields the slices in order and then ends, or throws `error`.
   private static func body(
     _ slices: [[UInt8]], pause: Duration = .zero, error: (any Error)? = nil
   ) -> TransportBody {

@@ -15,7 +15,7 @@ import ZDCProtocol
 
   private func url(_ name: String) -> URL { folder.appendingPathComponent(name) }
 
-  /// Removes what a test has made.
+  /// Removes the test's folder.
   private func end() throws { try FileManager.default.removeItem(at: folder) }
 
   private static let sizes = [0, 1, 16_384, 65_536 - 64, 65_536, 65_537, 300_000, 3_000_000]
@@ -65,7 +65,7 @@ import ZDCProtocol
     for file in [cache, cloud, back, again] {
       #expect(try ZDCFileConversion.decryptCryptoFile(intoMemory: file) == data)
     }
-    // Another key, another salt: not one leaf is the same.
+    // With another key and another salt, no leaf stays the same.
     let (before, after) = (try Data(contentsOf: cloud.fileURL), try Data(contentsOf: again.fileURL))
     #expect(before.count == after.count)
     #expect(before.suffix(1_000) != after.suffix(1_000))
@@ -105,7 +105,7 @@ import ZDCProtocol
     try end()
   }
 
-  /// The original's forms: each calls its block once, and its progress reaches the end.
+  /// The original API's forms with completion blocks: each calls its block once, and its progress reaches the end.
   @Test func withCompletionBlocks() async throws {
     let data = Data(pattern(300_000))
     try data.write(to: url("clear"))
@@ -185,7 +185,7 @@ import ZDCProtocol
     try end()
   }
 
-  /// Cancelled on another thread, while it runs.
+  /// The progress is cancelled on another thread while the work runs.
   @Test func aProgressThatIsCancelled_endsItsBlocksWork() async throws {
     try Data(pattern(3_000_000)).write(to: url("clear"))
     let (source, target) = (url("clear"), url("cache"))
@@ -197,7 +197,7 @@ import ZDCProtocol
       }
       progress.cancel()
     }
-    // It may have been done before.
+    // The work may have finished before the cancellation.
     #expect(error == nil || error is CancellationError)
     let left = try FileManager.default.contentsOfDirectory(atPath: folder.path).sorted()
     #expect(left == (error == nil ? ["cache", "clear"] : ["clear"]))
@@ -306,7 +306,7 @@ import ZDCProtocol
     }
   }
 
-  /// A leaf that was altered does not open; the others do.
+  /// An altered leaf cannot be read; the others can.
   @Test func everyLeafIsVerified() throws {
     try Self.withFile(400_000) { file, data in
       let handle = try FileHandle(forUpdating: file.fileURL)

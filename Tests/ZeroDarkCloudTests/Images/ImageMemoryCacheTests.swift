@@ -16,7 +16,7 @@ import Testing
     cache.endRead(read)
   }
 
-  /// A reference model: a list in the order of use, searched from its beginning each time.
+  /// A reference model: a list in the order of use, searched from the start each time.
   private struct Model {
     var limit: Int
     var entries: [(key: Cache.Key, cost: Int)] = []
@@ -40,7 +40,7 @@ import Testing
     }
   }
 
-  /// Images come, are looked at, are dropped, and the limit changes, in any order.
+  /// Images are added, read and dropped, and the limit changes, in any order.
   @Test(arguments: 0..<60 as Range<UInt64>) func itHoldsWhatAListInTheOrderOfUseWould(seed: UInt64) {
     var random = SeededGenerator(seed: seed)
     let cache = Cache(costLimit: 2_000)
@@ -72,7 +72,8 @@ import Testing
     #expect(cache.count == 0 && cache.cost == 0)
   }
 
-  /// A list that is longer than the memory: each image pushes one out. Were they searched for, this would take minutes.
+  /// There are more images than fit into memory, so each one evicts another. With a linear search this would take
+  /// minutes.
   @Test func manyImages_eachPushesOneOut() {
     let cache = Cache(costLimit: 20_000 * 64)
     for number in 0..<60_000 {

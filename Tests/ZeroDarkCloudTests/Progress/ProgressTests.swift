@@ -37,7 +37,7 @@ import ZDCTreesystem
     #expect(progress.completed == 1_000)
   }
 
-  /// Attempts that resume, start again, or change their size, in any order.
+  /// Attempts resume, restart or change their size, in any order.
   @Test(arguments: 0..<200 as Range<UInt64>) func itNeverRunsBackwards_andReachesItsTotal(seed: UInt64) {
     var random = SeededGenerator(seed: seed)
     var progress = SteadyProgress()
@@ -71,7 +71,7 @@ import ZDCTreesystem
 }
 
 @Suite struct AggregateProgressTests {
-  /// Work is added, continued, retried, given up and finished, in any order.
+  /// Work is added, continued, retried, abandoned and finished, in any order.
   @Test(arguments: 0..<200 as Range<UInt64>) func itNeverRunsBackwards_andEndsWithTheLast(seed: UInt64) {
     var random = SeededGenerator(seed: seed)
     var aggregate = AggregateProgress<Int>()
@@ -94,7 +94,7 @@ import ZDCTreesystem
         aggregate.end(id, hasSucceeded: Bool.random(using: &random))
         if fractions.isEmpty { aggregate = AggregateProgress() }
       case (3, let id?):
-        // Turned out to be larger or smaller.
+        // The work turns out to be larger or smaller.
         fractions[id]?.size = UInt64.random(in: 0...1_000_000, using: &random)
       case (_, let id?):
         let before = fractions[id]?.fraction ?? 0
@@ -119,7 +119,7 @@ import ZDCTreesystem
     #expect(aggregate.completed == 450_000)
     aggregate.report(2, fraction: 1, size: 100)
     #expect(aggregate.completed == 550_000)
-    // Added work takes its share of the rest: of 450 units there are now 900.
+    // Added work takes its share of the remaining progress: the remaining 450 units become 900.
     aggregate.report(3, fraction: 0, size: 450)
     #expect(aggregate.completed == 550_000)
     aggregate.report(3, fraction: 1, size: 450)
@@ -195,7 +195,7 @@ import ZDCTreesystem
     #expect(manager.state.withLock { $0.entries.isEmpty && $0.uploads.isEmpty })
   }
 
-  /// It is removed from the queue between two attempts, and never starts again.
+  /// The upload is removed from the queue between two attempts, and never starts again.
   @Test func anUploadThatIsGivenUpBetweenTwoTries_isForgotten() {
     let manager = ZDCProgressManager()
     let uploads = UploadProgress(localUserID: "u", manager: manager)
@@ -205,7 +205,7 @@ import ZDCTreesystem
     let done = manager.uploadProgress(forOperationUUID: "c")
     uploads.end(operations, .waits)
     #expect(watched?.isFinished == false)
-    // The second one has no observer.
+    // The second operation has no observer.
     #expect(uploads.waitingOperations == ["a", "c"])
     uploads.end([operations[2]], .done)
     #expect(done?.isFinished == true)
@@ -235,7 +235,7 @@ import ZDCTreesystem
     #expect(manager.uploadProgress(forLocalUserID: "u") == nil)
   }
 
-  /// Our `Progress` as part of an app's own.
+  /// The framework's `Progress` as a child of the app's own.
   @Test func anAppAddsItToItsOwn() {
     let manager = ZDCProgressManager()
     manager.begin(.upload("o"), Self.change("n", operation: "o"))
@@ -270,7 +270,7 @@ import ZDCTreesystem
     #expect(posted.withLock { $0 } == [expected, expected])
   }
 
-  /// A completion that is added to a download that runs.
+  /// Completions are added to downloads that are already running.
   @Test func listenersJoinTheDownload() async throws {
     try await NetworkWorld.run { world in
       let device = try world.device()

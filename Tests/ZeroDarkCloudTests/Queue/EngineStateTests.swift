@@ -8,7 +8,7 @@ import Testing
   private let user = "user"
   private let now = Date(ms: 1_000)
 
-  /// => a round that leaves a tree out has reached the server, and has not brought all
+  /// => a round that leaves out a tree counts as online, but not as synced
   @Test func aRoundThatLeavesATreeOut_hasNotSynced() {
     var state = EngineState()
     state.take(.pullStarted(localUserID: user), now: now)

@@ -38,7 +38,7 @@ import ZDCProtocol
 
   private static let nowMs: UInt64 = 1_000
 
-  /// A random queue whose dependencies point both ways in its order, but never in a circle.
+  /// Returns a random queue whose dependencies point both ways in its order, but never form a cycle.
   private static func random(_ generator: inout some RandomNumberGenerator) -> Queue {
     var queue = Queue()
     let count = Int64.random(in: 1...40, using: &generator)
@@ -68,7 +68,7 @@ import ZDCProtocol
       nowMs: Self.nowMs, limit: limit)
   }
 
-  /// => uploads in flight stay in the plan, which has the same room for the others
+  /// => uploads in flight stay in the plan and take no room from the other operations
   @Test func whatIsUnderWay_fillsNoPlan() {
     var generator = SeededGenerator(seed: 11)
     for _ in 0..<500 {
@@ -81,7 +81,7 @@ import ZDCProtocol
     }
   }
 
-  /// => nodes of which nothing can be put take no place in a plan, and say what they wait for
+  /// => operations of unread nodes take no room in the plan, and the plan gives the reason why they wait
   @Test func unreadNodes_areLeftOut_andKeepNobodyWaiting() {
     var generator = SeededGenerator(seed: 10)
     for _ in 0..<500 {
@@ -164,7 +164,7 @@ import ZDCProtocol
   }
 }
 
-/// SplitMix64: the same numbers in every run.
+/// The SplitMix64 generator: a seed gives the same numbers in every run.
 struct SeededGenerator: RandomNumberGenerator {
   private var state: UInt64
 

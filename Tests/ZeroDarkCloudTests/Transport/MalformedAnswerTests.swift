@@ -8,7 +8,7 @@ import ZeroDarkCloudTesting
 @testable import ZDCSupport
 @testable import ZeroDarkCloud
 
-/// Bytes on a socket that no HTTP server sends. Each ends with a typed error, and the process survives.
+/// Bytes on a socket that no HTTP server sends. Each case ends with a typed error, and the process survives.
 @Suite(.timeLimit(.minutes(20))) struct MalformedAnswerTests {
   private static func ask(_ answer: String, times: Int = 2) async throws -> [String] {
     let raw = try RawServer { _ in Array(answer.utf8) }
@@ -77,7 +77,7 @@ import ZeroDarkCloudTesting
         let response = try await transport.send(.get(Routes.info))
         #expect(try await response.body.collect(upTo: 10) == Array("ab".utf8))
       } catch let error as TransportError {
-        // The request was given to the connection while that was closed.
+        // The request was assigned to a connection that was being closed.
         #expect(error.code == .cut)
       }
     }
@@ -117,7 +117,7 @@ import ZeroDarkCloudTesting
   }
 }
 
-/// Challenges and sessions of sizes that no zdc-server makes.
+/// Challenges and sessions of sizes that no zdc-server produces.
 @Suite struct LoginSizeTests {
   private static func login(nonceBytes: Int = 32, tokenBytes: Int = 32) async throws -> (any Error)? {
     try await NetworkWorld.run { world in

@@ -5,7 +5,7 @@ import ZDCProtocol
 @testable import ZDCClientStore
 @testable import ZeroDarkCloud
 
-// NB: not beside the server's import: it has rows of the same names.
+// NB: In a separate file, because the server module has row types with the same names.
 extension NetworkDevice {
   func zones(of user: ZDCLocalUser) async throws -> [ZoneRow] {
     let userID = try ZDCLocalUserManager.userID(user.uuid)

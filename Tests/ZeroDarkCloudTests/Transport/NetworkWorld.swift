@@ -48,7 +48,7 @@ final class NetworkWorld: Sendable {
     return try outcome.get()
   }
 
-  /// A device with an empty database, or the one of `name` again.
+  /// Returns a device with an empty database, or reopens the device called `name`.
   func device(_ name: String? = nil, hooks: HookedTransport.Hooks = .init()) throws -> NetworkDevice {
     let name =
       name
@@ -68,7 +68,7 @@ final class NetworkDevice: Sendable {
   let users: ZDCLocalUserManager
   let downloads: ZDCDownloadManager
   let progress = ZDCProgressManager()
-  /// The pauses between tries, none of which takes time.
+  /// The recorded pauses between attempts, which take no time.
   let pauses = Pauses()
 
   final class Pauses: Sendable {
@@ -99,7 +99,7 @@ final class NetworkDevice: Sendable {
   }
 }
 
-/// The real transport with hooks before and behind it, which also counts.
+/// The real transport with hooks before and after it. It also records the requests.
 final class HookedTransport: ZDCTransport {
   struct Hooks: Sendable {
     var before: @Sendable (TransportRequest) async throws -> Void = { _ in }
@@ -119,7 +119,7 @@ final class HookedTransport: ZDCTransport {
     self.hooks.withLock { $0 = hooks }
   }
 
-  /// "POST /v1/…" without the query, in order.
+  /// The requests in order, as "POST /v1/…" without the query.
   var requests: [String] { sent.withLock { $0 } }
 
   func count(_ part: String) -> Int { requests.count { $0.contains(part) } }
@@ -133,7 +133,7 @@ final class HookedTransport: ZDCTransport {
   }
 }
 
-/// A hook that acts only the first time.
+/// A flag for hooks that act only once: only the first `take()` returns true.
 final class Once: Sendable {
   private let done = Mutex(false)
 

@@ -20,7 +20,7 @@ import ZDCServer
       let api = try await api(device)
       #expect(try await api.zones(since: nil).zones.count == 4)
       _ = try await api.audit()
-      // The server does not know the device's key yet: the access key vouches for it, and no login is refused.
+      // The server does not know the device's key yet, so the access key vouches for it. No login is refused.
       #expect(device.transport.count("/v1/auth/") == 2)
       #expect(device.transport.count("/v1/auth/login") == 1)
     }
@@ -46,7 +46,7 @@ import ZDCServer
       _ = try await api.zones(since: nil)
       let token = try await api.session.currentToken()
       try await api.endSession()
-      // A request that still holds the ended session's token.
+      // Simulates a request that still holds the ended session's token.
       await api.session.adopt(
         SessionResponse(token: WireBytes(ZBase32.decode(token) ?? []), userID: .zero, expiresMs: 0))
       #expect(try await api.zones(since: nil).zones.count == 4)
@@ -206,7 +206,7 @@ import ZDCServer
       let api = try await api(device)
       let stream = api.events(since: nil)
       let reader = Task { for try await _ in stream {} }
-      // The stream is open once the server was asked for it.
+      // The stream is open once its request was sent.
       while device.transport.count("/v1/events") == 0 { await Task.yield() }
       reader.cancel()
       let result = await reader.result

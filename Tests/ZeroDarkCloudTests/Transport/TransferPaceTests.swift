@@ -6,9 +6,9 @@ import ZDCProtocol
 @testable import ZDCClientAPI
 @testable import ZeroDarkCloud
 
-/// How slowly an answer may arrive, in time that the test makes.
+/// How slowly an answer may arrive, in simulated time.
 @Suite struct TransferPaceTests {
-  /// A network whose answers have slices of one size, each after the same time.
+  /// A network whose answers arrive in slices of equal size, at equal intervals.
   private final class SlowNetwork: ZDCTransport {
     private struct State {
       var now = ContinuousClock.now
@@ -72,7 +72,7 @@ import ZDCProtocol
 
   @Test("F5: an answer that comes a little too slowly all the time ends at its maximum")
   func wholeAnswer_hasAMaximum() async throws {
-    // 119 KiB a minute are too few; 256 KiB are not, and a short answer has two minutes.
+    // 119 KiB per minute is too slow, 256 KiB is not, and a short answer has two minutes.
     let slow = SlowNetwork(bytes: 9 << 20, slice: 119 << 10, every: .seconds(60))
     await #expect(throws: TransportError.self) { try await Self.read(slow) }
     #expect(slow.slices == 1)

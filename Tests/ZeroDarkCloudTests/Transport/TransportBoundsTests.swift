@@ -5,7 +5,7 @@ import ZeroDarkCloudTesting
 @testable import ZDCClientAPI
 @testable import ZeroDarkCloud
 
-/// Connections on which nothing moves, or too little, under bounds that are short enough to wait for.
+/// Connections that transfer nothing, or too little, with bounds that are short enough for a test.
 @Suite(.timeLimit(.minutes(20))) struct TransportBoundsTests {
   private static let fine = Array("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nab".utf8)
 
@@ -17,7 +17,7 @@ import ZeroDarkCloudTesting
     return try AsyncHTTPTransport(address: ServerAddress(url), caCertificates: nil, bounds: bounds)
   }
 
-  /// Cancels a request that takes much longer than its bound, and throws then.
+  /// Returns the error code of a request. Cancels a request that takes much longer than its bound, and throws then.
   private static func code(
     _ body: @escaping @Sendable () async throws -> Void
   ) async throws -> TransportError.Code? {
@@ -66,7 +66,7 @@ import ZeroDarkCloudTesting
   func slowUpload_arrives() async throws {
     let raw = try RawServer(reading: .slices(of: 64 << 10, every: .milliseconds(20))) { _ in Self.fine }
     defer { raw.end() }
-    // Long enough for a reader that a busy machine lets wait.
+    // Long enough for a reader that is delayed on a busy machine.
     let transport = try Self.transport(raw.url) { $0.sendingWindow = .milliseconds(1_500) }
     try await Self.upload(24 << 20, by: transport)
   }
@@ -85,7 +85,7 @@ import ZeroDarkCloudTesting
     #expect(afterOneByte == .tooSlow)
     let end = pace.endWindow(written: 1 << 20, waiting: 0)
     #expect(end == .idle)
-    // The next request of the same connection, of which less than a window's bytes waits.
+    // The next request on the same connection, of which less than a window's bytes are waiting.
     let next = [
       pace.endWindow(written: (1 << 20) + 500, waiting: 300), pace.endWindow(written: (1 << 20) + 500, waiting: 1),
     ]

@@ -36,8 +36,8 @@ import ZDCTreesystem
     }
   }
 
-  /// - the request is lost on its way, or its answer is, or the process ends before the answer is stored
-  /// => the same call continues with the same account, and the server has one
+  /// - the request or its answer is lost, or the process ends before the answer is stored
+  /// => the same call resumes with the same account, and the server has only one
   @Test(arguments: ["request lost", "answer lost", "killed behind the answer"])
   func cutDuringCreation_theSameCallResumes(how: String) async throws {
     try await NetworkWorld.run { world in
@@ -64,7 +64,7 @@ import ZDCTreesystem
       let (user, words) = try await device.users.createAccount()
       #expect(stored == [try ZDCLocalUserManager.userID(user.uuid)])
       #expect(try await device.users.allLocalUserIDs() == [user.uuid])
-      // The words are those of the account that the server has.
+      // The words open the account that the server has.
       let other = try world.device()
       #expect(try await other.users.login(words: words).uuid == user.uuid)
     }
@@ -110,8 +110,8 @@ import ZDCTreesystem
     }
   }
 
-  /// - the app ends when the account is there, before it has shown the words to anybody
-  /// => the next launch's first call returns the same account; another call another one
+  /// - the app ends after the account was created and before it has shown the words to the user
+  /// => the next launch's first call returns the same account; a second call creates another one
   @Test func killedBehindTheLastStep_theSameAccountIsReturned() async throws {
     try await NetworkWorld.run { world in
       var device = try world.device("a")
@@ -191,7 +191,7 @@ import ZDCTreesystem
       let keys = try await (first.users.keys(for: userID), second.users.keys(for: userID))
       #expect(keys.0.signingKey == keys.1.signingKey)
       #expect(keys.0.identity == keys.1.identity)
-      // The session of the login stays in use.
+      // The login's session stays in use.
       _ = try await second.api(user).zones(since: nil)
       #expect(second.transport.count("/v1/auth/challenge") == 1)
     }
@@ -212,7 +212,7 @@ import ZDCTreesystem
   @Test func wordsThatAreNoAccessKey_areRefusedWithoutARequest() async throws {
     try await NetworkWorld.run { world in
       let device = try world.device()
-      // Not random ones: one in 256 of those is a key with another first word, too.
+      // Fixed words: one in 256 random keys is also valid with another first word.
       let words = [String](repeating: "abandon", count: 23) + ["art"]
       let cases = [
         Array(words.dropLast()), ["zebra"] + Array(words.dropFirst()), Array(words.dropLast()) + ["zzz"],
@@ -236,7 +236,7 @@ import ZDCTreesystem
     }
   }
 
-  /// The server gives something else than the account's state: no keys are made, nothing is stored.
+  /// The server returns something other than the account's state: no keys are created, and nothing is stored.
   @Test(arguments: [
     ("empty chain", ZDCSecurityError.Code.accountStateMissing), ("no chain", .accountStateMissing),
     ("no keyring", .accountStateMissing), ("another user's chain", .userIDMismatch),

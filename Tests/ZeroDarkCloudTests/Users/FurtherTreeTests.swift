@@ -6,18 +6,18 @@ import ZDCProtocol
 @testable import ZDCClientAPI
 @testable import ZeroDarkCloud
 
-/// A second app on an account that exists: its own tree, made by a login that asks for it.
+/// A second app on an existing account. A login creates the app's own tree if it asks for it.
 @Suite struct FurtherTreeTests {
   private static let otherTree = "com.example.another"
 
-  /// An app with another primary tree on its own device.
+  /// Logs in as an app with another primary tree, on its own device.
   private func login(_ device: NetworkDevice, _ words: [String], createsTree: Bool) async throws -> LocalUserRow {
     let login = AccountLogin(
       database: device.connection, connection: device.users.connection, appTreeID: Self.otherTree, now: { 1 })
     return try await login.run(try AccessKey(words: words), createsTree: createsTree).row
   }
 
-  /// The account's chain claims exactly the trunks that the server has.
+  /// Checks that the account's chain claims exactly the trunks that the server has.
   private func check(_ row: LocalUserRow, on device: NetworkDevice) async throws {
     let identity = try UserKeys(row).identity
     #expect(row.state == .ready && row.secrets.request.isEmpty)
@@ -43,7 +43,7 @@ import ZDCProtocol
       #expect(refusal?.code == .accountStateMissing)
       #expect(device.transport.count("PUT /v1/trees") == 0)
       try await check(try await login(device, words, createsTree: true), on: device)
-      // Another device of the same app finds it, asked or not, and makes nothing.
+      // Another device of the same app finds the tree, whether or not it asks to create one, and creates nothing.
       for createsTree in [false, true] {
         let other = try world.device()
         try await check(try await login(other, words, createsTree: createsTree), on: other)
@@ -52,7 +52,7 @@ import ZDCProtocol
     }
   }
 
-  /// The request or its answer is lost at each step; with "killed" the process ends there too.
+  /// The request or its answer is lost at each step. With "killed", the process also ends there.
   @Test(
     "Section 4: cut off at any step, the same call resumes with the same trunks",
     arguments: [Routes.tree, Routes.links], ["request", "answer", "request, killed", "answer, killed"])
@@ -79,7 +79,7 @@ import ZDCProtocol
       }
       let row = try await login(device, words, createsTree: true)
       try await check(row, on: device)
-      // The trunks that were stored before the first request are the ones that are claimed.
+      // The claimed trunks are those that were stored before the first request.
       let stored = try PageContents(try #require(trunks.first)).commits.map(\.commit.hash)
       #expect(try UserKeys(row).identity.genesisCommits(appTreeID: Self.otherTree) == stored)
     }

@@ -12,8 +12,8 @@ import ZDCTreesystem
 @testable import ZDCTransfers
 @testable import ZeroDarkCloud
 
-/// The own identity chain is pinned: at each start it is compared again, and what an honest server would not give stops the
-/// next push (PROTOCOL 3.1, 3.2, 3.4).
+/// The device pins its own identity chain and compares it again at each start. An answer that no honest server would
+/// give stops the next push (PROTOCOL 3.1, 3.2, 3.4).
 @Suite struct IdentityTests {
   /// A device with its engine and an account that has pushed once.
   private struct Setting {
@@ -63,7 +63,7 @@ import ZDCTreesystem
       }
     }
 
-    /// Something is queued; the push ends with that error, and nothing but questions was sent.
+    /// Queues a change, and expects that the push fails with that error and sends only queries.
     func expectRefusal(_ code: ZDCSecurityError.Code) async throws {
       let chain = try await row().chain
       try await change("/second")
@@ -99,7 +99,7 @@ import ZDCTreesystem
     }
   }
 
-  /// The list of zones does not name the end of the chain, so that the client reads the chain.
+  /// Removes the end of the chain from the list of zones, so that the client reads the chain.
   private static func lying(
     about path: String, _ lie: @escaping @Sendable (TransportResponse) async throws -> TransportResponse
   ) -> HookedTransport.Hooks {
@@ -139,7 +139,7 @@ import ZDCTreesystem
       #expect(try await setting.queued() == 0)
       #expect(try await setting.events() == [])
       #expect(try await UserKeys(setting.row()).signGen == 2)
-      // And they stay.
+      // The new keys persist.
       try setting.relaunch()
       try await setting.change("/third")
       try await setting.sync.syncUntilIdle(localUserID: setting.user.uuid)
@@ -162,15 +162,15 @@ import ZDCTreesystem
         #expect(try await setting.queued() == 0)
       }
       #expect(try await setting.events() == ["accessKeyChanged"])
-      // The old words open nothing any more; the new ones are taken.
+      // The old words no longer work; the new ones do.
       await #expect(throws: ZDCError.self) { try await setting.device.users.login(words: setting.words) }
       _ = try await setting.device.users.login(words: words)
       #expect(try await setting.device.users.accessWords(for: setting.user.uuid) == words)
     }
   }
 
-  /// - another device changes the access key, and after that the keys, which this one cannot open
-  /// => it does not push with a key that is not the account's any more
+  /// - another device changes the access key, and then the keys, which this one cannot open
+  /// => this device does not push with a key that no longer belongs to the account
   @Test func changedAccessKeyAndKeys_stopThePush() async throws {
     try await NetworkWorld.run { world in
       var setting = try await Setting.make(world)
@@ -199,12 +199,12 @@ import ZDCTreesystem
       _ = try await setting.device.users.login(words: setting.words)
       try setting.relaunch(Self.answering("/chain") { _ in old })
       try await setting.expectRefusal(.identityChainRollback)
-      // A login is no way around it.
+      // A login does not bypass the refusal.
       let error = await #expect(throws: ZDCSecurityError.self) {
         try await setting.device.users.login(words: setting.words)
       }
       #expect(error?.code == .identityChainRollback)
-      // The honest server is believed again.
+      // The honest server is trusted again.
       setting.device.transport.set(.init())
       try await setting.sync.syncUntilIdle(localUserID: setting.user.uuid)
       #expect(try await setting.queued() == 0)
@@ -271,8 +271,8 @@ import ZDCTreesystem
     }
   }
 
-  /// - a link comes between the two requests
-  /// => that is no attack
+  /// - a link is appended between the two requests
+  /// => this does not count as an attack
   @Test func linkBetweenTheTwoRequests_isReadAgain() async throws {
     try await NetworkWorld.run { world in
       var setting = try await Setting.make(world)
@@ -384,7 +384,7 @@ private struct IdentityChange {
     try await api.appendLink(AppendLinkRequest(link: WireBytes(try claimLink().bytes)))
   }
 
-  /// A chain that continues with a claim that the server never received.
+  /// Returns a chain that continues with a claim that the server never received.
   func claimed() throws -> [UInt8] {
     var chain = Bundle.Writer()
     for link in links { chain.append(link: link.bytes) }
@@ -394,7 +394,7 @@ private struct IdentityChange {
 }
 
 extension NetworkDevice {
-  /// The engine on this device's database, stepped by hand.
+  /// Returns an engine on this device's database, which tests run step by step.
   func engine() throws -> ZDCSyncManager {
     let url = try #require(URL(string: users.connection.origin))
     return ZDCSyncManager(

@@ -1,0 +1,68 @@
+public import ZDCAccounts
+public import ZDCClientStore
+public import ZDCSync
+public import ZDCTransfers
+
+/// An unlocked database and its managers.
+///
+/// ``ZeroDarkCloud/unlockOrCreateDatabase(_:)`` returns a session. Unlike the managers of ``ZeroDarkCloud``, which are
+/// nil while the database is locked, those of a session are never nil. Copies of a session are equal, so an app can
+/// pass it to any part that needs a manager.
+///
+/// ```swift
+/// let session = try zdc.unlockOrCreateDatabase(ZDCDatabaseConfig(encryptionKey: key))
+/// let (user, words) = try await session.localUserManager.createAccount()
+/// let tree = session.tree(of: user)
+/// ```
+///
+/// After ``close()`` the managers still exist, but transactions throw `ZDCError` with `databaseLocked`.
+public struct ZDCSession: Sendable {
+  /// The framework object that was unlocked.
+  public let zdc: ZeroDarkCloud
+  private let managers: Managers
+
+  init(_ zdc: ZeroDarkCloud, _ managers: Managers) {
+    self.zdc = zdc
+    self.managers = managers
+  }
+
+  /// Connections and transactions.
+  public var databaseManager: ZDCDatabaseManager { managers.database }
+
+  /// Accounts on this device.
+  public var localUserManager: ZDCLocalUserManager { managers.localUsers }
+
+  /// Push and pull.
+  public var syncManager: ZDCSyncManager { managers.sync }
+
+  /// Downloads of node content.
+  public var downloadManager: ZDCDownloadManager { managers.downloads }
+
+  /// Content, thumbnails and avatars stored on this device.
+  public var diskManager: ZDCDiskManager { managers.disk }
+
+  /// Thumbnails and avatars, from memory, disk and server.
+  public var imageManager: ZDCImageManager { managers.images }
+
+  /// The progress of uploads and downloads.
+  public var progressManager: ZDCProgressManager { zdc.progressManager }
+
+  /// Returns a handle on a local user's tree, for transactions that concern this user.
+  ///
+  /// Nothing is looked up. If the user is not on this device, the handle's transactions throw `ZDCError` with
+  /// `localUserNotFound`.
+  ///
+  /// - Parameter treeID: The app tree ID; nil for the app's primary tree.
+  public func tree(of user: ZDCLocalUser, treeID: String? = nil) -> ZDCUserTree {
+    tree(ofLocalUserID: user.uuid, treeID: treeID)
+  }
+
+  /// Like ``tree(of:treeID:)``, for a user known by ``ZDCLocalUser/uuid``.
+  public func tree(ofLocalUserID localUserID: String, treeID: String? = nil) -> ZDCUserTree {
+    ZDCUserTree(
+      localUserID: localUserID, treeID: treeID ?? zdc.primaryTreeID, database: managers.database.rwDatabaseConnection)
+  }
+
+  /// Stops the managers and closes the database. See ``ZeroDarkCloud/close()``.
+  public func close() async throws { try await zdc.close() }
+}
