@@ -109,6 +109,9 @@ import Testing
     #expect(program.split(separator: "\n").count <= 25)
     let manifest = try Self.text(Self.example.appendingPathComponent("Package.swift"))
     #expect(blocks.contains(manifest.replacingOccurrences(of: Self.exampleWay, with: Self.newcomersWay)))
-    #expect(blocks.count == 3)
+    let first = try #require(blocks.first)
+    let compiled = Self.squeezed(try Self.text(Self.here.appendingPathComponent("Readme.swift")))
+    #expect(compiled.contains(Self.squeezed(first)))
+    #expect(blocks.count == 4)
   }
 }
