@@ -20,7 +20,7 @@ struct AccountCreation {
   package let appTreeID: String
   package let now: @Sendable () -> UInt64
 
-  /// - Parameter seen: Accounts that this process has returned, whose words have therefore been seen.
+  /// - Parameter seen: Accounts that the calling manager has returned, whose words have therefore been seen.
   package func run(invite: String?, seen: Set<UserID>) async throws -> LocalUserRow {
     if let row = try await unseen(seen) { return row }
     let row = try await begin(invite: invite)

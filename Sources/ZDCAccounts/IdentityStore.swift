@@ -38,7 +38,7 @@ package struct IdentityStore: Sendable {
     if let keys = cachedKeys(of: signers, own: own) { return (keys, []) }
     var keys = WriterKeys(own: own)
     keys.add(try await pinned(signers))
-    // No access list has more members than this, whatever the server sends.
+    // No access list has more members than this, regardless of what the server sends.
     let unknown = Set(keys.missing(of: signers).map(\.user)).sorted().prefix(Limits.aclEntries)
     let (fetched, refused) = try await fetch(Array(unknown))
     keys.add(fetched.filter { signers.contains($0.key) })

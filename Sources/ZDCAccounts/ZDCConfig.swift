@@ -20,8 +20,8 @@ public struct ZDCConfig: Sendable {
   public var databaseName = "zdcDatabase"
   /// Certificates (PEM) to trust instead of the system's, for a server with a private certificate authority.
   public var caCertificates: Data?
-  /// Whether unlocking starts to push and pull for all local users. Commands and tests that step manually set this to
-  /// false.
+  /// Whether unlocking the database starts to push and pull for all local users. Commands and tests that step manually
+  /// set this to false.
   public var syncAutomatically = true
   /// Limits on the size of the merge journal.
   public var journalLimits = ZDCJournalLimits()

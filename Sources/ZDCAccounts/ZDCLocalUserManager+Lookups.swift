@@ -1,8 +1,8 @@
 public import ZDCClientStore
 internal import ZDCProtocol
 
-// Lookups inside a transaction. They omit accounts whose creation or login has not finished. Database
-// errors poison the transaction.
+// Lookups inside a transaction. They omit accounts whose creation or login has not finished. Database errors poison the
+// transaction.
 
 extension ZDCLocalUserManager {
   /// Returns the account; nil if it is not on this device.

@@ -59,7 +59,7 @@ public final class ZDCLocalUserManager: Sendable {
   /// That also holds for a kill after the last step, until the account counts as yours. It counts as yours once one of
   /// these has happened:
   ///
-  /// - This call has returned it, and this object is asked for another account.
+  /// - This call has returned it, and is then made again on the same object.
   /// - ``accessWords(for:)`` was called for it.
   /// - Something was put into its trees.
   ///
@@ -69,7 +69,6 @@ public final class ZDCLocalUserManager: Sendable {
   /// - Returns: The user and the account's 24 words. Show the words to their owner once, and do not store them. Any
   ///   device that has them has full access to the account.
   /// - Throws: `ServerError` with `registrationClosed`, `inviteRequired` or `unsupportedProtocol`, ``TransportError``,
-  ///   ``ZDCError``.
   ///   ``ZDCError``.
   public func createAccount(
     invite: String? = nil

@@ -71,7 +71,7 @@ enum RouteTable {
     }
   }
 
-  /// Names each path parameter by its position: the router requires one name per position, whatever follows it.
+  /// Names each path parameter by its position: the router requires one name per position, regardless of what follows.
   static func positional(_ path: String) -> String {
     path.split(separator: "/").enumerated()
       .map { $1.first == "{" ? "/{\($0)}" : "/\($1)" }.joined()

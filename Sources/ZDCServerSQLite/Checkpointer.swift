@@ -6,7 +6,6 @@ internal import Synchronization
 ///
 /// The writer still checkpoints when the log has grown to `wal_autocheckpoint` pages. That bounds the log if this
 /// connection does not keep up, and costs little: most of the log is copied by then.
-/// one does not keep up, and costs little: most of it is copied by then.
 final class Checkpointer: Sendable {
   /// The number of log pages worth a copy. With fewer, pages that every commit changes would be copied too often.
   private static let worthwhile: Int32 = 4_096

@@ -54,7 +54,7 @@ extension SQLiteTransaction {
     return found
   }
 
-  /// NB: a recursive query would read all children of a node before it returns the first one, whatever its LIMIT.
+  /// NB: a recursive query would read all children of a node before it returns the first one, regardless of its LIMIT.
   func children(of parents: [NodeID], in zone: ZoneKey, limit: Int) throws -> [NodeRow] {
     let tree = try tree(of: zone)
     var all: [NodeRow] = []

@@ -33,7 +33,7 @@ package enum AuditCommand {
     return [title + (section.meaning.map { ": \($0)" } ?? "")] + fields + [""]
   }
 
-  /// Returns what a section of the report reveals to someone who reads the server's disk.
+  /// Returns what a section of the report reveals to anyone with access to the server's disk.
   private static func meaning(_ title: String) -> String? {
     let title = title.lowercased()
     return meanings.first { title.contains($0.word) }?.meaning

@@ -40,7 +40,7 @@ struct Engine: Sendable {
     guard !nodes.isEmpty else { return }
     let isDone = try await opened.sync.syncOrWait(
       for: {
-        // Another process sends: wait until nothing is left, or only operations that time alone does not unblock.
+        // Another process sends. Wait until nothing is left, or only operations that waiting does not unblock.
         let waiting = try await remaining(nodes)
         let left = Set(waiting.map(\.nodeUUID)).count
         progress.update { $0.itemsDone = nodes.count - left }

@@ -9,7 +9,7 @@ final class ExportRun {
   struct Place {
     /// Must exist.
     var folder: String
-    /// The name of the top in that folder; nil puts the children of a trunk directly into the folder.
+    /// The name of the top node in that folder; nil puts the children of a trunk directly into the folder.
     var name: String?
     /// Whether the user chose the name; then it is used unchanged.
     var isChosen: Bool

@@ -279,7 +279,7 @@ extension ZDCMergeJournalEntry.Kind {
 }
 
 extension ZDCMergeJournalEntry {
-  /// Whether the framework can restore what lost; it does not have the files' own content.
+  /// Whether the framework can restore the losing version; it does not store the files' content.
   fileprivate var hasSomethingToUndo: Bool {
     switch kind {
     case .merged: report?.lost != nil

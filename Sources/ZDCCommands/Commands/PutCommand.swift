@@ -36,7 +36,7 @@ package struct PutCommand: Sendable {
     package var unchanged = 0
     /// The cleartext size of new and changed files, in bytes.
     package var bytes: UInt64 = 0
-    /// Files that differ from a tree that has also changed since they were last put or got; left alone.
+    /// Files that differ from the tree, which has also changed since they were last put or fetched; left alone.
     package var conflicts: [String] = []
     /// Files that have not changed since then, while the tree has a newer version; left alone.
     package var newerInTree: [String] = []

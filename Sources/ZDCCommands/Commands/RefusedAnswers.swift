@@ -1,7 +1,7 @@
 internal import ZDCProtocol
 internal import ZeroDarkCloud
 
-/// Server responses that failed verification during a command. Nothing of them is in the local tree.
+/// Server responses that failed verification during a command. None of their data is in the local tree.
 struct RefusedAnswers: Sendable {
   /// `{"code","times"}`
   struct Kind: Sendable, Hashable, Encodable {

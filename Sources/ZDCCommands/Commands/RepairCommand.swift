@@ -41,7 +41,7 @@ package enum RepairCommand {
     if !accepts, !frozen.isEmpty { throw SilentExit(.security) }
   }
 
-  /// Sends what the server lacks, which has been queued by now.
+  /// Pushes the changes that the server lacks, which are queued by now.
   private static func send(_ engine: Engine, _ output: Output) async throws {
     _ = try await engine.syncUntilIdle()
     try await LastPull.store(engine.opened.connection)

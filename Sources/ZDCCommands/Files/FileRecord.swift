@@ -1,5 +1,5 @@
-/// The profile's knowledge of the file behind a node. It is the app's own object, stored in collection ``collection``
-/// under the node's uuid and linked to the node.
+/// The profile's local facts about the file behind a node. A record is the app's own object, stored in collection
+/// ``collection`` under the node's uuid and linked to the node.
 ///
 /// It is written in the transaction that queues the upload, so a rerun of `put` can detect changes without asking the
 /// server.

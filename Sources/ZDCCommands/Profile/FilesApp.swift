@@ -10,7 +10,8 @@ package import ZeroDarkCloud
   internal import Darwin
 #endif
 
-/// The app behind `zdc`: it tells the framework where a node's bytes are, and receives the changes of other devices.
+/// The app behind `zdc`: it provides the framework with the location of a node's bytes, and receives the changes of
+/// other devices.
 ///
 /// Runs in the process that holds the engine lease, which need not be the one that queued the change. So everything it
 /// needs is stored in the ``FileRecord``s.

@@ -117,8 +117,8 @@ struct SpooledFile: Sendable, Hashable, Codable {
 }
 
 extension OpenProfile {
-  /// Removes pipe input that no node needs any more: left by killed commands, or by nodes that were removed or replaced
-  /// before they were sent. Does nothing while another process syncs, because it may be reading one of the files.
+  /// Removes pipe input that no node needs: left by killed commands, or by nodes that were removed or replaced before
+  /// they were sent. Does nothing while another process syncs, because it may be reading one of the files.
   func collectSpool() async throws {
     // Most runs find nothing to remove. They skip the sync lock, which would make another command report a busy
     // profile.

@@ -1,6 +1,6 @@
 internal import Foundation
 
-/// The output of a command: results go to standard output, remarks to standard error.
+/// The output of a command: results go to standard output, notes and warnings to standard error.
 package struct Output: Sendable {
   package var isJSON: Bool
   package var isQuiet: Bool
@@ -29,12 +29,12 @@ package struct Output: Sendable {
     if isJSON { Terminal.writeOutput(try Self.json(value) + "\n") }
   }
 
-  /// Writes a remark that `--quiet` silences.
+  /// Writes a note, which `--quiet` suppresses.
   package func note(_ text: String) {
     if !isQuiet && !isJSON { Terminal.writeError(text + "\n") }
   }
 
-  /// Writes a remark that nothing silences.
+  /// Writes a warning, even with `--quiet`.
   package func warning(_ text: String) {
     Terminal.writeError("zdc: \(text)\n")
   }

@@ -1,6 +1,6 @@
 internal import ZeroDarkCloud
 
-/// A node with everything that commands show of it.
+/// A node with everything that commands show about it.
 struct TreeEntry: Sendable {
   var node: ZDCNode
   var path: ZDCTreesystemPath
@@ -95,7 +95,7 @@ class ReadableTree {
   }
 
   private func collect(_ node: ZDCNode, _ path: ZDCTreesystemPath, into entries: inout [TreeEntry]) throws {
-    // One query for children per node dominates the time, so it also determines `hasChildren`. A file of ours has no
+    // One query for children per node dominates the time, so it also determines `hasChildren`. A file of `zdc` has no
     // children, and most nodes are files.
     let children = try children(of: node)
     entries.append(try entry(node, path, hasChildren: !children.isEmpty))

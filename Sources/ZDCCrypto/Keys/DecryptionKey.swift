@@ -28,7 +28,7 @@ public struct DecryptionKey: Sendable, Equatable {
 
   /// Opens the output of ``Wrap/wrap(to:label:context:plaintext:)`` for this key, label and context.
   ///
-  /// - Throws: `CryptoFailure.authenticationFailure`, whatever the reason.
+  /// - Throws: `CryptoFailure.authenticationFailure`, regardless of the reason.
   public func unwrap(
     label: StaticString, context: some Collection<UInt8>, _ wrapped: some Collection<UInt8>
   ) throws(CryptoFailure) -> [UInt8] {

@@ -1,6 +1,6 @@
 internal import Crypto
 
-/// A 32-byte secret with a role. The compiler keeps a node's key apart from a content key.
+/// A 32-byte secret with a role. The role is part of the type, so the compiler keeps node keys and content keys apart.
 ///
 /// It is never printed: description and mirror omit the bytes. Equality takes constant time. The memory is wiped when
 /// the last copy is released.

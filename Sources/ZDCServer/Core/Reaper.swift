@@ -29,7 +29,7 @@ struct Reaper {
 
   /// Removes data that was replaced or deleted before the retention period, abandoned uploads, and files without a row.
   ///
-  /// Rows go first: the next pass finds a file without a row, but a row without a file would be a broken promise.
+  /// Rows go first: the next pass finds a file without a row, but a row without a file would be lost content.
   func collect() async throws {
     let bounds = core.configuration.bounds
     let (now, elapsed) = (core.now, core.elapsed)

@@ -10,8 +10,8 @@ extension ServerCore {
     }
   }
 
-  /// Also checks before the claim: most files that a scan finds are in use, and a claimed upload is refused its next
-  /// part.
+  /// Checks for the row before the claim too: most files that a scan finds are in use, and claiming an upload makes the
+  /// server refuse its next part.
   private func removeFile(of blob: BlobID) async throws {
     guard try await isUnknown(blob), await coordination.claimRemoval(of: blob) else { return }
     do {

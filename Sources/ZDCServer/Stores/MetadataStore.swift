@@ -5,13 +5,13 @@ package import ZDCProtocol
 /// Contract for all implementations (tested by `StoreContractTests` and `StoreCommitTests`):
 /// - `read` sees one consistent state.
 /// - A `write` names the subjects that it changes. Two writes that share a subject run one after the other, and what a
-///   closure reads of its subjects does not change until its own changes are made. The changes are durable when the call
-///   returns, and discarded if the closure throws. Concurrent writes may share one durable step; each still succeeds or
-///   fails on its own.
+///   closure reads of its subjects does not change until its own changes are made. The changes are durable when the
+///   call returns, and discarded if the closure throws. Concurrent writes may share one durable step; each still
+///   succeeds or fails on its own.
 /// - Both closures are synchronous: a suspension inside would hold locks that other calls wait for.
 /// - Queries about many nodes, records or blobs take a list, because each query may be a database round trip.
 package protocol MetadataStore: Sendable {
-  /// - Parameter subjects: those that the closure changes. A store with one writer for everything need not look at them.
+  /// - Parameter subjects: those that the closure changes. A store with one writer for everything may ignore them.
   func write<T: Sendable>(
     _ subjects: Set<WriteSubject>, _ body: @escaping @Sendable (any MetadataTransaction) throws -> T
   ) async throws -> T
@@ -26,8 +26,8 @@ package protocol MetadataStore: Sendable {
 
 /// A part of the store that one write at a time changes.
 ///
-/// Kept content belongs to none of them: a write that needs its room removes it from any zone of the owner, and a store
-/// with several writers leaves what another one has attached again.
+/// Retained content belongs to no subject: a write that needs its space removes it from any zone of the owner. A store
+/// with several writers must leave content that another write has attached again.
 package enum WriteSubject: Sendable, Hashable {
   /// The user's row, identity chain, keyring, devices, sessions and trees.
   case account(UserID)
@@ -117,7 +117,7 @@ package protocol MetadataReader: AnyObject {
   /// Returns a ticket or a large blob. Their ids are file names, so each exists only once.
   func file(_ id: BlobID) throws -> BlobRow?
   /// Returns for each name the small content that this node has, or had and that is retained; else a file with that id,
-  /// whatever its node.
+  /// regardless of its node.
   func contents(_ names: [ContentName], in tree: TreeID) throws -> [ContentName: BlobRow]
   func blobs(_ keys: [Int64]) throws -> [BlobRow]
   func inlineBytes(of blob: BlobRow) throws -> [UInt8]?

@@ -15,7 +15,7 @@ extension DataFolder {
   ///
   /// - Parameters:
   ///   - found: called with each finding as it is made.
-  ///   - progress: called from time to time.
+  ///   - progress: called periodically.
   /// - Throws: ``StoreOpenError`` if there is nothing to check or it cannot be opened.
   package static func check(
     path: String, found: @escaping (CheckFinding) -> Void = { _ in },

@@ -9,7 +9,7 @@ package import ZDCSupport
   internal import Darwin
 #endif
 
-/// An open file that reads and writes byte arrays. Closes with its last reference.
+/// An open file that reads and writes byte arrays. It is closed when the last reference to it is released.
 package final class LocalFile: Sendable {
   private let descriptor: CInt
 

@@ -13,8 +13,9 @@ public enum ZDCCryptoFileFormat: Int, Sendable, Hashable, Codable {
 
 /// A file of ciphertext, with the secrets and hashes needed to open it.
 ///
-/// Both formats open through ``ZDCFileConversion``, which verifies all output. The file is not deleted with this value.
-/// Its requester deletes it, or the ``ZDCDiskManager`` does, but not before the last copy of this value is gone.
+/// Both formats open through ``ZDCFileConversion``, which verifies all output. Releasing this value does not delete the
+/// file. Its requester deletes it, or the ``ZDCDiskManager`` does, but not before the last copy of this value is
+/// released.
 public struct ZDCCryptoFile: Sendable {
   public let fileURL: URL
   public let fileFormat: ZDCCryptoFileFormat

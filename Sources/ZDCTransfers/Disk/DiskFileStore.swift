@@ -63,7 +63,7 @@ package final class DiskFileStore {
     try Int64.fetchOne(db, sql: "SELECT MAX(used) FROM zdc_disk_file").map { UInt64(bitPattern: $0) } ?? 0
   }
 
-  /// Returns those of the names that neither a row nor the garbage table has.
+  /// Returns those of the names that are neither in a row nor in the garbage table.
   package func unknown(among names: [String]) throws -> [String] {
     let statement = try db.cachedStatement(
       sql: """
@@ -110,7 +110,8 @@ package final class DiskFileStore {
     return try Bool.fetchOne(statement) ?? false
   }
 
-  /// Attaches the files that were imported under the uuid to the node, which is now inserted. They are deleted with it.
+  /// Attaches the files that were imported under the uuid to the node, which is now inserted. Deleting the node deletes
+  /// them.
   package func attach(toNode uuid: String) throws {
     let statement = try db.cachedStatement(
       sql: """
@@ -133,7 +134,7 @@ package final class DiskFileStore {
 
   // MARK: Changes
 
-  /// Updates where the file is kept and for how long; the file is the same.
+  /// Updates where the file is kept and for how long. The file itself does not change.
   func updatePlace(_ row: DiskFileRow) throws {
     let statement = try db.cachedStatement(
       sql: "UPDATE zdc_disk_file SET isPersistent = ?, afterUpload = ?, expiresMs = ?, used = ? WHERE id = ?")

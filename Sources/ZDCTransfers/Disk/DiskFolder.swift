@@ -9,8 +9,8 @@ internal import ZDCSupport
   internal import Darwin
 #endif
 
-/// The folder beside the database with the disk manager's files. Their names are random: they reveal nothing, and none
-/// is ever reused.
+/// The folder beside the database with the disk manager's files. Their names are random, so they reveal nothing and are
+/// never reused.
 package struct DiskFolder: Sendable {
   package let url: URL
 
@@ -42,7 +42,7 @@ package struct DiskFolder: Sendable {
 
   package func exists(_ name: String) -> Bool { access(url(name).path, F_OK) == 0 }
 
-  /// Syncs the folder: the names of new files are on disk only after that.
+  /// Syncs the folder. The names of new files are durable only after that.
   package func synchronize() throws {
     let descriptor = openFile(url.path, O_RDONLY | O_CLOEXEC, 0)
     guard descriptor >= 0 else { throw LocalFile.failure() }

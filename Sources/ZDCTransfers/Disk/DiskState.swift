@@ -2,8 +2,8 @@ internal import Foundation
 internal import Synchronization
 internal import ZDCClientStore
 
-/// The disk manager's limits, and its state outside of the table: recent uses and the listeners to changes. There is
-/// one per open database, because transactions need it.
+/// The disk manager's limits, and the state that is not in its table: recent uses and the listeners to changes. There
+/// is one per open database, because transactions need it.
 package final class DiskState: Sendable {
   package struct Limits: Sendable {
     /// Maximum size of the cache in bytes, by kind. 0 disables the cache.
@@ -25,7 +25,7 @@ package final class DiskState: Sendable {
     var listeners: [Int: Listener] = [:]
   }
 
-  /// Number of uses to keep in memory before they are written: one write replaces one for each look-up.
+  /// Number of uses to keep in memory before they are written. One write then replaces a write for each look-up.
   private static let usesInMemory = 256
   private let state = Mutex(State())
 
@@ -84,7 +84,7 @@ package final class DiskState: Sendable {
   }
 
   func endListening(_ id: Int) {
-    // The listener is freed outside of the lock.
+    // Frees the listener outside the lock.
     _ = state.withLock { $0.listeners.removeValue(forKey: id) }
   }
 
@@ -94,6 +94,6 @@ package final class DiskState: Sendable {
 }
 
 extension DatabaseContext {
-  /// The disk manager's state outside of its table.
+  /// The disk manager's state that is not in its table.
   package var disk: DiskState { attachments.value { DiskState() } }
 }

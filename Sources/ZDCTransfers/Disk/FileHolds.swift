@@ -12,7 +12,7 @@ internal import ZDCSupport
 
 /// The disk manager's files that are being read or are about to be written. No process deletes them.
 ///
-/// Within this process, each file has a count. Towards other processes, there is a shared lock on one byte of a lock
+/// Within this process, each held file has a count. For other processes, it has a shared lock on one byte of a lock
 /// file, at a position derived from the file's name. All locks share one descriptor, and the system releases them when
 /// a process dies.
 package final class FileHolds: Sendable {
@@ -51,7 +51,7 @@ package final class FileHolds: Sendable {
     return openFile(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
   }
 
-  /// - Parameter body: called when the last reader has released a file that was to be deleted, on the reader's thread.
+  /// - Parameter body: called on the reader's thread when the last reader has released a file that was to be deleted.
   func onFileRemoval(_ body: @escaping @Sendable () -> Void) {
     state.withLock { $0.didDeleteDoomed = body }
   }
@@ -71,7 +71,8 @@ package final class FileHolds: Sendable {
   }
 
   /// Takes the shared lock. Other processes hold the exclusive lock only for moments, to check whether the file is free
-  /// or to unlink it. Without retries, a reader that comes in such a moment would have no hold that they see.
+  /// or to unlink it. Without retries, a reader that arrives in such a moment would have no hold that is visible to
+  /// them. After 0.1 s the hold counts in this process only.
   private func share(_ name: String) {
     for _ in 0..<1_000 {
       if lock(name, F_RDLCK) { return }
@@ -93,7 +94,7 @@ package final class FileHolds: Sendable {
     tell?()
   }
 
-  /// Whether no process holds the file. The file of a finished writer is not held any more.
+  /// Whether no process holds the file. A finished writer no longer holds its file.
   package func isFree(_ name: String) -> Bool {
     state.withLock { state in
       guard state.counts[name] == nil, lock(name, F_WRLCK) else { return false }
@@ -127,16 +128,16 @@ package final class FileHolds: Sendable {
   // MARK: Locks
 
   #if canImport(Darwin)
-    private static let setLock: CInt = 90  // F_OFD_SETLK, which the module does not show.
+    private static let setLock: CInt = 90  // F_OFD_SETLK, which the module does not export.
   #else
     private static let setLock: CInt = 37
   #endif
 
-  /// Sets a lock that belongs to the open file, not to the process: two managers of one folder in one process see each
-  /// other's locks.
+  /// Sets a lock that belongs to the open file, not to the process, so that two managers of one folder in one process
+  /// respect each other's locks.
   ///
-  /// - Returns: false if another lock excludes it. True if the file system does not support locks: then there are no
-  ///   other processes to tell apart.
+  /// - Returns: false if another lock excludes it. True if the lock fails for any other reason, such as a file
+  ///   system without locks: then no other process is taken into account.
   private func lock(_ name: String, _ kind: some BinaryInteger) -> Bool {
     var range = flock()
     range.l_type = .init(kind)

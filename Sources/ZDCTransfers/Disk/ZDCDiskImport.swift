@@ -30,8 +30,7 @@ public final class ZDCDiskImport: Sendable {
   package let source: Source
   private let state = Mutex(Values())
 
-  /// Creates a placeholder: it is known that there is nothing, such as no thumbnail, so that nothing is requested
-  /// again.
+  /// Creates a placeholder. It records that there is no file, such as no thumbnail, so that it is not requested again.
   public init() {
     source = .nothing
   }
@@ -53,7 +52,7 @@ public final class ZDCDiskImport: Sendable {
 
   package var values: Values { state.withLock { $0 } }
 
-  /// Whether this is a placeholder, which stores only the knowledge that there is nothing.
+  /// Whether this is a placeholder, which only records that there is no file.
   public var isNilPlaceholder: Bool {
     if case .nothing = source { true } else { false }
   }
@@ -71,7 +70,8 @@ public final class ZDCDiskImport: Sendable {
     set { state.withLock { $0.migrateToCacheAfterUpload = newValue } }
   }
 
-  /// Whether the file is deleted in that transaction instead. Until then it is stored persistently.
+  /// Whether the file is deleted after its upload, in the transaction that ``migrateToCacheAfterUpload`` describes.
+  /// Until then it is stored persistently.
   ///
   /// Queue the upload first, or in the same transaction before the import. Without a queued upload of the node's data,
   /// and with avatars, this has no effect: the file goes into the cache unless ``storePersistently`` is set.

@@ -1,10 +1,10 @@
 internal import ZDCAccounts
 public import ZDCClientStore
 
-// Avatars of users: one for each identity and one without. They come from the app, because no server has them yet.
+// Avatars of users: one for each identity and one without. They come from the app, because no server stores them yet.
 
 extension ZDCDiskManager {
-  /// Stores a user's avatar, or that the user has none.
+  /// Stores a user's avatar, or records that the user has none.
   ///
   /// - Parameters:
   ///   - diskImport: the picture, or a placeholder if there is none.

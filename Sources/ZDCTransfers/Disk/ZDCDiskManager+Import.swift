@@ -72,7 +72,7 @@ extension ZDCDiskManager {
   ) throws -> Bool {
     let isKept = try DiskWriter(transaction).put(row, node: node)
     if let made {
-      // The hold lasts until the outcome is known, so that no process takes the file for a leftover of a crash.
+      // The hold lasts until the outcome is known, so that no process mistakes the file for a leftover of a crash.
       transaction.database.afterNextTransaction(
         onCommit: { _ in withExtendedLifetime(made.token) {} }, onRollback: { _ in self.discard(made) })
     }
@@ -154,7 +154,7 @@ extension ZDCDiskManager {
       leaves: Self.bytes(of: source.leaves.hashes, source.reference))
   }
 
-  /// Returns the hashes to store: none for a single leaf, whose hash is the root that the row has anyway.
+  /// Returns the hashes to store: none for a single leaf, whose hash is the root that the row already has.
   private static func bytes(of hashes: [MerkleHash], _ reference: ContentReference) -> [UInt8] {
     guard reference.layout.leafCount > 1 else { return [] }
     var out = ByteWriter(capacity: hashes.count * 32)

@@ -29,7 +29,8 @@ extension ZDCDiskManager {
   /// Returns the stored content; nil if there is none.
   public func nodeData(_ node: ZDCNode) -> ZDCDiskExport? { export(.data(node.uuid)) }
 
-  /// Returns the same as ``nodeData(_:)``. There is one file, in one format, and it opens in any format.
+  /// Returns the same as ``nodeData(_:)``, whatever format is preferred: only one file is stored, and it opens in any
+  /// format.
   public func nodeData(_ node: ZDCNode, preferredFormat: ZDCCryptoFileFormat) -> ZDCDiskExport? { nodeData(node) }
 
   public func deleteNodeData(_ nodeID: String) throws { try delete([.data(nodeID)]) }
@@ -46,7 +47,7 @@ extension ZDCDiskManager {
 
   // MARK: Thumbnails
 
-  /// Stores a node's thumbnail, or that it has none.
+  /// Stores a node's thumbnail, or records that it has none.
   ///
   /// - Returns: nil for a placeholder.
   /// - Throws: as ``importNodeData(_:for:)``.

@@ -61,7 +61,8 @@ extension ZDCDiskManager {
 
   /// Deletes files without a row: the process that wrote them ended before it could commit.
   ///
-  /// The order matters: a writer that is not seen to hold its file has committed, if ever, before the table is read.
+  /// The order matters: if a writer does not hold its file at the check, any commit of its row came before the table is
+  /// read.
   private func removeOrphans() throws {
     guard FileManager.default.fileExists(atPath: folder.url.path) else { return }
     try folder.forEachName(inPiecesOf: Self.piece) { names in

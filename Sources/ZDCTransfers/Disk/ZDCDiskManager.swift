@@ -8,7 +8,7 @@ internal import ZDCCrypto
 /// persistently.
 ///
 /// Its files are beside the database under random names. Their sealed descriptions are in the database, so that both
-/// always agree, whenever the process ends. Deleting a node deletes its files.
+/// always agree, no matter when the process ends. Deleting a node deletes its files.
 ///
 /// All calls are synchronous and may be made on any thread. Inside a transaction they are part of it. An import seals
 /// on the calling thread, so import large files before the transaction.
@@ -17,7 +17,7 @@ internal import ZDCCrypto
 /// stream, and a surrounding transaction is poisoned.
 ///
 /// ## Topics
-/// ### Contents of nodes
+/// ### Content of nodes
 /// - ``importNodeData(_:for:)``
 /// - ``nodeData(_:)``
 /// ### Thumbnails
@@ -34,7 +34,7 @@ public final class ZDCDiskManager: Sendable {
   package let holds: FileHolds
   /// The queue that deletes the files of removed rows, and does all slow work that no caller waits for.
   package let queue = DispatchQueue(label: "ZeroDarkCloud.disk", qos: .utility)
-  /// Called after each step that a crash may follow.
+  /// Called after each step that may be followed by a crash.
   package let onStep: @Sendable (DiskStep) throws -> Void
   private let running = Mutex(Running())
   private let unposted = PendingDiskChanges()
@@ -135,7 +135,7 @@ public final class ZDCDiskManager: Sendable {
   }
 }
 
-/// The steps after which a crash may come while a file is stored or deleted.
+/// The steps after which a crash may occur while a file is stored or deleted.
 package enum DiskStep: Sendable, Hashable, CaseIterable {
   case fileBegun
   case fileWritten

@@ -7,8 +7,8 @@ internal import ZDCSupport
 /// The register of downloads that continue after their process has ended.
 ///
 /// zdc_download holds a row for each such download while a request in some process waits for it. A process that ends
-/// leaves its rows. Its released lock shows other processes that it has ended, and the next one that looks takes the
-/// rows over.
+/// leaves its rows. Its released lock shows other processes that it has ended, and the first one that checks takes over
+/// the rows.
 package final class BackgroundDownloads: Sendable {
   package typealias Owner = DownloadStore.Owner
 
@@ -34,7 +34,7 @@ package final class BackgroundDownloads: Sendable {
     var isStopped = false
     /// Number of requests that are leaving without being awaited.
     var leaving = 0
-    /// Resumed when no request is leaving any more.
+    /// Resumed when no request is leaving.
     var whenAllHaveLeft: [CheckedContinuation<Void, Never>] = []
   }
 
@@ -180,7 +180,7 @@ package final class BackgroundDownloads: Sendable {
 
   /// Forgets a download that no request waits for, and its row.
   ///
-  /// - Parameter isOver: whether to do so even if the process ends, because the app has the result.
+  /// - Parameter isOver: whether to do so even while the process is ending, because the app has the result.
   package func settle(_ key: DownloadKey, isOver: Bool = false) async {
     let hasRow = state.withLock { state in
       guard let entry = state.entries[key], entry.isIdle, !entry.mayHaveRow || (state.isStopped && !isOver) else {
@@ -206,7 +206,7 @@ package final class BackgroundDownloads: Sendable {
         if isIdle { try transaction.downloads.remove(key, owner: owner) }
       }
     } catch {
-      // The download comes once more at the next launch.
+      // The download is delivered again at the next launch.
       database.context.logFailure(error)
     }
   }
@@ -268,7 +268,8 @@ package final class BackgroundDownloads: Sendable {
 
   // MARK: The lock
 
-  /// Takes the lock that shows others that this process is alive. Created with the first row: most processes have none.
+  /// Takes the lock that shows other processes that this one is alive. It is created with the first row: most
+  /// processes have none.
   private func hold() throws {
     try state.withLock { state in
       guard state.lock == nil else { return }

@@ -29,8 +29,7 @@ package final class CompletionTags: Sendable {
     var next = 0
     var members: [Group: [Member]] = [:]
 
-    /// Removes a member. Returns its outcome and that of the member that is now the first, as far as they must be
-    /// delivered.
+    /// Removes a member. Returns its outcome and that of the member that is now the first, if they must be delivered.
     mutating func remove(_ member: Int, from group: Group) -> [Outcome] {
       guard let index = members[group]?.firstIndex(where: { $0.id == member }) else { return [] }
       let left = members[group]?.remove(at: index).outcome

@@ -40,7 +40,8 @@ extension ContentFetch {
       try LocalFile.rename(partial.url, to: url)
       return ZDCCryptoFile(fileURL: url, reference: target.reference, leaves: leaves)
     } catch {
-      // The verified part stays valid whatever the server answered, unless it is never requested again.
+      // The verified part stays valid whatever the server answered. It is removed only if it will never be requested
+      // again.
       if error is ServerError, !Self.mayContinue(after: error) { DownloadFolder.remove(partial.url) }
       throw located(error)
     }

@@ -28,7 +28,7 @@ struct ContentFetch: Sendable {
       let start = position()
       do {
         try await receive(start..<layout.cipherLength, first.take()?.get(), take)
-        // The announced length was sufficient, so an answer that ends early without an error is a lie.
+        // The announced length was sufficient, so an answer that ends early without an error is truncated.
         try require(position() == layout.cipherLength, .contentTruncated)
       } catch {
         try await patience.tryAgain(after: located(error), hasProgressed: position() > start)
@@ -129,7 +129,7 @@ struct ContentFetch: Sendable {
     } catch { throw located(error) }
   }
 
-  /// Returns a range of the ciphertext, exactly of its length, not yet verified.
+  /// Returns a range of the ciphertext in its full length, not yet verified.
   package func bytes(_ range: Range<UInt64>, progress: (UInt64) -> Void = { _ in }) async throws -> [UInt8] {
     var patience = TransferRetry(policy())
     var bytes: [UInt8] = []

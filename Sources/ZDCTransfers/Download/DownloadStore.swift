@@ -76,7 +76,7 @@ extension ZDCReadTransaction {
 }
 
 extension ZDCDownloadOptions.Values {
-  /// The options that still matter when no request waits any more.
+  /// The options that still matter once no request waits.
   fileprivate var stored: [UInt8] {
     var out = ByteWriter(capacity: 2)
     out.append(cacheToDiskManager)

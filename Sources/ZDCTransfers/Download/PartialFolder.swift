@@ -68,7 +68,7 @@ package struct PartialFolder: Sendable {
       defer { DownloadFolder.remove(more) }
       guard let offset = UInt64(name.dropFirst(blob.text.count + 1)), try file.size() >= offset else { continue }
       let source = try LocalFile.read(more)
-      // The existing bytes are verified or cut off in any case, so the longer version is the better guess.
+      // The existing bytes are either verified or truncated, so the longer version is the better guess.
       guard try offset + source.size() > file.size() else { continue }
       try source.seekToStart()
       try file.truncate(to: offset)

@@ -17,12 +17,12 @@ package final class TransferSlots: Sendable {
     var cancelled: Set<Int> = []
   }
 
-  /// A transfer without waiting requests stopped for one that has some. It must be resumed later.
+  /// Thrown when a transfer without waiting requests stops for one that has some. It must be resumed later.
   struct GaveWay: Error {}
 
   private let state: Mutex<State>
 
-  /// - Parameter limit: lower than the number of connections to a server, so that small requests find one.
+  /// - Parameter limit: lower than the number of connections to a server, so that small requests find a free one.
   package init(limit: Int = 4) {
     state = Mutex(State(free: limit))
   }
@@ -38,7 +38,7 @@ package final class TransferSlots: Sendable {
     }
   }
 
-  /// Checks whether a running transfer must give way. The transfer calls this now and then.
+  /// Checks whether a running transfer must give way. The transfer calls this repeatedly.
   ///
   /// - Throws: ``GaveWay``.
   package func check(_ context: TransferContext) throws {

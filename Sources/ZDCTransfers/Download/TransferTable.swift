@@ -3,8 +3,7 @@ internal import Synchronization
 package import ZDCProtocol
 
 /// The transfers in progress. A request joins a transfer that delivers what it wants. A transfer ends early when a
-/// request withdraws and no other one wants it. If the remaining requests only ignore it, it continues after the
-/// others.
+/// request withdraws and no other one wants it. If requests only ignore it, it continues after those that are wanted.
 package actor TransferTable<Value: Sendable> {
   package typealias Body = @Sendable (_ transfer: TransferContext) async throws -> Value
 

@@ -35,20 +35,21 @@ extension ZDCDownloadManager {
     background.release()
   }
 
-  /// Resumes the downloads of ended processes, now and at every occasion, until the task is cancelled.
+  /// Resumes the downloads of ended processes, now and whenever `occasions` yields, until the task is cancelled.
   package func resumeDownloads<Occasion: Sendable>(at occasions: AsyncStream<Occasion>) async {
     await withDiscardingTaskGroup { group in
       await beginResuming { saved in group.addTask { await self.resume(saved) } }
       for await _ in occasions {
         await beginResuming { saved in group.addTask { await self.resume(saved) } }
-        // Other processes write all the time, and few of them end.
+        // Other processes write often but rarely end.
         do { try await Task.sleep(for: .seconds(10)) } catch { break }
       }
       group.cancelAll()
     }
   }
 
-  /// Does the same once, for callers that step manually. Returns when all downloads have finished or failed.
+  /// Resumes the downloads of ended processes once, for callers that step manually. Returns when all downloads have
+  /// finished or failed.
   package func resumeDownloads() async {
     await withDiscardingTaskGroup { group in
       await beginResuming { saved in group.addTask { await self.resume(saved) } }
@@ -98,8 +99,8 @@ extension ZDCDownloadManager {
     }
   }
 
-  /// Gives up a download. The status stream gets the error, because the completion block is gone with the process. The
-  /// app already knows of a deletion.
+  /// Gives up a download. The error goes to the status stream, because the completion block ended with its process. A
+  /// deletion is not reported: the app already knows of it.
   private func giveUp(_ key: DownloadKey, _ error: any Error) async {
     if (error as? ZDCError)?.code != .nodeNotFound { database.context.changes.report(error) }
     await drop(key)
@@ -114,7 +115,7 @@ extension ZDCDownloadManager {
   static func isPermanent(_ error: any Error) -> Bool {
     switch error {
     case let error as ZDCError: [.nodeNotFound, .nodeNotUploaded, .noContent].contains(error.code)
-    // The server is at fault; or the version is gone, but the next pull may show another.
+    // The server is at fault, or the version is gone but the next pull may bring another one.
     case let error as ZDCSecurityError: error.code != .objectMissing
     default: false
     }

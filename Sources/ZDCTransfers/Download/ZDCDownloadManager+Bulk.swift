@@ -185,8 +185,8 @@ extension ZDCDownloadManager {
     return results
   }
 
-  /// Fetches all of them in one request. Returns nothing if the server refuses or garbles the whole answer. The caller
-  /// then fetches each one separately, so that each gets its content or its own error.
+  /// Fetches all of them in one request. Returns nothing if the whole answer does not verify, or is `notFound` or
+  /// `gone`. The caller then fetches each one separately, so that each gets its content or its own error.
   private func smallContents(
     _ targets: [ContentTarget], _ first: ContentTarget, _ api: ServerAPI
   ) async throws -> [BlobID: [UInt8]] {

@@ -12,7 +12,7 @@ extension ZDCDownloadManager {
     try await recordingSecurityErrors(target.user, target.zone, target.node, body)
   }
 
-  /// The same for an answer with content of several nodes, which as a whole accuses none of them.
+  /// The same for an answer with content of several nodes. An error in the whole answer is attributed to none of them.
   func recordingSecurityErrors<Value>(
     ofZoneOf target: ContentTarget, _ body: () async throws -> Value
   ) async throws -> Value {

@@ -10,8 +10,8 @@ extension ZDCDownloadManager {
   /// stops.
   ///
   /// While the server is unreachable the stream waits, and then resumes automatically. Store the content of a node and
-  /// remove its mark in one transaction. A node that is still marked comes again at the next launch, or when it has a
-  /// newer version. Failed downloads are retried when the server is reachable again, and after each pull.
+  /// remove its mark in one transaction. A node that is still marked is delivered again at the next launch, or when it
+  /// has a newer version. Failed downloads are retried when the server is reachable again, and after each pull.
   ///
   /// ```swift
   /// for try await download in manager.downloadMarkedContents(forLocalUserID: user) {
@@ -36,12 +36,12 @@ extension ZDCDownloadManager {
   }
 }
 
-/// Downloads the marked nodes of one tree, round after round.
+/// Downloads the marked nodes of one tree in repeated rounds.
 private actor MarkedDownloads {
   private let manager: ZDCDownloadManager
   private let localUserID: String
   private let treeID: String
-  /// The version of each node that the reader was given.
+  /// The version of each node that was delivered to the reader.
   private var given: [String: String] = [:]
   /// The version of each node whose download failed, and the occasion of the attempt.
   private var failed: [String: (eTag: String?, occasion: Int)] = [:]

@@ -117,7 +117,7 @@ extension ZDCDownloadManager {
   /// process interrupts a large download, its hidden partial file stays there. The next call for the same content and
   /// folder verifies the file and continues.
   ///
-  /// A network that delivers nothing is tried only three times in a row, because a caller waits.
+  /// If the network delivers nothing, this method gives up after three attempts in a row, because a caller waits.
   ///
   /// - Returns: what the record says about the content, and its metadata.
   /// - Throws: as ``downloadNodeData(_:options:)``; `fileFailure` also if the folder cannot be written.

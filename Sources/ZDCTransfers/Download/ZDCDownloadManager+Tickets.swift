@@ -80,7 +80,7 @@ private struct Completion<Value: Sendable>: Sendable {
 
   func arrive() {
     guard let member, !ticket.isCancelled else { return deliver() }
-    // The block of a cancelled ticket is called in any case.
+    // The block of a cancelled ticket is called regardless of its tag.
     member.arrive(.init(deliver: deliver, drop: { ticket.isCancelled ? deliver() : drop() }))
   }
 

@@ -8,12 +8,13 @@ internal import ZDCProtocol
 package import ZDCSupport
 public import ZDCTreesystem
 
-/// Downloads nodes' content when the app wants it.
+/// Downloads nodes' content on demand.
 ///
 /// Any number of downloads may be requested at the same time. Requests for one node join one transfer, small content is
 /// fetched in batches, and only a few large transfers run at a time. Memory use is bounded whatever the size. Content
 /// is handed out only after all of it is verified against the node's signed record. Network failures are retried up to
 /// eight times in a row, with growing pauses. A request that the server refuses fails immediately.
+///
 /// ## Topics
 /// ### Content
 /// - ``downloadNodeData(_:options:)``
@@ -42,14 +43,14 @@ public final class ZDCDownloadManager: Sendable {
   package let progressManager: ZDCProgressManager
   package let background: BackgroundDownloads
   package let delegate: (any BackgroundDownloadDelegate)?
-  /// Keeps results; nil if nothing does.
+  /// The disk manager that keeps results; nil if none are kept.
   package let disk: ZDCDiskManager?
   /// Serializes requests that keep the same content: the first one stores it, and the others find it stored.
   package let keeping = TaskGate()
   #if canImport(Darwin) && !os(macOS)
     let system: SystemDownloads
   #endif
-  /// Resumes the downloads of ended processes.
+  /// The task that resumes the downloads of ended processes.
   package let running = Locked<Task<Void, Never>?>(nil)
   let batchers = Mutex<[BatchKey: SmallContentBatcher]>([:])
 

@@ -40,8 +40,8 @@ public final class ZDCDownloadTicket: Sendable {
     task?.cancel()
   }
 
-  /// Keeps the completion block from being called. The transfer continues, but after the others if no request waits for
-  /// it.
+  /// Prevents the completion block from being called. The transfer continues, but after the others if no request waits
+  /// for it.
   public func ignore() {
     interest.ignore()
     state.withLock { state in

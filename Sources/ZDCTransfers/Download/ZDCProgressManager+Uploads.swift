@@ -44,7 +44,7 @@ extension ZDCProgressManager {
   }
 }
 
-/// Reports the upload progress of one local user to the progress manager, and to callers that ask for bytes.
+/// Reports the upload progress of one local user to the progress manager, and byte counts to callers that request them.
 package final class UploadProgress: Sendable {
   package struct Upload: Sendable, Hashable {
     package var sent: UInt64
@@ -70,7 +70,7 @@ package final class UploadProgress: Sendable {
   private let manager: ZDCProgressManager
   private let uploads = Locked<[String: Upload]>([:])
   private let active = Locked<Set<String>>([])
-  /// Watched operations that will be retried, as far as is known.
+  /// Watched operations that are expected to be retried.
   private let waiting = Locked<Set<String>>([])
 
   package init(localUserID: String, manager: ZDCProgressManager) {
@@ -91,7 +91,7 @@ package final class UploadProgress: Sendable {
     }
   }
 
-  /// Returns a reporter for operations that the same content satisfies. The last unit is left for the commit.
+  /// Returns a reporter for operations that the same content satisfies. The last unit is reserved for the commit.
   package func reporter(_ operations: [Operation]) -> TransferReport {
     { [self] sent, total in
       for operation in operations { manager.report(.upload(operation.uuid), sent, of: total + 1) }

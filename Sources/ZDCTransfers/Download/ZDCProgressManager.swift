@@ -102,7 +102,7 @@ public final class ZDCProgressManager: Sendable {
     }
     if isNew {
       total(of: entry.change).begin(entry.turn, fraction: entry.meter.fraction, size: entry.size) {
-        // It may have ended in the meantime, and nothing would remove it from the total any more.
+        // It may have ended in the meantime. Then nothing would remove it from the total.
         state.withLock { $0.entries[key].map { $0.isActive && $0.turn == entry.turn } ?? false }
       }
       post(entry.change)
@@ -195,7 +195,7 @@ extension ZDCProgressManager.State {
   }
 }
 
-/// A `Progress` over all transfers of a kind. A new one follows when the last transfer has ended.
+/// A `Progress` over all transfers of a kind. After the last transfer has ended, the next one starts a new `Progress`.
 final class TotalMeter: Sendable {
   private typealias Aggregate = AggregateProgress<Int>
 

@@ -1,9 +1,9 @@
 public import Foundation
 
-// Variants with completion blocks, as in the original framework. Each returns immediately. The progress
-// that it returns counts bytes of cleartext and may be read on any thread. Cancelling it stops the work, and the block
-// receives a `CancellationError`. The block is called once, on the given queue or else on the main queue. After an
-// error no file remains.
+// Variants with completion blocks, as in the original framework. Each returns immediately. The progress that it returns
+// counts bytes of cleartext and may be read on any thread. Cancelling it stops the work, and the block receives a
+// `CancellationError`. The block is called once, on the given queue or else on the main queue. After an error no file
+// remains.
 
 extension ZDCFileConversion {
   public typealias FileCompletion = @Sendable (_ cryptoFile: ZDCCryptoFile?, _ error: (any Error)?) -> Void

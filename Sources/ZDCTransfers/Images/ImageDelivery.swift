@@ -22,7 +22,7 @@ package struct ImageDelivery<Image: Sendable>: Sendable {
 
   func callAsFunction(_ image: Image?, _ error: (any Error)? = nil) async { await call(image, error) }
 
-  /// Sound: the block was handed over, and its calls never overlap.
+  /// Safe: ownership of the block was transferred, and its calls never overlap.
   private final class Box: @unchecked Sendable {
     let block: (Image?, (any Error)?) -> Void
 

@@ -2,8 +2,8 @@ internal import Synchronization
 
 /// Images in memory. Evicts the least recently used ones when the total cost exceeds the limit.
 ///
-/// Not `NSCache`: outside of Apple's platforms it applies its limits in a different order, and it is not defined when
-/// it evicts what.
+/// Not `NSCache`: outside Apple's platforms it applies its limits in a different order, and it does not define which
+/// entry it evicts when.
 package final class ImageMemoryCache<Image: Sendable>: Sendable {
   package struct Key: Sendable, Hashable {
     /// The owner: a node's uuid, or a userID.
@@ -20,7 +20,7 @@ package final class ImageMemoryCache<Image: Sendable>: Sendable {
     fileprivate let number: UInt64
   }
 
-  /// What is known of an image.
+  /// The cached knowledge about an image.
   package struct Known: Sendable {
     /// nil if the node has none.
     package var image: Image?

@@ -3,7 +3,7 @@ internal import ZDCAccounts
 public import ZDCClientStore
 internal import ZDCSupport
 
-// Avatars exist only on disk: no server has them yet.
+// Avatars exist only on disk: no server stores them yet.
 
 extension ZDCImageLoader {
   /// Fetches a user's avatar for the user interface, from memory or disk.

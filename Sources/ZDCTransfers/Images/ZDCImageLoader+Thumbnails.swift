@@ -68,7 +68,7 @@ extension ZDCImageLoader {
 
   // MARK: What is known
 
-  /// What this device knows of a node's thumbnail without reading it.
+  /// The facts that this device has about a node's thumbnail without reading it.
   package struct Facts: Sendable {
     var isMarked = false
     /// The version in the cloud; nil if there is none.

@@ -16,17 +16,18 @@ internal import ZDCSupport
 ///
 /// - `preFetch` is called once, before the call returns, with the image in memory. If `willFetch` is false, `postFetch`
 ///   is never called.
-/// - `postFetch` is called with the image from disk or from the server, nil if there is none. An outdated image is
-///   shown first and then replaced: one that the node no longer has, or whose node is marked as needing a download of
-///   its thumbnail. An old image from memory comes with `preFetch`, one from disk with a first call of `postFetch`. The
-///   new image comes with the last call. A change of the data alone does not make a thumbnail outdated.
+/// - `postFetch` is called with the image from disk or from the server, nil if there is none. An image is outdated if
+///   the node no longer has it, or if the node is marked as needing a download of its thumbnail. An outdated image is
+///   shown first and then replaced. One from memory is passed to `preFetch`, one from disk to a first call of
+///   `postFetch`. The new image is passed to the last call. A change of the data alone does not make a thumbnail
+///   outdated.
 ///
 /// Any number of requests for one thumbnail share one download. Downloads are cached in the disk manager. The absence
 /// of a thumbnail is remembered like an image.
 ///
 /// May be used on any thread. A request reads at most two rows of the database; nothing is decoded before it returns.
 public final class ZDCImageLoader<Image: Sendable>: Sendable {
-  /// Makes a variant of an image, such as a scaled or rounded one, off the main thread. Nil for none.
+  /// Makes a variant of an image, such as a scaled or rounded one, off the main thread. Returns nil if there is none.
   public typealias Processing = @Sendable (Image) -> Image?
 
   static var defaultCostLimit: Int { 5 << 20 }

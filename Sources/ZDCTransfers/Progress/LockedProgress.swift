@@ -2,6 +2,8 @@ internal import Foundation
 internal import Synchronization
 
 #if !canImport(Darwin)
+  /// A `Progress` that another thread may read while it is being set.
+  ///
   /// NB: swift-corelibs-foundation's `Progress` is not synchronized: reading it while another thread sets it is a race.
   ///
   /// This class keeps its numbers and its cancellation flag behind a lock. Under the same lock it passes the numbers to

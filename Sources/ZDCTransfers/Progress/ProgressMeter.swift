@@ -24,7 +24,7 @@ package final class ProgressMeter: Sendable {
     }
   }
 
-  /// Whether a caller has asked for the `Progress`.
+  /// Whether a caller has requested the `Progress`.
   var isShown: Bool { made.withLock { $0 != nil } }
 
   package var fraction: Double { steady.withLock { $0.fraction } }
