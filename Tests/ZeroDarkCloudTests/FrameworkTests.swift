@@ -1,5 +1,6 @@
 import Foundation
 import Testing
+import ZeroDarkCloudTesting
 
 @testable import ZDCAccounts
 @testable import ZDCClientStore
@@ -19,7 +20,7 @@ import Testing
     var config = ZDCConfig(primaryTreeID: treeID, serverURL: url, databaseDirectory: fixture.folder)
     config.databaseName = name
     config.syncAutomatically = false
-    return try ZeroDarkCloud(delegate: NoDelegate(), config: config)
+    return try ZeroDarkCloud(delegate: NoOpDelegate(), config: config)
   }
 
   // MARK: Configuration
@@ -112,9 +113,9 @@ import Testing
 
   @Test func delegate_isHeldStrongly_andMayBeReplaced() throws {
     let zdc = try framework()
-    weak let first = zdc.delegate as? NoDelegate
+    weak let first = zdc.delegate as? NoOpDelegate
     #expect(first != nil)
-    zdc.delegate = NoDelegate()
+    zdc.delegate = NoOpDelegate()
     #expect(first == nil)
   }
 
@@ -147,33 +148,4 @@ import Testing
     let underlying = NSError(domain: "CANARY", code: 1)
     #expect(!"\(ZDCError(.databaseFailure, underlying: underlying))".contains("CANARY"))
   }
-}
-
-/// A delegate that does nothing.
-final class NoDelegate: ZeroDarkCloudDelegate {
-  func data(for node: ZDCNode, at path: ZDCTreesystemPath, transaction: ZDCReadTransaction) -> ZDCData {
-    ZDCData(data: Data())
-  }
-
-  func didPushNodeData(_ node: ZDCNode, at path: ZDCTreesystemPath, transaction: ZDCReadWriteTransaction) {}
-
-  func didDiscoverNewNode(_ node: ZDCNode, at path: ZDCTreesystemPath, transaction: ZDCReadWriteTransaction) {}
-
-  func didDiscoverModifiedNode(
-    _ node: ZDCNode, with change: ZDCNodeChange, at path: ZDCTreesystemPath, transaction: ZDCReadWriteTransaction
-  ) {}
-
-  func didDiscoverMovedNode(
-    _ node: ZDCNode, from oldPath: ZDCTreesystemPath, to newPath: ZDCTreesystemPath,
-    transaction: ZDCReadWriteTransaction
-  ) {}
-
-  func didDiscoverDeletedNode(
-    _ node: ZDCNode, at path: ZDCTreesystemPath, timestamp: Date?, transaction: ZDCReadWriteTransaction
-  ) {}
-
-  func didDiscoverConflict(
-    _ conflict: ZDCNodeConflict, forNode node: ZDCNode, atPath path: ZDCTreesystemPath,
-    transaction: ZDCReadWriteTransaction
-  ) {}
 }

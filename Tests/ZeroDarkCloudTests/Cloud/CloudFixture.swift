@@ -5,6 +5,7 @@ import Testing
 import ZDCCrypto
 import ZDCProtocol
 import ZDCTreesystem
+import ZeroDarkCloudTesting
 
 @testable import ZDCAccounts
 @testable import ZDCClientStore
@@ -26,7 +27,7 @@ final class CloudFixture: Sendable {
     let time = Clock()
     config.clock = { time.tick() }
     config.journalLimits = journalLimits
-    zdc = try ZeroDarkCloud(delegate: SilentDelegate(), config: config)
+    zdc = try ZeroDarkCloud(delegate: NoOpDelegate(), config: config)
     var database = ZDCDatabaseConfig(encryptionKey: DatabaseFixture.key)
     database.register(Note.self, inCollection: "notes")
     try zdc.unlockOrCreateDatabase(database)
@@ -215,33 +216,4 @@ extension ZeroDarkCloud {
 func cloudCode(_ body: () throws -> Void) -> ZDCCloudError.Code? {
   do { try body() } catch { return (error as? ZDCCloudError)?.code }
   return nil
-}
-
-/// A delegate with only the required methods, which also shows which methods are required.
-final class SilentDelegate: ZeroDarkCloudDelegate {
-  func data(for node: ZDCNode, at path: ZDCTreesystemPath, transaction: ZDCReadTransaction) -> ZDCData {
-    ZDCData(data: Data())
-  }
-
-  func didPushNodeData(_ node: ZDCNode, at path: ZDCTreesystemPath, transaction: ZDCReadWriteTransaction) {}
-
-  func didDiscoverNewNode(_ node: ZDCNode, at path: ZDCTreesystemPath, transaction: ZDCReadWriteTransaction) {}
-
-  func didDiscoverModifiedNode(
-    _ node: ZDCNode, with change: ZDCNodeChange, at path: ZDCTreesystemPath, transaction: ZDCReadWriteTransaction
-  ) {}
-
-  func didDiscoverMovedNode(
-    _ node: ZDCNode, from oldPath: ZDCTreesystemPath, to newPath: ZDCTreesystemPath,
-    transaction: ZDCReadWriteTransaction
-  ) {}
-
-  func didDiscoverDeletedNode(
-    _ node: ZDCNode, at path: ZDCTreesystemPath, timestamp: Date?, transaction: ZDCReadWriteTransaction
-  ) {}
-
-  func didDiscoverConflict(
-    _ conflict: ZDCNodeConflict, forNode node: ZDCNode, atPath path: ZDCTreesystemPath,
-    transaction: ZDCReadWriteTransaction
-  ) {}
 }

@@ -50,7 +50,7 @@ final class DiskFixture: Sendable {
     _ body: (DiskFixture) async throws -> Void
   ) async throws {
     let (folder, clock) = (try TemporaryFolder(), ManualClock())
-    let zdc = try ZeroDarkCloud(delegate: SilentDelegate(), config: config(folder, clock))
+    let zdc = try ZeroDarkCloud(delegate: NoOpDelegate(), config: config(folder, clock))
     try zdc.unlockOrCreateDatabase(ZDCDatabaseConfig(encryptionKey: DatabaseFixture.key))
     let user = try await CloudFixture.addUser(zdc)
     let nodes = try await zdc.rw.write { transaction in

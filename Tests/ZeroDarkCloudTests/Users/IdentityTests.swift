@@ -4,6 +4,7 @@ import Testing
 import ZDCCrypto
 import ZDCProtocol
 import ZDCTreesystem
+import ZeroDarkCloudTesting
 
 @testable import ZDCAccounts
 @testable import ZDCClientAPI
@@ -399,6 +400,6 @@ extension NetworkDevice {
     let url = try #require(URL(string: users.connection.origin))
     return ZDCSyncManager(
       database: database, users: users, config: ZDCConfig(primaryTreeID: NetworkWorld.treeID, serverURL: url),
-      delegate: DelegateBox(NoDelegate()), progress: ZDCProgressManager())
+      delegate: DelegateBox(NoOpDelegate()), progress: ZDCProgressManager())
   }
 }
