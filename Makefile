@@ -12,6 +12,8 @@
 #   make coverage   tests with line coverage of the protocol and the cryptography; fails below 95 %
 #   make fuzz       every decoder under libFuzzer and AddressSanitizer, 60 seconds each
 #   make bench      release build, figures beside their yardsticks; also writes .build/bench.json; Scripts/bench --peers adds restic and rclone, Scripts/bench --network measures a long line
+#   make install    release build of both programs, manual pages, completions and a systemd unit, below PREFIX (/usr/local); also DESTDIR, BINARIES
+#   make uninstall  remove them
 #   make setup      install what is missing (Debian and Ubuntu; says what and why); the rules above call it
 #   make clean      remove everything that was built
 #
@@ -20,7 +22,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup build test example docs test-long test-tsan lint format demo fuzz bench coverage clean
+.PHONY: help setup install uninstall build test example docs test-long test-tsan lint format demo fuzz bench coverage clean
 
 SWIFT ?= swift
 FORMATTED := Sources Tests Benchmarks Examples/Minimal/Sources Examples/Minimal/Package.swift Fuzz Package.swift
@@ -51,6 +53,7 @@ else
 	$(SWIFT) test --skip-build $(FEW) --filter SyncTests
 	$(SWIFT) test --skip-build $(FEW) --filter CommandTests
 	@Scripts/example
+	@Scripts/check-install
 	@Scripts/docs
 endif
 	@Scripts/check-vectors
@@ -85,6 +88,12 @@ bench: setup
 
 coverage: setup
 	@Scripts/coverage
+
+install:
+	@SWIFT=$(SWIFT) PREFIX='$(PREFIX)' DESTDIR='$(DESTDIR)' BINARIES='$(BINARIES)' Scripts/install
+
+uninstall:
+	@PREFIX='$(PREFIX)' DESTDIR='$(DESTDIR)' Scripts/install --uninstall
 
 clean:
 	rm -rf .build
