@@ -52,7 +52,9 @@ public struct ZDCSession: Sendable {
   /// Nothing is looked up. If the user is not on this device, the handle's transactions throw `ZDCError` with
   /// `localUserNotFound`.
   ///
-  /// - Parameter treeID: The app tree ID; nil for the app's primary tree.
+  /// - Parameters:
+  ///   - user: The user whose tree it is.
+  ///   - treeID: The app tree ID; nil for the app's primary tree.
   public func tree(of user: ZDCLocalUser, treeID: String? = nil) -> ZDCUserTree {
     tree(ofLocalUserID: user.uuid, treeID: treeID)
   }

@@ -33,7 +33,7 @@ public struct ZDCUserTree: Sendable {
   /// Call it neither from another transaction's block nor from a delegate callback.
   ///
   /// - Throws: `ZDCError` with `localUserNotFound` if the user is not on this device; otherwise as
-  ///   ``ZDCDatabaseConnection/write(_:)``.
+  ///   `write(_:)` of ``ZDCDatabaseConnection``.
   @discardableResult
   public func write<T: Sendable>(
     _ body: @Sendable (ZDCReadWriteTransaction, ZDCCloudTransaction) throws -> T
@@ -51,7 +51,7 @@ public struct ZDCUserTree: Sendable {
   /// Runs a read transaction: the block sees one consistent state of the database.
   ///
   /// - Throws: `ZDCError` with `localUserNotFound` if the user is not on this device; otherwise as
-  ///   ``ZDCDatabaseConnection/read(_:)``.
+  ///   `read(_:)` of ``ZDCDatabaseConnection``.
   public func read<T: Sendable>(
     _ body: @escaping @Sendable (ZDCReadTransaction, ZDCCloudReadTransaction) throws -> T
   ) async throws -> T {
