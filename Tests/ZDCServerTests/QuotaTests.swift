@@ -162,7 +162,7 @@ import ZDCServer
   }
 
   /// - A member uploads what the owner has no room for any more when the commit comes
-  /// => the commit is refused, and nothing of the owner's that is live goes
+  /// => the commit is refused, nothing of the owner's that is live goes, and the member does not learn the owner's figures
   @Test func anUploadOfAMember_needsTheOwnersRoom() async throws {
     try await run(300_000) { server, owner, token in
       let (member, memberToken) = try await server.newAccount()
@@ -176,11 +176,11 @@ import ZDCServer
       try await server.upload(own, node, zone, token: token)
       try await server.put([zone.record(node, content: own.field)], in: &zone, token: token)
       let tooMuch = try await server.ticket(BlobTests.Large(160_000), .random(), zone, token: memberToken)
-      #expect(tooMuch.error?.code == .quotaExceeded)
+      #expect((tooMuch.error?.code, tooMuch.error?.quota) == (.quotaExceeded, nil))
       let record = zone.record(place, content: large.field) { $0.writer = member.userID }
       let commit = try zone.commit(by: member, [.put(.init(record))], list: list)
       let refused = try await server.commit(TestZone.body(commit, records: [record]), token: memberToken)
-      #expect(refused.error?.quota == ServerError.Quota(used: 150_000, limit: 300_000, needed: 200_000))
+      #expect((refused.error?.code, refused.error?.quota) == (.quotaExceeded, nil))
       #expect(try await server.content(own.blob, of: node, in: zone, token: token).status == 200)
     }
   }

@@ -57,8 +57,8 @@ enum Blobs {
     for length: UInt64, of user: UserID, in zone: ZoneRow, _ quotas: Quotas, _ reader: any MetadataReader
   ) throws -> [BlobRow] {
     let owner = try ZoneACL(zone.acl).fields.owner
-    if owner != user { _ = try quotas.room(for: ContentChange(owner: owner, addedBytes: length), reader) }
-    return try quotas.room(for: ContentChange(owner: user, addedBytes: length), reader)
+    if owner != user { _ = try quotas.room(for: ContentChange(owner: owner, addedBytes: length), by: user, reader) }
+    return try quotas.room(for: ContentChange(owner: user, addedBytes: length), by: user, reader)
   }
 
   /// Returns the caller's own ticket; the tickets of other users are reported as not found.

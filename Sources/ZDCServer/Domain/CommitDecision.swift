@@ -22,11 +22,11 @@ struct CommitDecision {
 
   private func room(for zones: [ZoneDelta], of owner: UserID) throws -> [BlobRow] {
     if zones.contains(where: { $0.list != nil || !$0.puts.isEmpty }) {
-      try quotas.checkRecords(of: owner, added: zones.reduce(0) { $0 + $1.usage.bytes }, reader)
+      try quotas.checkRecords(of: owner, by: user, added: zones.reduce(0) { $0 + $1.usage.bytes }, reader)
     }
     var change = ContentChange(owner: owner)
     for zone in zones { change.count(zone) }
-    return try quotas.room(for: change, reader)
+    return try quotas.room(for: change, by: user, reader)
   }
 
   private func decide(

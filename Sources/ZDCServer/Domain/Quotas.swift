@@ -20,20 +20,33 @@ struct Quotas: Sendable {
     self.recordLimit = recordLimit ?? (limit == 0 ? 0 : max(limit / 4, Self.leastRecordLimit))
   }
 
-  /// - Parameter added: the bytes that the request adds.
-  func checkRecords(of owner: UserID, added: UInt64, _ reader: any MetadataReader) throws {
+  /// - Parameters:
+  ///   - user: the sender of the request.
+  ///   - added: the bytes that the request adds.
+  func checkRecords(of owner: UserID, by user: UserID, added: UInt64, _ reader: any MetadataReader) throws {
     guard recordLimit > 0 else { return }
     let used = try reader.recordBytes(of: owner)
     guard used + added > recordLimit else { return }
-    throw ServerError(
-      .quotaExceeded, "the account has too many records, versions and commits", retryable: true, retryAfterMs: 60_000,
-      quota: ServerError.Quota(used: used, limit: recordLimit, needed: added))
+    throw Self.refusal(
+      "the account has too many records, versions and commits", of: owner, for: user,
+      ServerError.Quota(used: used, limit: recordLimit, needed: added))
+  }
+
+  /// Only the owner is shown the figures: how much they store is no concern of a member.
+  private static func refusal(
+    _ message: String, of owner: UserID, for user: UserID, _ quota: ServerError.Quota
+  ) -> ServerError {
+    guard owner == user else {
+      return ServerError(.quotaExceeded, "the tree's owner has no room", retryable: true, retryAfterMs: 60_000)
+    }
+    return ServerError(.quotaExceeded, message, retryable: true, retryAfterMs: 60_000, quota: quota)
   }
 
   /// Finds room for content that is not stored yet.
   ///
+  /// - Parameter user: the sender of the request.
   /// - Returns: retained blobs to remove; their files may be removed once the transaction is durable.
-  func room(for change: ContentChange, _ reader: any MetadataReader) throws -> [BlobRow] {
+  func room(for change: ContentChange, by user: UserID, _ reader: any MetadataReader) throws -> [BlobRow] {
     guard limit > 0, change.addedBytes > 0 else { return [] }
     let used = try reader.contentBytes(of: change.owner)
     guard used + change.addedBytes > limit else { return [] }
@@ -45,9 +58,9 @@ struct Quotas: Sendable {
       free += blob.cipherLength
     }
     guard free >= missing else {
-      throw ServerError(
-        .quotaExceeded, "the account is full", retryable: true, retryAfterMs: 60_000,
-        quota: ServerError.Quota(used: used - min(free, used), limit: limit, needed: change.addedBytes))
+      throw Self.refusal(
+        "the account is full", of: change.owner, for: user,
+        ServerError.Quota(used: used - min(free, used), limit: limit, needed: change.addedBytes))
     }
     return released
   }

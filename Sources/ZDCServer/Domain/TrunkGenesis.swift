@@ -112,7 +112,7 @@ enum Trees {
         throw ServerError(.limitExceeded, "an account may have \(limit.trees) apps")
       }
       try store(births, appTreeID: appTreeID, owner: owner, now: now, in: tx)
-      try limit.quotas.checkRecords(of: owner, added: 0, tx)
+      try limit.quotas.checkRecords(of: owner, by: owner, added: 0, tx)
     }
     let zones = try births.compactMap { try tx.zone($0.commit.fields.zone)?.status }
     return Outcome(zones: ZoneList(zones: zones), isNew: isNew)
