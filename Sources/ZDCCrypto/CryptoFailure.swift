@@ -1,5 +1,5 @@
 /// An error with local secrets or local input. Input from others fails with `ZDCSecurityError`.
-public enum CryptoFailure: Error, Sendable, Hashable {
+package enum CryptoFailure: Error, Sendable, Hashable {
   /// Wrong key, wrong context or altered bytes. The error does not reveal which.
   case authenticationFailure
   /// Bytes that should be a local key or a sealed local value have a wrong format.
@@ -13,7 +13,7 @@ public enum CryptoFailure: Error, Sendable, Hashable {
 }
 
 extension CryptoFailure: CustomStringConvertible {
-  public var description: String {
+  package var description: String {
     switch self {
     case .authenticationFailure: "authentication failure"
     case .malformed: "malformed local secret"

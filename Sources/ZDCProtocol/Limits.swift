@@ -1,80 +1,80 @@
 /// Compile-time limits of ZDC/1 (PROTOCOL 3.13). Client and server refuse larger input before they allocate.
-public enum Limits {
+package enum Limits {
   /// A folded name in UTF-8 bytes.
-  public static let nameBytes = 1_024
+  package static let nameBytes = 1_024
   /// Maximum depth of a node below its trunk, at creation and after moves.
-  public static let depthAtCreation = 128
-  public static let depthAfterMoves = 256
-  public static let recordBytes = 64 << 10
-  public static let recordPrivateBytes = 32 << 10
-  public static let oldKeyGenerations = 512
+  package static let depthAtCreation = 128
+  package static let depthAfterMoves = 256
+  package static let recordBytes = 64 << 10
+  package static let recordPrivateBytes = 32 << 10
+  package static let oldKeyGenerations = 512
   /// The sealed length of that many generations, 36 bytes each.
-  public static let historyWrapBytes = Int(ContentGeometry.sealedLength(of: 36 * UInt64(oldKeyGenerations)))
-  public static let commitBytes = 1 << 20
-  public static let commitOperations = 1_000
+  package static let historyWrapBytes = Int(ContentGeometry.sealedLength(of: 36 * UInt64(oldKeyGenerations)))
+  package static let commitBytes = 1 << 20
+  package static let commitOperations = 1_000
   /// Maximum number of live descendants that all deletes of one commit state in total.
-  public static let deletedDescendants: UInt64 = 10_000
+  package static let deletedDescendants: UInt64 = 10_000
   /// Maximum increase of a record's or content's version in one put.
-  public static let versionJump: UInt64 = 1 << 32
-  public static let zonesPerRequest = 64
+  package static let versionJump: UInt64 = 1 << 32
+  package static let zonesPerRequest = 64
   /// Maximum size of a whole commit request: commits, records, access lists, grants and inline content.
-  public static let commitRequestBytes = 8 << 20
-  public static let pageBytes = 4 << 20
-  public static let recordsPerRequest = 1_000
-  public static let blobsPerRequest = 1_000
-  public static let aclEntries = 1_024
-  public static let aclBytes = 256 << 10
-  public static let grantBytes = 4 << 10
+  package static let commitRequestBytes = 8 << 20
+  package static let pageBytes = 4 << 20
+  package static let recordsPerRequest = 1_000
+  package static let blobsPerRequest = 1_000
+  package static let aclEntries = 1_024
+  package static let aclBytes = 256 << 10
+  package static let grantBytes = 4 << 10
   /// Maximum size of an identity link's claims. All other fields of a link have a fixed length.
-  public static let linkClaimBytes = 2 << 10
-  public static let linkBytes = 4 << 10
+  package static let linkClaimBytes = 2 << 10
+  package static let linkBytes = 4 << 10
   /// Maximum size of all links of a user together.
-  public static let chainBytes = 1 << 20
+  package static let chainBytes = 1 << 20
   /// The bundle size of a chain at its limit: one item header per link, and no link is shorter than 1,606 bytes.
-  public static let chainBundleBytes = chainBytes + 5 * (chainBytes / 1_606 + 1)
-  public static let keyringBytes = 64 << 10
+  package static let chainBundleBytes = chainBytes + 5 * (chainBytes / 1_606 + 1)
+  package static let keyringBytes = 64 << 10
   /// Maximum ciphertext of content that is sent in the commit request and stored in the server's database.
-  public static let inlineContentBytes = 64 << 10
-  public static let metadataBytes = 16 << 20
-  public static let thumbnailBytes = 16 << 20
+  package static let inlineContentBytes = 64 << 10
+  package static let metadataBytes = 16 << 20
+  package static let thumbnailBytes = 16 << 20
   /// Maximum ciphertext: 32 GiB, including the format's overhead.
-  public static let contentCipherBytes: UInt64 = 32 << 30
-  public static let jsonBytes = 4 << 20
-  public static let jsonDepth = 32
-  public static let appTreeIDBytes = 8...64
-  public static let partsPerBlob = 10_000
+  package static let contentCipherBytes: UInt64 = 32 << 30
+  package static let jsonBytes = 4 << 20
+  package static let jsonDepth = 32
+  package static let appTreeIDBytes = 8...64
+  package static let partsPerBlob = 10_000
   /// A proof for the first leaf and one range of the largest content: fewer than three hashes per level.
-  public static let leafProofBytes = 3 * 20 * 32
+  package static let leafProofBytes = 3 * 20 * 32
   /// Maximum page size for a head event to carry its page.
-  public static let eventPageBytes = 64 << 10
+  package static let eventPageBytes = 64 << 10
 }
 
 /// The geometry of sealed content (PROTOCOL 3.0, 3.8).
-public enum ContentGeometry {
-  public static let chunkBytes = 16_384
-  public static let tagBytes = 16
-  public static let sealedChunkBytes = chunkBytes + tagBytes
+package enum ContentGeometry {
+  package static let chunkBytes = 16_384
+  package static let tagBytes = 16
+  package static let sealedChunkBytes = chunkBytes + tagBytes
   /// Salt and commitment.
-  public static let prefixBytes = 56
-  public static let chunksPerLeaf = 4
-  public static let leafBytes = chunksPerLeaf * sealedChunkBytes
-  public static let firstLeafBytes = prefixBytes + leafBytes
-  public static let headerBytes = 64
+  package static let prefixBytes = 56
+  package static let chunksPerLeaf = 4
+  package static let leafBytes = chunksPerLeaf * sealedChunkBytes
+  package static let firstLeafBytes = prefixBytes + leafBytes
+  package static let headerBytes = 64
 
   /// Returns the length of `count` bytes after SEAL. The last chunk is always short, possibly empty. A hostile count
   /// saturates.
-  public static func sealedLength(of count: UInt64) -> UInt64 {
+  package static func sealedLength(of count: UInt64) -> UInt64 {
     guard count <= 1 << 62 else { return .max }
     return UInt64(prefixBytes) + count + (count / UInt64(chunkBytes) + 1) * UInt64(tagBytes)
   }
 
-  public static func leafCount(cipherLength: UInt64) -> UInt64 {
+  package static func leafCount(cipherLength: UInt64) -> UInt64 {
     guard cipherLength > UInt64(firstLeafBytes) else { return 1 }
     return 2 + (cipherLength - UInt64(firstLeafBytes) - 1) / UInt64(leafBytes)
   }
 
   /// Returns the ciphertext range of leaf `index`. It is empty, at the end, for an index after the last leaf.
-  public static func leafRange(_ index: UInt64, cipherLength: UInt64) -> Range<UInt64> {
+  package static func leafRange(_ index: UInt64, cipherLength: UInt64) -> Range<UInt64> {
     guard index < leafCount(cipherLength: cipherLength) else { return cipherLength..<cipherLength }
     let start = index == 0 ? 0 : UInt64(firstLeafBytes) + (index - 1) * UInt64(leafBytes)
     let size = index == 0 ? firstLeafBytes : leafBytes
@@ -83,7 +83,7 @@ public enum ContentGeometry {
 
   /// Returns the leaves that a proof for leaves `from` to `from + count - 1` covers. They include the first leaf, which
   /// every reader needs for the salt and the header. Ascending; clamped to the content's leaves.
-  public static func provenLeaves(from: UInt64, count: UInt64, cipherLength: UInt64) -> [Range<UInt64>] {
+  package static func provenLeaves(from: UInt64, count: UInt64, cipherLength: UInt64) -> [Range<UInt64>] {
     let all = leafCount(cipherLength: cipherLength)
     let first = min(from, all)
     let end = first + min(count, all - first)
@@ -92,19 +92,19 @@ public enum ContentGeometry {
   }
 
   /// Returns the number of leaves per upload part: about 8 MiB, or more if there would be more than 10,000 parts.
-  public static func leavesPerPart(cipherLength: UInt64) -> UInt64 {
+  package static func leavesPerPart(cipherLength: UInt64) -> UInt64 {
     let leaves = leafCount(cipherLength: cipherLength)
     return max(128, (leaves - 1) / UInt64(Limits.partsPerBlob) + 1)
   }
 
-  public static func partCount(cipherLength: UInt64) -> Int {
+  package static func partCount(cipherLength: UInt64) -> Int {
     let perPart = leavesPerPart(cipherLength: cipherLength)
     return Int((leafCount(cipherLength: cipherLength) - 1) / perPart + 1)
   }
 
   /// Returns the ciphertext range of part `index`. Parts end on leaf boundaries. Empty, at the end, for an invalid
   /// index.
-  public static func partRange(_ index: Int, cipherLength: UInt64) -> Range<UInt64> {
+  package static func partRange(_ index: Int, cipherLength: UInt64) -> Range<UInt64> {
     guard index >= 0, index < partCount(cipherLength: cipherLength) else { return cipherLength..<cipherLength }
     let perPart = leavesPerPart(cipherLength: cipherLength)
     let first = UInt64(index) * perPart

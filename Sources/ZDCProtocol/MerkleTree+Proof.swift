@@ -7,7 +7,7 @@ extension MerkleTree {
   /// There are at most two per level of the tree and range.
   ///
   /// - Parameter leaves: Ascending ranges that do not overlap.
-  public static func proofSubtrees(leafCount: UInt64, leaves: [Range<UInt64>]) -> [Range<UInt64>] {
+  package static func proofSubtrees(leafCount: UInt64, leaves: [Range<UInt64>]) -> [Range<UInt64>] {
     guard leafCount > 0, isValid(leaves, leafCount: leafCount) else { return [] }
     var subtrees: [Range<UInt64>] = []
     collect(0..<leafCount, without: leaves, into: &subtrees)
@@ -33,7 +33,7 @@ extension MerkleTree {
   ///   - leafHashes: One hash for each of these leaves, in order.
   ///   - proof: The roots of ``proofSubtrees(leafCount:leaves:)``, in order.
   /// - Returns: nil if the number of hashes is wrong, or `leaves` is not inside the tree.
-  public static func root(
+  package static func root(
     leafCount: UInt64, leaves: [Range<UInt64>], leafHashes: [MerkleHash], proof: [MerkleHash]
   ) -> MerkleHash? {
     guard leafCount > 0, isValid(leaves, leafCount: leafCount) else { return nil }

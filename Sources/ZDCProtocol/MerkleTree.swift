@@ -1,21 +1,21 @@
 internal import Crypto
 
-public enum MerkleRole {}
+package enum MerkleRole {}
 /// A leaf or inner hash of an RFC 6962 tree.
-public typealias MerkleHash = Bytes32<MerkleRole>
+package typealias MerkleHash = Bytes32<MerkleRole>
 
 /// The Merkle tree of RFC 6962 over SHA-256: content, zone state and commit logs use it (PROTOCOL 3.0).
-public enum MerkleTree {
+package enum MerkleTree {
   /// The root of a tree without leaves.
-  public static var emptyRoot: MerkleHash { MerkleHash(sha256: EmptyCollection<UInt8>()) }
+  package static var emptyRoot: MerkleHash { MerkleHash(sha256: EmptyCollection<UInt8>()) }
 
-  public static func leafHash(_ leaf: some Collection<UInt8>) -> MerkleHash {
+  package static func leafHash(_ leaf: some Collection<UInt8>) -> MerkleHash {
     var hasher = LeafHasher()
     hasher.update(leaf)
     return hasher.finalize()
   }
 
-  public static func nodeHash(_ left: MerkleHash, _ right: MerkleHash) -> MerkleHash {
+  package static func nodeHash(_ left: MerkleHash, _ right: MerkleHash) -> MerkleHash {
     var block = ByteWriter(capacity: 65)
     block.append(UInt8(1))
     block.append(left)
@@ -23,40 +23,40 @@ public enum MerkleTree {
     return MerkleHash(sha256: block.bytes)
   }
 
-  public static func root(leafHashes: some Sequence<MerkleHash>) -> MerkleHash {
+  package static func root(leafHashes: some Sequence<MerkleHash>) -> MerkleHash {
     var builder = Builder()
     for hash in leafHashes { builder.append(leafHash: hash) }
     return builder.root
   }
 
   /// Hashes one leaf that arrives in slices.
-  public struct LeafHasher: Sendable {
+  package struct LeafHasher: Sendable {
     private var hash = SHA256()
 
-    public init() {
+    package init() {
       withUnsafeBytes(of: UInt8(0)) { hash.update(bufferPointer: $0) }
     }
 
-    public mutating func update(_ slice: some Collection<UInt8>) {
+    package mutating func update(_ slice: some Collection<UInt8>) {
       hash.update(slice)
     }
 
-    public mutating func update(bufferPointer: UnsafeRawBufferPointer) {
+    package mutating func update(bufferPointer: UnsafeRawBufferPointer) {
       hash.update(bufferPointer: bufferPointer)
     }
 
-    public func finalize() -> MerkleHash {
+    package func finalize() -> MerkleHash {
       MerkleHash(digest: hash.finalize())
     }
   }
 
   /// Returns the hash of an upload part: SHA-256 over its leaf hashes, which both sides need anyway (PROTOCOL 3.8).
-  public static func partHash(leafHashes: some Collection<UInt8>) -> [UInt8] {
+  package static func partHash(leafHashes: some Collection<UInt8>) -> [UInt8] {
     MerkleHash(sha256: leafHashes).bytes
   }
 
   /// Returns the hash of a part whose bytes are available.
-  public static func partHash(_ bytes: [UInt8], part index: Int, cipherLength: UInt64) -> [UInt8] {
+  package static func partHash(_ bytes: [UInt8], part index: Int, cipherLength: UInt64) -> [UInt8] {
     partHash(leafHashes: leafHashes(bytes, part: index, cipherLength: cipherLength))
   }
 
@@ -76,14 +76,14 @@ public enum MerkleTree {
   }
 
   /// Appends leaves in order and holds one hash per complete subtree, so memory grows with the logarithm of the count.
-  public struct Builder: Sendable {
+  package struct Builder: Sendable {
     /// Roots of complete subtrees, largest first. Bit k of `count` is set if one of 2^k leaves is among them.
     private var complete: [MerkleHash] = []
-    public private(set) var count: UInt64 = 0
+    package private(set) var count: UInt64 = 0
 
-    public init() {}
+    package init() {}
 
-    public mutating func append(leafHash: MerkleHash) {
+    package mutating func append(leafHash: MerkleHash) {
       var hash = leafHash
       var covered = count
       while covered & 1 == 1, let left = complete.popLast() {
@@ -95,7 +95,7 @@ public enum MerkleTree {
     }
 
     /// Appends a complete subtree of 2^k leaves, which must not be larger than the ones before it.
-    public mutating func append(root: MerkleHash, leaves: UInt64) {
+    package mutating func append(root: MerkleHash, leaves: UInt64) {
       precondition(leaves.nonzeroBitCount == 1 && count % leaves == 0, "a sub-tree begins at a multiple of its size")
       var hash = root
       var covered = count / leaves
@@ -107,7 +107,7 @@ public enum MerkleTree {
       count += leaves
     }
 
-    public var root: MerkleHash {
+    package var root: MerkleHash {
       guard var hash = complete.last else { return MerkleTree.emptyRoot }
       for left in complete.dropLast().reversed() { hash = MerkleTree.nodeHash(left, hash) }
       return hash

@@ -49,6 +49,6 @@ extension ZDCSecurityError: CustomStringConvertible {
 
 /// Throws a security error unless the condition holds. A call reads as the rule that it checks.
 @inlinable
-public func require(_ condition: Bool, _ code: ZDCSecurityError.Code, node: NodeID? = nil) throws(ZDCSecurityError) {
+package func require(_ condition: Bool, _ code: ZDCSecurityError.Code, node: NodeID? = nil) throws(ZDCSecurityError) {
   guard condition else { throw ZDCSecurityError(code, node: node) }
 }

@@ -1,15 +1,15 @@
-public import ZDCProtocol
+package import ZDCProtocol
 
 extension Keyring {
   /// `H("keyring-blob", blob)`, the hash that the newest identity link states.
-  public static func hash(_ blob: [UInt8]) -> KeyringHash {
+  package static func hash(_ blob: [UInt8]) -> KeyringHash {
     KeyringHash(labelledHash: "keyring-blob", blob)
   }
 
   /// Seals the keyring for the server.
   ///
   /// - Throws: `CryptoFailure.invalidParameter` unless the entries are sorted and exactly one of each kind is current.
-  public func seal(_ key: KeyringKey) throws(CryptoFailure) -> [UInt8] {
+  package func seal(_ key: KeyringKey) throws(CryptoFailure) -> [UInt8] {
     var source = SystemRandomSource()
     return try seal(key, random: &source)
   }
@@ -26,7 +26,7 @@ extension Keyring {
   /// - Parameter pinnedVersion: The newest version that this device has seen.
   /// - Throws: `keyringRollback` for an older version, `keyringAuthFailed` if it does not open, `keyringMismatch` if it
   ///   opens but is not the one that the chain names.
-  public static func open(
+  package static func open(
     _ blob: [UInt8], key: KeyringKey, identity: VerifiedIdentity, pinnedVersion: UInt64 = 0
   ) throws(ZDCSecurityError) -> Keyring {
     do throws(ZDCSecurityError) {

@@ -1,31 +1,31 @@
-public import ZDCProtocol
+package import ZDCProtocol
 
 /// A user's signature and decryption seeds of all generations (PROTOCOL 3.1). It is sealed under a key derived from the
 /// access key.
-public struct Keyring: Sendable, Equatable {
-  public enum Kind: UInt8, Sendable {
+package struct Keyring: Sendable, Equatable {
+  package enum Kind: UInt8, Sendable {
     case sign = 1
     case encrypt = 2
   }
 
-  public enum Status: UInt8, Sendable {
+  package enum Status: UInt8, Sendable {
     case current = 1
     case retired = 2
     case compromised = 3
   }
 
-  public struct Entry: Sendable, Equatable {
-    public var kind: Kind
-    public var gen: UInt32
-    public var status: Status
-    public var createdMs: UInt64
+  package struct Entry: Sendable, Equatable {
+    package var kind: Kind
+    package var gen: UInt32
+    package var status: Status
+    package var createdMs: UInt64
     var seed: [UInt8]
 
-    public init(signing key: SigningKey, gen: UInt32, status: Status, createdMs: UInt64) {
+    package init(signing key: SigningKey, gen: UInt32, status: Status, createdMs: UInt64) {
       self.init(kind: .sign, gen: gen, status: status, createdMs: createdMs, seed: key.seed.exportBytes())
     }
 
-    public init(decryption key: DecryptionKey, gen: UInt32, status: Status, createdMs: UInt64) {
+    package init(decryption key: DecryptionKey, gen: UInt32, status: Status, createdMs: UInt64) {
       self.init(kind: .encrypt, gen: gen, status: status, createdMs: createdMs, seed: key.seed.exportBytes())
     }
 
@@ -38,24 +38,24 @@ public struct Keyring: Sendable, Equatable {
     }
   }
 
-  public var version: UInt64
-  public var user: UserID
+  package var version: UInt64
+  package var user: UserID
   /// Sorted by kind and generation, with one current entry of each kind.
-  public var entries: [Entry]
+  package var entries: [Entry]
 
-  public init(version: UInt64, user: UserID, entries: [Entry]) {
+  package init(version: UInt64, user: UserID, entries: [Entry]) {
     self.version = version
     self.user = user
     self.entries = entries
   }
 
   /// Returns the signature key of a generation; nil if it was deleted or never existed.
-  public func signingKey(gen: UInt32) -> SigningKey? {
+  package func signingKey(gen: UInt32) -> SigningKey? {
     seed(.sign, gen).flatMap { SigningSeed($0) }.map(SigningKey.init(seed:))
   }
 
   /// Returns the decryption key of a generation. Old keys are kept, to open old grants.
-  public func decryptionKey(gen: UInt32) throws(CryptoFailure) -> DecryptionKey? {
+  package func decryptionKey(gen: UInt32) throws(CryptoFailure) -> DecryptionKey? {
     guard let seed = seed(.encrypt, gen).flatMap({ DecryptionSeed($0) }) else { return nil }
     return try DecryptionKey(seed: seed)
   }
@@ -123,13 +123,13 @@ extension Keyring.Entry {
 }
 
 extension Keyring.Entry: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
-  public var description: String { "<keyring entry>" }
-  public var debugDescription: String { description }
-  public var customMirror: Mirror { Mirror(self, children: []) }
+  package var description: String { "<keyring entry>" }
+  package var debugDescription: String { description }
+  package var customMirror: Mirror { Mirror(self, children: []) }
 }
 
 extension Keyring: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
-  public var description: String { "<keyring \(version)>" }
-  public var debugDescription: String { description }
-  public var customMirror: Mirror { Mirror(self, children: []) }
+  package var description: String { "<keyring \(version)>" }
+  package var debugDescription: String { description }
+  package var customMirror: Mirror { Mirror(self, children: []) }
 }

@@ -1,26 +1,26 @@
-public import ZDCProtocol
+package import ZDCProtocol
 
 /// The initial objects of an account (PROTOCOL 3.1, 3.2, 3.9): keys, keyring, genesis link and the four trunks.
 ///
 /// Created once, by an explicit "create account", and stored locally before anything is sent.
-public struct NewAccount: Sendable {
-  public let accessKey: AccessKey
-  public let signingKey: SigningKey
-  public let decryptionKey: DecryptionKey
-  public let userID: UserID
-  public let keyring: Keyring
+package struct NewAccount: Sendable {
+  package let accessKey: AccessKey
+  package let signingKey: SigningKey
+  package let decryptionKey: DecryptionKey
+  package let userID: UserID
+  package let keyring: Keyring
   /// The sealed keyring.
-  public let keyringBlob: [UInt8]
-  public let genesis: IdentityLink
+  package let keyringBlob: [UInt8]
+  package let genesis: IdentityLink
   /// home, prefs, outbox, inbox.
-  public let trunks: [TrunkGenesis]
+  package let trunks: [TrunkGenesis]
 
   /// Generates the keys and objects of a new account.
   ///
   /// - Parameters:
   ///   - appTreeID: The app's name from `ZDCConfig(primaryTreeID:)`.
   ///   - timeMs: The device's clock, in milliseconds since 1970.
-  public init(accessKey: AccessKey, appTreeID: String, timeMs: UInt64) throws {
+  package init(accessKey: AccessKey, appTreeID: String, timeMs: UInt64) throws {
     var source = SystemRandomSource()
     try self.init(accessKey: accessKey, appTreeID: appTreeID, timeMs: timeMs, random: &source)
   }
@@ -67,7 +67,7 @@ extension IdentityLink {
   ///   - root: The root key that is current before this link.
   ///   - newRoot: For `rotateRoot`, the key that it introduces.
   ///   - sign: The signature key that the link names. Its signature proves possession.
-  public init(
+  package init(
     signing fields: Fields, root: SigningKey, newRoot: SigningKey? = nil, sign: SigningKey
   ) throws {
     let unsigned = fields.unsignedBytes

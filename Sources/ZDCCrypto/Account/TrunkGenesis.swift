@@ -1,14 +1,14 @@
-public import ZDCProtocol
+package import ZDCProtocol
 
 /// The owner of a new trunk, with their current keys.
-public struct TrunkOwner: Sendable {
-  public let user: UserID
-  public let signingKey: SigningKey
-  public let signGen: UInt32
-  public let encPub: [UInt8]
-  public let encGen: UInt32
+package struct TrunkOwner: Sendable {
+  package let user: UserID
+  package let signingKey: SigningKey
+  package let signGen: UInt32
+  package let encPub: [UInt8]
+  package let encGen: UInt32
 
-  public init(user: UserID, signingKey: SigningKey, signGen: UInt32, encPub: [UInt8], encGen: UInt32) {
+  package init(user: UserID, signingKey: SigningKey, signGen: UInt32, encPub: [UInt8], encGen: UInt32) {
     self.user = user
     self.signingKey = signingKey
     self.signGen = signGen
@@ -20,20 +20,20 @@ public struct TrunkOwner: Sendable {
 /// The initial objects of a trunk (PROTOCOL 3.9, "Birth of a trunk").
 ///
 /// Created only for a new account, or for an app whose tree the verified identity chain does not claim.
-public struct TrunkGenesis: Sendable {
-  public let trunk: Trunk
-  public let zone: ZoneID
-  public let key: NodeKey
-  public let root: NodeRecord
-  public let grant: Grant
-  public let acl: ZoneACL
+package struct TrunkGenesis: Sendable {
+  package let trunk: Trunk
+  package let zone: ZoneID
+  package let key: NodeKey
+  package let root: NodeRecord
+  package let grant: Grant
+  package let acl: ZoneACL
   /// Commit seq 0: the access list and the root.
-  public let commit: ZoneCommit
+  package let commit: ZoneCommit
 
   package typealias WrapKey = (GrantSealer, TrunkOwner) throws -> Grant
 
   /// - Parameter timeMs: The device's clock, in milliseconds since 1970.
-  public init(_ trunk: Trunk, appTreeID: String, owner: TrunkOwner, timeMs: UInt64) throws {
+  package init(_ trunk: Trunk, appTreeID: String, owner: TrunkOwner, timeMs: UInt64) throws {
     var source = SystemRandomSource()
     try self.init(trunk, appTreeID: appTreeID, owner: owner, timeMs: timeMs, random: &source)
   }

@@ -1,15 +1,15 @@
-public import ZDCProtocol
+package import ZDCProtocol
 
 /// Wraps a zone's key for a member (PROTOCOL 3.9).
 ///
 /// Use it only for entries whose identity this client verified, and that it created itself or whose addition it
 /// verified by replay. The server must never be able to cause a wrap.
-public struct GrantSealer: Sendable {
-  public var zone: ZoneID
-  public var zoneKeyGen: UInt32
-  public var key: NodeKey
+package struct GrantSealer: Sendable {
+  package var zone: ZoneID
+  package var zoneKeyGen: UInt32
+  package var key: NodeKey
 
-  public init(zone: ZoneID, zoneKeyGen: UInt32, key: NodeKey) {
+  package init(zone: ZoneID, zoneKeyGen: UInt32, key: NodeKey) {
     self.zone = zone
     self.zoneKeyGen = zoneKeyGen
     self.key = key
@@ -18,7 +18,7 @@ public struct GrantSealer: Sendable {
   /// Wraps the zone's key for a member.
   ///
   /// - Throws: `weakPublicKey` if the member's key is malformed.
-  public func seal(for user: UserID, encGen: UInt32, encPub: [UInt8]) throws(ZDCSecurityError) -> Grant {
+  package func seal(for user: UserID, encGen: UInt32, encPub: [UInt8]) throws(ZDCSecurityError) -> Grant {
     let context = grantContext(
       zone: zone, zoneKeyGen: zoneKeyGen, user: user, encGen: encGen, kind: .nodeKey, commitments: key.commitments)
     let wrap = try Wrap.wrap(to: encPub, label: "grant", context: context, plaintext: key.exportBytes())
@@ -27,7 +27,7 @@ public struct GrantSealer: Sendable {
 }
 
 /// Opens a member's own grant (PROTOCOL 3.9).
-public enum GrantOpener {
+package enum GrantOpener {
   /// Opens a grant and checks the key in it.
   ///
   /// - Parameters:
@@ -35,7 +35,7 @@ public enum GrantOpener {
   ///   - key: The user's decryption key of the generation that their entry names.
   /// - Throws: `grantMissing` if the list has no entry for the user, `grantHashMismatch` if the list names a different
   ///   grant, `keyCommitmentMismatch` if the key in the grant is not the zone's.
-  public static func open(
+  package static func open(
     _ grant: Grant, acl: ZoneACL, user: UserID, key: DecryptionKey
   ) throws(ZDCSecurityError) -> NodeKey {
     let fields = acl.fields

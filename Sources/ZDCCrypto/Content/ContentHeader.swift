@@ -1,13 +1,13 @@
 internal import Crypto
-public import ZDCProtocol
+package import ZDCProtocol
 
 /// The first 64 bytes of the content's plaintext (PROTOCOL 3.8).
-public struct ContentHeader: Sendable, Hashable {
-  public var sizes: ContentSizes
-  public var paddingSize: UInt64
-  public var thumbnailTag: ThumbnailTag
+package struct ContentHeader: Sendable, Hashable {
+  package var sizes: ContentSizes
+  package var paddingSize: UInt64
+  package var thumbnailTag: ThumbnailTag
 
-  public init(sizes: ContentSizes, paddingSize: UInt64, thumbnailTag: ThumbnailTag) {
+  package init(sizes: ContentSizes, paddingSize: UInt64, thumbnailTag: ThumbnailTag) {
     self.sizes = sizes
     self.paddingSize = paddingSize
     self.thumbnailTag = thumbnailTag
@@ -15,7 +15,7 @@ public struct ContentHeader: Sendable, Hashable {
 
   private static let magic = Array("ZDCFILE1".utf8)
 
-  public var bytes: [UInt8] {
+  package var bytes: [UInt8] {
     var out = ByteWriter(capacity: ContentGeometry.headerBytes)
     out.append(contentsOf: Self.magic)
     out.append(UInt8(1))
@@ -33,7 +33,7 @@ public struct ContentHeader: Sendable, Hashable {
   /// Decodes a header.
   ///
   /// - Throws: `contentHeaderInvalid` for any deviation from the format.
-  public init(_ bytes: some Collection<UInt8>) throws(ZDCSecurityError) {
+  package init(_ bytes: some Collection<UInt8>) throws(ZDCSecurityError) {
     do throws(ZDCSecurityError) {
       try self.init(decoding: Array(bytes))
     } catch { throw ZDCSecurityError(.contentHeaderInvalid) }
@@ -56,7 +56,7 @@ public struct ContentHeader: Sendable, Hashable {
   }
 
   /// `SHA-256(thumbnail)[0..16)`; zero without a thumbnail.
-  public static func tag(ofThumbnail thumbnail: some Collection<UInt8>) -> ThumbnailTag {
+  package static func tag(ofThumbnail thumbnail: some Collection<UInt8>) -> ThumbnailTag {
     guard !thumbnail.isEmpty else { return .zero }
     return ThumbnailTag(prefixOf: Bytes32<ThumbnailTagRole>(sha256: thumbnail))
   }

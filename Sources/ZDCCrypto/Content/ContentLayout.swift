@@ -1,19 +1,19 @@
-public import ZDCProtocol
+package import ZDCProtocol
 
 /// The sections of content that a reader can request (PROTOCOL 3.8).
-public enum ContentSection: Sendable, Hashable, CaseIterable {
+package enum ContentSection: Sendable, Hashable, CaseIterable {
   case metadata
   case thumbnail
   case data
 }
 
 /// The exact sizes of the content's sections.
-public struct ContentSizes: Sendable, Hashable {
-  public var metadata: UInt32
-  public var thumbnail: UInt32
-  public var data: UInt64
+package struct ContentSizes: Sendable, Hashable {
+  package var metadata: UInt32
+  package var thumbnail: UInt32
+  package var data: UInt64
 
-  public init(metadata: UInt32 = 0, thumbnail: UInt32 = 0, data: UInt64) {
+  package init(metadata: UInt32 = 0, thumbnail: UInt32 = 0, data: UInt64) {
     self.metadata = metadata
     self.thumbnail = thumbnail
     self.data = data
@@ -29,17 +29,17 @@ public struct ContentSizes: Sendable, Hashable {
 
 /// The positions of all sections in sealed content. Sizes and ciphertext length together determine the amount of
 /// padding.
-public struct ContentLayout: Sendable, Hashable {
-  public let sizes: ContentSizes
-  public let paddingSize: UInt64
-  public let cipherLength: UInt64
+package struct ContentLayout: Sendable, Hashable {
+  package let sizes: ContentSizes
+  package let paddingSize: UInt64
+  package let cipherLength: UInt64
   /// Header, sections and padding.
-  public let plaintextLength: UInt64
+  package let plaintextLength: UInt64
 
   /// Creates the layout of content that is about to be sealed.
   ///
   /// - Throws: `limitExceeded` if a section or the ciphertext would be too large.
-  public init(sizes: ContentSizes, padding: ContentPadding) throws(ZDCSecurityError) {
+  package init(sizes: ContentSizes, padding: ContentPadding) throws(ZDCSecurityError) {
     guard let unpadded = sizes.unpaddedLength else { throw ZDCSecurityError(.limitExceeded) }
     let padded = padding.paddedLength(of: unpadded)
     try require(padded <= Limits.contentCipherBytes, .limitExceeded)
@@ -53,7 +53,7 @@ public struct ContentLayout: Sendable, Hashable {
   /// Creates the layout of content that a record describes.
   ///
   /// - Throws: `limitExceeded`, or `contentHeaderInvalid` if these sizes cannot have this ciphertext length.
-  public init(sizes: ContentSizes, cipherLength: UInt64) throws(ZDCSecurityError) {
+  package init(sizes: ContentSizes, cipherLength: UInt64) throws(ZDCSecurityError) {
     guard let unpadded = sizes.unpaddedLength, cipherLength <= Limits.contentCipherBytes else {
       throw ZDCSecurityError(.limitExceeded)
     }
@@ -74,10 +74,10 @@ public struct ContentLayout: Sendable, Hashable {
     return full * UInt64(ContentGeometry.chunkBytes) + rest - UInt64(ContentGeometry.tagBytes)
   }
 
-  public var leafCount: UInt64 { ContentGeometry.leafCount(cipherLength: cipherLength) }
+  package var leafCount: UInt64 { ContentGeometry.leafCount(cipherLength: cipherLength) }
 
   /// Returns the plaintext range of a section.
-  public func range(of section: ContentSection) -> Range<UInt64> {
+  package func range(of section: ContentSection) -> Range<UInt64> {
     let metadata = UInt64(ContentGeometry.headerBytes)
     let thumbnail = metadata + UInt64(sizes.metadata)
     let data = thumbnail + UInt64(sizes.thumbnail)
@@ -89,7 +89,7 @@ public struct ContentLayout: Sendable, Hashable {
   }
 
   /// Returns the plaintext range of a part of a section; nil if it is outside the section.
-  public func range(of part: Range<UInt64>, in section: ContentSection) -> Range<UInt64>? {
+  package func range(of part: Range<UInt64>, in section: ContentSection) -> Range<UInt64>? {
     let whole = range(of: section)
     guard part.upperBound <= UInt64(whole.count) else { return nil }
     return whole.lowerBound + part.lowerBound..<whole.lowerBound + part.upperBound
@@ -103,7 +103,7 @@ public struct ContentLayout: Sendable, Hashable {
   }
 
   /// Returns the number of data bytes before leaf `index`.
-  public func dataOffset(ofLeaf index: UInt64) -> UInt64 {
+  package func dataOffset(ofLeaf index: UInt64) -> UInt64 {
     let data = range(of: .data)
     let start = plaintextRange(ofLeaf: index).lowerBound
     return min(max(start, data.lowerBound), data.upperBound) - data.lowerBound
@@ -117,7 +117,7 @@ public struct ContentLayout: Sendable, Hashable {
   }
 
   /// Returns the ciphertext range of consecutive leaves.
-  public func cipherRange(ofLeaves leaves: Range<UInt64>) -> Range<UInt64> {
+  package func cipherRange(ofLeaves leaves: Range<UInt64>) -> Range<UInt64> {
     guard let first = leaves.first, let last = leaves.last else { return 0..<0 }
     let start = ContentGeometry.leafRange(first, cipherLength: cipherLength).lowerBound
     return start..<ContentGeometry.leafRange(last, cipherLength: cipherLength).upperBound

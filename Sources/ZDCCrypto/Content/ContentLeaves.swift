@@ -1,16 +1,16 @@
-public import ZDCProtocol
+package import ZDCProtocol
 
 /// Verified leaf hashes of content, either of all leaves or of some.
-public struct ContentLeaves: Sendable {
+package struct ContentLeaves: Sendable {
   /// The known hashes, in the order of their leaves.
-  public let hashes: [MerkleHash]
+  package let hashes: [MerkleHash]
   private let leaves: [Range<UInt64>]
 
   /// Checks the hashes from the server against the root in the record. Content of one leaf needs no hashes, because its
   /// root is the leaf's hash.
   ///
   /// - Throws: `contentHashMismatch`.
-  public init(_ hashes: [MerkleHash] = [], for reference: ContentReference) throws(ZDCSecurityError) {
+  package init(_ hashes: [MerkleHash] = [], for reference: ContentReference) throws(ZDCSecurityError) {
     let root = MerkleHash(reinterpreting: reference.content.contentRoot)
     let count = reference.layout.leafCount
     leaves = [0..<count]
@@ -24,7 +24,7 @@ public struct ContentLeaves: Sendable {
   }
 
   /// Checks concatenated hashes, as a bundle carries them, against the root in the record.
-  public init(bytes: some Collection<UInt8>, for reference: ContentReference) throws(ZDCSecurityError) {
+  package init(bytes: some Collection<UInt8>, for reference: ContentReference) throws(ZDCSecurityError) {
     let isComplete = UInt64(bytes.count) == reference.layout.leafCount * 32
     try require(isComplete || bytes.isEmpty, .contentHashMismatch)
     try self.init(Self.hashes(in: bytes), for: reference)
@@ -36,7 +36,7 @@ public struct ContentLeaves: Sendable {
   ///   - leaves: Ascending ranges that do not overlap.
   ///   - proof: The concatenated roots of `MerkleTree.proofSubtrees`.
   /// - Throws: `contentHashMismatch`.
-  public init(
+  package init(
     _ hashes: [MerkleHash], of leaves: [Range<UInt64>], proof: some Collection<UInt8>, for reference: ContentReference
   ) throws(ZDCSecurityError) {
     try require(proof.count.isMultiple(of: 32) && proof.count <= Limits.leafProofBytes, .contentHashMismatch)
@@ -57,7 +57,7 @@ public struct ContentLeaves: Sendable {
   }
 
   /// Returns the hash of a leaf; nil if it is not known.
-  public subscript(leaf: UInt64) -> MerkleHash? {
+  package subscript(leaf: UInt64) -> MerkleHash? {
     var before = 0
     for range in leaves {
       if range.contains(leaf) { return hashes[before + Int(leaf - range.lowerBound)] }

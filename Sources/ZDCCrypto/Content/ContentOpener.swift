@@ -1,18 +1,18 @@
 internal import Crypto
-public import ZDCProtocol
+package import ZDCProtocol
 
 /// Content that was opened in one piece.
-public struct OpenedContent: Sendable, Equatable {
-  public var metadata: [UInt8] = []
-  public var thumbnail: [UInt8] = []
-  public var data: [UInt8] = []
+package struct OpenedContent: Sendable, Equatable {
+  package var metadata: [UInt8] = []
+  package var thumbnail: [UInt8] = []
+  package var data: [UInt8] = []
 }
 
 /// Opens whole content as it arrives, leaf by leaf, in constant memory (PROTOCOL 3.8).
 ///
 /// Every byte that it emits was verified. A stream that is truncated, too long or altered ends with an error, never
 /// silently. Synchronous; must not be used from two tasks concurrently.
-public final class ContentOpener {
+package final class ContentOpener {
   private var reader: ContentReader
   private let layout: ContentLayout
   private var pending: [UInt8] = []
@@ -21,9 +21,9 @@ public final class ContentOpener {
   private var failure: ZDCSecurityError?
 
   /// Receives the next verified bytes of one section.
-  public typealias Sink = (ContentSection, ArraySlice<UInt8>) throws -> Void
+  package typealias Sink = (ContentSection, ArraySlice<UInt8>) throws -> Void
 
-  public init(_ reference: ContentReference, leaves: ContentLeaves) {
+  package init(_ reference: ContentReference, leaves: ContentLeaves) {
     reader = ContentReader(reference, leaves: leaves)
     layout = reference.layout
     pending.reserveCapacity(ContentGeometry.firstLeafBytes)
@@ -32,7 +32,7 @@ public final class ContentOpener {
   /// Resumes content whose first leaves, including header, metadata and thumbnail, were opened before.
   ///
   /// - Parameter reader: A reader that has opened the first leaf.
-  public init(continuing reader: ContentReader, from leaf: UInt64) {
+  package init(continuing reader: ContentReader, from leaf: UInt64) {
     self.reader = reader
     layout = reader.reference.layout
     nextLeaf = leaf
@@ -42,7 +42,7 @@ public final class ContentOpener {
   /// Takes the next slice of ciphertext, of any size, and emits all bytes that are verified.
   ///
   /// - Throws: Any error of ``ContentReader/read(_:fetched:)``, now and at every later call, or any error of `sink`.
-  public func push(_ slice: some Collection<UInt8>, sink: Sink) throws {
+  package func push(_ slice: some Collection<UInt8>, sink: Sink) throws {
     if let failure { throw failure }
     var rest = slice[...]
     while !rest.isEmpty {
@@ -56,7 +56,7 @@ public final class ContentOpener {
   }
 
   /// Ends the stream. Throws `contentTruncated` unless all ciphertext has arrived.
-  public func finish() throws(ZDCSecurityError) {
+  package func finish() throws(ZDCSecurityError) {
     if let failure { throw failure }
     guard nextLeaf == layout.leafCount, pending.isEmpty else { throw fail(ZDCSecurityError(.contentTruncated)) }
   }
@@ -96,7 +96,7 @@ public final class ContentOpener {
   /// Opens content in memory, such as content that arrived with its commit.
   ///
   /// With all bytes available, no leaf hashes from the server are needed.
-  public static func openSmall(_ bytes: [UInt8], _ reference: ContentReference) throws -> OpenedContent {
+  package static func openSmall(_ bytes: [UInt8], _ reference: ContentReference) throws -> OpenedContent {
     let layout = reference.layout
     try require(UInt64(bytes.count) >= layout.cipherLength, .contentTruncated)
     try require(UInt64(bytes.count) == layout.cipherLength, .contentTrailingData)

@@ -1,5 +1,5 @@
 /// The zero padding that hides the content's exact length (PROTOCOL 3.8). The padding is inside the seal.
-public enum ContentPadding: Sendable, Hashable {
+package enum ContentPadding: Sendable, Hashable {
   /// Padmé: at most 12 % more, and it reveals only O(log log n) bits of the length.
   case padme
   case none
@@ -7,7 +7,7 @@ public enum ContentPadding: Sendable, Hashable {
   case bucket(UInt64)
 
   /// Returns the padded length of header, sections and data of `length` bytes in total.
-  public func paddedLength(of length: UInt64) -> UInt64 {
+  package func paddedLength(of length: UInt64) -> UInt64 {
     switch self {
     case .none: length
     case .padme: Self.padme(length)

@@ -1,10 +1,10 @@
-public import ZDCProtocol
+package import ZDCProtocol
 
 /// The record fields that opening content needs: public and private, checked against each other.
-public struct ContentReference: Sendable {
-  public let content: NodeRecord.Content
-  public let secrets: ContentSecrets
-  public let layout: ContentLayout
+package struct ContentReference: Sendable {
+  package let content: NodeRecord.Content
+  package let secrets: ContentSecrets
+  package let layout: ContentLayout
 
   init(content: NodeRecord.Content, secrets: ContentSecrets, layout: ContentLayout) {
     self.content = content
@@ -15,60 +15,60 @@ public struct ContentReference: Sendable {
   /// Creates a reference from the public and private fields.
   ///
   /// - Throws: `contentHeaderInvalid` or `limitExceeded` if sizes and ciphertext length contradict each other.
-  public init(content: NodeRecord.Content, secrets: ContentSecrets) throws(ZDCSecurityError) {
+  package init(content: NodeRecord.Content, secrets: ContentSecrets) throws(ZDCSecurityError) {
     let layout = try ContentLayout(sizes: secrets.sizes, cipherLength: content.cipherLength)
     self.init(content: content, secrets: secrets, layout: layout)
   }
 }
 
 /// The ciphertext to fetch for a range of plaintext.
-public struct ContentRangePlan: Sendable, Hashable {
+package struct ContentRangePlan: Sendable, Hashable {
   /// The requested bytes, counted from the start of the plaintext.
-  public let plaintext: Range<UInt64>
-  public let leaves: Range<UInt64>
+  package let plaintext: Range<UInt64>
+  package let leaves: Range<UInt64>
   /// Ciphertext byte ranges in order, at most two: the first leaf, unless the reader has it, and the covering leaves.
   /// Both start and end on leaf boundaries.
-  public let fetches: [Range<UInt64>]
+  package let fetches: [Range<UInt64>]
 
   /// Whether the bytes have to be proven by hashes from the server.
-  public func needsProof(_ layout: ContentLayout) -> Bool { !fetches.isEmpty && layout.leafCount > 1 }
+  package func needsProof(_ layout: ContentLayout) -> Bool { !fetches.isEmpty && layout.leafCount > 1 }
 }
 
 /// Opens leaves of content in any order. It returns nothing whose leaf hash and tags are not verified (PROTOCOL 3.8).
-public struct ContentReader: Sendable {
-  public let reference: ContentReference
+package struct ContentReader: Sendable {
+  package let reference: ContentReference
   private var leaves: ContentLeaves?
   private var firstLeafHash: MerkleHash?
   private var cipher: ChunkedCipher?
 
   /// Creates a reader that knows the hashes of all leaves.
-  public init(_ reference: ContentReference, leaves: ContentLeaves) {
+  package init(_ reference: ContentReference, leaves: ContentLeaves) {
     self.reference = reference
     self.leaves = leaves
   }
 
   /// Creates a reader of ranges, each of which comes with a proof.
-  public init(_ reference: ContentReference) {
+  package init(_ reference: ContentReference) {
     self.reference = reference
   }
 
   /// Whether the first leaf must be opened before any other. It holds the salt and the header.
-  public var needsFirstLeaf: Bool { cipher == nil }
+  package var needsFirstLeaf: Bool { cipher == nil }
 
   /// Plans the read of a whole section.
-  public func plan(_ section: ContentSection) -> ContentRangePlan {
+  package func plan(_ section: ContentSection) -> ContentRangePlan {
     plan(plaintext: reference.layout.range(of: section))
   }
 
   /// Plans a single read of several sections and everything between them.
-  public func plan(_ sections: [ContentSection]) -> ContentRangePlan {
+  package func plan(_ sections: [ContentSection]) -> ContentRangePlan {
     let ranges = sections.map(reference.layout.range(of:)).filter { !$0.isEmpty }
     let start = ranges.map(\.lowerBound).min() ?? 0
     return plan(plaintext: start..<(ranges.map(\.upperBound).max() ?? start))
   }
 
   /// Plans the read of everything before the data.
-  public func planOfHead() -> ContentRangePlan {
+  package func planOfHead() -> ContentRangePlan {
     plan(plaintext: 0..<reference.layout.range(of: .data).lowerBound)
   }
 
@@ -76,7 +76,7 @@ public struct ContentReader: Sendable {
   var salt: [UInt8]? { cipher?.salt }
 
   /// Returns the part of an opened plan that is this section; empty if the plan does not hold all of it.
-  public func section(_ section: ContentSection, in bytes: [UInt8], of plan: ContentRangePlan) -> ArraySlice<UInt8> {
+  package func section(_ section: ContentSection, in bytes: [UInt8], of plan: ContentRangePlan) -> ArraySlice<UInt8> {
     let range = reference.layout.range(of: section)
     guard !range.isEmpty, range.clamped(to: plan.plaintext) == range else { return [] }
     let start = Int(range.lowerBound - plan.plaintext.lowerBound)
@@ -84,7 +84,7 @@ public struct ContentReader: Sendable {
   }
 
   /// Plans the read of a part of a section; nil if it is outside the section.
-  public func plan(_ part: Range<UInt64>, of section: ContentSection) -> ContentRangePlan? {
+  package func plan(_ part: Range<UInt64>, of section: ContentSection) -> ContentRangePlan? {
     reference.layout.range(of: part, in: section).map(plan(plaintext:))
   }
 
@@ -110,7 +110,7 @@ public struct ContentReader: Sendable {
   /// - Parameter fetched: One array per range of `plan.fetches`.
   /// - Throws: `contentTruncated` or `contentTrailingData` for a wrong length, `contentHashMismatch`,
   ///   `commitmentMismatch`, `contentHeaderInvalid`, `chunkAuthFailed`.
-  public mutating func read(_ plan: ContentRangePlan, fetched: [[UInt8]]) throws(ZDCSecurityError) -> [UInt8] {
+  package mutating func read(_ plan: ContentRangePlan, fetched: [[UInt8]]) throws(ZDCSecurityError) -> [UInt8] {
     try checkLengths(plan, fetched)
     var result: [UInt8] = []
     result.reserveCapacity(plan.plaintext.count)
@@ -125,7 +125,7 @@ public struct ContentReader: Sendable {
   /// (`ContentGeometry.provenLeaves`).
   ///
   /// - Throws: Same as ``read(_:fetched:)``.
-  public mutating func read(
+  package mutating func read(
     _ plan: ContentRangePlan, fetched: [[UInt8]], proof: [UInt8]
   ) throws(ZDCSecurityError) -> [UInt8] {
     try checkLengths(plan, fetched)
@@ -192,7 +192,7 @@ public struct ContentReader: Sendable {
   }
 
   /// Verifies and opens one leaf. The first leaf must be opened first.
-  public mutating func open(leaf index: UInt64, _ bytes: [UInt8]) throws(ZDCSecurityError) -> [UInt8] {
+  package mutating func open(leaf index: UInt64, _ bytes: [UInt8]) throws(ZDCSecurityError) -> [UInt8] {
     try require(index < reference.layout.leafCount, .contentTrailingData)
     let range = ContentGeometry.leafRange(index, cipherLength: reference.layout.cipherLength)
     try require(bytes.count >= range.count, .contentTruncated)

@@ -1,27 +1,27 @@
-public import ZDCProtocol
+package import ZDCProtocol
 
 /// A leaf of sealed content: the unit of hashing, verification and upload parts (PROTOCOL 3.8).
-public struct SealedLeaf: Sendable {
-  public let index: UInt64
+package struct SealedLeaf: Sendable {
+  package let index: UInt64
   /// Ciphertext, at most 65,656 bytes.
-  public let bytes: [UInt8]
-  public let hash: MerkleHash
+  package let bytes: [UInt8]
+  package let hash: MerkleHash
 }
 
 /// Content that was sealed in one piece.
-public struct SealedContent: Sendable {
-  public let blobID: BlobID
-  public let bytes: [UInt8]
-  public let contentRoot: ContentRoot
-  public let secrets: ContentSecrets
+package struct SealedContent: Sendable {
+  package let blobID: BlobID
+  package let bytes: [UInt8]
+  package let contentRoot: ContentRoot
+  package let secrets: ContentSecrets
 
-  public var cipherLength: UInt64 { UInt64(bytes.count) }
+  package var cipherLength: UInt64 { UInt64(bytes.count) }
 
   /// Whether it may be sent inside the commit request.
-  public var isInline: Bool { bytes.count <= Limits.inlineContentBytes }
+  package var isInline: Bool { bytes.count <= Limits.inlineContentBytes }
 
   /// The public fields for the node's record.
-  public func content(dataVersion: UInt64) -> NodeRecord.Content {
+  package func content(dataVersion: UInt64) -> NodeRecord.Content {
     NodeRecord.Content(
       dataVersion: dataVersion, blobID: blobID, cipherLength: cipherLength, contentRoot: contentRoot)
   }
@@ -34,10 +34,10 @@ public struct SealedContent: Sendable {
 /// used from two tasks concurrently.
 ///
 /// Each upload attempt needs a new sealer with a fresh salt, content key and `blobID`.
-public final class ContentSealer {
-  public let blobID: BlobID
-  public let secrets: ContentSecrets
-  public let layout: ContentLayout
+package final class ContentSealer {
+  package let blobID: BlobID
+  package let secrets: ContentSecrets
+  package let layout: ContentLayout
   /// Header, metadata and thumbnail.
   private let head: [UInt8]
   private let cipher: ChunkedCipher
@@ -53,7 +53,7 @@ public final class ContentSealer {
   /// Creates a sealer with a fresh salt, content key and `blobID`.
   ///
   /// - Throws: `ZDCSecurityError.limitExceeded` if a section or the whole is too large.
-  public convenience init(
+  package convenience init(
     metadata: [UInt8] = [], thumbnail: [UInt8] = [], dataSize: UInt64, padding: ContentPadding = .padme
   ) throws(ZDCSecurityError) {
     var source = SystemRandomSource()
@@ -116,12 +116,12 @@ public final class ContentSealer {
   /// The salt, to be stored with the key for an upload that may be interrupted.
   package var salt: [UInt8] { cipher.salt }
 
-  public var cipherLength: UInt64 { layout.cipherLength }
+  package var cipherLength: UInt64 { layout.cipherLength }
 
   /// Takes the next slice of data, of any size, and emits the leaves that it completes.
   ///
   /// - Throws: `CryptoFailure.sourceChanged` if there is more data than announced, or any error of `emit`.
-  public func push(_ slice: some Collection<UInt8>, emit: (SealedLeaf) throws -> Void) throws {
+  package func push(_ slice: some Collection<UInt8>, emit: (SealedLeaf) throws -> Void) throws {
     let done: Void? = try slice.withContiguousStorageIfAvailable {
       try push(bytes: UnsafeRawBufferPointer($0), emit: emit)
     }
@@ -129,7 +129,7 @@ public final class ContentSealer {
   }
 
   /// Takes the next bytes of data from memory that the caller owns, and emits the leaves that they complete.
-  public func push(bytes: UnsafeRawBufferPointer, emit: (SealedLeaf) throws -> Void) throws {
+  package func push(bytes: UnsafeRawBufferPointer, emit: (SealedLeaf) throws -> Void) throws {
     guard !isFinished, UInt64(bytes.count) <= layout.sizes.data - dataPushed else { throw CryptoFailure.sourceChanged }
     try startIfNeeded(emit)
     dataPushed += UInt64(bytes.count)
@@ -140,7 +140,7 @@ public final class ContentSealer {
   ///
   /// - Returns: Whether padding remains.
   /// - Throws: `CryptoFailure.sourceChanged` if there was less data than announced, or any error of `emit`.
-  public func pad(atMost count: UInt64, emit: (SealedLeaf) throws -> Void) throws -> Bool {
+  package func pad(atMost count: UInt64, emit: (SealedLeaf) throws -> Void) throws -> Bool {
     guard !isFinished, dataPushed == layout.sizes.data else { throw CryptoFailure.sourceChanged }
     try startIfNeeded(emit)
     try appendPadding(upTo: min(count, layout.paddingSize - padded), emit)
@@ -150,7 +150,7 @@ public final class ContentSealer {
   /// Adds the padding, emits the last leaves and returns the public fields for the node's record.
   ///
   /// - Throws: `CryptoFailure.sourceChanged` if there was less data than announced, or any error of `emit`.
-  public func finish(
+  package func finish(
     dataVersion: UInt64, emit: (SealedLeaf) throws -> Void
   ) throws -> NodeRecord.Content {
     guard !isFinished, dataPushed == layout.sizes.data else { throw CryptoFailure.sourceChanged }
@@ -169,7 +169,7 @@ public final class ContentSealer {
   /// sent before; otherwise discard the attempt (SECURITY B9).
   ///
   /// - Parameter read: Fills the whole buffer with data from the offset, or throws.
-  public func leaf(
+  package func leaf(
     _ index: UInt64, read: (_ offset: UInt64, _ buffer: UnsafeMutableRawBufferPointer) throws -> Void
   ) throws -> SealedLeaf {
     guard index < layout.leafCount else { throw CryptoFailure.invalidParameter }
@@ -193,7 +193,7 @@ public final class ContentSealer {
   }
 
   /// Seals content in memory, such as content that is sent with its commit.
-  public static func sealSmall(
+  package static func sealSmall(
     metadata: [UInt8] = [], thumbnail: [UInt8] = [], data: [UInt8], padding: ContentPadding = .padme
   ) throws -> SealedContent {
     try ContentSealer(

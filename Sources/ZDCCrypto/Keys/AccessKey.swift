@@ -1,16 +1,16 @@
-public import ZDCProtocol
+package import ZDCProtocol
 
-public enum AccessKeyRole {}
+package enum AccessKeyRole {}
 
 /// `AK`: the only secret of an account, 32 random bytes that a person keeps as 24 words (PROTOCOL 3.1).
 ///
 /// Possession of it is full access to the account. It never leaves the user's devices; the server knows only values
 /// that are derived from it here.
-public struct AccessKey: Sendable, Equatable {
+package struct AccessKey: Sendable, Equatable {
   private let secret: SecretKey<AccessKeyRole>
 
   /// Generates a new access key. Only account creation calls this.
-  public static func random() -> AccessKey {
+  package static func random() -> AccessKey {
     AccessKey(secret: .random())
   }
 
@@ -23,41 +23,41 @@ public struct AccessKey: Sendable, Equatable {
   }
 
   /// Returns nil unless there are exactly 32 bytes.
-  public init?(_ bytes: some Collection<UInt8>) {
+  package init?(_ bytes: some Collection<UInt8>) {
     guard let secret = SecretKey<AccessKeyRole>(bytes) else { return nil }
     self.secret = secret
   }
 
   /// Decodes 24 words, spelled exactly as in the list. For typed text, see ``Mnemonic/split(typed:)``.
-  public init(words: [String]) throws(MnemonicError) {
+  package init(words: [String]) throws(MnemonicError) {
     guard let secret = SecretKey<AccessKeyRole>(try Mnemonic.decode(words)) else { throw .checksum }
     self.secret = secret
   }
 
   /// The 24 words. Show them to their owner only.
-  public var words: [String] { Mnemonic.encode(secret.exportBytes()) }
+  package var words: [String] { Mnemonic.encode(secret.exportBytes()) }
 
   /// The bytes, for sealing into the local store.
-  public func exportBytes() -> [UInt8] { secret.exportBytes() }
+  package func exportBytes() -> [UInt8] { secret.exportBytes() }
 
   /// The server's index for "log in with words only".
-  public var lookupID: LookupID {
+  package var lookupID: LookupID {
     let derived: SecretKey<AccessKeyRole> = secret.derive("account-lookup")
     return LookupID(derived.exportBytes().prefix(16)) ?? .zero
   }
 
   /// Signs login challenges; the server stores its public half.
-  public var loginKey: SigningKey { SigningKey(seed: secret.derive("login-sign")) }
+  package var loginKey: SigningKey { SigningKey(seed: secret.derive("login-sign")) }
 
   /// Signs identity links and nothing else.
-  public var rootKey: SigningKey { SigningKey(seed: secret.derive("root-sign")) }
+  package var rootKey: SigningKey { SigningKey(seed: secret.derive("root-sign")) }
 
   /// Seals the keyring.
-  public var keyringKey: KeyringKey { secret.derive("keyring") }
+  package var keyringKey: KeyringKey { secret.derive("keyring") }
 }
 
 extension AccessKey: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
-  public var description: String { "<access key>" }
-  public var debugDescription: String { description }
-  public var customMirror: Mirror { Mirror(self, children: []) }
+  package var description: String { "<access key>" }
+  package var debugDescription: String { description }
+  package var customMirror: Mirror { Mirror(self, children: []) }
 }

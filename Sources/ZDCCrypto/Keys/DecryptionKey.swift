@@ -3,16 +3,16 @@ internal import Foundation
 internal import ZDCProtocol
 
 /// An X-Wing key (ML-KEM-768 with X25519) that opens data that others wrapped for its owner (PROTOCOL 3.0).
-public struct DecryptionKey: Sendable, Equatable {
-  public let seed: DecryptionSeed
+package struct DecryptionKey: Sendable, Equatable {
+  package let seed: DecryptionSeed
   /// 1,216 bytes.
-  public let publicKey: [UInt8]
+  package let publicKey: [UInt8]
   private let key: XWingMLKEM768X25519.PrivateKey
 
   /// Expands a seed.
   ///
   /// - Throws: `CryptoFailure.platformFailure` if the platform cannot expand the seed.
-  public init(seed: DecryptionSeed) throws(CryptoFailure) {
+  package init(seed: DecryptionSeed) throws(CryptoFailure) {
     do {
       key = try XWingMLKEM768X25519.PrivateKey(seedRepresentation: Data(seed.exportBytes()), publicKey: nil)
     } catch { throw .platformFailure }
@@ -20,7 +20,7 @@ public struct DecryptionKey: Sendable, Equatable {
     publicKey = Array(key.publicKey.rawRepresentation)
   }
 
-  public static func random() throws(CryptoFailure) -> DecryptionKey { try DecryptionKey(seed: .random()) }
+  package static func random() throws(CryptoFailure) -> DecryptionKey { try DecryptionKey(seed: .random()) }
 
   package static func random(_ source: inout some RandomSource) throws(CryptoFailure) -> DecryptionKey {
     try DecryptionKey(seed: .random(&source))
@@ -29,7 +29,7 @@ public struct DecryptionKey: Sendable, Equatable {
   /// Opens the output of ``Wrap/wrap(to:label:context:plaintext:)`` for this key, label and context.
   ///
   /// - Throws: `CryptoFailure.authenticationFailure`, regardless of the reason.
-  public func unwrap(
+  package func unwrap(
     label: StaticString, context: some Collection<UInt8>, _ wrapped: some Collection<UInt8>
   ) throws(CryptoFailure) -> [UInt8] {
     guard wrapped.count >= Wrap.overhead else { throw .authenticationFailure }
@@ -41,11 +41,11 @@ public struct DecryptionKey: Sendable, Equatable {
     } catch { throw .authenticationFailure }
   }
 
-  public static func == (a: DecryptionKey, b: DecryptionKey) -> Bool { a.seed == b.seed }
+  package static func == (a: DecryptionKey, b: DecryptionKey) -> Bool { a.seed == b.seed }
 }
 
 extension DecryptionKey: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
-  public var description: String { "<decryption key>" }
-  public var debugDescription: String { description }
-  public var customMirror: Mirror { Mirror(self, children: []) }
+  package var description: String { "<decryption key>" }
+  package var debugDescription: String { description }
+  package var customMirror: Mirror { Mirror(self, children: []) }
 }

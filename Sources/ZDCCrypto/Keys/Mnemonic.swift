@@ -1,7 +1,7 @@
 internal import Crypto
 
 /// The reason why words are not an access key. It holds positions, never words.
-public enum MnemonicError: Error, Sendable, Hashable {
+package enum MnemonicError: Error, Sendable, Hashable {
   /// There must be 24 words.
   case wordCount(Int)
   /// The word at this position (from 1) is not in the list.
@@ -12,7 +12,7 @@ public enum MnemonicError: Error, Sendable, Hashable {
 }
 
 extension MnemonicError: CustomStringConvertible {
-  public var description: String {
+  package var description: String {
     switch self {
     case .wordCount(let count): "an access key has 24 words, not \(count)"
     case .unknownWord(let position): "word \(position) is not in the list"
@@ -22,8 +22,8 @@ extension MnemonicError: CustomStringConvertible {
 }
 
 /// BIP39, English, 24 words: 256 bits and an 8-bit checksum. The "seed" of BIP39 is not used.
-public enum Mnemonic {
-  public static let wordCount = 24
+package enum Mnemonic {
+  package static let wordCount = 24
 
   /// Encodes exactly 32 bytes.
   static func encode(_ entropy: [UInt8]) -> [String] {
@@ -45,12 +45,12 @@ public enum Mnemonic {
   }
 
   /// Splits words as a person types them: any whitespace between them, capital letters allowed.
-  public static func split(typed text: String) -> [String] {
+  package static func split(typed text: String) -> [String] {
     text.lowercased().split(whereSeparator: \.isWhitespace).map(String.init)
   }
 
   /// The word list, for completion while typing.
-  public static let words: [String] = PackageResources.bip39_english_txt
+  package static let words: [String] = PackageResources.bip39_english_txt
     .split(separator: UInt8(ascii: "\n")).map { String(decoding: $0, as: UTF8.self) }
 
   // Keyed by bytes: String equality ignores normalization, and only one spelling is right.

@@ -1,21 +1,21 @@
 internal import Crypto
-public import ZDCProtocol
+package import ZDCProtocol
 
 extension SecretKey where Role == NodeKeyRole {
   /// `CK = D(NK, "content-capability")`: access to this node without its children.
-  public var contentCapability: ContentCapability { derive("content-capability") }
+  package var contentCapability: ContentCapability { derive("content-capability") }
 
   /// Opens and seals the children's `parentWrap`.
-  public var childKey: ChildKey { derive("children") }
+  package var childKey: ChildKey { derive("children") }
 
   /// Opens and seals the node's own `historyWrap`.
-  public var historyKey: HistoryKey { derive("history") }
+  package var historyKey: HistoryKey { derive("history") }
 
   /// Computes the tags of the children's names.
-  public var nameKey: NameKey { derive("names") }
+  package var nameKey: NameKey { derive("names") }
 
   /// The commitments to this key that the zone's access list and root record publish.
-  public var commitments: NodeRecord.ZoneCommitments {
+  package var commitments: NodeRecord.ZoneCommitments {
     NodeRecord.ZoneCommitments(
       node: keyCommitment(derive("nk-commit", as: NodeKey.self)), content: contentCapability.commitment)
   }
@@ -23,10 +23,10 @@ extension SecretKey where Role == NodeKeyRole {
 
 extension SecretKey where Role == ContentCapabilityRole {
   /// Opens and seals the private part of the node's record.
-  public var recordKey: RecordKey { derive("record") }
+  package var recordKey: RecordKey { derive("record") }
 
   /// `D(CK, "ck-commit")`.
-  public var commitment: KeyCommitment {
+  package var commitment: KeyCommitment {
     keyCommitment(derive("ck-commit", as: ContentCapability.self))
   }
 }
@@ -36,22 +36,22 @@ private func keyCommitment<Role>(_ key: SecretKey<Role>) -> KeyCommitment {
 }
 
 /// The keys that one generation of a parent's key gives to its children. Derive them once and pass them for each child.
-public struct ParentKeys: Sendable, Equatable {
-  public let keyGen: UInt32
+package struct ParentKeys: Sendable, Equatable {
+  package let keyGen: UInt32
   let childKey: ChildKey
   let nameKey: NameKey
 
-  public init(_ key: NodeKey, keyGen: UInt32) {
+  package init(_ key: NodeKey, keyGen: UInt32) {
     self.keyGen = keyGen
     childKey = key.childKey
     nameKey = key.nameKey
   }
 
   /// Returns `nameTag(child)` over a name that is already folded (PROTOCOL 3.5).
-  public func nameTag(_ name: FoldedName) -> NameTag { nameTag(folded: name.utf8) }
+  package func nameTag(_ name: FoldedName) -> NameTag { nameTag(folded: name.utf8) }
 
   /// Returns the name tag over stored bytes. A reader never folds again.
-  public func nameTag(folded bytes: [UInt8]) -> NameTag {
+  package func nameTag(folded bytes: [UInt8]) -> NameTag {
     let tag = KeyDerivation.authenticate(nameKey.symmetric, labelPrefix("name") + bytes)
     return NameTag(tag.prefix(16)) ?? .zero
   }

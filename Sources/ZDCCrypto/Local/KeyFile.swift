@@ -6,7 +6,7 @@ internal import ZDCProtocol
 /// A database key under a passphrase, for platforms without a key store (PROTOCOL 3.16).
 ///
 /// `"ZDKF" u8 1 u8 1 | u8 log2(N) u32 r u32 p | b[16] salt | v32 SEAL(scrypt(pass, salt), "key-file", all before, key)`
-public enum KeyFile {
+package enum KeyFile {
   struct Cost: Equatable {
     var logN: UInt8 = 17
     var r: UInt32 = 8
@@ -21,7 +21,7 @@ public enum KeyFile {
   private static let saltBytes = 16
 
   /// Seals a key under a passphrase. Slow by design: about half a second and 128 MiB.
-  public static func seal(_ key: DatabaseKey, passphrase: String) throws(CryptoFailure) -> [UInt8] {
+  package static func seal(_ key: DatabaseKey, passphrase: String) throws(CryptoFailure) -> [UInt8] {
     var source = SystemRandomSource()
     return try seal(key, passphrase: passphrase, random: &source)
   }
@@ -46,7 +46,7 @@ public enum KeyFile {
   /// - Throws: `CryptoFailure.authenticationFailure` for a wrong passphrase; `ZDCSecurityError` with
   ///   `kdfParametersTooWeak` for costs below the floor (checked before any work), `limitExceeded` for costs above the
   ///   ceiling, and `nonCanonicalEncoding` or `unsupportedVersion` for another format.
-  public static func open(_ file: [UInt8], passphrase: String) throws -> DatabaseKey {
+  package static func open(_ file: [UInt8], passphrase: String) throws -> DatabaseKey {
     var reader = ByteReader(file)
     try reader.readPreamble(magic: "ZDKF")
     let cost = Cost(logN: try reader.readUInt8(), r: try reader.readUInt32(), p: try reader.readUInt32())

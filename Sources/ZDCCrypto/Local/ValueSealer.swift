@@ -6,17 +6,17 @@ internal import ZDCProtocol
 /// Seals values of the local database: AES-256-GCM with a random nonce and one key per table.
 ///
 /// A value opens only in the table, row and column that it was sealed for.
-public struct ValueSealer: Sendable {
+package struct ValueSealer: Sendable {
   private let key: DatabaseKey
   /// Cached, because deriving a table's keys costs more than sealing a small value.
   private let tables = TableSealers()
 
-  public init(key: DatabaseKey) {
+  package init(key: DatabaseKey) {
     self.key = key
   }
 
   /// Returns the sealer of one table.
-  public func table(_ name: String) -> TableSealer {
+  package func table(_ name: String) -> TableSealer {
     tables.sealer(name) {
       TableSealer(
         name: Array(name.utf8), valueKey: derive("db-value", name), rowKey: derive("db-row-key", name))
@@ -24,19 +24,19 @@ public struct ValueSealer: Sendable {
   }
 
   /// Seals one value. For many values, use ``table(_:)``.
-  public func seal(_ value: [UInt8], table: String, row: some Collection<UInt8>) throws(CryptoFailure) -> [UInt8] {
+  package func seal(_ value: [UInt8], table: String, row: some Collection<UInt8>) throws(CryptoFailure) -> [UInt8] {
     try self.table(table).seal(value, row: row)
   }
 
   /// Opens one value.
-  public func open(
+  package func open(
     _ sealed: some Collection<UInt8>, table: String, row: some Collection<UInt8>
   ) throws(CryptoFailure) -> [UInt8] {
     try self.table(table).open(sealed, row: row)
   }
 
   /// Returns a keyed hash that replaces secret parts, such as collection and key, in an index.
-  public func rowKey(table: String, _ parts: [UInt8]...) -> [UInt8] {
+  package func rowKey(table: String, _ parts: [UInt8]...) -> [UInt8] {
     self.table(table).rowKey(parts)
   }
 
@@ -60,7 +60,7 @@ private final class TableSealers: Sendable {
 }
 
 /// The sealer of one table.
-public struct TableSealer: Sendable {
+package struct TableSealer: Sendable {
   private let name: [UInt8]
   private let valueKey: SymmetricKey
   private let rowKey: SymmetricKey
@@ -72,10 +72,10 @@ public struct TableSealer: Sendable {
   }
 
   /// The bytes that sealing adds: a nonce and a tag.
-  public static let overhead = AuthenticatedCipher.overhead
+  package static let overhead = AuthenticatedCipher.overhead
 
   /// Seals a value for one row, and for one column if the row has several sealed columns.
-  public func seal(
+  package func seal(
     _ value: [UInt8], row: some Collection<UInt8>, column: StaticString = ""
   ) throws(CryptoFailure) -> [UInt8] {
     let context = context(row: row, column: column)
@@ -85,7 +85,7 @@ public struct TableSealer: Sendable {
   /// Opens a value.
   ///
   /// - Throws: `CryptoFailure.authenticationFailure` for a wrong key, table, row or column, and for altered bytes.
-  public func open(
+  package func open(
     _ sealed: some Collection<UInt8>, row: some Collection<UInt8>, column: StaticString = ""
   ) throws(CryptoFailure) -> [UInt8] {
     let context = context(row: row, column: column)
@@ -93,7 +93,7 @@ public struct TableSealer: Sendable {
   }
 
   /// Returns `HMAC(row key of the table, v32 part…)`, 32 bytes.
-  public func rowKey(_ parts: [[UInt8]]) -> [UInt8] {
+  package func rowKey(_ parts: [[UInt8]]) -> [UInt8] {
     var message = ByteWriter(capacity: 64)
     for part in parts { message.append32(part) }
     return KeyDerivation.authenticate(rowKey, message.bytes)

@@ -2,7 +2,7 @@ internal import Foundation
 internal import ZDCProtocol
 
 /// The reason why a text is not a node name. This is the protocol's only exception to "any valid UTF-8".
-public enum NameError: Error, Sendable, Hashable {
+package enum NameError: Error, Sendable, Hashable {
   case empty
   case containsNull
   /// More than 1,024 bytes of UTF-8 after folding.
@@ -10,11 +10,11 @@ public enum NameError: Error, Sendable, Hashable {
 }
 
 /// A name in its stored and tagged form: NFC, 1 to 1,024 bytes, no U+0000.
-public struct FoldedName: Sendable, Hashable {
-  public let utf8: [UInt8]
+package struct FoldedName: Sendable, Hashable {
+  package let utf8: [UInt8]
 
   /// Folds a name from the app. See ``NameFolding/fold(_:)``.
-  public init(_ name: String) throws(NameError) {
+  package init(_ name: String) throws(NameError) {
     self = try NameFolding.fold(name)
   }
 
@@ -22,15 +22,15 @@ public struct FoldedName: Sendable, Hashable {
     self.utf8 = utf8
   }
 
-  public var string: String { String(decoding: utf8, as: UTF8.self) }
+  package var string: String { String(decoding: utf8, as: UTF8.self) }
 }
 
 /// Normalizes names; no other code does (PROTOCOL 3.5). Two names are the same if their folded bytes are.
-public enum NameFolding {
+package enum NameFolding {
   /// Folds a name by canonical decomposition, then canonical composition. Case is kept.
   ///
   /// Only writers fold. Readers use the stored bytes unchanged.
-  public static func fold(_ name: String) throws(NameError) -> FoldedName {
+  package static func fold(_ name: String) throws(NameError) -> FoldedName {
     guard !name.utf8.isEmpty else { throw .empty }
     guard !name.utf8.contains(0) else { throw .containsNull }
     let folded = normalize(name)

@@ -4,7 +4,7 @@ internal import Crypto
 ///
 /// It is never printed: description and mirror omit the bytes. Equality takes constant time. The memory is wiped when
 /// the last copy is released.
-public struct SecretKey<Role>: Sendable, Equatable {
+package struct SecretKey<Role>: Sendable, Equatable {
   let symmetric: SymmetricKey
 
   init(symmetric: SymmetricKey) {
@@ -12,13 +12,13 @@ public struct SecretKey<Role>: Sendable, Equatable {
   }
 
   /// Returns nil unless there are exactly 32 bytes.
-  public init?(_ bytes: some Collection<UInt8>) {
+  package init?(_ bytes: some Collection<UInt8>) {
     guard bytes.count == 32 else { return nil }
     self.init(symmetric: SymmetricKey(data: Array(bytes)))
   }
 
   /// A fresh key from the system's random number generator.
-  public static func random() -> Self {
+  package static func random() -> Self {
     var source = SystemRandomSource()
     return random(&source)
   }
@@ -28,7 +28,7 @@ public struct SecretKey<Role>: Sendable, Equatable {
   }
 
   /// Returns the raw bytes, for sealing into a store or into another object. Never log or display them.
-  public func exportBytes() -> [UInt8] {
+  package func exportBytes() -> [UInt8] {
     symmetric.withUnsafeBytes { Array($0) }
   }
 
@@ -40,37 +40,37 @@ public struct SecretKey<Role>: Sendable, Equatable {
 }
 
 extension SecretKey: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
-  public var description: String { "<secret>" }
-  public var debugDescription: String { description }
-  public var customMirror: Mirror { Mirror(self, children: []) }
+  package var description: String { "<secret>" }
+  package var debugDescription: String { description }
+  package var customMirror: Mirror { Mirror(self, children: []) }
 }
 
-public enum NodeKeyRole {}
-public enum ContentCapabilityRole {}
-public enum ContentKeyRole {}
-public enum RecordKeyRole {}
-public enum ChildKeyRole {}
-public enum HistoryKeyRole {}
-public enum NameKeyRole {}
-public enum KeyringKeyRole {}
-public enum SigningSeedRole {}
-public enum DecryptionSeedRole {}
-public enum DatabaseKeyRole {}
-public enum PassphraseKeyRole {}
+package enum NodeKeyRole {}
+package enum ContentCapabilityRole {}
+package enum ContentKeyRole {}
+package enum RecordKeyRole {}
+package enum ChildKeyRole {}
+package enum HistoryKeyRole {}
+package enum NameKeyRole {}
+package enum KeyringKeyRole {}
+package enum SigningSeedRole {}
+package enum DecryptionSeedRole {}
+package enum DatabaseKeyRole {}
+package enum PassphraseKeyRole {}
 
 /// `NK`: the capability for a node and everything below it (PROTOCOL 3.5).
-public typealias NodeKey = SecretKey<NodeKeyRole>
+package typealias NodeKey = SecretKey<NodeKeyRole>
 /// `CK`: the capability for one node without its children.
-public typealias ContentCapability = SecretKey<ContentCapabilityRole>
+package typealias ContentCapability = SecretKey<ContentCapabilityRole>
 /// The key of one content blob, stored in the record's private part.
-public typealias ContentKey = SecretKey<ContentKeyRole>
-public typealias RecordKey = SecretKey<RecordKeyRole>
-public typealias ChildKey = SecretKey<ChildKeyRole>
-public typealias HistoryKey = SecretKey<HistoryKeyRole>
-public typealias NameKey = SecretKey<NameKeyRole>
+package typealias ContentKey = SecretKey<ContentKeyRole>
+package typealias RecordKey = SecretKey<RecordKeyRole>
+package typealias ChildKey = SecretKey<ChildKeyRole>
+package typealias HistoryKey = SecretKey<HistoryKeyRole>
+package typealias NameKey = SecretKey<NameKeyRole>
 /// `KRK`: seals the keyring.
-public typealias KeyringKey = SecretKey<KeyringKeyRole>
-public typealias SigningSeed = SecretKey<SigningSeedRole>
-public typealias DecryptionSeed = SecretKey<DecryptionSeedRole>
+package typealias KeyringKey = SecretKey<KeyringKeyRole>
+package typealias SigningSeed = SecretKey<SigningSeedRole>
+package typealias DecryptionSeed = SecretKey<DecryptionSeedRole>
 /// The key that seals the local database's values.
-public typealias DatabaseKey = SecretKey<DatabaseKeyRole>
+package typealias DatabaseKey = SecretKey<DatabaseKeyRole>

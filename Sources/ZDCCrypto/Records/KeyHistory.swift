@@ -1,21 +1,21 @@
-public import ZDCProtocol
+package import ZDCProtocol
 
 /// The older generations of a node's key that are still in use, sealed under the newest (PROTOCOL 3.5, `historyWrap`).
-public struct KeyHistory: Sendable, Equatable {
-  public struct Entry: Sendable, Equatable {
-    public let keyGen: UInt32
-    public let key: NodeKey
+package struct KeyHistory: Sendable, Equatable {
+  package struct Entry: Sendable, Equatable {
+    package let keyGen: UInt32
+    package let key: NodeKey
 
-    public init(keyGen: UInt32, key: NodeKey) {
+    package init(keyGen: UInt32, key: NodeKey) {
       self.keyGen = keyGen
       self.key = key
     }
   }
 
   /// Sorted by generation in ascending order, all below the key's own generation.
-  public let entries: [Entry]
+  package let entries: [Entry]
 
-  public init() { entries = [] }
+  package init() { entries = [] }
 
   private init(entries: [Entry]) { self.entries = entries }
 
@@ -23,7 +23,7 @@ public struct KeyHistory: Sendable, Equatable {
   ///
   /// - Throws: `recordAuthFailed` if it does not open, `nonCanonicalEncoding` or `limitExceeded` if its format is
   ///   wrong.
-  public init(
+  package init(
     opening wrap: [UInt8], tree: TreeID, node: NodeID, key: NodeKey, keyGen: UInt32
   ) throws(ZDCSecurityError) {
     guard !wrap.isEmpty else {
@@ -39,7 +39,7 @@ public struct KeyHistory: Sendable, Equatable {
   }
 
   /// Opens the history of a zone's key, which is stored in the zone's access list.
-  public init(of zone: ZoneACL.Fields, key: NodeKey) throws(ZDCSecurityError) {
+  package init(of zone: ZoneACL.Fields, key: NodeKey) throws(ZDCSecurityError) {
     try self.init(
       opening: zone.historyWrap, tree: zone.zone.tree, node: zone.zone.root, key: key, keyGen: zone.zoneKeyGen)
   }
@@ -66,7 +66,7 @@ public struct KeyHistory: Sendable, Equatable {
   /// - Parameter used: The generations that live children still use; others are dropped. Nil keeps all.
   /// - Throws: `limitExceeded` for too many generations (re-key the children first), `staleKeyGeneration` for a
   ///   generation that is not above the last one.
-  public func adding(_ entry: Entry, keeping used: Set<UInt32>? = nil) throws(ZDCSecurityError) -> KeyHistory {
+  package func adding(_ entry: Entry, keeping used: Set<UInt32>? = nil) throws(ZDCSecurityError) -> KeyHistory {
     try require(entry.keyGen > entries.last?.keyGen ?? 0, .staleKeyGeneration)
     let kept = (entries + [entry]).filter { used?.contains($0.keyGen) ?? true }
     try require(kept.count <= Limits.oldKeyGenerations, .limitExceeded)
@@ -74,12 +74,12 @@ public struct KeyHistory: Sendable, Equatable {
   }
 
   /// Returns the key of an older generation.
-  public func key(_ keyGen: UInt32) -> NodeKey? {
+  package func key(_ keyGen: UInt32) -> NodeKey? {
     entries.first { $0.keyGen == keyGen }?.key
   }
 
   /// Seals the history under the node's newest key. Returns an empty array for an empty history.
-  public func seal(tree: TreeID, node: NodeID, key: NodeKey, keyGen: UInt32) throws(CryptoFailure) -> [UInt8] {
+  package func seal(tree: TreeID, node: NodeID, key: NodeKey, keyGen: UInt32) throws(CryptoFailure) -> [UInt8] {
     var source = SystemRandomSource()
     return try seal(tree: tree, node: node, key: key, keyGen: keyGen, random: &source)
   }

@@ -1,27 +1,27 @@
-public import ZDCProtocol
+package import ZDCProtocol
 
 /// A record that passed all checks that need keys.
-public struct OpenedRecord: Sendable {
-  public let record: NodeRecord
-  public let key: NodeKey
-  public let secrets: RecordPrivate
+package struct OpenedRecord: Sendable {
+  package let record: NodeRecord
+  package let key: NodeKey
+  package let secrets: RecordPrivate
   /// The layout of the content's sections; nil without content.
-  public let layout: ContentLayout?
+  package let layout: ContentLayout?
 
-  public var name: String { String(decoding: secrets.name, as: UTF8.self) }
+  package var name: String { String(decoding: secrets.name, as: UTF8.self) }
 
   /// The fields that opening this node's content needs; nil without content.
-  public var contentReference: ContentReference? {
+  package var contentReference: ContentReference? {
     guard let content = record.fields.content, let secrets = secrets.content, let layout else { return nil }
     return ContentReference(content: content, secrets: secrets, layout: layout)
   }
 
   /// The keys for this node's children, at the node's newest generation.
-  public var parentKeys: ParentKeys { ParentKeys(key, keyGen: record.fields.keyGen) }
+  package var parentKeys: ParentKeys { ParentKeys(key, keyGen: record.fields.keyGen) }
 
   /// Returns the node's older keys, for children that are not re-keyed yet. Empty for a zone's root, whose access list
   /// has them.
-  public func history() throws(ZDCSecurityError) -> KeyHistory {
+  package func history() throws(ZDCSecurityError) -> KeyHistory {
     try KeyHistory(
       opening: record.fields.historyWrap, tree: record.fields.tree, node: record.fields.node, key: key,
       keyGen: record.fields.keyGen)
@@ -32,9 +32,9 @@ public struct OpenedRecord: Sendable {
 ///
 /// Size, format, binding, hash, versions and fields were checked before, against the verified log (`RecordRules`). A
 /// failure here quarantines the node (class 2 of PROTOCOL 3.7).
-public enum RecordOpener {
+package enum RecordOpener {
   /// Opens an ordinary node below a parent, with the parent's keys of generation `parentKeyGen`.
-  public static func open(_ record: NodeRecord, parent: ParentKeys) throws(ZDCSecurityError) -> OpenedRecord {
+  package static func open(_ record: NodeRecord, parent: ParentKeys) throws(ZDCSecurityError) -> OpenedRecord {
     let fields = record.fields
     try require(fields.parentKeyGen == parent.keyGen, .staleKeyGeneration, node: fields.node)
     let key = try parent.unwrap(fields.parentWrap, tree: fields.tree, node: fields.node, keyGen: fields.keyGen)
@@ -46,7 +46,7 @@ public enum RecordOpener {
 
   /// Opens an ordinary node with its known key, when its parent's keys are not available. Its name tag cannot be
   /// checked then.
-  public static func open(_ record: NodeRecord, key: NodeKey) throws(ZDCSecurityError) -> OpenedRecord {
+  package static func open(_ record: NodeRecord, key: NodeKey) throws(ZDCSecurityError) -> OpenedRecord {
     try open(record, key: key, tagKeys: nil)
   }
 
@@ -55,7 +55,7 @@ public enum RecordOpener {
   /// - Parameters:
   ///   - commitments: The commitments in the zone's access list.
   ///   - parent: The parent's keys, if the reader is a member there too. Without them, the name tag cannot be checked.
-  public static func open(
+  package static func open(
     zoneRoot record: NodeRecord, key: NodeKey, commitments: NodeRecord.ZoneCommitments, parent: ParentKeys? = nil
   ) throws(ZDCSecurityError) -> OpenedRecord {
     let fields = record.fields
@@ -69,7 +69,7 @@ public enum RecordOpener {
   }
 
   /// Opens only the private part, with the capability of this one node.
-  public static func openPrivate(
+  package static func openPrivate(
     _ record: NodeRecord, capability: ContentCapability
   ) throws(ZDCSecurityError) -> RecordPrivate {
     let fields = record.fields

@@ -1,12 +1,12 @@
-public import ZDCProtocol
+package import ZDCProtocol
 
 /// The target of a pointer node (PROTOCOL 3.6).
-public struct PointerTarget: Sendable, Hashable {
-  public var owner: UserID
-  public var zone: ZoneID
-  public var node: NodeID
+package struct PointerTarget: Sendable, Hashable {
+  package var owner: UserID
+  package var zone: ZoneID
+  package var node: NodeID
 
-  public init(owner: UserID, zone: ZoneID, node: NodeID) {
+  package init(owner: UserID, zone: ZoneID, node: NodeID) {
     self.owner = owner
     self.zone = zone
     self.node = node
@@ -14,30 +14,30 @@ public struct PointerTarget: Sendable, Hashable {
 }
 
 /// The private part of a node's record (PROTOCOL 3.6), before sealing.
-public struct RecordPrivate: Sendable, Equatable {
+package struct RecordPrivate: Sendable, Equatable {
   /// Folded UTF-8. Empty only in the root of a trunk.
-  public var name: [UInt8]
-  public var createdMs: UInt64
-  public var pointer: PointerTarget?
-  public var content: ContentSecrets?
+  package var name: [UInt8]
+  package var createdMs: UInt64
+  package var pointer: PointerTarget?
+  package var content: ContentSecrets?
   /// The recipients of a message.
-  public var recipients: [UserID]
+  package var recipients: [UserID]
   /// The recipients who have received the message.
-  public var served: [UserID]
+  package var served: [UserID]
   /// Extras of types that this version does not know. They are kept, and a record that has some is never overwritten.
-  public var unknownExtras: [UnknownExtra] = []
+  package var unknownExtras: [UnknownExtra] = []
 
-  public struct UnknownExtra: Sendable, Equatable {
-    public var type: UInt8
-    public var value: [UInt8]
+  package struct UnknownExtra: Sendable, Equatable {
+    package var type: UInt8
+    package var value: [UInt8]
 
-    public init(type: UInt8, value: [UInt8]) {
+    package init(type: UInt8, value: [UInt8]) {
       self.type = type
       self.value = value
     }
   }
 
-  public init(
+  package init(
     name: FoldedName?, createdMs: UInt64, pointer: PointerTarget? = nil, content: ContentSecrets? = nil,
     recipients: [UserID] = [], served: [UserID] = []
   ) {
@@ -57,7 +57,7 @@ public struct RecordPrivate: Sendable, Equatable {
   private static let padding = 32
 
   /// The padded plaintext.
-  public var bytes: [UInt8] {
+  package var bytes: [UInt8] {
     var out = ByteWriter(capacity: 160 + name.count)
     out.append(UInt8(1))
     out.append16(name)
@@ -79,7 +79,7 @@ public struct RecordPrivate: Sendable, Equatable {
   }
 
   /// Decodes the padded plaintext. The record's flag determines whether it has content fields.
-  public init(_ bytes: [UInt8], hasContent: Bool) throws(ZDCSecurityError) {
+  package init(_ bytes: [UInt8], hasContent: Bool) throws(ZDCSecurityError) {
     try require(bytes.count <= Limits.recordPrivateBytes, .limitExceeded)
     try require(bytes.count % Self.padding == 0, .nonCanonicalEncoding)
     var reader = ByteReader(bytes)
@@ -121,9 +121,9 @@ public struct RecordPrivate: Sendable, Equatable {
 }
 
 extension RecordPrivate: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
-  public var description: String { "<record private>" }
-  public var debugDescription: String { description }
-  public var customMirror: Mirror { Mirror(self, children: []) }
+  package var description: String { "<record private>" }
+  package var debugDescription: String { description }
+  package var customMirror: Mirror { Mirror(self, children: []) }
 }
 
 extension PointerTarget {

@@ -1,9 +1,9 @@
-public import ZDCProtocol
+package import ZDCProtocol
 
 /// The fields of a new version of a node's record, before it is sealed.
-public struct RecordDraft: Sendable, Equatable {
+package struct RecordDraft: Sendable, Equatable {
   /// The link between the record and its parent.
-  public enum ParentLink: Sendable, Equatable {
+  package enum ParentLink: Sendable, Equatable {
     /// Wrapped under the parent's key, tagged with its name key.
     case keys(ParentKeys)
     /// Root of a trunk: no wrap, no tag.
@@ -13,27 +13,27 @@ public struct RecordDraft: Sendable, Equatable {
     case carried(keyGen: UInt32, wrap: [UInt8], nameTag: NameTag)
   }
 
-  public var tree: TreeID
-  public var node: NodeID
-  public var parent: NodeID
-  public var recordVersion: UInt64
-  public var prevRecord: RecordHash
-  public var key: NodeKey
-  public var keyGen: UInt32
-  public var parentLink: ParentLink
+  package var tree: TreeID
+  package var node: NodeID
+  package var parent: NodeID
+  package var recordVersion: UInt64
+  package var prevRecord: RecordHash
+  package var key: NodeKey
+  package var keyGen: UInt32
+  package var parentLink: ParentLink
   /// The node's sealed older keys. Every put that does not rotate copies them unchanged.
-  public var historyWrap: [UInt8] = []
-  public var isZoneRoot = false
-  public var secrets: RecordPrivate
+  package var historyWrap: [UInt8] = []
+  package var isZoneRoot = false
+  package var secrets: RecordPrivate
   /// Public content fields; present if and only if `secrets.content` is.
-  public var content: NodeRecord.Content?
-  public var dataAuthor: NodeRecord.DataAuthor?
-  public var burnMs: UInt64?
-  public var writer: UserID
-  public var writerGen: UInt32
-  public var timeMs: UInt64
+  package var content: NodeRecord.Content?
+  package var dataAuthor: NodeRecord.DataAuthor?
+  package var burnMs: UInt64?
+  package var writer: UserID
+  package var writerGen: UInt32
+  package var timeMs: UInt64
 
-  public init(
+  package init(
     tree: TreeID, node: NodeID, parent: NodeID, recordVersion: UInt64 = 1, prevRecord: RecordHash = .zero,
     key: NodeKey, keyGen: UInt32 = 1, parentLink: ParentLink, secrets: RecordPrivate,
     content: NodeRecord.Content? = nil, writer: UserID, writerGen: UInt32, timeMs: UInt64
@@ -55,12 +55,12 @@ public struct RecordDraft: Sendable, Equatable {
 }
 
 /// Creates records (PROTOCOL 3.6). Each takes two seals and no public-key operation.
-public enum RecordSealer {
+package enum RecordSealer {
   /// Seals a draft.
   ///
   /// - Throws: `CryptoFailure.invalidParameter` if the draft contradicts itself, `limitExceeded` if the record is too
   ///   large.
-  public static func seal(_ draft: RecordDraft) throws -> NodeRecord {
+  package static func seal(_ draft: RecordDraft) throws -> NodeRecord {
     var source = SystemRandomSource()
     return try seal(draft, random: &source)
   }

@@ -1,14 +1,14 @@
 internal import Crypto
-public import ZDCProtocol
+package import ZDCProtocol
 
 /// `SEAL`: all symmetric encryption of the protocol, one-shot (PROTOCOL 3.0). Content streams use the same
 /// construction.
-public enum Seal {
+package enum Seal {
   /// The bytes that sealing adds to a plaintext below 16 KiB.
-  public static let overhead = ContentGeometry.prefixBytes + ContentGeometry.tagBytes
+  package static let overhead = ContentGeometry.prefixBytes + ContentGeometry.tagBytes
 
   /// Seals with a fresh salt.
-  public static func seal<Role>(
+  package static func seal<Role>(
     key: SecretKey<Role>, label: StaticString, context: some Collection<UInt8>, _ plaintext: [UInt8]
   ) throws(CryptoFailure) -> [UInt8] {
     var source = SystemRandomSource()
@@ -28,7 +28,7 @@ public enum Seal {
   ///
   /// - Throws: `commitmentMismatch` for a wrong key or context, `contentTruncated` for a length that no plaintext has,
   ///   `chunkAuthFailed` for altered bytes. Nothing is returned unless all of it is authentic.
-  public static func open<Role>(
+  package static func open<Role>(
     key: SecretKey<Role>, label: StaticString, context: some Collection<UInt8>, _ sealed: some Collection<UInt8>
   ) throws(ZDCSecurityError) -> [UInt8] {
     try open(key: key, rawContext: labelPrefix(label) + context, Array(sealed))

@@ -3,34 +3,34 @@
 /// Every length is compared with the remaining bytes *before* anything is allocated, so a hostile length costs nothing.
 /// Short, long and malformed input is ``ZDCSecurityError/Code/nonCanonicalEncoding``. A length above its limit is
 /// `limitExceeded`, an unknown version in a preamble `unsupportedVersion`.
-public struct ByteReader: Sendable {
+package struct ByteReader: Sendable {
   private let bytes: ArraySlice<UInt8>
   private var position: Int
 
-  public init(_ bytes: ArraySlice<UInt8>) {
+  package init(_ bytes: ArraySlice<UInt8>) {
     self.bytes = bytes
     position = bytes.startIndex
   }
 
-  public init(_ bytes: [UInt8]) {
+  package init(_ bytes: [UInt8]) {
     self.init(bytes[...])
   }
 
-  public var remaining: Int { bytes.endIndex - position }
+  package var remaining: Int { bytes.endIndex - position }
 
   /// The number of bytes read so far.
-  public var offset: Int { position - bytes.startIndex }
+  package var offset: Int { position - bytes.startIndex }
 
-  public mutating func read(count: Int) throws(ZDCSecurityError) -> ArraySlice<UInt8> {
+  package mutating func read(count: Int) throws(ZDCSecurityError) -> ArraySlice<UInt8> {
     guard count >= 0, count <= remaining else { throw ZDCSecurityError(.nonCanonicalEncoding) }
     defer { position += count }
     return bytes[position..<position + count]
   }
 
-  public mutating func readUInt8() throws(ZDCSecurityError) -> UInt8 { try readInteger() }
-  public mutating func readUInt16() throws(ZDCSecurityError) -> UInt16 { try readInteger() }
-  public mutating func readUInt32() throws(ZDCSecurityError) -> UInt32 { try readInteger() }
-  public mutating func readUInt64() throws(ZDCSecurityError) -> UInt64 { try readInteger() }
+  package mutating func readUInt8() throws(ZDCSecurityError) -> UInt8 { try readInteger() }
+  package mutating func readUInt16() throws(ZDCSecurityError) -> UInt16 { try readInteger() }
+  package mutating func readUInt32() throws(ZDCSecurityError) -> UInt32 { try readInteger() }
+  package mutating func readUInt64() throws(ZDCSecurityError) -> UInt64 { try readInteger() }
 
   private mutating func readInteger<T: FixedWidthInteger>() throws(ZDCSecurityError) -> T {
     var value: T = 0
@@ -39,31 +39,31 @@ public struct ByteReader: Sendable {
   }
 
   /// Reads a boolean: one byte, 0 or 1. Any other value would be a second encoding and is refused.
-  public mutating func readBool() throws(ZDCSecurityError) -> Bool {
+  package mutating func readBool() throws(ZDCSecurityError) -> Bool {
     let value = try readUInt8()
     guard value <= 1 else { throw ZDCSecurityError(.nonCanonicalEncoding) }
     return value == 1
   }
 
-  public mutating func read16<Role>(
+  package mutating func read16<Role>(
     _ role: Bytes16<Role>.Type = Bytes16<Role>.self
   ) throws(ZDCSecurityError) -> Bytes16<Role> {
     Bytes16(high: try readUInt64(), low: try readUInt64())
   }
 
-  public mutating func read32<Role>(
+  package mutating func read32<Role>(
     _ role: Bytes32<Role>.Type = Bytes32<Role>.self
   ) throws(ZDCSecurityError) -> Bytes32<Role> {
     Bytes32(try readUInt64(), try readUInt64(), try readUInt64(), try readUInt64())
   }
 
   /// Reads `v16`: a two-byte length and that many bytes.
-  public mutating func readVariable16(limit: Int = Int(UInt16.max)) throws(ZDCSecurityError) -> ArraySlice<UInt8> {
+  package mutating func readVariable16(limit: Int = Int(UInt16.max)) throws(ZDCSecurityError) -> ArraySlice<UInt8> {
     try readVariable(length: Int(try readUInt16()), limit: limit)
   }
 
   /// Reads `v32`: a four-byte length and that many bytes.
-  public mutating func readVariable32(limit: Int) throws(ZDCSecurityError) -> ArraySlice<UInt8> {
+  package mutating func readVariable32(limit: Int) throws(ZDCSecurityError) -> ArraySlice<UInt8> {
     try readVariable(length: Int(try readUInt32()), limit: limit)
   }
 
@@ -73,7 +73,7 @@ public struct ByteReader: Sendable {
   }
 
   /// Reads the six bytes at the start of every stored object.
-  public mutating func readPreamble(magic: String) throws(ZDCSecurityError) {
+  package mutating func readPreamble(magic: String) throws(ZDCSecurityError) {
     guard try read(count: 4).elementsEqual(magic.utf8) else { throw ZDCSecurityError(.nonCanonicalEncoding) }
     let version = try readUInt8()
     let suite = try readUInt8()
@@ -81,7 +81,7 @@ public struct ByteReader: Sendable {
   }
 
   /// Checks that all input is consumed. A trailing byte would be covered by a hash but have no meaning.
-  public func finish() throws(ZDCSecurityError) {
+  package func finish() throws(ZDCSecurityError) {
     guard remaining == 0 else { throw ZDCSecurityError(.nonCanonicalEncoding) }
   }
 }

@@ -5,18 +5,18 @@ public struct Bytes16<Role>: Hashable, Comparable, Sendable, BitwiseCopyable {
   @usableFromInline let low: UInt64
 
   @inlinable
-  public init(high: UInt64, low: UInt64) {
+  package init(high: UInt64, low: UInt64) {
     self.high = high
     self.low = low
   }
 
   /// The role's all-zero value, which the formats use for "none".
   @inlinable
-  public static var zero: Self { Self(high: 0, low: 0) }
+  package static var zero: Self { Self(high: 0, low: 0) }
 
   /// Returns nil unless there are exactly 16 bytes.
   @inlinable
-  public init?(_ bytes: some Collection<UInt8>) {
+  package init?(_ bytes: some Collection<UInt8>) {
     guard bytes.count == 16 else { return nil }
     var iterator = bytes.makeIterator()
     high = bigEndianWord(&iterator)
@@ -25,13 +25,13 @@ public struct Bytes16<Role>: Hashable, Comparable, Sendable, BitwiseCopyable {
 
   /// The first sixteen bytes of a longer value.
   @inlinable
-  public init<Other>(prefixOf other: Bytes32<Other>) {
+  package init<Other>(prefixOf other: Bytes32<Other>) {
     high = other.w0
     low = other.w1
   }
 
   @inlinable
-  public var bytes: [UInt8] {
+  package var bytes: [UInt8] {
     [UInt8](unsafeUninitializedCapacity: 16) { buffer, count in
       storeBigEndian(high, in: buffer, at: 0)
       storeBigEndian(low, in: buffer, at: 8)
@@ -41,7 +41,7 @@ public struct Bytes16<Role>: Hashable, Comparable, Sendable, BitwiseCopyable {
 
   /// Sixteen bytes from the system's random number generator.
   @inlinable
-  public static func random() -> Self {
+  package static func random() -> Self {
     var generator = SystemRandomNumberGenerator()
     return Self(high: generator.next(), low: generator.next())
   }
@@ -67,7 +67,7 @@ public struct Bytes32<Role>: Hashable, Comparable, Sendable, BitwiseCopyable {
   @usableFromInline let w3: UInt64
 
   @inlinable
-  public init(_ w0: UInt64, _ w1: UInt64, _ w2: UInt64, _ w3: UInt64) {
+  package init(_ w0: UInt64, _ w1: UInt64, _ w2: UInt64, _ w3: UInt64) {
     self.w0 = w0
     self.w1 = w1
     self.w2 = w2
@@ -76,11 +76,11 @@ public struct Bytes32<Role>: Hashable, Comparable, Sendable, BitwiseCopyable {
 
   /// The role's all-zero value, which the formats use for "none".
   @inlinable
-  public static var zero: Self { Self(0, 0, 0, 0) }
+  package static var zero: Self { Self(0, 0, 0, 0) }
 
   /// Returns nil unless there are exactly 32 bytes.
   @inlinable
-  public init?(_ bytes: some Collection<UInt8>) {
+  package init?(_ bytes: some Collection<UInt8>) {
     guard bytes.count == 32 else { return nil }
     var iterator = bytes.makeIterator()
     w0 = bigEndianWord(&iterator)
@@ -91,12 +91,12 @@ public struct Bytes32<Role>: Hashable, Comparable, Sendable, BitwiseCopyable {
 
   /// Reinterprets the same bytes in another role. The call site explains why that is correct.
   @inlinable
-  public init<Other>(reinterpreting other: Bytes32<Other>) {
+  package init<Other>(reinterpreting other: Bytes32<Other>) {
     self.init(other.w0, other.w1, other.w2, other.w3)
   }
 
   @inlinable
-  public var bytes: [UInt8] {
+  package var bytes: [UInt8] {
     [UInt8](unsafeUninitializedCapacity: 32) { buffer, count in
       storeBigEndian(w0, in: buffer, at: 0)
       storeBigEndian(w1, in: buffer, at: 8)
@@ -160,7 +160,7 @@ func storeBigEndian(_ word: UInt64, in buffer: UnsafeMutableBufferPointer<UInt8>
   UnsafeMutableRawBufferPointer(buffer).storeBytes(of: word.bigEndian, toByteOffset: offset, as: UInt64.self)
 }
 
-public func hexadecimal(_ bytes: some Sequence<UInt8>) -> String {
+package func hexadecimal(_ bytes: some Sequence<UInt8>) -> String {
   var text = ""
   for byte in bytes {
     text.unicodeScalars.append(hexadecimalDigit(byte >> 4))

@@ -2,14 +2,14 @@ internal import Crypto
 
 extension Bytes32 {
   /// `H(label, x) = SHA-256("zdc1/" ‖ label ‖ 00 ‖ x)` (PROTOCOL 3.0).
-  public init(labelledHash label: StaticString, _ parts: [UInt8]...) {
+  package init(labelledHash label: StaticString, _ parts: [UInt8]...) {
     var hash = SHA256()
     hash.update(label: label)
     for part in parts { hash.update(part) }
     self.init(digest: hash.finalize())
   }
 
-  public init(labelledHash label: StaticString, slice: ArraySlice<UInt8>) {
+  package init(labelledHash label: StaticString, slice: ArraySlice<UInt8>) {
     var hash = SHA256()
     hash.update(label: label)
     hash.update(slice)
@@ -27,7 +27,7 @@ extension Bytes32 {
   }
 
   /// Plain SHA-256, for data without a label: parts of an upload, thumbnails.
-  public init(sha256 bytes: some Collection<UInt8>) {
+  package init(sha256 bytes: some Collection<UInt8>) {
     var hash = SHA256()
     hash.update(bytes)
     self.init(digest: hash.finalize())
@@ -54,7 +54,7 @@ extension SHA256 {
 }
 
 /// Returns `"zdc1/" ‖ label ‖ 00`, with which the context of every signature, seal, wrap and derivation begins.
-public func labelPrefix(_ label: StaticString) -> [UInt8] {
+package func labelPrefix(_ label: StaticString) -> [UInt8] {
   var prefix = Array("zdc1/".utf8)
   label.withUTF8Buffer { prefix.append(contentsOf: $0) }
   prefix.append(0)

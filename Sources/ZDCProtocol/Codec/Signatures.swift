@@ -1,10 +1,10 @@
 internal import Crypto
 
 /// Ed25519 verification with checks that libraries omit (PROTOCOL 3.2, SECURITY A9).
-public enum Signatures {
+package enum Signatures {
   /// Verifies `SIGN(sk, label, m) = Ed25519(sk, "zdc1/" ‖ label ‖ 00 ‖ m)`. Returns false for both a wrong signature
   /// and a weak key.
-  public static func isValid(
+  package static func isValid(
     _ signature: some Collection<UInt8>, by publicKey: [UInt8], label: StaticString, message: some Collection<UInt8>
   ) -> Bool {
     isValid(signature, by: publicKey, signed: labelPrefix(label) + message)
@@ -22,7 +22,7 @@ public enum Signatures {
 
   /// Returns true for keys that are not 32 bytes, not canonical, or one of the small-order points. For those points,
   /// one signature is valid for many messages.
-  public static func isWeak(_ publicKey: [UInt8]) -> Bool {
+  package static func isWeak(_ publicKey: [UInt8]) -> Bool {
     guard publicKey.count == 32 else { return true }
     var point = publicKey
     point[31] &= 0x7f

@@ -1,5 +1,5 @@
 /// z-base-32: the text form of IDs. Lower case, no padding, canonical (unused bits are zero).
-public enum ZBase32 {
+package enum ZBase32 {
   private static let alphabet = Array("ybndrfg8ejkmcpqxot1uwisza345h769".utf8)
   private static let values: [UInt8] = {
     var values = [UInt8](repeating: 255, count: 256)
@@ -7,7 +7,7 @@ public enum ZBase32 {
     return values
   }()
 
-  public static func encode(_ bytes: some Collection<UInt8>) -> String {
+  package static func encode(_ bytes: some Collection<UInt8>) -> String {
     var text: [UInt8] = []
     text.reserveCapacity((bytes.count * 8 + 4) / 5)
     var pending: UInt32 = 0
@@ -25,7 +25,7 @@ public enum ZBase32 {
   }
 
   /// Returns nil for an invalid character, a wrong length, or bits set beyond the last byte.
-  public static func decode(_ text: some StringProtocol, byteCount: Int? = nil) -> [UInt8]? {
+  package static func decode(_ text: some StringProtocol, byteCount: Int? = nil) -> [UInt8]? {
     var bytes: [UInt8] = []
     bytes.reserveCapacity(text.utf8.count * 5 / 8)
     var pending: UInt32 = 0

@@ -1,12 +1,12 @@
 /// A zone's key, wrapped for one member (PROTOCOL 3.9). The access list holds its hash.
-public struct Grant: Sendable, Hashable {
-  public let zone: ZoneID
-  public let zoneKeyGen: UInt32
-  public let user: UserID
-  public let wrap: [UInt8]
-  public let bytes: [UInt8]
+package struct Grant: Sendable, Hashable {
+  package let zone: ZoneID
+  package let zoneKeyGen: UInt32
+  package let user: UserID
+  package let wrap: [UInt8]
+  package let bytes: [UInt8]
 
-  public init(zone: ZoneID, zoneKeyGen: UInt32, user: UserID, wrap: [UInt8]) {
+  package init(zone: ZoneID, zoneKeyGen: UInt32, user: UserID, wrap: [UInt8]) {
     self.zone = zone
     self.zoneKeyGen = zoneKeyGen
     self.user = user
@@ -20,7 +20,7 @@ public struct Grant: Sendable, Hashable {
     bytes = out.bytes
   }
 
-  public init(_ bytes: [UInt8]) throws(ZDCSecurityError) {
+  package init(_ bytes: [UInt8]) throws(ZDCSecurityError) {
     try require(bytes.count <= Limits.grantBytes, .limitExceeded)
     var reader = ByteReader(bytes)
     try reader.readPreamble(magic: "ZDGR")
@@ -33,5 +33,5 @@ public struct Grant: Sendable, Hashable {
   }
 
   /// `H("grant", wrap)`, the hash that the member's entry in the access list states.
-  public var wrapHash: GrantHash { GrantHash(labelledHash: "grant", wrap) }
+  package var wrapHash: GrantHash { GrantHash(labelledHash: "grant", wrap) }
 }

@@ -1,24 +1,24 @@
 /// One link of a user's identity chain (PROTOCOL 3.2).
 ///
 /// Decoding checks only the format; ``IdentityReplay`` checks signatures and order.
-public struct IdentityLink: Sendable, Hashable {
-  public enum Kind: UInt8, Sendable {
+package struct IdentityLink: Sendable, Hashable {
+  package enum Kind: UInt8, Sendable {
     case genesis = 0, rotateKeys = 1, rotateRoot = 2, claims = 3, closed = 4
   }
 
-  public struct Claim: Sendable, Hashable {
-    public static let handle: UInt8 = 1
-    public static let tree: UInt8 = 2
-    public var type: UInt8
-    public var value: [UInt8]
+  package struct Claim: Sendable, Hashable {
+    package static let handle: UInt8 = 1
+    package static let tree: UInt8 = 2
+    package var type: UInt8
+    package var value: [UInt8]
 
-    public init(type: UInt8, value: [UInt8]) {
+    package init(type: UInt8, value: [UInt8]) {
       self.type = type
       self.value = value
     }
 
     /// The claim that an app's tree exists: `H("tree-claim", appTreeID)` and the four genesis commits, in trunk order.
-    public static func tree(appTreeID: String, genesisCommits: [CommitHash]) -> Claim {
+    package static func tree(appTreeID: String, genesisCommits: [CommitHash]) -> Claim {
       let name = Bytes32<TreeRole>(labelledHash: "tree-claim", Array(appTreeID.utf8))
       return Claim(type: tree, value: name.bytes + genesisCommits.flatMap(\.bytes))
     }
@@ -32,33 +32,33 @@ public struct IdentityLink: Sendable, Hashable {
     }
   }
 
-  public static let encPubBytes = 1_216
+  package static let encPubBytes = 1_216
 
-  public let kind: Kind
-  public let seq: UInt32
-  public let prev: LinkHash
+  package let kind: Kind
+  package let seq: UInt32
+  package let prev: LinkHash
   /// Zero in the genesis link, where the user ID is the hash of the link itself.
-  public let statedUserID: UserID
-  public let timeMs: UInt64
-  public let rootPub: [UInt8]
-  public let signGen: UInt32
-  public let signPub: [UInt8]
-  public let encGen: UInt32
-  public let encPub: [UInt8]
-  public let compromise: UInt8
-  public let keyringVersion: UInt64
-  public let keyringHash: KeyringHash
-  public let claims: [Claim]
-  public let sigRoot: [UInt8]
-  public let sigNewRoot: [UInt8]
-  public let sigSign: [UInt8]
+  package let statedUserID: UserID
+  package let timeMs: UInt64
+  package let rootPub: [UInt8]
+  package let signGen: UInt32
+  package let signPub: [UInt8]
+  package let encGen: UInt32
+  package let encPub: [UInt8]
+  package let compromise: UInt8
+  package let keyringVersion: UInt64
+  package let keyringHash: KeyringHash
+  package let claims: [Claim]
+  package let sigRoot: [UInt8]
+  package let sigNewRoot: [UInt8]
+  package let sigSign: [UInt8]
   /// The received bytes. Hashes and signatures are checked over these, never over a re-encoding.
-  public let bytes: [UInt8]
+  package let bytes: [UInt8]
 
   static let genesisIDBytes = 1_372
   static let signatureBytes = 64 * 3
 
-  public init(_ bytes: [UInt8]) throws(ZDCSecurityError) {
+  package init(_ bytes: [UInt8]) throws(ZDCSecurityError) {
     try require(bytes.count <= Limits.linkBytes, .limitExceeded)
     self.bytes = bytes
     var reader = ByteReader(bytes)
@@ -96,34 +96,34 @@ public struct IdentityLink: Sendable, Hashable {
     return claims
   }
 
-  public var hash: LinkHash { LinkHash(labelledHash: "link", bytes) }
+  package var hash: LinkHash { LinkHash(labelledHash: "link", bytes) }
 
   /// The bytes that the three signatures cover.
-  public var signedBytes: ArraySlice<UInt8> { bytes.dropLast(Self.signatureBytes) }
+  package var signedBytes: ArraySlice<UInt8> { bytes.dropLast(Self.signatureBytes) }
 
   /// `H("user-id", genesis bytes [0, 1372))` for a genesis link; otherwise the stated user ID.
-  public var userID: UserID {
+  package var userID: UserID {
     kind == .genesis ? UserID(labelledHash: "user-id", slice: bytes.prefix(Self.genesisIDBytes)) : statedUserID
   }
 
   /// The fields of a link before it is signed.
-  public struct Fields: Sendable {
-    public var kind: Kind
-    public var seq: UInt32 = 0
-    public var prev: LinkHash = .zero
-    public var userID: UserID = .zero
-    public var timeMs: UInt64
-    public var rootPub: [UInt8]
-    public var signGen: UInt32 = 1
-    public var signPub: [UInt8]
-    public var encGen: UInt32 = 1
-    public var encPub: [UInt8]
-    public var compromise: UInt8 = 0
-    public var keyringVersion: UInt64 = 1
-    public var keyringHash: KeyringHash = .zero
-    public var claims: [Claim] = []
+  package struct Fields: Sendable {
+    package var kind: Kind
+    package var seq: UInt32 = 0
+    package var prev: LinkHash = .zero
+    package var userID: UserID = .zero
+    package var timeMs: UInt64
+    package var rootPub: [UInt8]
+    package var signGen: UInt32 = 1
+    package var signPub: [UInt8]
+    package var encGen: UInt32 = 1
+    package var encPub: [UInt8]
+    package var compromise: UInt8 = 0
+    package var keyringVersion: UInt64 = 1
+    package var keyringHash: KeyringHash = .zero
+    package var claims: [Claim] = []
 
-    public init(kind: Kind, timeMs: UInt64, rootPub: [UInt8], signPub: [UInt8], encPub: [UInt8]) {
+    package init(kind: Kind, timeMs: UInt64, rootPub: [UInt8], signPub: [UInt8], encPub: [UInt8]) {
       self.kind = kind
       self.timeMs = timeMs
       self.rootPub = rootPub
@@ -132,12 +132,12 @@ public struct IdentityLink: Sendable, Hashable {
     }
 
     /// The user that a genesis link with these fields creates. It does not depend on keyring or claims.
-    public var genesisUserID: UserID {
+    package var genesisUserID: UserID {
       UserID(labelledHash: "user-id", slice: unsignedBytes.prefix(IdentityLink.genesisIDBytes))
     }
 
     /// The bytes that the signatures cover.
-    public var unsignedBytes: [UInt8] {
+    package var unsignedBytes: [UInt8] {
       var writer = ByteWriter(magic: "ZDIL", capacity: 1_800)
       writer.append(kind.rawValue)
       writer.append(seq)

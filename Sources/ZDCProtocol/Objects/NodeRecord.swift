@@ -1,26 +1,26 @@
 /// A node's record, called RCRD in the original framework (PROTOCOL 3.6).
 ///
 /// It has no signature: the signed commit of its zone lists its hash.
-public struct NodeRecord: Sendable, Hashable {
-  public struct Flags: OptionSet, Sendable, Hashable {
-    public let rawValue: UInt16
-    public init(rawValue: UInt16) { self.rawValue = rawValue }
-    public static let zoneRoot = Flags(rawValue: 1)
-    public static let pointer = Flags(rawValue: 2)
-    public static let hasContent = Flags(rawValue: 4)
-    public static let burn = Flags(rawValue: 8)
-    public static let dataBy = Flags(rawValue: 16)
+package struct NodeRecord: Sendable, Hashable {
+  package struct Flags: OptionSet, Sendable, Hashable {
+    package let rawValue: UInt16
+    package init(rawValue: UInt16) { self.rawValue = rawValue }
+    package static let zoneRoot = Flags(rawValue: 1)
+    package static let pointer = Flags(rawValue: 2)
+    package static let hasContent = Flags(rawValue: 4)
+    package static let burn = Flags(rawValue: 8)
+    package static let dataBy = Flags(rawValue: 16)
     static let known: UInt16 = 31
   }
 
   /// The public part of a node's content.
-  public struct Content: Sendable, Hashable {
-    public var dataVersion: UInt64
-    public var blobID: BlobID
-    public var cipherLength: UInt64
-    public var contentRoot: ContentRoot
+  package struct Content: Sendable, Hashable {
+    package var dataVersion: UInt64
+    package var blobID: BlobID
+    package var cipherLength: UInt64
+    package var contentRoot: ContentRoot
 
-    public init(dataVersion: UInt64, blobID: BlobID, cipherLength: UInt64, contentRoot: ContentRoot) {
+    package init(dataVersion: UInt64, blobID: BlobID, cipherLength: UInt64, contentRoot: ContentRoot) {
       self.dataVersion = dataVersion
       self.blobID = blobID
       self.cipherLength = cipherLength
@@ -29,50 +29,50 @@ public struct NodeRecord: Sendable, Hashable {
   }
 
   /// The author of the content, if it is not this version's writer.
-  public struct DataAuthor: Sendable, Hashable {
-    public var writer: UserID
-    public var timeMs: UInt64
+  package struct DataAuthor: Sendable, Hashable {
+    package var writer: UserID
+    package var timeMs: UInt64
 
-    public init(writer: UserID, timeMs: UInt64) {
+    package init(writer: UserID, timeMs: UInt64) {
       self.writer = writer
       self.timeMs = timeMs
     }
   }
 
-  public struct ZoneCommitments: Sendable, Hashable {
-    public var node: KeyCommitment
-    public var content: KeyCommitment
+  package struct ZoneCommitments: Sendable, Hashable {
+    package var node: KeyCommitment
+    package var content: KeyCommitment
 
-    public init(node: KeyCommitment, content: KeyCommitment) {
+    package init(node: KeyCommitment, content: KeyCommitment) {
       self.node = node
       self.content = content
     }
   }
 
   /// All fields of a record. The flags follow from which optional fields are set.
-  public struct Fields: Sendable, Hashable {
-    public var tree: TreeID
-    public var node: NodeID
-    public var parent: NodeID
-    public var recordVersion: UInt64
-    public var prevRecord: RecordHash
-    public var keyGen: UInt32
-    public var parentKeyGen: UInt32
-    public var parentWrap: [UInt8]
-    public var historyWrap: [UInt8]
-    public var nameTag: NameTag
-    public var isPointer: Bool
-    public var commitments: ZoneCommitments?
-    public var content: Content?
-    public var dataAuthor: DataAuthor?
-    public var burnMs: UInt64?
+  package struct Fields: Sendable, Hashable {
+    package var tree: TreeID
+    package var node: NodeID
+    package var parent: NodeID
+    package var recordVersion: UInt64
+    package var prevRecord: RecordHash
+    package var keyGen: UInt32
+    package var parentKeyGen: UInt32
+    package var parentWrap: [UInt8]
+    package var historyWrap: [UInt8]
+    package var nameTag: NameTag
+    package var isPointer: Bool
+    package var commitments: ZoneCommitments?
+    package var content: Content?
+    package var dataAuthor: DataAuthor?
+    package var burnMs: UInt64?
     /// The sealed private part.
-    public var sealedPrivate: [UInt8]
-    public var writer: UserID
-    public var writerGen: UInt32
-    public var timeMs: UInt64
+    package var sealedPrivate: [UInt8]
+    package var writer: UserID
+    package var writerGen: UInt32
+    package var timeMs: UInt64
 
-    public init(
+    package init(
       tree: TreeID, node: NodeID, parent: NodeID, recordVersion: UInt64, prevRecord: RecordHash, keyGen: UInt32,
       parentKeyGen: UInt32, parentWrap: [UInt8], historyWrap: [UInt8], nameTag: NameTag, isPointer: Bool = false,
       commitments: ZoneCommitments? = nil, content: Content? = nil, dataAuthor: DataAuthor? = nil,
@@ -99,7 +99,7 @@ public struct NodeRecord: Sendable, Hashable {
       self.timeMs = timeMs
     }
 
-    public var flags: Flags {
+    package var flags: Flags {
       var flags: Flags = []
       if commitments != nil { flags.insert(.zoneRoot) }
       if isPointer { flags.insert(.pointer) }
@@ -109,7 +109,7 @@ public struct NodeRecord: Sendable, Hashable {
       return flags
     }
 
-    public var bytes: [UInt8] {
+    package var bytes: [UInt8] {
       var out = ByteWriter(magic: "ZDNR", capacity: 400 + parentWrap.count + historyWrap.count + sealedPrivate.count)
       out.append(flags.rawValue)
       out.append(tree)
@@ -149,20 +149,20 @@ public struct NodeRecord: Sendable, Hashable {
     }
   }
 
-  public let fields: Fields
+  package let fields: Fields
   /// The received bytes, over which the hash is computed.
-  public let bytes: [UInt8]
-  public let hash: RecordHash
+  package let bytes: [UInt8]
+  package let hash: RecordHash
 
   /// Encodes fields that this process created.
-  public init(_ fields: Fields) {
+  package init(_ fields: Fields) {
     self.fields = fields
     bytes = fields.bytes
     hash = RecordHash(labelledHash: "record", bytes)
   }
 
   /// Decodes received bytes and checks size, canonical form, version, suite and flags.
-  public init(_ bytes: [UInt8]) throws(ZDCSecurityError) {
+  package init(_ bytes: [UInt8]) throws(ZDCSecurityError) {
     try require(bytes.count <= Limits.recordBytes, .limitExceeded)
     var reader = ByteReader(bytes)
     fields = try Self.read(&reader)
@@ -205,12 +205,12 @@ public struct NodeRecord: Sendable, Hashable {
 
 extension NodeRecord {
   /// The text that identifies a version of a record in the API (PROTOCOL 3.13).
-  public var eTag: String { Bytes16<RecordHashRole>(prefixOf: hash).text }
+  package var eTag: String { Bytes16<RecordHashRole>(prefixOf: hash).text }
 }
 
 extension NodeRecord.Content {
   /// The text that identifies a version of content in the API (PROTOCOL 3.13).
-  public var eTag: String {
+  package var eTag: String {
     Bytes16<ContentRootRole>(prefixOf: ContentRoot(labelledHash: "etag", blobID.bytes, contentRoot.bytes)).text
   }
 }

@@ -1,34 +1,34 @@
 /// The access list of a zone (PROTOCOL 3.9). Its versions form a hash chain, and each is signed by its writer.
-public struct ZoneACL: Sendable, Hashable {
-  public struct Permissions: OptionSet, Sendable, Hashable {
-    public let rawValue: UInt16
-    public init(rawValue: UInt16) { self.rawValue = rawValue }
-    public static let read = Permissions(rawValue: 1)
-    public static let write = Permissions(rawValue: 2)
-    public static let share = Permissions(rawValue: 4)
-    public static let recordsOnly = Permissions(rawValue: 8)
-    public static let leafsOnly = Permissions(rawValue: 16)
-    public static let userOnly = Permissions(rawValue: 32)
-    public static let writeOnce = Permissions(rawValue: 64)
-    public static let burnIfSender = Permissions(rawValue: 128)
+package struct ZoneACL: Sendable, Hashable {
+  package struct Permissions: OptionSet, Sendable, Hashable {
+    package let rawValue: UInt16
+    package init(rawValue: UInt16) { self.rawValue = rawValue }
+    package static let read = Permissions(rawValue: 1)
+    package static let write = Permissions(rawValue: 2)
+    package static let share = Permissions(rawValue: 4)
+    package static let recordsOnly = Permissions(rawValue: 8)
+    package static let leafsOnly = Permissions(rawValue: 16)
+    package static let userOnly = Permissions(rawValue: 32)
+    package static let writeOnce = Permissions(rawValue: 64)
+    package static let burnIfSender = Permissions(rawValue: 128)
     /// The permissions that this version defines; the others are reserved.
     static let known: UInt16 = 7
     static let combinations: [Permissions] = [[.read], [.read, .write], [.read, .write, .share]]
   }
 
   /// The kind of key in a member's wrap. Other kinds are reserved.
-  public enum WrapKind: UInt8, Sendable, Hashable {
+  package enum WrapKind: UInt8, Sendable, Hashable {
     case nodeKey = 1
   }
 
-  public struct Entry: Sendable, Hashable {
-    public var user: UserID
-    public var permissions: Permissions
-    public var encGen: UInt32
-    public var wrapKind: WrapKind
-    public var wrapHash: GrantHash
+  package struct Entry: Sendable, Hashable {
+    package var user: UserID
+    package var permissions: Permissions
+    package var encGen: UInt32
+    package var wrapKind: WrapKind
+    package var wrapHash: GrantHash
 
-    public init(user: UserID, permissions: Permissions, encGen: UInt32, wrapKind: WrapKind, wrapHash: GrantHash) {
+    package init(user: UserID, permissions: Permissions, encGen: UInt32, wrapKind: WrapKind, wrapHash: GrantHash) {
       self.user = user
       self.permissions = permissions
       self.encGen = encGen
@@ -37,27 +37,27 @@ public struct ZoneACL: Sendable, Hashable {
     }
   }
 
-  public struct Fields: Sendable, Hashable {
-    public var zone: ZoneID
-    public var owner: UserID
-    public var trunk: Trunk
-    public var appTreeID: String
-    public var version: UInt32
-    public var prev: ACLHash
+  package struct Fields: Sendable, Hashable {
+    package var zone: ZoneID
+    package var owner: UserID
+    package var trunk: Trunk
+    package var appTreeID: String
+    package var version: UInt32
+    package var prev: ACLHash
     /// Reserved: false in this version.
-    public var parentLinked: Bool
-    public var minProtocol: UInt8
-    public var zoneKeyGen: UInt32
-    public var commitments: NodeRecord.ZoneCommitments
+    package var parentLinked: Bool
+    package var minProtocol: UInt8
+    package var zoneKeyGen: UInt32
+    package var commitments: NodeRecord.ZoneCommitments
     /// The older generations of the zone's key, sealed under the newest. Empty in generation 1.
-    public var historyWrap: [UInt8]
+    package var historyWrap: [UInt8]
     /// Sorted by user.
-    public var entries: [Entry]
-    public var writer: UserID
-    public var writerGen: UInt32
-    public var timeMs: UInt64
+    package var entries: [Entry]
+    package var writer: UserID
+    package var writerGen: UInt32
+    package var timeMs: UInt64
 
-    public init(
+    package init(
       zone: ZoneID, owner: UserID, trunk: Trunk, appTreeID: String, version: UInt32, prev: ACLHash,
       parentLinked: Bool, minProtocol: UInt8 = 1, zoneKeyGen: UInt32, commitments: NodeRecord.ZoneCommitments,
       historyWrap: [UInt8] = [], entries: [Entry], writer: UserID, writerGen: UInt32, timeMs: UInt64
@@ -80,7 +80,7 @@ public struct ZoneACL: Sendable, Hashable {
     }
 
     /// The bytes that the signature covers, under the label "acl".
-    public var unsignedBytes: [UInt8] {
+    package var unsignedBytes: [UInt8] {
       var out = ByteWriter(magic: "ZDAC", capacity: 322 + historyWrap.count + entries.count * 71)
       out.append(zone.tree)
       out.append(zone.root)
@@ -103,19 +103,19 @@ public struct ZoneACL: Sendable, Hashable {
       return out.bytes
     }
 
-    public func entry(for user: UserID) -> Entry? {
+    package func entry(for user: UserID) -> Entry? {
       entries.first { $0.user == user }
     }
   }
 
-  public static let signatureBytes = 64
+  package static let signatureBytes = 64
 
-  public let fields: Fields
-  public let signature: [UInt8]
-  public let bytes: [UInt8]
-  public let hash: ACLHash
+  package let fields: Fields
+  package let signature: [UInt8]
+  package let bytes: [UInt8]
+  package let hash: ACLHash
 
-  public init(_ fields: Fields, sign: ([UInt8]) throws -> [UInt8]) rethrows {
+  package init(_ fields: Fields, sign: ([UInt8]) throws -> [UInt8]) rethrows {
     let unsigned = fields.unsignedBytes
     signature = try sign(unsigned)
     self.fields = fields
@@ -123,7 +123,7 @@ public struct ZoneACL: Sendable, Hashable {
     hash = ACLHash(labelledHash: "acl", bytes)
   }
 
-  public init(_ bytes: [UInt8]) throws(ZDCSecurityError) {
+  package init(_ bytes: [UInt8]) throws(ZDCSecurityError) {
     try require(bytes.count <= Limits.aclBytes, .limitExceeded)
     var reader = ByteReader(bytes)
     fields = try Self.readFields(&reader)
@@ -133,7 +133,7 @@ public struct ZoneACL: Sendable, Hashable {
     hash = ACLHash(labelledHash: "acl", bytes)
   }
 
-  public var signedBytes: ArraySlice<UInt8> { bytes.dropLast(Self.signatureBytes) }
+  package var signedBytes: ArraySlice<UInt8> { bytes.dropLast(Self.signatureBytes) }
 
   private static func readFields(_ reader: inout ByteReader) throws(ZDCSecurityError) -> Fields {
     try reader.readPreamble(magic: "ZDAC")
@@ -203,8 +203,8 @@ extension ZoneACL.Entry {
 }
 
 /// The name of an app's tree: 8 to 64 characters of `0-9 A-Z a-z . - _`, no leading dot. By convention reverse DNS.
-public enum AppTreeID {
-  public static func isValid(_ text: String) -> Bool {
+package enum AppTreeID {
+  package static func isValid(_ text: String) -> Bool {
     Limits.appTreeIDBytes.contains(text.utf8.count) && text.utf8.first != UInt8(ascii: ".")
       && text.utf8.allSatisfy(isAllowed)
   }

@@ -1,19 +1,19 @@
 /// One signed step of a zone's log (PROTOCOL 3.7): at most 1,000 operations, one signature.
-public struct ZoneCommit: Sendable, Hashable {
-  public struct Fields: Sendable, Hashable {
-    public var zone: ZoneID
-    public var seq: UInt64
-    public var prev: CommitHash
+package struct ZoneCommit: Sendable, Hashable {
+  package struct Fields: Sendable, Hashable {
+    package var zone: ZoneID
+    package var seq: UInt64
+    package var prev: CommitHash
     /// The access list in force after this commit.
-    public var aclHash: ACLHash
-    public var writer: UserID
-    public var writerGen: UInt32
-    public var timeMs: UInt64
-    public var transparencySize: UInt64 = 0
-    public var transparencyRoot: TransparencyRoot = .zero
-    public var operations: [ZoneOperation]
+    package var aclHash: ACLHash
+    package var writer: UserID
+    package var writerGen: UInt32
+    package var timeMs: UInt64
+    package var transparencySize: UInt64 = 0
+    package var transparencyRoot: TransparencyRoot = .zero
+    package var operations: [ZoneOperation]
 
-    public init(
+    package init(
       zone: ZoneID, seq: UInt64, prev: CommitHash, aclHash: ACLHash, writer: UserID, writerGen: UInt32,
       timeMs: UInt64, operations: [ZoneOperation]
     ) {
@@ -28,7 +28,7 @@ public struct ZoneCommit: Sendable, Hashable {
     }
 
     /// The bytes that the signature covers, under the label "commit".
-    public var unsignedBytes: [UInt8] {
+    package var unsignedBytes: [UInt8] {
       var out = ByteWriter(magic: "ZDZC", capacity: 280 + operations.count * 73)
       out.append(zone.tree)
       out.append(zone.root)
@@ -46,15 +46,15 @@ public struct ZoneCommit: Sendable, Hashable {
     }
   }
 
-  public static let signatureBytes = 64
+  package static let signatureBytes = 64
 
-  public let fields: Fields
-  public let signature: [UInt8]
-  public let bytes: [UInt8]
-  public let hash: CommitHash
+  package let fields: Fields
+  package let signature: [UInt8]
+  package let bytes: [UInt8]
+  package let hash: CommitHash
 
   /// Signs fields that this process created. `sign` receives the unsigned bytes and returns 64 bytes.
-  public init(_ fields: Fields, sign: ([UInt8]) throws -> [UInt8]) rethrows {
+  package init(_ fields: Fields, sign: ([UInt8]) throws -> [UInt8]) rethrows {
     let unsigned = fields.unsignedBytes
     signature = try sign(unsigned)
     self.fields = fields
@@ -62,7 +62,7 @@ public struct ZoneCommit: Sendable, Hashable {
     hash = CommitHash(labelledHash: "commit", bytes)
   }
 
-  public init(_ bytes: [UInt8]) throws(ZDCSecurityError) {
+  package init(_ bytes: [UInt8]) throws(ZDCSecurityError) {
     try require(bytes.count <= Limits.commitBytes, .limitExceeded)
     var reader = ByteReader(bytes)
     fields = try Self.readFields(&reader)
@@ -72,7 +72,7 @@ public struct ZoneCommit: Sendable, Hashable {
     hash = CommitHash(labelledHash: "commit", bytes)
   }
 
-  public var signedBytes: ArraySlice<UInt8> { bytes.dropLast(Self.signatureBytes) }
+  package var signedBytes: ArraySlice<UInt8> { bytes.dropLast(Self.signatureBytes) }
 
   private static func readFields(_ reader: inout ByteReader) throws(ZDCSecurityError) -> Fields {
     try reader.readPreamble(magic: "ZDZC")
@@ -102,7 +102,7 @@ public struct ZoneCommit: Sendable, Hashable {
 
   /// Returns `H("zone-genesis", treeID ‖ zoneRoot ‖ parent zone's head before the split, zero for trunks)`, which is
   /// the `prev` of a genesis commit.
-  public static func genesisPrev(zone: ZoneID, parentHead: CommitHash = .zero) -> CommitHash {
+  package static func genesisPrev(zone: ZoneID, parentHead: CommitHash = .zero) -> CommitHash {
     CommitHash(labelledHash: "zone-genesis", zone.tree.bytes, zone.root.bytes, parentHead.bytes)
   }
 }

@@ -1,13 +1,13 @@
 /// One operation of a commit (PROTOCOL 3.7).
-public enum ZoneOperation: Sendable, Hashable {
-  public struct Put: Sendable, Hashable {
-    public var node: NodeID
-    public var parent: NodeID
-    public var record: RecordHash
-    public var keyGen: UInt32
-    public var parentKeyGen: UInt32
+package enum ZoneOperation: Sendable, Hashable {
+  package struct Put: Sendable, Hashable {
+    package var node: NodeID
+    package var parent: NodeID
+    package var record: RecordHash
+    package var keyGen: UInt32
+    package var parentKeyGen: UInt32
 
-    public init(node: NodeID, parent: NodeID, record: RecordHash, keyGen: UInt32, parentKeyGen: UInt32) {
+    package init(node: NodeID, parent: NodeID, record: RecordHash, keyGen: UInt32, parentKeyGen: UInt32) {
       self.node = node
       self.parent = parent
       self.record = record
@@ -16,7 +16,7 @@ public enum ZoneOperation: Sendable, Hashable {
     }
 
     /// Creates the operation that puts this record.
-    public init(_ record: NodeRecord) {
+    package init(_ record: NodeRecord) {
       self.init(
         node: record.fields.node, parent: record.fields.parent, record: record.hash, keyGen: record.fields.keyGen,
         parentKeyGen: record.fields.parentKeyGen)
@@ -25,13 +25,13 @@ public enum ZoneOperation: Sendable, Hashable {
 
   /// A subtree that crosses a zone boundary: the other zone, and the subtree's state root and size without the node
   /// itself.
-  public struct Transfer: Sendable, Hashable {
-    public var node: NodeID
-    public var zone: ZoneID
-    public var subtreeRoot: StateRoot
-    public var count: UInt64
+  package struct Transfer: Sendable, Hashable {
+    package var node: NodeID
+    package var zone: ZoneID
+    package var subtreeRoot: StateRoot
+    package var count: UInt64
 
-    public init(node: NodeID, zone: ZoneID, subtreeRoot: StateRoot, count: UInt64) {
+    package init(node: NodeID, zone: ZoneID, subtreeRoot: StateRoot, count: UInt64) {
       self.node = node
       self.zone = zone
       self.subtreeRoot = subtreeRoot

@@ -1,9 +1,9 @@
 /// The rules for changes to access lists (PROTOCOL 3.9).
-public enum ACLReplay {
+package enum ACLReplay {
   /// Verifies a list against the previous one, which is nil for a zone's first list.
   ///
   /// - Throws: `ZDCSecurityError` with the broken rule, or any error of `identities`.
-  public static func verify(
+  package static func verify(
     _ acl: ZoneACL, after previous: ZoneACL?, identities: some IdentityDirectory
   ) throws {
     let fields = acl.fields

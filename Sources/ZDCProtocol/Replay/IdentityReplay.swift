@@ -1,51 +1,51 @@
 /// The source of writers' signature keys for replay. Clients and server answer from chains that they verified.
-public protocol IdentityDirectory {
+package protocol IdentityDirectory {
   /// Returns the user's signature key of that generation, or nil if the verified chain has none.
   func signKey(user: UserID, generation: UInt32) throws -> [UInt8]?
 }
 
 /// One of a user's signature keys, in the form in which commits and access lists name it.
-public struct Signer: Sendable, Hashable {
-  public var user: UserID
-  public var generation: UInt32
+package struct Signer: Sendable, Hashable {
+  package var user: UserID
+  package var generation: UInt32
 
-  public init(user: UserID, generation: UInt32) {
+  package init(user: UserID, generation: UInt32) {
     (self.user, self.generation) = (user, generation)
   }
 }
 
 /// The known length of a user's chain.
-public struct ChainPosition: Sendable, Hashable {
-  public var user: UserID
+package struct ChainPosition: Sendable, Hashable {
+  package var user: UserID
   /// The number of known links, which is also the number of the next one.
-  public var count: UInt32
+  package var count: UInt32
 
-  public init(user: UserID, count: UInt32) {
+  package init(user: UserID, count: UInt32) {
     (self.user, self.count) = (user, count)
   }
 }
 
 /// A verified identity chain of a user (PROTOCOL 3.2).
-public struct VerifiedIdentity: Sendable, Hashable {
-  public let userID: UserID
-  public internal(set) var seq: UInt32
-  public internal(set) var head: LinkHash
+package struct VerifiedIdentity: Sendable, Hashable {
+  package let userID: UserID
+  package internal(set) var seq: UInt32
+  package internal(set) var head: LinkHash
   /// The total length of all links, in bytes.
-  public internal(set) var byteCount: Int
-  public internal(set) var rootPub: [UInt8]
-  public internal(set) var signGen: UInt32
-  public internal(set) var encGen: UInt32
+  package internal(set) var byteCount: Int
+  package internal(set) var rootPub: [UInt8]
+  package internal(set) var signGen: UInt32
+  package internal(set) var encGen: UInt32
   /// All keys that the chain ever named, by generation.
-  public internal(set) var signKeys: [UInt32: [UInt8]]
-  public internal(set) var encKeys: [UInt32: [UInt8]]
+  package internal(set) var signKeys: [UInt32: [UInt8]]
+  package internal(set) var encKeys: [UInt32: [UInt8]]
   /// Signature generations below this are distrusted.
-  public internal(set) var trustedSignGen: UInt32
-  public internal(set) var keyringVersion: UInt64
-  public internal(set) var keyringHash: KeyringHash
-  public internal(set) var claims: [IdentityLink.Claim]
-  public internal(set) var isClosed: Bool
+  package internal(set) var trustedSignGen: UInt32
+  package internal(set) var keyringVersion: UInt64
+  package internal(set) var keyringHash: KeyringHash
+  package internal(set) var claims: [IdentityLink.Claim]
+  package internal(set) var isClosed: Bool
 
-  public func hasTreeClaim(appTreeID: String) -> Bool {
+  package func hasTreeClaim(appTreeID: String) -> Bool {
     let prefix = IdentityLink.Claim.tree(appTreeID: appTreeID, genesisCommits: []).value
     return claims.contains { $0.type == IdentityLink.Claim.tree && $0.value.starts(with: prefix) }
   }
@@ -54,7 +54,7 @@ public struct VerifiedIdentity: Sendable, Hashable {
   /// claim.
   ///
   /// The first claim of a tree counts; later claims change nothing.
-  public func genesisCommits(appTreeID: String) -> [CommitHash]? {
+  package func genesisCommits(appTreeID: String) -> [CommitHash]? {
     let prefix = IdentityLink.Claim.tree(appTreeID: appTreeID, genesisCommits: []).value
     let claim = claims.first { $0.type == IdentityLink.Claim.tree && $0.value.starts(with: prefix) }
     guard let bytes = claim?.value.dropFirst(prefix.count), bytes.count == Trunk.allCases.count * 32 else { return nil }
@@ -65,7 +65,7 @@ public struct VerifiedIdentity: Sendable, Hashable {
   /// server from restarting the tree.
   ///
   /// - Throws: `zoneForkDetected`.
-  public func checkGenesis(_ commit: ZoneCommit, trunk: Trunk, appTreeID: String) throws(ZDCSecurityError) {
+  package func checkGenesis(_ commit: ZoneCommit, trunk: Trunk, appTreeID: String) throws(ZDCSecurityError) {
     let named = genesisCommits(appTreeID: appTreeID)?[Int(trunk.rawValue) - 1]
     guard named == commit.hash else {
       throw ZDCSecurityError(.zoneForkDetected, zone: commit.fields.zone, user: userID)
@@ -74,11 +74,11 @@ public struct VerifiedIdentity: Sendable, Hashable {
 }
 
 /// The rules of identity chains, as a pure function over received bytes.
-public enum IdentityReplay {
+package enum IdentityReplay {
   /// Verifies a whole chain from its genesis.
   ///
   /// - Parameter expected: The requested user. A valid chain of another user fails with `userIDMismatch`.
-  public static func verify(
+  package static func verify(
     _ chain: [IdentityLink], expected: UserID? = nil
   ) throws(ZDCSecurityError) -> VerifiedIdentity {
     guard let genesis = chain.first else { throw ZDCSecurityError(.accountStateMissing, user: expected) }
@@ -89,7 +89,7 @@ public enum IdentityReplay {
   }
 
   /// Verifies a genesis link.
-  public static func begin(_ link: IdentityLink) throws(ZDCSecurityError) -> VerifiedIdentity {
+  package static func begin(_ link: IdentityLink) throws(ZDCSecurityError) -> VerifiedIdentity {
     let isWellFormed =
       link.kind == .genesis && link.seq == 0 && link.prev == .zero && link.statedUserID == .zero
       && link.compromise == 0 && link.sigNewRoot.allSatisfy { $0 == 0 }
@@ -111,7 +111,7 @@ public enum IdentityReplay {
   /// - Parameters:
   ///   - link: The newest link of a chain that the caller has verified.
   ///   - byteCount: The total length of all its links.
-  public static func resume(after link: IdentityLink, byteCount: Int) -> VerifiedIdentity {
+  package static func resume(after link: IdentityLink, byteCount: Int) -> VerifiedIdentity {
     VerifiedIdentity(
       userID: link.userID, seq: link.seq, head: link.hash, byteCount: byteCount, rootPub: link.rootPub,
       signGen: link.signGen, encGen: link.encGen, signKeys: [link.signGen: link.signPub],
@@ -122,7 +122,7 @@ public enum IdentityReplay {
   /// Verifies the next link and updates the identity, which is unchanged if this throws.
   ///
   /// A link that would make the chain too long is refused, so that an accepted chain can always be read.
-  public static func extend(_ identity: inout VerifiedIdentity, with link: IdentityLink) throws(ZDCSecurityError) {
+  package static func extend(_ identity: inout VerifiedIdentity, with link: IdentityLink) throws(ZDCSecurityError) {
     let user = identity.userID
     do {
       try require(identity.byteCount + link.bytes.count <= Limits.chainBytes, .limitExceeded)

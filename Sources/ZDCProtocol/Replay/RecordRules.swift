@@ -1,13 +1,13 @@
 /// The record checks that need no key (PROTOCOL 3.6), in order. Failures are class 1: an honest server would have
 /// refused the record.
-public enum RecordRules {
+package enum RecordRules {
   /// Checks a record against the put that names it and its zone.
   ///
   /// - Parameters:
   ///   - previous: The node's record before this put, if the caller has it. Its hash must be the one that the log
   ///     replaced.
   ///   - replaced: The log node before this put; nil for a new node.
-  public static func check(
+  package static func check(
     _ record: NodeRecord, put: ZoneOperation.Put, zone: ZoneID, replaced: LogNode?, previous: NodeRecord? = nil
   ) throws(ZDCSecurityError) {
     let fields = record.fields
@@ -26,7 +26,7 @@ public enum RecordRules {
   /// commitments (Z9).
   ///
   /// - Parameter acl: The access list in force after the commit.
-  public static func check(
+  package static func check(
     _ record: NodeRecord, commit: ZoneCommit.Fields, acl: ZoneACL.Fields
   ) throws(ZDCSecurityError) {
     let fields = record.fields
@@ -61,7 +61,7 @@ public enum RecordRules {
   ///
   /// - Parameter pin: The version of the record that it replaces, or of an earlier one, since versions may have been
   ///   skipped.
-  public static func check(_ record: NodeRecord, after pin: RecordPin) throws(ZDCSecurityError) {
+  package static func check(_ record: NodeRecord, after pin: RecordPin) throws(ZDCSecurityError) {
     let fields = record.fields
     try require(fields.recordVersion > pin.recordVersion, .recordRollback, node: fields.node)
     if fields.prevRecord == pin.record { try checkJump(fields, after: pin) }
@@ -87,7 +87,7 @@ public enum RecordRules {
   /// Returns the version that a writer gives to the successor of `version`.
   ///
   /// - Throws: `limitExceeded` if no version can follow.
-  public static func version(after version: UInt64) throws(ZDCSecurityError) -> UInt64 {
+  package static func version(after version: UInt64) throws(ZDCSecurityError) -> UInt64 {
     let (next, overflow) = version.addingReportingOverflow(1)
     try require(!overflow, .limitExceeded)
     return next
@@ -95,20 +95,20 @@ public enum RecordRules {
 }
 
 /// The newest version of a node that a client or server has accepted.
-public struct RecordPin: Hashable, Sendable {
-  public var recordVersion: UInt64
-  public var content: NodeRecord.Content?
+package struct RecordPin: Hashable, Sendable {
+  package var recordVersion: UInt64
+  package var content: NodeRecord.Content?
   /// The record's hash. If it is set, a record that directly follows is also checked for the size of its version
   /// increase.
-  public var record: RecordHash?
+  package var record: RecordHash?
 
-  public init(recordVersion: UInt64, content: NodeRecord.Content?, record: RecordHash? = nil) {
+  package init(recordVersion: UInt64, content: NodeRecord.Content?, record: RecordHash? = nil) {
     self.recordVersion = recordVersion
     self.content = content
     self.record = record
   }
 
-  public init(_ record: NodeRecord) {
+  package init(_ record: NodeRecord) {
     self.init(recordVersion: record.fields.recordVersion, content: record.fields.content, record: record.hash)
   }
 }

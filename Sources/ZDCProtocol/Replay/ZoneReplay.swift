@@ -2,10 +2,10 @@
 /// client because it does not trust the server.
 ///
 /// Pure: it accesses state and identities through protocols, and reads or writes nothing else.
-public struct ZoneReplay<Identities: IdentityDirectory> {
+package struct ZoneReplay<Identities: IdentityDirectory> {
   private let identities: Identities
 
-  public init(identities: Identities) {
+  package init(identities: Identities) {
     self.identities = identities
   }
 
@@ -16,7 +16,7 @@ public struct ZoneReplay<Identities: IdentityDirectory> {
   ///   - acl: The access list that the commit's acl operation names; nil without that operation.
   /// - Returns: The new head. Its access list is the one in force, and the only one that the caller stores.
   /// - Throws: `ZDCSecurityError` with the broken rule. The caller must then roll back `state`.
-  public func apply(
+  package func apply(
     _ commit: ZoneCommit, acl: ZoneACL?, after head: ZoneHead?, to state: inout some ZoneState
   ) throws -> ZoneHead {
     do {
@@ -100,7 +100,7 @@ extension ZoneReplay {
 extension ZoneCommit {
   /// Returns whether this commit directly follows the commit with this number and hash; for nil, whether it opens the
   /// log.
-  public func follows(_ head: (seq: UInt64, hash: CommitHash)?) -> Bool {
+  package func follows(_ head: (seq: UInt64, hash: CommitHash)?) -> Bool {
     guard let head else { return fields.seq == 0 && fields.prev == Self.genesisPrev(zone: fields.zone) }
     return head.seq < .max && fields.seq == head.seq + 1 && fields.prev == head.hash
   }
@@ -108,7 +108,7 @@ extension ZoneCommit {
   /// Verifies that the named writer signed the commit. The writer's permissions are not checked.
   ///
   /// - Throws: `ZDCSecurityError` with `writerUnknown` or `signatureInvalid`.
-  public func checkSigner(_ identities: some IdentityDirectory) throws {
+  package func checkSigner(_ identities: some IdentityDirectory) throws {
     guard let key = try identities.signKey(user: fields.writer, generation: fields.writerGen) else {
       throw ZDCSecurityError(.writerUnknown, user: fields.writer)
     }

@@ -1,13 +1,13 @@
 /// The state of one live node in a zone's log.
-public struct LogNode: Hashable, Sendable {
-  public var node: NodeID
-  public var parent: NodeID
-  public var record: RecordHash
-  public var putSeq: UInt64
-  public var keyGen: UInt32
-  public var parentKeyGen: UInt32
+package struct LogNode: Hashable, Sendable {
+  package var node: NodeID
+  package var parent: NodeID
+  package var record: RecordHash
+  package var putSeq: UInt64
+  package var keyGen: UInt32
+  package var parentKeyGen: UInt32
 
-  public init(node: NodeID, parent: NodeID, record: RecordHash, putSeq: UInt64, keyGen: UInt32, parentKeyGen: UInt32) {
+  package init(node: NodeID, parent: NodeID, record: RecordHash, putSeq: UInt64, keyGen: UInt32, parentKeyGen: UInt32) {
     self.node = node
     self.parent = parent
     self.record = record
@@ -22,7 +22,7 @@ public struct LogNode: Hashable, Sendable {
 /// Server and client implement it over their database inside one transaction; tests use a dictionary. Replay calls
 /// `put` and `removeSubtree` only for operations that it accepted. If replay throws, the caller rolls the transaction
 /// back.
-public protocol ZoneState {
+package protocol ZoneState {
   func leaf(_ node: NodeID) throws -> LogNode?
   /// Returns the number of live nodes below `node`, without `node` itself. Any result above `limit` only means "more
   /// than `limit`", so that a wrong claim about a large branch does not cost a full walk.
@@ -36,15 +36,15 @@ public protocol ZoneState {
 }
 
 /// The head of a zone's log, which a client pins and a server compares with.
-public struct ZoneHead: Sendable, Hashable {
-  public var zone: ZoneID
-  public var seq: UInt64
-  public var hash: CommitHash
-  public var acl: ZoneACL
+package struct ZoneHead: Sendable, Hashable {
+  package var zone: ZoneID
+  package var seq: UInt64
+  package var hash: CommitHash
+  package var acl: ZoneACL
   /// Generations below these are no longer accepted from these users (`retireKey`).
-  public var retiredBelow: [UserID: UInt32]
+  package var retiredBelow: [UserID: UInt32]
 
-  public init(zone: ZoneID, seq: UInt64, hash: CommitHash, acl: ZoneACL, retiredBelow: [UserID: UInt32] = [:]) {
+  package init(zone: ZoneID, seq: UInt64, hash: CommitHash, acl: ZoneACL, retiredBelow: [UserID: UInt32] = [:]) {
     self.zone = zone
     self.seq = seq
     self.hash = hash
@@ -54,19 +54,19 @@ public struct ZoneHead: Sendable, Hashable {
 }
 
 /// A zone's live nodes in memory.
-public struct MemoryZoneState: ZoneState, Sendable {
-  public private(set) var leaves: [NodeID: LogNode] = [:]
+package struct MemoryZoneState: ZoneState, Sendable {
+  package private(set) var leaves: [NodeID: LogNode] = [:]
   private var children: [NodeID: Set<NodeID>] = [:]
 
-  public init() {}
+  package init() {}
 
-  public func leaf(_ node: NodeID) -> LogNode? { leaves[node] }
+  package func leaf(_ node: NodeID) -> LogNode? { leaves[node] }
 
-  public func descendantCount(of node: NodeID, upTo limit: UInt64 = .max) -> UInt64 {
+  package func descendantCount(of node: NodeID, upTo limit: UInt64 = .max) -> UInt64 {
     UInt64(subtree(of: node, upTo: limit).count - 1)
   }
 
-  public func height(of node: NodeID, upTo limit: Int) -> Int {
+  package func height(of node: NodeID, upTo limit: Int) -> Int {
     var level = [node]
     var height = -1
     while !level.isEmpty, height <= limit {
@@ -76,13 +76,13 @@ public struct MemoryZoneState: ZoneState, Sendable {
     return height
   }
 
-  public mutating func put(_ leaf: LogNode, replacing old: LogNode?) {
+  package mutating func put(_ leaf: LogNode, replacing old: LogNode?) {
     if let old { children[old.parent]?.remove(old.node) }
     leaves[leaf.node] = leaf
     children[leaf.parent, default: []].insert(leaf.node)
   }
 
-  public mutating func removeSubtree(_ node: NodeID) {
+  package mutating func removeSubtree(_ node: NodeID) {
     let all = subtree(of: node)
     if let leaf = leaves[node] { children[leaf.parent]?.remove(node) }
     for id in all {

@@ -1,8 +1,8 @@
 /// The bulk format for objects: a sequence of `u8 type ‖ u32 length ‖ bytes` (PROTOCOL 3.13).
-public enum Bundle {
-  public static let mediaType = "application/vnd.zdc.bundle"
+package enum Bundle {
+  package static let mediaType = "application/vnd.zdc.bundle"
 
-  public enum ItemType: UInt8, Sendable {
+  package enum ItemType: UInt8, Sendable {
     case commit = 1, record = 2, acl = 3, grant = 4, content = 5, link = 6, leaves = 7
 
     var limit: Int {
@@ -19,7 +19,7 @@ public enum Bundle {
   }
 
   /// A decoded item. Times are set by the server; they are zero in requests.
-  public enum Item: Sendable, Hashable {
+  package enum Item: Sendable, Hashable {
     case commit(receivedMs: UInt64, ZoneCommit)
     case record(recordReceivedMs: UInt64, dataReceivedMs: UInt64, NodeRecord)
     case acl(ZoneACL)
@@ -30,23 +30,23 @@ public enum Bundle {
   }
 
   /// An item, or a placeholder for a record or grant with a wrong format.
-  public enum LenientItem: Sendable {
+  package enum LenientItem: Sendable {
     case item(Item)
     case unreadableRecord(RecordHash, ZDCSecurityError)
     case unreadableGrant
   }
 
   /// Decodes items one by one from received bytes.
-  public struct Reader: Sendable {
+  package struct Reader: Sendable {
     private var reader: ByteReader
 
-    public init(_ bytes: [UInt8]) {
+    package init(_ bytes: [UInt8]) {
       reader = ByteReader(bytes)
     }
 
     /// Returns the next item, or nil after the last one. A type that this version does not know is an error, because
     /// nothing may be skipped unread.
-    public mutating func next() throws(ZDCSecurityError) -> Item? {
+    package mutating func next() throws(ZDCSecurityError) -> Item? {
       guard reader.remaining > 0 else { return nil }
       guard let type = ItemType(rawValue: try reader.readUInt8()) else {
         throw ZDCSecurityError(.nonCanonicalEncoding)
@@ -59,7 +59,7 @@ public enum Bundle {
     ///
     /// Signed objects name the hashes of records and grants, so the reader can check whether exactly these bytes were
     /// intended.
-    public mutating func nextLeniently() throws(ZDCSecurityError) -> LenientItem? {
+    package mutating func nextLeniently() throws(ZDCSecurityError) -> LenientItem? {
       guard reader.remaining > 0 else { return nil }
       guard let type = ItemType(rawValue: try reader.readUInt8()) else {
         throw ZDCSecurityError(.nonCanonicalEncoding)
@@ -78,7 +78,7 @@ public enum Bundle {
     }
 
     /// Returns all remaining items.
-    public mutating func all() throws(ZDCSecurityError) -> [Item] {
+    package mutating func all() throws(ZDCSecurityError) -> [Item] {
       var items: [Item] = []
       while let item = try next() { items.append(item) }
       return items
@@ -105,41 +105,41 @@ public enum Bundle {
   }
 
   /// Appends items to a body.
-  public struct Writer: Sendable {
+  package struct Writer: Sendable {
     private var out: ByteWriter
 
-    public init(capacity: Int = 0) {
+    package init(capacity: Int = 0) {
       out = ByteWriter(capacity: capacity)
     }
 
-    public var bytes: [UInt8] { out.bytes }
-    public var count: Int { out.bytes.count }
+    package var bytes: [UInt8] { out.bytes }
+    package var count: Int { out.bytes.count }
 
-    public mutating func append(commit bytes: [UInt8], receivedMs: UInt64 = 0) {
+    package mutating func append(commit bytes: [UInt8], receivedMs: UInt64 = 0) {
       begin(.commit, length: 8 + bytes.count)
       out.append(receivedMs)
       out.append(contentsOf: bytes)
     }
 
-    public mutating func append(record bytes: [UInt8], recordReceivedMs: UInt64 = 0, dataReceivedMs: UInt64 = 0) {
+    package mutating func append(record bytes: [UInt8], recordReceivedMs: UInt64 = 0, dataReceivedMs: UInt64 = 0) {
       begin(.record, length: 16 + bytes.count)
       out.append(recordReceivedMs)
       out.append(dataReceivedMs)
       out.append(contentsOf: bytes)
     }
 
-    public mutating func append(acl bytes: [UInt8]) { append(.acl, bytes) }
-    public mutating func append(grant bytes: [UInt8]) { append(.grant, bytes) }
-    public mutating func append(link bytes: [UInt8]) { append(.link, bytes) }
+    package mutating func append(acl bytes: [UInt8]) { append(.acl, bytes) }
+    package mutating func append(grant bytes: [UInt8]) { append(.grant, bytes) }
+    package mutating func append(link bytes: [UInt8]) { append(.link, bytes) }
 
-    public mutating func append(content bytes: some Collection<UInt8>, blob: BlobID) {
+    package mutating func append(content bytes: some Collection<UInt8>, blob: BlobID) {
       begin(.content, length: 16 + bytes.count)
       out.append(blob)
       out.append(contentsOf: bytes)
     }
 
     /// Appends items that another writer encoded.
-    public mutating func append(items: [UInt8]) {
+    package mutating func append(items: [UInt8]) {
       out.append(contentsOf: items)
     }
 

@@ -2,9 +2,9 @@
 ///
 /// Decoders disagree on the meaning of duplicate member names. Escapes in names could hide duplicates, and no valid
 /// body has any.
-public enum JSONForm {
+package enum JSONForm {
   // Not generic: other modules would run it unspecialized, and a server runs it on bodies of unauthenticated requests.
-  public static func isAcceptable(_ bytes: [UInt8], depth limit: Int = Limits.jsonDepth) -> Bool {
+  package static func isAcceptable(_ bytes: [UInt8], depth limit: Int = Limits.jsonDepth) -> Bool {
     var scanner = Scanner(limit: limit)
     for byte in bytes where !scanner.take(byte) { return false }
     return true

@@ -1,15 +1,15 @@
 // The JSON bodies of the control plane (project PROTOCOL.md, "Wire API"). Both sides share one type per body.
 
 /// `GET /v1/info`
-public struct ServerInfo: Codable, Sendable, Hashable {
-  public var name: String
-  public var version: String
+package struct ServerInfo: Codable, Sendable, Hashable {
+  package var name: String
+  package var version: String
   /// The protocol generations that the server supports; this package supports 1.
-  public var protocols: [Int]
-  public var registration: String
-  public var timeMs: UInt64
+  package var protocols: [Int]
+  package var registration: String
+  package var timeMs: UInt64
 
-  public init(name: String, version: String, protocols: [Int], registration: String, timeMs: UInt64) {
+  package init(name: String, version: String, protocols: [Int], registration: String, timeMs: UInt64) {
     self.name = name
     self.version = version
     self.protocols = protocols
@@ -19,26 +19,26 @@ public struct ServerInfo: Codable, Sendable, Hashable {
 }
 
 /// `POST /v1/accounts`
-public struct RegisterRequest: Codable, Sendable, Hashable {
-  public struct Tree: Codable, Sendable, Hashable {
-    public var appTreeID: String
+package struct RegisterRequest: Codable, Sendable, Hashable {
+  package struct Tree: Codable, Sendable, Hashable {
+    package var appTreeID: String
     /// Four bundles in trunk order, each {record of the root, grant, access list, commit 0}.
-    public var trunks: [WireBytes]
+    package var trunks: [WireBytes]
 
-    public init(appTreeID: String, trunks: [WireBytes]) {
+    package init(appTreeID: String, trunks: [WireBytes]) {
       self.appTreeID = appTreeID
       self.trunks = trunks
     }
   }
 
-  public var genesis: WireBytes
-  public var keyring: WireBytes
-  public var lookupID: LookupID
-  public var loginKey: WireBytes
-  public var invite: String?
-  public var tree: Tree
+  package var genesis: WireBytes
+  package var keyring: WireBytes
+  package var lookupID: LookupID
+  package var loginKey: WireBytes
+  package var invite: String?
+  package var tree: Tree
 
-  public init(
+  package init(
     genesis: WireBytes, keyring: WireBytes, lookupID: LookupID, loginKey: WireBytes, invite: String?, tree: Tree
   ) {
     self.genesis = genesis
@@ -50,46 +50,46 @@ public struct RegisterRequest: Codable, Sendable, Hashable {
   }
 }
 
-public struct RegisterResponse: Codable, Sendable, Hashable {
-  public var userID: UserID
+package struct RegisterResponse: Codable, Sendable, Hashable {
+  package var userID: UserID
 
-  public init(userID: UserID) {
+  package init(userID: UserID) {
     self.userID = userID
   }
 }
 
 /// `POST /v1/auth/challenge`. Contains one of the two IDs. The answer looks the same whether it is known or not.
-public struct ChallengeRequest: Codable, Sendable, Hashable {
-  public var lookupID: LookupID?
-  public var userID: UserID?
+package struct ChallengeRequest: Codable, Sendable, Hashable {
+  package var lookupID: LookupID?
+  package var userID: UserID?
 
-  public init(lookupID: LookupID? = nil, userID: UserID? = nil) {
+  package init(lookupID: LookupID? = nil, userID: UserID? = nil) {
     self.lookupID = lookupID
     self.userID = userID
   }
 }
 
-public struct ChallengeResponse: Codable, Sendable, Hashable {
-  public var nonce: WireBytes
-  public var expiresMs: UInt64
+package struct ChallengeResponse: Codable, Sendable, Hashable {
+  package var nonce: WireBytes
+  package var expiresMs: UInt64
 
-  public init(nonce: WireBytes, expiresMs: UInt64) {
+  package init(nonce: WireBytes, expiresMs: UInt64) {
     self.nonce = nonce
     self.expiresMs = expiresMs
   }
 }
 
 /// `POST /v1/auth/login`: the account's login key vouches for a device and its key.
-public struct LoginRequest: Codable, Sendable, Hashable {
-  public var lookupID: LookupID
-  public var origin: String
-  public var deviceID: DeviceID
-  public var deviceKey: WireBytes
-  public var nonce: WireBytes
-  public var expiresMs: UInt64
-  public var signature: WireBytes
+package struct LoginRequest: Codable, Sendable, Hashable {
+  package var lookupID: LookupID
+  package var origin: String
+  package var deviceID: DeviceID
+  package var deviceKey: WireBytes
+  package var nonce: WireBytes
+  package var expiresMs: UInt64
+  package var signature: WireBytes
 
-  public init(
+  package init(
     lookupID: LookupID, origin: String, deviceID: DeviceID, deviceKey: WireBytes, nonce: WireBytes,
     expiresMs: UInt64, signature: WireBytes
   ) {
@@ -104,7 +104,7 @@ public struct LoginRequest: Codable, Sendable, Hashable {
 
   /// The bytes that the signature covers, under the label "login":
   /// `v16 origin ‖ lookupID ‖ deviceID ‖ deviceKey ‖ nonce ‖ u64 expires`.
-  public var signedBytes: [UInt8] {
+  package var signedBytes: [UInt8] {
     var out = ByteWriter(capacity: 200)
     out.append16(Array(origin.utf8.prefix(1_024)))
     out.append(lookupID)
@@ -117,15 +117,15 @@ public struct LoginRequest: Codable, Sendable, Hashable {
 }
 
 /// `POST /v1/auth/device`: a device that logged in before opens its next session with its device key.
-public struct DeviceLoginRequest: Codable, Sendable, Hashable {
-  public var userID: UserID
-  public var origin: String
-  public var deviceID: DeviceID
-  public var nonce: WireBytes
-  public var expiresMs: UInt64
-  public var signature: WireBytes
+package struct DeviceLoginRequest: Codable, Sendable, Hashable {
+  package var userID: UserID
+  package var origin: String
+  package var deviceID: DeviceID
+  package var nonce: WireBytes
+  package var expiresMs: UInt64
+  package var signature: WireBytes
 
-  public init(
+  package init(
     userID: UserID, origin: String, deviceID: DeviceID, nonce: WireBytes, expiresMs: UInt64, signature: WireBytes
   ) {
     self.userID = userID
@@ -138,7 +138,7 @@ public struct DeviceLoginRequest: Codable, Sendable, Hashable {
 
   /// The bytes that the signature covers, under the label "device-login":
   /// `v16 origin ‖ userID ‖ deviceID ‖ nonce ‖ u64 expires`.
-  public var signedBytes: [UInt8] {
+  package var signedBytes: [UInt8] {
     var out = ByteWriter(capacity: 160)
     out.append16(Array(origin.utf8.prefix(1_024)))
     out.append(userID)
@@ -149,13 +149,13 @@ public struct DeviceLoginRequest: Codable, Sendable, Hashable {
   }
 }
 
-public struct SessionResponse: Codable, Sendable, Hashable {
+package struct SessionResponse: Codable, Sendable, Hashable {
   /// 32 random bytes; sent back as `Authorization: Bearer <z-base-32>`.
-  public var token: WireBytes
-  public var userID: UserID
-  public var expiresMs: UInt64
+  package var token: WireBytes
+  package var userID: UserID
+  package var expiresMs: UInt64
 
-  public init(token: WireBytes, userID: UserID, expiresMs: UInt64) {
+  package init(token: WireBytes, userID: UserID, expiresMs: UInt64) {
     self.token = token
     self.userID = userID
     self.expiresMs = expiresMs
@@ -163,14 +163,14 @@ public struct SessionResponse: Codable, Sendable, Hashable {
 }
 
 /// `GET /v1/auth/sessions`
-public struct SessionList: Codable, Sendable, Hashable {
-  public struct Session: Codable, Sendable, Hashable {
-    public var deviceID: DeviceID
-    public var createdMs: UInt64
-    public var expiresMs: UInt64
-    public var isCurrent: Bool
+package struct SessionList: Codable, Sendable, Hashable {
+  package struct Session: Codable, Sendable, Hashable {
+    package var deviceID: DeviceID
+    package var createdMs: UInt64
+    package var expiresMs: UInt64
+    package var isCurrent: Bool
 
-    public init(deviceID: DeviceID, createdMs: UInt64, expiresMs: UInt64, isCurrent: Bool) {
+    package init(deviceID: DeviceID, createdMs: UInt64, expiresMs: UInt64, isCurrent: Bool) {
       self.deviceID = deviceID
       self.createdMs = createdMs
       self.expiresMs = expiresMs
@@ -178,21 +178,21 @@ public struct SessionList: Codable, Sendable, Hashable {
     }
   }
 
-  public var sessions: [Session]
+  package var sessions: [Session]
 
-  public init(sessions: [Session]) {
+  package init(sessions: [Session]) {
     self.sessions = sessions
   }
 }
 
 /// `POST /v1/account/links`: the next identity link. Keyring and login change with it if its kind requires that.
-public struct AppendLinkRequest: Codable, Sendable, Hashable {
-  public var link: WireBytes
-  public var keyring: WireBytes?
-  public var lookupID: LookupID?
-  public var loginKey: WireBytes?
+package struct AppendLinkRequest: Codable, Sendable, Hashable {
+  package var link: WireBytes
+  package var keyring: WireBytes?
+  package var lookupID: LookupID?
+  package var loginKey: WireBytes?
 
-  public init(link: WireBytes, keyring: WireBytes? = nil, lookupID: LookupID? = nil, loginKey: WireBytes? = nil) {
+  package init(link: WireBytes, keyring: WireBytes? = nil, lookupID: LookupID? = nil, loginKey: WireBytes? = nil) {
     self.link = link
     self.keyring = keyring
     self.lookupID = lookupID
@@ -201,52 +201,52 @@ public struct AppendLinkRequest: Codable, Sendable, Hashable {
 }
 
 /// A zone and the head of its log on the server.
-public struct ZoneStatus: Codable, Sendable, Hashable {
-  public var treeID: TreeID
-  public var zoneRoot: NodeID
-  public var seq: UInt64
-  public var head: CommitHash
+package struct ZoneStatus: Codable, Sendable, Hashable {
+  package var treeID: TreeID
+  package var zoneRoot: NodeID
+  package var seq: UInt64
+  package var head: CommitHash
 
-  public init(zone: ZoneID, seq: UInt64, head: CommitHash) {
+  package init(zone: ZoneID, seq: UInt64, head: CommitHash) {
     treeID = zone.tree
     zoneRoot = zone.root
     self.seq = seq
     self.head = head
   }
 
-  public var zone: ZoneID { ZoneID(tree: treeID, root: zoneRoot) }
+  package var zone: ZoneID { ZoneID(tree: treeID, root: zoneRoot) }
 }
 
 /// The point in a user's feed of changes up to which a server has reported (PROTOCOL 4.5). It is opaque to clients,
 /// which send back the last one that they received.
-public struct FeedPosition: Codable, Sendable, Hashable {
-  public let text: String
+package struct FeedPosition: Codable, Sendable, Hashable {
+  package let text: String
 
-  public init(_ text: String) {
+  package init(_ text: String) {
     self.text = text
   }
 
-  public init(from decoder: any Decoder) throws {
+  package init(from decoder: any Decoder) throws {
     text = try decoder.singleValueContainer().decode(String.self)
   }
 
-  public func encode(to encoder: any Encoder) throws {
+  package func encode(to encoder: any Encoder) throws {
     var container = encoder.singleValueContainer()
     try container.encode(text)
   }
 }
 
 /// `GET /v1/zones?since=POSITION` and the event stream's first event: the user's zones that have changed since.
-public struct ZoneList: Codable, Sendable, Hashable {
+package struct ZoneList: Codable, Sendable, Hashable {
   /// The cursor for the next call; nil in a list of offered zones, and in a list that covers only some zones.
-  public var feedPosition: FeedPosition?
-  public var zones: [ZoneStatus]
+  package var feedPosition: FeedPosition?
+  package var zones: [ZoneStatus]
   /// The end of the user's identity chain; nil in a list of offered zones.
-  public var chain: ChainHead?
+  package var chain: ChainHead?
   /// The start of the next page of offered zones (`after`); nil if this is the last page.
-  public var next: UInt64?
+  package var next: UInt64?
 
-  public init(
+  package init(
     feedPosition: FeedPosition? = nil, zones: [ZoneStatus], chain: ChainHead? = nil, next: UInt64? = nil
   ) {
     self.feedPosition = feedPosition
@@ -257,47 +257,47 @@ public struct ZoneList: Codable, Sendable, Hashable {
 }
 
 /// The end of an identity chain, as the server states it (PROTOCOL 4.5). The hash of a link covers all links before it.
-public struct ChainHead: Codable, Sendable, Hashable {
-  public var seq: UInt32
-  public var head: LinkHash
+package struct ChainHead: Codable, Sendable, Hashable {
+  package var seq: UInt32
+  package var head: LinkHash
 
-  public init(seq: UInt32, head: LinkHash) {
+  package init(seq: UInt32, head: LinkHash) {
     self.seq = seq
     self.head = head
   }
 }
 
 /// `event: head` of the event stream.
-public struct HeadEvent: Codable, Sendable, Hashable {
-  public var status: ZoneStatus
+package struct HeadEvent: Codable, Sendable, Hashable {
+  package var status: ZoneStatus
   /// The commit's page (the commit and its live records), if it is at most 64 KiB.
-  public var page: WireBytes?
+  package var page: WireBytes?
 
-  public init(status: ZoneStatus, page: WireBytes?) {
+  package init(status: ZoneStatus, page: WireBytes?) {
     self.status = status
     self.page = page
   }
 }
 
 /// The answer to `POST /v1/commits`.
-public struct CommitResponse: Codable, Sendable, Hashable {
-  public var receivedMs: UInt64
-  public var zones: [ZoneStatus]
+package struct CommitResponse: Codable, Sendable, Hashable {
+  package var receivedMs: UInt64
+  package var zones: [ZoneStatus]
 
-  public init(receivedMs: UInt64, zones: [ZoneStatus]) {
+  package init(receivedMs: UInt64, zones: [ZoneStatus]) {
     self.receivedMs = receivedMs
     self.zones = zones
   }
 }
 
 /// `POST /v1/blobs`
-public struct BlobTicketRequest: Codable, Sendable, Hashable {
-  public var blobID: BlobID
-  public var treeID: TreeID
-  public var nodeID: NodeID
-  public var cipherLength: UInt64
+package struct BlobTicketRequest: Codable, Sendable, Hashable {
+  package var blobID: BlobID
+  package var treeID: TreeID
+  package var nodeID: NodeID
+  package var cipherLength: UInt64
 
-  public init(blobID: BlobID, treeID: TreeID, nodeID: NodeID, cipherLength: UInt64) {
+  package init(blobID: BlobID, treeID: TreeID, nodeID: NodeID, cipherLength: UInt64) {
     self.blobID = blobID
     self.treeID = treeID
     self.nodeID = nodeID
@@ -306,26 +306,26 @@ public struct BlobTicketRequest: Codable, Sendable, Hashable {
 }
 
 /// The answer to a ticket and to `GET /v1/blobs/{blobID}/parts`.
-public struct BlobStatus: Codable, Sendable, Hashable {
-  public struct Part: Codable, Sendable, Hashable {
-    public var index: Int
+package struct BlobStatus: Codable, Sendable, Hashable {
+  package struct Part: Codable, Sendable, Hashable {
+    package var index: Int
     /// SHA-256 over the part's leaf hashes.
-    public var hash: WireBytes
+    package var hash: WireBytes
 
-    public init(index: Int, hash: WireBytes) {
+    package init(index: Int, hash: WireBytes) {
       self.index = index
       self.hash = hash
     }
   }
 
-  public var blobID: BlobID
-  public var cipherLength: UInt64
-  public var isComplete: Bool
+  package var blobID: BlobID
+  package var cipherLength: UInt64
+  package var isComplete: Bool
   /// The root over all leaves, once complete.
-  public var contentRoot: ContentRoot?
-  public var parts: [Part]
+  package var contentRoot: ContentRoot?
+  package var parts: [Part]
 
-  public init(blobID: BlobID, cipherLength: UInt64, isComplete: Bool, contentRoot: ContentRoot?, parts: [Part]) {
+  package init(blobID: BlobID, cipherLength: UInt64, isComplete: Bool, contentRoot: ContentRoot?, parts: [Part]) {
     self.blobID = blobID
     self.cipherLength = cipherLength
     self.isComplete = isComplete
@@ -335,30 +335,30 @@ public struct BlobStatus: Codable, Sendable, Hashable {
 }
 
 /// `GET /v1/account/audit`: everything that the server holds for the user, field by field.
-public struct AuditReport: Codable, Sendable, Hashable {
-  public struct Field: Codable, Sendable, Hashable {
-    public var name: String
-    public var value: String
+package struct AuditReport: Codable, Sendable, Hashable {
+  package struct Field: Codable, Sendable, Hashable {
+    package var name: String
+    package var value: String
 
-    public init(name: String, value: String) {
+    package init(name: String, value: String) {
       self.name = name
       self.value = value
     }
   }
 
-  public struct Section: Codable, Sendable, Hashable {
-    public var title: String
-    public var fields: [Field]
+  package struct Section: Codable, Sendable, Hashable {
+    package var title: String
+    package var fields: [Field]
 
-    public init(title: String, fields: [Field]) {
+    package init(title: String, fields: [Field]) {
       self.title = title
       self.fields = fields
     }
   }
 
-  public var sections: [Section]
+  package var sections: [Section]
 
-  public init(sections: [Section]) {
+  package init(sections: [Section]) {
     self.sections = sections
   }
 }

@@ -5,10 +5,10 @@
 #endif
 
 /// Bytes inside a JSON body: standard base64 with padding.
-public struct WireBytes: Codable, Sendable, Hashable {
-  public var bytes: [UInt8]
+package struct WireBytes: Codable, Sendable, Hashable {
+  package var bytes: [UInt8]
 
-  public init(_ bytes: [UInt8]) {
+  package init(_ bytes: [UInt8]) {
     self.bytes = bytes
   }
 

@@ -1,6 +1,6 @@
 internal import Foundation
 internal import GRDB
-public import ZDCProtocol
+package import ZDCProtocol
 internal import ZeroDarkCloud
 
 /// A snapshot of everything on a device that a lie must not change, as comparable text.
@@ -11,13 +11,13 @@ internal import ZeroDarkCloud
 /// let losses = try await DeviceState(of: b).losses(since: before, reference: honest, freezes: true)
 /// #expect(losses.isEmpty)
 /// ```
-public struct DeviceState: Sendable {
+package struct DeviceState: Sendable {
   /// A security event and which IDs it names.
-  public struct Event: Sendable, Hashable {
-    public let code: String
-    public let hasZone: Bool
-    public let hasNode: Bool
-    public let hasUser: Bool
+  package struct Event: Sendable, Hashable {
+    package let code: String
+    package let hasZone: Bool
+    package let hasNode: Bool
+    package let hasUser: Bool
   }
 
   struct NodeLine: Sendable, Hashable {
@@ -28,13 +28,13 @@ public struct DeviceState: Sendable {
     var cloud: String
   }
 
-  public let events: [Event]
+  package let events: [Event]
   /// The queue in order: kind, node and sealed part of each operation.
-  public let operations: [String]
+  package let operations: [String]
   /// Error codes of frozen zones, by zone.
-  public let frozen: [String: String]
+  package let frozen: [String: String]
   /// Error codes of nodes whose newest version could not be opened, by node.
-  public let quarantined: [String: String]
+  package let quarantined: [String: String]
   let accounts: [String]
   let pins: [String: String]
   let leaves: [String: String]
@@ -44,12 +44,12 @@ public struct DeviceState: Sendable {
   /// Sizes of the device's files except for the database, by path.
   let files: [String: Int]
   /// The tree with the content that the app has.
-  public let tree: String
+  package let tree: String
 
   /// The roots of the zones whose head the device has pinned.
-  public let pinnedZones: Set<NodeID>
+  package let pinnedZones: Set<NodeID>
 
-  public init(of device: TestDevice) async throws {
+  package init(of device: TestDevice) async throws {
     let tables = try await device.database.read { try Tables($0.database) }
     events = tables.events
     operations = tables.operations
@@ -81,7 +81,7 @@ public struct DeviceState: Sendable {
   /// - Parameters:
   ///   - reference: An honest twin that has pulled and downloaded the same.
   ///   - log: Hashes of commits that an authorized writer signed. A pin may be any of them, whatever their records are.
-  public func losses(since before: DeviceState, reference: DeviceState, log: Set<String> = []) -> [String] {
+  package func losses(since before: DeviceState, reference: DeviceState, log: Set<String> = []) -> [String] {
     var losses: [String] = []
     if accounts != before.accounts { losses.append("accounts changed") }
     if operations != before.operations { losses.append("queue: \(before.operations) became \(operations)") }

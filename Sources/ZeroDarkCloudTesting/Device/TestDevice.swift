@@ -57,11 +57,19 @@ public final class TestDevice: Sendable {
   ///
   /// - Parameters:
   ///   - delegate: The app's own delegate; nil for ``recorder``.
-  ///   - hostile: A server between the device and the real server, behind ``network``.
   ///   - configure: Registers the app's collections and migrations.
-  public init(
+  public convenience init(
     _ name: String, server: TestServer, clock: ManualClock, delegate: (any ZeroDarkCloudDelegate)? = nil,
-    through hostile: HostileServer? = nil,
+    configure: @escaping @Sendable (inout ZDCDatabaseConfig) -> Void = { _ in }
+  ) async throws {
+    try await self.init(
+      name, server: server, clock: clock, delegate: delegate, through: nil, configure: configure)
+  }
+
+  /// Creates a device whose requests pass through a hostile server, behind ``network``, on their way to the real one.
+  package init(
+    _ name: String, server: TestServer, clock: ManualClock, delegate: (any ZeroDarkCloudDelegate)? = nil,
+    through hostile: HostileServer?,
     configure: @escaping @Sendable (inout ZDCDatabaseConfig) -> Void = { _ in }
   ) async throws {
     self.name = name
@@ -80,7 +88,12 @@ public final class TestDevice: Sendable {
   /// Creates a twin of a closed device: a copy of its database, opened in another folder.
   ///
   /// The twin has the identity of the other device, including its session's key. Its clock shows the same time.
-  public init(_ name: String, twinOf other: TestDevice, through hostile: HostileServer? = nil) async throws {
+  public convenience init(_ name: String, twinOf other: TestDevice) async throws {
+    try await self.init(name, twinOf: other, through: nil)
+  }
+
+  /// Creates a twin whose requests pass through a hostile server.
+  package init(_ name: String, twinOf other: TestDevice, through hostile: HostileServer?) async throws {
     self.name = name
     clock = ManualClock(startingAt: other.clock.now)
     (databaseKey, serverURL) = (other.databaseKey, other.serverURL)

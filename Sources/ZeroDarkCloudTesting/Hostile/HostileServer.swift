@@ -1,7 +1,7 @@
 internal import Foundation
 internal import Synchronization
 internal import ZDCProtocol
-public import ZeroDarkCloud
+package import ZeroDarkCloud
 
 /// A man in the middle before the real server: a script alters, withholds, replaces or invents answers.
 ///
@@ -17,15 +17,15 @@ public import ZeroDarkCloud
 /// hostile.stopTampering()
 /// #expect(hostile.liesTold > 0)
 /// ```
-public final class HostileServer: Sendable {
+package final class HostileServer: Sendable {
   /// A request as a device sent it.
-  public struct HeardRequest: Sendable {
-    public let device: String
-    public let route: WireRoutes.Route
-    public let path: String
-    public let body: [UInt8]
+  package struct HeardRequest: Sendable {
+    package let device: String
+    package let route: WireRoutes.Route
+    package let path: String
+    package let body: [UInt8]
     /// The value of `liesTold` when the request arrived.
-    public let liesBefore: Int
+    package let liesBefore: Int
   }
 
   private struct Rule {
@@ -46,7 +46,7 @@ public final class HostileServer: Sendable {
   private let server: TestServer
   private let state = Mutex(State())
 
-  public init(_ server: TestServer) {
+  package init(_ server: TestServer) {
     self.server = server
   }
 
@@ -58,15 +58,15 @@ public final class HostileServer: Sendable {
   ///   - device: The name of the device that is lied to; nil for all devices.
   ///   - occurrence: 1 for the first answer to which the lie applies.
   ///   - times: The number of consecutive answers to alter.
-  public func tell(_ lie: Lie, to device: String? = nil, from occurrence: Int = 1, times: Int = .max) {
+  package func tell(_ lie: Lie, to device: String? = nil, from occurrence: Int = 1, times: Int = .max) {
     state.withLock { $0.rules.append(Rule(lie: lie, device: device, skip: occurrence - 1, times: times)) }
   }
 
   /// Clears the script. Devices stay connected to the servers that they were led to.
-  public func stopTampering() { state.withLock { $0.rules = [] } }
+  package func stopTampering() { state.withLock { $0.rules = [] } }
 
   /// Leads a device to another server. If it had a server before, this counts as a lie.
-  public func lead(_ device: String, to server: TestServer) throws {
+  package func lead(_ device: String, to server: TestServer) throws {
     let upstream = try AsyncHTTPTransport(serverURL: server.url.absoluteString)
     state.withLock { state in
       if state.upstream.updateValue(upstream, forKey: device) != nil { state.told += 1 }
@@ -75,20 +75,20 @@ public final class HostileServer: Sendable {
 
   // MARK: What happened
 
-  public var liesTold: Int { state.withLock { $0.told } }
+  package var liesTold: Int { state.withLock { $0.told } }
 
   /// All requests from devices, in order, since the start or the last ``forgetRequests()``.
-  public var requests: [HeardRequest] { state.withLock { $0.heard } }
+  package var requests: [HeardRequest] { state.withLock { $0.heard } }
 
-  public func forgetRequests() { state.withLock { $0.heard = [] } }
+  package func forgetRequests() { state.withLock { $0.heard = [] } }
 
   /// Returns the maximum number of bytes that a device read of an altered answer before it disconnected.
-  public func mostBytesTaken(by device: String) -> Int { state.withLock { $0.taken[device] ?? 0 } }
+  package func mostBytesTaken(by device: String) -> Int { state.withLock { $0.taken[device] ?? 0 } }
 
   // MARK: Sending
 
   /// Returns the transport through which a device reaches its server.
-  public func transport(for device: String) throws -> any ZDCTransport {
+  package func transport(for device: String) throws -> any ZDCTransport {
     try lead(device, to: server)
     return HostileTransport(hostile: self, device: device)
   }

@@ -1,5 +1,5 @@
 internal import Foundation
-public import ZDCProtocol
+package import ZDCProtocol
 
 /// A false answer of a ``HostileServer``.
 ///
@@ -9,7 +9,7 @@ public import ZDCProtocol
 /// .rewrite(.commit) { $0.removeFirst() }            // a gap in every page of the log
 /// .refuse("GET", "/v1/account/keyring", status: 404, code: "notFound")
 /// ```
-public struct Lie: Sendable {
+package struct Lie: Sendable {
   enum Act: Sendable {
     /// Alters an answer. Returns whether there was something to alter.
     case alter(@Sendable (inout ServedAnswer) throws -> Bool)
@@ -22,7 +22,7 @@ public struct Lie: Sendable {
   let act: Act
 
   /// Creates a lie from a function that alters any answer and returns whether it did.
-  public init(_ alter: @escaping @Sendable (inout ServedAnswer) throws -> Bool) {
+  package init(_ alter: @escaping @Sendable (inout ServedAnswer) throws -> Bool) {
     act = .alter(alter)
   }
 
@@ -32,10 +32,10 @@ public struct Lie: Sendable {
 
   // MARK: Objects
 
-  public typealias Choice = @Sendable (ServedItem) -> Bool
+  package typealias Choice = @Sendable (ServedItem) -> Bool
 
   /// Replaces the list of all objects of a kind in an answer.
-  public static func rewrite(
+  package static func rewrite(
     _ kind: ServedKind, _ change: @escaping @Sendable (inout [ServedItem]) throws -> Void
   ) -> Lie {
     Lie { answer in
@@ -50,7 +50,7 @@ public struct Lie: Sendable {
   }
 
   /// Changes the bytes of each chosen object.
-  public static func change(
+  package static func change(
     _ kind: ServedKind, where choice: @escaping Choice = { _ in true },
     _ change: @escaping @Sendable (inout [UInt8]) throws -> Void
   ) -> Lie {
@@ -64,7 +64,7 @@ public struct Lie: Sendable {
   }
 
   /// Flips one bit in the byte at `offset`, which counts from the end if it is negative.
-  public static func turnBit(_ kind: ServedKind, at offset: Int, where choice: @escaping Choice = { _ in true }) -> Lie
+  package static func turnBit(_ kind: ServedKind, at offset: Int, where choice: @escaping Choice = { _ in true }) -> Lie
   {
     change(kind, where: choice) { bytes in
       let index = offset < 0 ? bytes.count + offset : offset
@@ -72,19 +72,19 @@ public struct Lie: Sendable {
     }
   }
 
-  public static func substitute(
+  package static func substitute(
     _ kind: ServedKind, with object: [UInt8], where choice: @escaping Choice = { _ in true }
   ) -> Lie {
     change(kind, where: choice) { $0 = object }
   }
 
   /// Omits the chosen objects.
-  public static func withhold(_ kind: ServedKind, where choice: @escaping Choice = { _ in true }) -> Lie {
+  package static func withhold(_ kind: ServedKind, where choice: @escaping Choice = { _ in true }) -> Lie {
     rewrite(kind) { $0.removeAll(where: choice) }
   }
 
   /// Adds objects to every page of the zone's log, after the existing objects of their kind.
-  public static func add(_ items: [ServedItem], to zone: ZoneID) -> Lie {
+  package static func add(_ items: [ServedItem], to zone: ZoneID) -> Lie {
     Lie { answer in
       guard answer.isBundle, answer.path.contains(zone.tree.text), answer.route.pattern == Routes.zoneCommits else {
         return false
@@ -100,7 +100,7 @@ public struct Lie: Sendable {
 
   /// Reports another head for a zone, in its pages and in the list of zones. `hasMore` also overrides whether the page
   /// ends before the head.
-  public static func head(_ zone: ZoneID, seq: UInt64, hash: CommitHash, hasMore: Bool? = nil) -> Lie {
+  package static func head(_ zone: ZoneID, seq: UInt64, hash: CommitHash, hasMore: Bool? = nil) -> Lie {
     Lie { answer in
       if answer.route.pattern == Routes.zones {
         return try answer.changeZones { zones in
@@ -117,7 +117,7 @@ public struct Lie: Sendable {
   }
 
   /// Returns an empty list of the user's zones.
-  public static let noZones = Lie { answer in
+  package static let noZones = Lie { answer in
     guard answer.route.pattern == Routes.zones else { return false }
     return try answer.changeZones { $0 = [] }
   }
@@ -125,12 +125,12 @@ public struct Lie: Sendable {
   // MARK: Answers
 
   /// Answers with an error in the server's place.
-  public static func refuse(_ method: String, _ pattern: String, status: Int, code: String) -> Lie {
+  package static func refuse(_ method: String, _ pattern: String, status: Int, code: String) -> Lie {
     fabricate(method, pattern, status: status, json: #"{"code":"\#(code)","message":"by script","retryable":false}"#)
   }
 
   /// Answers a request without forwarding it to the server.
-  public static func fabricate(_ method: String, _ pattern: String, status: Int = 200, json: String) -> Lie {
+  package static func fabricate(_ method: String, _ pattern: String, status: Int = 200, json: String) -> Lie {
     fabricate(method, pattern) { route, request in
       ServedAnswer(
         to: route, request: request, status: status, headers: ["content-type": "application/json"],
@@ -140,7 +140,7 @@ public struct Lie: Sendable {
 
   /// Answers a request without forwarding it to the server. The closure creates the answer, or returns nil to let the
   /// request pass.
-  public static func fabricate(
+  package static func fabricate(
     _ method: String, _ pattern: String,
     _ answer: @escaping @Sendable (_ route: WireRoutes.Route, _ request: [UInt8]) -> ServedAnswer?
   ) -> Lie {
@@ -151,7 +151,7 @@ public struct Lie: Sendable {
   }
 
   /// Changes the whole body of answers on a route.
-  public static func body(
+  package static func body(
     _ method: String, _ pattern: String, _ change: @escaping @Sendable (inout [UInt8]) throws -> Void
   ) -> Lie {
     Lie { answer in
@@ -164,7 +164,7 @@ public struct Lie: Sendable {
   // MARK: Sizes
 
   /// Announces a length that differs from the body's.
-  public static func announce(_ length: UInt64, _ method: String, _ pattern: String) -> Lie {
+  package static func announce(_ length: UInt64, _ method: String, _ pattern: String) -> Lie {
     Lie { answer in
       guard answer.route.method == method, answer.route.pattern == pattern else { return false }
       answer.announcedLength = length
@@ -173,7 +173,7 @@ public struct Lie: Sendable {
   }
 
   /// Never ends the body.
-  public static func endless(_ method: String, _ pattern: String, of bytes: [UInt8]) -> Lie {
+  package static func endless(_ method: String, _ pattern: String, of bytes: [UInt8]) -> Lie {
     Lie { answer in
       guard answer.route.method == method, answer.route.pattern == pattern else { return false }
       answer.endlessly = bytes
@@ -185,7 +185,7 @@ public struct Lie: Sendable {
   // MARK: Events
 
   /// Changes the list of events that arrive together. Each event is its text with the empty line at the end.
-  public static func events(_ change: @escaping @Sendable ([String]) -> [String]) -> Lie {
+  package static func events(_ change: @escaping @Sendable ([String]) -> [String]) -> Lie {
     Lie(act: .events(change))
   }
 }

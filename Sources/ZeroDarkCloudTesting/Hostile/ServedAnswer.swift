@@ -1,7 +1,7 @@
-public import ZDCProtocol
+package import ZDCProtocol
 
 /// The objects of the protocol that a ``HostileServer`` may serve, by their form on the wire.
-public enum ServedKind: UInt8, Sendable, CaseIterable {
+package enum ServedKind: UInt8, Sendable, CaseIterable {
   case commit = 1
   case record, acl, grant
   /// Content of at most 64 KiB, in a bundle.
@@ -17,31 +17,31 @@ public enum ServedKind: UInt8, Sendable, CaseIterable {
 }
 
 /// One object of a bundle as bytes, which need not be a valid object.
-public struct ServedItem: Sendable, Hashable {
+package struct ServedItem: Sendable, Hashable {
   /// The byte for the item's type; see ``ServedKind``.
-  public var type: UInt8
+  package var type: UInt8
   /// Prefixed with the received times or the blob's ID, as in the bundle.
-  public var bytes: [UInt8]
+  package var bytes: [UInt8]
 
-  public init(type: UInt8, bytes: [UInt8]) {
+  package init(type: UInt8, bytes: [UInt8]) {
     self.type = type
     self.bytes = bytes
   }
 
-  public init(_ commit: ZoneCommit) {
+  package init(_ commit: ZoneCommit) {
     self.init(type: ServedKind.commit.rawValue, bytes: [UInt8](repeating: 0, count: 8) + commit.bytes)
   }
 
-  public init(_ record: NodeRecord) {
+  package init(_ record: NodeRecord) {
     self.init(type: ServedKind.record.rawValue, bytes: [UInt8](repeating: 0, count: 16) + record.bytes)
   }
 
-  public init(_ acl: ZoneACL) { self.init(type: ServedKind.acl.rawValue, bytes: acl.bytes) }
-  public init(_ grant: Grant) { self.init(type: ServedKind.grant.rawValue, bytes: grant.bytes) }
-  public init(_ link: IdentityLink) { self.init(type: ServedKind.link.rawValue, bytes: link.bytes) }
+  package init(_ acl: ZoneACL) { self.init(type: ServedKind.acl.rawValue, bytes: acl.bytes) }
+  package init(_ grant: Grant) { self.init(type: ServedKind.grant.rawValue, bytes: grant.bytes) }
+  package init(_ link: IdentityLink) { self.init(type: ServedKind.link.rawValue, bytes: link.bytes) }
 
   /// Returns the objects in a bundle's bytes, in order.
-  public static func items(of body: [UInt8]) -> [ServedItem] {
+  package static func items(of body: [UInt8]) -> [ServedItem] {
     var items: [ServedItem] = []
     var rest = body[...]
     while rest.count >= 5 {
@@ -54,7 +54,7 @@ public struct ServedItem: Sendable, Hashable {
   }
 
   /// Returns the bundle of these objects.
-  public static func body(of items: [ServedItem]) -> [UInt8] {
+  package static func body(of items: [ServedItem]) -> [UInt8] {
     var out = ByteWriter(capacity: items.reduce(0) { $0 + $1.bytes.count + 5 })
     for item in items {
       out.append(item.type)
@@ -64,10 +64,10 @@ public struct ServedItem: Sendable, Hashable {
     return out.bytes
   }
 
-  public var kind: ServedKind? { ServedKind(rawValue: type) }
+  package var kind: ServedKind? { ServedKind(rawValue: type) }
 
   /// The object without the bundle's prefix.
-  public var object: [UInt8] {
+  package var object: [UInt8] {
     get { Array(bytes.dropFirst(prefixLength)) }
     set { bytes = bytes.prefix(prefixLength) + newValue }
   }
@@ -80,32 +80,32 @@ public struct ServedItem: Sendable, Hashable {
     }
   }
 
-  public var commit: ZoneCommit? { kind == .commit ? try? ZoneCommit(object) : nil }
-  public var record: NodeRecord? { kind == .record ? try? NodeRecord(object) : nil }
-  public var acl: ZoneACL? { kind == .acl ? try? ZoneACL(object) : nil }
-  public var grant: Grant? { kind == .grant ? try? Grant(object) : nil }
-  public var link: IdentityLink? { kind == .link ? try? IdentityLink(object) : nil }
+  package var commit: ZoneCommit? { kind == .commit ? try? ZoneCommit(object) : nil }
+  package var record: NodeRecord? { kind == .record ? try? NodeRecord(object) : nil }
+  package var acl: ZoneACL? { kind == .acl ? try? ZoneACL(object) : nil }
+  package var grant: Grant? { kind == .grant ? try? Grant(object) : nil }
+  package var link: IdentityLink? { kind == .link ? try? IdentityLink(object) : nil }
   /// The blob ID of small content.
-  public var blob: BlobID? { kind == .smallContent ? BlobID(bytes.prefix(16)) : nil }
+  package var blob: BlobID? { kind == .smallContent ? BlobID(bytes.prefix(16)) : nil }
 }
 
 /// An answer on its way to a device, which a ``Lie`` can alter.
-public struct ServedAnswer: Sendable {
-  public let route: WireRoutes.Route
-  public let path: String
+package struct ServedAnswer: Sendable {
+  package let route: WireRoutes.Route
+  package let path: String
   /// The body of the device's request.
-  public let request: [UInt8]
-  public var status: Int
+  package let request: [UInt8]
+  package var status: Int
   /// Header values by lower-case name.
-  public var headers: [String: String]
-  public var body: [UInt8]
+  package var headers: [String: String]
+  package var body: [UInt8]
   /// The value of `content-length`, if it is to be false.
-  public var announcedLength: UInt64?
+  package var announcedLength: UInt64?
   /// Bytes to repeat after the body until the device disconnects.
-  public var endlessly: [UInt8] = []
+  package var endlessly: [UInt8] = []
 
   /// Creates an answer that no server sent.
-  public init(
+  package init(
     to route: WireRoutes.Route, request: [UInt8] = [], status: Int, headers: [String: String], body: [UInt8] = []
   ) {
     self.init(
@@ -123,10 +123,10 @@ public struct ServedAnswer: Sendable {
     self.body = body
   }
 
-  public var isBundle: Bool { headers["content-type"]?.hasPrefix(Bundle.mediaType) == true }
+  package var isBundle: Bool { headers["content-type"]?.hasPrefix(Bundle.mediaType) == true }
 
   /// The objects of a bundle, in order. Setting them encodes the body again.
-  public var items: [ServedItem] {
+  package var items: [ServedItem] {
     get { ServedItem.items(of: body) }
     set { body = ServedItem.body(of: newValue) }
   }
