@@ -19,6 +19,7 @@ private func runFuzzer(
 
 // libFuzzer's own main function stays unused: the package manager renames an executable's main to the name of its
 // module.
+/// Starts libFuzzer with the arguments of the process. It returns when the fuzzer ends.
 @_cdecl("zdc_fuzz_main")
 public func fuzzMain(
   _ count: CInt, _ arguments: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>?
@@ -36,6 +37,7 @@ private let target: FuzzTarget = {
   return target
 }()
 
+/// Runs the chosen target over one input of the fuzzer. A failed property traps, which libFuzzer records as a crash.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzOneInput(_ data: UnsafePointer<UInt8>, _ size: Int) -> CInt {
   let bytes = Array(UnsafeBufferPointer(start: data, count: size))

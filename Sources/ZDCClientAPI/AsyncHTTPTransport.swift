@@ -44,6 +44,7 @@ public final class AsyncHTTPTransport: ZDCTransport {
     pool = Locked(ConnectionPool(configuration))
   }
 
+  /// Replaces the pool of connections. Requests in progress keep the old pool until they end.
   public func renewConnections() async {
     let fresh = ConnectionPool(configuration)
     pool.withLock { $0 = fresh }
@@ -85,6 +86,9 @@ public final class AsyncHTTPTransport: ZDCTransport {
     return channel.eventLoop.makeSucceededVoidFuture()
   }
 
+  /// Sends a request. A GET whose connection is cut before an answer is sent once more on a new connection.
+  ///
+  /// - Throws: ``TransportError``, or `CancellationError` if the task is cancelled.
   public func send(_ request: TransportRequest) async throws -> TransportResponse {
     do { return try await sendOnce(request) } catch let error as TransportError
       where error.code == .cut && request.method == .get

@@ -5,7 +5,9 @@ internal import ZDCProtocol
 /// The next slice is requested only after the last one was taken, so a slow reader slows the sender and memory stays
 /// bounded. Releasing an unread body cancels the request.
 public struct TransportBody: AsyncSequence, Sendable {
+  /// A slice of the body, of any length.
   public typealias Element = [UInt8]
+  /// Reading fails with the error of the function that returns the slices.
   public typealias Failure = any Error
 
   private let nextSlice: @Sendable () async throws -> [UInt8]?
@@ -24,18 +26,24 @@ public struct TransportBody: AsyncSequence, Sendable {
     self.init { await source.take() }
   }
 
+  /// Returns the next slice, or nil at the end. All readers of the body share one position.
+  ///
+  /// - Throws: ``TransportError`` if the connection is lost.
   public func next() async throws -> [UInt8]? {
     try await nextSlice()
   }
 
+  /// Reads the body's slices. Copies share the body's position.
   public struct AsyncIterator: AsyncIteratorProtocol {
     package let body: TransportBody
 
+    /// Returns the next slice, or nil at the end.
     public mutating func next() async throws -> [UInt8]? {
       try await body.next()
     }
   }
 
+  /// Returns an iterator at the body's current position, which is not necessarily its start.
   public func makeAsyncIterator() -> AsyncIterator {
     AsyncIterator(body: self)
   }

@@ -22,6 +22,7 @@ extension ZDCTransport {
 
 /// A request, independent of the client that sends it.
 public struct TransportRequest: Sendable {
+  /// An HTTP method of the wire API.
   public enum Method: String, Sendable {
     case get = "GET"
     case post = "POST"
@@ -29,6 +30,7 @@ public struct TransportRequest: Sendable {
     case delete = "DELETE"
   }
 
+  /// The body of a request.
   public enum Body: Sendable {
     case none
     case bytes([UInt8])
@@ -36,15 +38,25 @@ public struct TransportRequest: Sendable {
     case stream(length: UInt64, TransportBody)
   }
 
+  /// The HTTP method.
   public var method: Method
   /// Path and query, beginning with a slash.
   public var path: String
   /// Header values by lower-case name.
   public var headers: [String: String]
+  /// The body; ``Body/none`` by default.
   public var body: Body
   /// How long the answer's head may take, from the start of the request.
   public var timeout: Duration
 
+  /// Creates a request.
+  ///
+  /// - Parameters:
+  ///   - method: The HTTP method.
+  ///   - path: Path and query, beginning with a slash and already percent-encoded.
+  ///   - headers: Header values by lower-case name.
+  ///   - body: The bytes to send.
+  ///   - timeout: How long the answer's head may take, from the start of the request. The body has no limit of its own.
   public init(
     _ method: Method, _ path: String, headers: [String: String] = [:], body: Body = .none,
     timeout: Duration = .seconds(120)
@@ -59,11 +71,19 @@ public struct TransportRequest: Sendable {
 
 /// An answer whose body is still arriving.
 public struct TransportResponse: Sendable {
+  /// The HTTP status.
   public var status: Int
   /// Header values by lower-case name. Of a repeated field, the last value.
   public var headers: [String: String]
+  /// The body, which arrives as it is read. Releasing it unread cancels the request.
   public var body: TransportBody
 
+  /// Creates an answer, for a transport of your own.
+  ///
+  /// - Parameters:
+  ///   - status: The HTTP status.
+  ///   - headers: Header values by lower-case name.
+  ///   - body: The body, which may still be arriving.
   public init(status: Int, headers: [String: String], body: TransportBody) {
     self.status = status
     self.headers = headers

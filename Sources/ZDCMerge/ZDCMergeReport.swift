@@ -13,6 +13,7 @@ public struct ZDCMergeReport: Sendable, Hashable, Codable {
   /// everything else; nil if nothing was lost.
   public var lost: ZDCChangeset?
 
+  /// Creates a report, for previews and tests.
   public init(
     conflicts: [ZDCMergeConflict], undo: ZDCChangeset, remaining: ZDCChangeset?, lost: ZDCChangeset? = nil
   ) {
@@ -27,12 +28,14 @@ public struct ZDCMergeReport: Sendable, Hashable, Codable {
 ///
 /// The values are JSON. nil means "absent": added later, or deleted.
 public struct ZDCMergeConflict: Sendable, Hashable, Codable {
+  /// What the two sides changed.
   public enum Kind: String, Sendable, Hashable, Codable {
     case value
     /// Both sides moved the same elements; the values are these elements, in each side's order.
     case order
   }
 
+  /// What the two sides changed.
   public var kind: Kind
   /// The path from the outermost value inwards: property names and keys. A key that is not a string is written as JSON.
   public var path: [String]
@@ -45,6 +48,7 @@ public struct ZDCMergeConflict: Sendable, Hashable, Codable {
   /// The merged value.
   public var result: Data?
 
+  /// Creates a conflict, for previews and tests. Each value is JSON, or nil if it is absent on that side.
   public init(kind: Kind, path: [String], base: Data?, mine: Data?, theirs: Data?, result: Data?) {
     self.kind = kind
     self.path = path

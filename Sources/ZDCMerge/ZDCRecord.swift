@@ -61,22 +61,27 @@ public struct ZDCField<Record> {
 }
 
 extension ZDCRecord {
+  /// Whether any of the ``syncableFields`` has changed.
   public var hasChanges: Bool { Self.syncableFields.contains { $0.hasChanges(self) } }
 
+  /// The record with all ``syncableFields`` as they were when changes were last taken or cleared.
   public var original: Self {
     var copy = self
     for field in Self.syncableFields { field.restoreOriginal(&copy) }
     return copy
   }
 
+  /// Makes the current values of the ``syncableFields`` the baseline.
   public mutating func clearChangeTracking() {
     for field in Self.syncableFields { field.clear(&self) }
   }
 
+  /// Makes the fields of `old` the baseline for later changes.
   public mutating func trackChanges(since old: Self) {
     for field in Self.syncableFields { field.track(&self, old) }
   }
 
+  /// Returns the changes of the ``syncableFields`` from `old` to this record; nil if there are none.
   public func changeset(since old: Self) throws(ZDCSyncableError) -> ZDCChangeset? {
     var changed: [(name: String, changes: ChangeTree)] = []
     for field in Self.syncableFields {
@@ -87,6 +92,7 @@ extension ZDCRecord {
     return ZDCChangeset(ChangeTree(.record, leaves: [names], children: changed.map(\.changes)))
   }
 
+  /// Restores the old values of the fields in a changeset; see ``ZDCSyncable/revert(_:strictly:)``.
   public mutating func revert(_ changeset: ZDCChangeset, strictly: Bool) throws(ZDCSyncableError) {
     guard let tree = try changeset.tree(.record) else { return }
     try tree.expectLeaves(1)
@@ -102,6 +108,7 @@ extension ZDCRecord {
     }
   }
 
+  /// Merges field by field, in the order of ``syncableFields``; see ``ZDCSyncable/merge(base:cloudVersion:context:)``.
   public mutating func merge(base: Self, cloudVersion: Self, context: inout ZDCMergeContext) {
     for field in Self.syncableFields {
       context.descend(field.name) { field.merge(&self, base, cloudVersion, &$0) }

@@ -76,10 +76,12 @@ public protocol ZDCSyncable: Sendable {
 // MARK: - Values only
 
 extension ZDCSyncable {
+  /// Satisfied by every value type.
   public static var _copiesAreIndependent: Void { () }
 }
 
 extension ZDCSyncable where Self: AnyObject {
+  /// Unavailable, so that a class does not compile as a syncable type.
   @available(*, unavailable, message: "a syncable type must be a struct: tracking changes of a class would undo them")
   public static var _copiesAreIndependent: Void { () }
 }

@@ -6,12 +6,16 @@ public struct ZDCCloudDataInfo: Sendable, Hashable, Codable {
   public let eTag: String
   /// When the server received it; nil if that is not known.
   public let lastModified: Date?
+  /// Size of the metadata section in bytes; 0 without one.
   public let metadataSize: UInt64
+  /// Size of the thumbnail section in bytes; 0 without one.
   public let thumbnailSize: UInt64
+  /// Size of the data section in bytes.
   public let dataSize: UInt64
   /// Changes when the thumbnail changes; nil without a thumbnail.
   public let thumbnailTag: String?
 
+  /// Creates a description of a node's content, for previews and tests. All sizes are in bytes.
   public init(
     dataSize: UInt64, metadataSize: UInt64, thumbnailSize: UInt64, thumbnailTag: String?, eTag: String,
     lastModified: Date?

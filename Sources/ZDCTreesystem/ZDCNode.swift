@@ -18,6 +18,7 @@ public struct ZDCNode: Sendable, Hashable, Codable, Identifiable {
   /// Identifies the node on this device. It is generated locally, never sent, and stable for as long as the node is on
   /// this device.
   public let uuid: String
+  /// The user in whose tree the node is.
   public let localUserID: String
   /// The app's name for the tree, as in `ZDCConfig(primaryTreeID:)`.
   public package(set) var treeID: String
@@ -45,6 +46,7 @@ public struct ZDCNode: Sendable, Hashable, Codable, Identifiable {
   public package(set) var cloudDataInfo: ZDCCloudDataInfo?
   /// Whether it points to a node in another user's tree.
   public package(set) var isPointer: Bool
+  /// Reserved for nodes that are rooted in another user's tree; nil in this version.
   public package(set) var anchor: ZDCNodeAnchor?
   /// Set for the root of a trunk.
   public package(set) var trunk: ZDCTreesystemTrunk?
@@ -67,6 +69,7 @@ public struct ZDCNode: Sendable, Hashable, Codable, Identifiable {
     identifier = CodedNodeID(value: nodeID)
   }
 
+  /// The same as ``uuid``.
   public var id: String { uuid }
 
   /// Identifies the node in the cloud, for all users with access. It is set at creation; ``isUploaded`` is true

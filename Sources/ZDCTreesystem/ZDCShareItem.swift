@@ -10,6 +10,7 @@
 public struct ZDCShareItem: Sendable, Hashable, Codable {
   private var letters: Set<String> = []
 
+  /// Creates an item that allows nothing.
   public init() {}
 
   /// Creates an item from permission letters.
@@ -24,14 +25,17 @@ public struct ZDCShareItem: Sendable, Hashable, Codable {
     String(ZDCSharePermission.allCases.filter(hasPermission).map(\.rawValue))
   }
 
+  /// Returns whether the item has the permission.
   public func hasPermission(_ permission: ZDCSharePermission) -> Bool {
     letters.contains(String(permission.rawValue))
   }
 
+  /// Adds a permission. Does nothing if the item already has it.
   public mutating func addPermission(_ permission: ZDCSharePermission) {
     letters.insert(String(permission.rawValue))
   }
 
+  /// Removes a permission. Does nothing if the item does not have it.
   public mutating func removePermission(_ permission: ZDCSharePermission) {
     letters.remove(String(permission.rawValue))
   }
@@ -43,11 +47,13 @@ public struct ZDCShareItem: Sendable, Hashable, Codable {
 extension ZDCShareItem {
   private enum CodingKeys: String, CodingKey { case perms }
 
+  /// Decodes the permission letters. Unknown letters are ignored.
   public init(from decoder: any Decoder) throws {
     let container = try decoder.container(keyedBy: CodingKeys.self)
     self.init(permissions: try container.decode(String.self, forKey: .perms))
   }
 
+  /// Encodes the permission letters under the key `perms`.
   public func encode(to encoder: any Encoder) throws {
     var container = encoder.container(keyedBy: CodingKeys.self)
     try container.encode(permissions, forKey: .perms)

@@ -4,23 +4,30 @@ package import ZDCProtocol
 public struct ZDCShareList: Sendable, Hashable, Codable {
   private var items: [String: ZDCShareItem] = [:]
 
+  /// Creates an empty list.
   public init() {}
 
+  /// The number of users with an item.
   public var count: Int { items.count }
 
+  /// Whether no user has an item.
   public var isEmpty: Bool { items.isEmpty }
 
   /// All users with an item, sorted.
   public func allUserIDs() -> [String] { items.keys.sorted() }
 
+  /// Returns the number of users with an item.
   public func countOfUserIDs() -> Int { items.count }
 
+  /// Returns the number of users with an item, without that user.
   public func countOfUserIDs(excluding userID: String) -> Int {
     items.keys.count { $0 != userID }
   }
 
+  /// Returns whether the user has an item.
   public func hasShareItem(forUserID userID: String) -> Bool { items[userID] != nil }
 
+  /// Returns the user's item; nil if they have none.
   public func shareItem(forUserID userID: String) -> ZDCShareItem? { items[userID] }
 
   /// Adds an item for a user who has none.
@@ -33,10 +40,12 @@ public struct ZDCShareList: Sendable, Hashable, Codable {
     return true
   }
 
+  /// Removes the user's item. Does nothing if they have none.
   public mutating func removeShareItem(forUserID userID: String) {
     items[userID] = nil
   }
 
+  /// Removes the items of all users.
   public mutating func removeAllShareItems() {
     items = [:]
   }

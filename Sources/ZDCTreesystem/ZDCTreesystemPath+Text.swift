@@ -8,6 +8,7 @@ extension ZDCTreesystemPath: CustomStringConvertible {
     "/" + pathComponents.map(Self.escape).joined(separator: "/")
   }
 
+  /// The same as ``fullPath()``.
   public var description: String { fullPath() }
 
   /// Parses `home:/a/b`, `~/a/b` or `/a/b`; the last two are below home.

@@ -9,10 +9,16 @@
 /// print(child.fullPath())  // home:/foo/bar/soap
 /// ```
 public struct ZDCTreesystemPath: Sendable, Hashable, Codable {
+  /// The container in which the path begins.
   public let trunk: ZDCTreesystemTrunk
   /// The names from the trunk down; empty for the trunk itself.
   public let pathComponents: [String]
 
+  /// Creates a path.
+  ///
+  /// - Parameters:
+  ///   - pathComponents: The names from the trunk down; empty for the trunk itself.
+  ///   - trunk: The container in which the path begins.
   public init(pathComponents: [String], trunk: ZDCTreesystemTrunk = .home) {
     self.trunk = trunk
     self.pathComponents = pathComponents

@@ -20,6 +20,7 @@ public import ZDCTransfers
 /// let session = try zdc.unlockOrCreateDatabase(ZDCDatabaseConfig(encryptionKey: key))
 /// ```
 public final class ZeroDarkCloud: Sendable {
+  /// The configuration that the framework was created with.
   public let config: ZDCConfig
   /// Stores the database's key. Available before the database is unlocked.
   public let databaseKeyManager: ZDCDatabaseKeyManager
@@ -56,6 +57,7 @@ public final class ZeroDarkCloud: Sendable {
     set { delegateBox.value = newValue }
   }
 
+  /// The app's name for its tree, from the ``config``.
   public var primaryTreeID: String { config.primaryTreeID }
 
   /// The database file, whether or not it exists.

@@ -15,14 +15,17 @@ extension ZDCCloudReadTransaction {
     } ?? nil
   }
 
+  /// Returns the collection of the object that is linked to the node; nil if the node is not linked.
   public final func linkedCollection(forNodeID nodeID: String) -> String? {
     linkedCollectionAndKey(forNodeID: nodeID)?.collection
   }
 
+  /// Returns the key of the object that is linked to the node; nil if the node is not linked.
   public final func linkedKey(forNodeID nodeID: String) -> String? {
     linkedCollectionAndKey(forNodeID: nodeID)?.key
   }
 
+  /// Returns whether an object is linked to the node.
   public final func isNodeLinked(_ nodeID: String) -> Bool {
     linkedCollectionAndKey(forNodeID: nodeID) != nil
   }
@@ -48,6 +51,7 @@ extension ZDCCloudReadTransaction {
     } ?? nil
   }
 
+  /// Returns the node that is linked to the object; nil if none is, or if the node is in another tree.
   public final func linkedNode(forKey key: String, inCollection collection: String) -> ZDCNode? {
     transaction.poisoning {
       try linkedRow(forKey: key, inCollection: collection).map(transaction.zdcNode)

@@ -7,6 +7,7 @@ public import ZDCTreesystem
 /// It is valid as long as the transaction that it was made from. Look-ups do not throw: a database error poisons the
 /// transaction, which then rolls back and throws the error to its caller.
 public class ZDCCloudReadTransaction {
+  /// The user whose tree this is.
   public let localUserID: String
   /// The app's name for the tree.
   public let treeID: String
@@ -42,6 +43,7 @@ public class ZDCCloudReadTransaction {
     find { try row(parentID).flatMap { try transaction.nodes.child(of: $0, named: name) } }
   }
 
+  /// Returns the parent of a node; nil for the root of a trunk, or if the parent is not in this tree.
   public final func parentNode(_ node: ZDCNode) -> ZDCNode? {
     node.parentID.flatMap { self.node(id: $0) }
   }
@@ -61,6 +63,7 @@ public class ZDCCloudReadTransaction {
     path(forNodeID: node.uuid)
   }
 
+  /// Returns the path of a node by its ``ZDCNode/uuid``; nil if it is not in this tree.
   public final func path(forNodeID nodeID: String) -> ZDCTreesystemPath? {
     transaction.poisoning { try row(nodeID).map(transaction.zdcPath) } ?? nil
   }
@@ -85,6 +88,7 @@ public class ZDCCloudReadTransaction {
     return try transaction.nodes.children(of: parent.id).map(transaction.zdcNode)
   }
 
+  /// Returns whether the node has children on this device; false for an unknown node.
   public final func hasChildren(_ nodeID: String) -> Bool {
     transaction.poisoning {
       try transaction.nodes.hasChildren(uuid: nodeID, localUser: localUser, appTreeID: treeID)

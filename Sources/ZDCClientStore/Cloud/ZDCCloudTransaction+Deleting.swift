@@ -5,8 +5,10 @@ public import ZDCTreesystem
 
 /// How a delete treats nodes below that changed in the cloud since this device last saw them.
 public struct ZDCDeleteNodeOptions: OptionSet, Sendable, Hashable {
+  /// The set as bits.
   public let rawValue: Int
 
+  /// Creates a set from bits. Apps use the named options.
   public init(rawValue: Int) {
     self.rawValue = rawValue
   }
@@ -15,6 +17,7 @@ public struct ZDCDeleteNodeOptions: OptionSet, Sendable, Hashable {
   public static let deleteOutdatedNodes = ZDCDeleteNodeOptions(rawValue: 1)
   /// Nodes that this device has never seen.
   public static let deleteUnknownNodes = ZDCDeleteNodeOptions(rawValue: 2)
+  /// Both options: the only set that ``ZDCCloudTransaction/delete(_:with:)`` accepts.
   public static let all: ZDCDeleteNodeOptions = [.deleteOutdatedNodes, .deleteUnknownNodes]
 }
 
@@ -63,8 +66,8 @@ extension ZDCCloudTransaction {
   }
 
   /// The nodes to delete in the cloud so that all of these go: those that it has, or may get by the request in flight,
-  /// and whose place there is
-  /// not below another of them. A node that was moved in here and not sent yet is elsewhere in the cloud.
+  /// and whose place there is not below another of them. A node that was moved in here and not sent yet is elsewhere in
+  /// the cloud.
   private func cloudTargets(_ places: [NodeStore.CloudPlace], zone: Int64) throws -> [NodeStore.CloudPlace] {
     let inFlight = try operations.nodesInFlight(zone: zone)
     let inCloud = places.filter { $0.cloudParent != nil || inFlight.contains($0.id) }

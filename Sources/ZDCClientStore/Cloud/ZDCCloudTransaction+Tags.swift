@@ -32,12 +32,14 @@ extension ZDCCloudTransaction {
     }
   }
 
+  /// Removes a tag. Does nothing if the node or the tag does not exist.
   public func removeTag(forNodeID nodeID: String, withIdentifier identifier: String) {
     readWrite.poisoning {
       if let row = try row(nodeID) { try transaction.tags.remove(node: row.id, identifier: identifier) }
     }
   }
 
+  /// Removes all tags of a node. Does nothing if the node does not exist.
   public func removeAllTags(forNodeID nodeID: String) {
     readWrite.poisoning {
       if let row = try row(nodeID) { try transaction.tags.removeAll(node: row.id) }

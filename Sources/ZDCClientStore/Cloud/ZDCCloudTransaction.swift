@@ -44,8 +44,8 @@ public final class ZDCCloudTransaction: ZDCCloudReadTransaction {
   /// then says that the trunk has not been pulled yet.
   ///
   /// - Throws: ``ZDCCloudError``: `missingParent` if a node on the way is missing, `conflict` if a node is there
-  ///   already, `invalidParameter` for
-  ///   a trunk, a name that is empty, has a zero byte or more than 1,024 bytes, or a depth above 128.
+  ///   already, `invalidParameter` for a trunk, a name that is empty, has a zero byte or more than 1,024 bytes, or a
+  ///   depth above 128.
   @discardableResult
   public func createNode(withPath path: ZDCTreesystemPath) throws -> ZDCNode {
     try createNode(withPath: path, dependencies: nil)

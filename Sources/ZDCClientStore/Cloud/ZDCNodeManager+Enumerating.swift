@@ -76,6 +76,7 @@ extension ZDCNodeManager {
     nodeIDs(localUserID, treeID: nil, isUploaded: false, transaction)
   }
 
+  /// Returns the `uuid`s of a user's nodes in one app's tree, without the roots of the trunks, in no particular order.
   public func allNodeIDs(
     withLocalUserID localUserID: String, treeID: String, transaction: ZDCReadTransaction
   ) -> [String] {
@@ -89,6 +90,7 @@ extension ZDCNodeManager {
     nodeIDs(localUserID, treeID: nil, isUploaded: true, transaction)
   }
 
+  /// Returns the `uuid`s of those nodes of one app's tree that the server has, in no particular order.
   public func allUploadedNodeIDs(
     withLocalUserID localUserID: String, treeID: String, transaction: ZDCReadTransaction
   ) -> [String] {

@@ -9,6 +9,7 @@ public import ZDCTreesystem
 /// Calls without `try` do not throw: a database error poisons the transaction. Enumerations throw only what `body`
 /// throws.
 public struct ZDCNodeManager: Sendable {
+  /// The manager. It has no state, so apps may use this value or `zdc.nodeManager`.
   public static let sharedInstance = ZDCNodeManager()
 
   // MARK: One node
@@ -18,6 +19,7 @@ public struct ZDCNodeManager: Sendable {
     transaction.poisoning { try transaction.nodes.node(uuid: node.uuid).map(transaction.zdcPath) } ?? nil
   }
 
+  /// Returns the root of a trunk; nil if its tree has not been pulled yet.
   public func trunkNode(
     forLocalUserID localUserID: String, treeID: String, trunk: ZDCTreesystemTrunk, transaction: ZDCReadTransaction
   ) -> ZDCTrunkNode? {
@@ -51,6 +53,7 @@ public struct ZDCNodeManager: Sendable {
     } ?? false
   }
 
+  /// Returns whether the node has children on this device; false for an unknown node.
   public func hasChildren(_ nodeID: String, transaction: ZDCReadTransaction) -> Bool {
     transaction.poisoning { () -> Bool in
       guard let row = try transaction.nodes.node(uuid: nodeID) else { return false }
@@ -68,12 +71,14 @@ public struct ZDCNodeManager: Sendable {
     } ?? nil
   }
 
+  /// Returns the node at a path of a user's tree; nil if there is none on this device, or if the user is not local.
   public func findNode(
     withPath path: ZDCTreesystemPath, localUserID: String, treeID: String, transaction: ZDCReadTransaction
   ) -> ZDCNode? {
     transaction.cloud(forLocalUserID: localUserID, treeID: treeID)?.node(path: path)
   }
 
+  /// Returns the node with a ``ZDCNode/cloudID`` in a user's tree; nil if there is none on this device.
   public func findNode(
     withCloudID cloudID: String, localUserID: String, treeID: String, transaction: ZDCReadTransaction
   ) -> ZDCNode? {

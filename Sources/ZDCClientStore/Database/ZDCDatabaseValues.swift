@@ -7,6 +7,7 @@ internal import GRDB
 /// Each loop over it is a separate observation. It begins with the current value, and ends when the loop exits, its
 /// task is cancelled, or the framework is closed.
 public struct ZDCDatabaseValues<Element: Sendable & Equatable>: AsyncSequence, Sendable {
+  /// Iterating throws the error that ended the observation.
   public typealias Failure = any Error
   private let start: @Sendable () -> AsyncThrowingStream<Element, any Error>
 
@@ -14,10 +15,12 @@ public struct ZDCDatabaseValues<Element: Sendable & Equatable>: AsyncSequence, S
     self.start = start
   }
 
+  /// Starts an observation and returns its values.
   public func makeAsyncIterator() -> AsyncIterator {
     AsyncIterator(values: start().makeAsyncIterator())
   }
 
+  /// An observation in progress. Releasing it ends the observation.
   public struct AsyncIterator: AsyncIteratorProtocol {
     fileprivate var values: AsyncThrowingStream<Element, any Error>.Iterator
 

@@ -5,6 +5,7 @@ public import Foundation
 /// A node's deletion or update waits for the repeated call, and the node stays unchanged until then. A push does not
 /// wait: it has already happened.
 public struct ZDCDelegateFailure: Sendable, Hashable, Codable {
+  /// A method of ``ZeroDarkCloudDelegate``, by its base name.
   public enum Call: String, Sendable, Hashable, Codable, CaseIterable {
     case didPushNodeData
     case didDiscoverNewNode, didDiscoverModifiedNode, didDiscoverMovedNode
@@ -12,15 +13,19 @@ public struct ZDCDelegateFailure: Sendable, Hashable, Codable {
     case didDiscoverConflict
   }
 
+  /// The method that threw.
   public var call: Call
   /// ``ZDCNode/uuid``; nil for a new node, which the app does not have yet.
   public var nodeID: String?
+  /// ``ZDCNode/cloudID`` of the node.
   public var cloudID: String
   /// The type of the app's error, without its description, which may hold names.
   public var error: String
   /// The number of times it threw.
   public var times: Int
+  /// The time at which the call threw first.
   public var firstDate: Date
+  /// The time at which the call threw last.
   public var date: Date
 
   package init(

@@ -49,6 +49,9 @@ extension ZDCReadTransaction {
     try objects.keys(inCollection: collection)
   }
 
+  /// Returns the number of objects in a collection; 0 for a collection without objects.
+  ///
+  /// - Throws: The error of the database.
   public final func numberOfKeys(inCollection collection: String) throws -> Int {
     try objects.count(inCollection: collection)
   }

@@ -12,6 +12,7 @@ public import ZDCTreesystem
 /// and the outcome (``result``). They hold places and versions, never content. Values are in ``report`` and
 /// ``content``, if the app provided them.
 public struct ZDCMergeJournalEntry: Sendable, Hashable, Codable, Identifiable {
+  /// How two changes met, and what became of them.
   public enum Kind: String, Sendable, Hashable, Codable, CaseIterable {
     /// Both sides changed the content, and the app merged them.
     case merged
@@ -29,13 +30,16 @@ public struct ZDCMergeJournalEntry: Sendable, Hashable, Codable, Identifiable {
 
   /// The state on one side.
   public struct Side: Sendable, Hashable, Codable {
+    /// The place of the node; nil if it is not known on this side, or not part of the conflict.
     public var path: ZDCTreesystemPath?
     /// The node's ``ZDCNode/cloudID``, where it is not that of the entry's own node.
     public var cloudID: String?
     /// The content's version, ``ZDCNode/eTag_data``.
     public var eTag: String?
+    /// Whether the node was deleted on this side.
     public var isDeleted = false
 
+    /// Creates a side, for previews and tests.
     public init(path: ZDCTreesystemPath? = nil, cloudID: String? = nil, eTag: String? = nil, isDeleted: Bool = false) {
       self.path = path
       self.cloudID = cloudID
@@ -44,7 +48,9 @@ public struct ZDCMergeJournalEntry: Sendable, Hashable, Codable, Identifiable {
     }
   }
 
+  /// Identifies the entry on this device.
   public let id: UUID
+  /// How the two changes met.
   public let kind: Kind
   /// The node's ``ZDCNode/uuid``. The entry stays when the node goes.
   public let nodeID: String
@@ -55,9 +61,13 @@ public struct ZDCMergeJournalEntry: Sendable, Hashable, Codable, Identifiable {
   /// Who made the version in the cloud; nil if that is not known.
   public var cloudWriterID: String?
 
+  /// The state that both changes started from.
   public var base = Side()
+  /// The local change.
   public var mine = Side()
+  /// The change in the cloud.
   public var theirs = Side()
+  /// The outcome.
   public var result = Side()
 
   /// The value that was merged, key by key; set if the app gave it to
@@ -94,6 +104,7 @@ public struct ZDCMergeJournalEntry: Sendable, Hashable, Codable, Identifiable {
 /// }
 /// ```
 public struct ZDCMergeUndo: Sendable, Hashable {
+  /// The node whose entry was undone.
   public let nodeID: String
   /// Undone on the merged value, it puts the local changes that lost in the place of the cloud's. On a value that went
   /// on since, the changeset's own rules hold: it throws `mismatchedChangeset` if it speaks of keys that are gone.

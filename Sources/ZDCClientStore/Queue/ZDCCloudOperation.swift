@@ -20,12 +20,15 @@ public enum ZDCCloudOperationPutType: String, Sendable, Hashable, CaseIterable {
 /// A value: change a copy and hand it to `modifyOperation(_:)`.
 ///
 /// Dependencies are hard, priorities are hints: an operation never runs before what it depends on. A dependency on an
-/// operation that is no
-/// longer in the queue is satisfied.
+/// operation that is no longer in the queue is satisfied.
 public struct ZDCCloudOperation: Sendable, Hashable, Identifiable {
+  /// Identifies the operation on this device.
   public let uuid: String
+  /// The user whose tree is changed.
   public let localUserID: String
+  /// The app's name for the tree.
   public let treeID: String
+  /// The effect of the operation in the cloud.
   public let type: ZDCCloudOperationType
   /// Set for a put.
   public let putType: ZDCCloudOperationPutType?
@@ -35,28 +38,41 @@ public struct ZDCCloudOperation: Sendable, Hashable, Identifiable {
   public let cloudID: String
   /// For content: the version that the edit was based on or merged with; nil for none.
   public let eTag: String?
+  /// The time at which the change was queued.
   public let createdAt: Date
   /// The uuids of the queued operations that run before this one.
   public package(set) var dependencies: Set<String>
   /// Higher runs earlier, as far as dependencies let it.
   public var priority: Int32
 
+  /// The same as ``uuid``.
   public var id: String { uuid }
 
+  /// Adds a dependency: this operation is not sent before the other one.
+  ///
+  /// Takes effect with `modifyOperation(_:)`.
   public mutating func addDependency(_ operation: ZDCCloudOperation) {
     dependencies.insert(operation.uuid)
   }
 
+  /// Adds a dependency on the operation with that ``uuid``.
+  ///
+  /// Takes effect with `modifyOperation(_:)`.
   public mutating func addDependency(_ operationUUID: String) {
     dependencies.insert(operationUUID)
   }
 
+  /// Adds a dependency on each of the operations.
+  ///
+  /// Takes effect with `modifyOperation(_:)`.
   public mutating func addDependencies(_ operations: [ZDCCloudOperation]) {
     for operation in operations { addDependency(operation) }
   }
 
+  /// Returns whether this operation sends the node's name, place and access.
   public func isPutNodeRcrdOperation() -> Bool { putType == .node_Rcrd }
 
+  /// Returns whether this operation sends the node's content.
   public func isPutNodeDataOperation() -> Bool { putType == .node_Data }
 
   /// Whether both do the same to the same node.

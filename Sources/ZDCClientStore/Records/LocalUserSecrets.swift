@@ -5,8 +5,7 @@ internal import ZDCSupport
 /// The sealed part of a local user's row.
 ///
 /// `"ZDLU" u8 1 u8 1 | b[32] access key | b[16] deviceID | b[32] device seed | v16 origin | v16 appTreeID | v32 keyring
-/// blob |
-/// v32 request`
+/// blob | v32 request`
 package struct LocalUserSecrets: Sendable {
   package var accessKey: AccessKey
   package var deviceID: DeviceID

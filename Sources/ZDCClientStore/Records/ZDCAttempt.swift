@@ -2,6 +2,7 @@ public import Foundation
 
 /// The outcome of an attempt to send an operation. Consecutive attempts with the same outcome are one value.
 public struct ZDCAttempt: Sendable, Hashable, Codable {
+  /// How an attempt ended.
   public enum Outcome: String, Sendable, Hashable, Codable, CaseIterable {
     /// It left this device, and no answer came: the same bytes go again.
     case noAnswer
@@ -21,6 +22,7 @@ public struct ZDCAttempt: Sendable, Hashable, Codable {
     case conflict
   }
 
+  /// How the attempts ended.
   public var outcome: Outcome
   /// The server's error code, that of the network, or the type of the app's error. Never a name, a key or content.
   public var code: String?

@@ -13,7 +13,9 @@ public struct ZDCLocalUser: Sendable, Hashable, Identifiable {
   /// When it came to this device.
   public let addedDate: Date
 
+  /// The same as ``uuid``.
   public var id: String { uuid }
+  /// Always true; so that code can treat a local user like a ``ZDCUser``.
   public var isLocal: Bool { true }
 
   /// The text that a user list shows for a user without a handle: the start of the id.

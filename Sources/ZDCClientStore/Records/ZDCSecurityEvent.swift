@@ -6,11 +6,13 @@ public import ZDCProtocol
 /// An event is history. For the present state, see ``ZDCSyncManager/frozenZones(localUserID:)`` and
 /// ``ZDCNodeExplanation/quarantine``.
 public struct ZDCSecurityEvent: Sendable, Hashable {
+  /// The impossible answer, as a code and the IDs that it concerns.
   public var error: ZDCSecurityError
   /// When it was last found out.
   public var date: Date
   /// How often the same was found out.
   public var times = 1
+  /// The time at which it was detected first.
   public var firstDate: Date
 
   package init(error: ZDCSecurityError, date: Date, times: Int = 1, firstDate: Date) {

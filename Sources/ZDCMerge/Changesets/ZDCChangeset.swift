@@ -72,11 +72,13 @@ extension ZDCChangeset: Codable {
     case encoded
   }
 
+  /// Decodes a changeset as ``encode(to:)`` wrote it. Its content is checked when it is undone or merged.
   public init(from decoder: any Decoder) throws {
     let container = try decoder.container(keyedBy: CodingKeys.self)
     self.init(encoded: try container.decode(Data.self, forKey: .encoded))
   }
 
+  /// Encodes the changeset as one field of bytes, in a form that later versions of the framework read.
   public func encode(to encoder: any Encoder) throws {
     var container = encoder.container(keyedBy: CodingKeys.self)
     try container.encode(encoded, forKey: .encoded)

@@ -9,6 +9,7 @@ public struct ZDCArray<Element: Hashable & Codable & Sendable>: Sendable {
   public private(set) var rawArray: [Element]
   private var before: [Element]?
 
+  /// Creates an array with the elements of a sequence.
   public init(_ elements: some Sequence<Element>) {
     rawArray = Array(elements)
   }
@@ -20,16 +21,21 @@ public struct ZDCArray<Element: Hashable & Codable & Sendable>: Sendable {
 }
 
 extension ZDCArray: RandomAccessCollection, MutableCollection, RangeReplaceableCollection {
+  /// Creates an empty array.
   public init() { rawArray = [] }
 
+  /// The position of the first element.
   public var startIndex: Int { rawArray.startIndex }
+  /// The position after the last element.
   public var endIndex: Int { rawArray.endIndex }
 
+  /// The element at a position. A position out of bounds is a programmer error.
   public subscript(position: Int) -> Element {
     get { rawArray[position] }
     set { change { $0[position] = newValue } }
   }
 
+  /// Replaces the elements in a range; every other change of the array is a form of this.
   public mutating func replaceSubrange(_ range: Range<Int>, with elements: some Collection<Element>) {
     change { $0.replaceSubrange(range, with: elements) }
   }
@@ -50,19 +56,24 @@ extension ZDCArray: RandomAccessCollection, MutableCollection, RangeReplaceableC
 }
 
 extension ZDCArray: Hashable {
+  /// Compares the elements only, not the tracked changes.
   public static func == (a: Self, b: Self) -> Bool { a.rawArray == b.rawArray }
+  /// Hashes the elements only, not the tracked changes.
   public func hash(into hasher: inout Hasher) { hasher.combine(rawArray) }
 }
 
 extension ZDCArray: ExpressibleByArrayLiteral {
+  /// Creates a value with the elements of a literal.
   public init(arrayLiteral elements: Element...) { self.init(elements) }
 }
 
 extension ZDCArray: Codable {
+  /// Decodes the elements, with no tracked changes.
   public init(from decoder: any Decoder) throws {
     self.init(try [Element](from: decoder))
   }
 
+  /// Encodes the elements, without the tracked changes.
   public func encode(to encoder: any Encoder) throws {
     try rawArray.encode(to: encoder)
   }
@@ -89,23 +100,29 @@ private struct Occurrence<Element: Hashable & Codable & Sendable>: Hashable, Cod
 }
 
 extension ZDCArray: ZDCSyncable {
+  /// Whether the elements differ from those when changes were last taken or cleared.
   public var hasChanges: Bool { before.map { $0 != rawArray } ?? false }
 
+  /// The value as it was when changes were last taken or cleared.
   public var original: Self { Self(before ?? rawArray) }
 
+  /// Makes the current elements the baseline for later changes.
   public mutating func clearChangeTracking() {
     before = nil
   }
 
+  /// Makes `old` the baseline for later changes.
   public mutating func trackChanges(since old: Self) {
     before = old.rawArray
   }
 
+  /// Returns the changes from `old` to this value; nil if there are none.
   public func changeset(since old: Self) throws(ZDCSyncableError) -> ZDCChangeset? {
     guard rawArray != old.rawArray else { return nil }
     return ZDCChangeset(try OrderChange(from: Occurrence.all(old.rawArray), to: Occurrence.all(rawArray)).tree())
   }
 
+  /// Restores what a changeset changed; see ``ZDCSyncable/revert(_:strictly:)``.
   public mutating func revert(_ changeset: ZDCChangeset, strictly: Bool) throws(ZDCSyncableError) {
     guard let tree = try changeset.tree(.order) else { return }
     var order = Occurrence.all(rawArray)
@@ -113,6 +130,7 @@ extension ZDCArray: ZDCSyncable {
     rawArray = order.map(\.element)
   }
 
+  /// Merges with the cloud's version; see ``ZDCSyncable/merge(base:cloudVersion:context:)``.
   public mutating func merge(base: Self, cloudVersion: Self, context: inout ZDCMergeContext) {
     let sides = KeyOrder.Sides(
       base: Occurrence.all(base.rawArray), mine: Occurrence.all(rawArray),

@@ -14,6 +14,7 @@ public struct ZDCOrderedDictionary<Key: Hashable & Codable & Sendable, Value: Co
   private var content = Content()
   private var before: Content?
 
+  /// Creates an empty dictionary.
   public init() {}
 
   /// Creates a dictionary from pairs. A key that appears more than once has its first position and its last value.
@@ -73,10 +74,12 @@ public struct ZDCOrderedDictionary<Key: Hashable & Codable & Sendable, Value: Co
     }
   }
 
+  /// Removes all keys and values.
   public mutating func removeAll() {
     change { $0 = Content() }
   }
 
+  /// Returns the position of a key; nil if it is absent. Takes time in proportion to the number of keys.
   public func firstIndex(ofKey key: Key) -> Int? { content.order.firstIndex(of: key) }
 }
 
@@ -100,8 +103,11 @@ extension ZDCOrderedDictionary.Content {
 }
 
 extension ZDCOrderedDictionary: RandomAccessCollection {
+  /// The position of the first element.
   public var startIndex: Int { 0 }
+  /// The position after the last element.
   public var endIndex: Int { content.order.count }
+  /// The key and value at a position. A position out of bounds is a programmer error.
   public subscript(position: Int) -> (key: Key, value: Value) {
     let key = content.order[position]
     guard let value = content.values[key] else { preconditionFailure("a key without a value") }
@@ -110,10 +116,12 @@ extension ZDCOrderedDictionary: RandomAccessCollection {
 }
 
 extension ZDCOrderedDictionary: Equatable {
+  /// Compares the elements only, not the tracked changes.
   public static func == (a: Self, b: Self) -> Bool { a.content == b.content }
 }
 
 extension ZDCOrderedDictionary: Hashable where Value: Hashable {
+  /// Hashes the elements only, not the tracked changes.
   public func hash(into hasher: inout Hasher) {
     hasher.combine(content.order)
     hasher.combine(content.values)
@@ -121,10 +129,12 @@ extension ZDCOrderedDictionary: Hashable where Value: Hashable {
 }
 
 extension ZDCOrderedDictionary: ExpressibleByDictionaryLiteral {
+  /// Creates a value with the keys and values of a literal.
   public init(dictionaryLiteral elements: (Key, Value)...) { self.init(elements) }
 }
 
 extension ZDCOrderedDictionary: Codable {
+  /// Decodes the elements, with no tracked changes.
   public init(from decoder: any Decoder) throws {
     var container = try decoder.unkeyedContainer()
     while !container.isAtEnd {
@@ -136,6 +146,7 @@ extension ZDCOrderedDictionary: Codable {
     }
   }
 
+  /// Encodes the elements, without the tracked changes.
   public func encode(to encoder: any Encoder) throws {
     var container = encoder.unkeyedContainer()
     for (key, value) in self {
@@ -146,10 +157,13 @@ extension ZDCOrderedDictionary: Codable {
 }
 
 extension ZDCOrderedDictionary: ZDCSyncable {
+  /// Whether the elements differ from those when changes were last taken or cleared.
   public var hasChanges: Bool { before.map { $0 != content } ?? false }
 
+  /// The value as it was when changes were last taken or cleared.
   public var original: Self { Self(content: before ?? content) }
 
+  /// Makes the current elements the baseline for later changes.
   public mutating func clearChangeTracking() {
     before = nil
     guard NestedValue.isSyncable(Value.self) else { return }
@@ -161,10 +175,12 @@ extension ZDCOrderedDictionary: ZDCSyncable {
     }
   }
 
+  /// Makes `old` the baseline for later changes.
   public mutating func trackChanges(since old: Self) {
     before = old.content
   }
 
+  /// Returns the changes from `old` to this value; nil if there are none.
   public func changeset(since old: Self) throws(ZDCSyncableError) -> ZDCChangeset? {
     let values = try KeyedChange(from: old.content.values, to: content.values).tree()
     let order = try OrderChange(from: old.content.order, to: content.order).tree()
@@ -173,6 +189,7 @@ extension ZDCOrderedDictionary: ZDCSyncable {
     return ZDCChangeset(ChangeTree(.orderedKeyed, children: [values ?? nothing, order ?? nothing]))
   }
 
+  /// Restores what a changeset changed; see ``ZDCSyncable/revert(_:strictly:)``.
   public mutating func revert(_ changeset: ZDCChangeset, strictly: Bool) throws(ZDCSyncableError) {
     guard let tree = try changeset.tree(.orderedKeyed) else { return }
     try tree.expectChildren(2)
@@ -185,6 +202,7 @@ extension ZDCOrderedDictionary: ZDCSyncable {
     try content.reconcile(strictly: strictly)
   }
 
+  /// Merges with the cloud's version; see ``ZDCSyncable/merge(base:cloudVersion:context:)``.
   public mutating func merge(base: Self, cloudVersion: Self, context: inout ZDCMergeContext) {
     let sides = KeyOrder.Sides(base: base.keys, mine: keys, theirs: cloudVersion.keys)
     KeyedChange.merge(

@@ -7,6 +7,7 @@ public struct ZDCOrderedSet<Element: Hashable & Codable & Sendable>: Sendable {
   private var members: Set<Element>
   private var before: [Element]?
 
+  /// Creates an empty set.
   public init() {
     rawArray = []
     members = []
@@ -19,6 +20,7 @@ public struct ZDCOrderedSet<Element: Hashable & Codable & Sendable>: Sendable {
     self.members = members
   }
 
+  /// Returns whether the element is a member, in constant time.
   public func contains(_ member: Element) -> Bool { members.contains(member) }
 
   /// Appends a member.
@@ -60,6 +62,7 @@ public struct ZDCOrderedSet<Element: Hashable & Codable & Sendable>: Sendable {
     rawArray.insert(member, at: Swift.min(destination, rawArray.count))
   }
 
+  /// Removes all members.
   public mutating func removeAll() {
     if before == nil { before = rawArray }
     rawArray = []
@@ -68,21 +71,28 @@ public struct ZDCOrderedSet<Element: Hashable & Codable & Sendable>: Sendable {
 }
 
 extension ZDCOrderedSet: RandomAccessCollection {
+  /// The position of the first element.
   public var startIndex: Int { rawArray.startIndex }
+  /// The position after the last element.
   public var endIndex: Int { rawArray.endIndex }
+  /// The member at a position. A position out of bounds is a programmer error.
   public subscript(position: Int) -> Element { rawArray[position] }
 }
 
 extension ZDCOrderedSet: Hashable {
+  /// Compares the elements only, not the tracked changes.
   public static func == (a: Self, b: Self) -> Bool { a.rawArray == b.rawArray }
+  /// Hashes the elements only, not the tracked changes.
   public func hash(into hasher: inout Hasher) { hasher.combine(rawArray) }
 }
 
 extension ZDCOrderedSet: ExpressibleByArrayLiteral {
+  /// Creates a value with the elements of a literal.
   public init(arrayLiteral elements: Element...) { self.init(elements) }
 }
 
 extension ZDCOrderedSet: Codable {
+  /// Decodes the elements, with no tracked changes.
   public init(from decoder: any Decoder) throws {
     let elements = try [Element](from: decoder)
     self.init(elements)
@@ -92,34 +102,42 @@ extension ZDCOrderedSet: Codable {
     }
   }
 
+  /// Encodes the elements, without the tracked changes.
   public func encode(to encoder: any Encoder) throws {
     try rawArray.encode(to: encoder)
   }
 }
 
 extension ZDCOrderedSet: ZDCSyncable {
+  /// Whether the elements differ from those when changes were last taken or cleared.
   public var hasChanges: Bool { before.map { $0 != rawArray } ?? false }
 
+  /// The value as it was when changes were last taken or cleared.
   public var original: Self { before.map { Self($0) } ?? self }
 
+  /// Makes the current elements the baseline for later changes.
   public mutating func clearChangeTracking() {
     before = nil
   }
 
+  /// Makes `old` the baseline for later changes.
   public mutating func trackChanges(since old: Self) {
     before = old.rawArray
   }
 
+  /// Returns the changes from `old` to this value; nil if there are none.
   public func changeset(since old: Self) throws(ZDCSyncableError) -> ZDCChangeset? {
     ZDCChangeset(try OrderChange(from: old.rawArray, to: rawArray).tree())
   }
 
+  /// Restores what a changeset changed; see ``ZDCSyncable/revert(_:strictly:)``.
   public mutating func revert(_ changeset: ZDCChangeset, strictly: Bool) throws(ZDCSyncableError) {
     guard let tree = try changeset.tree(.order) else { return }
     try OrderChange<Element>(tree).revert(&rawArray, strictly: strictly)
     members = Set(rawArray)
   }
 
+  /// Merges with the cloud's version; see ``ZDCSyncable/merge(base:cloudVersion:context:)``.
   public mutating func merge(base: Self, cloudVersion: Self, context: inout ZDCMergeContext) {
     let sides = KeyOrder.Sides(base: base.rawArray, mine: rawArray, theirs: cloudVersion.rawArray)
     let merged = KeyOrder.mergeMembers(sides, prefersLocal: context.prefersLocal)

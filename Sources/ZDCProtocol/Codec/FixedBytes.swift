@@ -46,11 +46,13 @@ public struct Bytes16<Role>: Hashable, Comparable, Sendable, BitwiseCopyable {
     return Self(high: generator.next(), low: generator.next())
   }
 
+  /// Compares two values as numbers, which is also the order of their bytes.
   @inlinable
   public static func < (a: Self, b: Self) -> Bool {
     (a.high, a.low) < (b.high, b.low)
   }
 
+  /// Hashes the value.
   @inlinable
   public func hash(into hasher: inout Hasher) {
     hasher.combine(high)
@@ -106,11 +108,13 @@ public struct Bytes32<Role>: Hashable, Comparable, Sendable, BitwiseCopyable {
     }
   }
 
+  /// Compares two values as numbers, which is also the order of their bytes.
   @inlinable
   public static func < (a: Self, b: Self) -> Bool {
     (a.w0, a.w1, a.w2, a.w3) < (b.w0, b.w1, b.w2, b.w3)
   }
 
+  /// Hashes the value.
   @inlinable
   public func hash(into hasher: inout Hasher) {
     hasher.combine(w0)

@@ -1,6 +1,8 @@
 /// The roles of 16-byte and 32-byte values. They are empty and exist only for the compiler.
 public enum UserRole {}
+/// The role of ``TreeID``.
 public enum TreeRole {}
+/// The role of ``NodeID``.
 public enum NodeRole {}
 package enum BlobRole {}
 package enum NameTagRole {}
@@ -45,7 +47,9 @@ package typealias TransparencyRoot = Bytes32<TransparencyRootRole>
 
 /// A zone: the subtree below `root` with one access list and one commit log (PROTOCOL 3.5).
 public struct ZoneID: Hashable, Comparable, Sendable {
+  /// The tree that the zone is part of.
   public let tree: TreeID
+  /// The node at the top of the zone.
   public let root: NodeID
 
   package init(tree: TreeID, root: NodeID) {
@@ -58,6 +62,7 @@ public struct ZoneID: Hashable, Comparable, Sendable {
     self.init(tree: tree, root: NodeID(prefixOf: tree))
   }
 
+  /// Orders zones by tree, then by root.
   public static func < (a: ZoneID, b: ZoneID) -> Bool {
     (a.tree, a.root) < (b.tree, b.root)
   }

@@ -12,6 +12,7 @@ package struct WireBytes: Codable, Sendable, Hashable {
     self.bytes = bytes
   }
 
+  /// Decodes standard base64 with padding. Throws `DecodingError` for other text.
   public init(from decoder: any Decoder) throws {
     let container = try decoder.singleValueContainer()
     guard let data = Data(base64Encoded: try container.decode(String.self)) else {
@@ -20,6 +21,7 @@ package struct WireBytes: Codable, Sendable, Hashable {
     bytes = [UInt8](data)
   }
 
+  /// Encodes standard base64 with padding.
   public func encode(to encoder: any Encoder) throws {
     var container = encoder.singleValueContainer()
     try container.encode(Data(bytes).base64EncodedString())
@@ -28,6 +30,7 @@ package struct WireBytes: Codable, Sendable, Hashable {
 
 // In JSON, IDs and hashes are z-base-32 text.
 extension Bytes16: Codable {
+  /// Decodes the form of ``text``. Throws `DecodingError` if it is not canonical.
   public init(from decoder: any Decoder) throws {
     let container = try decoder.singleValueContainer()
     guard let value = Self(text: try container.decode(String.self)) else {
@@ -36,6 +39,7 @@ extension Bytes16: Codable {
     self = value
   }
 
+  /// Encodes the form of ``text``.
   public func encode(to encoder: any Encoder) throws {
     var container = encoder.singleValueContainer()
     try container.encode(text)
@@ -43,6 +47,7 @@ extension Bytes16: Codable {
 }
 
 extension Bytes32: Codable {
+  /// Decodes the form of ``text``. Throws `DecodingError` if it is not canonical.
   public init(from decoder: any Decoder) throws {
     let container = try decoder.singleValueContainer()
     guard let value = Self(text: try container.decode(String.self)) else {
@@ -51,6 +56,7 @@ extension Bytes32: Codable {
     self = value
   }
 
+  /// Encodes the form of ``text``.
   public func encode(to encoder: any Encoder) throws {
     var container = encoder.singleValueContainer()
     try container.encode(text)

@@ -5,11 +5,15 @@ internal import ZDCTreesystem
 
 /// A queued operation, why it waits, and what would unblock it.
 public struct ZDCOperationExplanation: Sendable, Hashable, Codable, Identifiable {
+  /// Identifies the operation on this device.
   public var uuid: String
   /// create, move, modify, putData or delete.
   public var kind: String
+  /// ``ZDCNode/uuid`` of the operation's node.
   public var nodeID: String
+  /// ``ZDCNode/cloudID`` of the operation's node.
   public var cloudID: String
+  /// What the operation waits for.
   public var reason: ZDCWaitReason
   /// A code, never a name, such as the server's error code or the UUID of another operation.
   public var detail: String?
@@ -24,21 +28,29 @@ public struct ZDCOperationExplanation: Sendable, Hashable, Codable, Identifiable
   public var history: [ZDCAttempt]
   /// The time of the next attempt after a failure.
   public var notBefore: Date?
+  /// The time at which the change was queued.
   public var createdAt: Date
+  /// The priority that the app gave it; higher is sent earlier.
   public var priority: Int32
 
   /// The maximum number of different consecutive outcomes in ``history``.
   public static var historyLimit: Int { AttemptStore.limit }
 
+  /// The same as ``uuid``.
   public var id: String { uuid }
+  /// What would let the operation continue; see ``ZDCWaitReason/unblockedBy``.
   public var unblockedBy: String { reason.unblockedBy }
 }
 
 /// The known state of a node, and the operations queued for it.
 public struct ZDCNodeExplanation: Sendable, Hashable, Codable {
+  /// ``ZDCNode/uuid``.
   public var nodeID: String
+  /// ``ZDCNode/cloudID``.
   public var cloudID: String
+  /// Whether the server has the node.
   public var isUploaded: Bool
+  /// Whether the server has content for the node.
   public var hasContentInCloud: Bool
   /// The reason why the newest version in the cloud could not be opened.
   public var quarantine: String?
@@ -54,6 +66,7 @@ public struct ZDCNodeExplanation: Sendable, Hashable, Codable {
   public var delegateFailures: [ZDCDelegateFailure]
   /// The last security error of the node and its date. It may have been resolved since.
   public var lastSecurityError: String?
+  /// The time of ``lastSecurityError``.
   public var lastSecurityErrorAt: Date?
   /// The node's queued operations, oldest first. Empty if the cloud has all changes.
   public var operations: [ZDCOperationExplanation]

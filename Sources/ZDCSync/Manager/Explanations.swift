@@ -41,13 +41,16 @@ extension ZDCSyncManager {
 
 /// See ``ZDCSyncManager/explanations(forNodeID:)``. Each iteration starts a new observation.
 public struct ZDCExplanations<Element: Sendable & Equatable>: AsyncSequence, Sendable {
+  /// Iterating throws the error that ended the observation.
   public typealias Failure = any Error
   package let values: ZDCDatabaseValues<Element?>
 
+  /// Starts an observation and returns its values.
   public func makeAsyncIterator() -> AsyncIterator {
     AsyncIterator(values: values.makeAsyncIterator())
   }
 
+  /// An observation in progress. Releasing it ends the observation.
   public struct AsyncIterator: AsyncIteratorProtocol {
     fileprivate var values: ZDCDatabaseValues<Element?>.AsyncIterator?
 

@@ -20,14 +20,18 @@ extension ZDCSyncManager {
     known(localUserID)?.session.activity.isPushing ?? false
   }
 
+  /// Returns whether this process is pulling or sending data of the user.
   public func isPullingOrPushingChanges(forLocalUserID localUserID: String) -> Bool {
     isPullingChanges(forLocalUserID: localUserID) || isPushingChanges(forLocalUserID: localUserID)
   }
 
+  /// Returns whether a pull of any local user is running in this process.
   public func isPullingChangesForAnyLocalUser() -> Bool { knownIDs.contains(where: isPullingChanges) }
 
+  /// Returns whether this process is sending data of any local user.
   public func isPushingChangesForAnyLocalUser() -> Bool { knownIDs.contains(where: isPushingChanges) }
 
+  /// Returns whether this process is pulling or sending data of any local user.
   public func isPullingOrPushingChangesForAnyLocalUser() -> Bool {
     knownIDs.contains(where: isPullingOrPushingChanges)
   }

@@ -49,10 +49,14 @@ extension ZDCSyncManager {
     if pause == .abortingUploads { await engine.abort(.push) }
   }
 
+  /// Pauses the pushes of each local user; see ``pausePush(forLocalUserID:andAbortUploads:)``.
+  ///
+  /// If one of them cannot be paused, its error is thrown and the users before it stay paused.
   public func pausePushForAllLocalUsers(andAbortUploads abort: Bool = false) async throws {
     for user in try await users.allLocalUserIDs() { try await pausePush(forLocalUserID: user, andAbortUploads: abort) }
   }
 
+  /// Ends one pause of each local user; see ``resumePush(forLocalUserID:)``.
   public func resumePushForAllLocalUsers() async throws {
     for user in try await users.allLocalUserIDs() { try await resumePush(forLocalUserID: user) }
   }
@@ -76,6 +80,7 @@ extension ZDCSyncManager {
     return !users.isEmpty
   }
 
+  /// Returns whether the pushes of at least one local user are paused.
   public func isPushingPausedForAnyUser() async throws -> Bool {
     for user in try await users.allLocalUserIDs() where try await isPushPaused(forLocalUserID: user) { return true }
     return false

@@ -20,12 +20,15 @@ internal import ZDCSupport
 @MainActor @Observable public final class ZDCSyncStatusModel {
   /// Whether a pull or a push is running.
   public private(set) var isSyncing = false
+  /// Whether a pull is running.
   public private(set) var isPulling = false
+  /// Whether a push is running.
   public private(set) var isPushing = false
   /// See ``ZDCSyncManager/pausePush(forLocalUserID:andAbortUploads:)``.
   public private(set) var isPaused = false
   /// Whether the last attempt to reach the server failed.
   public private(set) var isOffline = false
+  /// Whether the server can be reached, as far as this process knows.
   public private(set) var connection = ZDCSyncState.Connection.unknown
   /// The numbers of queued operations, by what they wait for.
   public private(set) var pending = ZDCSyncState.Pending()
@@ -40,6 +43,11 @@ internal import ZDCSupport
 
   @ObservationIgnored private let following = Locked<Task<Void, Never>?>(nil)
 
+  /// Creates a model that follows the user's state from now on. ``isFollowing`` becomes false if the user is not local.
+  ///
+  /// - Parameters:
+  ///   - manager: The manager of an unlocked database.
+  ///   - localUserID: The user to follow.
   public init(_ manager: ZDCSyncManager, localUserID: String) {
     let states = manager.syncStates(forLocalUserID: localUserID)
     let task = Task { @MainActor [weak self] in

@@ -10,8 +10,7 @@ internal import ZDCTransfers
 /// may have been sent before ends the attempt. The next attempt uses a fresh salt, key and blob ID (SECURITY B9).
 struct ContentUpload {
   /// The maximum number of parts in flight. Bounds the loss when the process is killed, and the memory used beside the
-  /// part being sealed.
-  /// sealed.
+  /// part being sealed. sealed.
   private static let partsUnderWay = 1
 
   package let api: ServerAPI

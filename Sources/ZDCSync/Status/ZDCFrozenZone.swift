@@ -4,8 +4,11 @@ public import ZDCProtocol
 /// A tree that is neither pulled nor pushed, because its server showed an impossible state. Local data stays readable
 /// and changes are queued, but nothing else happens until the user decides.
 public struct ZDCFrozenZone: Sendable, Hashable {
+  /// The zone that is frozen.
   public var zone: ZoneID
+  /// The trunk of the zone's tree.
   public var trunk: Trunk
+  /// The code of the security error that froze it.
   public var error: ZDCSecurityError.Code
   /// The time at which the error was detected.
   public var since: Date
@@ -17,7 +20,9 @@ public struct ZDCFrozenZone: Sendable, Hashable {
 /// A tree whose server gives answers that cannot be followed but prove nothing, such as garbled answers or those of a
 /// later version. The framework asks again after pauses. No action by the user is needed.
 public struct ZDCStalledZone: Sendable, Hashable {
+  /// The zone that is behind.
   public var zone: ZoneID
+  /// The trunk of the zone's tree.
   public var trunk: Trunk
   /// The reason; `unsupportedVersion` requires an update of the app.
   public var error: ZDCSecurityError.Code

@@ -19,15 +19,19 @@ public enum ZDCNodeEvent: Sendable, Hashable {
 /// Events in the order in which they occurred, starting when this sequence was created. A maximum of 1,000 events is
 /// kept for a slow listener; ``ZDCNodeEvent/missed(_:)`` reports the number of older events that were lost.
 public struct ZDCNodeEvents: AsyncSequence, Sendable {
+  /// A callback of the delegate.
   public typealias Element = ZDCNodeEvent
+  /// Iterating never throws.
   public typealias Failure = Never
   fileprivate let mailbox: EventMailbox
   fileprivate let signals: AsyncStream<Void>
 
+  /// Returns an iterator. All iterators of the sequence take from the same events.
   public func makeAsyncIterator() -> AsyncIterator {
     AsyncIterator(mailbox: mailbox, signals: signals.makeAsyncIterator())
   }
 
+  /// Takes events from the sequence.
   public struct AsyncIterator: AsyncIteratorProtocol {
     fileprivate let mailbox: EventMailbox
     fileprivate var signals: AsyncStream<Void>.Iterator

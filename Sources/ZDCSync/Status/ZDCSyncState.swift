@@ -6,6 +6,7 @@ internal import ZDCSupport
 
 /// The state of a local user's sync as one value; see ``ZDCSyncManager/syncStates(forLocalUserID:)``.
 public struct ZDCSyncState: Sendable, Hashable {
+  /// Whether the server can be reached.
   public enum Connection: String, Sendable, Hashable, Codable {
     /// No request was made yet, or another process runs the engine.
     case unknown
@@ -14,6 +15,7 @@ public struct ZDCSyncState: Sendable, Hashable {
 
   /// The numbers of queued operations, by what they wait for.
   public struct Pending: Sendable, Hashable {
+    /// All queued operations.
     public var total = 0
     /// Operations whose commit is in flight.
     public var inFlight = 0
@@ -25,13 +27,17 @@ public struct ZDCSyncState: Sendable, Hashable {
     public var failing = 0
   }
 
+  /// Whether a pull is running.
   public var isPulling = false
+  /// Whether a push is running.
   public var isPushing = false
   /// See ``ZDCSyncManager/pausePush(forLocalUserID:andAbortUploads:)``.
   public var isPaused = false
+  /// Whether the server can be reached, as far as this process knows.
   public var connection = Connection.unknown
   /// Whether the engine polls the server, because an intermediary holds back the server's events.
   public var isPolling = false
+  /// The numbers of queued operations, by what they wait for.
   public var pending = Pending()
   /// Trees that are neither pulled nor pushed until the user decides.
   public var frozenZones: [ZDCFrozenZone] = []
@@ -49,16 +55,21 @@ public struct ZDCSyncState: Sendable, Hashable {
   /// Creates the state of a user whose engine has done nothing yet, for previews and tests.
   public init() {}
 
+  /// Whether a pull or a push is running.
   public var isSyncing: Bool { isPulling || isPushing }
+  /// Whether the last attempt to reach the server failed.
   public var isOffline: Bool { connection == .offline }
 }
 
 /// A failure during sync, with its date.
 public struct ZDCSyncFailure: Sendable, Hashable, CustomStringConvertible {
+  /// The error. It may be an error of the app's delegate.
   public var error: any Error
   /// A stable code, such as the server's or that of a ``ZDCSecurityError``. For the app's own errors it is the type.
   public var code: String
+  /// Whether the error is a ``ZDCSecurityError``.
   public var isSecurityError: Bool
+  /// The time of the failure.
   public var date: Date
 
   package init(_ error: any Error, date: Date) {
@@ -74,12 +85,15 @@ public struct ZDCSyncFailure: Sendable, Hashable, CustomStringConvertible {
       }
   }
 
+  /// Compares code and date, because errors of other types cannot be compared.
   public static func == (a: ZDCSyncFailure, b: ZDCSyncFailure) -> Bool { a.code == b.code && a.date == b.date }
 
+  /// Hashes code and date.
   public func hash(into hasher: inout Hasher) {
     hasher.combine(code)
     hasher.combine(date)
   }
 
+  /// The same as ``code``.
   public var description: String { code }
 }

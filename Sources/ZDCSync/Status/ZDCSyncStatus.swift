@@ -41,8 +41,11 @@ extension ZDCSyncStatus {
 
 /// The amount of data that a pull fetched.
 public struct PullSummary: Sendable, Hashable {
+  /// Commits that were new to this device.
   public var commits = 0
+  /// Records that were fetched.
   public var records = 0
+  /// Callbacks that the app received.
   public var announced = 0
 
   package static func += (a: inout PullSummary, b: PullSummary) {
@@ -54,8 +57,11 @@ public struct PullSummary: Sendable, Hashable {
 
 /// The amount of data that a push sent, and the number of operations that wait for something other than their turn.
 public struct PushSummary: Sendable, Hashable {
+  /// Commits that the server accepted.
   public var commits = 0
+  /// Queued operations that these commits finished.
   public var operations = 0
+  /// Operations that wait for something other than their turn.
   public var waiting = 0
   /// Whether the app was notified of conflicts, or of content that it did not provide.
   package var calledApp = false
@@ -78,7 +84,9 @@ public struct PushSummary: Sendable, Hashable {
 
 /// The outcome of ``ZDCSyncManager/syncUntilIdle(localUserID:)``.
 public struct ZDCSyncSummary: Sendable, Hashable {
+  /// What the pulls fetched.
   public var pulled = PullSummary()
+  /// What the pushes sent.
   public var pushed = PushSummary()
   /// The operations still queued at the end, by what they wait for. Empty if the server has everything.
   public var stillQueued: [ZDCWaitReason: Int] = [:]

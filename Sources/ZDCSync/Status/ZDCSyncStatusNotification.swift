@@ -24,6 +24,7 @@ public enum ZDCPullResult: Int, Sendable, Hashable {
 
 /// The payload of a `ZDCSyncStatusChangedNotification`.
 public struct ZDCSyncStatusNotificationInfo: Sendable, Hashable {
+  /// What changed.
   public enum Kind: Int, Sendable, Hashable, CaseIterable {
     /// A pull has found changes. Pulls without changes are not reported.
     case pullStarted
@@ -37,8 +38,11 @@ public struct ZDCSyncStatusNotificationInfo: Sendable, Hashable {
     case syncingNodeIDsChanged
   }
 
+  /// What changed.
   public let type: Kind
+  /// The user whose sync it concerns.
   public let localUserID: String
+  /// The app's name for the user's tree.
   public let treeID: String
   /// Set for `pullStopped`.
   public let pullResult: ZDCPullResult?

@@ -5,9 +5,13 @@ public import ZDCProtocol
 ///
 /// If the node was read before, its last good version stays. A new node does not appear in any list of nodes.
 public struct ZDCUnreadableNode: Sendable, Hashable {
+  /// The node's zone.
   public var zone: ZoneID
+  /// The trunk that the node is in.
   public var trunk: Trunk
+  /// The app's name for the tree.
   public var treeID: String
+  /// ``ZDCNode/cloudID``.
   public var cloudID: String
   /// The node's UUID on this device, or nil if no version of it was ever read.
   public var nodeID: String?

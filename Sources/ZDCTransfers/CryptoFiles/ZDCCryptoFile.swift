@@ -17,7 +17,9 @@ public enum ZDCCryptoFileFormat: Int, Sendable, Hashable, Codable {
 /// file. Its requester deletes it, or the ``ZDCDiskManager`` does, but not before the last copy of this value is
 /// released.
 public struct ZDCCryptoFile: Sendable {
+  /// The location of the file, whose bytes are encrypted.
   public let fileURL: URL
+  /// The format of the file.
   public let fileFormat: ZDCCryptoFileFormat
   /// The token that keeps the disk manager from deleting the file; nil if the disk manager does not manage it.
   public let retainToken: ZDCFileRetainToken?

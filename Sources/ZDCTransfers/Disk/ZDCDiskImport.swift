@@ -101,6 +101,7 @@ public struct ZDCDiskExport: Sendable {
   public let cryptoFile: ZDCCryptoFile?
   /// Whether it is known that there is no file.
   public var isNilPlaceholder: Bool { cryptoFile == nil }
+  /// Whether the file is kept until the app deletes it, rather than in a cache.
   public let isStoredPersistently: Bool
   /// The import's eTag. For downloads, the version in the cloud, to compare with `ZDCNode.eTag_data`.
   public let eTag: String?

@@ -22,6 +22,7 @@ extension ZDCDiskManager {
   /// Whether the user's main avatar is stored.
   public func hasUserAvatar(_ userID: String) -> Bool { has(.avatar(userID, nil)) }
 
+  /// Returns whether the avatar of one of the user's identities is stored.
   public func hasUserAvatar(_ userID: String, forIdentityID identityID: String) -> Bool {
     has(.avatar(userID, identityID))
   }
@@ -33,8 +34,10 @@ extension ZDCDiskManager {
     return rows.filter { !$0.isExpired(nowMs: now) }.compactMap(\.owner.identity).sorted()
   }
 
+  /// Returns the user's main avatar or its placeholder; nil if neither is stored.
   public func userAvatar(_ user: ZDCUser) -> ZDCDiskExport? { export(.avatar(user.uuid, nil)) }
 
+  /// Returns the avatar of one of the user's identities, or its placeholder; nil if neither is stored.
   public func userAvatar(_ user: ZDCUser, forIdentityID identityID: String) -> ZDCDiskExport? {
     export(.avatar(user.uuid, identityID))
   }
@@ -47,6 +50,9 @@ extension ZDCDiskManager {
     }
   }
 
+  /// Deletes the avatar of one of the user's identities. Does nothing if none is stored.
+  ///
+  /// - Throws: The error of the database.
   public func deleteUserAvatar(_ userID: String, forIdentityID identityID: String) throws {
     try delete([.avatar(userID, identityID)])
   }

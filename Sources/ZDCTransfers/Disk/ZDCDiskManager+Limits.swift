@@ -63,14 +63,23 @@ extension ZDCDiskManager {
 
   // MARK: Storage sizes
 
+  /// Returns the total size of stored content in bytes, as sealed files; 0 if the database cannot be read.
   public func storageSizeForAllNodeData() -> UInt64 { storageSize(.nodeData, nil) }
+  /// Returns the size of content that is kept until the app deletes it, in bytes.
   public func storageSizeForPersistentNodeData() -> UInt64 { storageSize(.nodeData, true) }
+  /// Returns the size of content in the cache, in bytes.
   public func storageSizeForCachedNodeData() -> UInt64 { storageSize(.nodeData, false) }
+  /// Returns the total size of stored thumbnails in bytes, as sealed files; 0 if the database cannot be read.
   public func storageSizeForAllNodeThumbnails() -> UInt64 { storageSize(.nodeThumbnail, nil) }
+  /// Returns the size of thumbnails that are kept until the app deletes them, in bytes.
   public func storageSizeForPersistentNodeThumbnails() -> UInt64 { storageSize(.nodeThumbnail, true) }
+  /// Returns the size of thumbnails in the cache, in bytes.
   public func storageSizeForCachedNodeThumbnails() -> UInt64 { storageSize(.nodeThumbnail, false) }
+  /// Returns the total size of stored avatars in bytes, as sealed files; 0 if the database cannot be read.
   public func storageSizeForAllUserAvatars() -> UInt64 { storageSize(.userAvatar, nil) }
+  /// Returns the size of avatars that are kept until the app deletes them, in bytes.
   public func storageSizeForPersistentUserAvatars() -> UInt64 { storageSize(.userAvatar, true) }
+  /// Returns the size of avatars in the cache, in bytes.
   public func storageSizeForCachedUserAvatars() -> UInt64 { storageSize(.userAvatar, false) }
 
   private func storageSize(_ kind: DiskKind, _ isPersistent: Bool?) -> UInt64 {

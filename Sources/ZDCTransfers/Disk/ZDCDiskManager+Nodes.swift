@@ -33,8 +33,12 @@ extension ZDCDiskManager {
   /// format.
   public func nodeData(_ node: ZDCNode, preferredFormat: ZDCCryptoFileFormat) -> ZDCDiskExport? { nodeData(node) }
 
+  /// Deletes the stored content of a node. The node and its content in the cloud stay.
+  ///
+  /// - Throws: The error of the database.
   public func deleteNodeData(_ nodeID: String) throws { try delete([.data(nodeID)]) }
 
+  /// Deletes the stored content of several nodes in one transaction.
   public func deleteNodeData(forNodeIDs nodeIDs: [String]) throws { try delete(nodeIDs.map(DiskOwner.data)) }
 
   /// Moves the stored content out of the cache, or into it.
@@ -62,8 +66,12 @@ extension ZDCDiskManager {
   /// Returns the thumbnail or its placeholder; nil if neither is stored.
   public func nodeThumbnail(_ node: ZDCNode) -> ZDCDiskExport? { export(.thumbnail(node.uuid)) }
 
+  /// Deletes the stored thumbnail of a node, or its placeholder.
+  ///
+  /// - Throws: The error of the database.
   public func deleteNodeThumbnail(_ nodeID: String) throws { try delete([.thumbnail(nodeID)]) }
 
+  /// Deletes the stored thumbnails of several nodes in one transaction.
   public func deleteNodeThumbnails(forNodeIDs nodeIDs: [String]) throws {
     try delete(nodeIDs.map(DiskOwner.thumbnail))
   }

@@ -15,8 +15,11 @@ public let kZDCDiskManagerChanges = "changes"
 public struct ZDCDiskManagerChanges: Sendable, Hashable {
   /// Nodes whose data or thumbnail changed.
   public var changedNodeIDs: Set<String> { changedNodeData.union(changedNodeThumbnails) }
+  /// Nodes whose data was stored, changed or removed, by ``ZDCNode/uuid``.
   public package(set) var changedNodeData: Set<String> = []
+  /// Nodes whose thumbnail was stored, changed or removed, by ``ZDCNode/uuid``.
   public package(set) var changedNodeThumbnails: Set<String> = []
+  /// Users of whom an avatar was stored, changed or removed.
   public package(set) var changedUsersIDs: Set<String> = []
 
   package mutating func insert(_ owner: DiskOwner) {

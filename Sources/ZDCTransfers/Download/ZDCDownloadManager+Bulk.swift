@@ -17,6 +17,7 @@ public enum ZDCNodeContent: Sendable {
 
 /// One result of ``ZDCDownloadManager/downloadContents(of:)``.
 public struct ZDCContentDownload: Sendable {
+  /// The node, as it was when the download was requested.
   public let node: ZDCNode
   /// The content of this node, or the reason why it could not be fetched. Other nodes are not affected.
   public let content: Result<ZDCNodeContent, any Error>

@@ -2,15 +2,21 @@ internal import Synchronization
 
 /// The parts of a node's content that can be downloaded without its data.
 public struct ZDCNodeMetaComponents: OptionSet, Sendable, Hashable {
+  /// The set as bits.
   public let rawValue: Int
 
+  /// Creates a set from bits. Apps use the named components.
   public init(rawValue: Int) {
     self.rawValue = rawValue
   }
 
+  /// The sizes and dates of the content; part of every result.
   public static let header = ZDCNodeMetaComponents(rawValue: 1)
+  /// The metadata section that the app stored with the content.
   public static let metadata = ZDCNodeMetaComponents(rawValue: 2)
+  /// The thumbnail section.
   public static let thumbnail = ZDCNodeMetaComponents(rawValue: 4)
+  /// All three parts.
   public static let all: ZDCNodeMetaComponents = [.header, .metadata, .thumbnail]
 }
 
@@ -27,6 +33,7 @@ public final class ZDCDownloadOptions: Sendable {
 
   private let storage = Mutex(Values())
 
+  /// Creates options with which the result is not kept.
   public init() {}
 
   package var values: Values { storage.withLock { $0 } }

@@ -7,6 +7,7 @@ extension ZDCProgressManager {
   /// Returns the nodes that have a download in progress.
   public func allDownloadingNodeIDs() -> Set<String> { downloads { _ in true } }
 
+  /// Returns the nodes of a local user that have a download in progress.
   public func allDownloadingNodeIDs(_ localUserID: String) -> Set<String> {
     downloads { $0.localUserID == localUserID }
   }
@@ -25,8 +26,10 @@ extension ZDCProgressManager {
 
   // MARK: Metadata and thumbnails
 
+  /// Returns the nodes whose metadata or thumbnail is being downloaded.
   public func allMetaDownloadingNodeIDs() -> Set<String> { downloads { $0.progressType == .metaDownload } }
 
+  /// Returns the nodes of a local user whose metadata or thumbnail is being downloaded.
   public func allMetaDownloadingNodeIDs(_ localUserID: String) -> Set<String> {
     downloads { $0.progressType == .metaDownload && $0.localUserID == localUserID }
   }
@@ -81,12 +84,15 @@ extension ZDCProgressManager {
 
   // MARK: Data
 
+  /// Returns the nodes whose data is being downloaded.
   public func allDataDownloadingNodeIDs() -> Set<String> { downloads { $0.progressType == .dataDownload } }
 
+  /// Returns the nodes of a local user whose data is being downloaded.
   public func allDataDownloadingNodeIDs(_ localUserID: String) -> Set<String> {
     downloads { $0.progressType == .dataDownload && $0.localUserID == localUserID }
   }
 
+  /// Returns the progress of the download of a node's data; nil if there is none.
   public func dataDownloadProgress(forNodeID nodeID: String) -> Progress? {
     progress(.download(DownloadKey(nodeID: nodeID, part: .data)))
   }

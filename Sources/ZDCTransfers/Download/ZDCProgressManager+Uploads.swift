@@ -9,6 +9,7 @@ extension ZDCProgressManager {
     Set(state.withLock { Array($0.uploads.values.joined()) })
   }
 
+  /// Returns the operations of a local user that are being sent to the server.
   public func allUploadingOperationUUIDs(_ localUserID: String) -> Set<String> {
     Set(uploads(localUserID).compactMap(\.operationUUID))
   }
@@ -18,6 +19,7 @@ extension ZDCProgressManager {
     Set(state.withLock { Array($0.uploads.keys) })
   }
 
+  /// Returns the nodes of a local user that have an upload in progress.
   public func allUploadingNodeIDs(_ localUserID: String) -> Set<String> {
     Set(uploads(localUserID).map(\.nodeID))
   }

@@ -9,8 +9,11 @@ public enum ZDCProgressType: Sendable, Hashable {
 
 /// A change to the lists of ``ZDCProgressManager``: a transfer has begun or ended.
 public struct ZDCProgressManagerChanges: Sendable, Hashable {
+  /// The kind of transfer.
   public let progressType: ZDCProgressType
+  /// The user whose transfer it is.
   public let localUserID: String
+  /// ``ZDCNode/uuid`` of the node.
   public let nodeID: String
   /// The components that a `metaDownload` fetches.
   public let metaComponents: ZDCNodeMetaComponents

@@ -6,6 +6,7 @@ public import Foundation
 // remains.
 
 extension ZDCFileConversion {
+  /// Receives the file, or the error if there is none.
   public typealias FileCompletion = @Sendable (_ cryptoFile: ZDCCryptoFile?, _ error: (any Error)?) -> Void
 
   // MARK: Into a crypto file

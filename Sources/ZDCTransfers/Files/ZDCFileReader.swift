@@ -18,6 +18,7 @@ internal import ZDCSupport
 public final class ZDCFileReader: Sendable {
   private static let leafBytes = UInt64(ContentGeometry.chunksPerLeaf * ContentGeometry.chunkBytes)
 
+  /// The file that is read. Retained by the reader.
   public let cryptoFile: ZDCCryptoFile
   private let state: Mutex<Open?> = Mutex(nil)
 
@@ -38,6 +39,7 @@ public final class ZDCFileReader: Sendable {
     }
   }
 
+  /// Creates a reader for a file. Call ``openFile()`` before reading.
   public init(cryptoFile: ZDCCryptoFile) {
     self.cryptoFile = cryptoFile
   }
@@ -64,6 +66,7 @@ public final class ZDCFileReader: Sendable {
     }
   }
 
+  /// Closes the file. Later reads throw; ``openFile()`` opens it again.
   public func close() {
     state.withLock { $0 = nil }
   }

@@ -9,6 +9,7 @@ public final class ZDCFetchOptions: Sendable {
 
   private let state = Mutex(Values())
 
+  /// Creates the default options.
   public init() {}
 
   package var values: Values { state.withLock { $0 } }

@@ -97,8 +97,10 @@ public final class ZDCImageLoader<Image: Sendable>: Sendable {
     thumbnails.flush(processingID: processingID)
   }
 
+  /// Removes all decoded avatars of a user from memory. Files in the disk manager stay.
   public func flushUserAvatarsCache(_ userID: String) { avatars.flush([userID]) }
 
+  /// Removes the decoded avatars of all users that were processed under that ID from memory.
   public func flushUserAvatarsCache(withProcessingID processingID: String) {
     avatars.flush(processingID: processingID)
   }

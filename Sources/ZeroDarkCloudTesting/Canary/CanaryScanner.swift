@@ -26,8 +26,10 @@ public struct CanaryScanner: Sendable {
     public let form: String
     /// The file, or the caller's name for the bytes.
     public let place: String
+    /// The position of the finding, in bytes.
     public let offset: Int
 
+    /// The finding as one line of text.
     public var description: String { "\(canary) as \(form) in \(place) at \(offset)" }
   }
 

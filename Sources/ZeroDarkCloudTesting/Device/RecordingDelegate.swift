@@ -15,6 +15,7 @@ public import ZeroDarkCloud
 /// conflict path /notes
 /// ```
 public final class RecordingDelegate: ZeroDarkCloudDelegate {
+  /// A method of the delegate, for scripts.
   public enum Callback: String, Sendable, CaseIterable {
     case data, metadata, thumbnail, pushed, new, modified, moved, deleted, deletedDirty, conflict
   }
@@ -53,6 +54,7 @@ public final class RecordingDelegate: ZeroDarkCloudDelegate {
   private let waiters = Waiters<String>()
   private let cloud = Mutex<ZeroDarkCloud?>(nil)
 
+  /// Creates a delegate that has recorded nothing.
   public init() {}
 
   // MARK: What was called
@@ -89,6 +91,7 @@ public final class RecordingDelegate: ZeroDarkCloudDelegate {
     state.withLock { $0.served[nodeID] = data }
   }
 
+  /// What the delegate does when both sides changed a node's content.
   public var dataConflictPolicy: DataConflictPolicy {
     get { state.withLock { $0.policy } }
     set { state.withLock { $0.policy = newValue } }
@@ -104,12 +107,14 @@ public final class RecordingDelegate: ZeroDarkCloudDelegate {
 
   // MARK: Push
 
+  /// Returns the content that the test stored for the node with ``TestDevice``, or no bytes.
   public func data(for node: ZDCNode, at path: ZDCTreesystemPath, transaction: ZDCReadTransaction) throws -> ZDCData {
     try note(.data, node, path.relativePath(), transaction)
     if let served = state.withLock({ $0.served[node.uuid] }) { return served }
     return ZDCData(data: try Self.content(of: node, transaction)?.data ?? Data())
   }
 
+  /// Returns the metadata that the test stored for the node; nil if it has none.
   public func metadata(
     for node: ZDCNode, at path: ZDCTreesystemPath, transaction: ZDCReadTransaction
   ) throws -> ZDCData? {
@@ -117,6 +122,7 @@ public final class RecordingDelegate: ZeroDarkCloudDelegate {
     return try Self.content(of: node, transaction)?.metadata.map { ZDCData(data: $0) }
   }
 
+  /// Returns the thumbnail that the test stored for the node; nil if it has none.
   public func thumbnail(
     for node: ZDCNode, at path: ZDCTreesystemPath, transaction: ZDCReadTransaction
   ) throws -> ZDCData? {
@@ -124,6 +130,7 @@ public final class RecordingDelegate: ZeroDarkCloudDelegate {
     return try Self.content(of: node, transaction)?.thumbnail.map { ZDCData(data: $0) }
   }
 
+  /// Records `pushed` and the path, and remembers the version that the server now has.
   public func didPushNodeData(
     _ node: ZDCNode, at path: ZDCTreesystemPath, transaction: ZDCReadWriteTransaction
   ) throws {
@@ -136,18 +143,21 @@ public final class RecordingDelegate: ZeroDarkCloudDelegate {
 
   // MARK: Pull
 
+  /// Records `new` and the path.
   public func didDiscoverNewNode(
     _ node: ZDCNode, at path: ZDCTreesystemPath, transaction: ZDCReadWriteTransaction
   ) throws {
     try note(.new, node, path.relativePath(), transaction)
   }
 
+  /// Records `modified`, the change and the path.
   public func didDiscoverModifiedNode(
     _ node: ZDCNode, with change: ZDCNodeChange, at path: ZDCTreesystemPath, transaction: ZDCReadWriteTransaction
   ) throws {
     try note(.modified, node, path.relativePath(), transaction, detail: "\(change) ")
   }
 
+  /// Records `moved` and both paths.
   public func didDiscoverMovedNode(
     _ node: ZDCNode, from oldPath: ZDCTreesystemPath, to newPath: ZDCTreesystemPath,
     transaction: ZDCReadWriteTransaction
@@ -156,12 +166,14 @@ public final class RecordingDelegate: ZeroDarkCloudDelegate {
       .moved, node, oldPath.relativePath(), transaction, suffix: " -> \(newPath.relativePath())")
   }
 
+  /// Records `deleted` and the path.
   public func didDiscoverDeletedNode(
     _ node: ZDCNode, at path: ZDCTreesystemPath, timestamp: Date?, transaction: ZDCReadWriteTransaction
   ) throws {
     try note(.deleted, node, path.relativePath(), transaction)
   }
 
+  /// Records the deletion of a node with local changes, and the ancestors that have some.
   public func didDiscoverDeletedDirtyNode(
     _ node: ZDCNode, dirtyAncestors: [String], timestamp: Date?, transaction: ZDCReadWriteTransaction
   ) throws {
@@ -171,6 +183,7 @@ public final class RecordingDelegate: ZeroDarkCloudDelegate {
     try note(.deletedDirty, node, path, transaction, suffix: " [\(dirty.joined(separator: ", "))]")
   }
 
+  /// Records `conflict`, its kind and the path, and resolves a conflict of content by ``dataConflictPolicy``.
   public func didDiscoverConflict(
     _ conflict: ZDCNodeConflict, forNode node: ZDCNode, atPath path: ZDCTreesystemPath,
     transaction: ZDCReadWriteTransaction
@@ -180,6 +193,7 @@ public final class RecordingDelegate: ZeroDarkCloudDelegate {
     cloudTransaction(transaction, node)?.skipDataUploads(forNodeID: node.uuid)
   }
 
+  /// Returns the nodes that the test wants to be fetched first; nil for the framework's order.
   public func preferredNodeIDsForPullingRcrds() async -> Set<String>? { preferredNodeIDs }
 
   // MARK: Downloads that outlived their process

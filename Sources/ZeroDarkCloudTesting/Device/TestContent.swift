@@ -6,12 +6,18 @@ public struct TestContent: Codable, Sendable, Hashable {
   /// The collection of these objects. Keys are the nodes' uuids.
   public static let collection = "zdc.testing"
 
+  /// The data section.
   public var data: Data
+  /// The metadata section; nil for none.
   public var metadata: Data?
+  /// The thumbnail section; nil for none.
   public var thumbnail: Data?
   /// The cloud version that `data` equals or is based on.
   public var eTag: String?
 
+  /// Creates content with its sections.
+  ///
+  /// - Parameter eTag: The version in the cloud that the content is based on; nil for content that was never there.
   public init(data: Data, metadata: Data? = nil, thumbnail: Data? = nil, eTag: String? = nil) {
     self.data = data
     self.metadata = metadata
@@ -19,6 +25,7 @@ public struct TestContent: Codable, Sendable, Hashable {
     self.eTag = eTag
   }
 
+  /// Creates content whose data is a text in UTF-8.
   public init(_ text: String) { self.init(data: Data(text.utf8)) }
 
   /// Returns all lines of both, each once, sorted. This merge loses nothing and has the same result on every device.

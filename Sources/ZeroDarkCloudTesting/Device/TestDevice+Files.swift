@@ -20,11 +20,19 @@ extension TestDevice {
     }
   }
 
+  /// Creates a node with a text as content and queues its upload.
+  ///
+  /// - Parameters:
+  ///   - path: The path of the node, such as `/a/b`. Its parent must exist.
+  ///   - text: The content.
+  ///   - user: The local user; nil for the first one of the device.
+  /// - Throws: ``ZDCCloudError`` with `missingParent` or `conflict`.
   @discardableResult
   public func create(_ path: String, _ text: String = "", user: String? = nil) async throws -> ZDCNode {
     try await create(path, TestContent(text), user: user)
   }
 
+  /// Creates a node with content that has several sections, and queues its upload.
   @discardableResult
   public func create(_ path: String, _ content: TestContent, user: String? = nil) async throws -> ZDCNode {
     try await write(user: user) { transaction, cloud in
@@ -67,6 +75,7 @@ extension TestDevice {
     }
   }
 
+  /// Renames the node at a path.
   public func rename(_ path: String, to name: String, user: String? = nil) async throws {
     try await write(user: user) { _, cloud in
       var node = try cloud.existingNode(path)
@@ -75,16 +84,23 @@ extension TestDevice {
     }
   }
 
+  /// Moves the node at a path, and all nodes below it, to another path.
+  ///
+  /// - Throws: ``ZDCCloudError`` if the parent is missing or the name is taken.
   public func move(_ path: String, to newPath: String, user: String? = nil) async throws {
     try await write(user: user) { _, cloud in
       _ = try cloud.moveNode(try cloud.existingNode(path), to: try Self.path(newPath))
     }
   }
 
+  /// Deletes the node at a path and all nodes below it.
   public func delete(_ path: String, user: String? = nil) async throws {
     try await write(user: user) { _, cloud in _ = try cloud.delete(try cloud.existingNode(path)) }
   }
 
+  /// Returns the node at a path.
+  ///
+  /// - Throws: ``TestFailure`` if there is none.
   public func node(_ path: String, user: String? = nil) async throws -> ZDCNode {
     try await write(user: user) { _, cloud in try cloud.existingNode(path) }
   }

@@ -33,13 +33,18 @@ public final class TestDevice: Sendable {
     var users: [String] = []
   }
 
+  /// The app's name for the tree of all test devices.
   public static let treeID = "test.zerodark.tree"
 
+  /// The name of the device, which failures print.
   public let name: String
+  /// The network between the device and the server.
   public let network: FaultyTransport
+  /// The delegate that records the framework's calls, unless the test has one of its own.
   public let recorder = RecordingDelegate()
   /// The log output of the framework on this device.
   public let log = CapturedLog()
+  /// The clock of this device.
   public let clock: ManualClock
   /// The pauses of its downloads between two attempts.
   public let pauses = TransferPauses()
@@ -139,6 +144,9 @@ public final class TestDevice: Sendable {
     }
   }
 
+  /// The connection to the device's database.
+  ///
+  /// - Throws: ``TestFailure`` while the device is closed.
   public var database: ZDCDatabaseConnection {
     get throws {
       guard let manager = try zdc.databaseManager else { throw TestFailure("\(name)'s database is locked") }
@@ -146,6 +154,9 @@ public final class TestDevice: Sendable {
     }
   }
 
+  /// The device's sync manager.
+  ///
+  /// - Throws: ``TestFailure`` while the device is closed.
   public var syncManager: ZDCSyncManager {
     get throws {
       guard let manager = try zdc.syncManager else { throw TestFailure("\(name)'s database is locked") }
@@ -262,6 +273,7 @@ public final class TestDevice: Sendable {
     return words
   }
 
+  /// Logs in to an account with its 24 words, and returns the local user's ID.
   @discardableResult
   public func login(words: [String]) async throws -> String {
     let user = try await users.login(words: words)

@@ -26,15 +26,20 @@ public enum Fault: Sendable {
 
 /// A request that went through a ``FaultyTransport``.
 public struct RecordedRequest: Sendable, Hashable, CustomStringConvertible {
+  /// The position of the request among all requests of the device, in order.
   public let number: Int
+  /// The method and the path's pattern.
   public let route: WireRoutes.Route
+  /// The path with its parameters and query.
   public let path: String
+  /// Bytes of the request's body that were sent.
   public internal(set) var bytesSent: Int
   /// Bytes of the answer's body that were read.
   public internal(set) var bytesReceived: Int
   /// The HTTP status; nil if no answer arrived.
   public internal(set) var status: Int?
 
+  /// The request as one line of text.
   public var description: String {
     "\(route) \(bytesSent) -> \(status.map(String.init) ?? "none") \(bytesReceived)"
   }

@@ -35,6 +35,11 @@ public final class FaultyTransport: ZDCTransport {
   private let clock: ManualClock
   private let state = Mutex(State())
 
+  /// Creates a network in front of a transport.
+  ///
+  /// - Parameters:
+  ///   - inner: The transport that reaches the server.
+  ///   - clock: The clock that ``Fault/delay(_:)`` waits for.
   public init(_ inner: any ZDCTransport, clock: ManualClock) {
     self.inner = inner
     self.clock = clock
@@ -81,6 +86,7 @@ public final class FaultyTransport: ZDCTransport {
   /// All requests since the start or the last ``resetCounts()``.
   public var requests: [RecordedRequest] { state.withLock { $0.requests } }
 
+  /// Forgets the recorded ``requests``. Faults that have not occurred yet stay.
   public func resetCounts() { state.withLock { $0.requests = [] } }
 
   /// Returns the number of requests of a route.
@@ -105,6 +111,7 @@ public final class FaultyTransport: ZDCTransport {
 
   // MARK: Sending
 
+  /// Sends a request through the script: its faults are applied in the order in which they were added.
   public func send(_ request: TransportRequest) async throws -> TransportResponse {
     let (number, faults, isOffline) = enter(request)
     guard !isOffline else { throw TransportError(.offline) }
@@ -130,6 +137,7 @@ public final class FaultyTransport: ZDCTransport {
   /// The number of times that new connections were requested.
   public var renewals: Int { state.withLock { $0.renewals } }
 
+  /// Counts the call, and passes it on.
   public func renewConnections() async {
     state.withLock { $0.renewals += 1 }
     await inner.renewConnections()

@@ -2,14 +2,18 @@ internal import ZDCProtocol
 
 /// The wire API's routes by method, for counting requests and scripting faults.
 public enum WireRoutes {
+  /// A route of the wire API.
   public struct Route: Sendable, Hashable, CustomStringConvertible {
+    /// The HTTP method.
     public let method: String
     /// The path, with parameters in braces.
     public let pattern: String
 
+    /// The method and the pattern, separated by a space.
     public var description: String { "\(method) \(pattern)" }
   }
 
+  /// All routes.
   public static let all: [Route] = [
     Route(method: "GET", pattern: Routes.health), Route(method: "GET", pattern: Routes.ready),
     Route(method: "GET", pattern: Routes.metrics), Route(method: "GET", pattern: Routes.info),

@@ -5,10 +5,13 @@ internal import Synchronization
 public final class CapturedLog: Sendable {
   private let kept = Mutex<[String]>([])
 
+  /// Creates a log without lines.
   public init() {}
 
+  /// The lines so far, oldest first.
   public var lines: [String] { kept.withLock { $0 } }
 
+  /// The lines so far as one text.
   public var text: String { lines.joined(separator: "\n") }
 
   /// Returns a logger that writes to this log, at every level.

@@ -84,6 +84,7 @@ public final class TestServer: Sendable {
 
   deinit { Self.reserved.withLock { _ = $0.remove(port) } }
 
+  /// The address of the server on this machine; the port is another one for each server.
   public var url: URL {
     var parts = URLComponents()
     (parts.scheme, parts.host, parts.port) = ("http", "127.0.0.1", port)

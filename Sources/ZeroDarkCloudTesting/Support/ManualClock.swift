@@ -21,6 +21,7 @@ public final class ManualClock: Sendable {
   /// Milliseconds since 1970.
   public var nowMs: UInt64 { UInt64(max(0, startMs.withLock { $0 } + Self.milliseconds(sleepers.now))) }
 
+  /// The time of the clock.
   public var now: Date { Date(timeIntervalSince1970: Double(nowMs) / 1_000) }
 
   /// Advances the clock, and wakes all sleepers whose deadline has passed.

@@ -5,8 +5,12 @@ public import Foundation
 /// It is in memory where the system supports that: a test's files need not persist, and synced writes to a disk would
 /// take most of its time.
 public final class TemporaryFolder: Sendable {
+  /// The location of the folder.
   public let url: URL
 
+  /// Creates an empty folder, in memory where the system has a file system for that.
+  ///
+  /// - Throws: The error of the file system.
   public init() throws {
     let memory = URL(fileURLWithPath: "/dev/shm", isDirectory: true)
     let isThere = FileManager.default.isWritableFile(atPath: memory.path)

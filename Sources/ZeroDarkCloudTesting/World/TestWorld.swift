@@ -26,7 +26,9 @@ public final class TestWorld: Sendable {
     var isCompared = true
   }
 
+  /// The server that all devices of the world reach.
   public let server: TestServer
+  /// The clock that the server and all devices of the world share.
   public let clock: ManualClock
   private let state = Mutex(State())
 
