@@ -104,9 +104,12 @@ extension ServerAPI {
 
   /// Downloads a bundle of records in the order requested, without those that the server does not have. It may stop
   /// early.
-  package func records(_ zone: ZoneID, _ hashes: [RecordHash]) async throws -> [UInt8] {
-    var body = ByteWriter(capacity: 32 * hashes.count)
-    for hash in hashes { body.append(hash) }
+  package func records(_ zone: ZoneID, _ leaves: [LogNode]) async throws -> [UInt8] {
+    var body = ByteWriter(capacity: 48 * leaves.count)
+    for leaf in leaves {
+      body.append(leaf.node)
+      body.append(leaf.record)
+    }
     return try await bundle(Routes.records, zone, body.bytes)
   }
 

@@ -46,7 +46,7 @@ struct MemoryTables: Sendable {
 
   struct Record {
     var stored: StoredRecord
-    var hash: RecordHash
+    var name: RecordName
     var zone: ZoneKey
     var replacedMs: UInt64?
   }
@@ -69,7 +69,7 @@ struct MemoryTables: Sendable {
   var zoneKeys: [ZoneID: ZoneKey] = [:]
   var nodes: [TreeID: Nodes] = [:]
   var records: [Int64: Record] = [:]
-  var recordKeys: [RecordHash: [Int64]] = [:]
+  var recordKeys: [RecordName: [Int64]] = [:]
   var blobs: [Int64: Blob] = [:]
   /// Tickets and large blobs.
   var files: [BlobID: Int64] = [:]

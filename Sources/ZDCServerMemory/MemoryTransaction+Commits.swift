@@ -45,9 +45,9 @@ extension MemoryTransaction {
   private func put(_ put: NodePut, tree: TreeID, zone: ZoneKey, now: UInt64) throws -> Int64 {
     let replacedMs = put.isLive ? nil : now
     let record = tables.newKey()
-    tables.records[record] = MemoryTables.Record(
-      stored: put.record, hash: put.leaf.record, zone: zone, replacedMs: replacedMs)
-    tables.recordKeys[put.leaf.record, default: []].append(record)
+    let name = RecordName(node: put.leaf.node, hash: put.leaf.record)
+    tables.records[record] = MemoryTables.Record(stored: put.record, name: name, zone: zone, replacedMs: replacedMs)
+    tables.recordKeys[name, default: []].append(record)
     let blob = try content(of: put, zone: zone, now: now)
     guard put.isLive else { return record }
     if let old = put.replaced { tables.records[old.record]?.replacedMs = now }

@@ -120,7 +120,7 @@ extension MemoryTransaction {
 
   private func remove(_ record: MemoryTables.Record, key: Int64) {
     tables.records[key] = nil
-    tables.recordKeys[record.hash]?.removeAll { $0 == key }
+    tables.recordKeys[record.name]?.removeAll { $0 == key }
     tables.zones[record.zone]?.usage.records -= 1
     tables.zones[record.zone]?.usage.recordBytes -= UInt64(record.stored.bytes.count)
   }

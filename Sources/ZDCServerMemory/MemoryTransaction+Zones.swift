@@ -79,8 +79,8 @@ extension MemoryTransaction {
     tables.zones[zone]?.grants[MemoryTables.GrantKey(user: user, hash: hash)]
   }
 
-  func record(hash: RecordHash, in zone: ZoneKey) -> StoredRecord? {
-    (tables.recordKeys[hash] ?? []).lazy.compactMap { self.tables.records[$0] }.first { $0.zone == zone }?.stored
+  func record(_ name: RecordName, in zone: ZoneKey) -> StoredRecord? {
+    (tables.recordKeys[name] ?? []).lazy.compactMap { self.tables.records[$0] }.first { $0.zone == zone }?.stored
   }
 
   func records(_ keys: [Int64]) -> [Int64: StoredRecord] {

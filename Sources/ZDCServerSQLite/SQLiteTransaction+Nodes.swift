@@ -86,12 +86,13 @@ extension SQLiteTransaction {
     return records
   }
 
-  func record(hash: RecordHash, in zone: ZoneKey) throws -> StoredRecord? {
+  func record(_ name: RecordName, in zone: ZoneKey) throws -> StoredRecord? {
+    // A record holds its node's id behind the preamble, the flags and the tree's id.
     try db.first(
       """
       SELECT bytes, received_ms, data_received_ms FROM records
-      WHERE substr(hash, 1, 8) = ? AND hash = ? AND zone = ?
-      """, .slice(hash.bytes[..<8]), .id(hash), .int(zone.rawValue), row: storedRecord)
+      WHERE substr(hash, 1, 8) = ? AND hash = ? AND zone = ? AND substr(bytes, 41, 16) = ?
+      """, .slice(name.hash.bytes[..<8]), .id(name.hash), .int(zone.rawValue), .id(name.node), row: storedRecord)
   }
 
   func liveRecords(from first: Int64, through last: Int64) throws -> [StoredRecord] {

@@ -117,7 +117,7 @@ private final class CountingReader: MetadataReader {
   }
   func zone(ofNode node: NodeID, tree: TreeID) throws -> ZoneRow? { try asked.zone(ofNode: node, tree: tree) }
   func records(_ keys: [Int64]) throws -> [Int64: StoredRecord] { try asked.records(keys) }
-  func record(hash: RecordHash, in zone: ZoneKey) throws -> StoredRecord? { try asked.record(hash: hash, in: zone) }
+  func record(_ name: RecordName, in zone: ZoneKey) throws -> StoredRecord? { try asked.record(name, in: zone) }
   func file(_ id: BlobID) throws -> BlobRow? { try asked.file(id) }
   func contents(_ names: [ContentName], in tree: TreeID) throws -> [ContentName: BlobRow] {
     try asked.contents(names, in: tree)

@@ -261,8 +261,9 @@ import ZDCServer
       try await server.put([second], in: &zone, token: token)
       #expect(try await server.page(zone.zone, after: 0, token: token).outline() == "commit 1, commit 2, record v2")
       let path = Routes.path(Routes.records, zone.zone.tree.text, zone.zone.root.text)
-      let wanted = first.hash.bytes + RecordHash.zero.bytes + second.hash.bytes
-      let answer = try await server.send(.POST, path, token: token, body: wanted)
+      let node = first.fields.node
+      let wanted = [(node, first.hash), (node, .zero), (.random(), second.hash), (node, second.hash)]
+      let answer = try await server.send(.POST, path, token: token, body: TestServer.recordNames(wanted))
       #expect(try answer.outline() == "record v1, record v2")
       #expect(try await server.send(.POST, path, token: token, body: [1, 2, 3]).status == 400)
     }

@@ -28,7 +28,7 @@ enum Zones {
 
   /// Returns whole commits after `after`, followed by the live records of their puts.
   ///
-  /// A page never splits a commit. Records that do not fit are left out: the client requests them by hash.
+  /// A page never splits a commit. Records that do not fit are left out: the client requests them by node and hash.
   static func page(
     _ id: ZoneID, for user: UserID, after: UInt64?, withRecords: Bool, in reader: any MetadataReader
   ) throws -> CommitPage {
@@ -77,20 +77,20 @@ enum Zones {
     return writer.bytes
   }
 
-  /// Returns records by hash, in the order requested, without those that are unknown or not in this zone.
+  /// Returns records by node and hash, in the order requested, without those that are unknown or not in this zone.
   ///
   /// - Throws: `gone` if no record is left. All were replaced longer ago than the retention: the caller's state is old.
   static func records(
-    _ hashes: [RecordHash], zone id: ZoneID, user: UserID, in reader: any MetadataReader
+    _ names: [RecordName], zone id: ZoneID, user: UserID, in reader: any MetadataReader
   ) throws -> [UInt8] {
     let zone = try Access.zone(id, of: user, needs: .read, in: reader)
     var writer = Bundle.Writer()
-    for hash in hashes {
-      guard let record = try reader.record(hash: hash, in: zone.key) else { continue }
+    for name in names {
+      guard let record = try reader.record(name, in: zone.key) else { continue }
       guard writer.count == 0 || writer.count + record.bytes.count + 21 <= Limits.pageBytes else { break }
       writer.append(record)
     }
-    guard hashes.isEmpty || writer.count > 0 else {
+    guard names.isEmpty || writer.count > 0 else {
       throw ServerError(.gone, "these records are no longer kept: pull commits again")
     }
     return writer.bytes

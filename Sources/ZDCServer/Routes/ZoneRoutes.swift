@@ -108,10 +108,10 @@ enum ZoneRoutes {
     let zone = try call.zone()
     let body = try await call.bytes()
     var reader = ByteReader(body)
-    guard body.count % 32 == 0 else { throw ServerError(.invalidRequest, "a list of 32-byte hashes") }
-    var hashes: [RecordHash] = []
-    while reader.remaining > 0 { hashes.append(try reader.read32()) }
-    let asked = hashes
+    guard body.count % 48 == 0 else { throw ServerError(.invalidRequest, "a list of node ids and record hashes") }
+    var names: [RecordName] = []
+    while reader.remaining > 0 { names.append(RecordName(node: try reader.read16(), hash: try reader.read32())) }
+    let asked = names
     return try .bundle(
       try await call.read { try Zones.records(asked, zone: zone, user: user, in: $0) }, for: call)
   }

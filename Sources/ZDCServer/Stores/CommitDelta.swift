@@ -119,6 +119,17 @@ package struct NodeName: Hashable, Sendable {
   }
 }
 
+/// A record that a commit of the zone put on this node.
+package struct RecordName: Hashable, Sendable {
+  package var node: NodeID
+  package var hash: RecordHash
+
+  package init(node: NodeID, hash: RecordHash) {
+    self.node = node
+    self.hash = hash
+  }
+}
+
 /// The content that a node's record names.
 package struct ContentName: Hashable, Sendable {
   package var node: NodeID

@@ -111,7 +111,8 @@ package protocol MetadataReader: AnyObject {
   /// Returns the zone that currently holds the node.
   func zone(ofNode node: NodeID, tree: TreeID) throws -> ZoneRow?
   func records(_ keys: [Int64]) throws -> [Int64: StoredRecord]
-  func record(hash: RecordHash, in zone: ZoneKey) throws -> StoredRecord?
+  /// Returns the node's current record, or one that it had and that is retained.
+  func record(_ name: RecordName, in zone: ZoneKey) throws -> StoredRecord?
 
   // Content
   /// Returns a ticket or a large blob. Their ids are file names, so each exists only once.

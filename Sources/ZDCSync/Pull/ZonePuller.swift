@@ -267,7 +267,7 @@ package struct ZonePuller {
       return (try transaction.zones.zone(id: zone), try nodes.compactMap { try leaves.pendingLeaf($0)?.leaf })
     }
     guard let zone = row?.zone else { return nil }
-    let records = try await fetch(wanted.map(\.record), known, zone: zone)
+    let records = try await fetch(wanted, known, zone: zone)
     return FetchedBatch(zone: zone, wanted: wanted, records: records)
   }
 
@@ -318,17 +318,18 @@ package struct ZonePuller {
   /// Fetches records. A corrupt or substituted record counts as missing and does not affect the others. Missing records
   /// are requested once more.
   private func fetch(
-    _ hashes: [RecordHash], _ known: [RecordHash: PageContents.Record], zone: ZoneID
+    _ wanted: [LogNode], _ known: [RecordHash: PageContents.Record], zone: ZoneID
   ) async throws -> FetchedRecords {
     var fetched = FetchedRecords()
-    for hash in hashes { fetched.found[hash] = known[hash] }
+    for leaf in wanted { fetched.found[leaf.record] = known[leaf.record] }
     var askedBefore: Set<RecordHash> = []
-    var rest = hashes.filter { !fetched.has($0) }
+    var rest = wanted.filter { !fetched.has($0.record) }
     while !rest.isEmpty {
-      let asked = Set(rest.prefix(Limits.recordsPerRequest))
+      let next = rest.prefix(Limits.recordsPerRequest)
+      let asked = Set(next.map(\.record))
       let body: [UInt8]
       do {
-        body = try await session.api.records(zone, rest.filter(asked.contains))
+        body = try await session.api.records(zone, Array(next))
       } catch let error as ServerError where error.code == .gone {
         // None of the records are kept any more. The commits that replaced them arrive with the next pull.
         break
@@ -342,7 +343,7 @@ package struct ZonePuller {
       let isInVain = !asked.contains(where: fetched.has)
       if isInVain, asked.isSubset(of: askedBefore) { break }
       askedBefore.formUnion(asked)
-      rest = rest.filter { !fetched.has($0) }
+      rest = rest.filter { !fetched.has($0.record) }
     }
     return fetched
   }

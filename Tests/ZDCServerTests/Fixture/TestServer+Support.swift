@@ -101,6 +101,11 @@ final class EventSequence: AsyncSequence, @unchecked Sendable {
 }
 
 extension TestServer {
+  /// The body of a request for records.
+  static func recordNames(_ names: [(node: NodeID, hash: RecordHash)]) -> [UInt8] {
+    names.flatMap { $0.node.bytes + $0.hash.bytes }
+  }
+
   static func bytes(of path: String) throws -> [UInt8] {
     [UInt8](try Data(contentsOf: URL(fileURLWithPath: path)))
   }
