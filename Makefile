@@ -14,6 +14,8 @@
 #   make bench      release build, figures beside their yardsticks; also writes .build/bench.json; Scripts/bench --peers adds restic and rclone, Scripts/bench --network measures a long line
 #   make install    release build of both programs, manual pages, completions and a systemd unit, below PREFIX (/usr/local); also DESTDIR, BINARIES
 #   make uninstall  remove them
+#   make release    VERSION=0.1.0: a tag, and an archive for Linux with checksums, from a clean main that .ci/run has passed; DRY_RUN=1
+#   make check-container  packaging/Dockerfile by its own steps, and a release's archive on a clean Debian system
 #   make setup      install what is missing (Debian and Ubuntu; says what and why); the rules above call it
 #   make clean      remove everything that was built
 #
@@ -22,7 +24,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup install uninstall build test example docs test-long test-tsan lint format demo fuzz bench coverage clean
+.PHONY: help setup install uninstall release check-container build test example docs test-long test-tsan lint format demo fuzz bench coverage clean
 
 SWIFT ?= swift
 FORMATTED := Sources Tests Benchmarks Examples/Minimal/Sources Examples/Minimal/Package.swift Fuzz Package.swift
@@ -54,6 +56,7 @@ else
 	$(SWIFT) test --skip-build $(FEW) --filter CommandTests
 	@Scripts/example
 	@Scripts/check-install
+	@Scripts/check-release
 	@Scripts/docs
 endif
 	@Scripts/check-vectors
@@ -94,6 +97,12 @@ install:
 
 uninstall:
 	@PREFIX='$(PREFIX)' DESTDIR='$(DESTDIR)' Scripts/install --uninstall
+
+release:
+	@SWIFT=$(SWIFT) Scripts/release $(if $(DRY_RUN),--dry-run) '$(VERSION)'
+
+check-container:
+	@SWIFT=$(SWIFT) Scripts/check-container
 
 clean:
 	rm -rf .build
