@@ -76,6 +76,7 @@ test-tsan: setup
 lint: setup
 	$(SWIFT) format lint --strict --recursive --parallel $(FORMATTED)
 	@Scripts/check-house-rules
+	@Scripts/check-config
 
 format:
 	$(SWIFT) format format --in-place --recursive --parallel $(FORMATTED)
