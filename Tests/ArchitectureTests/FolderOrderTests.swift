@@ -21,7 +21,7 @@ import Testing
   }
 
   @Test(arguments: ["// Upper", "let text = \"Upper\"", "let upper = 1", "let a: Uppermost"])
-  func whatOnlyLooksLikeAUse_isLeftAlone(text: String) {
+  func falseMatches_areIgnored(text: String) {
     let files = [file("Wire", "public struct Upper {}"), file("Objects", text)]
     #expect(FolderOrder.findings(files) == [])
   }

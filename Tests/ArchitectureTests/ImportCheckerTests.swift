@@ -38,7 +38,7 @@ import Testing
     ("/* why not\nimport ZDCCrypto\n*/", "Sources/ZDCServer/Server.swift"),
     ("let text = \"\"\"\nimport ZDCCrypto\n\"\"\"", "Sources/ZDCServer/Server.swift"),
   ])
-  func whatIsAllowedIsLeftAlone(text: String, file: String) {
+  func allowedImportsPass(text: String, file: String) {
     #expect(findings(text, file: file) == [])
   }
 

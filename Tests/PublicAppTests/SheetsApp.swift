@@ -164,7 +164,7 @@ final class SheetsApp: Sendable {
     }
   }
 
-  // MARK: Looking
+  // MARK: Reading
 
   /// Returns the app's state: one line per sheet, sorted by name.
   func sheets() async throws -> [String] {

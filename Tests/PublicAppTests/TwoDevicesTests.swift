@@ -28,7 +28,7 @@ import ZeroDarkCloudTesting
     try await server.stop()
   }
 
-  @Test func editsOfBoth_areMerged_andTakenBack_andDoneAgain() async throws {
+  @Test func editsOfBoth_areMerged_undone_andRedone() async throws {
     try await withDevices { a, b in
       try await a.edit("groceries") { $0.title = "Shopping" }
       let bread = try await b.edit("groceries") { $0.items.append("bread") }
@@ -50,7 +50,7 @@ import ZeroDarkCloudTesting
     }
   }
 
-  @Test func whatWasQueued_isSentAfterARelaunch_andWhatWasMergedCanStillBeTakenBack() async throws {
+  @Test func queuedChanges_areSentAfterARelaunch_andMergesCanStillBeUndone() async throws {
     try await withDevices { a, b in
       let eggs = try await a.edit("groceries") { $0.items.append("eggs") }
       try await a.quit()
@@ -109,7 +109,7 @@ import ZeroDarkCloudTesting
     }
   }
 
-  @Test func whatIsShown_followsTheOtherDevice() async throws {
+  @Test func theShownList_followsTheOtherDevice() async throws {
     try await withDevices { a, b in
       var shown = try b.followedSheets().makeAsyncIterator()
       #expect(try await shown.next() == ["groceries: Groceries [milk]"])

@@ -31,7 +31,7 @@ struct DueFragment {
   }
 
   /// => each declaration made only for the compiler is listed; once the framework has it, it must be removed
-  @Test func whatIsOnlyDeclared_isListed_andNotThereYet() throws {
+  @Test func declaredButMissingSymbols_areListed() throws {
     let declared = try String(contentsOf: Self.folder.appendingPathComponent("SeedDue.swift"), encoding: .utf8)
     let framework = try Self.framework()
     for due in DueFragment.all {

@@ -218,7 +218,7 @@ private final class ContentGiver: ZeroDarkCloudDelegate {
 
   /// - a block that returns nothing reads without `try`, as the seeds do, and the database fails
   /// => the status stream reports the failure; a block that returns something throws it
-  @Test func aReadWithoutTry_tellsItsErrorInTheStatusStream() async throws {
+  @Test func aReadWithoutTry_reportsItsErrorInTheStatusStream() async throws {
     try await run { a, zdc, user in
       let updates = try #require(zdc.syncManager).statusUpdates
       @Sendable func read() throws {

@@ -29,7 +29,7 @@ struct AppErrorTests {
   /// - two nodes are new, and the app has no content for one of them
   /// => the other one arrives, the records of both do, and the content waits until the app has it
   @Test(arguments: Fault.allCases)
-  func contentThatTheAppHasNot_waits_andOthersGoOn(fault: Fault) async throws {
+  func contentThatTheAppLacks_waits_andOthersContinue(fault: Fault) async throws {
     try await TestWorld.run { world in
       let a = try await world.device("A")
       let b = try await world.device("B")
@@ -69,7 +69,7 @@ struct AppErrorTests {
 
   /// - a promise is never answered
   /// => a sync returns, other nodes are sent, and after a relaunch the app is asked again
-  @Test func neverAnswers_keepsNobodyWaiting() async throws {
+  @Test func unansweredPromise_delaysNoOtherNode() async throws {
     try await TestWorld.run { world in
       let a = try await world.device("A")
       let b = try await world.device("B")
@@ -94,7 +94,7 @@ struct AppErrorTests {
 
   /// - the promises that are never fulfilled outnumber what a commit holds and what its planning looks at
   /// => content that was queued after them arrives
-  @Test(.timeLimit(.minutes(20))) func thousandsOfOpenPromises_keepNobodyWaiting() async throws {
+  @Test(.timeLimit(.minutes(20))) func thousandsOfOpenPromises_delayNoOtherContent() async throws {
     try await TestWorld.run { world in
       let a = try await world.device("A")
       let b = try await world.device("B")

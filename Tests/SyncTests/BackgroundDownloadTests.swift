@@ -137,7 +137,7 @@ struct BackgroundDownloadTests {
   }
 
   /// The download ends while its completion block exists: the delegate is not called, now or later.
-  @Test func aDownloadThatEndsInItsOwnProcess_isNotToldTwice() async throws {
+  @Test func aDownloadThatEndsInItsOwnProcess_isNotReportedTwice() async throws {
     try await TestWorld.run { world in
       let job = try await Job(world, size: 100_000)
       let results = Results()
@@ -182,7 +182,7 @@ struct BackgroundDownloadTests {
   }
 
   /// The app asks again after the relaunch: its completion receives the content, and the delegate does not.
-  @Test func whoAsksAgain_isServedInPlaceOfTheDelegate() async throws {
+  @Test func aRepeatedRequest_replacesTheDelegateCall() async throws {
     try await TestWorld.run { world in
       let job = try await Job(world)
       try await job.dieDownloading(afterBytes: 300_000, job.background)
@@ -203,7 +203,7 @@ struct BackgroundDownloadTests {
   }
 
   /// The network is down at the launch, and in the launch after that.
-  @Test func whatFailsIsNotTold_andIsTriedAgainLater() async throws {
+  @Test func aFailureIsNotAnnounced_andIsRetriedLater() async throws {
     try await TestWorld.run { world in
       let job = try await Job(world)
       try await job.dieDownloading(afterBytes: 300_000, job.background)
@@ -220,7 +220,7 @@ struct BackgroundDownloadTests {
     }
   }
 
-  @Test(.timeLimit(.minutes(20))) func afterAWeekNobodyWaitsAnyMore() async throws {
+  @Test(.timeLimit(.minutes(20))) func aDownloadIsAbandonedAfterAWeek() async throws {
     try await TestWorld.run { world in
       let job = try await Job(world)
       try await job.dieDownloading(afterBytes: 300_000, job.background)
@@ -236,7 +236,7 @@ struct BackgroundDownloadTests {
 
   /// The content is replaced, or the node deleted, before the app is launched again.
   @Test(arguments: [true, false])
-  func whatChangedMeanwhile_comesAsItIsNow(isDeleted: Bool) async throws {
+  func aNodeThatChanged_arrivesInItsNewestVersion(isDeleted: Bool) async throws {
     try await TestWorld.run { world in
       let job = try await Job(world)
       try await job.dieDownloading(afterBytes: 300_000, job.background)
@@ -257,7 +257,7 @@ struct BackgroundDownloadTests {
   }
 
   /// The engines run, and the test resumes nothing explicitly.
-  @Test func atLaunchItGoesOnByItself() async throws {
+  @Test func aDownloadResumesAutomaticallyAtLaunch() async throws {
     try await TestWorld.run { world in
       let job = try await Job(world)
       try await job.dieDownloading(afterBytes: 300_000, job.background)
@@ -301,10 +301,10 @@ struct BackgroundDownloadTests {
     }
   }
 
-  // MARK: Behind each commit
+  // MARK: Crashes after each commit
 
   /// The device dies after each commit of its database, until the download completes.
-  @Test func deviceThatDiesAnywhere_isToldOnce() async throws {
+  @Test func deviceThatDiesAnywhere_isNotifiedOnce() async throws {
     try await TestWorld.run { world in
       let job = try await Job(world, size: 9_000_000)
       var steps = 0
@@ -348,7 +348,7 @@ struct BackgroundUploadTests {
 
   /// The process ends after each commit of its database: between asking the app, the parts, the commit and its answer.
   @Test(arguments: Kind.allCases)
-  func uploadThatWasUnderWay_isToldOnce(kind: Kind) async throws {
+  func uploadThatWasRunning_isReportedOnce(kind: Kind) async throws {
     try await TestWorld.run { world in
       world.skipsComparison()
       let a = try await world.device("A")

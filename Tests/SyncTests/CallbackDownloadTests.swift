@@ -137,7 +137,7 @@ struct CallbackDownloadTests {
     }
   }
 
-  // MARK: Marks
+  // MARK: Download marks
 
   @Test("Q15: marked and downloaded in the callback, the mark goes with the content that came")
   func markedInTheCallback() async throws {

@@ -64,7 +64,7 @@ struct CanaryScannerTests {
   }
 
   /// A canary that the real client sends as the app tree ID, which the server does see.
-  @Test func whatTheServerIsTold_isFoundInItsFilesAndInTheTraffic() async throws {
+  @Test func cleartextSentToTheServer_isFoundInItsFilesAndInTheTraffic() async throws {
     try await TestWorld.run { world in
       let a = try await TestDevice("A", server: world.server, clock: world.clock)
       a.network.keepTraffic()

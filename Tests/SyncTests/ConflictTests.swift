@@ -45,7 +45,7 @@ struct ConflictTests {
 
   /// - the app merges inside the callback, as early as it can
   /// => the upload continues in the next commit
-  @Test func mergedInsideTheCallback_goesOnAtOnce() async throws {
+  @Test func mergedInsideTheCallback_continuesImmediately() async throws {
     try await TestWorld.run { world in
       let (a, b) = try await Self.conflict(world)
       b.recorder.on(.conflict) { node, transaction in
@@ -119,7 +119,7 @@ struct ConflictTests {
     }
   }
 
-  // MARK: Scenes
+  // MARK: Scenarios
 
   /// A's edit is committed, and B's is queued.
   private static func conflict(_ world: TestWorld) async throws -> (TestDevice, TestDevice) {

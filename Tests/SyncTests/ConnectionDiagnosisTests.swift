@@ -33,7 +33,7 @@ struct ConnectionDiagnosisTests {
     }
   }
 
-  @Test("M17: a proxy that answers 413 itself is told from the server") func proxyRefusesBodies() async throws {
+  @Test("M17: a proxy's own 413 answer is distinguished from the server's") func proxyRefusesBodies() async throws {
     try await withHostile { hostile, a in
       hostile.tell(.fabricate("PUT", Routes.blobPart, status: 413, json: "<html>Request Entity Too Large</html>"))
       let checks = try await a.syncManager.checkConnection(localUserID: try a.localUserID)

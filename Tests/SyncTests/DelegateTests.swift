@@ -147,7 +147,7 @@ struct DelegateTests {
 
   /// - didPushNodeData throws after the server has the commit
   /// => the push still counts: nothing is queued or sent twice, and the app is notified again
-  @Test func didPushThatThrows_isToldAgain_withoutASecondCommit() async throws {
+  @Test func didPushThatThrows_isCalledAgain_withoutASecondCommit() async throws {
     try await TestWorld.run { world in
       let a = try await world.device("A")
       try await a.create("/f", "1")
@@ -161,7 +161,7 @@ struct DelegateTests {
     }
   }
 
-  @Test func dataThatThrows_parksTheUpload_andOthersGoOn() async throws {
+  @Test func dataThatThrows_parksTheUpload_andOthersContinue() async throws {
     try await TestWorld.run { world in
       let a = try await world.device("A")
       try await a.create("/f", "1")

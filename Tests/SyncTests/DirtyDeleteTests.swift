@@ -53,7 +53,7 @@ struct DirtyDeleteTests {
     }
   }
 
-  @Test func whatIsNotAnswered_keepsItsWay_andWaits() async throws {
+  @Test func anUnansweredDelete_keepsThePath_andWaits() async throws {
     try await TestWorld.run { world in
       let (a, b) = try await Self.scene(world)
       world.mayWait(b)
@@ -148,7 +148,7 @@ struct DirtyDeleteTests {
     }
   }
 
-  @Test func throwsInTheCallback_itIsToldAgain_andNothingIsLost() async throws {
+  @Test func throwsInTheCallback_itIsCalledAgain_andNothingIsLost() async throws {
     struct AppError: Error {}
     try await TestWorld.run { world in
       let (a, b) = try await Self.scene(world) { _, _ in throw AppError() }

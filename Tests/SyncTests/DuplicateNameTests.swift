@@ -10,7 +10,7 @@ import ZeroDarkCloudTesting
 
 /// Two nodes in the cloud with one name: neither the server nor the writer checks for it (SECURITY 5.7, 35).
 struct DuplicateNameTests {
-  @Test func bothAreKept_theLaterOneIsShownOtherwise_onEveryDevice() async throws {
+  @Test func bothNodesAreKept_theLaterOneIsRenamed_onEveryDevice() async throws {
     try await Self.run { world, a, _ in
       try await a.sync()
       #expect(try await a.tree(versions: false) == "/n  \"A\"\n/n 2  ?")

@@ -34,7 +34,7 @@ import ZeroDarkCloudTesting
   }
 
   /// => cancelling a task leaves no error in the log or in the reports
-  @Test func whatIsCancelled_isNoError() async throws {
+  @Test func aCancellation_isNoError() async throws {
     try await TestWorld.run { world in
       let a = try await world.device("A")
       let reports = try a.syncManager.statusUpdates

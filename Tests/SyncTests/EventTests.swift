@@ -25,7 +25,7 @@ import ZeroDarkCloudTesting
     }
   }
 
-  @Test func changeOfTheApp_goesOutByItself() async throws {
+  @Test func changeOfTheApp_isPushedAutomatically() async throws {
     try await TestWorld.run { world in
       let a = try await world.device("A")
       let b = try await world.device("B")

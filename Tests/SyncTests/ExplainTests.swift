@@ -74,7 +74,7 @@ import ZeroDarkCloudTesting
     }
   }
 
-  @Test("an operation behind a failed push says why it waits, and until when")
+  @Test("an operation that waits for a failed push reports the reason and the next attempt")
   func zoneWithAPause_saysSo() async throws {
     try await TestWorld.run { world in
       let a = try await world.device("A")
@@ -115,7 +115,7 @@ import ZeroDarkCloudTesting
     }
   }
 
-  @Test func somebodyElsesCommit_andAConflict_areRemembered() async throws {
+  @Test func anotherDevicesCommit_andAConflict_areInTheHistory() async throws {
     try await TestWorld.run { world in
       let a = try await world.device("A")
       let b = try await world.device("B")
@@ -147,7 +147,7 @@ import ZeroDarkCloudTesting
     }
   }
 
-  // MARK: Following
+  // MARK: Observing
 
   @Test func node_isFollowed_fromItsBirthToItsEnd() async throws {
     try await TestWorld.run { world in

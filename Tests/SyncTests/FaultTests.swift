@@ -60,7 +60,7 @@ struct FaultTests {
     }
   }
 
-  @Test func lostResponse_whileTheAppGoesOn_keepsBothChanges() async throws {
+  @Test func lostResponse_duringFurtherEdits_keepsBothChanges() async throws {
     try await TestWorld.run { world in
       let a = try await world.device("A")
       let b = try await world.device("B")

@@ -222,7 +222,7 @@ private struct History {
     if Bool.random(using: &numbers) { try await create(device, "\(path)/\(name())") }
   }
 
-  // MARK: The end
+  // MARK: Final checks
 
   /// Advances the clock, which never moves otherwise. A device that has lost three races holds a lease of the zone
   /// until it commits or the lease expires (PROTOCOL 4.4), and failed operations are paused.

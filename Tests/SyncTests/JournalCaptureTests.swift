@@ -33,7 +33,7 @@ struct JournalCaptureTests {
 
   // MARK: Names
 
-  @Test("behaviour 10.14: the app is asked, the local node renamed, the app told; undo swaps the names")
+  @Test("behaviour 10.14: the app is asked, the local node renamed, the app notified; undo swaps the names")
   func automaticRename() async throws {
     try await TestWorld.run { world in
       let (a, b) = try await Self.pair(world)
@@ -73,7 +73,7 @@ struct JournalCaptureTests {
     }
   }
 
-  // MARK: Places
+  // MARK: Moves and names
 
   @Test("behaviour 10.13: a remote move wins over a queued one; the journal has it, undo makes it")
   func droppedMove() async throws {
@@ -102,7 +102,7 @@ struct JournalCaptureTests {
     }
   }
 
-  @Test func movedIntoADeletedFolder_cannotBeTakenBack() async throws {
+  @Test func movedIntoADeletedFolder_cannotBeUndone() async throws {
     try await TestWorld.run { world in
       let (a, b) = try await Self.pair(world) {
         try await $0.create("/f", "1")
@@ -123,7 +123,7 @@ struct JournalCaptureTests {
     }
   }
 
-  // MARK: Contents
+  // MARK: Content
 
   /// Makes B take the cloud's version inside the conflict callback.
   private static func takeCloud(

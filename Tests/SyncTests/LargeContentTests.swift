@@ -88,7 +88,7 @@ struct LargeContentTests {
     return false
   }
 
-  // MARK: Going on
+  // MARK: Resuming
 
   @Test func uninterruptedUpload_sendsEachPartOnce() async throws {
     try await TestWorld.run { world in
@@ -194,7 +194,7 @@ struct LargeContentTests {
     }
   }
 
-  // MARK: What differs is never sent under the same key
+  // MARK: A fresh key for changed content
 
   @Test func changedFile_isUploadedUnderAFreshKey_andTheOldAttemptIsGone() async throws {
     try await TestWorld.run { world in
@@ -268,7 +268,7 @@ struct LargeContentTests {
     }
   }
 
-  // MARK: Parts of a content
+  // MARK: Parts of content
 
   @Test func thumbnailOfALargeContent_costsThreeRequestsAtMost() async throws {
     try await TestWorld.run { world in

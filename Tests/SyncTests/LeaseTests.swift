@@ -23,7 +23,7 @@ import ZeroDarkCloudTesting
     return nil
   }
 
-  @Test func whatTheOtherProcessQueues_isSentByTheOneThatSyncs() async throws {
+  @Test func changesQueuedByOneProcess_areSentByTheSyncingProcess() async throws {
     try await TestWorld.run { world in
       let a = try await world.device("A")
       let b = try await world.device("B")
@@ -181,7 +181,7 @@ import ZeroDarkCloudTesting
 
   /// - two processes sync in turns, never at the same time
   /// => each drops what it had cached; nothing is lost or duplicated
-  @Test func inTurns_nothingIsLostOrDoubled() async throws {
+  @Test func alternatingProcesses_loseAndDuplicateNothing() async throws {
     try await TestWorld.run { world in
       let a = try await world.device("A")
       let b = try await world.device("B")

@@ -129,7 +129,7 @@ import ZeroDarkCloudTesting
 
   /// - a pull is cut off after the log was pinned, before its records arrive
   /// => the stream's first event names the pinned head, and the pull continues all the same
-  @Test func aPullThatWasCutOff_goesOnAtTheReconnect() async throws {
+  @Test func anInterruptedPull_resumesAtTheReconnect() async throws {
     try await TestWorld.run { world in
       let a = try await world.device("A")
       let b = try await world.device("B")

@@ -55,7 +55,7 @@ struct MergeLoopTests {
 
   /// Each device changes separate keys: none of that is ever lost, in any order.
   @Test(arguments: Array(UInt64(1)...4))
-  func whatOneDeviceAloneChanges_isKept(seed: UInt64) async throws {
+  func changesOfOneDeviceAlone_areKept(seed: UInt64) async throws {
     try await TestWorld.run { world in
       let devices = try await Self.devices(world)
       var dice = Dice(seed: seed)
@@ -116,7 +116,7 @@ struct MergeLoopTests {
 
   /// - every change of B loses
   /// => nothing remains to be sent, and B sends nothing
-  @Test func nothingRemains_nothingIsSent() async throws {
+  @Test func anEmptyMerge_sendsNothing() async throws {
     try await TestWorld.run { world in
       let devices = try await Self.devices(world, reports: [true, true])
       try await devices[0].edit { $0.title = "A" }

@@ -29,7 +29,7 @@ import ZeroDarkCloudTesting
 
   /// - the app edits, renames, moves and deletes nodes that are prepared for the second commit
   /// => the other device has the app's latest changes
-  @Test func whatTheAppDoesMeanwhile_isWhatIsSent() async throws {
+  @Test func changesDuringPreparation_areSent() async throws {
     try await TestWorld.run { world in
       let a = try await world.device("A")
       let b = try await world.device("B")

@@ -25,7 +25,7 @@ import ZeroDarkCloudTesting
   @Test(
     "F2, F3: a server that says for ever that a content is gone gets it twice, and the result says what is queued",
     arguments: [(410, "blobGone"), (409, "blobIncomplete"), (507, "quotaExceeded"), (507, "storageFull")])
-  func refusalForEver_isBounded_andTold(status: Int, code: String) async throws {
+  func permanentRefusal_isBounded_andReported(status: Int, code: String) async throws {
     try await TestWorld.run { world in
       let a = try await Self.device(world)
       let queued = try await a.queueCount()
@@ -43,7 +43,7 @@ import ZeroDarkCloudTesting
   }
 
   @Test("F2: a sync that sends nothing and leaves a queue says so")
-  func nothingSent_isNeverDone() async throws {
+  func anUnsentPush_isNeverComplete() async throws {
     try await TestWorld.run { world in
       let a = try await Self.device(world)
       a.network.fail(.answer(status: 410, code: "blobGone"), "POST", Routes.commits, times: .max)

@@ -141,7 +141,7 @@ struct RelaunchTests {
   /// Waiting for such a process blocks one of the threads that tasks run on until the process ends. The process needs
   /// the server, which runs on the others.
   @Test(.enabled(if: ProcessInfo.processInfo.activeProcessorCount > 1))
-  func abortedProcess_leavesWhatIsNeededToGoOn() async throws {
+  func abortedProcess_leavesAllThatIsNeededToResume() async throws {
     try await TestWorld.run { world in
       let a = try await world.device("A")
       let b = try await world.device("B")

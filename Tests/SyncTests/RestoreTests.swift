@@ -206,7 +206,7 @@ struct RestoreTests {
     }
   }
 
-  // MARK: Somebody else's as well
+  // MARK: With changes of another device
 
   /// SECURITY 5.7, 29: yesterday's state.
   @Test func restoredServer_freezesTheTree_andLosesNothingHere() async throws {
@@ -253,7 +253,7 @@ struct RestoreTests {
 
   /// - both devices accept before either has sent anything
   /// => one of them is overtaken and finds that the server already has what it was about to send
-  @Test func acceptedByBothAtOnce_nothingIsThereTwice() async throws {
+  @Test func acceptedByBothSimultaneously_nothingIsDuplicated() async throws {
     try await TestWorld.run { world in
       let (a, b) = try await Self.lost(world)
       for device in [a, b] {
@@ -343,7 +343,7 @@ struct RestoreTests {
     }
   }
 
-  // MARK: Scenes
+  // MARK: Scenarios
 
   /// The state of each world's server just before it was restored.
   private static let latest = Mutex<[ObjectIdentifier: TestServer.Backup]>([:])

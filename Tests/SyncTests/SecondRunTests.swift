@@ -6,7 +6,7 @@ import ZeroDarkCloudTesting
 
 /// Engines that run, end and run again in one process.
 @Suite(.timeLimit(.minutes(20))) struct SecondRunTests {
-  @Test("C1: a second run of the same manager pushes, pulls, and tells as the first one did")
+  @Test("C1: a second run of the same manager pushes, pulls and notifies as the first one did")
   func secondRun_doesWhatTheFirstDid() async throws {
     try await TestWorld.run { world in
       let a = try await world.device("A")
@@ -33,7 +33,7 @@ import ZeroDarkCloudTesting
     }
   }
 
-  @Test("C1: what was queued between two runs is sent by the second")
+  @Test("C1: the second run sends changes that were queued between the two")
   func queuedBetweenTwoRuns_isSent() async throws {
     try await TestWorld.run { world in
       let a = try await world.device("A")
@@ -45,7 +45,7 @@ import ZeroDarkCloudTesting
     }
   }
 
-  @Test("an event that the first run had not begun with does not stop the events of the second")
+  @Test("an event that the first run left unprocessed does not stop the events of the second")
   func eventOfTheFirstRun_isForgotten() async throws {
     try await TestWorld.run { world in
       let a = try await world.device("A")

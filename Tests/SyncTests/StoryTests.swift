@@ -49,7 +49,7 @@ import ZeroDarkCloudTesting
   }
 
   @Test(arguments: 0..<6)
-  func randomWork_isToldAlike(seed: Int) async throws {
+  func randomWork_isReportedConsistently(seed: Int) async throws {
     try await TestWorld.run { world in
       let devices = [try await world.device("A"), try await world.device("B")]
       let listening = try devices.map { try Listening($0) }
@@ -98,7 +98,7 @@ import ZeroDarkCloudTesting
 
   /// - the app throws from one of three calls: the transaction rolls back, and its calls are made again
   /// => the delegate gets some of them twice; the stream reports each once, after its commit
-  @Test func whatRolledBack_isNotInTheStream() async throws {
+  @Test func rolledBackChanges_areNotInTheStream() async throws {
     try await TestWorld.run { world in
       let a = try await world.device("A")
       let b = try await world.device("B")
@@ -114,7 +114,7 @@ import ZeroDarkCloudTesting
     }
   }
 
-  @Test func inTheBackground_itIsToldAlike() async throws {
+  @Test func inTheBackground_theSameEventsArrive() async throws {
     try await TestWorld.run { world in
       let a = try await world.device("A")
       let b = try await world.device("B")
@@ -139,7 +139,7 @@ import ZeroDarkCloudTesting
     }
   }
 
-  @Test func whoDoesNotListen_missesTheOldest_andIsToldHowMany() async throws {
+  @Test func aSlowReader_missesTheOldestEvents_andLearnsHowMany() async throws {
     try await TestWorld.run { world in
       let a = try await world.device("A")
       let b = try await world.device("B")

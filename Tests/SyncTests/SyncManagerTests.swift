@@ -36,7 +36,7 @@ struct SyncManagerTests {
     }
   }
 
-  @Test func pullsAreToldOfIfTheyFindSomething_andPushesIfTheySendSomething() async throws {
+  @Test func pullsAreReportedIfTheyFindChanges_andPushesIfTheySendChanges() async throws {
     try await TestWorld.run { world in
       let a = try await world.device("A")
       let b = try await world.device("B")
@@ -72,9 +72,9 @@ struct SyncManagerTests {
     }
   }
 
-  // MARK: While it runs
+  // MARK: State during a sync
 
-  @Test func whatIsGoingOn_canBeAsked() async throws {
+  @Test func runningWork_isReported() async throws {
     try await TestWorld.run { world in
       let a = try await world.device("A")
       let (manager, user) = (try a.syncManager, try a.localUserID)
@@ -167,7 +167,7 @@ struct SyncManagerTests {
     }
   }
 
-  // MARK: Nodes that wait
+  // MARK: Waiting nodes
 
   @Test func syncingNodes_areThoseWithOperations_andTheWayToThem() async throws {
     try await TestWorld.run { world in

@@ -139,7 +139,7 @@ import ZeroDarkCloudTesting
 
   /// - a tree is stalled or frozen, and nothing is queued
   /// => neither a sync nor an explanation reports that all is well
-  @Test func treesThatStandStill_areInTheSummary_andInExplanations() async throws {
+  @Test func stalledAndFrozenTrees_areInTheSummary_andInExplanations() async throws {
     try await TestWorld.run { world in
       let a = try await world.device("A")
       try await a.create("/f", "1")
@@ -203,7 +203,7 @@ import ZeroDarkCloudTesting
     await until { !model.isFollowing }
   }
 
-  @MainActor @Test func releasedObject_leavesNoObservationBehind() async throws {
+  @MainActor @Test func releasedObject_leavesNoObservation() async throws {
     try await TestWorld.run { world in try await self.release(try await world.device("A")) }
   }
 

@@ -217,7 +217,7 @@ struct ThrowingCallbackTests {
   }
 
   /// => each conflict is reported once, and all of them wait
-  @Test func conflictsThatThrow_areToldOnceEach() async throws {
+  @Test func conflictsThatThrow_areReportedOnceEach() async throws {
     try await TestWorld.run { world in
       let a = try await world.device("A")
       let b = try await world.device("B")

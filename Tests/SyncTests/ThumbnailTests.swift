@@ -279,7 +279,7 @@ struct ThumbnailTests {
     }
   }
 
-  @Test func aVersionThatComesInMeanwhileKeepsTheMark() async throws {
+  @Test func aVersionThatArrivesDuringTheDownloadKeepsTheMark() async throws {
     try await world(thumbnail: "old") { _, a, b, node in
       let images = try loader(b)
       try await mark(node, b)
@@ -314,7 +314,7 @@ struct ThumbnailTests {
     }
   }
 
-  @Test func oneCancels_theOthersGetTheirs_allCancel_andItIsAskedAgain() async throws {
+  @Test func oneCancels_theOthersAreServed_allCancel_andItIsFetchedAgain() async throws {
     try await world(thumbnail: "small") { _, _, b, node in
       let images = try loader(b)
       let (asked, goOn) = (AsyncStream.makeStream(of: Void.self), AsyncStream.makeStream(of: Void.self))

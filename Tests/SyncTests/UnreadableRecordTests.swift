@@ -30,7 +30,7 @@ struct UnreadableRecordTests {
     try await device.database.write { transaction in try transaction.database.execute(sql: statement) }
   }
 
-  // MARK: Mending
+  // MARK: Repair
 
   @Test("C5: this device mends a node whose newest version it cannot open", arguments: ["rename", "edit", "move"])
   func aQuarantinedNode_isMendedHere(by change: String) async throws {
@@ -63,7 +63,7 @@ struct UnreadableRecordTests {
 
   /// - the newest version has other content, with a key that no device has
   /// => a rename waits and reports why: existing content must stay or be replaced; new content takes the name along
-  @Test("C5: content that nobody can open is followed by new content only")
+  @Test("C5: content that no device can open is replaced by new content only")
   func foreignContent_isReplacedByContent() async throws {
     try await TestWorld.run { world in
       let a = try await world.device("A")
@@ -94,7 +94,7 @@ struct UnreadableRecordTests {
 
   /// - a folder's newest version has a garbage key of a later generation
   /// => a change below it gives the folder a fresh key of that generation, and everything is readable
-  @Test("C5: a folder whose newest key nobody has is mended by a change below it")
+  @Test("C5: a change below a folder whose newest key no device has repairs it")
   func aFolderWithAForeignKey_isMended() async throws {
     try await TestWorld.run { world in
       let a = try await world.device("A")
@@ -122,7 +122,7 @@ struct UnreadableRecordTests {
     }
   }
 
-  // MARK: What is told
+  // MARK: Reports
 
   @Test("A2: nodes that cannot be read are counted and listed, with those that wait below them")
   func unreadableNodes_areListed() async throws {

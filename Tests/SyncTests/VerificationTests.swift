@@ -7,11 +7,11 @@ import ZeroDarkCloudTesting
 
 /// The checks that a client makes itself, whatever the server says, and how far a failure spreads.
 struct VerificationTests {
-  // MARK: One tree's trouble
+  // MARK: Isolation of trees
 
   /// - home's first commit is not the one that the account's chain names
   /// => home is frozen; prefs is pulled and pushed as usual
-  @Test func anotherGenesis_freezesItsTree_andOthersGoOn() async throws {
+  @Test func anotherGenesis_freezesItsTree_andOthersContinue() async throws {
     try await TestWorld.run { world in
       let a = try await world.device("A")
       let b = try await world.device("B")
@@ -69,7 +69,7 @@ struct VerificationTests {
 
   /// - a grant is withheld
   /// => that tree waits, reported once; others continue; when the grant arrives, so does the tree
-  @Test func aTreeWithoutItsGrant_waits_andOthersGoOn() async throws {
+  @Test func aTreeWithoutItsGrant_waits_andOthersContinue() async throws {
     try await TestWorld.run { world in
       let a = try await world.device("A")
       let b = try await world.device("B")
@@ -118,7 +118,7 @@ struct VerificationTests {
     }
   }
 
-  // MARK: Until it is quiet
+  // MARK: Syncing until idle
 
   /// - the app merges, inside the callback of the last round
   /// => one call sends it
@@ -186,7 +186,7 @@ struct VerificationTests {
 
   /// - the app queues the node again inside the callback
   /// => that upload runs immediately, with the folders above; what was queued before waits
-  @Test func queuedInsideTheDirtyDeleteCallback_runsAtOnce() async throws {
+  @Test func queuedInsideTheDirtyDeleteCallback_runsImmediately() async throws {
     try await TestWorld.run { world in
       let a = try await world.device("A")
       let b = try await world.device("B")

@@ -107,7 +107,7 @@ import ZDCProtocol
     #expect(Array(opened.name.utf8) == [0x65, 0xCC, 0x81])
   }
 
-  @Test func namesThatNobodyCanShowAreRefused() throws {
+  @Test func namesThatCannotBeShownAreRefused() throws {
     for name in [[], [0], [0x61, 0, 0x62], [0xFF], [0xC3]] as [[UInt8]] {
       var draft = try world.draft("x")
       draft.secrets.name = name

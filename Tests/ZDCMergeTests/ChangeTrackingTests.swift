@@ -11,7 +11,7 @@ import ZDCMerge
     #expect(taken == nil)
   }
 
-  @Test func peakChangesetGoesOnTracking_changesetBeginsAnew() throws {
+  @Test func peakChangesetContinuesTracking_changesetRestartsIt() throws {
     var board = Board(name: "a")
     board.name = "b"
     let peak = try #require(try board.peakChangeset())
@@ -44,7 +44,7 @@ import ZDCMerge
     #expect(bytes.range(of: Data("new value".utf8)) == nil)
   }
 
-  @Test func clearChangeTrackingForgets_rollbackTakesBack() {
+  @Test func clearChangeTrackingForgets_rollbackReverts() {
     var board = Board(name: "a", cards: ["x": Card(title: "1")])
     let before = board
     board.name = "b"
@@ -98,7 +98,7 @@ import ZDCMerge
     #expect(board.name == "b")
   }
 
-  @Test func whatWouldLoseUncommittedChangesThrowsHasChanges() throws {
+  @Test func callsThatWouldLoseChangesThrowHasChanges() throws {
     var board = Board(name: "a")
     board.name = "b"
     let changeset = try #require(try board.peakChangeset())

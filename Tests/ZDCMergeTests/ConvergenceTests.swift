@@ -60,7 +60,7 @@ import ZDCMerge
   }
 
   @Test(arguments: [true, false], Array(UInt64(1)...20))
-  func whatOnlyOneDeviceChangesIsNeverLost(replacesPending: Bool, seed: UInt64) throws {
+  func changesOfOneDeviceOnlyAreNeverLost(replacesPending: Bool, seed: UInt64) throws {
     var generator = SeededGenerator(seed: seed)
     let start = Board(
       settings: ZDCDictionary(Dictionary(uniqueKeysWithValues: (0..<9).map { ("\($0)", 0) })),

@@ -30,7 +30,7 @@ import ZDCMerge
     "", "Z", "ZCS1", "ZCS2\0\0\0\0\0\0\0\0\0", "ZCS1\u{1}\u{7f}\u{7f}\u{7f}\u{7f}", "ZCS1\u{9}\0\0\0\0\0\0\0\0",
     "ZCS1\0\0\0\0\0\0\0\0\0more", "ZCS1\0\0\0\0\u{1}\0\0\0\0\0\0\0\0", "{\"values\":{}}",
   ])
-  func whatIsNoChangesetIsMalformed_andKeptByteByByte(text: String) {
+  func invalidChangesetsAreMalformed_andKeptByteByByte(text: String) {
     let changeset = ZDCChangeset(encoded: Data(text.utf8))
     #expect(changeset.encoded == Data(text.utf8))
     #expect(!changeset.isEmpty)

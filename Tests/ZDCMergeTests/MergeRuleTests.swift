@@ -42,7 +42,7 @@ import ZDCMerge
     #expect(values == ["l": 1, "c": 2])
   }
 
-  @Test func bothChangedItAlike_nothingToDo() throws {
+  @Test func equalChanges_needNoMerge() throws {
     let (board, report) = try merge(Board(name: "o"), here: { $0.name = "x" }, there: { $0.name = "x" })
     #expect(board.name == "x" && report.conflicts == [] && report.undo.isEmpty && report.remaining == nil)
   }
@@ -132,7 +132,7 @@ import ZDCMerge
 
   // MARK: Nested values
 
-  @Test func nestedRecord_eachPropertyByItself() throws {
+  @Test func nestedRecord_eachPropertySeparately() throws {
     let (board, report) = try merge(
       Board(cover: Card(title: "o", points: 1)), here: { $0.cover.title = "l" }, there: { $0.cover.points = 2 })
     #expect(board.cover == Card(title: "l", points: 2) && report.conflicts == [])
@@ -156,7 +156,7 @@ import ZDCMerge
     #expect(report.conflicts == [])
   }
 
-  @Test func aConflictInsideTellsItsWholePath() throws {
+  @Test func aNestedConflictReportsItsWholePath() throws {
     let (board, report) = try merge(
       Board(archive: [7: Card(title: "o")]), here: { $0.archive[7]?.title = "l" },
       there: { $0.archive[7]?.title = "c" })
@@ -289,7 +289,7 @@ import ZDCMerge
   }
 
   /// A lost value can be restored, and nothing else with it.
-  @Test func whatWasLost_undoneOnTheMergedValue_isThereAgain() throws {
+  @Test func aLostChange_undoneOnTheMergedValue_isRestored() throws {
     var base = Board(name: "o", note: "o")
     base.settings = ["both": 0, "gone": 0, "theirs": 0]
     base.clearChangeTracking()

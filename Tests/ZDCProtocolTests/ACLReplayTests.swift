@@ -91,12 +91,12 @@ import ZDCProtocol
     #expect(try refusalOfNext(by: alice, give(bob, [.read])) == nil)
   }
 
-  @Test func nobodyGivesWhatHeDoesNotHave() throws {
+  @Test func aMemberGrantsOnlyPermissionsThatTheyHave() throws {
     #expect(try refusalOfNext(by: bob, give(carol, [.read, .burnIfSender])) == .aclNotAuthorized)
     #expect(try refusalOfNext(by: bob, give(bob, [.read, .write, .share, .burnIfSender])) == .aclNotAuthorized)
   }
 
-  @Test func withoutShareNobodyChangesOthers() throws {
+  @Test func aMemberWithoutShareChangesNoOtherMember() throws {
     for writer in [carol, dave] {
       #expect(try refusalOfNext(by: writer, remove(bob)) == .aclNotAuthorized)
       #expect(try refusalOfNext(by: writer, give(writer, [.read, .write, .share])) == .aclNotAuthorized)

@@ -39,7 +39,7 @@ import ZDCProtocol
     #expect(try reader.all() == [.leaves([9, 8, 7])])
   }
 
-  @Test func nothingIsAnEmptyBundle() throws {
+  @Test func noBytesAreAnEmptyBundle() throws {
     var reader = Bundle.Reader([])
     #expect(try reader.all().isEmpty)
   }

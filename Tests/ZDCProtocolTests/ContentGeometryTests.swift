@@ -16,7 +16,7 @@ import ZDCProtocol
     arguments: [
       (UInt64(136), UInt64(1)), (65_656, 1), (65_657, 2), (131_256, 2), (131_257, 3),
     ] as [(UInt64, UInt64)])
-  func aLeafMoreBeginsOneByteBehindTheBorder(length: UInt64, leaves: UInt64) {
+  func aNewLeafBeginsOneByteAfterTheBoundary(length: UInt64, leaves: UInt64) {
     #expect(ContentGeometry.leafCount(cipherLength: length) == leaves)
   }
 

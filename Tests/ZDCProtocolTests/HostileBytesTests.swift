@@ -18,7 +18,7 @@ import ZDCProtocol
     return true
   }
 
-  @Test(arguments: Codec.all) func whatWasWrittenIsReadAndWrittenAgain(codec: Codec) {
+  @Test(arguments: Codec.all) func everyObjectSurvivesARoundTrip(codec: Codec) {
     var generator = SeededGenerator(seed: Self.seed)
     for _ in 0..<50 { #expect(checkOneEncoding(codec, codec.sample(&generator))) }
   }
@@ -68,7 +68,7 @@ import ZDCProtocol
     }
   }
 
-  @Test(arguments: Codec.all) func noiseBehindAGoodPreambleNeverTraps(codec: Codec) {
+  @Test(arguments: Codec.all) func noiseAfterAGoodPreambleNeverTraps(codec: Codec) {
     var generator = SeededGenerator(seed: Self.seed)
     let preamble = Array(codec.sample(&generator).prefix(6))
     for _ in 0..<500 {

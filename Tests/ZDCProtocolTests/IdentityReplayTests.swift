@@ -97,7 +97,7 @@ import ZDCProtocol
     }
   }
 
-  @Test func aSignatureOfANewRootStandsOnlyWhereARootIsNew() throws {
+  @Test func aNewRootsSignatureIsAllowedOnlyWithANewRoot() throws {
     let user = try TestUser()
     let genesis = user.chain[0].bytes
     var bytes = genesis

@@ -82,7 +82,7 @@ import ZDCProtocol
   // MARK: Retired keys
 
   @Test("P1: a user retires their own keys, the owner those of each member, and no member the owner's")
-  func whoRetiresWhom() throws {
+  func membersRetireOnlyTheirOwnKeys() throws {
     let zone = try trunk()
     func refusalOf(_ user: TestUser, by writer: TestUser) throws -> ZDCSecurityError.Code? {
       try self.refusalOf([.retireKey(user: user.id, gen: 2)], by: writer, in: zone)

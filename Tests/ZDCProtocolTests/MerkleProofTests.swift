@@ -137,7 +137,7 @@ import ZDCProtocol
     }
   }
 
-  @Test func whatAProofCoversIsClampedToTheContent() {
+  @Test func aProofsRangeIsClampedToTheContent() {
     let length: UInt64 = 65_656 + 9 * 65_600
     func proven(_ from: UInt64, _ count: UInt64) -> [Range<UInt64>] {
       ContentGeometry.provenLeaves(from: from, count: count, cipherLength: length)

@@ -106,7 +106,7 @@ import ZDCProtocol
     #expect(refusalOfContent { $0.contentRoot = .zero } == .recordRollback)
   }
 
-  @Test func aRecordNeverGoesBehindWhatWasAccepted_versionsBetweenMayBeMissing() throws {
+  @Test func aRecordIsNeverOlderThanTheAcceptedOne_versionsBetweenMayBeMissing() throws {
     let old = try #require(fields.content)
     func refusalAfter(_ version: UInt64, _ content: NodeRecord.Content?) -> ZDCSecurityError.Code? {
       let record = NodeRecord(next { $0.recordVersion = 9 })

@@ -14,7 +14,7 @@ import ZDCProtocol
     return String(decoding: try encoder.encode(value), as: UTF8.self)
   }
 
-  @Test func everyBodyComesBackFromJSON() throws {
+  @Test func everyBodySurvivesARoundTripThroughJSON() throws {
     var generator = SeededGenerator(seed: 1)
     let zone = Samples.zone(&generator)
     let bytes = WireBytes(generator.bytes(33))
@@ -54,12 +54,12 @@ import ZDCProtocol
   }
 
   @Test(arguments: ["\"*\"", "\"YQ\"", "1", "null", "\"YQ==\\n=\""])
-  func whatIsNotBase64IsRefused(text: String) {
+  func invalidBase64IsRefused(text: String) {
     #expect(throws: DecodingError.self) { try JSONDecoder().decode(WireBytes.self, from: Data(text.utf8)) }
   }
 
   @Test(arguments: ["\"yy\"", "\"\"", "5", "\"YYYYYYYYYYYYYYYYYYYYYYYYYY\""])
-  func whatIsNotAnIDIsRefused(text: String) {
+  func invalidIDsAreRefused(text: String) {
     #expect(throws: DecodingError.self) { try JSONDecoder().decode(NodeID.self, from: Data(text.utf8)) }
     #expect(throws: DecodingError.self) { try JSONDecoder().decode(UserID.self, from: Data(text.utf8)) }
   }

@@ -37,7 +37,7 @@ import ZDCProtocol
     #expect(zone.state.descendantCount(of: zone.zone.root) == 2)
   }
 
-  // MARK: Birth
+  // MARK: Genesis
 
   @Test func aGenesisNeedsItsListAndItsRoot() throws {
     let zone = TestZone(owner: alice)
@@ -69,7 +69,7 @@ import ZDCProtocol
     #expect(refusalOf(try zone.signed(moved, by: alice), acl: acl, in: zone) == .aclSignatureInvalid)
   }
 
-  @Test func onlyTheOwnerBearsATrunk() throws {
+  @Test func onlyTheOwnerCreatesATrunk() throws {
     let zone = TestZone(owner: alice, members: [bob])
     let acl = try zone.firstACL()
     let fields = zone.nextFields([.acl(version: 1, hash: acl.hash), zone.rootPut], acl: acl, by: bob)
@@ -164,7 +164,7 @@ import ZDCProtocol
     #expect(refusalOf(try zone.commit([zone.put(.n(1))], by: rotated), in: zone) == nil)
   }
 
-  // MARK: Rights
+  // MARK: Permissions
 
   @Test func aReaderWritesNothing() throws {
     var zone = try shared()
@@ -237,7 +237,7 @@ import ZDCProtocol
     #expect(refusalOf(try zone.commit([old], acl: replayed), acl: replayed, in: zone) == .aclRollback)
   }
 
-  @Test func whatThisVersionCannotReplayIsNotSkipped() throws {
+  @Test func unknownOperationsAreNotSkipped() throws {
     let zone = try shared()
     let transfer = ZoneOperation.Transfer(node: .n(1), zone: zone.zone, subtreeRoot: .zero, count: 0)
     let operations: [ZoneOperation] = [

@@ -97,7 +97,7 @@ import ZDCServer
 
   /// - Another account lists the victim in its zones and commits in them
   /// => the victim's list, event stream and audit are as before; the offer is listed on request, and readable
-  @Test("S10: a zone of somebody else is in no list and no stream, only offered")
+  @Test("S10: another user's zone is in no list and no stream, only offered")
   func foreignZonesAreOnlyOffered() async throws {
     try await TestServer.run { (server: TestServer) async throws in
       let (owner, token) = try await server.newAccount()
@@ -152,7 +152,7 @@ import ZDCServer
     }
   }
 
-  // MARK: Rights to commit
+  // MARK: Permission to commit
 
   @Test("P2: a member with r only cannot grow the log with puts or others' keys, a stranger not at all")
   func readersCommitNothing() async throws {

@@ -65,7 +65,7 @@ import ZDCServer
     }
   }
 
-  @Test func aClosedServerTakesNobody() async throws {
+  @Test func aClosedServerAcceptsNoAccount() async throws {
     try await TestServer.run {
       $0.registration = .closed
     } _: { (server: TestServer) async throws in

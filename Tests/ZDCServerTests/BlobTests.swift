@@ -187,7 +187,7 @@ import ZDCServer
     }
   }
 
-  @Test func aCommitWaitsForItsContent_andTellsWhy() async throws {
+  @Test func aCommitWaitsForItsContent_andReportsWhy() async throws {
     try await TestServer.run { (server: TestServer) async throws in
       let (account, token) = try await server.newAccount()
       let zone = account.home

@@ -113,7 +113,7 @@ import ZDCProtocol
 
   /// - Moves of large branches in four zones are sent while the store's writer is busy
   /// => the first one is taken, and the others meet its debt
-  @Test("S7: what a user sends at the same time is charged one after the other")
+  @Test("S7: concurrent requests of a user are charged one after the other")
   func workSentAtTheSameTimeIsCharged() async throws {
     try await TestServer.run {
       $0.bounds.subtreeNodesPerMinute = 60

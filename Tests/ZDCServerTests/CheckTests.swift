@@ -152,7 +152,7 @@ import ZDCServerSQLite
     }
   }
 
-  @Test func whereNothingIsWrong_nothingIsFound_andNothingIsChanged() async throws {
+  @Test func anIntactFolder_hasNoFindings_andIsNotChanged() async throws {
     try await Fixture.with { fixture in
       let before = try TestServer.files(in: fixture.folder)
       var phases: Set<CheckProgress.Phase> = []
@@ -215,7 +215,7 @@ import ZDCServerSQLite
     }
   }
 
-  @Test func aFileOfNobodyIsWaste_andTheNextCollectionRemovesIt() async throws {
+  @Test func anOrphanedFileIsWaste_andTheNextCollectionRemovesIt() async throws {
     try await Fixture.with { fixture in
       let orphan = BlobID.random()
       try TestServer.write([1, 2, 3], to: fixture.path(orphan))

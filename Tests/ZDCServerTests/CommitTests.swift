@@ -31,7 +31,7 @@ import ZDCServer
     }
   }
 
-  @Test func whoComesSecondGetsThePageThatHeMissed() async throws {
+  @Test func theSecondWriterGetsThePageThatItMissed() async throws {
     try await TestServer.run { (server: TestServer) async throws in
       let (account, token) = try await server.newAccount()
       let stale = account.home
@@ -49,7 +49,7 @@ import ZDCServer
     }
   }
 
-  @Test func aCommitBehindTheHeadOfTheServerIsShownAnEmptyPage() async throws {
+  @Test func aPullBeyondTheServersHeadGetsAnEmptyPage() async throws {
     try await TestServer.run { (server: TestServer) async throws in
       let (account, token) = try await server.newAccount()
       var zone = account.home
@@ -61,7 +61,7 @@ import ZDCServer
     }
   }
 
-  @Test func somebodyElsesZoneDoesNotExist() async throws {
+  @Test func anotherUsersZoneIsNotFound() async throws {
     try await TestServer.run { (server: TestServer) async throws in
       let (account, _) = try await server.newAccount()
       let (_, stranger) = try await server.newAccount()

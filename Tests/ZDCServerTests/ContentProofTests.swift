@@ -64,7 +64,7 @@ import ZDCServerSQLite
     #expect(most <= 800)
   }
 
-  @Test func whatJSONCannotHold_isAnError() {
+  @Test func valuesThatJSONCannotHold_areAnError() {
     #expect(throws: (any Error).self) { try JSONLine.text(["ratio": Double.infinity]) }
   }
 }

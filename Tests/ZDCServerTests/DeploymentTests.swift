@@ -144,7 +144,7 @@ import ZDCProtocol
     #expect(await server.hangUp() == 0)
   }
 
-  @Test("M15: what an operator may not mean is warned of") func doubtfulSettingsAreWarnedOf() {
+  @Test("M15: settings that an operator may not intend cause warnings") func doubtfulSettingsCauseWarnings() {
     var settings = Configuration()
     #expect(ServeWarnings.all(settings, hasInvites: false) == [])
     settings.host = "0.0.0.0"

@@ -196,7 +196,7 @@ import ZDCServer
     }
   }
 
-  // MARK: Many and slow
+  // MARK: Many slow connections
 
   /// - 48 connections, each with a head or a body that comes byte by byte
   /// => all are closed; a proper request in between is answered

@@ -85,7 +85,7 @@ import ZDCServer
   }
 
   /// Content that fills the account can be replaced: the replaced version makes the room.
-  @Test func whatARequestReplaces_makesRoomForWhatItBrings_andItsFileGoes() async throws {
+  @Test func replacedContent_freesQuotaForTheSameRequest_andItsFileIsRemoved() async throws {
     try await run(250_000) { server, account, token in
       var zone = account.home
       let node = NodeID.random()
@@ -103,7 +103,7 @@ import ZDCServer
   /// - A full account; one commit deletes a folder, puts a node of it again with the content that it had, and brings a
   ///   new content
   /// => the commit is refused: nothing that will be live makes room
-  @Test func whatIsPutAgainBehindADelete_makesNoRoom() async throws {
+  @Test func aPutAfterADelete_freesNoQuota() async throws {
     try await run(100_000) { server, account, token in
       var zone = account.home
       let (folder, node) = (zone.record(.random()), NodeID.random())

@@ -29,7 +29,7 @@ import ZDCServer
     }
   }
 
-  @Test func aCompleteUploadThatNobodyAttaches_isCollected_andACommitOfItSaysSo() async throws {
+  @Test func anUnattachedUpload_isCollected_andALaterCommitIsToldSo() async throws {
     try await TestServer.run { (server: TestServer) async throws in
       let (account, token) = try await server.newAccount()
       let large = BlobTests.Large(200_000)
@@ -69,7 +69,7 @@ import ZDCServer
   }
 
   /// More than one batch of records, and no content at all: all of it goes in one pass.
-  @Test func aCollectionGoesOnUntilNothingIsLeft() async throws {
+  @Test func aCollectionContinuesUntilNothingIsLeft() async throws {
     try await TestServer.run { (server: TestServer) async throws in
       let (account, token) = try await server.newAccount()
       var zone = account.home

@@ -46,7 +46,7 @@ import ZDCServerSQLite
     }
   }
 
-  @Test func zonesBehindTheCursorAreListed() async throws {
+  @Test func zonesAfterTheCursorAreListed() async throws {
     try await TestServer.run { (server: TestServer) async throws in
       let (account, token) = try await server.newAccount()
       var zone = account.home
@@ -64,7 +64,7 @@ import ZDCServerSQLite
     }
   }
 
-  @Test func anEventStreamTellsOfEveryHead_withItsPage() async throws {
+  @Test func anEventStreamReportsEveryHead_withItsPage() async throws {
     try await TestServer.run { (server: TestServer) async throws in
       let (account, token) = try await server.newAccount()
       let (other, otherToken) = try await server.newAccount()
@@ -105,7 +105,7 @@ import ZDCServerSQLite
     #expect(try await rest.next() == nil)
   }
 
-  @Test func readyTellsFromHealthy_andMetricsCount() async throws {
+  @Test func readyDiffersFromHealthy_andMetricsCount() async throws {
     try await TestServer.run { (server: TestServer) async throws in
       #expect(try await server.send(.GET, Routes.health).text == "ok\n")
       #expect(try await server.send(.GET, Routes.ready).status == 200)
@@ -122,7 +122,7 @@ import ZDCServerSQLite
     }
   }
 
-  @Test func unknownPathsAndMethodsAreToldApart() async throws {
+  @Test func unknownPathsAndMethodsAreDistinguished() async throws {
     try await TestServer.run { (server: TestServer) async throws in
       #expect(try await server.send(.GET, "/v2/nothing").error?.code == .notFound)
       let answer = try await server.send(.PUT, Routes.zones)

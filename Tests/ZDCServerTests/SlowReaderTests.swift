@@ -69,7 +69,7 @@ import ZDCServer
 
   /// - A client asks for pages of 4 MB on many connections and reads none of them
   /// => at most its share is kept for it; further requests have to be retried later
-  @Test("S5: answers that nobody takes are bounded for each user")
+  @Test("S5: answers that no client reads are bounded for each user")
   func untakenPagesAreBounded() async throws {
     try await TestServer.run({ $0.bounds.bufferedAnswerBytes = 64 << 20 }) { (server: TestServer) async throws in
       let (account, token) = try await server.newAccount()

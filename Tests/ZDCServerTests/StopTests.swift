@@ -59,7 +59,7 @@ import ZDCServerSQLite
     #expect((report.commits, report.blobs) == (5, 1))
   }
 
-  @Test func whoSendsNothingOrHardlyAnything_isCutOff_andStreamsAreNot() async throws {
+  @Test func slowSenders_areDisconnected_andStreamsAreNot() async throws {
     try await TestServer.run({ ($0.bounds.idleSeconds, $0.bounds.bytesPerWindow) = (1, 100) }) {
       (server: TestServer) async throws in
       let (account, token) = try await server.newAccount()

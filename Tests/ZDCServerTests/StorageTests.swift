@@ -183,7 +183,7 @@ import ZDCServerSQLite
 
   /// - an upload is given up between the question whether it is complete and the look at its files
   /// => no file is made in their place
-  @Test func contentThatWasGivenUpMeanwhile_leavesNoFile() async throws {
+  @Test func anAbandonedUpload_leavesNoFile() async throws {
     let folder = TestServer.newFolder()
     defer { TestServer.remove(folder) }
     let blobs = try FolderBlobStore(folder: "\(folder)/blobs")

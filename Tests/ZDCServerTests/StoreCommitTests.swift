@@ -119,7 +119,7 @@ import ZDCProtocol
 
   /// - A node with content is put, put again with another content, and deleted
   /// => each record and content that is replaced is still found, and is collected once it is old enough
-  @Test(arguments: stores) func whatIsReplacedIsKeptForAWhile(_ maker: Maker) async throws {
+  @Test(arguments: stores) func replacedContentIsKeptForTheRetentionPeriod(_ maker: Maker) async throws {
     try await withWorld(maker) { world in
       let node = NodeID.random()
       try await world.commit(at: 10) { _, _, delta in delta.puts = [world.put(node, bytes: 100)] }
@@ -164,7 +164,7 @@ import ZDCProtocol
   }
 
   /// - One commit puts a node again, and another one below it, and deletes both
-  @Test(arguments: stores) func whatACommitPutsAndDeletes_leavesRecordsOnly(_ maker: Maker) async throws {
+  @Test(arguments: stores) func aPutAndDeleteInOneCommit_leavesRecordsOnly(_ maker: Maker) async throws {
     try await withWorld(maker) { world in
       let (a, b) = (NodeID.random(), NodeID.random())
       let tag = NameTag.random()

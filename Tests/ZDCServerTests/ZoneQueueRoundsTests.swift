@@ -102,7 +102,7 @@ import ZDCProtocol
 
   /// - One device that asks and never commits, among others that do
   /// => its leases cost them a seventh of their time at first, and then a twentieth; refusals, which take a tick, a tenth
-  @Test(arguments: [0, 1_900, 7_900] as [UInt64]) func whoNeverCommits_costsLessAndLess(needMs: UInt64) {
+  @Test(arguments: [0, 1_900, 7_900] as [UInt64]) func aDeviceThatNeverCommits_costsLessAndLess(needMs: UInt64) {
     for kind in [Contender.Kind.stale, .absent, .refused] {
       var world = World(
         contenders: (0..<3).map { _ in Contender(needMs: 300) } + [Contender(needMs: needMs, kind: kind)])

@@ -75,7 +75,7 @@ import ZDCProtocol
     #expect(order == [a, b, c] + others)
   }
 
-  @Test func aDeviceThatCommitted_standsBehindThoseThatWait() {
+  @Test func aDeviceThatCommitted_queuesAfterThoseThatWait() {
     var queue = queue(for: a)
     for writer in [b, c] { _ = queue.ask(writer, now: 0) }
     var order: [ZoneWriter] = []
@@ -179,7 +179,7 @@ import ZDCProtocol
     #expect(served == [Self.ann: ZoneQueue.places, Self.bob: 1])
   }
 
-  @Test func whatIsRememberedIsBounded() {
+  @Test func rememberedDevicesAreBounded() {
     var queue = ZoneQueue(now: 0)
     for number in 0..<2_000 {
       var bytes = [UInt8](repeating: 0, count: 32)

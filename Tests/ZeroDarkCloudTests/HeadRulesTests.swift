@@ -25,7 +25,7 @@ import ZDCProtocol
     #expect(HeadRules.shorter(known: nil, server: other, isMissingOwn: true) == .zoneRollback)
   }
 
-  @Test func whatNeedsKeysStopsANode_whatEverybodySeesStopsTheTree() {
+  @Test func errorsThatNeedKeysStopANode_errorsThatEachMemberSeesStopTheTree() {
     let ofNodes: [ZDCSecurityError.Code] = [
       .recordAuthFailed, .nameTagMismatch, .duplicateName, .keyCommitmentMismatch, .grantMissing, .grantHashMismatch,
       .objectMissing, .contentHashMismatch,
@@ -74,7 +74,7 @@ import ZDCProtocol
     #expect(isUnasked(OwnCommits(count: 1, oldestMs: now + 5, isBinding: false)))
   }
 
-  @Test("P8: a zone of somebody else that the server does not know is no lost account")
+  @Test("P8: another user's zone that the server does not know is no lost account")
   func missingZone_isALostAccountOnlyIfItIsOnesOwn() {
     let (mine, other) = (UserID(1, 1, 1, 1), UserID(2, 2, 2, 2))
     #expect(HeadRules.isAccountMissing(owner: nil, user: mine))
@@ -91,7 +91,7 @@ import ZDCProtocol
     }
   }
 
-  @Test func aSyncGoesOnWhileSomethingHappens_andNotForEver() {
+  @Test func aSyncContinuesWhileThereIsWork_andNotForever() {
     var rule = IdleDetector(queued: 0)
     var told = PushSummary()
     told.calledApp = true

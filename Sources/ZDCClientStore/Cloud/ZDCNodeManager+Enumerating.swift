@@ -33,7 +33,7 @@ extension ZDCNodeManager {
     try enumerateNodes(withParentID: parentID, transaction: transaction, using: body)
   }
 
-  // MARK: Everything below
+  // MARK: Descendants
 
   /// The same as ``recursiveEnumerateNodes(withParentID:transaction:using:)``, with uuids.
   public func recursiveEnumerateNodeIDs(
@@ -67,7 +67,7 @@ extension ZDCNodeManager {
     try recursiveEnumerateNodes(withParentID: parentID, transaction: transaction, using: body)
   }
 
-  // MARK: All
+  // MARK: All nodes
 
   /// The nodes of a user in all apps' trees, without the roots of the trunks; in no order.
   public func allNodeIDs(

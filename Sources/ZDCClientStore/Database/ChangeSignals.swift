@@ -87,7 +87,7 @@ package final class ChangeSignals: Sendable {
     for subscriber in all { subscriber.notify(nil) }
   }
 
-  // MARK: Failures that nobody waits for
+  // MARK: Failures of calls that return nothing
 
   /// Returns a stream of errors from transactions whose caller takes no result.
   package func failures() -> AsyncStream<any Error> {

@@ -46,7 +46,7 @@ struct DatabaseOpener {
     return migrator
   }
 
-  // MARK: Looking
+  // MARK: Inspecting the files
 
   private func prepareFolder() throws {
     let folder = path.deletingLastPathComponent()

@@ -24,7 +24,7 @@ public final class ZDCDatabaseKeyManager: Sendable {
     self.store = store
   }
 
-  // MARK: Asking
+  // MARK: State
 
   /// Whether there is a key, with or without a pass-phrase.
   public var isConfigured: Bool { store.exists }
@@ -32,7 +32,7 @@ public final class ZDCDatabaseKeyManager: Sendable {
   /// Whether the key is protected by a pass-phrase.
   public var usesPassphrase: Bool { get throws { try stored()?.isSealed ?? false } }
 
-  // MARK: Making
+  // MARK: Creating keys
 
   /// Creates and stores a key.
   ///

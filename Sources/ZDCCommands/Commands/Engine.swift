@@ -31,7 +31,7 @@ struct Engine: Sendable {
     return refused
   }
 
-  // MARK: Until it is durable
+  // MARK: Waiting for the server
 
   /// Returns when the server has all queued changes of these nodes.
   ///

@@ -235,7 +235,7 @@ final class ExportRun {
     failedNodes.append(node.uuid)
   }
 
-  // MARK: Placing
+  // MARK: Writing entries
 
   func place(_ node: ZDCNode, _ metadata: FileMetadata?, file: () throws -> StagedFile) throws {
     if metadata?.kind == .folder { return try placeFolder(node, metadata) }

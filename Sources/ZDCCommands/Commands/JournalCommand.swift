@@ -128,7 +128,7 @@ package enum JournalCommand {
     var durableMs: UInt64?
   }
 
-  // MARK: Looking
+  // MARK: Listing
 
   /// - Parameter path: Lists only the entries of this node.
   package static func list(_ options: ProfileOptions, path text: String?, limit: Int?) async throws {

@@ -286,7 +286,7 @@ struct PutTransaction {
     if entry.facts.kind == .folder { state.item.folders[entry.names] = node }
   }
 
-  // MARK: Looking
+  // MARK: Look-ups
 
   private mutating func place(of entry: SourceWalk.Entry) throws -> (parent: ZDCNode, name: String) {
     if let name = entry.names.last, let parent = state.item.folders[Array(entry.names.dropLast())] {

@@ -71,7 +71,7 @@ package enum SyncCommand {
   static let busy = CommandError(
     .tryAgain, "engineBusy", "another zdc syncs this profile already", hint: "its changes arrive here by themselves")
 
-  // MARK: Going on
+  // MARK: Watching
 
   /// Syncs until the task is cancelled; prints a line for each change of other devices.
   package static func watch(_ options: ProfileOptions) async throws {

@@ -66,7 +66,7 @@ package final class ExportFolder: Sendable {
     else { throw CommandError(.security, "unsafeExportName", "a name that is not safe reached the disk") }
   }
 
-  // MARK: Looking
+  // MARK: Look-ups
 
   /// - Returns: nil if nothing exists under that name.
   package func facts(_ name: String) throws(CommandError) -> FileAttributes? {

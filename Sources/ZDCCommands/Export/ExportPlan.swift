@@ -87,7 +87,7 @@ package struct ExportPlan: Sendable {
     return items.count - 1
   }
 
-  // MARK: Looking
+  // MARK: Look-ups
 
   package func uuid(_ index: Index) -> String { texts[index] ?? items[index].uuid.uuidString }
   package func hasContent(_ index: Index) -> Bool { items[index].hasContent }

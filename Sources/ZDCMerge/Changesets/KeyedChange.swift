@@ -11,7 +11,7 @@ struct KeyedChange<Key: Hashable & Codable & Sendable, Value: Codable & Equatabl
   private var replaced: [(key: Key, old: Value)] = []
   private var nested: [(key: Key, changes: ChangeTree)] = []
 
-  // MARK: Finding
+  // MARK: Computing the difference
 
   init(from old: Values, to new: Values) throws(ZDCSyncableError) {
     added = try ValueCoding.sorted(new.keys.filter { old[$0] == nil })

@@ -16,7 +16,7 @@ struct OrderChange<Key: Hashable & Codable & Sendable> {
   private var added: [Key] = []
   private var runs: [Run] = []
 
-  // MARK: Finding
+  // MARK: Computing the difference
 
   init(from old: [Key], to new: [Key]) {
     guard old != new else { return }

@@ -69,7 +69,7 @@ struct ZoneQueue: Sendable {
   /// The number of remembered places, devices and users.
   var count: Int { places.count + devices.count + users.count }
 
-  // MARK: What a device does
+  // MARK: Requests of devices
 
   /// Returns nil if the device may send its commit, else the milliseconds until another device's lease ends.
   mutating func ask(_ writer: ZoneWriter, now: UInt64) -> UInt64? {
@@ -167,7 +167,7 @@ struct ZoneQueue: Sendable {
     users[ended.holder.user]?.restEndMs = now + lasted
   }
 
-  // MARK: Places
+  // MARK: Places in the queue
 
   private mutating func join(_ writer: ZoneWriter, _ now: UInt64) {
     if let index = places.firstIndex(where: { $0.writer == writer }) {

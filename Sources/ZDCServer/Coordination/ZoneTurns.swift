@@ -112,7 +112,7 @@ final class ZoneTurns: Sendable {
     }
   }
 
-  // MARK: Holding
+  // MARK: Parked requests
 
   /// Holds a request; returns nil if there is no room, or if another request of the device is already held.
   private func park(_ writer: ZoneWriter, in zone: ZoneID, _ bytes: Int) throws -> Signal? {

@@ -195,7 +195,7 @@ extension SyncScheduler {
     session.activity.endPush(isUploading: await hasUploads())
   }
 
-  // MARK: What is queued
+  // MARK: Queued work
 
   struct Survey: Sendable {
     package var pause: PushPause?

@@ -61,7 +61,7 @@ extension ZDCSyncManager {
     for user in try await users.allLocalUserIDs() { try await resumePush(forLocalUserID: user) }
   }
 
-  // MARK: Asking
+  // MARK: Reading the state
 
   /// Returns whether the user's pushes are paused, whichever process paused them.
   public func isPushPaused(forLocalUserID localUserID: String) async throws -> Bool {

@@ -96,7 +96,7 @@ extension ChangeApplier {
     trunkUUID(localUserID: session.localUserID, treeID: zoneRow.appTreeID, trunk: zoneRow.trunk)
   }
 
-  // MARK: What does not open
+  // MARK: Unreadable records
 
   /// Quarantines a record without rejecting its commit. The record's public fields are kept, because the next version
   /// follows it, on whichever device it is made.

@@ -106,7 +106,7 @@ package struct ChangeApplier {
     announced += try duplicates.release()
   }
 
-  // MARK: Below what this device deletes
+  // MARK: Changes below a deleted node
 
   /// Applies a record whose parent row is missing, because the parent was deleted here and the delete is still queued,
   /// or because it has not arrived yet.

@@ -201,7 +201,7 @@ struct RemoteRemoval {
     for row in rows { try resetCloudFacts(row, isWanted: wanted.contains(row.id)) }
   }
 
-  // MARK: What was queued
+  // MARK: Queued operations
 
   /// Parks the queued operations before the app is notified. Operations that the app queues, or queues again, from then
   /// on run normally.

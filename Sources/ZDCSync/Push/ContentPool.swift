@@ -56,7 +56,7 @@ package actor ContentPool {
     nodes.count { uploads[$0].map { !$0.endsByItself } ?? false }
   }
 
-  // MARK: Answers of the app
+  // MARK: The app's content
 
   /// Content of these operations that could not be read or sealed.
   package typealias Failures = [(operations: [Int64], failure: ContentFailure)]
@@ -176,7 +176,7 @@ package actor ContentPool {
     ahead?.cancel()
   }
 
-  // MARK: Forgetting
+  // MARK: Removing prepared content
 
   /// Drops the content of operations that the server has accepted.
   package func accepted(_ operations: [(operation: Int64, node: Int64?)]) {
@@ -234,7 +234,7 @@ package actor ContentPool {
     session.progress.forget(forgotten)
   }
 
-  // MARK: Ahead
+  // MARK: Preparing the next commit
 
   /// Starts preparing the next commit.
   func prepareAhead() {

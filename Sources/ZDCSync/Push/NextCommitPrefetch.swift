@@ -34,7 +34,7 @@ struct NextCommitPrefetch: Sendable {
     } catch { return Prepared() }
   }
 
-  // MARK: Asking
+  // MARK: Requesting content
 
   private struct Asked: Sendable {
     var zone: ZoneRow

@@ -140,7 +140,7 @@ struct PushStager {
     for delete in deletes { try transaction.operations.addDependency(of: move, on: delete.id) }
   }
 
-  // MARK: What waits
+  // MARK: Held operations
 
   /// Calls the app for each conflict after the hold is stored, so that the callback can lift it. An error in one
   /// callback does not hold up other conflicts.

@@ -66,7 +66,7 @@ actor ZonePusher {
     }
   }
 
-  // MARK: Choosing
+  // MARK: Planning
 
   private func look() async throws -> PushPlanner.Due {
     let chooser = await contents.chooser(limit: state.commitLimit)

@@ -81,7 +81,7 @@ final class SyncActivity: Sendable {
     if hasStopped { tell(.pushStopped) }
   }
 
-  // MARK: Telling
+  // MARK: Notifications
 
   package func tell(_ type: Info.Kind, _ result: ZDCPullResult? = nil) {
     post(Info(type, localUserID: localUserID, treeID: treeID, pullResult: result))

@@ -80,7 +80,7 @@ struct DuplicateNames {
     transaction.afterCommit { [events = session.events] in events.report(error) }
   }
 
-  // MARK: The name is free again
+  // MARK: Restoring original names
 
   /// - Returns: The number of callbacks.
   package func release() throws -> Int {

@@ -152,7 +152,7 @@ package final class DiskFileStore {
     for (row, used) in uses { try statement.execute(arguments: [used.stored, row]) }
   }
 
-  // MARK: Leaving the cache
+  // MARK: Eviction
 
   package struct Candidate {
     package var id: Int64
@@ -190,7 +190,7 @@ package final class DiskFileStore {
     return found
   }
 
-  // MARK: Garbage
+  // MARK: Garbage collection
 
   /// Returns files to delete, in the order of their names.
   package func garbage(after name: String, limit: Int) throws -> [String] {

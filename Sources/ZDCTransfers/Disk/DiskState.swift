@@ -39,7 +39,7 @@ package final class DiskState: Sendable {
     state.withLock { $0.limits.lifetime[kind] = milliseconds }
   }
 
-  // MARK: Uses
+  // MARK: Last use
 
   /// Returns a number that is greater than all before, close to the clock's time.
   func nextUse(nowMs: UInt64) -> UInt64 {

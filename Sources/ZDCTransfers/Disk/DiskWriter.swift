@@ -16,7 +16,7 @@ package struct DiskWriter {
 
   private var nowMs: UInt64 { transaction.context.clock() }
 
-  // MARK: In
+  // MARK: Storing
 
   /// Stores a file, or its absence, in place of the owner's previous one.
   ///
@@ -135,7 +135,7 @@ package struct DiskWriter {
     if !uses.isEmpty { try store.setUses(uses) }
   }
 
-  // MARK: Telling
+  // MARK: Notifications
 
   private func note(_ owner: DiskOwner) {
     transaction.cached {

@@ -211,7 +211,7 @@ package final class BackgroundDownloads: Sendable {
     }
   }
 
-  // MARK: Those of processes that have ended
+  // MARK: Downloads of ended processes
 
   /// Takes over the downloads of ended processes.
   ///

@@ -52,7 +52,7 @@ package struct PartialFolder: Sendable {
     } catch { return nil }
   }
 
-  // MARK: What others fetched
+  // MARK: Bytes of other downloads
 
   /// Moves a file that the system has fetched into this folder. It holds the rest of a blob from `offset` on. The next
   /// transfer of the blob takes it over and verifies it with the rest.

@@ -220,7 +220,7 @@ public final class ZDCDownloadManager: Sendable {
     return ZDCCryptoFile(fileURL: url, reference: target.reference, leaves: leaves)
   }
 
-  // MARK: Small contents
+  // MARK: Small content
 
   /// Returns the ciphertext of small content, not yet verified; nil if the server left it out. Other content requested
   /// now shares the request.

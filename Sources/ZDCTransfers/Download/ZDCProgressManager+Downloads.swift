@@ -2,7 +2,7 @@ public import Foundation
 internal import ZDCSupport
 
 extension ZDCProgressManager {
-  // MARK: Both kinds
+  // MARK: Data and metadata
 
   /// Returns the nodes that have a download in progress.
   public func allDownloadingNodeIDs() -> Set<String> { downloads { _ in true } }

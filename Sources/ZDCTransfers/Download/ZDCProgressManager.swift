@@ -85,7 +85,7 @@ public final class ZDCProgressManager: Sendable {
       name: .ZDCProgressListChangedNotification, object: self, userInfo: [kZDCProgressManagerChanges: change])
   }
 
-  // MARK: What is under way
+  // MARK: Running transfers
 
   @discardableResult
   package func begin(_ key: Key, size: UInt64 = 1, _ change: @autoclosure () -> ZDCProgressManagerChanges) -> Entry {
@@ -162,7 +162,7 @@ public final class ZDCProgressManager: Sendable {
     }
   }
 
-  // MARK: All together
+  // MARK: Combined progress
 
   /// Returns the progress of all uploads of a user, from the start of the first until none is left; nil while none is
   /// in progress.

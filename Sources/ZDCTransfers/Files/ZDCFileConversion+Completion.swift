@@ -53,7 +53,7 @@ extension ZDCFileConversion {
     }
   }
 
-  // MARK: From one to another
+  // MARK: Between crypto files
 
   /// Like ``convertCacheFile(_:toCloudFile:metadata:thumbnail:)``, with a completion block.
   @discardableResult

@@ -85,7 +85,7 @@ extension ZDCFileConversion {
     }
   }
 
-  // MARK: From one to another
+  // MARK: Between crypto files
 
   /// Seals a crypto file's data, with the given sections, into a new cloud file.
   public static func convertCacheFile(

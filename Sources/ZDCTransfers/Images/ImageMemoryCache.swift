@@ -118,7 +118,7 @@ package final class ImageMemoryCache<Image: Sendable>: Sendable {
     }
   }
 
-  // MARK: Filling
+  // MARK: Adding images
 
   package func beginRead(_ owner: String) -> Read {
     state.withLock { state in
@@ -147,7 +147,7 @@ package final class ImageMemoryCache<Image: Sendable>: Sendable {
     }
   }
 
-  // MARK: Emptying
+  // MARK: Removing images
 
   /// Drops all variants of the owners' images, and invalidates reads that are in progress.
   package func flush(_ owners: Set<String>) {

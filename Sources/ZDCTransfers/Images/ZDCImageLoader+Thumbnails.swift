@@ -66,7 +66,7 @@ extension ZDCImageLoader {
       ImageDelivery(on: completionQueue ?? .main, postFetch))
   }
 
-  // MARK: What is known
+  // MARK: Known state
 
   /// The facts that this device has about a node's thumbnail without reading it.
   package struct Facts: Sendable {

@@ -57,7 +57,7 @@ public final class RecordingDelegate: ZeroDarkCloudDelegate {
   /// Creates a delegate that has recorded nothing.
   public init() {}
 
-  // MARK: What was called
+  // MARK: Recorded calls
 
   /// All lines since the start or the last ``take()``.
   public var lines: [String] { state.withLock { $0.lines } }
@@ -77,7 +77,7 @@ public final class RecordingDelegate: ZeroDarkCloudDelegate {
     await waiters.wait(for: line) { state.withLock { $0.lines.contains(line) } }
   }
 
-  // MARK: What it is told
+  // MARK: Reactions to callbacks
 
   /// Runs an action in the next matching calls. An error that `action` throws is thrown from the delegate.
   ///
@@ -259,7 +259,7 @@ public final class RecordingDelegate: ZeroDarkCloudDelegate {
     waiters.resume { $0 == "reconnected" }
   }
 
-  // MARK: Contents
+  // MARK: Content
 
   static func content(of node: ZDCNode, _ transaction: ZDCReadTransaction) throws -> TestContent? {
     try transaction.object(TestContent.self, forKey: node.uuid, inCollection: TestContent.collection)

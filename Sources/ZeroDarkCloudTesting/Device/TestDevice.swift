@@ -217,7 +217,7 @@ public final class TestDevice: Sendable {
     try await old?.close()
   }
 
-  // MARK: Dying
+  // MARK: Process crashes
 
   /// Lets `count` more transactions that change something commit, and none after them, until ``relaunch()``.
   ///
@@ -302,7 +302,7 @@ public final class TestDevice: Sendable {
     }
   }
 
-  // MARK: Stepping
+  // MARK: Single steps
 
   /// Pulls all zones once and compares the tree with the log. Downloads no content.
   @discardableResult

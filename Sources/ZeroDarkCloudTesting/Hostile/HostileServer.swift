@@ -73,7 +73,7 @@ package final class HostileServer: Sendable {
     }
   }
 
-  // MARK: What happened
+  // MARK: Statistics
 
   package var liesTold: Int { state.withLock { $0.told } }
 

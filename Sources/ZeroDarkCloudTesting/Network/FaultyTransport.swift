@@ -203,7 +203,7 @@ public final class FaultyTransport: ZDCTransport {
       body: TransportBody(bytes: Array(json.utf8)))
   }
 
-  // MARK: Watching
+  // MARK: Recording traffic
 
   private func note(_ request: TransportRequest) {
     guard state.withLock({ $0.traffic != nil }) else { return }

@@ -191,7 +191,7 @@ package struct RogueZone: Sendable {
     return node
   }
 
-  // MARK: Making things up
+  // MARK: Forged objects
 
   /// Drafts a new node's record, as an honest client would.
   package func draft(new name: String, below parent: String = "") throws -> RecordDraft {

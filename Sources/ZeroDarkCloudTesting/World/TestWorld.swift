@@ -94,7 +94,7 @@ public final class TestWorld: Sendable {
     throw TestFailure("the devices do not come to rest")
   }
 
-  // MARK: What a test may leave behind
+  // MARK: Allowed leftovers
 
   /// Allows the device's queue to be non-empty, and excludes its tree from the comparison.
   public func mayWait(_ device: TestDevice) { state.withLock { _ = $0.mayWait.insert(device.name) } }
@@ -107,7 +107,7 @@ public final class TestWorld: Sendable {
   /// Skips the comparison with the server at the end, for tests that leave it stopped.
   public func skipsComparison() { state.withLock { $0.isCompared = false } }
 
-  // MARK: The end
+  // MARK: Final checks
 
   /// Runs the checks that ``run(quotaBytes:_:)`` performs at the end.
   public func check() async throws {

@@ -54,7 +54,7 @@ struct CommandHistory {
     try await world.mustRun("b", "sync")
   }
 
-  // MARK: A turn
+  // MARK: One step
 
   private mutating func turn(_ device: String) async throws {
     let isQueued = dice.number(0...2) == 0
@@ -196,7 +196,7 @@ struct CommandHistory {
 
   private mutating func newBytes() -> Data { Data(dice.bytes(dice.number(1...2_000))) }
 
-  // MARK: Looking
+  // MARK: Comparing trees
 
   private mutating func expectTree(_ device: String) async throws {
     try await must(device, ["sync"])

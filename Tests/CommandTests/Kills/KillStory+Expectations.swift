@@ -75,7 +75,7 @@ extension KillStory {
     return (device, copy)
   }
 
-  // MARK: What must hold
+  // MARK: Invariants
 
   /// After the kill, before any recovery: a fresh device has everything that the server acknowledged, complete.
   ///

@@ -16,7 +16,7 @@ struct KillTests {
 
   static let worlds = Array(0..<(count + killsPerWorld - 1) / killsPerWorld)
 
-  @Test("what was acknowledged stays, nothing is doubled, and the queue drains", arguments: worlds)
+  @Test("acknowledged changes stay, nothing is duplicated, and the queue drains", arguments: worlds)
   func killing(_ number: Int) async throws {
     let seed = Self.seed &+ UInt64(number)
     let wanted = min(Self.killsPerWorld, Self.count - number * Self.killsPerWorld)

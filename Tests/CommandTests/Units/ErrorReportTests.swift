@@ -32,7 +32,7 @@ struct ErrorReportTests {
         == #"{"error":{"code":"invalidPath","exit":64,"hint":"write home:/a","message":"not a path"}}"#)
   }
 
-  @Test func anErrorThatNobodyKnows_isZdcsOwn() {
+  @Test func anUnknownError_isAnInternalError() {
     struct Surprise: Error {}
     #expect(ErrorReport(Surprise()).status == .software)
   }
@@ -44,7 +44,7 @@ struct ErrorReportTests {
     #expect(report.code == code.rawValue)
   }
 
-  @Test("M15: errors of the tree are told in plain words", arguments: ZDCCloudError.Code.allCases)
+  @Test("M15: errors of the tree are reported in plain words", arguments: ZDCCloudError.Code.allCases)
   func errorsOfTheTree_showNoInnerWords(code: ZDCCloudError.Code) {
     #expect(!ErrorReport(ZDCCloudError(code)).message.contains(code.rawValue))
     #expect(ErrorReport(ZDCCloudError(code, detail: "too deep")).message == "too deep")

@@ -76,7 +76,7 @@ struct ExportFolderTests {
     #expect(try files(inside) == ["folder", "file"])
   }
 
-  @Test func whatAKilledExportLeft_isRemovedByTheNext_andNothingElse() throws {
+  @Test func filesOfAKilledExport_areRemovedByTheNext_andNothingElse() throws {
     defer { tidy() }
     let root = try ExportFolder.open(inside.path)
     let id = "6f7d1c5e-0c1b-4b0e-9a53-1f3c2f6a7b8c"

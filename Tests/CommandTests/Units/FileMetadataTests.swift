@@ -13,7 +13,7 @@ struct FileMetadataTests {
     #expect(FileMetadata(bytes) == sample)
   }
 
-  @Test func whatALaterVersionAppends_isIgnored() {
+  @Test func fieldsOfALaterVersion_areIgnored() {
     var bytes = sample.bytes
     bytes[4] = 9
     #expect(FileMetadata(bytes + [1, 2, 3]) == sample)

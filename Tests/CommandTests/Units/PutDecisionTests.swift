@@ -1,7 +1,7 @@
 import Testing
 import ZDCCommands
 
-@Suite("What put does with a file")
+@Suite("Decisions of put for a file")
 struct PutDecisionTests {
   private static let time = FileTime(seconds: 1_000, nanoseconds: 5)
 
@@ -31,20 +31,20 @@ struct PutDecisionTests {
     #expect(PutDecision.decide(try facts(time: later), over: existing(), overwrite: false) == .update)
   }
 
-  @Test func whatIsNewerInTheTree_staysUnlessAsked() throws {
+  @Test func newerFilesInTheTree_stayWithoutOverwrite() throws {
     #expect(PutDecision.decide(try facts(), over: existing(eTag: "2"), overwrite: false) == .newerInTree)
     #expect(PutDecision.decide(try facts(size: 11), over: existing(eTag: "2"), overwrite: false) == .conflict)
     #expect(PutDecision.decide(try facts(), over: existing(eTag: "2"), overwrite: true) == .update)
     #expect(PutDecision.decide(try facts(size: 11), over: existing(eTag: "2"), overwrite: true) == .update)
   }
 
-  @Test func whatIsQueuedHere_isTheNewest() throws {
+  @Test func queuedContent_isTheNewest() throws {
     #expect(PutDecision.decide(try facts(), over: existing(eTag: "2", queued: true), overwrite: false) == .unchanged)
     #expect(
       PutDecision.decide(try facts(size: 11), over: existing(eTag: "2", queued: true), overwrite: false) == .update)
   }
 
-  @Test func aFileThatNobodyHereHasSeen_isNotReplaced() throws {
+  @Test func aFileThatThisDeviceHasNotSeen_isNotReplaced() throws {
     let unknown = PutDecision.Existing(eTag: "1", size: 9, isQueued: false, hasChildren: false, record: nil)
     #expect(PutDecision.decide(try facts(), over: unknown, overwrite: false) == .conflict)
     #expect(PutDecision.decide(try facts(), over: unknown, overwrite: true) == .update)
@@ -83,7 +83,7 @@ struct PutDecisionTests {
     #expect(try decide(.file, size: 0, fetched: .file) == (overwrite ? .update : .conflict))
   }
 
-  @Test("M2: what this device knew as a folder may be a file by now")
+  @Test("M2: a folder that this device knew may be a file by now")
   func anOldRecord_isNotTrusted() throws {
     var newer = existing(eTag: "2", kind: .folder)
     newer.size = 9

@@ -1,7 +1,7 @@
 import Testing
 import ZDCCommands
 
-@Suite("What the terminal shows")
+@Suite("Text on the terminal")
 struct TerminalTests {
   @Test func aProgressLine_showsTotalsRateAndTimeLeft() {
     var line = ProgressLine(verb: "put", itemsTotal: 240, bytesTotal: 4_000_000)

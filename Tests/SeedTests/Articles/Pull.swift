@@ -156,7 +156,7 @@ final class PullArticle: Sendable {
   }
 
   /// The marked nodes include one that is not a task, a large one, and one that is deleted before its content arrives.
-  @Test func theLoopGoesOn_whateverOneOfThemIs() async throws {
+  @Test func theLoopContinues_whateverTheNode() async throws {
     try await withApp { laptop, phone, app in
       let large = Task(title: String(repeating: "oat milk ", count: 20_000))
       let tasks = ["large": large, "small": Task(title: "milk"), "gone": Task(title: "tea")]

@@ -5,7 +5,7 @@ extension Promise {
     Promise(
       id: "behaviour-1",
       wording: "content and record are made when they are sent, from what is there then; the queue holds intent",
-      state: .tested(by: "PushAheadTests/whatTheAppDoesMeanwhile_isWhatIsSent", "QueueTests/manyEdits_areOneUpload")),
+      state: .tested(by: "PushAheadTests/changesDuringPreparation_areSent", "QueueTests/manyEdits_areOneUpload")),
     Promise(
       id: "behaviour-2",
       wording: "which queued uploads one content satisfies is decided when the app gives it, by all three parts",
@@ -47,7 +47,7 @@ extension Promise {
       state: .tested(by: "FaultTests/lostResponse_thenRelaunch_thenPull_isRecognisedAsOwn")),
     Promise(
       id: "behaviour-9", wording: "what was deleted here and not yet there is not found again by a pull",
-      state: .tested(by: "PushPromiseTests/whatIsDeletedHere_isNotFoundAgainByAPull")),
+      state: .tested(by: "PushPromiseTests/nodesDeletedHere_areNotFoundAgainByAPull")),
     Promise(
       id: "behaviour-10", wording: "a branch is deleted as a whole, with what others changed or added meanwhile",
       state: .tested(by: "PushPromiseTests/aBranchIsDeleted_withWhatThisDeviceHasNeverSeen")),
@@ -64,7 +64,7 @@ extension Promise {
       wording: "a deletion takes the queued changes of its branch along, and ends uploads under way",
       state: .tested(
         by: "CloudDeleteTests/pushedBranch_isOneDelete_andItsQueuedChangesGo",
-        "PushPromiseTests/anUploadThatNobodyWantsAnyMore_ends", "ConflictBehaviourTests/deletion_endsUploads")),
+        "PushPromiseTests/anUploadThatIsNoLongerNeeded_ends", "ConflictBehaviourTests/deletion_endsUploads")),
     Promise(
       id: "behaviour-13", wording: "who moves a node last is right, and what is queued for it follows it",
       state: .tested(
@@ -74,7 +74,8 @@ extension Promise {
       id: "behaviour-14",
       wording: "a taken name: the app is asked, then the local node is renamed, and the app is told",
       state: .tested(
-        by: "PushPromiseTests/aTakenName_theAppIsAsked_thenTold", "ConflictTests/pathConflict_theAppsOwnNameIsTaken",
+        by: "PushPromiseTests/aTakenName_theAppIsAsked_thenNotified",
+        "ConflictTests/pathConflict_theAppsOwnNameIsTaken",
         "JournalCaptureTests/automaticRename")),
     Promise(
       id: "behaviour-15", wording: "names are compared in one folded form, here and in the cloud; case counts",
@@ -114,7 +115,7 @@ extension Promise {
     Promise(
       id: "behaviour-23", wording: "many changes of one node arrive as one, and a pull goes on where it stopped",
       state: .tested(
-        by: "PullPromiseTests/manyChangesOfOneNode_areToldAsOne",
+        by: "PullPromiseTests/manyChangesOfOneNode_areReportedAsOne",
         "RelaunchTests/pullingDevice_diesAnywhere_missesNothing")),
     Promise(
       id: "behaviour-24", wording: "a mark of what is to be downloaded outlasts a relaunch and a newer version",

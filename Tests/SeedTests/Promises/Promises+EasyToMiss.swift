@@ -117,7 +117,7 @@ extension Promise {
       state: .tested(by: "PullPromiseTests/recordAndContentChanged_areTwoCalls")),
     Promise(
       id: "check-003-5", wording: "a move with a rename is one call",
-      state: .tested(by: "PullPromiseTests/movedAndRenamedAtOnce_isOneCall")),
+      state: .tested(by: "PullPromiseTests/movedAndRenamedTogether_isOneCall")),
     Promise(
       id: "check-003-6", wording: "each call finds the database updated, in the same transaction",
       state: .tested(
@@ -129,12 +129,12 @@ extension Promise {
         + "and the way to them stay",
       state: .tested(
         by: "LinkPromiseTests/aDeletionThatMeetsChanges_keepsThemAndTheWayToThem", "DirtyDeleteTests/order",
-        "DirtyDeleteTests/whatIsNotAnswered_keepsItsWay_andWaits")),
+        "DirtyDeleteTests/anUnansweredDelete_keepsThePath_andWaits")),
     Promise(
       id: "check-003-8", wording: "background calls come for successes only, and only when nobody waits",
       state: .tested(
-        by: "BackgroundDownloadTests/whatFailsIsNotTold_andIsTriedAgainLater",
-        "BackgroundDownloadTests/whoAsksAgain_isServedInPlaceOfTheDelegate")),
+        by: "BackgroundDownloadTests/aFailureIsNotAnnounced_andIsRetriedLater",
+        "BackgroundDownloadTests/aRepeatedRequest_replacesTheDelegateCall")),
     Promise(
       id: "check-003-9", wording: "a node's content may be empty",
       state: .tested(

@@ -99,7 +99,7 @@ extension Promise {
     Promise(
       id: "seed-3.18-connections", wording: "connections for the user interface, for reading and for writing",
       state: .tested(
-        by: "DatabaseTransactionTests/seedsSpelling_returnsAtOnce_blocksRunInOrder",
+        by: "DatabaseTransactionTests/seedsSpelling_returnsImmediately_blocksRunInOrder",
         "DatabaseTransactionTests/writingOnAReadingConnection_isRefused",
         "SeedTests/seed000_createLinkTagModifyDelete")),
     Promise(
@@ -142,7 +142,7 @@ extension Promise {
       id: "seed-4.2-didDiscoverMovedNode", wording: "a move, also one that the framework made",
       state: .tested(
         by: "EndToEndTests/everyChange_inTurn_arrives",
-        "DuplicateNameTests/bothAreKept_theLaterOneIsShownOtherwise_onEveryDevice")),
+        "DuplicateNameTests/bothNodesAreKept_theLaterOneIsRenamed_onEveryDevice")),
     Promise(
       id: "seed-4.2-didDiscoverDeletedNode", wording: "a deletion, told with its time, links still to be found",
       state: .tested(by: "DelegateTests/deletedNode_isGone_withItsChildren_andItsObjectIsStillLinked")),
@@ -151,7 +151,7 @@ extension Promise {
       wording: "a deletion that meets queued changes, told while everything is there",
       state: .tested(
         by: "LinkPromiseTests/aDeletionThatMeetsChanges_keepsThemAndTheWayToThem", "DirtyDeleteTests/order",
-        "DirtyDeleteTests/whatIsNotAnswered_keepsItsWay_andWaits")),
+        "DirtyDeleteTests/anUnansweredDelete_keepsThePath_andWaits")),
     Promise(
       id: "seed-4.2-didDiscoverConflict", wording: "a conflict of path or content, for the app to solve",
       state: .tested(by: "ConflictTests/merged_bothEditsAreThere", "ConflictTests/pathConflict_theAppsOwnNameIsTaken")),

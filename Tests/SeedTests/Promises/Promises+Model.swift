@@ -5,7 +5,7 @@ extension Promise {
     Promise(
       id: "seed-1.2-home", wording: "a tree has a trunk home, where the app's nodes are",
       state: .tested(
-        by: "CloudCreateTests/createdNode_isThereAtOnce_withItsOperationsQueued",
+        by: "CloudCreateTests/createdNode_existsImmediately_withItsOperationsQueued",
         "NodeTests/theRootOfATrunkIsNamedAfterUserTreeAndTrunk")),
     Promise(id: "seed-1.2-inbox", wording: "messages of others are nodes in the trunk inbox", state: .due(.sharing)),
     Promise(id: "seed-1.2-outbox", wording: "sent messages are nodes in the trunk outbox", state: .due(.sharing)),
@@ -82,11 +82,11 @@ extension Promise {
       id: "seed-3.4-shareList", wording: "a node tells who has access to it",
       state: .tested(
         by: "ShareListTests/everyLetterSurvivesTheWayThroughAnAccessList",
-        "CloudCreateTests/createdNode_isThereAtOnce_withItsOperationsQueued")),
+        "CloudCreateTests/createdNode_existsImmediately_withItsOperationsQueued")),
     Promise(
       id: "seed-3.4-cloudID", wording: "a node has an id that everybody knows it by, and says whether the cloud has it",
       state: .tested(
-        by: "CloudCreateTests/createdNode_isThereAtOnce_withItsOperationsQueued",
+        by: "CloudCreateTests/createdNode_existsImmediately_withItsOperationsQueued",
         "NodeManagerTests/lookups_findTheSameNodeEveryWay")),
   ]
 }

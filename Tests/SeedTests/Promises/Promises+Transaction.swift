@@ -6,7 +6,7 @@ extension Promise {
       id: "seed-3.5-nodePath", wording: "the node at a path",
       state: .tested(
         by: "NodeManagerTests/lookups_findTheSameNodeEveryWay",
-        "CloudCreateTests/createdNode_isThereAtOnce_withItsOperationsQueued")),
+        "CloudCreateTests/createdNode_existsImmediately_withItsOperationsQueued")),
     Promise(
       id: "seed-3.5-parentNode", wording: "the parent of a node",
       state: .tested(by: "DelegateTests/newNode_isInTheDatabase_withItsParent")),
@@ -20,7 +20,7 @@ extension Promise {
     Promise(
       id: "seed-3.5-createNode", wording: "creates a node and queues it; refuses a missing parent and a taken name",
       state: .tested(
-        by: "CloudCreateTests/createdNode_isThereAtOnce_withItsOperationsQueued",
+        by: "CloudCreateTests/createdNode_existsImmediately_withItsOperationsQueued",
         "CloudCreateTests/missingParent_saysAtWhichDepth_andNoName",
         "CloudCreateTests/takenName_isAConflict_andNothingIsDone")),
     Promise(
@@ -70,13 +70,13 @@ extension Promise {
       id: "seed-3.5-downloadStatus", wording: "marks of what is to be downloaded outlast the process",
       state: .tested(
         by: "LinkPromiseTests/linksTagsAndMarks_stayWithTheirNode",
-        "MarkedDownloadTests/whatIsStillMarked_isDownloadedAtTheNextLaunch")),
+        "MarkedDownloadTests/remainingMarks_areDownloadedAtTheNextLaunch")),
     Promise(
       id: "seed-3.5-needsDownload", wording: "marks add up, any of them counts, another version keeps them",
       state: .tested(by: "CloudLinkTests/marks_addUp_anyOfThemCounts_andANewerVersionKeepsThem")),
     Promise(
       id: "seed-3.5-pendingChangesets", wording: "changesets of queued uploads, oldest first",
-      state: .tested(by: "CloudUploadTests/twoEdits_areTwoOperations_theSecondBehindTheFirst")),
+      state: .tested(by: "CloudUploadTests/twoEdits_areTwoOperations_theSecondAfterTheFirst")),
     Promise(
       id: "seed-3.5-didMergeData", wording: "a merged version rebases what is queued, and ends the hold",
       state: .tested(

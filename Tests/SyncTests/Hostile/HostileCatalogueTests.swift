@@ -56,7 +56,7 @@ struct HostileCatalogueTests {
     #expect(Self.attacks.count == 12 + 12 + 19 && Set(Self.list.keys) == Set(1...52))
   }
 
-  @Test func whatIsDue_isPrinted() {
+  @Test func missingAttacks_arePrinted() {
     let due = Self.list.compactMap { row, place -> String? in
       if case .due(let what) = place { "\(row): with \(what)" } else { nil }
     }

@@ -153,7 +153,7 @@ struct HostileAct: Sendable {
   }
 }
 
-// MARK: Performing
+// MARK: Running
 
 extension HostileScenario {
   /// Plays the lie and checks everything that SECURITY.md, "What every scenario must show", asks for.
@@ -232,7 +232,7 @@ extension HostileScenario {
     }
   }
 
-  // MARK: What must be true then
+  // MARK: Expectations
 
   private func checkError(_ thrown: String?, _ now: DeviceState, _ before: DeviceState) {
     let met = now.events.dropFirst(before.events.count)

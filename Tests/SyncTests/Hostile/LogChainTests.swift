@@ -40,7 +40,7 @@ struct LogChainTests {
   }
 
   /// => commits are kept as received, and everything that they do not name is dropped
-  @Test func whatNobodySigned_isNotKept() async throws {
+  @Test func unsignedObjects_areDropped() async throws {
     try await TestWorld.run { world in
       let rogue = try await Self.rogue(world)
       let zone = ZoneID(trunkOf: .derive(owner: rogue.keys.userID, trunk: .home, appTreeID: TestDevice.treeID))

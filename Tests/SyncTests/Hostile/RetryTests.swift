@@ -79,7 +79,7 @@ extension HostileServerTests {
     try await act.end()
   }
 
-  @Test("C2: a running device resumes by itself after garbled answers", .timeLimit(.minutes(20)))
+  @Test("C2: a running device resumes automatically after garbled answers", .timeLimit(.minutes(20)))
   func garbledWhileRunning_resumes() async throws {
     let act = try await Self.act()
     act.tell(Self.body { $0 = [1, 2, 3, 4, 5, 6, 7] }, times: 4)

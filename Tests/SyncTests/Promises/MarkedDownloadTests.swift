@@ -45,7 +45,7 @@ import ZeroDarkCloudTesting
   }
 
   /// - some nodes are marked before the app reads, one afterwards
-  @Test func whatIsMarked_comes_alsoWhatIsMarkedLater() async throws {
+  @Test func markedNodes_areDownloaded_alsoThoseMarkedLater() async throws {
     try await TestWorld.run { world in
       let a = try await world.device("A")
       let b = try await world.device("B")
@@ -99,7 +99,7 @@ import ZeroDarkCloudTesting
 
   /// - the server refuses large content once
   /// => the app gets the error, and gets the content after the next pull, in the same launch
-  @Test func whatCouldNotBeHad_isTriedAgainAfterAPull() async throws {
+  @Test func aFailedDownload_isRetriedAfterAPull() async throws {
     try await TestWorld.run { world in
       let a = try await world.device("A")
       let b = try await world.device("B")
@@ -132,7 +132,7 @@ import ZeroDarkCloudTesting
 
   /// - the process ends while a node is marked
   /// => the next process downloads it
-  @Test func whatIsStillMarked_isDownloadedAtTheNextLaunch() async throws {
+  @Test func remainingMarks_areDownloadedAtTheNextLaunch() async throws {
     try await TestWorld.run { world in
       let a = try await world.device("A")
       let b = try await world.device("B")

@@ -53,7 +53,7 @@ import ZeroDarkCloudTesting
     }
   }
 
-  // MARK: One call for one thing
+  // MARK: One call for each change
 
   @Test func recordAndContentChanged_areTwoCalls() async throws {
     try await TestWorld.run { world in
@@ -75,7 +75,7 @@ import ZeroDarkCloudTesting
     }
   }
 
-  @Test func movedAndRenamedAtOnce_isOneCall() async throws {
+  @Test func movedAndRenamedTogether_isOneCall() async throws {
     try await TestWorld.run { world in
       let a = try await world.device("A")
       let b = try await world.device("B")
@@ -92,7 +92,7 @@ import ZeroDarkCloudTesting
 
   /// - while B is away /f is created, edited twice and renamed, /t created and deleted, /h edited twice and renamed
   /// => B is notified of the current state of each node, once
-  @Test func manyChangesOfOneNode_areToldAsOne() async throws {
+  @Test func manyChangesOfOneNode_areReportedAsOne() async throws {
     try await TestWorld.run { world in
       let a = try await world.device("A")
       let b = try await world.device("B")
@@ -139,7 +139,7 @@ import ZeroDarkCloudTesting
     }
   }
 
-  // MARK: What cannot be read
+  // MARK: Unreadable nodes
 
   /// - a client with the account's keys stores a version of /kept that no device can open, and a good node beside it
   /// => /kept stays as it was and keeps its name; everything else continues

@@ -41,7 +41,7 @@ import ZeroDarkCloudTesting
     }
   }
 
-  // MARK: Which uploads one content satisfies
+  // MARK: Uploads that share content
 
   enum Part: String, CaseIterable { case data, metadata, thumbnail }
 
@@ -105,7 +105,7 @@ import ZeroDarkCloudTesting
 
   /// - /f is deleted here but not yet in the cloud; others change it, and a pull comes before the push
   /// => the pull does not discover it again
-  @Test func whatIsDeletedHere_isNotFoundAgainByAPull() async throws {
+  @Test func nodesDeletedHere_areNotFoundAgainByAPull() async throws {
     try await TestWorld.run { world in
       let a = try await world.device("A")
       let b = try await world.device("B")
@@ -153,7 +153,7 @@ import ZeroDarkCloudTesting
   /// - the node is deleted, or its upload skipped, while the second of three parts is in flight
   /// => the upload ends: the third part is never sent
   @Test(arguments: [true, false])
-  func anUploadThatNobodyWantsAnyMore_ends(deletes: Bool) async throws {
+  func anUploadThatIsNoLongerNeeded_ends(deletes: Bool) async throws {
     try await TestWorld.run { world in
       let a = try await world.device("A")
       try await a.sync()
@@ -182,7 +182,7 @@ import ZeroDarkCloudTesting
 
   /// - A and B want the same name; B comes second, and its app does not resolve the conflict
   /// => the app is asked, its node is renamed, the app is notified, and only then sees A's node
-  @Test func aTakenName_theAppIsAsked_thenTold() async throws {
+  @Test func aTakenName_theAppIsAsked_thenNotified() async throws {
     try await TestWorld.run { world in
       let a = try await world.device("A")
       let b = try await world.device("B")

@@ -49,7 +49,7 @@ import ZeroDarkCloudTesting
     ProcessInfo.processInfo.environment[variable].flatMap { UInt64($0) }
   }
 
-  // MARK: What it has found
+  // MARK: Found counter-examples
 
   @Test(
     "M1: a folder that was moved out of a deleted one keeps its children on a device that pulls both",
@@ -84,7 +84,7 @@ import ZeroDarkCloudTesting
     try await Self.check(operations, schedule)
   }
 
-  @Test("M21: a delete below another delete of the same commit is no operation of its own")
+  @Test("M21: a delete below another delete of the same commit is not a separate operation")
   func movedBelowWhatIsDeleted() async throws {
     try await Self.check(
       [.move(.e, .n), .edit(.f), .move(.e, .n), .delete(.k)], "a0 b1 B> b2 b3 Av A> B> Av")
@@ -117,17 +117,17 @@ import ZeroDarkCloudTesting
     try await Self.check(operations, schedule)
   }
 
-  @Test("what is taken out of a deleted folder does not wait for the folder that replaces it")
+  @Test("a node moved out of a deleted folder does not wait for the folder that replaces it")
   func takenOutOfAReplacedFolder() async throws {
     try await Self.check([.replace(.e), .move(.n, .made(0)), .move(.n, .e)], "a0 a1 b2 B> A> Bv")
   }
 
-  @Test("M23: what is taken out of a deleted folder does not come below itself")
+  @Test("M23: a node moved out of a deleted folder never becomes its own descendant")
   func takenOutBelowItself() async throws {
     try await Self.check([.move(.k, .e), .delete(.n), .move(.e, .n)], "a0 a1 b2 B> Av A> Bv")
   }
 
-  @Test("an app that deletes a folder deletes what a page of the log has put into it")
+  @Test("an app that deletes a folder deletes the nodes that a page of the log has put into it")
   func deletedWithWhatAPageBrought() async throws {
     try await Self.check(
       [.move(.e, .n), .delete(.n), .move(.n, .top), .delete(.k)], "a0 b1 A> a2 A> B> b3 B> Av in pages of one")

@@ -13,7 +13,7 @@ import ZDCTreesystem
 
   private func path(_ names: String...) -> ZDCTreesystemPath { ZDCTreesystemPath(pathComponents: names) }
 
-  @Test func createdNode_isThereAtOnce_withItsOperationsQueued() async throws {
+  @Test func createdNode_existsImmediately_withItsOperationsQueued() async throws {
     let node = try await device.write { try $0.createNode(withPath: ZDCTreesystemPath(pathComponents: ["foo"])) }
     let userID = device.userID
     try await device.read { cloud in
@@ -98,7 +98,7 @@ import ZDCTreesystem
   }
 
   @Test(arguments: ["", "\0", "a\0b", String(repeating: "x", count: 1_025), String(repeating: "ä", count: 513)])
-  func whatIsNoName_isRefused(name: String) async throws {
+  func invalidNames_areRefused(name: String) async throws {
     try await device.write { cloud in
       let path = ZDCTreesystemPath(pathComponents: [name])
       #expect(cloudCode { try cloud.createNode(withPath: path) } == .invalidParameter)

@@ -9,7 +9,7 @@ import ZDCTreesystem
 
   init() async throws { device = try await CloudFixture() }
 
-  @Test func whatTheCloudNeverHad_goesWithoutATrace() async throws {
+  @Test func unsentNodes_areDeletedWithoutATrace() async throws {
     try await device.create("/a", "/a/b")
     let operation = try await device.write { cloud in try cloud.delete(try cloud.at("/a")) }
     #expect(operation == nil)
@@ -69,7 +69,7 @@ import ZDCTreesystem
     #expect(try await device.queue() == "1 delete -")
   }
 
-  @Test func deletedName_isFreeAtOnce() async throws {
+  @Test func deletedName_isFreeImmediately() async throws {
     try await device.create("/a")
     try await device.pretendAllPushed()
     try await device.write { cloud in

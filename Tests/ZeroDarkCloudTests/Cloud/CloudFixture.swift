@@ -99,7 +99,7 @@ final class CloudFixture: Sendable {
     }
   }
 
-  // MARK: What a push or a pull would leave
+  // MARK: State after a push or a pull
 
   /// Empties the queue, and marks every node as stored in the cloud at its current path, with content of that version.
   func pretendAllPushed(dataVersion: UInt64 = 1) async throws {

@@ -72,7 +72,7 @@ import ZDCTreesystem
     #expect(try await device.queue() == "")
   }
 
-  @Test func whileTheAppIsToldOfARemoteDelete_linksAreStillFound_tagsAndNodesAreNot() async throws {
+  @Test func duringARemoteDeleteCallback_linksAreStillFound_tagsAndNodesAreNot() async throws {
     try await linked()
     try await device.zdc.rw.write { [device] transaction in
       let cloud = try #require(device.zdc.cloudTransaction(transaction, forLocalUserID: device.userID))

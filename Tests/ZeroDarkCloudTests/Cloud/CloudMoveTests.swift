@@ -143,7 +143,7 @@ import ZDCTreesystem
     #expect(second.type == .move)
   }
 
-  @Test func toItsOwnPlace_nothingIsQueued() async throws {
+  @Test func aMoveToTheSamePlace_queuesNothing() async throws {
     try await device.create("/a")
     try await device.pretendAllPushed()
     try await device.write { cloud in

@@ -38,7 +38,7 @@ import ZDCTreesystem
     }
   }
 
-  @Test func twoEdits_areTwoOperations_theSecondBehindTheFirst() async throws {
+  @Test func twoEdits_areTwoOperations_theSecondAfterTheFirst() async throws {
     try await device.create("/a")
     try await device.pretendAllPushed()
     let (one, two) = (changeset("one"), changeset("two"))

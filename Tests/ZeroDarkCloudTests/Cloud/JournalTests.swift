@@ -185,7 +185,7 @@ import ZDCTreesystem
 
   // MARK: The queue after a merge
 
-  @Test func whatRemains_takesThePlaceOfThePendingChangesets() async throws {
+  @Test func theRemainder_replacesThePendingChangesets() async throws {
     let device = try await device()
     let (first, second, rest) = ("1", "2", "rest")
     try await device.write { cloud in
@@ -202,7 +202,7 @@ import ZDCTreesystem
     }
   }
 
-  @Test func nothingRemains_theUploadsAreDropped_unlessOneIsUnknown() async throws {
+  @Test func anEmptyRemainder_dropsTheUploads_unlessOneIsUnknown() async throws {
     let device = try await device()
     try await device.write { cloud in
       let nothing = ZDCMergeReport(conflicts: [], undo: .empty, remaining: nil)

@@ -169,7 +169,7 @@ import ZDCTreesystem
     }
   }
 
-  @Test func pauseUntilLater_isToldWithItsTime() async throws {
+  @Test func pauseUntilLater_isReportedWithItsTime() async throws {
     try await device.create("/a")
     try await device.write { cloud in
       var operation = try #require(try cloud.queue().first)
@@ -187,7 +187,7 @@ import ZDCTreesystem
   }
 
   /// The pause is over, but there is no free space yet: the operation is not reported as ready before the next attempt.
-  @Test func fullAccount_isTold_alsoAfterThePause() async throws {
+  @Test func fullAccount_isReported_alsoAfterThePause() async throws {
     try await device.create("/a")
     try await device.write { cloud in
       var operation = try #require(try cloud.queue().first)

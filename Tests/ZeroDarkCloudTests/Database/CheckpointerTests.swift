@@ -26,7 +26,7 @@ import Testing
 
   /// - much data is written, but not enough for the writer itself to copy the log
   /// => the data is copied into the database while writes continue
-  @Test func whatWasWritten_isCopiedWhileWritesGoOn() async throws {
+  @Test func writtenPages_areCopiedDuringFurtherWrites() async throws {
     try await writeMuch()
     func length() throws -> Int {
       try FileManager.default.attributesOfItem(atPath: fixture.path.path)[.size] as? Int ?? 0
@@ -42,7 +42,7 @@ import Testing
   }
 
   /// => closing stops a copy in progress, and no data is lost
-  @Test func closingMeanwhile_losesNothing() async throws {
+  @Test func closingDuringACopy_losesNothing() async throws {
     try await writeMuch()
     try await manager.put(Note(title: "last"), "note")
     try manager.close()

@@ -44,7 +44,7 @@ import Testing
     #expect(try keys.unlock() == key)
   }
 
-  @Test func manyCreateAtOnce_oneWins() async throws {
+  @Test func concurrentKeyCreations_oneWins() async throws {
     let fixture = fixture
     let made = await withTaskGroup(of: Data?.self) { group in
       for _ in 0..<8 {

@@ -42,7 +42,7 @@ import Testing
     #expect(try await manager.note("1") == Note(title: "kept"))
   }
 
-  // MARK: What works
+  // MARK: Opening
 
   @Test func closedAndOpenedAgain_theObjectIsThere() async throws {
     try await makeDatabase()
@@ -80,7 +80,7 @@ import Testing
     #expect(facts[.posixPermissions] as? Int == 0o700)
   }
 
-  @Test func manyAtOnce_makeOneDatabase() async throws {
+  @Test func concurrentOpens_createOneDatabase() async throws {
     let fixture = fixture
     let opened = try await withThrowingTaskGroup(of: ZDCDatabaseManager.self) { group in
       for _ in 0..<8 { group.addTask { try fixture.open() } }
@@ -93,7 +93,7 @@ import Testing
     #expect(count == 8)
   }
 
-  // MARK: What is refused, and changes nothing
+  // MARK: Refusals that change nothing
 
   @Test func wrongKey_isNoticed_andNothingIsLost() async throws {
     try await makeDatabase()
@@ -189,7 +189,7 @@ import Testing
 
   // MARK: The app's migrations
 
-  @Test func appMigrations_runOnceBehindOurs_inTheSameFile() async throws {
+  @Test func appMigrations_runOnceAfterOurs_inTheSameFile() async throws {
     let runs = Collected()
     let open = { (fixture: DatabaseFixture) in
       try fixture.open { migrator in
@@ -255,7 +255,7 @@ import Testing
     try await expectNoteIsKept()
   }
 
-  // MARK: What can be read without the key
+  // MARK: Reading files without the key
 
   @Test func filesHoldNoCleartextOfCollectionsKeysOrValues() async throws {
     let canaries = ["CANARYcollection", "CANARYkey", "CANARYvalue"]

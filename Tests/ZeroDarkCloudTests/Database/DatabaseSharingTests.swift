@@ -22,7 +22,7 @@ import Testing
     theirs = try fixture.open()
   }
 
-  @Test func bothWriteAtOnce_nothingIsLost() async throws {
+  @Test func concurrentWrites_loseNothing() async throws {
     try await withThrowingTaskGroup(of: Void.self) { group in
       for (name, manager) in [("mine", mine), ("theirs", theirs)] {
         for number in 0..<50 {
@@ -82,7 +82,7 @@ import Testing
     #expect(try await values.next() == ["2"])
   }
 
-  @Test func runningWatcher_tellsOfACommit_andEndsWhenCancelled() async throws {
+  @Test func runningWatcher_reportsACommit_andEndsWhenCancelled() async throws {
     _ = try await mine.changeWatcher.poll()
     var hints = mine.context.changes.hints().makeAsyncIterator()
     let watcher = ChangeWatcher(pool: mine.rwDatabaseConnection.pool, context: mine.context, interval: .milliseconds(1))
@@ -109,7 +109,7 @@ import Testing
     #expect(try mine.engineLease.tryAcquire() == false)
   }
 
-  @Test func lease_tellsWhetherAnotherProcessHadItInBetween() throws {
+  @Test func lease_reportsWhetherAnotherProcessHeldItInBetween() throws {
     #expect(try mine.engineLease.tryAcquire())
     let first = mine.engineLease.generation
     mine.engineLease.release()

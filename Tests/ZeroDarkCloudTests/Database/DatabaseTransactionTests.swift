@@ -30,7 +30,7 @@ struct AppError: Error, Equatable {}
     try manager.roDatabaseConnection.read { try Int.fetchOne($0.database, sql: "SELECT COUNT(*) FROM task") } ?? -1
   }
 
-  // MARK: Together or not at all
+  // MARK: Atomicity
 
   @Test func objectAndAppRow_committedTogether() async throws {
     try await rw.write { transaction in
@@ -73,7 +73,7 @@ struct AppError: Error, Equatable {}
     }
   }
 
-  // MARK: Poison
+  // MARK: Poisoned transactions
 
   @Test func setObjectOfAnotherType_blockRunsToItsEnd_everythingRollsBack() async throws {
     let reachedEnd = Mutex(false)
@@ -133,7 +133,7 @@ struct AppError: Error, Equatable {}
 
   // MARK: Fire and forget
 
-  @Test func seedsSpelling_returnsAtOnce_blocksRunInOrder() async throws {
+  @Test func seedsSpelling_returnsImmediately_blocksRunInOrder() async throws {
     let order = Collected()
     await withCheckedContinuation { continuation in
       queueThree(order) { continuation.resume() }

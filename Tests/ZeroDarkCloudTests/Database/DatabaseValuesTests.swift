@@ -38,7 +38,7 @@ import ZDCTreesystem
     #expect(try await values.next() == ["a", "b"])
   }
 
-  @Test func whatRollsBack_isNeverSeen() async throws {
+  @Test func rolledBackValues_areNeverSeen() async throws {
     var values = titles().makeAsyncIterator()
     #expect(try await values.next() == [])
     await #expect(throws: AppError.self) {
@@ -51,7 +51,7 @@ import ZDCTreesystem
     #expect(try await values.next() == ["a"])
   }
 
-  @Test func whoIsSlow_getsTheLastValue_andNoneTwice() async throws {
+  @Test func aSlowReader_getsTheLastValue_andNoneTwice() async throws {
     var values = ui.values(of: { try $0.numberOfKeys(inCollection: "notes") }).makeAsyncIterator()
     var seen = [try #require(try await values.next())]
     for number in 1...200 { try await manager.put(Note(title: "n"), "\(number)") }
@@ -60,7 +60,7 @@ import ZDCTreesystem
     #expect(Set(seen).count == seen.count)
   }
 
-  @Test func eachLoop_isAnObservationOfItsOwn_andLeavingItEndsIt() async throws {
+  @Test func eachLoop_isAnIndependentObservation_andLeavingItEndsIt() async throws {
     let values = titles()
     #expect(manager.observations.count == 0, "nothing runs before the first value is asked for")
     for try await titles in values where titles.isEmpty {
@@ -126,7 +126,7 @@ import ZDCTreesystem
     })
   }
 
-  @Test func oneNode_isFollowed_untilItIsGone() async throws {
+  @Test func oneNode_isObserved_untilItIsDeleted() async throws {
     try await device.create("/a")
     let uuid = try await device.read { try $0.at("/a").uuid }
     var names = try values { $0.node(id: uuid)?.name ?? "-" }.makeAsyncIterator()

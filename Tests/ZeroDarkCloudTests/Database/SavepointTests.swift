@@ -9,7 +9,7 @@ import ZDCTreesystem
 @Suite struct SavepointTests {
   private struct Failure: Error {}
 
-  @Test func aPartThatThrows_isTakenBack_andTheRestCommits() async throws {
+  @Test func aPartThatThrows_isRolledBack_andTheRestCommits() async throws {
     let device = try await CloudFixture()
     let ran = Locked<[String]>([])
     try await device.write { cloud in
@@ -50,7 +50,7 @@ import ZDCTreesystem
 
   /// - a call fails before a part of the transaction begins
   /// => the part does not hide the failure: nothing is committed
-  @Test func aPoisonFromBefore_isNotTakenBackWithThePart() async throws {
+  @Test func anEarlierPoison_isNotRolledBackWithThePart() async throws {
     let device = try await CloudFixture()
     await #expect(throws: ZDCError.self) {
       try await device.write { cloud in

@@ -59,7 +59,7 @@ private enum FileSize {
   }
 
   @Test(arguments: [false, true])
-  func aKillBehindAnyStepOfAnImport_leavesTheOldOrTheNew_andNothingElse(fromAFile: Bool) async throws {
+  func aKillAfterAnyStepOfAnImport_leavesTheOldOrTheNew_andNothingElse(fromAFile: Bool) async throws {
     let camera = Camera()
     try await DiskFixture.run(onStep: camera.step) { fixture in
       try fixture.put("old") { $0.eTag = "old" }
@@ -85,7 +85,7 @@ private enum FileSize {
     }
   }
 
-  @Test func aKillBehindAnyStepOfADelete_leavesAllOrNothing() async throws {
+  @Test func aKillAfterAnyStepOfADelete_leavesAllOrNothing() async throws {
     let camera = Camera()
     try await DiskFixture.run(onStep: camera.step) { fixture in
       try fixture.put("old")

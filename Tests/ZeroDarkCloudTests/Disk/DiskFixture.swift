@@ -110,7 +110,7 @@ final class DiskFixture: Sendable {
     #expect(try connection.read { try $0.diskFiles.garbage(after: "", limit: 10) } == [])
   }
 
-  // MARK: Contents
+  // MARK: Content
 
   func put(_ text: String, _ node: ZDCNode? = nil, _ configure: (ZDCDiskImport) -> Void = { _ in }) throws {
     let diskImport = ZDCDiskImport(cleartextData: Data(text.utf8))

@@ -29,7 +29,7 @@ import ZeroDarkCloudTesting
     }
   }
 
-  @Test("O-b2: what was imported before insertNode is the node's afterwards")
+  @Test("O-b2: content imported before insertNode belongs to the node afterwards")
   func importBeforeInsert() async throws {
     try await DiskFixture.run { fixture in
       var node = ZDCNode(localUserID: fixture.userID)
@@ -195,7 +195,7 @@ import ZeroDarkCloudTesting
 
   // MARK: Confidentiality
 
-  @Test func nothingOnDiskSaysWhatItIs() async throws {
+  @Test func nothingOnDiskRevealsNodeOrKind() async throws {
     let canaries = [
       "canary-in-the-data-93f1", "canary-thumbnail-5b2c", "canary-identity-88aa", "canary-etag-value-17d0",
     ]

@@ -52,7 +52,7 @@ import ZeroDarkCloudTesting
     }
   }
 
-  @Test func whatDoesNotFitIsNotKept_butTheReturnedFileIsThereForItsHolder() async throws {
+  @Test func filesAboveTheLimitAreNotKept_butTheReturnedFileStaysForItsHolder() async throws {
     try await DiskFixture.run { fixture in
       fixture.disk.maxNodeDataCacheSize = 0
       var file: ZDCCryptoFile? = try fixture.disk.importNodeData(
@@ -101,7 +101,7 @@ import ZeroDarkCloudTesting
   }
 
   /// The upload still has to read content that is deleted or moved to the cache after it.
-  @Test func whatWaitsForItsUpload_isTakenNeitherByTheLimitNorByTime() async throws {
+  @Test func filesThatAwaitUpload_areRemovedNeitherByLimitNorByTime() async throws {
     try await DiskFixture.run(nodes: 6) { fixture in
       fixture.disk.maxNodeDataCacheSize = try size(fixture) * 2
       try fixture.put("x", fixture.nodes[0]) { diskImport in
@@ -133,7 +133,7 @@ import ZeroDarkCloudTesting
   }
 
   /// Without an upload nothing would ever delete the content, so it is cached like everything else.
-  @Test func whatHasNoUpload_isNotKeptForOne() async throws {
+  @Test func filesWithoutAnUpload_areNotKeptForOne() async throws {
     try await DiskFixture.run { fixture in
       let node = fixture.node
       try await fixture.connection.write { transaction in
@@ -226,7 +226,7 @@ import ZeroDarkCloudTesting
 
   // MARK: Expiry
 
-  @Test func whatExpiresIsNotHandedOut_andItsFileGoesWithTheNextImport() async throws {
+  @Test func expiredFilesAreNotReturned_andTheNextImportRemovesThem() async throws {
     try await DiskFixture.run(nodes: 4) { fixture in
       fixture.disk.defaultNodeDataCacheExpiration = 100
       try fixture.put("default", fixture.nodes[0])
@@ -300,7 +300,7 @@ import ZeroDarkCloudTesting
     }
   }
 
-  @Test func readersAndEvictionAtOnce_nobodyMeetsAMissingFile() async throws {
+  @Test func concurrentReadersAndEviction_noReaderFindsAFileMissing() async throws {
     try await DiskFixture.run(nodes: 8) { fixture in
       let (disk, nodes) = (fixture.disk, fixture.nodes)
       disk.maxNodeDataCacheSize = try size(fixture) * 4
@@ -332,7 +332,7 @@ import ZeroDarkCloudTesting
 
   // MARK: Changes
 
-  @Test func changesAreToldAfterTheCommit_severalAsOneToASlowReader() async throws {
+  @Test func changesAreReportedAfterTheCommit_severalAsOneToASlowReader() async throws {
     struct Stop: Error {}
     try await DiskFixture.run(nodes: 2) { fixture in
       var changes = fixture.disk.changes.makeAsyncIterator()

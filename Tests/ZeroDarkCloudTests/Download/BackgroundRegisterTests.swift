@@ -23,7 +23,7 @@ import ZDCTreesystem
 
   /// Another connection is writing when four callers ask. Each continues only once there is a row, also those that did
   /// not write it.
-  @Test func whoGoesOn_hasHisRow() async throws {
+  @Test func aRunningDownload_hasARow() async throws {
     try await NetworkWorld.run { world in
       let device = try world.device()
       let node = try await Publisher(device).publish([.init(data: [1])])[0]
@@ -72,7 +72,7 @@ import ZDCTreesystem
   }
 
   /// The framework stops while the app is being notified.
-  @Test func whoStops_waitsForTheAppThatIsBeingTold_andItIsNotToldAgain() async throws {
+  @Test func stopping_waitsForTheRunningDelegateCall_andDoesNotRepeatIt() async throws {
     try await NetworkWorld.run { world in
       let device = try world.device()
       let node = try await Publisher(device).publish([.init(data: pattern(300_000))])[0]
@@ -103,7 +103,7 @@ import ZDCTreesystem
   }
 
   /// The app has received the download, and the framework stops before this is stored.
-  @Test func whoStops_waitsUntilWhatABlockHasGot_isNotSavedAnyMore() async throws {
+  @Test func stopping_waitsUntilAServedDownloadIsNoLongerSaved() async throws {
     try await NetworkWorld.run { world in
       let device = try world.device()
       let node = try await Publisher(device).publish([.init(data: pattern(300))])[0]

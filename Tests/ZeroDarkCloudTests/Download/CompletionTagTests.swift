@@ -37,7 +37,7 @@ import ZDCTreesystem
     }
   }
 
-  @Test func theFirstSpeaks_andNobodyElse() {
+  @Test func onlyTheFirstMemberReports() {
     let members = Members(4)
     members.arrive(2)
     #expect(members.take() == [])
@@ -52,7 +52,7 @@ import ZDCTreesystem
   }
 
   /// The other members' results arrive before the first member withdraws.
-  @Test func whoHasHisResultAndWaits_speaksWhenTheFirstWithdraws() {
+  @Test func aWaitingMember_reportsWhenTheFirstWithdraws() {
     let members = Members(4)
     members.arrive(1)
     members.arrive(3)
@@ -68,7 +68,7 @@ import ZDCTreesystem
   }
 
   /// The withdrawn member gets its turn, because its block may still have to be called with the cancellation.
-  @Test func whoWaitsAndWithdraws_isToldAtOnce() {
+  @Test func aWithdrawingMember_isNotifiedImmediately() {
     let members = Members(2)
     members.arrive(1)
     members.leave(1)
@@ -79,7 +79,7 @@ import ZDCTreesystem
     #expect(members.take() == ["turn 0"])
   }
 
-  @Test func whoComesAfterTheWord_isAGroupOfHisOwn() {
+  @Test func aMemberThatJoinsAfterTheReport_formsANewGroup() {
     let tags = CompletionTags()
     let first = tags.join(Self.group)
     #expect(tags.takeTurn(Self.group, first))

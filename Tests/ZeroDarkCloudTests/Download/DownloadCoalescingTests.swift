@@ -109,10 +109,10 @@ import ZDCTreesystem
     }
   }
 
-  // MARK: Who goes first
+  // MARK: Priority
 
   /// With one slot, a download without a waiting caller makes room for one with a caller, and resumes where it stopped.
-  @Test func anIgnoredTransferGivesWay_andGoesOnAfterwards() async throws {
+  @Test func aDownloadWithoutACallerPauses_andResumesAfterwards() async throws {
     try await NetworkWorld.run { world in
       let device = try world.device()
       let items = [1, 2].map { Publisher.Item(data: pattern(10_000_000, seed: $0)) }
@@ -157,7 +157,7 @@ import ZDCTreesystem
     }
   }
 
-  // MARK: Trying again
+  // MARK: Retries
 
   @Test(arguments: [8, 9]) func aNetworkThatFails_isTriedAgainEightTimes_withPausesThatGrow(failures: Int) async throws
   {
@@ -184,7 +184,7 @@ import ZDCTreesystem
 
   /// A list download gives up after few retries. A caller that wants only this content retries longer, whichever asked
   /// first.
-  @Test(arguments: [true, false]) func whoJoinsAListsDownload_isAsPatientAsEver(isAlone: Bool) async throws {
+  @Test(arguments: [true, false]) func joiningAListsDownload_keepsTheLongRetries(isAlone: Bool) async throws {
     try await NetworkWorld.run { world in
       let device = try world.device()
       let node = try await Publisher(device).publish([Self.film])[0]
@@ -239,7 +239,7 @@ import ZDCTreesystem
   }
 
   @Test(arguments: [ServerError.Code.unauthorized, .forbidden, .notFound, .blobGone])
-  func whatTheServerRefuses_failsAtOnce(code: ServerError.Code) async throws {
+  func aRefusalOfTheServer_failsImmediately(code: ServerError.Code) async throws {
     try await NetworkWorld.run { world in
       let device = try world.device()
       let node = try await Publisher(device).publish([Self.film])[0]

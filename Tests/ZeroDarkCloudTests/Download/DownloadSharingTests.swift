@@ -42,7 +42,7 @@ import ZDCTreesystem
     }
   }
 
-  @Test func oneGivesUp_theOtherGetsItsFile_bothGiveUp_theTransferEnds() async throws {
+  @Test func oneCancels_theOtherGetsItsFile_bothCancel_theTransferEnds() async throws {
     try await NetworkWorld.run { world in
       let device = try world.device()
       let node = try await Publisher(device).publish([.init(data: pattern(300_000))])[0]
@@ -132,7 +132,7 @@ import ZDCTreesystem
 
   /// The first caller under a tag withdraws, so the next caller's completion runs.
   @Test(arguments: [true, false])
-  func underOneTag_whoHasWithdrawnSpeaksForNobody(isIgnored: Bool) async throws {
+  func underOneTag_theNextCallerCompletesWhenTheFirstWithdraws(isIgnored: Bool) async throws {
     try await NetworkWorld.run { world in
       let device = try world.device()
       let node = try await Publisher(device).publish([.init(data: pattern(300_000))])[0]
@@ -196,7 +196,7 @@ import ZDCTreesystem
     }
   }
 
-  // MARK: Many small ones
+  // MARK: Many small downloads
 
   @Test func smallContentsAskedForTogether_travelTogether() async throws {
     let requests = Mutex<[Int]>([])
@@ -221,7 +221,7 @@ import ZDCTreesystem
     #expect(answers == [true: 2_497, false: 3])
   }
 
-  @Test func aFailedRequestFailsThoseInIt_andTheNextOneGoesOn() async throws {
+  @Test func aFailedRequestFailsItsDownloads_andTheNextOneContinues() async throws {
     let once = Once()
     let batcher = SmallContentBatcher(wait: {}) { items in
       if once.take() { throw TransportError(.cut) }

@@ -53,7 +53,7 @@ import ZDCTreesystem
     }
   }
 
-  // MARK: What is not right
+  // MARK: Damaged content
 
   enum Damage: String, CaseIterable {
     case firstByte, middleByte, lastByte, shorter, longer

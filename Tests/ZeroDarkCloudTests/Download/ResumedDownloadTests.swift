@@ -89,7 +89,7 @@ import ZDCTreesystem
   }
 
   @Test(arguments: Kind.allCases, [nil, 3_000_000] as [UInt64?])
-  private func cutDownload_goesOnInALaterProcess_fromWhatIsTrue(kind: Kind, damaged: UInt64?) async throws {
+  private func interruptedDownload_resumesInALaterProcess_fromVerifiedBytes(kind: Kind, damaged: UInt64?) async throws {
     try await NetworkWorld.run { world in
       let device = try world.device()
       let item = Publisher.Item(data: pattern(Self.size), metadata: pattern(700))
@@ -223,7 +223,7 @@ import ZDCTreesystem
 
 extension ResumedDownloadTests {
   /// Bytes of the rest that another download fetched, valid or not, are adopted and verified.
-  @Test(arguments: [true, false]) func whatTheSystemFetched_isTakenOver_asFarAsItIsTrue(isTrue: Bool) async throws {
+  @Test(arguments: [true, false]) func bytesFetchedByTheSystem_areUsed_asFarAsTheyVerify(isTrue: Bool) async throws {
     try await NetworkWorld.run { world in
       let device = try world.device()
       let item = Publisher.Item(data: pattern(10_000_000))

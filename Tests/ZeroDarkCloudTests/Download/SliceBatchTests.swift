@@ -25,14 +25,14 @@ import ZDCProtocol
     }
   }
 
-  @Test func allThatIsThere_comesAtOnce_withItsEnd() async throws {
+  @Test func availableSlices_areReturnedTogether_withTheEnd() async throws {
     let batch = await SliceBatch.next(of: Self.body([[1], [2, 3]]), expected: 3, patience: Self.long)
     #expect(batch.slices == [[1], [2, 3]])
     #expect(batch.count == 3)
     try #require(batch.end).get()
   }
 
-  @Test func whatComesBeforeTheConnectionBreaks_isKept() async throws {
+  @Test func slicesBeforeADisconnect_areKept() async throws {
     let body = Self.body([[1], [2]], error: TransportError(.cut))
     let batch = await SliceBatch.next(of: body, expected: 100, patience: Self.long)
     #expect(batch.slices == [[1], [2]])

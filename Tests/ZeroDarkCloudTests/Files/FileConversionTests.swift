@@ -20,9 +20,9 @@ import ZDCProtocol
 
   private static let sizes = [0, 1, 16_384, 65_536 - 64, 65_536, 65_537, 300_000, 3_000_000]
 
-  // MARK: There and back
+  // MARK: Round trips
 
-  @Test(arguments: sizes) func whatGoesIn_comesOut_whicheverWay(size: Int) throws {
+  @Test(arguments: sizes) func everyConversion_roundTrips(size: Int) throws {
     let data = Data(pattern(size))
     try data.write(to: url("clear"))
     let files = [
@@ -204,7 +204,7 @@ import ZDCProtocol
     try end()
   }
 
-  @Test(arguments: [true, false]) func whatIsCancelled_leavesNoFile(byProgress: Bool) async throws {
+  @Test(arguments: [true, false]) func aCancelledConversion_leavesNoFile(byProgress: Bool) async throws {
     try Data(pattern(3_000_000)).write(to: url("clear"))
     let (source, target, progress) = (url("clear"), url("cache"), Progress(totalUnitCount: 0))
     if byProgress { progress.cancel() }
@@ -217,7 +217,7 @@ import ZDCProtocol
     try end()
   }
 
-  // MARK: What is not right
+  // MARK: Damaged and changing files
 
   @Test func aFileThatChangesWhileItIsRead_isFoundOut() throws {
     try Data(pattern(3_000_000)).write(to: url("clear"))

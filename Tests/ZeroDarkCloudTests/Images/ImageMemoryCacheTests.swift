@@ -41,7 +41,7 @@ import Testing
   }
 
   /// Images are added, read and dropped, and the limit changes, in any order.
-  @Test(arguments: 0..<60 as Range<UInt64>) func itHoldsWhatAListInTheOrderOfUseWould(seed: UInt64) {
+  @Test(arguments: 0..<60 as Range<UInt64>) func theCacheEvictsTheLeastRecentlyUsed(seed: UInt64) {
     var random = SeededGenerator(seed: seed)
     let cache = Cache(costLimit: 2_000)
     var model = Model(limit: 2_000)

@@ -7,7 +7,7 @@ import ZDCTreesystem
 @testable import ZeroDarkCloud
 
 @Suite struct SteadyProgressTests {
-  @Test func workThatSucceedsAtOnce_isCountedInBytes() {
+  @Test func workThatSucceedsAtTheFirstAttempt_isCountedInBytes() {
     var progress = SteadyProgress()
     #expect(progress.total == -1)
     progress.report(0, of: 1_000)
@@ -17,7 +17,7 @@ import ZDCTreesystem
     #expect((progress.completed, progress.total) == (1_000, 1_000))
   }
 
-  @Test func aTryThatStartsAnew_standsStillUntilItHasPassedTheLast() {
+  @Test func aRestartedAttempt_showsTheOldProgressUntilItExceedsIt() {
     var progress = SteadyProgress()
     progress.report(600, of: 1_000)
     progress.report(0, of: 1_000)
@@ -38,7 +38,7 @@ import ZDCTreesystem
   }
 
   /// Attempts resume, restart or change their size, in any order.
-  @Test(arguments: 0..<200 as Range<UInt64>) func itNeverRunsBackwards_andReachesItsTotal(seed: UInt64) {
+  @Test(arguments: 0..<200 as Range<UInt64>) func progressNeverRunsBackwards_andReachesItsTotal(seed: UInt64) {
     var random = SeededGenerator(seed: seed)
     var progress = SteadyProgress()
     var last = 0.0
@@ -72,7 +72,7 @@ import ZDCTreesystem
 
 @Suite struct AggregateProgressTests {
   /// Work is added, continued, retried, abandoned and finished, in any order.
-  @Test(arguments: 0..<200 as Range<UInt64>) func itNeverRunsBackwards_andEndsWithTheLast(seed: UInt64) {
+  @Test(arguments: 0..<200 as Range<UInt64>) func listedProgressNeverRunsBackwards_andEndsWithTheLast(seed: UInt64) {
     var random = SeededGenerator(seed: seed)
     var aggregate = AggregateProgress<Int>()
     var (last, next): (Int64, Int) = (0, 0)
@@ -188,7 +188,7 @@ import ZDCTreesystem
     #expect(manager.state.withLock { $0.entries.isEmpty && $0.uploads.isEmpty })
   }
 
-  @Test func nobodyWatches_nothingIsKept() {
+  @Test func withoutObservers_nothingIsKept() {
     let manager = ZDCProgressManager()
     manager.begin(.upload("o"), Self.change("n", operation: "o"))
     manager.end(.upload("o"), .waits)

@@ -20,7 +20,7 @@ import Testing
     #expect(state.shown.lastSynced == now)
   }
 
-  @Test("several pulls at once are one: it lasts until the last has ended, and only then all is here")
+  @Test("concurrent pulls count as one, which lasts until the last has ended")
   func overlappingRounds() {
     var state = EngineState()
     for _ in 0..<2 {

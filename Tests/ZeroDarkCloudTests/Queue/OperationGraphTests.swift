@@ -69,7 +69,7 @@ import ZDCProtocol
   }
 
   /// => uploads in flight stay in the plan and take no room from the other operations
-  @Test func whatIsUnderWay_fillsNoPlan() {
+  @Test func runningOperations_fillNoPlan() {
     var generator = SeededGenerator(seed: 11)
     for _ in 0..<500 {
       let queue = Self.random(&generator)
@@ -82,7 +82,7 @@ import ZDCProtocol
   }
 
   /// => operations of unread nodes take no room in the plan, and the plan gives the reason why they wait
-  @Test func unreadNodes_areLeftOut_andKeepNobodyWaiting() {
+  @Test func unreadNodes_areSkipped_andDelayNoOtherOperation() {
     var generator = SeededGenerator(seed: 10)
     for _ in 0..<500 {
       let queue = Self.random(&generator)
@@ -99,7 +99,7 @@ import ZDCProtocol
     }
   }
 
-  @Test func whatRuns_mayRun_andNothingItWaitsForIsLeftOut() {
+  @Test func plannedOperations_haveAllTheirDependencies() {
     var generator = SeededGenerator(seed: 7)
     for _ in 0..<500 {
       let queue = Self.random(&generator)

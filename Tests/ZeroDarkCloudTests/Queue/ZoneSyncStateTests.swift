@@ -60,7 +60,7 @@ import ZDCProtocol
     #expect(!state.needsPull && !state.isLeftOut)
   }
 
-  @Test("without a connection the zone has no pause of its own, and sends nothing before its first pull")
+  @Test("without a connection the zone has no separate pause, and sends nothing before its first pull")
   mutating func disconnected() {
     #expect(take(.pullDisconnected).isEmpty)
     #expect(state.isPullDue(now: start) && !state.hasPulled && !state.isLeftOut)

@@ -63,7 +63,7 @@ import ZDCProtocol
   }
 
   @Test(arguments: [301, 302, 307, 404, 405, 418])
-  func whatOnlyAnotherServerAnswers_isNoServerOfOurs(status: Int) throws {
+  func foreignAnswers_areNotFromAZeroDarkServer(status: Int) throws {
     let error = try #require(make(status, "<html>not here</html>") as? TransportError)
     #expect(error.code == .badAnswer && error.status == status)
   }
@@ -98,7 +98,7 @@ import ZDCProtocol
     "", "example.com", "ftp://a.b", "https://", "https://user@a.b", "https://u:p@a.b", "https://a.b/path",
     "https://a.b?x=1", "https://a.b#x", "https://a.b:0", "https://a.b:70000",
   ])
-  func whatIsNoAddressIsRefused(text: String) {
+  func invalidAddressesAreRefused(text: String) {
     #expect(throws: TransportError(.invalidAddress)) { try ServerAddress(text) }
   }
 

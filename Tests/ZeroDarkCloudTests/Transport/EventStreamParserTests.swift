@@ -32,7 +32,7 @@ import ZDCProtocol
     #expect(try events(text) == [event("head", "a", id: "1"), event("message", "b", id: "1")])
   }
 
-  @Test func anUnfinishedEventIsNotTold() throws {
+  @Test func anUnfinishedEventIsNotDelivered() throws {
     #expect(try events("data: a\n") == [])
     #expect(try events("data: a") == [])
   }

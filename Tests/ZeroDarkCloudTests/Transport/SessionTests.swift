@@ -26,7 +26,7 @@ import ZDCServer
     }
   }
 
-  @Test func manyRequestsAtOnce_openOneSession() async throws {
+  @Test func concurrentRequests_openOneSession() async throws {
     try await NetworkWorld.run { world in
       let device = try world.device()
       let api = try await api(device)
@@ -57,7 +57,7 @@ import ZDCServer
 
   // MARK: Between launches
 
-  @Test func theNextLaunchGoesOnWithTheSession() async throws {
+  @Test func theNextLaunchReusesTheSession() async throws {
     try await NetworkWorld.run { world in
       let first = try world.device("a")
       let user = try await first.users.createAccount().localUser
@@ -120,7 +120,7 @@ import ZDCServer
 
   // MARK: Refusals
 
-  @Test func aRefusalThatStays_isTriedTwiceAndThenTold() async throws {
+  @Test func aPersistentRefusal_isTriedTwiceAndThenReported() async throws {
     try await NetworkWorld.run { world in
       let device = try world.device()
       let api = try await api(device)
@@ -178,14 +178,14 @@ import ZDCServer
     }
   }
 
-  @Test func whereNothingListens_theConnectionIsRefused() async throws {
+  @Test func withoutAListener_theConnectionIsRefused() async throws {
     let url = try await NetworkWorld.run { $0.server.url }
     let transport = try AsyncHTTPTransport(serverURL: url)
     let error = await #expect(throws: TransportError.self) { try await transport.send(.get(Routes.info)) }
     #expect(error == TransportError(.refused, origin: url))
   }
 
-  @Test func encryptionThatTheServerDoesNotSpeak_isTold() async throws {
+  @Test func encryptionThatTheServerDoesNotSupport_isReported() async throws {
     try await NetworkWorld.run { world in
       let url = "https://127.0.0.1:\(world.server.port)"
       let transport = try AsyncHTTPTransport(serverURL: url)
@@ -194,7 +194,7 @@ import ZDCServer
     }
   }
 
-  @Test func certificatesThatAreNone_areRefusedAtOnce() {
+  @Test func invalidCertificates_areRefusedImmediately() {
     #expect(throws: TransportError(.tls, origin: "https://a.b")) {
       try AsyncHTTPTransport(serverURL: "https://a.b", caCertificates: Array("no certificate".utf8))
     }

@@ -84,7 +84,7 @@ import ZDCProtocol
     #expect(outcomes == [true, false])
   }
 
-  @Test("F5: slices of one byte that come fast are an answer")
+  @Test("F5: fast slices of one byte are an answer")
   func smallSlices_areFine() async throws {
     #expect(try await Self.read(SlowNetwork(bytes: 50_000, slice: 1, every: .milliseconds(1))) == 50_000)
   }

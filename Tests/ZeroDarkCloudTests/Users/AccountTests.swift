@@ -38,7 +38,7 @@ import ZDCTreesystem
 
   /// - the request or its answer is lost, or the process ends before the answer is stored
   /// => the same call resumes with the same account, and the server has only one
-  @Test(arguments: ["request lost", "answer lost", "killed behind the answer"])
+  @Test(arguments: ["request lost", "answer lost", "killed after the answer"])
   func cutDuringCreation_theSameCallResumes(how: String) async throws {
     try await NetworkWorld.run { world in
       let once = Once()
@@ -112,7 +112,7 @@ import ZDCTreesystem
 
   /// - the app ends after the account was created and before it has shown the words to the user
   /// => the next launch's first call returns the same account; a second call creates another one
-  @Test func killedBehindTheLastStep_theSameAccountIsReturned() async throws {
+  @Test func killedAfterTheLastStep_theSameAccountIsReturned() async throws {
     try await NetworkWorld.run { world in
       var device = try world.device("a")
       let first = try await device.users.createAccount()
@@ -131,7 +131,7 @@ import ZDCTreesystem
   }
 
   @Test(arguments: ["words asked for", "node created", "logged in"])
-  func anAccountThatSomebodyKnows_isNotReturnedAgain(how: String) async throws {
+  func anAccountInUse_isNotReturnedAgain(how: String) async throws {
     try await NetworkWorld.run { world in
       var device = try world.device("a")
       let (first, words) = try await device.users.createAccount()
@@ -225,7 +225,7 @@ import ZDCTreesystem
     }
   }
 
-  @Test func wordsOfNoAccount_areToldAndLeaveNothingBehind() async throws {
+  @Test func wordsOfNoAccount_areReportedAndStoreNothing() async throws {
     try await NetworkWorld.run { world in
       let device = try world.device()
       let error = await #expect(throws: ZDCError.self) {
@@ -316,7 +316,7 @@ import ZDCTreesystem
 
   /// - a user is deleted, and the next one gets the same row number
   /// => the new user's pushes are not paused, and they have never synced
-  @Test func whoGetsTheNumberOfADeletedUser_inheritsNothing() async throws {
+  @Test func aReusedRowID_inheritsNothingFromTheDeletedUser() async throws {
     try await NetworkWorld.run { world in
       let device = try world.device()
       let user = try await device.users.createAccount().localUser

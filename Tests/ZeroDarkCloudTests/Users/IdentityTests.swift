@@ -114,9 +114,9 @@ import ZeroDarkCloudTesting
     })
   }
 
-  // MARK: Chains that go on
+  // MARK: Longer chains
 
-  @Test func nothingNew_isOneRequest() async throws {
+  @Test func anUnchangedChain_needsOneRequest() async throws {
     try await NetworkWorld.run { world in
       var setting = try await Setting.make(world)
       try setting.relaunch()
@@ -151,7 +151,7 @@ import ZeroDarkCloudTesting
 
   /// - another device changes the access key
   /// => this one is notified once, and continues with its session and its keys
-  @Test func changedAccessKey_isTold_andTheDeviceGoesOn() async throws {
+  @Test func changedAccessKey_isReported_andTheDeviceContinues() async throws {
     try await NetworkWorld.run { world in
       var setting = try await Setting.make(world)
       var change = try await IdentityChange(setting.row())
@@ -190,7 +190,7 @@ import ZeroDarkCloudTesting
     }
   }
 
-  // MARK: Servers that lie
+  // MARK: Dishonest servers
 
   @Test func shorterChain_isARollback() async throws {
     try await NetworkWorld.run { world in
