@@ -6,6 +6,7 @@
 #   make test-tsan  the tests of the framework and its devices under ThreadSanitizer; FILTER=regex for others
 #   make build      build everything (debug)
 #   make example    build and run Examples/Minimal, the README's app, against a real server; part of make test
+#   make api        compare the public API with the baseline in api/; Scripts/check-api --update writes it; part of make test
 #   make docs       the framework's documentation, into .build/docs; a warning is an error; part of make test
 #   make lint       formatting and house rules
 #   make format     rewrite the sources in the house format
@@ -24,7 +25,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup install uninstall release check-container build test example docs test-long test-tsan lint format demo fuzz bench coverage clean
+.PHONY: help setup install uninstall release check-container build test example api docs test-long test-tsan lint format demo fuzz bench coverage clean
 
 SWIFT ?= swift
 FORMATTED := Sources Tests Benchmarks Examples/Minimal/Sources Examples/Minimal/Package.swift Fuzz Package.swift
@@ -54,6 +55,7 @@ else
 	ZDC_TEST_STORE=memory $(SWIFT) test --skip-build $(SOME) --filter ZDCServerTests
 	$(SWIFT) test --skip-build $(FEW) --filter SyncTests
 	$(SWIFT) test --skip-build $(FEW) --filter CommandTests
+	@Scripts/check-api
 	@Scripts/example
 	@Scripts/check-install
 	@Scripts/check-release
@@ -63,6 +65,9 @@ endif
 
 example: build
 	@Scripts/example
+
+api: setup
+	@Scripts/check-api
 
 docs: setup
 	@SWIFT=$(SWIFT) Scripts/docs
