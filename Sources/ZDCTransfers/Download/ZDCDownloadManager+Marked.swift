@@ -14,7 +14,7 @@ extension ZDCDownloadManager {
   /// has a newer version. Failed downloads are retried when the server is reachable again, and after each pull.
   ///
   /// ```swift
-  /// for try await download in manager.downloadMarkedContents(forLocalUserID: user) {
+  /// for try await download in manager.downloadMarkedContents(forLocalUserID: user.uuid) {
   ///   guard case .success(let content) = download.content else { continue }
   ///   try await connection.write { transaction in
   ///     …

@@ -8,7 +8,7 @@ internal import ZeroDarkCloud
 /// ```swift
 /// let before = try await DeviceState(of: b)
 /// …
-/// let losses = try await DeviceState(of: b).losses(since: before, reference: honest, freezes: true)
+/// let losses = try await DeviceState(of: b).losses(since: before, reference: honest)
 /// #expect(losses.isEmpty)
 /// ```
 package struct DeviceState: Sendable {

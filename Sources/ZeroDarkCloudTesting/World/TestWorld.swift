@@ -14,7 +14,7 @@ internal import ZeroDarkCloud
 ///   try await a.create("/hello", "world")
 ///   try await a.sync()
 ///   try await b.sync()
-///   #expect(try await b.tree() == try await a.tree())
+///   #expect(try await b.tree() == a.tree())
 /// }
 /// ```
 public final class TestWorld: Sendable {

@@ -1,0 +1,89 @@
+import Foundation
+import ZeroDarkCloud
+import ZeroDarkCloudTesting
+
+// What the examples in doc comments use without declaring it. `Scripts/check-snippets` compiles each example as a
+// function, which is never called.
+
+private func missing<Value>() -> Value { preconditionFailure("examples are only compiled") }
+
+// The app's framework and what belongs to it.
+nonisolated(unsafe) let zdc: ZeroDarkCloud = missing()
+nonisolated(unsafe) let config: ZDCConfig = missing()
+nonisolated(unsafe) let session: ZDCSession = missing()
+nonisolated(unsafe) let myDelegate: any ZeroDarkCloudDelegate = missing()
+nonisolated(unsafe) let syncManager: ZDCSyncManager = missing()
+nonisolated(unsafe) let manager: ZDCDownloadManager = missing()
+nonisolated(unsafe) let connection: ZDCDatabaseConnection = missing()
+nonisolated(unsafe) let key: Data = missing()
+nonisolated(unsafe) let url: URL = missing()
+nonisolated(unsafe) let imageURL: URL = missing()
+
+// What a transaction's closure or a delegate's method is given.
+nonisolated(unsafe) let transaction: ZDCReadWriteTransaction = missing()
+nonisolated(unsafe) let cloudTransaction: ZDCCloudTransaction = missing()
+nonisolated(unsafe) let cloud: ZDCCloudTransaction = missing()
+nonisolated(unsafe) let user: ZDCLocalUser = missing()
+nonisolated(unsafe) let node: ZDCNode = missing()
+nonisolated(unsafe) let folder: ZDCNode = missing()
+nonisolated(unsafe) let path: ZDCTreesystemPath = missing()
+nonisolated(unsafe) let entry: ZDCMergeJournalEntry = missing()
+nonisolated(unsafe) let file: ZDCCryptoFile = missing()
+
+// The app's own.
+nonisolated(unsafe) var task: Task = missing()
+nonisolated(unsafe) let taskID: String = missing()
+nonisolated(unsafe) let renderer: Renderer = missing()
+nonisolated(unsafe) let recorder: Recorder = missing()
+nonisolated(unsafe) let total: UInt64 = missing()
+nonisolated(unsafe) let banner: Banner = missing()
+nonisolated(unsafe) let cell: Cell = missing()
+nonisolated(unsafe) let placeholder: ZDCPlatformImage? = missing()
+func show(_ titles: [String]) {}
+func refreshCell() {}
+func someSlowTask() -> Data { Data() }
+
+// Tests of an app.
+nonisolated(unsafe) let server: TestServer = missing()
+nonisolated(unsafe) let clock: ManualClock = missing()
+nonisolated(unsafe) let a: TestDevice = missing()
+nonisolated(unsafe) let b: TestDevice = missing()
+nonisolated(unsafe) let honest: DeviceState = missing()
+/// A node's id in the cloud. Its type is not exported, so it is not named.
+nonisolated(unsafe) let id = (missing() as ServedItem).record?.fields.node
+
+struct Task: ZDCRecord, Codable, Equatable {
+  var uuid = ""
+  @Syncable var title = ""
+  @Syncable var completed = false
+
+  static var syncableFields: [ZDCField<Task>] {
+    [ZDCField("title", \._title), ZDCField("completed", \._completed)]
+  }
+}
+
+struct Renderer: Sendable {
+  func export(_ task: Task) async throws -> Data { Data() }
+}
+
+struct Recorder: Sendable {
+  func next() throws -> Data? { nil }
+}
+
+struct Banner: Sendable {
+  var isHidden: Bool {
+    get { true }
+    nonmutating set {}
+  }
+}
+
+struct Cell: Sendable {
+  struct Picture: Sendable {
+    var image: ZDCPlatformImage? {
+      get { nil }
+      nonmutating set {}
+    }
+  }
+
+  let thumbnail = Picture()
+}
