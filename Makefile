@@ -9,6 +9,7 @@
 #   make snippets   compile the documentation's code as an app has it, outside of this package; part of make test
 #   make api        compare the public API with the baseline in api/; Scripts/check-api --update writes it; part of make test
 #   make docs       the framework's documentation, into .build/docs; a warning is an error; part of make test
+#   make sentences  write every sentence that a command can print into Tests/CommandTests/Sentences.txt, which a test compares
 #   make lint       formatting and house rules
 #   make format     rewrite the sources in the house format
 #   make coverage   tests with line coverage of the protocol and the cryptography; fails below 95 %
@@ -26,7 +27,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup install uninstall release check-container build test example snippets api docs test-long test-tsan lint format demo fuzz bench coverage clean
+.PHONY: help setup install uninstall release check-container build test example snippets api docs sentences test-long test-tsan lint format demo fuzz bench coverage clean
 
 SWIFT ?= swift
 FORMATTED := Sources Tests Benchmarks Examples/Minimal/Sources Examples/Minimal/Package.swift Examples/Snippets Fuzz Package.swift
@@ -76,6 +77,9 @@ api: setup
 
 docs: setup
 	@SWIFT=$(SWIFT) Scripts/docs
+
+sentences: build
+	ZDC_UPDATE_SENTENCES=1 $(SWIFT) test --skip-build --filter SentenceTests
 
 test-long: build
 	@Scripts/test-long

@@ -152,7 +152,7 @@ let package = Package(
       packageAccess: false),
     .testTarget(
       name: "CommandTests", dependencies: ["ZDCCommands", "ZeroDarkCloud", "ZDCProtocol", "zdc", "zdc-server"],
-      exclude: ["scripts"]),
+      exclude: ["scripts", "Sentences.txt"]),
     .testTarget(name: "FuzzTests", dependencies: ["ZDCFuzzTargets"], exclude: ["Corpus"]),
     .testTarget(name: "ArchitectureTests"),
   ],

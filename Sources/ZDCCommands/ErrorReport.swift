@@ -127,7 +127,7 @@ extension ErrorReport {
   private init(_ error: ZDCSecurityError) {
     let hint =
       error.code == .unsafeExportName
-      ? nil : "nothing of it was taken over; if it stays, do not trust this server and keep your words safe"
+      ? nil : "none of it was applied; if this persists, do not trust this server, and keep your words safe"
     self.init(
       .security, error.code.rawValue, "data from the server failed verification: \(error.description)", hint)
   }
@@ -160,7 +160,7 @@ extension ErrorReport {
     case .refused: (.security, nil)
     case .invalidRequest, .methodNotAllowed, .rangeNotSatisfiable, .blobIncomplete:
       (.failure, "the server refused a valid request; see its log, and run zdc sync to try again")
-    case .internalError: (.tryAgain, "look into the server's log")
+    case .internalError: (.tryAgain, "check the server's log")
     }
   }
 

@@ -26,7 +26,7 @@ package enum ExitStatus: Int32, Sendable, CaseIterable {
     case .cannotCreate: "a file, folder or account cannot be created"
     case .tryAgain: "temporary failure: changes are still queued, or another process is syncing"
     case .security: "data from the server failed verification"
-    case .noPermission: "access denied: file permissions, pass-phrase or account"
+    case .noPermission: "access denied: file permissions, passphrase or account"
     case .configuration: "the profile is invalid, or a version does not match"
     case .brokenPipe: "the output pipe was closed"
     }

@@ -67,7 +67,7 @@ enum RouteTable {
   /// one.
   private static func refuseEncoding(of request: Request) throws {
     for value in request.headers[values: .contentEncoding] where value.lowercased() != "identity" {
-      throw ServerError(.invalidRequest, "bodies are sent as they are, without a content encoding")
+      throw ServerError(.invalidRequest, "content encodings are not supported")
     }
   }
 

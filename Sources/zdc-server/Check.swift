@@ -4,7 +4,7 @@ import ZDCServerSQLite
 
 struct Check: ParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Verifies a data folder at rest: every blob, reference, hash and chain. Changes nothing.",
+    abstract: "Verify a data folder at rest: every blob, reference, hash and chain. Changes nothing.",
     discussion: """
       Stop the server first, or check a copy that was taken while it was stopped. Each finding is one line on standard \
       output, with ids but no other user data: damage is acknowledged data that is missing or altered, waste \
@@ -85,7 +85,7 @@ private final class CheckPrinter {
     print(
       """
       checked \(report.users) users, \(report.zones) zones, \(report.commits) commits, \(report.nodes) nodes, \
-      \(report.records) records, \(report.blobs) contents with \(report.contentBytes) bytes: \(verdict)\(waste)
+      \(report.records) records, \(report.blobs) content blobs with \(report.contentBytes) bytes: \(verdict)\(waste)
       """)
   }
 

@@ -15,11 +15,11 @@ enum ExitStatus: Int32 {
 
   static let help = """
     EXIT CODES
-      0   stopped as asked; check: no damage
-      1   check: something is damaged
+      0   stopped by a signal; check: no damage found
+      1   check: damage found
       64  wrong command line
-      65  the database is damaged, or was written by a newer server; or the TLS files are
-      66  a file of the command line does not exist; check: there is no data folder
+      65  the database or a TLS file is damaged, or a newer server wrote the database
+      66  a file named on the command line does not exist; check: the data folder does not exist
       69  the address or the data folder is in use
       70  the server failed
       73  the data folder cannot be created

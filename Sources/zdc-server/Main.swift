@@ -5,7 +5,7 @@ import ArgumentParser
 struct Command: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "zdc-server",
-    abstract: "Stores, orders and serves encrypted trees that it cannot read.",
+    abstract: "Store, order and serve encrypted trees without being able to read them.",
     discussion: ExitStatus.help,
     subcommands: [Serve.self, Check.self, Version.self])
 

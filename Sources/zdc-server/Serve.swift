@@ -8,7 +8,7 @@ import ZDCServerSQLite
 
 struct Serve: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Serves until it receives SIGTERM, SIGINT or SIGHUP.",
+    abstract: "Serve until SIGTERM, SIGINT or SIGHUP arrives.",
     discussion: """
       Prints one line with the address when it is ready. On a signal, it refuses new requests, finishes running ones, \
       ends event streams and exits with 0. All three signals do the same; none reloads configuration. Under nohup, \
@@ -43,10 +43,10 @@ struct Serve: AsyncParsableCommand {
   @Option(name: .long, help: "The certificate's private key, PEM.")
   var tlsKey: String?
 
-  @Option(name: .long, help: "trace, debug, info, notice, warning, error or critical.")
+  @Option(name: .long, help: "Lowest level to log: trace, debug, info, notice, warning, error or critical.")
   var logLevel = "notice"
 
-  @Option(name: .long, help: "text or json; to standard error.")
+  @Option(name: .long, help: "Format of the log on standard error: text or json.")
   var logFormat = LogFormat.text
 
   @Option(name: .long, help: "Maximum size of a file's content, in bytes of ciphertext.")
@@ -78,7 +78,7 @@ struct Serve: AsyncParsableCommand {
   @Option(name: .long, help: "Days to keep replaced and deleted content.")
   var retention: UInt64 = 30
 
-  @Option(name: .long, help: "Seconds that running requests get to finish after SIGTERM before they are cut off.")
+  @Option(name: .long, help: "Seconds to let running requests finish after SIGTERM.")
   var drain = 20
 
   @Option(name: .long, help: "Seconds without receiving a byte of a request before its connection is closed.")
@@ -86,7 +86,9 @@ struct Serve: AsyncParsableCommand {
 
   @Option(
     name: .long,
-    help: "A file with the token that /metrics requires. (default: none; /metrics is for loopback without --origin)")
+    help:
+      "A file with the token that /metrics requires. (default: none; /metrics is then served on loopback without --origin only)"
+  )
   var metricsTokenFile: String?
 
   func run() async throws {
@@ -231,7 +233,7 @@ struct Serve: AsyncParsableCommand {
       whereSeparator: \.isWhitespace
     ).first
     guard let token, token.count >= 16 else {
-      throw Failure(.usage, "the metrics token has 16 characters at least")
+      throw Failure(.usage, "the metrics token must have at least 16 characters")
     }
     return String(token)
   }
@@ -242,7 +244,7 @@ struct Serve: AsyncParsableCommand {
     case (let certificate?, let key?):
       for path in [certificate, key] { _ = try contents(of: path) }
       return .init(certificate: certificate, key: key)
-    default: throw Failure(.usage, "--tls-cert and --tls-key come together")
+    default: throw Failure(.usage, "give both --tls-cert and --tls-key, or neither")
     }
   }
 

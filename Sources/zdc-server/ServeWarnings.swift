@@ -9,7 +9,7 @@ enum ServeWarnings {
         "plain HTTP on \(settings.host): give --tls-cert and --tls-key, or listen on loopback behind a proxy with TLS")
     }
     if settings.effectiveRegistration == .invite, !hasInvites {
-      warnings.append("registration is by invite and there are none: give --invite-file")
+      warnings.append("registration needs an invite, and there are none: give --invite-file")
     }
     if settings.isLoopback, !settings.isDevelopment, settings.trustedProxies.isEmpty {
       warnings.append(

@@ -3,21 +3,22 @@ import ZDCCommands
 
 struct Account: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Create an account, log in to one, list them, show the words.",
+    abstract: "Create accounts, log in, list profiles, show an account's words.",
     subcommands: [Create.self, Login.self, ListProfiles.self, ShowWords.self])
 }
 
 /// Options for storing a new profile's database key.
 struct NewKeyOptions: ParsableArguments {
-  @Flag(help: "Put the database's key under a pass-phrase and ask for it now; or give it by --passphrase-file.")
+  @Flag(help: "Protect the database key with a passphrase: from a prompt, or from --passphrase-file.")
   var passphrase = false
 
   func newPassphrase(_ common: CommonOptions) throws -> String? {
     if let file = common.passphraseFile { return try Terminal.readSecretFile(file) }
     guard passphrase else { return nil }
-    let first = try Terminal.readSecret("New pass-phrase: ")
-    guard try Terminal.readSecret("Once more: ") == first else {
-      throw CommandError(.data, "passphrasesDiffer", "the two pass-phrases differ", hint: "nothing was made; try again")
+    let first = try Terminal.readSecret("New passphrase: ")
+    guard try Terminal.readSecret("Repeat the passphrase: ") == first else {
+      throw CommandError(
+        .data, "passphrasesDiffer", "the two passphrases differ", hint: "nothing was created; try again")
     }
     return first
   }
@@ -29,7 +30,7 @@ extension Account {
       abstract: "Create an account and show its 24 words.",
       usage: "zdc account create [options]",
       discussion: """
-        The words are the account: anyone who has them can read everything, and lost words cannot be recovered. They are printed once on
+        The words are the account: anyone who has them can read everything, and lost words cannot be recovered. They are printed once on \
         standard output, or written to a new file. If interrupted, run the same command again: it resumes with the same account.
 
         EXAMPLES
@@ -59,7 +60,7 @@ extension Account {
       if let wordsFile {
         try WordsFile.write(words, to: wordsFile)
         report.words = nil
-        output.note("the words are in \(wordsFile): keep them safe, and away from this machine")
+        output.note("the words are in \(wordsFile): store them safely, away from this machine")
       } else {
         output.note("These 24 words are the account. Write them down; they cannot be replaced:")
       }
@@ -74,7 +75,7 @@ extension Account {
       abstract: "Log in to an account with its 24 words.",
       usage: "zdc account login [options]",
       discussion: """
-        Prompts for the words without echo, or reads them from standard input or a file. An account that another app created has no
+        Prompts for the words without echo, or reads them from standard input or a file. An account that another app created has no \
         tree for files yet: --create-tree adds one. If interrupted, run the same command again.
 
         EXAMPLES

@@ -6,7 +6,7 @@ struct List: AsyncParsableCommand {
     commandName: "ls", abstract: "List the children of a path.",
     usage: "zdc ls [options] [path]",
     discussion: """
-      Shows the local copy of the tree without asking the server; zdc sync updates it. Exit code 1 if some nodes there cannot be read; the
+      Shows the local copy of the tree without asking the server; zdc sync updates it. Exit code 1 if some nodes there cannot be read; the \
       output names their folder.
 
       EXAMPLES
@@ -32,8 +32,8 @@ struct Tree: AsyncParsableCommand {
     abstract: "Show a branch of the tree.",
     usage: "zdc tree [options] [path]",
     discussion: """
-      Shows the local copy of the tree without asking the server. The state of a node is synced, queued (waiting to be sent), held (waiting for
-      a decision: zdc explain PATH) or quarantined (its newest version cannot be opened). Exit code 1 if some nodes there cannot be read; the
+      Shows the local copy of the tree without asking the server. The state of a node is synced, queued (waiting to be sent), held (waiting for \
+      a decision: zdc explain PATH) or quarantined (its newest version cannot be opened). Exit code 1 if some nodes there cannot be read; the \
       output names their folder.
 
       EXAMPLES
@@ -57,12 +57,12 @@ struct Put: AsyncParsableCommand {
     abstract: "Put files and folders into the tree.",
     usage: "zdc put [options] source ... path",
     discussion: """
-      PATH/ with a trailing slash is the folder to put into; without one, it is the new name. FOLDER/. puts the folder's children. Keeps
-      permission bits and times. Skips symbolic links, sockets and other special files, and names them. A second run sends only files whose
-      size, mode or time changed; --overwrite also sends a different file of equal size and time. A file that changed in the tree since it
+      PATH/ with a trailing slash is the folder to put into; without one, it is the new name. FOLDER/. puts the folder's children. Keeps \
+      permission bits and times. Skips symbolic links, sockets and other special files, and lists them. A second run sends only files whose \
+      size, mode or time changed; --overwrite also sends a different file of equal size and time. A file that changed in the tree since it \
       was put or got here is replaced only with --overwrite. A folder never replaces a file, nor a file a folder.
 
-      Exit code 1 if a file was left out because it cannot be read, changed on both sides, has a name that is not UTF-8 or is not unique in
+      Exit code 1 if a file was left out because it cannot be read, changed on both sides, has a name that is not UTF-8 or is not unique in \
       its folder, or because its place is taken. The output names each one.
 
       Returns when the server has everything, or immediately with --queue.
@@ -102,7 +102,7 @@ struct Put: AsyncParsableCommand {
 
   func validate() throws {
     guard sources.count <= 1 || arguments.last?.hasSuffix("/") ?? false else {
-      throw ValidationError("Several sources need a folder as their target: end the path with a slash.")
+      throw ValidationError("Several sources need a folder as the target; end the path with a slash.")
     }
   }
 }
@@ -112,11 +112,11 @@ struct Get: AsyncParsableCommand {
     abstract: "Get files and folders out of the tree.",
     usage: "zdc get [options] path [target]",
     discussion: """
-      TARGET/ with a trailing slash, or no target, is the folder to get into; without a slash, it is the new name; - is standard output.
-      Restores permission bits and times. Overwrites existing files only with --overwrite, and does not fetch unchanged files again. Changes
+      TARGET/ with a trailing slash, or no target, is the folder to get into; without a slash, it is the new name; - is standard output. \
+      Restores permission bits and times. Overwrites existing files only with --overwrite, and does not fetch unchanged files again. Changes \
       names that are not safe on this machine, and reports them.
 
-      Exit code 1 if a file was left out because a different local file exists, or because its content is not in the cloud, failed
+      Exit code 1 if a file was left out because a different local file exists, or because its content is not in the cloud, failed \
       verification or cannot be written; the output names each one. 76 if the tree from the server failed verification.
 
       EXAMPLES
@@ -125,7 +125,7 @@ struct Get: AsyncParsableCommand {
         zdc get home:/ restored/ --overwrite
         zdc get home:/backup.tar - | tar x
 
-      JSON, with --dry-run: a line {"change","path"} for each file, change being new, replaced, left or missing; else
+      JSON, with --dry-run: a line {"change","path"} for each file, change being new, replaced, left or missing; else \
       {"bytes","exists","failed":[{"code","message","path"}],"files","folders","renamed":[{"file","name"}],"unchanged","withoutContent"}
       """)
 

@@ -5,7 +5,7 @@ struct Journal: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "List conflicts and how they were resolved, or undo a resolution.",
     discussion: """
-      When two devices change the same thing, one change wins. The journal records each such conflict: the common base, the local version,
+      When two devices change the same thing, one change wins. The journal records each such conflict: the common base, the local version, \
       the version in the cloud, and the result. It stays on this device and keeps the newest 1,000 entries of the last 90 days.
 
       EXAMPLES
@@ -26,7 +26,7 @@ extension Journal {
           zdc journal list
           zdc journal list home:/Documents/letter.txt --limit 10
 
-        JSON, one entry a line: {"at","canUndo","cloudID","id","kind","nodeID","path"?,"undoneAt"?,"writer"?} with kind merged, cloudWon,
+        JSON, one entry a line: {"at","canUndo","cloudID","id","kind","nodeID","path"?,"undoneAt"?,"writer"?} with kind merged, cloudWon, \
         renamed, moveDropped, deletedInCloud or deletedHere.
         """)
 
@@ -37,7 +37,7 @@ extension Journal {
     var path: String?
 
     func run() async throws {
-      if let limit, limit < 1 { throw ValidationError("--limit is at least 1.") }
+      if let limit, limit < 1 { throw ValidationError("--limit must be at least 1.") }
       try await JournalCommand.list(common.options, path: path, limit: limit)
     }
   }
@@ -50,7 +50,7 @@ extension Journal {
         EXAMPLE
           zdc journal show 3f2a91c0
 
-        JSON: as in the list, and "base","mine","theirs","result", each {"cloudID"?,"eTag"?,"isDeleted","path"?}, "isShortened", and
+        JSON: as in the list, and "base","mine","theirs","result", each {"cloudID"?,"eTag"?,"isDeleted","path"?}, "isShortened", and \
         "conflicts":[{"base"?,"kind","mine"?,"path","result"?,"theirs"?}] with values as JSON text. Exit code 66 if there is no such entry.
         """)
 
@@ -68,15 +68,16 @@ extension Journal {
       abstract: "Undo a resolution: the version that lost wins.",
       usage: "zdc journal undo [options] id",
       discussion: """
-        A renamed node gets its name back, and the other node gets the number. Two versions of a file swap their names. A dropped move is made.
-        A file that was kept although another device deleted it is deleted; a folder only if it is empty. Returns when the server has the
+        A renamed node gets its name back, and the other node gets the number. Two versions of a file swap their names. A dropped move is made. \
+        A file that was kept although another device deleted it is deleted; a folder only if it is empty. Returns when the server has the \
         change, or immediately with --queue.
 
         EXAMPLE
           zdc journal undo 3f2a91c0
 
         JSON: {"done","durableMs"?,"id","kind","otherPath"?,"path"?,"queuedMs"}
-        Exit code 64 if there is nothing to undo or it is already undone, 66 if the entry or its place does not exist, 73 if its name is
+
+        Exit code 64 if there is nothing to undo or it is already undone, 66 if the entry or its place does not exist, 73 if its name is \
         taken.
         """)
 

@@ -6,7 +6,7 @@ struct Sync: AsyncParsableCommand {
     abstract: "Pull and push until nothing is left to do.",
     usage: "zdc sync [options]",
     discussion: """
-      With --watch, continues until interrupted and prints each change from other devices, as zdc watch does. One process at a time syncs a
+      With --watch, continues until interrupted and prints each change from other devices, as zdc watch does. One process at a time syncs a \
       profile; it also sends the changes that other processes queue.
 
       EXAMPLES
@@ -15,9 +15,10 @@ struct Sync: AsyncParsableCommand {
 
       Lists the changes that stay queued, with the reason, and the conflicts.
 
-      JSON: {"announced","commits","conflicts":[…as zdc journal],"pushedCommits","pushedOperations","refused":[{"code","times"}],
+      JSON: {"announced","commits","conflicts":[…as zdc journal],"pushedCommits","pushedOperations","refused":[{"code","times"}],\
       "stuck":[{"code","path"?,"reason"}],"unreadable":[{"cloudID","code","folder"?,"path"?,"sinceMs"}],"waiting"}; with --watch as zdc watch.
-      Exit code 75 if changes stay queued, 76 if data from the server failed verification or a tree is frozen: see zdc status and
+
+      Exit code 75 if changes stay queued, 76 if data from the server failed verification or a tree is frozen: see zdc status and \
       zdc repair.
       """)
 
@@ -41,7 +42,7 @@ struct Watch: AsyncParsableCommand {
         zdc watch
         zdc watch --json | jq .path
 
-      JSON, one change a line: {"at","cloudID","event","from"?,"path","size"?} with event new, modified (content), changed (record only), moved,
+      JSON, one change a line: {"at","cloudID","event","from"?,"path","size"?} with event new, modified (content), changed (record only), moved, \
       deleted or conflict, and at in milliseconds since 1970; between them {"code"?,"message"?,"status"} with status online, offline or error.
       """)
 
@@ -76,14 +77,16 @@ struct Status: AsyncParsableCommand {
 struct Doctor: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Check the connection to the server and suggest fixes.",
+    usage: "zdc doctor [options]",
     discussion: """
-      Checks the server's address, encryption, both clocks, latency, this device's session, whether a request of 8 MiB reaches the server, and
+      Checks the server's address, encryption, both clocks, latency, this device's session, whether a request of 8 MiB reaches the server, and \
       whether events arrive. Changes nothing.
 
       EXAMPLE
         zdc doctor
 
       JSON, one finding a line: {"advice"?,"check","finding","verdict"} with verdict passed, warning, failed or skipped.
+
       Exit code 69 if the server does not answer, 1 if another check failed.
       """)
 
@@ -99,11 +102,11 @@ struct Repair: AsyncParsableCommand {
     abstract: "List frozen trees, or accept the server's state and send again what it lost.",
     usage: "zdc repair [options]",
     discussion: """
-      A tree is frozen when its server presents an impossible history: an older one than before, or a different one. A frozen tree is neither
+      A tree is frozen when its server presents an impossible history: an older one than before, or a different one. A frozen tree is neither \
       pulled nor pushed; local data stays. Without --accept-server, this command only reports.
 
-      A server restored from a backup looks like this, and so does a dishonest one. If the operator confirms the restore, accept it: zdc
-      verifies the server's history from its beginning, adopts it, and sends your missing changes again, as far as their content is still in
+      A server restored from a backup looks like this, and so does a dishonest one. If the operator confirms the restore, accept it: zdc \
+      verifies the server's history from its beginning, adopts it, and sends your missing changes again, as far as their content is still in \
       the files that were put or got. zdc status lists uploads whose content is missing. Make a copy first: zdc get home:/ copy.
 
       EXAMPLES
@@ -111,6 +114,7 @@ struct Repair: AsyncParsableCommand {
         zdc repair --accept-server
 
       JSON, one frozen tree a line: {"changed"?,"created"?,"deleted"?,"error","sinceMs","trunk","zone"}; the counts after it was accepted.
+
       Exit code 76 if a tree is frozen and was not accepted, 75 if changes stay queued.
       """)
 
@@ -128,16 +132,16 @@ struct Explain: AsyncParsableCommand {
     abstract: "Explain why a node is not in sync, and what would change that.",
     usage: "zdc explain [options] path",
     discussion: """
-      Shows for each queued change what it waits for, what would unblock it, and the outcome of recent attempts. With --watch, repeats this
+      Shows for each queued change what it waits for, what would unblock it, and the outcome of recent attempts. With --watch, repeats this \
       after each change until interrupted or until the node is deleted. Does not sync.
 
       EXAMPLES
         zdc explain home:/Documents/letter.txt
         zdc explain home:/Documents/letter.txt --watch --json
 
-      JSON, with --watch a line for each change: {"appErrors"?:[{"at","call","error","times"}],"cloudID","hasContentInCloud",
-      "isAwaitingPull","isInSync","isUploaded","lastSecurityError"?,"lastSecurityErrorAt"?,"nodeID",
-      "operations":[{"attempts","createdAt","detail"?,"history":[{"at","code"?,"outcome","times"}],"kind","notBefore"?,"reason",
+      JSON, with --watch a line for each change: {"appErrors"?:[{"at","call","error","times"}],"cloudID","hasContentInCloud",\
+      "isAwaitingPull","isInSync","isUploaded","lastSecurityError"?,"lastSecurityErrorAt"?,"nodeID",\
+      "operations":[{"attempts","createdAt","detail"?,"history":[{"at","code"?,"outcome","times"}],"kind","notBefore"?,"reason",\
       "uuid","waitsFor","words"}],"path","quarantine"?,"zoneFrozen"?,"zoneStalled"?}
       """)
 
@@ -185,7 +189,7 @@ struct Completions: ParsableCommand {
 
   func run() throws {
     guard let shell = CompletionShell(rawValue: shell) else {
-      throw ValidationError("Unknown shell; take bash, zsh or fish.")
+      throw ValidationError("Unknown shell; use bash, zsh or fish.")
     }
     Terminal.writeOutput(ZDC.completionScript(for: shell) + "\n")
   }

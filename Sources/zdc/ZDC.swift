@@ -16,10 +16,10 @@ struct ZDC: AsyncParsableCommand {
         zdc get home:/Documents/letter.txt
         zdc sync --watch
 
-      A profile is one account with one database. --profile NAME, or ZDC_PROFILE, names it; settings lie below XDG_CONFIG_HOME, data below
+      A profile is one account with one database. --profile NAME or ZDC_PROFILE selects it; settings are in XDG_CONFIG_HOME, data in \
       XDG_DATA_HOME. Secrets are never taken from the command line: they come from a prompt, standard input or a file.
 
-      With --json, results are JSON on standard output, one object a line, and an error is one object on standard error:
+      With --json, results are JSON on standard output, one object a line, and an error is one object on standard error: \
       {"error":{"code","exit","hint"?,"message"}}.
 
       \(ExitStatus.help)
@@ -47,7 +47,7 @@ struct CommonOptions: ParsableArguments {
 
   @Option(
     help: ArgumentHelp(
-      "Read the pass-phrase of the profile's database from this file, or - for standard input.", valueName: "file"))
+      "Read the passphrase of the profile's database from this file, or - for standard input.", valueName: "file"))
   var passphraseFile: String?
 
   @Flag(help: "Print JSON.")

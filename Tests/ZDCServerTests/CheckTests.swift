@@ -221,7 +221,7 @@ import ZDCServerSQLite
       try TestServer.write([1, 2, 3], to: fixture.path(orphan))
       let report = try DataFolder.check(path: fixture.folder)
       #expect(report.isClean)
-      let line = "waste orphanFile blob=\(orphan.text): a file of no known content"
+      let line = "waste orphanFile blob=\(orphan.text): a file that no content uses"
       #expect(report.findings.map(\.description) == [line])
       try await TestServer.run(in: fixture.folder) { try await $0.server.collect() }
       #expect(try DataFolder.check(path: fixture.folder).waste == 0)
@@ -246,8 +246,8 @@ import ZDCServerSQLite
       let lines = try DataFolder.check(path: fixture.folder).findings.map(\.description)
       #expect(
         lines == [
-          "damage blobFile blob=\(fixture.large.blob.text) leaf=1: the bytes do not have the stored leaf hash",
-          "damage blobFile blob=\(fixture.large.blob.text): the file does not have its root",
+          "damage blobFile blob=\(fixture.large.blob.text) leaf=1: the bytes do not match the stored leaf hash",
+          "damage blobFile blob=\(fixture.large.blob.text): the file does not match its root hash",
         ])
     }
   }

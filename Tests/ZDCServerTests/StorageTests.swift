@@ -170,7 +170,7 @@ import ZDCServerSQLite
       #expect(lines.count == 3)
       #expect(
         lines.first == """
-          {"detail":"the bytes do not have the stored leaf hash","ids":{"blob":"\(blob)","leaf":"1"},"kind":"blobFile",\
+          {"detail":"the bytes do not match the stored leaf hash","ids":{"blob":"\(blob)","leaf":"1"},"kind":"blobFile",\
           "severity":"damage"}
           """)
       #expect(lines.last?.hasPrefix("{\"summary\":{\"clean\":false,") == true)

@@ -19,7 +19,7 @@ extension ZDCCloudTransaction {
     guard let entry = try transaction.journal.entry(entry.id, of: journalOwner) else {
       throw Self.notUndoable("the entry is not in the journal")
     }
-    guard entry.undoneAt == nil else { throw Self.notUndoable("the entry was undone already") }
+    guard entry.undoneAt == nil else { throw Self.notUndoable("the entry is already undone") }
     guard let row = try row(entry.nodeID) else { throw Self.notUndoable("the node is gone") }
     let undo = try undo(entry, row)
     try transaction.journal.setUndone(entry.id, atMs: now)
@@ -36,7 +36,9 @@ extension ZDCCloudTransaction {
   private func undo(_ entry: ZDCMergeJournalEntry, _ row: NodeRow) throws -> ZDCMergeUndo {
     switch entry.kind {
     case .merged:
-      guard let changeset = entry.report?.lost else { throw Self.notUndoable("nothing was lost, or it was not kept") }
+      guard let changeset = entry.report?.lost else {
+        throw Self.notUndoable("no change was lost, or the journal did not keep it")
+      }
       return ZDCMergeUndo(nodeID: row.uuid, changeset: changeset, content: nil)
     case .cloudWon:
       return try undoCloudWon(entry, row)
@@ -45,7 +47,7 @@ extension ZDCCloudTransaction {
     case .deletedInCloud:
       try deleteKept(entry, row)
     case .deletedHere:
-      throw Self.notUndoable("what was deleted is not here any more")
+      throw Self.notUndoable("the deleted node is no longer on this device")
     }
     return ZDCMergeUndo(nodeID: row.uuid, changeset: nil, content: nil)
   }
@@ -81,7 +83,7 @@ extension ZDCCloudTransaction {
     let tops = branch.filter { row in
       !spared.contains(row.id) && (row.id == top.id || row.parent.map(spared.contains) ?? true)
     }
-    guard !tops.isEmpty else { throw Self.notUndoable("others have put something into it since") }
+    guard !tops.isEmpty else { throw Self.notUndoable("other devices have added nodes to it since") }
     for row in tops { _ = try delete(row: row) }
   }
 
@@ -98,7 +100,7 @@ extension ZDCCloudTransaction {
   }
 
   private func regainPlace(_ entry: ZDCMergeJournalEntry, _ row: NodeRow) throws {
-    guard let place = entry.mine.path else { throw Self.notUndoable("its place is not known") }
+    guard let place = entry.mine.path else { throw Self.notUndoable("its path is unknown") }
     if let other = try self.row(at: place), other.id != row.id {
       guard entry.kind == .renamed, other.uuid == entry.otherNodeID else {
         throw ZDCCloudError(.conflict, path: place, detail: "the name is taken")

@@ -40,7 +40,7 @@ extension ZDCCloudTransaction {
   public func moveNode(_ node: ZDCNode, to path: ZDCTreesystemPath) throws -> ZDCNode {
     let row = try stored(node)
     guard let parentPath = path.parent() else {
-      throw ZDCCloudError(.invalidParameter, path: path, detail: "a trunk is no place for a node")
+      throw ZDCCloudError(.invalidParameter, path: path, detail: "a node cannot take the place of a trunk")
     }
     guard let parent = try self.row(at: parentPath) else { throw try missingParent(path) }
     let name = try fold(path.nodeName, path)

@@ -161,7 +161,7 @@ extension ZDCCloudTransaction {
   ///
   /// - Throws: `conflict` for any other node.
   func requeue(_ row: NodeRow) throws -> ZDCNode {
-    guard try revive(row) else { throw ZDCCloudError(.conflict, detail: "the node is in the tree already") }
+    guard try revive(row) else { throw ZDCCloudError(.conflict, detail: "the node is already in the tree") }
     return try transaction.zdcNode(row)
   }
 

@@ -43,16 +43,16 @@ package enum AuditCommand {
     ("account", "the account, when it was created, and its public keys"),
     ("chain", "the public history of the account's keys"),
     ("keyring", "the account's secret keys, sealed under the 24 words"),
-    ("device", "which devices log in, and when they did last"),
-    ("session", "open sessions; the tokens themselves are not kept, only their hashes"),
+    ("device", "the devices, and when each last logged in"),
+    ("session", "open sessions; the server stores only hashes of the tokens"),
     ("zone", "the shape of the tree: ids, parents, sizes, times; no names"),
     ("tree", "the shape of the tree: ids, parents, sizes, times; no names"),
     ("node", "ids, parents, versions and padded sizes; no names, no types"),
-    ("blob", "sealed contents by id and padded size"),
-    ("content", "sealed contents by id and padded size"),
-    ("commit", "the signed history: who changed which id when"),
+    ("blob", "sealed content by id and padded size"),
+    ("content", "sealed content by id and padded size"),
+    ("commit", "the signed history: which user changed which id, and when"),
   ]
 
   private static let neverHeld =
-    "Not there in any form that the server can open: names, contents, thumbnails, metadata, the 24 words, secret keys."
+    "The server cannot read: names, file content, thumbnails, metadata, the 24 words, secret keys."
 }

@@ -79,7 +79,7 @@ package enum ChangeCommands {
     _ path: ZDCTreesystemPath, _ tree: WritableTree, _ seen: SeenNodes, recursive: Bool
   ) throws -> [String] {
     guard !path.isTrunk else {
-      throw CommandError(.usage, "invalidPath", "\(path.fullPath()) is a trunk and stays")
+      throw CommandError(.usage, "invalidPath", "\(path.fullPath()) is a trunk: it cannot be moved or removed")
     }
     let node = try seen.requireNode(at: path, tree)
     guard try recursive || !tree.hasChildren(node) else {
@@ -116,12 +116,12 @@ private struct SeenNodes: Sendable {
   func requireNode(at path: ZDCTreesystemPath, _ tree: WritableTree) throws -> ZDCNode {
     let node = try tree.node(at: path)
     guard let seen = uuidByPath[path], seen != node?.uuid else { return try tree.requireNode(at: path) }
-    let moved = tree.cloud.path(forNodeID: seen).map { "the node of this path is now \(ShownName.text($0.fullPath()))" }
+    let moved = tree.cloud.path(forNodeID: seen).map { "the node is now at \(ShownName.text($0.fullPath()))" }
     guard node != nil || moved != nil else { return try tree.requireNode(at: path) }
     throw CommandError(
       .tryAgain, "otherNode",
-      "\(ShownName.text(path.fullPath())) changed in the cloud: \(moved ?? "it is another node now")",
-      hint: "nothing was changed; look with zdc ls, then run it again")
+      "\(ShownName.text(path.fullPath())) changed in the cloud: \(moved ?? "another node has this path now")",
+      hint: "nothing was changed; check with zdc ls, then run the command again")
   }
 }
 
@@ -129,7 +129,7 @@ extension WritableTree {
   /// - Throws: ``CommandError`` if the node cannot be moved there.
   fileprivate func requireTarget(_ path: ZDCTreesystemPath, of source: ZDCTreesystemPath) throws {
     guard !source.isTrunk else {
-      throw CommandError(.usage, "invalidPath", "\(source.fullPath()) is a trunk and stays")
+      throw CommandError(.usage, "invalidPath", "\(source.fullPath()) is a trunk: it cannot be moved or removed")
     }
     guard path == source || !path.pathComponents.starts(with: source.pathComponents) || path.trunk != source.trunk
     else {

@@ -66,22 +66,23 @@ struct Engine: Sendable {
   private static func bodyRefused(_ waiting: [QueuedOperation]) -> CommandError {
     CommandError(
       .tryAgain, "stillQueued",
-      "\(Amounts.count(waiting.count, "change")) still queued: something in front of the server refuses large requests",
-      hint: "let the proxy pass bodies of 16 MiB; in nginx: client_max_body_size 16m; then run zdc sync")
+      "\(Amounts.count(waiting.count, "change")) still queued: a proxy in front of the server refuses large requests",
+      hint: "raise the proxy's limit for bodies to 16 MiB (nginx: client_max_body_size 16m), then run zdc sync")
   }
 
   private static func notSentElsewhere(_ waiting: [QueuedOperation]) -> CommandError {
     CommandError(
       .tryAgain, "stillQueued",
-      "\(Amounts.count(waiting.count, "change")) still queued: the zdc that syncs this profile has not sent them",
-      hint: "they are not lost: it sends them once it reaches the server; if it hangs, end it and run zdc sync")
+      "\(Amounts.count(waiting.count, "change")) still queued: the zdc process that syncs this profile has not sent them",
+      hint: "nothing is lost: that process sends them once it reaches the server; if it hangs, stop it and run zdc sync"
+    )
   }
 
   /// Runs `body`, and after five seconds notes that it still runs. Not for use with a progress bar.
   func notingSilence<Result: Sendable>(_ body: @Sendable () async throws -> Result) async throws -> Result {
     let note = Task { [opened] in
       try await Task.sleep(for: .seconds(5))
-      opened.output.note("still waiting for \(opened.server) after 5 s; Ctrl-C stops without losing anything")
+      opened.output.note("still waiting for \(opened.server) after 5 s; press Ctrl-C to stop, nothing gets lost")
     }
     defer { note.cancel() }
     return try await body()
@@ -111,7 +112,7 @@ struct Engine: Sendable {
       try await waitingForTurn { try await opened.sync.pushUntilIdle(localUserID: user) }
     } catch let error as TransportError where error.isTemporary {
       throw CommandError(
-        .tryAgain, "stillQueued", "\(error)", hint: "the changes are queued and not lost; zdc sync sends them")
+        .tryAgain, "stillQueued", "\(error)", hint: "nothing is lost: the changes stay queued, and zdc sync sends them")
     }
   }
 

@@ -124,13 +124,15 @@ package enum ExplainCommand {
     if let quarantine = report.quarantine {
       lines.append("  the newest version in the cloud cannot be opened (\(quarantine)); the last good one is shown")
     }
-    if let frozen = report.zoneFrozen { lines.append("  nothing is pulled or pushed for its tree: \(frozen)") }
-    if let stalled = report.zoneStalled {
-      lines.append("  the server's answers about its tree cannot be followed (\(stalled)); it is asked again")
+    if let frozen = report.zoneFrozen {
+      lines.append("  its tree is frozen (\(frozen)); run zdc repair for instructions")
     }
-    if report.isAwaitingPull { lines.append("  a newer version of it is in the cloud and not read here yet: zdc sync") }
+    if let stalled = report.zoneStalled {
+      lines.append("  the server's responses about its tree are inconsistent (\(stalled)); zdc asks again")
+    }
+    if report.isAwaitingPull { lines.append("  the cloud has a newer version; run zdc sync to fetch it") }
     lines += (report.appErrors ?? []).map { failure in
-      "  \(failure.call) threw \(ShownName.text(failure.error)), last \(failure.at): told again with zdc sync"
+      "  \(failure.call) threw \(ShownName.text(failure.error)), last at \(failure.at); zdc sync calls it again"
     }
     for operation in report.operations {
       lines.append(
@@ -145,7 +147,7 @@ package enum ExplainCommand {
 
   private static func history(_ report: Report) -> [String] {
     guard let code = report.lastSecurityError, let time = report.lastSecurityErrorAt else { return [] }
-    return ["  the server sent for it what does not verify: \(code), last found \(time)"]
+    return ["  the server sent data for it that failed verification: \(code), last at \(time)"]
   }
 
   /// `2026-03-01T12:00:00Z  serverSaid (zoneBusy), 3 times`

@@ -155,16 +155,17 @@ package struct GetCommand: Sendable {
     try output.object(report)
     guard !output.isJSON else { return }
     for renamed in report.renamed {
-      output.note("\(ShownName.text(renamed.name)) is \(ShownName.text(renamed.file)) here: its name is not safe")
+      output.note(
+        "\(ShownName.text(renamed.name)) was saved as \(ShownName.text(renamed.file)): its name is not safe here")
     }
     for path in report.withoutContent {
       let reason =
         report.queuedHere.contains(path)
-        ? "queued here and not sent yet" : "no content in the cloud yet; the device that has it sends it"
+        ? "queued on this device and not sent yet" : "no content in the cloud yet; the device that has it must send it"
       output.warning("\(ShownName.text(path)): \(reason)")
     }
     for path in report.exists {
-      output.warning("\(ShownName.text(path)) exists and differs, left alone (--overwrite to replace it)")
+      output.warning("\(ShownName.text(path)) exists and differs; skipped (--overwrite replaces it)")
     }
     for line in report.failures { output.warning(line) }
     output.note(

@@ -16,7 +16,8 @@ struct GetToOutput {
   func run(_ entry: TreeEntry, _ path: ZDCTreesystemPath) async throws {
     if entry.node.trunk == nil, entry.isFolder, (entry.node.cloudDataInfo?.dataSize ?? 0) == 0 {
       throw CommandError(
-        .usage, "isFolder", "\(ShownName.text(path.fullPath())) is a folder: standard output takes one file",
+        .usage, "isFolder",
+        "\(ShownName.text(path.fullPath())) is a folder; only a file can be written to standard output",
         hint: "zdc get \(ShownName.text(path.fullPath())) FOLDER/")
     }
     guard entry.node.cloudDataInfo != nil, let downloads = opened.zdc.downloadManager else {

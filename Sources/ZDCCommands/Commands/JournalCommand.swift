@@ -18,7 +18,7 @@ package enum JournalCommand {
     var undoneAt: String?
     var canUndo: Bool
 
-    /// `home:/a 2: both changed the content: the cloud's stayed`
+    /// `home:/a 2: both devices changed the content: the cloud's version won`
     var text: String {
       let meaning = ZDCMergeJournalEntry.Kind(rawValue: kind)?.meaning ?? kind
       return "\(path.map(ShownName.text) ?? "a removed node"): \(meaning)"
@@ -162,15 +162,15 @@ package enum JournalCommand {
 
   private static func lines(_ report: Report, _ entry: ZDCMergeJournalEntry) -> [String] {
     var lines = [
-      "\(report.line.id)  \(report.line.at)", "  \(entry.kind.meaning)", "  began with: \(report.base.text)",
-      "  here: \(report.mine.text)", "  in the cloud: \(report.theirs.text)", "  now: \(report.result.text)",
+      "\(report.line.id)  \(report.line.at)", "  \(entry.kind.meaning)", "  base: \(report.base.text)",
+      "  here: \(report.mine.text)", "  in the cloud: \(report.theirs.text)", "  result: \(report.result.text)",
     ]
     if let writer = report.line.writer { lines.append("  changed in the cloud by: \(writer)") }
     for conflict in report.conflicts {
       let path = conflict.path.map(ShownName.text).joined(separator: " > ")
       lines.append("  \(path): here \(shown(conflict.mine)), in the cloud \(shown(conflict.theirs))")
     }
-    if report.isShortened { lines.append("  (too large to be kept whole)") }
+    if report.isShortened { lines.append("  (shortened: too large to keep in full)") }
     if let undone = report.line.undoneAt { lines.append("  undone: \(undone)") }
     return lines
   }
@@ -182,8 +182,9 @@ package enum JournalCommand {
     if let uuid = UUID(uuidString: id), let entry = cloud.mergeJournalEntry(id: uuid) { return entry }
     let found = cloud.mergeJournal().filter { $0.id.uuidString.lowercased().hasPrefix(id.lowercased()) }
     guard let entry = found.first, found.count == 1, id.count >= 4 else {
-      let message = found.count > 1 ? "more than one entry begins with it" : "no such entry in the journal"
-      throw CommandError(.noInput, "entryNotFound", "\(ShownName.text(id)): \(message)", hint: "see zdc journal")
+      let message = found.count > 1 ? "more than one entry begins with this id" : "no such entry in the journal"
+      throw CommandError(
+        .noInput, "entryNotFound", "\(ShownName.text(id)): \(message)", hint: "list the entries with zdc journal")
     }
     return entry
   }
@@ -255,8 +256,8 @@ extension WritableTree {
     guard count > 0 else { return }
     let shown = ShownName.text(path ?? "the folder")
     throw CommandError(
-      .usage, "notEmpty", "\(shown) was kept and has \(Amounts.count(count, "node")) in it: nothing was undone",
-      hint: "remove it with all that is in it: zdc rm --recursive \(shown)")
+      .usage, "notEmpty", "\(shown) contains \(Amounts.count(count, "node")); nothing was undone",
+      hint: "remove it and its descendants with zdc rm --recursive \(shown)")
   }
 }
 
@@ -271,8 +272,9 @@ extension ZDCMergeJournalEntry.Kind {
     case .renamed, .moveDropped:
       return "\(before) is \(path) now" + (others.map { ", and the other device's node is \($0)" } ?? "")
     case .cloudWon:
-      return others.map { "\($0) has this device's version, and \(path) the other one" } ?? "\(path) as it was here"
-    case .deletedInCloud: return "\(before) is removed, as the other device had done"
+      return others.map { "\($0) has this device's version, and \(path) the other one" }
+        ?? "\(path) is restored as it was here"
+    case .deletedInCloud: return "\(before) is removed, as on the other device"
     case .merged, .deletedHere: return path
     }
   }
@@ -294,12 +296,12 @@ extension ZDCMergeJournalEntry {
 extension ZDCMergeJournalEntry.Kind {
   fileprivate var meaning: String {
     switch self {
-    case .merged: "both changed the content: merged"
-    case .cloudWon: "both changed the content: the cloud's stayed"
-    case .renamed: "the name was taken in the cloud: the node here got another one"
-    case .moveDropped: "both moved or renamed it, or its new place went: the place in the cloud holds"
-    case .deletedInCloud: "deleted by others while changes were queued here"
-    case .deletedHere: "deleted here while others changed it"
+    case .merged: "both devices changed the content: merged"
+    case .cloudWon: "both devices changed the content: the cloud's version won"
+    case .renamed: "the name was taken in the cloud: the local node was renamed"
+    case .moveDropped: "both devices moved or renamed it, or its new folder was deleted: the cloud's path won"
+    case .deletedInCloud: "another device deleted it while changes were queued here"
+    case .deletedHere: "deleted here while another device changed it"
     }
   }
 }

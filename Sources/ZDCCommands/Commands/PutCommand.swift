@@ -66,7 +66,7 @@ package struct PutCommand: Sendable {
     /// One line for each file that is not put.
     var leftOut: [String] {
       conflicts.map {
-        "\(ShownName.text($0)): changed here and in the tree, left alone (--overwrite to replace the tree's)"
+        "\(ShownName.text($0)): changed here and in the tree; skipped (--overwrite replaces the tree's version)"
       } + skipped.map { "skipped \(ShownName.text($0.path)): \($0.reason)" }
     }
 
@@ -135,7 +135,7 @@ package struct PutCommand: Sendable {
       let path = try target(of: source)
       guard path.isTrunk || taken.insert(path.fullPath()).inserted else {
         throw CommandError(
-          .usage, "sameTarget", "two sources have the same place in the tree: \(ShownName.text(path.fullPath()))",
+          .usage, "sameTarget", "two sources have the same path in the tree: \(ShownName.text(path.fullPath()))",
           hint: "nothing was put; put them under different names")
       }
       targets.append(path)
@@ -192,7 +192,7 @@ package struct PutCommand: Sendable {
     guard !output.isJSON else { return }
     for line in report.leftOut { output.warning(line) }
     for path in report.newerInTree {
-      output.note("\(ShownName.text(path)): newer in the tree, left alone (zdc get, or --overwrite)")
+      output.note("\(ShownName.text(path)): newer in the tree; skipped (run zdc get, or use --overwrite)")
     }
     for change in report.changes ?? [] {
       output.line("\(change.change == "new" ? "new    " : "changed") \(ShownName.text(change.path))")

@@ -241,13 +241,13 @@ struct PutTransaction {
     }
   }
 
-  private static let fileInPlace = "the tree has a file in its place: nothing is replaced; put it under another name"
+  private static let fileInPlace = "the tree has a file at this path; put it under another name"
   private static let folderInPlace =
-    "the tree has a folder in its place: nothing is replaced; put it under another name"
+    "the tree has a folder at this path; put it under another name"
   private static let unknownKind =
-    "not known here whether it is a file or a folder in the tree: put it without --queue"
+    "this device does not know yet whether the tree has a file or a folder here; put it without --queue"
   private static let unreadableKind =
-    "its content in the cloud cannot be read, and may be that of a file or of a folder: put it under another name"
+    "the content in the cloud cannot be read, so it may be a file or a folder; put it under another name"
 
   private mutating func leaveOut(_ entry: SourceWalk.Entry, _ reason: String) {
     state.report.skipped.append(.init(path: source(of: entry), reason: reason))
@@ -306,7 +306,7 @@ struct PutTransaction {
     guard rules.makesParents, let above = path.parent() else {
       throw CommandError(
         .noInput, "missingParent", "\(ShownName.text(path.fullPath())): no such node in the tree",
-        hint: "make the folders on the way with --parents")
+        hint: "create missing folders with --parents")
     }
     let node = try cloud.insert(path.nodeName, below: folder(at: above))
     try cloud.link(node)

@@ -59,7 +59,7 @@ extension OpenProfile {
     {
       guard let reason = try await unreadReason(user, isIncomplete: isIncomplete) else { throw error }
       throw CommandError(
-        .security, "incompleteTree", "\(error.message), as far as the tree could be read: \(reason)",
+        .security, "incompleteTree", "\(error.message); part of the tree could not be read: \(reason)",
         hint: "see zdc status and zdc repair")
     }
   }

@@ -87,17 +87,17 @@ enum FrozenTrees {
 
   private static func explanation(_ error: String) -> String {
     switch ZDCSecurityError.Code(rawValue: error) {
-    case .zoneRollback: "the server has an older history than it had before"
-    case .zoneForkDetected: "the server shows another history than it did before"
-    case .ownCommitMissing: "the server has lost what it had accepted"
+    case .zoneRollback: "the server presents an older history than before"
+    case .zoneForkDetected: "the server presents a different history than before"
+    case .ownCommitMissing: "the server lost commits that it had accepted"
     default: "the server's history failed verification"
     }
   }
 
   static let advice = [
-    "  It is neither pulled nor pushed. Local data stays, and zdc get exports it.",
-    "  Was the server restored from a backup? Ask its operator. Then: zdc repair --accept-server",
-    "  If not, someone is tampering with your data: keep a copy (zdc get), keep your words, and do not accept.",
+    "  It does not sync. Local data stays, and zdc get exports it.",
+    "  Ask the operator whether the server was restored from a backup. If it was, run zdc repair --accept-server.",
+    "  If not, someone is tampering with your data: copy it with zdc get, keep your words, and do not accept.",
   ]
 }
 

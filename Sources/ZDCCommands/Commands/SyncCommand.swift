@@ -69,7 +69,8 @@ package enum SyncCommand {
   }
 
   static let busy = CommandError(
-    .tryAgain, "engineBusy", "another zdc syncs this profile already", hint: "its changes arrive here by themselves")
+    .tryAgain, "engineBusy", "another zdc process already syncs this profile",
+    hint: "the changes that it pulls arrive here automatically")
 
   // MARK: Watching
 
@@ -130,11 +131,11 @@ package enum SyncCommand {
         try await LastPull.store(engine.opened.connection)
       case .eventsMissing:
         try output.object(StatusLine(status: "polling"))
-        output.warning("no events arrive: a proxy may hold them back; asking every 30 seconds instead")
+        output.warning("no events arrive: a proxy may be holding them back; polling every 30 seconds instead")
         try await LastPull.store(engine.opened.connection)
       case .offline:
         try output.object(StatusLine(status: "offline"))
-        output.note("offline: trying again")
+        output.note("offline: retrying")
       case .error(_, let error): try show(error, output)
       case .security(_, let error): try show(error, output)
       case .pullFinished(_, let commits, _) where commits > 0:

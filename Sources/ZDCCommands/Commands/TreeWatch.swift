@@ -18,7 +18,7 @@ struct TreeWatch {
     var before = try await snapshot()
     let watcher = engine.opened.databaseManager.changeWatcher
     _ = try await watcher.poll()
-    output.note("another zdc syncs this profile: showing the changes that it pulls")
+    output.note("another zdc process syncs this profile; showing the changes that it pulls")
     while !Task.isCancelled {
       try await Task.sleep(for: .milliseconds(25))
       guard try await watcher.poll() else { continue }

@@ -13,7 +13,7 @@ package enum WordsFile {
   /// Fails before the account is created if the file cannot be created later.
   package static func check(_ path: String) throws(CommandError) {
     if try FileAttributes.of(path) != nil {
-      throw CommandError(.cannotCreate, "fileExists", "\(ShownName.text(path)) exists; it is not overwritten")
+      throw CommandError(.cannotCreate, "fileExists", "\(ShownName.text(path)) already exists; choose another file")
     }
     guard access(AbsolutePath.folder(of: path), W_OK) == 0 else { throw FileFailure.error(path) }
   }

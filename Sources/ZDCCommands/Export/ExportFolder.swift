@@ -49,7 +49,7 @@ package final class ExportFolder: Sendable {
       guard errno == ELOOP || errno == ENOTDIR else { throw FileFailure.error(path(of: name)) }
       throw CommandError(
         .cannotCreate, "unsafeExportName",
-        "\(ShownName.text(path(of: name))): something else than a folder is in its place")
+        "\(ShownName.text(path(of: name))): something other than a folder is in its place")
     }
     return ExportFolder(descriptor: child, path: path(of: name))
   }
@@ -63,7 +63,7 @@ package final class ExportFolder: Sendable {
     let bytes = name.utf8
     guard !bytes.isEmpty, bytes.count <= ExportName.longest, name != ".", name != "..", !bytes.contains(0x2F),
       !bytes.contains(0)
-    else { throw CommandError(.security, "unsafeExportName", "a name that is not safe reached the disk") }
+    else { throw CommandError(.security, "unsafeExportName", "an unsafe name reached the file system") }
   }
 
   // MARK: Look-ups

@@ -45,11 +45,12 @@ package enum Accounts {
     let known = try Profile.read(paths)
     guard known?.userID == nil else {
       throw CommandError(
-        .cannotCreate, "profileInUse", "profile \(options.name) has an account already",
-        hint: "name another one: --profile NAME")
+        .cannotCreate, "profileInUse", "profile \(options.name) already has an account",
+        hint: "choose another one with --profile NAME")
     }
     guard let server = options.askedServer ?? known?.server else {
-      throw CommandError(.usage, "noServer", "which server?", hint: "add --server https://host, or set ZDC_SERVER")
+      throw CommandError(
+        .usage, "noServer", "no server was given", hint: "add --server https://host, or set ZDC_SERVER")
     }
     return Profile(server: server, caFile: options.caFile.map(absolute) ?? known?.caFile)
   }

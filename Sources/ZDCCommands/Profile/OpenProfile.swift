@@ -101,7 +101,7 @@ package final class OpenProfile: Sendable {
     guard certificates.range(of: Data("-----BEGIN CERTIFICATE-----".utf8)) != nil else {
       throw CommandError(
         .data, "noCertificate", "\(ShownName.text(file)) holds no certificate in PEM form",
-        hint: "it begins with -----BEGIN CERTIFICATE-----")
+        hint: "a PEM file begins with -----BEGIN CERTIFICATE-----")
     }
     return certificates
   }
@@ -116,7 +116,7 @@ package final class OpenProfile: Sendable {
     guard var profile = try Profile.read(paths), profile.userID != nil else {
       throw CommandError(
         .configuration, "noAccount", "profile \(options.name) has no account",
-        hint: "begin with: zdc account create --server URL, or zdc account login --server URL")
+        hint: "start with zdc account create --server URL or zdc account login --server URL")
     }
     if let server = options.askedServer { profile.server = server }
     return try OpenProfile(options, profile: profile) { keys in
@@ -152,7 +152,7 @@ package final class OpenProfile: Sendable {
         atPath: path, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
     } catch {
       throw CommandError(
-        .cannotCreate, "cannotCreateProfile", "\(path) cannot be made",
+        .cannotCreate, "cannotCreateProfile", "cannot create \(path)",
         hint: "check the folder's permissions, or set XDG_DATA_HOME")
     }
   }

@@ -63,7 +63,7 @@ package enum Terminal {
   /// - Throws: ``CommandError`` if there is no terminal to prompt on.
   package static func readSecret(_ prompt: String) throws(CommandError) -> String {
     guard isInputTerminal else {
-      throw CommandError(.usage, "noTerminal", "there is no terminal to ask on", hint: "give the secret by a file")
+      throw CommandError(.usage, "noTerminal", "there is no terminal to prompt on", hint: "give the secret in a file")
     }
     writeError(prompt)
     var settings = termios()
@@ -144,7 +144,7 @@ package enum Terminal {
       let count = try read(descriptor, &buffer)
       if count == 0 { return all }
       all += buffer.prefix(count)
-      guard all.count <= limit else { throw CommandError(.data, "tooLong", "the input is longer than a secret can be") }
+      guard all.count <= limit else { throw CommandError(.data, "tooLong", "the input is too long for a secret") }
     }
   }
 }

@@ -15,5 +15,5 @@ package enum NodePath {
 
   /// The error for an empty argument, such as an unset shell variable. It must not mean the current folder.
   package static let empty = CommandError(
-    .usage, "emptyArgument", "an empty argument is not a path", hint: "is a variable of the shell unset?")
+    .usage, "emptyArgument", "an empty argument is not a path", hint: "check for an unset shell variable")
 }

@@ -44,7 +44,7 @@ enum WaitWords {
   static func words(_ explanation: ZDCOperationExplanation) -> String {
     switch explanation.reason {
     case .ready, .backoff, .serverSaid: tried(explanation)
-    case .waitingForOperation: "it follows another change that is queued"
+    case .waitingForOperation: "it waits for another queued change"
     case .offline: "the server cannot be reached; zdc sync sends it later"
     case .notPulledYet: "the cloud has a newer version; zdc sync reads it first"
     case .paused: "sending is paused"
@@ -68,7 +68,7 @@ enum WaitWords {
     switch code {
     case "limitExceeded": return "too large for the server, or for a proxy in front of it"
     case "storageFull", "quotaExceeded": return "the server has no room left; zdc sync tries again (\(code))"
-    default: return "the server did not take it: \(ShownName.text(code)); zdc sync tries again"
+    default: return "the server rejected it: \(ShownName.text(code)); zdc sync tries again"
     }
   }
 }

@@ -140,7 +140,7 @@ extension ZDCOrderedDictionary: Codable {
     while !container.isAtEnd {
       let key = try container.decode(Key.self)
       guard content.values.updateValue(try container.decode(Value.self), forKey: key) == nil else {
-        throw DecodingError.dataCorruptedError(in: container, debugDescription: "a key is there twice")
+        throw DecodingError.dataCorruptedError(in: container, debugDescription: "a key occurs twice")
       }
       content.order.append(key)
     }

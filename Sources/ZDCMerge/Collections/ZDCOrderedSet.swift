@@ -98,7 +98,7 @@ extension ZDCOrderedSet: Codable {
     self.init(elements)
     guard count == elements.count else {
       throw DecodingError.dataCorrupted(
-        DecodingError.Context(codingPath: decoder.codingPath, debugDescription: "a member is there twice"))
+        DecodingError.Context(codingPath: decoder.codingPath, debugDescription: "a member occurs twice"))
     }
   }
 

@@ -115,7 +115,7 @@ final class ServerCore: Sendable {
   /// - Throws: `tooManyRequests` if the user has recently made too many expensive calls.
   func takeWork(of user: UserID) throws {
     guard let wait = work?.take(user, now: elapsed) else { return }
-    throw ServerError(.tooManyRequests, "too many calls", retryable: true, retryAfterMs: wait)
+    throw ServerError(.tooManyRequests, "too many requests", retryable: true, retryAfterMs: wait)
   }
 
   /// - Throws: `tooManyRequests` if the user's calls have recently visited too many nodes.

@@ -54,7 +54,7 @@ enum Accounts {
     let user = registration.identity.userID
     if let known = try tx.user(user) {
       guard known.genesis == registration.genesis.hash, known.lookup == registration.lookup else {
-        throw ServerError(.conflict, "the account exists with other data")
+        throw ServerError(.conflict, "the account exists with different data")
       }
       return false
     }
@@ -73,7 +73,7 @@ enum Accounts {
     return true
   }
 
-  static let closed = ServerError(.registrationClosed, "this server takes no new accounts")
+  static let closed = ServerError(.registrationClosed, "this server accepts no new accounts")
 
   private static func admit(
     _ registration: Registration, mode: Configuration.Registration, invites: Set<String>, now: UInt64,
@@ -83,7 +83,7 @@ enum Accounts {
     case .open: return
     case .closed: throw closed
     case .invite:
-      let refusal = ServerError(.inviteRequired, "this server takes new accounts by invite")
+      let refusal = ServerError(.inviteRequired, "this server accepts new accounts by invitation only")
       guard let code = registration.invite, invites.contains(code) else { throw refusal }
       let hash = Bytes32<LookupRole>(labelledHash: "invite", Array(code.utf8)).bytes
       guard try !tx.isInviteUsed(hash) else { throw refusal }
@@ -125,7 +125,7 @@ enum Accounts {
 
   private static func checkOrder(_ link: IdentityLink, after user: UserRow) throws {
     guard link.seq == user.linkSeq &+ 1, link.prev == user.linkHead else {
-      throw ServerError(.conflict, "the chain has another last link: fetch it again")
+      throw ServerError(.conflict, "the identity chain has changed: fetch it again")
     }
   }
 

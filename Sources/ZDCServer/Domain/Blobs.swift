@@ -33,9 +33,9 @@ enum Blobs {
   }
 
   private static func checkLength(_ length: UInt64, limit: UInt64) throws {
-    guard length <= limit else { throw ServerError(.limitExceeded, "content may have \(limit) bytes at most") }
+    guard length <= limit else { throw ServerError(.limitExceeded, "content may have at most \(limit) bytes") }
     guard length > UInt64(Limits.inlineContentBytes) else {
-      throw ServerError(.invalidRequest, "content of this size rides in the commit request")
+      throw ServerError(.invalidRequest, "content of this size belongs in the commit request")
     }
   }
 
@@ -89,7 +89,7 @@ enum Blobs {
       throw ServerError(.invalidRequest, "the content has no such part")
     }
     if let part = try reader.parts(of: row).first(where: { $0.index == index }) {
-      guard part.hash.bytes == hash else { throw ServerError(.conflict, "the part is there with other bytes") }
+      guard part.hash.bytes == hash else { throw ServerError(.conflict, "the part was uploaded with different bytes") }
       return .alreadyThere
     }
     let range = ContentGeometry.partRange(index, cipherLength: row.cipherLength)

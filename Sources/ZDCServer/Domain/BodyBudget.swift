@@ -75,7 +75,7 @@ final class BodyShare: Sendable {
   func take(_ count: Int) throws {
     guard budget.take(count, by: party) else {
       throw ServerError(
-        .tooManyRequests, "too many bytes are in transfer", retryable: true, retryAfterMs: 1_000)
+        .tooManyRequests, "too many bytes are being transferred", retryable: true, retryAfterMs: 1_000)
     }
     taken.withLock { $0 += count }
   }

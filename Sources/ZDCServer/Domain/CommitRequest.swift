@@ -58,12 +58,12 @@ package struct CommitRequest: Sendable {
       case .grant(let grant): grants.append(grant)
       case .record(_, _, let record): records[record.hash] = record
       case .commit(_, let commit): try close(commit)
-      case .link, .leaves: throw invalid("an item that does not belong into a commit request")
+      case .link, .leaves: throw invalid("an item that does not belong in a commit request")
       }
     }
 
     private mutating func add(_ bytes: ArraySlice<UInt8>, as blob: BlobID) throws {
-      guard contents[blob] == nil else { throw invalid("one content twice") }
+      guard contents[blob] == nil else { throw invalid("the same content twice") }
       // Inline content has at most 64 KiB and thus one leaf, whose hash is the root.
       let root = ContentRoot(reinterpreting: MerkleTree.leafHash(bytes))
       contents[blob] = InlineContent(bytes: bytes, root: root)
@@ -72,7 +72,7 @@ package struct CommitRequest: Sendable {
     private mutating func close(_ commit: ZoneCommit) throws {
       let zone = commit.fields.zone
       guard parts.count < Limits.zonesPerRequest else { throw ZDCSecurityError(.tooManyZones, zone: zone) }
-      guard !parts.contains(where: { $0.commit.fields.zone == zone }) else { throw invalid("one zone twice") }
+      guard !parts.contains(where: { $0.commit.fields.zone == zone }) else { throw invalid("the same zone twice") }
       try checkRecords(of: commit)
       try checkACL(of: commit)
       parts.append(ZonePart(commit: commit, acl: acl, grants: grants, records: records))
@@ -88,7 +88,7 @@ package struct CommitRequest: Sendable {
         guard records[put.record] != nil else { throw ZDCSecurityError(.objectMissing, node: put.node) }
         puts += 1
       }
-      guard puts == records.count else { throw invalid("a record that no put names") }
+      guard puts == records.count else { throw invalid("a record that no put operation names") }
     }
 
     /// Checks that an access list comes with the operation that names it, and a grant with a list. Replay ignores a
@@ -96,13 +96,13 @@ package struct CommitRequest: Sendable {
     private func checkACL(of commit: ZoneCommit) throws {
       let hasOperation = commit.fields.operations.contains { if case .acl = $0 { true } else { false } }
       guard (acl != nil) == hasOperation else {
-        throw invalid("an access list and an acl operation come together")
+        throw invalid("an access list needs an acl operation, and an acl operation an access list")
       }
       guard hasOperation || grants.isEmpty else { throw invalid("a grant without an access list") }
     }
 
     func finish() throws -> [ZonePart] {
-      guard acl == nil, grants.isEmpty, records.isEmpty else { throw invalid("items behind the last commit") }
+      guard acl == nil, grants.isEmpty, records.isEmpty else { throw invalid("items after the last commit") }
       guard !parts.isEmpty else { throw invalid("no commit") }
       return parts.sorted { $0.commit.fields.zone < $1.commit.fields.zone }
     }

@@ -47,7 +47,7 @@ enum Commits {
     let known = try commits.compactMap { $0.fields.writer == user ? try stored($0, in: tx) : nil }
     guard let first = known.first else { return nil }
     guard known.count == commits.count else {
-      throw ServerError(.conflict, "some of these commits are in the log already")
+      throw ServerError(.conflict, "some of these commits are already in the log")
     }
     let statuses = commits.map { ZoneStatus(zone: $0.fields.zone, seq: $0.fields.seq, head: $0.hash) }
     return CommitResponse(receivedMs: first.receivedMs, zones: statuses)

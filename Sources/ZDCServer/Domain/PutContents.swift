@@ -77,5 +77,5 @@ struct PutContents {
     try reader.inlineBytes(of: blob).map { ContentRoot(reinterpreting: MerkleTree.leafHash($0)) }
   }
 
-  private static let gone = ServerError(.blobGone, "the content is not here (any more): send it again")
+  private static let gone = ServerError(.blobGone, "the server no longer has the content: send it again")
 }

@@ -16,7 +16,7 @@ final class SubtreeWork {
     nodes += count
     guard nodes <= limit else {
       throw ServerError(
-        .limitExceeded, "one request moves or deletes branches of \(limit) nodes at most: send several requests")
+        .limitExceeded, "one request may move or delete branches of at most \(limit) nodes: send several requests")
     }
   }
 }

@@ -105,7 +105,7 @@ enum Trees {
     let known = try tx.genesisCommits(owner: owner, appTreeID: appTreeID)
     let isNew = known.isEmpty
     guard isNew || known == births.map(\.commit.hash) else {
-      throw ServerError(.zoneExists, "the app has a tree: throw yours away and pull")
+      throw ServerError(.zoneExists, "the app already has a tree: discard yours and pull")
     }
     if isNew {
       guard try tx.trees(of: owner).count < limit.trees * Trunk.allCases.count else {

@@ -75,10 +75,11 @@ final class ServerMetrics: Sendable {
     out.single("zdc_received_bytes_total", "counter", "Bytes of request bodies.", "\(state.bytesIn)")
     out.single("zdc_sent_bytes_total", "counter", "Bytes of answers.", "\(state.bytesOut)")
     // The request for the metrics itself is not counted.
-    out.single("zdc_open_requests", "gauge", "Requests that are being answered.", "\(state.openRequests - 1)")
+    out.single("zdc_open_requests", "gauge", "Requests in progress.", "\(state.openRequests - 1)")
     out.single("zdc_event_streams", "gauge", "Open event streams.", "\(gauges.eventStreams)")
     out.single("zdc_writes_total", "counter", "Write transactions.", "\(gauges.writes)")
-    out.single("zdc_write_groups_total", "counter", "Durable steps that they shared.", "\(gauges.writeGroups)")
+    out.single(
+      "zdc_write_groups_total", "counter", "Commits to disk, which write transactions share.", "\(gauges.writeGroups)")
     out.single(
       "zdc_write_wait_seconds_total", "counter", "Time that writes waited for their turn.",
       "\(gauges.writeWaitSeconds)")

@@ -31,13 +31,13 @@ struct RenderErrors: RouterMiddleware {
     switch error {
     case let error as ServerError: return error
     case let error as ZDCSecurityError:
-      return ServerError(.refused, "a rule of the protocol is broken: \(error.code.rawValue)", security: error.code)
+      return ServerError(.refused, "a protocol rule was violated: \(error.code.rawValue)", security: error.code)
     case is StorageFull:
       core.setFull(true)
       return ServerError(.storageFull, "the server's disk is full", retryable: true, retryAfterMs: 10_000)
     case let error as HTTPError: return translate(error, request)
     case is HTTPParserError, is ChannelError, is IOError:
-      return ServerError(.invalidRequest, "the connection ended before the body did")
+      return ServerError(.invalidRequest, "the connection closed before the end of the body")
     default:
       // The error's text may contain anything: the log gets only its type, the client nothing.
       core.logger.error("request failed", metadata: ["error": "\(type(of: error))"])

@@ -45,7 +45,9 @@ enum AccountRoutes {
 
   static func chains(_ call: Call) async throws -> Response {
     let body = try await call.bytes()
-    guard body.count % 36 == 0 else { throw ServerError(.invalidRequest, "a list of user ids and numbers of links") }
+    guard body.count % 36 == 0 else {
+      throw ServerError(.invalidRequest, "expected a list of user ids and numbers of links")
+    }
     var reader = ByteReader(body)
     var positions: [ChainPosition] = []
     while reader.remaining > 0 {

@@ -36,6 +36,6 @@ enum LimitRate {
   static func check(_ request: Request, _ context: ServerContext, _ core: ServerCore) throws {
     let party = context.party(of: request, trusting: core.configuration.trustedProxies)
     guard let wait = core.limiter?.take(party, now: core.elapsed) else { return }
-    throw ServerError(.tooManyRequests, "too many calls", retryable: true, retryAfterMs: wait)
+    throw ServerError(.tooManyRequests, "too many requests", retryable: true, retryAfterMs: wait)
   }
 }

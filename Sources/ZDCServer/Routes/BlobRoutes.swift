@@ -86,7 +86,7 @@ enum BlobRoutes {
       guard received == count else { throw wrongLength }
       if !pending.isEmpty { try await writer.write(pending) }
       guard try await writer.finish() == hash else {
-        throw ServerError(.refused, "the part's bytes are not those of its hash", security: .contentHashMismatch)
+        throw ServerError(.refused, "the part does not match its hash", security: .contentHashMismatch)
       }
       call.core.metrics.countBytes(in: received)
     } catch {
@@ -164,7 +164,7 @@ enum BlobRoutes {
     _ call: Call, _ read: (any BlobStore) async throws -> T
   ) async throws -> T {
     do { return try await read(call.core.blobs) } catch is BlobLost {
-      call.core.logger.error("a stored content is damaged: stop the server and run zdc-server check")
+      call.core.logger.error("stored content is damaged: stop the server and run zdc-server check")
       throw ServerError(.blobGone, "the server has lost this content")
     }
   }

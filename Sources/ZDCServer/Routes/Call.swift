@@ -63,14 +63,14 @@ struct Call: Sendable {
         bytes.append(contentsOf: slice.readableBytesView)
       }
     } catch let error where !(error is ServerError || error is CancellationError) {
-      throw ServerError(.invalidRequest, "the body does not come to its end")
+      throw ServerError(.invalidRequest, "the body is incomplete")
     }
     core.metrics.countBytes(in: bytes.count)
     return bytes
   }
 
   private var tooLong: ServerError {
-    ServerError(.limitExceeded, "the body may have \(route.bodyLimit) bytes at most")
+    ServerError(.limitExceeded, "the body may have at most \(route.bodyLimit) bytes")
   }
 
   /// Returns a response body. A long one is sent slice by slice as its reader accepts it, and counts towards the budget
@@ -99,11 +99,11 @@ struct Call: Sendable {
   func json<T: Decodable>(_ type: T.Type = T.self) async throws -> T {
     let body = try await bytes()
     guard JSONForm.isAcceptable(body) else {
-      throw ServerError(.invalidRequest, "the JSON is nested too deeply, or says one thing twice")
+      throw ServerError(.invalidRequest, "the JSON is nested too deeply or repeats a key")
     }
     do {
       return try JSONDecoder().decode(type, from: Data(body))
-    } catch is DecodingError { throw ServerError(.invalidRequest, "the JSON body does not match the route") }
+    } catch is DecodingError { throw ServerError(.invalidRequest, "the JSON body does not match the schema") }
   }
 
   /// Returns the path component at the position of `{name}` in the route.
@@ -122,7 +122,7 @@ struct Call: Sendable {
     return id
   }
 
-  private static let unknownID = ServerError(.notFound, "not an id")
+  private static let unknownID = ServerError(.notFound, "not a valid id")
 
   func zone() throws -> ZoneID { ZoneID(tree: try id("treeID"), root: try id("zoneRoot")) }
 

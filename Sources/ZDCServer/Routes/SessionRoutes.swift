@@ -7,7 +7,7 @@ enum SessionRoutes {
   static func challenge(_ call: Call) async throws -> Response {
     let request = try await call.json(ChallengeRequest.self)
     guard (request.lookupID == nil) != (request.userID == nil) else {
-      throw ServerError(.invalidRequest, "one of lookupID and userID")
+      throw ServerError(.invalidRequest, "give either lookupID or userID")
     }
     return try .json(
       call.core.challenges.make(now: call.now, lifetimeMs: call.core.configuration.bounds.challengeMs))

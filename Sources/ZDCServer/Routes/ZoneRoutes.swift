@@ -108,7 +108,7 @@ enum ZoneRoutes {
     let zone = try call.zone()
     let body = try await call.bytes()
     var reader = ByteReader(body)
-    guard body.count % 48 == 0 else { throw ServerError(.invalidRequest, "a list of node ids and record hashes") }
+    guard body.count % 48 == 0 else { throw ServerError(.invalidRequest, "expected a list of node ids and record hashes") }
     var names: [RecordName] = []
     while reader.remaining > 0 { names.append(RecordName(node: try reader.read16(), hash: try reader.read32())) }
     let asked = names
@@ -121,7 +121,7 @@ enum ZoneRoutes {
     let zone = try call.zone()
     let body = try await call.bytes()
     var reader = ByteReader(body)
-    guard body.count % 32 == 0 else { throw ServerError(.invalidRequest, "a list of node ids and blob ids") }
+    guard body.count % 32 == 0 else { throw ServerError(.invalidRequest, "expected a list of node ids and blob ids") }
     var names: [ContentName] = []
     while reader.remaining > 0 { names.append(ContentName(node: try reader.read16(), blob: try reader.read16())) }
     let asked = names

@@ -21,16 +21,16 @@ extension IntegrityCheck {
       let links = try store.links(of: id)
       identity = try IdentityReplay.verify(try links.map { bytes in try IdentityLink(bytes) }, expected: id)
       let isRecorded = try links.first.map { bytes in try IdentityLink(bytes).hash } == row.genesis
-      if !isRecorded { add(.account, [.user(id)], "the genesis link is another one") }
+      if !isRecorded { add(.account, [.user(id)], "the genesis link is not the account's") }
     } catch let error as ZDCSecurityError { return add(.identityChain, [.user(id)], error.code.rawValue) }
     let isCurrent =
       row.linkSeq == identity.seq && row.linkHead == identity.head && row.signGen == identity.signGen
       && row.isClosed == identity.isClosed
-    if !isCurrent { add(.account, [.user(id)], "the account's row is not what its chain says") }
+    if !isCurrent { add(.account, [.user(id)], "the account's row does not match its chain") }
     if let keyring = try store.keyring(of: id),
       KeyringHash(labelledHash: "keyring-blob", keyring) != identity.keyringHash
     {
-      add(.account, [.user(id)], "the keyring is not the one that the chain names")
+      add(.account, [.user(id)], "the keyring does not match the chain")
     }
     try checkSignKeys(of: id, identity)
   }
@@ -44,7 +44,7 @@ extension IntegrityCheck {
       WHERE u.upload_bytes <> coalesce(sums.total, 0)
       """, []
     ) { row in
-      add(.usage, [.user(try row.id(0))], "the bytes of uploads are counted wrongly")
+      add(.usage, [.user(try row.id(0))], "the count of uploaded bytes is wrong")
       return true
     }
   }
@@ -57,6 +57,6 @@ extension IntegrityCheck {
       stored[UInt32(clamping: row.int(0))] = row.bytes(1)
       return true
     }
-    if stored != identity.signKeys { add(.account, [.user(id)], "the signature keys are not those of the chain") }
+    if stored != identity.signKeys { add(.account, [.user(id)], "the signature keys do not match the chain") }
   }
 }

@@ -11,7 +11,7 @@ extension IntegrityCheck {
       report.blobs += 1
       if blob.isInline {
         let isWhole = row.unsigned(1) == blob.cipherLength && blob.state == .attached
-        if !isWhole { add(.content, [.blob(blob.id)], "the small content does not have its length") }
+        if !isWhole { add(.content, [.blob(blob.id)], "the small content has the wrong length") }
         report.contentBytes += row.unsigned(1)
       } else if blob.state == .receiving {
         try checkUpload(blob)
@@ -36,7 +36,7 @@ extension IntegrityCheck {
     let stored = try files.leaves.size()
     let hashes = HashFile(leafCount: leaves)
     guard try files.content.size() == blob.cipherLength, stored == hashes.leafBytes || stored == hashes.bytes else {
-      return add(.blobFile, [.blob(blob.id)], "the file does not have its length")
+      return add(.blobFile, [.blob(blob.id)], "the file has the wrong length")
     }
     var root = MerkleTree.Builder()
     var groups = GroupHashes()
@@ -47,11 +47,11 @@ extension IntegrityCheck {
       if leaf % 256 == 255 { advance(.content, report.contentBytes, of: total) }
     }
     if ContentRoot(reinterpreting: root.root) != blob.contentRoot {
-      add(.blobFile, [.blob(blob.id)], "the file does not have its root")
+      add(.blobFile, [.blob(blob.id)], "the file does not match its root hash")
     }
     let above = groups.levels.flatMap { $0 }
     if stored == hashes.bytes, try files.leaves.read(at: hashes.leafBytes, count: above.count) != above {
-      add(.blobFile, [.blob(blob.id)], "the stored hashes of groups are not those of the leaves")
+      add(.blobFile, [.blob(blob.id)], "the stored hashes of groups do not match the leaves")
     }
   }
 
@@ -64,7 +64,7 @@ extension IntegrityCheck {
     bytes.withUnsafeBytes { hasher.update(bufferPointer: $0) }
     let hash = hasher.finalize()
     if try leaves.read(at: leaf * 32, count: 32) != hash.bytes {
-      add(.blobFile, [.blob(blob.id), .number("leaf", leaf)], "the bytes do not have the stored leaf hash")
+      add(.blobFile, [.blob(blob.id), .number("leaf", leaf)], "the bytes do not match the stored leaf hash")
     }
     return hash
   }
@@ -95,7 +95,7 @@ extension IntegrityCheck {
         continue
       }
       if MerkleTree.partHash(leafHashes: hashes) != part.hash.bytes {
-        add(.upload, fields, "the part's bytes do not have its hash")
+        add(.upload, fields, "the part does not match its hash")
       }
     }
   }
@@ -108,11 +108,11 @@ extension IntegrityCheck {
       let parts = name.split(separator: ".", omittingEmptySubsequences: false)
       let isOurs = parts.count == 2 && ["content", "leaves"].contains(parts[1])
       guard isOurs, let id = BlobID(text: parts[0]) else {
-        add(.orphanFile, [], "a file that is not the server's in the blob folder")
+        add(.orphanFile, [], "an unknown file in the blob folder")
         continue
       }
       guard try store.file(id) == nil else { continue }
-      add(.orphanFile, [.blob(id)], "a file of no known content")
+      add(.orphanFile, [.blob(id)], "a file that no content uses")
     }
   }
 }

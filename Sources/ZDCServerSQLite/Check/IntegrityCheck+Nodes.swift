@@ -34,15 +34,15 @@ extension IntegrityCheck {
       let stored = LogNode(
         node: leaf.node, parent: try row.id(1), record: try row.id(7), putSeq: row.unsigned(2),
         keyGen: UInt32(clamping: row.int(3)), parentKeyGen: UInt32(clamping: row.int(4)))
-      if row.int(0) != key.rawValue || stored != leaf { add(.node, fields, "the node's row is not what the log says") }
+      if row.int(0) != key.rawValue || stored != leaf { add(.node, fields, "the node's row does not match the log") }
       if !row.isNull(9) { add(.record, fields, "the live node's record is marked as replaced") }
       guard let record = try? NodeRecord(row.bytes(8)), record.hash == leaf.record else {
-        add(.record, fields, "the live node's record does not have its hash")
+        add(.record, fields, "the live node's record does not match its hash")
         return false
       }
       let tag: NameTag? = try row.isNull(5) ? nil : row.id(5)
       let named = leaf.node == zone.root ? nil : record.fields.nameTag
-      if tag != named { add(.node, fields, "the name's tag is not the record's") }
+      if tag != named { add(.node, fields, "the name's tag does not match the record") }
       try checkContent(of: record, blob: row.optionalInt(6), key: key, fields: fields)
       return false
     }
@@ -68,7 +68,7 @@ extension IntegrityCheck {
       root = ContentRoot(reinterpreting: MerkleTree.leafHash(bytes))
     }
     if row.cipherLength != content.cipherLength || root != content.contentRoot {
-      add(.content, fields, "the content does not have the record's length and root")
+      add(.content, fields, "the content does not match the record's length and root")
     }
   }
 
@@ -78,7 +78,7 @@ extension IntegrityCheck {
     try db.each("SELECT hash, bytes FROM records ORDER BY id", []) { row in
       let hash: RecordHash = try row.id(0)
       if (try? NodeRecord(row.bytes(1)))?.hash != hash {
-        add(.record, [CheckFinding.Field("record", hash.text)], "the bytes do not have the record's hash")
+        add(.record, [CheckFinding.Field("record", hash.text)], "the bytes do not match the record's hash")
       }
       report.records += 1
       if report.records % 1_024 == 0 { advance(.records, report.records, of: total) }

@@ -13,7 +13,7 @@ extension IntegrityCheck {
       let zone = ZoneID(tree: try row.id(1), root: try row.id(2))
       let trunk = Trunk(rawValue: UInt8(clamping: row.int(5)))
       let derived = try trunk.map { TreeID.derive(owner: try row.id(4), trunk: $0, appTreeID: row.text(6)) }
-      if derived != zone.tree { add(.tree, CheckFinding.Field.zone(zone), "the tree's id is not its owner's") }
+      if derived != zone.tree { add(.tree, CheckFinding.Field.zone(zone), "the tree's id does not match its owner") }
       try check(zone, key: ZoneKey(row.int(0)), tree: row.int(3), total: total)
       report.zones += 1
       return true
@@ -31,7 +31,7 @@ extension IntegrityCheck {
     let isHead =
       stored == feedPosition && row.seq == head.seq && row.head == head.hash && row.acl == head.acl.bytes
       && row.retiredBelow == head.retiredBelow
-    if !isHead { add(.zoneHead, CheckFinding.Field.zone(zone), "the zone's row is not where its log ends") }
+    if !isHead { add(.zoneHead, CheckFinding.Field.zone(zone), "the zone's row does not match the end of its log") }
     try checkMembers(of: zone, key: key, acl: head.acl)
     try checkNodes(of: zone, key: key, tree: tree, expected: scratch)
     if hasCounts { try checkUsage(of: zone, key: key) }
@@ -56,7 +56,9 @@ extension IntegrityCheck {
         state.begin(commit, acl: acl ?? head?.acl, records: Self.range(row.optionalInt(5), row.optionalInt(6)))
         head = try replay.apply(commit, acl: acl, after: head, to: &state)
         if try commit.fields.seq != seq || commit.hash != row.id(1) {
-          add(.zoneHead, CheckFinding.Field.zone(zone) + [.number("seq", seq)], "the commit's row is not its bytes'")
+          add(
+            .zoneHead, CheckFinding.Field.zone(zone) + [.number("seq", seq)],
+            "the commit's row does not match its bytes")
         }
         feedPosition = row.unsigned(2)
       } catch let error as ZDCSecurityError {
@@ -86,7 +88,7 @@ extension IntegrityCheck {
     let listed = Dictionary(
       acl.fields.entries.map { ($0.user, Int64($0.permissions.rawValue)) }, uniquingKeysWith: { first, _ in first })
     if stored != listed {
-      add(.accessList, CheckFinding.Field.zone(zone), "the members' rights are not those of the list")
+      add(.accessList, CheckFinding.Field.zone(zone), "the members' permissions do not match the list")
     }
     for entry in acl.fields.entries {
       let bytes = try store.grant(zone: key, user: entry.user, hash: entry.wrapHash)
@@ -160,7 +162,7 @@ struct CheckedZone: ZoneState {
       let isNamed =
         put.node == leaf.node && put.parent == leaf.parent && put.record == leaf.record && put.keyGen == leaf.keyGen
         && put.parentKeyGen == leaf.parentKeyGen
-      if !isNamed { check.add(.record, fields, "the record is not the one that the commit names") }
+      if !isNamed { check.add(.record, fields, "the record does not match the commit") }
       if let commit, let acl { try RecordRules.check(record, commit: commit.fields, acl: acl.fields) }
     } catch { check.add(.record, fields, error.code.rawValue) }
   }

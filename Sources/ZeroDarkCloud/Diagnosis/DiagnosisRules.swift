@@ -38,7 +38,7 @@ enum DiagnosisRules {
     guard seconds < 60 else {
       return ZDCConnectionCheck(
         .clock, .warning, "the clocks of this device and of the server are \(seconds) s apart",
-        advice: "set both clocks by NTP; times of changes are shown wrong until then")
+        advice: "synchronize both clocks with NTP; until then, times of changes are wrong")
     }
     return ZDCConnectionCheck(.clock, .passed, "less than a minute apart from the server's")
   }
@@ -60,7 +60,7 @@ enum DiagnosisRules {
     }
     return ZDCConnectionCheck(
       .bodySize, .failed,
-      "something in front of the server answered a request of \(count) bytes itself, with status \(status)",
+      "a proxy in front of the server answered a request of \(count) bytes itself, with status \(status)",
       advice: bodySizeAdvice)
   }
 
@@ -69,7 +69,7 @@ enum DiagnosisRules {
   static func silentEvents(_ timeout: Duration) -> ZDCConnectionCheck {
     ZDCConnectionCheck(
       .eventStream, .failed,
-      "no event arrived within \(timeout.components.seconds) s: something on the way holds them back",
+      "no event arrived within \(timeout.components.seconds) s: a proxy may be holding them back",
       advice: eventAdvice)
   }
 
