@@ -66,7 +66,7 @@ extension SentenceFile {
       label.exitsBefore = exits(in: String(code[..<match.range.lowerBound]))
       return label
     }
-    if let match = code.firstMatch(of: /\(\.(\w+),$/) { label.exit = exitCodes[String(match.output.1)] }
+    if let match = code.firstMatch(of: /\( ?\.(\w+),$/) { label.exit = exitCodes[String(match.output.1)] }
     if code.hasSuffix("hint:") { label.name = "hint" }
     label.exitsBefore = exits(in: code)
     return label
@@ -74,12 +74,12 @@ extension SentenceFile {
 
   /// `case .notFound, .gone(let date): (.noInput,`, or `.diskFull:` in a dictionary.
   private static var labelOfCases: Regex<(Substring, Substring, Substring?)> {
-    /(?:case )?((?:\.\w+(?:\([^()]*\)\??)?, )*\.\w+(?:\([^()]*\)\??)?(?: where [^:]+)?): ?\(?(?:\.(\w+),)?$/
+    /(?:case )?((?:\.\w+(?:\([^()]*\)\??)?, )*\.\w+(?:\([^()]*\)\??)?(?: where [^:]+)?): ?\(? ?(?:\.(\w+),)?$/
   }
 
   /// Cases that the code maps to an exit code: `case .diskFull, .localUserExists: .cannotCreate`.
   private func exits(in code: String) -> [String] {
-    code.matches(of: /case ([^:{}]+): \(?\.(\w+)\b/).compactMap { match in
+    code.matches(of: /case ([^:{}]+): \(? ?\.(\w+)\b/).compactMap { match in
       exitCodes[String(match.output.2)].map { "[exit \($0)] \(match.output.1)" }
     }
   }

@@ -50,8 +50,10 @@ import Testing
   }
 
   @Test func errorsHaveTheirExitCodes() {
-    let source = #"throw CommandError(.data, "differ", "they differ", hint: "type it again")"#
-    #expect(lines(source, .everything) == ["[exit 65, differ] they differ", "hint: type it again"])
+    for start in ["", "\n  "] {
+      let source = "throw CommandError(\(start).data, \"differ\", \"they differ\", hint: \"type it again\")"
+      #expect(lines(source, .everything) == ["[exit 65, differ] they differ", "hint: type it again"])
+    }
     #expect(
       lines(#"case .a, .b(let c): (.usage, "wrong \(c)")"#, .everything) == ["[exit 64] .a, .b(let c): wrong «c»"])
     #expect(lines("case .a, .b: .usage\ncase .c: (.data, nil)", .everything) == ["[exit 64] .a, .b", "[exit 65] .c"])
