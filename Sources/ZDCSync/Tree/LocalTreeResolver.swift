@@ -38,7 +38,11 @@ package final class LocalTreeResolver {
 
   // MARK: Moving
 
+  /// - Throws: `corruptDatabase` if the parent is below the node: no query would come to the end of such a branch.
   package func place(_ row: inout NodeRow, under parent: NodeRow, name: [UInt8], tag: NameTag? = nil) throws {
+    guard try row.parent == parent.id || !nodes.isNode(parent.id, atOrBelow: row.id) else {
+      throw ZDCError(.corruptDatabase, detail: "a node would be below itself")
+    }
     let depth = parent.depth + 1
     let shift = depth - row.depth
     let isElsewhere = row.parent != parent.id
@@ -102,27 +106,36 @@ package final class LocalTreeResolver {
   /// Returns whether the node's place differs from the verified log, because of a queued move or a pending record.
   private func isElsewhere(_ row: NodeRow) throws -> Bool {
     if try transaction.operations.operations(node: row.id).contains(where: { $0.kind == .move }) { return true }
-    guard let cloud = row.cloud, let leaf = try transaction.leaves(zone: row.zone).leaf(row.nodeID) else {
+    guard let parent = row.parent, let leaf = try transaction.leaves(zone: row.zone).leaf(row.nodeID) else {
       return false
     }
-    return leaf.parent != cloud.parent
+    return try nodes.nodeID(of: parent) != leaf.parent
   }
 
   /// Breaks a cycle. If `parent` is below `row` in the local tree because of queued or pending moves, the nodes between
   /// them return to their places in the verified log.
+  ///
+  /// Each return may put other moved nodes between the two, so the way up is read again after each.
   func breakCycle(of row: NodeRow, under parent: NodeRow) throws -> Int {
-    guard try nodes.isNode(parent.id, atOrBelow: row.id) else { return 0 }
     var callbacks = 0
-    var current: NodeRow? = parent
-    while let step = current, step.id != row.id {
-      let next = try step.parent.flatMap { try nodes.node(id: $0) }
-      if try isElsewhere(step) {
-        callbacks += try returnToCloudPlace(step)
-        if try !nodes.isNode(parent.id, atOrBelow: row.id) { break }
-      }
-      current = next
+    var returned: Set<Int64> = []
+    while let step = try movedNode(from: parent.id, upTo: row.id, except: returned) {
+      returned.insert(step.id)
+      callbacks += try returnToCloudPlace(step)
     }
     return callbacks
+  }
+
+  /// Returns the first node that is elsewhere than in the verified log, on the way up from a node to one above it; nil
+  /// if the second is not above the first.
+  private func movedNode(from lower: Int64, upTo upper: Int64, except returned: Set<Int64>) throws -> NodeRow? {
+    guard try nodes.isNode(lower, atOrBelow: upper) else { return nil }
+    var next: Int64? = lower
+    while let id = next, id != upper, let step = try nodes.node(id: id) {
+      if !returned.contains(id), try isElsewhere(step) { return step }
+      next = step.parent
+    }
+    return nil
   }
 
   /// Queues a move to the row's current place, after the node's other operations.

@@ -107,6 +107,14 @@ import ZeroDarkCloudTesting
     try await Self.check([.move(.e, .n), .move(.k, .e), .move(.n, .top)], schedule)
   }
 
+  /// Both moves of B lead below `e`. When `n` returns to its folder `k`, that is below `e` as well.
+  @Test(
+    "M26: a node is moved below one that another device has moved below it, together with the folder around it",
+    arguments: ["a0 b1 b2 A> B> Av", "a0 b1 b2 B> A> Bv"])
+  func movedBelowWhatWasMovedBelowIt(schedule: String) async throws {
+    try await Self.check([.move(.e, .n), .move(.n, .e), .move(.k, .e)], schedule)
+  }
+
   @Test(
     "M24: what was moved out of a folder that is deleted stays there if another device edits it",
     arguments: [
