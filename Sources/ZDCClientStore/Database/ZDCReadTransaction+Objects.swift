@@ -17,7 +17,7 @@ extension ZDCReadTransaction {
   /// Returns the object as the type registered for the collection; nil if there is none.
   ///
   /// ```swift
-  /// if let task = transaction.object(forKey: taskID, inCollection: "tasks") as? Task { … }
+  /// if let task = transaction.object(forKey: taskID, inCollection: "tasks") as? Task { print(task.title) }
   /// ```
   ///
   /// Does not throw. A database error, an unregistered collection, or bytes that do not decode poison the transaction.

@@ -16,8 +16,8 @@ extension ZDCDownloadManager {
   /// ```swift
   /// for try await download in manager.downloadMarkedContents(forLocalUserID: user.uuid) {
   ///   guard case .success(let content) = download.content else { continue }
-  ///   try await connection.write { transaction in
-  ///     …
+  ///   try await tree.write { transaction, cloud in
+  ///     store(content, of: download.node, transaction)
   ///     cloud.unmarkNodeAsNeedsDownload(node.uuid, components: .all, ifETagMatches: download.node.eTag_data)
   ///   }
   /// }

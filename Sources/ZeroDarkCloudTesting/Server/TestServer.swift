@@ -9,7 +9,7 @@ internal import ZDCServerSQLite
 /// ```swift
 /// let server = try await TestServer.start()
 /// let config = ZDCConfig(primaryTreeID: "com.example.todo", serverURL: server.url)
-/// …
+/// let zdc = try ZeroDarkCloud(delegate: NoOpDelegate(), config: config)
 /// try await server.restart()   // same port, same data, nothing in memory
 /// print(try server.dump())     // what it holds, as text
 /// try await server.stop()
