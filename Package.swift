@@ -81,7 +81,7 @@ let package = Package(
       name: "ZeroDarkCloud",
       dependencies: [
         "ZDCProtocol", "ZDCTreesystem", "ZDCMerge", "ZDCSupport", "ZDCClientAPI", "ZDCClientStore", "ZDCAccounts",
-        "ZDCTransfers", "ZDCSync",
+        "ZDCTransfers", "ZDCSync", grdb,
       ]),
     // The server. It may import only ZDCProtocol, and without ZDCCrypto it cannot decrypt anything.
     .target(

@@ -69,13 +69,13 @@ public final class ZDCLocalUserManager: Sendable {
   /// - Returns: The user and the account's 24 words. Show the words to their owner once, and do not store them. Any
   ///   device that has them has full access to the account.
   /// - Throws: `ServerError` with `registrationClosed`, `inviteRequired` or `unsupportedProtocol`, ``TransportError``,
-  ///   ``ZDCError``.
+  ///   ``ZDCError`` for a failure on this device, `CancellationError`.
   public func createAccount(
     invite: String? = nil
   ) async throws -> (localUser: ZDCLocalUser, words: [String]) {
     let creation = AccountCreation(database: database, connection: connection, appTreeID: appTreeID, now: now)
     let row = try await gate.run { [self] in
-      let row = try await creation.run(invite: invite, seen: returned.withLock { $0 })
+      let row = try await translating { try await creation.run(invite: invite, seen: self.returned.withLock { $0 }) }
       returned.withLock { _ = $0.insert(row.userID) }
       return row
     }
@@ -101,7 +101,9 @@ public final class ZDCLocalUserManager: Sendable {
   public func login(words: [String], createsTree: Bool = false) async throws -> ZDCLocalUser {
     let accessKey = try Self.accessKey(words)
     let login = AccountLogin(database: database, connection: connection, appTreeID: appTreeID, now: now)
-    let result = try await gate.run { try await login.run(accessKey, createsTree: createsTree) }
+    let result = try await gate.run {
+      try await translating { try await login.run(accessKey, createsTree: createsTree) }
+    }
     forget(result.row.userID)
     let api = try await serverAPI(for: result.row.userID)
     await api.session.adopt(result.session)
@@ -235,7 +237,8 @@ extension ZDCLocalUserManager {
     let session = Session(
       connection: connection, credentials: row.credentials,
       storage: StoredSession(database: database, user: userID))
-    let made = OpenUser(keys: try UserKeys(row), api: ServerAPI(connection: connection, session: session))
+    let made = OpenUser(
+      keys: try translating { try UserKeys(row) }, api: ServerAPI(connection: connection, session: session))
     // Two tasks may reach this point at the same time. The first one's session is kept.
     return open.withLock { open in
       let kept = open[userID] ?? made

@@ -61,26 +61,24 @@ extension ErrorReport {
   }
 
   private static func status(_ code: ZDCError.Code) -> ExitStatus {
-    switch code {
+    switch code.name {
     case .invalidTreeID, .invalidServerURL, .insecureServerURL, .invalidDatabaseName, .invalidParameter: .usage
     case .corruptDatabase, .foreignDatabase, .corruptKeyFile, .invalidWords, .objectNotDecodable: .data
     case .nodeNotFound, .noContent: .noInput
-    case .serverUnreachable: .unavailable
-    case .databaseNotWritable, .diskFull, .localUserExists, .fileFailure: .cannotCreate
-    case .databaseBusy, .syncedElsewhere, .changesQueued, .nodeNotUploaded, .fileModifiedDuringRead, .cancelled,
+    case .databaseNotWritable, .diskFull, .fileFailure: .cannotCreate
+    case .databaseBusy, .syncedElsewhere, .changesQueued, .nodeNotUploaded, .fileModifiedDuringRead,
       .transactionRolledBack:
       .tryAgain
     case .wrongDatabaseKey, .keyFileExposed, .passphraseRequired, .wrongPassphrase, .invalidPassphrase,
-      .accountNotFound, .registrationRefused, .sessionExpired:
+      .accountNotFound:
       .noPermission
     case .databaseTooNew, .keyNotConfigured, .keyAlreadyConfigured, .keyMissing, .keyStoreFailure, .localUserNotFound,
-      .localUserNotReady, .serverTooNew:
+      .localUserNotReady:
       .configuration
-    case .serverAnswerInvalid: .security
-    case .serverRefused, .downloadFailed: .failure
+    case .downloadFailed, .noDataFromApp: .failure
     case .databaseLocked, .databaseAlreadyUnlocked, .invalidEncryptionKey, .databaseFailure, .readOnlyConnection,
       .reservedName, .duplicateMigration, .collectionNotRegistered, .collectionTypeMismatch, .objectNotEncodable,
-      .sectionTooLarge:
+      .sectionTooLarge, .cryptographyFailure:
       .software
     }
   }
@@ -88,24 +86,20 @@ extension ErrorReport {
   private static func hint(_ code: ZDCError.Code) -> String? {
     switch code {
     case .passphraseRequired: "give it with --passphrase-file FILE"
-    case .wrongPassphrase: "nothing was changed; try again"
     case .invalidWords: "type all 24 words, in order; each is on the list of BIP 39"
-    case .accountNotFound: "check the words and the server's address"
     case .localUserNotFound, .keyNotConfigured: "begin with: zdc account create, or zdc account login"
     case .localUserNotReady: "run zdc account create again; it resumes where it stopped"
-    case .databaseTooNew, .serverTooNew: "update zdc"
-    case .diskFull: "make room and run the same command again"
-    case .databaseBusy: "another zdc is at work; try again"
+    case .databaseTooNew: "update zdc"
     default: nil
     }
   }
 
   private init(_ error: ZDCCloudError) {
     let status: ExitStatus =
-      switch error.code {
+      switch error.code.name {
       case .missingParent: .noInput
       case .conflict: .cannotCreate
-      default: .usage
+      case .invalidParameter, .unsupportedShare: .usage
       }
     let path = error.path.map { ShownName.text($0.fullPath()) + ": " } ?? ""
     self.init(status, error.code.rawValue, path + Self.words(error), nil)
@@ -113,10 +107,10 @@ extension ErrorReport {
 
   private static func words(_ error: ZDCCloudError) -> String {
     guard error.detail.isEmpty else { return error.detail }
-    switch error.code {
+    switch error.code.name {
     case .missingParent: return "its folder is not in the tree"
     case .conflict: return "the name is taken"
-    default: return "this cannot be done there"
+    case .invalidParameter, .unsupportedShare: return "this cannot be done there"
     }
   }
 }
@@ -143,7 +137,7 @@ extension ErrorReport {
   }
 
   private static func rule(_ code: ServerError.Code) -> (ExitStatus, String?) {
-    switch code {
+    switch code.name {
     case .unauthorized: (.noPermission, "log in again with zdc account login")
     case .forbidden, .accountClosed: (.noPermission, nil)
     case .registrationClosed: (.noPermission, "ask the server's operator")
@@ -166,15 +160,15 @@ extension ErrorReport {
 
   private init(_ error: TransportError) {
     let (status, hint): (ExitStatus, String?) =
-      switch error.code {
+      switch error.code.name {
       case .invalidAddress, .insecureAddress: (.usage, nil)
       case .tls:
         (.noPermission, "name the server's own authority with --ca-file FILE; does the server speak https there?")
-      case .badAnswer: (.security, "check the address: is it that of a zdc-server?")
+      case .badAnswer: (.security, "is it the address of a zdc-server?")
       case .proxyAnswered where error.isBodyRefused:
         (.unavailable, "nothing is lost: zdc sync sends what is queued once the proxy lets it through")
       case .proxyAnswered:
-        (.unavailable, "look into the log of the reverse proxy; nothing is lost, zdc sync tries again")
+        (.unavailable, "nothing is lost; zdc sync tries again")
       case .offline, .unknownHost, .refused, .timeout, .tooSlow, .cut:
         (.unavailable, "nothing is lost; changes can be queued with --queue and sent later by zdc sync")
       }

@@ -24,7 +24,9 @@ enum NestedValue {
   static func revert<Value>(
     _ value: inout Value, _ changeset: ZDCChangeset, strictly: Bool
   ) throws(ZDCSyncableError) {
-    guard isSyncable(Value.self), var part = value as? any ZDCSyncable else { throw .mismatchedChangeset }
+    guard isSyncable(Value.self), var part = value as? any ZDCSyncable else {
+      throw ZDCSyncableError(.mismatchedChangeset)
+    }
     try part.revert(changeset, strictly: strictly)
     value = part as? Value ?? value
   }

@@ -101,7 +101,7 @@ extension Syncable: ZDCSyncable {
     }
     guard let tree = try changeset.tree(.value) else { return }
     try tree.expectLeaves(1)
-    guard let old = try tree.leaf(0, [Value].self).first else { throw .malformedChangeset }
+    guard let old = try tree.leaf(0, [Value].self).first else { throw ZDCSyncableError(.malformedChangeset) }
     value = old
   }
 

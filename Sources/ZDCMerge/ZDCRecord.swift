@@ -103,7 +103,7 @@ extension ZDCRecord {
       if let field = fieldsByName[name] {
         try field.revert(&self, ZDCChangeset(child), strictly)
       } else if strictly {
-        throw .mismatchedChangeset
+        throw ZDCSyncableError(.mismatchedChangeset)
       }
     }
   }

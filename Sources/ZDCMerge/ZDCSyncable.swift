@@ -136,7 +136,7 @@ extension ZDCSyncable {
 
   /// Returns the value before these changes.
   fileprivate func base(of changesets: [ZDCChangeset], strictly: Bool) throws(ZDCSyncableError) -> Self {
-    guard !hasChanges else { throw .hasChanges }
+    guard !hasChanges else { throw ZDCSyncableError(.hasChanges) }
     var base = self
     for changeset in changesets.reversed() { try base.revert(changeset, strictly: strictly) }
     base.clearChangeTracking()

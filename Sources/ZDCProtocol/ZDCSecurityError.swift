@@ -1,27 +1,21 @@
 /// Received data that an honest server and honest writers would not have produced (PROTOCOL 3.15).
 ///
+/// The data was not used. Data that stays invalid means a damaged or dishonest server: do not trust it, keep a copy of
+/// your data and keep your words safe.
+///
+/// ```swift
+/// do { try await zdc.syncManager?.syncUntilIdle(localUserID: user) }
+/// catch let error as ZDCSecurityError where error.code == .zoneRollback { askWhetherTheServerWasRestored() }
+/// ```
+///
 /// The error contains only IDs, never a name, a key or content, so it may be logged as is.
 public struct ZDCSecurityError: Error, Hashable, Sendable {
-  public enum Code: String, Sendable, CaseIterable, Codable {
-    case identityChainInvalid, identityChainRollback, userIDMismatch, weakPublicKey, handleBindingChanged
-    case identityChangedNeedsAcceptance, logForkDetected, logStale, logProofInvalid, witnessQuorumMissing
-    case keyTransparencyViolation, keyringAuthFailed, keyringMismatch, keyringRollback, accountStateMissing
-    case linkRequiresInAppScan, kdfParametersTooWeak, unsupportedVersion, nonCanonicalEncoding, limitExceeded
-    case signatureInvalid, writerUnknown, writerNotAuthorized, recordBindingMismatch, recordHashMismatch
-    case recordAuthFailed, recordRollback, nameTagMismatch, duplicateName, staleKeyGeneration
-    case keyCommitmentMismatch, grantHashMismatch, grantMissing, aclSignatureInvalid, aclNotAuthorized
-    case aclOwnerImmutable, aclRollback, commitChainBroken, zoneRollback, zoneForkDetected, ownCommitMissing
-    case checkpointMismatch, splitMismatch, moveMismatch, treeCycle, objectMissing, contentHashMismatch
-    case chunkAuthFailed, contentTruncated, contentTrailingData, contentHeaderInvalid, commitmentMismatch
-    case blobNotYours, messageAuthFailed, messageWrongRecipient, messageGap, inviteNotAuthorized
-    case inviteHeadMismatch, sessionOriginMismatch, unsafeExportName, tooManyZones, nestedZoneNotYours
-    case splitNeedsOwner, blobGone, zoneExists, recipientKeyStale, deletedRemotely, accessKeyChanged
-    case unsupportedShare
-  }
-
   public let code: Code
+  /// The zone that the data belongs to, if known.
   public var zone: ZoneID?
+  /// The node that the data belongs to, if known.
   public var node: NodeID?
+  /// The user who wrote the data or whom it describes, if known.
   public var user: UserID?
 
   public init(_ code: Code, zone: ZoneID? = nil, node: NodeID? = nil, user: UserID? = nil) {
@@ -37,13 +31,48 @@ public struct ZDCSecurityError: Error, Hashable, Sendable {
   }
 }
 
+extension ZDCSecurityError {
+  /// The broken rule. Later versions may add codes, so a `switch` needs a `default`.
+  public struct Code: ErrorCode, Hashable, Sendable, Codable, CustomStringConvertible {
+    package enum Name: String, CaseIterable, Sendable {
+      case identityChainInvalid, identityChainRollback, userIDMismatch, weakPublicKey, handleBindingChanged
+      case identityChangedNeedsAcceptance, logForkDetected, logStale, logProofInvalid, witnessQuorumMissing
+      case keyTransparencyViolation, keyringAuthFailed, keyringMismatch, keyringRollback, accountStateMissing
+      case linkRequiresInAppScan, accessKeyChanged, kdfParametersTooWeak, unsupportedVersion
+      case nonCanonicalEncoding, limitExceeded, signatureInvalid, writerUnknown, writerNotAuthorized
+      case recordBindingMismatch, recordHashMismatch, recordAuthFailed, recordRollback, nameTagMismatch
+      case duplicateName, staleKeyGeneration, keyCommitmentMismatch, grantHashMismatch, grantMissing
+      case aclSignatureInvalid, aclNotAuthorized, aclOwnerImmutable, aclRollback, commitChainBroken
+      case zoneRollback, zoneForkDetected, ownCommitMissing, checkpointMismatch, splitMismatch, moveMismatch
+      case treeCycle, objectMissing, tooManyZones, zoneExists, splitNeedsOwner, nestedZoneNotYours
+      case deletedRemotely, unsupportedShare, contentHashMismatch, chunkAuthFailed, contentTruncated
+      case contentTrailingData, contentHeaderInvalid, commitmentMismatch, blobNotYours, blobGone
+      case messageAuthFailed, messageWrongRecipient, messageGap, inviteNotAuthorized, inviteHeadMismatch
+      case recipientKeyStale, sessionOriginMismatch, unsafeExportName
+    }
+
+    package let name: Name
+
+    package init(_ name: Name) { self.name = name }
+
+    /// Decodes a name of PROTOCOL 3.15, and throws if this version does not know it.
+    public init(from decoder: any Decoder) throws { self = try Self.decode(from: decoder) }
+
+    public func encode(to encoder: any Encoder) throws { try encodeName(to: encoder) }
+
+    /// The name in PROTOCOL 3.15, which is stable.
+    public var description: String { name.rawValue }
+  }
+}
+
 extension ZDCSecurityError: CustomStringConvertible {
+  /// What failed, the code and the IDs. It may be logged.
   public var description: String {
-    var text = code.rawValue
+    var text = "\(code.explanation) (\(code)"
     if let zone { text += " zone=\(zone.tree.text)/\(zone.root.text)" }
     if let node { text += " node=\(node.text)" }
     if let user { text += " user=\(user.text)" }
-    return text
+    return text + ")"
   }
 }
 

@@ -8,4 +8,7 @@
 @_exported public import ZDCTransfers
 @_exported public import ZDCTreesystem
 
+// Errors that public functions throw. GRDB's is the error of an app's own statement.
+@_exported public import struct GRDB.DatabaseError
+@_exported public import struct ZDCProtocol.ServerError
 @_exported public import struct ZDCProtocol.ZDCSecurityError

@@ -59,7 +59,8 @@ enum AllowedImports {
       ours: [
         "ZDCProtocol", "ZDCTreesystem", "ZDCMerge", "ZDCSupport", "ZDCClientAPI", "ZDCClientStore", "ZDCAccounts",
         "ZDCTransfers", "ZDCSync",
-      ]),
+      ],
+      others: ["GRDB"]),
     "ZDCServer": TargetRule(
       ours: ["ZDCProtocol"],
       others: [

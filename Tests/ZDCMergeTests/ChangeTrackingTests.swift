@@ -107,7 +107,7 @@ import ZDCMerge
       { try $0.importChangesets([changeset]) }, { try $0.merge(cloudVersion: Board(), pendingChangesets: []) },
     ]
     for call in calls {
-      #expect(throws: ZDCSyncableError.hasChanges) { try call(&board) }
+      #expect(throws: ZDCSyncableError(.hasChanges)) { try call(&board) }
       #expect(board.name == "b" && board.hasChanges)
     }
   }

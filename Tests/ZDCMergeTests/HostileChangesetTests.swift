@@ -35,8 +35,8 @@ import ZDCMerge
     #expect(changeset.encoded == Data(text.utf8))
     #expect(!changeset.isEmpty)
     var board = Board(name: "a")
-    #expect(throws: ZDCSyncableError.malformedChangeset) { _ = try board.undo(changeset) }
-    #expect(throws: ZDCSyncableError.malformedChangeset) {
+    #expect(throws: ZDCSyncableError(.malformedChangeset)) { _ = try board.undo(changeset) }
+    #expect(throws: ZDCSyncableError(.malformedChangeset)) {
       try board.merge(cloudVersion: Board(), pendingChangesets: [changeset])
     }
     #expect(board == Board(name: "a"))
@@ -55,7 +55,7 @@ import ZDCMerge
   func anOrderThatContradictsItselfIsMalformed(leaves: [String]) {
     var columns: ZDCOrderedSet = ["a", "b"]
     let changeset = Self.changeset(kind: 6, leaves: leaves)
-    #expect(throws: ZDCSyncableError.malformedChangeset) { _ = try columns.undo(changeset) }
+    #expect(throws: ZDCSyncableError(.malformedChangeset)) { _ = try columns.undo(changeset) }
     #expect(columns == ["a", "b"])
   }
 
@@ -77,7 +77,7 @@ import ZDCMerge
     var bytes = [UInt8]("ZCS1".utf8)
     for _ in 0..<1_000_000 { bytes += [2, 0, 0, 0, 0, 0, 0, 0, 1] }
     var board = Board()
-    #expect(throws: ZDCSyncableError.malformedChangeset) { _ = try board.undo(ZDCChangeset(encoded: Data(bytes))) }
+    #expect(throws: ZDCSyncableError(.malformedChangeset)) { _ = try board.undo(ZDCChangeset(encoded: Data(bytes))) }
   }
 
   @Test func randomBytesNeverTrap() throws {
@@ -120,7 +120,7 @@ import ZDCMerge
     members.insert(2)
     let ofASet = try members.takenChangeset()
     var log: ZDCArray = [1]
-    #expect(throws: ZDCSyncableError.mismatchedChangeset) { _ = try log.undo(ofASet) }
+    #expect(throws: ZDCSyncableError(.mismatchedChangeset)) { _ = try log.undo(ofASet) }
   }
 
   @Test func anotherTypeOfValueIsIncorrect() throws {
@@ -132,7 +132,7 @@ import ZDCMerge
     old.name = 2
     let changeset = try old.takenChangeset()
     var board = Board(name: "a")
-    #expect(throws: ZDCSyncableError.incorrectType) { _ = try board.undo(changeset) }
+    #expect(throws: ZDCSyncableError(.incorrectType)) { _ = try board.undo(changeset) }
   }
 
   @Test func aPropertyThatIsGoneIsMismatched_andIgnoredInAMerge() throws {
@@ -146,7 +146,7 @@ import ZDCMerge
     newer.name = "b"
     let changeset = try newer.takenChangeset()
     var board = Board(name: "b")
-    #expect(throws: ZDCSyncableError.mismatchedChangeset) { _ = try board.undo(changeset) }
+    #expect(throws: ZDCSyncableError(.mismatchedChangeset)) { _ = try board.undo(changeset) }
     try board.merge(cloudVersion: Board(name: "a"), pendingChangesets: [changeset])
     #expect(board.name == "b")
   }
@@ -156,7 +156,7 @@ import ZDCMerge
     settings["b"] = 2
     let changeset = try settings.takenChangeset()
     var other: ZDCDictionary = ["a": 1]
-    #expect(throws: ZDCSyncableError.mismatchedChangeset) { _ = try other.undo(changeset) }
+    #expect(throws: ZDCSyncableError(.mismatchedChangeset)) { _ = try other.undo(changeset) }
   }
 
   @Test func aValueWithoutAPlaceIsMismatched_andGetsNoneInAMerge() throws {
@@ -165,7 +165,7 @@ import ZDCMerge
     let changeset = try values.takenChangeset()
     // An edit that no changeset contains has removed the key.
     var other: ZDCOrderedDictionary = ["b": 1]
-    #expect(throws: ZDCSyncableError.mismatchedChangeset) { _ = try other.undo(changeset) }
+    #expect(throws: ZDCSyncableError(.mismatchedChangeset)) { _ = try other.undo(changeset) }
     #expect(other == ["b": 1] && other.rawDictionary == ["b": 1])
     try other.merge(cloudVersion: ["a": 1, "b": 1], pendingChangesets: [changeset])
     #expect(other.keys.sorted() == other.rawDictionary.keys.sorted())
@@ -187,7 +187,7 @@ import ZDCMerge
   @Test func itsChangesetIsNotMade_andItsChangesStayTracked() throws {
     var property = Syncable(wrappedValue: Stubborn(number: 1))
     property.wrappedValue.number = 2
-    #expect(throws: ZDCSyncableError.notEncodable) { _ = try property.changeset() }
+    #expect(throws: ZDCSyncableError(.notEncodable)) { _ = try property.changeset() }
     #expect(property.hasChanges && property.original.wrappedValue.number == 1)
     property.rollback()
     #expect(property.wrappedValue.number == 1)
@@ -196,16 +196,16 @@ import ZDCMerge
   @Test func noCollectionMakesAChangesetOfIt() {
     var dictionary: ZDCDictionary<String, Stubborn> = ["a": Stubborn(number: 1)]
     dictionary["a"] = nil
-    #expect(throws: ZDCSyncableError.notEncodable) { _ = try dictionary.changeset() }
+    #expect(throws: ZDCSyncableError(.notEncodable)) { _ = try dictionary.changeset() }
     var keys: ZDCDictionary<Stubborn, Int> = [Stubborn(number: 1): 1]
     keys[Stubborn(number: 1)] = nil
-    #expect(throws: ZDCSyncableError.notEncodable) { _ = try keys.changeset() }
+    #expect(throws: ZDCSyncableError(.notEncodable)) { _ = try keys.changeset() }
     var set: ZDCSet = [Stubborn(number: 1)]
     set.remove(Stubborn(number: 1))
-    #expect(throws: ZDCSyncableError.notEncodable) { _ = try set.changeset() }
+    #expect(throws: ZDCSyncableError(.notEncodable)) { _ = try set.changeset() }
     var array: ZDCArray = [Stubborn(number: 1)]
     array.removeAll()
-    #expect(throws: ZDCSyncableError.notEncodable) { _ = try array.changeset() }
+    #expect(throws: ZDCSyncableError(.notEncodable)) { _ = try array.changeset() }
     #expect(dictionary.hasChanges && keys.hasChanges && set.hasChanges && array.hasChanges)
   }
 
@@ -217,7 +217,7 @@ import ZDCMerge
     let pending = try local.takenChangeset()
     let before = local
     let cloud: ZDCDictionary = ["new": Stubborn(number: 2)]
-    #expect(throws: ZDCSyncableError.notEncodable) {
+    #expect(throws: ZDCSyncableError(.notEncodable)) {
       try local.merge(cloudVersion: cloud, pendingChangesets: [pending])
     }
     #expect(local == before && !local.hasChanges)
@@ -247,7 +247,7 @@ import ZDCMerge
         _ = try tree.undo(stored)
         #expect(tree == old)
       } else {
-        #expect(throws: ZDCSyncableError.malformedChangeset) { _ = try tree.undo(stored) }
+        #expect(throws: ZDCSyncableError(.malformedChangeset)) { _ = try tree.undo(stored) }
       }
     }
   }

@@ -62,7 +62,7 @@ import ZDCMerge
     #expect(try conflict.value(\.mine, as: String.self) == "l")
     #expect(try conflict.value(\.theirs, as: String.self) == "c")
     #expect(try conflict.value(\.result, as: String.self) == "c")
-    #expect(throws: ZDCSyncableError.incorrectType) { try conflict.value(\.mine, as: Int.self) }
+    #expect(throws: ZDCSyncableError(.incorrectType)) { try conflict.value(\.mine, as: Int.self) }
   }
 
   @Test func addedHere_absentThere_keepsTheLocal() throws {

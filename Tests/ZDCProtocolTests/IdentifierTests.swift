@@ -87,10 +87,9 @@ import ZDCProtocol
     let zone = ZoneID(tree: .zero, root: far)
     let error = ZDCSecurityError(.recordRollback, node: near).with(zone: zone, node: far, user: .zero)
     #expect(error == ZDCSecurityError(.recordRollback, zone: zone, node: near, user: .zero))
-    #expect(
-      error.description
-        == "recordRollback zone=\(zone.tree.text)/\(far.text) node=\(near.text) user=\(UserID.zero.text)")
-    #expect(ZDCSecurityError(.logStale).description == "logStale")
+    let ids = "zone=\(zone.tree.text)/\(far.text) node=\(near.text) user=\(UserID.zero.text)"
+    #expect(error.description == "\(error.code.explanation) (recordRollback \(ids))")
+    #expect(ZDCSecurityError(.logStale).description == "the transparency log is out of date (logStale)")
   }
 
   @Test func requireThrowsOnlyWhenTheRuleIsBroken() {

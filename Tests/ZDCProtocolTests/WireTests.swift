@@ -89,6 +89,20 @@ import ZDCProtocol
     #expect(request.signedBytes.count == 2 + 1_024 + 32 + 16 + 32 + 8)
   }
 
+  @Test func errorCodesAreTheirNames_andUnknownOnesAreRefused() throws {
+    for code in ServerError.Code.allCases {
+      #expect(try JSONEncoder().encode([code]) == Data("[\"\(code.rawValue)\"]".utf8))
+      #expect(try JSONDecoder().decode([ServerError.Code].self, from: JSONEncoder().encode([code])) == [code])
+    }
+    for code in ZDCSecurityError.Code.allCases {
+      #expect(try JSONDecoder().decode([ZDCSecurityError.Code].self, from: JSONEncoder().encode([code])) == [code])
+    }
+    let unknown = Data(#"["newInVersion2"]"#.utf8)
+    #expect(throws: DecodingError.self) { try JSONDecoder().decode([ServerError.Code].self, from: unknown) }
+    #expect(throws: DecodingError.self) { try JSONDecoder().decode([ZDCSecurityError.Code].self, from: unknown) }
+    #expect(ServerError.Code(rawValue: "newInVersion2") == nil)
+  }
+
   @Test func everyErrorCodeHasAStatusThatIsNotASuccess() throws {
     for code in ServerError.Code.allCases {
       let error = ServerError(code, "message", retryable: true, retryAfterMs: 1_500, security: .treeCycle)

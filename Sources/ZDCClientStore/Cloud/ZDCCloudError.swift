@@ -1,3 +1,4 @@
+public import ZDCProtocol
 public import ZDCTreesystem
 
 /// A transaction refuses what the app asked for; nothing of that call was done.
@@ -9,22 +10,10 @@ public import ZDCTreesystem
 ///
 /// ``path`` is for the app; the description holds no names, so it may be logged.
 public struct ZDCCloudError: Error, Sendable, Hashable {
-  public enum Code: String, Sendable, CaseIterable {
-    /// An argument makes no sense: a trunk where a node is needed, an empty name, an unknown node.
-    case invalidParameter
-    /// A node that leads to the path is missing.
-    case missingParent
-    /// Another node has that name, or the link is taken.
-    case conflict
-    /// A message without a recipient.
-    case missingReceiver
-    /// A change of access that has to be made with `recursiveAddShareItem`.
-    case unsupportedShare
-  }
-
   public let code: Code
+  /// The path that the app gave, if it gave one.
   public let path: ZDCTreesystemPath?
-  /// The exact problem, as text.
+  /// The exact problem, as text without names. Empty if the code says it all.
   public let detail: String
 
   public init(_ code: Code, path: ZDCTreesystemPath? = nil, detail: String = "") {
@@ -34,8 +23,48 @@ public struct ZDCCloudError: Error, Sendable, Hashable {
   }
 }
 
+extension ZDCCloudError {
+  /// The kind of error. Later versions may add codes, so a `switch` needs a `default`.
+  public struct Code: ErrorCode, Hashable, Sendable, CustomStringConvertible {
+    package enum Name: String, CaseIterable, Sendable {
+      case invalidParameter, missingParent, conflict, unsupportedShare
+    }
+
+    package let name: Name
+
+    package init(_ name: Name) { self.name = name }
+
+    /// The code's name, which is stable.
+    public var description: String { name.rawValue }
+
+    /// An argument makes no sense: a trunk where a node is needed, an empty name, an unknown node. Correct the call;
+    /// the error's `detail` says which argument.
+    public static let invalidParameter = Self(.invalidParameter)
+    /// A node that leads to the path is missing. Create it first, in the same transaction, or wait for the first pull.
+    public static let missingParent = Self(.missingParent)
+    /// Another node has that name, or the object or node has another link. Choose another name, for example with
+    /// `conflictFreePath(_:)`, or remove the link.
+    public static let conflict = Self(.conflict)
+    /// The node has another share list than its zone. Leave `shareList` as it is: a zone has one access list.
+    public static let unsupportedShare = Self(.unsupportedShare)
+  }
+}
+
+extension ZDCCloudError.Code {
+  /// What failed and what to do about it.
+  public var explanation: String {
+    switch name {
+    case .invalidParameter: "an argument does not fit; correct the call"
+    case .missingParent: "a node that leads to the path is missing; create it first, or wait for the first pull"
+    case .conflict: "the name or the link is taken; choose another one"
+    case .unsupportedShare: "the node has another share list than its zone; leave shareList as it is"
+    }
+  }
+}
+
 extension ZDCCloudError: CustomStringConvertible {
+  /// What failed and what to do about it, without names.
   public var description: String {
-    detail.isEmpty ? code.rawValue : "\(code.rawValue): \(detail)"
+    detail.isEmpty ? code.explanation : "\(code.explanation) (\(detail))"
   }
 }

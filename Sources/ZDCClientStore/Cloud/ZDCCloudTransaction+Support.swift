@@ -8,7 +8,7 @@ extension ZDCCloudTransaction {
   package var now: UInt64 { transaction.context.clock() }
 
   package static var unsupportedShare: ZDCCloudError {
-    ZDCCloudError(.unsupportedShare, detail: "a zone has one access list: use recursiveAddShareItem")
+    ZDCCloudError(.unsupportedShare)
   }
 
   // MARK: Queueing

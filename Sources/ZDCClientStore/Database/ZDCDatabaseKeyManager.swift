@@ -172,7 +172,7 @@ struct StoredKey {
 
   package static func sealed(_ key: DatabaseKey, _ passphrase: String) throws -> StoredKey {
     guard !passphrase.isEmpty else { throw ZDCError(.invalidPassphrase) }
-    return StoredKey(bytes: try KeyFile.seal(key, passphrase: passphrase))
+    return try translating { StoredKey(bytes: try KeyFile.seal(key, passphrase: passphrase)) }
   }
 
   package func open() throws(ZDCError) -> DatabaseKey {
@@ -193,6 +193,8 @@ struct StoredKey {
       throw ZDCError(.wrongPassphrase)
     } catch let error as ZDCSecurityError where error.code != .kdfParametersTooWeak {
       throw ZDCError(.corruptKeyFile, underlying: error)
+    } catch let error as CryptoFailure {
+      throw translated(error)
     }
   }
 }

@@ -45,16 +45,16 @@ struct ChangeTree: Sendable, Hashable {
 
   /// - Throws: `malformedChangeset` unless there are exactly that many leaves.
   func expectLeaves(_ count: Int) throws(ZDCSyncableError) {
-    guard leaves.count == count else { throw .malformedChangeset }
+    guard leaves.count == count else { throw ZDCSyncableError(.malformedChangeset) }
   }
 
   /// - Throws: `malformedChangeset` unless there are exactly that many children.
   func expectChildren(_ count: Int) throws(ZDCSyncableError) {
-    guard children.count == count else { throw .malformedChangeset }
+    guard children.count == count else { throw ZDCSyncableError(.malformedChangeset) }
   }
 
   func leaf<T: Decodable>(_ index: Int, _ type: [T].Type = [T].self) throws(ZDCSyncableError) -> [T] {
-    guard leaves.indices.contains(index) else { throw .malformedChangeset }
+    guard leaves.indices.contains(index) else { throw ZDCSyncableError(.malformedChangeset) }
     return try ValueCoding.decode(type, leaves[index])
   }
 

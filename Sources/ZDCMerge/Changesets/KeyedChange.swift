@@ -44,21 +44,23 @@ struct KeyedChange<Key: Hashable & Codable & Sendable, Value: Codable & Equatabl
     let keys = try tree.leaf(1, [Key].self)
     let values = try tree.leaf(2, [Value].self)
     let nestedKeys = try tree.leaf(3, [Key].self)
-    guard keys.count == values.count else { throw .malformedChangeset }
+    guard keys.count == values.count else { throw ZDCSyncableError(.malformedChangeset) }
     try tree.expectChildren(nestedKeys.count)
     replaced = Array(zip(keys, values)).map { (key: $0.0, old: $0.1) }
     nested = Array(zip(nestedKeys, tree.children)).map { (key: $0.0, changes: $0.1) }
   }
 
   func revert(_ values: inout Values, strictly: Bool) throws(ZDCSyncableError) {
-    for key in added where values.removeValue(forKey: key) == nil && strictly { throw .mismatchedChangeset }
+    for key in added where values.removeValue(forKey: key) == nil && strictly {
+      throw ZDCSyncableError(.mismatchedChangeset)
+    }
     for change in replaced { values[change.key] = change.old }
     for change in nested {
       if var value = values[change.key] {
         try NestedValue.revert(&value, ZDCChangeset(change.changes), strictly: strictly)
         values[change.key] = value
       } else if strictly {
-        throw .mismatchedChangeset
+        throw ZDCSyncableError(.mismatchedChangeset)
       }
     }
   }

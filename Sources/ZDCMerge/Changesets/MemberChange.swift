@@ -23,8 +23,10 @@ struct MemberChange<Member: Hashable & Codable & Sendable> {
   }
 
   func revert(_ members: inout Set<Member>, strictly: Bool) throws(ZDCSyncableError) {
-    for member in added where members.remove(member) == nil && strictly { throw .mismatchedChangeset }
-    for member in removed where !members.insert(member).inserted && strictly { throw .mismatchedChangeset }
+    for member in added where members.remove(member) == nil && strictly { throw ZDCSyncableError(.mismatchedChangeset) }
+    for member in removed where !members.insert(member).inserted && strictly {
+      throw ZDCSyncableError(.mismatchedChangeset)
+    }
   }
 
   static func merge(_ mine: inout Set<Member>, base: Set<Member>, cloudVersion: Set<Member>) {

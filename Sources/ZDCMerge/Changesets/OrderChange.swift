@@ -54,23 +54,23 @@ struct OrderChange<Key: Hashable & Codable & Sendable> {
     try tree.expectChildren(0)
     added = try tree.leaf(0)
     let keys = try tree.leaf(1, [Key].self)
-    guard Set(keys).count == keys.count else { throw .malformedChangeset }
+    guard Set(keys).count == keys.count else { throw ZDCSyncableError(.malformedChangeset) }
     let lengths = try tree.leaf(2, [Int].self)
     let anchors = try tree.leaf(3, [Key].self)
     let atStart = lengths.count - anchors.count
-    guard atStart == 0 || atStart == 1 else { throw .malformedChangeset }
+    guard atStart == 0 || atStart == 1 else { throw ZDCSyncableError(.malformedChangeset) }
     var rest = keys[...]
     for (index, length) in lengths.enumerated() {
-      guard length > 0, length <= rest.count else { throw .malformedChangeset }
+      guard length > 0, length <= rest.count else { throw ZDCSyncableError(.malformedChangeset) }
       runs.append(Run(after: index < atStart ? nil : anchors[index - atStart], keys: Array(rest.prefix(length))))
       rest = rest.dropFirst(length)
     }
-    guard rest.isEmpty else { throw .malformedChangeset }
+    guard rest.isEmpty else { throw ZDCSyncableError(.malformedChangeset) }
   }
 
   func revert(_ order: inout [Key], strictly: Bool) throws(ZDCSyncableError) {
     let present = Set(order)
-    guard !strictly || added.allSatisfy(present.contains) else { throw .mismatchedChangeset }
+    guard !strictly || added.allSatisfy(present.contains) else { throw ZDCSyncableError(.mismatchedChangeset) }
     let taken = Set(added).union(runs.flatMap(\.keys))
     let kept = order.filter { !taken.contains($0) }
     var followers: [Key?: [Key]] = [:]
@@ -78,7 +78,7 @@ struct OrderChange<Key: Hashable & Codable & Sendable> {
     for run in runs {
       // If the preceding key was removed, the end is the best position left.
       let isLost = run.after.map { !anchors.contains($0) } ?? false
-      guard !(isLost && strictly) else { throw .mismatchedChangeset }
+      guard !(isLost && strictly) else { throw ZDCSyncableError(.mismatchedChangeset) }
       followers[isLost ? kept.last : run.after, default: []] += run.keys
     }
     order = KeyOrder.insert(followers, into: kept)

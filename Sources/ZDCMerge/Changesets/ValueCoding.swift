@@ -9,7 +9,7 @@ enum ValueCoding {
     encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
     encoder.nonConformingFloatEncodingStrategy = .convertToString(
       positiveInfinity: "inf", negativeInfinity: "-inf", nan: "nan")
-    do { return try encoder.encode(values) } catch { throw .notEncodable }
+    do { return try encoder.encode(values) } catch { throw ZDCSyncableError(.notEncodable) }
   }
 
   /// - Throws: `malformedChangeset` if it is not JSON, `incorrectType` if it is JSON of another type.
@@ -20,9 +20,9 @@ enum ValueCoding {
     do {
       return try decoder.decode(type, from: json)
     } catch DecodingError.typeMismatch, DecodingError.valueNotFound, DecodingError.keyNotFound {
-      throw .incorrectType
+      throw ZDCSyncableError(.incorrectType)
     } catch {
-      throw .malformedChangeset
+      throw ZDCSyncableError(.malformedChangeset)
     }
   }
 

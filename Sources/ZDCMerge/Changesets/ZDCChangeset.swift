@@ -11,7 +11,7 @@ public import Foundation
 /// Values may be nested 50 levels deep; a changeset of a deeper value cannot be read back.
 ///
 /// Stored changesets may outlive the app version that wrote them. Reading never fails: bytes that are not a changeset
-/// are kept, and the call that wants to use them throws ``ZDCSyncableError/malformedChangeset``.
+/// are kept, and the call that wants to use them throws ``ZDCSyncableError`` with `malformedChangeset`.
 public struct ZDCChangeset: Sendable, Hashable {
   private enum Content: Hashable {
     case tree(ChangeTree)
@@ -52,9 +52,9 @@ public struct ZDCChangeset: Sendable, Hashable {
   ///
   /// - Throws: `malformedChangeset`; `mismatchedChangeset` if it was made for another kind of value.
   func tree(_ kind: ChangeTree.Kind) throws(ZDCSyncableError) -> ChangeTree? {
-    guard case .tree(let tree) = content, tree.kind != .unreadable else { throw .malformedChangeset }
+    guard case .tree(let tree) = content, tree.kind != .unreadable else { throw ZDCSyncableError(.malformedChangeset) }
     guard tree.kind != .nothing else { return nil }
-    guard tree.kind == kind else { throw .mismatchedChangeset }
+    guard tree.kind == kind else { throw ZDCSyncableError(.mismatchedChangeset) }
     return tree
   }
 

@@ -96,7 +96,7 @@ extension ZDCOrderedDictionary.Content {
   fileprivate mutating func reconcile(strictly: Bool) throws(ZDCSyncableError) {
     let present = order.filter { values[$0] != nil }
     guard present.count != order.count || present.count != values.count else { return }
-    if strictly { throw .mismatchedChangeset }
+    if strictly { throw ZDCSyncableError(.mismatchedChangeset) }
     let known = Set(present)
     order = present + (try ValueCoding.sorted(values.keys.filter { !known.contains($0) }))
   }

@@ -1,45 +1,18 @@
-/// An error on the wire: the body of every unsuccessful answer.
+/// An error that the server answered: the body of every unsuccessful answer.
 ///
-/// `message` is for people and never contains a name, key or content. Programs use `code`.
+/// ```swift
+/// do { try await zdc.localUserManager?.createAccount() }
+/// catch let error as ServerError where error.code == .inviteRequired { askForInvitation() }
+/// ```
+///
+/// `message` is for people and never contains a name, key or content, if the server is honest. Programs use `code`.
 public struct ServerError: Error, Codable, Sendable, Hashable {
-  public enum Code: String, Codable, Sendable, CaseIterable {
-    /// The request is malformed; the same request will fail again.
-    case invalidRequest
-    case unauthorized
-    case forbidden
-    /// Unknown, or hidden from this caller. The answer does not reveal which.
-    case notFound
-    /// The zone's head is not the commit's `prev`. The body of this answer is a page, not this object.
-    case headMismatch
-    /// A compare-and-swap on something other than a zone failed (identity chain, keyring, tree).
-    case conflict
-    case zoneExists
-    /// A replay rule was broken; `security` names it.
-    case refused
-    case limitExceeded
-    case quotaExceeded
-    case tooManyRequests
-    /// Another device has the lease of a busy zone. Retry after `retryAfterMs`.
-    case zoneBusy
-    case blobGone
-    case blobIncomplete
-    /// A replaced record or content is no longer kept; pull commits again.
-    case gone
-    case registrationClosed
-    case inviteRequired
-    case accountClosed
-    case storageFull
-    case shuttingDown
-    case internalError
-    case unsupportedProtocol
-    case methodNotAllowed
-    case rangeNotSatisfiable
-  }
-
   public var code: Code
+  /// Text of the server for people. Show it as text only: it is not verified.
   public var message: String
   /// Whether the same request may succeed later.
   public var retryable: Bool
+  /// The time to wait before the next try, in milliseconds.
   public var retryAfterMs: UInt64?
   /// The broken rule, with `refused`.
   public var security: ZDCSecurityError.Code?
@@ -75,7 +48,7 @@ public struct ServerError: Error, Codable, Sendable, Hashable {
 
   /// The HTTP status for this error.
   public var status: Int {
-    switch code {
+    switch code.name {
     case .invalidRequest: 400
     case .unauthorized: 401
     case .forbidden, .registrationClosed, .inviteRequired, .accountClosed: 403
@@ -92,5 +65,13 @@ public struct ServerError: Error, Codable, Sendable, Hashable {
     case .shuttingDown: 503
     case .quotaExceeded, .storageFull: 507
     }
+  }
+}
+
+extension ServerError: CustomStringConvertible {
+  /// What failed and what to do about it. It holds nothing of the server's text, so it may be logged.
+  public var description: String {
+    guard let security else { return "the server answered \(code): \(code.explanation)" }
+    return "the server answered \(code) (\(security)): \(code.explanation)"
   }
 }

@@ -24,7 +24,7 @@ extension SyncScheduler {
       // The app may have changed another zone in a callback.
       guard rounds.shouldContinue(after: round.summary, uploadsSettled: 0) else { break }
     }
-    if let failure { throw DelegateError.unwrap(failure) }
+    if let failure { throw publicError(failure) }
     try await addRemainder(to: &summary)
     return summary
   }

@@ -101,6 +101,6 @@ package actor SyncScheduler {
       try await prepareOnce()
       guard let row = try await zones().first(where: { $0.zone == zone }) else { return ZDCRestoreSummary() }
       return try await worker(row.id).acceptServerState()
-    } catch { throw DelegateError.unwrap(error) }
+    } catch { throw publicError(error) }
   }
 }

@@ -73,7 +73,7 @@ package struct ZoneRound<Summary: Sendable>: Sendable {
   package mutating func note(_ error: (any Error)?) { failure = failure ?? error }
 
   package func get() throws -> Summary {
-    if let failure { throw DelegateError.unwrap(failure) }
+    if let failure { throw publicError(failure) }
     return summary
   }
 }

@@ -23,8 +23,10 @@ extension ZDCSyncManager {
   }
 
   func asEngine<Result: Sendable>(_ body: @Sendable () async throws -> Result) async throws -> Result {
-    guard let result = try await whileSyncing(body) else { throw ZDCError(.syncedElsewhere) }
-    return result
+    do {
+      guard let result = try await whileSyncing(body) else { throw ZDCError(.syncedElsewhere) }
+      return result
+    } catch { throw publicError(error) }
   }
 
   /// Runs `body` as the process that syncs, or waits while another process does the work and makes progress.

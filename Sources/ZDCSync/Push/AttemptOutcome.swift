@@ -2,6 +2,7 @@ internal import ZDCClientAPI
 package import ZDCClientStore
 internal import ZDCCrypto
 internal import ZDCProtocol
+internal import ZDCSupport
 internal import ZDCTransfers
 
 extension ZDCAttempt {
@@ -17,7 +18,7 @@ extension ZDCAttempt {
     case let error as ServerError: (.serverSaid, error.security?.rawValue ?? error.code.rawValue)
     case let error as ZDCSecurityError: (.serverSaid, error.code.rawValue)
     case CryptoFailure.sourceChanged: (.sourceChanged, nil)
-    case is NoDataFromApp: (other, nil)
+    case let error as ZDCError where error.code == .noDataFromApp: (other, nil)
     case let error: (other, "\(type(of: error))")
     }
   }

@@ -16,7 +16,7 @@ enum PushFailure: Equatable {
 
   package init(_ error: ServerError) {
     let pause = error.retryAfterMs ?? 0
-    switch error.code {
+    switch error.code.name {
     case .internalError, .shuttingDown, .storageFull:
       // A 500 may be sent after the commit was stored.
       self = error.code == .internalError ? .unknownOutcome : .retryLater(afterMs: max(pause, 1_000))

@@ -246,7 +246,7 @@ package struct ContentFailure: Sendable {
 
   /// Returns the type of the app's error. Its description may contain names.
   package static func detail(_ error: any Error) -> String? {
-    error is NoDataFromApp ? nil : "\(type(of: error))"
+    (error as? ZDCError)?.code == .noDataFromApp ? nil : "\(type(of: error))"
   }
 
   package func store(_ operations: [Int64], transaction: ZDCReadWriteTransaction, nowMs: UInt64) throws {

@@ -65,7 +65,7 @@ package enum HeadRules {
 
   /// - Parameter isSigned: Whether members have signed the objects in the answer.
   package static func evidence(of code: ZDCSecurityError.Code, isSigned: Bool) -> Evidence {
-    switch code {
+    switch code.name {
     case .nonCanonicalEncoding, .unsupportedVersion, .commitChainBroken: .none
     // An overlong answer proves nothing. However, an honest server refuses a signed commit that exceeds a limit.
     case .limitExceeded: isSigned ? .proof : .none
@@ -76,7 +76,7 @@ package enum HeadRules {
   /// Returns whether an error affects a zone's log as a whole (class 1). The server is then asked again, and the zone
   /// may be frozen. Errors that depend on keys affect one node or one grant.
   package static func isAboutLog(_ code: ZDCSecurityError.Code) -> Bool {
-    switch code {
+    switch code.name {
     case .recordAuthFailed, .nameTagMismatch, .duplicateName, .keyCommitmentMismatch, .contentHeaderInvalid,
       .objectMissing, .grantMissing, .grantHashMismatch, .contentHashMismatch, .chunkAuthFailed, .commitmentMismatch,
       .contentTruncated,

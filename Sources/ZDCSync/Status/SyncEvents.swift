@@ -18,7 +18,7 @@ package final class SyncEvents: Sendable {
   }
 
   package func report(_ error: any Error) {
-    let error = DelegateError.unwrap(error)
+    let error = publicError(error)
     if let error = error as? ZDCSecurityError {
       hub.post(.security(localUserID: localUserID, error))
     } else {
@@ -60,7 +60,7 @@ package final class StatusHub: Sendable {
 
   package func failed(_ localUserID: String, _ error: any Error) {
     let now = Date(ms: database.context.clock())
-    update(localUserID) { $0.fail(DelegateError.unwrap(error), now: now) }
+    update(localUserID) { $0.fail(publicError(error), now: now) }
   }
 
   package func lastSynced(_ localUserID: String) -> Date? {

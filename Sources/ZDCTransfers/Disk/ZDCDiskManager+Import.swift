@@ -98,13 +98,9 @@ extension ZDCDiskManager {
     switch source {
     case .nothing: nil
     case .cleartext(let content): try make { try self.seal(content, $0) }
-    case .cleartextFile(let url): try make { try self.seal(.file(try Self.fileSource(url)), $0) }
+    case .cleartextFile(let url): try make { try self.seal(.cleartextFile(url), $0) }
     case .cryptoFile(let file): try make { try self.adopt(file, $0) }
     }
-  }
-
-  private static func fileSource(_ url: URL) throws -> FileSource {
-    do { return try FileSource(url: url) } catch { throw ZDCError(.fileFailure, underlying: error) }
   }
 
   private func make(_ body: (_ name: String) throws -> DiskFileRow.File) throws -> MadeFile {
@@ -119,7 +115,7 @@ extension ZDCDiskManager {
       return MadeFile(file: file, token: token)
     } catch {
       _ = holds.remove(name)
-      throw error
+      throw translated(error)
     }
   }
 

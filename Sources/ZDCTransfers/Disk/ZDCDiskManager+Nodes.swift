@@ -12,9 +12,9 @@ extension ZDCDiskManager {
   /// Outside of a transaction, the file and its entry are on disk when this returns. If the cache is too small, the
   /// file is not kept: the returned file exists only as long as its retain token.
   ///
-  /// - Throws: ``ZDCError`` with `nodeNotFound`, `invalidParameter` for a placeholder, `diskFull` or `fileFailure`; the
-  ///   previous entry then remains. `CryptoFailure.sourceChanged` if the file was modified in the meantime;
-  ///   `ZDCSecurityError.limitExceeded` above the size limit of content.
+  /// - Throws: ``ZDCError`` with `nodeNotFound`, `invalidParameter` for a placeholder, `diskFull`, `fileFailure`, or
+  ///   `fileModifiedDuringRead` if the file was modified in the meantime; the previous entry then remains.
+  ///   `ZDCSecurityError` with `limitExceeded` above the size limit of content.
   @discardableResult
   public func importNodeData(_ diskImport: ZDCDiskImport, for node: ZDCNode) throws -> ZDCCryptoFile {
     guard let file = try take(diskImport, .data(node.uuid), mayLackNode: node.isUninserted) else {

@@ -62,7 +62,10 @@ package struct PartialFolder: Sendable {
   }
 
   private func takeOver(_ blob: BlobID, into file: LocalFile) throws {
-    let names = try FileManager.default.contentsOfDirectory(atPath: url.path)
+    let names: [String]
+    do {
+      names = try FileManager.default.contentsOfDirectory(atPath: url.path)
+    } catch { throw ZDCError(.fileFailure, underlying: error) }
     for name in names where name.hasPrefix("\(blob.text).") {
       let more = url.appendingPathComponent(name, isDirectory: false)
       defer { DownloadFolder.remove(more) }

@@ -1,7 +1,7 @@
 package import Foundation
+internal import ZDCClientStore
 package import ZDCCrypto
 package import ZDCProtocol
-internal import ZDCSupport
 
 /// Seals any source into a new file, slice by slice, under a fresh key.
 package struct FileSealing {
@@ -43,8 +43,7 @@ package struct FileSealing {
         fileFormat: format)
     } catch {
       DownloadFolder.remove(url)
-      if case CryptoFailure.sourceChanged = error { throw ZDCError(.fileModifiedDuringRead) }
-      throw error
+      throw translated(error)
     }
   }
 }
@@ -66,7 +65,5 @@ package final class LeafFile {
 
 extension ContentSource {
   /// - Throws: `ZDCError` with `fileFailure`.
-  package static func cleartextFile(_ url: URL) throws -> ContentSource {
-    do { return .file(try FileSource(url: url)) } catch { throw ZDCError(.fileFailure, underlying: error) }
-  }
+  package static func cleartextFile(_ url: URL) throws -> ContentSource { .file(try FileSource(url: url)) }
 }

@@ -1,6 +1,7 @@
 package import Foundation
 internal import ZDCCrypto
 internal import ZDCProtocol
+package import ZDCSupport
 
 /// The source of an upload's bytes: memory, or a file that is read in slices, sealed or not.
 package enum ContentSource: Sendable {
@@ -93,9 +94,12 @@ package struct FileSource: Sendable, Equatable {
   /// The file system's number. A file that replaced another one has a different number.
   package let number: UInt64
 
-  package init(url: URL) throws {
-    let attributes = try FileManager.default.attributesOfItem(atPath: url.path)
-    guard let size = attributes[.size] as? NSNumber else { throw CocoaError(.fileReadUnknown) }
+  package init(url: URL) throws(ZDCError) {
+    let attributes: [FileAttributeKey: Any]
+    do {
+      attributes = try FileManager.default.attributesOfItem(atPath: url.path)
+    } catch { throw ZDCError(.fileFailure, underlying: error) }
+    guard let size = attributes[.size] as? NSNumber else { throw ZDCError(.fileFailure) }
     self.url = url
     self.size = size.uint64Value
     modified = attributes[.modificationDate] as? Date

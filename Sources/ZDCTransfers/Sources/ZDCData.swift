@@ -1,4 +1,5 @@
 public import Foundation
+internal import ZDCSupport
 
 /// The bytes that the app wants uploaded: in memory, in a file, or supplied later.
 ///
@@ -62,9 +63,6 @@ public struct ZDCData: Sendable {
   }
 }
 
-/// The app has no content for a node: it rejected its promise, or its promises form a cycle.
-package struct NoDataFromApp: Error {}
-
 extension ZDCData {
   /// Maximum number of promises in a chain.
   private static let chainLimit = 64
@@ -83,7 +81,7 @@ extension ZDCData {
       case .memory, .cleartextFile, .cryptoFile: return try data.directSource()
       }
     }
-    throw NoDataFromApp()
+    throw ZDCError(.noDataFromApp)
   }
 
   /// Returns the source after waiting for promises and providers.
@@ -98,7 +96,7 @@ extension ZDCData {
       case .memory, .cleartextFile, .cryptoFile: return try data.directSource()
       }
     }
-    throw NoDataFromApp()
+    throw ZDCError(.noDataFromApp)
   }
 
   /// Whether the value, or the end of its chain of promises, has no answer yet.
@@ -130,7 +128,7 @@ extension ZDCData {
     case .memory(let data): .memory([UInt8](data))
     case .cleartextFile(let url): .file(try FileSource(url: url))
     case .cryptoFile(let file): .cryptoFile(file)
-    case .promise, .provider: throw NoDataFromApp()
+    case .promise, .provider: throw ZDCError(.noDataFromApp)
     }
   }
 }

@@ -1,5 +1,6 @@
 internal import Dispatch
 internal import Synchronization
+internal import ZDCSupport
 
 /// Content that the app supplies later.
 ///
@@ -54,7 +55,7 @@ public final class ZDCDataPromise: Sendable {
 
   /// Answers that there is no content now. The upload is parked as "no data from the app"; nothing is uploaded instead.
   public func reject() {
-    settle(.failure(NoDataFromApp()))
+    settle(.failure(ZDCError(.noDataFromApp)))
   }
 
   /// Like ``reject()``, with a reason for the status stream.

@@ -56,8 +56,8 @@ import ZDCCrypto
   @Test func rejectedPromise_isNoContent_neverEmptyContent() async throws {
     let promise = ZDCDataPromise()
     promise.reject()
-    await #expect(throws: NoDataFromApp.self) { try await ZDCData(promise: promise).source() }
-    #expect(throws: NoDataFromApp.self) { try ZDCData(promise: promise).immediateSource() }
+    #expect(await zdcCodeOf { _ = try await ZDCData(promise: promise).source() } == .noDataFromApp)
+    #expect(zdcCode { _ = try ZDCData(promise: promise).immediateSource() } == .noDataFromApp)
     let other = ZDCDataPromise()
     other.reject(Failure())
     await #expect(throws: Failure.self) { try await ZDCData(promise: other).source() }
@@ -80,8 +80,8 @@ import ZDCCrypto
     #expect(try await bytes(ZDCData(promise: first)) == [5])
     let circle = ZDCDataPromise()
     circle.fulfill(ZDCData(promise: circle))
-    await #expect(throws: NoDataFromApp.self) { try await ZDCData(promise: circle).source() }
-    #expect(throws: NoDataFromApp.self) { try ZDCData(promise: circle).immediateSource() }
+    #expect(await zdcCodeOf { _ = try await ZDCData(promise: circle).source() } == .noDataFromApp)
+    #expect(zdcCode { _ = try ZDCData(promise: circle).immediateSource() } == .noDataFromApp)
   }
 
   @Test func cancelledWait_ends_andThePromiseStaysGood() async throws {

@@ -90,7 +90,7 @@ struct Publisher {
       writerGen: keys.signGen, timeMs: 1, operations: operations)
     let commit = try ZoneCommit(fields) { try keys.signingKey.sign(label: "commit", message: $0) }
     bundle.append(commit: commit.bytes)
-    guard case .accepted = try await api.push(bundle.bytes) else { throw ZDCError(.serverRefused) }
+    guard case .accepted = try await api.push(bundle.bytes) else { throw NotAccepted() }
     return try await store(rows, zone, ZoneHead(zone: zone.zone, seq: head.seq + 1, hash: commit.hash, acl: head.acl))
   }
 
@@ -154,3 +154,5 @@ func pattern(_ count: Int, seed: UInt64 = 1) -> [UInt8] {
     filled = count
   }
 }
+
+private struct NotAccepted: Error {}
