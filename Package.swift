@@ -115,7 +115,8 @@ let package = Package(
     .target(
       name: "ZDCFuzzTargets",
       dependencies: [
-        "ZDCProtocol", "ZDCTreesystem", "ZDCCrypto", "ZDCServer", "ZeroDarkCloud", "ZDCCommands", crypto,
+        "ZDCProtocol", "ZDCTreesystem", "ZDCCrypto", "ZDCServer", "ZDCServerSQLite", "ZeroDarkCloud", "ZDCCommands",
+        crypto,
       ],
       path: "Fuzz/Targets"),
 
@@ -137,7 +138,7 @@ let package = Package(
       dependencies: [
         "ZDCServer", "ZDCServerSQLite", "ZDCServerMemory", "ZDCProtocol", "zdc-server", crypto, grdb, sqlite,
         httpClient, logging,
-      ]),
+      ], exclude: ["Fixture/FolderOfVersion7"]),
     .testTarget(
       name: "SyncTests",
       dependencies: [

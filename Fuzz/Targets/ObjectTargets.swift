@@ -1,4 +1,5 @@
 internal import ZDCProtocol
+internal import ZDCServerSQLite
 
 extension FuzzTarget {
   /// Signed and hashed objects: every accepted object has exactly one encoding.
@@ -13,6 +14,7 @@ extension FuzzTarget {
       try FuzzFinding.require(NodeRecord(record.fields).bytes == bytes, "a record has one encoding")
       try FuzzFinding.require(bytes.count <= Limits.recordBytes, "a record keeps its limit")
     },
+    FuzzTarget("compact-record") { bytes in try checkCompactRecord(bytes) },
     FuzzTarget("zone-commit") { bytes in
       guard let commit = try accepted({ try ZoneCommit(bytes) }) else { return }
       let again = ZoneCommit(commit.fields, sign: { _ in commit.signature })
@@ -35,6 +37,32 @@ extension FuzzTarget {
   /// Returns the decoded object, or nil if the bytes were refused with the expected error type.
   static func accepted<Value>(_ decode: () throws -> Value) throws -> Value? {
     do { return try decode() } catch is ZDCSecurityError { return nil }
+  }
+
+  /// Checks that whatever a server stores comes out again, whatever its commit says, and that damage traps nothing.
+  private static func checkCompactRecord(_ bytes: [UInt8]) throws {
+    let fields = try accepted({ try NodeRecord(bytes) })?.fields
+    let put = ZoneOperation.Put(
+      node: fields?.node ?? .zero, parent: fields?.parent ?? .zero, record: .zero, keyGen: fields?.keyGen ?? 1,
+      parentKeyGen: fields?.parentKeyGen ?? 1)
+    var context = RecordContext(
+      tree: fields?.tree ?? .zero, put: put, writer: fields?.writer ?? .zero, writerGen: fields?.writerGen ?? 1,
+      timeMs: fields?.timeMs ?? 0)
+    for shift in [0, 1, UInt64.max, 1 << 63] {
+      context.timeMs &+= shift
+      let compact = CompactRecord(bytes, context: context)
+      try FuzzFinding.require(try compact.record(context) == bytes, "a stored record comes out as it came in")
+      try FuzzFinding.require(compact.isWhole == (fields == nil), "a record with the fields of its put is compact")
+      try FuzzFinding.require(try fields == nil || compact.nameTag() == fields?.nameTag, "the tag is the record's")
+      try FuzzFinding.require(try fields == nil || compact.content() == fields?.content, "the content is the record's")
+    }
+    context.writerGen &+= 1
+    let foreign = CompactRecord(bytes, context: context)
+    try FuzzFinding.require(try foreign.isWhole && foreign.record(context) == bytes, "another record is stored whole")
+    let damaged = CompactRecord(stored: bytes)
+    _ = try accepted { try damaged.record(context) }
+    _ = try accepted { try damaged.nameTag() }
+    _ = try accepted { try damaged.content() }
   }
 
   private static func recode(_ link: IdentityLink) -> [UInt8] {

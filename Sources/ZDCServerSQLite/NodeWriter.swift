@@ -4,104 +4,137 @@ internal import ZDCServer
 
 /// Writes the nodes of one commit, with their records and content. Its statements run once per node, so each is
 /// prepared only once.
+///
+/// A live node's record and small content are compact: what the commit says is left out. When a put or delete replaces
+/// them, they move whole into `records` and `blobs`, and depend on nothing else from then on.
 struct NodeWriter {
   private let store: SQLiteTransaction
-  private let zone: ZoneKey
+  private let commit: CommitPuts
+  private let key: Int64
   private let tree: Int64
-  private let now: UInt64
-  private let insertRecord: SQLStatement
-  private let replaceRecord: SQLStatement
+  private let insertNode: SQLStatement
+  private let updateNode: SQLStatement
+  private let insertID: SQLStatement
+  private let insertName: SQLStatement
+  private let removeName: SQLStatement
   private let insertContent: SQLStatement
-  private let replaceContent: SQLStatement
-  private let putNode: SQLStatement
+  private let replacer: NodeReplacer
+  /// The keys of the nodes that the commit creates, which are consecutive.
+  private(set) var created: ClosedRange<Int64>?
+  private var keys: [NodeID: Int64] = [:]
 
-  init(_ store: SQLiteTransaction, zone: ZoneKey, now: UInt64) throws {
+  init(_ store: SQLiteTransaction, commit: CommitPuts, key: Int64) throws {
     self.store = store
-    self.zone = zone
-    self.now = now
-    tree = try store.tree(of: zone)
+    self.commit = commit
+    self.key = key
+    tree = try store.tree(of: commit.zone)
     let db = store.db
-    insertRecord = try db.prepared(
-      "INSERT INTO records(zone, hash, received_ms, data_received_ms, replaced_ms, bytes) VALUES (?, ?, ?, ?, ?, ?)")
-    replaceRecord = try db.prepared("UPDATE records SET replaced_ms = ? WHERE id = ?")
-    insertContent = try db.prepared(
-      """
-      INSERT INTO blobs(blob_id, zone, node, length, state, touched_ms, replaced_ms, content)
-      VALUES (?, ?, ?, ?, \(BlobRow.State.attached.rawValue), ?, ?, ?)
-      """)
-    replaceContent = try db.prepared("UPDATE blobs SET replaced_ms = ? WHERE id = ?")
-    putNode = try db.prepared(
-      """
-      INSERT INTO nodes(tree, node, zone, parent, tag, record, blob, put_seq, key_gen, parent_key_gen)
-      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-      ON CONFLICT(tree, node) DO UPDATE SET zone = excluded.zone, parent = excluded.parent, tag = excluded.tag,
-        record = excluded.record, blob = excluded.blob, put_seq = excluded.put_seq, key_gen = excluded.key_gen,
-        parent_key_gen = excluded.parent_key_gen
-      """)
+    insertNode = try db.prepared(
+      "INSERT INTO nodes(commit_key, put, data_received_ms, blob, record) VALUES (?, ?, ?, ?, ?)")
+    updateNode = try db.prepared(
+      "UPDATE nodes SET commit_key = ?, put = ?, data_received_ms = ?, blob = ?, record = ? WHERE id = ?")
+    insertID = try db.prepared("INSERT INTO node_ids(tree, node, key) VALUES (?, ?, ?)")
+    insertName = try db.prepared("INSERT INTO node_names(parent, tag, key) VALUES (?, ?, ?)")
+    removeName = try db.prepared("DELETE FROM node_names WHERE parent = ? AND tag = ?")
+    insertContent = try db.prepared("INSERT INTO contents(node, bytes) VALUES (?, ?)")
+    replacer = try NodeReplacer(store, zone: commit.zone, now: commit.receivedMs)
   }
 
-  func remove(_ nodes: [NodeRow]) throws {
-    let delete = try store.db.prepared("DELETE FROM nodes WHERE tree = ? AND node = ?")
-    for node in nodes {
-      try replaceRecord.run(.ms(now), .int(node.record))
-      if let blob = node.blob { try replaceContent.run(.ms(now), .int(blob)) }
-      try delete.run(.int(tree), .id(node.leaf.node))
-    }
-  }
-
-  /// - Returns: the keys of the records, which are consecutive.
-  func put(_ puts: [NodePut]) throws -> ClosedRange<Int64>? {
-    try clearNames(of: puts)
-    var keys: ClosedRange<Int64>?
-    for put in puts {
-      let record = try insertRecord(of: put)
-      keys = (keys?.lowerBound ?? record)...record
-      let blob = try content(of: put)
-      guard put.isLive else { continue }
-      if let old = put.replaced { try replaceRecord.run(.ms(now), .int(old.record)) }
-      if let old = put.replacedBlob { try replaceContent.run(.ms(now), .int(old)) }
-      try write(put, record: record, blob: blob)
+  mutating func write(_ puts: [NodePut], removing removed: [NodeRow]) throws {
+    guard puts.count == commit.count else { throw StoreError.damaged }
+    // First all names that become free: two nodes may swap theirs, and a node may leave a folder that is deleted.
+    for node in removed { try removeName(of: node) }
+    for put in puts where put.isLive && !put.keepsName { try put.replaced.map { try removeName(of: $0) } }
+    try remove(removed)
+    for (index, put) in puts.enumerated() {
+      guard try commit.put(index) == ZoneOperation.Put(put.leaf) else { throw StoreError.damaged }
+      if put.isLive { try write(put, index) } else { try replacer.keep(put) }
     }
     try countContents(of: puts)
-    return keys
   }
 
-  /// Clears the names of renamed nodes. Two nodes may swap names: the first one written would briefly have the other's
-  /// name, which the unique index refuses.
-  private func clearNames(of puts: [NodePut]) throws {
-    let clear = try store.db.prepared("UPDATE nodes SET tag = NULL WHERE tree = ? AND node = ?")
-    for put in puts where put.isLive && put.replaced?.tag != nil && !put.keepsName {
-      try clear.run(.int(tree), .id(put.leaf.node))
+  private mutating func remove(_ nodes: [NodeRow]) throws {
+    let removeID = try store.db.prepared("DELETE FROM node_ids WHERE tree = ? AND node = ?")
+    let removeNode = try store.db.prepared("DELETE FROM nodes WHERE id = ?")
+    for node in nodes {
+      try replacer.keepRecord(of: node)
+      try replacer.keepContent(of: node)
+      try removeID.run(.int(tree), .id(node.leaf.node))
+      try removeNode.run(.int(node.record))
+      // The key may be given to another node.
+      keys[node.leaf.node] = nil
     }
   }
 
-  private func insertRecord(of put: NodePut) throws -> Int64 {
-    try insertRecord.run(
-      .int(zone.rawValue), .id(put.leaf.record), .ms(put.record.recordReceivedMs), .ms(put.record.dataReceivedMs),
-      put.isLive ? .null : .ms(now), .bytes(put.record.bytes))
-    return store.db.lastInsertedRowID
+  private mutating func write(_ put: NodePut, _ index: Int) throws {
+    if let old = put.replaced {
+      try replacer.keepRecord(of: old)
+      if put.replacedBlob != nil { try replacer.keepContent(of: old) }
+    }
+    let record = CompactRecord(put.record.bytes, context: try commit.context(index))
+    let isCommits = put.record.dataReceivedMs == commit.receivedMs
+    let values: [SQLValue] = [
+      .int(key), .int(Int64(index)), isCommits ? .null : .ms(put.record.dataReceivedMs), try blob(of: put),
+      .bytes(record.bytes),
+    ]
+    let node = try put.replaced.map { try update($0.record, values) } ?? create(put.leaf.node, values)
+    if let tag = put.tag, !put.keepsName { try insertName.run(.int(try parent(of: put.leaf)), .id(tag), .int(node)) }
+    try writeContent(of: put, node)
   }
 
-  private func content(of put: NodePut) throws -> Int64? {
+  private func update(_ node: Int64, _ values: [SQLValue]) throws -> Int64 {
+    try updateNode.run(values + [.int(node)])
+    return node
+  }
+
+  private mutating func create(_ id: NodeID, _ values: [SQLValue]) throws -> Int64 {
+    try insertNode.run(values)
+    let node = store.db.lastInsertedRowID
+    created = (created?.lowerBound ?? node)...node
+    keys[id] = node
+    try insertID.run(.int(tree), .id(id), .int(node))
+    return node
+  }
+
+  /// Returns the key of the node's parent. Most puts of a commit share a few.
+  private mutating func parent(of leaf: LogNode) throws -> Int64 {
+    if let known = keys[leaf.parent] { return known }
+    guard
+      let key = try store.db.first(
+        "SELECT key FROM node_ids WHERE tree = ? AND node = ?", .int(tree), .id(leaf.parent), row: { $0.int(0) })
+    else { throw StoreError.damaged }
+    keys[leaf.parent] = key
+    return key
+  }
+
+  private mutating func removeName(of node: NodeRow) throws {
+    guard let tag = node.tag else { return }
+    try removeName.run(.int(try parent(of: node.leaf)), .id(tag))
+  }
+
+  private func blob(of put: NodePut) throws -> SQLValue {
     switch put.content {
-    case .none: return nil
-    case .unchanged(let key): return key
-    case .attached(let blob):
-      try store.update(blob.attached(replacedMs: put.isLive ? nil : now))
-      return blob.key
-    case .inline(let id, let bytes):
-      try insertContent.run(
-        .id(id), .int(zone.rawValue), .id(put.leaf.node), .ms(UInt64(bytes.count)), .ms(now),
-        put.isLive ? .null : .ms(now), .slice(bytes))
-      return store.db.lastInsertedRowID
+    case .none: .null
+    case .unchanged(let key): .int(max(key, 0))
+    case .attached(let blob): .int(blob.isInline ? 0 : blob.key)
+    case .inline: .int(0)
     }
   }
 
-  private func write(_ put: NodePut, record: Int64, blob: Int64?) throws {
-    let leaf = put.leaf
-    try putNode.run(
-      .int(tree), .id(leaf.node), .int(zone.rawValue), .id(leaf.parent), put.tag.map { .id($0) } ?? .null,
-      .int(record), .optional(blob), .ms(leaf.putSeq), .int(Int64(leaf.keyGen)), .int(Int64(leaf.parentKeyGen)))
+  private func writeContent(of put: NodePut, _ node: Int64) throws {
+    switch put.content {
+    case .none, .unchanged: return
+    case .attached(let blob) where !blob.isInline: try store.update(blob.attached(replacedMs: nil))
+    case .attached(var blob):
+      // A node that is deleted with its folder and put again takes its content from where that was moved.
+      blob.key = store.movedContents[blob.key] ?? blob.key
+      guard blob.key > 0 else { return }
+      guard let bytes = try store.inlineBytes(of: blob) else { throw StoreError.damaged }
+      try store.removeBlobs([blob])
+      try store.count(contents: 1, bytes: Int64(bytes.count), in: commit.zone)
+      try insertContent.run(.int(node), .bytes(bytes))
+    case .inline(_, let bytes): try insertContent.run(.int(node), .slice(bytes))
+    }
   }
 
   /// Counts the commit's small content in one statement: a trigger would run one more statement for each blob.
@@ -110,6 +143,13 @@ struct NodeWriter {
       if case .inline(_, let content) = put.content { Int64(content.count) } else { nil }
     }
     guard !lengths.isEmpty else { return }
-    try store.count(contents: Int64(lengths.count), bytes: lengths.reduce(0, +), in: zone)
+    try store.count(contents: Int64(lengths.count), bytes: lengths.reduce(0, +), in: commit.zone)
+  }
+}
+
+extension ZoneOperation.Put {
+  init(_ leaf: LogNode) {
+    self.init(
+      node: leaf.node, parent: leaf.parent, record: leaf.record, keyGen: leaf.keyGen, parentKeyGen: leaf.parentKeyGen)
   }
 }

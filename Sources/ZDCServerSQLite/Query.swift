@@ -61,7 +61,9 @@ struct SQLStatement {
   fileprivate let db: Database
   fileprivate let statement: Statement
 
-  func run(_ values: SQLValue...) throws {
+  func run(_ values: SQLValue...) throws { try run(values) }
+
+  func run(_ values: [SQLValue]) throws {
     try each(values) { _ in false }
   }
 

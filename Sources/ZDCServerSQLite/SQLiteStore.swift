@@ -25,6 +25,8 @@ package final class SQLiteStore: MetadataStore {
       checkpointer = try Checkpointer(path: path)
     } catch let error as StoreOpenError {
       throw error
+    } catch StoreError.damaged {
+      throw StoreOpenError(.damaged, path: path)
     } catch {
       throw StoreOpenError(error, path: path)
     }

@@ -12,11 +12,13 @@ extension SQLiteTransaction {
 
   private func apply(_ delta: ZoneDelta) throws -> ZoneStatus {
     let zone = try key(of: delta)
-    let writer = try NodeWriter(self, zone: zone, now: delta.receivedMs)
-    try writer.remove(delta.removed)
-    let records = try writer.put(delta.puts)
+    let key = (try db.first("SELECT max(feed_position) FROM commits") { $0.int(0) } ?? 0) + 1
+    let puts = try CommitPuts(zone: zone, receivedMs: delta.receivedMs, bytes: delta.commit)
+    commitCache.insert(puts, key: key)
+    var writer = try NodeWriter(self, commit: puts, key: key)
+    try writer.write(delta.puts, removing: delta.removed)
     let list = try delta.list.map { try insert($0, in: zone) }
-    try append(delta, list: list, records: records, to: zone)
+    try append(delta, key: key, list: list, nodes: writer.created, to: zone)
     return ZoneStatus(zone: delta.head.zone, seq: delta.head.seq, head: delta.head.hash)
   }
 
@@ -59,23 +61,22 @@ extension SQLiteTransaction {
   }
 
   private func append(
-    _ delta: ZoneDelta, list: Int64?, records: ClosedRange<Int64>?, to zone: ZoneKey
+    _ delta: ZoneDelta, key: Int64, list: Int64?, nodes: ClosedRange<Int64>?, to zone: ZoneKey
   ) throws {
     let head = delta.head
     try db.run(
       """
-      INSERT INTO commits(zone, seq, hash, received_ms, acl, first_record, last_record, bytes)
-      VALUES (?, ?, ?, ?, ?, ?, ?, ?)
-      """, .int(zone.rawValue), .ms(head.seq), .id(head.hash), .ms(delta.receivedMs), .optional(list),
-      .optional(records?.lowerBound), .optional(records?.upperBound), .bytes(delta.commit))
-    let feedPosition = db.lastInsertedRowID
+      INSERT INTO commits(feed_position, zone, seq, hash, received_ms, acl, first_node, last_node, bytes)
+      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+      """, .int(key), .int(zone.rawValue), .ms(head.seq), .id(head.hash), .ms(delta.receivedMs), .optional(list),
+      .optional(nodes?.lowerBound), .optional(nodes?.upperBound), .bytes(delta.commit))
     let usage = delta.usage
     try db.run(
       """
       UPDATE zones SET seq = ?, head = ?, feed_position = ?, acl = coalesce(?, acl), retired = ?,
         live_nodes = live_nodes + ?, records = records + ?, record_bytes = record_bytes + ?, log_bytes = log_bytes + ?
       WHERE id = ?
-      """, .ms(head.seq), .id(head.hash), .int(feedPosition), .optional(list), .bytes(bytes(head.retiredBelow)),
+      """, .ms(head.seq), .id(head.hash), .int(key), .optional(list), .bytes(bytes(head.retiredBelow)),
       .int(usage.nodes), .ms(usage.records), .ms(usage.recordBytes), .ms(usage.logBytes), .int(zone.rawValue))
   }
 

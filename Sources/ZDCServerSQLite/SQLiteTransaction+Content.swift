@@ -24,7 +24,18 @@ extension SQLiteTransaction {
   func blobs(_ keys: [Int64]) throws -> [BlobRow] { try keys.compactMap(blob) }
 
   func blob(_ key: Int64) throws -> BlobRow? {
-    try db.first("\(Self.blobQuery) WHERE b.id = ?", .int(key), row: blobRow)
+    if key < 0 { return try liveNode(-key).flatMap(smallContent) }
+    return try db.first("\(Self.blobQuery) WHERE b.id = ?", .int(key), row: blobRow)
+  }
+
+  /// Returns the row of a live node's small content; nil if it has none.
+  func smallContent(of node: LiveNode) throws -> BlobRow? {
+    guard node.blob == 0, let named = try node.record.content() else { return nil }
+    let length = try db.first("SELECT length(bytes) FROM contents WHERE node = ?", .int(node.key)) { $0.unsigned(0) }
+    guard let length else { return nil }
+    return BlobRow(
+      key: -node.key, id: named.blobID, zone: node.commit.zone, node: try node.put().node, cipherLength: length,
+      state: .attached, isInline: true, owner: nil, contentRoot: nil, touchedMs: node.dataReceivedMs)
   }
 
   func file(_ id: BlobID) throws -> BlobRow? {
@@ -40,8 +51,6 @@ extension SQLiteTransaction {
   }
 
   private func ownContents(_ names: [ContentName], in tree: Int64) throws -> [ContentName: BlobRow] {
-    let live = try db.prepared(
-      "\(Self.blobQuery) JOIN nodes n ON n.blob = b.id WHERE n.tree = ?1 AND n.node = ?2 AND b.blob_id = ?3")
     let kept = try db.prepared(
       """
       \(Self.blobQuery) JOIN zones z ON z.id = b.zone
@@ -49,10 +58,22 @@ extension SQLiteTransaction {
       """)
     var contents: [ContentName: BlobRow] = [:]
     for name in names {
-      let values: [SQLValue] = [.int(tree), .id(name.node), .id(name.blob)]
-      contents[name] = try live.first(values, row: blobRow) ?? kept.first(values, row: blobRow)
+      contents[name] =
+        try liveContent(name, in: tree) ?? kept.first(.int(tree), .id(name.node), .id(name.blob), row: blobRow)
     }
     return contents
+  }
+
+  private func liveContent(_ name: ContentName, in tree: Int64) throws -> BlobRow? {
+    do {
+      guard let node = try liveNode(name.node, tree: tree), let blob = try node.blobKey.flatMap(blob) else {
+        return nil
+      }
+      return blob.id == name.blob ? blob : nil
+    } catch StoreError.damaged {
+      // The commit that put the node is lost. Content that the node had before can still be read.
+      return nil
+    }
   }
 
   private func userID(_ key: Int64) throws -> UserID? {
@@ -65,7 +86,12 @@ extension SQLiteTransaction {
   }
 
   func inlineBytes(of blob: BlobRow) throws -> [UInt8]? {
-    try db.first("SELECT content FROM blobs WHERE id = ? AND content IS NOT NULL", .int(blob.key)) { $0.bytes(0) }
+    if blob.key < 0 {
+      return try db.first("SELECT bytes FROM contents WHERE node = ?", .int(-blob.key)) { $0.bytes(0) }
+    }
+    return try db.first("SELECT content FROM blobs WHERE id = ? AND content IS NOT NULL", .int(blob.key)) {
+      $0.bytes(0)
+    }
   }
 
   func insertTicket(_ blob: BlobRow) throws -> Int64 {
@@ -105,6 +131,7 @@ extension SQLiteTransaction {
   func removeBlobs(_ blobs: [BlobRow]) throws { for blob in blobs { try removeBlob(blob.key) } }
 
   private func removeBlob(_ key: Int64) throws {
+    let key = movedContents[key] ?? key
     try db.run("DELETE FROM parts WHERE blob = ?", .int(key))
     try db.run("DELETE FROM blobs WHERE id = ?", .int(key))
   }

@@ -25,28 +25,14 @@ extension SQLiteTransaction {
     return key
   }
 
-  private static let nodeQuery = """
-    SELECT n.node, n.parent, r.hash, n.put_seq, n.key_gen, n.parent_key_gen, n.tag, n.record, n.blob
-    FROM nodes n JOIN records r ON r.id = n.record
-    """
-
-  private func nodeRow(_ row: SQLRow) throws -> NodeRow {
-    let leaf = LogNode(
-      node: try row.id(0), parent: try row.id(1), record: try row.id(2), putSeq: row.unsigned(3),
-      keyGen: UInt32(clamping: row.int(4)), parentKeyGen: UInt32(clamping: row.int(5)))
-    return NodeRow(leaf: leaf, tag: try row.isNull(6) ? nil : row.id(6), record: row.int(7), blob: row.optionalInt(8))
-  }
-
   func nodes(_ ids: [NodeID], in zone: ZoneKey) throws -> [NodeRow] {
     let tree = try tree(of: zone)
-    let query = try db.prepared("\(Self.nodeQuery) WHERE n.tree = ? AND n.node = ? AND n.zone = ?")
     var asked: Set<NodeID> = []
     var found: [NodeRow] = []
     for id in ids {
       var next = id
-      while asked.insert(next).inserted,
-        let row = try query.first(.int(tree), .id(next), .int(zone.rawValue), row: nodeRow)
-      {
+      while asked.insert(next).inserted, let node = try liveNode(next, tree: tree), node.commit.zone == zone {
+        let row = try node.row()
         found.append(row)
         next = row.leaf.parent
       }
@@ -59,19 +45,16 @@ extension SQLiteTransaction {
     let tree = try tree(of: zone)
     var all: [NodeRow] = []
     for parent in parents where all.count < limit {
-      all += try db.all(
-        "\(Self.nodeQuery) WHERE n.tree = ? AND n.parent = ? LIMIT ?", .int(tree), .id(parent),
-        .int(Int64(limit - all.count)), row: nodeRow)
+      all += try children(of: parent, tree: tree, limit: limit - all.count).map { try $0.row() }
     }
     return all
   }
 
   func holders(of names: [NodeName], in zone: ZoneKey) throws -> [NodeName: NodeID] {
     let tree = try tree(of: zone)
-    let query = try db.prepared("SELECT node FROM nodes WHERE tree = ? AND parent = ? AND tag = ?")
     var holders: [NodeName: NodeID] = [:]
     for name in names {
-      holders[name] = try query.first(.int(tree), .id(name.parent), .id(name.tag)) { try $0.id(0) }
+      holders[name] = try holder(of: name, tree: tree)?.put().node
     }
     return holders
   }
@@ -80,30 +63,29 @@ extension SQLiteTransaction {
 // Records
 extension SQLiteTransaction {
   func records(_ keys: [Int64]) throws -> [Int64: StoredRecord] {
-    let query = try db.prepared("SELECT bytes, received_ms, data_received_ms FROM records WHERE id = ?")
     var records: [Int64: StoredRecord] = [:]
-    for key in keys { records[key] = try query.first(.int(key), row: storedRecord) }
+    for key in keys { records[key] = try liveNode(key)?.storedRecord() }
     return records
   }
 
   func record(_ name: RecordName, in zone: ZoneKey) throws -> StoredRecord? {
-    // A record holds its node's id behind the preamble, the flags and the tree's id.
-    try db.first(
-      """
-      SELECT bytes, received_ms, data_received_ms FROM records
-      WHERE substr(hash, 1, 8) = ? AND hash = ? AND zone = ? AND substr(bytes, 41, 16) = ?
-      """, .slice(name.hash.bytes[..<8]), .id(name.hash), .int(zone.rawValue), .id(name.node), row: storedRecord)
+    if let node = try liveNode(name.node, tree: try tree(of: zone)), node.commit.zone == zone,
+      try node.put().record == name.hash
+    {
+      return try node.storedRecord()
+    }
+    return try replacedRecord(name, in: zone)
   }
 
-  func liveRecords(from first: Int64, through last: Int64) throws -> [StoredRecord] {
-    try db.all(
+  private func replacedRecord(_ name: RecordName, in zone: ZoneKey) throws -> StoredRecord? {
+    let record = try db.first(
       """
       SELECT bytes, received_ms, data_received_ms FROM records
-      WHERE id BETWEEN ? AND ? AND replaced_ms IS NULL ORDER BY id
-      """, .int(first), .int(last), row: storedRecord)
-  }
-
-  private func storedRecord(_ row: SQLRow) -> StoredRecord {
-    StoredRecord(bytes: row.bytes(0), recordReceivedMs: row.unsigned(1), dataReceivedMs: row.unsigned(2))
+      WHERE substr(hash, 1, 8) = ? AND hash = ? AND zone = ? AND node = ?
+      """, .slice(name.hash.bytes[..<8]), .id(name.hash), .int(zone.rawValue), .id(name.node)
+    ) { StoredRecord(bytes: $0.bytes(0), recordReceivedMs: $0.unsigned(1), dataReceivedMs: $0.unsigned(2)) }
+    guard let record else { return nil }
+    guard RecordHash(labelledHash: "record", record.bytes) == name.hash else { throw RecordDamaged(name) }
+    return record
   }
 }

@@ -15,8 +15,10 @@ extension SQLiteTransaction {
 
   func zone(ofNode node: NodeID, tree: TreeID) throws -> ZoneRow? {
     try db.first(
-      "\(Self.zoneQuery) JOIN nodes n ON n.tree = t.id AND n.zone = z.id WHERE t.tree_id = ? AND n.node = ?", .id(tree),
-      .id(node), row: zoneRow)
+      """
+      \(Self.zoneQuery) JOIN node_ids i ON i.tree = t.id JOIN nodes n ON n.id = i.key
+      JOIN commits c ON c.feed_position = n.commit_key AND c.zone = z.id WHERE t.tree_id = ? AND i.node = ?
+      """, .id(tree), .id(node), row: zoneRow)
   }
 
   private func zoneRow(_ row: SQLRow) throws -> ZoneRow {
@@ -124,17 +126,28 @@ extension SQLiteTransaction {
     of zone: ZoneKey, after: UInt64?, withRecords: Bool, _ body: (CommitRow) throws -> Bool
   ) throws {
     let sql = """
-      SELECT c.seq, c.received_ms, c.bytes, a.bytes, c.first_record, c.last_record
+      SELECT c.seq, c.received_ms, c.bytes, a.bytes, c.feed_position, c.first_node, c.last_node
       FROM commits c LEFT JOIN acls a ON a.id = c.acl WHERE c.zone = ? AND c.seq > ? ORDER BY c.seq
       """
     let start = after.map { Int64(clamping: $0) } ?? -1
     try db.each(sql, [.int(zone.rawValue), .int(start)]) { row in
       var commit = CommitRow(
         seq: row.unsigned(0), receivedMs: row.unsigned(1), bytes: row.bytes(2), acl: row.isNull(3) ? nil : row.bytes(3))
-      if withRecords, let first = row.optionalInt(4), let last = row.optionalInt(5) {
-        commit.records = try liveRecords(from: first, through: last)
+      if withRecords {
+        let key = row.int(4)
+        commitCache.insert(try CommitPuts(zone: zone, receivedMs: commit.receivedMs, bytes: commit.bytes), key: key)
+        let new = row.optionalInt(5).flatMap { first in row.optionalInt(6).map { first...max(first, $0) } }
+        try add(try liveNodes(ofCommit: key, new: new), to: &commit)
       }
       return try body(commit)
+    }
+  }
+
+  private func add(_ nodes: [LiveNode], to commit: inout CommitRow) throws {
+    for node in nodes {
+      do { commit.records.append(try node.storedRecord()) } catch let damage as RecordDamaged {
+        commit.damaged.append(damage)
+      }
     }
   }
 

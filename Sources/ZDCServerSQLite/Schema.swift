@@ -10,14 +10,28 @@ enum Schema {
   static func migrate(_ db: Database, from version: Int) throws {
     for (index, step) in steps.enumerated() where index >= version {
       try db.inTransaction(.immediate) {
-        try db.execute(sql: step)
+        try step.run(db)
         try db.execute(sql: "PRAGMA user_version = \(index + 1)")
         return .commit
       }
     }
   }
 
-  private static let steps = [
+  private enum Step {
+    case sql(String)
+    case code(@Sendable (Database) throws -> Void)
+
+    func run(_ db: Database) throws {
+      switch self {
+      case .sql(let text): try db.execute(sql: text)
+      case .code(let body): try body(db)
+      }
+    }
+  }
+
+  private static let steps: [Step] = sqlSteps.map { .sql($0) } + [.code { try CompactNodes.migrate($0) }]
+
+  private static let sqlSteps = [
     """
     PRAGMA application_id = \(applicationID);
 

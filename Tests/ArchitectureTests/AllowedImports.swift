@@ -80,7 +80,9 @@ enum AllowedImports {
       others: ["Crypto", "GRDB", "ArgumentParser"]),
     "zdc-fuzz": TargetRule(ours: ["ZDCFuzzTargets"]),
     "ZDCFuzzTargets": TargetRule(
-      ours: ["ZDCProtocol", "ZDCTreesystem", "ZDCCrypto", "ZDCServer", "ZeroDarkCloud", "ZDCCommands"],
+      ours: [
+        "ZDCProtocol", "ZDCTreesystem", "ZDCCrypto", "ZDCServer", "ZDCServerSQLite", "ZeroDarkCloud", "ZDCCommands",
+      ],
       others: ["Crypto"]),
     "ZeroDarkCloudTesting": TargetRule(
       ours: ["ZeroDarkCloud", "ZDCServer", "ZDCServerSQLite", "ZDCProtocol", "ZDCTreesystem", "ZDCCrypto"],

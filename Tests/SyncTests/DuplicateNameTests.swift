@@ -102,7 +102,7 @@ struct DuplicateNameTests {
       try await forge(b, "/m", name: "n")
       // This server does not compare names: it has forgotten the tags.
       try VerificationTests.server(world) { db in
-        try db.execute(sql: "UPDATE nodes SET tag = randomblob(16) WHERE tag IS NOT NULL")
+        try db.execute(sql: "UPDATE node_names SET tag = randomblob(16)")
       }
       try await b.push()
       try await body(world, a, b)

@@ -182,7 +182,7 @@ struct UnreadableRecordTests {
       #expect(try await b.syncManager.frozenZones(localUserID: b.localUserID) == [])
       #expect(try await b.content(of: "/f")?.data == Data("1".utf8))
       try VerificationTests.server(world) { db in
-        try db.execute(sql: "UPDATE records SET bytes = saved.bytes FROM saved WHERE saved.id = records.id")
+        try db.execute(sql: "UPDATE nodes SET record = saved.bytes FROM saved WHERE saved.id = nodes.id")
         try db.execute(sql: "DROP TABLE saved")
       }
       try await world.settle(b)
@@ -194,10 +194,11 @@ struct UnreadableRecordTests {
   /// Changes the two newest records in the server's files, and saves the originals.
   private static func damage(_ world: TestWorld, _ change: (Data) -> Data) throws {
     try VerificationTests.server(world) { db in
-      try db.execute(sql: "CREATE TABLE saved AS SELECT id, bytes FROM records ORDER BY id DESC LIMIT 2")
+      try db.execute(
+        sql: "CREATE TABLE saved AS SELECT id, record AS bytes FROM nodes ORDER BY commit_key DESC, put DESC LIMIT 2")
       for row in try Row.fetchAll(db, sql: "SELECT id, bytes FROM saved") {
         let id: Int64 = row["id"]
-        try db.execute(sql: "UPDATE records SET bytes = ? WHERE id = ?", arguments: [change(row["bytes"]), id])
+        try db.execute(sql: "UPDATE nodes SET record = ? WHERE id = ?", arguments: [change(row["bytes"]), id])
       }
     }
   }

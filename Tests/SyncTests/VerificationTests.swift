@@ -78,7 +78,7 @@ struct VerificationTests {
       try await Self.createPref(a, "one")
       try await a.sync()
       let grants = try Self.server(world) { db in
-        let zone = try Int64.fetchOne(db, sql: "SELECT zone FROM nodes GROUP BY zone ORDER BY zone LIMIT 1")
+        let zone = try Int64.fetchOne(db, sql: "SELECT min(zone) FROM commits")
         let rows = try Row.fetchAll(db, sql: "SELECT * FROM grants WHERE zone = ?", arguments: [zone])
         try db.execute(sql: "DELETE FROM grants WHERE zone = ?", arguments: [zone])
         return rows

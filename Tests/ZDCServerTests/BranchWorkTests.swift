@@ -34,18 +34,28 @@ import ZDCProtocol
         INSERT INTO zones(id, tree, root, seq, head, feed_position, acl, retired) VALUES (1, 1, x'', 0, x'', 0, 0, x'')
         """)
     // Nodes 1 to 5,000 are children of the folder; of 5,001 to 5,300 each is below the one before.
+    let ids = (1...5_300).map { number in NodeID(Array(String(format: "%016d", number).utf8))! }
+    let puts = ids.enumerated().map { index, id in
+      ZoneOperation.Put(
+        node: id, parent: index < 5_000 ? top : ids[index - 1], record: .random(), keyGen: 1, parentKeyGen: 1)
+    }
+    let commit = ZoneCommit.Fields(
+      zone: ZoneID(tree: .random(), root: top), seq: 0, prev: .zero, aclHash: .zero, writer: .random(), writerGen: 1,
+      timeMs: 0, operations: puts.map { .put($0) })
     try db.execute(
-      sql: """
-        WITH RECURSIVE n(i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n WHERE i < 5300)
-        INSERT INTO nodes(tree, node, zone, parent, tag, record, put_seq, key_gen, parent_key_gen)
-        SELECT 1, CAST(printf('%016d', i) AS BLOB), 1, CASE WHEN i <= 5000 THEN ?
-          ELSE CAST(printf('%016d', i - 1) AS BLOB) END, CAST(printf('%016d', i) AS BLOB), i, 0, 1, 1 FROM n;
-        """, arguments: [Data(top.bytes)])
-    try db.execute(
-      sql: """
-        INSERT INTO records(id, zone, hash, received_ms, data_received_ms, bytes)
-        SELECT record, zone, zeroblob(32), 0, 0, x'' FROM nodes
-        """)
+      sql: "INSERT INTO commits(feed_position, zone, seq, hash, received_ms, bytes) VALUES (1, 1, 0, x'', 0, ?)",
+      arguments: [Data(commit.unsignedBytes)])
+    try db.execute(sql: "INSERT INTO node_ids(tree, node, key) VALUES (1, ?, 6000)", arguments: [Data(top.bytes)])
+    for (index, put) in puts.enumerated() {
+      let (key, tag) = (index + 1, Data(put.node.bytes))
+      try db.execute(
+        sql: "INSERT INTO nodes(id, commit_key, put, record) VALUES (?, 1, ?, ?)",
+        arguments: [key, index, Data([1]) + tag])
+      try db.execute(sql: "INSERT INTO node_ids(tree, node, key) VALUES (1, ?, ?)", arguments: [tag, key])
+      try db.execute(
+        sql: "INSERT INTO node_names(parent, tag, key) VALUES (?, ?, ?)",
+        arguments: [index < 5_000 ? 6_000 : index, tag, key])
+    }
   }
 
   /// Returns the result of a search and the number of instructions that SQLite's virtual machine runs for it.

@@ -102,7 +102,7 @@ import ZDCServerSQLite
     Damage(.upload, "half of an acknowledged part") {
       try TestServer.write(Array($0.running.bytes.prefix(100_000)), to: $0.path($0.running.blob))
     },
-    Damage(.database, "an index that is empty") { try $0.emptyPage(of: "records_by_hash") },
+    Damage(.database, "an index that is empty") { try $0.emptyPage(of: "files") },
     Damage(.identityChain, sql: "UPDATE links SET bytes = bytes || x'00'"),
     Damage(.account, sql: "UPDATE users SET link_seq = 1 WHERE id = 1"),
     Damage(.account, sql: "UPDATE users SET keyring = x'01' WHERE id = 1"),
@@ -118,21 +118,23 @@ import ZDCServerSQLite
     Damage(.accessList, sql: "DELETE FROM acls WHERE id = (SELECT acl FROM zones WHERE seq > 0)"),
     Damage(.grant, sql: "DELETE FROM grants"),
     Damage(.grant, sql: "UPDATE grants SET bytes = bytes || x'00'"),
-    Damage(.node, sql: "DELETE FROM nodes WHERE blob IS NOT NULL"),
-    Damage(.node, sql: "UPDATE nodes SET parent = (SELECT root FROM zones WHERE seq > 0) WHERE blob IS NOT NULL"),
-    Damage(.node, sql: "UPDATE nodes SET tag = zeroblob(16) WHERE put_seq = 2"),
-    Damage(.node, "a node too many") {
-      try $0.sql(
-        """
-        INSERT INTO nodes SELECT NULL, tree, zeroblob(16), zone, parent, NULL, record, NULL, 1, 1, 1 FROM nodes LIMIT 1
-        """)
-    },
+    Damage(.node, sql: "DELETE FROM node_ids WHERE key IN (SELECT id FROM nodes WHERE blob IS NOT NULL)"),
+    Damage(.node, sql: "UPDATE nodes SET put = 0 WHERE blob IS NOT NULL"),
+    Damage(.node, sql: "UPDATE nodes SET commit_key = 99 WHERE blob IS NOT NULL"),
+    Damage(.node, sql: "UPDATE node_names SET tag = zeroblob(16) WHERE key = (SELECT max(key) FROM node_names)"),
+    Damage(.node, sql: "DELETE FROM node_names WHERE key = (SELECT max(key) FROM node_names)"),
+    Damage(.node, sql: "INSERT INTO node_ids SELECT tree, zeroblob(16), key FROM node_ids LIMIT 1"),
+    Damage(.node, sql: "INSERT INTO node_names SELECT parent, zeroblob(16), key FROM node_names LIMIT 1"),
+    Damage(.record, sql: "UPDATE nodes SET record = record || x'00'"),
+    Damage(.record, sql: "UPDATE nodes SET record = x'' WHERE blob = 0"),
+    Damage(.record, sql: "UPDATE nodes SET record = x'00' || zeroblob(500) WHERE blob = 0"),
     Damage(.record, sql: "UPDATE records SET bytes = bytes || x'00'"),
-    Damage(.record, sql: "UPDATE records SET replaced_ms = 1 WHERE id IN (SELECT record FROM nodes)"),
-    Damage(.record, sql: "UPDATE records SET replaced_ms = NULL"),
-    Damage(.record, sql: "UPDATE commits SET last_record = first_record WHERE seq = 1"),
-    Damage(.recordMissing, sql: "DELETE FROM records WHERE id IN (SELECT record FROM nodes WHERE blob IS NOT NULL)"),
-    Damage(.content, sql: "UPDATE blobs SET content = zeroblob(length) WHERE content IS NOT NULL"),
+    Damage(.record, sql: "UPDATE records SET node = zeroblob(16)"),
+    Damage(.recordMissing, sql: "DELETE FROM nodes WHERE blob IS NOT NULL"),
+    Damage(.content, sql: "UPDATE contents SET bytes = zeroblob(length(bytes))"),
+    Damage(.content, sql: "UPDATE contents SET bytes = x'00'"),
+    Damage(.contentMissing, sql: "DELETE FROM contents"),
+    Damage(.content, sql: "INSERT INTO contents VALUES (1000, x'00')"),
     Damage(.content, sql: "UPDATE blobs SET content = x'00' WHERE content IS NOT NULL"),
     Damage(.content, sql: "UPDATE blobs SET root = zeroblob(32) WHERE content IS NULL"),
     Damage(.content, sql: "UPDATE blobs SET state = 1"),
@@ -181,38 +183,6 @@ import ZDCServerSQLite
     let report = try DataFolder.check(path: copy)
     #expect(report.findings == [])
     #expect(report.commits == 11)
-  }
-
-  private static let nodesOfTheFirstVersion = """
-    CREATE TABLE first(
-      tree INTEGER NOT NULL, node BLOB NOT NULL, zone INTEGER NOT NULL, parent BLOB NOT NULL, tag BLOB,
-      record INTEGER NOT NULL, blob INTEGER, put_seq INTEGER NOT NULL, key_gen INTEGER NOT NULL,
-      parent_key_gen INTEGER NOT NULL, PRIMARY KEY(tree, node)) WITHOUT ROWID;
-    INSERT INTO first SELECT tree, node, zone, parent, tag, record, blob, put_seq, key_gen, parent_key_gen FROM nodes;
-    DROP TABLE nodes;
-    ALTER TABLE first RENAME TO nodes;
-    CREATE UNIQUE INDEX nodes_by_name ON nodes(tree, parent, tag);
-    """
-
-  /// A folder as the first version of the schema left it.
-  @Test func anOlderFolderIsChecked_andBroughtUpToDate() async throws {
-    try await Fixture.with { fixture in
-      for trigger in ["upload_deleted", "content_deleted", "upload_attached", "content_moved"] {
-        try fixture.sql("DROP TRIGGER \(trigger)")
-      }
-      try fixture.sql(Self.nodesOfTheFirstVersion)
-      try fixture.sql("ALTER TABLE users DROP COLUMN upload_bytes")
-      for column in ["content_bytes", "contents", "live_nodes", "records", "record_bytes", "log_bytes"] {
-        try fixture.sql("ALTER TABLE zones DROP COLUMN \(column)")
-      }
-      try fixture.sql("DROP TABLE room; DROP INDEX replaced_blobs_of_zone")
-      try fixture.sql("CREATE INDEX commits_by_hash ON commits(substr(hash, 1, 8)); PRAGMA user_version = 1")
-      #expect(try DataFolder.check(path: fixture.folder).findings == [])
-      try await TestServer.run(in: fixture.folder) { _ in }
-      #expect(try DataFolder.check(path: fixture.folder).findings == [])
-      try fixture.sql("DELETE FROM blobs WHERE state = 0")
-      #expect(try DataFolder.check(path: fixture.folder).findings.map(\.kind) == [.orphanFile, .orphanFile])
-    }
   }
 
   @Test func anOrphanedFileIsWaste_andTheNextCollectionRemovesIt() async throws {

@@ -39,6 +39,7 @@ import ZDCProtocol
         var delta = ZoneDelta(
           target: .existing(row.key), head: head, commit: try home.commit([]), receivedMs: now)
         try change(tx, row, &delta)
+        delta.commit = try home.commit(delta.puts.map { .put(Self.operation($0.leaf)) }).bytes
         for put in delta.puts { delta.usage.count(record: put.record.bytes) }
         return try #require(try tx.apply(CommitDelta(zones: [delta])).first)
       }
@@ -49,16 +50,24 @@ import ZDCProtocol
       return try await store.read { reader in try body(reader, try #require(try reader.zone(zone)).key) }
     }
 
-    /// A node with a distinct record, and small content of that many bytes.
+    static func operation(_ leaf: LogNode) -> ZoneOperation.Put {
+      ZoneOperation.Put(
+        node: leaf.node, parent: leaf.parent, record: leaf.record, keyGen: leaf.keyGen, parentKeyGen: leaf.parentKeyGen)
+    }
+
+    /// A node with a distinct record, and small content of that many bytes, 136 at least.
     func put(
       _ node: NodeID, below parent: NodeID? = nil, tag: NameTag = .random(), bytes: Int = 0, seq: UInt64 = 1,
-      replacing old: NodeRow? = nil
+      replacing old: NodeRow? = nil, naming kept: NodeRecord.Content? = nil
     ) -> NodePut {
+      let content = bytes == 0 ? nil : TestZone.Content(bytes)
+      let record = account.home.record(node, parent: parent, tag: tag, content: content?.field() ?? kept)
       let leaf = LogNode(
-        node: node, parent: parent ?? zone.root, record: .random(), putSeq: seq, keyGen: 1, parentKeyGen: 1)
-      let record = StoredRecord(bytes: leaf.record.bytes, recordReceivedMs: seq, dataReceivedMs: seq)
-      let content = bytes == 0 ? NodePut.Content.none : .inline(.random(), randomBytes(bytes)[...])
-      return NodePut(leaf: leaf, tag: tag, record: record, content: content, replaced: old)
+        node: node, parent: parent ?? zone.root, record: record.hash, putSeq: seq, keyGen: 1, parentKeyGen: 1)
+      let stored = StoredRecord(bytes: record.bytes, recordReceivedMs: seq, dataReceivedMs: seq)
+      return NodePut(
+        leaf: leaf, tag: tag, record: stored, content: content.map { .inline($0.blob, $0.bytes[...]) } ?? .none,
+        replaced: old)
     }
   }
 
@@ -122,10 +131,10 @@ import ZDCProtocol
   @Test(arguments: stores) func replacedContentIsKeptForTheRetentionPeriod(_ maker: Maker) async throws {
     try await withWorld(maker) { world in
       let node = NodeID.random()
-      try await world.commit(at: 10) { _, _, delta in delta.puts = [world.put(node, bytes: 100)] }
+      try await world.commit(at: 10) { _, _, delta in delta.puts = [world.put(node, bytes: 200)] }
       try await world.commit(at: 20) { reader, zone, delta in
         let known = try reader.nodes([node], in: zone.key).first { $0.leaf.node == node }
-        delta.puts = [world.put(node, bytes: 200, seq: 2, replacing: known)]
+        delta.puts = [world.put(node, bytes: 300, seq: 2, replacing: known)]
       }
       try await world.commit(at: 30) { reader, zone, delta in
         delta.removed = try reader.nodes([node], in: zone.key).filter { $0.leaf.node == node }
@@ -134,13 +143,13 @@ import ZDCProtocol
         #expect(try reader.nodes([node], in: zone).isEmpty)
         #expect(try Self.live(zone, in: reader).isEmpty)
         let all = try reader.replacedContents(of: world.account.userID, bytes: .max)
-        #expect(all.map(\.cipherLength) == [100, 200] && all.allSatisfy(\.isInline))
-        #expect(try reader.replacedContents(of: world.account.userID, bytes: 100).map(\.cipherLength) == [100])
-        #expect(try reader.replacedContents(of: world.account.userID, bytes: 101).map(\.cipherLength) == [100, 200])
-        #expect(try reader.contentBytes(of: world.account.userID) == 300)
+        #expect(all.map(\.cipherLength) == [200, 300] && all.allSatisfy(\.isInline))
+        #expect(try reader.replacedContents(of: world.account.userID, bytes: 200).map(\.cipherLength) == [200])
+        #expect(try reader.replacedContents(of: world.account.userID, bytes: 201).map(\.cipherLength) == [200, 300])
+        #expect(try reader.contentBytes(of: world.account.userID) == 500)
         let names = all.map { ContentName(node: node, blob: $0.id) }
         #expect(try reader.contents(names, in: world.zone.tree).count == 2)
-        #expect(try all.map { try reader.inlineBytes(of: $0)?.count } == [100, 200])
+        #expect(try all.map { try reader.inlineBytes(of: $0)?.count } == [200, 300])
         let strange = ContentName(node: .random(), blob: names[0].blob)
         #expect(try reader.contents([strange], in: world.zone.tree).isEmpty)
       }
@@ -149,7 +158,7 @@ import ZDCProtocol
         return (step.files.count, step.isMore, try tx.usage(of: world.account.userID))
       }
       #expect((left.0, left.1) == (0, false))
-      #expect((left.2.blobs, left.2.contentBytes, left.2.records) == (1, 200, 5))
+      #expect((left.2.blobs, left.2.contentBytes, left.2.records) == (1, 300, 5))
     }
   }
 
@@ -172,7 +181,7 @@ import ZDCProtocol
       try await world.commit { reader, zone, delta throws in
         let known = try #require(try reader.nodes([a], in: zone.key).first { $0.leaf.node == a })
         delta.puts = [
-          world.put(a, tag: tag, seq: 2, replacing: known), world.put(b, below: a, bytes: 50, seq: 2),
+          world.put(a, tag: tag, seq: 2, replacing: known), world.put(b, below: a, bytes: 150, seq: 2),
         ]
         for index in delta.puts.indices { delta.puts[index].isLive = false }
         delta.removed = [known]
@@ -183,6 +192,69 @@ import ZDCProtocol
         #expect(try reader.holders(of: [NodeName(parent: world.zone.root, tag: tag)], in: zone).isEmpty)
         #expect(try Self.live(zone, in: reader).isEmpty)
         #expect(try reader.replacedContents(of: world.account.userID, bytes: .max).map(\.node) == [b])
+      }
+    }
+  }
+
+  /// - A folder is deleted with a node below it that has content; the same commit puts the node elsewhere, with a name
+  ///   that the folder had
+  /// => the node keeps its content, its old record is kept, and nothing else is left of the folder
+  @Test(arguments: stores) func aNodeThatLeavesADeletedFolder_keepsItsContent(_ maker: Maker) async throws {
+    try await withWorld(maker) { world in
+      let (folder, node) = (NodeID.random(), NodeID.random())
+      let name = NameTag.random()
+      let first = world.put(node, below: folder, bytes: 200)
+      try await world.commit { _, _, delta in delta.puts = [world.put(folder, tag: name), first] }
+      let blob = try await world.read { reader, zone in
+        let row = try #require(try reader.nodes([node], in: zone).first { $0.leaf.node == node })
+        let key = try #require(row.blob)
+        return try #require(try reader.blobs([key]).first)
+      }
+      #expect(blob.node == node && blob.cipherLength == 200)
+      let bytes = try await world.store.read { try $0.inlineBytes(of: blob) }
+      try await world.commit(at: 20) { reader, zone, delta throws in
+        let named = try NodeRecord(first.record.bytes).fields.content
+        var put = world.put(node, tag: name, seq: 2, naming: named)
+        put.content = .attached(blob)
+        delta.puts = [put]
+        delta.removed = try reader.nodes([node], in: zone.key).filter { $0.leaf.node != world.zone.root }
+      }
+      try await world.read { reader, zone throws in
+        let rows = try reader.nodes([node, folder], in: zone)
+        #expect(Set(rows.map(\.leaf.node)) == [node, world.zone.root])
+        let row = try #require(rows.first { $0.leaf.node == node })
+        let key = try #require(row.blob)
+        let kept = try #require(try reader.blobs([key]).first)
+        #expect(try reader.inlineBytes(of: kept) == bytes)
+        #expect(try reader.replacedContents(of: world.account.userID, bytes: .max).isEmpty)
+        #expect(try reader.contentBytes(of: world.account.userID) == 200)
+        #expect(
+          try reader.record(RecordName(node: node, hash: first.leaf.record), in: zone)?.bytes == first.record.bytes)
+        #expect(try reader.holders(of: [NodeName(parent: world.zone.root, tag: name)], in: zone).values.first == node)
+      }
+    }
+  }
+
+  /// - A node is moved out of a folder that the same commit deletes
+  @Test(arguments: stores) func aNodeLeavesAFolderThatIsDeleted(_ maker: Maker) async throws {
+    try await withWorld(maker) { world in
+      let (folder, node) = (NodeID.random(), NodeID.random())
+      let tag = NameTag.random()
+      let first = world.put(node, below: folder, tag: tag, bytes: 200)
+      try await world.commit { _, _, delta in delta.puts = [world.put(folder), first] }
+      try await world.commit { reader, zone, delta throws in
+        let known = try reader.nodes([node], in: zone.key)
+        let named = try NodeRecord(first.record.bytes).fields.content
+        var put = world.put(node, tag: tag, seq: 2, replacing: known.first { $0.leaf.node == node }, naming: named)
+        put.content = .unchanged(try #require(put.replaced?.blob))
+        delta.puts = [put]
+        delta.removed = known.filter { $0.leaf.node == folder }
+      }
+      try await world.read { reader, zone throws in
+        let rows = try reader.nodes([node], in: zone)
+        #expect(rows.map(\.leaf.parent) == [world.zone.root, .zero])
+        #expect(try reader.blobs(rows.compactMap(\.blob)).map(\.cipherLength) == [200])
+        #expect(try reader.children(of: [world.zone.root], in: zone, limit: 9).map(\.leaf.node) == [node])
       }
     }
   }
@@ -295,7 +367,8 @@ import ZDCProtocol
           let head = ZoneHead(zone: world.zone, seq: 1, hash: .random(), acl: home.acl)
           var delta = ZoneDelta(
             target: .existing(row.key), head: head, commit: try home.commit([]), receivedMs: 1)
-          delta.puts = [world.put(node, bytes: 10)]
+          delta.puts = [world.put(node, bytes: 150)]
+          delta.commit = try home.commit(delta.puts.map { .put(World.operation($0.leaf)) }).bytes
           _ = try tx.apply(CommitDelta(zones: [delta]))
           throw Stop()
         }

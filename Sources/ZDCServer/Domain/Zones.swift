@@ -6,6 +6,13 @@ struct CommitPage: Sendable {
   var seq: UInt64
   var head: CommitHash
   var more: Bool
+  var damaged: [RecordDamaged] = []
+}
+
+/// The answer to a request for records.
+struct RecordBundle: Sendable {
+  var body: [UInt8]
+  var damaged: [RecordDamaged]
 }
 
 /// Reads zones: their list, logs, records and small content (PROTOCOL 3.7).
@@ -35,6 +42,7 @@ enum Zones {
     let zone = try Access.zone(id, of: user, needs: .read, in: reader)
     var commits = Bundle.Writer()
     var records = Bundle.Writer()
+    var damaged: [RecordDamaged] = []
     var last = after
     try reader.commits(of: zone.key, after: after, withRecords: withRecords) { row in
       let items = try items(of: row, zone: zone, user: user, in: reader)
@@ -43,11 +51,13 @@ enum Zones {
       guard commits.count == 0 || length <= Limits.pageBytes else { return false }
       commits.append(items: items)
       records.append(items: live)
+      damaged += row.damaged
       last = row.seq
       return commits.count + records.count < Limits.pageBytes
     }
     let more = last.map { $0 < zone.seq } ?? true
-    return CommitPage(body: commits.bytes + records.bytes, seq: zone.seq, head: zone.head, more: more)
+    return CommitPage(
+      body: commits.bytes + records.bytes, seq: zone.seq, head: zone.head, more: more, damaged: damaged)
   }
 
   /// Returns the access list that the commit introduced, the caller's own grant, and the commit.
@@ -77,23 +87,30 @@ enum Zones {
     return writer.bytes
   }
 
-  /// Returns records by node and hash, in the order requested, without those that are unknown or not in this zone.
+  /// Returns records by node and hash, in the order requested, without those that are unknown, not in this zone or
+  /// damaged.
   ///
   /// - Throws: `gone` if no record is left. All were replaced longer ago than the retention: the caller's state is old.
   static func records(
     _ names: [RecordName], zone id: ZoneID, user: UserID, in reader: any MetadataReader
-  ) throws -> [UInt8] {
+  ) throws -> RecordBundle {
     let zone = try Access.zone(id, of: user, needs: .read, in: reader)
     var writer = Bundle.Writer()
+    var damaged: [RecordDamaged] = []
     for name in names {
-      guard let record = try reader.record(name, in: zone.key) else { continue }
+      let found: StoredRecord?
+      do { found = try reader.record(name, in: zone.key) } catch let damage as RecordDamaged {
+        damaged.append(damage)
+        continue
+      }
+      guard let record = found else { continue }
       guard writer.count == 0 || writer.count + record.bytes.count + 21 <= Limits.pageBytes else { break }
       writer.append(record)
     }
-    guard names.isEmpty || writer.count > 0 else {
+    guard names.isEmpty || writer.count > 0 || !damaged.isEmpty else {
       throw ServerError(.gone, "these records are no longer kept: pull commits again")
     }
-    return writer.bytes
+    return RecordBundle(body: writer.bytes, damaged: damaged)
   }
 
   private static let contentsPerRead = 256

@@ -35,6 +35,11 @@ struct RenderErrors: RouterMiddleware {
     case is StorageFull:
       core.setFull(true)
       return ServerError(.storageFull, "the server's disk is full", retryable: true, retryAfterMs: 10_000)
+    case let damage as RecordDamaged:
+      core.logger.error(
+        "a stored record does not have its hash; stop the server and run zdc-server check",
+        metadata: ["node": "\(damage.name.node.text)"])
+      return ServerError(.internalError, "the server failed", retryable: true)
     case let error as HTTPError: return translate(error, request)
     case is HTTPParserError, is ChannelError, is IOError:
       return ServerError(.invalidRequest, "the connection closed before the end of the body")

@@ -1,4 +1,5 @@
 internal import Hummingbird
+internal import Logging
 internal import NIOCore
 internal import ZDCProtocol
 
@@ -95,6 +96,15 @@ struct Call: Sendable {
   }
 
   private static let answerSlice = 256 << 10
+
+  /// Logs records that cannot be served. The client misses them and asks again; only the operator can help.
+  func report(_ damaged: [RecordDamaged], in zone: ZoneID) {
+    for damage in damaged {
+      core.logger.error(
+        "a stored record does not have its hash; stop the server and run zdc-server check",
+        metadata: ["zone": "\(zone.root.text)", "node": "\(damage.name.node.text)"])
+    }
+  }
 
   func json<T: Decodable>(_ type: T.Type = T.self) async throws -> T {
     let body = try await bytes()

@@ -53,6 +53,7 @@ enum ZoneRoutes {
         let mayWrite = try Access.mayWrite(in: stale.zone, user: user, in: reader)
         return (try Zones.page(stale.zone, for: user, after: stale.after, withRecords: true, in: reader), mayWrite)
       }
+      call.report(page.damaged, in: stale.zone)
       if mayWrite { await core.coordination.ended(.lost, in: [stale.zone], of: writer) }
       return try .page(page, for: call, status: .conflict)
     } catch {
@@ -97,10 +98,11 @@ enum ZoneRoutes {
     let zone = try call.zone()
     let after = try call.number("after")
     let withRecords = try call.number("records") == 1
-    return try .page(
-      try await call.read { reader in
-        try Zones.page(zone, for: user, after: after, withRecords: withRecords, in: reader)
-      }, for: call)
+    let page = try await call.read { reader in
+      try Zones.page(zone, for: user, after: after, withRecords: withRecords, in: reader)
+    }
+    call.report(page.damaged, in: zone)
+    return try .page(page, for: call)
   }
 
   static func records(_ call: Call) async throws -> Response {
@@ -112,8 +114,9 @@ enum ZoneRoutes {
     var names: [RecordName] = []
     while reader.remaining > 0 { names.append(RecordName(node: try reader.read16(), hash: try reader.read32())) }
     let asked = names
-    return try .bundle(
-      try await call.read { try Zones.records(asked, zone: zone, user: user, in: $0) }, for: call)
+    let answer = try await call.read { try Zones.records(asked, zone: zone, user: user, in: $0) }
+    call.report(answer.damaged, in: zone)
+    return try .bundle(answer.body, for: call)
   }
 
   static func contents(_ call: Call) async throws -> Response {

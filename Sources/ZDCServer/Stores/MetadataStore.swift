@@ -95,7 +95,7 @@ package protocol MetadataReader: AnyObject {
   /// Calls `body` with the commits after `after` (nil: from genesis) in order, until it returns false.
   ///
   /// - Parameter withRecords: whether to include the records that came with each commit and that no later put or delete
-  ///   replaced.
+  ///   replaced. Damaged ones are only named.
   func commits(
     of zone: ZoneKey, after: UInt64?, withRecords: Bool, _ body: (CommitRow) throws -> Bool
   ) throws
@@ -110,8 +110,11 @@ package protocol MetadataReader: AnyObject {
   func holders(of names: [NodeName], in zone: ZoneKey) throws -> [NodeName: NodeID]
   /// Returns the zone that currently holds the node.
   func zone(ofNode node: NodeID, tree: TreeID) throws -> ZoneRow?
+  /// - Throws: ``RecordDamaged``.
   func records(_ keys: [Int64]) throws -> [Int64: StoredRecord]
   /// Returns the node's current record, or one that it had and that is retained.
+  ///
+  /// - Throws: ``RecordDamaged``.
   func record(_ name: RecordName, in zone: ZoneKey) throws -> StoredRecord?
 
   // Content
@@ -159,7 +162,7 @@ package protocol MetadataTransaction: MetadataReader {
 
   // Logs
   /// Appends one commit to each of these zones and applies the delta to their nodes, names and content. The delta was
-  /// decided on data read in this transaction.
+  /// decided on data read in this transaction. Its puts are those of its commit: a store may take a leaf from there.
   ///
   /// - Returns: the new status of the zones, in the order of the delta.
   func apply(_ delta: CommitDelta) throws -> [ZoneStatus]
@@ -191,6 +194,15 @@ package struct Collected: Sendable, Hashable {
   package init(files: [BlobID], isMore: Bool) {
     self.files = files
     self.isMore = isMore
+  }
+}
+
+/// A stored record does not have the hash that its commit names. It is never served.
+package struct RecordDamaged: Error, Hashable {
+  package var name: RecordName
+
+  package init(_ name: RecordName) {
+    self.name = name
   }
 }
 

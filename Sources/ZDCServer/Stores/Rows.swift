@@ -146,6 +146,8 @@ package struct CommitRow: Sendable {
   package var acl: [UInt8]?
   /// The live records, in the order of their puts; empty if not requested.
   package var records: [StoredRecord]
+  /// Live records that are left out because they do not have their hash.
+  package var damaged: [RecordDamaged] = []
 
   package init(seq: UInt64, receivedMs: UInt64, bytes: [UInt8], acl: [UInt8]?, records: [StoredRecord] = []) {
     self.seq = seq
@@ -186,6 +188,7 @@ package struct ZoneUsage: Sendable, Hashable {
 
 package struct StoredRecord: Sendable {
   package var bytes: [UInt8]
+  /// When its commit was received.
   package var recordReceivedMs: UInt64
   /// When a record first named the content; zero without content.
   package var dataReceivedMs: UInt64

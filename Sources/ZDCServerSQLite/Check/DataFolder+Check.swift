@@ -33,18 +33,33 @@ extension DataFolder {
     configuration.readonly = true
     configuration.label = "zdc.server.check"
     do {
-      let queue = try DatabaseQueue(path: database, configuration: configuration)
+      var queue = try DatabaseQueue(path: database, configuration: configuration)
+      if version < Schema.version { queue = try migratedCopy(of: queue) }
       // Without a transaction: a damaged page would end it, and with it the rest of the check. There is no writer.
       let report = try ReplayScratch.with { scratch in
         queue.unsafeRead { db in
           IntegrityCheck(
-            db, scratch: scratch, version: version, blobFolder: path + "/blobs", found: found, progress: progress
+            db, scratch: scratch, blobFolder: path + "/blobs", found: found, progress: progress
           ).run()
         }
       }
       try queue.close()
       return report
+    } catch StoreError.damaged {
+      throw StoreOpenError(.damaged, path: database)
     } catch { throw StoreOpenError(error, path: database) }
+  }
+
+  /// Returns a copy of an older folder's database, as this server would migrate it. The folder stays as it is; the copy
+  /// is in a hidden file that is deleted when it is closed.
+  private static func migratedCopy(of old: DatabaseQueue) throws -> DatabaseQueue {
+    let copy = try DatabaseQueue(path: "")
+    try old.backup(to: copy)
+    try old.close()
+    try copy.writeWithoutTransaction { db in
+      try Schema.migrate(db, from: try Int.fetchOne(db, sql: "PRAGMA user_version") ?? 0)
+    }
+    return copy
   }
 
   /// Removes the two empty files that a reader of a database with a write-ahead log creates and leaves behind.

@@ -11,7 +11,7 @@ extension IntegrityCheck {
       if report.users % 64 == 0 { advance(.accounts, report.users, of: total) }
       return true
     }
-    if hasCounts { try checkUploads() }
+    try checkUploads()
   }
 
   private func check(user id: UserID) throws {

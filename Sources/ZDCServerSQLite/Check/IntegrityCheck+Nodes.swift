@@ -3,50 +3,68 @@ internal import ZDCServer
 
 extension IntegrityCheck {
   /// Checks the rows of live nodes against the replayed log, their records and their content.
-  func checkNodes(of zone: ZoneID, key: ZoneKey, tree: Int64, expected: ReplayScratch) throws {
+  ///
+  /// - Returns: the bytes of all records of live nodes.
+  func checkNodes(of zone: ZoneID, key: ZoneKey, tree: Int64, expected: ReplayScratch) throws -> Int64 {
+    var bytes = 0
     try expected.each { leaf in
-      try check(leaf, zone: zone, key: key, tree: tree)
+      bytes += try check(leaf, zone: zone, key: key, tree: tree)
       report.nodes += 1
     }
-    try db.each("SELECT node FROM nodes WHERE tree = ? AND zone = ?", [.int(tree), .int(key.rawValue)]) { row in
+    try db.each("SELECT node FROM node_ids WHERE tree = ?", [.int(tree)]) { row in
       let node: NodeID = try row.id(0)
       if try expected.leaf(node) == nil {
         add(.node, CheckFinding.Field.zone(zone) + [.node(node)], "the log has no such live node")
       }
       return true
     }
+    return Int64(bytes)
   }
 
-  private static let nodeQuery = """
-    SELECT n.zone, n.parent, n.put_seq, n.key_gen, n.parent_key_gen, n.tag, n.blob, r.hash, r.bytes, r.replaced_ms
-    FROM nodes n LEFT JOIN records r ON r.id = n.record WHERE n.tree = ? AND n.node = ?
-    """
-
-  private func check(_ leaf: LogNode, zone: ZoneID, key: ZoneKey, tree: Int64) throws {
+  /// - Returns: the length of the node's record.
+  private func check(_ leaf: LogNode, zone: ZoneID, key: ZoneKey, tree: Int64) throws -> Int {
     let fields = CheckFinding.Field.zone(zone) + [.node(leaf.node)]
-    var isThere = false
-    try db.each(Self.nodeQuery, [.int(tree), .id(leaf.node)]) { row in
-      isThere = true
-      guard !row.isNull(7) else {
-        add(.recordMissing, fields, "the live node's record is missing")
-        return false
-      }
-      let stored = LogNode(
-        node: leaf.node, parent: try row.id(1), record: try row.id(7), putSeq: row.unsigned(2),
-        keyGen: UInt32(clamping: row.int(3)), parentKeyGen: UInt32(clamping: row.int(4)))
-      if row.int(0) != key.rawValue || stored != leaf { add(.node, fields, "the node's row does not match the log") }
-      if !row.isNull(9) { add(.record, fields, "the live node's record is marked as replaced") }
-      guard let record = try? NodeRecord(row.bytes(8)), record.hash == leaf.record else {
-        add(.record, fields, "the live node's record does not match its hash")
-        return false
-      }
-      let tag: NameTag? = try row.isNull(5) ? nil : row.id(5)
-      let named = leaf.node == zone.root ? nil : record.fields.nameTag
-      if tag != named { add(.node, fields, "the name's tag does not match the record") }
-      try checkContent(of: record, blob: row.optionalInt(6), key: key, fields: fields)
-      return false
+    guard let node = try liveNode(leaf, tree: tree, fields) else { return 0 }
+    guard let put = try? node.put(), node.commit.zone == key, node.commit.seq == leaf.putSeq,
+      put == ZoneOperation.Put(leaf)
+    else {
+      add(.node, fields, "the node's row does not match the log")
+      return 0
     }
-    if !isThere { add(.node, fields, "the live node's row is missing") }
+    guard let record = (try? node.storedRecord()).flatMap({ try? NodeRecord($0.bytes) }) else {
+      add(.record, fields, "the live node's record does not match its hash")
+      return 0
+    }
+    try checkName(of: leaf, record: record, node.key, zone: zone, tree: tree, fields)
+    try checkContent(of: record, blob: node.blobKey, key: key, fields: fields)
+    return record.bytes.count
+  }
+
+  private func liveNode(_ leaf: LogNode, tree: Int64, _ fields: [CheckFinding.Field]) throws -> LiveNode? {
+    let key = try db.first("SELECT key FROM node_ids WHERE tree = ? AND node = ?", .int(tree), .id(leaf.node)) {
+      $0.int(0)
+    }
+    guard let key else {
+      add(.node, fields, "the live node's id is missing")
+      return nil
+    }
+    do {
+      if let node = try store.liveNode(key) { return node }
+      add(.recordMissing, fields, "the live node's record is missing")
+    } catch is StoreError { add(.node, fields, "the live node's commit is missing or altered") }
+    return nil
+  }
+
+  private func checkName(
+    of leaf: LogNode, record: NodeRecord, _ key: Int64, zone: ZoneID, tree: Int64, _ fields: [CheckFinding.Field]
+  ) throws {
+    guard leaf.node != zone.root else { return }
+    let named = try db.first(
+      """
+      SELECT c.key FROM node_ids i JOIN node_names c ON c.parent = i.key WHERE i.tree = ? AND i.node = ? AND c.tag = ?
+      """, .int(tree), .id(leaf.parent), .id(record.fields.nameTag)
+    ) { $0.int(0) }
+    if named != key { add(.node, fields, "the name's tag does not match the record") }
   }
 
   private func checkContent(
@@ -72,12 +90,14 @@ extension IntegrityCheck {
     }
   }
 
-  /// Checks that every stored record, live or retained, has the hash by which it is found.
+  /// Checks that every replaced record has the hash by which it is found. Those of live nodes are checked with them.
   func checkRecords() throws {
     let total = try count("SELECT count(*) FROM records")
-    try db.each("SELECT hash, bytes FROM records ORDER BY id", []) { row in
+    report.records += try count("SELECT count(*) FROM nodes")
+    try db.each("SELECT hash, bytes, node FROM records ORDER BY id", []) { row in
       let hash: RecordHash = try row.id(0)
-      if (try? NodeRecord(row.bytes(1)))?.hash != hash {
+      let record = try? NodeRecord(row.bytes(1))
+      if try record?.hash != hash || record?.fields.node != row.id(2) {
         add(.record, [CheckFinding.Field("record", hash.text)], "the bytes do not match the record's hash")
       }
       report.records += 1
@@ -86,17 +106,27 @@ extension IntegrityCheck {
     }
   }
 
-  /// Checks that rows without a live node are marked as replaced; otherwise they would never be collected.
+  /// Checks that all parts of a live node are there exactly once, and that content without a node is marked as replaced;
+  /// otherwise it would never be collected.
   func checkReferences() throws {
-    let liveNodes = try count("SELECT count(*) FROM nodes")
-    if try count("SELECT count(*) FROM records WHERE replaced_ms IS NULL") != liveNodes {
-      add(.record, [], "there are records that are neither live nor marked as replaced")
+    let nodes = try count("SELECT count(*) FROM nodes")
+    if try count("SELECT count(*) FROM node_ids i JOIN nodes n ON n.id = i.key") != nodes {
+      add(.node, [], "there are nodes without an id")
     }
-    let named = try count("SELECT count(*) FROM nodes WHERE blob IS NOT NULL")
+    if try count("SELECT count(*) FROM node_names") + count("SELECT count(*) FROM zones") != nodes {
+      add(.node, [], "there are names without a node, or nodes without a name")
+    }
+    let small = try count("SELECT count(*) FROM nodes WHERE blob = 0")
+    if try count("SELECT count(*) FROM contents c JOIN nodes n ON n.id = c.node AND n.blob = 0") != small
+      || count("SELECT count(*) FROM contents") != small
+    {
+      add(.content, [], "there are small contents without a node")
+    }
+    let named = try count("SELECT count(*) FROM nodes WHERE blob > 0")
     if try count("SELECT count(*) FROM blobs WHERE state = 2 AND replaced_ms IS NULL") != named {
       add(.content, [], "some contents are neither live nor marked as replaced")
     }
-    for table in ["records", "blobs", "commits", "nodes", "acls", "grants", "members"] {
+    for table in ["records", "blobs", "commits", "acls", "grants", "members"] {
       let strays = try count("SELECT count(*) FROM \(table) WHERE zone NOT IN (SELECT id FROM zones)")
       if strays > 0 { add(.database, [.number("rows", strays)], "rows of no zone in \(table)") }
     }

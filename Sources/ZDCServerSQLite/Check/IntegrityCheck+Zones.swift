@@ -33,8 +33,8 @@ extension IntegrityCheck {
       && row.retiredBelow == head.retiredBelow
     if !isHead { add(.zoneHead, CheckFinding.Field.zone(zone), "the zone's row does not match the end of its log") }
     try checkMembers(of: zone, key: key, acl: head.acl)
-    try checkNodes(of: zone, key: key, tree: tree, expected: scratch)
-    if hasCounts { try checkUsage(of: zone, key: key) }
+    let recordBytes = try checkNodes(of: zone, key: key, tree: tree, expected: scratch)
+    try checkUsage(of: zone, key: key, liveRecordBytes: recordBytes)
   }
 
   /// Returns the head after the last commit; nil if the log is invalid.
@@ -42,7 +42,7 @@ extension IntegrityCheck {
     _ zone: ZoneID, key: ZoneKey, into state: inout CheckedZone, total: UInt64
   ) throws -> (head: ZoneHead, feedPosition: UInt64)? {
     let sql = """
-      SELECT seq, hash, feed_position, bytes, acl, first_record, last_record FROM commits WHERE zone = ? ORDER BY seq
+      SELECT seq, hash, feed_position, bytes, acl FROM commits WHERE zone = ? ORDER BY seq
       """
     let replay = ZoneReplay(identities: CheckedIdentities(check: self))
     var head: ZoneHead?
@@ -53,7 +53,7 @@ extension IntegrityCheck {
       do {
         let commit = try ZoneCommit(row.bytes(3))
         let acl = try row.optionalInt(4).flatMap { try store.acl($0) }.map { bytes in try ZoneACL(bytes) }
-        state.begin(commit, acl: acl ?? head?.acl, records: Self.range(row.optionalInt(5), row.optionalInt(6)))
+        state.begin(commit, acl: acl ?? head?.acl)
         head = try replay.apply(commit, acl: acl, after: head, to: &state)
         if try commit.fields.seq != seq || commit.hash != row.id(1) {
           add(
@@ -71,12 +71,6 @@ extension IntegrityCheck {
     }
     if head == nil, !isBroken { add(.zoneLog, CheckFinding.Field.zone(zone), "the log is empty") }
     return isBroken ? nil : head.map { ($0, feedPosition) }
-  }
-
-  /// Returns nil unless both ends are present and in order: rows may have any values.
-  private static func range(_ first: Int64?, _ last: Int64?) -> ClosedRange<Int64>? {
-    guard let first, let last, first <= last else { return nil }
-    return first...last
   }
 
   private func checkMembers(of zone: ZoneID, key: ZoneKey, acl: ZoneACL) throws {
@@ -99,19 +93,28 @@ extension IntegrityCheck {
     }
   }
 
-  private func checkUsage(of zone: ZoneID, key: ZoneKey) throws {
+  private func checkUsage(of zone: ZoneID, key: ZoneKey, liveRecordBytes: Int64) throws {
+    var isRight = false
     func sums(_ row: SQLRow) -> [Int64] { (0..<5).map { row.int($0) } }
     let counted = try db.first(
       "SELECT content_bytes, contents, live_nodes, records, record_bytes FROM zones WHERE id = ?", .int(key.rawValue),
       row: sums)
     let stored = try db.first(
       """
-      SELECT (SELECT coalesce(sum(length), 0) FROM blobs WHERE zone = ?1 AND state = 2),
-        (SELECT count(*) FROM blobs WHERE zone = ?1 AND state = 2),
-        (SELECT count(*) FROM nodes WHERE zone = ?1), (SELECT count(*) FROM records WHERE zone = ?1),
+      WITH live AS (
+        SELECT n.id, (SELECT length(bytes) FROM contents WHERE node = n.id) AS small
+        FROM nodes n JOIN commits c ON c.feed_position = n.commit_key WHERE c.zone = ?1)
+      SELECT (SELECT coalesce(sum(length), 0) FROM blobs WHERE zone = ?1 AND state = 2)
+          + (SELECT coalesce(sum(small), 0) FROM live),
+        (SELECT count(*) FROM blobs WHERE zone = ?1 AND state = 2) + (SELECT count(small) FROM live),
+        (SELECT count(*) FROM live), (SELECT count(*) FROM records WHERE zone = ?1) + (SELECT count(*) FROM live),
         (SELECT coalesce(sum(length(bytes)), 0) FROM records WHERE zone = ?1)
       """, .int(key.rawValue), row: sums)
-    if counted != stored { add(.usage, CheckFinding.Field.zone(zone), "the counts of nodes and bytes are wrong") }
+    if var stored {
+      stored[4] += liveRecordBytes
+      isRight = counted == stored
+    }
+    if !isRight { add(.usage, CheckFinding.Field.zone(zone), "the counts of nodes and bytes are wrong") }
   }
 }
 
@@ -122,7 +125,6 @@ struct CheckedZone: ZoneState {
   let key: ZoneKey
   private var commit: ZoneCommit?
   private var acl: ZoneACL?
-  private var records: ClosedRange<Int64>?
 
   init(check: IntegrityCheck, zone: ZoneID, key: ZoneKey) {
     self.check = check
@@ -130,8 +132,8 @@ struct CheckedZone: ZoneState {
     self.key = key
   }
 
-  mutating func begin(_ commit: ZoneCommit, acl: ZoneACL?, records: ClosedRange<Int64>?) {
-    (self.commit, self.acl, self.records) = (commit, acl, records)
+  mutating func begin(_ commit: ZoneCommit, acl: ZoneACL?) {
+    (self.commit, self.acl) = (commit, acl)
   }
 
   func leaf(_ node: NodeID) throws -> LogNode? { try check.scratch.leaf(node) }
@@ -147,14 +149,10 @@ struct CheckedZone: ZoneState {
   }
 
   private func checkRecord(of leaf: LogNode, replacing old: LogNode?) throws {
-    let stored = try check.db.first(
-      "SELECT id, bytes FROM records WHERE substr(hash, 1, 8) = ? AND hash = ? AND zone = ?",
-      .slice(leaf.record.bytes[..<8]), .id(leaf.record), .int(key.rawValue)
-    ) { (id: $0.int(0), bytes: $0.bytes(1)) }
-    // A replaced record may have been collected. The comparison of nodes detects a missing live one.
+    // A replaced record may have been collected. The comparison of nodes detects a missing or damaged live one.
+    let stored = try? check.store.record(RecordName(node: leaf.node, hash: leaf.record), in: key)
     guard let stored else { return }
     let fields = CheckFinding.Field.zone(zone) + [.node(leaf.node)]
-    if records?.contains(stored.id) != true { check.add(.record, fields, "the commit's row does not name its record") }
     do {
       let record = try NodeRecord(stored.bytes)
       let put = ZoneOperation.Put(record)

@@ -8,9 +8,6 @@ final class IntegrityCheck {
   let db: Database
   let store: SQLiteTransaction
   let scratch: ReplayScratch
-  private let version: Int
-  /// Older schema versions have fewer counts, or count differently.
-  var hasCounts: Bool { version >= 6 }
   let blobFolder: String
   var report = CheckReport()
   private let found: (CheckFinding) -> Void
@@ -18,12 +15,11 @@ final class IntegrityCheck {
   private var identities: [UserID: VerifiedIdentity?] = [:]
 
   init(
-    _ db: Database, scratch: ReplayScratch, version: Int, blobFolder: String, found: @escaping (CheckFinding) -> Void,
+    _ db: Database, scratch: ReplayScratch, blobFolder: String, found: @escaping (CheckFinding) -> Void,
     progress: @escaping (CheckProgress) -> Void
   ) {
     self.db = db
     self.scratch = scratch
-    self.version = version
     self.blobFolder = blobFolder
     self.found = found
     self.progress = progress

@@ -1,6 +1,7 @@
 internal import Foundation
 internal import GRDB
 internal import ZDCProtocol
+internal import ZDCServerSQLite
 
 extension TestServer {
   /// Returns the server's data as text: accounts, and their trees as far as the server can see them. Nodes are numbered
@@ -85,19 +86,13 @@ extension TestServer {
   }
 
   private func nodes(of zone: Int64, _ db: Database) throws -> [Data: [Node]] {
-    let rows = try Row.fetchAll(
-      db,
-      sql: """
-        SELECT n.node, n.parent, r.bytes, b.length FROM nodes n JOIN records r ON r.id = n.record
-        LEFT JOIN blobs b ON b.id = n.blob
-        WHERE n.zone = ? AND n.node <> (SELECT root FROM zones WHERE id = n.zone) ORDER BY n.record
-        """, arguments: [zone])
+    let root = try Data.fetchOne(db, sql: "SELECT root FROM zones WHERE id = ?", arguments: [zone])
     var children: [Data: [Node]] = [:]
-    for row in rows {
-      let bytes: Data = row[2]
-      let version = try NodeRecord([UInt8](bytes)).fields.recordVersion
-      let content = (row[3] as Int64?).map { ", content \($0)" } ?? ""
-      children[row[1], default: []].append(Node(id: row[0], text: " v\(version)\(content)"))
+    for node in try StoredNode.all(inZone: zone, db) where Data(node.id.bytes) != root {
+      let version = try NodeRecord(node.record).fields.recordVersion
+      let content = node.contentBytes.map { ", content \($0)" } ?? ""
+      children[Data(node.parent.bytes), default: []].append(
+        Node(id: Data(node.id.bytes), text: " v\(version)\(content)"))
     }
     return children
   }

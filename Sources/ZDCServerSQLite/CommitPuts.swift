@@ -1,0 +1,69 @@
+internal import ZDCProtocol
+internal import ZDCServer
+
+/// The puts of a stored commit: live nodes name theirs by its number instead of repeating its fields.
+///
+/// The operations are read where they are needed, because a lookup needs one of up to a thousand.
+struct CommitPuts {
+  let zone: ZoneKey
+  let seq: UInt64
+  let receivedMs: UInt64
+  let bytes: [UInt8]
+  private let tree: TreeID
+  private let writer: UserID
+  private let writerGen: UInt32
+  private let timeMs: UInt64
+  /// The offset of each put behind its kind.
+  private let offsets: [Int]
+
+  var count: Int { offsets.count }
+
+  init(zone: ZoneKey, receivedMs: UInt64, bytes: [UInt8]) throws {
+    self.zone = zone
+    self.receivedMs = receivedMs
+    self.bytes = bytes
+    var reader = ByteReader(bytes)
+    try reader.readPreamble(magic: "ZDZC")
+    tree = try reader.read32()
+    _ = try reader.read(count: 16)
+    seq = try reader.readUInt64()
+    // The previous commit and the access list.
+    _ = try reader.read(count: 64)
+    writer = try reader.read32()
+    writerGen = try reader.readUInt32()
+    timeMs = try reader.readUInt64()
+    // What the writer has seen of the key log.
+    _ = try reader.read(count: 40)
+    offsets = try Self.offsets(&reader)
+  }
+
+  private static func offsets(_ reader: inout ByteReader) throws -> [Int] {
+    let count = Int(try reader.readUInt16())
+    var offsets: [Int] = []
+    offsets.reserveCapacity(min(count, reader.remaining / 33 + 1))
+    for _ in 0..<count {
+      let kind = Int(try reader.readUInt8())
+      guard kind < ZoneOperation.lengths.count, ZoneOperation.lengths[kind] > 0 else { throw StoreError.damaged }
+      if kind == 1 { offsets.append(reader.offset) }
+      _ = try reader.read(count: ZoneOperation.lengths[kind])
+    }
+    return offsets
+  }
+
+  func put(_ index: Int) throws -> ZoneOperation.Put {
+    guard offsets.indices.contains(index) else { throw StoreError.damaged }
+    var reader = ByteReader(bytes[offsets[index]...])
+    return ZoneOperation.Put(
+      node: try reader.read16(), parent: try reader.read16(), record: try reader.read32(),
+      keyGen: try reader.readUInt32(), parentKeyGen: try reader.readUInt32())
+  }
+
+  func context(_ index: Int) throws -> RecordContext {
+    RecordContext(tree: tree, put: try put(index), writer: writer, writerGen: writerGen, timeMs: timeMs)
+  }
+}
+
+extension ZoneOperation {
+  /// The lengths of operations by their kind, without it (PROTOCOL 3.7).
+  fileprivate static let lengths = [0, 72, 56, 36, 56, 104, 104, 72, 36, 32]
+}

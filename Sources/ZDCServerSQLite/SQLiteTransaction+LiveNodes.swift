@@ -1,0 +1,103 @@
+internal import GRDB
+internal import ZDCProtocol
+internal import ZDCServer
+
+// Live nodes with their records. Each row needs the commit that put it; commits that were read last are kept.
+extension SQLiteTransaction {
+  private static let liveColumns = "n.id, n.commit_key, n.put, n.data_received_ms, n.blob, n.record"
+
+  private static let byKey = "SELECT \(liveColumns) FROM nodes n WHERE n.id = ?"
+  private static let byID = """
+    SELECT \(liveColumns) FROM node_ids i JOIN nodes n ON n.id = i.key WHERE i.tree = ? AND i.node = ?
+    """
+
+  private func liveNode(_ row: SQLRow) throws -> LiveNode {
+    let commitKey = row.int(1)
+    let commit = try puts(ofCommit: commitKey)
+    return LiveNode(
+      key: row.int(0), commitKey: commitKey, index: Int(row.int(2)), commit: commit,
+      dataReceivedMs: row.isNull(3) ? commit.receivedMs : row.unsigned(3), blob: row.optionalInt(4),
+      record: CompactRecord(stored: row.bytes(5)))
+  }
+
+  func liveNode(_ key: Int64) throws -> LiveNode? { try db.first(Self.byKey, .int(key), row: liveNode) }
+
+  func liveNode(_ id: NodeID, tree: Int64) throws -> LiveNode? {
+    try db.first(Self.byID, .int(tree), .id(id), row: liveNode)
+  }
+
+  /// Returns the rows below a node, at most `limit`.
+  func children(of parent: NodeID, tree: Int64, limit: Int) throws -> [LiveNode] {
+    try db.all(
+      """
+      SELECT \(Self.liveColumns) FROM node_ids i CROSS JOIN node_names c CROSS JOIN nodes n
+      WHERE i.tree = ? AND i.node = ? AND c.parent = i.key AND n.id = c.key LIMIT ?
+      """, .int(tree), .id(parent), .int(Int64(limit)), row: liveNode)
+  }
+
+  func holder(of name: NodeName, tree: Int64) throws -> LiveNode? {
+    try db.first(
+      """
+      SELECT \(Self.liveColumns) FROM node_ids i CROSS JOIN node_names c CROSS JOIN nodes n
+      WHERE i.tree = ? AND i.node = ? AND c.parent = i.key AND c.tag = ? AND n.id = c.key
+      """, .int(tree), .id(name.parent), .id(name.tag), row: liveNode)
+  }
+
+  /// Calls `body` with all live nodes whose keys are above `after`, until it returns false.
+  func eachLiveNode(after: Int64 = 0, _ body: (LiveNode) throws -> Bool) throws {
+    try db.each("SELECT \(Self.liveColumns) FROM nodes n WHERE n.id > ? ORDER BY n.id", [.int(after)]) { row in
+      try body(try liveNode(row))
+    }
+  }
+
+  /// Returns the nodes whose record came with this commit, in the order of their puts.
+  ///
+  /// - Parameter new: the keys of the nodes that the commit created. They are read in one go, all others one by one.
+  func liveNodes(ofCommit key: Int64, new: ClosedRange<Int64>?) throws -> [LiveNode] {
+    let commit = try puts(ofCommit: key)
+    var found: [Int: LiveNode] = [:]
+    if let new {
+      let rows = try db.all(
+        "SELECT \(Self.liveColumns) FROM nodes n WHERE n.id BETWEEN ? AND ? AND n.commit_key = ?",
+        .int(new.lowerBound), .int(new.upperBound), .int(key), row: liveNode)
+      for row in rows { found[row.index] = row }
+    }
+    let tree = try tree(of: commit.zone)
+    let one = try db.prepared("\(Self.byID) AND n.commit_key = ?")
+    for index in 0..<commit.count where found[index] == nil {
+      found[index] = try one.first(.int(tree), .id(try commit.put(index).node), .int(key), row: liveNode)
+    }
+    return found.sorted { $0.key < $1.key }.map(\.value)
+  }
+}
+
+// Commits
+extension SQLiteTransaction {
+  func puts(ofCommit key: Int64) throws -> CommitPuts {
+    if let known = commitCache[key] { return known }
+    let commit = try db.first(
+      "SELECT zone, received_ms, bytes FROM commits WHERE feed_position = ?", .int(key)
+    ) { try CommitPuts(zone: ZoneKey($0.int(0)), receivedMs: $0.unsigned(1), bytes: $0.bytes(2)) }
+    guard let commit else { throw StoreError.damaged }
+    commitCache.insert(commit, key: key)
+    return commit
+  }
+}
+
+/// The commits that a transaction has read, as long as they need little memory.
+struct CommitCache {
+  private static let limit = 4 << 20
+  private var commits: [Int64: CommitPuts] = [:]
+  private var bytes = 0
+
+  subscript(key: Int64) -> CommitPuts? { commits[key] }
+
+  mutating func insert(_ commit: CommitPuts, key: Int64) {
+    if bytes + commit.bytes.count > Self.limit {
+      commits.removeAll()
+      bytes = 0
+    }
+    bytes += commit.bytes.count
+    commits[key] = commit
+  }
+}
