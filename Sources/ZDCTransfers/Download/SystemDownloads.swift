@@ -1,6 +1,7 @@
 #if canImport(Darwin) && !os(macOS)
   internal import Foundation
   internal import ZDCProtocol
+  internal import ZDCSupport
 
   /// Lets the system fetch the rest of large downloads while the app is suspended or terminated.
   ///
