@@ -10,6 +10,7 @@
 #   make api        compare the public API with the baseline in api/; Scripts/check-api --update writes it; part of make test
 #   make docs       the framework's documentation, into .build/docs; a warning is an error; part of make test
 #   make sentences  write every sentence that a command can print into Tests/CommandTests/Sentences.txt, which a test compares
+#   make check-apple  type-check the branches for macOS and iOS on Linux, against stub modules; part of make test
 #   make lint       formatting and house rules
 #   make format     rewrite the sources in the house format
 #   make coverage   tests with line coverage of the protocol and the cryptography; fails below 95 %
@@ -27,7 +28,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup install uninstall release check-container build test example snippets api docs sentences test-long test-tsan lint format demo fuzz bench coverage clean
+.PHONY: help setup install uninstall release check-container build test example snippets api docs sentences check-apple test-long test-tsan lint format demo fuzz bench coverage clean
 
 SWIFT ?= swift
 FORMATTED := Sources Tests Benchmarks Examples/Minimal/Sources Examples/Minimal/Package.swift Examples/Snippets Fuzz Package.swift
@@ -62,6 +63,7 @@ else
 	@Scripts/check-snippets
 	@Scripts/check-install
 	@Scripts/check-release
+	@Scripts/check-apple
 	@Scripts/docs
 endif
 	@Scripts/check-vectors
@@ -74,6 +76,9 @@ snippets: build
 
 api: setup
 	@Scripts/check-api
+
+check-apple: build
+	@Scripts/check-apple
 
 docs: setup
 	@SWIFT=$(SWIFT) Scripts/docs

@@ -338,7 +338,8 @@ import ZDCServer
       #expect((gone.status, gone.error?.code) == (410, .blobGone))
       let (_, stranger) = try await server.newAccount()
       #expect(try await server.send(.GET, path, token: stranger).status == 404)
-      let answer = try await server.send(.POST, records, token: late, body: TestServer.recordNames([(node, first.hash), (node, second.hash)]))
+      let answer = try await server.send(
+        .POST, records, token: late, body: TestServer.recordNames([(node, first.hash), (node, second.hash)]))
       #expect(try answer.items().count == 1)
       let old = try await server.send(.POST, records, token: late, body: TestServer.recordNames([(node, first.hash)]))
       #expect((old.status, old.error?.code) == (410, .gone))

@@ -110,7 +110,9 @@ enum ZoneRoutes {
     let zone = try call.zone()
     let body = try await call.bytes()
     var reader = ByteReader(body)
-    guard body.count % 48 == 0 else { throw ServerError(.invalidRequest, "expected a list of node ids and record hashes") }
+    guard body.count % 48 == 0 else {
+      throw ServerError(.invalidRequest, "expected a list of node ids and record hashes")
+    }
     var names: [RecordName] = []
     while reader.remaining > 0 { names.append(RecordName(node: try reader.read16(), hash: try reader.read32())) }
     let asked = names

@@ -1,0 +1,12 @@
+// Images on iOS, tvOS, watchOS and visionOS.
+
+public import AppleFoundation
+
+public import struct Foundation.CGFloat
+public import struct Foundation.CGSize
+
+open class UIImage: NSObject, @unchecked Sendable {
+  public init?(data: Data) { nil }
+  open var size: CGSize { .zero }
+  open var scale: CGFloat { 1 }
+}
