@@ -10,11 +10,13 @@ private func missing<Value>() -> Value { preconditionFailure("examples are only 
 // The app's framework and what belongs to it.
 nonisolated(unsafe) let zdc: ZeroDarkCloud = missing()
 nonisolated(unsafe) let config: ZDCConfig = missing()
+nonisolated(unsafe) let databaseConfig: ZDCDatabaseConfig = missing()
 nonisolated(unsafe) let session: ZDCSession = missing()
 nonisolated(unsafe) let myDelegate: any ZeroDarkCloudDelegate = missing()
 nonisolated(unsafe) let syncManager: ZDCSyncManager = missing()
 nonisolated(unsafe) let manager: ZDCDownloadManager = missing()
 nonisolated(unsafe) let connection: ZDCDatabaseConnection = missing()
+nonisolated(unsafe) let tree: ZDCUserTree = missing()
 nonisolated(unsafe) let key: Data = missing()
 nonisolated(unsafe) let url: URL = missing()
 nonisolated(unsafe) let imageURL: URL = missing()
@@ -33,6 +35,8 @@ nonisolated(unsafe) let file: ZDCCryptoFile = missing()
 // The app's own.
 nonisolated(unsafe) var task: Task = missing()
 nonisolated(unsafe) let taskID: String = missing()
+nonisolated(unsafe) let theirs: Task = missing()
+nonisolated(unsafe) let pending: [ZDCChangeset] = missing()
 nonisolated(unsafe) let renderer: Renderer = missing()
 nonisolated(unsafe) let recorder: Recorder = missing()
 nonisolated(unsafe) let total: UInt64 = missing()
@@ -40,7 +44,12 @@ nonisolated(unsafe) let banner: Banner = missing()
 nonisolated(unsafe) let cell: Cell = missing()
 nonisolated(unsafe) let placeholder: ZDCPlatformImage? = missing()
 func show(_ titles: [String]) {}
+func store(_ content: ZDCNodeContent, of node: ZDCNode, _ transaction: ZDCReadWriteTransaction) {}
 func refreshCell() {}
+func askForRoom() {}
+func askForInvitation() {}
+func askWhetherTheServerWasRestored() {}
+func syncLater() {}
 func someSlowTask() -> Data { Data() }
 
 // Tests of an app.
@@ -48,9 +57,6 @@ nonisolated(unsafe) let server: TestServer = missing()
 nonisolated(unsafe) let clock: ManualClock = missing()
 nonisolated(unsafe) let a: TestDevice = missing()
 nonisolated(unsafe) let b: TestDevice = missing()
-nonisolated(unsafe) let honest: DeviceState = missing()
-/// A node's id in the cloud. Its type is not exported, so it is not named.
-nonisolated(unsafe) let id = (missing() as ServedItem).record?.fields.node
 
 struct Task: ZDCRecord, Codable, Equatable {
   var uuid = ""

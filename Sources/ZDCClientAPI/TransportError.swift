@@ -6,7 +6,7 @@ public import ZDCProtocol
 /// The request may have reached the server. Every request of the protocol may be repeated.
 ///
 /// ```swift
-/// do { try await zdc.syncManager?.syncUntilIdle(localUserID: user) }
+/// do { try await zdc.syncManager?.syncUntilIdle(localUserID: user.uuid) }
 /// catch let error as TransportError where error.isTemporary { syncLater() }
 /// ```
 public struct TransportError: Error, Hashable, Sendable {

@@ -1,8 +1,8 @@
 /// The reason that a changeset cannot be used. The value is unchanged by the failed call.
 ///
 /// ```swift
-/// do { try note.merge(cloudVersion: theirs, pendingChangesets: pending) }
-/// catch where error.code == .mismatchedChangeset { note = theirs }
+/// do { _ = try task.merge(cloudVersion: theirs, pendingChangesets: pending) }
+/// catch where error.code == .mismatchedChangeset { task = theirs }
 /// ```
 public struct ZDCSyncableError: Error, Hashable, Sendable {
   public let code: Code

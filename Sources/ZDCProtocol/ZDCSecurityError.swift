@@ -4,7 +4,7 @@
 /// your data and keep your words safe.
 ///
 /// ```swift
-/// do { try await zdc.syncManager?.syncUntilIdle(localUserID: user) }
+/// do { try await zdc.syncManager?.syncUntilIdle(localUserID: user.uuid) }
 /// catch let error as ZDCSecurityError where error.code == .zoneRollback { askWhetherTheServerWasRestored() }
 /// ```
 ///

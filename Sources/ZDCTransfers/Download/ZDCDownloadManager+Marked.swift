@@ -18,7 +18,8 @@ extension ZDCDownloadManager {
   ///   guard case .success(let content) = download.content else { continue }
   ///   try await tree.write { transaction, cloud in
   ///     store(content, of: download.node, transaction)
-  ///     cloud.unmarkNodeAsNeedsDownload(node.uuid, components: .all, ifETagMatches: download.node.eTag_data)
+  ///     let node = download.node
+  ///     cloud.unmarkNodeAsNeedsDownload(node.uuid, components: .all, ifETagMatches: node.eTag_data)
   ///   }
   /// }
   /// ```
