@@ -176,14 +176,17 @@ struct SmallModel: Sendable {
       new.view.place(node, like: mine)
       kept.append(node)
     }
-    let ringed = kept.filter { new.view.isInRing($0) }
-    if ringed.count > 1 { isUndecided = true }
-    for node in ringed {
-      guard let mine = old.view[node], let theirs = cloud[node] else { continue }
-      new.view.place(node, like: theirs)
-      noteDropped(node, mine, theirs, by: device)
+    // A node that returns to its place may put another moved one into a ring.
+    while case let ringed = kept.filter({ new.view.isInRing($0) }), !ringed.isEmpty {
+      if ringed.count > 1 { isUndecided = true }
+      for node in ringed {
+        guard let mine = old.view[node], let theirs = cloud[node] else { continue }
+        new.view.place(node, like: theirs)
+        noteDropped(node, mine, theirs, by: device)
+      }
+      kept.removeAll { ringed.contains($0) }
     }
-    new.placed = kept.filter { !ringed.contains($0) }
+    new.placed = kept
   }
 
   /// "data / data: a conflict of data, decided by the app": this app keeps the lines of both. It is asked when its edit
