@@ -28,14 +28,14 @@ public struct ZDCMergeReport: Sendable, Hashable, Codable {
 ///
 /// The values are JSON. nil means "absent": added later, or deleted.
 public struct ZDCMergeConflict: Sendable, Hashable, Codable {
-  /// What the two sides changed.
+  /// The changes of both sides.
   public enum Kind: String, Sendable, Hashable, Codable {
     case value
     /// Both sides moved the same elements; the values are these elements, in each side's order.
     case order
   }
 
-  /// What the two sides changed.
+  /// The changes of both sides.
   public var kind: Kind
   /// The path from the outermost value inwards: property names and keys. A key that is not a string is written as JSON.
   public var path: [String]

@@ -112,7 +112,7 @@ private struct SeededRandom: RandomNumberGenerator {
   }
 }
 
-/// What a server with a damaged database answers.
+/// The answers of a server with a damaged database.
 @Suite(.needsFolder) struct DamagedRecordTests {
   /// - A byte of a live node's stored record changes
   /// => the record is in no answer, the log names the node, other records are served, and the node can be deleted

@@ -8,7 +8,7 @@ import ZDCServerSQLite
 /// Data folders of earlier versions of the schema. `Fixture/FolderOfVersion7` was written by a server of that version: a
 /// tree of 13 nodes, with moved, renamed, replaced and deleted ones, and a content in a file.
 @Suite(.needsFolder) struct MigrationTests {
-  /// What each version had that a later one removed, newest first: the statements lead from version 7 to the one named.
+  /// Objects of each version that a later one removed, newest first: the statements lead from version 7 to the one named.
   private static let versions: [(version: Int, steps: [String])] = [
     (7, []),
     (6, ["CREATE INDEX commits_by_hash ON commits(substr(hash, 1, 8))"]),
@@ -49,7 +49,7 @@ import ZDCServerSQLite
     try await body(folder)
   }
 
-  /// What a server of version 7 or before has stored.
+  /// The data that a server of version 7 or earlier stored.
   private struct Old {
     var records: [(name: RecordName, zone: ZoneID, stored: StoredRecord, isLive: Bool)] = []
     var contents: [(name: ContentName, tree: TreeID, bytes: [UInt8])] = []

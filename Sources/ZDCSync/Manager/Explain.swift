@@ -13,7 +13,7 @@ public struct ZDCOperationExplanation: Sendable, Hashable, Codable, Identifiable
   public var nodeID: String
   /// ``ZDCNode/cloudID`` of the operation's node.
   public var cloudID: String
-  /// What the operation waits for.
+  /// The reason that the operation waits.
   public var reason: ZDCWaitReason
   /// A code, never a name, such as the server's error code or the UUID of another operation.
   public var detail: String?

@@ -84,9 +84,9 @@ public struct PushSummary: Sendable, Hashable {
 
 /// The outcome of ``ZDCSyncManager/syncUntilIdle(localUserID:)``.
 public struct ZDCSyncSummary: Sendable, Hashable {
-  /// What the pulls fetched.
+  /// The result of the pulls.
   public var pulled = PullSummary()
-  /// What the pushes sent.
+  /// The result of the pushes.
   public var pushed = PushSummary()
   /// The operations still queued at the end, by what they wait for. Empty if the server has everything.
   public var stillQueued: [ZDCWaitReason: Int] = [:]

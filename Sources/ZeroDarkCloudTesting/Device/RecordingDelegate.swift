@@ -91,7 +91,7 @@ public final class RecordingDelegate: ZeroDarkCloudDelegate {
     state.withLock { $0.served[nodeID] = data }
   }
 
-  /// What the delegate does when both sides changed a node's content.
+  /// The action of the delegate when both sides changed a node's content.
   public var dataConflictPolicy: DataConflictPolicy {
     get { state.withLock { $0.policy } }
     set { state.withLock { $0.policy = newValue } }

@@ -8,7 +8,7 @@ enum HelpPages {
     var text: String
   }
 
-  /// What a program says about its commands to tools.
+  /// A description of the commands of a program, as it is printed for tools.
   private struct Description: Decodable {
     var command: Command
   }

@@ -47,7 +47,7 @@ struct SentenceFile {
 // MARK: Labels
 
 extension SentenceFile {
-  /// What the code before a literal says about it.
+  /// The meaning of a literal, by the code before it.
   private struct Label {
     /// The exit code of the error that the text describes.
     var exit: String?
