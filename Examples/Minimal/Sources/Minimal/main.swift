@@ -17,7 +17,7 @@ let (user, words) = try await laptop.localUserManager.createAccount()  // 24 wor
 _ = try await phone.localUserManager.login(words: words)
 let news = phone.syncManager.nodeEvents
 try await laptop.tree(of: user).write { transaction, cloud in
-  try cloud.createNode(withPath: ZDCTreesystemPath(pathComponents: ["first note"]))
+  _ = try cloud.createNode(withPath: ZDCTreesystemPath(pathComponents: ["first note"]))
 }  // the node, its upload and all other changes in this block are committed together
 for await case .didDiscoverNewNode(let node, at: let path) in news {
   let (_, file) = try await phone.downloadManager.downloadNodeData(node)
