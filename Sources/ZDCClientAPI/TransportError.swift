@@ -10,6 +10,7 @@ public import ZDCProtocol
 /// catch let error as TransportError where error.isTemporary { syncLater() }
 /// ```
 public struct TransportError: Error, Hashable, Sendable {
+  /// Why there is no usable answer.
   public let code: Code
   /// `scheme://host:port`, if known.
   public let origin: String?
@@ -18,6 +19,7 @@ public struct TransportError: Error, Hashable, Sendable {
   /// The size of the refused request's body, in bytes.
   public let sentBytes: UInt64?
 
+  /// Creates an error, for previews and tests.
   public init(_ code: Code, origin: String? = nil, status: Int? = nil, sentBytes: UInt64? = nil) {
     self.code = code
     self.origin = origin
@@ -101,6 +103,7 @@ extension TransportError {
 }
 
 extension TransportError: CustomStringConvertible {
+  /// The reason and what to do, as one sentence. Contains the server's address, and no path, name or token.
   public var description: String {
     let place = origin ?? "the server"
     return switch code.name {

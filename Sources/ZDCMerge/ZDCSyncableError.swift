@@ -5,8 +5,10 @@
 /// catch where error.code == .mismatchedChangeset { task = theirs }
 /// ```
 public struct ZDCSyncableError: Error, Hashable, Sendable {
+  /// Why the changeset cannot be made or applied.
   public let code: Code
 
+  /// Creates an error, for previews and tests.
   public init(_ code: Code) {
     self.code = code
   }

@@ -10,6 +10,7 @@
 ///
 /// The error contains only IDs, never a name, a key or content, so it may be logged as is.
 public struct ZDCSecurityError: Error, Hashable, Sendable {
+  /// The rule that the data broke.
   public let code: Code
   /// The zone that the data belongs to, if known.
   public var zone: ZoneID?
@@ -18,6 +19,7 @@ public struct ZDCSecurityError: Error, Hashable, Sendable {
   /// The user who wrote the data or whom it describes, if known.
   public var user: UserID?
 
+  /// Creates an error, for previews and tests.
   public init(_ code: Code, zone: ZoneID? = nil, node: NodeID? = nil, user: UserID? = nil) {
     self.code = code
     self.zone = zone
@@ -58,6 +60,7 @@ extension ZDCSecurityError {
     /// Decodes a name of PROTOCOL 3.15, and throws if this version does not know it.
     public init(from decoder: any Decoder) throws { self = try Self.decode(from: decoder) }
 
+    /// Encodes the name.
     public func encode(to encoder: any Encoder) throws { try encodeName(to: encoder) }
 
     /// The name in PROTOCOL 3.15, which is stable.

@@ -17,12 +17,14 @@ public import ZDCProtocol
 /// catch let error as ZDCError where error.code == .diskFull { askForRoom() }
 /// ```
 public struct ZDCError: Error, Sendable {
+  /// What failed.
   public let code: Code
   /// Additional details: an identifier chosen by the app or a number, never a name or content.
   public var detail: String?
   /// The error that led to this one. It may hold names or paths: do not log it.
   public var underlying: (any Error)?
 
+  /// Creates an error, for previews and tests.
   public init(_ code: Code, detail: String? = nil, underlying: (any Error)? = nil) {
     self.code = code
     self.detail = detail

@@ -55,6 +55,26 @@ import ZeroDarkCloudTesting
     #expect("\(code)" == "storageFull" && !code.explanation.contains("storageFull"))
   }
 
+  /// An app stores the IDs of an error in variables of its own.
+  private struct Report {
+    var zone: ZoneID?
+    var tree: TreeID?
+    var node: NodeID?
+    var user: UserID?
+    var trunk: Trunk?
+
+    init(_ error: ZDCSecurityError) {
+      (zone, tree, node, user) = (error.zone, error.zone?.tree, error.node, error.user)
+    }
+
+    init(_ frozen: ZDCFrozenZone) { (zone, trunk) = (frozen.zone, frozen.trunk) }
+  }
+
+  @Test func idsInErrorsHaveNames() {
+    let report = Report(ZDCSecurityError(.zoneRollback))
+    #expect(report.zone == nil && report.tree == nil && report.node == nil && report.user == nil && report.trunk == nil)
+  }
+
   // MARK: One type for each domain
 
   @Test func thisDevice() async throws {

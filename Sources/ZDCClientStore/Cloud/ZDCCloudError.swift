@@ -10,12 +10,14 @@ public import ZDCTreesystem
 ///
 /// ``path`` is for the app; the description holds no names, so it may be logged.
 public struct ZDCCloudError: Error, Sendable, Hashable {
+  /// What the app asked for that is not possible. Compare it, or use it in a `switch` with a default.
   public let code: Code
   /// The path that the app gave, if it gave one.
   public let path: ZDCTreesystemPath?
   /// The exact problem, as text without names. Empty if the code says it all.
   public let detail: String
 
+  /// Creates an error, for previews and tests.
   public init(_ code: Code, path: ZDCTreesystemPath? = nil, detail: String = "") {
     self.code = code
     self.path = path

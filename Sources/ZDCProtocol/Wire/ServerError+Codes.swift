@@ -17,6 +17,7 @@ extension ServerError {
     /// Decodes a name of PROTOCOL 4.6, and throws if this version does not know it.
     public init(from decoder: any Decoder) throws { self = try Self.decode(from: decoder) }
 
+    /// Encodes the name.
     public func encode(to encoder: any Encoder) throws { try encodeName(to: encoder) }
 
     /// The name in PROTOCOL 4.6, which is stable.

@@ -7,6 +7,7 @@
 ///
 /// `message` is for people and never contains a name, key or content, if the server is honest. Programs use `code`.
 public struct ServerError: Error, Codable, Sendable, Hashable {
+  /// Why the server refused the request.
   public var code: Code
   /// Text of the server for people. Show it as text only: it is not verified.
   public var message: String
@@ -23,10 +24,12 @@ public struct ServerError: Error, Codable, Sendable, Hashable {
   public struct Quota: Codable, Sendable, Hashable {
     /// Bytes used by data that cannot be released.
     public var used: UInt64
+    /// Bytes that the account may use.
     public var limit: UInt64
     /// Bytes that the refused request would have added.
     public var needed: UInt64
 
+    /// Creates the figures of a quota.
     public init(used: UInt64, limit: UInt64, needed: UInt64) {
       self.used = used
       self.limit = limit
@@ -34,6 +37,7 @@ public struct ServerError: Error, Codable, Sendable, Hashable {
     }
   }
 
+  /// Creates an error answer, as a server makes it.
   public init(
     _ code: Code, _ message: String, retryable: Bool = false, retryAfterMs: UInt64? = nil,
     security: ZDCSecurityError.Code? = nil, quota: Quota? = nil

@@ -15,7 +15,8 @@ public import ZDCTreesystem
 /// Calls with a read transaction, such as ``data(for:at:transaction:)``, may overlap with each other and with all
 /// others.
 ///
-/// The delegate is not called for changes that this device makes itself.
+/// The delegate is not called for changes that the app makes on this device. It is called when the framework renames or
+/// moves one of this device's nodes to resolve a conflict.
 ///
 /// ## Topics
 /// ### Pushing

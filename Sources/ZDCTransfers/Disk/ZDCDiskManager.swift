@@ -11,7 +11,7 @@ internal import ZDCCrypto
 /// always agree, no matter when the process ends. Deleting a node deletes its files.
 ///
 /// All calls are synchronous and may be made on any thread. Inside a transaction they are part of it. An import seals
-/// on the calling thread, so import large files before the transaction.
+/// on the calling thread, so import large files outside of a write transaction.
 ///
 /// Look-ups do not throw. If the database fails, a look-up returns nil, the error goes to the log and the status
 /// stream, and a surrounding transaction is poisoned.
