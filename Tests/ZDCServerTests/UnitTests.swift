@@ -109,4 +109,31 @@ import ZDCProtocol
     #expect(!challenges.isValid(nonce: nonce, expiresMs: 1_101, now: 1_000))
     #expect(!Challenges(key: [2]).isValid(nonce: nonce, expiresMs: 1_100, now: 1_000))
   }
+
+  // MARK: Used challenges
+
+  private static func nonce(_ number: Int) -> [UInt8] { withUnsafeBytes(of: UInt64(number), Array.init) }
+
+  /// Uses challenges, and returns how many of them were not used before.
+  private static func use(_ numbers: Range<Int>, of used: inout UsedNonces, expiresMs: UInt64, now: UInt64) -> Int {
+    numbers.count { used.use(nonce($0), expiresMs: expiresMs, now: now) }
+  }
+
+  @Test func aChallengeIsUsedOnce() {
+    var used = UsedNonces()
+    let first = Self.use(0..<3, of: &used, expiresMs: 10, now: 0)
+    let again = Self.use(1..<4, of: &used, expiresMs: 10, now: 1)
+    #expect((first, again) == (3, 1))
+  }
+
+  @Test func usedChallengesAreRememberedUntilTheyExpire_andNotForLong() {
+    var used = UsedNonces()
+    let first = Self.use(0..<5_000, of: &used, expiresMs: 10, now: 0)
+    let again = Self.use(0..<5_000, of: &used, expiresMs: 10, now: 9)
+    #expect((first, again, used.count) == (5_000, 0, 5_000))
+    #expect(Self.use(5_000..<15_000, of: &used, expiresMs: 20, now: 10) == 10_000)
+    #expect(used.count < 15_000)
+    #expect(Self.use(15_000..<40_000, of: &used, expiresMs: 30, now: 20) == 25_000)
+    #expect(used.count < 30_000)
+  }
 }

@@ -6,8 +6,7 @@ package final class LocalCoordination: ServerCoordination {
   package let challengeKey = Bytes32<LookupRole>.random().bytes
   let turns: ZoneTurns
   private let claims = BlobClaims()
-  /// Challenges that opened a session, until they expire.
-  private let nonces = Mutex<[[UInt8]: UInt64]>([:])
+  private let nonces = Mutex(UsedNonces())
   private let listener = Mutex<(@Sendable (Announcement) -> Void)?>(nil)
 
   package init(clock: ServerClock, bounds: Configuration.Bounds) {
@@ -19,10 +18,7 @@ package final class LocalCoordination: ServerCoordination {
   package func announce(_ announcement: Announcement) { listener.withLock(\.self)?(announcement) }
 
   package func use(nonce: [UInt8], expiresMs: UInt64, now: UInt64) -> Bool {
-    nonces.withLock { used in
-      if used.count > 1_024 { used = used.filter { $0.value > now } }
-      return used.updateValue(expiresMs, forKey: nonce) == nil
-    }
+    nonces.withLock { $0.use(nonce, expiresMs: expiresMs, now: now) }
   }
 
   package func enter(_ zones: [ZoneID], as writer: ZoneWriter, bytes: Int) async throws {
