@@ -94,7 +94,8 @@ struct CommitDecision {
   ) throws -> ZoneDelta.ListChange? {
     guard acl.hash != old.hash else { return nil }
     try Grants.check(grants, of: acl, after: old)
-    return ZoneDelta.ListChange(acl: acl, grants: grants)
+    let removed = Set(old.fields.entries.map(\.user)).subtracting(acl.fields.entries.map(\.user))
+    return ZoneDelta.ListChange(acl: acl, grants: grants, removed: removed)
   }
 }
 

@@ -105,6 +105,16 @@ enum ZoneRoutes {
     return try .page(page, for: call)
   }
 
+  /// Pages of up to 64 zones: a device that follows many pulls them in few requests.
+  static func pages(_ call: Call) async throws -> Response {
+    let user = try call.user
+    let positions = try ZonePosition.all(try await call.bytes())
+    let withRecords = try call.number("records") == 1
+    let answer = try await call.read { try Zones.pages(positions, for: user, withRecords: withRecords, in: $0) }
+    for (zone, damaged) in answer.damaged { call.report(damaged, in: zone) }
+    return try .octets(answer.body, for: call)
+  }
+
   static func records(_ call: Call) async throws -> Response {
     let user = try call.user
     let zone = try call.zone()

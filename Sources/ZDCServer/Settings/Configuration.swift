@@ -39,6 +39,10 @@ package struct Configuration: Sendable {
     package var treesPerUser = 64
     /// Calls per user and minute that make the server verify signatures or read much; nil means unlimited.
     package var accountWorkPerMinute: Int? = 120
+    /// Maximum number of other users' zones that one user follows.
+    package var memberships = Limits.memberships
+    /// Acceptances per user and minute. A user may accept as many zones as they may follow before it takes effect.
+    package var acceptancesPerMinute = 60
     /// Live nodes below deleted and moved ones that one request may make the server visit.
     package var subtreeNodesPerRequest = 1_000_000
     /// The same per user and minute. A request may exceed it; the user's next ones must then wait.

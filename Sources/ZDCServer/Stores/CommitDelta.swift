@@ -22,10 +22,13 @@ package struct ZoneDelta: Sendable {
   package struct ListChange: Sendable {
     package var acl: ZoneACL
     package var grants: [Grant]
+    /// Users of the list before who are not in this one.
+    package var removed: Set<UserID>
 
-    package init(acl: ZoneACL, grants: [Grant]) {
+    package init(acl: ZoneACL, grants: [Grant], removed: Set<UserID> = []) {
       self.acl = acl
       self.grants = grants
+      self.removed = removed
     }
   }
 

@@ -15,6 +15,15 @@ extension TestZone {
     return try ZoneACL(fields) { try (signer ?? signKey).sign("acl", $0) }
   }
 
+  /// A list after `previous` (or after `acl`) without this user.
+  func list(removing user: UserID, after previous: ZoneACL? = nil) throws -> ZoneACL {
+    let previous = previous ?? acl
+    var fields = previous.fields
+    (fields.version, fields.prev) = (fields.version + 1, previous.hash)
+    fields.entries.removeAll { $0.user == user }
+    return try ZoneACL(fields) { try signKey.sign("acl", $0) }
+  }
+
   /// A member, and the grant that gives them the zone's key.
   func member(_ user: UserID, _ permissions: ZoneACL.Permissions = [.read], encGen: UInt32 = 1) -> Member {
     let grant = Grant(zone: zone, zoneKeyGen: 1, user: user, wrap: randomBytes(1_168))
@@ -93,6 +102,28 @@ extension ServerClient {
     _ = try await self.commit(body, token: token).expect(200)
     zone.accepted(commit)
     return list
+  }
+
+  /// The owner adds this member to those of the zone.
+  func add(_ member: TestZone.Member, to zone: inout TestZone, token: [UInt8]) async throws {
+    zone.acl = try await share(&zone, with: member, token: token)
+  }
+
+  /// The owner removes this user, without a new key.
+  func remove(_ user: UserID, from zone: inout TestZone, token: [UInt8]) async throws {
+    let list = try zone.list(removing: user)
+    let (commit, body) = try zone.change(to: list)
+    _ = try await self.commit(body, token: token).expect(200)
+    zone.accepted(commit)
+    zone.acl = list
+  }
+
+  func accept(_ zone: ZoneID, token: [UInt8]) async throws -> Answer {
+    try await send(.PUT, Routes.path(Routes.membership, zone.tree.text, zone.root.text), token: token)
+  }
+
+  func forget(_ zone: ZoneID, token: [UInt8]) async throws -> Answer {
+    try await send(.DELETE, Routes.path(Routes.membership, zone.tree.text, zone.root.text), token: token)
   }
 
   /// The owner raises the zone's key.
