@@ -54,7 +54,11 @@ extension MemoryTransaction {
   }
 
   func record(_ name: RecordName, in zone: ZoneKey) -> StoredRecord? {
-    (tables.recordKeys[name] ?? []).lazy.compactMap { self.tables.records[$0] }.first { $0.zone == zone }?.stored
+    let record = (tables.recordKeys[name] ?? []).lazy.compactMap { self.tables.records[$0] }.first { $0.zone == zone }
+    guard let record else { return nil }
+    var stored = record.stored
+    stored.replacedMs = record.replacedMs
+    return stored
   }
 
   func records(_ keys: [Int64]) -> [Int64: StoredRecord] {

@@ -20,6 +20,7 @@ final class ServerCore: Sendable {
   let work: RateLimiter<UserID>?
   /// Limits acceptances of other users' zones, by user.
   let acceptances: RateLimiter<UserID>
+  let memberRates: MemberRates
   /// Limits the nodes visited below deleted and moved ones, by user.
   let subtrees: RateLimiter<UserID>
   let connections: ConnectionTable
@@ -62,6 +63,7 @@ final class ServerCore: Sendable {
     work = bounds.accountWorkPerMinute.map { RateLimiter(perMinute: $0) }
     acceptances = RateLimiter(
       perMinute: bounds.acceptancesPerMinute, burst: max(bounds.acceptancesPerMinute, bounds.memberships))
+    memberRates = MemberRates(bounds, elapsed: clock.elapsedMs)
     subtrees = RateLimiter(perMinute: bounds.subtreeNodesPerMinute, burst: bounds.subtreeNodesPerMinute / 6)
     connections = ConnectionTable(perAddress: bounds.connectionsPerAddress, exempt: configuration.trustedProxies)
     collection = Mutex(CollectionGuard(now: clock.nowMs(), elapsed: clock.elapsedMs()))

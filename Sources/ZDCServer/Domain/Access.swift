@@ -12,6 +12,16 @@ enum Access {
     return row
   }
 
+  /// Returns the zone and the member who may read in it.
+  static func reader(
+    _ id: ZoneID, _ user: UserID, in reader: any MetadataReader
+  ) throws -> (zone: ZoneRow, member: MemberRow) {
+    guard let row = try reader.zone(id), let member = try reader.member(user, of: row.key),
+      member.permissions.contains(.read)
+    else { throw noZone }
+    return (row, member)
+  }
+
   /// A zone's log, as far as a user may read it.
   struct ReadableLog {
     var zone: ZoneRow
@@ -46,7 +56,7 @@ enum Access {
     return try holds(.write, user: user, zone: row.key, in: reader)
   }
 
-  /// Returns content that the user may read now.
+  /// Returns content that the user may read now. Replaced content is only for those who were members at that time.
   ///
   /// Missing content is reported as gone to users who may read the tree, and as not found to all others.
   static func content(
@@ -58,8 +68,9 @@ enum Access {
       throw try missing(node: node, tree: tree, user: user, in: reader)
     }
     guard blob.node == node, blob.state == .attached else { throw unknown }
-    guard let rights = try reader.permissions(of: user, in: blob.zone), rights.contains(.read) else { throw unknown }
+    guard let member = try reader.member(user, of: blob.zone), member.permissions.contains(.read) else { throw unknown }
     guard try reader.treeID(of: blob.zone) == tree else { throw unknown }
+    guard member.mayRead(replacedMs: blob.replacedMs) else { throw gone }
     return blob
   }
 
@@ -70,8 +81,10 @@ enum Access {
     guard let zone, let rights = try reader.permissions(of: user, in: zone.key), rights.contains(.read) else {
       return ServerError(.notFound, "no such content")
     }
-    return ServerError(.blobGone, "the content is no longer kept")
+    return gone
   }
+
+  private static let gone = ServerError(.blobGone, "the content is no longer kept")
 }
 
 /// Signature keys from the store's verified chains.

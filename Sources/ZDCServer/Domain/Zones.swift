@@ -136,7 +136,7 @@ enum Zones {
   static func records(
     _ names: [RecordName], zone id: ZoneID, user: UserID, in reader: any MetadataReader
   ) throws -> RecordBundle {
-    let zone = try Access.zone(id, of: user, needs: .read, in: reader)
+    let (zone, member) = try Access.reader(id, user, in: reader)
     var writer = Bundle.Writer()
     var damaged: [RecordDamaged] = []
     for name in names {
@@ -145,7 +145,7 @@ enum Zones {
         damaged.append(damage)
         continue
       }
-      guard let record = found else { continue }
+      guard let record = found, member.mayRead(replacedMs: record.replacedMs) else { continue }
       guard writer.count == 0 || writer.count + record.bytes.count + 21 <= Limits.pageBytes else { break }
       writer.append(record)
     }
@@ -161,13 +161,14 @@ enum Zones {
   static func contents(
     _ asked: [ContentName], zone id: ZoneID, user: UserID, in reader: any MetadataReader
   ) throws -> [UInt8] {
-    let zone = try Access.zone(id, of: user, needs: .read, in: reader)
+    let (zone, member) = try Access.reader(id, user, in: reader)
     var writer = Bundle.Writer()
     for start in stride(from: 0, to: asked.count, by: contentsPerRead) {
       let names = asked[start..<min(start + contentsPerRead, asked.count)]
       let known = try reader.contents(Array(names), in: zone.zone.tree)
       for name in names {
-        guard let blob = known[name], blob.isInline, blob.zone == zone.key, let bytes = try reader.inlineBytes(of: blob)
+        guard let blob = known[name], blob.isInline, blob.zone == zone.key, member.mayRead(replacedMs: blob.replacedMs),
+          let bytes = try reader.inlineBytes(of: blob)
         else { continue }
         guard writer.count == 0 || writer.count + bytes.count + 21 <= Limits.pageBytes else { return writer.bytes }
         writer.append(content: bytes, blob: name.blob)

@@ -69,7 +69,8 @@ enum ZoneRoutes {
     try core.checkSubtreeWork(of: user)
     let work = SubtreeWork(limit: core.configuration.bounds.subtreeNodesPerRequest)
     defer { core.subtrees.charge(user, work.nodes, now: core.elapsed) }
-    let outcome = try Commits.apply(request, by: user, quotas: core.quotas, work: work, now: now, in: tx)
+    let outcome = try Commits.apply(
+      request, by: user, quotas: core.quotas, work: work, rates: core.memberRates, now: now, in: tx)
     let notices = outcome.notices
     tx.afterCommit { for notice in notices { core.coordination.announce(.head(notice)) } }
     return outcome

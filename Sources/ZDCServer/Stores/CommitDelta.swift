@@ -100,6 +100,9 @@ extension NodePut {
 
   package var keepsName: Bool { replaced.map { $0.tag == tag && $0.leaf.parent == leaf.parent } ?? false }
 
+  /// Whether the put gives a node a new key, as a rotation does.
+  package var isRotation: Bool { replaced.map { leaf.keyGen > $0.leaf.keyGen } ?? false }
+
   /// The content that this put replaces; nil if the node had none or keeps it.
   package var replacedBlob: Int64? {
     guard isLive, let old = replaced?.blob else { return nil }

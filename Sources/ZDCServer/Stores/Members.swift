@@ -21,6 +21,14 @@ package struct MemberRow: Sendable, Hashable {
   }
 }
 
+extension MemberRow {
+  /// Returns whether the user was a member when something was replaced at this time. Nil means that it still is in use.
+  package func mayRead(replacedMs: UInt64?) -> Bool {
+    guard let replacedMs else { return true }
+    return joinedSeq == 0 || replacedMs > joinedMs
+  }
+}
+
 /// The members and former members of a zone.
 package struct MemberTable: Sendable, Hashable {
   package private(set) var rows: [UserID: MemberRow] = [:]

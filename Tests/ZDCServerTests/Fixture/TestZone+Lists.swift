@@ -47,10 +47,10 @@ extension TestZone {
     return (commit, writer.bytes)
   }
 
-  /// The zone's next key: a list with a grant for the owner alone, and the root's record under it. `others` stay as they
-  /// are.
+  /// The zone's next key: a list with grants for the owner and these members, and the root's record under it. `others`
+  /// stay as they are.
   func rotation(
-    keeping others: [ZoneACL.Entry] = []
+    keeping others: [ZoneACL.Entry] = [], wrappingFor members: [ZoneACL.Entry] = []
   ) throws -> (list: ZoneACL, root: NodeRecord, commit: ZoneCommit, body: [UInt8]) {
     var fields = acl.fields
     (fields.version, fields.prev, fields.zoneKeyGen) = (fields.version + 1, acl.hash, fields.zoneKeyGen + 1)
@@ -60,7 +60,14 @@ extension TestZone {
     let grant = Grant(zone: zone, zoneKeyGen: fields.zoneKeyGen, user: owner, wrap: randomBytes(1_168))
     let own = ZoneACL.Entry(
       user: owner, permissions: [.read, .write, .share], encGen: 1, wrapKind: .nodeKey, wrapHash: grant.wrapHash)
-    fields.entries = ([own] + others).sorted { $0.user < $1.user }
+    var grants = [grant]
+    let wrapped = members.map { member in
+      var entry = member
+      grants.append(Grant(zone: zone, zoneKeyGen: fields.zoneKeyGen, user: member.user, wrap: randomBytes(1_168)))
+      entry.wrapHash = grants.last?.wrapHash ?? entry.wrapHash
+      return entry
+    }
+    fields.entries = ([own] + others + wrapped).sorted { $0.user < $1.user }
     let list = try ZoneACL(fields) { try signKey.sign("acl", $0) }
     let root = record(zone.root) {
       ($0.keyGen, $0.parentKeyGen, $0.parentWrap) = (fields.zoneKeyGen, 0, [])
@@ -71,7 +78,7 @@ extension TestZone {
     }
     var writer = Bundle.Writer()
     writer.append(acl: list.bytes)
-    writer.append(grant: grant.bytes)
+    for grant in grants { writer.append(grant: grant.bytes) }
     return (list, root, commit, writer.bytes + Self.body(commit, records: [root]))
   }
 
