@@ -15,6 +15,8 @@ package struct AccountLogin {
   package let connection: ServerConnection
   package let appTreeID: String
   package let now: @Sendable () -> UInt64
+  /// The account to log in to; nil for any.
+  package var expected: UserID?
 
   package struct Result: Sendable {
     package var row: LocalUserRow
@@ -25,6 +27,7 @@ package struct AccountLogin {
     _ = try await connection.info()
     let (deviceID, deviceKey) = try await device(accessKey)
     let session = try await login(accessKey, deviceID, deviceKey)
+    if let expected, session.userID != expected { throw ZDCError(.otherAccount) }
     let api = await api(session, accessKey, deviceID, deviceKey)
     var (chain, keyringBlob) = try await fetchState(api, session.userID)
     let keys = try UserKeys(
@@ -92,8 +95,8 @@ package struct AccountLogin {
 
   /// Returns the stored device of an account that is already on this device, or a new one.
   private func device(_ accessKey: AccessKey) async throws -> (DeviceID, SigningKey) {
-    let known = try await database.asyncRead { transaction in
-      try transaction.localUsers.all().first { $0.secrets.accessKey == accessKey }?.secrets
+    let known = try await database.asyncRead { [expected] transaction in
+      try transaction.localUsers.all().first { $0.userID == expected || $0.secrets.accessKey == accessKey }?.secrets
     }
     return (known?.deviceID ?? .random(), known?.deviceKey ?? .random())
   }
@@ -134,7 +137,13 @@ package struct AccountLogin {
       if let known = try transaction.localUsers.user(row.userID) {
         stored.id = known.id
         stored.createdMs = known.createdMs
-        try transaction.localUsers.update(stored)
+        // A change of this device whose answer was lost may be in the chain.
+        let change = try transaction.identityChanges.pending(of: row.userID)
+        if let change, try change.isIn(row.chain, of: row.userID) {
+          try transaction.adopt(change, as: stored)
+        } else {
+          try transaction.localUsers.update(stored)
+        }
       } else {
         try transaction.localUsers.insert(&stored)
       }

@@ -34,7 +34,7 @@ struct IdentityRefresh {
   }
 
   private func read() async throws -> UserKeys? {
-    let row = try await row()
+    let (row, pending) = try await stored()
     let chain = try await api.chain(of: user)
     guard try IdentityChain.compare(pinned: row.chain, with: chain, of: user) == .longer else {
       let isKnown = try IdentityChain.links(row.chain, of: user).last?.hash == known
@@ -42,11 +42,14 @@ struct IdentityRefresh {
     }
     var changed = row
     changed.chain = chain
-    changed.secrets.keyringBlob = try await keyring(row, chain)
+    // A change whose answer was lost may be among the new links.
+    let adopted = try pending.flatMap { try $0.isIn(chain, of: user) ? $0 : nil }
+    adopted?.apply(to: &changed)
+    changed.secrets.keyringBlob = try await keyring(changed, chain)
     let keys = try UserKeys(
-      chain: chain, keyringBlob: changed.secrets.keyringBlob, accessKey: row.secrets.accessKey, expected: user,
+      chain: chain, keyringBlob: changed.secrets.keyringBlob, accessKey: changed.secrets.accessKey, expected: user,
       pinnedVersion: try UserKeys(row).keyringVersion, mayHaveNewRoot: true)
-    try await store(changed, after: row)
+    try await store(changed, after: row, adopting: adopted)
     return keys
   }
 
@@ -60,18 +63,21 @@ struct IdentityRefresh {
     return try await api.keyring()
   }
 
-  private func row() async throws -> LocalUserRow {
+  private func stored() async throws -> (row: LocalUserRow, pending: PendingIdentityChange?) {
     try await database.asyncRead { [user] transaction in
       guard let row = try transaction.localUsers.user(user) else { throw ZDCError(.localUserNotFound) }
-      return row
+      return (row, try transaction.identityChanges.pending(of: user))
     }
   }
 
   /// Stores the row unless a login or another process has pinned a different chain in the meantime.
-  private func store(_ changed: LocalUserRow, after row: LocalUserRow) async throws {
+  private func store(
+    _ changed: LocalUserRow, after row: LocalUserRow, adopting change: PendingIdentityChange?
+  ) async throws {
     try await database.asyncReadWrite { [user] transaction in
       guard let current = try transaction.localUsers.user(user), current.chain == row.chain else { return }
-      try transaction.localUsers.update(changed)
+      guard let change else { return try transaction.localUsers.update(changed) }
+      try transaction.adopt(change, as: changed)
     }
   }
 }

@@ -46,6 +46,11 @@ package struct IdentityStore: Sendable {
     return (keys, refused)
   }
 
+  /// Fetches, verifies and pins the new links of users.
+  ///
+  /// - Returns: The errors of chains that were refused.
+  package func refresh(_ users: [UserID]) async throws -> [ZDCSecurityError] { try await fetch(users).refused }
+
   private func remember(_ keys: [Signer: [UInt8]]) {
     cache.withLock { cache in
       if cache.count + keys.count > Self.cachedKeys { cache.removeAll() }

@@ -11,9 +11,9 @@ package struct UserKeys: Sendable {
   /// The current signature key.
   package let signingKey: SigningKey
   package let accessKey: AccessKey
-  private let keyring: Keyring
+  let keyring: Keyring
   /// The current decryption key, expanded once.
-  private let decryptionKey: DecryptionKey
+  let decryptionKey: DecryptionKey
 
   /// The version of the keyring that is open on this device.
   package var keyringVersion: UInt64 { own.keyringVersion }

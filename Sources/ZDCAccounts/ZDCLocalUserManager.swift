@@ -14,7 +14,8 @@ public final class ZDCLocalUserManager: Sendable {
   package let connection: ServerConnection
   package let appTreeID: String
   package let now: @Sendable () -> UInt64
-  private let gate = TaskGate()
+  /// Runs changes of accounts one at a time.
+  let gate = TaskGate()
   private let open = Mutex<[UserID: OpenUser]>([:])
   /// Accounts whose words `createAccount` has returned.
   private let returned = Mutex<Set<UserID>>([])
@@ -99,15 +100,45 @@ public final class ZDCLocalUserManager: Sendable {
   ///   server's data does not belong to it; then nothing is stored and no keys are generated. `ServerError`;
   ///   ``TransportError``.
   public func login(words: [String], createsTree: Bool = false) async throws -> ZDCLocalUser {
-    let accessKey = try Self.accessKey(words)
-    let login = AccountLogin(database: database, connection: connection, appTreeID: appTreeID, now: now)
+    try await login(Self.accessKey(words), expected: nil, createsTree: createsTree)
+  }
+
+  /// Logs in again to an account on this device. Use this when the account's words were changed on another device: the
+  /// error is then `accessKeyChanged` or `unauthorized`.
+  ///
+  /// The account keeps its trees and its queued changes. A running engine continues with the new keys.
+  ///
+  /// - Parameters:
+  ///   - localUserID: The ID of the local user.
+  ///   - words: The account's current 24 words.
+  /// - Throws: ``ZDCError`` with `localUserNotFound`, `otherAccount` if the words open another account, and the errors
+  ///   of ``login(words:createsTree:)``.
+  public func renewLogin(of localUserID: String, words: [String]) async throws {
+    let userID = try Self.userID(localUserID)
+    guard try await localUser(id: localUserID) != nil else { throw ZDCError(.localUserNotFound) }
+    _ = try await login(Self.accessKey(words), expected: userID, createsTree: false)
+  }
+
+  private func login(_ accessKey: AccessKey, expected: UserID?, createsTree: Bool) async throws -> ZDCLocalUser {
+    let login = AccountLogin(
+      database: database, connection: connection, appTreeID: appTreeID, now: now, expected: expected)
     let result = try await gate.run {
       try await translating { try await login.run(accessKey, createsTree: createsTree) }
     }
-    forget(result.row.userID)
-    let api = try await serverAPI(for: result.row.userID)
+    let api = try await renew(result.row)
     await api.session.adopt(result.session)
     return result.row.localUser
+  }
+
+  /// Replaces the keys of a user, whose engine keeps the same API object.
+  func renew(_ row: LocalUserRow) async throws -> ServerAPI {
+    let known = open.withLock { $0[row.userID]?.api }
+    forget(row.userID)
+    guard let known else { return try await serverAPI(for: row.userID) }
+    await known.session.renew(row.credentials)
+    let keys = try translating { try UserKeys(row) }
+    open.withLock { $0[row.userID] = OpenUser(keys: keys, api: known) }
+    return known
   }
 
   private static func accessKey(_ words: [String]) throws -> AccessKey {
@@ -216,15 +247,24 @@ extension ZDCLocalUserManager {
 
   /// Compares the server's identity chain of a local user with the pinned one, and stores its new links.
   ///
-  /// - Returns: The new keys; nil if nothing is new.
+  /// - Parameter known: The last link that the caller has. This manager may have a longer chain.
+  /// - Returns: The new keys; nil if the caller has them.
   /// - Throws: See ``IdentityRefresh``.
-  package func refreshIdentity(of userID: UserID) async throws -> UserKeys? {
+  package func refreshIdentity(of userID: UserID, known: LinkHash) async throws -> UserKeys? {
     let api = try await serverAPI(for: userID)
-    let known = open.withLock { $0[userID]?.keys.identity.head }
     let refresh = IdentityRefresh(database: database, api: api, user: userID, known: known)
     guard let keys = try await refresh.run() else { return nil }
-    open.withLock { $0[userID]?.keys = keys }
+    try await renew(userID)
     return keys
+  }
+
+  /// Loads a user's keys again after they changed.
+  func renew(_ userID: UserID) async throws {
+    let row = try await database.asyncRead { transaction in
+      guard let row = try transaction.localUsers.user(userID) else { throw ZDCError(.localUserNotFound) }
+      return row
+    }
+    _ = try await renew(row)
   }
 
   private func openUser(_ userID: UserID) async throws -> OpenUser {

@@ -29,7 +29,7 @@ package protocol SessionStorage: Sendable {
 /// launch uses it until the server refuses it. The device's clock does not affect this.
 package actor Session {
   private let connection: ServerConnection
-  private let credentials: SessionCredentials
+  private var credentials: SessionCredentials
   private let storage: (any SessionStorage)?
   private var token: String?
   private var opening: Task<String, any Error>?
@@ -90,6 +90,9 @@ package actor Session {
     }
     return response.token.bytes
   }
+
+  /// Uses other credentials from the next login on. The running session continues.
+  package func renew(_ credentials: SessionCredentials) { self.credentials = credentials }
 
   /// Adopts a session that a login has just opened.
   package func adopt(_ response: SessionResponse) {

@@ -64,13 +64,13 @@ extension ErrorReport {
     switch code.name {
     case .invalidTreeID, .invalidServerURL, .insecureServerURL, .invalidDatabaseName, .invalidParameter: .usage
     case .corruptDatabase, .foreignDatabase, .corruptKeyFile, .invalidWords, .objectNotDecodable: .data
-    case .nodeNotFound, .noContent: .noInput
+    case .nodeNotFound, .noContent, .deviceNotFound, .userNotFound: .noInput
     case .databaseNotWritable, .diskFull, .fileFailure: .cannotCreate
     case .databaseBusy, .syncedElsewhere, .changesQueued, .nodeNotUploaded, .fileModifiedDuringRead,
       .transactionRolledBack:
       .tryAgain
     case .wrongDatabaseKey, .keyFileExposed, .passphraseRequired, .wrongPassphrase, .invalidPassphrase,
-      .accountNotFound:
+      .accountNotFound, .otherAccount:
       .noPermission
     case .databaseTooNew, .keyNotConfigured, .keyAlreadyConfigured, .keyMissing, .keyStoreFailure, .localUserNotFound,
       .localUserNotReady:
@@ -138,8 +138,10 @@ extension ErrorReport {
 
   private static func rule(_ code: ServerError.Code) -> (ExitStatus, String?) {
     switch code.name {
-    case .unauthorized: (.noPermission, "log in again with zdc account login")
-    case .forbidden, .accountClosed: (.noPermission, nil)
+    case .unauthorized:
+      (.noPermission, "log in again with zdc account login; if the words were changed, with the new ones")
+    case .forbidden: (.noPermission, nil)
+    case .accountClosed: (.noPermission, "it can only be read: zdc get home:/ copies everything")
     case .registrationClosed: (.noPermission, "ask the server's operator")
     case .inviteRequired: (.noPermission, "ask the server's operator for a code and give it with --invite-file")
     case .notFound, .blobGone:

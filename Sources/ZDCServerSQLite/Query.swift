@@ -11,6 +11,7 @@ enum SQLValue {
   case text(String)
 
   static func ms(_ value: UInt64) -> SQLValue { .int(Int64(clamping: value)) }
+  static func optionalMs(_ value: UInt64?) -> SQLValue { value.map { .ms($0) } ?? .null }
   static func optional(_ value: Int64?) -> SQLValue { value.map { .int($0) } ?? .null }
   static func id<Role>(_ value: Bytes16<Role>) -> SQLValue { .bytes(value.bytes) }
   static func id<Role>(_ value: Bytes32<Role>) -> SQLValue { .bytes(value.bytes) }

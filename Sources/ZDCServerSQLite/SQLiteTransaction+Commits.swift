@@ -12,7 +12,7 @@ extension SQLiteTransaction {
 
   private func apply(_ delta: ZoneDelta) throws -> ZoneStatus {
     let zone = try key(of: delta)
-    let key = (try db.first("SELECT max(feed_position) FROM commits") { $0.int(0) } ?? 0) + 1
+    let key = try lastPosition() + 1
     let puts = try CommitPuts(zone: zone, receivedMs: delta.receivedMs, bytes: delta.commit)
     commitCache.insert(puts, key: key)
     var writer = try NodeWriter(self, commit: puts, key: key)

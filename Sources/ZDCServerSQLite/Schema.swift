@@ -32,7 +32,19 @@ enum Schema {
   private static let steps: [Step] =
     sqlSteps.map { .sql($0) } + [
       .code { try CompactNodes.migrate($0) }, .code { try MemberHistory.migrate($0) },
-    ]
+    ] + laterSteps.map { .sql($0) }
+
+  private static let laterSteps = [
+    """
+    -- The data of a closed account is removed after a while. Accounts that were closed before count from now.
+    ALTER TABLE users ADD COLUMN closed_ms INTEGER;
+    UPDATE users SET closed_ms = CAST(strftime('%s', 'now') AS INTEGER) * 1000 WHERE is_closed = 1;
+    ALTER TABLE users DROP COLUMN is_closed;
+    CREATE INDEX closed_users ON users(closed_ms) WHERE closed_ms IS NOT NULL;
+    -- The highest position of a removed commit: a position is never given twice.
+    CREATE TABLE removed_positions(id INTEGER PRIMARY KEY CHECK(id = 1), position INTEGER NOT NULL);
+    """
+  ]
 
   private static let sqlSteps = [
     """

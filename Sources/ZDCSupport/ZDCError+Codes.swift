@@ -92,6 +92,12 @@ extension ZDCError.Code {
   public static let invalidWords = Self(.invalidWords)
   /// The server has no account with these words. Check the words and the server's address.
   public static let accountNotFound = Self(.accountNotFound)
+  /// The words open another account than the one to log in to again. Nothing was changed. Ask for this account's words.
+  public static let otherAccount = Self(.otherAccount)
+  /// The server knows no such device of this account. List the devices again.
+  public static let deviceNotFound = Self(.deviceNotFound)
+  /// No such user is on the server. Check the ID and the server's address.
+  public static let userNotFound = Self(.userNotFound)
   /// Another process syncs this database: it pushes queued changes and pulls new ones. There is nothing to do.
   public static let syncedElsewhere = Self(.syncedElsewhere)
 
@@ -161,6 +167,9 @@ extension ZDCError.Code {
     case .changesQueued: "changes are still queued; sync first, or force"
     case .invalidWords: "these words are not an access key; check them"
     case .accountNotFound: "the server knows no account for these words; check them and the server's address"
+    case .otherAccount: "these words open another account; give the words of this one"
+    case .deviceNotFound: "the account has no such device; list the devices again"
+    case .userNotFound: "the server knows no such user; check the ID and the server's address"
     case .syncedElsewhere: "another process syncs this database; wait for it, or end it"
     case .nodeNotFound: "no such node on this device; sync, or insert a new one first, in the same transaction"
     case .nodeNotUploaded: "the node was not uploaded yet; wait for its upload"

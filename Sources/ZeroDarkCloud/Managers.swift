@@ -8,6 +8,7 @@ public import ZDCTransfers
 struct Managers: Sendable {
   let database: ZDCDatabaseManager
   let localUsers: ZDCLocalUserManager
+  let users: ZDCUserManager
   let disk: ZDCDiskManager
   let downloads: ZDCDownloadManager
   let images: ZDCImageManager
@@ -19,6 +20,7 @@ struct Managers: Sendable {
   ) throws {
     self.database = database
     localUsers = try ZDCLocalUserManager(config: config, database: database, transport: config.transport)
+    users = ZDCUserManager(users: localUsers)
     disk = ZDCDiskManager(
       database: database.rwDatabaseConnection, folder: config.databasePath.appendingPathExtension("files"))
     downloads = ZDCDownloadManager(
@@ -61,6 +63,9 @@ extension ZeroDarkCloud {
 
   /// Accounts on this device; nil until the database is unlocked.
   public var localUserManager: ZDCLocalUserManager? { managers?.localUsers }
+
+  /// Other users; nil until the database is unlocked.
+  public var userManager: ZDCUserManager? { managers?.users }
 
   /// Downloads of node content; nil until the database is unlocked.
   public var downloadManager: ZDCDownloadManager? { managers?.downloads }

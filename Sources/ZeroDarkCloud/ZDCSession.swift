@@ -32,6 +32,9 @@ public struct ZDCSession: Sendable {
   /// Accounts on this device.
   public var localUserManager: ZDCLocalUserManager { managers.localUsers }
 
+  /// Other users.
+  public var userManager: ZDCUserManager { managers.users }
+
   /// Push and pull.
   public var syncManager: ZDCSyncManager { managers.sync }
 

@@ -3,8 +3,10 @@ import ZDCCommands
 
 struct Account: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Create accounts, log in, list profiles, show an account's words.",
-    subcommands: [Create.self, Login.self, ListProfiles.self, ShowWords.self])
+    abstract: "Create accounts, log in, list profiles, show or change an account's words and keys, close it.",
+    subcommands: [
+      Create.self, Login.self, ListProfiles.self, ShowWords.self, RotateWords.self, RotateKeys.self, Close.self,
+    ])
 }
 
 /// Options for storing a new profile's database key.
@@ -77,6 +79,8 @@ extension Account {
       discussion: """
         Prompts for the words without echo, or reads them from standard input or a file. An account that another app created has no \
         tree for files yet: --create-tree adds one. If interrupted, run the same command again.
+
+        In a profile that has an account already, logs in to it again. Do that with the new words after another device has changed them.
 
         EXAMPLES
           zdc account login --server https://sync.example.org

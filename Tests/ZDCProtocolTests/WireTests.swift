@@ -32,7 +32,9 @@ import ZDCProtocol
     try comesBack(ChallengeResponse(nonce: bytes, expiresMs: .max))
     try comesBack(SessionResponse(token: bytes, userID: Samples.id32(&generator), expiresMs: 1))
     try comesBack(
-      SessionList(sessions: [.init(deviceID: Samples.id16(&generator), createdMs: 1, expiresMs: 2, isCurrent: true)]))
+      SessionList(
+        sessions: [.init(deviceID: Samples.id16(&generator), createdMs: 1, expiresMs: 2, isCurrent: true)],
+        devices: [.init(deviceID: Samples.id16(&generator), createdMs: 1, lastLoginMs: nil, isCurrent: false)]))
     try comesBack(AppendLinkRequest(link: bytes, keyring: bytes, lookupID: Samples.id16(&generator), loginKey: bytes))
     try comesBack(ZoneList(feedPosition: FeedPosition("9"), zones: [status]))
     try comesBack(HeadEvent(status: status, page: bytes))

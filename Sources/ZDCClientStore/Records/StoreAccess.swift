@@ -8,6 +8,8 @@ extension ZDCReadTransaction {
   package var operations: OperationStore { cached { OperationStore(db: database, sealer: context.sealer) } }
   package var users: UserStore { UserStore(db: database) }
   package var localUsers: LocalUserStore { LocalUserStore(db: database, sealer: context.sealer) }
+  package var contacts: ContactStore { ContactStore(db: database, sealer: context.sealer) }
+  package var identityChanges: IdentityChangeStore { IdentityChangeStore(db: database, sealer: context.sealer) }
   package var zones: ZoneStore { cached { ZoneStore(db: database, sealer: context.sealer, memory: context.zones) } }
   /// For looking up.
   package func leaves(zone: Int64) -> LogNodeStore { LogNodeStore(db: database, zone: zone) }

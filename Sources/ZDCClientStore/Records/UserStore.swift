@@ -7,9 +7,8 @@ package import ZDCProtocol
 package struct UserStore {
   package let db: Database
 
-  package func isKnown(_ user: UserID) throws -> Bool {
-    let statement = try db.cachedStatement(sql: "SELECT EXISTS (SELECT 1 FROM zdc_user WHERE userID = ?)")
-    return try Bool.fetchOne(statement, arguments: [user.data]) ?? false
+  package func all() throws -> [UserID] {
+    try Row.fetchAll(db, sql: "SELECT userID FROM zdc_user ORDER BY userID").map { try UserID($0, 0) }
   }
 
   package func chain(of user: UserID) throws -> [UInt8]? {

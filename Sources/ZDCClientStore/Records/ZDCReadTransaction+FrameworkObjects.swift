@@ -13,13 +13,29 @@ extension ZDCReadTransaction {
     poisoning { try nodes.node(uuid: nodeID).map(zdcNode) } ?? nil
   }
 
-  /// Returns the user; nil if this device does not know them. Errors poison the transaction.
+  /// Returns the user, with what this device knows about their identity; nil if this device has not met them: see
+  /// `ZDCUserManager.fetchUser(id:for:)`. Errors poison the transaction.
   public final func user(id userID: String) -> ZDCUser? {
     poisoning { () -> ZDCUser? in
       guard let id = UserID(text: userID) else { return nil }
-      if try localUsers.readyIDs().contains(id) { return ZDCUser(uuid: userID, isLocal: true) }
-      return try users.isKnown(id) ? ZDCUser(uuid: userID, isLocal: false) : nil
+      if let row = try localUsers.user(id), row.state == .ready { return try own(row) }
+      guard let chain = try users.chain(of: id) else { return nil }
+      let contact = try contacts.contact(of: id)
+      return ZDCUser(uuid: userID, identity: contact.state(try Self.links(chain)), isBlocked: contact.isBlocked)
     } ?? nil
+  }
+
+  private func own(_ row: LocalUserRow) throws -> ZDCUser {
+    let last = try Self.links(row.chain).last
+    let isClosed = last?.kind == .closed
+    return ZDCUser(
+      uuid: row.userID.text, identity: isClosed ? .closed : .verified(link: last?.seq ?? 0), isLocal: true)
+  }
+
+  /// Reads a pinned chain, which was verified when it was pinned.
+  private static func links(_ chain: [UInt8]) throws -> [IdentityLink] {
+    var reader = Bundle.Reader(chain)
+    return try reader.all().compactMap { item in if case .link(let link) = item { link } else { nil } }
   }
 
   /// Returns the account; nil if it is not on this device. Errors poison the transaction.

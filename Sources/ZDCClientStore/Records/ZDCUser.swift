@@ -1,9 +1,27 @@
+/// What this device knows about the identity of another user (PROTOCOL 3.2).
+public enum ZDCIdentityState: Sendable, Hashable {
+  /// The user's signed chain of keys holds. No person has compared it with the user yet.
+  case seen
+  /// A person at this device has compared the safety number or scanned the user's code, when the chain ended with this
+  /// link.
+  case verified(link: UInt32)
+  /// The user's words were changed after the verification. That is usual after the loss of a device, and an attacker who
+  /// has the words can do it too: compare again, or accept the change.
+  case changed
+  /// The user has closed the account.
+  case closed
+}
+
 /// A user, local or not, whose identity chain this device has verified.
 public struct ZDCUser: Sendable, Hashable, Identifiable {
   /// The text of the account's userID.
   public let uuid: String
   /// Whether the account is logged in on this device.
   public let isLocal: Bool
+  /// What this device knows about the user's identity. A local user who is not closed is always verified.
+  public let identity: ZDCIdentityState
+  /// Whether the person at this device has blocked the user.
+  public let isBlocked: Bool
 
   /// The same as ``uuid``.
   public var id: String { uuid }
@@ -19,8 +37,14 @@ public struct ZDCUser: Sendable, Hashable, Identifiable {
   ///   - uuid: The text of the account's user ID.
   ///   - isLocal: Whether the account is logged in on this device.
   public init(uuid: String, isLocal: Bool) {
+    self.init(uuid: uuid, identity: isLocal ? .verified(link: 0) : .seen, isLocal: isLocal)
+  }
+
+  package init(uuid: String, identity: ZDCIdentityState, isLocal: Bool = false, isBlocked: Bool = false) {
     self.uuid = uuid
     self.isLocal = isLocal
+    self.identity = identity
+    self.isBlocked = isBlocked
   }
 
   /// Creates the user of an account that is logged in on this device.

@@ -80,6 +80,7 @@ package final class ZoneStore: TransactionCache {
     let query = """
       SELECT z.id FROM zdc_zone z WHERE z.localUser = ? AND z.appTreeID = ? AND z.frozen IS NULL
       AND (EXISTS (SELECT 1 FROM zdc_in_flight WHERE zone = z.id)
+        OR EXISTS (SELECT 1 FROM zdc_key_retirement WHERE zone = z.id)
         OR EXISTS (SELECT 1 FROM zdc_operation WHERE zone = z.id)) ORDER BY z.id
       """
     var zones: [Int64] = []

@@ -43,7 +43,7 @@ package enum AuditCommand {
     ("account", "the account, when it was created, and its public keys"),
     ("chain", "the public history of the account's keys"),
     ("keyring", "the account's secret keys, sealed under the 24 words"),
-    ("device", "the devices, and when each last logged in"),
+    ("device", "the devices, and since when each is known"),
     ("session", "open sessions; the server stores only hashes of the tokens"),
     ("zone", "the shape of the tree: ids, parents, sizes, times; no names"),
     ("tree", "the shape of the tree: ids, parents, sizes, times; no names"),

@@ -32,6 +32,7 @@ package enum Accounts {
   package static func login(
     _ options: ProfileOptions, words: String, createsTree: Bool = false, newPassphrase: () throws -> String?
   ) async throws -> Report {
+    if let report = try await renew(options, words: words) { return report }
     let profile = try begin(options)
     let opened = try OpenProfile.prepare(options, profile: profile, newPassphrase: newPassphrase)
     let user = try await opened.users.login(words: [words], createsTree: createsTree)
@@ -40,13 +41,33 @@ package enum Accounts {
     return Report(profile: options.name, server: user.serverOrigin, userID: user.uuid)
   }
 
+  /// Logs in again with the words of the profile's account, for instance after another device changed them.
+  ///
+  /// - Returns: nil if the profile has no account yet.
+  /// - Throws: ``CommandError`` with `profileInUse` if the words are of another account.
+  private static func renew(_ options: ProfileOptions, words: String) async throws -> Report? {
+    guard let profile = try Profile.read(options.paths()), let userID = profile.userID else { return nil }
+    let opened = try OpenProfile.open(options)
+    do { try await opened.users.renewLogin(of: userID, words: [words]) } catch let error as ZDCError
+      where error.code == .otherAccount
+    {
+      throw profileInUse(options)
+    }
+    try await opened.close()
+    return Report(profile: options.name, server: profile.server, userID: userID)
+  }
+
+  private static func profileInUse(_ options: ProfileOptions) -> CommandError {
+    CommandError(
+      .cannotCreate, "profileInUse", "profile \(options.name) already has an account",
+      hint: "choose another one with --profile NAME")
+  }
+
   private static func begin(_ options: ProfileOptions) throws -> Profile {
     let paths = try options.paths()
     let known = try Profile.read(paths)
     guard known?.userID == nil else {
-      throw CommandError(
-        .cannotCreate, "profileInUse", "profile \(options.name) already has an account",
-        hint: "choose another one with --profile NAME")
+      throw profileInUse(options)
     }
     guard let server = options.askedServer ?? known?.server else {
       throw CommandError(

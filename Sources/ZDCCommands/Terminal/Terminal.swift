@@ -80,6 +80,17 @@ package enum Terminal {
     return try readLine()
   }
 
+  /// Prompts on the terminal and reads a line.
+  ///
+  /// - Throws: ``CommandError`` if there is no terminal to prompt on.
+  package static func readLine(_ prompt: String) throws(CommandError) -> String {
+    guard isInputTerminal else {
+      throw CommandError(.usage, "noTerminal", "there is no terminal to prompt on", hint: "add --yes")
+    }
+    writeError(prompt)
+    return try readLine()
+  }
+
   /// Reads a line from the terminal, without its line ending.
   private static func readLine() throws(CommandError) -> String {
     var line: [UInt8] = []

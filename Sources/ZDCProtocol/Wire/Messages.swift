@@ -178,10 +178,28 @@ package struct SessionList: Codable, Sendable, Hashable {
     }
   }
 
-  package var sessions: [Session]
+  /// A device whose key the server knows, with or without a session.
+  package struct Device: Codable, Sendable, Hashable {
+    package var deviceID: DeviceID
+    package var createdMs: UInt64
+    /// When its newest session was opened; nil if none is left.
+    package var lastLoginMs: UInt64?
+    package var isCurrent: Bool
 
-  package init(sessions: [Session]) {
+    package init(deviceID: DeviceID, createdMs: UInt64, lastLoginMs: UInt64?, isCurrent: Bool) {
+      self.deviceID = deviceID
+      self.createdMs = createdMs
+      self.lastLoginMs = lastLoginMs
+      self.isCurrent = isCurrent
+    }
+  }
+
+  package var sessions: [Session]
+  package var devices: [Device]
+
+  package init(sessions: [Session], devices: [Device]) {
     self.sessions = sessions
+    self.devices = devices
   }
 }
 

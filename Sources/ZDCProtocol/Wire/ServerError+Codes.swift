@@ -25,7 +25,8 @@ extension ServerError {
 
     /// The request is malformed; the same request will fail again. Update the app, or report the defect.
     public static let invalidRequest = Self(.invalidRequest)
-    /// The session has ended and could not be renewed, or the keys are not accepted. Log in again.
+    /// The session has ended and could not be renewed, or the keys are not accepted. Log in again. If the words were
+    /// changed on another device, log in with the new ones.
     public static let unauthorized = Self(.unauthorized)
     /// The account lacks the permission. Ask the owner of the data for access.
     public static let forbidden = Self(.forbidden)
@@ -58,7 +59,7 @@ extension ServerError {
     public static let registrationClosed = Self(.registrationClosed)
     /// The server accepts new accounts by invitation only. Pass a valid `invite` to `createAccount(invite:)`.
     public static let inviteRequired = Self(.inviteRequired)
-    /// The server's operator has closed the account. Ask them.
+    /// The account is closed. It can be read until the server removes its data. Create another account to write.
     public static let accountClosed = Self(.accountClosed)
     /// The server's disk is full. Queued changes stay queued and are sent later.
     public static let storageFull = Self(.storageFull)
@@ -80,7 +81,7 @@ extension ServerError.Code {
   public var explanation: String {
     switch name {
     case .invalidRequest: "the request is malformed; do not repeat it, and report the defect"
-    case .unauthorized: "the session is not accepted; log in again"
+    case .unauthorized: "the session is not accepted; log in again, with the new words if they were changed"
     case .forbidden: "the account lacks the permission; ask the owner for access"
     case .notFound: "not found, or hidden from this account; sync, then try again"
     case .headMismatch: "another device was faster; pull, then try again"
@@ -96,7 +97,7 @@ extension ServerError.Code {
     case .gone: "it was replaced and is no longer kept; sync, then try again"
     case .registrationClosed: "the server accepts no new accounts; ask its operator"
     case .inviteRequired: "the server asks for an invitation; ask its operator for one"
-    case .accountClosed: "the account is closed; ask the server's operator"
+    case .accountClosed: "the account is closed; it can only be read; export what you need"
     case .storageFull: "the server's disk is full; try again later"
     case .shuttingDown: "the server is stopping; try again later"
     case .internalError: "the server failed; try again later, and look into its log"

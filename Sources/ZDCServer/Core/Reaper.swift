@@ -45,9 +45,22 @@ struct Reaper {
       await core.removeFiles(of: step.files)
       guard step.isMore else { break }
     }
+    try await removeClosedAccounts(closedBefore: now - min(now, bounds.closedAccountMs))
     try await core.metadata.write([.upkeep]) { try $0.removeExpiredSessions(now: now) }
     core.sessions.remove { $0.expiresMs <= now }
     await core.removeFiles(of: try await core.blobs.all())
+  }
+
+  private func removeClosedAccounts(closedBefore: UInt64) async throws {
+    while true {
+      let step = try await core.metadata.write([.upkeep]) { tx in
+        try tx.removeClosedAccounts(closedBefore: closedBefore, limit: Self.batch)
+      }
+      await core.removeFiles(of: step.files)
+      guard step.isMore else { return }
+      // A session of the account may still be in memory.
+      core.sessions.remove { _ in true }
+    }
   }
 
   private func mayCollect(now: UInt64, elapsed: UInt64) async throws -> Bool {

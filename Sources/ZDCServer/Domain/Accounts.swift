@@ -66,7 +66,7 @@ enum Accounts {
       UserRow(
         id: user, lookup: registration.lookup, loginKey: registration.loginKey, genesis: registration.genesis.hash,
         linkSeq: 0, linkHead: registration.genesis.hash, signGen: registration.genesis.signGen,
-        encGen: registration.genesis.encGen, isClosed: false, createdMs: now))
+        encGen: registration.genesis.encGen, createdMs: now))
     try tx.appendLink(registration.genesis, to: user)
     try tx.setKeyring(registration.keyring, of: user)
     _ = try tx.apply(CommitDelta(zones: registration.births.map { $0.delta(owner: user, now: now) }))
@@ -113,6 +113,7 @@ enum Accounts {
       throw ServerError(.unauthorized, "no such session")
     }
     if try reader.link(link.seq, of: id) == link.bytes { return nil }
+    guard !user.isClosed else { throw ServerError(.accountClosed, "the account is closed") }
     try checkOrder(link, after: user)
     let byteCount = try reader.chainBytes(of: id)
     return {
@@ -133,7 +134,7 @@ enum Accounts {
   ///
   /// A new root may mean that others know the words of the old one, so it ends the logins of all other devices.
   static func append(
-    _ next: Extension, user id: UserID, device: DeviceID, in tx: any MetadataTransaction
+    _ next: Extension, user id: UserID, device: DeviceID, now: UInt64, in tx: any MetadataTransaction
   ) throws {
     guard var user = try tx.user(id) else { throw ServerError(.unauthorized, "no such session") }
     let link = next.link
@@ -147,7 +148,7 @@ enum Accounts {
     user.linkHead = link.hash
     user.signGen = link.signGen
     user.encGen = link.encGen
-    user.isClosed = next.isClosed
+    if next.isClosed { user.closedMs = now }
     try tx.appendLink(link, to: id)
     try tx.updateUser(user)
     guard link.kind == .rotateRoot else { return }

@@ -18,7 +18,7 @@ enum Audit {
         ("user id", user.id.text), ("lookup id", user.lookup.text), ("login public key", hexadecimal(user.loginKey)),
         ("identity links", "\(user.linkSeq + 1)"), ("last link", user.linkHead.text),
         ("signature key generation", "\(user.signGen)"), ("sealed keyring, bytes", "\(keyring)"),
-        ("closed", "\(user.isClosed)"), ("created", "\(user.createdMs)"),
+        ("closed", user.closedMs.map { "\($0)" } ?? "no"), ("created", "\(user.createdMs)"),
       ])
   }
 

@@ -15,6 +15,7 @@ enum Blobs {
     in tx: any MetadataTransaction
   ) throws -> Ticket {
     try checkLength(request.cipherLength, limit: limit)
+    if try tx.user(user)?.isClosed == true { throw ServerError(.accountClosed, "the account is closed") }
     let zone = try zone(for: request, user: user, in: tx)
     if let known = try tx.file(request.blobID) {
       let isSame =

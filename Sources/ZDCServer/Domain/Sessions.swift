@@ -97,11 +97,17 @@ enum Sessions {
 
   static func list(of current: SessionRow, now: UInt64, in reader: any MetadataReader) throws -> SessionList {
     let rows = try reader.sessions(of: current.user).filter { $0.expiresMs > now }
+    let lastLogin = Dictionary(rows.map { ($0.device, $0.createdMs) }, uniquingKeysWith: max)
     return SessionList(
       sessions: rows.map { row in
         SessionList.Session(
           deviceID: row.device, createdMs: row.createdMs, expiresMs: row.expiresMs,
           isCurrent: row.tokenHash == current.tokenHash)
+      },
+      devices: try reader.devices(of: current.user).map { device in
+        SessionList.Device(
+          deviceID: device.id, createdMs: device.createdMs, lastLoginMs: lastLogin[device.id],
+          isCurrent: device.id == current.device)
       })
   }
 

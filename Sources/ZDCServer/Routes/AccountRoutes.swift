@@ -33,7 +33,10 @@ enum AccountRoutes {
       return Response(status: .ok)
     }
     let next = try verify()
-    try await call.write([.account(user)]) { tx in try Accounts.append(next, user: user, device: device, in: tx) }
+    let now = call.now
+    try await call.write([.account(user)]) { tx in
+      try Accounts.append(next, user: user, device: device, now: now, in: tx)
+    }
     if next.isNewRoot { call.core.coordination.announce(.devicesRemoved(except: device, of: user)) }
     return Response(status: .created)
   }

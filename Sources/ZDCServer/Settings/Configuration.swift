@@ -29,6 +29,8 @@ package struct Configuration: Sendable {
     package var sessionMs: UInt64 = 24 * 3_600_000
     package var challengeMs: UInt64 = 120_000
     package var retentionMs: UInt64 = 30 * 24 * 3_600_000
+    /// How long a closed account can still be read.
+    package var closedAccountMs: UInt64 = 30 * 24 * 3_600_000
     package var abandonedUploadMs: UInt64 = 7 * 24 * 3_600_000
     package var heartbeatSeconds = 15
     /// Bytes of sealed content per user; zero means unlimited.

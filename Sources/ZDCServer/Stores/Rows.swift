@@ -15,12 +15,15 @@ package struct UserRow: Sendable, Hashable {
   package var linkHead: LinkHash
   package var signGen: UInt32
   package var encGen: UInt32
-  package var isClosed: Bool
+  /// When the owner closed the account; nil while it is open.
+  package var closedMs: UInt64?
   package var createdMs: UInt64
+
+  package var isClosed: Bool { closedMs != nil }
 
   package init(
     id: UserID, lookup: LookupID, loginKey: [UInt8], genesis: LinkHash, linkSeq: UInt32, linkHead: LinkHash,
-    signGen: UInt32, encGen: UInt32, isClosed: Bool, createdMs: UInt64
+    signGen: UInt32, encGen: UInt32, closedMs: UInt64? = nil, createdMs: UInt64
   ) {
     self.id = id
     self.lookup = lookup
@@ -30,7 +33,7 @@ package struct UserRow: Sendable, Hashable {
     self.linkHead = linkHead
     self.signGen = signGen
     self.encGen = encGen
-    self.isClosed = isClosed
+    self.closedMs = closedMs
     self.createdMs = createdMs
   }
 }

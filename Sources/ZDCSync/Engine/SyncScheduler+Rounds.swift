@@ -164,7 +164,7 @@ extension SyncScheduler {
     of zones: [Int64], inBackground: Bool = false,
     _ push: @escaping @Sendable (ZoneWorker) async throws -> ZoneWorker.Pushed
   ) async throws -> ZoneRound<PushSummary> {
-    try await identity.require()
+    try await identity.require(hasChanges: !zones.isEmpty)
     session.events.post { .pushStarted(localUserID: $0) }
     let round = try await round(PushSummary(), of: zones, inBackground: inBackground, push) { $0.take($1) }
     let operations = round.summary.operations

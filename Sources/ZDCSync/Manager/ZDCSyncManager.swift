@@ -143,7 +143,7 @@ public final class ZDCSyncManager: Sendable {
       database: database.rwDatabaseConnection, api: api,
       currentKeys: Locked(try await users.keys(for: userID)),
       identities: IdentityStore(database: database.rwDatabaseConnection, api: api, now: config.clock),
-      refreshIdentity: { [users] in try await users.refreshIdentity(of: userID) },
+      fetchIdentity: { [users] in try await users.refreshIdentity(of: userID, known: $0) },
       delegate: { [delegateBox, hub] in DelegateProxy(delegateBox.value, hub.nodes) }, now: config.clock,
       time: config.engineClock, logger: config.logger, events: SyncEvents(localUserID: localUserID, hub: hub),
       activity: SyncActivity(localUserID: localUserID, treeID: config.primaryTreeID) { [weak self] in self?.post($0) },

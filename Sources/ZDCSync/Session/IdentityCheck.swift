@@ -23,10 +23,16 @@ package actor IdentityCheck {
   /// Nothing is pushed before the check succeeds: a server that denies the account's history does not get its next
   /// change.
   ///
+  /// - Parameter hasChanges: Whether there is something to push. A closed account without queued changes is no error.
   /// - Throws: `ZDCSecurityError`, which is stored in the database; `ServerError`; `TransportError`.
-  package func require() async throws {
+  package func require(hasChanges: Bool = true) async throws {
     try await checkOnce()
-    guard session.keys.canSign else { throw ZDCSecurityError(.accessKeyChanged, user: session.user) }
+    let keys = session.keys
+    guard !keys.canSign, hasChanges || !keys.identity.isClosed else { return }
+    // A login with the new words may come at any time.
+    isChecked = false
+    guard !keys.identity.isClosed else { throw ServerError(.accountClosed, "the account is closed") }
+    throw ZDCSecurityError(.accessKeyChanged, user: session.user)
   }
 
   /// Runs the check without stopping the pull. A security error is stored and reported, but each page is verified

@@ -21,7 +21,7 @@ package struct SyncSession: Sendable {
   let currentKeys: Locked<UserKeys>
   let identities: IdentityStore
   /// Compares the identity chain with the pinned one. Returns nil if the chain has no new links.
-  package let refreshIdentity: @Sendable () async throws -> UserKeys?
+  package let fetchIdentity: @Sendable (_ known: LinkHash) async throws -> UserKeys?
   package let delegate: @Sendable () -> any ZeroDarkCloudDelegate
   package let now: @Sendable () -> UInt64
   package let time: EngineClock
@@ -34,6 +34,8 @@ package struct SyncSession: Sendable {
 
   package var keys: UserKeys { currentKeys.withLock { $0 } }
   package var user: UserID { keys.identity.userID }
+
+  package func refreshIdentity() async throws -> UserKeys? { try await fetchIdentity(keys.identity.head) }
 }
 
 extension SyncSession {

@@ -75,6 +75,11 @@ public final class TestWorld: Sendable {
   /// Returns the words of an account; nil if no device has created it.
   public func words(of account: String = "alice") -> [String]? { state.withLock { $0.words[account] } }
 
+  /// Notes the new words of an account whose access key a test has changed.
+  public func setWords(_ words: [String], of account: String = "alice") {
+    state.withLock { $0.words[account] = words }
+  }
+
   /// Syncs the devices round after round, including content, until a round changes nothing.
   public func settle(_ devices: TestDevice...) async throws {
     try await Self.settle(devices)

@@ -1,0 +1,90 @@
+internal import ZDCClientStore
+internal import ZDCCrypto
+internal import ZDCProtocol
+internal import ZDCSupport
+
+/// The result of ``ZDCLocalUserManager/rotateKeys(for:areCompromised:)``.
+public struct ZDCKeyRotation: Sendable, Hashable {
+  /// The generation of the account's new sign and decrypt keys. The first one of an account is 1.
+  public let generation: UInt32
+  /// The number of other devices whose sessions were ended. Always zero unless the old keys are compromised.
+  public let revokedDevices: Int
+  /// The number of zones in which a signed operation that retires the old keys is queued. The next syncs send them.
+  public let queuedRetirements: Int
+}
+
+// Changes of the account's own identity (PROTOCOL 3.4).
+
+extension ZDCLocalUserManager {
+  /// Replaces the account's sign and decrypt keys.
+  ///
+  /// The old keys stay in the account's keyring, so everything remains readable. The account's other devices take over
+  /// the new keys when they connect. Changes that were signed with an old key and are still queued are signed again.
+  ///
+  /// The new keys are stored on this device, sealed, before anything is sent. If the app is killed or the network fails
+  /// at any point, call this method again: it resumes. If the server accepted the change, an engine that starts in
+  /// between adopts it.
+  ///
+  /// ```swift
+  /// let rotation = try await zdc.localUserManager!.rotateKeys(for: localUserID, areCompromised: true)
+  /// print("keys of generation \(rotation.generation), \(rotation.revokedDevices) devices logged out")
+  /// ```
+  ///
+  /// - Parameters:
+  ///   - localUserID: The ID of the local user.
+  ///   - areCompromised: Whether others may have the old keys. Other users then distrust them, the sessions of the
+  ///     account's other devices end, and an operation that retires the old keys is queued in each zone of the
+  ///     account's trees on this device. A device that has the account's words can log in again: change them too, with
+  ///     ``changeAccessWords(for:)``.
+  /// - Throws: ``ZDCError`` with `localUserNotFound`; `ServerError` with `accountClosed`; `ZDCSecurityError` with
+  ///   `accessKeyChanged` if another device has changed the words, or if the server's answers do not verify;
+  ///   `TransportError`.
+  @discardableResult
+  public func rotateKeys(for localUserID: String, areCompromised: Bool = false) async throws -> ZDCKeyRotation {
+    let userID = try await change(localUserID, .keys(areCompromised: areCompromised))
+    let generation = try await keys(for: userID).signGen
+    let revoked = areCompromised ? try await revokeOtherDevices(for: localUserID) : 0
+    let queued = try await database.asyncRead { try $0.identityChanges.retirementCount(of: userID) }
+    return ZDCKeyRotation(generation: generation, revokedDevices: revoked, queuedRetirements: queued)
+  }
+
+  /// Gives the account another access key, and returns its 24 words. The old words stop working.
+  ///
+  /// All other devices are logged out. They keep their data and their queued changes; log in on each with
+  /// ``renewLogin(of:words:)``.
+  ///
+  /// The new access key is stored on this device, sealed, before anything is sent. If the app is killed or the network
+  /// fails at any point, call this method again: it resumes with the same words. ``accessWords(for:)`` returns the words
+  /// that this device knows to be in force.
+  ///
+  /// - Parameter localUserID: The ID of the local user.
+  /// - Returns: The new words. Show them to their owner once, and do not store them.
+  /// - Throws: The errors of ``rotateKeys(for:areCompromised:)``.
+  public func changeAccessWords(for localUserID: String) async throws -> [String] {
+    let userID = try await change(localUserID, .accessKey)
+    return try await keys(for: userID).accessKey.words
+  }
+
+  /// Closes the account for good. Nothing can be written to its trees any more.
+  ///
+  /// The account can still be read, and logged in to, for 30 days. Then the server removes all of its data except the
+  /// public identity chain, which shows other users that the account is closed. Queued changes stay on this device and
+  /// are never sent.
+  ///
+  /// - Parameter localUserID: The ID of the local user.
+  /// - Throws: The errors of ``rotateKeys(for:areCompromised:)``.
+  public func closeAccount(_ localUserID: String) async throws {
+    _ = try await change(localUserID, .closing)
+  }
+
+  private func change(_ localUserID: String, _ change: IdentityChange) async throws -> UserID {
+    let userID = try Self.userID(localUserID)
+    let api = try await serverAPI(for: userID)
+    let run = IdentityChangeRun(database: database, api: api, user: userID, now: now)
+    try await gate.run {
+      _ = try await translating { try await run.run(change) }
+      try await renew(userID)
+    }
+    return userID
+  }
+}

@@ -1,0 +1,160 @@
+public import ZDCClientStore
+internal import ZDCProtocol
+internal import ZDCSupport
+
+/// Other users: fetches and verifies their identities, and keeps what the person at this device decided about them.
+///
+/// A user's identity is a chain of signed links that begins with the user ID. This device pins the chain of each user
+/// whom it has met, accepts only links that continue it, and shows its state in ``ZDCUser/identity``. Decisions are
+/// stored on this device, sealed, and hold for all of its accounts. They are not sent to the server or to other devices.
+///
+/// To show a state that changes, observe it:
+///
+/// ```swift
+/// for try await state in session.databaseManager.values(of: { $0.user(id: theirID)?.identity }) {
+///   show(["\(state)"])
+/// }
+/// ```
+public final class ZDCUserManager: Sendable {
+  private let users: ZDCLocalUserManager
+
+  package init(users: ZDCLocalUserManager) { self.users = users }
+
+  private var database: ZDCDatabaseConnection { users.database }
+
+  // MARK: Looking up
+
+  /// Fetches the newest links of a user's identity chain, verifies that they continue the pinned chain, and pins them.
+  ///
+  /// - Parameters:
+  ///   - userID: The ID of the user.
+  ///   - localUserID: The ID of the local user whose session asks.
+  /// - Returns: The user, with the state after the fetch.
+  /// - Throws: ``ZDCError`` with `localUserNotFound`, or `userNotFound` if neither the server nor this device knows the
+  ///   user; `ZDCSecurityError` such as `identityChainInvalid` if the server's answer is no continuation, which is then
+  ///   not used; `ServerError`; `TransportError`.
+  @discardableResult
+  public func fetchUser(id userID: String, for localUserID: String) async throws -> ZDCUser {
+    guard let user = UserID(text: userID) else { throw ZDCError(.userNotFound) }
+    let api = try await users.serverAPI(for: try ZDCLocalUserManager.userID(localUserID))
+    let store = IdentityStore(database: database, api: api, now: users.now)
+    let isLocal = try await database.asyncRead { try $0.localUsers.user(user) != nil }
+    if !isLocal {
+      let refused = try await translating { try await store.refresh([user]) }
+      if let error = refused.first { throw error }
+    }
+    return try await known(user)
+  }
+
+  /// Returns the users whom this device has met, in the order of their IDs, without those with an account on it.
+  public func allUsers() async throws -> [ZDCUser] {
+    try await database.asyncRead { transaction in
+      let local = Set(try transaction.localUsers.readyIDs())
+      return try transaction.users.all().filter { !local.contains($0) }.compactMap { transaction.user(id: $0.text) }
+    }
+  }
+
+  private func known(_ user: UserID) async throws -> ZDCUser {
+    let found = try await database.asyncRead { $0.user(id: user.text) }
+    guard let found else { throw ZDCError(.userNotFound) }
+    return found
+  }
+
+  // MARK: Comparing
+
+  /// Returns the safety number of two users.
+  ///
+  /// - Throws: ``ZDCError`` with `userNotFound` if one of the texts is no user ID.
+  public func safetyNumber(of localUserID: String, and userID: String) throws -> ZDCSafetyNumber {
+    guard let own = UserID(text: localUserID), let other = UserID(text: userID) else { throw ZDCError(.userNotFound) }
+    return ZDCSafetyNumber(own, other)
+  }
+
+  /// Returns the text for a QR code that another user scans: who the local user is, and where their chain ends.
+  ///
+  /// - Throws: ``ZDCError`` with `localUserNotFound`.
+  public func identityCode(of localUserID: String) async throws -> String {
+    let identity = try await users.keys(for: try ZDCLocalUserManager.userID(localUserID)).identity
+    return IdentityCode(user: identity.userID, seq: identity.seq, hash: identity.head).text
+  }
+
+  /// Notes that a person has compared the safety number with the user.
+  ///
+  /// - Returns: The user, verified at the end of the pinned chain.
+  /// - Throws: ``ZDCError`` with `userNotFound`; call ``fetchUser(id:for:)`` first.
+  @discardableResult
+  public func verify(_ userID: String) async throws -> ZDCUser {
+    try await change(userID) { contact, links in
+      contact.verified = links.last.map { Contact.Link(seq: $0.seq, hash: $0.hash) }
+    }
+  }
+
+  /// Fetches a user's chain, and verifies the user if the scanned text matches it.
+  ///
+  /// - Parameters:
+  ///   - text: The text of the QR code that the user shows.
+  ///   - userID: The ID of the user whom the text must be of; nil for any.
+  ///   - localUserID: The ID of the local user whose session asks.
+  /// - Returns: The user, verified.
+  /// - Throws: `ZDCSecurityError` with `userIDMismatch` for a code of another user, `identityChainRollback` if the
+  ///   server withholds links that the code names, `identityChainInvalid` if it shows others; ``ZDCError`` with
+  ///   `invalidParameter` for another text; the errors of ``fetchUser(id:for:)``.
+  @discardableResult
+  public func verify(scanned text: String, of userID: String? = nil, for localUserID: String) async throws -> ZDCUser {
+    guard let code = IdentityCode(text) else { throw ZDCError(.invalidParameter, detail: "not a user's code") }
+    guard userID == nil || userID == code.user.text else {
+      throw ZDCSecurityError(.userIDMismatch, user: code.user)
+    }
+    try await fetchUser(id: code.user.text, for: localUserID)
+    return try await change(code.user.text) { contact, links in
+      guard Int(code.seq) < links.count else { throw ZDCSecurityError(.identityChainRollback, user: code.user) }
+      guard links[Int(code.seq)].hash == code.hash else {
+        throw ZDCSecurityError(.identityChainInvalid, user: code.user)
+      }
+      contact.verified = links.last.map { Contact.Link(seq: $0.seq, hash: $0.hash) }
+    }
+  }
+
+  /// Accepts that a verified user's words were changed, without comparing again. The user then counts as
+  /// ``ZDCIdentityState/seen``.
+  ///
+  /// - Throws: ``ZDCError`` with `userNotFound`.
+  @discardableResult
+  public func acceptIdentityChange(_ userID: String) async throws -> ZDCUser {
+    try await change(userID) { contact, links in
+      if contact.state(links) == .changed { contact.verified = nil }
+    }
+  }
+
+  // MARK: Blocking
+
+  /// Blocks a user on this device. Other users are not notified.
+  ///
+  /// - Throws: ``ZDCError`` with `userNotFound`.
+  @discardableResult
+  public func block(_ userID: String) async throws -> ZDCUser {
+    try await change(userID) { contact, _ in contact.isBlocked = true }
+  }
+
+  /// Unblocks a user on this device.
+  ///
+  /// - Throws: ``ZDCError`` with `userNotFound`.
+  @discardableResult
+  public func unblock(_ userID: String) async throws -> ZDCUser {
+    try await change(userID) { contact, _ in contact.isBlocked = false }
+  }
+
+  /// Changes what is stored about a user whose chain is pinned.
+  private func change(
+    _ userID: String, _ body: @Sendable (_ contact: inout Contact, _ links: [IdentityLink]) throws -> Void
+  ) async throws -> ZDCUser {
+    guard let user = UserID(text: userID) else { throw ZDCError(.userNotFound) }
+    try await database.asyncReadWrite { transaction in
+      guard let chain = try transaction.users.chain(of: user) else { throw ZDCError(.userNotFound) }
+      var contact = try transaction.contacts.contact(of: user)
+      try body(&contact, try IdentityChain.links(chain, of: user))
+      try transaction.contacts.set(contact, of: user)
+    }
+    return try await known(user)
+  }
+}

@@ -1,0 +1,36 @@
+// Tables for changes of the user's own identity, and for other users.
+extension FrameworkSchema {
+  /// An identity link that this device has signed and whose outcome is unknown, with the keys that it introduces. See
+  /// ``PendingIdentityChange``.
+  static let identityChange = """
+    CREATE TABLE zdc_identity_change (
+      localUser INTEGER PRIMARY KEY REFERENCES zdc_local_user(id) ON DELETE CASCADE,
+      sealed BLOB NOT NULL
+    )
+    """
+
+  /// Zones in which the user's sign keys below `generation` must still be retired.
+  static let keyRetirement = """
+    CREATE TABLE zdc_key_retirement (
+      zone INTEGER PRIMARY KEY REFERENCES zdc_zone(id) ON DELETE CASCADE,
+      generation INTEGER NOT NULL
+    )
+    """
+
+  /// `zdc_user` gets a rowid, because apps observe it: SQLite reports no changes in a WITHOUT ROWID table.
+  /// `zdc_contact` holds, sealed, what the person at this device decided about another user.
+  static let contact = """
+    CREATE TABLE zdc_known_user (
+      userID BLOB PRIMARY KEY NOT NULL,
+      chain BLOB NOT NULL,
+      refreshedMs INTEGER NOT NULL
+    );
+    INSERT INTO zdc_known_user (userID, chain, refreshedMs) SELECT userID, chain, refreshedMs FROM zdc_user;
+    DROP TABLE zdc_user;
+    ALTER TABLE zdc_known_user RENAME TO zdc_user;
+    CREATE TABLE zdc_contact (
+      userID BLOB PRIMARY KEY NOT NULL,
+      sealed BLOB NOT NULL
+    )
+    """
+}

@@ -1,0 +1,94 @@
+internal import GRDB
+internal import ZDCProtocol
+internal import ZDCServer
+
+// Removing the data of closed accounts.
+extension SQLiteTransaction {
+  /// The newest position that was ever given to a commit, including those of commits that were removed.
+  func lastPosition() throws -> Int64 {
+    let query = """
+      SELECT max(coalesce((SELECT max(feed_position) FROM commits), 0),
+        coalesce((SELECT position FROM removed_positions), 0))
+      """
+    return try db.first(query) { $0.int(0) } ?? 0
+  }
+
+  func removeClosedAccounts(closedBefore: UInt64, limit: Int) throws -> Collected {
+    // An account without a keyring was removed before; its chain stays.
+    let query = "SELECT id FROM users WHERE closed_ms < ? AND keyring IS NOT NULL LIMIT 1"
+    guard let user = try db.first(query, .ms(closedBefore), row: { $0.int(0) }) else {
+      return Collected(files: [], isMore: false)
+    }
+    try removeLogins(of: user)
+    let (files, blobs) = try removeBlobs(of: user, limit: limit)
+    let nodes = try removeNodes(of: user, limit: limit)
+    let rows = try removeLogRows(of: user, limit: limit)
+    if max(blobs, nodes, rows) < limit { try removeTrees(of: user) }
+    return Collected(files: files, isMore: true)
+  }
+
+  private static let trees = "SELECT id FROM trees WHERE owner = ?1"
+  private static let zones = "SELECT z.id FROM trees t JOIN zones z ON z.tree = t.id WHERE t.owner = ?1"
+
+  /// Removes first what gives access, so that no reader sees a part of the data.
+  private func removeLogins(of user: Int64) throws {
+    for table in ["devices", "sessions"] { try db.run("DELETE FROM \(table) WHERE user = ?", .int(user)) }
+    // No words have a random lookup ID. The column must be unique and not null.
+    try db.run("UPDATE users SET lookup_id = randomblob(16), login_key = x'' WHERE id = ?", .int(user))
+    try db.run("DELETE FROM members WHERE zone IN (\(Self.zones))", .int(user))
+    try db.run("DELETE FROM memberships WHERE user = ?1 OR zone IN (\(Self.zones))", .int(user))
+  }
+
+  private func removeBlobs(of user: Int64, limit: Int) throws -> (files: [BlobID], count: Int) {
+    let doomed = try db.all(
+      """
+      SELECT id, blob_id, content IS NULL FROM blobs
+      WHERE zone IN (\(Self.zones)) OR (state < 2 AND owner = ?1) LIMIT ?2
+      """, .int(user), .int(Int64(limit))
+    ) { row in (key: row.int(0), id: try row.id(1) as BlobID, isFile: row.int(2) != 0) }
+    for blob in doomed {
+      try db.run("DELETE FROM parts WHERE blob = ?", .int(blob.key))
+      try db.run("DELETE FROM blobs WHERE id = ?", .int(blob.key))
+    }
+    return (doomed.filter(\.isFile).map(\.id), doomed.count)
+  }
+
+  private func removeNodes(of user: Int64, limit: Int) throws -> Int {
+    let doomed = try db.all(
+      "SELECT tree, node, key FROM node_ids WHERE tree IN (\(Self.trees)) LIMIT ?2", .int(user), .int(Int64(limit))
+    ) { row in (tree: row.int(0), node: try row.id(1) as NodeID, key: row.int(2)) }
+    for node in doomed {
+      try db.run("DELETE FROM contents WHERE node = ?", .int(node.key))
+      try db.run("DELETE FROM node_names WHERE parent = ?", .int(node.key))
+      try db.run("DELETE FROM nodes WHERE id = ?", .int(node.key))
+      try db.run("DELETE FROM node_ids WHERE tree = ? AND node = ?", .int(node.tree), .id(node.node))
+    }
+    return doomed.count
+  }
+
+  /// Removes replaced records, grants, lists and commits, at most `limit` of each.
+  ///
+  /// - Returns: the largest number of rows removed from one table.
+  private func removeLogRows(of user: Int64, limit: Int) throws -> Int {
+    var most = 0
+    for (table, key) in [("records", "id"), ("grants", "id"), ("acls", "id"), ("commits", "feed_position")] {
+      if table == "commits" { try keepPosition() }
+      try db.run(
+        """
+        DELETE FROM \(table) WHERE \(key) IN (SELECT \(key) FROM \(table) WHERE zone IN (\(Self.zones)) LIMIT ?2)
+        """, .int(user), .int(Int64(limit)))
+      most = max(most, db.changesCount)
+    }
+    return most
+  }
+
+  private func keepPosition() throws {
+    try db.run("INSERT OR REPLACE INTO removed_positions(id, position) VALUES (1, ?)", .int(try lastPosition()))
+  }
+
+  private func removeTrees(of user: Int64) throws {
+    try db.run("DELETE FROM zones WHERE tree IN (\(Self.trees))", .int(user))
+    try db.run("DELETE FROM trees WHERE owner = ?", .int(user))
+    try db.run("UPDATE users SET keyring = NULL WHERE id = ?", .int(user))
+  }
+}

@@ -1,0 +1,66 @@
+internal import ZDCAccounts
+internal import ZDCClientAPI
+internal import ZDCClientStore
+internal import ZDCCrypto
+internal import ZDCProtocol
+internal import ZDCSupport
+
+// Retiring the user's old sign keys in a zone after they were compromised (PROTOCOL 3.4, 3.9).
+
+extension ZoneWorker {
+  /// The maximum number of commits in a row that lose against other devices.
+  private static let retirementAttempts = 3
+
+  /// Sends a commit that retires the user's old sign keys, if one is pending, and reads the commits before it.
+  ///
+  /// The pending entry is removed when the verified log shows the retirement, so a lost answer is harmless.
+  ///
+  /// - Returns: The number of commits sent.
+  func retireKeys() async throws -> Int {
+    for sent in 0..<Self.retirementAttempts {
+      guard try await isRetirementPending() else { return sent }
+      try await identity.require()
+      guard let commit = try await retiringCommit() else { return sent }
+      var bundle = Bundle.Writer()
+      bundle.append(commit: commit.bytes)
+      switch try await session.api.push(bundle.bytes) {
+      case .accepted(let response):
+        let page = try PageContents(ownRequest: bundle.bytes, receivedMs: response.receivedMs)
+        try await applyOwn(page)
+        handle(.accepted(head: ZoneSyncState.Head(seq: commit.fields.seq, hash: commit.hash), operations: []))
+      case .headMismatch: _ = try await ZonePuller(session: session, zone: zone).pull()
+      }
+    }
+    return Self.retirementAttempts
+  }
+
+  /// Removes the pending entry if the log retires the keys already, or the zone is not the user's.
+  private func isRetirementPending() async throws -> Bool {
+    try await session.database.asyncReadWrite { [zone, session] transaction in
+      guard let generation = try transaction.identityChanges.retirement(zone: zone) else { return false }
+      guard let head = try transaction.zones.zone(id: zone)?.head else { return true }
+      let isDone = (head.retiredBelow[session.user] ?? 0) >= generation || head.acl.fields.owner != session.user
+      if isDone { try transaction.identityChanges.removeRetirement(zone: zone) }
+      return !isDone
+    }
+  }
+
+  /// - Returns: Nil before the first pull of the zone.
+  private func retiringCommit() async throws -> ZoneCommit? {
+    let head = try await session.database.asyncRead { [zone] transaction in try transaction.zones.zone(id: zone)?.head }
+    guard let head else { return nil }
+    let keys = session.keys
+    let fields = ZoneCommit.Fields(
+      zone: head.zone, seq: head.seq + 1, prev: head.hash, aclHash: head.acl.hash, writer: session.user,
+      writerGen: keys.signGen, timeMs: session.now(),
+      operations: [.retireKey(user: session.user, gen: keys.signGen)])
+    return try ZoneCommit(fields) { try keys.signingKey.sign(label: "commit", message: $0) }
+  }
+
+  private func applyOwn(_ page: PageContents) async throws {
+    let writers = WriterKeys(own: session.keys)
+    _ = try await session.writeNotifyingDelegate { [session, zone] transaction in
+      try PageApplier(session: session, zone: zone, transaction: transaction, writers: writers).apply(page)
+    }
+  }
+}

@@ -1,0 +1,53 @@
+import ArgumentParser
+import ZDCCommands
+
+struct DeviceCommands: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "devices", abstract: "List the account's devices, or log one out.",
+    subcommands: [ListDevices.self, Revoke.self])
+}
+
+extension DeviceCommands {
+  struct ListDevices: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+      commandName: "list", abstract: "List the account's devices, as the server knows them.",
+      usage: "zdc devices list [options]",
+      discussion: """
+        EXAMPLES
+          zdc devices list
+          zdc devices list --json
+
+        JSON, one device a line: {"addedMs","deviceID","isCurrent","lastLoginMs"?} with times in milliseconds since 1970.
+        """)
+
+    @OptionGroup var common: CommonOptions
+
+    func run() async throws {
+      try await Devices.list(common.options)
+    }
+  }
+
+  struct Revoke: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+      abstract: "Log out a device.",
+      usage: "zdc devices revoke [options] device",
+      discussion: """
+        Ends the device's sessions immediately, and makes the server forget its key. The device keeps its files and the words, with which it \
+        can log in again. If it is lost or in other hands, also run zdc account rotate-words and zdc account rotate-keys --compromised.
+
+        EXAMPLES
+          zdc devices list
+          zdc devices revoke ybndrfg8ejkmcpqxot1uwisza3
+
+        JSON: {"deviceID"}
+        """)
+
+    @OptionGroup var common: CommonOptions
+    @Argument(help: "The device's ID, from zdc devices list.")
+    var device: String
+
+    func run() async throws {
+      try await Devices.revoke(common.options, deviceID: device)
+    }
+  }
+}
