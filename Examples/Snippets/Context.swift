@@ -18,6 +18,7 @@ nonisolated(unsafe) let manager: ZDCDownloadManager = missing()
 nonisolated(unsafe) let connection: ZDCDatabaseConnection = missing()
 nonisolated(unsafe) let tree: ZDCUserTree = missing()
 nonisolated(unsafe) let key: Data = missing()
+nonisolated(unsafe) let passphrase: String = missing()
 nonisolated(unsafe) let url: URL = missing()
 nonisolated(unsafe) let imageURL: URL = missing()
 
@@ -31,6 +32,7 @@ nonisolated(unsafe) let folder: ZDCNode = missing()
 nonisolated(unsafe) let path: ZDCTreesystemPath = missing()
 nonisolated(unsafe) let entry: ZDCMergeJournalEntry = missing()
 nonisolated(unsafe) let file: ZDCCryptoFile = missing()
+nonisolated(unsafe) let info: ZDCCloudDataInfo = missing()
 
 // The app's own.
 nonisolated(unsafe) var task: Task = missing()
@@ -46,7 +48,13 @@ nonisolated(unsafe) let placeholder: ZDCPlatformImage? = missing()
 func show(_ titles: [String]) {}
 func store(_ content: ZDCNodeContent, of node: ZDCNode, _ transaction: ZDCReadWriteTransaction) {}
 func refreshCell() {}
+func start(_ session: ZDCSession) {}
+func report(_ error: any Error) {}
+func refreshList(_ keys: [String]) {}
+func copyDatabase(at url: URL) throws {}
+func askAgain() {}
 func askForRoom() {}
+func askForUpdate() {}
 func askForInvitation() {}
 func askWhetherTheServerWasRestored() {}
 func syncLater() {}
@@ -70,6 +78,11 @@ struct Task: ZDCRecord, Codable, Equatable {
 
 struct Renderer: Sendable {
   func export(_ task: Task) async throws -> Data { Data() }
+}
+
+struct Bitmap: Sendable {
+  let byteCount = 0
+  init?(_ data: Data) {}
 }
 
 struct Recorder: Sendable {

@@ -8,6 +8,12 @@ internal import ZDCSupport
 /// On Apple platforms the key is in the keychain, for this device only. Elsewhere it is in a file next to the database
 /// that only its owner may read. With a pass-phrase, the stored key is sealed under it. A new key never replaces an
 /// existing one.
+///
+/// ```swift
+/// let keys = zdc.databaseKeyManager
+/// let key = try keys.isConfigured ? keys.unlock() : keys.createKey()
+/// let session = try zdc.unlockOrCreateDatabase(ZDCDatabaseConfig(encryptionKey: key))
+/// ```
 public final class ZDCDatabaseKeyManager: Sendable {
   private let store: any KeyStore
   private let databasePath: URL
@@ -47,6 +53,13 @@ public final class ZDCDatabaseKeyManager: Sendable {
 
   /// Creates a key and stores it under a pass-phrase. This is slow by design: about half a second and 128 MiB.
   ///
+  /// Without the pass-phrase the database cannot be opened again, so ask for it twice.
+  ///
+  /// ```swift
+  /// let key = try zdc.databaseKeyManager.createKey(passphrase: passphrase)
+  /// let session = try zdc.unlockOrCreateDatabase(ZDCDatabaseConfig(encryptionKey: key))
+  /// ```
+  ///
   /// - Throws: The errors of ``createKey()``; `invalidPassphrase` for an empty pass-phrase.
   public func createKey(passphrase: String) throws -> Data {
     let key = DatabaseKey.random()
@@ -71,6 +84,18 @@ public final class ZDCDatabaseKeyManager: Sendable {
 
   /// Returns the key that is stored under a pass-phrase.
   ///
+  /// As slow as ``createKey(passphrase:)``: keep it off the main thread. A key that is stored without a pass-phrase is
+  /// returned, whatever is passed.
+  ///
+  /// ```swift
+  /// do {
+  ///   let key = try zdc.databaseKeyManager.unlock(passphrase: passphrase)
+  ///   start(try zdc.unlockOrCreateDatabase(ZDCDatabaseConfig(encryptionKey: key)))
+  /// } catch let error as ZDCError where error.code == .wrongPassphrase {
+  ///   askAgain()
+  /// }
+  /// ```
+  ///
   /// - Throws: `ZDCError` with `keyNotConfigured`, `wrongPassphrase` or `corruptKeyFile`; `ZDCSecurityError` with
   ///   `kdfParametersTooWeak` if the stored parameters were weakened to make guessing cheap.
   public func unlock(passphrase: String) throws -> Data {
@@ -80,6 +105,13 @@ public final class ZDCDatabaseKeyManager: Sendable {
   // MARK: Changing
 
   /// Stores the same key under another pass-phrase, or under none.
+  ///
+  /// The database is not encrypted again, and stays open.
+  ///
+  /// ```swift
+  /// try zdc.databaseKeyManager.changePassphrase(from: nil, to: passphrase)  // protect the key
+  /// try zdc.databaseKeyManager.changePassphrase(from: passphrase, to: nil)  // stop protecting it
+  /// ```
   ///
   /// - Parameters:
   ///   - current: The current pass-phrase; nil if there is none.

@@ -81,7 +81,7 @@ public struct ZDCMergeJournalEntry: Sendable, Hashable, Codable, Identifiable {
   public package(set) var keptNodeIDs: [String]?
   /// Whether something was left out because it was larger than ``ZDCJournalLimits/maxEntryBytes``.
   public package(set) var isShortened = false
-  /// When it was taken back.
+  /// When the outcome was undone; nil if it was not.
   public package(set) var undoneAt: Date?
 
   package init(_ kind: Kind, nodeID: String, cloudID: String, date: Date, id: UUID = UUID()) {
