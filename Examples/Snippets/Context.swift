@@ -30,6 +30,7 @@ nonisolated(unsafe) let user: ZDCLocalUser = missing()
 nonisolated(unsafe) let node: ZDCNode = missing()
 nonisolated(unsafe) let folder: ZDCNode = missing()
 nonisolated(unsafe) let path: ZDCTreesystemPath = missing()
+nonisolated(unsafe) let operation: ZDCCloudOperation = missing()
 nonisolated(unsafe) let entry: ZDCMergeJournalEntry = missing()
 nonisolated(unsafe) let file: ZDCCryptoFile = missing()
 nonisolated(unsafe) let info: ZDCCloudDataInfo = missing()
@@ -40,6 +41,7 @@ nonisolated(unsafe) let taskID: String = missing()
 nonisolated(unsafe) let theirs: Task = missing()
 nonisolated(unsafe) let pending: [ZDCChangeset] = missing()
 nonisolated(unsafe) let renderer: Renderer = missing()
+nonisolated(unsafe) let screen: Screen = missing()
 nonisolated(unsafe) let recorder: Recorder = missing()
 nonisolated(unsafe) let total: UInt64 = missing()
 nonisolated(unsafe) let banner: Banner = missing()
@@ -48,6 +50,10 @@ nonisolated(unsafe) let placeholder: ZDCPlatformImage? = missing()
 func show(_ titles: [String]) {}
 func store(_ content: ZDCNodeContent, of node: ZDCNode, _ transaction: ZDCReadWriteTransaction) {}
 func refreshCell() {}
+func refreshRow(_ nodeID: String) {}
+func importDocument(_ file: ZDCCryptoFile, of node: ZDCNode) {}
+func userConfirms(_ zone: ZDCFrozenZone) async -> Bool { false }
+func serve() async throws {}
 func start(_ session: ZDCSession) {}
 func report(_ error: any Error) {}
 func refreshList(_ keys: [String]) {}
@@ -78,6 +84,7 @@ struct Task: ZDCRecord, Codable, Equatable {
 
 struct Renderer: Sendable {
   func export(_ task: Task) async throws -> Data { Data() }
+  func preview(of nodeID: String) async throws -> Data { Data() }
 }
 
 struct Bitmap: Sendable {
@@ -87,6 +94,10 @@ struct Bitmap: Sendable {
 
 struct Recorder: Sendable {
   func next() throws -> Data? { nil }
+}
+
+struct Screen: Sendable {
+  var visibleFolderIDs: Set<String>? { get async { nil } }
 }
 
 struct Banner: Sendable {

@@ -22,6 +22,13 @@ extension ZDCSyncManager {
   ///
   /// The framework never calls this method. It does nothing for a tree that is not frozen.
   ///
+  /// ```swift
+  /// for zone in try await session.syncManager.frozenZones(localUserID: user.uuid) where await userConfirms(zone) {
+  ///   let summary = try await session.syncManager.acceptServerState(ofZone: zone.zone, localUserID: user.uuid)
+  ///   print("\(summary.created) nodes are sent again, \(summary.missingCommits) commits were lost")
+  /// }
+  /// ```
+  ///
   /// - Throws: `ZDCSecurityError` if the server's log is invalid; `ZDCError` with `syncedElsewhere`; `TransportError`,
   ///   `ServerError`.
   @discardableResult

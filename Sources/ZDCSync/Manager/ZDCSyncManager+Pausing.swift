@@ -11,6 +11,12 @@ extension ZDCSyncManager {
   ///
   /// Calls can be nested: this object resumes after as many calls to resume as to pause.
   ///
+  /// ```swift
+  /// try await session.syncManager.pausePush(forLocalUserID: user.uuid, andAbortUploads: true)  // an expensive network
+  /// // later
+  /// try await session.syncManager.resumePush(forLocalUserID: user.uuid)
+  /// ```
+  ///
   /// - Parameters:
   ///   - localUserID: The user whose pushes are paused.
   ///   - abort: Whether to also stop running uploads; large uploads continue later where they stopped.

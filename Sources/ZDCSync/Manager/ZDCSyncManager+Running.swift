@@ -79,6 +79,17 @@ extension ZDCSyncManager {
   ///
   /// While another process runs the engines, this one waits to take over. In either case it notices commits of other
   /// processes: observations are refreshed, and operations that they queue are sent.
+  ///
+  /// For services that set ``ZDCConfig/syncAutomatically`` to false and manage their tasks themselves:
+  ///
+  /// ```swift
+  /// try await withThrowingTaskGroup(of: Void.self) { group in
+  ///   group.addTask { await session.syncManager.run() }
+  ///   group.addTask { try await serve() }
+  ///   try await group.next()
+  ///   group.cancelAll()
+  /// }
+  /// ```
   public func run() async {
     await withTaskGroup(of: Void.self) { group in
       group.addTask { await self.database.changeWatcher.run() }
