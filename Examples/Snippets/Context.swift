@@ -21,6 +21,7 @@ nonisolated(unsafe) let key: Data = missing()
 nonisolated(unsafe) let passphrase: String = missing()
 nonisolated(unsafe) let url: URL = missing()
 nonisolated(unsafe) let imageURL: URL = missing()
+nonisolated(unsafe) let cacheURL: URL = missing()
 
 // What a transaction's closure or a delegate's method is given.
 nonisolated(unsafe) let transaction: ZDCReadWriteTransaction = missing()
@@ -29,6 +30,7 @@ nonisolated(unsafe) let cloud: ZDCCloudTransaction = missing()
 nonisolated(unsafe) let user: ZDCLocalUser = missing()
 nonisolated(unsafe) let node: ZDCNode = missing()
 nonisolated(unsafe) let folder: ZDCNode = missing()
+nonisolated(unsafe) let nodes: [ZDCNode] = missing()
 nonisolated(unsafe) let path: ZDCTreesystemPath = missing()
 nonisolated(unsafe) let operation: ZDCCloudOperation = missing()
 nonisolated(unsafe) let entry: ZDCMergeJournalEntry = missing()
@@ -44,11 +46,21 @@ nonisolated(unsafe) let renderer: Renderer = missing()
 nonisolated(unsafe) let screen: Screen = missing()
 nonisolated(unsafe) let recorder: Recorder = missing()
 nonisolated(unsafe) let total: UInt64 = missing()
+nonisolated(unsafe) let typed: String = missing()
+nonisolated(unsafe) let jpeg: Data = missing()
+nonisolated(unsafe) let camera: Camera = missing()
+nonisolated(unsafe) let cancelButton: Button = missing()
 nonisolated(unsafe) let banner: Banner = missing()
 nonisolated(unsafe) let cell: Cell = missing()
 nonisolated(unsafe) let placeholder: ZDCPlatformImage? = missing()
 func show(_ titles: [String]) {}
 func store(_ content: ZDCNodeContent, of node: ZDCNode, _ transaction: ZDCReadWriteTransaction) {}
+func store(_ data: Data, of node: ZDCNode) throws {}
+func rounded(_ image: ZDCPlatformImage) -> ZDCPlatformImage? { nil }
+func openTree(_ tree: ZDCUserTree) {}
+func askToDownload(_ node: ZDCNode) {}
+func askForWordsOrNewAccount() {}
+func askWhetherToLoseChanges() {}
 func refreshCell() {}
 func refreshRow(_ nodeID: String) {}
 func importDocument(_ file: ZDCCryptoFile, of node: ZDCNode) {}
@@ -67,6 +79,7 @@ func syncLater() {}
 func someSlowTask() -> Data { Data() }
 
 // Tests of an app.
+nonisolated(unsafe) let world: TestWorld = missing()
 nonisolated(unsafe) let server: TestServer = missing()
 nonisolated(unsafe) let clock: ManualClock = missing()
 nonisolated(unsafe) let a: TestDevice = missing()
@@ -90,6 +103,17 @@ struct Renderer: Sendable {
 struct Bitmap: Sendable {
   let byteCount = 0
   init?(_ data: Data) {}
+}
+
+struct Camera: Sendable {
+  func takePicture(_ done: @escaping @Sendable (Data?) -> Void) {}
+}
+
+struct Button: Sendable {
+  var action: @Sendable () -> Void {
+    get { {} }
+    nonmutating set {}
+  }
 }
 
 struct Recorder: Sendable {

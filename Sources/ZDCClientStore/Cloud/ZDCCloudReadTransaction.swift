@@ -117,6 +117,8 @@ public class ZDCCloudReadTransaction {
   /// ```swift
   /// let photos = try cloud.children(ofNodeID: folder.uuid).sorted { ($0.name ?? "") < ($1.name ?? "") }
   /// ```
+  ///
+  /// - Throws: The error of the database.
   public final func children(ofNodeID nodeID: String) throws -> [ZDCNode] {
     guard let parent = try row(nodeID) else { return [] }
     return try transaction.nodes.children(of: parent.id).map(transaction.zdcNode)

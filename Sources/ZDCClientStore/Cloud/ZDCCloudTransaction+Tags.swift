@@ -15,6 +15,8 @@ extension ZDCCloudReadTransaction {
   }
 
   /// Calls `block` with each tag of the node, by identifier, until it sets `stop`.
+  ///
+  /// - Throws: The error of `block`, or of the database.
   public final func enumerateTags(
     forNodeID nodeID: String, with block: (_ identifier: String, _ tag: Any, _ stop: inout Bool) throws -> Void
   ) throws {

@@ -48,7 +48,9 @@ public final class ZDCDatabaseConnection: Sendable {
   /// }
   /// ```
   ///
-  /// - Throws: The block's error, or the first one that poisoned the transaction.
+  /// - Throws: The block's error, or the first one that poisoned the transaction. `ZDCError` with `databaseLocked` if
+  ///   the framework is closed, `corruptDatabase`, `databaseBusy`, `diskFull` or `databaseFailure`. `DatabaseError` for
+  ///   any other failure of the app's own statements.
   @_disfavoredOverload
   public func read<T>(_ body: (ZDCReadTransaction) throws -> T) throws -> T {
     try translating { try pool.read { try self.run(body, $0) } }
@@ -62,6 +64,8 @@ public final class ZDCDatabaseConnection: Sendable {
   ///   try transaction.object(Task.self, forKey: taskID, inCollection: "tasks")
   /// }
   /// ```
+  ///
+  /// - Throws: As the blocking form, and `CancellationError`.
   public func read<T: Sendable>(_ body: @escaping @Sendable (ZDCReadTransaction) throws -> T) async throws -> T {
     let isCancelled = Mutex(false)
     return try await withTaskCancellationHandler {
@@ -120,8 +124,8 @@ public final class ZDCDatabaseConnection: Sendable {
   /// }
   /// ```
   ///
-  /// - Throws: The block's error, or the first one that poisoned the transaction. In both cases everything is rolled
-  ///   back.
+  /// - Throws: The block's error, or the first one that poisoned the transaction; the errors of `read`; `ZDCError` with
+  ///   `readOnlyConnection` or `databaseNotWritable`. In all cases everything is rolled back.
   @_disfavoredOverload
   public func write<T>(_ body: (ZDCReadWriteTransaction) throws -> T) throws -> T {
     try checkWritable()
@@ -140,6 +144,8 @@ public final class ZDCDatabaseConnection: Sendable {
   ///   transaction.setObject(task, forKey: taskID, inCollection: "tasks")
   /// }
   /// ```
+  ///
+  /// - Throws: As the blocking form, and `CancellationError`.
   public func write<T: Sendable>(_ body: @Sendable (ZDCReadWriteTransaction) throws -> T) async throws -> T {
     try checkWritable()
     do { return try await pool.write { try self.run(body, $0) } } catch { throw translated(error) }

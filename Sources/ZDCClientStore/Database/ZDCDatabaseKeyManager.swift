@@ -116,6 +116,10 @@ public final class ZDCDatabaseKeyManager: Sendable {
   /// - Parameters:
   ///   - current: The current pass-phrase; nil if there is none.
   ///   - new: The new pass-phrase; nil to remove it.
+  /// - Throws: `ZDCError` with `keyNotConfigured`, `passphraseRequired` if `current` is nil and the key has a
+  ///   pass-phrase, `wrongPassphrase`, `invalidPassphrase` for an empty new one, `corruptKeyFile`, or
+  ///   `keyStoreFailure` or `fileFailure` if the new form cannot be stored.
+  ///   The key is then stored as before.
   public func changePassphrase(from current: String?, to new: String?) throws {
     let stored = try requireStored()
     let key = try current.map { try stored.open($0) } ?? stored.open()
@@ -123,6 +127,8 @@ public final class ZDCDatabaseKeyManager: Sendable {
   }
 
   /// Deletes the key. Without another copy of it, the database can never be opened again.
+  ///
+  /// - Throws: `ZDCError` with `keyStoreFailure` where the key is in a keychain, `fileFailure` elsewhere.
   public func deleteAllPasscodeData() throws {
     try store.delete()
   }
@@ -140,6 +146,8 @@ public final class ZDCDatabaseKeyManager: Sendable {
 // Method names of the original framework.
 extension ZDCDatabaseKeyManager {
   /// Creates and stores a key like ``createKey()``, without returning it.
+  ///
+  /// - Throws: The errors of ``createKey()``.
   public func createKeychainEntry() throws {
     _ = try createKey()
   }
@@ -161,6 +169,8 @@ extension ZDCDatabaseKeyManager {
   }
 
   /// Stores the key under a pass-phrase; creates a key if there is none.
+  ///
+  /// - Throws: The errors of ``createKey(passphrase:)`` and of ``changePassphrase(from:to:)``.
   public func createPassphraseEntry(_ passphrase: String) throws {
     if isConfigured {
       try changePassphrase(from: nil, to: passphrase)
@@ -185,6 +195,8 @@ extension ZDCDatabaseKeyManager {
   }
 
   /// Returns the key like ``unlock(passphrase:)``.
+  ///
+  /// - Throws: The errors of ``unlock(passphrase:)``.
   public func unlockUsingPassphrase(_ passphrase: String) throws -> Data {
     try unlock(passphrase: passphrase)
   }

@@ -77,6 +77,9 @@ extension ZDCReadTransaction {
   ///   stop = open.count == 20
   /// }
   /// ```
+  ///
+  /// - Throws: The error of `body`; `ZDCError` with `objectNotDecodable` for an object of another type; the error of
+  ///   the database.
   public final func enumerateKeysAndObjects<T: ZDCStorable>(
     _ type: T.Type = T.self, inCollection collection: String,
     using body: (_ key: String, _ object: T, _ stop: inout Bool) throws -> Void

@@ -64,6 +64,8 @@ extension ZDCSyncManager {
   /// let syncing = try await session.syncManager.syncingNodeIDs(forLocalUserID: user.uuid)
   /// let showsArrow = syncing.contains(folder.uuid)  // also if only a node far below it waits
   /// ```
+  ///
+  /// - Throws: The error of the database.
   public func syncingNodeIDs(forLocalUserID localUserID: String) async throws -> Set<String> {
     try await database.roDatabaseConnection.asyncRead { transaction in
       try self.syncingNodeIDs(forLocalUserID: localUserID, transaction: transaction)

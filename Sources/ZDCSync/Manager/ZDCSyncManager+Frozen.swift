@@ -4,6 +4,9 @@ public import ZDCProtocol
 
 extension ZDCSyncManager {
   /// Returns the local user's frozen trees (PROTOCOL 3.7, class 1).
+  ///
+  /// - Throws: ``ZDCError``: `localUserNotFound`, or `localUserNotReady` for an account whose creation has not
+  ///   finished.
   public func frozenZones(localUserID: String) async throws -> [ZDCFrozenZone] {
     let session = try await engine(for: localUserID).session
     return try await session.database.asyncRead { transaction in

@@ -10,6 +10,8 @@ extension ZDCSyncManager {
   /// let state = try await session.syncManager.syncState(forLocalUserID: user.uuid)
   /// if state.pending.total == 0 { print("the server has all changes, as of \(state.lastSynced ?? .distantPast)") }
   /// ```
+  ///
+  /// - Throws: ``ZDCError``: `localUserNotFound`.
   public func syncState(forLocalUserID localUserID: String) async throws -> ZDCSyncState {
     try await database.roDatabaseConnection.read { try $0.syncState(localUserID) }
   }

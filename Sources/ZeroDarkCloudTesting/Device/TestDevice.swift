@@ -60,6 +60,12 @@ public final class TestDevice: Sendable {
 
   /// Creates a device with an empty database.
   ///
+  /// ```swift
+  /// let phone = try await TestDevice("phone", server: server, clock: clock, delegate: myDelegate) { config in
+  ///   config.register(Task.self, inCollection: "tasks")
+  /// }
+  /// ```
+  ///
   /// - Parameters:
   ///   - delegate: The app's own delegate; nil for ``recorder``.
   ///   - configure: Registers the app's collections and migrations.
@@ -222,6 +228,14 @@ public final class TestDevice: Sendable {
   /// Lets `count` more transactions that change something commit, and none after them, until ``relaunch()``.
   ///
   /// The file is then in the state that a process killed at this moment would leave.
+  ///
+  /// ```swift
+  /// a.die(afterCommits: 3)
+  /// _ = try? await a.sync()  // interrupted
+  /// try await a.relaunch()
+  /// a.clock.advance(by: .seconds(120))  // the pause after a failure
+  /// try await a.sync()
+  /// ```
   public func die(afterCommits count: Int, network: Network = .dead) {
     diesWithNetwork.withLock { $0 = network == .dead }
     state.withLock { $0.guardian }?.arm(after: count)
@@ -336,6 +350,14 @@ extension TestDevice {
 
   /// Runs `body` while the engines run, and returns when they have ended. A transaction in which the delegate was
   /// called may still be open when `body` returns; it is committed first.
+  ///
+  /// ```swift
+  /// try await b.whileRunning {
+  ///   try await a.create("/notes", "hello")
+  ///   try await a.sync()
+  ///   await b.recorder.wait(for: "new /notes")  // by the event stream
+  /// }
+  /// ```
   public func whileRunning(_ body: @Sendable () async throws -> Void) async throws {
     let updates = try syncManager.statusUpdates
     let engines = try runInBackground()
