@@ -40,6 +40,7 @@ nonisolated(unsafe) let info: ZDCCloudDataInfo = missing()
 // The app's own.
 nonisolated(unsafe) var task: Task = missing()
 nonisolated(unsafe) let taskID: String = missing()
+nonisolated(unsafe) let coverID: String? = missing()
 nonisolated(unsafe) let theirs: Task = missing()
 nonisolated(unsafe) let pending: [ZDCChangeset] = missing()
 nonisolated(unsafe) let renderer: Renderer = missing()

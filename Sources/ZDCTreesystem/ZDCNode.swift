@@ -87,6 +87,8 @@ public struct ZDCNode: Sendable, Hashable, Codable, Identifiable {
 
   /// Identifies the node in the cloud, for all users with access. It is set at creation; ``isUploaded`` is true
   /// once the server has the node.
+  ///
+  /// Content that refers to another node stores this ID, because a ``uuid`` means something on one device only.
   public var cloudID: String { identifier.value.text }
 
   /// The later of ``lastModified_rcrd`` and ``lastModified_data``.

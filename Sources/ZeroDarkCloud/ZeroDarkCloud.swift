@@ -25,9 +25,9 @@ public final class ZeroDarkCloud: Sendable {
   /// Stores the database's key. Available before the database is unlocked.
   public let databaseKeyManager: ZDCDatabaseKeyManager
   /// Whether the server is reachable, as far as the engines of this process know. Available before the database is
-  /// unlocked.
+  /// unlocked; unknown until an engine has tried.
   public let reachability = ZDCReachability()
-  /// The progress of uploads and downloads. Available before the database is unlocked.
+  /// The progress of uploads and downloads of this process. Available before the database is unlocked.
   public let progressManager = ZDCProgressManager()
   let delegateBox: DelegateBox
   private let state = Mutex(State.locked)

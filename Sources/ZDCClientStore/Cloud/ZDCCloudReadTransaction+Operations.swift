@@ -6,6 +6,12 @@ internal import ZDCTreesystem
 
 extension ZDCCloudReadTransaction {
   /// Returns whether content of the node is queued or being uploaded.
+  ///
+  /// False for an unknown node.
+  ///
+  /// ```swift
+  /// if cloud.hasPendingDataUploads(forNodeID: node.uuid) { show(["not saved in the cloud yet"]) }
+  /// ```
   public final func hasPendingDataUploads(forNodeID nodeID: String) -> Bool {
     transaction.poisoning { try !uploads(nodeID).isEmpty } ?? false
   }

@@ -48,6 +48,12 @@ public class ZDCCloudReadTransaction {
   }
 
   /// Returns the node with that ``ZDCNode/cloudID``; nil if it is not on this device.
+  ///
+  /// Content that refers to other nodes stores their `cloudID`, which is the same on all devices, never their `uuid`:
+  ///
+  /// ```swift
+  /// let cover = coverID.flatMap { cloud.node(cloudID: $0) }  // nil also if another device deleted it
+  /// ```
   public final func node(cloudID: String) -> ZDCNode? {
     find { try row(cloudID: cloudID) }
   }

@@ -1,7 +1,7 @@
 // The queue, as far as the app may change it.
 
 extension ZDCCloudTransaction {
-  /// The operations queued so far in this transaction, in order.
+  /// Returns the operations queued so far in this transaction, in order.
   public func addedOperations() -> [ZDCCloudOperation] {
     readWrite.poisoning {
       try operations.added.compactMap { try operationRow($0.uuid) }.map(transaction.zdcOperation)

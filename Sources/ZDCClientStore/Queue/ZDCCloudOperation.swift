@@ -86,7 +86,7 @@ public struct ZDCCloudOperation: Sendable, Hashable, Identifiable {
   /// Returns whether this operation sends the node's content.
   public func isPutNodeDataOperation() -> Bool { putType == .node_Data }
 
-  /// Whether both do the same to the same node.
+  /// Returns whether both operations do the same to the same node.
   public func hasSameTarget(_ other: ZDCCloudOperation) -> Bool {
     (localUserID, treeID, nodeID) == (other.localUserID, other.treeID, other.nodeID) && type == other.type
       && putType == other.putType

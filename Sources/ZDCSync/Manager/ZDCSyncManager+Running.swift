@@ -58,6 +58,12 @@ extension ZDCSyncManager {
   }
 
   /// Returns whether another process is running the engines of this database.
+  ///
+  /// The answer may be outdated when it arrives: the other process may end at any time.
+  ///
+  /// ```swift
+  /// if try session.syncManager.isSyncedElsewhere() { show(["Another window syncs these changes"]) }
+  /// ```
   public func isSyncedElsewhere() throws -> Bool {
     guard try database.engineLease.tryAcquire() else { return true }
     database.engineLease.release()

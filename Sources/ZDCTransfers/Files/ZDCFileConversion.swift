@@ -78,6 +78,10 @@ public enum ZDCFileConversion {
 
   /// Writes the file's data to a new file and opens the other sections.
   ///
+  /// ```swift
+  /// let (metadata, thumbnail) = try ZDCFileConversion.decryptCloudFile(file, to: url)
+  /// ```
+  ///
   /// - Returns: metadata and thumbnail; nil for a section that is empty.
   public static func decryptCloudFile(
     _ cryptoFile: ZDCCryptoFile, to url: URL

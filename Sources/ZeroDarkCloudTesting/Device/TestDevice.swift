@@ -99,6 +99,11 @@ public final class TestDevice: Sendable {
   /// Creates a twin of a closed device: a copy of its database, opened in another folder.
   ///
   /// The twin has the identity of the other device, including its session's key. Its clock shows the same time.
+  ///
+  /// ```swift
+  /// try await a.close()
+  /// let twin = try await TestDevice("twin", twinOf: a)  // like a phone that was set up from another one's backup
+  /// ```
   public convenience init(_ name: String, twinOf other: TestDevice) async throws {
     try await self.init(name, twinOf: other, through: nil)
   }

@@ -55,6 +55,12 @@ public final class FaultyTransport: ZDCTransport {
 
   /// Adds a fault for later requests.
   ///
+  /// ```swift
+  /// let content = "/v1/trees/{treeID}/nodes/{nodeID}/blobs/{blobID}"
+  /// b.network.fail(.cutResponse(afterBytes: 100_000), "GET", content)
+  /// b.network.fail(.loseRequest, "GET", content, occurrence: 2, times: 3)  // its retries
+  /// ```
+  ///
   /// - Parameters:
   ///   - method: The HTTP method; nil for any.
   ///   - pattern: A path of the wire API with its parameters in braces; nil for any.

@@ -120,6 +120,15 @@ public final class TestServer: Sendable {
   }
 
   /// Finishes running requests, flushes and closes. Does nothing if the server is stopped.
+  ///
+  /// A stopped server keeps its folder and port, so ``restart(quotaBytes:)`` starts it again.
+  ///
+  /// ```swift
+  /// try await server.stop()
+  /// await #expect(throws: TransportError.self) { try await a.sync() }
+  /// try await server.restart()
+  /// try await a.sync()
+  /// ```
   public func stop() async throws {
     let stopping = running.withLock { running in
       defer { running = nil }

@@ -127,7 +127,7 @@ public final class TestWorld: Sendable {
   /// They are compared in order, at the end of the test.
   ///
   /// ```swift
-  /// world.expectsSecurityErrors(["zoneRollback"], on: a)
+  /// world.expectsSecurityErrors(["ownCommitMissing"], on: a)  // the server was restored from a backup
   /// ```
   public func expectsSecurityErrors(_ codes: [String], on device: TestDevice) {
     state.withLock { $0.expectedErrors[device.name] = codes }
