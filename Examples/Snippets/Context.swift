@@ -18,8 +18,10 @@ nonisolated(unsafe) let manager: ZDCDownloadManager = missing()
 nonisolated(unsafe) let connection: ZDCDatabaseConnection = missing()
 nonisolated(unsafe) let tree: ZDCUserTree = missing()
 nonisolated(unsafe) let key: Data = missing()
+nonisolated(unsafe) let passphrase: String = missing()
 nonisolated(unsafe) let url: URL = missing()
 nonisolated(unsafe) let imageURL: URL = missing()
+nonisolated(unsafe) let cacheURL: URL = missing()
 
 // What a transaction's closure or a delegate's method is given.
 nonisolated(unsafe) let transaction: ZDCReadWriteTransaction = missing()
@@ -28,31 +30,57 @@ nonisolated(unsafe) let cloud: ZDCCloudTransaction = missing()
 nonisolated(unsafe) let user: ZDCLocalUser = missing()
 nonisolated(unsafe) let node: ZDCNode = missing()
 nonisolated(unsafe) let folder: ZDCNode = missing()
+nonisolated(unsafe) let nodes: [ZDCNode] = missing()
 nonisolated(unsafe) let path: ZDCTreesystemPath = missing()
+nonisolated(unsafe) let operation: ZDCCloudOperation = missing()
 nonisolated(unsafe) let entry: ZDCMergeJournalEntry = missing()
 nonisolated(unsafe) let file: ZDCCryptoFile = missing()
+nonisolated(unsafe) let info: ZDCCloudDataInfo = missing()
 
 // The app's own.
 nonisolated(unsafe) var task: Task = missing()
 nonisolated(unsafe) let taskID: String = missing()
+nonisolated(unsafe) let coverID: String? = missing()
 nonisolated(unsafe) let theirs: Task = missing()
 nonisolated(unsafe) let pending: [ZDCChangeset] = missing()
 nonisolated(unsafe) let renderer: Renderer = missing()
+nonisolated(unsafe) let screen: Screen = missing()
 nonisolated(unsafe) let recorder: Recorder = missing()
 nonisolated(unsafe) let total: UInt64 = missing()
+nonisolated(unsafe) let typed: String = missing()
+nonisolated(unsafe) let jpeg: Data = missing()
+nonisolated(unsafe) let camera: Camera = missing()
+nonisolated(unsafe) let cancelButton: Button = missing()
 nonisolated(unsafe) let banner: Banner = missing()
 nonisolated(unsafe) let cell: Cell = missing()
 nonisolated(unsafe) let placeholder: ZDCPlatformImage? = missing()
 func show(_ titles: [String]) {}
 func store(_ content: ZDCNodeContent, of node: ZDCNode, _ transaction: ZDCReadWriteTransaction) {}
+func store(_ data: Data, of node: ZDCNode) throws {}
+func rounded(_ image: ZDCPlatformImage) -> ZDCPlatformImage? { nil }
+func openTree(_ tree: ZDCUserTree) {}
+func askToDownload(_ node: ZDCNode) {}
+func askForWordsOrNewAccount() {}
+func askWhetherToLoseChanges() {}
 func refreshCell() {}
+func refreshRow(_ nodeID: String) {}
+func importDocument(_ file: ZDCCryptoFile, of node: ZDCNode) {}
+func userConfirms(_ zone: ZDCFrozenZone) async -> Bool { false }
+func serve() async throws {}
+func start(_ session: ZDCSession) {}
+func report(_ error: any Error) {}
+func refreshList(_ keys: [String]) {}
+func copyDatabase(at url: URL) throws {}
+func askAgain() {}
 func askForRoom() {}
+func askForUpdate() {}
 func askForInvitation() {}
 func askWhetherTheServerWasRestored() {}
 func syncLater() {}
 func someSlowTask() -> Data { Data() }
 
 // Tests of an app.
+nonisolated(unsafe) let world: TestWorld = missing()
 nonisolated(unsafe) let server: TestServer = missing()
 nonisolated(unsafe) let clock: ManualClock = missing()
 nonisolated(unsafe) let a: TestDevice = missing()
@@ -70,10 +98,31 @@ struct Task: ZDCRecord, Codable, Equatable {
 
 struct Renderer: Sendable {
   func export(_ task: Task) async throws -> Data { Data() }
+  func preview(of nodeID: String) async throws -> Data { Data() }
+}
+
+struct Bitmap: Sendable {
+  let byteCount = 0
+  init?(_ data: Data) {}
+}
+
+struct Camera: Sendable {
+  func takePicture(_ done: @escaping @Sendable (Data?) -> Void) {}
+}
+
+struct Button: Sendable {
+  var action: @Sendable () -> Void {
+    get { {} }
+    nonmutating set {}
+  }
 }
 
 struct Recorder: Sendable {
   func next() throws -> Data? { nil }
+}
+
+struct Screen: Sendable {
+  var visibleFolderIDs: Set<String>? { get async { nil } }
 }
 
 struct Banner: Sendable {

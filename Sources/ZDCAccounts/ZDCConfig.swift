@@ -8,6 +8,13 @@ public import ZDCSupport
 /// The configuration of a client: its tree, its server, and the location of its local database.
 ///
 /// It is validated when ``ZeroDarkCloud`` is created from it.
+///
+/// ```swift
+/// var config = try ZDCConfig(primaryTreeID: "com.example.todo", server: "https://sync.example.com")
+/// config.databaseName = "work"  // a second database of the same app
+/// config.logger.logLevel = .warning
+/// let zdc = try ZeroDarkCloud(delegate: myDelegate, config: config)
+/// ```
 public struct ZDCConfig: Sendable {
   /// The app's name for its tree: 8 to 64 characters of `0-9 A-Z a-z . - _`, no leading dot, for example
   /// `com.example.todo`.
@@ -19,6 +26,11 @@ public struct ZDCConfig: Sendable {
   /// The database's file name without extension.
   public var databaseName = "zdcDatabase"
   /// Certificates (PEM) to trust instead of the system's, for a server with a private certificate authority.
+  ///
+  /// ```swift
+  /// var config = try ZDCConfig(primaryTreeID: "com.example.todo", server: "https://sync.internal")
+  /// config.caCertificates = try Data(contentsOf: url)
+  /// ```
   public var caCertificates: Data?
   /// Whether unlocking the database starts to push and pull for all local users. Commands and tests that step manually
   /// set this to false.

@@ -6,11 +6,19 @@ internal import ZDCProtocol
 
 extension ZDCLocalUserManager {
   /// Returns the account; nil if it is not on this device.
+  ///
+  /// ```swift
+  /// let user = session.localUserManager.localUser(id: node.localUserID, transaction)
+  /// ```
   public func localUser(id localUserID: String, _ transaction: ZDCReadTransaction) -> ZDCLocalUser? {
     transaction.localUser(id: localUserID)
   }
 
   /// Returns the account that was added to this device first. For apps with at most one account.
+  ///
+  /// ```swift
+  /// let user = try await connection.read { session.localUserManager.anyLocalUser($0) }
+  /// ```
   public func anyLocalUser(_ transaction: ZDCReadTransaction) -> ZDCLocalUser? {
     allLocalUsers(transaction).first
   }

@@ -9,6 +9,15 @@ internal import ZDCSupport
 /// Manages the accounts on this device: creates, logs in, lists and removes them.
 ///
 /// A device can have several accounts, each with separate trees, keys and session.
+///
+/// ```swift
+/// let users = session.localUserManager
+/// if let user = try await users.allLocalUsers().first {
+///   openTree(session.tree(of: user))
+/// } else {
+///   askForWordsOrNewAccount()
+/// }
+/// ```
 public final class ZDCLocalUserManager: Sendable {
   package let database: ZDCDatabaseConnection
   package let connection: ServerConnection
@@ -66,6 +75,12 @@ public final class ZDCLocalUserManager: Sendable {
   ///
   /// Until then, the first call of each launch returns it again. After that, a call creates a second account.
   ///
+  /// ```swift
+  /// let (user, words) = try await session.localUserManager.createAccount()
+  /// show(words)  // once: the owner writes them down
+  /// openTree(session.tree(of: user))
+  /// ```
+  ///
   /// - Parameter invite: The invitation from the server's operator, where registration is by invitation.
   /// - Returns: The user and the account's 24 words. Show the words to their owner once, and do not store them. Any
   ///   device that has them has full access to the account.
@@ -91,6 +106,15 @@ public final class ZDCLocalUserManager: Sendable {
   /// An account that another app created has no tree for this app, and this method throws `accountStateMissing`. Ask
   /// the account's owner, and log in with `createsTree`. If the app is killed or the network fails at any point, the
   /// same call resumes.
+  ///
+  /// ```swift
+  /// do {
+  ///   let user = try await session.localUserManager.login(words: typed.split(separator: " ").map(String.init))
+  ///   openTree(session.tree(of: user))
+  /// } catch let error as ZDCError where error.code == .invalidWords {
+  ///   askAgain()
+  /// }
+  /// ```
   ///
   /// - Parameters:
   ///   - words: The 24 words, spelled as in the list. Case and surrounding whitespace do not matter.
@@ -152,6 +176,14 @@ public final class ZDCLocalUserManager: Sendable {
   ///
   /// The device is also removed from the server, if the server can be reached.
   ///
+  /// ```swift
+  /// do {
+  ///   try await session.localUserManager.delete(user.uuid)
+  /// } catch let error as ZDCError where error.code == .changesQueued {
+  ///   askWhetherToLoseChanges()  // then: delete(user.uuid, force: true)
+  /// }
+  /// ```
+  ///
   /// - Parameters:
   ///   - localUserID: The ID of the local user.
   ///   - force: Whether to remove the user even if changes are queued, which are then lost.
@@ -174,7 +206,9 @@ public final class ZDCLocalUserManager: Sendable {
     _ = try? await ServerAPI(connection: connection, session: session).endSessions(of: row.secrets.deviceID)
   }
 
-  /// Removes a local user and all their data from this device.
+  /// Removes a local user and all their data from this device, as the form with an ID does.
+  ///
+  /// - Throws: ``ZDCError`` with `changesQueued` or `localUserNotFound`.
   public func delete(_ localUser: ZDCLocalUser, force: Bool = false) async throws {
     try await delete(localUser.uuid, force: force)
   }
@@ -194,6 +228,8 @@ public final class ZDCLocalUserManager: Sendable {
 extension ZDCLocalUserManager {
   /// Returns the accounts on this device, in the order in which they were added. An account whose creation has not
   /// finished is omitted.
+  ///
+  /// - Throws: The error of the database.
   public func allLocalUsers() async throws -> [ZDCLocalUser] {
     try await database.asyncRead { transaction in
       try transaction.localUsers.all().filter { $0.state == .ready }.map(\.localUser)
@@ -201,11 +237,15 @@ extension ZDCLocalUserManager {
   }
 
   /// Returns the IDs of the accounts on this device, in the order in which they were added.
+  ///
+  /// - Throws: The error of the database.
   public func allLocalUserIDs() async throws -> [String] {
     try await database.asyncRead { transaction in try transaction.localUsers.readyIDs().map(\.text) }
   }
 
   /// Returns the account; nil if it is not on this device.
+  ///
+  /// - Throws: The error of the database.
   public func localUser(id localUserID: String) async throws -> ZDCLocalUser? {
     guard let userID = UserID(text: localUserID) else { return nil }
     return try await database.asyncRead { transaction in
@@ -216,6 +256,13 @@ extension ZDCLocalUserManager {
 
   /// Returns the account's 24 words. Require the device's unlock before calling it, and show the words to their owner
   /// only.
+  ///
+  /// The words are read from this device; the server does not have them.
+  ///
+  /// ```swift
+  /// let words = try await session.localUserManager.accessWords(for: user.uuid)
+  /// show(words)
+  /// ```
   ///
   /// - Throws: ``ZDCError`` with `localUserNotFound`.
   public func accessWords(for localUserID: String) async throws -> [String] {

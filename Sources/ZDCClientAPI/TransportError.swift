@@ -55,7 +55,8 @@ public struct TransportError: Error, Hashable, Sendable {
   /// The code, and the status of an answer that is not from a ZeroDark server.
   package var detail: String { status.map { "\(code) \($0)" } ?? "\(code)" }
 
-  /// Whether a proxy refused a request because of its size.
+  /// Whether a proxy refused a request because of its size. Its operator has to allow bodies of 8 MiB, the size of an
+  /// upload part; ``ZDCSyncManager/checkConnection(localUserID:)`` finds this out.
   public var isBodyRefused: Bool { code == .proxyAnswered && status == 413 }
 }
 

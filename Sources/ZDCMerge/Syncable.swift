@@ -2,6 +2,15 @@
 ///
 /// The property is merged as a whole, unless its type is itself ``ZDCSyncable`` (and not an optional): then its parts
 /// are merged. It is encoded like the bare value; change tracking is not part of the value and is never stored with it.
+///
+/// ```swift
+/// struct Note: ZDCRecord, Codable {
+///   @Syncable var title = ""
+///   @Syncable var due: Date?
+///
+///   static var syncableFields: [ZDCField<Note>] { [ZDCField("title", \._title), ZDCField("due", \._due)] }
+/// }
+/// ```
 @propertyWrapper
 public struct Syncable<Value: Codable & Equatable & Sendable>: Sendable {
   private var value: Value

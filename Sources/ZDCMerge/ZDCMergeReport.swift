@@ -1,6 +1,11 @@
 public import Foundation
 
 /// The result of a merge, for the merge journal and for apps that want to notify their user.
+///
+/// ```swift
+/// let report = try task.mergeReporting(cloudVersion: theirs, pendingChangesets: pending)
+/// if report.remaining == nil { print("the cloud has everything: nothing to upload") }
+/// ```
 public struct ZDCMergeReport: Sendable, Hashable, Codable {
   /// The changes that both sides made differently, sorted by path. The cloud's version won.
   public var conflicts: [ZDCMergeConflict]
@@ -59,6 +64,13 @@ public struct ZDCMergeConflict: Sendable, Hashable, Codable {
   }
 
   /// Returns one of the conflict's values as its type in the app: `try conflict.value(\.mine, as: String.self)`.
+  ///
+  /// ```swift
+  /// let report = try task.mergeReporting(cloudVersion: theirs, pendingChangesets: pending)
+  /// for conflict in report.conflicts where conflict.path == ["title"] {
+  ///   show([try conflict.value(\.mine, as: String.self) ?? "", try conflict.value(\.theirs, as: String.self) ?? ""])
+  /// }
+  /// ```
   ///
   /// - Returns: nil if there was no value on that side.
   /// - Throws: `incorrectType` if it is of another type, `malformedChangeset` if it is damaged.

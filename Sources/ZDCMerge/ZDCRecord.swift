@@ -118,8 +118,14 @@ extension ZDCRecord {
   /// Returns a copy, as records of the original framework do. Assignment has the same effect.
   public func copy() -> Self { self }
 
-  /// Returns the syncable properties of a record that ``syncableFields`` omits or names twice, for use in the app's
-  /// tests: `#expect(Task.unlistedFields(of: Task(title: "any")) == [])`. A name must match its property to be found.
+  /// Returns the syncable properties of a record that ``syncableFields`` omits or names twice. A name must match its
+  /// property to be found.
+  ///
+  /// A forgotten property compiles, and is neither tracked nor merged. So give each record a test:
+  ///
+  /// ```swift
+  /// #expect(Task.unlistedFields(of: Task(title: "any")) == [])
+  /// ```
   public static func unlistedFields(of record: Self) -> [String] {
     let listed = syncableFields.map(\.name)
     let stored = Mirror(reflecting: record).children.compactMap { child in

@@ -91,6 +91,14 @@ extension ZDCSyncable where Self: AnyObject {
 extension ZDCSyncable {
   /// Returns the changes since the last call, or nil if there are none, and resets change tracking.
   ///
+  /// Take it once for each upload, and queue it with that upload.
+  ///
+  /// ```swift
+  /// task.title = "Buy oat milk"
+  /// let changeset = try task.changeset()  // a second call would return nil
+  /// cloud.queueDataUpload(forNodeID: node.uuid, withChangeset: changeset)
+  /// ```
+  ///
   /// - Throws: `notEncodable` if an old value cannot be encoded; the changes stay tracked.
   public mutating func changeset() throws(ZDCSyncableError) -> ZDCChangeset? {
     let changeset = try peakChangeset()
@@ -99,11 +107,20 @@ extension ZDCSyncable {
   }
 
   /// Returns the changes since the last changeset was taken, or nil if there are none. The changes stay tracked.
+  ///
+  /// - Throws: `notEncodable` if an old value cannot be encoded.
   public func peakChangeset() throws(ZDCSyncableError) -> ZDCChangeset? {
     try changeset(since: original)
   }
 
   /// Reverts the changes since the last changeset was taken.
+  ///
+  /// For an edit that the user cancels. Changes of which a changeset was taken stay; ``undo(_:)`` reverts those.
+  ///
+  /// ```swift
+  /// task.title = "Buy oat milk"
+  /// task.rollback()  // the title is the one before
+  /// ```
   public mutating func rollback() {
     self = original
   }
@@ -113,6 +130,16 @@ extension ZDCSyncable {
 
 extension ZDCSyncable {
   /// Undoes a change.
+  ///
+  /// The value has no tracked changes afterwards. Queue an upload with the returned changeset, because an undo is a
+  /// change like any other.
+  ///
+  /// ```swift
+  /// task.title = "Buy oat milk"
+  /// let change = try task.changeset() ?? .empty
+  /// let redo = try task.undo(change)
+  /// _ = try task.undo(redo)  // task.title == "Buy oat milk" again
+  /// ```
   ///
   /// - Parameter changeset: The changeset of this value's newest change that has not been undone.
   /// - Returns: The redo changeset: undoing it redoes the change.
@@ -127,6 +154,8 @@ extension ZDCSyncable {
   }
 
   /// Like ``undo(_:)``, but tracks its effect as changes: the next ``changeset()`` is the redo.
+  ///
+  /// - Throws: As ``undo(_:)``; the value is then unchanged.
   public mutating func performUndo(_ changeset: ZDCChangeset) throws(ZDCSyncableError) {
     let base = try self.base(of: [changeset], strictly: true)
     let before = self
@@ -177,6 +206,13 @@ extension ZDCSyncable {
   }
 
   /// Like ``merge(cloudVersion:pendingChangesets:)``, but reports which local changes lost.
+  ///
+  /// ```swift
+  /// let report = try task.mergeReporting(cloudVersion: theirs, pendingChangesets: pending)
+  /// for conflict in report.conflicts { print("both changed", conflict.path.joined(separator: "/")) }
+  /// ```
+  ///
+  /// - Throws: As ``merge(cloudVersion:pendingChangesets:)``; the value is then unchanged.
   public mutating func mergeReporting(
     cloudVersion: Self, pendingChangesets: [ZDCChangeset]
   ) throws(ZDCSyncableError) -> ZDCMergeReport {
@@ -204,6 +240,10 @@ extension ZDCSyncable {
 
   /// Combines the changesets of consecutive changes, oldest first, into one. Does not change the value.
   ///
+  /// ```swift
+  /// let both = try task.mergeChangesets(pending)  // undoes all of them in one step
+  /// ```
+  ///
   /// - Throws: ``ZDCSyncableError``, `mismatchedChangeset` if these changesets did not lead to this value.
   public func mergeChangesets(_ changesets: [ZDCChangeset]) throws(ZDCSyncableError) -> ZDCChangeset {
     try changeset(since: try base(of: changesets, strictly: true)) ?? .empty
@@ -211,6 +251,12 @@ extension ZDCSyncable {
 
   /// Makes the changes of these changesets, oldest first, tracked changes again. The next ``changeset()`` contains
   /// them, and ``rollback()`` reverts them.
+  ///
+  /// ```swift
+  /// try task.importChangesets(pending)
+  /// task.completed = true
+  /// let changeset = try task.changeset()  // everything that is not in the cloud yet, in one changeset
+  /// ```
   ///
   /// - Throws: Like ``mergeChangesets(_:)``.
   public mutating func importChangesets(_ changesets: [ZDCChangeset]) throws(ZDCSyncableError) {

@@ -1,6 +1,12 @@
 public import Foundation
 
 /// The sections of a node's content in the cloud. They are part of the node's record, so no download is needed.
+///
+/// ```swift
+/// if let info = node.cloudDataInfo {
+///   print("\(info.dataSize) bytes", info.thumbnailSize > 0 ? "with a thumbnail" : "")
+/// }
+/// ```
 public struct ZDCCloudDataInfo: Sendable, Hashable, Codable {
   /// Identifies this version of the content; see ``ZDCNode/eTag_data``.
   public let eTag: String

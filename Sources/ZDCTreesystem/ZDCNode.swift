@@ -6,6 +6,12 @@ package import ZDCProtocol
 /// A node is a value: reading returns a copy, and a changed copy takes effect once it is passed to `modifyNode`. Apps
 /// link nodes to their own objects instead of subclassing.
 ///
+/// ```swift
+/// guard var node = cloud.node(path: path) else { return }
+/// node.name = "Holiday"
+/// try cloud.modifyNode(node)
+/// ```
+///
 /// ## Topics
 /// ### Identity
 /// - ``uuid``
@@ -55,6 +61,13 @@ public struct ZDCNode: Sendable, Hashable, Codable, Identifiable {
   private var identifier: CodedNodeID
 
   /// Creates a node for `insertNode`, with a random ``uuid`` and ``cloudID``. Set ``parentID`` and ``name``.
+  ///
+  /// ```swift
+  /// var node = ZDCNode(localUserID: user.uuid)
+  /// node.parentID = folder.uuid
+  /// node.name = "beach.jpg"
+  /// try cloud.insertNode(node)
+  /// ```
   public init(localUserID: String) {
     self.init(uuid: UUID().uuidString, localUserID: localUserID, treeID: "", nodeID: .random())
   }
@@ -74,6 +87,8 @@ public struct ZDCNode: Sendable, Hashable, Codable, Identifiable {
 
   /// Identifies the node in the cloud, for all users with access. It is set at creation; ``isUploaded`` is true
   /// once the server has the node.
+  ///
+  /// Content that refers to another node stores this ID, because a ``uuid`` means something on one device only.
   public var cloudID: String { identifier.value.text }
 
   /// The later of ``lastModified_rcrd`` and ``lastModified_data``.
@@ -95,6 +110,14 @@ public typealias ZDCTrunkNode = ZDCNode
 
 extension ZDCNode {
   /// Returns the ``uuid`` of a trunk's root: `{localUserID}|{treeID}|home`.
+  ///
+  /// No database is read, so a node can be placed at the top of a tree outside of a transaction:
+  ///
+  /// ```swift
+  /// var node = ZDCNode(localUserID: user.uuid)
+  /// node.parentID = ZDCNode.uuid(forLocalUserID: user.uuid, treeID: zdc.primaryTreeID, trunk: .home)
+  /// node.name = "Photos"  // will be home:/Photos
+  /// ```
   public static func uuid(
     forLocalUserID localUserID: String, treeID: String, trunk: ZDCTreesystemTrunk
   ) -> String {

@@ -14,6 +14,14 @@ extension ZDCTreesystemPath: CustomStringConvertible {
   /// Parses `home:/a/b`, `~/a/b` or `/a/b`; the last two are below home.
   ///
   /// Repeated and trailing slashes are ignored. `.` and `..` are ordinary names. Returns nil for anything else.
+  ///
+  /// For text that a user types. For names that the app has, use ``init(pathComponents:trunk:)``.
+  ///
+  /// ```swift
+  /// let photo = ZDCTreesystemPath("/Photos/beach.jpg")  // home:/Photos/beach.jpg
+  /// let theme = ZDCTreesystemPath("prefs:/theme")
+  /// let band = ZDCTreesystemPath(#"/Music/AC\/DC"#)  // two names: "Music", "AC/DC"
+  /// ```
   public init?(_ text: String) {
     if text == "~" {
       self.init(pathComponents: [])

@@ -16,6 +16,13 @@ public struct ZDCTreesystemPath: Sendable, Hashable, Codable {
 
   /// Creates a path.
   ///
+  /// A component may have any characters: it is one name, never split at slashes.
+  ///
+  /// ```swift
+  /// let note = ZDCTreesystemPath(pathComponents: ["Notes", "24/12"])
+  /// let theme = ZDCTreesystemPath(pathComponents: ["theme"], trunk: .prefs)
+  /// ```
+  ///
   /// - Parameters:
   ///   - pathComponents: The names from the trunk down; empty for the trunk itself.
   ///   - trunk: The container in which the path begins.
@@ -45,6 +52,12 @@ public struct ZDCTreesystemPath: Sendable, Hashable, Codable {
   }
 
   /// Returns whether `other` is this path or is below it.
+  ///
+  /// ```swift
+  /// let photos = ZDCTreesystemPath(pathComponents: ["Photos"])
+  /// print(photos.contains(photos.appendingComponent("beach.jpg")))  // true
+  /// print(photos.contains(ZDCTreesystemPath(pathComponents: ["Photos 2"])))  // false: another name
+  /// ```
   public func contains(_ other: ZDCTreesystemPath) -> Bool {
     trunk == other.trunk && other.pathComponents.starts(with: pathComponents)
   }

@@ -4,6 +4,11 @@ package import ZDCProtocol
 ///
 /// Every local user has one root for each of the first four. They are created with the account and cannot be created,
 /// moved or deleted.
+///
+/// ```swift
+/// let theme = ZDCTreesystemPath(pathComponents: ["theme"], trunk: .prefs)
+/// if cloud.node(path: theme) == nil { try cloud.createNode(withPath: theme) }
+/// ```
 public enum ZDCTreesystemTrunk: String, Sendable, Codable, CaseIterable {
   /// The app's data. The only trunk whose nodes can be shared.
   case home

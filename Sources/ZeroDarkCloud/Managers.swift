@@ -79,6 +79,12 @@ extension ZeroDarkCloud {
   /// Returns an image manager for images of the app's own type, with a separate memory cache; nil until the database is
   /// unlocked.
   ///
+  /// Keep the loader: its cache lives as long as it does.
+  ///
+  /// ```swift
+  /// let bitmaps = zdc.imageLoader(cost: { (bitmap: Bitmap) in bitmap.byteCount }, decode: { Bitmap($0) })
+  /// ```
+  ///
   /// - Parameters:
   ///   - cacheCostLimit: Maximum total cost of the images in memory.
   ///   - cost: Returns the cost of one image, for example its size in bytes.

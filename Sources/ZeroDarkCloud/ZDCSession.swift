@@ -55,6 +55,13 @@ public struct ZDCSession: Sendable {
   /// Nothing is looked up. If the user is not on this device, the handle's transactions throw `ZDCError` with
   /// `localUserNotFound`.
   ///
+  /// ```swift
+  /// let tree = session.tree(of: user)
+  /// try await tree.write { transaction, cloud in
+  ///   try cloud.createNode(withPath: ZDCTreesystemPath(pathComponents: ["Inbox"]))
+  /// }
+  /// ```
+  ///
   /// - Parameters:
   ///   - user: The user whose tree it is.
   ///   - treeID: The app tree ID; nil for the app's primary tree.
@@ -63,6 +70,13 @@ public struct ZDCSession: Sendable {
   }
 
   /// Like ``tree(of:treeID:)``, for a user known by ``ZDCLocalUser/uuid``.
+  ///
+  /// An app with one account finds it so at launch:
+  ///
+  /// ```swift
+  /// guard let id = try await session.localUserManager.allLocalUserIDs().first else { return }  // no account yet
+  /// let tree = session.tree(ofLocalUserID: id)
+  /// ```
   public func tree(ofLocalUserID localUserID: String, treeID: String? = nil) -> ZDCUserTree {
     ZDCUserTree(
       localUserID: localUserID, treeID: treeID ?? zdc.primaryTreeID, database: managers.database.rwDatabaseConnection)

@@ -3,8 +3,8 @@ internal import ZDCSupport
 
 /// A local user's tree, with transactions that need no look-up of the user.
 ///
-/// Each block gets two values: the transaction, for the app's own objects, and the tree in it, for nodes. Both belong to
-/// one database transaction: they commit together or not at all.
+/// Each block gets two values: the transaction, for the app's own objects, and the tree in it, for nodes. Both belong
+/// to one database transaction: they commit together or not at all.
 ///
 /// ```swift
 /// let tree = session.tree(of: user)
@@ -32,8 +32,18 @@ public struct ZDCUserTree: Sendable {
   /// Queued operations are sent after the commit. If the block throws, nothing is changed and the error is rethrown.
   /// Call it neither from another transaction's block nor from a delegate callback.
   ///
-  /// - Throws: `ZDCError` with `localUserNotFound` if the user is not on this device; otherwise as
-  ///   `write(_:)` of ``ZDCDatabaseConnection``.
+  /// The block runs on the database's queue and cannot await. Its result is returned:
+  ///
+  /// ```swift
+  /// let node = try await tree.write { transaction, cloud in
+  ///   let node = try cloud.createNode(withPath: path)
+  ///   try cloud.linkNodeID(node.uuid, toKey: task.uuid, inCollection: "tasks")
+  ///   return node
+  /// }
+  /// ```
+  ///
+  /// - Throws: `ZDCError` with `localUserNotFound` if the user, or their tree with that ID, is not on this device;
+  ///   otherwise as `write(_:)` of ``ZDCDatabaseConnection``.
   @discardableResult
   public func write<T: Sendable>(
     _ body: @Sendable (ZDCReadWriteTransaction, ZDCCloudTransaction) throws -> T
@@ -42,6 +52,14 @@ public struct ZDCUserTree: Sendable {
   }
 
   /// Like the asynchronous form, but blocks the calling thread. Swift chooses it outside of asynchronous code.
+  ///
+  /// ```swift
+  /// func importTasks(_ tasks: [Task]) throws {  // not async: returns when all of them are on disk
+  ///   try tree.write { transaction, cloud in
+  ///     for task in tasks { transaction.setObject(task, forKey: task.uuid, inCollection: "tasks") }
+  ///   }
+  /// }
+  /// ```
   @_disfavoredOverload
   @discardableResult
   public func write<T>(_ body: (ZDCReadWriteTransaction, ZDCCloudTransaction) throws -> T) throws -> T {
@@ -50,8 +68,16 @@ public struct ZDCUserTree: Sendable {
 
   /// Runs a read transaction: the block sees one consistent state of the database.
   ///
-  /// - Throws: `ZDCError` with `localUserNotFound` if the user is not on this device; otherwise as
-  ///   `read(_:)` of ``ZDCDatabaseConnection``.
+  /// It runs concurrently with a write, and does not see that write's changes:
+  ///
+  /// ```swift
+  /// let names = try await tree.read { transaction, cloud in
+  ///   try cloud.children(ofNodeID: folder.uuid).compactMap(\.name)
+  /// }
+  /// ```
+  ///
+  /// - Throws: `ZDCError` with `localUserNotFound` if the user, or their tree with that ID, is not on this device;
+  ///   otherwise as `read(_:)` of ``ZDCDatabaseConnection``.
   public func read<T: Sendable>(
     _ body: @escaping @Sendable (ZDCReadTransaction, ZDCCloudReadTransaction) throws -> T
   ) async throws -> T {

@@ -25,9 +25,9 @@ public final class ZeroDarkCloud: Sendable {
   /// Stores the database's key. Available before the database is unlocked.
   public let databaseKeyManager: ZDCDatabaseKeyManager
   /// Whether the server is reachable, as far as the engines of this process know. Available before the database is
-  /// unlocked.
+  /// unlocked; unknown until an engine has tried.
   public let reachability = ZDCReachability()
-  /// The progress of uploads and downloads. Available before the database is unlocked.
+  /// The progress of uploads and downloads of this process. Available before the database is unlocked.
   public let progressManager = ZDCProgressManager()
   let delegateBox: DelegateBox
   private let state = Mutex(State.locked)
@@ -39,6 +39,14 @@ public final class ZeroDarkCloud: Sendable {
   }
 
   /// Creates a locked framework object.
+  ///
+  /// Nothing is read, written or sent: the database file may not exist yet.
+  ///
+  /// ```swift
+  /// var config = try ZDCConfig(primaryTreeID: "com.example.todo", server: "https://sync.example.com")
+  /// config.syncAutomatically = false  // a command that calls syncUntilIdle itself
+  /// let zdc = try ZeroDarkCloud(delegate: myDelegate, config: config)
+  /// ```
   ///
   /// - Parameters:
   ///   - delegate: Held strongly.
@@ -52,6 +60,8 @@ public final class ZeroDarkCloud: Sendable {
   }
 
   /// The app's delegate. Held strongly; may be replaced at any time.
+  ///
+  /// A call that has begun continues with the delegate that it began with.
   public var delegate: any ZeroDarkCloudDelegate {
     get { delegateBox.value }
     set { delegateBox.value = newValue }
@@ -63,12 +73,23 @@ public final class ZeroDarkCloud: Sendable {
   /// The database file, whether or not it exists.
   public var databasePath: URL { config.databasePath }
 
-  /// Whether the database is unlocked. The managers are nil until it is.
+  /// Whether the database is unlocked. The managers and ``session`` are nil until it is.
   public var isDatabaseUnlocked: Bool { managers != nil }
 
   /// Opens the database, or creates it, and starts the managers.
   ///
   /// Runs the framework's migrations, then the app's. Blocks while they run, and while another process runs them.
+  ///
+  /// Call it off the main thread if a migration of your own tables may take long.
+  ///
+  /// ```swift
+  /// do {
+  ///   let session = try zdc.unlockOrCreateDatabase(databaseConfig)
+  ///   start(session)
+  /// } catch let error as ZDCError where error.code == .databaseTooNew {
+  ///   askForUpdate()  // a newer version of the app has migrated the file
+  /// }
+  /// ```
   ///
   /// - Returns: the managers, none of which is nil.
   /// - Throws: `ZDCError`: `invalidEncryptionKey`, `wrongDatabaseKey`, `corruptDatabase`, `foreignDatabase`,
@@ -103,7 +124,15 @@ public final class ZeroDarkCloud: Sendable {
 
   /// Stops the managers and closes the database. Afterwards all managers are nil, and all streams have ended.
   ///
-  /// Queued operations stay queued. The database can be unlocked again.
+  /// Returns when running transactions have ended and the engines have stopped. Queued operations stay queued, and
+  /// large uploads continue where they stopped. Does nothing if the database is locked. The same object can unlock the
+  /// database again:
+  ///
+  /// ```swift
+  /// try await zdc.close()
+  /// try copyDatabase(at: zdc.databasePath)
+  /// try zdc.unlockOrCreateDatabase(databaseConfig)
+  /// ```
   public func close() async throws {
     let open = state.withLock { state -> Managers? in
       guard case .unlocked(let managers) = state else { return nil }
@@ -121,6 +150,13 @@ public final class ZeroDarkCloud: Sendable {
   }
 
   /// The session while the database is unlocked; otherwise nil.
+  ///
+  /// For code that knows the framework object only:
+  ///
+  /// ```swift
+  /// guard let session = zdc.session else { return }  // still locked
+  /// session.syncManager.pullChanges(forLocalUserID: user.uuid)
+  /// ```
   public var session: ZDCSession? { managers.map { ZDCSession(self, $0) } }
 
   var managers: Managers? {

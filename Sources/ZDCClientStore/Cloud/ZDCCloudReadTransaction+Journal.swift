@@ -5,6 +5,12 @@ public import Foundation
 extension ZDCCloudReadTransaction {
   /// Returns the tree's merge journal, newest first.
   ///
+  /// ```swift
+  /// for entry in cloud.mergeJournal(limit: 20) where entry.undoneAt == nil {
+  ///   print(entry.date, entry.kind, entry.result.path?.fullPath() ?? "")
+  /// }
+  /// ```
+  ///
   /// - Parameters:
   ///   - nodeID: The ``ZDCNode/uuid`` of the only node to return entries for. Entries outlive their node.
   ///   - limit: The maximum number of entries.
@@ -12,7 +18,7 @@ extension ZDCCloudReadTransaction {
     transaction.poisoning { try transaction.journal.entries(of: journalOwner, nodeID: nodeID, limit: limit) } ?? []
   }
 
-  /// The entry; nil if there is none, or not any more (``ZDCJournalLimits``).
+  /// Returns the entry; nil if there is none, or if it was evicted (``ZDCJournalLimits``).
   public final func mergeJournalEntry(id: UUID) -> ZDCMergeJournalEntry? {
     transaction.poisoning { try transaction.journal.entry(id, of: journalOwner) } ?? nil
   }

@@ -4,7 +4,20 @@ public import ZDCTreesystem
 // The links between nodes and the app's objects, one to one.
 
 extension ZDCCloudReadTransaction {
-  /// Where the linked object is; nil if the node is not linked.
+  /// Returns the collection and the key of the object that is linked to the node; nil if the node is not linked.
+  ///
+  /// Inside ``ZeroDarkCloudDelegate/didDiscoverDeletedNode(_:at:timestamp:transaction:)`` the links of the deleted
+  /// nodes can still be looked up:
+  ///
+  /// ```swift
+  /// func didDiscoverDeletedNode(
+  ///   _ node: ZDCNode, at path: ZDCTreesystemPath, timestamp: Date?, transaction: ZDCReadWriteTransaction
+  /// ) {
+  ///   let cloud = zdc.cloudTransaction(transaction, forLocalUserID: node.localUserID)
+  ///   guard let link = cloud?.linkedCollectionAndKey(forNodeID: node.uuid) else { return }
+  ///   transaction.removeObject(forKey: link.key, inCollection: link.collection)
+  /// }
+  /// ```
   public final func linkedCollectionAndKey(forNodeID nodeID: String) -> (collection: String, key: String)? {
     transaction.poisoning { () -> (collection: String, key: String)? in
       // While the app is notified of a deletion, the node is gone but its link still exists.
@@ -30,19 +43,24 @@ extension ZDCCloudReadTransaction {
     linkedCollectionAndKey(forNodeID: nodeID) != nil
   }
 
-  /// The linked object, as the type that is registered for its collection; nil if there is none.
+  /// Returns the linked object, as the type that is registered for its collection; nil if there is none.
+  ///
+  /// ```swift
+  /// guard let task = cloud.linkedObject(forNodeID: node.uuid) as? Task else { return }
+  /// show([task.title])
+  /// ```
   public final func linkedObject(forNodeID nodeID: String) -> Any? {
     linkedCollectionAndKey(forNodeID: nodeID).flatMap {
       transaction.object(forKey: $0.key, inCollection: $0.collection)
     }
   }
 
-  /// The object that is linked to the node at that path.
+  /// Returns the object that is linked to the node at that path; nil if there is no such node or no link.
   public final func linkedObject(forPath path: ZDCTreesystemPath) -> Any? {
     node(path: path).flatMap { linkedObject(forNodeID: $0.uuid) }
   }
 
-  /// The ``ZDCNode/uuid`` of the node that is linked to the object.
+  /// Returns the ``ZDCNode/uuid`` of the node that is linked to the object; nil if none is.
   public final func linkedNodeID(forKey key: String, inCollection collection: String) -> String? {
     transaction.poisoning { () -> String? in
       let removed = transaction.cloudState.removedLinks.first { $0.key == key && $0.collection == collection }
@@ -52,6 +70,12 @@ extension ZDCCloudReadTransaction {
   }
 
   /// Returns the node that is linked to the object; nil if none is, or if the node is in another tree.
+  ///
+  /// ```swift
+  /// if let node = cloud.linkedNode(forKey: task.uuid, inCollection: "tasks") {
+  ///   cloud.queueDataUpload(forNodeID: node.uuid, withChangeset: nil)
+  /// }
+  /// ```
   public final func linkedNode(forKey key: String, inCollection collection: String) -> ZDCNode? {
     transaction.poisoning {
       try linkedRow(forKey: key, inCollection: collection).map(transaction.zdcNode)

@@ -5,19 +5,38 @@ internal import ZDCTreesystem
 // The queue as the app sees it.
 
 extension ZDCCloudReadTransaction {
-  /// Whether content of the node is queued or being uploaded.
+  /// Returns whether content of the node is queued or being uploaded.
+  ///
+  /// False for an unknown node.
+  ///
+  /// ```swift
+  /// if cloud.hasPendingDataUploads(forNodeID: node.uuid) { show(["not saved in the cloud yet"]) }
+  /// ```
   public final func hasPendingDataUploads(forNodeID nodeID: String) -> Bool {
     transaction.poisoning { try !uploads(nodeID).isEmpty } ?? false
   }
 
-  /// The changesets of the queued uploads, oldest first.
+  /// Returns the changesets of the queued uploads of a node, oldest first, for a merge with the cloud's version.
+  ///
+  /// An upload that was queued without a changeset has none here.
+  ///
+  /// ```swift
+  /// let pending = cloud.pendingChangesets(forNodeID: node.uuid)
+  /// try task.merge(cloudVersion: theirs, pendingChangesets: pending)
+  /// ```
   public final func pendingChangesets(forNodeID nodeID: String) -> [ZDCChangeset] {
     transaction.poisoning {
       try uploads(nodeID).compactMap(\.changeset).map { ZDCChangeset(encoded: Data($0)) }
     } ?? []
   }
 
-  /// Unfinished puts of a node's children, oldest first; for what has to arrive in order, such as a chat.
+  /// Returns the unfinished puts of a node's children, oldest first: what has to arrive before the next child, for
+  /// example in a chat.
+  ///
+  /// ```swift
+  /// let earlier = cloud.pendingPutOperations(withParentID: folder.uuid)
+  /// try cloud.createNode(withPath: path, dependencies: earlier)
+  /// ```
   public final func pendingPutOperations(withParentID parentID: String) -> [ZDCCloudOperation] {
     transaction.poisoning { () -> [ZDCCloudOperation] in
       guard let parent = try row(parentID) else { return [] }
@@ -25,7 +44,7 @@ extension ZDCCloudReadTransaction {
     } ?? []
   }
 
-  /// Queued operations of a node, oldest first.
+  /// Returns the queued operations of a node, oldest first.
   public final func pendingOperations(forNodeID nodeID: String) -> [ZDCCloudOperation] {
     transaction.poisoning { () -> [ZDCCloudOperation] in
       guard let row = try row(nodeID) else { return [] }
@@ -33,12 +52,15 @@ extension ZDCCloudReadTransaction {
     } ?? []
   }
 
-  /// The queue of the whole tree, in its order.
+  /// Returns the queue of the whole tree, in its order.
+  ///
+  /// All operations are in memory. For a count that a view shows, use ``ZDCSyncManager/syncStates(forLocalUserID:)``;
+  /// for the reasons why they wait, ``explainQueue()``.
   public final func pendingOperations() -> [ZDCCloudOperation] {
     transaction.poisoning { try queue().map(transaction.zdcOperation) } ?? []
   }
 
-  /// The operation; nil once it is done.
+  /// Returns the operation; nil once it is done.
   public final func operation(uuid: String) -> ZDCCloudOperation? {
     transaction.poisoning { try operationRow(uuid).map(transaction.zdcOperation) } ?? nil
   }

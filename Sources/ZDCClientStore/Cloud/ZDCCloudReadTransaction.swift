@@ -6,6 +6,13 @@ public import ZDCTreesystem
 ///
 /// It is valid as long as the transaction that it was made from. Look-ups do not throw: a database error poisons the
 /// transaction, which then rolls back and throws the error to its caller.
+///
+/// ```swift
+/// let names = try await tree.read { transaction, cloud in
+///   guard let home = cloud.trunkNode(.home) else { return [String]() }
+///   return try cloud.children(ofNodeID: home.uuid).compactMap(\.name)
+/// }
+/// ```
 public class ZDCCloudReadTransaction {
   /// The user whose tree this is.
   public let localUserID: String
@@ -23,22 +30,35 @@ public class ZDCCloudReadTransaction {
 
   // MARK: Nodes
 
-  /// The node with that ``ZDCNode/uuid``; nil if it is not in this tree.
+  /// Returns the node with that ``ZDCNode/uuid``; nil if it is not in this tree.
   public final func node(id nodeID: String) -> ZDCNode? {
     find { try row(nodeID) }
   }
 
-  /// The node at that path; for a trunk its root.
+  /// Returns the node at that path, for a trunk its root; nil if there is none on this device.
+  ///
+  /// Names are compared in Unicode's composed form (NFC), so it does not matter how an accent is encoded. Case matters.
+  ///
+  /// ```swift
+  /// guard let node = cloud.node(path: ZDCTreesystemPath(pathComponents: ["Photos", "beach.jpg"])) else { return }
+  /// print(node.cloudDataInfo?.dataSize ?? 0, "bytes")
+  /// ```
   public final func node(path: ZDCTreesystemPath) -> ZDCNode? {
     find { try row(at: path) }
   }
 
-  /// The node with that ``ZDCNode/cloudID``.
+  /// Returns the node with that ``ZDCNode/cloudID``; nil if it is not on this device.
+  ///
+  /// Content that refers to other nodes stores their `cloudID`, which is the same on all devices, never their `uuid`:
+  ///
+  /// ```swift
+  /// let cover = coverID.flatMap { cloud.node(cloudID: $0) }  // nil also if another device deleted it
+  /// ```
   public final func node(cloudID: String) -> ZDCNode? {
     find { try row(cloudID: cloudID) }
   }
 
-  /// The child of that name.
+  /// Returns the child of that name; nil if there is none on this device.
   public final func node(name: String, parentID: String) -> ZDCNode? {
     find { try row(parentID).flatMap { try transaction.nodes.child(of: $0, named: name) } }
   }
@@ -53,12 +73,17 @@ public class ZDCCloudReadTransaction {
     self.node(id: node.uuid)
   }
 
-  /// The root of a trunk; nil if its tree has not been pulled yet.
+  /// Returns the root of a trunk; nil if its tree has not been pulled yet.
+  ///
+  /// ```swift
+  /// guard let home = cloud.trunkNode(.home) else { return }
+  /// let isEmpty = !cloud.hasChildren(home.uuid)
+  /// ```
   public final func trunkNode(_ trunk: ZDCTreesystemTrunk) -> ZDCTrunkNode? {
     find { try root(trunk) }
   }
 
-  /// Where the node is; nil if it is not in this tree.
+  /// Returns the path of a node; nil if it is not in this tree.
   public final func path(for node: ZDCNode) -> ZDCTreesystemPath? {
     path(forNodeID: node.uuid)
   }
@@ -68,7 +93,15 @@ public class ZDCCloudReadTransaction {
     transaction.poisoning { try row(nodeID).map(transaction.zdcPath) } ?? nil
   }
 
-  /// The path itself if no node is there, else the first of "Name 2", "Name 3" … that is free on this device.
+  /// Returns the path itself if no node has it, else the first of "Name 2", "Name 3" … that is free on this device.
+  ///
+  /// The number comes before an extension. Another device may take the same name in the meantime; then the conflict is
+  /// resolved as ``ZDCNodeConflict/path`` says.
+  ///
+  /// ```swift
+  /// let path = cloud.conflictFreePath(ZDCTreesystemPath(pathComponents: ["Photos", "beach.jpg"]))
+  /// try cloud.createNode(withPath: path)  // home:/Photos/beach 2.jpg if that name is taken
+  /// ```
   public final func conflictFreePath(_ path: ZDCTreesystemPath) -> ZDCTreesystemPath {
     let free = transaction.poisoning { () -> ZDCTreesystemPath in
       guard let parent = path.parent(), let row = try row(at: parent) else { return path }
@@ -82,7 +115,16 @@ public class ZDCCloudReadTransaction {
 
   // MARK: Children
 
-  /// The children of a node, in the order in which this device met them.
+  /// Returns the children of a node, in the order in which this device first saw them; none for an unknown node.
+  ///
+  /// All of them are in memory. For a folder that may have very many, use
+  /// ``ZDCNodeManager/enumerateNodes(withParentID:transaction:using:)``.
+  ///
+  /// ```swift
+  /// let photos = try cloud.children(ofNodeID: folder.uuid).sorted { ($0.name ?? "") < ($1.name ?? "") }
+  /// ```
+  ///
+  /// - Throws: The error of the database.
   public final func children(ofNodeID nodeID: String) throws -> [ZDCNode] {
     guard let parent = try row(nodeID) else { return [] }
     return try transaction.nodes.children(of: parent.id).map(transaction.zdcNode)
@@ -97,7 +139,7 @@ public class ZDCCloudReadTransaction {
 
   // MARK: Users
 
-  /// The user, if this device knows them.
+  /// Returns the user; nil if this device does not know them.
   public final func user(id userID: String) -> ZDCUser? {
     transaction.user(id: userID)
   }

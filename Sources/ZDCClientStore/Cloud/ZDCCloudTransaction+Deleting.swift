@@ -27,6 +27,13 @@ extension ZDCCloudTransaction {
   /// The nodes' links, tags and queued operations are removed as well. In the cloud, nodes below that this device has
   /// never seen are deleted too.
   ///
+  /// The delegate is not called, because the app made the change. The app removes its own objects in the same
+  /// transaction.
+  ///
+  /// ```swift
+  /// if let node = cloud.node(path: path) { try cloud.delete(node) }
+  /// ```
+  ///
   /// - Returns: nil if the cloud never had any of these nodes, so that there is nothing to send.
   /// - Throws: ``ZDCCloudError`` `invalidParameter` for an unknown node or a trunk.
   @discardableResult

@@ -3,7 +3,7 @@ internal import ZDCProtocol
 // The marks on nodes that the app still wants to download. They exist on this device only, and survive a relaunch.
 
 extension ZDCCloudReadTransaction {
-  /// Whether any of the components is marked.
+  /// Returns whether any of the components is marked; false for an unknown node.
   public final func nodeIsMarkedAsNeedsDownload(_ nodeID: String, components: ZDCNodeComponents) -> Bool {
     transaction.poisoning { () -> Bool in
       guard let row = try row(nodeID) else { return false }
@@ -11,7 +11,7 @@ extension ZDCCloudReadTransaction {
     } ?? false
   }
 
-  /// The nodes for which any of the components is marked, shallow first.
+  /// Returns the ``ZDCNode/uuid`` of each node for which any of the components is marked, parents before children.
   public final func nodeIDsMarkedAsNeedsDownload(components: ZDCNodeComponents = .all) -> [String] {
     transaction.poisoning {
       try transaction.downloadMarks.nodes(localUser: localUser, treeID: treeID, components: components.rawValue)
@@ -20,7 +20,17 @@ extension ZDCCloudReadTransaction {
 }
 
 extension ZDCCloudTransaction {
-  /// Adds the components to those that are marked.
+  /// Marks components of a node's content as needed on this device, in addition to those that are marked already.
+  ///
+  /// The mark survives a relaunch. ``ZDCDownloadManager/downloadMarkedContents(forLocalUserID:treeID:)`` downloads
+  /// marked data, and the image manager renews marked thumbnails. Does nothing for an unknown node.
+  ///
+  /// ```swift
+  /// func didDiscoverNewNode(_ node: ZDCNode, at path: ZDCTreesystemPath, transaction: ZDCReadWriteTransaction) {
+  ///   let cloud = zdc.cloudTransaction(transaction, forLocalUserID: node.localUserID)
+  ///   cloud?.markNodeAsNeedsDownload(node.uuid, components: .data)
+  /// }
+  /// ```
   public func markNodeAsNeedsDownload(_ nodeID: String, components: ZDCNodeComponents) {
     readWrite.poisoning {
       guard let row = try row(nodeID) else { return }
@@ -31,6 +41,11 @@ extension ZDCCloudTransaction {
   }
 
   /// Removes the marks for these components.
+  ///
+  /// ```swift
+  /// transaction.setObject(task, forKey: task.uuid, inCollection: "tasks")  // the downloaded version
+  /// cloud.unmarkNodeAsNeedsDownload(node.uuid, components: .data, ifETagMatches: info.eTag)
+  /// ```
   ///
   /// - Parameters:
   ///   - nodeID: The node's ``ZDCNode/uuid``.

@@ -11,6 +11,11 @@ extension ZDCCloudTransaction {
   /// added something since. If a value was merged or content lost, the result has what the app needs to change the
   /// value itself, in this transaction. In each case the entry is marked, and cannot be undone twice.
   ///
+  /// ```swift
+  /// let undo = try cloud.undo(entry)
+  /// if !undo.isDone { show(["Your version can be restored"]) }  // see ZDCMergeUndo for the app's part
+  /// ```
+  ///
   /// - Throws: ``ZDCCloudError``: `invalidParameter` if the entry is gone or was undone, if no change lost, if the node
   ///   is gone, or if the framework never had the lost value; `missingParent` or `conflict` if the place is gone or
   ///   taken by a third node. Then nothing has changed.
@@ -26,9 +31,10 @@ extension ZDCCloudTransaction {
     return undo
   }
 
-  /// Forgets what the journal has; it cannot be undone any more.
+  /// Removes entries from the merge journal. Their outcomes stay, and can no longer be undone.
   ///
-  /// - Parameter nodeID: Of one node, by its ``ZDCNode/uuid``; nil: of all.
+  /// - Parameter nodeID: The ``ZDCNode/uuid`` of the only node whose entries are removed; nil for all nodes of this
+  ///   tree.
   public func clearMergeJournal(forNodeID nodeID: String? = nil) {
     readWrite.poisoning { try transaction.journal.remove(of: journalOwner, nodeID: nodeID) }
   }

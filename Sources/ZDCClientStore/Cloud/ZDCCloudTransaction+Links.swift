@@ -1,7 +1,14 @@
 extension ZDCCloudTransaction {
   /// Links a node to one of the app's objects, one to one. The object may be stored later in the same transaction.
   ///
-  /// From then on deleting the object deletes the node. Deleting the node only takes the link away.
+  /// From then on, deleting the object deletes the node. Deleting the node only removes the link. Links exist on this
+  /// device only. Linking the same two again changes nothing.
+  ///
+  /// ```swift
+  /// let node = try cloud.createNode(withPath: path)
+  /// transaction.setObject(task, forKey: task.uuid, inCollection: "tasks")
+  /// try cloud.linkNodeID(node.uuid, toKey: task.uuid, inCollection: "tasks")
+  /// ```
   ///
   /// - Throws: ``ZDCCloudError``: `invalidParameter` for an unknown node, `conflict` if the node or the object is
   ///   linked to something else.
@@ -22,9 +29,9 @@ extension ZDCCloudTransaction {
       node: row.id, localUser: localUser, rowKey: rowKey, collection: collection, key: key)
   }
 
-  /// Takes the link away; node and object stay.
+  /// Removes the object's link. Node and object stay. Does nothing if the object is not linked.
   ///
-  /// - Returns: the ``ZDCNode/uuid`` of the node that was linked.
+  /// - Returns: The ``ZDCNode/uuid`` of the node that was linked; nil if none was.
   @discardableResult
   public func unlinkKey(_ key: String, inCollection collection: String) -> String? {
     readWrite.poisoning { () -> String? in
@@ -34,7 +41,7 @@ extension ZDCCloudTransaction {
     } ?? nil
   }
 
-  /// Takes the node's link away; node and object stay.
+  /// Removes the node's link. Node and object stay. Does nothing if the node is not linked.
   public func unlinkNodeID(_ nodeID: String) {
     readWrite.poisoning {
       if let row = try row(nodeID) { try transaction.links.remove(node: row.id) }

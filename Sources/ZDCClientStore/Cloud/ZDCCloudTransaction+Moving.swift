@@ -11,6 +11,13 @@ extension ZDCCloudTransaction {
   ///
   /// An operation of the node that is queued and was not sent yet takes the change along; it is returned then.
   ///
+  /// ```swift
+  /// guard var node = cloud.node(id: node.uuid) else { return }
+  /// node.name = "Holiday"
+  /// node.parentID = folder.uuid
+  /// try cloud.modifyNode(node)  // renamed and moved in one operation
+  /// ```
+  ///
   /// - Throws: ``ZDCCloudError``: `invalidParameter` for an unknown node, a trunk, a bad name, or a parent below the
   ///   node itself; `missingParent`;
   ///   `conflict` if the name is taken; `unsupportedShare` if ``ZDCNode/shareList`` was changed.
@@ -33,6 +40,13 @@ extension ZDCCloudTransaction {
   }
 
   /// Moves a node, and all below it, to another path.
+  ///
+  /// Content is not sent again, however large it is. A path that the node has already changes nothing.
+  ///
+  /// ```swift
+  /// let target = ZDCTreesystemPath(pathComponents: ["Archive", "beach.jpg"])
+  /// try cloud.moveNode(node, to: cloud.conflictFreePath(target))
+  /// ```
   ///
   /// - Returns: the node as it is now.
   /// - Throws: ``ZDCCloudError`` as ``modifyNode(_:)``.

@@ -1,7 +1,7 @@
 // The queue, as far as the app may change it.
 
 extension ZDCCloudTransaction {
-  /// The operations queued so far in this transaction, in order.
+  /// Returns the operations queued so far in this transaction, in order.
   public func addedOperations() -> [ZDCCloudOperation] {
     readWrite.poisoning {
       try operations.added.compactMap { try operationRow($0.uuid) }.map(transaction.zdcOperation)
@@ -9,6 +9,11 @@ extension ZDCCloudTransaction {
   }
 
   /// Returns the operations queued so far in this transaction for one node.
+  ///
+  /// ```swift
+  /// let node = try cloud.createNode(withPath: path)
+  /// let operations = cloud.addedOperations(forNodeID: node.uuid)  // its record, then its content
+  /// ```
   public func addedOperations(forNodeID nodeID: String) -> [ZDCCloudOperation] {
     addedOperations().filter { $0.nodeID == nodeID }
   }
@@ -16,6 +21,13 @@ extension ZDCCloudTransaction {
   /// Stores a changed copy: its priority and its added dependencies. Dependencies are never removed.
   ///
   /// A finished operation is not changed.
+  ///
+  /// ```swift
+  /// for var operation in cloud.pendingOperations(forNodeID: node.uuid) {
+  ///   operation.priority = 10  // before those with 0, the default
+  ///   try cloud.modifyOperation(operation)
+  /// }
+  /// ```
   ///
   /// - Throws: ``ZDCCloudError`` `invalidParameter` if the operation would depend on itself.
   public func modifyOperation(_ operation: ZDCCloudOperation) throws {

@@ -1,7 +1,11 @@
 // Small values that hang on a node, on this device only. They go with the node.
 
 extension ZDCCloudReadTransaction {
-  /// The tag's value, of the type that was stored; nil if there is none.
+  /// Returns the tag's value, of the type that was stored; nil if there is none.
+  ///
+  /// ```swift
+  /// let seen = cloud.tag(forNodeID: node.uuid, withIdentifier: "com.example.seen") as? Date
+  /// ```
   public final func tag(forNodeID nodeID: String, withIdentifier identifier: String) -> Any? {
     transaction.poisoning { () -> Any? in
       guard let row = try row(nodeID), let bytes = try transaction.tags.value(node: row.id, identifier: identifier)
@@ -11,6 +15,8 @@ extension ZDCCloudReadTransaction {
   }
 
   /// Calls `block` with each tag of the node, by identifier, until it sets `stop`.
+  ///
+  /// - Throws: The error of `block`, or of the database.
   public final func enumerateTags(
     forNodeID nodeID: String, with block: (_ identifier: String, _ tag: Any, _ stop: inout Bool) throws -> Void
   ) throws {
@@ -24,6 +30,13 @@ extension ZDCCloudReadTransaction {
 
 extension ZDCCloudTransaction {
   /// Stores a tag; nil removes it. An unknown node is left alone.
+  ///
+  /// Tags exist on this device only, sealed, and are deleted with the node. A value of the app's own type poisons the
+  /// transaction, as does a database error.
+  ///
+  /// ```swift
+  /// cloud.setTag(Date(), forNodeID: node.uuid, withIdentifier: "com.example.seen")
+  /// ```
   public func setTag(_ tag: (any ZDCTagValue)?, forNodeID nodeID: String, withIdentifier identifier: String) {
     guard let tag else { return removeTag(forNodeID: nodeID, withIdentifier: identifier) }
     readWrite.poisoning {

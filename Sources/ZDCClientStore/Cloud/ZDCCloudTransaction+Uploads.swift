@@ -11,6 +11,16 @@ extension ZDCCloudTransaction {
   ///
   /// If others change the content in the meantime, the upload is held and `didDiscoverConflict` is called.
   ///
+  /// Several queued uploads of a node are sent as one, unless the delegate returns a ``ZDCData`` without
+  /// ``ZDCData/isLatestVersion``.
+  ///
+  /// ```swift
+  /// task.title = "Buy oat milk"
+  /// let changeset = try task.changeset()
+  /// transaction.setObject(task, forKey: task.uuid, inCollection: "tasks")
+  /// cloud.queueDataUpload(forNodeID: node.uuid, withChangeset: changeset)
+  /// ```
+  ///
   /// - Parameters:
   ///   - nodeID: The node's ``ZDCNode/uuid``.
   ///   - changeset: The change, for ``ZDCCloudReadTransaction/pendingChangesets(forNodeID:)``.
@@ -55,6 +65,13 @@ extension ZDCCloudTransaction {
   /// held upload resumes.
   ///
   /// The merge is recorded in the merge journal, in this transaction.
+  ///
+  /// ```swift
+  /// let pending = cloud.pendingChangesets(forNodeID: node.uuid)
+  /// let report = try task.mergeReporting(cloudVersion: theirs, pendingChangesets: pending)
+  /// transaction.setObject(task, forKey: task.uuid, inCollection: "tasks")
+  /// cloud.didMergeData(withETag: info.eTag, forNodeID: node.uuid, report: report)
+  /// ```
   ///
   /// - Parameters:
   ///   - eTag: The eTag of the downloaded version (``ZDCCloudDataInfo/eTag``), which need not be the newest.
@@ -101,6 +118,12 @@ extension ZDCCloudTransaction {
   ///
   /// If they were in conflict with the cloud's version, the outcome is recorded in the merge journal, in this
   /// transaction.
+  ///
+  /// ```swift
+  /// let mine = try JSONEncoder().encode(task)
+  /// transaction.setObject(theirs, forKey: task.uuid, inCollection: "tasks")
+  /// cloud.skipDataUploads(forNodeID: node.uuid, losing: mine)
+  /// ```
   ///
   /// - Parameters:
   ///   - nodeID: The node's ``ZDCNode/uuid``.

@@ -12,6 +12,17 @@ public import ZDCTreesystem
 /// Calls that throw ``ZDCCloudError`` have done nothing. Calls without `try` poison the transaction if the database
 /// fails.
 ///
+/// The `write` functions of ``ZDCUserTree`` pass one to their block. `cloudTransaction` of ``ZeroDarkCloud`` returns
+/// one for a transaction that began otherwise.
+///
+/// ```swift
+/// try await tree.write { transaction, cloud in
+///   let node = try cloud.createNode(withPath: path)
+///   try cloud.linkNodeID(node.uuid, toKey: task.uuid, inCollection: "tasks")
+///   transaction.setObject(task, forKey: task.uuid, inCollection: "tasks")
+/// }
+/// ```
+///
 /// ## Topics
 /// ### Nodes
 /// - ``createNode(withPath:)``
@@ -43,6 +54,14 @@ public final class ZDCCloudTransaction: ZDCCloudReadTransaction {
   /// After a login nothing can be created before the first pull, because the trunk's key comes with it: `missingParent`
   /// then says that the trunk has not been pulled yet.
   ///
+  /// Any node can have children, so a folder is a node like any other:
+  ///
+  /// ```swift
+  /// let photos = ZDCTreesystemPath(pathComponents: ["Photos"])
+  /// if cloud.node(path: photos) == nil { try cloud.createNode(withPath: photos) }
+  /// try cloud.createNode(withPath: photos.appendingComponent("beach.jpg"))
+  /// ```
+  ///
   /// - Throws: ``ZDCCloudError``: `missingParent` if a node on the way is missing, `conflict` if a node is there
   ///   already, `invalidParameter` for a trunk, a name that is empty, has a zero byte or more than 1,024 bytes, or a
   ///   depth above 128.
@@ -58,6 +77,11 @@ public final class ZDCCloudTransaction: ZDCCloudReadTransaction {
   }
 
   /// Like ``createNode(withPath:)``; both queued operations wait until the given ones are done.
+  ///
+  /// ```swift
+  /// let upload = cloud.queueDataUpload(forNodeID: node.uuid, withChangeset: nil)
+  /// try cloud.createNode(withPath: path, dependencies: [upload].compactMap(\.self))  // not sent before the upload
+  /// ```
   @discardableResult
   public func createNode(
     withPath path: ZDCTreesystemPath, dependencies: [ZDCCloudOperation]?
@@ -78,6 +102,16 @@ public final class ZDCCloudTransaction: ZDCCloudReadTransaction {
   /// Files that the disk manager imported for it earlier now belong to it.
   ///
   /// A node that was kept after its deletion in the cloud is queued again, together with the nodes above it.
+  ///
+  /// Use it instead of ``createNode(withPath:)`` where something has to know the node's ``ZDCNode/uuid`` earlier:
+  ///
+  /// ```swift
+  /// var photo = ZDCNode(localUserID: user.uuid)
+  /// photo.parentID = folder.uuid
+  /// photo.name = "beach.jpg"
+  /// try session.diskManager.importNodeData(ZDCDiskImport(cleartextFileURL: url), for: photo)  // sealed outside
+  /// try await tree.write { [photo] transaction, cloud in try cloud.insertNode(photo) }
+  /// ```
   ///
   /// - Returns: The node as stored.
   /// - Throws: ``ZDCCloudError``: `missingParent`, `conflict` if the name is taken or the node is in the tree already,

@@ -1,4 +1,8 @@
 /// The parts of a node's content that an app wants to have.
+///
+/// ```swift
+/// cloud.markNodeAsNeedsDownload(node.uuid, components: [.metadata, .thumbnail])
+/// ```
 public struct ZDCNodeComponents: OptionSet, Sendable, Hashable {
   /// The set as bits.
   public let rawValue: Int

@@ -69,7 +69,7 @@ extension ZDCNodeManager {
 
   // MARK: All nodes
 
-  /// The nodes of a user in all apps' trees, without the roots of the trunks; in no order.
+  /// Returns the `uuid`s of a user's nodes in all apps' trees, without the roots of the trunks, in no particular order.
   public func allNodeIDs(
     withLocalUserID localUserID: String, transaction: ZDCReadTransaction
   ) -> [String] {
@@ -83,7 +83,7 @@ extension ZDCNodeManager {
     nodeIDs(localUserID, treeID: treeID, isUploaded: false, transaction)
   }
 
-  /// Those that the server has.
+  /// Returns the `uuid`s of those nodes in all apps' trees that the server has, in no particular order.
   public func allUploadedNodeIDs(
     withLocalUserID localUserID: String, transaction: ZDCReadTransaction
   ) -> [String] {
@@ -113,7 +113,15 @@ extension ZDCNodeManager {
 
   // MARK: Names
 
-  /// A name for the node that no other child of its parent has: its own, or with " 2", " 3"… behind it.
+  /// Returns a name for the node that no other child of its parent has: its own, or one with a number.
+  ///
+  /// ```swift
+  /// var photo = ZDCNode(localUserID: user.uuid)
+  /// photo.parentID = folder.uuid
+  /// photo.name = "beach.jpg"
+  /// photo.name = zdc.nodeManager.resolveNamingConflict(photo, transaction: transaction)  // perhaps "beach 2.jpg"
+  /// try cloud.insertNode(photo)
+  /// ```
   public func resolveNamingConflict(_ node: ZDCNode, transaction: ZDCReadTransaction) -> String {
     let name = node.name ?? ""
     let free = transaction.poisoning { () -> String in

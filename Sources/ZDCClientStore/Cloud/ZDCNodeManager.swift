@@ -14,7 +14,7 @@ public struct ZDCNodeManager: Sendable {
 
   // MARK: One node
 
-  /// Where the node is; nil if it is not on this device.
+  /// Returns the path of a node; nil if it is not on this device.
   public func path(for node: ZDCNode, transaction: ZDCReadTransaction) -> ZDCTreesystemPath? {
     transaction.poisoning { try transaction.nodes.node(uuid: node.uuid).map(transaction.zdcPath) } ?? nil
   }
@@ -26,7 +26,7 @@ public struct ZDCNodeManager: Sendable {
     transaction.node(id: ZDCTrunkNode.uuid(forLocalUserID: localUserID, treeID: treeID, trunk: trunk))
   }
 
-  /// The root of the trunk that the node is below.
+  /// Returns the root of the trunk that the node is below; nil if the node is not on this device.
   public func trunkNode(for node: ZDCNode, transaction: ZDCReadTransaction) -> ZDCTrunkNode? {
     transaction.poisoning { () -> ZDCTrunkNode? in
       guard let row = try transaction.nodes.node(uuid: node.uuid) else { return nil }
@@ -34,7 +34,13 @@ public struct ZDCNodeManager: Sendable {
     } ?? nil
   }
 
-  /// The nodes above, from the trunk's root down to the parent.
+  /// Returns the ``ZDCNode/uuid`` of each node above, from the trunk's root down to the parent; none for a trunk's root
+  /// or an unknown node.
+  ///
+  /// ```swift
+  /// let above = zdc.nodeManager.parentNodeIDs(for: node, transaction: transaction)
+  /// show(above.compactMap { transaction.node(id: $0)?.name })  // a trunk's root has no name
+  /// ```
   public func parentNodeIDs(for node: ZDCNode, transaction: ZDCReadTransaction) -> [String] {
     transaction.poisoning { () -> [String] in
       guard let row = try transaction.nodes.node(uuid: node.uuid), row.parent != nil else { return [] }
@@ -43,7 +49,12 @@ public struct ZDCNodeManager: Sendable {
     } ?? []
   }
 
-  /// Whether the node is somewhere below the other; a node is not below itself.
+  /// Returns whether the node is somewhere below the other. A node is not below itself.
+  ///
+  /// ```swift
+  /// let nodes = ZDCNodeManager.sharedInstance
+  /// let mayMove = !nodes.isNode(folder.uuid, aDescendantOf: node.uuid, transaction: transaction)
+  /// ```
   public func isNode(_ nodeID: String, aDescendantOf other: String, transaction: ZDCReadTransaction) -> Bool {
     transaction.poisoning { () -> Bool in
       guard nodeID != other, let row = try transaction.nodes.node(uuid: nodeID),
@@ -63,7 +74,7 @@ public struct ZDCNodeManager: Sendable {
 
   // MARK: Finding
 
-  /// The child of that name; the name need not be normalised.
+  /// Returns the child of that name; nil if there is none on this device. The name need not be normalised.
   public func findNode(withName name: String, parentID: String, transaction: ZDCReadTransaction) -> ZDCNode? {
     transaction.poisoning { () -> ZDCNode? in
       guard let parent = try transaction.nodes.node(uuid: parentID) else { return nil }
@@ -90,6 +101,14 @@ public struct ZDCNodeManager: Sendable {
   /// Calls `body` with each child, in the order in which this device first saw them, until it sets `stop`.
   ///
   /// `body` may change the tree; removed nodes are skipped.
+  ///
+  /// Reads 500 children at a time, so memory does not grow with the folder.
+  ///
+  /// ```swift
+  /// zdc.nodeManager.enumerateNodes(withParentID: folder.uuid, transaction: transaction) { node, stop in
+  ///   if node.cloudDataInfo == nil { cloud.queueDataUpload(forNodeID: node.uuid, withChangeset: nil) }
+  /// }
+  /// ```
   public func enumerateNodes(
     withParentID parentID: String, transaction: ZDCReadTransaction,
     using body: (_ node: ZDCNode, _ stop: inout Bool) throws -> Void
@@ -103,6 +122,15 @@ public struct ZDCNodeManager: Sendable {
   }
 
   /// Calls `body` with each node below, a parent before its children.
+  ///
+  /// ```swift
+  /// zdc.nodeManager.recursiveEnumerateNodes(
+  ///   withParentID: folder.uuid, transaction: transaction
+  /// ) { node, pathFromParent, recurseInto, stop in
+  ///   recurseInto = node.name != "Archive"
+  ///   print(pathFromParent.count, node.name ?? "")
+  /// }
+  /// ```
   ///
   /// - Parameters:
   ///   - parentID: The ``ZDCNode/uuid`` of the node to begin at.

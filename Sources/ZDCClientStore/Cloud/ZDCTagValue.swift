@@ -4,6 +4,13 @@ internal import ZDCSupport
 /// A value that can be stored as a tag: text, a number, `Data`, `URL`, `Date` or `UUID`.
 ///
 /// Reading a tag returns the type that was stored.
+///
+/// Do not conform your own types: only the types of this list can be stored.
+///
+/// ```swift
+/// cloud.setTag(3, forNodeID: node.uuid, withIdentifier: "com.example.stars")
+/// let stars = cloud.tag(forNodeID: node.uuid, withIdentifier: "com.example.stars") as? Int  // not as? Int64
+/// ```
 public protocol ZDCTagValue: Codable, Sendable {}
 
 extension String: ZDCTagValue {}

@@ -20,7 +20,7 @@ public struct ZDCDatabaseConfig: Sendable {
 
   /// - Parameters:
   ///   - encryptionKey: 32 bytes; another length makes `unlockOrCreateDatabase` throw `invalidEncryptionKey`.
-  ///   - migrations: Registers the migrations of the app's own tables. They run after the framework's, in the same file.
+  /// - migrations: Registers the migrations of the app's own tables. They run after the framework's, in the same file.
   public init(
     encryptionKey: Data, migrations: @escaping @Sendable (inout ZDCDatabaseMigrator) -> Void = { _ in }
   ) {
@@ -29,6 +29,14 @@ public struct ZDCDatabaseConfig: Sendable {
   }
 
   /// Registers the type that `object(forKey:inCollection:)` returns for a collection.
+  ///
+  /// Register before unlocking. A collection that is only read with a type, as by
+  /// ``ZDCReadTransaction/object(_:forKey:inCollection:)``, need not be registered.
+  ///
+  /// ```swift
+  /// var config = ZDCDatabaseConfig(encryptionKey: key)
+  /// config.register(Task.self, inCollection: "tasks")
+  /// ```
   public mutating func register<T: ZDCStorable>(_ type: T.Type, inCollection collection: String) {
     registry.register(type, inCollection: collection)
   }
@@ -48,6 +56,19 @@ public struct ZDCDatabaseMigrator: Sendable {
   }
 
   /// Registers a migration.
+  ///
+  /// Never change a migration that was released; add another one:
+  ///
+  /// ```swift
+  /// let config = ZDCDatabaseConfig(encryptionKey: key) { migrator in
+  ///   migrator.registerMigration("2026-03 tasks") { db in
+  ///     try db.execute(sql: "CREATE TABLE task (id TEXT PRIMARY KEY, completed INTEGER NOT NULL)")
+  ///   }
+  ///   migrator.registerMigration("2026-05 due dates") { db in
+  ///     try db.execute(sql: "ALTER TABLE task ADD COLUMN due DATETIME")
+  ///   }
+  /// }
+  /// ```
   ///
   /// - Parameters:
   ///   - identifier: Unique, not beginning with `zdc.`.

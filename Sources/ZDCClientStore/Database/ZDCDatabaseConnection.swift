@@ -7,6 +7,17 @@ internal import ZDCSupport
 ///
 /// Reads see the last commit and run concurrently with a write. Writes run one after another, across processes. A block
 /// is synchronous: it cannot await, and must not open another transaction. It uses the one that it receives.
+///
+/// For transactions that concern the app's own data, or several local users. For one user's nodes, ``ZDCUserTree`` is
+/// shorter.
+///
+/// ```swift
+/// let connection = session.databaseManager.rwDatabaseConnection
+/// try await connection.write { transaction in
+///   transaction.setObject(task, forKey: task.uuid, inCollection: "tasks")
+/// }
+/// let count = try await connection.read { try $0.numberOfKeys(inCollection: "tasks") }
+/// ```
 public final class ZDCDatabaseConnection: Sendable {
   package let pool: DatabasePool
   package let context: DatabaseContext
@@ -29,7 +40,17 @@ public final class ZDCDatabaseConnection: Sendable {
 
   /// Reads, blocking the caller.
   ///
-  /// - Throws: The block's error, or the first one that poisoned the transaction.
+  /// Waits for a free connection, never for a write.
+  ///
+  /// ```swift
+  /// func isStored(_ task: Task) throws -> Bool {  // not async: Swift chooses the blocking form
+  ///   try connection.read { $0.hasObject(forKey: task.uuid, inCollection: "tasks") }
+  /// }
+  /// ```
+  ///
+  /// - Throws: The block's error, or the first one that poisoned the transaction. `ZDCError` with `databaseLocked` if
+  ///   the framework is closed, `corruptDatabase`, `databaseBusy`, `diskFull` or `databaseFailure`. `DatabaseError` for
+  ///   any other failure of the app's own statements.
   @_disfavoredOverload
   public func read<T>(_ body: (ZDCReadTransaction) throws -> T) throws -> T {
     try translating { try pool.read { try self.run(body, $0) } }
@@ -37,6 +58,14 @@ public final class ZDCDatabaseConnection: Sendable {
 
   /// Reads without blocking. A task cancelled before its turn throws `CancellationError`; a block that has begun runs
   /// to its end.
+  ///
+  /// ```swift
+  /// let task = try await connection.read { transaction in
+  ///   try transaction.object(Task.self, forKey: taskID, inCollection: "tasks")
+  /// }
+  /// ```
+  ///
+  /// - Throws: As the blocking form, and `CancellationError`.
   public func read<T: Sendable>(_ body: @escaping @Sendable (ZDCReadTransaction) throws -> T) async throws -> T {
     let isCancelled = Mutex(false)
     return try await withTaskCancellationHandler {
@@ -64,6 +93,16 @@ public final class ZDCDatabaseConnection: Sendable {
   }
 
   /// Schedules a read and returns immediately. Without a completion, errors go to the log and the status stream.
+  ///
+  /// The completion runs on a database queue and should return quickly.
+  ///
+  /// ```swift
+  /// connection.asyncRead { transaction in
+  ///   try transaction.keys(inCollection: "tasks")
+  /// } completion: { result in
+  ///   if case .success(let keys) = result { refreshList(keys) }
+  /// }
+  /// ```
   public func asyncRead<T: Sendable>(
     _ body: @escaping @Sendable (ZDCReadTransaction) throws -> T,
     completion: (@Sendable (Result<T, any Error>) -> Void)? = nil
@@ -77,8 +116,16 @@ public final class ZDCDatabaseConnection: Sendable {
 
   /// Writes, blocking the caller until the commit is on disk.
   ///
-  /// - Throws: The block's error, or the first one that poisoned the transaction. In both cases everything is rolled
-  ///   back.
+  /// Waits for all writes before it, including those of other processes. Keep it off the main thread.
+  ///
+  /// ```swift
+  /// func remove(_ task: Task) throws {  // not async: Swift chooses the blocking form
+  ///   try connection.write { $0.removeObject(forKey: task.uuid, inCollection: "tasks") }
+  /// }
+  /// ```
+  ///
+  /// - Throws: The block's error, or the first one that poisoned the transaction; the errors of `read`; `ZDCError` with
+  ///   `readOnlyConnection` or `databaseNotWritable`. In all cases everything is rolled back.
   @_disfavoredOverload
   public func write<T>(_ body: (ZDCReadWriteTransaction) throws -> T) throws -> T {
     try checkWritable()
@@ -87,6 +134,18 @@ public final class ZDCDatabaseConnection: Sendable {
 
   /// Writes, and returns when the commit is on disk. A task that is cancelled before throws `CancellationError`, and
   /// nothing is written.
+  ///
+  /// Read the current value inside the block, as here: another write may have changed it since it was shown.
+  ///
+  /// ```swift
+  /// try await connection.write { transaction in
+  ///   guard var task = try transaction.object(Task.self, forKey: taskID, inCollection: "tasks") else { return }
+  ///   task.completed = true
+  ///   transaction.setObject(task, forKey: taskID, inCollection: "tasks")
+  /// }
+  /// ```
+  ///
+  /// - Throws: As the blocking form, and `CancellationError`.
   public func write<T: Sendable>(_ body: @Sendable (ZDCReadWriteTransaction) throws -> T) async throws -> T {
     try checkWritable()
     do { return try await pool.write { try self.run(body, $0) } } catch { throw translated(error) }
@@ -104,6 +163,14 @@ public final class ZDCDatabaseConnection: Sendable {
   ///
   /// Without a completion, errors go to the log and the status stream. The completion runs on a database queue and
   /// should return quickly.
+  ///
+  /// ```swift
+  /// connection.asyncReadWrite { transaction in
+  ///   transaction.setObject(task, forKey: task.uuid, inCollection: "tasks")
+  /// } completion: { result in
+  ///   if case .failure(let error) = result { report(error) }
+  /// }
+  /// ```
   public func asyncReadWrite<T: Sendable>(
     _ body: @escaping @Sendable (ZDCReadWriteTransaction) throws -> T,
     completion: (@Sendable (Result<T, any Error>) -> Void)? = nil

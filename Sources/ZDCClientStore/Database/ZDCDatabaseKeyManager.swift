@@ -8,6 +8,12 @@ internal import ZDCSupport
 /// On Apple platforms the key is in the keychain, for this device only. Elsewhere it is in a file next to the database
 /// that only its owner may read. With a pass-phrase, the stored key is sealed under it. A new key never replaces an
 /// existing one.
+///
+/// ```swift
+/// let keys = zdc.databaseKeyManager
+/// let key = try keys.isConfigured ? keys.unlock() : keys.createKey()
+/// let session = try zdc.unlockOrCreateDatabase(ZDCDatabaseConfig(encryptionKey: key))
+/// ```
 public final class ZDCDatabaseKeyManager: Sendable {
   private let store: any KeyStore
   private let databasePath: URL
@@ -47,6 +53,13 @@ public final class ZDCDatabaseKeyManager: Sendable {
 
   /// Creates a key and stores it under a pass-phrase. This is slow by design: about half a second and 128 MiB.
   ///
+  /// Without the pass-phrase the database cannot be opened again, so ask for it twice.
+  ///
+  /// ```swift
+  /// let key = try zdc.databaseKeyManager.createKey(passphrase: passphrase)
+  /// let session = try zdc.unlockOrCreateDatabase(ZDCDatabaseConfig(encryptionKey: key))
+  /// ```
+  ///
   /// - Throws: The errors of ``createKey()``; `invalidPassphrase` for an empty pass-phrase.
   public func createKey(passphrase: String) throws -> Data {
     let key = DatabaseKey.random()
@@ -71,6 +84,18 @@ public final class ZDCDatabaseKeyManager: Sendable {
 
   /// Returns the key that is stored under a pass-phrase.
   ///
+  /// As slow as ``createKey(passphrase:)``: keep it off the main thread. A key that is stored without a pass-phrase is
+  /// returned, whatever is passed.
+  ///
+  /// ```swift
+  /// do {
+  ///   let key = try zdc.databaseKeyManager.unlock(passphrase: passphrase)
+  ///   start(try zdc.unlockOrCreateDatabase(ZDCDatabaseConfig(encryptionKey: key)))
+  /// } catch let error as ZDCError where error.code == .wrongPassphrase {
+  ///   askAgain()
+  /// }
+  /// ```
+  ///
   /// - Throws: `ZDCError` with `keyNotConfigured`, `wrongPassphrase` or `corruptKeyFile`; `ZDCSecurityError` with
   ///   `kdfParametersTooWeak` if the stored parameters were weakened to make guessing cheap.
   public func unlock(passphrase: String) throws -> Data {
@@ -81,9 +106,20 @@ public final class ZDCDatabaseKeyManager: Sendable {
 
   /// Stores the same key under another pass-phrase, or under none.
   ///
+  /// The database is not encrypted again, and stays open.
+  ///
+  /// ```swift
+  /// try zdc.databaseKeyManager.changePassphrase(from: nil, to: passphrase)  // protect the key
+  /// try zdc.databaseKeyManager.changePassphrase(from: passphrase, to: nil)  // stop protecting it
+  /// ```
+  ///
   /// - Parameters:
   ///   - current: The current pass-phrase; nil if there is none.
   ///   - new: The new pass-phrase; nil to remove it.
+  /// - Throws: `ZDCError` with `keyNotConfigured`, `passphraseRequired` if `current` is nil and the key has a
+  ///   pass-phrase, `wrongPassphrase`, `invalidPassphrase` for an empty new one, `corruptKeyFile`, or
+  ///   `keyStoreFailure` or `fileFailure` if the new form cannot be stored.
+  ///   The key is then stored as before.
   public func changePassphrase(from current: String?, to new: String?) throws {
     let stored = try requireStored()
     let key = try current.map { try stored.open($0) } ?? stored.open()
@@ -91,6 +127,8 @@ public final class ZDCDatabaseKeyManager: Sendable {
   }
 
   /// Deletes the key. Without another copy of it, the database can never be opened again.
+  ///
+  /// - Throws: `ZDCError` with `keyStoreFailure` where the key is in a keychain, `fileFailure` elsewhere.
   public func deleteAllPasscodeData() throws {
     try store.delete()
   }
@@ -108,6 +146,8 @@ public final class ZDCDatabaseKeyManager: Sendable {
 // Method names of the original framework.
 extension ZDCDatabaseKeyManager {
   /// Creates and stores a key like ``createKey()``, without returning it.
+  ///
+  /// - Throws: The errors of ``createKey()``.
   public func createKeychainEntry() throws {
     _ = try createKey()
   }
@@ -129,6 +169,8 @@ extension ZDCDatabaseKeyManager {
   }
 
   /// Stores the key under a pass-phrase; creates a key if there is none.
+  ///
+  /// - Throws: The errors of ``createKey(passphrase:)`` and of ``changePassphrase(from:to:)``.
   public func createPassphraseEntry(_ passphrase: String) throws {
     if isConfigured {
       try changePassphrase(from: nil, to: passphrase)
@@ -153,6 +195,8 @@ extension ZDCDatabaseKeyManager {
   }
 
   /// Returns the key like ``unlock(passphrase:)``.
+  ///
+  /// - Throws: The errors of ``unlock(passphrase:)``.
   public func unlockUsingPassphrase(_ passphrase: String) throws -> Data {
     try unlock(passphrase: passphrase)
   }

@@ -58,6 +58,14 @@ extension ZDCDatabaseConnection {
   }
 
   /// Like ``values(of:)``, but returns one stream that begins immediately.
+  ///
+  /// The observation ends when the stream is released, when the task that reads it is cancelled, or when the framework
+  /// is closed. Only one loop can read the stream.
+  ///
+  /// ```swift
+  /// let counts = connection.observe { try $0.numberOfKeys(inCollection: "tasks") }
+  /// for try await count in counts { show(["\(count) tasks"]) }
+  /// ```
   public func observe<T: Sendable & Equatable>(
     _ body: @escaping @Sendable (ZDCReadTransaction) throws -> T
   ) -> AsyncThrowingStream<T, any Error> {

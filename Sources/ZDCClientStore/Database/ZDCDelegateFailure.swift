@@ -4,6 +4,11 @@ public import Foundation
 ///
 /// A node's deletion or update waits for the repeated call, and the node stays unchanged until then. A push does not
 /// wait: it has already happened.
+///
+/// ```swift
+/// let failures = try await tree.read { _, cloud in cloud.explainDelegateFailures() }
+/// for failure in failures { print(failure.call, failure.error, "\(failure.times) times") }
+/// ```
 public struct ZDCDelegateFailure: Sendable, Hashable, Codable {
   /// A method of ``ZeroDarkCloudDelegate``, by its base name.
   public enum Call: String, Sendable, Hashable, Codable, CaseIterable {

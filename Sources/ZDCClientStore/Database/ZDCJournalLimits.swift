@@ -1,6 +1,11 @@
 public import Foundation
 
 /// The limits of the merge journal. A new entry evicts what exceeds them, oldest first.
+///
+/// ```swift
+/// var config = try ZDCConfig(primaryTreeID: "com.example.todo", server: "https://sync.example.com")
+/// config.journalLimits.maxAge = 30 * 86_400  // seconds
+/// ```
 public struct ZDCJournalLimits: Sendable, Hashable {
   /// Maximum number of entries for one local user's tree.
   public var maxEntries = 1_000

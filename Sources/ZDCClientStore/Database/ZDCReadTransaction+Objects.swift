@@ -31,6 +31,12 @@ extension ZDCReadTransaction {
 
   /// Returns the object; nil if there is none. The collection need not be registered.
   ///
+  /// The type may be given or inferred:
+  ///
+  /// ```swift
+  /// let task: Task? = try transaction.object(forKey: taskID, inCollection: "tasks")
+  /// ```
+  ///
   /// - Throws: `ZDCError` with `objectNotDecodable`, or the database's error.
   public final func object<T: ZDCStorable>(
     _ type: T.Type = T.self, forKey key: String, inCollection collection: String
@@ -45,6 +51,8 @@ extension ZDCReadTransaction {
   }
 
   /// Returns all keys of a collection, sorted.
+  ///
+  /// - Throws: The error of the database.
   public final func keys(inCollection collection: String) throws -> [String] {
     try objects.keys(inCollection: collection)
   }
@@ -59,6 +67,19 @@ extension ZDCReadTransaction {
   /// Calls `body` with each object of a collection, in no particular order, until `body` throws or sets `stop`.
   ///
   /// `body` may change the collection; objects that are gone are skipped.
+  ///
+  /// Every object is opened and decoded, so this reads the whole collection unless `stop` ends it:
+  ///
+  /// ```swift
+  /// var open: [Task] = []
+  /// try transaction.enumerateKeysAndObjects(Task.self, inCollection: "tasks") { key, task, stop in
+  ///   if !task.completed { open.append(task) }
+  ///   stop = open.count == 20
+  /// }
+  /// ```
+  ///
+  /// - Throws: The error of `body`; `ZDCError` with `objectNotDecodable` for an object of another type; the error of
+  ///   the database.
   public final func enumerateKeysAndObjects<T: ZDCStorable>(
     _ type: T.Type = T.self, inCollection collection: String,
     using body: (_ key: String, _ object: T, _ stop: inout Bool) throws -> Void
@@ -76,6 +97,15 @@ extension ZDCReadWriteTransaction {
   ///
   /// Does not throw. These poison the transaction: a database error, an object that cannot be encoded, one of another
   /// type than the collection is registered for, and a collection of the framework, such as ``kZDCCollection_Nodes``.
+  ///
+  /// The object is sealed with the database's key, collection and key included. Nothing is uploaded unless you queue an
+  /// upload of a node, in the same transaction:
+  ///
+  /// ```swift
+  /// let changeset = try task.changeset()
+  /// transaction.setObject(task, forKey: task.uuid, inCollection: "tasks")
+  /// cloud.queueDataUpload(forNodeID: node.uuid, withChangeset: changeset)
+  /// ```
   public func setObject(_ object: some ZDCStorable, forKey key: String, inCollection collection: String) {
     poisoning {
       try context.registry.check(object, inCollection: collection)
@@ -84,7 +114,15 @@ extension ZDCReadWriteTransaction {
     }
   }
 
-  /// Removes the object and its link to a node, if there are any. Errors poison the transaction.
+  /// Removes the object, if there is one. A node that is linked to it is deleted too, in every local user's tree, as
+  /// ``ZDCCloudTransaction/delete(_:)`` does.
+  ///
+  /// Call ``ZDCCloudTransaction/unlinkKey(_:inCollection:)`` first to keep the node. Errors poison the transaction.
+  ///
+  /// ```swift
+  /// cloud.unlinkKey(taskID, inCollection: "tasks")  // without this line, the node is deleted as well
+  /// transaction.removeObject(forKey: taskID, inCollection: "tasks")
+  /// ```
   public func removeObject(forKey key: String, inCollection collection: String) {
     poisoning {
       guard let rowKey = try objects.remove(key: key, inCollection: collection) else { return }
@@ -93,7 +131,8 @@ extension ZDCReadWriteTransaction {
     }
   }
 
-  /// Removes all objects of the collection and their links. Errors poison the transaction.
+  /// Removes all objects of the collection, and deletes the nodes that are linked to them. Errors poison the
+  /// transaction.
   public func removeAllObjects(inCollection collection: String) {
     for key in poisoning({ try keys(inCollection: collection) }) ?? [] {
       removeObject(forKey: key, inCollection: collection)

@@ -7,6 +7,12 @@ public import GRDB
 ///
 /// Calls without `try` do not throw. If the database fails inside one, the transaction is *poisoned*: the block runs to
 /// its end, none of its changes take effect, and the caller of `read` or `write` gets the first error.
+///
+/// ```swift
+/// let task = try await connection.read { transaction in
+///   try transaction.object(Task.self, forKey: taskID, inCollection: "tasks")  // return values, not the transaction
+/// }
+/// ```
 public class ZDCReadTransaction {
   private var openDatabase: Database?
   package let context: DatabaseContext
@@ -21,6 +27,14 @@ public class ZDCReadTransaction {
 
   /// The SQLite connection of this transaction, for the app's own tables. Tables that begin with `zdc_` belong to the
   /// framework.
+  ///
+  /// It is GRDB's, so everything that GRDB offers works in it. It is valid as long as the transaction.
+  ///
+  /// ```swift
+  /// let count = try await connection.read { transaction in
+  ///   try Int.fetchOne(transaction.database, sql: "SELECT COUNT(*) FROM task") ?? 0
+  /// }
+  /// ```
   public final var database: Database {
     guard let openDatabase else { preconditionFailure("a transaction was used after its block had returned") }
     return openDatabase

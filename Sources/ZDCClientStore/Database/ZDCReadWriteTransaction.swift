@@ -6,6 +6,13 @@ internal import ZDCSupport
 ///
 /// The app's objects, the app's own tables, nodes and queued operations share it. Throwing from the block rolls all of
 /// it back.
+///
+/// ```swift
+/// try await connection.write { transaction in
+///   transaction.setObject(task, forKey: task.uuid, inCollection: "tasks")
+///   try transaction.database.execute(sql: "UPDATE task SET completed = 1 WHERE id = ?", arguments: [task.uuid])
+/// }
+/// ```
 public final class ZDCReadWriteTransaction: ZDCReadTransaction {
   private var commitActions: CommitActions?
   /// The number of partial rollbacks. Cached database state is valid as long as this number stays the same.
@@ -17,6 +24,11 @@ public final class ZDCReadWriteTransaction: ZDCReadTransaction {
   ///
   /// For external effects, such as posting a notification or waking a task. `body` must not open a transaction
   /// synchronously.
+  ///
+  /// ```swift
+  /// transaction.setObject(task, forKey: task.uuid, inCollection: "tasks")
+  /// transaction.afterCommit { refreshCell() }
+  /// ```
   public func afterCommit(_ body: @escaping @Sendable () -> Void) {
     actions.append(body)
   }

@@ -11,6 +11,13 @@ public import ZDCTreesystem
 /// The four sides are the common starting point (``base``), this device's change (``mine``), the cloud's (``theirs``)
 /// and the outcome (``result``). They hold places and versions, never content. Values are in ``report`` and
 /// ``content``, if the app provided them.
+///
+/// ```swift
+/// let replaced = try await tree.read { _, cloud in
+///   cloud.mergeJournal().filter { $0.kind == .cloudWon && $0.undoneAt == nil }
+/// }
+/// show(replaced.map { "\($0.result.path?.nodeName ?? "") was replaced by another device's version" })
+/// ```
 public struct ZDCMergeJournalEntry: Sendable, Hashable, Codable, Identifiable {
   /// How two changes met, and what became of them.
   public enum Kind: String, Sendable, Hashable, Codable, CaseIterable {
@@ -81,7 +88,7 @@ public struct ZDCMergeJournalEntry: Sendable, Hashable, Codable, Identifiable {
   public package(set) var keptNodeIDs: [String]?
   /// Whether something was left out because it was larger than ``ZDCJournalLimits/maxEntryBytes``.
   public package(set) var isShortened = false
-  /// When it was taken back.
+  /// When the outcome was undone; nil if it was not.
   public package(set) var undoneAt: Date?
 
   package init(_ kind: Kind, nodeID: String, cloudID: String, date: Date, id: UUID = UUID()) {

@@ -7,6 +7,16 @@ internal import ZDCSupport
 /// The open database: one file, write-ahead log, every commit synced to disk before it is reported.
 ///
 /// Several processes may have it open. Writes of one wait for those of another.
+///
+/// A write on a read-only connection throws `ZDCError` with `readOnlyConnection`.
+///
+/// ```swift
+/// let database = session.databaseManager
+/// try await database.rwDatabaseConnection.write { transaction in
+///   transaction.setObject(task, forKey: task.uuid, inCollection: "tasks")
+/// }
+/// let titles = database.uiDatabaseConnection.values(of: { try $0.keys(inCollection: "tasks") })
+/// ```
 public final class ZDCDatabaseManager: Sendable {
   /// For reading and writing.
   public let rwDatabaseConnection: ZDCDatabaseConnection

@@ -2,8 +2,11 @@ public import Foundation
 
 /// The effect of an operation in the cloud.
 public enum ZDCCloudOperationType: String, Sendable, Hashable, CaseIterable {
+  /// Creates a node, or sends a new version of its record or its content.
   case put
+  /// Renames or moves a node.
   case move
+  /// Deletes a node and all nodes below it.
   case deleteNode
 }
 
@@ -21,6 +24,14 @@ public enum ZDCCloudOperationPutType: String, Sendable, Hashable, CaseIterable {
 ///
 /// Dependencies are hard, priorities are hints: an operation never runs before what it depends on. A dependency on an
 /// operation that is no longer in the queue is satisfied.
+///
+/// ```swift
+/// guard let cover = cloud.queueDataUpload(forNodeID: node.uuid, withChangeset: nil),
+///   var album = cloud.queueDataUpload(forNodeID: folder.uuid, withChangeset: nil)
+/// else { return }
+/// album.addDependency(cover)
+/// try cloud.modifyOperation(album)  // the album is not sent before its cover
+/// ```
 public struct ZDCCloudOperation: Sendable, Hashable, Identifiable {
   /// Identifies the operation on this device.
   public let uuid: String
@@ -75,7 +86,7 @@ public struct ZDCCloudOperation: Sendable, Hashable, Identifiable {
   /// Returns whether this operation sends the node's content.
   public func isPutNodeDataOperation() -> Bool { putType == .node_Data }
 
-  /// Whether both do the same to the same node.
+  /// Returns whether both operations do the same to the same node.
   public func hasSameTarget(_ other: ZDCCloudOperation) -> Bool {
     (localUserID, treeID, nodeID) == (other.localUserID, other.treeID, other.nodeID) && type == other.type
       && putType == other.putType

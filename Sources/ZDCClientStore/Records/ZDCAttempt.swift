@@ -26,7 +26,7 @@ public struct ZDCAttempt: Sendable, Hashable, Codable {
   public var outcome: Outcome
   /// The server's error code, that of the network, or the type of the app's error. Never a name, a key or content.
   public var code: String?
-  /// How often in a row.
+  /// The number of consecutive attempts with this outcome.
   public var times: Int
   /// When the first of them ended.
   public var firstDate: Date

@@ -48,6 +48,10 @@ public struct ZDCUser: Sendable, Hashable, Identifiable {
   }
 
   /// Creates the user of an account that is logged in on this device.
+  ///
+  /// ```swift
+  /// let picture = session.diskManager.userAvatar(ZDCUser(user))
+  /// ```
   public init(_ localUser: ZDCLocalUser) {
     self.init(uuid: localUser.uuid, isLocal: true)
   }

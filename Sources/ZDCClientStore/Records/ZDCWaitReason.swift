@@ -1,4 +1,20 @@
 /// Why an operation waits.
+///
+/// Show ``unblockedBy`` or your own text for the reason. A few need the app or the user:
+///
+/// - `noDataFromApp`: the delegate threw, or returned nothing, when it was asked for the content.
+/// - `promisePending`: a ``ZDCDataPromise`` has not been answered.
+/// - `conflictHeld`: another device changed the content. Merge, or skip the upload.
+/// - `deletedRemotely`: another device deleted the node. Keep it or delete it.
+/// - `overQuota`: the account has no room on the server.
+/// - `zoneFrozen`: the server showed an impossible state; see ``ZDCFrozenZone``.
+/// - `paused`: pushes are paused; see ``ZDCSyncManager/pausePush(forLocalUserID:andAbortUploads:)``.
+///
+/// ```swift
+/// for operation in cloud.explainQueue() where operation.reason == .overQuota {
+///   show(["No room on the server", operation.unblockedBy])
+/// }
+/// ```
 public enum ZDCWaitReason: String, Sendable, Hashable, Codable, CaseIterable {
   case ready, waitingForOperation, backoff, offline, notPulledYet, paused, noDataFromApp, promisePending, conflictHeld
   case deletedRemotely, overQuota, serverSaid, zoneFrozen, uploading, inFlight, unreadable, exhausted

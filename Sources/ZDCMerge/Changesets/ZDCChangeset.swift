@@ -21,6 +21,11 @@ public struct ZDCChangeset: Sendable, Hashable {
   private var content: Content
 
   /// Creates a changeset from bytes that an earlier run of the app stored. Invalid bytes are detected when it is used.
+  ///
+  /// ```swift
+  /// let undoList = pending.map(\.encoded)  // stored with the app's own data
+  /// let restored = undoList.map { ZDCChangeset(encoded: $0) }
+  /// ```
   public init(encoded: Data) {
     content = ChangeTree(encoded: encoded).map(Content.tree) ?? .unreadable(encoded)
   }

@@ -4,6 +4,14 @@
 /// Equal elements are distinguished only by their number: the second of two equal ones is "the second". Replacing an
 /// element with a changed one counts as a removal and an addition, so if two devices change the same element, both
 /// results stay. For elements that have an identity use a ``ZDCOrderedDictionary``. Encoded like an `Array`.
+///
+/// ```swift
+/// var list: ZDCArray = ["milk", "bread"]
+/// list.append("eggs")
+/// let changeset = try list.changeset()
+/// try list.merge(cloudVersion: ["tea", "milk", "bread"], pendingChangesets: [changeset].compactMap(\.self))
+/// // list == ["tea", "milk", "bread", "eggs"]
+/// ```
 public struct ZDCArray<Element: Hashable & Codable & Sendable>: Sendable {
   /// The elements as a plain array.
   public private(set) var rawArray: [Element]
@@ -46,6 +54,11 @@ extension ZDCArray: RandomAccessCollection, MutableCollection, RangeReplaceableC
   }
 
   /// Moves an element.
+  ///
+  /// ```swift
+  /// var steps: ZDCArray = ["mix", "bake", "eat"]
+  /// steps.move(from: 2, to: 0)  // ["eat", "mix", "bake"]
+  /// ```
   ///
   /// - Parameters:
   ///   - source: An index of the array.

@@ -2,6 +2,15 @@
 ///
 /// If its values are ``ZDCSyncable``, a change inside a value is merged with the changes of others inside the same
 /// value. Encoded like a `Dictionary`.
+///
+/// ```swift
+/// var settings: ZDCDictionary = ["theme": "light", "font": "small"]
+/// settings["theme"] = "dark"
+/// let changeset = try settings.changeset()
+/// let cloud: ZDCDictionary = ["theme": "light", "font": "large"]
+/// try settings.merge(cloudVersion: cloud, pendingChangesets: [changeset].compactMap(\.self))
+/// // settings == ["theme": "dark", "font": "large"]
+/// ```
 public struct ZDCDictionary<Key: Hashable & Codable & Sendable, Value: Codable & Equatable & Sendable>: Sendable {
   /// The values as a plain dictionary.
   public private(set) var rawDictionary: [Key: Value]
@@ -22,6 +31,11 @@ public struct ZDCDictionary<Key: Hashable & Codable & Sendable, Value: Codable &
   }
 
   /// The value of a key, or a default if the key is absent. A change to the default stores it.
+  ///
+  /// ```swift
+  /// var counts = ZDCDictionary<String, Int>()
+  /// counts["milk", default: 0] += 1
+  /// ```
   public subscript(key: Key, default value: @autoclosure () -> Value) -> Value {
     get { rawDictionary[key] ?? value() }
     _modify {

@@ -3,6 +3,15 @@
 /// Use this collection for lists of items that have an identity: a row that one device edits while another moves it is
 /// edited and moved. If the values are ``ZDCSyncable``, changes inside the same value are merged, too. Encoded as an
 /// array of alternating keys and values. Decoding fails if a key appears twice.
+///
+/// ```swift
+/// var rows: ZDCOrderedDictionary = ["a": "milk", "b": "bread", "c": "tea"]
+/// rows.move(from: 2, to: 0)
+/// let changeset = try rows.changeset()
+/// let cloud: ZDCOrderedDictionary = ["a": "milk", "b": "bread", "c": "green tea"]
+/// try rows.merge(cloudVersion: cloud, pendingChangesets: [changeset].compactMap(\.self))
+/// // rows.keys == ["c", "a", "b"], rows["c"] == "green tea"
+/// ```
 public struct ZDCOrderedDictionary<Key: Hashable & Codable & Sendable, Value: Codable & Equatable & Sendable>:
   Sendable
 {

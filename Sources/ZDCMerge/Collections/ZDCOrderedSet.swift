@@ -1,6 +1,14 @@
 /// An ordered set; members and order are tracked and merged.
 ///
 /// Encoded like an array. Decoding fails if a member appears twice.
+///
+/// ```swift
+/// var favourites: ZDCOrderedSet = ["a", "b", "c"]
+/// favourites.move(from: 2, to: 0)
+/// let changeset = try favourites.changeset()
+/// try favourites.merge(cloudVersion: ["a", "b", "c", "d"], pendingChangesets: [changeset].compactMap(\.self))
+/// // favourites == ["c", "a", "b", "d"]
+/// ```
 public struct ZDCOrderedSet<Element: Hashable & Codable & Sendable>: Sendable {
   /// The members in order.
   public private(set) var rawArray: [Element]

@@ -1,6 +1,14 @@
 /// A set whose changes are tracked and merged: additions and removals of either side apply.
 ///
 /// Encoded like a `Set`.
+///
+/// ```swift
+/// var labels: ZDCSet = ["red", "blue"]
+/// labels.remove("blue")
+/// let changeset = try labels.changeset()
+/// try labels.merge(cloudVersion: ["red", "blue", "green"], pendingChangesets: [changeset].compactMap(\.self))
+/// // labels == ["red", "green"]: the removal here and the addition there
+/// ```
 public struct ZDCSet<Element: Hashable & Codable & Sendable>: Sendable {
   /// The members as a plain set.
   public private(set) var rawSet: Set<Element>

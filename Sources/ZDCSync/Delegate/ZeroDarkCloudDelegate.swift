@@ -38,19 +38,45 @@ public protocol ZeroDarkCloudDelegate: AnyObject, Sendable {
   /// Called when the node is sent or comes next, not when the upload was queued, and again at every retry that needs
   /// the bytes. Return the newest state, and queue another upload for later changes.
   ///
+  /// ```swift
+  /// func data(for node: ZDCNode, at path: ZDCTreesystemPath, transaction: ZDCReadTransaction) throws -> ZDCData {
+  ///   let cloud = zdc.cloudTransaction(transaction, forLocalUserID: node.localUserID)
+  ///   guard let task = cloud?.linkedObject(forNodeID: node.uuid) as? Task else { return ZDCData() }  // a folder
+  ///   return ZDCData(data: try JSONEncoder().encode(task))
+  /// }
+  /// ```
+  ///
   /// - Throws: An error parks the upload as "no data from the app". The app is asked again after the next change or
   ///   launch.
   func data(for node: ZDCNode, at path: ZDCTreesystemPath, transaction: ZDCReadTransaction) throws -> ZDCData
 
   /// Returns a small metadata section that others can download without the data, or nil for none. The maximum is 16
   /// MiB.
+  ///
+  /// ```swift
+  /// func metadata(for node: ZDCNode, at path: ZDCTreesystemPath, transaction: ZDCReadTransaction) throws -> ZDCData? {
+  ///   ZDCData(data: try JSONEncoder().encode(["width": 4032, "height": 3024]))
+  /// }
+  /// ```
   func metadata(for node: ZDCNode, at path: ZDCTreesystemPath, transaction: ZDCReadTransaction) throws -> ZDCData?
 
   /// Returns a picture that others can download without the data, or nil for none. The maximum is 16 MiB.
+  ///
+  /// ```swift
+  /// func thumbnail(for node: ZDCNode, at path: ZDCTreesystemPath, transaction: ZDCReadTransaction) -> ZDCData? {
+  ///   ZDCData { try await renderer.preview(of: node.uuid) }  // awaited outside of the transaction
+  /// }
+  /// ```
   func thumbnail(for node: ZDCNode, at path: ZDCTreesystemPath, transaction: ZDCReadTransaction) throws -> ZDCData?
 
   /// Notifies the app that a node's content is in the cloud. In this transaction the node has been updated, and its
   /// operation removed from the queue.
+  ///
+  /// ```swift
+  /// func didPushNodeData(_ node: ZDCNode, at path: ZDCTreesystemPath, transaction: ZDCReadWriteTransaction) {
+  ///   transaction.afterCommit { refreshCell() }
+  /// }
+  /// ```
   ///
   /// - Throws: An error rolls back only the changes made in this call. The call is repeated with the next pull and
   ///   after a launch, with the node's state at that time.
@@ -78,6 +104,16 @@ public protocol ZeroDarkCloudDelegate: AnyObject, Sendable {
   ///
   /// The node is in the database, its parent was announced earlier, and none of its content has been downloaded.
   ///
+  /// Do not download here. Mark the node, and let ``ZDCDownloadManager/downloadMarkedContents(forLocalUserID:treeID:)``
+  /// fetch it:
+  ///
+  /// ```swift
+  /// func didDiscoverNewNode(_ node: ZDCNode, at path: ZDCTreesystemPath, transaction: ZDCReadWriteTransaction) {
+  ///   let cloud = zdc.cloudTransaction(transaction, forLocalUserID: node.localUserID)
+  ///   cloud?.markNodeAsNeedsDownload(node.uuid, components: .data)
+  /// }
+  /// ```
+  ///
   /// - Throws: An error rolls back the transaction. Its changes to other nodes are applied and announced again
   ///   immediately. This node, and new nodes below it, wait for the next pull. Until then, `explainDelegateFailures()`
   ///   lists the failure.
@@ -85,6 +121,16 @@ public protocol ZeroDarkCloudDelegate: AnyObject, Sendable {
 
   /// Notifies the app that a node was changed in the cloud: its record, its content, or both with one call for each.
   /// The database has the new state.
+  ///
+  /// ```swift
+  /// func didDiscoverModifiedNode(
+  ///   _ node: ZDCNode, with change: ZDCNodeChange, at path: ZDCTreesystemPath, transaction: ZDCReadWriteTransaction
+  /// ) {
+  ///   guard change == .data else { return }  // access, burn date or keys
+  ///   let cloud = zdc.cloudTransaction(transaction, forLocalUserID: node.localUserID)
+  ///   cloud?.markNodeAsNeedsDownload(node.uuid, components: .data)
+  /// }
+  /// ```
   ///
   /// - Throws: An error has the same effect as in ``didDiscoverNewNode(_:at:transaction:)``. The node stays as it was
   ///   until the next pull.
@@ -95,6 +141,20 @@ public protocol ZeroDarkCloudDelegate: AnyObject, Sendable {
   /// Notifies the app that a node was moved, renamed or both, including when the framework renamed it to resolve a
   /// conflict. Nodes below it are not announced.
   ///
+  /// An app that takes its titles from the nodes' names has nothing to do. One that stores them updates its object:
+  ///
+  /// ```swift
+  /// func didDiscoverMovedNode(
+  ///   _ node: ZDCNode, from oldPath: ZDCTreesystemPath, to newPath: ZDCTreesystemPath,
+  ///   transaction: ZDCReadWriteTransaction
+  /// ) throws {
+  ///   let cloud = zdc.cloudTransaction(transaction, forLocalUserID: node.localUserID)
+  ///   guard var task = cloud?.linkedObject(forNodeID: node.uuid) as? Task else { return }
+  ///   task.title = newPath.nodeName
+  ///   transaction.setObject(task, forKey: task.uuid, inCollection: "tasks")
+  /// }
+  /// ```
+  ///
   /// - Throws: An error has the same effect as in ``didDiscoverNewNode(_:at:transaction:)``. The node stays where it
   ///   was until the next pull.
   func didDiscoverMovedNode(
@@ -104,6 +164,16 @@ public protocol ZeroDarkCloudDelegate: AnyObject, Sendable {
   /// Notifies the app that a node and its subtree were deleted in the cloud.
   ///
   /// The rows and their tags are no longer in the database. Links can still be looked up inside this call.
+  ///
+  /// ```swift
+  /// func didDiscoverDeletedNode(
+  ///   _ node: ZDCNode, at path: ZDCTreesystemPath, timestamp: Date?, transaction: ZDCReadWriteTransaction
+  /// ) {
+  ///   let cloud = zdc.cloudTransaction(transaction, forLocalUserID: node.localUserID)
+  ///   guard let link = cloud?.linkedCollectionAndKey(forNodeID: node.uuid) else { return }
+  ///   transaction.removeObject(forKey: link.key, inCollection: link.collection)
+  /// }
+  /// ```
   ///
   /// - Parameters:
   ///   - node: The node before its deletion.
@@ -124,6 +194,15 @@ public protocol ZeroDarkCloudDelegate: AnyObject, Sendable {
   /// them or nodes below them in any other way, here or later. Kept nodes and their ancestors are created again,
   /// parents first.
   ///
+  /// ```swift
+  /// func didDiscoverDeletedDirtyNode(
+  ///   _ node: ZDCNode, dirtyAncestors: [String], timestamp: Date?, transaction: ZDCReadWriteTransaction
+  /// ) {
+  ///   let cloud = zdc.cloudTransaction(transaction, forLocalUserID: node.localUserID)
+  ///   for nodeID in dirtyAncestors { cloud?.queueDataUpload(forNodeID: nodeID, withChangeset: nil) }  // keeps them
+  /// }
+  /// ```
+  ///
   /// - Parameters:
   ///   - node: The deleted node.
   ///   - dirtyAncestors: The ``ZDCNode/uuid`` of each node with queued changes, parents before children.
@@ -134,6 +213,17 @@ public protocol ZeroDarkCloudDelegate: AnyObject, Sendable {
     _ node: ZDCNode, dirtyAncestors: [String], timestamp: Date?, transaction: ZDCReadWriteTransaction) throws
 
   /// Notifies the app that a queued change conflicts with the cloud. See ``ZDCNodeConflict`` for possible actions.
+  ///
+  /// ```swift
+  /// func didDiscoverConflict(
+  ///   _ conflict: ZDCNodeConflict, forNode node: ZDCNode, atPath path: ZDCTreesystemPath,
+  ///   transaction: ZDCReadWriteTransaction
+  /// ) {
+  ///   guard conflict == .data else { return }  // .path: the framework renames the node
+  ///   let cloud = zdc.cloudTransaction(transaction, forLocalUserID: node.localUserID)
+  ///   cloud?.markNodeAsNeedsDownload(node.uuid, components: .data)  // and merge the version that arrives
+  /// }
+  /// ```
   ///
   /// - Throws: An error rolls back the changes made in this call, and the conflict is announced again. A content
   ///   conflict is announced after growing pauses, a path conflict at the next pull.
@@ -157,6 +247,15 @@ public protocol ZeroDarkCloudDelegate: AnyObject, Sendable {
   /// Notifies the app of a finished background download of data, like
   /// ``didBackgroundDownloadNodeMeta(_:at:withComponents:header:metadata:thumbnail:)``. The app must delete the file,
   /// unless the disk manager keeps it.
+  ///
+  /// ```swift
+  /// func didBackgroundDownloadNodeData(
+  ///   _ node: ZDCNode, at path: ZDCTreesystemPath, withCryptoFile cryptoFile: ZDCCryptoFile
+  /// ) {
+  ///   defer { zdc.diskManager?.deleteFileIfUnmanaged(cryptoFile.fileURL) }
+  ///   importDocument(cryptoFile, of: node)
+  /// }
+  /// ```
   func didBackgroundDownloadNodeData(
     _ node: ZDCNode, at path: ZDCTreesystemPath, withCryptoFile cryptoFile: ZDCCryptoFile)
 
@@ -169,6 +268,12 @@ public protocol ZeroDarkCloudDelegate: AnyObject, Sendable {
   func didBackgroundDownloadNodeData(_ node: ZDCNode, at path: ZDCTreesystemPath, with cryptoFile: ZDCCryptoFile)
 
   /// Returns the nodes below which new nodes are fetched first, such as those on the screen. Called before every batch.
+  ///
+  /// ```swift
+  /// func preferredNodeIDsForPullingRcrds() async -> Set<String>? {
+  ///   await screen.visibleFolderIDs  // nil: the framework's order
+  /// }
+  /// ```
   func preferredNodeIDsForPullingRcrds() async -> Set<String>?
 
   /// Notifies the app that the server is reachable again. This is a good time to restart downloads that are marked as

@@ -4,6 +4,13 @@ internal import ZDCProtocol
 internal import ZDCTreesystem
 
 /// A queued operation, why it waits, and what would unblock it.
+///
+/// ```swift
+/// let queue = try await tree.read { _, cloud in cloud.explainQueue() }
+/// for operation in queue where operation.attempts > 0 {
+///   print(operation.reason, operation.detail ?? "", "next attempt:", operation.notBefore ?? .now)
+/// }
+/// ```
 public struct ZDCOperationExplanation: Sendable, Hashable, Codable, Identifiable {
   /// Identifies the operation on this device.
   public var uuid: String
@@ -82,16 +89,33 @@ extension ZDCCloudReadTransaction {
   /// Explains why a node is not in sync. Returns nil for an unknown node.
   ///
   /// To follow the explanation, see ``ZDCSyncManager/explanations(forNodeID:)``.
+  ///
+  /// ```swift
+  /// guard let explanation = cloud.explain(nodeID: node.uuid), !explanation.isInSync else { return }
+  /// for operation in explanation.operations {
+  ///   print(operation.kind, "waits for", operation.unblockedBy)
+  /// }
+  /// ```
   public final func explain(nodeID: String) -> ZDCNodeExplanation? {
     transaction.poisoning { try row(nodeID).map { try Explainer.explain($0, transaction) } } ?? nil
   }
 
   /// Explains why an operation waits. Returns nil once it is done.
+  ///
+  /// ```swift
+  /// let upload = cloud.queueDataUpload(forNodeID: node.uuid, withChangeset: nil)
+  /// let explanation = upload.flatMap { cloud.explain(operationUUID: $0.uuid) }
+  /// ```
   public final func explain(operationUUID: String) -> ZDCOperationExplanation? {
     transaction.poisoning { try operationRow(operationUUID).flatMap { try Explainer.explain($0, transaction) } } ?? nil
   }
 
   /// Explains the whole queue of the tree, in queue order.
+  ///
+  /// ```swift
+  /// let byReason = Dictionary(grouping: cloud.explainQueue(), by: \.reason)
+  /// for (reason, operations) in byReason { print(operations.count, reason) }
+  /// ```
   public final func explainQueue() -> [ZDCOperationExplanation] {
     transaction.poisoning {
       let zones = try transaction.zones.zones(localUser: localUser).filter { $0.appTreeID == treeID }

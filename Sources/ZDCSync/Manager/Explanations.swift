@@ -10,6 +10,12 @@ extension ZDCSyncManager {
   /// Consecutive equal values are delivered once. A slow reader gets the newest value. For an unknown node, the
   /// sequence ends immediately. Unlike ``ZDCDatabaseConnection/values(of:)`` with `explain(nodeID:)`, it also follows
   /// state outside the database: whether the engine of this process reaches the server.
+  ///
+  /// ```swift
+  /// for try await explanation in session.syncManager.explanations(forNodeID: node.uuid) {
+  ///   show(explanation.isInSync ? ["synced"] : explanation.operations.map(\.unblockedBy))
+  /// }
+  /// ```
   public func explanations(forNodeID nodeID: String) -> ZDCExplanations<ZDCNodeExplanation> {
     explanations { transaction in
       try transaction.nodes.node(uuid: nodeID).map { try Explainer.explain($0, transaction) }
@@ -18,6 +24,13 @@ extension ZDCSyncManager {
 
   /// Returns explanations of why the operation waits, now and after each change, until it is done or reverted, or the
   /// framework is closed.
+  ///
+  /// ```swift
+  /// for try await explanation in session.syncManager.explanations(forOperationUUID: operation.uuid) {
+  ///   show([explanation.unblockedBy])
+  /// }
+  /// show(["sent"])  // or cancelled, or merged into another operation
+  /// ```
   public func explanations(forOperationUUID uuid: String) -> ZDCExplanations<ZDCOperationExplanation> {
     explanations { transaction in
       try transaction.operations.operation(uuid: uuid).flatMap { try Explainer.explain($0, transaction) }

@@ -59,6 +59,13 @@ extension ZDCSyncManager {
 
   /// Returns the nodes with queued operations and their ancestors, up to the trunks. For a node that was deleted here,
   /// only its former ancestors are included.
+  ///
+  /// ```swift
+  /// let syncing = try await session.syncManager.syncingNodeIDs(forLocalUserID: user.uuid)
+  /// let showsArrow = syncing.contains(folder.uuid)  // also if only a node far below it waits
+  /// ```
+  ///
+  /// - Throws: The error of the database.
   public func syncingNodeIDs(forLocalUserID localUserID: String) async throws -> Set<String> {
     try await database.roDatabaseConnection.asyncRead { transaction in
       try self.syncingNodeIDs(forLocalUserID: localUserID, transaction: transaction)

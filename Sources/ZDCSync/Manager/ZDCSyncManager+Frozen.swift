@@ -4,6 +4,9 @@ public import ZDCProtocol
 
 extension ZDCSyncManager {
   /// Returns the local user's frozen trees (PROTOCOL 3.7, class 1).
+  ///
+  /// - Throws: ``ZDCError``: `localUserNotFound`, or `localUserNotReady` for an account whose creation has not
+  ///   finished.
   public func frozenZones(localUserID: String) async throws -> [ZDCFrozenZone] {
     let session = try await engine(for: localUserID).session
     return try await session.database.asyncRead { transaction in
@@ -21,6 +24,13 @@ extension ZDCSyncManager {
   /// announced as usual. Devices that do the same reach the same state, without duplicates.
   ///
   /// The framework never calls this method. It does nothing for a tree that is not frozen.
+  ///
+  /// ```swift
+  /// for zone in try await session.syncManager.frozenZones(localUserID: user.uuid) where await userConfirms(zone) {
+  ///   let summary = try await session.syncManager.acceptServerState(ofZone: zone.zone, localUserID: user.uuid)
+  ///   print("\(summary.created) nodes are sent again, \(summary.missingCommits) commits were lost")
+  /// }
+  /// ```
   ///
   /// - Throws: `ZDCSecurityError` if the server's log is invalid; `ZDCError` with `syncedElsewhere`; `TransportError`,
   ///   `ServerError`.

@@ -11,9 +11,17 @@ extension ZDCSyncManager {
   ///
   /// Calls can be nested: this object resumes after as many calls to resume as to pause.
   ///
+  /// ```swift
+  /// try await session.syncManager.pausePush(forLocalUserID: user.uuid, andAbortUploads: true)  // an expensive network
+  /// // later
+  /// try await session.syncManager.resumePush(forLocalUserID: user.uuid)
+  /// ```
+  ///
   /// - Parameters:
   ///   - localUserID: The user whose pushes are paused.
   ///   - abort: Whether to also stop running uploads; large uploads continue later where they stopped.
+  /// - Throws: ``ZDCError``: `localUserNotFound` or `localUserNotReady`; nothing is paused then. The error of the
+  ///   database.
   public func pausePush(forLocalUserID localUserID: String, andAbortUploads abort: Bool = false) async throws {
     pauses.withLock { $0[localUserID, default: 0] += 1 }
     do {
@@ -26,6 +34,8 @@ extension ZDCSyncManager {
 
   /// Resumes sending, in whichever process syncs. Ends one pause of this object or, if it has none, those of other
   /// processes and of earlier launches.
+  ///
+  /// - Throws: ``ZDCError``: `localUserNotFound` or `localUserNotReady`. The error of the database.
   public func resumePush(forLocalUserID localUserID: String) async throws {
     if takeBackPause(localUserID) { try await setPause(nil, localUserID) }
   }
@@ -52,11 +62,15 @@ extension ZDCSyncManager {
   /// Pauses the pushes of each local user; see ``pausePush(forLocalUserID:andAbortUploads:)``.
   ///
   /// If one of them cannot be paused, its error is thrown and the users before it stay paused.
+  ///
+  /// - Throws: The errors of ``pausePush(forLocalUserID:andAbortUploads:)``.
   public func pausePushForAllLocalUsers(andAbortUploads abort: Bool = false) async throws {
     for user in try await users.allLocalUserIDs() { try await pausePush(forLocalUserID: user, andAbortUploads: abort) }
   }
 
   /// Ends one pause of each local user; see ``resumePush(forLocalUserID:)``.
+  ///
+  /// - Throws: The errors of ``resumePush(forLocalUserID:)``.
   public func resumePushForAllLocalUsers() async throws {
     for user in try await users.allLocalUserIDs() { try await resumePush(forLocalUserID: user) }
   }
@@ -64,6 +78,8 @@ extension ZDCSyncManager {
   // MARK: Reading the state
 
   /// Returns whether the user's pushes are paused, whichever process paused them.
+  ///
+  /// - Throws: ``ZDCError``: `localUserNotFound` or `localUserNotReady`. The error of the database.
   public func isPushPaused(forLocalUserID localUserID: String) async throws -> Bool {
     try await engine(for: localUserID).isPaused()
   }

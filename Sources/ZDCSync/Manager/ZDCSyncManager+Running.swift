@@ -58,6 +58,12 @@ extension ZDCSyncManager {
   }
 
   /// Returns whether another process is running the engines of this database.
+  ///
+  /// The answer may be outdated when it arrives: the other process may end at any time.
+  ///
+  /// ```swift
+  /// if try session.syncManager.isSyncedElsewhere() { show(["Another window syncs these changes"]) }
+  /// ```
   public func isSyncedElsewhere() throws -> Bool {
     guard try database.engineLease.tryAcquire() else { return true }
     database.engineLease.release()
@@ -79,6 +85,17 @@ extension ZDCSyncManager {
   ///
   /// While another process runs the engines, this one waits to take over. In either case it notices commits of other
   /// processes: observations are refreshed, and operations that they queue are sent.
+  ///
+  /// For services that set ``ZDCConfig/syncAutomatically`` to false and manage their tasks themselves:
+  ///
+  /// ```swift
+  /// try await withThrowingTaskGroup(of: Void.self) { group in
+  ///   group.addTask { await session.syncManager.run() }
+  ///   group.addTask { try await serve() }
+  ///   try await group.next()
+  ///   group.cancelAll()
+  /// }
+  /// ```
   public func run() async {
     await withTaskGroup(of: Void.self) { group in
       group.addTask { await self.database.changeWatcher.run() }

@@ -7,6 +7,12 @@ internal import ZDCSupport
 extension ZDCSyncManager {
   /// Returns a local user's security events, newest first.
   ///
+  /// ```swift
+  /// for event in try await session.syncManager.securityEvents(localUserID: user.uuid, limit: 20) {
+  ///   print(event.date, event.error.code, "\(event.times) times")
+  /// }
+  /// ```
+  ///
   /// - Throws: ``ZDCError``: `localUserNotFound`.
   public func securityEvents(localUserID: String, limit: Int = 1_000) async throws -> [ZDCSecurityEvent] {
     guard let user = UserID(text: localUserID) else { throw ZDCError(.localUserNotFound) }

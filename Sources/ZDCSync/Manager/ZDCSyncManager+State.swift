@@ -5,6 +5,13 @@ internal import ZDCSupport
 
 extension ZDCSyncManager {
   /// Returns the current state of the local user's sync.
+  ///
+  /// ```swift
+  /// let state = try await session.syncManager.syncState(forLocalUserID: user.uuid)
+  /// if state.pending.total == 0 { print("the server has all changes, as of \(state.lastSynced ?? .distantPast)") }
+  /// ```
+  ///
+  /// - Throws: ``ZDCError``: `localUserNotFound`.
   public func syncState(forLocalUserID localUserID: String) async throws -> ZDCSyncState {
     try await database.roDatabaseConnection.read { try $0.syncState(localUserID) }
   }
@@ -69,5 +76,11 @@ extension ZDCSyncManager {
   /// Callbacks of a transaction that was rolled back are omitted; they appear when they are repeated.
   ///
   /// For code other than the delegate that needs no transaction. The sequence ends when the framework is closed.
+  ///
+  /// ```swift
+  /// for await case .didDiscoverNewNode(let node, at: let path) in session.syncManager.nodeEvents {
+  ///   print(path, node.uuid)
+  /// }
+  /// ```
   public var nodeEvents: ZDCNodeEvents { hub.nodes.events() }
 }

@@ -15,6 +15,13 @@ package import ZDCTransfers
 ///
 /// One process per database runs the engines. The others queue and read. The operations that they queue are sent by the
 /// process that runs the engines; when it ends, another one takes over.
+///
+/// A command that does one thing and ends syncs like this:
+///
+/// ```swift
+/// let summary = try await session.syncManager.syncUntilIdle(localUserID: user.uuid)
+/// if !summary.isComplete { print("waiting: \(summary.stillQueued)") }
+/// ```
 public final class ZDCSyncManager: Sendable {
   package let database: ZDCDatabaseManager
   package let users: ZDCLocalUserManager
@@ -53,6 +60,15 @@ public final class ZDCSyncManager: Sendable {
   public var statusUpdates: AsyncStream<ZDCSyncStatus> { hub.stream() }
 
   /// Returns the bytes sent and the total bytes of a node's upload, or nil if none is running.
+  ///
+  /// For this process only; bytes of sealed content. For a `Progress` object that a view follows, see
+  /// ``ZDCProgressManager/dataUploadProgress(forNodeID:)``.
+  ///
+  /// ```swift
+  /// if let (sent, total) = session.syncManager.uploadProgress(forNodeID: node.uuid) {
+  ///   print("\(sent / 1_000_000) of \(total / 1_000_000) MB")
+  /// }
+  /// ```
   public func uploadProgress(forNodeID nodeID: String) -> (sent: UInt64, total: UInt64)? {
     for engine in engines.withLock({ Array($0.values) }) {
       if let upload = engine.session.progress.upload(ofNode: nodeID) { return (upload.sent, upload.total) }
@@ -64,6 +80,14 @@ public final class ZDCSyncManager: Sendable {
 
   /// Pulls, then pushes, until no operation can run. The result counts operations that still wait and nodes that this
   /// device cannot read: check ``ZDCSyncSummary/isComplete``.
+  ///
+  /// ```swift
+  /// do {
+  ///   try await session.syncManager.syncUntilIdle(localUserID: user.uuid)
+  /// } catch let error as ZDCError where error.code == .syncedElsewhere {
+  ///   // The app's other process is running. It sends what is queued here.
+  /// }
+  /// ```
   ///
   /// - Throws: `ZDCError` with `syncedElsewhere` if another process runs the engines of this database; that process
   ///   sends the operations queued here. `TransportError` if the server cannot be reached, `ServerError` if it refuses,
@@ -82,6 +106,10 @@ public final class ZDCSyncManager: Sendable {
 
   /// Requests a pull soon; ignored while one is running. Returns immediately; the outcome is in ``statusUpdates``. If
   /// another process runs the engines, there is nothing to do, because it follows the server's events.
+  ///
+  /// ```swift
+  /// session.syncManager.pullChanges(forLocalUserID: user.uuid)  // a push notification or "pull to refresh"
+  /// ```
   public func pullChanges(forLocalUserID localUserID: String) {
     guard !isPullingChanges(forLocalUserID: localUserID) else { return }
     Task { [hub] in

@@ -45,6 +45,12 @@ internal import ZDCSupport
 
   /// Creates a model that follows the user's state from now on. ``isFollowing`` becomes false if the user is not local.
   ///
+  /// Keep it as long as the view exists, and use one for all views of a user.
+  ///
+  /// ```swift
+  /// let status = await ZDCSyncStatusModel(session.syncManager, localUserID: user.uuid)  // no await on the main actor
+  /// ```
+  ///
   /// - Parameters:
   ///   - manager: The manager of an unlocked database.
   ///   - localUserID: The user to follow.

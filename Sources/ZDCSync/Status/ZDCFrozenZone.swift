@@ -3,6 +3,12 @@ public import ZDCProtocol
 
 /// A tree that is neither pulled nor pushed, because its server showed an impossible state. Local data stays readable
 /// and changes are queued, but nothing else happens until the user decides.
+///
+/// ```swift
+/// for zone in try await session.syncManager.frozenZones(localUserID: user.uuid) {
+///   show(["\(zone.trunk) is not synced since \(zone.since)", zone.error.explanation])
+/// }
+/// ```
 public struct ZDCFrozenZone: Sendable, Hashable {
   /// The zone that is frozen.
   public var zone: ZoneID

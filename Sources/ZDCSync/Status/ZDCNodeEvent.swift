@@ -3,14 +3,33 @@ internal import ZDCSupport
 public import ZDCTreesystem
 
 /// A delegate callback as a value, sent after its transaction has committed; see ``ZDCSyncManager/nodeEvents``.
+///
+/// ```swift
+/// for await event in session.syncManager.nodeEvents {
+///   switch event {
+///   case .didDiscoverNewNode(let node, at: _): refreshRow(node.uuid)
+///   case .didDiscoverModifiedNode(let node, with: _, at: _): refreshRow(node.uuid)
+///   case .missed: refreshCell()  // some events were lost: read everything again
+///   default: break
+///   }
+/// }
+/// ```
 public enum ZDCNodeEvent: Sendable, Hashable {
+  /// A node's content is in the cloud.
   case didPushNodeData(ZDCNode, at: ZDCTreesystemPath)
+  /// Another device created the node.
   case didDiscoverNewNode(ZDCNode, at: ZDCTreesystemPath)
+  /// Another device changed the node's record or content.
   case didDiscoverModifiedNode(ZDCNode, with: ZDCNodeChange, at: ZDCTreesystemPath)
+  /// The node was renamed or moved, by another device or to resolve a conflict.
   case didDiscoverMovedNode(ZDCNode, from: ZDCTreesystemPath, to: ZDCTreesystemPath)
+  /// Another device deleted the node.
   case didDiscoverDeletedNode(ZDCNode, at: ZDCTreesystemPath, timestamp: Date?)
+  /// Another device deleted the node while changes are queued here, of it or below it.
   case didDiscoverDeletedDirtyNode(ZDCNode, dirtyAncestors: [String], timestamp: Date?)
+  /// A queued change conflicts with the cloud.
   case didDiscoverConflict(ZDCNodeConflict, forNode: ZDCNode, atPath: ZDCTreesystemPath)
+  /// The server is reachable again.
   case didReconnectToInternet
   /// The listener was too slow and has lost this number of events before the next one. Read the database again.
   case missed(Int)

@@ -5,6 +5,12 @@ internal import ZDCProtocol
 internal import ZDCSupport
 
 /// The state of a local user's sync as one value; see ``ZDCSyncManager/syncStates(forLocalUserID:)``.
+///
+/// ```swift
+/// for try await state in session.syncManager.syncStates(forLocalUserID: user.uuid) {
+///   show(["\(state.pending.total) changes wait", state.isOffline ? "offline" : "online"])
+/// }
+/// ```
 public struct ZDCSyncState: Sendable, Hashable {
   /// Whether the server can be reached.
   public enum Connection: String, Sendable, Hashable, Codable {
@@ -62,6 +68,11 @@ public struct ZDCSyncState: Sendable, Hashable {
 }
 
 /// A failure during sync, with its date.
+///
+/// ```swift
+/// let state = try await session.syncManager.syncState(forLocalUserID: user.uuid)
+/// if let failure = state.lastError { print(failure.date, failure.code) }  // the code may be logged
+/// ```
 public struct ZDCSyncFailure: Sendable, Hashable, CustomStringConvertible {
   /// The error. It may be an error of the app's delegate.
   public var error: any Error

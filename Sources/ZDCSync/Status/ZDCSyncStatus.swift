@@ -2,13 +2,29 @@ public import ZDCClientStore
 public import ZDCProtocol
 
 /// A status message of a local user's sync engine; see ``ZDCSyncManager/statusUpdates``.
+///
+/// ```swift
+/// for await status in session.syncManager.statusUpdates where status.localUserID == user.uuid {
+///   switch status {
+///   case .offline: banner.isHidden = false
+///   case .online: banner.isHidden = true
+///   case .security(_, let error): report(error)
+///   default: break
+///   }
+/// }
+/// ```
 public enum ZDCSyncStatus: Sendable {
+  /// A pull has begun.
   case pullStarted(localUserID: String)
   /// A pull has ended, with the number of new `commits` and of callbacks `announced` to the app.
   case pullFinished(localUserID: String, commits: Int, announced: Int)
+  /// A push has begun.
   case pushStarted(localUserID: String)
+  /// A push has ended, with the number of queued `operations` that the server accepted.
   case pushFinished(localUserID: String, operations: Int)
+  /// Pushes were paused; see ``ZDCSyncManager/pausePush(forLocalUserID:andAbortUploads:)``.
   case pushPaused(localUserID: String)
+  /// Pushes were resumed.
   case pushResumed(localUserID: String)
   /// The event stream is open, and the pull after its start has ended; a failed pull is reported separately. From now
   /// on, changes by others arrive automatically.
@@ -83,6 +99,11 @@ public struct PushSummary: Sendable, Hashable {
 }
 
 /// The outcome of ``ZDCSyncManager/syncUntilIdle(localUserID:)``.
+///
+/// ```swift
+/// let summary = try await session.syncManager.syncUntilIdle(localUserID: user.uuid)
+/// for (reason, count) in summary.stillQueued { print(count, "wait for", reason.unblockedBy) }
+/// ```
 public struct ZDCSyncSummary: Sendable, Hashable {
   /// The result of the pulls.
   public var pulled = PullSummary()

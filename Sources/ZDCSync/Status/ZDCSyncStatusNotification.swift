@@ -3,13 +3,16 @@ internal import ZDCProtocol
 
 /// The result of a pull.
 public enum ZDCPullResult: Int, Sendable, Hashable {
+  /// The pull reached the end of the log.
   case success = 0
+  /// The pull was aborted, by ``ZDCSyncManager/abortPull(forLocalUserID:)`` or because its task was cancelled.
   case manuallyAborted = 1
   /// The cloud changed during the pull. Never happens here, because pages are consistent; kept for apps that switch
   /// over it.
   case failCloudChanged = 2
   /// The server refused the session.
   case failAuth = 3
+  /// Any other failure, such as an unreachable server. ``ZDCSyncManager/statusUpdates`` has the error.
   case failOther = 4
 
   package init(_ error: any Error) {
@@ -28,11 +31,15 @@ public struct ZDCSyncStatusNotificationInfo: Sendable, Hashable {
   public enum Kind: Int, Sendable, Hashable, CaseIterable {
     /// A pull has found changes. Pulls without changes are not reported.
     case pullStarted
+    /// The pull has ended, with `pullResult`.
     case pullStopped
     /// Data is being sent.
     case pushStarted
+    /// Nothing is being sent any more.
     case pushStopped
+    /// Pushes were paused.
     case pushPaused
+    /// Pushes were resumed.
     case pushResumed
     /// The result of ``ZDCSyncManager/syncingNodeIDs(forLocalUserID:)`` has changed.
     case syncingNodeIDsChanged
@@ -58,6 +65,16 @@ public struct ZDCSyncStatusNotificationInfo: Sendable, Hashable {
 extension Notification.Name {
   /// Posted on any thread by the ``ZDCSyncManager``. `userInfo` has a ``ZDCSyncStatusNotificationInfo`` under
   /// ``kZDCSyncStatusNotificationInfo``.
+  ///
+  /// New code uses ``ZDCSyncManager/statusUpdates``.
+  ///
+  /// ```swift
+  /// let name = Notification.Name.ZDCSyncStatusChangedNotification
+  /// NotificationCenter.default.addObserver(forName: name, object: nil, queue: .main) { notification in
+  ///   let info = notification.userInfo?[kZDCSyncStatusNotificationInfo] as? ZDCSyncStatusNotificationInfo
+  ///   if info?.type == .pullStopped { refreshCell() }
+  /// }
+  /// ```
   public static let ZDCSyncStatusChangedNotification = Notification.Name("ZDCSyncStatusChangedNotification")
 }
 

@@ -4,6 +4,12 @@ public import ZDCProtocol
 /// A node whose newest version in the cloud this device does not have or cannot open.
 ///
 /// If the node was read before, its last good version stays. A new node does not appear in any list of nodes.
+///
+/// ```swift
+/// for node in try await session.syncManager.unreadableNodes(localUserID: user.uuid) where !node.isBelow {
+///   print(node.cloudID, node.code)  // IDs and codes: may be logged
+/// }
+/// ```
 public struct ZDCUnreadableNode: Sendable, Hashable {
   /// The node's zone.
   public var zone: ZoneID

@@ -4,6 +4,7 @@ internal import ZDCProtocol
 
 /// The format of a crypto file.
 public enum ZDCCryptoFileFormat: Int, Sendable, Hashable, Codable {
+  /// No file of this version has it.
   case unknown = 0
   /// Data sealed on this device, for this device, under a dedicated key. It has no other sections.
   case cacheFile = 1
@@ -16,6 +17,11 @@ public enum ZDCCryptoFileFormat: Int, Sendable, Hashable, Codable {
 /// Both formats open through ``ZDCFileConversion``, which verifies all output. Releasing this value does not delete the
 /// file. Its requester deletes it, or the ``ZDCDiskManager`` does, but not before the last copy of this value is
 /// released.
+///
+/// ```swift
+/// let (_, file) = try await session.downloadManager.downloadNodeData(node)
+/// print(file.cleartextFileSize, "bytes in", file.fileURL.lastPathComponent)
+/// ```
 public struct ZDCCryptoFile: Sendable {
   /// The location of the file, whose bytes are encrypted.
   public let fileURL: URL

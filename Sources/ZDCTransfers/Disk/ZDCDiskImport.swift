@@ -31,6 +31,10 @@ public final class ZDCDiskImport: Sendable {
   private let state = Mutex(Values())
 
   /// Creates a placeholder. It records that there is no file, such as no thumbnail, so that it is not requested again.
+  ///
+  /// ```swift
+  /// try session.diskManager.importNodeThumbnail(ZDCDiskImport(), for: node)  // it has none: do not ask the server
+  /// ```
   public init() {
     source = .nothing
   }
@@ -75,6 +79,12 @@ public final class ZDCDiskImport: Sendable {
   ///
   /// Queue the upload first, or in the same transaction before the import. Without a queued upload of the node's data,
   /// and with avatars, this has no effect: the file goes into the cache unless ``storePersistently`` is set.
+  ///
+  /// ```swift
+  /// let photo = ZDCDiskImport(cleartextFileURL: url)
+  /// photo.deleteAfterUpload = true  // this device needs it for the upload only
+  /// try session.diskManager.importNodeData(photo, for: node)
+  /// ```
   public var deleteAfterUpload: Bool {
     get { state.withLock { $0.deleteAfterUpload } }
     set { state.withLock { $0.deleteAfterUpload = newValue } }
@@ -95,6 +105,11 @@ public final class ZDCDiskImport: Sendable {
 }
 
 /// An entry of the disk manager.
+///
+/// ```swift
+/// guard let export = session.diskManager.nodeData(node) else { return }
+/// let isCurrent = export.eTag == node.eTag_data  // for content that was downloaded
+/// ```
 public struct ZDCDiskExport: Sendable {
   /// The file; nil for a placeholder. It is not deleted while this value or a copy of its ``ZDCCryptoFile/retainToken``
   /// lives.

@@ -6,6 +6,12 @@ public import ZDCClientStore
 extension ZDCDiskManager {
   /// Stores a user's avatar, or records that the user has none.
   ///
+  /// ```swift
+  /// let picture = ZDCDiskImport(cleartextData: jpeg)
+  /// picture.eTag = "v7"  // the app's version of the picture
+  /// try session.diskManager.importUserAvatar(picture, for: ZDCUser(user))
+  /// ```
+  ///
   /// - Parameters:
   ///   - diskImport: the picture, or a placeholder if there is none.
   ///   - user: the user whose avatar it is.
@@ -19,7 +25,7 @@ extension ZDCDiskManager {
     try take(diskImport, .avatar(user.uuid, identityID))
   }
 
-  /// Whether the user's main avatar is stored.
+  /// Returns whether the user's main avatar is stored.
   public func hasUserAvatar(_ userID: String) -> Bool { has(.avatar(userID, nil)) }
 
   /// Returns whether the avatar of one of the user's identities is stored.
@@ -43,6 +49,8 @@ extension ZDCDiskManager {
   }
 
   /// Deletes all avatars of the user.
+  ///
+  /// - Throws: The error of the database.
   public func deleteUserAvatar(_ userID: String) throws {
     try database.joinedWrite { transaction in
       let writer = DiskWriter(transaction)
@@ -57,7 +65,10 @@ extension ZDCDiskManager {
     try delete([.avatar(userID, identityID)])
   }
 
+  /// Moves a stored avatar out of the cache, or into it.
+  ///
   /// - Returns: false if there is no entry.
+  /// - Throws: The error of the database.
   @discardableResult
   public func makeUserAvatarPersistent(
     _ isPersistent: Bool, forUserID userID: String, identityID: String? = nil

@@ -4,6 +4,12 @@ public import Foundation
 
 extension ZDCDiskManager {
   /// Maximum total size of cached content in bytes: 25 MiB by default. 0 disables this cache.
+  ///
+  /// The least recently used files are evicted first. Persistent files do not count.
+  ///
+  /// ```swift
+  /// session.diskManager.maxNodeDataCacheSize = 500 << 20  // 500 MiB
+  /// ```
   public var maxNodeDataCacheSize: UInt64 {
     get { maximum(.nodeData) }
     set { setMaximum(.nodeData, newValue) }

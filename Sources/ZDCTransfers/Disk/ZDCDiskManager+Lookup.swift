@@ -92,6 +92,12 @@ extension ZDCDiskManager {
   /// Deletes the file at that URL unless it belongs to the disk manager.
   ///
   /// For files that a download left to the caller. A URL without a file is not an error.
+  ///
+  /// ```swift
+  /// let (_, file) = try await session.downloadManager.downloadNodeData(node)
+  /// importDocument(file, of: node)
+  /// session.diskManager.deleteFileIfUnmanaged(file.fileURL)
+  /// ```
   public func deleteFileIfUnmanaged(_ url: URL) {
     let file = url.standardizedFileURL.resolvingSymlinksInPath()
     let own = folder.url.standardizedFileURL.resolvingSymlinksInPath()

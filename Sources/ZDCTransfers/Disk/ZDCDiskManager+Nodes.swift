@@ -12,6 +12,12 @@ extension ZDCDiskManager {
   /// Outside of a transaction, the file and its entry are on disk when this returns. If the cache is too small, the
   /// file is not kept: the returned file exists only as long as its retain token.
   ///
+  /// ```swift
+  /// let photo = ZDCDiskImport(cleartextFileURL: url)
+  /// photo.storePersistently = true
+  /// try session.diskManager.importNodeData(photo, for: node)
+  /// ```
+  ///
   /// - Throws: ``ZDCError`` with `nodeNotFound`, `invalidParameter` for a placeholder, `diskFull`, `fileFailure`, or
   ///   `fileModifiedDuringRead` if the file was modified in the meantime; the previous entry then remains.
   ///   `ZDCSecurityError` with `limitExceeded` above the size limit of content.
@@ -23,10 +29,19 @@ extension ZDCDiskManager {
     return file
   }
 
-  /// Whether content is stored for the node.
+  /// Returns whether content is stored for the node.
   public func hasNodeData(_ nodeID: String) -> Bool { has(.data(nodeID)) }
 
   /// Returns the stored content; nil if there is none.
+  ///
+  /// It may be older than the content in the cloud. The upload of an edit can be served from it:
+  ///
+  /// ```swift
+  /// func data(for node: ZDCNode, at path: ZDCTreesystemPath, transaction: ZDCReadTransaction) throws -> ZDCData {
+  ///   guard let file = zdc.diskManager?.nodeData(node)?.cryptoFile else { throw ZDCError(.noDataFromApp) }
+  ///   return ZDCData(cryptoFile: file)
+  /// }
+  /// ```
   public func nodeData(_ node: ZDCNode) -> ZDCDiskExport? { export(.data(node.uuid)) }
 
   /// Returns the same as ``nodeData(_:)``, whatever format is preferred: only one file is stored, and it opens in any
@@ -39,11 +54,20 @@ extension ZDCDiskManager {
   public func deleteNodeData(_ nodeID: String) throws { try delete([.data(nodeID)]) }
 
   /// Deletes the stored content of several nodes in one transaction.
+  ///
+  /// - Throws: The error of the database; then none is deleted.
   public func deleteNodeData(forNodeIDs nodeIDs: [String]) throws { try delete(nodeIDs.map(DiskOwner.data)) }
 
   /// Moves the stored content out of the cache, or into it.
   ///
+  /// A file that moves into the cache may be evicted by it.
+  ///
+  /// ```swift
+  /// try session.diskManager.makeNodeDataPersistent(true, forNodeID: node.uuid)  // "keep offline"
+  /// ```
+  ///
   /// - Returns: false if there is no entry.
+  /// - Throws: The error of the database.
   @discardableResult
   public func makeNodeDataPersistent(_ isPersistent: Bool, forNodeID nodeID: String) throws -> Bool {
     try makePersistent(isPersistent, .data(nodeID))
@@ -53,6 +77,12 @@ extension ZDCDiskManager {
 
   /// Stores a node's thumbnail, or records that it has none.
   ///
+  /// The image manager shows it from then on.
+  ///
+  /// ```swift
+  /// try session.diskManager.importNodeThumbnail(ZDCDiskImport(cleartextData: jpeg), for: node)
+  /// ```
+  ///
   /// - Returns: nil for a placeholder.
   /// - Throws: as ``importNodeData(_:for:)``.
   @discardableResult
@@ -60,7 +90,7 @@ extension ZDCDiskManager {
     try take(diskImport, .thumbnail(node.uuid), mayLackNode: node.isUninserted)
   }
 
-  /// Whether a thumbnail is stored; false for a placeholder.
+  /// Returns whether a thumbnail is stored; false for a placeholder.
   public func hasNodeThumbnail(_ nodeID: String) -> Bool { has(.thumbnail(nodeID)) }
 
   /// Returns the thumbnail or its placeholder; nil if neither is stored.
@@ -72,11 +102,16 @@ extension ZDCDiskManager {
   public func deleteNodeThumbnail(_ nodeID: String) throws { try delete([.thumbnail(nodeID)]) }
 
   /// Deletes the stored thumbnails of several nodes in one transaction.
+  ///
+  /// - Throws: The error of the database; then none is deleted.
   public func deleteNodeThumbnails(forNodeIDs nodeIDs: [String]) throws {
     try delete(nodeIDs.map(DiskOwner.thumbnail))
   }
 
+  /// Moves the stored thumbnail out of the cache, or into it.
+  ///
   /// - Returns: false if there is no entry.
+  /// - Throws: The error of the database.
   @discardableResult
   public func makeNodeThumbnailPersistent(_ isPersistent: Bool, forNodeID nodeID: String) throws -> Bool {
     try makePersistent(isPersistent, .thumbnail(nodeID))

@@ -16,6 +16,18 @@ internal import ZDCCrypto
 /// Look-ups do not throw. If the database fails, a look-up returns nil, the error goes to the log and the status
 /// stream, and a surrounding transaction is poisoned.
 ///
+/// To read a node's content from this device, or else download and keep it:
+///
+/// ```swift
+/// if let file = session.diskManager.nodeData(node)?.cryptoFile {
+///   return try ZDCFileConversion.decryptCryptoFile(intoMemory: file)  // no request
+/// }
+/// let options = ZDCDownloadOptions()
+/// options.cacheToDiskManager = true
+/// let (_, file) = try await session.downloadManager.downloadNodeData(node, options: options)
+/// return try ZDCFileConversion.decryptCryptoFile(intoMemory: file)
+/// ```
+///
 /// ## Topics
 /// ### Content of nodes
 /// - ``importNodeData(_:for:)``
@@ -117,6 +129,12 @@ public final class ZDCDiskManager: Sendable {
 
   /// The owners whose files are added, changed or removed from now on, in this process. A slow reader receives several
   /// changes as one.
+  ///
+  /// ```swift
+  /// for await changes in session.diskManager.changes {
+  ///   for nodeID in changes.changedNodeThumbnails { refreshRow(nodeID) }
+  /// }
+  /// ```
   public var changes: AsyncStream<ZDCDiskManagerChanges> {
     let pending = PendingDiskChanges()
     let (hints, continuation) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))

@@ -5,6 +5,14 @@ extension Notification.Name {
   /// Posted on the main queue after the disk manager's files have changed. Several changes are combined if that queue
   /// is busy. The object is the ``ZDCDiskManager``. ``kZDCDiskManagerChanges`` in the user info holds
   /// ``ZDCDiskManagerChanges``.
+  ///
+  /// ```swift
+  /// let name = Notification.Name.ZDCDiskManagerChanged
+  /// NotificationCenter.default.addObserver(forName: name, object: nil, queue: .main) { notification in
+  ///   let changes = notification.userInfo?[kZDCDiskManagerChanges] as? ZDCDiskManagerChanges
+  ///   for nodeID in changes?.changedNodeIDs ?? [] { refreshRow(nodeID) }
+  /// }
+  /// ```
   public static let ZDCDiskManagerChanged = Notification.Name("ZDCDiskManagerChanged")
 }
 

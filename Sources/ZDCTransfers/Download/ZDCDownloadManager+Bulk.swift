@@ -29,6 +29,16 @@ extension ZDCDownloadManager {
   ///
   /// Small content comes first, otherwise in the given order. When the caller stops reading, the rest is not fetched.
   /// The stream throws only errors that concern all nodes: the database, an unreachable server, a refused session.
+  ///
+  /// ```swift
+  /// for try await download in session.downloadManager.downloadContents(of: nodes) {
+  ///   switch download.content {
+  ///   case .success(.memory(let data, _, _)): try store(data, of: download.node)
+  ///   case .success(.file(let file)): importDocument(file, of: download.node)
+  ///   case .failure(let error): report(error)  // of this node only
+  ///   }
+  /// }
+  /// ```
   public func downloadContents(of nodes: [ZDCNode]) -> AsyncThrowingStream<ZDCContentDownload, any Error> {
     let bulk = BulkDownload(manager: self, nodes: nodes)
     return AsyncThrowingStream { try await bulk.next() }

@@ -16,6 +16,11 @@ extension ZDCDownloadManager {
   ///
   /// A request joins a running transfer that delivers everything it wants.
   ///
+  /// ```swift
+  /// let (info, metadata, thumbnail) = try await session.downloadManager.downloadNodeMeta(node, components: .all)
+  /// print(info.dataSize, "bytes; none of the data was downloaded")
+  /// ```
+  ///
   /// - Parameters:
   ///   - node: the node whose content is downloaded.
   ///   - components: the sections to download.
@@ -118,6 +123,12 @@ extension ZDCDownloadManager {
   /// folder verifies the file and continues.
   ///
   /// If the network delivers nothing, this method gives up after three attempts in a row, because a caller waits.
+  ///
+  /// ```swift
+  /// try await session.downloadManager.downloadNodeData(node, toFile: url) { received, total in
+  ///   print(received * 100 / max(1, total), "%")
+  /// }
+  /// ```
   ///
   /// - Returns: what the record says about the content, and its metadata.
   /// - Throws: as ``downloadNodeData(_:options:)``; `fileFailure` also if the folder cannot be written.

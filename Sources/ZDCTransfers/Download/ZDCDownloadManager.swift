@@ -101,6 +101,12 @@ public final class ZDCDownloadManager: Sendable {
   /// May be called inside a delegate callback or another block of a transaction, or from a task started there. The
   /// download then begins after the commit and delivers the version that the node had in the transaction.
   ///
+  /// ```swift
+  /// let (info, file) = try await session.downloadManager.downloadNodeData(node)
+  /// defer { session.diskManager.deleteFileIfUnmanaged(file.fileURL) }
+  /// let task = try JSONDecoder().decode(Task.self, from: ZDCFileConversion.decryptCryptoFile(intoMemory: file))
+  /// ```
+  ///
   /// - Returns: what the record says about the content, and a file of ciphertext that belongs to the caller. Open it
   ///   with ``ZDCFileConversion`` and delete it, unless the disk manager keeps it.
   /// - Throws: ``ZDCError`` with `nodeNotFound`, `nodeNotUploaded`, `noContent`, `diskFull` or `fileFailure`;
@@ -117,6 +123,13 @@ public final class ZDCDownloadManager: Sendable {
   }
 
   /// Like ``downloadNodeData(_:options:)``, with a completion block.
+  ///
+  /// ```swift
+  /// let ticket = session.downloadManager.downloadNodeData(node) { info, file, error in
+  ///   if let file { importDocument(file, of: node) }
+  /// }
+  /// cancelButton.action = { ticket.cancel() }
+  /// ```
   ///
   /// - Parameters:
   ///   - node: the node whose content is downloaded.

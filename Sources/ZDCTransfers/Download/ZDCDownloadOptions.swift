@@ -1,6 +1,10 @@
 internal import Synchronization
 
 /// The parts of a node's content that can be downloaded without its data.
+///
+/// ```swift
+/// let (info, metadata, _) = try await session.downloadManager.downloadNodeMeta(node, components: .metadata)
+/// ```
 public struct ZDCNodeMetaComponents: OptionSet, Sendable, Hashable {
   /// The set as bits.
   public let rawValue: Int
@@ -23,6 +27,13 @@ public struct ZDCNodeMetaComponents: OptionSet, Sendable, Hashable {
 /// Options for a download and for keeping its result.
 ///
 /// Read once, when the download is requested; later changes have no effect on it.
+///
+/// ```swift
+/// let options = ZDCDownloadOptions()
+/// options.cacheToDiskManager = true  // the file is the disk manager's: do not delete it
+/// options.canDownloadWhileInBackground = true
+/// let (_, file) = try await session.downloadManager.downloadNodeData(node, options: options)
+/// ```
 public final class ZDCDownloadOptions: Sendable {
   package struct Values: Sendable, Hashable {
     package var cacheToDiskManager = false

@@ -4,6 +4,14 @@ internal import Synchronization
 /// One caller's part in a download.
 ///
 /// Several tickets may share one transfer. It stops when all of them have withdrawn.
+///
+/// ```swift
+/// let downloads = session.downloadManager
+/// let ticket = downloads.downloadNodeMeta(node, components: .thumbnail) { info, metadata, thumbnail, error in
+///   refreshCell()
+/// }
+/// ticket.ignore()  // the cell shows another node now; the thumbnail still goes into the cache
+/// ```
 public final class ZDCDownloadTicket: Sendable {
   /// The progress in bytes. The total is known once the transfer has begun. Never runs backwards.
   public var progress: Progress { meter.progress }

@@ -13,6 +13,12 @@ extension ZDCProgressManager {
   }
 
   /// Returns the progress of the node's data download or else that of its metadata and thumbnail.
+  ///
+  /// ```swift
+  /// if let progress = zdc.progressManager.downloadProgress(forNodeID: node.uuid) {
+  ///   print(Int(progress.fractionCompleted * 100), "%")
+  /// }
+  /// ```
   public func downloadProgress(forNodeID nodeID: String) -> Progress? {
     dataDownloadProgress(forNodeID: nodeID) ?? metaDownloadProgress(forNodeID: nodeID)
   }
@@ -113,6 +119,15 @@ extension ZDCProgressManager {
   }
 
   /// Adds a block to the download of the node's data.
+  ///
+  /// For a view that appears while a download is running, which other code has requested:
+  ///
+  /// ```swift
+  /// let isRunning = zdc.progressManager.addDataDownloadListener(forNodeID: node.uuid) { info, file, error in
+  ///   if let file { importDocument(file, of: node) }
+  /// }
+  /// if !isRunning { askToDownload(node) }
+  /// ```
   ///
   /// - Returns: false if the node's data is not being downloaded; the block is not called then.
   @discardableResult

@@ -38,6 +38,11 @@ extension ZDCProgressManager {
   }
 
   /// Returns the progress of the upload of the node's content; nil while it is not being sent.
+  ///
+  /// ```swift
+  /// let uploading = zdc.progressManager.allUploadingNodeIDs(user.uuid)
+  /// let fractions = uploading.compactMap { zdc.progressManager.dataUploadProgress(forNodeID: $0)?.fractionCompleted }
+  /// ```
   public func dataUploadProgress(forNodeID nodeID: String) -> Progress? {
     let operation = state.withLock { state in
       state.uploads[nodeID]?.first { state.entries[.upload($0)]?.change.isDataUpload == true }

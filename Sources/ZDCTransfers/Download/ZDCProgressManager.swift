@@ -168,6 +168,12 @@ public final class ZDCProgressManager: Sendable {
   /// in progress.
   ///
   /// Counts parts of the whole instead of bytes. Work that is added later takes a share of the remaining part.
+  ///
+  /// ```swift
+  /// if let progress = zdc.progressManager.uploadProgress(forLocalUserID: user.uuid) {
+  ///   print("uploading, \(Int(progress.fractionCompleted * 100)) %")  // of everything that is being sent
+  /// }
+  /// ```
   public func uploadProgress(forLocalUserID localUserID: String) -> Progress? {
     total(Total(localUserID: localUserID, isUpload: true)).progress
   }

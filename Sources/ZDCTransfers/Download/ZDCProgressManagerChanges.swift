@@ -2,12 +2,21 @@ public import Foundation
 
 /// The kind of transfer that a ``ZDCProgressManagerChanges`` describes.
 public enum ZDCProgressType: Sendable, Hashable {
+  /// A download of metadata or a thumbnail.
   case metaDownload
+  /// A download of data.
   case dataDownload
+  /// An operation that is being sent, with or without content.
   case upload
 }
 
 /// A change to the lists of ``ZDCProgressManager``: a transfer has begun or ended.
+///
+/// ```swift
+/// for await change in zdc.progressManager.changes where change.progressType == .upload && change.isDataUpload {
+///   refreshRow(change.nodeID)
+/// }
+/// ```
 public struct ZDCProgressManagerChanges: Sendable, Hashable {
   /// The kind of transfer.
   public let progressType: ZDCProgressType

@@ -9,6 +9,11 @@ extension ZDCFileConversion {
 
   /// Seals a file of any size into a new cache file, in constant memory.
   ///
+  /// ```swift
+  /// let sealed = try ZDCFileConversion.encryptCleartextFile(url, toCacheFile: cacheURL)
+  /// try session.diskManager.importNodeData(ZDCDiskImport(cryptoFile: sealed), for: node)  // remembers the key
+  /// ```
+  ///
   /// - Throws: `ZDCError` with `fileFailure` if `target` exists or either file cannot be read or written, `diskFull`,
   ///   or `fileModifiedDuringRead`. No file remains after an error.
   public static func encryptCleartextFile(_ source: URL, toCacheFile target: URL) throws -> ZDCCryptoFile {
@@ -16,6 +21,9 @@ extension ZDCFileConversion {
   }
 
   /// Seals bytes in memory into a new cache file.
+  ///
+  /// - Throws: `ZDCError` with `fileFailure` if `target` exists or cannot be written, or `diskFull`. No file remains
+  ///   after an error.
   public static func encryptCleartextData(_ data: Data, toCacheFile target: URL) throws -> ZDCCryptoFile {
     try FileSealing(source: .memory([UInt8](data)), format: .cacheFile).write(to: target) { _ in }
   }
@@ -33,6 +41,9 @@ extension ZDCFileConversion {
   }
 
   /// Seals bytes in memory, with their sections, into a new cloud file.
+  ///
+  /// - Throws: `ZDCError` with `fileFailure` or `diskFull`; `ZDCSecurityError` with `limitExceeded` for a section above
+  ///   16 MiB.
   public static func encryptCleartextData(
     _ data: Data, toCloudFile target: URL, metadata: Data? = nil, thumbnail: Data? = nil
   ) throws -> ZDCCryptoFile {
@@ -88,6 +99,9 @@ extension ZDCFileConversion {
   // MARK: Between crypto files
 
   /// Seals a crypto file's data, with the given sections, into a new cloud file.
+  ///
+  /// - Throws: As ``encryptCleartextFile(_:toCloudFile:metadata:thumbnail:)``; `ZDCSecurityError` if the source has
+  ///   changed.
   public static func convertCacheFile(
     _ cryptoFile: ZDCCryptoFile, toCloudFile target: URL, metadata: Data? = nil, thumbnail: Data? = nil
   ) throws -> ZDCCryptoFile {
@@ -95,11 +109,15 @@ extension ZDCFileConversion {
   }
 
   /// Seals a crypto file's data into a new cache file, which has no other sections.
+  ///
+  /// - Throws: As ``encryptCleartextFile(_:toCacheFile:)``; `ZDCSecurityError` if the source has changed.
   public static func convertCloudFile(_ cryptoFile: ZDCCryptoFile, toCacheFile target: URL) throws -> ZDCCryptoFile {
     try FileSealing(source: .cryptoFile(cryptoFile), format: .cacheFile).write(to: target) { _ in }
   }
 
   /// Seals everything in a crypto file into a new one of the same format, under another key.
+  ///
+  /// - Throws: As ``encryptCleartextFile(_:toCacheFile:)``; `ZDCSecurityError` if the source has changed.
   public static func reEncryptFile(_ cryptoFile: ZDCCryptoFile, to target: URL) throws -> ZDCCryptoFile {
     try resealing(cryptoFile).write(to: target) { _ in }
   }

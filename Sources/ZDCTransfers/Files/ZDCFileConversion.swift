@@ -9,10 +9,17 @@ internal import ZDCSupport
 /// constant, except for results in memory. All output is verified. A file that changed since it was created throws
 /// `ZDCSecurityError`: `contentHashMismatch`, `contentTruncated`, `contentTrailingData`, `commitmentMismatch`,
 /// `chunkAuthFailed` or `contentHeaderInvalid`.
+///
+/// ```swift
+/// let (_, file) = try await session.downloadManager.downloadNodeData(node)
+/// let text = String(decoding: try ZDCFileConversion.decryptCryptoFile(intoMemory: file), as: UTF8.self)
+/// ```
 public enum ZDCFileConversion {
   private static let readBytes = 4 * ContentGeometry.leafBytes
 
   /// Returns the file's data. Intended for small files: all of it is in memory.
+  ///
+  /// - Throws: `ZDCError` with `fileFailure` if the file cannot be read; `ZDCSecurityError` if it has changed.
   public static func decryptCryptoFile(intoMemory cryptoFile: ZDCCryptoFile) throws -> Data {
     try section(.data, of: cryptoFile)
   }
@@ -29,6 +36,11 @@ public enum ZDCFileConversion {
 
   /// Writes the file's data to a new file, in constant memory.
   ///
+  /// ```swift
+  /// let copy = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
+  /// try ZDCFileConversion.decryptCryptoFile(file, to: copy)  // cleartext: delete it as soon as it was used
+  /// ```
+  ///
   /// - Throws: also `ZDCError` with `fileFailure` if `url` exists or cannot be written, or `diskFull`. No file remains
   ///   after an error.
   public static func decryptCryptoFile(_ cryptoFile: ZDCCryptoFile, to url: URL) throws {
@@ -37,6 +49,11 @@ public enum ZDCFileConversion {
 
   /// Writes the file's data to a new file, off the caller's thread. Cancelling the task or the progress stops it with a
   /// `CancellationError`.
+  ///
+  /// ```swift
+  /// let progress = Progress(totalUnitCount: 1)
+  /// try await ZDCFileConversion.decryptCryptoFile(file, to: url, progress: progress)  // counts bytes of cleartext
+  /// ```
   public static func decryptCryptoFile(_ cryptoFile: ZDCCryptoFile, to url: URL, progress: Progress) async throws {
     let meter = ConversionMeter(progress, total: cryptoFile.cleartextFileSize)
     try write(cryptoFile, to: url, meter.report)
@@ -60,6 +77,10 @@ public enum ZDCFileConversion {
   }
 
   /// Writes the file's data to a new file and opens the other sections.
+  ///
+  /// ```swift
+  /// let (metadata, thumbnail) = try ZDCFileConversion.decryptCloudFile(file, to: url)
+  /// ```
   ///
   /// - Returns: metadata and thumbnail; nil for a section that is empty.
   public static func decryptCloudFile(
@@ -102,6 +123,15 @@ public enum ZDCFileConversion {
 
   /// Streams the file's data, about 1 MiB at a time, without reading ahead. The stream throws when data does not
   /// verify; everything delivered before is a genuine prefix of the data.
+  ///
+  /// The file is read as the loop asks for it, so memory is bounded.
+  ///
+  /// ```swift
+  /// var hash = 5381
+  /// for try await chunk in ZDCFileConversion.cleartextChunks(of: file) {
+  ///   for byte in chunk { hash = hash &* 33 &+ Int(byte) }
+  /// }
+  /// ```
   public static func cleartextChunks(of cryptoFile: ZDCCryptoFile) -> AsyncThrowingStream<Data, any Error> {
     let reader = ChunkReader(cryptoFile)
     return AsyncThrowingStream { try await reader.next() }
@@ -110,6 +140,8 @@ public enum ZDCFileConversion {
   /// Writes the file's data to a stream, which this method opens and closes.
   ///
   /// If this throws, the stream has received a genuine prefix of the data, but not all of it.
+  ///
+  /// - Throws: `ZDCError` with `fileFailure`, whose `underlying` is the stream's error; `ZDCSecurityError`.
   public static func decryptCryptoFile(_ cryptoFile: ZDCCryptoFile, to stream: OutputStream) throws {
     stream.open()
     defer { stream.close() }

@@ -73,6 +73,13 @@ public final class ZDCFileReader: Sendable {
 
   /// Copies a range of the data into a buffer.
   ///
+  /// ```swift
+  /// let reader = ZDCFileReader(cryptoFile: file)
+  /// try reader.openFile()
+  /// var buffer = [UInt8](repeating: 0, count: 4_096)
+  /// let count = try buffer.withUnsafeMutableBytes { try reader.getBytes($0, range: 8_192..<12_288) }
+  /// ```
+  ///
   /// - Parameters:
   ///   - buffer: at least as long as the range.
   ///   - range: in bytes of the data; the part beyond its end is omitted.
@@ -96,6 +103,14 @@ public final class ZDCFileReader: Sendable {
   }
 
   /// Returns the data in a range; the part beyond the end is omitted.
+  ///
+  /// ```swift
+  /// let reader = ZDCFileReader(cryptoFile: file)
+  /// try reader.openFile()
+  /// let trailer = try reader.data(in: file.cleartextFileSize - 128..<file.cleartextFileSize)
+  /// ```
+  ///
+  /// - Throws: As ``getBytes(_:range:)``.
   public func data(in range: Range<UInt64>) throws -> Data {
     var data = Data(count: range.clamped(to: 0..<cryptoFile.cleartextFileSize).count)
     let count = try data.withUnsafeMutableBytes { try getBytes($0, range: range) }

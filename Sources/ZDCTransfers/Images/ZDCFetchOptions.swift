@@ -1,6 +1,16 @@
 internal import Synchronization
 
 /// Options for fetching an image. Read once, when the image is requested.
+///
+/// ```swift
+/// let options = ZDCFetchOptions()
+/// options.downloadIfMarkedAsNeedsDownload = false  // the stored thumbnail will do, however old
+/// session.imageManager.fetchNodeThumbnail(node, with: options) { image, _ in
+///   cell.thumbnail.image = image
+/// } postFetch: { image, _ in
+///   cell.thumbnail.image = image
+/// }
+/// ```
 public final class ZDCFetchOptions: Sendable {
   package struct Values: Sendable {
     package var downloadIfMarkedAsNeedsDownload = true

@@ -8,6 +8,14 @@ internal import ZDCSupport
 extension ZDCImageLoader {
   /// Fetches a user's avatar for the user interface, from memory or disk.
   ///
+  /// ```swift
+  /// session.imageManager.fetchUserAvatar(ZDCUser(user)) { image, willFetch in
+  ///   cell.thumbnail.image = image ?? placeholder
+  /// } postFetch: { image, error in
+  ///   cell.thumbnail.image = image ?? placeholder
+  /// }
+  /// ```
+  ///
   /// - Parameters:
   ///   - user: the user whose avatar is fetched.
   ///   - options: select one of the user's identities; nil for the main avatar.
@@ -33,7 +41,8 @@ extension ZDCImageLoader {
     fetch(user, ImageRequest(options), preFetch, ImageDelivery(on: completionQueue ?? .main, postFetch))
   }
 
-  /// Fetches a variant of a user's avatar, as for thumbnails.
+  /// Fetches a variant of a user's avatar, such as a scaled or rounded one, as
+  /// ``fetchNodeThumbnail(_:with:processingID:processingBlock:preFetch:postFetch:)`` does for thumbnails.
   @discardableResult
   public func fetchUserAvatar(
     _ user: ZDCUser, with options: ZDCFetchOptions? = nil, processingID: String?,

@@ -8,6 +8,16 @@ public import ZDCTreesystem
 extension ZDCImageLoader {
   /// Fetches a node's thumbnail for the user interface.
   ///
+  /// Keep the ticket, and call `ignore()` or `cancel()` when the view shows another node:
+  ///
+  /// ```swift
+  /// let ticket = session.imageManager.fetchNodeThumbnail(node) { image, willFetch in
+  ///   cell.thumbnail.image = image ?? placeholder
+  /// } postFetch: { image, error in
+  ///   cell.thumbnail.image = image ?? placeholder
+  /// }
+  /// ```
+  ///
   /// - Parameters:
   ///   - node: the node whose thumbnail is fetched.
   ///   - options: nil for the defaults.
@@ -35,6 +45,16 @@ extension ZDCImageLoader {
   }
 
   /// Fetches a variant of a node's thumbnail.
+  ///
+  /// ```swift
+  /// session.imageManager.fetchNodeThumbnail(node, processingID: "round") { image in
+  ///   rounded(image)
+  /// } preFetch: { image, willFetch in
+  ///   cell.thumbnail.image = image ?? placeholder
+  /// } postFetch: { image, error in
+  ///   cell.thumbnail.image = image ?? placeholder
+  /// }
+  /// ```
   ///
   /// - Parameters:
   ///   - node: the node whose thumbnail is fetched.

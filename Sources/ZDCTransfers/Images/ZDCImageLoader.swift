@@ -93,6 +93,10 @@ public final class ZDCImageLoader<Image: Sendable>: Sendable {
   public func flushNodeThumbnailCache(_ nodeID: String) { thumbnails.flush([nodeID]) }
 
   /// Drops one variant of all nodes' thumbnails from memory.
+  ///
+  /// ```swift
+  /// session.imageManager.flushNodeThumbnailCache(withProcessingID: "round")  // the radius has changed
+  /// ```
   public func flushNodeThumbnailCache(withProcessingID processingID: String) {
     thumbnails.flush(processingID: processingID)
   }

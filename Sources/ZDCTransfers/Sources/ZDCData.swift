@@ -23,6 +23,12 @@ public struct ZDCData: Sendable {
   /// Whether the bytes include all changes queued for the node so far. If so, one upload satisfies them all.
   ///
   /// Set it to false to send every queued upload in turn, each with its own version.
+  ///
+  /// ```swift
+  /// var data = ZDCData(data: try JSONEncoder().encode(task))
+  /// data.isLatestVersion = false  // every queued edit becomes a version in the cloud
+  /// return data
+  /// ```
   public var isLatestVersion = true
 
   /// Creates a value without bytes, for a node without content such as a folder.
@@ -42,6 +48,13 @@ public struct ZDCData: Sendable {
   }
 
   /// Creates a value from a file that the framework sealed, for example one from the disk manager.
+  ///
+  /// The file is opened and sealed again under the node's own key, in slices.
+  ///
+  /// ```swift
+  /// guard let file = session.diskManager.nodeData(node)?.cryptoFile else { throw ZDCError(.noDataFromApp) }
+  /// return ZDCData(cryptoFile: file)
+  /// ```
   public init(cryptoFile: ZDCCryptoFile) {
     source = .cryptoFile(cryptoFile)
   }
@@ -53,6 +66,12 @@ public struct ZDCData: Sendable {
 
   /// Creates a value from a closure that is awaited outside the transaction. If it throws, the upload is parked as "no
   /// data from the app".
+  ///
+  /// ```swift
+  /// ZDCData { [taskID] in
+  ///   try await renderer.preview(of: taskID)
+  /// }
+  /// ```
   public init(_ provider: @escaping @Sendable () async throws -> Data) {
     source = .provider { ZDCData(data: try await provider()) }
   }

@@ -27,6 +27,14 @@ public final class ZDCDataPromise: Sendable {
   private let state = Mutex(State())
 
   /// Creates a promise to answer with ``fulfill(_:)`` or ``reject()``.
+  ///
+  /// ```swift
+  /// let promise = ZDCDataPromise()
+  /// camera.takePicture { jpeg in
+  ///   if let jpeg { promise.fulfill(ZDCData(data: jpeg)) } else { promise.reject() }
+  /// }
+  /// return ZDCData(promise: promise)
+  /// ```
   public init() {}
 
   /// Creates a promise and immediately runs `body` on a background queue.
@@ -40,6 +48,12 @@ public final class ZDCDataPromise: Sendable {
   }
 
   /// Creates a promise and immediately runs `body` in a task. Its result or error is the answer.
+  ///
+  /// ```swift
+  /// let promise = ZDCDataPromise { [taskID] in
+  ///   ZDCData(data: try await renderer.preview(of: taskID))
+  /// }
+  /// ```
   public convenience init(_ body: @escaping @Sendable () async throws -> ZDCData) {
     self.init()
     setAtWork(true)

@@ -37,7 +37,7 @@ extension ZDCReadWriteTransaction {
     }
   }
 
-  /// Removes objects and their links. Errors poison the transaction.
+  /// Removes objects, and deletes the nodes that are linked to them. Errors poison the transaction.
   public func removeObjects(forKeys keys: [String], inCollection collection: String) {
     for key in keys { removeObject(forKey: key, inCollection: collection) }
   }

@@ -74,6 +74,11 @@ public struct CanaryScanner: Sendable {
   }
 
   /// Returns all findings in a text.
+  ///
+  /// ```swift
+  /// let scanner = CanaryScanner(["canary-in-a-file-name-7f3a"])
+  /// #expect(scanner.scan(server.log.text, place: "the server's log").isEmpty)
+  /// ```
   public func scan(_ text: String, place: String) -> [Finding] {
     scan(Array(text.utf8), place: place)
   }

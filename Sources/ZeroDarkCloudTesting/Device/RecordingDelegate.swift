@@ -63,6 +63,12 @@ public final class RecordingDelegate: ZeroDarkCloudDelegate {
   public var lines: [String] { state.withLock { $0.lines } }
 
   /// Returns the recorded lines and clears them.
+  ///
+  /// ```swift
+  /// _ = b.recorder.take()
+  /// try await b.sync()
+  /// #expect(b.recorder.take() == ["new /notes"])
+  /// ```
   public func take() -> [String] {
     state.withLock { state in
       defer { state.lines = [] }
@@ -81,12 +87,24 @@ public final class RecordingDelegate: ZeroDarkCloudDelegate {
 
   /// Runs an action in the next matching calls. An error that `action` throws is thrown from the delegate.
   ///
+  /// To see how the app's code around the framework behaves when its delegate throws:
+  ///
+  /// ```swift
+  /// struct Refusal: Error {}
+  /// b.recorder.on(.new, "/notes") { node, transaction in throw Refusal() }
+  /// ```
+  ///
   /// - Parameter path: `/a/b`; nil for any path.
   public func on(_ callback: Callback, _ path: String? = nil, times: Int = 1, _ action: @escaping Action) {
     state.withLock { $0.scripts.append(Script(callback: callback, path: path, times: times, action: action)) }
   }
 
   /// Serves this data for a node, by its uuid, instead of the database's. Pass nil to stop that.
+  ///
+  /// ```swift
+  /// let node = try await a.node("/film")
+  /// a.recorder.serve(ZDCData(promise: ZDCDataPromise()), forNodeID: node.uuid)  // content that never arrives
+  /// ```
   public func serve(_ data: ZDCData?, forNodeID nodeID: String) {
     state.withLock { $0.served[nodeID] = data }
   }

@@ -18,6 +18,13 @@ extension TestDevice {
   }
 
   /// Replaces the device's files with those of a backup, as a restored system does.
+  ///
+  /// ```swift
+  /// let backup = try await a.backup()
+  /// try await a.edit("/notes", "milk")
+  /// try await a.sync()
+  /// try await a.restore(backup)  // the device no longer knows what it has sent
+  /// ```
   public func restore(_ backup: Backup) async throws {
     try await close()
     try FileManager.default.removeItem(at: folder)

@@ -7,6 +7,14 @@ extension TestDevice {
   ///
   /// Content with a queued edit is merged line by line if ``RecordingDelegate/dataConflictPolicy`` is `mergeLines`, and
   /// left alone otherwise.
+  ///
+  /// ```swift
+  /// b.recorder.dataConflictPolicy = .mergeLines
+  /// try await b.sync()
+  /// try await b.download()  // and merges what both devices changed
+  /// try await b.sync()
+  /// ```
+  ///
   /// - Returns: The number of downloads.
   @discardableResult
   public func download(user: String? = nil) async throws -> Int {

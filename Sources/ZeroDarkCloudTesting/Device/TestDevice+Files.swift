@@ -6,6 +6,13 @@ public import ZeroDarkCloud
 
 extension TestDevice {
   /// Runs a transaction of the app.
+  ///
+  /// ```swift
+  /// try await a.write { transaction, cloud in
+  ///   let node = try cloud.createNode(withPath: path)
+  ///   cloud.setTag("inbox", forNodeID: node.uuid, withIdentifier: "com.example.list")
+  /// }
+  /// ```
   @discardableResult
   public func write<T: Sendable>(
     user: String? = nil, _ body: @escaping @Sendable (ZDCReadWriteTransaction, ZDCCloudTransaction) throws -> T
@@ -33,6 +40,10 @@ extension TestDevice {
   }
 
   /// Creates a node with content that has several sections, and queues its upload.
+  ///
+  /// ```swift
+  /// try await a.create("/photo.jpg", TestContent(data: Data(count: 1 << 20), thumbnail: Data(count: 4_096)))
+  /// ```
   @discardableResult
   public func create(_ path: String, _ content: TestContent, user: String? = nil) async throws -> ZDCNode {
     try await write(user: user) { transaction, cloud in
@@ -106,6 +117,12 @@ extension TestDevice {
   }
 
   /// Explains why the node is not in sync.
+  ///
+  /// ```swift
+  /// a.network.isOffline = true
+  /// try await a.edit("/notes", "milk")
+  /// #expect(try await a.explain("/notes")?.isInSync == false)
+  /// ```
   public func explain(_ path: String, user: String? = nil) async throws -> ZDCNodeExplanation? {
     try await write(user: user) { _, cloud in cloud.explain(nodeID: try cloud.existingNode(path).uuid) }
   }

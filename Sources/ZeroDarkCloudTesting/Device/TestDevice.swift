@@ -60,6 +60,12 @@ public final class TestDevice: Sendable {
 
   /// Creates a device with an empty database.
   ///
+  /// ```swift
+  /// let phone = try await TestDevice("phone", server: server, clock: clock, delegate: myDelegate) { config in
+  ///   config.register(Task.self, inCollection: "tasks")
+  /// }
+  /// ```
+  ///
   /// - Parameters:
   ///   - delegate: The app's own delegate; nil for ``recorder``.
   ///   - configure: Registers the app's collections and migrations.
@@ -93,6 +99,11 @@ public final class TestDevice: Sendable {
   /// Creates a twin of a closed device: a copy of its database, opened in another folder.
   ///
   /// The twin has the identity of the other device, including its session's key. Its clock shows the same time.
+  ///
+  /// ```swift
+  /// try await a.close()
+  /// let twin = try await TestDevice("twin", twinOf: a)  // like a phone that was set up from another one's backup
+  /// ```
   public convenience init(_ name: String, twinOf other: TestDevice) async throws {
     try await self.init(name, twinOf: other, through: nil)
   }
@@ -222,6 +233,14 @@ public final class TestDevice: Sendable {
   /// Lets `count` more transactions that change something commit, and none after them, until ``relaunch()``.
   ///
   /// The file is then in the state that a process killed at this moment would leave.
+  ///
+  /// ```swift
+  /// a.die(afterCommits: 3)
+  /// _ = try? await a.sync()  // interrupted
+  /// try await a.relaunch()
+  /// a.clock.advance(by: .seconds(120))  // the pause after a failure
+  /// try await a.sync()
+  /// ```
   public func die(afterCommits count: Int, network: Network = .dead) {
     diesWithNetwork.withLock { $0 = network == .dead }
     state.withLock { $0.guardian }?.arm(after: count)
@@ -336,6 +355,14 @@ extension TestDevice {
 
   /// Runs `body` while the engines run, and returns when they have ended. A transaction in which the delegate was
   /// called may still be open when `body` returns; it is committed first.
+  ///
+  /// ```swift
+  /// try await b.whileRunning {
+  ///   try await a.create("/notes", "hello")
+  ///   try await a.sync()
+  ///   await b.recorder.wait(for: "new /notes")  // by the event stream
+  /// }
+  /// ```
   public func whileRunning(_ body: @Sendable () async throws -> Void) async throws {
     let updates = try syncManager.statusUpdates
     let engines = try runInBackground()

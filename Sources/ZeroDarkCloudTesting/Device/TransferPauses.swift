@@ -1,6 +1,17 @@
 internal import Synchronization
 
 /// The pauses of a ``TestDevice``'s downloads between two attempts. They take no time unless they are held.
+///
+/// ```swift
+/// a.network.isOffline = true
+/// a.pauses.hold()
+/// let ticket = try a.zdc.downloadManager?.downloadNodeData(node) { info, file, error in
+///   if let error { report(error) }
+/// }
+/// await a.pauses.waitForPause()  // the first attempt has failed
+/// a.network.isOffline = false
+/// a.pauses.release()
+/// ```
 public final class TransferPauses: Sendable {
   private struct State {
     var all: [Duration] = []

@@ -1,4 +1,9 @@
 /// A fault that can affect a request; see ``FaultyTransport``.
+///
+/// ```swift
+/// a.network.fail(.before { try await b.push() }, "POST", "/v1/commits")  // another device comes first
+/// a.network.fail(.delay(.seconds(30)), "GET", times: 3)
+/// ```
 public enum Fault: Sendable {
   /// The server never receives the request.
   case loseRequest

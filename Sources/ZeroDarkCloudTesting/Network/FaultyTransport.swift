@@ -55,6 +55,12 @@ public final class FaultyTransport: ZDCTransport {
 
   /// Adds a fault for later requests.
   ///
+  /// ```swift
+  /// let content = "/v1/trees/{treeID}/nodes/{nodeID}/blobs/{blobID}"
+  /// b.network.fail(.cutResponse(afterBytes: 100_000), "GET", content)
+  /// b.network.fail(.loseRequest, "GET", content, occurrence: 2, times: 3)  // its retries
+  /// ```
+  ///
   /// - Parameters:
   ///   - method: The HTTP method; nil for any.
   ///   - pattern: A path of the wire API with its parameters in braces; nil for any.
@@ -90,6 +96,12 @@ public final class FaultyTransport: ZDCTransport {
   public func resetCounts() { state.withLock { $0.requests = [] } }
 
   /// Returns the number of requests of a route.
+  ///
+  /// ```swift
+  /// b.network.resetCounts()
+  /// try await b.sync()
+  /// #expect(b.network.count("GET", "/v1/zones") == 1)
+  /// ```
   public func count(_ method: String? = nil, _ pattern: String? = nil) -> Int {
     requests.filter {
       (method ?? $0.route.method) == $0.route.method && (pattern ?? $0.route.pattern) == $0.route.pattern
@@ -104,6 +116,14 @@ public final class FaultyTransport: ZDCTransport {
   }
 
   /// Starts to record all bytes of bodies, paths and headers for ``traffic``.
+  ///
+  /// ```swift
+  /// a.network.keepTraffic()
+  /// try await a.create("/canary-in-a-name-7f3a", "")
+  /// try await a.sync()
+  /// let scanner = CanaryScanner(["canary-in-a-name-7f3a"])
+  /// #expect(a.network.traffic.allSatisfy { scanner.scan($0, place: "traffic").isEmpty })
+  /// ```
   public func keepTraffic() { state.withLock { $0.traffic = $0.traffic ?? [] } }
 
   /// The traffic since ``keepTraffic()``. Each element is a path, header block, request body or slice of an answer.

@@ -1,6 +1,10 @@
 internal import ZDCProtocol
 
 /// The wire API's routes by method, for counting requests and scripting faults.
+///
+/// ```swift
+/// for route in WireRoutes.all { print(route) }  // the methods and patterns that FaultyTransport.fail takes
+/// ```
 public enum WireRoutes {
   /// A route of the wire API.
   public struct Route: Sendable, Hashable, CustomStringConvertible {

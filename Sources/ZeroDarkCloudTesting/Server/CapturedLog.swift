@@ -2,6 +2,12 @@ public import Logging
 internal import Synchronization
 
 /// Log lines, kept in memory: `level message key=value …`.
+///
+/// ```swift
+/// try await a.create("/a-private-name", "a private text")
+/// try await a.sync()
+/// #expect(!a.log.text.contains("private") && !server.log.text.contains("private"))
+/// ```
 public final class CapturedLog: Sendable {
   private let kept = Mutex<[String]>([])
 

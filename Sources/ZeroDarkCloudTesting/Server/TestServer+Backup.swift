@@ -16,6 +16,13 @@ extension TestServer {
   }
 
   /// Replaces the server's state with an earlier one, as an operator does after a loss, or an attacker at any time.
+  ///
+  /// ```swift
+  /// let old = try await server.backup()
+  /// try await a.edit("/notes", "milk")
+  /// try await a.sync()
+  /// try await server.restore(old)  // the server has lost a commit that this device has verified
+  /// ```
   public func restore(_ backup: Backup) async throws {
     try await stop()
     try FileManager.default.removeItem(at: folder)

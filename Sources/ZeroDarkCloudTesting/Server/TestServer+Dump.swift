@@ -26,6 +26,11 @@ extension TestServer {
   }
 
   /// Returns the number of live nodes, without the roots of trunks.
+  ///
+  /// ```swift
+  /// try await a.sync()
+  /// #expect(try server.nodeCount() == 1)
+  /// ```
   public func nodeCount() throws -> Int {
     try read { db in
       try Int.fetchOne(

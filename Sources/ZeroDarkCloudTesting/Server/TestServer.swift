@@ -47,6 +47,15 @@ public final class TestServer: Sendable {
 
   /// Starts a server on an empty folder.
   ///
+  /// Stop it at the end of the test, or use ``TestWorld``, which does.
+  ///
+  /// ```swift
+  /// let clock = ManualClock()
+  /// let server = try await TestServer.start(clock: clock, invites: ["welcome"])
+  /// let a = try await TestDevice("A", server: server, clock: clock)
+  /// try await a.createAccount(invite: "welcome")
+  /// ```
+  ///
   /// - Parameters:
   ///   - clock: The server's clock, which determines received times.
   ///   - quotaBytes: Maximum size of sealed content per account, in bytes; 0 for unlimited.
@@ -93,6 +102,10 @@ public final class TestServer: Sendable {
 
   /// Stops gracefully and starts again on the same folder and port.
   ///
+  /// ```swift
+  /// try await server.restart(quotaBytes: 1 << 20)  // from now on, accounts may hold 1 MiB
+  /// ```
+  ///
   /// - Parameter quotaBytes: The new quota; nil keeps the current one.
   public func restart(quotaBytes changed: UInt64? = nil) async throws {
     try await stop()
@@ -107,6 +120,15 @@ public final class TestServer: Sendable {
   }
 
   /// Finishes running requests, flushes and closes. Does nothing if the server is stopped.
+  ///
+  /// A stopped server keeps its folder and port, so ``restart(quotaBytes:)`` starts it again.
+  ///
+  /// ```swift
+  /// try await server.stop()
+  /// await #expect(throws: TransportError.self) { try await a.sync() }
+  /// try await server.restart()
+  /// try await a.sync()
+  /// ```
   public func stop() async throws {
     let stopping = running.withLock { running in
       defer { running = nil }

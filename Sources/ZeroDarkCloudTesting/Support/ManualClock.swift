@@ -37,6 +37,14 @@ public final class ManualClock: Sendable {
 
   /// Suspends until `count` calls of ``sleep(for:)`` are waiting, or the task is cancelled. Tests call this before they
   /// advance the clock.
+  ///
+  /// ```swift
+  /// a.network.fail(.delay(.seconds(30)), "POST", "/v1/commits")
+  /// async let synced = a.sync()
+  /// await clock.waitForSleepers()
+  /// clock.advance(by: .seconds(30))
+  /// _ = try await synced
+  /// ```
   public func waitForSleepers(_ count: Int = 1) async { await sleepers.wait(for: count) }
 
   private static func milliseconds(_ duration: Duration) -> Int64 {

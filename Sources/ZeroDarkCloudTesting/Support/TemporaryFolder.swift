@@ -4,6 +4,14 @@ public import Foundation
 ///
 /// It is in memory where the system supports that: a test's files need not persist, and synced writes to a disk would
 /// take most of its time.
+///
+/// Keep the object as long as the folder is needed:
+///
+/// ```swift
+/// let temporary = try TemporaryFolder()
+/// let config = ZDCConfig(
+///   primaryTreeID: "com.example.todo", serverURL: server.url, databaseDirectory: temporary.url)
+/// ```
 public final class TemporaryFolder: Sendable {
   /// The location of the folder.
   public let url: URL

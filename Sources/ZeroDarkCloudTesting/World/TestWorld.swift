@@ -39,6 +39,16 @@ public final class TestWorld: Sendable {
 
   /// Creates a world, runs the test in it, and checks it at the end.
   ///
+  /// ```swift
+  /// try await TestWorld.run(quotaBytes: 1 << 20) { world in
+  ///   let a = try await world.device("A")
+  ///   world.mayWait(a)  // what follows does not fit
+  ///   try await a.create("/film", TestContent(data: Data(count: 2 << 20)))
+  ///   try await a.sync()
+  ///   #expect(try await a.explain("/film")?.operations.last?.reason == .overQuota)
+  /// }
+  /// ```
+  ///
   /// - Parameter quotaBytes: Maximum size of sealed content per account on the server, in bytes; 0 for unlimited.
   /// - Throws: ``TestFailure`` with all failed checks, or any error of the test.
   public static func run(
@@ -60,6 +70,12 @@ public final class TestWorld: Sendable {
   // MARK: Devices
 
   /// Creates a device. The first device of an account creates the account, others log in with its words.
+  ///
+  /// ```swift
+  /// let laptop = try await world.device("laptop")
+  /// let phone = try await world.device("phone")  // the same account
+  /// let other = try await world.device("other", account: "bob")
+  /// ```
   public func device(_ name: String, account: String = "alice") async throws -> TestDevice {
     let device = try await TestDevice(name, server: server, clock: clock)
     if let words = words(of: account) {
@@ -81,6 +97,13 @@ public final class TestWorld: Sendable {
   }
 
   /// Syncs the devices round after round, including content, until a round changes nothing.
+  ///
+  /// ```swift
+  /// try await a.create("/groceries", "milk")
+  /// try await b.create("/chores", "dishes")
+  /// try await world.settle(a, b)
+  /// #expect(try await a.tree() == b.tree())
+  /// ```
   public func settle(_ devices: TestDevice...) async throws {
     try await Self.settle(devices)
   }
@@ -105,6 +128,12 @@ public final class TestWorld: Sendable {
   public func mayWait(_ device: TestDevice) { state.withLock { _ = $0.mayWait.insert(device.name) } }
 
   /// Declares the security errors that the test expects on a device.
+  ///
+  /// They are compared in order, at the end of the test.
+  ///
+  /// ```swift
+  /// world.expectsSecurityErrors(["ownCommitMissing"], on: a)  // the server was restored from a backup
+  /// ```
   public func expectsSecurityErrors(_ codes: [String], on device: TestDevice) {
     state.withLock { $0.expectedErrors[device.name] = codes }
   }
