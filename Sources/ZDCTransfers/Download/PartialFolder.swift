@@ -7,6 +7,10 @@ package struct PartialFolder: Sendable {
   private static let keptFor: TimeInterval = 7 * 24 * 3_600
   package let url: URL
 
+  package init(url: URL) {
+    self.url = url
+  }
+
   /// Opens the file of a blob, new or as an earlier attempt left it. Returns nil while another transfer holds it.
   package func open(_ blob: BlobID) throws -> (url: URL, file: LocalFile)? {
     try create()

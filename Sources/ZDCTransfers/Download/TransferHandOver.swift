@@ -1,5 +1,5 @@
 internal import Dispatch
-internal import Foundation
+package import Foundation
 package import ZDCClientAPI
 package import ZDCProtocol
 internal import ZDCSupport
@@ -26,6 +26,7 @@ package final class TransferHandOver: Sendable {
   /// Files that wait to be sent. It also exists while only downloads are handed over: a launch that finds it asks the
   /// system which transfers it holds.
   private let folder: URL
+  private let stagedBytes: Int
   private let state = Locked(State())
   private let changes = Broadcast<Void>(limit: 1)
 
@@ -64,8 +65,8 @@ package final class TransferHandOver: Sendable {
 
     var canHold: Bool { held.count < TransferHandOver.mostTransfers }
 
-    func canStage(_ bytes: Int) -> Bool {
-      canHold && held.values.reduce(bytes) { $0 + $1.bytes } <= TransferHandOver.stagedBytes
+    func canStage(_ bytes: Int, limit: Int) -> Bool {
+      canHold && held.values.reduce(bytes) { $0 + $1.bytes } <= limit
     }
 
     mutating func takeEventsHandled() -> (@Sendable () -> Void)? {
@@ -80,10 +81,20 @@ package final class TransferHandOver: Sendable {
   ///   - system: nil on a platform that does not suspend apps.
   ///   - partials: the folder for what the system fetches.
   ///   - folder: the folder for what the system sends. No other object uses it.
-  package init(system: (any SystemTransfers)?, partials: PartialFolder, folder: URL) {
+  package init(
+    system: (any SystemTransfers)?, partials: PartialFolder, folder: URL,
+    stagedBytes: Int = TransferHandOver.stagedBytes
+  ) {
+    self.stagedBytes = stagedBytes
     self.system = system
     self.partials = partials
     self.folder = folder
+  }
+
+  /// A hand-over that never happens.
+  package static var unavailable: TransferHandOver {
+    let folder = FileManager.default.temporaryDirectory
+    return TransferHandOver(system: nil, partials: PartialFolder(url: folder), folder: folder)
   }
 
   // MARK: Leaving and returning
@@ -186,9 +197,10 @@ package final class TransferHandOver: Sendable {
 
   private func wait(until isOver: @escaping @Sendable (State) -> Bool) async throws {
     let changes = changes.stream(limit: 1)
-    if state.withLock({ isOver($0) || $0.isStopped }) { return }
-    for await _ in changes where state.withLock(isOver) { return }
-    try Task.checkCancellation()
+    if state.withLock({ isOver($0) }) { return }
+    for await _ in changes where state.withLock({ isOver($0) }) { return }
+    // The task is cancelled, or the database closes.
+    throw CancellationError()
   }
 
   // MARK: Uploads
@@ -268,7 +280,7 @@ package final class TransferHandOver: Sendable {
   private func reserve(_ id: SystemTransferID, _ bytes: Int) -> Bool? {
     state.withLock { state in
       if state.held[id] != nil { return false }
-      guard state.absence != .none, state.canStage(bytes) else { return nil }
+      guard state.absence != .none, state.canStage(bytes, limit: stagedBytes) else { return nil }
       state.held[id] = Held(bytes: bytes, isStarted: false)
       return true
     }

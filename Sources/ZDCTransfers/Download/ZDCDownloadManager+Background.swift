@@ -27,7 +27,6 @@ extension ZDCDownloadManager {
     task?.cancel()
     await transfers.cancelAll()
     await metaTransfers.cancelAll()
-    handOver.stop()
     await task?.value
     await background.allHaveLeft()
     background.release()

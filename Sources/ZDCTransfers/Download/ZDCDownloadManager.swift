@@ -62,13 +62,13 @@ public final class ZDCDownloadManager: Sendable {
 
   /// - Parameters:
   ///   - partials: the folder in which interrupted large downloads wait for their next attempt.
-  ///   - handOver: what the system does while the app is suspended; nil for nothing.
+  ///   - handOver: what the system does while the app is suspended.
   ///   - delegate: notified of downloads that outlived their process.
   ///   - sleep: waits between attempts.
   package init(
     database: ZDCDatabaseConnection, users: ZDCLocalUserManager, primaryTreeID: String,
     disk: ZDCDiskManager? = nil, folder: DownloadFolder = DownloadFolder(), partials: URL,
-    handOver: TransferHandOver? = nil,
+    handOver: TransferHandOver = .unavailable,
     progress: ZDCProgressManager = ZDCProgressManager(), delegate: (any BackgroundDownloadDelegate)? = nil,
     slots: TransferSlots = TransferSlots(),
     sleep: @escaping @Sendable (Duration) async throws -> Void = { try await Task.sleep(for: $0) }
@@ -83,7 +83,7 @@ public final class ZDCDownloadManager: Sendable {
     self.delegate = delegate
     self.slots = slots
     policy = .downloads(sleep)
-    self.handOver = handOver ?? TransferHandOver(system: nil, partials: self.partials, folder: partials)
+    self.handOver = handOver
     background = BackgroundDownloads(database: database, folder: partials)
     transfers = TransferTable(
       share: { try folder.duplicate($0) }, discard: { DownloadFolder.remove($0.fileURL) })
@@ -214,7 +214,7 @@ public final class ZDCDownloadManager: Sendable {
     }
   }
 
-  private static func store(_ bytes: [UInt8], _ target: ContentTarget, _ url: URL) throws -> ZDCCryptoFile {
+  static func store(_ bytes: [UInt8], _ target: ContentTarget, _ url: URL) throws -> ZDCCryptoFile {
     var verifier = StreamVerifier(target.reference)
     try verifier.push(bytes)
     let leaves = try verifier.finish()
