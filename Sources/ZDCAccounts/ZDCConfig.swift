@@ -43,6 +43,8 @@ public struct ZDCConfig: Sendable {
   package var clock: @Sendable () -> UInt64 = { UInt64(max(0, Date().timeIntervalSince1970 * 1_000)) }
   /// The transport to use instead of HTTP to `serverURL`. Tests use it to inject faults.
   package var transport: (any ZDCTransport)?
+  /// The service that makes requests while the app is suspended; nil for the platform's, if it has one.
+  package var systemTransfers: (any SystemTransfers)?
   /// Waits between two attempts of a download.
   package var transferSleep: @Sendable (Duration) async throws -> Void = { try await Task.sleep(for: $0) }
   /// The clock for the engines' pauses.

@@ -13,10 +13,15 @@ extension ServerAPI {
   /// Uploads one part, identified by its hash. The same part may be sent again; a different one under the same index is
   /// refused.
   package func putPart(_ blob: BlobID, index: Int, bytes: [UInt8], hash: [UInt8]) async throws {
-    let path = Routes.path(Routes.blobPart, blob.text, String(index))
-    var request = TransportRequest.bytes(.put, path, bytes)
-    request.headers[WireHeaders.partHash] = ZBase32.encode(hash)
+    let request = Self.partRequest(blob, index: index, body: .bytes(bytes), hash: hash)
     _ = try await answer(to: request, limit: Limits.jsonBytes)
+  }
+
+  static func partRequest(
+    _ blob: BlobID, index: Int, body: TransportRequest.Body, hash: [UInt8]
+  ) -> TransportRequest {
+    let headers = ["content-type": TransportRequest.octetType, WireHeaders.partHash: ZBase32.encode(hash)]
+    return TransportRequest(.put, Routes.path(Routes.blobPart, blob.text, String(index)), headers: headers, body: body)
   }
 
   package func completeBlob(_ blob: BlobID) async throws -> BlobStatus {
@@ -34,10 +39,7 @@ extension ServerAPI {
   package func content(
     _ zone: ZoneID, node: NodeID, blob: BlobID, range: Range<UInt64>? = nil
   ) async throws -> (length: UInt64, body: TransportBody) {
-    var request = TransportRequest.get(Routes.path(Routes.content, zone.tree.text, node.text, blob.text))
-    if let range, !range.isEmpty {
-      request.headers["range"] = "bytes=\(range.lowerBound)-\(range.upperBound - 1)"
-    }
+    let request = Self.contentRequest(zone, node: node, blob: blob, range: range)
     let response: TransportResponse
     do {
       response = try await open(request)
@@ -50,6 +52,17 @@ extension ServerAPI {
       let length = response.headers["content-length"].flatMap(UInt64.init)
     else { throw TransportError(.badAnswer, origin: connection.origin) }
     return (length, response.body)
+  }
+
+  /// - Parameter range: Nil or empty for the whole content.
+  static func contentRequest(
+    _ zone: ZoneID, node: NodeID, blob: BlobID, range: Range<UInt64>?
+  ) -> TransportRequest {
+    var request = TransportRequest.get(Routes.path(Routes.content, zone.tree.text, node.text, blob.text))
+    if let range, !range.isEmpty {
+      request.headers["range"] = "bytes=\(range.lowerBound)-\(range.upperBound - 1)"
+    }
+    return request
   }
 
   /// Downloads leaf hashes of one content blob, 32 bytes each. Maximum 131,072 per request.
@@ -66,8 +79,15 @@ extension ServerAPI {
   package func leafProof(
     _ zone: ZoneID, node: NodeID, blob: BlobID, leaves: Range<UInt64>
   ) async throws -> [UInt8] {
+    let request = Self.proofRequest(zone, node: node, blob: blob, leaves: leaves)
+    return try await answer(to: request, limit: Limits.leafProofBytes).body
+  }
+
+  static func proofRequest(
+    _ zone: ZoneID, node: NodeID, blob: BlobID, leaves: Range<UInt64>
+  ) -> TransportRequest {
     let path = Routes.path(Routes.leafProof, zone.tree.text, node.text, blob.text)
     let query = [("from", String(leaves.lowerBound)), ("count", String(leaves.upperBound - leaves.lowerBound))]
-    return try await answer(to: .get(path, query: query), limit: Limits.leafProofBytes).body
+    return .get(path, query: query)
   }
 }

@@ -67,7 +67,7 @@ package struct ServerAPI: Sendable {
 }
 
 extension TransportRequest {
-  fileprivate func authorized(_ token: String) -> TransportRequest {
+  func authorized(_ token: String) -> TransportRequest {
     var request = self
     request.headers["authorization"] = "Bearer \(token)"
     return request
@@ -114,10 +114,14 @@ extension ServerAPI {
 
   /// Pushes commits with all objects that belong to them. The same bytes may be sent again at any time.
   package func push(_ bundle: [UInt8]) async throws -> PushAnswer {
-    let request = TransportRequest.bytes(.post, Routes.commits, bundle, type: Bundle.mediaType)
+    let request = Self.commitRequest(.bytes(bundle))
     let answer = try await answer(to: request, limit: Self.bundleBytes, accepting: 409)
     if answer.status == 409 { return .headMismatch(try page(answer)) }
     return .accepted(try connection.decode(answer.body))
+  }
+
+  static func commitRequest(_ body: TransportRequest.Body) -> TransportRequest {
+    TransportRequest(.post, Routes.commits, headers: ["content-type": Bundle.mediaType], body: body)
   }
 
   /// Downloads a bundle of records in the order requested, without those that the server does not have. It may stop

@@ -13,6 +13,7 @@ struct Managers: Sendable {
   let downloads: ZDCDownloadManager
   let images: ZDCImageManager
   let sync: ZDCSyncManager
+  let handOver: TransferHandOver
 
   init(
     config: ZDCConfig, delegate: DelegateBox, progress: ZDCProgressManager, database: ZDCDatabaseManager,
@@ -23,21 +24,35 @@ struct Managers: Sendable {
     users = ZDCUserManager(users: localUsers)
     disk = ZDCDiskManager(
       database: database.rwDatabaseConnection, folder: config.databasePath.appendingPathExtension("files"))
+    let partials = config.databasePath.appendingPathExtension("downloads")
+    handOver = TransferHandOver(
+      system: config.systemTransfers ?? Self.platformTransfers(config), partials: PartialFolder(url: partials),
+      folder: config.databasePath.appendingPathExtension("uploads"))
     downloads = ZDCDownloadManager(
-      database: database.rwDatabaseConnection, users: localUsers, primaryTreeID: config.primaryTreeID,
-      name: config.stableName(home: NSHomeDirectory()), disk: disk,
-      partials: config.databasePath.appendingPathExtension("downloads"), progress: progress, delegate: delegate,
-      sleep: config.transferSleep)
+      database: database.rwDatabaseConnection, users: localUsers, primaryTreeID: config.primaryTreeID, disk: disk,
+      partials: partials, handOver: handOver, progress: progress, delegate: delegate, sleep: config.transferSleep)
     images = .platform(disk: disk, downloads: downloads, database: database.rwDatabaseConnection)
     sync = ZDCSyncManager(
       database: database, users: localUsers, config: config, delegate: delegate, progress: progress,
-      reachability: reachability)
+      handOver: handOver, reachability: reachability)
+    handOver.whenDelivered { [downloads, sync] in await Self.useResults(downloads, sync) }
+  }
+
+  /// The system's service for apps that it suspends; nil on other platforms.
+  private static func platformTransfers(_ config: ZDCConfig) -> (any SystemTransfers)? {
+    #if canImport(Darwin) && !os(macOS)
+      // One session per database; the system keeps it under its name between launches.
+      BackgroundURLSession.forApp(name: config.stableName(home: NSHomeDirectory()))
+    #else
+      nil
+    #endif
   }
 
   /// Starts the engines. Called after the framework's state has become unlocked.
   func start() {
     disk.start()
     sync.start()
+    observeActivation()
     if sync.config.syncAutomatically { downloads.start(sync.hub.occasions(Self.resumesDownloads)) }
   }
 
@@ -53,6 +68,7 @@ struct Managers: Sendable {
   func stop() async {
     await downloads.stop()
     await sync.stop()
+    handOver.stop()
     disk.stop()
   }
 }

@@ -65,6 +65,10 @@ public typealias NSNotification = Notification
 open class NotificationCenter: NSObject, @unchecked Sendable {
   open class var `default`: NotificationCenter { .init() }
   open func post(name: Notification.Name, object: Any?, userInfo: [AnyHashable: Any]? = nil) {}
+  open func addObserver(
+    forName name: Notification.Name?, object obj: Any?, queue: OperationQueue?,
+    using block: @escaping @Sendable (Notification) -> Void
+  ) -> any NSObjectProtocol { NSObject() }
 }
 
 public func NSHomeDirectory() -> String { "" }
@@ -142,6 +146,7 @@ public protocol URLSessionDelegate: NSObjectProtocol, Sendable {
 }
 
 public protocol URLSessionTaskDelegate: URLSessionDelegate {
+  func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?)
 }
 
 public protocol URLSessionDownloadDelegate: URLSessionTaskDelegate {

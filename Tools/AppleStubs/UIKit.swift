@@ -10,3 +10,7 @@ open class UIImage: NSObject, @unchecked Sendable {
   open var size: CGSize { .zero }
   open var scale: CGFloat { 1 }
 }
+
+@MainActor open class UIApplication: NSObject {
+  nonisolated public class var didBecomeActiveNotification: Notification.Name { .init("") }
+}

@@ -29,6 +29,7 @@ public final class ZDCSyncManager: Sendable {
   private let delegateBox: DelegateBox
   package let reachability: ZDCReachability
   private let progress: ZDCProgressManager
+  package let handOver: TransferHandOver
   package let hub: StatusHub
   let engines = Locked<[String: SyncScheduler]>([:])
   /// The lease's generation in which the engines were created.
@@ -39,7 +40,8 @@ public final class ZDCSyncManager: Sendable {
 
   package init(
     database: ZDCDatabaseManager, users: ZDCLocalUserManager, config: ZDCConfig, delegate: DelegateBox,
-    progress: ZDCProgressManager, reachability: ZDCReachability = ZDCReachability()
+    progress: ZDCProgressManager, handOver: TransferHandOver = .unavailable,
+    reachability: ZDCReachability = ZDCReachability()
   ) {
     self.database = database
     self.users = users
@@ -47,6 +49,7 @@ public final class ZDCSyncManager: Sendable {
     delegateBox = delegate
     self.reachability = reachability
     self.progress = progress
+    self.handOver = handOver
     hub = StatusHub(database: database)
     // The hub holds the database, so capture it weakly.
     database.context.changes.listenForFailures { [weak hub] in hub?.post(.error(localUserID: "", $0)) }
@@ -175,7 +178,8 @@ public final class ZDCSyncManager: Sendable {
       delegate: { [delegateBox, hub] in DelegateProxy(delegateBox.value, hub.nodes) }, now: config.clock,
       time: config.engineClock, logger: config.logger, events: SyncEvents(localUserID: localUserID, hub: hub),
       activity: SyncActivity(localUserID: localUserID, treeID: config.primaryTreeID) { [weak self] in self?.post($0) },
-      progress: UploadProgress(localUserID: localUserID, manager: progress), retriedFrozen: Locked([]))
+      progress: UploadProgress(localUserID: localUserID, manager: progress), handOver: handOver,
+      retriedFrozen: Locked([]))
     let made = SyncScheduler(session: session)
     return engines.withLock { engines in
       if let known = engines[localUserID], known.session.localUser == row { return known }

@@ -18,6 +18,14 @@ struct UploadJournal: Sendable {
     }
   }
 
+  /// Returns an attempt as it is recorded, or nil if it is not.
+  package func attempt(_ blob: BlobID) async throws -> UploadAttempt? {
+    try await session.database.asyncRead { [session, tree, node] transaction in
+      try UploadStore(transaction: transaction)
+        .attempts(localUser: session.localUser, tree: tree, node: node).first { $0.blobID == blob }
+    }
+  }
+
   /// Records a part before its first byte is sent.
   ///
   /// - Returns: False if a different part was recorded before.

@@ -23,7 +23,7 @@ extension ZonePusher {
     _ request: InFlightStore.Request, isNew: Bool
   ) async throws -> PushSummary {
     do {
-      switch try await session.api.push(request.body) {
+      switch try await answer(to: request) {
       case .accepted(let response): return try await accepted(request, response)
       case .headMismatch(let page): return try await overtaken(page)
       }
@@ -35,18 +35,41 @@ extension ZonePusher {
       return try await refused(error, detail: error.detail)
     } catch {
       await remember(error)
-      if isNew, let error = error as? TransportError, error.isUnsent { try await takeBack() }
+      if isNew, let error = error as? TransportError, error.isUnsent { try await takeBack(request) }
       throw error
+    }
+  }
+
+  /// Sends the request until the server's answer is final. If the system was given the request in the meantime, it may
+  /// still reach the server, which could accept it although it refused it here.
+  private func answer(to request: InFlightStore.Request) async throws -> PushAnswer {
+    let (commit, handOver) = (request.commitHash, session.handOver)
+    while true {
+      await handOver.withdraw(.commit(commit))
+      let before = handOver.handOvers(of: commit)
+      do {
+        let answer = try await session.api.push(request.body)
+        if case .accepted = answer { return answer }
+        guard handOver.handOvers(of: commit) != before else { return answer }
+      } catch let error as ServerError {
+        guard handOver.handOvers(of: commit) != before else { throw error }
+      } catch let error as TransportError where error.isBodyRefused {
+        guard handOver.handOvers(of: commit) != before else { throw error }
+      }
     }
   }
 
   /// Drops a request that never left this device, so that a newer edit can replace it. The app is not asked again
   /// before the server has answered the next check of the identity chain.
-  private func takeBack() async throws {
+  private func takeBack(_ request: InFlightStore.Request) async throws {
     guard !Task.isCancelled else { return }
     await identity.forget()
     await contents.forgetSealed()
-    try await abandon()
+    try await session.database.asyncReadWrite { [session, zone] transaction in
+      // In the transaction, because a request is announced before it is read to be handed over.
+      guard session.handOver.handOvers(of: request.commitHash) == 0 else { return }
+      try InFlightCompletion(session: session, zone: zone, transaction: transaction).abandon()
+    }
   }
 
   /// Adds this attempt to the history of the operations in flight.
@@ -64,6 +87,7 @@ extension ZonePusher {
   private func accepted(
     _ request: InFlightStore.Request, _ response: CommitResponse
   ) async throws -> PushSummary {
+    session.handOver.forget(request.commitHash)
     let page = try PageContents(ownRequest: request.body, receivedMs: response.receivedMs)
     let ((done, isDrained), refusal) = try await session.writeNotifyingDelegate { [session, zone] transaction in
       let done = try InFlightStore(transaction: transaction).operations(zone: zone)

@@ -29,6 +29,8 @@ package struct SyncSession: Sendable {
   package let events: SyncEvents
   let activity: SyncActivity
   package let progress: UploadProgress
+  /// What the system sends while the app is suspended.
+  package let handOver: TransferHandOver
   /// Frozen zones that were retried since launch.
   let retriedFrozen: Locked<Set<Int64>>
 

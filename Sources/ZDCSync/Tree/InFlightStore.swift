@@ -34,6 +34,14 @@ package struct InFlightStore {
     return try Row.fetchOne(statement, arguments: [zone]).map { try CommitHash($0, 0) }
   }
 
+  /// Returns the requests of all local users, by zone.
+  package func all() throws -> [(zone: Int64, localUser: Int64, commitHash: CommitHash)] {
+    let query = """
+      SELECT f.zone, z.localUser, f.commitHash FROM zdc_in_flight f JOIN zdc_zone z ON z.id = f.zone ORDER BY f.createdMs
+      """
+    return try Row.fetchAll(db, sql: query).map { (zone: $0[0], localUser: $0[1], commitHash: try CommitHash($0, 2)) }
+  }
+
   // MARK: Writing
 
   package func store(

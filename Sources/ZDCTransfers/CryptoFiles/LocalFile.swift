@@ -72,6 +72,14 @@ package final class LocalFile: Sendable {
     }
   }
 
+  /// Returns exactly `count` bytes from `offset`.
+  package func read(at offset: UInt64, count: Int) throws -> [UInt8] {
+    try [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
+      try read(at: offset, into: UnsafeMutableRawBufferPointer(buffer))
+      filled = count
+    }
+  }
+
   /// Waits until the bytes are on disk.
   package func synchronize() throws {
     guard fsync(descriptor) == 0 else { throw Self.failure() }
@@ -153,6 +161,10 @@ package struct DownloadFolder: Sendable {
 
   package init(below parent: URL = FileManager.default.temporaryDirectory) {
     url = parent.appendingPathComponent("zdc-\(UUID().uuidString)", isDirectory: true)
+  }
+
+  package init(existing url: URL) {
+    self.url = url
   }
 
   /// Returns a path that no file uses yet.

@@ -8,7 +8,7 @@ internal import ZDCProtocol
 extension ContentFetch {
   /// Above this, a file is verified leaf by leaf as it grows. Below, fetching it again costs less than fetching the
   /// hashes.
-  private static let resumableLeaves: UInt64 = 128
+  static let resumableLeaves: UInt64 = 128
 
   /// Up to this, content is held in memory until all of it has arrived and is verified, which saves the request for the
   /// hashes: 2 MiB.
@@ -22,9 +22,10 @@ extension ContentFetch {
   ///
   /// - Parameters:
   ///   - partials: the folder that keeps an unfinished file until the next attempt.
+  ///   - handOver: decides between this process and the system before each request of a resumable transfer.
   ///   - check: throws to stop a resumable transfer.
   package func download(
-    to url: URL, partials: PartialFolder, progress: Progress, check: () throws -> Void = {}
+    to url: URL, partials: PartialFolder, handOver: TransferHandOver, progress: Progress, check: () throws -> Void = {}
   ) async throws -> ZDCCryptoFile {
     guard isResumable, let partial = try partials.open(target.blob) else {
       return try await downloadAtOnce(to: url, progress: progress)
@@ -32,11 +33,15 @@ extension ContentFetch {
     do {
       let leaves = try await leaves()
       var file = try VerifiedFile(continuing: partial.file, leaves: leaves, layout: layout)
-      try await receive(from: { file.received }) { slice in
+      try await receive(from: { file.received }) {
+        try await handOver.enter(.blob(target.blob))
+        for left in try partials.left(of: target.blob) { try file.absorb(left) }
+      } _: { slice in
         try file.push(slice)
         progress(file.received)
         try check()
       }
+      try partials.removeLeft(of: target.blob)
       try LocalFile.rename(partial.url, to: url)
       return ZDCCryptoFile(fileURL: url, reference: target.reference, leaves: leaves)
     } catch {

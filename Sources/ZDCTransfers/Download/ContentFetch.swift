@@ -18,18 +18,25 @@ struct ContentFetch: Sendable {
   /// Resumes a broken connection where it stopped, as long as each one delivers something. A connection that delivers
   /// nothing is retried a few times.
   ///
-  /// - Parameter first: the answer to an earlier request for the whole content.
+  /// - Parameters:
+  ///   - first: the answer to an earlier request for the whole content.
+  ///   - prepare: called before each request; it may take bytes from elsewhere.
   package func receive(
-    from position: () -> UInt64, first: Result<Answer, any Error>? = nil, _ take: ([UInt8]) throws -> Void
+    from position: () -> UInt64, first: Result<Answer, any Error>? = nil, prepare: () async throws -> Void = {},
+    _ take: ([UInt8]) throws -> Void
   ) async throws {
     var patience = TransferRetry(policy())
     var first = first
-    while position() < layout.cipherLength {
+    while true {
+      try await prepare()
       let start = position()
+      guard start < layout.cipherLength else { return }
       do {
         try await receive(start..<layout.cipherLength, first.take()?.get(), take)
         // The announced length was sufficient, so an answer that ends early without an error is truncated.
         try require(position() == layout.cipherLength, .contentTruncated)
+      } catch is TransferHandOver.HandedOver {
+        continue
       } catch {
         try await patience.tryAgain(after: located(error), hasProgressed: position() > start)
       }

@@ -5,16 +5,17 @@ internal import ZDCSupport
 /// The folder beside the database that keeps unfinished files of ciphertext, named by their blobs.
 package struct PartialFolder: Sendable {
   private static let keptFor: TimeInterval = 7 * 24 * 3_600
-  private static let sliceBytes = 1 << 20
-
   package let url: URL
+
+  package init(url: URL) {
+    self.url = url
+  }
 
   /// Opens the file of a blob, new or as an earlier attempt left it. Returns nil while another transfer holds it.
   package func open(_ blob: BlobID) throws -> (url: URL, file: LocalFile)? {
     try create()
     let file = file(blob)
     guard let opened = try LocalFile.resume(file) else { return nil }
-    try takeOver(blob, into: opened)
     return (file, opened)
   }
 
@@ -52,31 +53,71 @@ package struct PartialFolder: Sendable {
     } catch { return nil }
   }
 
-  // MARK: Bytes of other downloads
+  // MARK: Bytes that the system fetched
 
-  /// Moves a file that the system has fetched into this folder. It holds the rest of a blob from `offset` on. The next
-  /// transfer of the blob takes it over and verifies it with the rest.
-  package func leave(_ more: URL, of blob: BlobID, from offset: UInt64) throws {
-    try create()
-    try LocalFile.rename(more, to: url.appendingPathComponent("\(blob.text).\(offset)", isDirectory: false))
+  /// A file with a part of a blob's ciphertext. Its bytes are not yet verified.
+  package struct Left: Sendable {
+    package let url: URL
+    package let offset: UInt64
+    package let size: UInt64
+
+    package var range: Range<UInt64> { offset..<offset + size }
   }
 
-  private func takeOver(_ blob: BlobID, into file: LocalFile) throws {
+  /// Moves a file that the system has fetched into this folder. It holds bytes of a blob from `offset` on. The next
+  /// transfer of the blob takes it over and verifies it.
+  package func leave(_ more: URL, of blob: BlobID, from offset: UInt64) throws {
+    try leave(more, name: "\(blob.text).\(offset)")
+  }
+
+  /// Moves a proof for leaves of a blob into this folder.
+  package func leave(_ proof: URL, of blob: BlobID, leaves: Range<UInt64>) throws {
+    try leave(proof, name: Self.proofName(blob, leaves))
+  }
+
+  private func leave(_ file: URL, name: String) throws {
+    try create()
+    try LocalFile.rename(file, to: self.url.appendingPathComponent(name, isDirectory: false))
+  }
+
+  private static func proofName(_ blob: BlobID, _ leaves: Range<UInt64>) -> String {
+    "\(blob.text).proof-\(leaves.lowerBound)-\(leaves.upperBound)"
+  }
+
+  /// Returns the files that the system fetched of a blob, by ascending offset.
+  package func left(of blob: BlobID) throws -> [Left] {
+    guard FileManager.default.fileExists(atPath: url.path) else { return [] }
     let names: [String]
     do {
       names = try FileManager.default.contentsOfDirectory(atPath: url.path)
     } catch { throw ZDCError(.fileFailure, underlying: error) }
-    for name in names where name.hasPrefix("\(blob.text).") {
-      let more = url.appendingPathComponent(name, isDirectory: false)
-      defer { DownloadFolder.remove(more) }
-      guard let offset = UInt64(name.dropFirst(blob.text.count + 1)), try file.size() >= offset else { continue }
-      let source = try LocalFile.read(more)
-      // The existing bytes are either verified or truncated, so the longer version is the better guess.
-      guard try offset + source.size() > file.size() else { continue }
-      try source.seekToStart()
-      try file.truncate(to: offset)
-      while case let slice = try source.read(upTo: Self.sliceBytes), !slice.isEmpty { try file.write(slice) }
-    }
-    try file.seekToStart()
+    return try names.filter { $0.hasPrefix("\(blob.text).") }.compactMap { name in
+      guard let offset = UInt64(name.dropFirst(blob.text.count + 1)) else { return nil }
+      let file = url.appendingPathComponent(name, isDirectory: false)
+      return Left(url: file, offset: offset, size: try LocalFile.read(file).size())
+    }.sorted { $0.offset < $1.offset }
+  }
+
+  /// Returns a range of a blob, or nil unless one file of the system's holds all of it.
+  package func bytes(of blob: BlobID, _ range: Range<UInt64>) throws -> [UInt8]? {
+    guard let left = try left(of: blob).first(where: { range.clamped(to: $0.range) == range }) else { return nil }
+    let file = try LocalFile.read(left.url)
+    return try file.read(at: range.lowerBound - left.offset, count: range.count)
+  }
+
+  /// Returns the proof for leaves of a blob if the system fetched it.
+  package func proof(of blob: BlobID, leaves: Range<UInt64>) throws -> [UInt8]? {
+    let file = url.appendingPathComponent(Self.proofName(blob, leaves), isDirectory: false)
+    guard FileManager.default.fileExists(atPath: file.path) else { return nil }
+    return try LocalFile.read(file).read(upTo: Limits.leafProofBytes)
+  }
+
+  /// Removes the files that hold ranges of a blob, because they are used or do not verify.
+  package func removeLeft(of blob: BlobID, where isOver: (Range<UInt64>) -> Bool = { _ in true }) throws {
+    for left in try left(of: blob) where isOver(left.range) { DownloadFolder.remove(left.url) }
+  }
+
+  package func removeProof(of blob: BlobID, leaves: Range<UInt64>) {
+    DownloadFolder.remove(url.appendingPathComponent(Self.proofName(blob, leaves), isDirectory: false))
   }
 }

@@ -4,6 +4,8 @@ internal import ZDCProtocol
 /// A file of ciphertext that grows by verified leaves only. However the process ends, the file can be verified again
 /// and is not fetched twice.
 struct VerifiedFile: ~Copyable {
+  private static let sliceBytes = 1 << 20
+
   private let file: LocalFile
   private let leaves: ContentLeaves
   private let cipherLength: UInt64
@@ -38,6 +40,22 @@ struct VerifiedFile: ~Copyable {
       received += UInt64(taken.count)
       rest = rest.dropFirst(taken.count)
       if pending.count == size { try writeLeaf() }
+    }
+  }
+
+  /// Takes bytes that the system fetched, as far as they continue this file and verify.
+  package mutating func absorb(_ left: PartialFolder.Left) throws {
+    guard left.range.contains(received) else { return }
+    let source = try LocalFile.read(left.url)
+    do {
+      while left.range.contains(received), received < cipherLength {
+        let count = Int(min(UInt64(Self.sliceBytes), left.range.upperBound - received))
+        try push(try source.read(at: received - left.offset, count: count))
+      }
+    } catch is ZDCSecurityError {
+      // Not evidence against the server: the file may have been damaged on this device. The network has the bytes.
+      received -= UInt64(pending.count)
+      pending.removeAll(keepingCapacity: true)
     }
   }
 

@@ -27,9 +27,6 @@ extension ZDCDownloadManager {
     task?.cancel()
     await transfers.cancelAll()
     await metaTransfers.cancelAll()
-    #if canImport(Darwin) && !os(macOS)
-      system.stop()
-    #endif
     await task?.value
     await background.allHaveLeft()
     background.release()
@@ -46,6 +43,15 @@ extension ZDCDownloadManager {
       }
       group.cancelAll()
     }
+  }
+
+  /// Resumes the downloads of ended processes, and waits also for those that are resumed already. The app has received
+  /// what is complete when this returns.
+  package func deliverResumed() async {
+    let changes = resumingChanges.stream(limit: 1)
+    await resumeDownloads()
+    if resuming.withLock({ $0 == 0 }) { return }
+    for await _ in changes where resuming.withLock({ $0 == 0 }) { return }
   }
 
   /// Resumes the downloads of ended processes once, for callers that step manually. Returns when all downloads have
@@ -68,6 +74,7 @@ extension ZDCDownloadManager {
       for saved in try await background.orphans() {
         guard background.beginResuming(saved.key) else { continue }
         if saved.createdMs + Self.savedForMs > now {
+          resuming.withLock { $0 += 1 }
           start(saved)
         } else {
           await giveUp(saved.key, ZDCError(.downloadFailed, detail: "\(saved.key.nodeID), after a week"))
@@ -77,6 +84,14 @@ extension ZDCDownloadManager {
   }
 
   private func resume(_ saved: DownloadStore.Saved) async {
+    defer {
+      resuming.withLock { $0 -= 1 }
+      resumingChanges.send(())
+    }
+    await fetchAndDeliver(saved)
+  }
+
+  private func fetchAndDeliver(_ saved: DownloadStore.Saved) async {
     let (key, interest) = (saved.key, TransferInterest { _, _ in })
     do {
       switch key.part {

@@ -47,11 +47,12 @@ public final class ZDCDownloadManager: Sendable {
   package let disk: ZDCDiskManager?
   /// Serializes requests that keep the same content: the first one stores it, and the others find it stored.
   package let keeping = TaskGate()
-  #if canImport(Darwin) && !os(macOS)
-    let system: SystemDownloads
-  #endif
+  package let handOver: TransferHandOver
   /// The task that resumes the downloads of ended processes.
   package let running = Locked<Task<Void, Never>?>(nil)
+  /// Number of resumed downloads in progress, until the app has received the result.
+  let resuming = Locked(0)
+  let resumingChanges = Broadcast<Void>(limit: 1)
   let batchers = Mutex<[BatchKey: SmallContentBatcher]>([:])
 
   struct BatchKey: Hashable {
@@ -60,13 +61,14 @@ public final class ZDCDownloadManager: Sendable {
   }
 
   /// - Parameters:
-  ///   - name: identifies the system's downloads for this database in every launch.
   ///   - partials: the folder in which interrupted large downloads wait for their next attempt.
+  ///   - handOver: what the system does while the app is suspended.
   ///   - delegate: notified of downloads that outlived their process.
   ///   - sleep: waits between attempts.
   package init(
-    database: ZDCDatabaseConnection, users: ZDCLocalUserManager, primaryTreeID: String, name: String = "",
+    database: ZDCDatabaseConnection, users: ZDCLocalUserManager, primaryTreeID: String,
     disk: ZDCDiskManager? = nil, folder: DownloadFolder = DownloadFolder(), partials: URL,
+    handOver: TransferHandOver = .unavailable,
     progress: ZDCProgressManager = ZDCProgressManager(), delegate: (any BackgroundDownloadDelegate)? = nil,
     slots: TransferSlots = TransferSlots(),
     sleep: @escaping @Sendable (Duration) async throws -> Void = { try await Task.sleep(for: $0) }
@@ -81,10 +83,7 @@ public final class ZDCDownloadManager: Sendable {
     self.delegate = delegate
     self.slots = slots
     policy = .downloads(sleep)
-    #if canImport(Darwin) && !os(macOS)
-      // One session per database; the system keeps it under its name between launches.
-      system = SystemDownloads(name: name, partials: self.partials) {}
-    #endif
+    self.handOver = handOver
     background = BackgroundDownloads(database: database, folder: partials)
     transfers = TransferTable(
       share: { try folder.duplicate($0) }, discard: { DownloadFolder.remove($0.fileURL) })
@@ -206,6 +205,10 @@ public final class ZDCDownloadManager: Sendable {
     }
     let api = try await users.serverAPI(for: target.user)
     let url = try folder.newURL()
+    if let file = try await handedOverFile(target, url) {
+      report(target.cipherLength)
+      return file
+    }
     if context.usesLongRetries, target.isSmall, let bytes = try await small(target, api) {
       let file = try Self.store(bytes, target, url)
       report(target.cipherLength)
@@ -213,13 +216,18 @@ public final class ZDCDownloadManager: Sendable {
     }
     let fetch = ContentFetch(
       api: api, target: target, policy: { [policy] in context.usesLongRetries ? policy : policy.shortened })
-    guard fetch.isResumable else { return try await fetch.download(to: url, partials: partials, progress: report) }
-    return try await slots.run(context) { [slots] in
-      try await fetch.download(to: url, partials: partials, progress: report) { try slots.check(context) }
+    guard fetch.isResumable else {
+      return try await fetch.download(to: url, partials: partials, handOver: handOver, progress: report)
+    }
+    return try await slots.run(context) { [slots, handOver] in
+      try await fetch.download(to: url, partials: partials, handOver: handOver, progress: report) {
+        try slots.check(context)
+        try handOver.check(.blob(target.blob))
+      }
     }
   }
 
-  private static func store(_ bytes: [UInt8], _ target: ContentTarget, _ url: URL) throws -> ZDCCryptoFile {
+  static func store(_ bytes: [UInt8], _ target: ContentTarget, _ url: URL) throws -> ZDCCryptoFile {
     var verifier = StreamVerifier(target.reference)
     try verifier.push(bytes)
     let leaves = try verifier.finish()

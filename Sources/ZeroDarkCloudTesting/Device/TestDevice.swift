@@ -187,12 +187,19 @@ public final class TestDevice: Sendable {
     set { engineTime.withLock { $0 = newValue } }
   }
 
+  /// The service that makes requests while the device's app is not running, from the next launch on; nil for none.
+  package var transferService: TransferService? {
+    get { service.withLock { $0 } }
+    set { service.withLock { $0 = newValue } }
+  }
+
   private func open() async throws {
     var config = ZDCConfig(primaryTreeID: Self.treeID, serverURL: serverURL, databaseDirectory: folder)
     config.syncAutomatically = syncsAutomatically
     config.transport = network
     config.clock = { [clock] in clock.nowMs }
     config.engineClock = engineClock
+    config.systemTransfers = transferService
     config.transferSleep = { [pauses] in try await pauses.pass($0) }
     config.logger = log.logger(label: name)
     let opened = try ZeroDarkCloud(delegate: delegate ?? recorder, config: config)
@@ -261,6 +268,7 @@ public final class TestDevice: Sendable {
 
   private let isAutomatic = Mutex(false)
   private let engineTime = Mutex(EngineClock())
+  private let service = Mutex<TransferService?>(nil)
   private let diesWithNetwork = Mutex(true)
   private let abortsProcess = Mutex(false)
 

@@ -160,7 +160,10 @@ extension Promise {
       wording: "a download that outlived the process is handed to the delegate (run on Linux; not on iOS)",
       state: .tested(
         by: "BackgroundDownloadTests/dataThatWasUnderWay_comesThroughTheDelegate_once",
-        "BackgroundDownloadTests/metaThatWasUnderWay_comesThroughTheDelegate_once")),
+        "BackgroundDownloadTests/metaThatWasUnderWay_comesThroughTheDelegate_once",
+        "HandOverDownloadTests/dataThatTheSystemFetched_isDelivered_withoutARequestForContent",
+        "HandOverDownloadTests/sectionsThatTheSystemFetched_areDelivered_withoutARequest",
+        "HandOverUploadTests/partsThatTheSystemSent_areNotSentAgain")),
     Promise(
       id: "seed-4.5-preferredNodes", wording: "the app's preferred branches are pulled first",
       state: .tested(by: "PullOrderTests/preferredBranch_overtakesShallowerNodes")),
