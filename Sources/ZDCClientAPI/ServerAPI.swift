@@ -95,6 +95,21 @@ extension ServerAPI {
     return try page(try await answer(to: .get(path, query: query), limit: Self.bundleBytes))
   }
 
+  /// Downloads a whole log after `after`, or from genesis if it is nil, as a stream of bundle items without records.
+  ///
+  /// The stream may end early. To resume it, ask again from the last complete commit.
+  ///
+  /// - Returns: the head where the stream ends, as claimed by the server, and the bytes.
+  package func log(
+    _ zone: ZoneID, after: UInt64?
+  ) async throws -> (head: (seq: UInt64, hash: CommitHash), body: TransportBody) {
+    let path = Routes.path(Routes.zoneCommits, zone.tree.text, zone.root.text)
+    let response = try await open(.get(path, query: [("after", after.map(String.init)), ("whole", "1")]))
+    guard response.headers["content-type"]?.hasPrefix(Bundle.mediaType) == true, let head = Self.head(response.headers)
+    else { throw TransportError(.badAnswer, origin: connection.origin, status: response.status) }
+    return (head, response.body)
+  }
+
   /// Downloads the commits of several zones after what the caller has of each, as ``commitPage(_:after:withRecords:)``
   /// does for one. Maximum ``Limits/zonesPerRequest`` zones.
   ///
@@ -170,10 +185,13 @@ extension ServerAPI {
 
   private func page(_ answer: ServerConnection.Answer) throws -> CommitPage {
     try requireBundle(answer)
-    let head = answer.headers[WireHeaders.zoneHead]?.split(separator: ":") ?? []
-    guard head.count == 2, let seq = UInt64(head[0]), let hash = CommitHash(text: head[1]) else {
-      throw TransportError(.badAnswer, origin: connection.origin)
-    }
-    return CommitPage(body: answer.body, head: (seq, hash), hasMore: answer.headers[WireHeaders.more] == "1")
+    guard let head = Self.head(answer.headers) else { throw TransportError(.badAnswer, origin: connection.origin) }
+    return CommitPage(body: answer.body, head: head, hasMore: answer.headers[WireHeaders.more] == "1")
+  }
+
+  private static func head(_ headers: [String: String]) -> (seq: UInt64, hash: CommitHash)? {
+    let parts = headers[WireHeaders.zoneHead]?.split(separator: ":") ?? []
+    guard parts.count == 2, let seq = UInt64(parts[0]), let hash = CommitHash(text: parts[1]) else { return nil }
+    return (seq, hash)
   }
 }

@@ -25,16 +25,26 @@ extension MemoryTransaction {
 
   func membership(of user: UserID, in zone: ZoneKey) -> MembershipRow? { tables.memberships[user]?[zone]?.row }
 
+  func memberCounts(of user: UserID, limit: Int) -> MemberCounts {
+    let named = tables.zones.values.compactMap { $0.members.rows[user] }
+    let own = tables.zones.values.filter { $0.owner == user }.flatMap(\.members.rows.values)
+    return MemberCounts(
+      listed: min(limit, named.count { $0.leftSeq == nil }), removed: min(limit, named.count { $0.leftSeq != nil }),
+      members: min(limit, own.count { $0.leftSeq == nil }), formerMembers: min(limit, own.count { $0.leftSeq != nil }))
+  }
+
   func putMembership(of user: UserID, in zone: ZoneKey, now: UInt64) throws {
     guard let id = tables.zones[zone]?.row.zone else { return }
     try check(.zone(id))
+    try check(.account(user))
     let row = MembershipRow(zone: id, acceptedMs: now)
     tables.memberships[user, default: [:]][zone] = MemoryTables.Membership(row: row, mark: nextMark(of: user))
   }
 
   func removeMembership(of user: UserID, in zone: ZoneKey) throws {
-    guard let id = tables.zones[zone]?.row.zone else { return }
-    try check(.zone(id))
+    guard let membership = membership(of: user, in: zone) else { return }
+    if membership.endedSeq == nil { try check(.zone(membership.zone)) }
+    try check(.account(user))
     tables.memberships[user]?[zone] = nil
   }
 

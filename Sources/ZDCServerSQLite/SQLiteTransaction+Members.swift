@@ -58,6 +58,22 @@ extension SQLiteTransaction {
       endedSeq: row.isNull(3) ? nil : row.unsigned(3))
   }
 
+  func memberCounts(of user: UserID, limit: Int) throws -> MemberCounts {
+    let named = "FROM members WHERE user_id = ?1"
+    let own = """
+      FROM users u JOIN trees t ON t.owner = u.id JOIN zones z ON z.tree = t.id JOIN members m ON m.zone = z.id
+      WHERE u.user_id = ?1
+      """
+    func count(_ rows: String) throws -> Int {
+      try db.first("SELECT count(*) FROM (SELECT 1 \(rows) LIMIT ?2)", .id(user), .int(Int64(limit))) { Int($0.int(0)) }
+        ?? 0
+    }
+    return MemberCounts(
+      listed: try count("\(named) AND left_seq IS NULL"), removed: try count("\(named) AND left_seq IS NOT NULL"),
+      members: try count("\(own) AND m.left_seq IS NULL"), formerMembers: try count("\(own) AND m.left_seq IS NOT NULL")
+    )
+  }
+
   private static let nextNumber = "(SELECT coalesce(max(changed), 0) + 1 FROM memberships WHERE user = ?1)"
 
   func putMembership(of user: UserID, in zone: ZoneKey, now: UInt64) throws {

@@ -95,6 +95,9 @@ private final class CountingReader: MetadataReader {
   func membership(of user: UserID, in zone: ZoneKey) throws -> MembershipRow? {
     try asked.membership(of: user, in: zone)
   }
+  func memberCounts(of user: UserID, limit: Int) throws -> MemberCounts {
+    try asked.memberCounts(of: user, limit: limit)
+  }
   func zones(offeredTo user: UserID, after cursor: UInt64, limit: Int) throws -> [OfferedZone] {
     try asked.zones(offeredTo: user, after: cursor, limit: limit)
   }

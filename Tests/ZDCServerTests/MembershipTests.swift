@@ -247,6 +247,29 @@ import ZDCServerSQLite
     }
   }
 
+  // MARK: The audit
+
+  @Test func theAuditShowsMemberships() async throws {
+    try await Self.run { server, shared in
+      _ = try await server.accept(shared.zone.zone, token: shared.memberToken).expect(200)
+      func section(_ title: String, _ token: [UInt8]) async throws -> [AuditReport.Field] {
+        let report: AuditReport = try await server.send(.GET, Routes.audit, token: token).json()
+        return try #require(report.sections.first { $0.title.hasPrefix(title) }).fields
+      }
+      let name = "\(shared.zone.zone.tree.text)/\(shared.zone.zone.root.text)"
+      let accepted = "accepted \(server.clock.nowMs)"
+      let now = try await section("accepted zones", shared.memberToken)
+      #expect(now == [AuditReport.Field(name: name, value: accepted)])
+      #expect(try await section("access lists", shared.memberToken).map(\.value) == ["5", "0", "4", "0"])
+      #expect(try await section("access lists", shared.token).map(\.value) == ["4", "0", "5", "0"])
+      try await server.remove(shared.member.userID, from: &shared.zone, token: shared.token)
+      let later = try await section("accepted zones", shared.memberToken)
+      #expect(later == [AuditReport.Field(name: name, value: accepted + ", access ended with commit 2")])
+      #expect(try await section("access lists", shared.memberToken).map(\.value) == ["4", "1", "4", "0"])
+      #expect(try await section("access lists", shared.token).map(\.value) == ["4", "0", "4", "1"])
+    }
+  }
+
   // MARK: The check of a folder
 
   @Test(.needsFolder) func aFolderWithMembersIsSound_andWrongOnesAreFound() async throws {

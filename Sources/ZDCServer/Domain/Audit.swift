@@ -7,6 +7,7 @@ enum Audit {
     return AuditReport(sections: [
       try account(user, in: reader), try devices(of: id, in: reader), try sessions(of: id, now: now, in: reader),
       try trees(of: id, in: reader), try zones(of: id, in: reader), try stored(for: id, quota: quota, in: reader),
+      try followed(by: id, in: reader), try lists(of: id, in: reader),
     ])
   }
 
@@ -17,7 +18,8 @@ enum Audit {
       [
         ("user id", user.id.text), ("lookup id", user.lookup.text), ("login public key", hexadecimal(user.loginKey)),
         ("identity links", "\(user.linkSeq + 1)"), ("last link", user.linkHead.text),
-        ("signature key generation", "\(user.signGen)"), ("sealed keyring, bytes", "\(keyring)"),
+        ("signature key generation", "\(user.signGen)"), ("decryption key generation", "\(user.encGen)"),
+        ("sealed keyring, bytes", "\(keyring)"),
         ("closed", user.closedMs.map { "\($0)" } ?? "no"), ("created", "\(user.createdMs)"),
       ])
   }
@@ -54,6 +56,31 @@ enum Audit {
       try reader.zones(of: user, since: nil).own.map { zone in
         ("\(zone.treeID.text)/\(zone.zoneRoot.text)", "\(zone.seq + 1) commits, head \(zone.head.text)")
       })
+  }
+
+  private static func followed(by user: UserID, in reader: any MetadataReader) throws -> AuditReport.Section {
+    section(
+      "accepted zones of others",
+      try reader.memberships(of: user).map { membership in
+        let end = membership.endedSeq.map { ", access ended with commit \($0)" } ?? ""
+        let zone = membership.zone
+        return ("\(zone.tree.text)/\(zone.root.text)", "accepted \(membership.acceptedMs)\(end)")
+      })
+  }
+
+  /// Counting more would make the report of a user whom many lists name expensive.
+  private static let countedMembers = 10_000
+
+  private static func lists(of user: UserID, in reader: any MetadataReader) throws -> AuditReport.Section {
+    let counts = try reader.memberCounts(of: user, limit: countedMembers + 1)
+    func text(_ count: Int) -> String { count > countedMembers ? "more than \(countedMembers)" : "\(count)" }
+    return section(
+      "access lists (user ids, permissions, key generations, since when)",
+      [
+        ("zones that name this user, own ones included", text(counts.listed)),
+        ("zones that this user was removed from (and by which commit)", text(counts.removed)),
+        ("members of own zones", text(counts.members)), ("former members of own zones", text(counts.formerMembers)),
+      ])
   }
 
   private static func stored(

@@ -7,6 +7,8 @@ struct CommitPage: Sendable {
   var head: CommitHash
   var more: Bool
   var damaged: [RecordDamaged] = []
+  /// The last commit of the page; what the caller had if the page has none.
+  var last: UInt64?
 }
 
 /// The answer to a request for records.
@@ -66,7 +68,8 @@ enum Zones {
     }
     let more = last.map { $0 < log.status.seq } ?? true
     return CommitPage(
-      body: commits.bytes + records.bytes, seq: log.status.seq, head: log.status.head, more: more, damaged: damaged)
+      body: commits.bytes + records.bytes, seq: log.status.seq, head: log.status.head, more: more, damaged: damaged,
+      last: last)
   }
 
   /// Returns pages of several zones' logs, in the order requested. The answer ends before the zone for whose next

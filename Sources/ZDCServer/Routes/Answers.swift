@@ -37,6 +37,15 @@ extension Response {
     return response
   }
 
+  /// Returns a whole log, sent piece by piece, and the head where it ends.
+  static func log(head page: CommitPage, _ body: ResponseBody) -> Response {
+    Response(
+      status: .ok,
+      headers: [
+        .contentType: Bundle.mediaType, .cacheControl: "no-store", .zoneHead: "\(page.seq):\(page.head.text)",
+      ], body: body)
+  }
+
   static func text(_ text: String, status: HTTPResponse.Status = .ok) -> Response {
     Response(
       status: status, headers: [.contentType: "text/plain; charset=utf-8"],

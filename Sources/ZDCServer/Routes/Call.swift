@@ -81,8 +81,7 @@ struct Call: Sendable {
   func body(_ bytes: [UInt8]) throws -> ResponseBody {
     let buffer = ByteBuffer(bytes: bytes)
     guard bytes.count > Self.answerSlice else { return ResponseBody(byteBuffer: buffer) }
-    let share = BodyShare(core.answers, of: Self.party(request, context, core, session))
-    try share.take(bytes.count)
+    let share = try answerShare(of: bytes.count)
     let channel = context.channel
     return ResponseBody(contentLength: bytes.count) { writer in
       var rest = buffer
@@ -96,6 +95,15 @@ struct Call: Sendable {
   }
 
   private static let answerSlice = 256 << 10
+
+  /// Counts these bytes towards the budget for responses until the share is released.
+  ///
+  /// - Throws: `tooManyRequests` if too many response bytes are already in transfer.
+  func answerShare(of count: Int) throws -> BodyShare {
+    let share = BodyShare(core.answers, of: Self.party(request, context, core, session))
+    try share.take(count)
+    return share
+  }
 
   /// Logs records that cannot be served. The client misses them and asks again; only the operator can help.
   func report(_ damaged: [RecordDamaged], in zone: ZoneID) {

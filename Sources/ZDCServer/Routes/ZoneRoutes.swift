@@ -98,6 +98,7 @@ enum ZoneRoutes {
     let user = try call.user
     let zone = try call.zone()
     let after = try call.number("after")
+    guard try call.number("whole") != 1 else { return try await wholeLog(call, zone, after: after) }
     let withRecords = try call.number("records") == 1
     let page = try await call.read { reader in
       try Zones.page(zone, for: user, after: after, withRecords: withRecords, in: reader)
@@ -105,6 +106,38 @@ enum ZoneRoutes {
     call.report(page.damaged, in: zone)
     return try .page(page, for: call)
   }
+
+  /// Streams the log up to its head in slices, without records. A new slice is read only when the client has taken the
+  /// one before, and the user's rights are checked for each.
+  private static func wholeLog(_ call: Call, _ zone: ZoneID, after: UInt64?) async throws -> Response {
+    let share = try call.answerShare(of: logSliceBytes + Limits.commitBytes + Limits.aclBytes)
+    let user = try call.user
+    let first = try await slice(call, zone, user, after: after)
+    let channel = call.context.channel
+    let body = ResponseBody { writer in
+      var page = first
+      while true {
+        try await writer.write(ByteBuffer(bytes: page.body))
+        call.core.metrics.countBytes(out: page.body.count)
+        guard let last = page.last, last < first.seq, !page.body.isEmpty else { break }
+        try await channel.untilWritable()
+        page = try await slice(call, zone, user, after: last)
+      }
+      withExtendedLifetime(share) {}
+      try await writer.finish(nil)
+    }
+    return .log(head: first, body)
+  }
+
+  private static func slice(
+    _ call: Call, _ zone: ZoneID, _ user: UserID, after: UInt64?
+  ) async throws -> CommitPage {
+    try await call.read { reader in
+      try Zones.page(zone, for: user, after: after, withRecords: false, room: logSliceBytes, in: reader)
+    }
+  }
+
+  private static let logSliceBytes = 512 << 10
 
   /// Pages of up to 64 zones: a device that follows many pulls them in few requests.
   static func pages(_ call: Call) async throws -> Response {

@@ -68,6 +68,25 @@ package struct MembershipRow: Sendable, Hashable {
   }
 }
 
+/// How many access lists name a user, and how many users the lists of their own zones name. Each count ends at the limit
+/// that was asked for.
+package struct MemberCounts: Sendable, Hashable {
+  /// Zones that name the user, their own included.
+  package var listed: Int
+  /// Zones that the user was removed from.
+  package var removed: Int
+  /// Members of the user's own zones, in all of them together.
+  package var members: Int
+  package var formerMembers: Int
+
+  package init(listed: Int, removed: Int, members: Int, formerMembers: Int) {
+    self.listed = listed
+    self.removed = removed
+    self.members = members
+    self.formerMembers = formerMembers
+  }
+}
+
 /// The zones in a user's list that have changed.
 package struct ZoneChanges: Sendable {
   package var own: [ZoneStatus]

@@ -29,9 +29,9 @@ package protocol MetadataStore: Sendable {
 /// Retained content belongs to no subject: a write that needs its space removes it from any zone of the owner. A store
 /// with several writers must leave content that another write has attached again.
 package enum WriteSubject: Sendable, Hashable {
-  /// The user's row, identity chain, keyring, devices, sessions and trees.
+  /// The user's row, identity chain, keyring, devices, sessions, trees, and memberships in zones of others.
   case account(UserID)
-  /// The zone's log, nodes, records, live content, members, and the memberships in it.
+  /// The zone's log, nodes, records, live content, members, and the memberships in it that have not ended.
   case zone(ZoneID)
   /// An upload, from its ticket until a commit attaches it.
   case upload(BlobID)
@@ -90,6 +90,8 @@ package protocol MetadataReader: AnyObject {
   /// Returns the zones that the user has accepted, oldest acceptance first.
   func memberships(of user: UserID) throws -> [MembershipRow]
   func membership(of user: UserID, in zone: ZoneKey) throws -> MembershipRow?
+  /// Counts memberships for the audit report. Reads at most `limit` rows for each count.
+  func memberCounts(of user: UserID, limit: Int) throws -> MemberCounts
   func genesisCommits(owner: UserID, appTreeID: String) throws -> [CommitHash]
   func trees(of owner: UserID) throws -> [TreeRow]
   func treeID(of zone: ZoneKey) throws -> TreeID?
