@@ -29,7 +29,8 @@ enum Schema {
     }
   }
 
-  private static let steps: [Step] = sqlSteps.map { .sql($0) } + [.code { try CompactNodes.migrate($0) }]
+  private static let steps: [Step] =
+    sqlSteps.map { .sql($0) } + [.code { try CompactNodes.migrate($0) }]
     + laterSteps.map { .sql($0) }
 
   private static let laterSteps = [
