@@ -3,6 +3,7 @@ internal import ZDCCommands
 internal import ZDCCrypto
 internal import ZDCProtocol
 internal import ZDCTreesystem
+internal import ZeroDarkCloud
 
 extension FuzzTarget {
   /// Text that users type, that other users choose as file names, or that the other side sends.
@@ -16,6 +17,11 @@ extension FuzzTarget {
       let text = text(bytes)
       if let id = NodeID(text: text) { try FuzzFinding.require(id.text == text, "an id has one text") }
       if let id = UserID(text: text) { try FuzzFinding.require(id.text == text, "an id has one text") }
+    },
+    FuzzTarget("identity-code", longest: 128) { bytes in
+      let text = text(bytes)
+      guard let code = IdentityCode(text) else { return }
+      try FuzzFinding.require(code.text == text, "a code has one text")
     },
     FuzzTarget("path-text", longest: 4 << 10) { bytes in
       guard let path = ZDCTreesystemPath(text(bytes)) else { return }

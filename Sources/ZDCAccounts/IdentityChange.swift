@@ -1,10 +1,10 @@
-package import ZDCClientStore
+internal import ZDCClientStore
 internal import ZDCCrypto
-package import ZDCProtocol
+internal import ZDCProtocol
 internal import ZDCSupport
 
 /// A change of the account's identity that the user asked for.
-package enum IdentityChange: Sendable, Hashable {
+enum IdentityChange: Sendable, Hashable {
   case keys(areCompromised: Bool)
   case accessKey
   case closing

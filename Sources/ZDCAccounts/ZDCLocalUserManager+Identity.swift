@@ -26,7 +26,7 @@ extension ZDCLocalUserManager {
   /// between adopts it.
   ///
   /// ```swift
-  /// let rotation = try await zdc.localUserManager!.rotateKeys(for: localUserID, areCompromised: true)
+  /// let rotation = try await session.localUserManager.rotateKeys(for: user.uuid, areCompromised: true)
   /// print("keys of generation \(rotation.generation), \(rotation.revokedDevices) devices logged out")
   /// ```
   ///

@@ -156,12 +156,13 @@ public final class ZDCLocalUserManager: Sendable {
 
   /// Replaces the keys of a user, whose engine keeps the same API object.
   func renew(_ row: LocalUserRow) async throws -> ServerAPI {
-    let known = open.withLock { $0[row.userID]?.api }
-    forget(row.userID)
+    let keys = try translating { try UserKeys(row) }
+    let known = open.withLock { open in
+      open[row.userID]?.keys = keys
+      return open[row.userID]?.api
+    }
     guard let known else { return try await serverAPI(for: row.userID) }
     await known.session.renew(row.credentials)
-    let keys = try translating { try UserKeys(row) }
-    open.withLock { $0[row.userID] = OpenUser(keys: keys, api: known) }
     return known
   }
 

@@ -1,4 +1,4 @@
-internal import ZDCProtocol
+package import ZDCProtocol
 
 /// The number that two people compare to be sure that no server stands between them: 60 digits, the same on both sides,
 /// for as long as both accounts exist (PROTOCOL 3.2).
@@ -32,17 +32,17 @@ private enum SafetyRole {}
 /// The text of a code that a user shows and another one scans: who they are, and where their chain ends.
 ///
 /// `"zdcid:1:"` and the z-base-32 text of `b[32] userID ‖ u32 seq ‖ b[32] link hash`.
-struct IdentityCode: Sendable, Hashable {
-  static let prefix = "zdcid:1:"
+package struct IdentityCode: Sendable, Hashable {
+  package static let prefix = "zdcid:1:"
   private static let byteCount = 68
 
-  let user: UserID
-  let seq: UInt32
-  let hash: LinkHash
+  package let user: UserID
+  package let seq: UInt32
+  package let hash: LinkHash
 
-  init(user: UserID, seq: UInt32, hash: LinkHash) { (self.user, self.seq, self.hash) = (user, seq, hash) }
+  package init(user: UserID, seq: UInt32, hash: LinkHash) { (self.user, self.seq, self.hash) = (user, seq, hash) }
 
-  var text: String {
+  package var text: String {
     var out = ByteWriter(capacity: Self.byteCount)
     out.append(user)
     out.append(seq)
@@ -51,7 +51,7 @@ struct IdentityCode: Sendable, Hashable {
   }
 
   /// Returns nil for any other text.
-  init?(_ text: String) {
+  package init?(_ text: String) {
     guard text.hasPrefix(Self.prefix),
       let bytes = ZBase32.decode(text.dropFirst(Self.prefix.count), byteCount: Self.byteCount)
     else { return nil }

@@ -11,8 +11,9 @@ internal import ZDCSupport
 /// To show a state that changes, observe it:
 ///
 /// ```swift
-/// for try await state in session.databaseManager.values(of: { $0.user(id: theirID)?.identity }) {
-///   show(["\(state)"])
+/// let bobID = "the text of Bob's user ID"
+/// for try await bob in connection.values(of: { $0.user(id: bobID) }) {
+///   if bob?.identity == .changed { show(["Bob has new words. Compare again."]) }
 /// }
 /// ```
 public final class ZDCUserManager: Sendable {

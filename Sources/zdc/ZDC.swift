@@ -26,7 +26,8 @@ struct ZDC: AsyncParsableCommand {
       """,
     version: "0.1.0",
     subcommands: [
-      Account.self, DeviceCommands.self, List.self, Tree.self, Put.self, Get.self, Move.self, Remove.self, Sync.self, Watch.self,
+      Account.self, DeviceCommands.self, User.self, List.self, Tree.self, Put.self, Get.self, Move.self, Remove.self,
+      Sync.self, Watch.self,
       Status.self, Doctor.self, Explain.self, Journal.self, Repair.self, Audit.self, Completions.self,
     ])
 }
@@ -94,7 +95,7 @@ struct CommonOptions: ParsableArguments {
     return options
   }
 
-  private static let groups = ["account", "devices", "journal"]
+  private static let groups = ["account", "devices", "journal", "user"]
   private static let values = ["--profile", "--server", "--ca-file", "--passphrase-file"]
 
   var output: Output { Output(isJSON: json, isQuiet: quiet) }

@@ -34,7 +34,8 @@ import ZDCServerSQLite
       let claim = AppendLinkRequest(
         link: WireBytes(try account.claims(3, after: try account.closing()).bytes))
       let refusals = [
-        try await server.commit(body, token: token), try await server.sendJSON(.POST, Routes.links, claim, token: token),
+        try await server.commit(body, token: token),
+        try await server.sendJSON(.POST, Routes.links, claim, token: token),
         try await server.ticket(BlobTests.Large(), .random(), zone, token: token),
       ]
       for refusal in refusals { #expect((refusal.status, refusal.error?.code) == (403, .accountClosed)) }

@@ -89,6 +89,23 @@ import ZDCServer
     }
   }
 
+  @Test func devicesAreListed_alsoWithoutASession() async throws {
+    try await TestServer.run { (server: TestServer) async throws in
+      let (account, _) = try await server.newAccount()
+      let other = DeviceID.random()
+      _ = try await server.login(account, device: other)
+      let start = server.clock.nowMs
+      server.clock.advance(ms: 25 * 3_600_000)
+      let token = try await server.login(account)
+      let list: SessionList = try await server.send(.GET, Routes.sessions, token: token).json()
+      #expect(list.devices.count == 2)
+      let device = SessionList.Device(
+        deviceID: account.deviceID, createdMs: start, lastLoginMs: server.clock.nowMs, isCurrent: true)
+      #expect(list.devices.contains(device))
+      #expect(list.devices.contains(.init(deviceID: other, createdMs: start, lastLoginMs: nil, isCurrent: false)))
+    }
+  }
+
   @Test func aSessionEndsWhenItIsEnded_orAfterADay() async throws {
     try await TestServer.run { (server: TestServer) async throws in
       let (account, first) = try await server.newAccount()

@@ -1,5 +1,6 @@
 internal import Foundation
 package import GRDB
+package import ZDCCrypto
 package import ZDCProtocol
 internal import ZDCSupport
 

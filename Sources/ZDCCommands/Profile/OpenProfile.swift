@@ -44,6 +44,7 @@ package final class OpenProfile: Sendable {
   let reader: ZDCDatabaseConnection
   let databaseManager: ZDCDatabaseManager
   let users: ZDCLocalUserManager
+  let people: ZDCUserManager
   let sync: ZDCSyncManager
 
   /// The app tree ID that all users of `zdc` share.
@@ -58,13 +59,16 @@ package final class OpenProfile: Sendable {
     var database = ZDCDatabaseConfig(encryptionKey: try key(zdc.databaseKeyManager))
     database.register(FileRecord.self, inCollection: FileRecord.collection)
     try zdc.unlockOrCreateDatabase(database)
-    guard let manager = zdc.databaseManager, let users = zdc.localUserManager, let sync = zdc.syncManager else {
+    guard let manager = zdc.databaseManager, let users = zdc.localUserManager, let people = zdc.userManager,
+      let sync = zdc.syncManager
+    else {
       throw ZDCError(.databaseLocked)
     }
     databaseManager = manager
     connection = manager.rwDatabaseConnection
     reader = manager.roDatabaseConnection
     self.users = users
+    self.people = people
     self.sync = sync
     app.attach(zdc)
   }

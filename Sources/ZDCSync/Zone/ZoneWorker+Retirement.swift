@@ -17,6 +17,7 @@ extension ZoneWorker {
   ///
   /// - Returns: The number of commits sent.
   func retireKeys() async throws -> Int {
+    guard try await hasRetirement() else { return 0 }
     for sent in 0..<Self.retirementAttempts {
       guard try await isRetirementPending() else { return sent }
       try await identity.require()
@@ -32,6 +33,12 @@ extension ZoneWorker {
       }
     }
     return Self.retirementAttempts
+  }
+
+  private func hasRetirement() async throws -> Bool {
+    try await session.database.asyncRead { [zone] transaction in
+      try transaction.identityChanges.retirement(zone: zone) != nil
+    }
   }
 
   /// Removes the pending entry if the log retires the keys already, or the zone is not the user's.

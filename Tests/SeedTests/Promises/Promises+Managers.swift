@@ -92,7 +92,9 @@ extension Promise {
         by: "ShareListTests/aFreshItemAllowsNothingUntilTheAppAddsLetters",
         "ShareListTests/upperAndLowerCaseLettersAreOtherPermissions")),
     Promise(id: "seed-3.17-displayName", wording: "users have names that can be shown", state: .due(.sharing)),
-    Promise(id: "seed-3.17-fetchUser", wording: "a user who is not known here is fetched", state: .due(.sharing)),
+    Promise(
+      id: "seed-3.17-fetchUser", wording: "a user who is not known here is fetched",
+      state: .tested(by: "ContactTests/states", "ContactTests/anUnknownUserIsNotFound")),
     Promise(
       id: "seed-3.17-allLocalUsers", wording: "the local users of this device",
       state: .tested(by: "AccountTests/aSecondAccountIsAnotherOne")),
