@@ -35,6 +35,7 @@ public struct ZDCMergeReport: Sendable, Hashable, Codable {
 public struct ZDCMergeConflict: Sendable, Hashable, Codable {
   /// The changes of both sides.
   public enum Kind: String, Sendable, Hashable, Codable {
+    /// Both sides changed the value of a property or key.
     case value
     /// Both sides moved the same elements; the values are these elements, in each side's order.
     case order
@@ -83,6 +84,29 @@ public struct ZDCMergeConflict: Sendable, Hashable, Codable {
 }
 
 /// The position of a merge, and the conflicts found so far. Types that implement ``ZDCSyncable`` pass it on.
+///
+/// A value with a merge rule of its own, which apps use as a property of a ``ZDCRecord``:
+///
+/// ```swift
+/// struct HighScore: ZDCSyncable, Codable, Equatable {
+///   @Syncable var points = 0
+///
+///   mutating func merge(base: Self, cloudVersion: Self, context: inout ZDCMergeContext) {
+///     points = max(points, cloudVersion.points)  // the rule; the rest is that of the wrapper
+///   }
+///
+///   var hasChanges: Bool { _points.hasChanges }
+///   var original: Self { Self(points: _points.original.wrappedValue) }
+///   mutating func clearChangeTracking() { _points.clearChangeTracking() }
+///   mutating func trackChanges(since old: Self) { _points.trackChanges(since: old._points) }
+///   func changeset(since old: Self) throws(ZDCSyncableError) -> ZDCChangeset? {
+///     try _points.changeset(since: old._points)
+///   }
+///   mutating func revert(_ changeset: ZDCChangeset, strictly: Bool) throws(ZDCSyncableError) {
+///     try _points.revert(changeset, strictly: strictly)
+///   }
+/// }
+/// ```
 public struct ZDCMergeContext: Sendable {
   /// Whether the local side wins where both changed something. The actual merge uses false. A second merge with true
   /// determines what was lost (``ZDCMergeReport/lost``). A type that ignores this flag cannot restore what it lost.

@@ -46,8 +46,8 @@ extension ZDCDatabaseConnection {
   /// ```
   ///
   /// It tracks the tables that `body` reads: objects, nodes, links, the queue and the app's own tables. Commits of
-  /// another process count too (within ``ZDCConfig``'s poll interval). Consecutive equal values are delivered once. A
-  /// slow consumer gets the newest value, and never misses the last one.
+  /// another process count too, within about 200 milliseconds. Consecutive equal values are delivered once. A slow
+  /// consumer gets the newest value, and never misses the last one.
   ///
   /// - Parameter body: Runs on a database queue, once now and once for each commit to the tables that it reads. It
   ///   should be quick.

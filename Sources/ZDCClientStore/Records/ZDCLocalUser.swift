@@ -3,6 +3,12 @@ public import Foundation
 /// An account that is logged in on this device.
 ///
 /// A value: reading gives a copy. Its secrets stay in the database, sealed.
+///
+/// ```swift
+/// for user in try await session.localUserManager.allLocalUsers() {
+///   print(user.displayName, user.serverOrigin, user.addedDate)
+/// }
+/// ```
 public struct ZDCLocalUser: Sendable, Hashable, Identifiable {
   /// The text of the account's userID; `localUserID` everywhere in the API.
   public let uuid: String

@@ -1,14 +1,25 @@
 /// Why an operation waits.
 ///
-/// Show ``unblockedBy`` or your own text for the reason. A few need the app or the user:
+/// These reasons end without the app or the user:
 ///
-/// - `noDataFromApp`: the delegate threw, or returned nothing, when it was asked for the content.
+/// - `ready`: the next push sends it.
+/// - `waitingForOperation`: it depends on another operation.
+/// - `uploading`, `inFlight`: it is being sent.
+/// - `offline`: the server cannot be reached.
+/// - `backoff`, `serverSaid`: an attempt has failed; another one follows.
+/// - `notPulledYet`: the cloud has a newer version of the node, which this device has not read.
+/// - `unreadable`: this device cannot open the cloud's version; see ``ZDCUnreadableNode``.
+///
+/// These need the app or the user:
+///
+/// - `noDataFromApp`: the delegate threw when it was asked for the content, or its promise was rejected.
 /// - `promisePending`: a ``ZDCDataPromise`` has not been answered.
 /// - `conflictHeld`: another device changed the content. Merge, or skip the upload.
 /// - `deletedRemotely`: another device deleted the node. Keep it or delete it.
 /// - `overQuota`: the account has no room on the server.
-/// - `zoneFrozen`: the server showed an impossible state; see ``ZDCFrozenZone``.
 /// - `paused`: pushes are paused; see ``ZDCSyncManager/pausePush(forLocalUserID:andAbortUploads:)``.
+/// - `zoneFrozen`: the server showed an impossible state; see ``ZDCFrozenZone``.
+/// - `exhausted`: the node cannot be changed any more. Copy it, and delete it.
 ///
 /// ```swift
 /// for operation in cloud.explainQueue() where operation.reason == .overQuota {

@@ -43,6 +43,8 @@ extension ZDCSyncManager {
   // MARK: Aborting
 
   /// Aborts the running pull, if any. Data that it has fetched is kept, and the next pull continues from there.
+  ///
+  /// The engine may begin the next pull at any time, for example at the next event of the server.
   public func abortPull(forLocalUserID localUserID: String) async {
     await known(localUserID)?.abort(.pull)
   }

@@ -16,10 +16,10 @@ internal import ZDCCrypto
 /// Look-ups do not throw. If the database fails, a look-up returns nil, the error goes to the log and the status
 /// stream, and a surrounding transaction is poisoned.
 ///
-/// To read a node's content from this device, or else download and keep it:
+/// To read the newest content of a node from this device, or else download and keep it:
 ///
 /// ```swift
-/// if let file = session.diskManager.nodeData(node)?.cryptoFile {
+/// if let stored = session.diskManager.nodeData(node), stored.eTag == node.eTag_data, let file = stored.cryptoFile {
 ///   return try ZDCFileConversion.decryptCryptoFile(intoMemory: file)  // no request
 /// }
 /// let options = ZDCDownloadOptions()

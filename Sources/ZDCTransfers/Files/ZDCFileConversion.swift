@@ -127,9 +127,9 @@ public enum ZDCFileConversion {
   /// The file is read as the loop asks for it, so memory is bounded.
   ///
   /// ```swift
-  /// var hash = 5381
+  /// let output = try FileHandle(forWritingTo: url)
   /// for try await chunk in ZDCFileConversion.cleartextChunks(of: file) {
-  ///   for byte in chunk { hash = hash &* 33 &+ Int(byte) }
+  ///   try output.write(contentsOf: chunk)
   /// }
   /// ```
   public static func cleartextChunks(of cryptoFile: ZDCCryptoFile) -> AsyncThrowingStream<Data, any Error> {

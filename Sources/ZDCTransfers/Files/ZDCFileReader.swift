@@ -107,7 +107,8 @@ public final class ZDCFileReader: Sendable {
   /// ```swift
   /// let reader = ZDCFileReader(cryptoFile: file)
   /// try reader.openFile()
-  /// let trailer = try reader.data(in: file.cleartextFileSize - 128..<file.cleartextFileSize)
+  /// let size = file.cleartextFileSize
+  /// let trailer = try reader.data(in: size - min(size, 128)..<size)
   /// ```
   ///
   /// - Throws: As ``getBytes(_:range:)``.

@@ -102,6 +102,9 @@ public final class TestServer: Sendable {
 
   /// Stops gracefully and starts again on the same folder and port.
   ///
+  /// Devices still have their connections to the stopped server: without ``FaultyTransport/renewConnections()``, the
+  /// next request of each may fail.
+  ///
   /// ```swift
   /// try await server.restart(quotaBytes: 1 << 20)  // from now on, accounts may hold 1 MiB
   /// ```
@@ -127,6 +130,7 @@ public final class TestServer: Sendable {
   /// try await server.stop()
   /// await #expect(throws: TransportError.self) { try await a.sync() }
   /// try await server.restart()
+  /// await a.network.renewConnections()
   /// try await a.sync()
   /// ```
   public func stop() async throws {
