@@ -11,6 +11,13 @@ package struct SystemTransfer: Sendable {
   package let request: TransportRequest
   /// The file with the body of an upload; nil for a download, whose answer becomes a file.
   package let file: URL?
+
+  package init(id: SystemTransferID, origin: String, request: TransportRequest, file: URL?) {
+    self.id = id
+    self.origin = origin
+    self.request = request
+    self.file = file
+  }
 }
 
 /// Identifies a transfer by what it carries, in every launch of the app.

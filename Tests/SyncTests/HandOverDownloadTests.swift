@@ -24,7 +24,8 @@ struct HandOverDownloadTests {
       data = EndToEndTests.bytes(size, seed: 1)
       let author = try await world.device("A")
       let content = TestContent(
-        data: data, metadata: EndToEndTests.bytes(metadata, seed: 2), thumbnail: EndToEndTests.bytes(thumbnail, seed: 3))
+        data: data, metadata: EndToEndTests.bytes(metadata, seed: 2), thumbnail: EndToEndTests.bytes(thumbnail, seed: 3)
+      )
       try await author.create("/film", content)
       try await author.sync()
       device = try await world.device("B")

@@ -27,7 +27,7 @@ package final class TransferHandOver: Sendable {
   /// system which transfers it holds.
   private let folder: URL
   private let stagedBytes: Int
-  private let state = Locked(State())
+  private let state = Locked(HandOverState())
   private let changes = Broadcast<Void>(limit: 1)
 
   package enum Absence: Sendable {
@@ -37,42 +37,6 @@ package final class TransferHandOver: Sendable {
     case downloads
     /// The system may have downloads and uploads.
     case everything
-  }
-
-  private struct Held {
-    /// The size of the file to send.
-    var bytes: Int
-    /// Whether the system knows the transfer.
-    var isStarted: Bool
-  }
-
-  private struct State: Sendable {
-    var absence = Absence.none
-    var held: [SystemTransferID: Held] = [:]
-    var loading: Task<Void, Never>?
-    /// The transfers whose end was reported while the list was read.
-    var endedEarly: Set<SystemTransferID>? = []
-    /// How often each commit request was handed over in this process.
-    var commits: [CommitHash: Int] = [:]
-    /// Uploads in progress, and whether each has handed over what it can.
-    var uploads: [UploadID: Bool] = [:]
-    var stagingError: (any Error)?
-    var finish: (@Sendable () async -> Void)?
-    var eventsHandled: (@Sendable () -> Void)?
-    var isStopped = false
-
-    func holds(_ subject: SystemTransferID.Subject) -> Bool { held.keys.contains { $0.subject == subject } }
-
-    var canHold: Bool { held.count < TransferHandOver.mostTransfers }
-
-    func canStage(_ bytes: Int, limit: Int) -> Bool {
-      canHold && held.values.reduce(bytes) { $0 + $1.bytes } <= limit
-    }
-
-    mutating func takeEventsHandled() -> (@Sendable () -> Void)? {
-      defer { eventsHandled = nil }
-      return eventsHandled
-    }
   }
 
   package typealias UploadID = UUID
@@ -116,11 +80,7 @@ package final class TransferHandOver: Sendable {
         at: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
     } catch { throw ZDCError(.fileFailure, underlying: error) }
     connect()
-    state.withLock { state in
-      state.absence = absence
-      state.stagingError = nil
-      for id in state.uploads.keys { state.uploads[id] = false }
-    }
+    state.withLock { $0.begin(absence) }
     changes.send(())
     return true
   }
@@ -195,7 +155,7 @@ package final class TransferHandOver: Sendable {
     try await wait { ($0.absence == .everything) == isAway }
   }
 
-  private func wait(until isOver: @escaping @Sendable (State) -> Bool) async throws {
+  private func wait(until isOver: @escaping @Sendable (HandOverState) -> Bool) async throws {
     let changes = changes.stream(limit: 1)
     if state.withLock({ isOver($0) }) { return }
     for await _ in changes where state.withLock({ isOver($0) }) { return }
@@ -280,8 +240,8 @@ package final class TransferHandOver: Sendable {
   private func reserve(_ id: SystemTransferID, _ bytes: Int) -> Bool? {
     state.withLock { state in
       if state.held[id] != nil { return false }
-      guard state.absence != .none, state.canStage(bytes, limit: stagedBytes) else { return nil }
-      state.held[id] = Held(bytes: bytes, isStarted: false)
+      guard state.absence != .none, state.canHold(bytes, limit: stagedBytes) else { return nil }
+      state.held[id] = HandOverState.Held(bytes: bytes, isStarted: false)
       return true
     }
   }
@@ -361,7 +321,7 @@ package final class TransferHandOver: Sendable {
     for id in pending.compactMap({ SystemTransferID(text: $0) }) { sizes[id] = size(of: id) }
     state.withLock { state in
       for (id, bytes) in sizes where state.endedEarly?.contains(id) == false {
-        state.held[id] = Held(bytes: bytes, isStarted: true)
+        state.held[id] = HandOverState.Held(bytes: bytes, isStarted: true)
       }
     }
     for name in names where !pending.contains(name) { DownloadFolder.remove(file(name)) }

@@ -25,12 +25,10 @@ final class BackgroundTransfersArticle: Sendable {
     }
   }
 
-  func appMovedToBackground() {
+  func appMovedToBackground() async {
     let task = beginBackgroundTask()
-    Task {
-      do { try await zdc.handOverTransfers() } catch { report(error) }
-      endBackgroundTask(task)
-    }
+    do { try await zdc.handOverTransfers() } catch { report(error) }
+    endBackgroundTask(task)
   }
 
   func sceneBecameActive() {
