@@ -29,6 +29,9 @@ package enum FrameworkSchema {
     }
     migrator.registerMigration("zdc.evidence") { db in try db.execute(sql: evidence) }
     migrator.registerMigration("zdc.lostBranches") { db in try db.execute(sql: requeueLost) }
+    migrator.registerMigration("zdc.members") { db in
+      for statement in [listChanges, removals, zoneOwner] { try db.execute(sql: statement) }
+    }
   }
 
   /// The verified log, one hash per commit. It shows where a server's log diverges, and whether this device made the
