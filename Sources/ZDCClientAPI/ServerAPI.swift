@@ -81,7 +81,8 @@ extension ServerAPI {
     try await connection.info()
   }
 
-  /// Returns the user's zones with a commit after the cursor, or all of them without a cursor.
+  /// Returns the user's own zones and those that they have accepted, as far as they changed after the cursor; all of
+  /// them without a cursor.
   package func zones(since position: FeedPosition?) async throws -> ZoneList {
     try await json(.get(Routes.zones, query: [("since", position?.text)]))
   }
@@ -98,6 +99,23 @@ extension ServerAPI {
     let path = Routes.path(Routes.zoneCommits, zone.tree.text, zone.root.text)
     let query = [("after", after.map(String.init)), ("records", withRecords ? "1" : nil)]
     return try page(try await answer(to: .get(path, query: query), limit: Self.bundleBytes))
+  }
+
+  /// Downloads the commits of several zones after what the caller has of each, as ``commitPage(_:after:withRecords:)``
+  /// does for one. Maximum ``Limits/zonesPerRequest`` zones.
+  ///
+  /// - Returns: answers for the first of the zones, at least for one. Ask again for the others.
+  package func commitPages(_ positions: [ZonePosition], withRecords: Bool) async throws -> [ZonePage] {
+    var request = TransportRequest.bytes(.post, Routes.zonePages, ZonePosition.bytes(of: positions))
+    if withRecords { request.path += "?records=1" }
+    let pages: [ZonePage]
+    do {
+      pages = try ZonePage.all(try await answer(to: request, limit: Self.bundleBytes).body)
+    } catch is ZDCSecurityError { throw TransportError(.badAnswer, origin: connection.origin) }
+    guard pages.map(\.zone) == positions.prefix(pages.count).map(\.zone), !pages.isEmpty || positions.isEmpty else {
+      throw TransportError(.badAnswer, origin: connection.origin)
+    }
+    return pages
   }
 
   /// Pushes commits with all objects that belong to them. The same bytes may be sent again at any time.

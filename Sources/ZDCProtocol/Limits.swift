@@ -17,6 +17,8 @@ package enum Limits {
   /// Maximum increase of a record's or content's version in one put.
   package static let versionJump: UInt64 = 1 << 32
   package static let zonesPerRequest = 64
+  /// Maximum number of other users' zones that one user follows.
+  package static let memberships = 1_000
   /// Maximum size of a whole commit request: commits, records, access lists, grants and inline content.
   package static let commitRequestBytes = 8 << 20
   package static let pageBytes = 4 << 20

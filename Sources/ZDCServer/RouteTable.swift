@@ -27,6 +27,10 @@ enum RouteTable {
 
     Route(.put, Routes.tree, .session, body: Limits.commitRequestBytes, ZoneRoutes.createTree),
     Route(.get, Routes.zones, .session, ZoneRoutes.list),
+    Route(
+      .post, Routes.zonePages, .session, body: ZonePosition.byteCount * Limits.zonesPerRequest, ZoneRoutes.pages),
+    Route(.put, Routes.membership, .session, MembershipRoutes.accept),
+    Route(.delete, Routes.membership, .session, MembershipRoutes.end),
     Route(.get, Routes.events, .session, EventRoutes.stream),
     Route(.post, Routes.commits, .session, body: Limits.commitRequestBytes, ZoneRoutes.commit),
     Route(.get, Routes.zoneCommits, .session, ZoneRoutes.page),

@@ -12,7 +12,7 @@ struct MemoryTables: Sendable {
     var row: ZoneRow
     var owner: UserID
     var log: [Commit] = []
-    var permissions: [UserID: ZoneACL.Permissions] = [:]
+    var members = MemberTable()
     var grants: [GrantKey: [UInt8]] = [:]
     var usage = ZoneUsage()
 
@@ -29,6 +29,11 @@ struct MemoryTables: Sendable {
   struct GrantKey: Hashable {
     var user: UserID
     var hash: GrantHash
+  }
+
+  struct Membership {
+    var row: MembershipRow
+    var mark: MembershipMark
   }
 
   /// A live node's row and its zone.
@@ -67,6 +72,7 @@ struct MemoryTables: Sendable {
   var trees: [TreeID: Tree] = [:]
   var zones: [ZoneKey: Zone] = [:]
   var zoneKeys: [ZoneID: ZoneKey] = [:]
+  var memberships: [UserID: [ZoneKey: Membership]] = [:]
   var nodes: [TreeID: Nodes] = [:]
   var records: [Int64: Record] = [:]
   var recordKeys: [RecordName: [Int64]] = [:]

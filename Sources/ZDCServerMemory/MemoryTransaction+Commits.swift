@@ -15,7 +15,7 @@ extension MemoryTransaction {
     for node in delta.removed { remove(node, from: tree, now: delta.receivedMs) }
     for put in delta.puts where put.isLive { put.replaced.map { tables.nodes[tree]?.unlink($0) } }
     let records = try delta.puts.map { try put($0, tree: tree, zone: key, now: delta.receivedMs) }
-    if let list = delta.list { change(list, in: key) }
+    if let list = delta.list { change(list, of: delta, in: key) }
     return append(delta, records: records, to: key)
   }
 
@@ -74,10 +74,9 @@ extension MemoryTransaction {
     }
   }
 
-  private func change(_ list: ZoneDelta.ListChange, in zone: ZoneKey) {
+  private func change(_ list: ZoneDelta.ListChange, of delta: ZoneDelta, in zone: ZoneKey) {
     tables.zones[zone]?.row.acl = list.acl.bytes
-    let rights = list.acl.fields.entries.map { ($0.user, $0.permissions) }
-    tables.zones[zone]?.permissions = Dictionary(rights) { first, _ in first }
+    changeMembers(of: zone, to: list.acl.fields.entries, seq: delta.head.seq, at: delta.receivedMs)
     for grant in list.grants {
       tables.zones[zone]?.grants[MemoryTables.GrantKey(user: grant.user, hash: grant.wrapHash)] = grant.bytes
     }

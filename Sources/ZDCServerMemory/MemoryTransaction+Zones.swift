@@ -9,32 +9,6 @@ extension MemoryTransaction {
     (tables.nodes[tree]?.all[node]?.zone).flatMap { tables.zones[$0]?.row }
   }
 
-  func zones(ownedBy user: UserID, since position: FeedPosition?) -> (zones: [ZoneStatus], position: FeedPosition) {
-    let start = position.flatMap { self.position($0, of: user) }
-    let changed = tables.zones.values.filter { $0.owner == user && $0.feedPosition > start ?? 0 }
-      .sorted { $0.feedPosition < $1.feedPosition }
-    let newest = changed.last.map { FeedPosition(newest: $0.row.status) }
-    let known = start == nil ? nil : position
-    return (changed.map(\.row.status), newest ?? known ?? FeedPosition(""))
-  }
-
-  private func position(_ position: FeedPosition, of user: UserID) -> UInt64? {
-    guard let commit = position.commit, let zone = tables.zoneKeys[commit.zone].flatMap({ tables.zones[$0] }),
-      zone.owner == user, commit.seq <= zone.row.seq
-    else { return nil }
-    let stored = zone.log[Int(commit.seq)]
-    return stored.hash == commit.head ? stored.feedPosition : nil
-  }
-
-  func zones(offeredTo user: UserID, after cursor: UInt64, limit: Int) -> [OfferedZone] {
-    tables.zones.values
-      .filter { $0.owner != user && $0.permissions[user]?.contains(.read) == true }
-      .map { OfferedZone(cursor: UInt64($0.row.key.rawValue), status: $0.row.status) }
-      .filter { $0.cursor > cursor }.sorted { $0.cursor < $1.cursor }.prefix(limit).map { $0 }
-  }
-
-  func permissions(of user: UserID, in zone: ZoneKey) -> ZoneACL.Permissions? { tables.zones[zone]?.permissions[user] }
-
   func genesisCommits(owner: UserID, appTreeID: String) -> [CommitHash] {
     trees(of: owner).filter { $0.appTreeID == appTreeID }.compactMap { tree in
       tables.zoneKeys[ZoneID(trunkOf: tree.tree)].flatMap { tables.zones[$0]?.log.first?.hash }
@@ -80,7 +54,11 @@ extension MemoryTransaction {
   }
 
   func record(_ name: RecordName, in zone: ZoneKey) -> StoredRecord? {
-    (tables.recordKeys[name] ?? []).lazy.compactMap { self.tables.records[$0] }.first { $0.zone == zone }?.stored
+    let record = (tables.recordKeys[name] ?? []).lazy.compactMap { self.tables.records[$0] }.first { $0.zone == zone }
+    guard let record else { return nil }
+    var stored = record.stored
+    stored.replacedMs = record.replacedMs
+    return stored
   }
 
   func records(_ keys: [Int64]) -> [Int64: StoredRecord] {

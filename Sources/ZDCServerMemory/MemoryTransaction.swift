@@ -32,6 +32,7 @@ package struct UnnamedSubject: Error {
 // Accounts
 extension MemoryTransaction {
   func user(_ id: UserID) -> UserRow? { tables.users[id] }
+  func users(_ ids: [UserID]) -> [UserID: UserRow] { ids.reduce(into: [:]) { $0[$1] = user($1) } }
   func user(lookup: LookupID) -> UserRow? { tables.users.values.first { $0.lookup == lookup } }
   func links(of user: UserID) -> [[UInt8]] { tables.links[user] ?? [] }
 

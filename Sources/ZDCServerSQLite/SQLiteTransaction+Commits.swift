@@ -17,7 +17,7 @@ extension SQLiteTransaction {
     commitCache.insert(puts, key: key)
     var writer = try NodeWriter(self, commit: puts, key: key)
     try writer.write(delta.puts, removing: delta.removed)
-    let list = try delta.list.map { try insert($0, in: zone) }
+    let list = try delta.list.map { try insert($0, of: delta, in: zone) }
     try append(delta, key: key, list: list, nodes: writer.created, to: zone)
     return ZoneStatus(zone: delta.head.zone, seq: delta.head.seq, head: delta.head.hash)
   }
@@ -43,15 +43,10 @@ extension SQLiteTransaction {
 
 // Lists and logs
 extension SQLiteTransaction {
-  private func insert(_ list: ZoneDelta.ListChange, in zone: ZoneKey) throws -> Int64 {
+  private func insert(_ list: ZoneDelta.ListChange, of delta: ZoneDelta, in zone: ZoneKey) throws -> Int64 {
     try db.run("INSERT INTO acls(zone, bytes) VALUES (?, ?)", .int(zone.rawValue), .bytes(list.acl.bytes))
     let key = db.lastInsertedRowID
-    try db.run("DELETE FROM members WHERE zone = ?", .int(zone.rawValue))
-    for entry in list.acl.fields.entries {
-      try db.run(
-        "INSERT INTO members(user_id, zone, permissions) VALUES (?, ?, ?)", .id(entry.user), .int(zone.rawValue),
-        .int(Int64(entry.permissions.rawValue)))
-    }
+    try changeMembers(of: zone, to: list.acl.fields.entries, seq: delta.head.seq, at: delta.receivedMs)
     for grant in list.grants {
       try db.run(
         "INSERT OR IGNORE INTO grants(zone, user_id, hash, bytes) VALUES (?, ?, ?, ?)", .int(zone.rawValue),

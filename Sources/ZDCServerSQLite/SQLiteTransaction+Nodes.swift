@@ -80,10 +80,14 @@ extension SQLiteTransaction {
   private func replacedRecord(_ name: RecordName, in zone: ZoneKey) throws -> StoredRecord? {
     let record = try db.first(
       """
-      SELECT bytes, received_ms, data_received_ms FROM records
+      SELECT bytes, received_ms, data_received_ms, replaced_ms FROM records
       WHERE substr(hash, 1, 8) = ? AND hash = ? AND zone = ? AND node = ?
       """, .slice(name.hash.bytes[..<8]), .id(name.hash), .int(zone.rawValue), .id(name.node)
-    ) { StoredRecord(bytes: $0.bytes(0), recordReceivedMs: $0.unsigned(1), dataReceivedMs: $0.unsigned(2)) }
+    ) { row in
+      StoredRecord(
+        bytes: row.bytes(0), recordReceivedMs: row.unsigned(1), dataReceivedMs: row.unsigned(2),
+        replacedMs: row.unsigned(3))
+    }
     guard let record else { return nil }
     guard RecordHash(labelledHash: "record", record.bytes) == name.hash else { throw RecordDamaged(name) }
     return record

@@ -27,48 +27,9 @@ extension SQLiteTransaction {
       head: try row.id(4), acl: row.bytes(5), retiredBelow: try retired(row.bytes(6)))
   }
 
-  func zones(
-    ownedBy user: UserID, since position: FeedPosition?
-  ) throws -> (zones: [ZoneStatus], position: FeedPosition) {
-    let start = try position.flatMap { try feedPosition($0, of: user) }
-    let zones = try db.all(
-      """
-      SELECT t.tree_id, z.root, z.seq, z.head FROM users u JOIN trees t ON t.owner = u.id
-      JOIN zones z ON z.tree = t.id WHERE u.user_id = ? AND z.feed_position > ? ORDER BY z.feed_position
-      """, .id(user), .int(start ?? 0), row: zoneStatus)
-    let known = start == nil ? nil : position
-    return (zones, zones.last.map { FeedPosition(newest: $0) } ?? known ?? FeedPosition(""))
-  }
-
-  private func feedPosition(_ position: FeedPosition, of user: UserID) throws -> Int64? {
-    guard let commit = position.commit else { return nil }
-    return try db.first(
-      """
-      SELECT c.feed_position FROM trees t JOIN users u ON u.id = t.owner JOIN zones z ON z.tree = t.id
-      JOIN commits c ON c.zone = z.id WHERE t.tree_id = ? AND z.root = ? AND c.seq = ? AND c.hash = ? AND u.user_id = ?
-      """, .id(commit.zone.tree), .id(commit.zone.root), .ms(commit.seq), .id(commit.head), .id(user)
-    ) { $0.int(0) }
-  }
-
-  func zones(offeredTo user: UserID, after cursor: UInt64, limit: Int) throws -> [OfferedZone] {
-    try db.all(
-      """
-      SELECT t.tree_id, z.root, z.seq, z.head, m.zone FROM members m JOIN zones z ON z.id = m.zone
-      JOIN trees t ON t.id = z.tree JOIN users u ON u.id = t.owner
-      WHERE m.user_id = ?1 AND m.zone > ?2 AND m.permissions & 1 AND u.user_id <> ?1 ORDER BY m.zone LIMIT ?3
-      """, .id(user), .ms(cursor), .int(Int64(limit))
-    ) { OfferedZone(cursor: $0.unsigned(4), status: try zoneStatus($0)) }
-  }
-
-  private func zoneStatus(_ row: SQLRow) throws -> ZoneStatus {
+  func zoneStatus(_ row: SQLRow) throws -> ZoneStatus {
     ZoneStatus(
       zone: ZoneID(tree: try row.id(0), root: try row.id(1)), seq: row.unsigned(2), head: try row.id(3))
-  }
-
-  func permissions(of user: UserID, in zone: ZoneKey) throws -> ZoneACL.Permissions? {
-    try db.first(
-      "SELECT permissions FROM members WHERE user_id = ? AND zone = ?", .id(user), .int(zone.rawValue)
-    ) { ZoneACL.Permissions(rawValue: UInt16(clamping: $0.int(0))) }
   }
 
   func genesisCommits(owner: UserID, appTreeID: String) throws -> [CommitHash] {

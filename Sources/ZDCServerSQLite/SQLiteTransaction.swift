@@ -31,10 +31,15 @@ final class SQLiteTransaction: MetadataTransaction {
 // Accounts
 extension SQLiteTransaction {
   private static let userColumns =
-    "user_id, lookup_id, login_key, genesis, link_seq, link_head, sign_gen, is_closed, created_ms"
+    "user_id, lookup_id, login_key, genesis, link_seq, link_head, sign_gen, enc_gen, is_closed, created_ms"
 
   func user(_ id: UserID) throws -> UserRow? {
     try db.first("SELECT \(Self.userColumns) FROM users WHERE user_id = ?", .id(id), row: userRow)
+  }
+
+  func users(_ ids: [UserID]) throws -> [UserID: UserRow] {
+    let query = try db.prepared("SELECT \(Self.userColumns) FROM users WHERE user_id = ?")
+    return try ids.reduce(into: [:]) { $0[$1] = try query.first(.id($1), row: userRow) }
   }
 
   func user(lookup: LookupID) throws -> UserRow? {
@@ -45,23 +50,24 @@ extension SQLiteTransaction {
     UserRow(
       id: try row.id(0), lookup: try row.id(1), loginKey: row.bytes(2), genesis: try row.id(3),
       linkSeq: UInt32(clamping: row.int(4)), linkHead: try row.id(5), signGen: UInt32(clamping: row.int(6)),
-      isClosed: row.int(7) != 0, createdMs: row.unsigned(8))
+      encGen: UInt32(clamping: row.int(7)), isClosed: row.int(8) != 0, createdMs: row.unsigned(9))
   }
 
   func insertUser(_ user: UserRow) throws {
     try db.run(
-      "INSERT INTO users(\(Self.userColumns)) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", .id(user.id), .id(user.lookup),
+      "INSERT INTO users(\(Self.userColumns)) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", .id(user.id), .id(user.lookup),
       .bytes(user.loginKey), .id(user.genesis), .int(Int64(user.linkSeq)), .id(user.linkHead),
-      .int(Int64(user.signGen)), .int(user.isClosed ? 1 : 0), .ms(user.createdMs))
+      .int(Int64(user.signGen)), .int(Int64(user.encGen)), .int(user.isClosed ? 1 : 0), .ms(user.createdMs))
   }
 
   func updateUser(_ user: UserRow) throws {
     try db.run(
       """
-      UPDATE users SET lookup_id = ?, login_key = ?, link_seq = ?, link_head = ?, sign_gen = ?, is_closed = ?
+      UPDATE users SET lookup_id = ?, login_key = ?, link_seq = ?, link_head = ?, sign_gen = ?, enc_gen = ?,
+        is_closed = ?
       WHERE user_id = ?
       """, .id(user.lookup), .bytes(user.loginKey), .int(Int64(user.linkSeq)), .id(user.linkHead),
-      .int(Int64(user.signGen)), .int(user.isClosed ? 1 : 0), .id(user.id))
+      .int(Int64(user.signGen)), .int(Int64(user.encGen)), .int(user.isClosed ? 1 : 0), .id(user.id))
   }
 
   func links(of user: UserID) throws -> [[UInt8]] {

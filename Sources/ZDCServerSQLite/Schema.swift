@@ -29,7 +29,10 @@ enum Schema {
     }
   }
 
-  private static let steps: [Step] = sqlSteps.map { .sql($0) } + [.code { try CompactNodes.migrate($0) }]
+  private static let steps: [Step] =
+    sqlSteps.map { .sql($0) } + [
+      .code { try CompactNodes.migrate($0) }, .code { try MemberHistory.migrate($0) },
+    ]
 
   private static let sqlSteps = [
     """

@@ -60,7 +60,7 @@ import ZDCProtocol
   @Test func theServerAnswersTheRoutesThatAreDescribedAndNoOthers() throws {
     let table = try text("Sources/ZDCServer/RouteTable.swift")
     let paths = try pathsByName()
-    let served = table.matches(of: /Route\(\.(?<verb>\w+), Routes\.(?<name>\w+)/).map { match in
+    let served = table.matches(of: /Route\(\s*\.(?<verb>\w+), Routes\.(?<name>\w+)/).map { match in
       "\(match.output.verb.uppercased()) \(paths[String(match.output.name)] ?? "")"
     }
     #expect(Set(served) == (try describedRoutes()))

@@ -69,6 +69,7 @@ private final class CountingReader: MetadataReader {
   }
 
   func user(_ id: UserID) throws -> UserRow? { try asked.user(id) }
+  func users(_ ids: [UserID]) throws -> [UserID: UserRow] { try asked.users(ids) }
   func user(lookup: LookupID) throws -> UserRow? { try asked.user(lookup: lookup) }
   func links(of user: UserID) throws -> [[UInt8]] { try asked.links(of: user) }
   func links(after positions: [ChainPosition], limit: Int) throws -> [[UInt8]] {
@@ -86,9 +87,14 @@ private final class CountingReader: MetadataReader {
   func session(tokenHash: [UInt8]) throws -> SessionRow? { try asked.session(tokenHash: tokenHash) }
   func sessions(of user: UserID) throws -> [SessionRow] { try asked.sessions(of: user) }
   func zone(_ id: ZoneID) throws -> ZoneRow? { try asked.zone(id) }
-  func zones(
-    ownedBy user: UserID, since position: FeedPosition?
-  ) throws -> (zones: [ZoneStatus], position: FeedPosition) { try asked.zones(ownedBy: user, since: position) }
+  func zones(of user: UserID, since position: FeedPosition?) throws -> ZoneChanges {
+    try asked.zones(of: user, since: position)
+  }
+  func member(_ user: UserID, of zone: ZoneKey) throws -> MemberRow? { try asked.member(user, of: zone) }
+  func memberships(of user: UserID) throws -> [MembershipRow] { try asked.memberships(of: user) }
+  func membership(of user: UserID, in zone: ZoneKey) throws -> MembershipRow? {
+    try asked.membership(of: user, in: zone)
+  }
   func zones(offeredTo user: UserID, after cursor: UInt64, limit: Int) throws -> [OfferedZone] {
     try asked.zones(offeredTo: user, after: cursor, limit: limit)
   }

@@ -337,22 +337,80 @@ import ZDCProtocol
     try await withWorld(maker) { world in
       let other = try await World(world.store, try TestAccount())
       let (user, stranger) = (world.account.userID, other.account.userID)
-      let all = try await world.store.read { try $0.zones(ownedBy: user, since: nil) }
-      let foreign = try await world.store.read { try $0.zones(ownedBy: stranger, since: nil).position }
-      #expect(all.zones.count == 4)
+      let all = try await world.store.read { try $0.zones(of: user, since: nil) }
+      let foreign = try await world.store.read { try $0.zones(of: stranger, since: nil).position }
+      #expect(all.own.count == 4)
       try await other.commit { _, _, _ in }
       let status = try await world.commit { _, _, _ in }
       let lost = FeedPosition(newest: ZoneStatus(zone: status.zone, seq: status.seq, head: .random()))
       let ahead = FeedPosition(newest: ZoneStatus(zone: status.zone, seq: status.seq + 1, head: status.head))
       try await world.read { reader, _ throws in
-        let since = try reader.zones(ownedBy: user, since: all.position)
-        #expect(since.zones == [status])
-        let again = try reader.zones(ownedBy: user, since: since.position)
-        #expect(again.zones.isEmpty && again.position == since.position)
+        let since = try reader.zones(of: user, since: all.position)
+        #expect(since.own == [status])
+        let again = try reader.zones(of: user, since: since.position)
+        #expect(again.own.isEmpty && again.position == since.position)
         for unknown in [foreign, lost, ahead, FeedPosition("restored"), FeedPosition("...")] {
-          #expect(try reader.zones(ownedBy: user, since: unknown).zones.count == 4)
+          #expect(try reader.zones(of: user, since: unknown).own.count == 4)
         }
       }
+    }
+  }
+
+  /// - A user accepts a zone of another user, is removed from it, and accepts it again
+  /// => each change is in the next list after any position; a position of a change that was undone gives the whole list
+  @Test(arguments: stores) func aPositionMissesNoChangeOfMemberships(_ maker: Maker) async throws {
+    try await withWorld(maker) { world in
+      let guest = try await World(world.store, try TestAccount())
+      let (home, user) = (world.account.home, guest.account.userID)
+      @Sendable func list() async throws -> ZoneChanges {
+        try await world.store.read { try $0.zones(of: user, since: nil) }
+      }
+      @Sendable func changes(_ position: FeedPosition) async throws -> ZoneChanges {
+        try await world.store.read { try $0.zones(of: user, since: position) }
+      }
+      @Sendable func change(_ body: @escaping @Sendable (any MetadataTransaction, ZoneKey) throws -> Void) async throws
+      {
+        try await world.store.write([.zone(home.zone), .account(user)]) { tx in
+          try body(tx, try #require(try tx.zone(home.zone)).key)
+        }
+      }
+      let shared = try home.list(adding: [home.member(user).entry])
+      try await world.commit { _, _, delta in delta.change(to: ZoneDelta.ListChange(acl: shared, grants: [])) }
+      let before = try await list()
+      #expect(before.accepted.isEmpty)
+      try await change { tx, zone in try tx.putMembership(of: user, in: zone, now: 5) }
+      let accepted = try await changes(before.position)
+      #expect(accepted.own.isEmpty && accepted.accepted.map(\.seq) == [1])
+      #expect(try await changes(accepted.position).accepted.isEmpty)
+      let status = try await world.commit { _, _, _ in }
+      let committed = try await changes(accepted.position)
+      #expect(committed.accepted == [status] && committed.own.isEmpty)
+      // The guest's own commit moves the position on, and it still misses nothing.
+      try await guest.commit { _, _, _ in }
+      let own = try await changes(committed.position)
+      #expect(own.own.count == 1 && own.accepted.isEmpty)
+      let removal = try await world.commit { _, _, delta in
+        delta.change(to: ZoneDelta.ListChange(acl: home.acl, grants: []))
+      }
+      try await world.commit { _, _, _ in }
+      for position in [own.position, committed.position, accepted.position] {
+        #expect(try await changes(position).accepted == [removal])
+      }
+      let ended = try await changes(own.position)
+      #expect(try await changes(ended.position).accepted.isEmpty)
+      #expect(try await list().accepted == [removal])
+      let row = try await world.read { reader, zone in
+        (try reader.member(user, of: zone), try reader.membership(of: user, in: zone))
+      }
+      #expect(row.0 == MemberRow(permissions: [], joinedSeq: 1, joinedMs: 10, leftSeq: removal.seq))
+      #expect(row.1 == MembershipRow(zone: home.zone, acceptedMs: 5, endedSeq: removal.seq))
+      try await change { tx, zone in try tx.removeMembership(of: user, in: zone) }
+      let whole = try await changes(ended.position)
+      #expect(whole.own.count == 4 && whole.accepted.isEmpty)
+      try await change { tx, zone in try tx.putMembership(of: user, in: zone, now: 6) }
+      // The first change again has the number of the one that the position names, and another mark.
+      #expect(try await changes(accepted.position).own.count == 4)
+      #expect(try await changes(accepted.position).accepted.count == 1)
     }
   }
 

@@ -31,7 +31,7 @@ import ZDCServerSQLite
     return UserRow(
       id: id, lookup: LookupID([UInt8](repeating: number, count: 16))!, loginKey: [number],
       genesis: LinkHash(reinterpreting: id), linkSeq: 0, linkHead: LinkHash(reinterpreting: id), signGen: 1,
-      isClosed: false, createdMs: 1)
+      encGen: 1, isClosed: false, createdMs: 1)
   }
 
   @Test(arguments: stores) func aWriteThatThrowsLeavesNothing(_ maker: Maker) async throws {

@@ -28,6 +28,9 @@ import ZDCProtocol
         POST /v1/users/chains session 36864
         PUT /v1/trees/{appTreeID} session 8388608
         GET /v1/zones session 0
+        POST /v1/zones/commits session 3584
+        PUT /v1/memberships/{treeID}/{zoneRoot} session 0
+        DELETE /v1/memberships/{treeID}/{zoneRoot} session 0
         GET /v1/events session 0
         POST /v1/commits session 8388608
         GET /v1/trees/{treeID}/zones/{zoneRoot}/commits session 0

@@ -236,7 +236,8 @@ package struct FeedPosition: Codable, Sendable, Hashable {
   }
 }
 
-/// `GET /v1/zones?since=POSITION` and the event stream's first event: the user's zones that have changed since.
+/// `GET /v1/zones?since=POSITION` and the event stream's first event: the zones that have changed since, first those of
+/// the user's own trees, then accepted ones.
 package struct ZoneList: Codable, Sendable, Hashable {
   /// The cursor for the next call; nil in a list of offered zones, and in a list that covers only some zones.
   package var feedPosition: FeedPosition?
@@ -296,12 +297,17 @@ package struct BlobTicketRequest: Codable, Sendable, Hashable {
   package var treeID: TreeID
   package var nodeID: NodeID
   package var cipherLength: UInt64
+  /// The zone of a node that does not exist yet; nil for the tree's trunk. Ignored for a node that exists.
+  package var zoneRoot: NodeID?
 
-  package init(blobID: BlobID, treeID: TreeID, nodeID: NodeID, cipherLength: UInt64) {
+  package init(
+    blobID: BlobID, treeID: TreeID, nodeID: NodeID, cipherLength: UInt64, zoneRoot: NodeID? = nil
+  ) {
     self.blobID = blobID
     self.treeID = treeID
     self.nodeID = nodeID
     self.cipherLength = cipherLength
+    self.zoneRoot = zoneRoot
   }
 }
 

@@ -21,6 +21,8 @@ package enum Routes {
 
   package static let tree = "/v1/trees/{appTreeID}"
   package static let zones = "/v1/zones"
+  package static let zonePages = "/v1/zones/commits"
+  package static let membership = "/v1/memberships/{treeID}/{zoneRoot}"
   package static let events = "/v1/events"
   package static let commits = "/v1/commits"
   package static let zoneCommits = "/v1/trees/{treeID}/zones/{zoneRoot}/commits"

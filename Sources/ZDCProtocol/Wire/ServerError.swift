@@ -18,6 +18,8 @@ public struct ServerError: Error, Codable, Sendable, Hashable {
   public var security: ZDCSecurityError.Code?
   /// The account's quota, with `quotaExceeded`.
   public var quota: Quota?
+  /// The member whom the refusal concerns, with `recipientKeyStale` and `accountClosed`.
+  package var user: UserID?
 
   /// The account's quota, in bytes of sealed content.
   public struct Quota: Codable, Sendable, Hashable {
@@ -44,6 +46,13 @@ public struct ServerError: Error, Codable, Sendable, Hashable {
     self.retryAfterMs = retryAfterMs
     self.security = security
     self.quota = quota
+  }
+
+  /// Returns the same error about this member.
+  package func with(user: UserID) -> ServerError {
+    var error = self
+    error.user = user
+    return error
   }
 
   /// The HTTP status for this error.

@@ -6,7 +6,8 @@ package import ZDCProtocol
 /// It does not cover limits on calls, connections and bytes: each process has its own share of them.
 package protocol ServerCoordination: Sendable {
   // Announcements
-  /// Calls `receive` with the announcements of every process, this one included, and each zone's commits in order.
+  /// Calls `receive` with the announcements of every process, this one included, each zone's commits and each
+  /// user's memberships in order.
   ///
   /// The server calls this once, before it accepts connections. `receive` must be quick.
   func listen(_ receive: @escaping @Sendable (Announcement) -> Void)
@@ -47,6 +48,8 @@ package protocol ServerCoordination: Sendable {
 package enum Announcement: Sendable {
   /// A zone has a new head.
   case head(HeadNotice)
+  /// A user follows a zone, or no longer does.
+  case membership(MembershipNotice)
   /// These sessions, given by the hashes of their tokens, have ended.
   case sessionsEnded([[UInt8]])
   /// The device may no longer log in, and its sessions have ended.

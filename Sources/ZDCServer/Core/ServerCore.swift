@@ -18,6 +18,9 @@ final class ServerCore: Sendable {
   let limiter: RateLimiter<String>?
   /// Limits expensive calls, by user.
   let work: RateLimiter<UserID>?
+  /// Limits acceptances of other users' zones, by user.
+  let acceptances: RateLimiter<UserID>
+  let memberRates: MemberRates
   /// Limits the nodes visited below deleted and moved ones, by user.
   let subtrees: RateLimiter<UserID>
   let connections: ConnectionTable
@@ -58,6 +61,9 @@ final class ServerCore: Sendable {
     challenges = Challenges(key: coordination.challengeKey)
     limiter = bounds.accountCallsPerMinute.map { RateLimiter(perMinute: $0) }
     work = bounds.accountWorkPerMinute.map { RateLimiter(perMinute: $0) }
+    acceptances = RateLimiter(
+      perMinute: bounds.acceptancesPerMinute, burst: max(bounds.acceptancesPerMinute, bounds.memberships))
+    memberRates = MemberRates(bounds, elapsed: clock.elapsedMs)
     subtrees = RateLimiter(perMinute: bounds.subtreeNodesPerMinute, burst: bounds.subtreeNodesPerMinute / 6)
     connections = ConnectionTable(perAddress: bounds.connectionsPerAddress, exempt: configuration.trustedProxies)
     collection = Mutex(CollectionGuard(now: clock.nowMs(), elapsed: clock.elapsedMs()))
@@ -69,6 +75,7 @@ final class ServerCore: Sendable {
   private static func receive(_ announcement: Announcement, _ hub: EventHub, _ sessions: SessionCache) {
     switch announcement {
     case .head(let notice): hub.publish(notice)
+    case .membership(let notice): hub.publish(notice)
     case .sessionsEnded(let hashes):
       sessions.remove(hashes)
       let ended = Set(hashes)
@@ -116,6 +123,12 @@ final class ServerCore: Sendable {
   func takeWork(of user: UserID) throws {
     guard let wait = work?.take(user, now: elapsed) else { return }
     throw ServerError(.tooManyRequests, "too many requests", retryable: true, retryAfterMs: wait)
+  }
+
+  /// - Throws: `tooManyRequests` if the user has recently accepted too many zones.
+  func takeAcceptance(of user: UserID) throws {
+    guard let wait = acceptances.take(user, now: elapsed) else { return }
+    throw ServerError(.tooManyRequests, "too many zones were accepted", retryable: true, retryAfterMs: wait)
   }
 
   /// - Throws: `tooManyRequests` if the user's calls have recently visited too many nodes.

@@ -7,10 +7,42 @@ enum Access {
     _ id: ZoneID, of user: UserID, needs rights: ZoneACL.Permissions, in reader: any MetadataReader
   ) throws -> ZoneRow {
     guard let row = try reader.zone(id), try holds(rights, user: user, zone: row.key, in: reader) else {
-      throw ServerError(.notFound, "no such zone")
+      throw noZone
     }
     return row
   }
+
+  /// Returns the zone and the member who may read in it.
+  static func reader(
+    _ id: ZoneID, _ user: UserID, in reader: any MetadataReader
+  ) throws -> (zone: ZoneRow, member: MemberRow) {
+    guard let row = try reader.zone(id), let member = try reader.member(user, of: row.key),
+      member.permissions.contains(.read)
+    else { throw noZone }
+    return (row, member)
+  }
+
+  /// A zone's log, as far as a user may read it.
+  struct ReadableLog {
+    var zone: ZoneRow
+    /// The last commit that the user may read.
+    var status: ZoneStatus
+    /// Whether that is the commit that removed the user from the access list.
+    var hasEnded: Bool
+  }
+
+  /// Returns the log for a member who may read, and for a former member.
+  static func log(_ id: ZoneID, of user: UserID, in reader: any MetadataReader) throws -> ReadableLog {
+    guard let row = try reader.zone(id), let member = try reader.member(user, of: row.key) else { throw noZone }
+    guard let end = member.leftSeq else {
+      guard member.permissions.contains(.read) else { throw noZone }
+      return ReadableLog(zone: row, status: row.status, hasEnded: false)
+    }
+    guard let commit = try reader.commit(end, of: row.key) else { throw noZone }
+    return ReadableLog(zone: row, status: ZoneStatus(zone: id, seq: end, head: commit.hash), hasEnded: true)
+  }
+
+  private static let noZone = ServerError(.notFound, "no such zone")
 
   static func holds(
     _ rights: ZoneACL.Permissions, user: UserID, zone: ZoneKey, in reader: any MetadataReader
@@ -24,7 +56,7 @@ enum Access {
     return try holds(.write, user: user, zone: row.key, in: reader)
   }
 
-  /// Returns content that the user may read now: `r`, and not records only.
+  /// Returns content that the user may read now. Replaced content is only for those who were members at that time.
   ///
   /// Missing content is reported as gone to users who may read the tree, and as not found to all others.
   static func content(
@@ -36,8 +68,9 @@ enum Access {
       throw try missing(node: node, tree: tree, user: user, in: reader)
     }
     guard blob.node == node, blob.state == .attached else { throw unknown }
-    guard let rights = try reader.permissions(of: user, in: blob.zone), mayReadContent(rights) else { throw unknown }
+    guard let member = try reader.member(user, of: blob.zone), member.permissions.contains(.read) else { throw unknown }
     guard try reader.treeID(of: blob.zone) == tree else { throw unknown }
+    guard member.mayRead(replacedMs: blob.replacedMs) else { throw gone }
     return blob
   }
 
@@ -45,15 +78,13 @@ enum Access {
     node: NodeID, tree: TreeID, user: UserID, in reader: any MetadataReader
   ) throws -> ServerError {
     let zone = try reader.zone(ofNode: node, tree: tree) ?? reader.zone(ZoneID(trunkOf: tree))
-    guard let zone, let rights = try reader.permissions(of: user, in: zone.key), mayReadContent(rights) else {
+    guard let zone, let rights = try reader.permissions(of: user, in: zone.key), rights.contains(.read) else {
       return ServerError(.notFound, "no such content")
     }
-    return ServerError(.blobGone, "the content is no longer kept")
+    return gone
   }
 
-  static func mayReadContent(_ rights: ZoneACL.Permissions) -> Bool {
-    rights.contains(.read) && !rights.contains(.recordsOnly)
-  }
+  private static let gone = ServerError(.blobGone, "the content is no longer kept")
 }
 
 /// Signature keys from the store's verified chains.

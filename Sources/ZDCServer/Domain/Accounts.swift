@@ -65,8 +65,8 @@ enum Accounts {
     try tx.insertUser(
       UserRow(
         id: user, lookup: registration.lookup, loginKey: registration.loginKey, genesis: registration.genesis.hash,
-        linkSeq: 0, linkHead: registration.genesis.hash, signGen: registration.genesis.signGen, isClosed: false,
-        createdMs: now))
+        linkSeq: 0, linkHead: registration.genesis.hash, signGen: registration.genesis.signGen,
+        encGen: registration.genesis.encGen, isClosed: false, createdMs: now))
     try tx.appendLink(registration.genesis, to: user)
     try tx.setKeyring(registration.keyring, of: user)
     _ = try tx.apply(CommitDelta(zones: registration.births.map { $0.delta(owner: user, now: now) }))
@@ -146,6 +146,7 @@ enum Accounts {
     user.linkSeq = link.seq
     user.linkHead = link.hash
     user.signGen = link.signGen
+    user.encGen = link.encGen
     user.isClosed = next.isClosed
     try tx.appendLink(link, to: id)
     try tx.updateUser(user)

@@ -51,7 +51,7 @@ enum Audit {
   private static func zones(of user: UserID, in reader: any MetadataReader) throws -> AuditReport.Section {
     section(
       "zones",
-      try reader.zones(ownedBy: user, since: nil).zones.map { zone in
+      try reader.zones(of: user, since: nil).own.map { zone in
         ("\(zone.treeID.text)/\(zone.zoneRoot.text)", "\(zone.seq + 1) commits, head \(zone.head.text)")
       })
   }

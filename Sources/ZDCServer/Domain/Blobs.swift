@@ -39,14 +39,17 @@ enum Blobs {
     }
   }
 
-  /// Returns the zone that holds the node, or the trunk's zone if the node does not exist yet.
+  /// Returns the zone that holds the node. If the node does not exist yet, that is the zone that the request names, or
+  /// the trunk's.
   private static func zone(
     for request: BlobTicketRequest, user: UserID, in tx: any MetadataTransaction
   ) throws -> ZoneRow {
     let home = try tx.zone(ofNode: request.nodeID, tree: request.treeID)
-    guard let zone = try home ?? tx.zone(ZoneID(trunkOf: request.treeID)),
-      try Access.holds(.write, user: user, zone: zone.key, in: tx)
-    else { throw ServerError(.notFound, "no such tree") }
+    let trunk = ZoneID(trunkOf: request.treeID)
+    let named = request.zoneRoot.map { ZoneID(tree: request.treeID, root: $0) } ?? trunk
+    guard let zone = try home ?? tx.zone(named), try Access.holds(.write, user: user, zone: zone.key, in: tx) else {
+      throw ServerError(.notFound, "no such tree")
+    }
     return zone
   }
 
@@ -57,6 +60,9 @@ enum Blobs {
     for length: UInt64, of user: UserID, in zone: ZoneRow, _ quotas: Quotas, _ reader: any MetadataReader
   ) throws -> [BlobRow] {
     let owner = try ZoneACL(zone.acl).fields.owner
+    for id in [user, owner] where try reader.user(id)?.isClosed == true {
+      throw ServerError(.accountClosed, "the account is closed").with(user: id)
+    }
     if owner != user { _ = try quotas.room(for: ContentChange(owner: owner, addedBytes: length), by: user, reader) }
     return try quotas.room(for: ContentChange(owner: user, addedBytes: length), by: user, reader)
   }

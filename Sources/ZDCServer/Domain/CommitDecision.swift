@@ -8,6 +8,8 @@ struct CommitDecision {
   let work: SubtreeWork
   let now: UInt64
   let reader: any MetadataReader
+  /// Nil without limits.
+  var rates: MemberRates?
 
   /// - Throws: ``StaleHead``, `ServerError`, or the broken rule as `ZDCSecurityError`.
   func delta(for request: CommitRequest) throws -> CommitDelta {
@@ -21,7 +23,7 @@ struct CommitDecision {
   }
 
   private func room(for zones: [ZoneDelta], of owner: UserID) throws -> [BlobRow] {
-    if zones.contains(where: { $0.list != nil || !$0.puts.isEmpty }) {
+    if zones.contains(where: { needsRoom($0, owner: owner) }) {
       try quotas.checkRecords(of: owner, by: user, added: zones.reduce(0) { $0 + $1.usage.bytes }, reader)
     }
     var change = ContentChange(owner: owner)
@@ -29,11 +31,22 @@ struct CommitDecision {
     return try quotas.room(for: change, by: user, reader)
   }
 
+  /// An owner can always delete, change the access list and rotate keys, also when there is no room for records.
+  private func needsRoom(_ zone: ZoneDelta, owner: UserID) -> Bool {
+    guard user == owner else { return zone.list != nil || !zone.puts.isEmpty }
+    return !zone.puts.allSatisfy(\.isRotation)
+  }
+
   private func decide(
     _ part: CommitRequest.ZonePart, contents: [BlobID: CommitRequest.InlineContent]
   ) throws -> ZoneDelta {
     let row = try checkedZone(of: part.commit)
     let old = try row.zoneHead()
+    let owner = old.acl.fields.owner
+    if owner != user {
+      try checkOwner(owner)
+      try rates?.take(user, in: row.zone, bytes: part.byteCount(with: contents))
+    }
     let snapshot = try ZoneSnapshot(of: row.key, for: part.commit.fields.operations, reader: reader, work: work)
     let contents = try PutContents(of: part, inline: contents, snapshot: snapshot, reader: reader, now: now)
     var draft = ZoneDraft(
@@ -88,13 +101,21 @@ struct CommitDecision {
     guard commit.fields.writerGen == writer.signGen else { throw ZDCSecurityError(.writerNotAuthorized) }
   }
 
+  /// After the owner has closed their account, the zone can only be read.
+  private func checkOwner(_ owner: UserID) throws {
+    guard try reader.user(owner)?.isClosed == true else { return }
+    throw ServerError(.accountClosed, "the account of the tree's owner is closed").with(user: owner)
+  }
+
   /// Returns the access list from replay, if it is a new one. Every member whose wrap is new needs a grant with it.
   private func listChange(
     _ acl: ZoneACL, grants: [Grant], after old: ZoneACL
   ) throws -> ZoneDelta.ListChange? {
     guard acl.hash != old.hash else { return nil }
     try Grants.check(grants, of: acl, after: old)
-    return ZoneDelta.ListChange(acl: acl, grants: grants)
+    try Recipients.check(acl, after: old, in: reader)
+    let removed = Set(old.fields.entries.map(\.user)).subtracting(acl.fields.entries.map(\.user))
+    return ZoneDelta.ListChange(acl: acl, grants: grants, removed: removed)
   }
 }
 

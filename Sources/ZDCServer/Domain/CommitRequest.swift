@@ -8,6 +8,15 @@ package struct CommitRequest: Sendable {
     var acl: ZoneACL?
     var grants: [Grant] = []
     var records: [RecordHash: NodeRecord] = [:]
+
+    /// The bytes that the part adds to the zone.
+    func byteCount(with contents: [BlobID: InlineContent]) -> Int {
+      let listBytes = (acl?.bytes.count ?? 0) + grants.reduce(0) { $0 + $1.bytes.count }
+      return records.values.reduce(commit.bytes.count + listBytes) { count, record in
+        let content = record.fields.content.flatMap { contents[$0.blobID]?.bytes.count }
+        return count + record.bytes.count + (content ?? 0)
+      }
+    }
   }
 
   struct InlineContent: Sendable {

@@ -21,13 +21,13 @@ enum Commits {
   ///
   /// - Throws: ``StaleHead``, `ServerError`, or the broken rule as `ZDCSecurityError`; then the transaction is undone.
   static func apply(
-    _ request: CommitRequest, by user: UserID, quotas: Quotas, work: SubtreeWork, now: UInt64,
-    in tx: any MetadataTransaction
+    _ request: CommitRequest, by user: UserID, quotas: Quotas, work: SubtreeWork, rates: MemberRates? = nil,
+    now: UInt64, in tx: any MetadataTransaction
   ) throws -> Outcome {
     if let replayed = try replayed(request, by: user, in: tx) {
       return Outcome(response: replayed, notices: [], operations: 0)
     }
-    let decision = CommitDecision(user: user, quotas: quotas, work: work, now: now, reader: tx)
+    let decision = CommitDecision(user: user, quotas: quotas, work: work, now: now, reader: tx, rates: rates)
     let delta = try decision.delta(for: request)
     let statuses = try tx.apply(delta)
     let notices = zip(request.parts, zip(delta.zones, statuses)).map { part, applied in
@@ -64,20 +64,47 @@ enum Commits {
 /// Grants and the access list that names them by hash (PROTOCOL 3.9).
 enum Grants {
   static func check(_ grants: [Grant], of acl: ZoneACL, after old: ZoneACL?) throws {
+    let entries = acl.fields.entriesByUser
     var given: Set<UserID> = []
     for grant in grants {
-      let entry = acl.fields.entry(for: grant.user)
       let isNamed =
-        entry?.wrapHash == grant.wrapHash && grant.zone == acl.fields.zone
+        entries[grant.user]?.wrapHash == grant.wrapHash && grant.zone == acl.fields.zone
         && grant.zoneKeyGen == acl.fields.zoneKeyGen
       try require(isNamed && given.insert(grant.user).inserted, .grantHashMismatch)
     }
-    // A wrap is bound to the zone's key and to the member's key: if either changes, the wrap is new.
-    let isSameKey = old?.fields.zoneKeyGen == acl.fields.zoneKeyGen
-    for entry in acl.fields.entries {
-      let isKept = isSameKey && old?.fields.entry(for: entry.user).map { $0.sharesWrap(with: entry) } == true
-      try require(isKept || given.contains(entry.user), .grantMissing)
+    for entry in acl.fields.newWraps(after: old?.fields) { try require(given.contains(entry.user), .grantMissing) }
+  }
+}
+
+/// The users whom a new access list wraps the zone's key for (PROTOCOL 3.12).
+enum Recipients {
+  /// - Throws: `recipientKeyStale` with the user if a new wrap is not for their current key, or they are unknown;
+  ///   `accountClosed` for a new member whose account is closed.
+  static func check(_ acl: ZoneACL, after old: ZoneACL, in reader: any MetadataReader) throws {
+    let wraps = acl.fields.newWraps(after: old.fields)
+    let before = old.fields.entriesByUser
+    let users = try reader.users(wraps.map(\.user))
+    for entry in wraps {
+      let user = users[entry.user]
+      guard let user, user.encGen == entry.encGen else { throw ZDCSecurityError(.recipientKeyStale, user: entry.user) }
+      guard !user.isClosed || before[entry.user] != nil else {
+        throw ServerError(.accountClosed, "the new member's account is closed").with(user: entry.user)
+      }
     }
+  }
+}
+
+extension ZoneACL.Fields {
+  fileprivate var entriesByUser: [UserID: ZoneACL.Entry] {
+    Dictionary(entries.map { ($0.user, $0) }) { first, _ in first }
+  }
+
+  /// Returns the entries whose wrap is not in the list before. A wrap is bound to the zone's key and to the member's
+  /// key: if either changes, the wrap is new.
+  fileprivate func newWraps(after old: ZoneACL.Fields?) -> [ZoneACL.Entry] {
+    guard let old, old.zoneKeyGen == zoneKeyGen else { return entries }
+    let before = old.entriesByUser
+    return entries.filter { entry in before[entry.user].map { !$0.sharesWrap(with: entry) } ?? true }
   }
 }
 

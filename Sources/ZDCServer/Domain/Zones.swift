@@ -17,16 +17,17 @@ struct RecordBundle: Sendable {
 
 /// Reads zones: their list, logs, records and small content (PROTOCOL 3.7).
 enum Zones {
-  /// Returns the user's own zones. Members get those of other users from ``offered(to:after:in:)``.
+  /// Returns the user's own zones and those that they have accepted. Other zones whose lists name the user are only in
+  /// ``offered(to:after:in:)``.
   static func list(of user: UserID, since: FeedPosition?, in reader: any MetadataReader) throws -> ZoneList {
-    let (zones, position) = try reader.zones(ownedBy: user, since: since)
+    let changes = try reader.zones(of: user, since: since)
     let chain = try reader.user(user).map { ChainHead(seq: $0.linkSeq, head: $0.linkHead) }
-    return ZoneList(feedPosition: position, zones: zones, chain: chain)
+    return ZoneList(feedPosition: changes.position, zones: changes.own + changes.accepted, chain: chain)
   }
 
   private static let offersPerPage = 100
 
-  /// Returns a page of the zones of other users whose access lists let this user read.
+  /// Returns a page of the zones of other users whose access lists let this user read, and which they have not accepted.
   static func offered(to user: UserID, after cursor: UInt64, in reader: any MetadataReader) throws -> ZoneList {
     let offers = try reader.zones(offeredTo: user, after: cursor, limit: offersPerPage)
     let next = offers.count == offersPerPage ? offers.last?.cursor : nil
@@ -35,29 +36,70 @@ enum Zones {
 
   /// Returns whole commits after `after`, followed by the live records of their puts.
   ///
-  /// A page never splits a commit. Records that do not fit are left out: the client requests them by node and hash.
+  /// A former member gets the commits up to the one that removed them, and no records. A page never splits a commit.
+  /// Records that do not fit are left out: the client requests them by node and hash.
+  ///
+  /// - Parameters:
+  ///   - room: the maximum length of the page.
+  ///   - isPartial: whether the page may have no commit although there are some, because the first one is too long.
   static func page(
-    _ id: ZoneID, for user: UserID, after: UInt64?, withRecords: Bool, in reader: any MetadataReader
+    _ id: ZoneID, for user: UserID, after: UInt64?, withRecords: Bool, room: Int = Limits.pageBytes,
+    isPartial: Bool = false, in reader: any MetadataReader
   ) throws -> CommitPage {
-    let zone = try Access.zone(id, of: user, needs: .read, in: reader)
+    let log = try Access.log(id, of: user, in: reader)
+    let zone = log.zone
     var commits = Bundle.Writer()
     var records = Bundle.Writer()
     var damaged: [RecordDamaged] = []
     var last = after
-    try reader.commits(of: zone.key, after: after, withRecords: withRecords) { row in
+    try reader.commits(of: zone.key, after: after, withRecords: withRecords && !log.hasEnded) { row in
+      guard row.seq <= log.status.seq else { return false }
       let items = try items(of: row, zone: zone, user: user, in: reader)
-      let live = bundle(row.records, room: Limits.pageBytes - items.count)
+      let live = bundle(row.records, room: room - items.count)
       let length = commits.count + records.count + items.count + live.count
-      guard commits.count == 0 || length <= Limits.pageBytes else { return false }
+      guard length <= room || commits.count == 0 && !isPartial else { return false }
       commits.append(items: items)
       records.append(items: live)
       damaged += row.damaged
       last = row.seq
-      return commits.count + records.count < Limits.pageBytes
+      return commits.count + records.count < room
     }
-    let more = last.map { $0 < zone.seq } ?? true
+    let more = last.map { $0 < log.status.seq } ?? true
     return CommitPage(
-      body: commits.bytes + records.bytes, seq: zone.seq, head: zone.head, more: more, damaged: damaged)
+      body: commits.bytes + records.bytes, seq: log.status.seq, head: log.status.head, more: more, damaged: damaged)
+  }
+
+  /// Returns pages of several zones' logs, in the order requested. The answer ends before the zone for whose next
+  /// commit there is no room; the first zone always has one.
+  static func pages(
+    _ positions: [ZonePosition], for user: UserID, withRecords: Bool, in reader: any MetadataReader
+  ) throws -> (body: [UInt8], damaged: [(zone: ZoneID, records: [RecordDamaged])]) {
+    var out = ByteWriter()
+    var damaged: [(zone: ZoneID, records: [RecordDamaged])] = []
+    for position in positions {
+      let room = Limits.pageBytes - out.bytes.count - ZonePage.headerBytes
+      guard let page = try readable(position, user, withRecords, room: room, out.bytes.isEmpty, in: reader) else {
+        ZonePage(zone: position.zone, log: nil).append(to: &out)
+        continue
+      }
+      guard !page.body.isEmpty || !page.more else { break }
+      let log = ZonePage.Log(seq: page.seq, head: page.head, hasMore: page.more, body: page.body[...])
+      ZonePage(zone: position.zone, log: log).append(to: &out)
+      if !page.damaged.isEmpty { damaged.append((position.zone, page.damaged)) }
+    }
+    return (out.bytes, damaged)
+  }
+
+  /// Returns a page of the zone; nil if the user may not see it.
+  private static func readable(
+    _ position: ZonePosition, _ user: UserID, _ withRecords: Bool, room: Int, _ isFirst: Bool,
+    in reader: any MetadataReader
+  ) throws -> CommitPage? {
+    do {
+      return try page(
+        position.zone, for: user, after: position.after, withRecords: withRecords, room: room, isPartial: !isFirst,
+        in: reader)
+    } catch let error as ServerError where error.code == .notFound { return nil }
   }
 
   /// Returns the access list that the commit introduced, the caller's own grant, and the commit.
@@ -94,7 +136,7 @@ enum Zones {
   static func records(
     _ names: [RecordName], zone id: ZoneID, user: UserID, in reader: any MetadataReader
   ) throws -> RecordBundle {
-    let zone = try Access.zone(id, of: user, needs: .read, in: reader)
+    let (zone, member) = try Access.reader(id, user, in: reader)
     var writer = Bundle.Writer()
     var damaged: [RecordDamaged] = []
     for name in names {
@@ -103,7 +145,7 @@ enum Zones {
         damaged.append(damage)
         continue
       }
-      guard let record = found else { continue }
+      guard let record = found, member.mayRead(replacedMs: record.replacedMs) else { continue }
       guard writer.count == 0 || writer.count + record.bytes.count + 21 <= Limits.pageBytes else { break }
       writer.append(record)
     }
@@ -119,15 +161,14 @@ enum Zones {
   static func contents(
     _ asked: [ContentName], zone id: ZoneID, user: UserID, in reader: any MetadataReader
   ) throws -> [UInt8] {
-    let zone = try Access.zone(id, of: user, needs: .read, in: reader)
-    let rights = try reader.permissions(of: user, in: zone.key) ?? []
-    guard Access.mayReadContent(rights) else { return [] }
+    let (zone, member) = try Access.reader(id, user, in: reader)
     var writer = Bundle.Writer()
     for start in stride(from: 0, to: asked.count, by: contentsPerRead) {
       let names = asked[start..<min(start + contentsPerRead, asked.count)]
       let known = try reader.contents(Array(names), in: zone.zone.tree)
       for name in names {
-        guard let blob = known[name], blob.isInline, blob.zone == zone.key, let bytes = try reader.inlineBytes(of: blob)
+        guard let blob = known[name], blob.isInline, blob.zone == zone.key, member.mayRead(replacedMs: blob.replacedMs),
+          let bytes = try reader.inlineBytes(of: blob)
         else { continue }
         guard writer.count == 0 || writer.count + bytes.count + 21 <= Limits.pageBytes else { return writer.bytes }
         writer.append(content: bytes, blob: name.blob)

@@ -31,7 +31,10 @@ struct RenderErrors: RouterMiddleware {
     switch error {
     case let error as ServerError: return error
     case let error as ZDCSecurityError:
-      return ServerError(.refused, "a protocol rule was violated: \(error.code.rawValue)", security: error.code)
+      let refusal = ServerError(
+        .refused, "a protocol rule was violated: \(error.code.rawValue)", security: error.code)
+      guard error.code == .recipientKeyStale, let user = error.user else { return refusal }
+      return refusal.with(user: user)
     case is StorageFull:
       core.setFull(true)
       return ServerError(.storageFull, "the server's disk is full", retryable: true, retryAfterMs: 10_000)

@@ -14,14 +14,16 @@ enum EventRoutes {
     let channel = call.context.channel
     subscription.mailbox.onOverflow { channel.close(promise: nil) }
     do {
-      let list = try await call.read { reader in
+      let (list, followed) = try await call.read { reader in
         // The session may have ended before the hub knew the stream; then the stream was not closed with the session's
         // others.
         guard try reader.session(tokenHash: session.tokenHash) != nil else {
           throw ServerError(.unauthorized, "no such session: log in")
         }
-        return try Zones.list(of: session.user, since: since, in: reader)
+        let list = try Zones.list(of: session.user, since: since, in: reader)
+        return (list, try reader.memberships(of: session.user).filter { $0.endedSeq == nil }.map(\.zone))
       }
+      call.core.hub.activate(subscription, following: followed)
       return response(call, subscription, list)
     } catch {
       call.core.hub.unsubscribe(subscription)

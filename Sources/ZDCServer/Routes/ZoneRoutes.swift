@@ -69,7 +69,8 @@ enum ZoneRoutes {
     try core.checkSubtreeWork(of: user)
     let work = SubtreeWork(limit: core.configuration.bounds.subtreeNodesPerRequest)
     defer { core.subtrees.charge(user, work.nodes, now: core.elapsed) }
-    let outcome = try Commits.apply(request, by: user, quotas: core.quotas, work: work, now: now, in: tx)
+    let outcome = try Commits.apply(
+      request, by: user, quotas: core.quotas, work: work, rates: core.memberRates, now: now, in: tx)
     let notices = outcome.notices
     tx.afterCommit { for notice in notices { core.coordination.announce(.head(notice)) } }
     return outcome
@@ -103,6 +104,16 @@ enum ZoneRoutes {
     }
     call.report(page.damaged, in: zone)
     return try .page(page, for: call)
+  }
+
+  /// Pages of up to 64 zones: a device that follows many pulls them in few requests.
+  static func pages(_ call: Call) async throws -> Response {
+    let user = try call.user
+    let positions = try ZonePosition.all(try await call.bytes())
+    let withRecords = try call.number("records") == 1
+    let answer = try await call.read { try Zones.pages(positions, for: user, withRecords: withRecords, in: $0) }
+    for (zone, damaged) in answer.damaged { call.report(damaged, in: zone) }
+    return try .octets(answer.body, for: call)
   }
 
   static func records(_ call: Call) async throws -> Response {

@@ -39,6 +39,15 @@ package struct Configuration: Sendable {
     package var treesPerUser = 64
     /// Calls per user and minute that make the server verify signatures or read much; nil means unlimited.
     package var accountWorkPerMinute: Int? = 120
+    /// Maximum number of other users' zones that one user follows.
+    package var memberships = Limits.memberships
+    /// Acceptances per user and minute. A user may accept as many zones as they may follow before it takes effect.
+    package var acceptancesPerMinute = 60
+    /// Commits per minute of a member in a zone of another user. Twice as many may come at once.
+    package var memberCommitsPerMinute = 300
+    /// Bytes of commits, records, lists and small content per minute of a member in a zone of another user. Eight times
+    /// as many may come at once.
+    package var memberBytesPerMinute = 16 << 20
     /// Live nodes below deleted and moved ones that one request may make the server visit.
     package var subtreeNodesPerRequest = 1_000_000
     /// The same per user and minute. A request may exceed it; the user's next ones must then wait.

@@ -22,10 +22,13 @@ package struct ZoneDelta: Sendable {
   package struct ListChange: Sendable {
     package var acl: ZoneACL
     package var grants: [Grant]
+    /// Users of the list before who are not in this one.
+    package var removed: Set<UserID>
 
-    package init(acl: ZoneACL, grants: [Grant]) {
+    package init(acl: ZoneACL, grants: [Grant], removed: Set<UserID> = []) {
       self.acl = acl
       self.grants = grants
+      self.removed = removed
     }
   }
 
@@ -96,6 +99,9 @@ extension NodePut {
   package var name: NodeName? { tag.map { NodeName(parent: leaf.parent, tag: $0) } }
 
   package var keepsName: Bool { replaced.map { $0.tag == tag && $0.leaf.parent == leaf.parent } ?? false }
+
+  /// Whether the put gives a node a new key, as a rotation does.
+  package var isRotation: Bool { replaced.map { leaf.keyGen > $0.leaf.keyGen } ?? false }
 
   /// The content that this put replaces; nil if the node had none or keeps it.
   package var replacedBlob: Int64? {

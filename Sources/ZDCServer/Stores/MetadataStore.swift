@@ -31,7 +31,7 @@ package protocol MetadataStore: Sendable {
 package enum WriteSubject: Sendable, Hashable {
   /// The user's row, identity chain, keyring, devices, sessions and trees.
   case account(UserID)
-  /// The zone's log, nodes, records and live content.
+  /// The zone's log, nodes, records, live content, members, and the memberships in it.
   case zone(ZoneID)
   /// An upload, from its ticket until a commit attaches it.
   case upload(BlobID)
@@ -52,6 +52,8 @@ package struct WriteStatistics: Sendable, Hashable {
 package protocol MetadataReader: AnyObject {
   // Accounts
   func user(_ id: UserID) throws -> UserRow?
+  /// Returns those of these users who have an account.
+  func users(_ ids: [UserID]) throws -> [UserID: UserRow]
   func user(lookup: LookupID) throws -> UserRow?
   func links(of user: UserID) throws -> [[UInt8]]
   /// Returns the links of several users in the order requested, either all links of a user or none.
@@ -74,16 +76,20 @@ package protocol MetadataReader: AnyObject {
 
   // Zones
   func zone(_ id: ZoneID) throws -> ZoneRow?
-  /// Returns the zones of the user's own trees that have changed since a position, and the position up to which the
-  /// list is complete.
+  /// Returns the zones of the user's own trees, and those that the user has accepted, that have changed since a
+  /// position, and the position up to which the list is complete.
   ///
-  /// The list has all zones if this store did not issue the position, or lost it when it was restored from a backup.
-  func zones(
-    ownedBy user: UserID, since position: FeedPosition?
-  ) throws -> (zones: [ZoneStatus], position: FeedPosition)
-  /// Returns zones of other users that the user may read, in the order of their cursors.
+  /// The list has all of them if this store did not issue the position, or lost it when it was restored from a backup.
+  /// The query reads no row of a zone that the user has not accepted.
+  func zones(of user: UserID, since position: FeedPosition?) throws -> ZoneChanges
+  /// Returns zones of other users that the user may read and has not accepted, in the order of their cursors.
   func zones(offeredTo user: UserID, after cursor: UInt64, limit: Int) throws -> [OfferedZone]
   func permissions(of user: UserID, in zone: ZoneKey) throws -> ZoneACL.Permissions?
+  /// Returns a member or former member, by one lookup.
+  func member(_ user: UserID, of zone: ZoneKey) throws -> MemberRow?
+  /// Returns the zones that the user has accepted, oldest acceptance first.
+  func memberships(of user: UserID) throws -> [MembershipRow]
+  func membership(of user: UserID, in zone: ZoneKey) throws -> MembershipRow?
   func genesisCommits(owner: UserID, appTreeID: String) throws -> [CommitHash]
   func trees(of owner: UserID) throws -> [TreeRow]
   func treeID(of zone: ZoneKey) throws -> TreeID?
@@ -151,6 +157,11 @@ package protocol MetadataTransaction: MetadataReader {
   func setKeyring(_ bytes: [UInt8], of user: UserID) throws
   func useInvite(_ codeHash: [UInt8], user: UserID, now: UInt64) throws
 
+  // Memberships
+  /// Lets a user follow a zone. The zone is then in the lists of the user, as if it had changed.
+  func putMembership(of user: UserID, in zone: ZoneKey, now: UInt64) throws
+  func removeMembership(of user: UserID, in zone: ZoneKey) throws
+
   // Devices and sessions
   func putDevice(_ device: DeviceRow, of user: UserID) throws
   func removeDevice(_ id: DeviceID, of user: UserID) throws
@@ -163,6 +174,8 @@ package protocol MetadataTransaction: MetadataReader {
   // Logs
   /// Appends one commit to each of these zones and applies the delta to their nodes, names and content. The delta was
   /// decided on data read in this transaction. Its puts are those of its commit: a store may take a leaf from there.
+  ///
+  /// A new list makes users members and former members, and ends the memberships of those whom it removes.
   ///
   /// - Returns: the new status of the zones, in the order of the delta.
   func apply(_ delta: CommitDelta) throws -> [ZoneStatus]

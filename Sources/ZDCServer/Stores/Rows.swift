@@ -14,12 +14,13 @@ package struct UserRow: Sendable, Hashable {
   package var linkSeq: UInt32
   package var linkHead: LinkHash
   package var signGen: UInt32
+  package var encGen: UInt32
   package var isClosed: Bool
   package var createdMs: UInt64
 
   package init(
     id: UserID, lookup: LookupID, loginKey: [UInt8], genesis: LinkHash, linkSeq: UInt32, linkHead: LinkHash,
-    signGen: UInt32, isClosed: Bool, createdMs: UInt64
+    signGen: UInt32, encGen: UInt32, isClosed: Bool, createdMs: UInt64
   ) {
     self.id = id
     self.lookup = lookup
@@ -28,6 +29,7 @@ package struct UserRow: Sendable, Hashable {
     self.linkSeq = linkSeq
     self.linkHead = linkHead
     self.signGen = signGen
+    self.encGen = encGen
     self.isClosed = isClosed
     self.createdMs = createdMs
   }
@@ -119,24 +121,6 @@ package struct StoredCommit: Sendable, Hashable {
   }
 }
 
-/// A user's position names the newest commit in their zones. A number would reveal how many commits all users make, and
-/// would mean a different commit after the server was restored from a backup.
-extension FeedPosition {
-  package init(newest commit: ZoneStatus) {
-    let zone = commit.zone
-    self.init("\(zone.tree.text).\(zone.root.text).\(commit.seq).\(commit.head.text)")
-  }
-
-  /// The commit that the position names; nil if no server of this version issued the position.
-  package var commit: ZoneStatus? {
-    let parts = text.split(separator: ".", omittingEmptySubsequences: false)
-    guard parts.count == 4, let tree = TreeID(text: parts[0]), let root = NodeID(text: parts[1]),
-      let seq = UInt64(parts[2]), let head = CommitHash(text: parts[3])
-    else { return nil }
-    return ZoneStatus(zone: ZoneID(tree: tree, root: root), seq: seq, head: head)
-  }
-}
-
 /// A commit of a zone's log.
 package struct CommitRow: Sendable {
   package var seq: UInt64
@@ -192,11 +176,14 @@ package struct StoredRecord: Sendable {
   package var recordReceivedMs: UInt64
   /// When a record first named the content; zero without content.
   package var dataReceivedMs: UInt64
+  /// When a put or delete replaced the record; nil for a live one.
+  package var replacedMs: UInt64?
 
-  package init(bytes: [UInt8], recordReceivedMs: UInt64, dataReceivedMs: UInt64) {
+  package init(bytes: [UInt8], recordReceivedMs: UInt64, dataReceivedMs: UInt64, replacedMs: UInt64? = nil) {
     self.bytes = bytes
     self.recordReceivedMs = recordReceivedMs
     self.dataReceivedMs = dataReceivedMs
+    self.replacedMs = replacedMs
   }
 }
 

@@ -25,7 +25,7 @@ extension IntegrityCheck {
     } catch let error as ZDCSecurityError { return add(.identityChain, [.user(id)], error.code.rawValue) }
     let isCurrent =
       row.linkSeq == identity.seq && row.linkHead == identity.head && row.signGen == identity.signGen
-      && row.isClosed == identity.isClosed
+      && row.encGen == identity.encGen && row.isClosed == identity.isClosed
     if !isCurrent { add(.account, [.user(id)], "the account's row does not match its chain") }
     if let keyring = try store.keyring(of: id),
       KeyringHash(labelledHash: "keyring-blob", keyring) != identity.keyringHash

@@ -32,7 +32,8 @@ extension IntegrityCheck {
       stored == feedPosition && row.seq == head.seq && row.head == head.hash && row.acl == head.acl.bytes
       && row.retiredBelow == head.retiredBelow
     if !isHead { add(.zoneHead, CheckFinding.Field.zone(zone), "the zone's row does not match the end of its log") }
-    try checkMembers(of: zone, key: key, acl: head.acl)
+    try checkMembers(of: zone, key: key, expected: state.members)
+    try checkGrants(of: zone, key: key, acl: head.acl)
     let recordBytes = try checkNodes(of: zone, key: key, tree: tree, expected: scratch)
     try checkUsage(of: zone, key: key, liveRecordBytes: recordBytes)
   }
@@ -42,7 +43,7 @@ extension IntegrityCheck {
     _ zone: ZoneID, key: ZoneKey, into state: inout CheckedZone, total: UInt64
   ) throws -> (head: ZoneHead, feedPosition: UInt64)? {
     let sql = """
-      SELECT seq, hash, feed_position, bytes, acl FROM commits WHERE zone = ? ORDER BY seq
+      SELECT seq, hash, feed_position, bytes, acl, received_ms FROM commits WHERE zone = ? ORDER BY seq
       """
     let replay = ZoneReplay(identities: CheckedIdentities(check: self))
     var head: ZoneHead?
@@ -54,6 +55,7 @@ extension IntegrityCheck {
         let commit = try ZoneCommit(row.bytes(3))
         let acl = try row.optionalInt(4).flatMap { try store.acl($0) }.map { bytes in try ZoneACL(bytes) }
         state.begin(commit, acl: acl ?? head?.acl)
+        if let acl { state.change(to: acl, seq: seq, at: row.unsigned(5)) }
         head = try replay.apply(commit, acl: acl, after: head, to: &state)
         if try commit.fields.seq != seq || commit.hash != row.id(1) {
           add(
@@ -73,17 +75,36 @@ extension IntegrityCheck {
     return isBroken ? nil : head.map { ($0, feedPosition) }
   }
 
-  private func checkMembers(of zone: ZoneID, key: ZoneKey, acl: ZoneACL) throws {
-    var stored: [UserID: Int64] = [:]
-    try db.each("SELECT user_id, permissions FROM members WHERE zone = ?", [.int(key.rawValue)]) { row in
-      stored[try row.id(0)] = row.int(1)
+  private func checkMembers(of zone: ZoneID, key: ZoneKey, expected: MemberTable) throws {
+    var stored: [UserID: MemberRow] = [:]
+    try db.each("SELECT user_id FROM members WHERE zone = ?", [.int(key.rawValue)]) { row in
+      let user: UserID = try row.id(0)
+      stored[user] = try store.member(user, of: key)
       return true
     }
-    let listed = Dictionary(
-      acl.fields.entries.map { ($0.user, Int64($0.permissions.rawValue)) }, uniquingKeysWith: { first, _ in first })
-    if stored != listed {
-      add(.accessList, CheckFinding.Field.zone(zone), "the members' permissions do not match the list")
+    if stored != expected.rows {
+      add(.accessList, CheckFinding.Field.zone(zone), "the members and former members do not match the lists")
     }
+    try checkMemberships(of: zone, key: key, members: expected)
+  }
+
+  /// A membership ends with the commit that removes the member.
+  private func checkMemberships(of zone: ZoneID, key: ZoneKey, members: MemberTable) throws {
+    let sql = """
+      SELECT u.user_id, f.ended_seq FROM memberships f LEFT JOIN users u ON u.id = f.user WHERE f.zone = ?
+      """
+    try db.each(sql, [.int(key.rawValue)]) { row in
+      let user: UserID? = row.isNull(0) ? nil : try row.id(0)
+      let member = user.flatMap { members.rows[$0] }
+      let isFollowing = row.isNull(1)
+      if member == nil || isFollowing && member?.leftSeq != nil {
+        add(.accessList, CheckFinding.Field.zone(zone), "a user follows the zone without being a member")
+      }
+      return true
+    }
+  }
+
+  private func checkGrants(of zone: ZoneID, key: ZoneKey, acl: ZoneACL) throws {
     for entry in acl.fields.entries {
       let bytes = try store.grant(zone: key, user: entry.user, hash: entry.wrapHash)
       let hash = bytes.flatMap { try? Grant($0) }?.wrapHash
@@ -123,6 +144,7 @@ struct CheckedZone: ZoneState {
   let check: IntegrityCheck
   let zone: ZoneID
   let key: ZoneKey
+  private(set) var members = MemberTable()
   private var commit: ZoneCommit?
   private var acl: ZoneACL?
 
@@ -134,6 +156,10 @@ struct CheckedZone: ZoneState {
 
   mutating func begin(_ commit: ZoneCommit, acl: ZoneACL?) {
     (self.commit, self.acl) = (commit, acl)
+  }
+
+  mutating func change(to acl: ZoneACL, seq: UInt64, at receivedMs: UInt64) {
+    _ = members.change(to: acl.fields.entries, seq: seq, at: receivedMs)
   }
 
   func leaf(_ node: NodeID) throws -> LogNode? { try check.scratch.leaf(node) }

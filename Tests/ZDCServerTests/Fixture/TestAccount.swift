@@ -104,6 +104,28 @@ struct TestAccount {
     return request
   }
 
+  /// The second link of the chain, after a change.
+  private func second(
+    _ kind: IdentityLink.Kind, change: (inout IdentityLink.Fields) -> Void
+  ) throws -> IdentityLink {
+    var fields = IdentityLink.Fields(
+      kind: kind, timeMs: 2, rootPub: rootKey.publicBytes, signPub: signKey.publicBytes, encPub: genesis.encPub)
+    (fields.seq, fields.prev, fields.userID) = (1, genesis.hash, userID)
+    fields.keyringHash = genesis.keyringHash
+    change(&fields)
+    return try Self.sign(fields, root: rootKey, sign: signKey)
+  }
+
+  /// The link that puts a new decryption key in place.
+  func encryptionRotation() throws -> IdentityLink {
+    try second(.rotateKeys) { fields in
+      fields.encGen = 2
+      fields.encPub = randomBytes(IdentityLink.encPubBytes)
+    }
+  }
+
+  func closing() throws -> IdentityLink { try second(.closed) { _ in } }
+
   /// The link that puts new signature keys in place.
   func rotation(to newSign: SigningKey) throws -> IdentityLink {
     var fields = IdentityLink.Fields(

@@ -15,6 +15,15 @@ extension TestZone {
     return try ZoneACL(fields) { try (signer ?? signKey).sign("acl", $0) }
   }
 
+  /// A list after `previous` (or after `acl`) without this user.
+  func list(removing user: UserID, after previous: ZoneACL? = nil) throws -> ZoneACL {
+    let previous = previous ?? acl
+    var fields = previous.fields
+    (fields.version, fields.prev) = (fields.version + 1, previous.hash)
+    fields.entries.removeAll { $0.user == user }
+    return try ZoneACL(fields) { try signKey.sign("acl", $0) }
+  }
+
   /// A member, and the grant that gives them the zone's key.
   func member(_ user: UserID, _ permissions: ZoneACL.Permissions = [.read], encGen: UInt32 = 1) -> Member {
     let grant = Grant(zone: zone, zoneKeyGen: 1, user: user, wrap: randomBytes(1_168))
@@ -38,10 +47,10 @@ extension TestZone {
     return (commit, writer.bytes)
   }
 
-  /// The zone's next key: a list with a grant for the owner alone, and the root's record under it. `others` stay as they
-  /// are.
+  /// The zone's next key: a list with grants for the owner and these members, and the root's record under it. `others`
+  /// stay as they are.
   func rotation(
-    keeping others: [ZoneACL.Entry] = []
+    keeping others: [ZoneACL.Entry] = [], wrappingFor members: [ZoneACL.Entry] = []
   ) throws -> (list: ZoneACL, root: NodeRecord, commit: ZoneCommit, body: [UInt8]) {
     var fields = acl.fields
     (fields.version, fields.prev, fields.zoneKeyGen) = (fields.version + 1, acl.hash, fields.zoneKeyGen + 1)
@@ -51,7 +60,14 @@ extension TestZone {
     let grant = Grant(zone: zone, zoneKeyGen: fields.zoneKeyGen, user: owner, wrap: randomBytes(1_168))
     let own = ZoneACL.Entry(
       user: owner, permissions: [.read, .write, .share], encGen: 1, wrapKind: .nodeKey, wrapHash: grant.wrapHash)
-    fields.entries = ([own] + others).sorted { $0.user < $1.user }
+    var grants = [grant]
+    let wrapped = members.map { member in
+      var entry = member
+      grants.append(Grant(zone: zone, zoneKeyGen: fields.zoneKeyGen, user: member.user, wrap: randomBytes(1_168)))
+      entry.wrapHash = grants.last?.wrapHash ?? entry.wrapHash
+      return entry
+    }
+    fields.entries = ([own] + others + wrapped).sorted { $0.user < $1.user }
     let list = try ZoneACL(fields) { try signKey.sign("acl", $0) }
     let root = record(zone.root) {
       ($0.keyGen, $0.parentKeyGen, $0.parentWrap) = (fields.zoneKeyGen, 0, [])
@@ -62,7 +78,7 @@ extension TestZone {
     }
     var writer = Bundle.Writer()
     writer.append(acl: list.bytes)
-    writer.append(grant: grant.bytes)
+    for grant in grants { writer.append(grant: grant.bytes) }
     return (list, root, commit, writer.bytes + Self.body(commit, records: [root]))
   }
 
@@ -93,6 +109,28 @@ extension ServerClient {
     _ = try await self.commit(body, token: token).expect(200)
     zone.accepted(commit)
     return list
+  }
+
+  /// The owner adds this member to those of the zone.
+  func add(_ member: TestZone.Member, to zone: inout TestZone, token: [UInt8]) async throws {
+    zone.acl = try await share(&zone, with: member, token: token)
+  }
+
+  /// The owner removes this user, without a new key.
+  func remove(_ user: UserID, from zone: inout TestZone, token: [UInt8]) async throws {
+    let list = try zone.list(removing: user)
+    let (commit, body) = try zone.change(to: list)
+    _ = try await self.commit(body, token: token).expect(200)
+    zone.accepted(commit)
+    zone.acl = list
+  }
+
+  func accept(_ zone: ZoneID, token: [UInt8]) async throws -> Answer {
+    try await send(.PUT, Routes.path(Routes.membership, zone.tree.text, zone.root.text), token: token)
+  }
+
+  func forget(_ zone: ZoneID, token: [UInt8]) async throws -> Answer {
+    try await send(.DELETE, Routes.path(Routes.membership, zone.tree.text, zone.root.text), token: token)
   }
 
   /// The owner raises the zone's key.
