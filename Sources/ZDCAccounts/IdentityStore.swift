@@ -51,6 +51,33 @@ package struct IdentityStore: Sendable {
   /// - Returns: The errors of chains that were refused.
   package func refresh(_ users: [UserID]) async throws -> [ZDCSecurityError] { try await fetch(users).refused }
 
+  /// Returns the newest encryption keys of users, after it has asked the server for new links of their chains. What the
+  /// server withholds or forges changes nothing: the pinned chain counts.
+  ///
+  /// - Returns: The keys, without those of users whose account is closed or whose chain is unknown, and the errors of
+  ///   chains that were refused.
+  /// - Throws: `ServerError`, `TransportError`, and the database's errors.
+  package func recipients(
+    _ users: [UserID], own: UserKeys
+  ) async throws -> (keys: [UserID: RecipientKey], refused: [ZDCSecurityError]) {
+    let others = users.filter { $0 != own.userID }
+    let refused = others.isEmpty ? [] : try await fetch(others).refused
+    var keys = try await database.asyncRead { transaction in
+      var keys: [UserID: RecipientKey] = [:]
+      for user in others {
+        guard let chain = try transaction.users.chain(of: user),
+          let last = try IdentityChain.links(chain, of: user).last, last.kind != .closed
+        else { continue }
+        keys[user] = RecipientKey(encGen: last.encGen, encPub: last.encPub)
+      }
+      return keys
+    }
+    if users.contains(own.userID), let encPub = own.identity.encKeys[own.identity.encGen] {
+      keys[own.userID] = RecipientKey(encGen: own.identity.encGen, encPub: encPub)
+    }
+    return (keys, refused)
+  }
+
   private func remember(_ keys: [Signer: [UInt8]]) {
     cache.withLock { cache in
       if cache.count + keys.count > Self.cachedKeys { cache.removeAll() }
@@ -117,6 +144,12 @@ package struct IdentityStore: Sendable {
       }
     }
   }
+}
+
+/// The key under which grants are sealed for a user.
+package struct RecipientKey: Sendable, Hashable {
+  package let encGen: UInt32
+  package let encPub: [UInt8]
 }
 
 /// A verified chain of another user.

@@ -98,7 +98,9 @@ extension ErrorReport {
     let status: ExitStatus =
       switch error.code.name {
       case .missingParent: .noInput
+      case .unknownUser: .noInput
       case .conflict: .cannotCreate
+      case .notAllowed: .noPermission
       case .invalidParameter, .unsupportedShare: .usage
       }
     let path = error.path.map { ShownName.text($0.fullPath()) + ": " } ?? ""
@@ -110,6 +112,8 @@ extension ErrorReport {
     switch error.code.name {
     case .missingParent: return "its folder is not in the tree"
     case .conflict: return "the name is taken"
+    case .unknownUser: return "this device does not know the user"
+    case .notAllowed: return "the access list of the tree does not allow it"
     case .invalidParameter, .unsupportedShare: return "this cannot be done there"
     }
   }

@@ -52,7 +52,7 @@ public struct ZDCNode: Sendable, Hashable, Codable, Identifiable {
   public package(set) var cloudDataInfo: ZDCCloudDataInfo?
   /// Whether it points to a node in another user's tree.
   public package(set) var isPointer: Bool
-  /// Reserved for nodes that are rooted in another user's tree; nil in this version.
+  /// The tree of another user that the node belongs to; nil in the local user's own trees.
   public package(set) var anchor: ZDCNodeAnchor?
   /// Set for the root of a trunk.
   public package(set) var trunk: ZDCTreesystemTrunk?

@@ -18,7 +18,8 @@ public enum ZDCTreesystemTrunk: String, Sendable, Codable, CaseIterable {
   case outbox
   /// Incoming messages from other users.
   case inbox
-  /// Not a container: nodes that are being moved into another user's tree.
+  /// Not a container: the trees of other users that the local user has accepted. The first name of such a path is the
+  /// ``ZDCNode/cloudID`` of the tree's root.
   case detached
 }
 

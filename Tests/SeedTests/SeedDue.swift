@@ -24,11 +24,6 @@ extension ZDCCloudReadTransaction {
 
 extension ZDCCloudTransaction {
   @discardableResult
-  func recursiveAddShareItem(
-    _ shareItem: ZDCShareItem, forUserID userID: String, nodeID: String
-  ) -> [ZDCCloudOperation] { notYet() }
-
-  @discardableResult
   func sendMessage(
     toRecipients recipients: [ZDCUser], withDependencies dependencies: [ZDCCloudOperation]?
   ) throws -> ZDCNode { notYet() }

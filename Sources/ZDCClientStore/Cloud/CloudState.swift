@@ -11,6 +11,10 @@ package final class CloudState: TransactionCache {
     package var localUserID: String
     package var trunk: ZDCTreesystemTrunk
     package var shareList: ZDCShareList
+    /// Whether the list in force lets the local user write.
+    package var mayWrite: Bool
+    /// The names in front of the zone's own paths: a tree of another user is found by its root's ID.
+    package var prefix: [String]
   }
 
   private unowned let transaction: ZDCReadTransaction
@@ -68,13 +72,19 @@ package final class CloudState: TransactionCache {
   package func facts(ofZone id: Int64) throws -> ZoneInfo {
     if let known = zoneFacts[id] { return known }
     guard let row = try transaction.zones.zone(id: id) else { throw ZDCError(.corruptDatabase) }
+    let user = try userID(ofLocalUser: row.localUser)
+    let isOwn = row.owner == nil
     let facts = ZoneInfo(
-      row: row, localUserID: try userID(ofLocalUser: row.localUser).text, trunk: ZDCTreesystemTrunk(row.trunk),
-      shareList: row.head.map { ZDCShareList($0.acl) } ?? ZDCShareList())
+      row: row, localUserID: user.text, trunk: isOwn ? ZDCTreesystemTrunk(row.trunk) : .detached,
+      shareList: row.head.map { ZDCShareList($0.acl) } ?? ZDCShareList(), mayWrite: row.mayWrite(user),
+      prefix: isOwn ? [] : [row.zone.root.text])
     // Before the first pull there is no access list; it may come within this transaction.
     if row.head != nil { zoneFacts[id] = facts }
     return facts
   }
+
+  /// Call after a zone has got another access list, or was removed.
+  package func forget(zone id: Int64) { zoneFacts[id] = nil }
 
   private func userID(ofLocalUser id: Int64) throws -> UserID {
     let statement = try transaction.database.cachedStatement(sql: "SELECT userID FROM zdc_local_user WHERE id = ?")

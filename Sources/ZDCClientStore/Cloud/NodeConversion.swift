@@ -20,6 +20,9 @@ extension ZDCReadTransaction {
     } else {
       node.trunk = zone.trunk
     }
+    node.anchor = zone.row.owner.map { owner in
+      ZDCNodeAnchor(userID: owner.text, treeID: zone.row.appTreeID, zoneRoot: zone.row.zone.root.text)
+    }
     if let cloud = row.cloud { node.take(cloud) }
     if let content = row.content { node.take(content) }
     return node
@@ -27,8 +30,8 @@ extension ZDCReadTransaction {
 
   /// Where the app sees the row.
   package func zdcPath(_ row: NodeRow) throws -> ZDCTreesystemPath {
-    ZDCTreesystemPath(
-      pathComponents: try nodes.names(of: row), trunk: try cloudState.facts(ofZone: row.zone).trunk)
+    let zone = try cloudState.facts(ofZone: row.zone)
+    return ZDCTreesystemPath(pathComponents: zone.prefix + (try nodes.names(of: row)), trunk: zone.trunk)
   }
 }
 

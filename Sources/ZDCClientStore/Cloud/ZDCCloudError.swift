@@ -29,7 +29,7 @@ extension ZDCCloudError {
   /// The kind of error. Later versions may add codes, so a `switch` needs a `default`.
   public struct Code: ErrorCode, Hashable, Sendable, CustomStringConvertible {
     package enum Name: String, CaseIterable, Sendable {
-      case invalidParameter, missingParent, conflict, unsupportedShare
+      case invalidParameter, missingParent, conflict, unsupportedShare, unknownUser, notAllowed
     }
 
     package let name: Name
@@ -47,8 +47,12 @@ extension ZDCCloudError {
     /// Another node has that name, or the object or node has another link. Choose another name, for example with
     /// `conflictFreePath(_:)`, or remove the link.
     public static let conflict = Self(.conflict)
-    /// The node has another share list than its zone. Leave `shareList` as it is: a zone has one access list.
+    /// The node cannot have a dedicated share list. Leave `shareList` as it is, and share the root of the branch.
     public static let unsupportedShare = Self(.unsupportedShare)
+    /// This device does not know the user. Fetch the user first.
+    public static let unknownUser = Self(.unknownUser)
+    /// The access list does not allow the local user to do that. Ask a member who may share.
+    public static let notAllowed = Self(.notAllowed)
   }
 }
 
@@ -59,7 +63,9 @@ extension ZDCCloudError.Code {
     case .invalidParameter: "an argument does not fit; correct the call"
     case .missingParent: "a node that leads to the path is missing; create it first, or wait for the first pull"
     case .conflict: "the name or the link is taken; choose another one"
-    case .unsupportedShare: "the node has another share list than its zone; leave shareList as it is"
+    case .unsupportedShare: "the node cannot have a share list of its own; share the root of its branch"
+    case .unknownUser: "this device does not know the user; fetch the user first"
+    case .notAllowed: "the access list does not allow it; ask a member who may share"
     }
   }
 }

@@ -182,9 +182,19 @@ extension ZDCCloudReadTransaction {
     }
   }
 
+  /// The root of another user's tree, by its ``ZDCNode/cloudID``.
+  private final func detachedRoot(_ cloudID: String?) throws -> NodeRow? {
+    guard let root = cloudID.flatMap({ NodeID(text: $0) }) else { return nil }
+    let zone = try transaction.zones.zones(localUser: localUser).first {
+      $0.owner != nil && $0.appTreeID == treeID && $0.zone.root == root
+    }
+    return try zone.flatMap { try transaction.nodes.root(zone: $0.id) }
+  }
+
   package final func row(at path: ZDCTreesystemPath) throws -> NodeRow? {
-    var row = try root(path.trunk)
-    for name in path.pathComponents {
+    let isDetached = path.trunk == .detached
+    var row = try isDetached ? detachedRoot(path.pathComponents.first) : root(path.trunk)
+    for name in path.pathComponents.dropFirst(isDetached ? 1 : 0) {
       guard let parent = row else { return nil }
       row = try transaction.nodes.child(of: parent, named: name)
     }

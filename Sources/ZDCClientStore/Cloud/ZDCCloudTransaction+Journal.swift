@@ -52,7 +52,7 @@ extension ZDCCloudTransaction {
       try regainPlace(entry, row)
     case .deletedInCloud:
       try deleteKept(entry, row)
-    case .deletedHere:
+    case .deletedHere, .accessLost:
       throw Self.notUndoable("the deleted node is no longer on this device")
     }
     return ZDCMergeUndo(nodeID: row.uuid, changeset: nil, content: nil)

@@ -62,9 +62,14 @@ extension ZDCCloudTransaction {
     }
   }
 
-  /// Apps make nodes in home and prefs. Messages are sent, not created.
+  /// - Throws: `notAllowed` if the access list does not let the local user write.
+  func checkMayWrite(zone: Int64) throws {
+    guard try transaction.cloudState.facts(ofZone: zone).mayWrite else { throw ZDCCloudError(.notAllowed) }
+  }
+
+  /// Apps make nodes in home and prefs, and in trees of others. Messages are sent, not created.
   package func check(trunk: ZDCTreesystemTrunk, _ path: ZDCTreesystemPath?) throws {
-    guard trunk == .home || trunk == .prefs else {
+    guard trunk == .home || trunk == .prefs || trunk == .detached else {
       throw ZDCCloudError(.invalidParameter, path: path, detail: "nodes can be created in home and prefs only")
     }
   }
@@ -92,6 +97,7 @@ extension ZDCCloudTransaction {
     guard row.parent != nil else {
       throw ZDCCloudError(.invalidParameter, detail: "a trunk cannot be changed")
     }
+    try checkMayWrite(zone: row.zone)
     return row
   }
 }

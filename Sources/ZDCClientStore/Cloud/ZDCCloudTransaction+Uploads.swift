@@ -24,6 +24,8 @@ extension ZDCCloudTransaction {
   /// - Parameters:
   ///   - nodeID: The node's ``ZDCNode/uuid``.
   ///   - changeset: The change, for ``ZDCCloudReadTransaction/pendingChangesets(forNodeID:)``.
+  /// In a tree of another user that the local user may only read, the call poisons the transaction with `notAllowed`.
+  ///
   /// - Returns: nil for an unknown node, a trunk or a pointer.
   @discardableResult
   public func queueDataUpload(
@@ -31,6 +33,7 @@ extension ZDCCloudTransaction {
   ) -> ZDCCloudOperation? {
     readWrite.poisoning { () -> ZDCCloudOperation? in
       guard let row = try row(nodeID), row.parent != nil else { return nil }
+      try checkMayWrite(zone: row.zone)
       try revive(row)
       return try transaction.zdcOperation(try queueUpload(row, changeset: changeset))
     } ?? nil

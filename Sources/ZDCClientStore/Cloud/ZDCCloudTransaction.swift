@@ -63,7 +63,7 @@ public final class ZDCCloudTransaction: ZDCCloudReadTransaction {
   /// ```
   ///
   /// - Throws: ``ZDCCloudError``: `missingParent` if a node on the way is missing, `conflict` if a node is there
-  ///   already, `invalidParameter` for a trunk, a name that is empty, has a zero byte or more than 1,024 bytes, or a
+  ///   already, `notAllowed` in a tree of another user that the local user may only read, `invalidParameter` for a trunk, a name that is empty, has a zero byte or more than 1,024 bytes, or a
   ///   depth above 128.
   @discardableResult
   public func createNode(withPath path: ZDCTreesystemPath) throws -> ZDCNode {
@@ -153,6 +153,7 @@ public final class ZDCCloudTransaction: ZDCCloudReadTransaction {
   private func create(
     _ draft: Draft, name: FoldedName, below parent: NodeRow, path: ZDCTreesystemPath?, dependsOn: [Int64]
   ) throws -> ZDCNode {
+    try checkMayWrite(zone: parent.zone)
     guard parent.depth < Limits.depthAtCreation else {
       throw ZDCCloudError(.invalidParameter, path: path, detail: "deeper than \(Limits.depthAtCreation) levels")
     }

@@ -32,6 +32,9 @@ package enum FrameworkSchema {
     migrator.registerMigration("zdc.people") { db in
       for statement in [identityChange, keyRetirement, contact] { try db.execute(sql: statement) }
     }
+    migrator.registerMigration("zdc.members") { db in
+      for statement in [listChanges, removals, zoneOwner] { try db.execute(sql: statement) }
+    }
   }
 
   /// The verified log, one hash per commit. It shows where a server's log diverges, and whether this device made the

@@ -33,6 +33,8 @@ public struct ZDCMergeJournalEntry: Sendable, Hashable, Codable, Identifiable {
     case deletedInCloud
     /// Deleted here while others changed it, or a node below it: the deletion wins.
     case deletedHere
+    /// Changes were queued here when the local user lost access to the tree.
+    case accessLost
   }
 
   /// The state on one side.

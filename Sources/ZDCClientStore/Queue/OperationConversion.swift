@@ -17,7 +17,7 @@ extension ZDCReadTransaction {
 extension OperationRow.Kind {
   package var type: ZDCCloudOperationType {
     switch self {
-    case .create, .modify, .putData: .put
+    case .create, .modify, .putData, .changeList: .put
     case .move: .move
     case .delete: .deleteNode
     }
@@ -25,7 +25,7 @@ extension OperationRow.Kind {
 
   package var putType: ZDCCloudOperationPutType? {
     switch self {
-    case .create, .modify: .node_Rcrd
+    case .create, .modify, .changeList: .node_Rcrd
     case .putData: .node_Data
     case .move, .delete: nil
     }

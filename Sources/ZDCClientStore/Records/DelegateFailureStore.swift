@@ -17,6 +17,8 @@ package final class DelegateFailureStore: TransactionCache {
     case record = 2
     /// The cloud has deleted the node, and the app has it still.
     case deletion = 3
+    /// The zone's access list has changed. The node is the zone's root.
+    case access = 4
   }
 
   package struct Failure {
@@ -107,10 +109,19 @@ package final class DelegateFailureStore: TransactionCache {
   /// - Parameter isPulled: whether only pulled changes were delivered. Pushed changes may still be pending.
   package func forget(zone: Int64, node: NodeID, isPulled: Bool) throws {
     if try isEmpty(zone: zone) { return }
-    let comparison = isPulled ? "<>" : "="
+    // A record of a zone's root does not replace the notification about its access list.
+    let parts = isPulled ? "NOT IN (\(Part.push.rawValue), \(Part.access.rawValue))" : "= \(Part.push.rawValue)"
     let statement = try db.cachedStatement(
-      sql: "DELETE FROM zdc_delegate_failure WHERE zone = ? AND nodeID = ? AND part \(comparison) ?")
-    try statement.execute(arguments: [zone, node.data, Part.push.rawValue])
+      sql: "DELETE FROM zdc_delegate_failure WHERE zone = ? AND nodeID = ? AND part \(parts)")
+    try statement.execute(arguments: [zone, node.data])
+  }
+
+  /// The app was notified of the zone's access list.
+  package func forgetAccess(zone: Int64, node: NodeID) throws {
+    if try isEmpty(zone: zone) { return }
+    let statement = try db.cachedStatement(
+      sql: "DELETE FROM zdc_delegate_failure WHERE zone = ? AND nodeID = ? AND part = \(Part.access.rawValue)")
+    try statement.execute(arguments: [zone, node.data])
   }
 
   /// Its name is correct. Other pending notifications about the node remain.

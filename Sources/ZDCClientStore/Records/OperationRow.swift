@@ -10,6 +10,8 @@ package struct OperationRow: Sendable, Hashable {
     case modify = 3
     case putData = 4
     case delete = 5
+    /// A change of the zone's access list. The node is the zone's root.
+    case changeList = 6
   }
 
   package enum State: Int64, Sendable, CaseIterable {
@@ -42,6 +44,8 @@ package struct OperationRow: Sendable, Hashable {
     case unreadable = 15
     /// A number in the node's record cannot rise any more.
     case exhausted = 16
+    /// The access list in force does not allow it.
+    case notAllowed = 17
   }
 
   /// The queue's order; 0 until the row is inserted.
@@ -67,12 +71,14 @@ package struct OperationRow: Sendable, Hashable {
   package var createdMs: UInt64
   /// The version of the record, or of the content, that the server has lost; nil for what the app queued.
   package var resend: UInt64?
+  /// changeList: the wanted state.
+  package var listChange: ListChange?
 
   package init(
     id: Int64 = 0, uuid: String, zone: Int64, kind: Kind, node: Int64? = nil, nodeUUID: String, nodeID: NodeID,
     state: State = .pending, reason: Reason = .ready, reasonDetail: String? = nil, attempts: Int = 0,
     notBeforeMs: UInt64 = 0, priority: Int32 = 0, baseETag: String? = nil, changeset: [UInt8]? = nil, createdMs: UInt64,
-    resend: UInt64? = nil
+    resend: UInt64? = nil, listChange: ListChange? = nil
   ) {
     self.id = id
     self.uuid = uuid
@@ -91,12 +97,13 @@ package struct OperationRow: Sendable, Hashable {
     self.changeset = changeset
     self.createdMs = createdMs
     self.resend = resend
+    self.listChange = listChange
   }
 
   /// Whether the operation is unchanged since it was queued and carries no data.
   package var isFresh: Bool {
     state == .pending && reason == .ready && reasonDetail == nil && attempts == 0 && notBeforeMs == 0
-      && priority == 0 && baseETag == nil && changeset == nil && resend == nil
+      && priority == 0 && baseETag == nil && changeset == nil && resend == nil && listChange == nil
   }
 
   /// Whether the server's last word was that another node has the name.
@@ -107,7 +114,7 @@ package struct OperationRow: Sendable, Hashable {
   /// Parked: nothing happens until the app or a pull changes something.
   package var isParked: Bool {
     switch reason {
-    case .noDataFromApp, .conflictHeld, .deletedRemotely, .zoneFrozen, .unreadable, .exhausted: true
+    case .noDataFromApp, .conflictHeld, .deletedRemotely, .zoneFrozen, .unreadable, .exhausted, .notAllowed: true
     default: false
     }
   }

@@ -254,7 +254,7 @@ package final class OperationStore: TransactionCache {
 
   private static let columns = [
     "uuid", "zone", "kind", "node", "nodeUUID", "nodeID", "state", "reason", "reasonDetail", "attempts",
-    "notBeforeMs", "priority", "baseETag", "sealed", "createdMs", "resend",
+    "notBeforeMs", "priority", "baseETag", "sealed", "createdMs", "resend", "member", "permissions",
   ]
   private static let select = "SELECT id, \(columns.joined(separator: ", ")) FROM zdc_operation"
   private static let insertStatement = """
@@ -293,7 +293,8 @@ package final class OperationStore: TransactionCache {
       operation.uuid, operation.zone, operation.kind.rawValue, operation.node, operation.nodeUUID,
       operation.nodeID.data, operation.state.rawValue, operation.reason.rawValue, operation.reasonDetail,
       operation.attempts, operation.notBeforeMs.stored, operation.priority, operation.baseETag, sealed,
-      operation.createdMs.stored, operation.resend?.stored,
+      operation.createdMs.stored, operation.resend?.stored, operation.listChange?.member?.data,
+      operation.listChange?.number,
     ]
   }
 
@@ -314,6 +315,10 @@ package final class OperationStore: TransactionCache {
     operation.priority = row[12]
     operation.baseETag = row[13]
     operation.resend = row.unsigned(16)
+    if kind == .changeList {
+      operation.listChange = try ListChange(
+        member: try row.optional32(17, UserRole.self), number: row[18] ?? 0)
+    }
     operation.changeset = try row.bytes(14).map {
       try sealer.open($0, row: Array(uuid.utf8))
     }

@@ -28,7 +28,7 @@
 /// ```
 public enum ZDCWaitReason: String, Sendable, Hashable, Codable, CaseIterable {
   case ready, waitingForOperation, backoff, offline, notPulledYet, paused, noDataFromApp, promisePending, conflictHeld
-  case deletedRemotely, overQuota, serverSaid, zoneFrozen, uploading, inFlight, unreadable, exhausted
+  case deletedRemotely, overQuota, serverSaid, zoneFrozen, uploading, inFlight, unreadable, exhausted, notAllowed
 
   /// The event that an operation waits for before it can be sent.
   public var unblockedBy: String {
@@ -50,6 +50,7 @@ public enum ZDCWaitReason: String, Sendable, Hashable, Codable, CaseIterable {
     case .inFlight: "the server's answer"
     case .unreadable: "a version that this device can read, by another device or a newer app; or new content"
     case .exhausted: "nothing: copy the node, and delete it"
+    case .notAllowed: "another access list, by a member who may change it; or revert the change"
     }
   }
 }
@@ -74,6 +75,7 @@ extension ZDCWaitReason {
     case .inFlight: self = .inFlight
     case .unreadable: self = .unreadable
     case .exhausted: self = .exhausted
+    case .notAllowed: self = .notAllowed
     }
   }
 }

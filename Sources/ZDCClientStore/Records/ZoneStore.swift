@@ -27,12 +27,14 @@ package struct ZoneRow: Sendable {
   package var doubt: ZDCSecurityError.Code?
   /// This device has sent lost commits again without asking the user; it does so once.
   package var hasRestored = false
+  /// The owner of another user's tree; nil for the local user's own.
+  package var owner: UserID?
 
   package init(
     id: Int64 = 0, localUser: Int64, appTreeID: String, trunk: Trunk, zone: ZoneID, head: ZoneHead? = nil,
     key: NodeKey? = nil, frozen: ZDCSecurityError.Code? = nil, listSeq: UInt64? = nil,
     keyError: ZDCSecurityError.Code? = nil, isProven: Bool = false, doubt: ZDCSecurityError.Code? = nil,
-    hasRestored: Bool = false
+    hasRestored: Bool = false, owner: UserID? = nil
   ) {
     self.id = id
     self.localUser = localUser
@@ -47,6 +49,15 @@ package struct ZoneRow: Sendable {
     self.isProven = isProven
     self.doubt = doubt
     self.hasRestored = hasRestored
+    self.owner = owner
+  }
+}
+
+extension ZoneRow {
+  /// Whether the access list in force lets the user write. Before the first pull of an own zone, the server decides.
+  package func mayWrite(_ user: UserID) -> Bool {
+    guard let list = head?.acl.fields else { return owner == nil }
+    return list.entry(for: user)?.permissions.contains(.write) ?? false
   }
 }
 
@@ -96,7 +107,8 @@ package final class ZoneStore: TransactionCache {
 
   package func trunk(_ trunk: Trunk, localUser: Int64, appTreeID: String) throws -> ZoneRow? {
     let zones = try fetchAll(
-      "WHERE localUser = ? AND appTreeID = ? AND trunk = ? ORDER BY id", [localUser, appTreeID, trunk.rawValue])
+      "WHERE localUser = ? AND appTreeID = ? AND trunk = ? AND owner IS NULL ORDER BY id",
+      [localUser, appTreeID, trunk.rawValue])
     return zones.first { $0.zone == ZoneID(trunkOf: $0.zone.tree) }
   }
 
@@ -105,7 +117,8 @@ package final class ZoneStore: TransactionCache {
       sql: """
         INSERT INTO zdc_zone
         (localUser, appTreeID, trunk, treeID, zoneRoot, headSeq, headHash, acl, retired, sealedKey, frozen, listSeq,
-        keyError, isProven, doubt, hasRestored) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        keyError, isProven, doubt, hasRestored, owner)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
         """, arguments: try arguments(row))
     row.id = db.lastInsertedRowID
   }
@@ -116,17 +129,23 @@ package final class ZoneStore: TransactionCache {
       sql: """
         UPDATE zdc_zone SET localUser = ?, appTreeID = ?, trunk = ?, treeID = ?, zoneRoot = ?, headSeq = ?,
         headHash = ?, acl = ?, retired = ?, sealedKey = ?, frozen = ?, listSeq = ?, keyError = ?, isProven = ?,
-        doubt = ?, hasRestored = ? WHERE id = ?
+        doubt = ?, hasRestored = ?, owner = ? WHERE id = ?
         """)
     try statement.execute(arguments: try arguments(row) + [row.id])
     known[row.id] = row
+  }
+
+  /// Removes the zone and everything that belongs to it.
+  package func delete(_ row: ZoneRow) throws {
+    known[row.id] = nil
+    try db.execute(sql: "DELETE FROM zdc_zone WHERE id = ?", arguments: [row.id])
   }
 
   private func fetchAll(_ condition: String, _ arguments: StatementArguments) throws -> [ZoneRow] {
     var rows: [ZoneRow] = []
     let query = """
       SELECT id, localUser, appTreeID, trunk, treeID, zoneRoot, headSeq, headHash, acl, retired, sealedKey, frozen,
-      listSeq, keyError, isProven, doubt, hasRestored FROM zdc_zone \(condition)
+      listSeq, keyError, isProven, doubt, hasRestored, owner FROM zdc_zone \(condition)
       """
     try db.forEachRow(query, arguments) { rows.append(try decode($0)) }
     for row in rows { known[row.id] = row }
@@ -144,7 +163,7 @@ package final class ZoneStore: TransactionCache {
       row.head?.seq.stored, row.head?.hash.data, row.head.map { Data($0.acl.bytes) },
       row.head.map { Data(encode($0.retiredBelow)) }, sealedKey, row.frozen?.rawValue,
       row.listSeq?.stored, row.keyError?.rawValue,
-      row.isProven, row.doubt?.rawValue, row.hasRestored,
+      row.isProven, row.doubt?.rawValue, row.hasRestored, row.owner?.data,
     ]
   }
 
@@ -170,6 +189,7 @@ package final class ZoneStore: TransactionCache {
     result.isProven = (row[14] as Int64) != 0
     result.doubt = (row[15] as String?).flatMap(ZDCSecurityError.Code.init(rawValue:))
     result.hasRestored = (row[16] as Int64) != 0
+    result.owner = try row.optional32(17, UserRole.self)
     return result
   }
 

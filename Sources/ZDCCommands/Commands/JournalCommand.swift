@@ -275,7 +275,7 @@ extension ZDCMergeJournalEntry.Kind {
       return others.map { "\($0) has this device's version, and \(path) the other one" }
         ?? "\(path) is restored as it was here"
     case .deletedInCloud: return "\(before) is removed, as on the other device"
-    case .merged, .deletedHere: return path
+    case .merged, .deletedHere, .accessLost: return path
     }
   }
 }
@@ -288,7 +288,7 @@ extension ZDCMergeJournalEntry {
     case .cloudWon: otherNodeID != nil || content != nil
     case .renamed, .moveDropped: mine.path != nil
     case .deletedInCloud: !result.isDeleted
-    case .deletedHere: false
+    case .deletedHere, .accessLost: false
     }
   }
 }
@@ -302,6 +302,7 @@ extension ZDCMergeJournalEntry.Kind {
     case .moveDropped: "both devices moved or renamed it, or its new folder was deleted: the cloud's path won"
     case .deletedInCloud: "another device deleted it while changes were queued here"
     case .deletedHere: "deleted here while another device changed it"
+    case .accessLost: "changes were queued here when access to the tree ended"
     }
   }
 }

@@ -27,7 +27,7 @@ extension QueuedOperation {
     detail = explanation.detail
     attempts = explanation.attempts
     switch explanation.reason {
-    case .noDataFromApp, .conflictHeld, .deletedRemotely, .zoneFrozen, .overQuota, .paused: isStuck = true
+    case .noDataFromApp, .conflictHeld, .deletedRemotely, .zoneFrozen, .overQuota, .paused, .notAllowed: isStuck = true
     default: isStuck = explanation.attempts >= 3
     }
   }
@@ -56,6 +56,7 @@ enum WaitWords {
     case .zoneFrozen: "its tree is frozen: see zdc repair"
     case .unreadable: "its newest version in the cloud cannot be read here: put its content again, or see zdc status"
     case .exhausted: "it was changed too often while it was sent: put it under another name, then remove it"
+    case .notAllowed: "the access list does not allow it: ask the owner of the tree, or revert the change"
     case .uploading: "its content is being sent"
     case .inFlight: "the server has not answered yet; zdc sync asks again"
     }

@@ -13,7 +13,7 @@ package struct ZoneACL: Sendable, Hashable {
     package static let burnIfSender = Permissions(rawValue: 128)
     /// The permissions that this version defines; the others are reserved.
     static let known: UInt16 = 7
-    static let combinations: [Permissions] = [[.read], [.read, .write], [.read, .write, .share]]
+    package static let combinations: [Permissions] = [[.read], [.read, .write], [.read, .write, .share]]
   }
 
   /// The kind of key in a member's wrap. Other kinds are reserved.

@@ -146,6 +146,7 @@ struct Explainer {
     let plan = PushPlan(
       operations: operations, dependencies: dependencies,
       unread: try transaction.unreadNodes(of: operations, zone: zone.id), unreadable: zone.unreadableReason?.code,
+      mayWrite: try transaction.cloudState.facts(ofZone: zone.id).mayWrite,
       nowMs: transaction.context.clock(), limit: .max)
     waiting = Dictionary(plan.waiting.map { ($0.operation, $0) }) { first, _ in first }
   }

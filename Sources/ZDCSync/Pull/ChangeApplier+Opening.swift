@@ -93,7 +93,10 @@ extension ChangeApplier {
   }
 
   private func rootUUID() throws -> String {
-    trunkUUID(localUserID: session.localUserID, treeID: zoneRow.appTreeID, trunk: zoneRow.trunk)
+    if zoneRow.owner != nil {
+      return "\(session.localUserID)|\(zoneRow.appTreeID)|\(zoneRow.zone.root.text)"
+    }
+    return trunkUUID(localUserID: session.localUserID, treeID: zoneRow.appTreeID, trunk: zoneRow.trunk)
   }
 
   // MARK: Unreadable records

@@ -20,6 +20,7 @@ package struct PageApplier {
     let ownHash = try inFlight.commitHash(zone: zone)
     let deleted = Set(try transaction.operations.deletes(zone: zone).map(\.nodeID))
     var count = 0
+    var versions: [AccessChange.Version] = []
     for item in page.commits {
       try require(item.commit.fields.zone == row.zone, .recordBindingMismatch)
       if let head = row.head, item.commit.fields.seq <= head.seq {
@@ -27,10 +28,17 @@ package struct PageApplier {
         continue
       }
       let isOwn = item.commit.hash == ownHash
+      let before = row.head?.acl
       let state = try replay(item.commit, page: page, isOwn: isOwn, row: &row)
       if isOwn {
         try InFlightCompletion(session: session, zone: zone, transaction: transaction)
           .complete(receivedMs: item.receivedMs)
+      }
+      if let before, let after = row.head?.acl, after.hash != before.hash {
+        versions.append(
+          AccessChange.Version(
+            before: before.fields, after: after.fields, seq: item.commit.fields.seq, commit: item.commit.hash,
+            receivedMs: item.receivedMs, isOwn: isOwn))
       }
       try remove(state.removed, receivedMs: item.receivedMs)
       if !deleted.isEmpty, !isOwn { try readAgain(state.moved.keys, outside: deleted) }
@@ -38,6 +46,7 @@ package struct PageApplier {
     }
     try transaction.zones.update(row)
     if count > 0 { try releaseNames() }
+    try AccessChange(session: session, zone: zone, transaction: transaction).apply(versions)
     return count
   }
 
@@ -75,7 +84,7 @@ package struct PageApplier {
     let acl = page.acl(of: commit)
     try require(commit.fields.zone == row.zone, .recordBindingMismatch)
     if commit.fields.seq == 0 {
-      try session.keys.identity.checkGenesis(commit, trunk: row.trunk, appTreeID: row.appTreeID)
+      try ownerIdentity(of: row).checkGenesis(commit, trunk: row.trunk, appTreeID: row.appTreeID)
     }
     try checkFork(commit, head: row.head)
     row.head = try ZoneReplay(identities: writers).apply(commit, acl: acl, after: row.head, to: &state)
@@ -86,6 +95,16 @@ package struct PageApplier {
       try ZoneKeys(session: session, transaction: transaction).take(acl, page.grants, row: &row)
     }
     return state
+  }
+
+  /// Returns the identity whose chain names the trunk's first commit. The chain of another owner was pinned before the
+  /// zone was accepted.
+  private func ownerIdentity(of row: ZoneRow) throws -> VerifiedIdentity {
+    guard let owner = row.owner else { return session.keys.identity }
+    guard let chain = try transaction.users.chain(of: owner) else {
+      throw ZDCSecurityError(.writerUnknown, zone: row.zone, user: owner)
+    }
+    return try IdentityReplay.verify(IdentityChain.links(chain, of: owner), expected: owner)
   }
 
   /// Reads nodes again that another device moved out of a branch in time. The branch's deletion is queued here, so its

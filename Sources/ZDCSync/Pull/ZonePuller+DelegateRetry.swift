@@ -54,6 +54,10 @@ private struct DelegateRetry {
     case .push: return try notifyPushed(row)
     case .deletion: return try tellDeleted(row, failure)
     case .name: return try releaseName(row, failure)
+    case .access:
+      let change = AccessChange(session: session, zone: zone, transaction: transaction)
+      try change.announce()
+      return try transaction.delegateFailures.failures(zone: zone, node: row.nodeID).allSatisfy { $0.part != .access }
     case .record:
       if try !isPending(failure) { try forget(failure) }
       return false

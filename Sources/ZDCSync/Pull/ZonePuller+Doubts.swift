@@ -20,6 +20,14 @@ struct Doubt: Error {
   }
 }
 
+extension ZoneRow {
+  /// Returns whether the verified list of another user's zone no longer names the user.
+  fileprivate func hasLostAccess(_ user: UserID) -> Bool {
+    guard owner != nil, let list = head?.acl.fields else { return false }
+    return list.entry(for: user) == nil
+  }
+}
+
 // Handles answers that cannot be followed: the puller asks once more over another connection, then the zone stalls or
 // is frozen (PROTOCOL 3.7, "Pins").
 
@@ -27,6 +35,7 @@ extension ZonePuller {
   package func follow(_ page: CommitPage?) async throws -> Pulled {
     try await waiting {
       guard let row = try await zoneRow(), mayFollow(row, hasPage: page != nil) else { return Pulled() }
+      if row.hasLostAccess(session.user) { return try await endAccess() }
       var summary = PullSummary()
       var left = DeferredNodes()
       try await retryDelegateCalls(&summary, &left)
@@ -40,6 +49,14 @@ extension ZonePuller {
       try await lift(row)
       return Pulled(summary: summary, refusal: left.refusal)
     }
+  }
+
+  /// Removes the branches of a zone that stayed because the app threw when access ended.
+  private func endAccess() async throws -> Pulled {
+    let (_, refusal) = try await session.writeNotifyingDelegate { [session, zone] transaction in
+      try LostAccess(session: session, zone: zone, transaction: transaction, receivedMs: 0).settle()
+    }
+    return Pulled(refusal: refusal)
   }
 
   /// Returns whether the zone may be pulled. A zone that is frozen without proof is retried from its pin once after

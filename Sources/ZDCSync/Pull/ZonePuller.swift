@@ -72,7 +72,8 @@ package struct ZonePuller {
     do {
       return try await session.api.commitPage(row.zone, after: row.head?.seq, withRecords: withRecords)
     } catch let error as ServerError where error.code == .notFound {
-      guard HeadRules.isAccountMissing(owner: row.head?.acl.fields.owner, user: session.user) else { throw error }
+      // Another user's zone may be out of reach for many reasons. Only a signed list says that access has ended.
+      guard row.owner == nil, HeadRules.isAccountMissing(owner: row.head?.acl.fields.owner, user: session.user) else { throw error }
       throw try await keep(ZDCSecurityError(.accountStateMissing, zone: row.zone, user: session.user))
     } catch let error as ZDCSecurityError {
       throw Doubt(error.with(zone: row.zone), isSigned: false)

@@ -28,29 +28,33 @@ package struct PushPlan: Equatable {
 
   package private(set) var steps: [Step] = []
   package private(set) var waiting: [Waiting] = []
+  /// Changes of the access list that may be sent. They go out as one commit, without steps.
+  package private(set) var listChanges: [OperationRow] = []
   /// The operations that each operation waits for, when the plan was made.
   package let dependencies: [Int64: [Int64]]
   /// The earliest time at which a pause ends.
-  private(set) var nextMs: UInt64?
+  package private(set) var nextMs: UInt64?
   /// The number of steps that take up room in the commit or in requests to the app. The others only wait for their
   /// content.
   package private(set) var taken = 0
   private let underWay: Set<Int64>
   private let unreadable: ZDCSecurityError.Code?
+  private let mayWrite: Bool
   private var isTaken: [Bool] = []
 
   /// - Parameters:
   ///   - unread: Nodes that cannot be put before the next pull.
   ///   - unreadable: The reason why the tree's key is missing; if set, all operations wait.
+  ///   - mayWrite: Whether the access list in force lets the user write.
   ///   - underWay: Operations whose content is being uploaded. They never hold up others, regardless of their number.
   package init(
     operations: [OperationRow], dependencies: [Int64: [Int64]], unread: Set<Int64> = [],
-    unreadable: ZDCSecurityError.Code? = nil, underWay: Set<Int64> = [], nowMs: UInt64,
+    unreadable: ZDCSecurityError.Code? = nil, mayWrite: Bool = true, underWay: Set<Int64> = [], nowMs: UInt64,
     limit: Int = Limits.commitOperations
   ) {
     self.dependencies = dependencies
     self.underWay = underWay
-    self.unreadable = unreadable
+    (self.unreadable, self.mayWrite) = (unreadable, mayWrite)
     let byID = Dictionary(uniqueKeysWithValues: operations.map { ($0.id, $0) })
     var stepByNode: [Int64: Int] = [:]
     var chosen: Set<Int64> = []
@@ -63,6 +67,10 @@ package struct PushPlan: Equatable {
         waiting.append(wait)
         continue
       }
+      guard operation.kind != .changeList else {
+        listChanges.append(operation)
+        continue
+      }
       guard place(operation, &stepByNode, limit: limit) else { continue }
       chosen.insert(operation.id)
     }
@@ -73,6 +81,7 @@ package struct PushPlan: Equatable {
   ) -> Waiting? {
     if operation.state != .pending { return Waiting(operation: operation.id, reason: operation.reason) }
     if let unreadable { return Waiting(operation: operation.id, reason: .unreadable, detail: unreadable.rawValue) }
+    if !mayWrite, operation.kind != .changeList { return Waiting(operation: operation.id, reason: .notAllowed) }
     if operation.isParked {
       return Waiting(operation: operation.id, reason: operation.reason, detail: operation.reasonDetail)
     }

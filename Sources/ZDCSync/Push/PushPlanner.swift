@@ -26,6 +26,7 @@ struct PushPlanner: Sendable {
     /// The outcome of the last request is unknown.
     case request(InFlightStore.Request)
     case choice(Choice)
+    case lists(ListChoice)
   }
 
   package func due(_ transaction: ZDCReadTransaction) throws -> Due {
@@ -33,9 +34,26 @@ struct PushPlanner: Sendable {
     // Read the pause in the same snapshot as the queue, so that no operation queued after the pause is sent.
     guard try transaction.pushPause(localUser: session.localUser) == nil else { return .nothing }
     if let request = try InFlightStore(transaction: transaction).request(zone: zone) { return .request(request) }
-    guard let head = row.head, var choice = try plan(row, head, transaction) else { return .nothing }
+    guard let head = row.head else { return .nothing }
+    if let lists = try planLists(row, head, transaction) { return .lists(lists) }
+    guard var choice = try plan(row, head, transaction) else { return .nothing }
     try ask(&choice, transaction)
     return .choice(choice)
+  }
+
+  /// Returns the changes of the access list that may be sent. They precede everything else in the queue, so that what is
+  /// written after a removal is sealed under the new key.
+  private func planLists(
+    _ row: ZoneRow, _ head: ZoneHead, _ transaction: ZDCReadTransaction
+  ) throws -> ListChoice? {
+    let store = ListChangeStore(transaction)
+    let changes = try store.changes(zone: row.id)
+    guard !changes.isEmpty else { return nil }
+    let plan = PushPlan(
+      operations: changes, dependencies: try store.dependencies(zone: row.id), unreadable: row.unreadableReason?.code,
+      nowMs: session.now(), limit: .max)
+    guard !plan.listChanges.isEmpty else { return nil }
+    return ListChoice(zone: row, head: head, changes: plan.listChanges, nextMs: plan.nextMs)
   }
 
   /// Widens the window while every operation in it waits.
@@ -50,7 +68,8 @@ struct PushPlanner: Sendable {
       let plan = PushPlan(
         operations: operations,
         dependencies: try transaction.operations.dependencies(zone: row.id, upTo: operations.last?.id ?? 0),
-        unread: unread, unreadable: row.unreadableReason?.code, underWay: underWay, nowMs: session.now(),
+        unread: unread, unreadable: row.unreadableReason?.code, mayWrite: row.mayWrite(session.user), underWay: underWay,
+        nowMs: session.now(),
         limit: limit ?? Limits.commitOperations)
       let isAllSeen = operations.count < window || window >= Self.widestWindow
       if plan.taken > 0 || isAllSeen { return Choice(zone: row, head: head, plan: plan, unread: unread) }

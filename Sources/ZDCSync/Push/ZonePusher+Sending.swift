@@ -138,7 +138,7 @@ extension ZonePusher {
   }
 
   @discardableResult
-  private func abandon(
+  func abandon(
     reason: OperationRow.Reason = .ready, detail: String? = nil, pauseMs: UInt64? = nil,
     contentOnly: Bool = false, outcome: ZDCAttempt.Outcome? = nil
   ) async throws -> Int {
@@ -155,6 +155,8 @@ extension ZonePusher {
     case .unknownOutcome, .retryLater, .noAccess: throw error
     case .contentLost: return try await contentLost(error)
     case .overQuota(let pause): return try await overQuota(error, pauseMs: pause)
+    case .refused where try await isListChange():
+      return try await listRefused(error)
     case .refused where error.security == .writerNotAuthorized:
       if try await signsWithNewKeys() { return PushSummary(triesAgain: true) }
       return try await refused(error, detail: error.security?.rawValue ?? error.code.rawValue)
@@ -244,7 +246,7 @@ extension ZonePusher {
     return true
   }
 
-  private func setAside(_ error: any Error, detail: String) async throws -> PushSummary {
+  func setAside(_ error: any Error, detail: String) async throws -> PushSummary {
     if (error as? ServerError)?.security == .duplicateName, try await !isRetry() {
       // Retry immediately: the node is then put under another name.
       try await abandon(reason: .serverSaid, detail: detail, pauseMs: 0)

@@ -39,6 +39,7 @@ actor ZonePusher {
     case .nothing: return PushSummary()
     case .request(let request): return try await send(request)
     case .choice(let choice): return try await push(choice, records)
+    case .lists(let choice): return try await push(choice)
     }
   }
 
@@ -83,7 +84,7 @@ actor ZonePusher {
     await contents.forgetSealed(of: choice.unread)
   }
 
-  private func pause(untilMs time: UInt64) -> Duration {
+  func pause(untilMs time: UInt64) -> Duration {
     let now = session.now()
     return .milliseconds(time > now ? Int64(min(time - now, Backoff.longestPauseMs)) : 0)
   }

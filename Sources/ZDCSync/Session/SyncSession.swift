@@ -19,7 +19,7 @@ package struct SyncSession: Sendable {
   package let api: ServerAPI
   /// Replaced when the identity chain has grown.
   let currentKeys: Locked<UserKeys>
-  let identities: IdentityStore
+  package let identities: IdentityStore
   /// Compares the identity chain with the pinned one. Returns nil if the chain has no new links.
   package let fetchIdentity: @Sendable (_ known: LinkHash) async throws -> UserKeys?
   package let delegate: @Sendable () -> any ZeroDarkCloudDelegate

@@ -178,7 +178,7 @@ extension OperationStore {
       switch reason {
       case _ where isInFlight: pending.inFlight += count
       case .uploading, .promisePending: pending.uploading += count
-      case .noDataFromApp, .conflictHeld, .deletedRemotely, .exhausted: pending.waitingForApp += count
+      case .noDataFromApp, .conflictHeld, .deletedRemotely, .exhausted, .notAllowed: pending.waitingForApp += count
       case .offline, .backoff, .overQuota, .serverSaid, .unreadable: pending.failing += count
       case .ready where paused.contains(row[2]): pending.failing += count
       case .ready, .waitingForOperation, .notPulledYet, .paused, .zoneFrozen, .inFlight: break

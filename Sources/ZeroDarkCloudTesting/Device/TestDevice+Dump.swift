@@ -15,9 +15,11 @@ extension TestDevice {
   /// /notes       v2  "hello"
   /// /notes/todo  new  "milk"  [create ready, putData waitingForOperation]
   /// ```
-  public func tree(versions: Bool = true, user: String? = nil) async throws -> String {
+  ///
+  /// - Parameter root: The ``ZDCNode/uuid`` of a tree's root; nil for the home trunk.
+  public func tree(versions: Bool = true, user: String? = nil, below root: String? = nil) async throws -> String {
     let lines = try await write(user: user) { transaction, cloud in
-      try Self.nodes(transaction, user: cloud.localUserID).compactMap { row -> (String, String)? in
+      try Self.nodes(transaction, user: cloud.localUserID, below: root).compactMap { row -> (String, String)? in
         guard let node = cloud.node(id: row.uuid) else { return nil }
         let path = cloud.shownPath(of: node)
         return (path, try row.line(path, node, versions: versions, transaction))
@@ -82,7 +84,9 @@ extension TestDevice {
     }
   }
 
-  private static func nodes(_ transaction: ZDCReadTransaction, user: String) throws -> [NodeLine] {
+  private static func nodes(
+    _ transaction: ZDCReadTransaction, user: String, below root: String? = nil
+  ) throws -> [NodeLine] {
     let queued = Dictionary(grouping: try operations(transaction, user: user), by: \.nodeUUID)
     let trunk = ZDCNode.uuid(forLocalUserID: user, treeID: treeID, trunk: .home)
     return try Row.fetchAll(
@@ -90,17 +94,19 @@ extension TestDevice {
       sql: """
         SELECT uuid, recordVersion FROM zdc_node
         WHERE parent IS NOT NULL AND zone = (SELECT zone FROM zdc_node WHERE uuid = ?)
-        """, arguments: [trunk]
+        """, arguments: [root ?? trunk]
     ).map { row in
       NodeLine(uuid: row[0], recordVersion: row[1], operations: queued[row[0]] ?? [])
     }
   }
 
-  private static let kinds: [Int64: String] = [1: "create", 2: "move", 3: "modify", 4: "putData", 5: "delete"]
+  private static let kinds: [Int64: String] = [
+    1: "create", 2: "move", 3: "modify", 4: "putData", 5: "delete", 6: "changeList",
+  ]
   private static let reasons = [
     "ready", "waitingForOperation", "backoff", "offline", "notPulledYet", "paused", "noDataFromApp", "promisePending",
     "conflictHeld", "deletedRemotely", "overQuota", "serverSaid", "zoneFrozen", "uploading", "inFlight", "unreadable",
-    "exhausted",
+    "exhausted", "notAllowed",
   ]
 
   private static func operations(_ transaction: ZDCReadTransaction, user: String) throws -> [OperationLine] {
@@ -121,9 +127,17 @@ extension TestDevice {
 }
 
 extension TestDevice {
-  /// Returns the uuids of all nodes below `home`.
+  /// Returns the uuids of all nodes below `home`, and of those in accepted trees of others.
   static func allNodes(_ transaction: ZDCReadTransaction, user: String) throws -> [String] {
-    try nodes(transaction, user: user).map(\.uuid)
+    let shared = try String.fetchAll(
+      transaction.database,
+      sql: """
+        SELECT uuid FROM zdc_node
+        WHERE parent IS NOT NULL AND zone IN (
+          SELECT z.id FROM zdc_zone z JOIN zdc_local_user u ON u.id = z.localUser
+          WHERE z.owner IS NOT NULL AND u.userID = ?)
+        """, arguments: [UserID(text: user)?.data])
+    return try nodes(transaction, user: user).map(\.uuid) + shared
   }
 
   /// Returns the uuids of nodes whose upload is held by a data conflict.

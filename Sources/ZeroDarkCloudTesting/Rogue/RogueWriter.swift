@@ -87,6 +87,11 @@ package struct RogueWriter: Sendable {
     return try await api.commitPage(zone, after: nil, withRecords: true)
   }
 
+  /// Downloads the whole log of a zone, as the server shows it to the account.
+  package func page(of zone: ZoneID) async throws -> [UInt8] {
+    try await api.commitPage(zone, after: nil, withRecords: true).body
+  }
+
   private var homeZone: ZoneID {
     ZoneID(trunkOf: .derive(owner: keys.userID, trunk: .home, appTreeID: TestDevice.treeID))
   }

@@ -1,0 +1,176 @@
+package import ZDCProtocol
+internal import ZDCSupport
+public import ZDCTreesystem
+
+// Changes of access lists. Each is a queued operation, like all other changes.
+
+extension ZDCCloudTransaction {
+  /// Gives a user permissions on a node and everything below it, now and in the future.
+  ///
+  /// The operation goes out with the next push: the user gets the key of the branch, sealed for them, and an entry in its
+  /// signed access list. If the user has permissions already, these replace them. All changes of one branch that are queued
+  /// go out together; a later call for the same user replaces an earlier one that was not sent yet.
+  ///
+  /// ```swift
+  /// var item = ZDCShareItem()
+  /// item.addPermission(.read)
+  /// item.addPermission(.write)
+  /// let operations = cloudTransaction.recursiveAddShareItem(item, forUserID: bobsUserID, nodeID: listNodeID)
+  /// ```
+  ///
+  /// Misuse poisons the transaction: nothing in it is written, and its caller gets the ``ZDCCloudError`` that
+  /// ``share(nodeID:withUserID:item:)`` throws. A message that depends on the operations is therefore never queued
+  /// without them.
+  ///
+  /// - Parameters:
+  ///   - shareItem: The permissions: read, read and write, or read, write and share.
+  ///   - userID: The text of the user's ID. This device must know the user.
+  ///   - nodeID: The node's ``ZDCNode/uuid``. In this version, the root of the home trunk.
+  /// - Returns: The queued operations. Empty if the user has exactly these permissions already.
+  @discardableResult
+  public func recursiveAddShareItem(
+    _ shareItem: ZDCShareItem, forUserID userID: String, nodeID: String
+  ) -> [ZDCCloudOperation] {
+    readWrite.poisoning { try share(nodeID: nodeID, withUserID: userID, item: shareItem) } ?? []
+  }
+
+  /// Takes all permissions on a node and everything below it from a user.
+  ///
+  /// The operation goes out with the next push. It replaces the key of the branch in the same commit: the user can read
+  /// nothing that is written afterwards, even together with the server. Nodes that are not written again keep the keys
+  /// that the user had.
+  ///
+  /// Misuse poisons the transaction, as in ``recursiveAddShareItem(_:forUserID:nodeID:)``.
+  ///
+  /// - Parameters:
+  ///   - userID: The text of the user's ID.
+  ///   - nodeID: The node's ``ZDCNode/uuid``.
+  /// - Returns: The queued operations. Empty if the user has no permissions.
+  @discardableResult
+  public func recursiveRemoveShareItem(forUserID userID: String, nodeID: String) -> [ZDCCloudOperation] {
+    readWrite.poisoning { try unshare(nodeID: nodeID, withUserID: userID) } ?? []
+  }
+
+  /// Like ``recursiveAddShareItem(_:forUserID:nodeID:)``, but throws where that poisons the transaction.
+  ///
+  /// - Throws: ``ZDCCloudError``: `invalidParameter` for an unknown node, an item that is empty or is none of the three
+  ///   combinations, or the owner; `unknownUser`; `notAllowed` without the permission to share, or for permissions that the
+  ///   local user does not have; `unsupportedShare` for a node that is not the root of a shared branch; `missingParent`
+  ///   before the first pull.
+  @discardableResult
+  public func share(
+    nodeID: String, withUserID userID: String, item: ZDCShareItem
+  ) throws -> [ZDCCloudOperation] {
+    let root = try sharedRoot(nodeID)
+    let user = try knownUser(userID)
+    let permissions = item.aclPermissions
+    guard !item.isEmpty else {
+      throw ZDCCloudError(.invalidParameter, detail: "the share item is empty: add a permission")
+    }
+    guard ZoneACL.Permissions.combinations.contains(permissions) else {
+      throw ZDCCloudError(.invalidParameter, detail: "the permissions must be r, rw or rws")
+    }
+    try checkMayShare(root, user: user, giving: permissions)
+    return try queue(.set(user, permissions), root)
+  }
+
+  /// Like ``recursiveRemoveShareItem(forUserID:nodeID:)``, but throws where that poisons the transaction.
+  ///
+  /// A member may remove themselves without the permission to share.
+  ///
+  /// - Throws: ``ZDCCloudError`` as ``share(nodeID:withUserID:item:)``.
+  @discardableResult
+  public func unshare(nodeID: String, withUserID userID: String) throws -> [ZDCCloudOperation] {
+    let root = try sharedRoot(nodeID)
+    guard let user = UserID(text: userID) else { throw ZDCCloudError(.unknownUser) }
+    try checkMayShare(root, user: user, giving: [])
+    return try queue(.remove(user), root)
+  }
+
+  // MARK: Checks
+
+  private struct SharedRoot {
+    var row: NodeRow
+    var list: ZoneACL.Fields
+  }
+
+  private func sharedRoot(_ nodeID: String) throws -> SharedRoot {
+    guard let row = try row(nodeID) else {
+      throw ZDCCloudError(.invalidParameter, detail: "the node is not in the tree")
+    }
+    let zone = try transaction.cloudState.facts(ofZone: row.zone).row
+    guard row.parent == nil, zone.trunk == .home else {
+      throw ZDCCloudError(.unsupportedShare, detail: "only the root of the home trunk can be shared")
+    }
+    guard let list = zone.head?.acl.fields else {
+      throw ZDCCloudError(.missingParent, detail: "the trunk has not been pulled yet")
+    }
+    return SharedRoot(row: row, list: list)
+  }
+
+  private func knownUser(_ userID: String) throws -> UserID {
+    guard let user = UserID(text: userID) else { throw ZDCCloudError(.unknownUser) }
+    let isLocal = try transaction.localUsers.readyIDs().contains(user)
+    guard try isLocal || transaction.users.isKnown(user) else { throw ZDCCloudError(.unknownUser) }
+    return user
+  }
+
+  private func checkMayShare(_ root: SharedRoot, user: UserID, giving permissions: ZoneACL.Permissions) throws {
+    guard user != root.list.owner else {
+      throw ZDCCloudError(.invalidParameter, detail: "the owner always has all permissions")
+    }
+    guard let own = UserID(text: localUserID) else { throw ZDCError(.corruptDatabase) }
+    let change = permissions.isEmpty ? ListChange.remove(user) : .set(user, permissions)
+    guard root.list.allows(change, by: own) else { throw ZDCCloudError(.notAllowed) }
+  }
+
+  // MARK: Queueing
+
+  private func queue(_ change: ListChange, _ root: SharedRoot) throws -> [ZDCCloudOperation] {
+    guard let member = change.member else { return [] }
+    let store = ListChangeStore(transaction)
+    let isKnown = try root.list.has(change) && !store.isInFlight(zone: root.row.zone, member: member)
+    if var waiting = try store.waiting(zone: root.row.zone, member: member) {
+      if isKnown {
+        try operations.delete(id: waiting.id)
+        signalQueue()
+        return []
+      }
+      (waiting.listChange, waiting.reason, waiting.reasonDetail, waiting.notBeforeMs) = (change, .ready, nil, 0)
+      try operations.update(waiting)
+      signalQueue()
+      return [try transaction.zdcOperation(waiting)]
+    }
+    guard !isKnown else { return [] }
+    var operation = OperationRow(
+      uuid: UUIDv7.make(atMs: now), zone: root.row.zone, kind: .changeList, node: root.row.id,
+      nodeUUID: root.row.uuid, nodeID: root.row.nodeID, createdMs: now)
+    operation.listChange = change
+    try operations.insert(&operation)
+    signalQueue()
+    return [try transaction.zdcOperation(operation)]
+  }
+}
+
+extension ZoneACL.Fields {
+  /// Whether the list states what the change wants.
+  package func has(_ change: ListChange) -> Bool {
+    switch change {
+    case .set(let user, let permissions): entry(for: user)?.permissions == permissions
+    case .remove(let user): entry(for: user) == nil
+    case .rotate(let generation): zoneKeyGen > generation
+    }
+  }
+
+  /// Whether a user may make the change. Nobody gives permissions that they do not have, and the owner's never change.
+  package func allows(_ change: ListChange, by writer: UserID) -> Bool {
+    guard change.member != owner else { return false }
+    if writer == owner { return true }
+    let own = entry(for: writer)?.permissions ?? []
+    switch change {
+    case .set(_, let permissions): return own.contains(.share) && permissions.isSubset(of: own)
+    case .remove(let user): return own.contains(.share) || user == writer
+    case .rotate: return own.contains(.share)
+    }
+  }
+}

@@ -1,0 +1,28 @@
+// Tables for zones with several members.
+extension FrameworkSchema {
+  /// Changes of an access list are queued operations of kind 6. `member` is NULL for a rotation; `permissions` is 0 for
+  /// a removal, and the generation to replace for a rotation.
+  static let listChanges = """
+    ALTER TABLE zdc_operation ADD COLUMN member BLOB;
+    ALTER TABLE zdc_operation ADD COLUMN permissions INTEGER;
+    CREATE INDEX zdc_operation_list ON zdc_operation (zone, id) WHERE kind = 6
+    """
+
+  /// Members who lost access, with the commit that removed them and the last generation of the zone's key that they
+  /// had. Nodes with older keys can still be read with those.
+  static let removals = """
+    CREATE TABLE zdc_removal (
+      zone INTEGER NOT NULL REFERENCES zdc_zone(id) ON DELETE CASCADE,
+      seq INTEGER NOT NULL,
+      member BLOB NOT NULL,
+      commitHash BLOB NOT NULL,
+      writer BLOB NOT NULL,
+      receivedMs INTEGER NOT NULL,
+      keyGen INTEGER NOT NULL,
+      PRIMARY KEY (zone, seq, member)
+    ) WITHOUT ROWID
+    """
+
+  /// The owner of a zone of another user's tree; NULL for the local user's own.
+  static let zoneOwner = "ALTER TABLE zdc_zone ADD COLUMN owner BLOB"
+}

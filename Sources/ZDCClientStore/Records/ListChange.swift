@@ -1,0 +1,81 @@
+internal import GRDB
+package import ZDCProtocol
+
+/// A wanted change of a zone's access list. It names the state that is wanted, so it can be applied to any list.
+package enum ListChange: Sendable, Hashable {
+  case set(UserID, ZoneACL.Permissions)
+  case remove(UserID)
+  /// A fresh key for the zone, unless the list has a newer one than this generation.
+  case rotate(after: UInt32)
+
+  package var member: UserID? {
+    switch self {
+    case .set(let user, _), .remove(let user): user
+    case .rotate: nil
+    }
+  }
+
+  /// The column beside the member: their permissions, or 0 for none; the generation for a rotation.
+  var number: Int64 {
+    switch self {
+    case .set(_, let permissions): Int64(permissions.rawValue)
+    case .remove: 0
+    case .rotate(let generation): Int64(generation)
+    }
+  }
+
+  init(member: UserID?, number: Int64) throws {
+    switch member {
+    case let member? where number == 0: self = .remove(member)
+    case let member?: self = .set(member, ZoneACL.Permissions(rawValue: UInt16(truncatingIfNeeded: number)))
+    case nil: self = .rotate(after: UInt32(truncatingIfNeeded: number))
+    }
+  }
+}
+
+/// The queued changes of access lists inside one transaction.
+package struct ListChangeStore {
+  package let operations: OperationStore
+
+  package init(_ transaction: ZDCReadTransaction) { operations = transaction.operations }
+
+  /// The changes of a zone's list, in queue order.
+  package func changes(zone: Int64) throws -> [OperationRow] {
+    try operations.fetchAll("WHERE zone = ? AND kind = 6 ORDER BY id", [zone])
+  }
+
+  /// The open dependencies of these changes.
+  package func dependencies(zone: Int64) throws -> [Int64: [Int64]] {
+    var found: [Int64: [Int64]] = [:]
+    let query = """
+      SELECT o.id, d.dependsOn FROM zdc_operation o CROSS JOIN zdc_dependency d ON d.operation = o.id
+      WHERE o.zone = ? AND o.kind = 6 AND EXISTS (SELECT 1 FROM zdc_operation t WHERE t.id = d.dependsOn)
+      ORDER BY o.id, d.dependsOn
+      """
+    try operations.db.forEachRow(query, [zone]) { found[$0[0], default: []].append($0[1]) }
+    return found
+  }
+
+  /// The change of one member's entry that was not sent yet.
+  package func waiting(zone: Int64, member: UserID) throws -> OperationRow? {
+    try operations.fetchAll(
+      "WHERE zone = ? AND kind = 6 AND member = ? AND state <> ? ORDER BY id DESC LIMIT 1",
+      [zone, member.data, OperationRow.State.inFlight.rawValue]
+    ).first
+  }
+
+  /// Whether a change of one member's entry was sent, and its outcome is not known yet.
+  package func isInFlight(zone: Int64, member: UserID) throws -> Bool {
+    try !operations.fetchAll(
+      "WHERE zone = ? AND kind = 6 AND member = ? AND state = ? LIMIT 1",
+      [zone, member.data, OperationRow.State.inFlight.rawValue]
+    ).isEmpty
+  }
+
+  /// Decides again about operations that the old list did not allow, after a new list came.
+  package func retryNotAllowed(zone: Int64) throws {
+    let statement = try operations.db.cachedStatement(
+      sql: "UPDATE zdc_operation SET reason = 0, reasonDetail = NULL WHERE zone = ? AND reason = ?")
+    try statement.execute(arguments: [zone, OperationRow.Reason.notAllowed.rawValue])
+  }
+}

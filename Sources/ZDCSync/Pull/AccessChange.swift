@@ -1,0 +1,156 @@
+internal import Foundation
+internal import ZDCClientStore
+internal import ZDCProtocol
+internal import ZDCSupport
+internal import ZDCTreesystem
+
+/// What new versions of a zone's access list change on this device, inside the transaction that applies their commits.
+struct AccessChange {
+  package let session: SyncSession
+  package let zone: Int64
+  package let transaction: ZDCReadWriteTransaction
+
+  /// One version, with the commit that put it in force.
+  struct Version {
+    package var before: ZoneACL.Fields
+    package var after: ZoneACL.Fields
+    package var seq: UInt64
+    package var commit: CommitHash
+    package var receivedMs: UInt64
+    package var isOwn: Bool
+
+    /// The version follows a member's decision to leave. It keeps the key, which that member still has (R4).
+    var isSelfRemoval: Bool {
+      before.zoneKeyGen == after.zoneKeyGen && before.entry(for: after.writer) != nil
+        && after.entry(for: after.writer) == nil
+    }
+  }
+
+  /// Call after the zone's row is stored.
+  package func apply(_ versions: [Version]) throws {
+    guard let first = versions.first, let last = versions.last else { return }
+    transaction.cloudState.forget(zone: zone)
+    for version in versions { try recordRemovals(version) }
+    try ListChangeStore(transaction).retryNotAllowed(zone: zone)
+    guard last.after.entry(for: session.user) != nil else {
+      return try LostAccess(session: session, zone: zone, transaction: transaction, receivedMs: last.receivedMs).settle()
+    }
+    try queueRotation(versions)
+    let isChanged = ZDCShareList(members: first.before) != ZDCShareList(members: last.after)
+    if isChanged, versions.contains(where: { !$0.isOwn }) { try announce() }
+  }
+
+  private func recordRemovals(_ version: Version) throws {
+    let removals = RemovalStore(transaction, zone: zone)
+    for entry in version.before.entries where version.after.entry(for: entry.user) == nil {
+      try removals.insert(
+        RemovalStore.Removal(
+          member: entry.user, seq: version.seq, commit: version.commit, writer: version.after.writer,
+          receivedMs: version.receivedMs, keyGen: version.before.zoneKeyGen))
+    }
+  }
+
+  // MARK: Rotations
+
+  /// The pause before a member who is not the owner rotates the key after another member left (K-7): several who may do
+  /// so would otherwise all try at once.
+  private static let pauseMs: ClosedRange<Double> = 60_000...600_000
+
+  /// Queues a rotation after another member left, if this user may do it and no version since has a newer key.
+  private func queueRotation(_ versions: [Version]) throws {
+    guard let last = versions.last?.after, last.allows(.rotate(after: last.zoneKeyGen), by: session.user),
+      versions.contains(where: { $0.isSelfRemoval && $0.after.zoneKeyGen == last.zoneKeyGen }),
+      let root = try transaction.nodes.root(zone: zone)
+    else { return }
+    let change = ListChange.rotate(after: last.zoneKeyGen)
+    guard try !ListChangeStore(transaction).changes(zone: zone).contains(where: { $0.listChange == change }) else {
+      return
+    }
+    var operation = OperationRow(
+      uuid: UUIDv7.make(atMs: session.now()), zone: zone, kind: .changeList, node: root.id, nodeUUID: root.uuid,
+      nodeID: root.nodeID, createdMs: session.now())
+    operation.listChange = change
+    if session.user != last.owner {
+      let pause = Self.pauseMs.lowerBound + (Self.pauseMs.upperBound - Self.pauseMs.lowerBound) * session.time.random()
+      (operation.reason, operation.notBeforeMs) = (.backoff, session.now() + UInt64(pause))
+    }
+    try transaction.operations.insert(&operation)
+    transaction.signal(.queue(localUser: session.localUser))
+  }
+
+  // MARK: The app
+
+  /// Notifies the app that the access list of the zone's root has changed. Before the first pull has shown the root,
+  /// there is nothing to report.
+  package func announce() throws {
+    guard let root = try transaction.nodes.root(zone: zone) else { return }
+    try session.part(.access, of: zone, root.nodeID, in: transaction) {
+      let node = try session.node(root, in: transaction)
+      let path = try session.path(root, in: transaction)
+      try session.tell(.didDiscoverModifiedNode, root.nodeID, in: transaction) {
+        try $0.didDiscoverModifiedNode(node, with: .treesystem, at: path, transaction: transaction)
+      }
+      try transaction.delegateFailures.forgetAccess(zone: zone, node: root.nodeID)
+    }
+  }
+}
+
+/// Ends the local copy of another user's zone, after its verified log says that this user is no longer a member. No
+/// other answer of a server does that (K-14).
+struct LostAccess {
+  package let session: SyncSession
+  package let zone: Int64
+  package let transaction: ZDCReadWriteTransaction
+  package let receivedMs: UInt64
+
+  /// Removes the nodes and notifies the app of each branch below the root. Queued changes end in the merge journal;
+  /// links, tags and files go with their nodes. If the app throws, its branch stays until the next pull.
+  package func settle() throws {
+    guard let row = try transaction.zones.zone(id: zone), row.owner != nil else { return }
+    if let root = try transaction.nodes.root(zone: zone) {
+      for child in try transaction.nodes.children(of: root.id) { try remove(child) }
+      guard try transaction.nodes.children(of: root.id).isEmpty else { return }
+    }
+    try transaction.zones.delete(row)
+    transaction.cloudState.forget(zone: zone)
+    transaction.nodes.invalidate()
+    transaction.operations.invalidate()
+  }
+
+  private func remove(_ top: NodeRow) throws {
+    try session.part(.deletion, of: zone, top.nodeID, receivedMs: receivedMs, in: transaction) {
+      try journal(top)
+      let node = try session.node(top, in: transaction)
+      let path = try session.path(top, in: transaction)
+      try transaction.unlinkBeforeRemoval(of: top, keepLookups: true)
+      try transaction.nodes.deleteSubtree(of: top.id)
+      let timestamp = receivedMs == 0 ? nil : Date(timeIntervalSince1970: Double(receivedMs) / 1_000)
+      try session.tell(.didDiscoverDeletedNode, top.nodeID, in: transaction) {
+        try $0.didDiscoverDeletedNode(node, at: path, timestamp: timestamp, transaction: transaction)
+      }
+      try transaction.endRemoval()
+    }
+  }
+
+  /// Records the queued changes of a branch that can no longer be sent.
+  private func journal(_ top: NodeRow) throws {
+    guard try transaction.operations.count(zone: zone) > 0 else { return }
+    for row in try transaction.nodes.subtree(of: top.id) {
+      guard try !transaction.operations.operations(node: row.id).isEmpty else { continue }
+      let path = try session.path(row, in: transaction)
+      try transaction.record(.accessLost, row) { entry in
+        entry.base = .init(path: path, eTag: row.content?.content.eTag)
+        entry.mine.path = path
+        entry.theirs.isDeleted = true
+        entry.result.isDeleted = true
+      }
+    }
+  }
+}
+
+extension ZDCShareList {
+  fileprivate init(members list: ZoneACL.Fields) {
+    self.init()
+    for entry in list.entries { addShareItem(ZDCShareItem(entry.permissions), forUserID: entry.user.text) }
+  }
+}

@@ -1,0 +1,109 @@
+internal import ZDCAccounts
+internal import ZDCClientAPI
+internal import ZDCClientStore
+internal import ZDCProtocol
+internal import ZDCSupport
+
+// Changes of access lists. All that are queued for a zone go out as one version of its list, in a commit that contains
+// nothing else but the root under a fresh key.
+
+extension ZonePusher {
+  func push(_ choice: ListChoice) async throws -> PushSummary {
+    if let next = choice.nextMs { await handle(.operationsPaused(for: pause(untilMs: next))) }
+    let (wanted, keys, unknown) = try await recipients(of: choice)
+    if !unknown.isEmpty { try await pauseUnknown(unknown) }
+    let draft = wanted.isEmpty ? nil : try await draft(wanted, choice, keys)
+    let staged = try await session.database.asyncReadWrite { [session] transaction in
+      try ListStager(session: session, choice: choice, wanted: wanted, draft: draft, transaction: transaction).stage()
+    }
+    switch staged {
+    case .outdated: return PushSummary(triesAgain: true)
+    // Other operations of the queue may go out now.
+    case .nothing: return PushSummary(triesAgain: !wanted.done.isEmpty || !wanted.refused.isEmpty || !unknown.isEmpty)
+    case .request(let request): return try await send(request, isNew: true)
+    }
+  }
+
+  /// Fetches the keys of all members that need a grant. Changes for users without one are left out.
+  private func recipients(
+    of choice: ListChoice
+  ) async throws -> (WantedList, keys: [UserID: RecipientKey], unknown: [Int64]) {
+    let list = choice.head.acl.fields
+    let changes = choice.changes.compactMap { row in
+      row.listChange.map { WantedList.Change(operation: row.id, change: $0) }
+    }
+    let wanted = WantedList(after: list, changes, by: session.user)
+    let needed = wanted.isSelfRemoval ? [] : wanted.recipients(after: list)
+    guard !needed.isEmpty else { return (wanted, [:], []) }
+    let (keys, refused) = try await session.identities.recipients(needed, own: session.keys)
+    try await report(refused)
+    let missing = Set(needed.filter { keys[$0] == nil })
+    guard !missing.isEmpty else { return (wanted, keys, []) }
+    // Without the key of a member who stays, the zone's key cannot be replaced.
+    let isBlocked = missing.contains { list.entry(for: $0) != nil }
+    let unknown = changes.filter { isBlocked || $0.change.member.map(missing.contains) ?? false }
+    let rest = changes.filter { !unknown.contains($0) }
+    return (WantedList(after: list, rest, by: session.user), keys, unknown.map(\.operation))
+  }
+
+  private func report(_ refused: [ZDCSecurityError]) async throws {
+    for error in refused {
+      try await session.database.asyncReadWrite { [session, zone] transaction in
+        try transaction.record(error, localUser: session.localUser, zone: zone, atMs: session.now())
+      }
+      session.events.report(error)
+    }
+  }
+
+  private func draft(
+    _ wanted: WantedList, _ choice: ListChoice, _ keys: [UserID: RecipientKey]
+  ) async throws -> ListDraft {
+    let used = try await session.database.asyncRead { transaction in
+      try transaction.leaves(zone: choice.zone.id).parentKeyGens(below: choice.zone.zone.root)
+    }
+    return try ListDraft(wanted, choice, keys: keys, used: used, session: session)
+  }
+
+  /// Pauses changes for users whose identity chain the server does not show.
+  private func pauseUnknown(_ operations: [Int64]) async throws {
+    try await session.database.asyncReadWrite { [session] transaction in
+      for id in operations {
+        guard var row = try transaction.operations.operation(id: id), row.state == .pending else { continue }
+        row.attempts += 1
+        (row.reason, row.reasonDetail) = (.serverSaid, ZDCSecurityError.Code.accountStateMissing.rawValue)
+        row.notBeforeMs = session.now() + Backoff.pause(attempts: row.attempts, random: session.time.random())
+        try transaction.operations.update(row)
+      }
+    }
+  }
+
+  // MARK: Refusals
+
+  /// Returns whether the request in flight changes the access list.
+  func isListChange() async throws -> Bool { try await stagedList() != nil }
+
+  private func stagedList() async throws -> ZoneACL? {
+    let page = try PageContents(try await storedRequest()?.body ?? [])
+    return page.commits.first.flatMap { page.acl(of: $0.commit) }
+  }
+
+  /// A member may have rotated their keys since the grants were sealed. The list is then made again.
+  func listRefused(_ error: ServerError) async throws -> PushSummary {
+    guard let list = try await stagedList() else { return try await setAside(error, detail: error.code.rawValue) }
+    let (keys, refused) = try await session.identities.recipients(list.fields.entries.map(\.user), own: session.keys)
+    try await report(refused)
+    let isStale = list.fields.entries.contains { entry in keys[entry.user].map { $0.encGen > entry.encGen } ?? false }
+    let isOutdated = try await signsWithOldKeys(list)
+    guard isStale || isOutdated else {
+      return try await setAside(error, detail: error.security?.rawValue ?? error.code.rawValue)
+    }
+    try await abandon()
+    return PushSummary(triesAgain: true)
+  }
+
+  private func signsWithOldKeys(_ list: ZoneACL) async throws -> Bool {
+    await identity.forget()
+    try await identity.require()
+    return list.fields.writerGen != session.keys.signGen
+  }
+}

@@ -1,0 +1,65 @@
+package import ZDCClientStore
+package import ZDCProtocol
+
+/// The next version of an access list: what queued changes make of the list in force. Pure.
+package struct WantedList: Equatable {
+  package struct Change: Equatable {
+    package var operation: Int64
+    package var change: ListChange
+
+    package init(operation: Int64, change: ListChange) { (self.operation, self.change) = (operation, change) }
+  }
+
+  /// The members after the changes.
+  package private(set) var permissions: [UserID: ZoneACL.Permissions]
+  /// Operations that the next version carries out.
+  package private(set) var effective: [Int64] = []
+  /// Operations whose wanted state is already in force.
+  package private(set) var done: [Int64] = []
+  /// Operations that the list does not allow the writer.
+  package private(set) var refused: [Int64] = []
+  /// Whether the zone gets a fresh key, because a member loses access.
+  package private(set) var isRotation = false
+  /// Whether the writer removes themselves, which is a version that changes nothing else and keeps the key (R4).
+  package private(set) var isSelfRemoval = false
+
+  /// - Parameters:
+  ///   - list: The list in force.
+  ///   - changes: Changes in queue order, with at most one per member.
+  package init(after list: ZoneACL.Fields, _ changes: [Change], by writer: UserID) {
+    permissions = Dictionary(uniqueKeysWithValues: list.entries.map { ($0.user, $0.permissions) })
+    let leave = changes.first { list.isSelfRemoval($0.change, by: writer) && !list.has($0.change) }
+    for item in changes where item != leave { take(item, list, writer) }
+    // The writer's other changes come first; after leaving they may change nothing.
+    if let leave, effective.isEmpty {
+      (isSelfRemoval, permissions[writer], effective) = (true, nil, [leave.operation])
+    }
+  }
+
+  private mutating func take(_ item: Change, _ list: ZoneACL.Fields, _ writer: UserID) {
+    guard !list.has(item.change) else { return done.append(item.operation) }
+    guard list.allows(item.change, by: writer) else { return refused.append(item.operation) }
+    switch item.change {
+    case .set(let user, let wanted):
+      let isNew = permissions[user] == nil
+      guard !isNew || permissions.count < Limits.aclEntries else { return refused.append(item.operation) }
+      permissions[user] = wanted
+    case .remove(let user): (permissions[user], isRotation) = (nil, true)
+    case .rotate: isRotation = true
+    }
+    effective.append(item.operation)
+  }
+
+  package var isEmpty: Bool { effective.isEmpty }
+
+  /// The members who need a grant: new ones, or all with a fresh key.
+  package func recipients(after list: ZoneACL.Fields) -> [UserID] {
+    permissions.keys.filter { isRotation || list.entry(for: $0) == nil }.sorted()
+  }
+}
+
+extension ZoneACL.Fields {
+  fileprivate func isSelfRemoval(_ change: ListChange, by writer: UserID) -> Bool {
+    change == .remove(writer) && writer != owner
+  }
+}

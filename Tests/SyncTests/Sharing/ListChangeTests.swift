@@ -1,0 +1,232 @@
+import Foundation
+import Testing
+import ZDCCrypto
+import ZDCProtocol
+import ZeroDarkCloudTesting
+
+@testable import ZDCSync
+@testable import ZeroDarkCloud
+
+/// Changes of an access list: queued by an app, sent as one version, and repeated until their outcome is known.
+struct ListChangeTests {
+  struct People: Sendable {
+    let world: TestWorld
+    let alice: TestDevice
+    let bob: TestDevice
+    let carol: TestDevice
+
+    init(_ world: TestWorld) async throws {
+      self.world = world
+      alice = try await world.device("alice")
+      bob = try await world.device("bob", account: "bob")
+      carol = try await world.device("carol", account: "carol")
+      for device in [alice, bob, carol] { try await device.sync() }
+      try await alice.meet(bob)
+      try await alice.meet(carol)
+    }
+
+    func rogue(_ account: String, _ device: TestDevice) async throws -> RogueWriter {
+      try await RogueWriter(
+        words: try #require(world.words(of: account)), user: try device.userID, server: world.server)
+    }
+
+    /// The home trunk of the owner, as its words open it on the server.
+    func home() async throws -> RogueZone { try await rogue("alice", alice).home() }
+  }
+
+  private func code(_ body: () async throws -> Void) async -> ZDCCloudError.Code? {
+    do {
+      try await body()
+      return nil
+    } catch { return (error as? ZDCCloudError)?.code }
+  }
+
+  @Test func sharing_addsAnEntryAndAGrantThatTheMemberOpens() async throws {
+    try await TestWorld.run { world in
+      let people = try await People(world)
+      try await people.alice.create("/note", "for two")
+      let queued = try await people.alice.share(with: people.bob)
+      #expect(queued.count == 1 && queued[0].putType == .node_Rcrd)
+      #expect(try await people.alice.queue().contains("changeList"))
+      #expect(try await people.alice.members(people.bob) == [:])
+      try await people.alice.sync()
+      #expect(try await people.alice.members(people.bob) == ["bob": "rw"])
+      #expect(try await people.alice.queueCount() == 0)
+      let home = try await people.home()
+      #expect(home.acl.fields.version == 2 && home.acl.fields.zoneKeyGen == 1)
+      #expect(home.acl.fields.entry(for: try people.bob.userID)?.permissions == [.read, .write])
+      let bob = try await people.rogue("bob", people.bob)
+      let grants = try PageContents(try await bob.page(of: home.zone)).grants
+      let wrapHash = try #require(home.acl.fields.entry(for: try people.bob.userID)?.wrapHash)
+      #expect(try bob.keys.open(try #require(grants[wrapHash]), in: home.acl) == home.root.key)
+    }
+  }
+
+  @Test("K-6a: all queued changes of a list are one version")
+  func manyChanges_areOneVersion() async throws {
+    try await TestWorld.run { world in
+      let people = try await People(world)
+      try await people.alice.share(with: people.bob, "r")
+      try await people.alice.share(with: people.bob, "rws")
+      try await people.alice.share(with: people.carol)
+      let before = try world.server.commitCount()
+      try await people.alice.sync()
+      #expect(try world.server.commitCount() == before + 1)
+      #expect(try await people.alice.members(people.bob, people.carol) == ["bob": "rws", "carol": "rw"])
+      // Fewer letters, in the next version.
+      try await people.alice.share(with: people.bob, "r")
+      try await people.alice.sync()
+      #expect(try await people.alice.members(people.bob) == ["bob": "r"])
+      #expect(try await people.home().acl.fields.version == 3)
+    }
+  }
+
+  @Test func addingAndRemovingBeforeItIsSent_sendsNothing() async throws {
+    try await TestWorld.run { world in
+      let people = try await People(world)
+      let before = try world.server.commitCount()
+      try await people.alice.share(with: people.bob)
+      #expect(try await people.alice.unshare(with: people.bob).isEmpty)
+      #expect(try await people.alice.queueCount() == 0)
+      try await people.alice.sync()
+      #expect(try world.server.commitCount() == before)
+      #expect(try await people.alice.unshare(with: people.bob).isEmpty)
+    }
+  }
+
+  @Test func misuse_isATypedError() async throws {
+    try await TestWorld.run { world in
+      let people = try await People(world)
+      let (alice, bob) = (people.alice, people.bob)
+      try await alice.create("/folder")
+      let (own, other) = (try alice.localUserID, try bob.localUserID)
+      let home = try await alice.write { _, cloud in cloud.trunkNode(.home)?.uuid ?? "" }
+      let folder = try await alice.node("/folder").uuid
+      let stranger = UserID.zero.text
+      let cases: [(String, String, String, ZDCCloudError.Code)] = [
+        ("", other, home, .invalidParameter), ("w", other, home, .invalidParameter),
+        ("rR", other, home, .invalidParameter), ("rw", own, home, .invalidParameter),
+        ("rw", stranger, home, .unknownUser), ("rw", "nonsense", home, .unknownUser),
+        ("rw", other, folder, .unsupportedShare), ("rw", other, "nonsense", .invalidParameter),
+      ]
+      for (letters, user, node, expected) in cases {
+        let found = await code {
+          try await alice.write { _, cloud in
+            _ = try cloud.share(nodeID: node, withUserID: user, item: ZDCShareItem(permissions: letters))
+          }
+        }
+        #expect(found == expected, "\(letters) \(expected)")
+      }
+      // Without `try`, the whole transaction is given up.
+      let found = await code {
+        try await alice.write { _, cloud in
+          try cloud.createNode(withPath: ZDCTreesystemPath(pathComponents: ["lost"]))
+          #expect(cloud.recursiveAddShareItem(ZDCShareItem(), forUserID: other, nodeID: home).isEmpty)
+        }
+      }
+      #expect(found == .invalidParameter)
+      #expect(try await !alice.tree().contains("/lost"))
+      try await alice.sync()
+    }
+  }
+
+  @Test func aRemoval_replacesTheKeyInTheSameCommit() async throws {
+    try await TestWorld.run { world in
+      let people = try await People(world)
+      try await people.alice.create("/folder")
+      try await people.alice.create("/folder/note", "before")
+      try await people.alice.share(with: people.bob)
+      try await people.alice.share(with: people.carol)
+      try await people.alice.sync()
+      let old = try await people.home().root.key
+      try await people.alice.unshare(with: people.bob)
+      let before = try world.server.commitCount()
+      try await people.alice.sync()
+      #expect(try world.server.commitCount() == before + 1)
+      let home = try await people.home()
+      #expect(home.acl.fields.zoneKeyGen == 2 && home.root.key != old && home.root.record.fields.keyGen == 2)
+      #expect(home.acl.fields.entry(for: try people.bob.userID) == nil)
+      #expect(home.acl.fields.entries.count == 2)
+      #expect(try await people.alice.members(people.bob, people.carol) == ["carol": "rw"])
+      // The next write rotates its path, and everything stays readable on a fresh device.
+      try await people.alice.edit("/folder/note", "after")
+      try await people.alice.sync()
+      let later = try await people.home()
+      #expect(try later.node("folder").record.fields.keyGen == 2)
+      #expect(try later.node("note").record.fields.keyGen == 2)
+      let fresh = try await world.device("fresh")
+      try await world.settle(people.alice, fresh)
+      #expect(try await fresh.content(of: "/folder/note")?.data == Data("after".utf8))
+    }
+  }
+
+  @Test("each commit of a list change is repeated byte for byte", arguments: [false, true], [false, true])
+  func aLostAnswer(isRemoval: Bool, isRelaunched: Bool) async throws {
+    try await TestWorld.run { world in
+      let people = try await People(world)
+      let alice = people.alice
+      try await alice.create("/note", "text")
+      if isRemoval {
+        try await alice.share(with: people.bob)
+        try await alice.sync()
+        try await alice.unshare(with: people.bob)
+      } else {
+        try await alice.sync()
+        try await alice.share(with: people.bob)
+      }
+      let before = try world.server.commitCount()
+      alice.network.fail(.loseResponse, "POST", "/v1/commits")
+      await #expect(throws: (any Error).self) { try await alice.push() }
+      if isRelaunched { try await alice.relaunch() }
+      try await alice.sync()
+      #expect(try world.server.commitCount() == before + 1)
+      #expect(try await alice.members(people.bob) == (isRemoval ? [:] : ["bob": "rw"]))
+      try await alice.edit("/note", "later")
+      try await alice.sync()
+      #expect(try await alice.queueCount() == 0)
+    }
+  }
+
+  @Test("a request that never left is made again", arguments: [false, true])
+  func aLostRequest(isRemoval: Bool) async throws {
+    try await TestWorld.run { world in
+      let people = try await People(world)
+      try await people.alice.share(with: people.bob)
+      if isRemoval {
+        try await people.alice.sync()
+        try await people.alice.unshare(with: people.bob)
+      }
+      people.alice.network.fail(.loseRequest, "POST", "/v1/commits")
+      await #expect(throws: (any Error).self) { try await people.alice.push() }
+      try await people.alice.relaunch()
+      try await people.alice.sync()
+      #expect(try await people.alice.members(people.bob) == (isRemoval ? [:] : ["bob": "rw"]))
+      #expect(try await people.home().acl.fields.zoneKeyGen == (isRemoval ? 2 : 1))
+    }
+  }
+
+  /// - Two devices of the owner change the list at once
+  /// => the second one makes its version again, after that of the first
+  @Test func changesOfTwoDevices_areBothInForce() async throws {
+    try await TestWorld.run { world in
+      let people = try await People(world)
+      let (alice, second) = (people.alice, try await world.device("second"))
+      try await second.sync()
+      try await second.meet(people.carol)
+      try await alice.share(with: people.bob)
+      try await second.share(with: people.carol)
+      try await alice.create("/note", "text")
+      try await world.settle(alice, second)
+      for device in [alice, second] {
+        #expect(try await device.members(people.bob, people.carol) == ["bob": "rw", "carol": "rw"])
+      }
+      try await alice.unshare(with: people.bob)
+      try await second.unshare(with: people.carol)
+      try await second.edit("/note", "by the second")
+      try await world.settle(second, alice)
+      for device in [alice, second] { #expect(try await device.members(people.bob, people.carol) == [:]) }
+      #expect(try await people.home().acl.fields.zoneKeyGen == 3)
+      #expect(try await alice.content(of: "/note")?.data == Data("by the second".utf8))
+    }
+  }
+}
