@@ -24,7 +24,7 @@ enum Access {
     return try holds(.write, user: user, zone: row.key, in: reader)
   }
 
-  /// Returns content that the user may read now: `r`, and not records only.
+  /// Returns content that the user may read now.
   ///
   /// Missing content is reported as gone to users who may read the tree, and as not found to all others.
   static func content(
@@ -36,7 +36,7 @@ enum Access {
       throw try missing(node: node, tree: tree, user: user, in: reader)
     }
     guard blob.node == node, blob.state == .attached else { throw unknown }
-    guard let rights = try reader.permissions(of: user, in: blob.zone), mayReadContent(rights) else { throw unknown }
+    guard try holds(.read, user: user, zone: blob.zone, in: reader) else { throw unknown }
     guard try reader.treeID(of: blob.zone) == tree else { throw unknown }
     return blob
   }
@@ -45,14 +45,10 @@ enum Access {
     node: NodeID, tree: TreeID, user: UserID, in reader: any MetadataReader
   ) throws -> ServerError {
     let zone = try reader.zone(ofNode: node, tree: tree) ?? reader.zone(ZoneID(trunkOf: tree))
-    guard let zone, let rights = try reader.permissions(of: user, in: zone.key), mayReadContent(rights) else {
+    guard let zone, try holds(.read, user: user, zone: zone.key, in: reader) else {
       return ServerError(.notFound, "no such content")
     }
     return ServerError(.blobGone, "the content is no longer kept")
-  }
-
-  static func mayReadContent(_ rights: ZoneACL.Permissions) -> Bool {
-    rights.contains(.read) && !rights.contains(.recordsOnly)
   }
 }
 
