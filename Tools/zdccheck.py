@@ -58,6 +58,8 @@ CLAIM_BYTES = 2 << 10
 CHAIN_BYTES = 1 << 20
 DELETED_DESCENDANTS = 10_000
 ACL_ENTRIES = 1024
+ACL_BYTES = 256 << 10
+SPLIT_NODES = 1_000_000
 OLD_GENERATIONS = 512
 HISTORY_BYTES = 18_520
 DEPTH_AT_CREATION, DEPTH_AFTER_MOVES = 128, 256
@@ -621,7 +623,9 @@ def parse_private(plaintext, has_content):
     require(reader.u8() == 1, "unsupportedVersion")
     private = {"name": reader.v16(NAME_BYTES), "createdMs": reader.u64(), "pointer": None, "content": None}
     if reader.flag():
-        private["pointer"] = (reader.take(32), reader.take(32), reader.take(16), reader.take(16))
+        private["pointer"] = (
+            reader.take(32), reader.take(32), reader.take(16), reader.take(16), reader.take(32), reader.u64(),
+            reader.take(32))
     if has_content:
         key, data, metadata, thumbnail = reader.take(32), reader.u64(), reader.u32(), reader.u32()
         private["content"] = {"key": key, "sizes": (metadata, thumbnail, data), "tag": reader.take(16)}
@@ -632,6 +636,7 @@ def parse_private(plaintext, has_content):
         last = kind
         value = reader.v16()
         require(kind > 2 or value and len(value) % 32 == 0, "nonCanonicalEncoding")
+        require(kind != 3 or len(value) == 48, "nonCanonicalEncoding")
     reader.padding(32)
     return private
 
@@ -735,6 +740,16 @@ def open_content(content, leaves, sizes, tag, key):
 
 # --- access list, grant (3.9) ----------------------------------------------------------------------------------------
 
+READ, WRITE, SHARE, RECORDS_ONLY, LEAFS_ONLY, USER_ONLY, WRITE_ONCE, BURN = (1 << bit for bit in range(8))
+
+
+def require_perms(perms):
+    require(perms < 256, "unsupportedVersion")
+    narrowing = perms & ~(READ | WRITE | SHARE)
+    require(perms - narrowing in (1, 3, 7), "nonCanonicalEncoding")
+    require(not narrowing or perms - narrowing == READ | WRITE, "nonCanonicalEncoding")
+    require(not perms & BURN or perms & WRITE_ONCE, "nonCanonicalEncoding")
+
 
 class ACL:
     def __init__(self, data):
@@ -757,12 +772,9 @@ class ACL:
         require(count <= ACL_ENTRIES, "limitExceeded")
         self.entries = {}
         for _ in range(count):
-            user, perms, enc_gen, kind, wrap_hash = (
-                reader.take(32), reader.u16(), reader.u32(), reader.u8(), reader.take(32))
-            require(kind == 1 and perms <= 7, "unsupportedVersion")
-            require(perms in (1, 3, 7) and enc_gen >= 1, "nonCanonicalEncoding")
+            user, entry = read_entry(reader)
             require(user > max(self.entries, default=b""), "nonCanonicalEncoding")
-            self.entries[user] = (perms, enc_gen, wrap_hash)
+            self.entries[user] = entry
         self.writer, self.writer_gen, self.time_ms = reader.take(32), reader.u32(), reader.u64()
         self.signed, self.signature = data[:reader.offset], reader.take(64)
         reader.finish()
@@ -806,7 +818,42 @@ class ACL:
         require(given & 4, "aclNotAuthorized")
         for user, entry in self.entries.items():
             before = old.entries.get(user)
-            require(before and before[0] == entry[0] or entry[0] & ~given == 0, "aclNotAuthorized")
+            wider = entry[0] & (READ | WRITE | SHARE) & ~given
+            require(before and before[0] == entry[0] or not wider, "aclNotAuthorized")
+
+
+def read_entry(reader):
+    user, perms, enc_gen, kind, wrap_hash = reader.take(32), reader.u16(), reader.u32(), reader.u8(), reader.take(32)
+    require(kind == 1, "unsupportedVersion")
+    require_perms(perms)
+    require(enc_gen >= 1, "nonCanonicalEncoding")
+    return user, (perms, enc_gen, wrap_hash)
+
+
+def apply_edit(data, old):
+    """The list after an edit (3.13)."""
+    reader = Reader(data)
+    head = reader.v32(ACL_BYTES)
+    removed = [reader.take(32) for _ in range(reader.u16())]
+    changed = [read_entry(reader) for _ in range(reader.u16())]
+    tail = reader.take(108)
+    reader.finish()
+    for users in (removed, [user for user, _ in changed]):
+        require(users == sorted(set(users)), "nonCanonicalEncoding")
+    entries = dict(old.entries)
+    for user in removed:
+        require(user in entries, "nonCanonicalEncoding")
+        del entries[user]
+    for user, entry in changed:
+        require(user not in removed and entries.get(user) != entry, "nonCanonicalEncoding")
+        entries[user] = entry
+    require(len(entries) <= ACL_ENTRIES, "limitExceeded")
+    body = u16(len(entries))
+    for user, (perms, enc_gen, wrap_hash) in sorted(entries.items()):
+        body += user + u16(perms) + u32(enc_gen) + u8(1) + wrap_hash
+    new = ACL(head + body + tail)
+    require(new.prev == old.hash, "aclRollback")
+    return new
 
 
 class Grant:
@@ -868,11 +915,63 @@ class Commit:
             return kind, reader.take(16), reader.take(32), reader.u64()
         if kind == 3:
             return kind, reader.u32(), reader.take(32)
+        if kind == 4:
+            return kind, reader.take(16), reader.take(32), reader.u64()
         if kind == 8:
             return kind, reader.take(32), reader.u32()
-        sizes = {4: 56, 5: 104, 6: 104, 7: 72, 9: 32}
-        require(kind in sizes, "nonCanonicalEncoding")
-        return kind, reader.take(sizes[kind])
+        require(kind == 10, "nonCanonicalEncoding")
+        return kind, reader.take(32), reader.take(32), reader.u64()
+
+    @property
+    def genesis_state(self):
+        """(parent's head, root, count) of a zone that was split off, else None."""
+        first = self.operations[0]
+        return first[1:] if first[0] == 10 else None
+
+    def check_places(self):
+        """A state begins a genesis, and one split stands before all puts and deletes."""
+        kinds = [operation[0] for operation in self.operations]
+        require(10 not in kinds[1:] and (kinds[0] != 10 or self.seq == 0), "nonCanonicalEncoding")
+        if 4 in kinds:
+            before = kinds[:len(kinds) - 1 - kinds[::-1].index(4)]
+            require(not {1, 2, 4} & set(before), "nonCanonicalEncoding")
+
+
+# --- state lists (3.7) -----------------------------------------------------------------------------------------------
+
+
+def parse_state(data):
+    require(len(data) // 72 <= SPLIT_NODES, "limitExceeded")
+    require(data and len(data) % 72 == 0, "nonCanonicalEncoding")
+    reader, leaves = Reader(data), {}
+    while reader.remaining:
+        node, parent, record = reader.take(16), reader.take(16), reader.take(32)
+        require(not leaves or node > max(leaves), "nonCanonicalEncoding")
+        leaves[node] = (parent, record, 0, reader.u32(), reader.u32())
+    return leaves
+
+
+def state_bytes(leaves):
+    return [
+        node + parent + record + u32(gen) + u32(parent_gen)
+        for node, (parent, record, _, gen, parent_gen) in sorted(leaves.items())]
+
+
+def state_list_root(leaves):
+    return merkle_root([leaf_hash(entry) for entry in state_bytes(leaves)])
+
+
+def require_tree(leaves, top):
+    """Each node reaches the root within 256 steps, over generations that exist."""
+    require(top in leaves and leaves[top][0] == ZERO16 and leaves[top][4] == 0, "splitMismatch")
+    for node, (parent, _, _, gen, parent_gen) in leaves.items():
+        require(gen >= 1, "splitMismatch")
+        if node != top:
+            require(parent in leaves and parent_gen <= leaves[parent][3], "splitMismatch")
+        steps = 0
+        while node != top:
+            node, steps = leaves.get(node, (ZERO16,))[0], steps + 1
+            require(node in leaves and steps <= DEPTH_AFTER_MOVES, "splitMismatch")
 
 
 class Zone:
@@ -880,26 +979,32 @@ class Zone:
 
     def __init__(self, directory):
         self.directory, self.seq, self.head, self.acl = directory, None, None, None
-        self.leaves, self.retired = {}, {}
+        self.leaves, self.retired, self.writers, self.closed = {}, {}, {}, False
+        self.split = None
 
-    def apply(self, commit, acl):
+    def apply(self, commit, acl, state=None):
         if self.head is None:
-            genesis = H("zone-genesis", commit.tree + commit.root + ZERO32)
+            parent_head = commit.genesis_state[0] if commit.genesis_state else ZERO32
+            genesis = H("zone-genesis", commit.tree + commit.root + parent_head)
             require(commit.seq == 0 and commit.prev == genesis, "commitChainBroken")
         else:
             require((commit.tree, commit.root) == (self.acl.tree, self.acl.root), "recordBindingMismatch")
-            require(commit.seq == self.seq + 1 and commit.prev == self.head, "commitChainBroken")
+            follows = commit.seq == self.seq + 1 and commit.prev == self.head
+            require(follows and not self.closed, "commitChainBroken")
+        commit.check_places()
         current = self.next_acl(commit, acl)
         public = self.directory.sign_key(commit.writer, commit.writer_gen)
         require(commit.writer_gen >= self.retired.get(commit.writer, 0), "writerNotAuthorized")
         require(public is not None, "writerUnknown")
         require(verifies(public, "commit", commit.signed, commit.signature), "signatureInvalid")
         before = self.acl or current
-        self.deleted, self.root_gen = 0, None
+        self.deleted, self.root_gen, self.split, self.mount_parent, self.mounted = 0, None, None, None, False
+        self.writers[commit.seq] = commit.writer
         touched = set()
         for operation in commit.operations:
             self.authorize(operation, commit, before, current)
-            self.operate(operation, commit, touched)
+            self.operate(operation, commit, touched, state)
+        require(self.split is None or self.mounted, "splitMismatch")
         if self.acl is None or current.key_gen != self.acl.key_gen:
             require(self.root_gen is not None, "keyCommitmentMismatch")
         require(self.root_gen in (None, current.key_gen), "keyCommitmentMismatch")
@@ -927,16 +1032,43 @@ class Zone:
         perms = before.entries[writer][0] if writer in before.entries else 0
         if kind == 1 and operation[1] == commit.root == commit.tree[:16]:
             require(perms & 4 and after.key_gen != before.key_gen, "writerNotAuthorized")
-        if kind in (1, 2, 5, 6, 9):
-            require(perms & 2, "writerNotAuthorized")
+        if kind in (1, 2):
+            require(perms & WRITE, "writerNotAuthorized")
+        if kind == 1:
+            require(self.may_put(operation, perms, commit), "writerNotAuthorized")
+        if kind == 2:
+            require(self.may_delete(operation, perms, commit), "writerNotAuthorized")
         if kind == 4:
             raise ZDCError("splitNeedsOwner")
-        if kind == 7:
-            require(perms & 4, "aclNotAuthorized")
         if kind == 8:
             require(perms and operation[1] == writer, "writerNotAuthorized")
 
-    def operate(self, operation, commit, touched):
+    def may_put(self, operation, perms, commit):
+        """Rights that narrow `w` (3.9)."""
+        node, parent = operation[1:3]
+        old = self.leaves.get(node)
+        if perms & WRITE_ONCE and old is not None:
+            return False
+        if perms & LEAFS_ONLY and (parent != commit.root or old is not None and old[0] != commit.root):
+            return False
+        return not perms & USER_ONLY or node == own_child(commit) and parent == commit.root
+
+    def may_delete(self, operation, perms, commit):
+        _, node, _, count = operation
+        if node == commit.root:
+            return False
+        leaf = self.leaves.get(node)
+        if not perms & (WRITE_ONCE | LEAFS_ONLY | USER_ONLY) or leaf is None:
+            return True
+        if count:
+            return False
+        if perms & WRITE_ONCE and not (perms & BURN and self.writers[leaf[2]] == commit.writer):
+            return False
+        if perms & LEAFS_ONLY and leaf[0] != commit.root:
+            return False
+        return not perms & USER_ONLY or node == own_child(commit)
+
+    def operate(self, operation, commit, touched, state):
         kind = operation[0]
         if kind == 1:
             self.put(operation, commit, touched)
@@ -947,14 +1079,50 @@ class Zone:
             require(generation > max(1, self.retired.get(user, 0)), "writerNotAuthorized")
             require(self.directory.sign_key(user, generation) is not None, "writerUnknown")
             self.retired[user] = generation
-        else:
-            require(kind == 3, "unsupportedVersion")
+        elif kind == 4:
+            self.split_off(operation, commit, touched)
+        elif kind == 10:
+            self.begin(operation, commit, state)
+
+    def begin(self, operation, commit, state):
+        _, _, root, count = operation
+        require(commit.root != commit.tree[:16], "splitMismatch")
+        require(state is not None, "objectMissing")
+        leaves = parse_state(state)
+        require(len(leaves) == count and state_list_root(leaves) == root, "splitMismatch")
+        require_tree(leaves, commit.root)
+        self.leaves = leaves
+
+    def split_off(self, operation, commit, touched):
+        _, node, genesis, count = operation
+        require(node != commit.root, "splitMismatch")
+        require(count <= SPLIT_NODES, "limitExceeded")
+        require(node in self.leaves, "objectMissing")
+        branch = [node] + self.below(node)
+        require(len(branch) == count, "splitMismatch")
+        touched.update(branch)
+        self.mount_parent = self.leaves[node][0]
+        leaves = {}
+        for other in branch:
+            parent, record, _, gen, parent_gen = self.leaves[other]
+            leaves[other] = (parent, record, 0, gen, parent_gen) if other != node else (ZERO16, record, 0, gen, 0)
+        for gone in branch:
+            del self.leaves[gone]
+        self.split = (node, genesis, commit.prev, leaves)
+
+    def check_genesis(self, commit):
+        """The genesis of the zone that the newest commit splits off, against this log."""
+        node, genesis, parent_head, leaves = self.split
+        named = commit.hash == genesis and (commit.tree, commit.root) == (self.acl.tree, node)
+        require(named and commit.genesis_state == (parent_head, state_list_root(leaves), len(leaves)), "splitMismatch")
 
     def delete(self, operation, commit, touched):
         _, node, record, count = operation
         require(node not in touched, "nonCanonicalEncoding")
         touched.add(node)
-        require(node != commit.root, "writerNotAuthorized")
+        if node == commit.root:
+            self.close(record, count, commit)
+            return
         self.deleted += count
         require(self.deleted <= DELETED_DESCENDANTS, "limitExceeded")
         require(node in self.leaves, "objectMissing")
@@ -964,6 +1132,13 @@ class Zone:
         for gone in below + [node]:
             del self.leaves[gone]
 
+    def close(self, record, count, commit):
+        require(commit.root != commit.tree[:16], "writerNotAuthorized")
+        require(len(commit.operations) == 1 and count == 0, "nonCanonicalEncoding")
+        require(commit.root in self.leaves, "objectMissing")
+        require(self.leaves[commit.root][1] == record, "recordHashMismatch")
+        self.leaves, self.closed = {}, True
+
     def put(self, operation, commit, touched):
         _, node, parent, record, key_gen, parent_key_gen = operation
         require(node not in touched, "nonCanonicalEncoding")
@@ -971,15 +1146,18 @@ class Zone:
         old = self.leaves.get(node)
         self.check_generation(node, key_gen, old, commit)
         if node == commit.root:
-            require((old is None) == (self.head is None), "commitChainBroken")
+            require(old is not None or self.head is None, "commitChainBroken")
             require(parent == ZERO16 and parent_key_gen == 0, "treeCycle")
             self.root_gen = key_gen
         else:
             self.check_place(node, parent, parent_key_gen, old, commit)
         self.leaves[node] = (parent, record, commit.seq, key_gen, parent_key_gen)
+        self.mounted = self.mounted or old is None and parent == self.mount_parent
 
     def check_generation(self, node, key_gen, old, commit):
-        if node == commit.root:
+        if node == commit.root and old is not None and self.head is None:
+            require(key_gen == old[3] + 1, "staleKeyGeneration")
+        elif node == commit.root:
             require(key_gen >= 1 and (old is None or key_gen in (old[3], old[3] + 1)), "staleKeyGeneration")
         elif old is None:
             require(key_gen >= 1, "staleKeyGeneration")
@@ -1021,10 +1199,15 @@ class Zone:
         return path
 
     def state_root(self):
+        """Compares the replayed states of two readers in one value; no format has it."""
         leaves = sorted(self.leaves.items())
         return merkle_root([
             leaf_hash(node + parent + record + u64(seq) + u32(gen) + u32(parent_gen))
             for node, (parent, record, seq, gen, parent_gen) in leaves])
+
+
+def own_child(commit):
+    return H("user-child", commit.tree + commit.root + commit.writer)[:16]
 
 
 # --- key file --------------------------------------------------------------------------------------------------------
@@ -1186,14 +1369,45 @@ def check_grant(case):
     case.same("granted", key)
 
 
-def check_log(case):
+def replay_log(case, steps):
     others = [Identity([Link(bytes.fromhex(link))]) for link in (case["others"] if "others" in case else [])]
     zone = Zone(Directory([chain_of(case)] + others))
-    for step in case["commits"]:
+    for step in steps:
         acl = ACL(bytes.fromhex(step["acl"])) if "acl" in step else None
-        zone.apply(Commit(bytes.fromhex(step["commit"])), acl)
+        state = bytes.fromhex(step["list"]) if "list" in step else None
+        zone.apply(Commit(bytes.fromhex(step["commit"])), acl, state)
+    return zone
+
+
+def check_log(case):
+    zone = replay_log(case, case["commits"])
     case.same("head", zone.head)
     case.same("stateRoot", zone.state_root())
+
+
+def check_split(case):
+    """A member of both zones: the parent's log, and the genesis that it names."""
+    parent = replay_log(case, case["commits"])
+    parent.check_genesis(Commit(bytes.fromhex(case["genesis"]["commit"])))
+    state = b"".join(state_bytes(parent.split[3]))
+    case.same("list", state)
+    child = replay_log(case, [case["genesis"] | {"list": state.hex()}])
+    case.same("head", child.head)
+
+
+def check_list_edit(case):
+    case.same("aclHash", apply_edit(case.bytes("edit"), ACL(case.bytes("acl"))).hash)
+
+
+def check_attach(case):
+    reader = Reader(case.bytes("bundle"))
+    require(reader.u8() == 9, "nonCanonicalEncoding")
+    item = Reader(reader.v32(64))
+    reader.finish()
+    require(item.remaining == 64, "nonCanonicalEncoding")
+    case.same("treeID", item.take(32))
+    case.same("nodeID", item.take(16))
+    case.same("blobID", item.take(16))
 
 
 def check_content(case):
@@ -1246,7 +1460,8 @@ def check_key_file(case):
 CHECKS = {
     "account": check_account, "mnemonic": check_mnemonic, "chain": check_chain, "keyring": check_keyring,
     "names": check_names, "name": check_name, "record": check_record, "history": check_history,
-    "grant": check_grant, "log": check_log, "content": check_content, "key-file": check_key_file,
+    "grant": check_grant, "log": check_log, "split": check_split, "list-edit": check_list_edit,
+    "attach": check_attach, "content": check_content, "key-file": check_key_file,
 }
 
 

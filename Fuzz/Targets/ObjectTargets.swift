@@ -27,12 +27,32 @@ extension FuzzTarget {
       let again = ZoneACL(acl.fields, sign: { _ in acl.signature })
       try FuzzFinding.require(again.bytes == bytes, "an access list has one encoding")
     },
+    FuzzTarget("acl-edit") { bytes in try checkEdit(bytes) },
+    FuzzTarget("state-list") { bytes in
+      guard let list = try accepted({ try StateList(bytes) }) else { return }
+      try FuzzFinding.require(list.bytes == bytes, "a state list has one encoding")
+      try FuzzFinding.require(list.nodes.count * StateList.entryBytes == bytes.count, "a state list has whole entries")
+    },
     FuzzTarget("grant") { bytes in
       guard let grant = try accepted({ try Grant(bytes) }) else { return }
       let again = Grant(zone: grant.zone, zoneKeyGen: grant.zoneKeyGen, user: grant.user, wrap: grant.wrap)
       try FuzzFinding.require(again.bytes == bytes, "a grant has one encoding")
     },
   ]
+
+  /// Checks that an edit has one encoding, and that the list it makes is the only one: the edit between both lists.
+  ///
+  /// - Parameter bytes: A list and an edit of it, each after its length in four bytes.
+  private static func checkEdit(_ bytes: [UInt8]) throws {
+    let lists: (ZoneACL, ZoneACLEdit)? = try accepted {
+      var reader = ByteReader(bytes)
+      let list = try ZoneACL(Array(try reader.readVariable32(limit: Limits.aclBytes)))
+      return (list, try ZoneACLEdit(Array(try reader.readVariable32(limit: Limits.aclEditBytes))))
+    }
+    guard let (old, edit) = lists, let new = try accepted({ try edit.applied(to: old) }) else { return }
+    try FuzzFinding.require(ZoneACLEdit(from: old, to: new) == edit, "an edit has one encoding")
+    try FuzzFinding.require(new.fields.entries.count <= Limits.aclEntries, "a list keeps its number of entries")
+  }
 
   /// Returns the decoded object, or nil if the bytes were refused with the expected error type.
   static func accepted<Value>(_ decode: () throws -> Value) throws -> Value? {

@@ -20,8 +20,10 @@ extension FuzzTarget {
     for _ in 0..<(try reader.readUInt8() % 8) {
       let (kind, node) = (try reader.readUInt8(), history.node(try reader.readUInt8()))
       let (parent, number) = (history.node(try reader.readUInt8()), try reader.readUInt8())
-      switch kind % 4 {
-      case 0:
+      switch kind % 8 {
+      case 1 where kind & 0x20 != 0:
+        operations += history.split(node, mount: number, isHonest: kind & 0x10 == 0)
+      case 0, 4:
         operations.append(.delete(node: node, record: history.record(of: node), liveDescendants: UInt64(number)))
       default:
         // Mostly values that replay accepts, so that histories grow.
@@ -77,6 +79,16 @@ struct ZoneHistory {
   func keyGen(of node: NodeID) -> UInt32 { state.leaf(node)?.keyGen ?? 1 }
   func record(of node: NodeID) -> RecordHash { state.leaf(node)?.record ?? .zero }
 
+  /// Returns a split of a branch, and the node that takes its place. A dishonest one states a number of its own.
+  func split(_ node: NodeID, mount number: UInt8, isHonest: Bool) -> [ZoneOperation] {
+    let parent = state.leaf(node)?.parent ?? .zero
+    let count = isHonest ? state.descendantCount(of: node) + 1 : UInt64(number)
+    let mount = ZoneOperation.Put(
+      node: NodeID(high: 8, low: UInt64(number)), parent: parent, record: .init(8, 8, 8, 8), keyGen: 1,
+      parentKeyGen: keyGen(of: parent))
+    return [.split(node: node, genesis: .zero, count: count), .put(mount)]
+  }
+
   // MARK: Replay
 
   mutating func apply(_ operations: [ZoneOperation]) throws {
@@ -109,12 +121,39 @@ struct ZoneHistory {
   private mutating func apply(_ fields: ZoneCommit.Fields, acl: ZoneACL?) throws {
     let commit = try ZoneCommit(fields) { [signer] in try Self.sign(signer, "commit", $0) }
     var next = state
+    let step: ZoneStep
     do {
-      head = try ZoneReplay(identities: OneKey(key: Array(signer.publicKey.rawRepresentation)))
-        .apply(try ZoneCommit(commit.bytes), acl: acl, after: head, to: &next)
+      step = try ZoneReplay(identities: OneKey(key: Array(signer.publicKey.rawRepresentation)))
+        .advance(try ZoneCommit(commit.bytes), acl: acl, after: head, to: &next)
     } catch is ZDCSecurityError { return }
+    head = step.head
     state = next
     try checkTree()
+    if let split = step.split { try checkBeginning(of: split) }
+  }
+
+  /// Checks that each branch that replay splits off can begin a zone, and that its nodes have left this one.
+  private func checkBeginning(of split: ZoneSplit) throws {
+    let top = split.list.nodes.first { $0.parent == .zero }
+    var list = head.acl.fields
+    (list.zone, list.version, list.prev, list.zoneKeyGen) = (split.zone, 1, .zero, (top?.keyGen ?? 0) + 1)
+    let acl = try ZoneACL(list) { [signer] in try Self.sign(signer, "acl", $0) }
+    let begin = ZoneOperation.GenesisState(
+      parentHead: split.parentHead, stateRoot: split.list.root, count: split.list.count)
+    let root = ZoneOperation.Put(
+      node: split.zone.root, parent: .zero, record: .init(7, 7, 7, 7), keyGen: list.zoneKeyGen, parentKeyGen: 0)
+    let fields = ZoneCommit.Fields(
+      zone: split.zone, seq: 0, prev: ZoneCommit.genesisPrev(zone: split.zone, parentHead: split.parentHead),
+      aclHash: acl.hash, writer: user, writerGen: 1, timeMs: 3,
+      operations: [.genesisState(begin), .acl(version: 1, hash: acl.hash), .put(root)])
+    let genesis = try ZoneCommit(fields) { [signer] in try Self.sign(signer, "commit", $0) }
+    var child = MemoryZoneState()
+    let replay = ZoneReplay(identities: OneKey(key: Array(signer.publicKey.rawRepresentation)))
+    do {
+      _ = try replay.advance(genesis, acl: acl, list: split.list, after: nil, to: &child)
+    } catch { throw FuzzFinding(description: "a branch that was split off begins no zone: \(error)") }
+    let isApart = split.list.nodes.allSatisfy { state.leaf($0.node) == nil && child.leaf($0.node) != nil }
+    try FuzzFinding.require(isApart, "a node that was split off is in one zone")
   }
 
   private var generations: [NodeID: UInt32] { state.leaves.mapValues(\.keyGen) }

@@ -14,6 +14,8 @@ package enum Limits {
   package static let commitOperations = 1_000
   /// Maximum number of live descendants that all deletes of one commit state in total.
   package static let deletedDescendants: UInt64 = 10_000
+  /// Maximum number of nodes that are split off into their own zone.
+  package static let splitNodes: UInt64 = 1_000_000
   /// Maximum increase of a record's or content's version in one put.
   package static let versionJump: UInt64 = 1 << 32
   package static let zonesPerRequest = 64
@@ -26,6 +28,8 @@ package enum Limits {
   package static let blobsPerRequest = 1_000
   package static let aclEntries = 1_024
   package static let aclBytes = 256 << 10
+  /// Maximum size of the edit of an access list: a whole list, and a removed user for each entry.
+  package static let aclEditBytes = aclBytes + 32 * aclEntries + 6
   package static let grantBytes = 4 << 10
   /// Maximum size of an identity link's claims. All other fields of a link have a fixed length.
   package static let linkClaimBytes = 2 << 10

@@ -106,7 +106,7 @@ extension ZDCSecurityError.Code {
   public static let ownCommitMissing = Self(.ownCommitMissing)
   /// Reserved by PROTOCOL 3.15. This version does not throw it.
   public static let checkpointMismatch = Self(.checkpointMismatch)
-  /// Reserved by PROTOCOL 3.15. This version does not throw it.
+  /// A zone does not begin with the branch that was split off for it.
   public static let splitMismatch = Self(.splitMismatch)
   /// A move or delete states a wrong number of nodes.
   public static let moveMismatch = Self(.moveMismatch)

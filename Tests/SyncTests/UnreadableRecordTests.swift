@@ -240,7 +240,7 @@ struct UnreadableRecordTests {
     }
   }
 
-  @Test("C6: a rename, a move and an edit of others keep a pointer, its recipients and who was served")
+  @Test("C6: a rename, a move and an edit of others keep a pointer, its origin, its recipients and who was served")
   func unusedFields_areKept() async throws {
     try await TestWorld.run { world in
       let a = try await world.device("A")
@@ -250,12 +250,16 @@ struct UnreadableRecordTests {
       let rogue = try await Self.rogue(world, a)
       let users = try (1...3).map { try #require(UserID([UInt8](repeating: $0, count: 32))) }
       let tree = try #require(TreeID([UInt8](repeating: 9, count: 32)))
-      let target = PointerTarget(owner: users[0], zone: ZoneID(trunkOf: tree), node: .random())
+      let start = try #require(CommitHash([UInt8](repeating: 8, count: 32)))
+      let target = PointerTarget(
+        owner: users[0], zone: ZoneID(trunkOf: tree), node: .random(), genesis: start, seq: 0, head: start)
+      let origin = MovedNode(tree: tree, node: .random())
       let (recipients, served) = ([users[0], users[1]], [users[2]])
       let home = try await rogue.home()
       var pointer = try home.draft(new: "pointer")
       pointer.secrets.pointer = target
       pointer.secrets.recipients = recipients
+      pointer.secrets.movedFrom = origin
       var message = try home.draft(next: "p")
       (message.secrets.recipients, message.secrets.served) = (recipients, served)
       let records = [try RecordSealer.seal(pointer), try RecordSealer.seal(message)]
@@ -271,6 +275,7 @@ struct UnreadableRecordTests {
       let after = try await rogue.home()
       let moved = try after.node("renamed")
       #expect(moved.secrets.pointer == target && moved.secrets.recipients == recipients)
+      #expect(moved.secrets.movedFrom == origin)
       let folder = try after.node("d").record.fields.node
       #expect(moved.record.fields.isPointer && moved.record.fields.parent == folder)
       let secrets = try after.node("p").secrets

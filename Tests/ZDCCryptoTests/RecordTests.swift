@@ -162,7 +162,9 @@ import ZDCProtocol
 
   @Test func aPointerSaysSoInsideAndOutside() throws {
     var draft = try world.draft("pointer")
-    draft.secrets.pointer = PointerTarget(owner: UserID(w: 1), zone: world.home.zone, node: .random())
+    draft.secrets.pointer = PointerTarget(
+      owner: UserID(w: 1), zone: world.home.zone, node: .random(), genesis: CommitHash(1, 2, 3, 4), seq: 5,
+      head: CommitHash(6, 7, 8, 9))
     let record = try RecordSealer.seal(draft)
     #expect(record.fields.isPointer)
     #expect(try RecordOpener.open(record, parent: world.homeKeys).secrets.pointer == draft.secrets.pointer)
@@ -210,11 +212,15 @@ import ZDCProtocol
   // MARK: private part
 
   @Test func thePrivatePartSurvivesAndHidesTheNamesLength() throws {
-    let secrets = RecordPrivate(
-      name: try FoldedName("n"), createdMs: 7, pointer: PointerTarget(owner: .zero, zone: world.home.zone, node: .zero),
+    var secrets = RecordPrivate(
+      name: try FoldedName("n"), createdMs: 7,
+      pointer: PointerTarget(
+        owner: .zero, zone: world.home.zone, node: .zero, genesis: CommitHash(1, 1, 1, 1), seq: .max, head: .zero),
       content: ContentSecrets(
         key: .random(), sizes: ContentSizes(metadata: 1, thumbnail: 2, data: 3), thumbnailTag: .random()),
       recipients: [UserID(w: 1), UserID(w: 2)], served: [UserID(w: 2)])
+    secrets.movedFrom = MovedNode(tree: world.home.zone.tree, node: .random())
+    secrets.unknownExtras = [.init(type: 4, value: [1])]
     #expect(secrets.bytes.count % 32 == 0)
     #expect(try RecordPrivate(secrets.bytes, hasContent: true) == secrets)
     let short = RecordPrivate(name: try FoldedName("a"), createdMs: 0).bytes

@@ -44,7 +44,7 @@ import ZDCProtocol
     #expect(try reader.all().isEmpty)
   }
 
-  @Test(arguments: [UInt8(0), 8, 255]) func anUnknownTypeIsNotSkipped(type: UInt8) {
+  @Test(arguments: [UInt8(0), 10, 255]) func anUnknownTypeIsNotSkipped(type: UInt8) {
     #expect(refusalOfReading([type, 0, 0, 0, 0]) == .nonCanonicalEncoding)
   }
 
@@ -52,7 +52,7 @@ import ZDCProtocol
     arguments: [
       (Bundle.ItemType.commit, Limits.commitBytes + 8), (.record, Limits.recordBytes + 16), (.acl, Limits.aclBytes),
       (.grant, Limits.grantBytes), (.content, Limits.inlineContentBytes + 16), (.link, Limits.linkBytes),
-      (.leaves, Limits.pageBytes),
+      (.leaves, Limits.pageBytes), (.aclEdit, Limits.aclEditBytes), (.attach, 64),
     ] as [(Bundle.ItemType, Int)])
   func eachTypeHasItsLimit(type: Bundle.ItemType, limit: Int) {
     func header(_ length: Int) -> [UInt8] {

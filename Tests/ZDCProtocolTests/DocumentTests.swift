@@ -69,10 +69,10 @@ import ZDCProtocol
 
   @Test func operationsAndBundleItemsHaveTheirNumbers() throws {
     let zoneLog = try section("### 3.7")
-    for (kind, size) in zip(1...9, [73, 57, 37, 57, 105, 105, 73, 37, 33]) {
+    for (kind, size) in [(1, 73), (2, 57), (3, 37), (4, 57), (8, 37), (10, 73)] {
       #expect(zoneLog.contains(try Regex("\\| \(kind) \\| \\w+ \\| .* \\| \(size) \\|")), "operation \(kind)")
     }
     let items = try section("### 3.13").split(separator: "\n").compactMap { $0.firstMatch(of: /^\| (?<type>[1-9]) \|/) }
-    #expect(items.map { String($0.output.type) } == (1...7).map(String.init))
+    #expect(items.map { String($0.output.type) } == (1...9).map(String.init))
   }
 }

@@ -203,6 +203,7 @@ private struct CountingState: ZoneState {
 
   mutating func put(_ leaf: LogNode, replacing old: LogNode?) { inner.put(leaf, replacing: old) }
   mutating func removeSubtree(_ node: NodeID) { inner.removeSubtree(node) }
+  func writer(of leaf: LogNode) -> UserID? { inner.writer(of: leaf) }
 
   func descendantCount(of node: NodeID, upTo limit: UInt64) -> UInt64 {
     limits.values.append(limit)

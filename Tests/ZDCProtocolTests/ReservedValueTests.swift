@@ -11,11 +11,13 @@ import ZDCProtocol
     return refusal { _ = try ZoneACL(list.bytes) }
   }
 
-  @Test("K-12: rights are r, rw or rws; the others wait for a later version")
+  @Test("K-12: rights are r, rw or rws; U L R W narrow rw, and B narrows W less")
   func rights() {
     for bits in UInt16(0)...511 {
+      let (narrowing, withoutW) = (bits & 0xf8, bits & 0x40 == 0)
+      let isAllowed = narrowing == 0 ? [1, 3, 7].contains(bits) : bits & 7 == 3 && !(bits & 0x80 != 0 && withoutW)
       let expected: ZDCSecurityError.Code? =
-        bits > 7 ? .unsupportedVersion : [1, 3, 7].contains(bits) ? nil : .nonCanonicalEncoding
+        bits > 255 ? .unsupportedVersion : isAllowed ? nil : .nonCanonicalEncoding
       #expect(refusalOfList { $0.entries[1].permissions = .init(rawValue: bits) } == expected, "\(bits)")
     }
   }

@@ -277,7 +277,9 @@ import ZDCServer
       let stale = try prefs.put([prefs.record(.random())]).body
       try await server.put([prefs.record(.random())], in: &prefs, token: token)
       let (commit, body) = try home.put([home.record(.random())])
-      #expect(try await server.commit(body + stale, token: token).status == 409)
+      let late = try await server.commit(body + stale, token: token)
+      #expect(late.status == 409)
+      #expect(late.headers[WireHeaders.zone] == "\(prefs.zone.tree.text)/\(prefs.zone.root.text)")
       #expect(try await server.page(home.zone, token: token).headers[WireHeaders.zoneHead]?.hasPrefix("0:") == true)
       let fresh = try prefs.put([prefs.record(.random())])
       let both = body + fresh.body

@@ -23,7 +23,7 @@ extension ZDCCloudTransaction {
   /// without them.
   ///
   /// - Parameters:
-  ///   - shareItem: The permissions: read, read and write, or read, write and share.
+  ///   - shareItem: The permissions: read, read and write, or read, write and share. The others narrow read and write.
   ///   - userID: The text of the user's ID. This device must know the user.
   ///   - nodeID: The node's ``ZDCNode/uuid``. In this version, the root of the home trunk.
   /// - Returns: The queued operations. Empty if the user has exactly these permissions already.
@@ -53,8 +53,8 @@ extension ZDCCloudTransaction {
 
   /// Like ``recursiveAddShareItem(_:forUserID:nodeID:)``, but throws where that poisons the transaction.
   ///
-  /// - Throws: ``ZDCCloudError``: `invalidParameter` for an unknown node, an item that is empty or is none of the three
-  ///   combinations, or the owner; `unknownUser`; `notAllowed` without the permission to share, or for permissions that the
+  /// - Throws: ``ZDCCloudError``: `invalidParameter` for an unknown node, an item that is empty or is no
+  ///   valid combination, or the owner; `unknownUser`; `notAllowed` without the permission to share, or for permissions that the
   ///   local user does not have; `unsupportedShare` for a node that is not the root of a shared branch; `missingParent`
   ///   before the first pull.
   @discardableResult
@@ -67,8 +67,9 @@ extension ZDCCloudTransaction {
     guard !item.isEmpty else {
       throw ZDCCloudError(.invalidParameter, detail: "the share item is empty: add a permission")
     }
-    guard ZoneACL.Permissions.combinations.contains(permissions) else {
-      throw ZDCCloudError(.invalidParameter, detail: "the permissions must be r, rw or rws")
+    guard permissions.isCombination else {
+      throw ZDCCloudError(
+        .invalidParameter, detail: "the permissions must be r, rw, rws, or rw narrowed by R, L, U, W, or by W and B")
     }
     try checkMayShare(root, user: user, giving: permissions)
     return try queue(.set(user, permissions), root)

@@ -88,6 +88,13 @@ package struct LogNodeStore: ZoneState {
     if let old, old.parent != leaf.parent, moved[leaf.node] == nil { moved[leaf.node] = old }
   }
 
+  /// Returns who signed the newest put of a live node.
+  package func writer(of leaf: LogNode) throws -> UserID? {
+    try db.firstRow("SELECT writer FROM zdc_leaf WHERE zone = ? AND node = ?", [zone, leaf.node.data]) { row in
+      try UserID(row, 0)
+    }
+  }
+
   /// Shows `body` the tree as it will be when these nodes have these parents. Nothing of it is kept, nor of what `body`
   /// writes.
   package func preview(_ parents: [NodeID: NodeID], _ body: () throws -> Void) throws {

@@ -52,7 +52,8 @@ extension NodeRow {
 extension RecordPrivate {
   /// The fields that this client does not use; nil without any.
   fileprivate var unused: RecordPrivate? {
-    guard pointer != nil || !recipients.isEmpty || !served.isEmpty || !unknownExtras.isEmpty else { return nil }
+    let isEmpty = pointer == nil && recipients.isEmpty && served.isEmpty && movedFrom == nil && unknownExtras.isEmpty
+    guard !isEmpty else { return nil }
     var unused = self
     (unused.name, unused.createdMs, unused.content) = ([], 0, nil)
     return unused

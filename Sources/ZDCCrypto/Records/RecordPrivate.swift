@@ -3,12 +3,32 @@ package import ZDCProtocol
 /// The target of a pointer node (PROTOCOL 3.6).
 package struct PointerTarget: Sendable, Hashable {
   package var owner: UserID
+  /// The zone that held the node at acceptance. A hint: the node may have become a zone since.
   package var zone: ZoneID
   package var node: NodeID
+  /// The zone's genesis commit. A zone that begins differently is another one.
+  package var genesis: CommitHash
+  /// The zone's head at acceptance, which each later log contains.
+  package var seq: UInt64
+  package var head: CommitHash
 
-  package init(owner: UserID, zone: ZoneID, node: NodeID) {
+  package init(owner: UserID, zone: ZoneID, node: NodeID, genesis: CommitHash, seq: UInt64, head: CommitHash) {
     self.owner = owner
     self.zone = zone
+    self.node = node
+    self.genesis = genesis
+    self.seq = seq
+    self.head = head
+  }
+}
+
+/// The node from which another one was copied, in another zone or tree (PROTOCOL 3.6).
+package struct MovedNode: Sendable, Hashable {
+  package var tree: TreeID
+  package var node: NodeID
+
+  package init(tree: TreeID, node: NodeID) {
+    self.tree = tree
     self.node = node
   }
 }
@@ -24,6 +44,8 @@ package struct RecordPrivate: Sendable, Equatable {
   package var recipients: [UserID]
   /// The recipients who have received the message.
   package var served: [UserID]
+  /// The node that this one was copied from, when a move crossed the border of a zone.
+  package var movedFrom: MovedNode?
   /// Extras of types that this version does not know. They are kept, and a record that has some is never overwritten.
   package var unknownExtras: [UnknownExtra] = []
 
@@ -52,6 +74,7 @@ package struct RecordPrivate: Sendable, Equatable {
   private enum Extra: UInt8 {
     case recipients = 1
     case served = 2
+    case movedFrom = 3
   }
 
   private static let padding = 32
@@ -67,7 +90,8 @@ package struct RecordPrivate: Sendable, Equatable {
     if let content { content.write(to: &out) }
     let users: [(Extra, [UserID])] = [(.recipients, recipients), (.served, served)]
     let known = users.filter { !$0.1.isEmpty }.map { UnknownExtra(type: $0.rawValue, value: $1.flatMap(\.bytes)) }
-    let extras = (known + unknownExtras).sorted { $0.type < $1.type }
+    let moved = movedFrom.map { UnknownExtra(type: Extra.movedFrom.rawValue, value: $0.tree.bytes + $0.node.bytes) }
+    let extras = (known + [moved].compactMap(\.self) + unknownExtras).sorted { $0.type < $1.type }
     out.append(UInt16(extras.count))
     for extra in extras {
       out.append(extra.type)
@@ -106,6 +130,7 @@ package struct RecordPrivate: Sendable, Equatable {
       switch Extra(rawValue: type) {
       case .recipients: recipients = try Self.readUsers(value)
       case .served: served = try Self.readUsers(value)
+      case .movedFrom: movedFrom = try MovedNode(value)
       case nil: unknownExtras.append(UnknownExtra(type: type, value: Array(value)))
       }
     }
@@ -131,6 +156,9 @@ extension PointerTarget {
     owner = try reader.read32()
     zone = ZoneID(tree: try reader.read32(), root: try reader.read16())
     node = try reader.read16()
+    genesis = try reader.read32()
+    seq = try reader.readUInt64()
+    head = try reader.read32()
   }
 
   fileprivate func write(to out: inout ByteWriter) {
@@ -138,6 +166,18 @@ extension PointerTarget {
     out.append(zone.tree)
     out.append(zone.root)
     out.append(node)
+    out.append(genesis)
+    out.append(seq)
+    out.append(head)
+  }
+}
+
+extension MovedNode {
+  fileprivate init(_ field: ArraySlice<UInt8>) throws(ZDCSecurityError) {
+    var reader = ByteReader(field)
+    tree = try reader.read32()
+    node = try reader.read16()
+    try reader.finish()
   }
 }
 

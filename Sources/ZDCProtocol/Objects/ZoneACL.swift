@@ -6,14 +6,29 @@ package struct ZoneACL: Sendable, Hashable {
     package static let read = Permissions(rawValue: 1)
     package static let write = Permissions(rawValue: 2)
     package static let share = Permissions(rawValue: 4)
+    /// Puts no record with content.
     package static let recordsOnly = Permissions(rawValue: 8)
+    /// Puts and deletes only nodes directly below the zone's root.
     package static let leafsOnly = Permissions(rawValue: 16)
+    /// Puts and deletes only the node that ``NodeID/child(of:for:)`` derives.
     package static let userOnly = Permissions(rawValue: 32)
+    /// Puts only new nodes, and deletes nothing.
     package static let writeOnce = Permissions(rawValue: 64)
+    /// With ``writeOnce``: deletes a node that the member put, as long as it has no children.
     package static let burnIfSender = Permissions(rawValue: 128)
-    /// The permissions that this version defines; the others are reserved.
-    static let known: UInt16 = 7
-    package static let combinations: [Permissions] = [[.read], [.read, .write], [.read, .write, .share]]
+    /// The permissions that widen what a member may do; the others narrow ``write``.
+    static let widening: Permissions = [.read, .write, .share]
+    static let narrowing: Permissions = [.recordsOnly, .leafsOnly, .userOnly, .writeOnce, .burnIfSender]
+    static let known: UInt16 = 255
+
+    /// Whether a list may give a member exactly these permissions.
+    package var isCombination: Bool {
+      let combinations: [Permissions] = [[.read], [.read, .write], [.read, .write, .share]]
+      guard combinations.contains(intersection(.widening)) else { return false }
+      let narrowing = intersection(.narrowing)
+      guard !narrowing.isEmpty else { return true }
+      return contains(.write) && !contains(.share) && (!contains(.burnIfSender) || contains(.writeOnce))
+    }
   }
 
   /// The kind of key in a member's wrap. Other kinds are reserved.
@@ -189,8 +204,7 @@ extension ZoneACL.Entry {
     wrapKind = kind
     wrapHash = try reader.read32()
     try require(permissions.rawValue & ~ZoneACL.Permissions.known == 0, .unsupportedVersion)
-    let isWhole = ZoneACL.Permissions.combinations.contains(permissions) && encGen >= 1
-    try require(isWhole, .nonCanonicalEncoding)
+    try require(permissions.isCombination && encGen >= 1, .nonCanonicalEncoding)
   }
 
   func write(to out: inout ByteWriter) {

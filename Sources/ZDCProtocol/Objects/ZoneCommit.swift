@@ -94,15 +94,38 @@ package struct ZoneCommit: Sendable, Hashable {
     try require(count >= 1, .nonCanonicalEncoding)
     try require(count <= Limits.commitOperations, .limitExceeded)
     var operations: [ZoneOperation] = []
-    // The smallest operation is 33 bytes. No more is reserved than the input can hold.
-    operations.reserveCapacity(min(count, reader.remaining / 33 + 1))
+    // The smallest operation has 37 bytes. No more is reserved than the input can hold.
+    operations.reserveCapacity(min(count, reader.remaining / 37 + 1))
     for _ in 0..<count { operations.append(try ZoneOperation(&reader)) }
     return operations
   }
 
-  /// Returns `H("zone-genesis", treeID ‖ zoneRoot ‖ parent zone's head before the split, zero for trunks)`, which is
-  /// the `prev` of a genesis commit.
+  /// Returns `H("zone-genesis", treeID ‖ zoneRoot ‖ parent zone's head before the split)`, which is the `prev` of a
+  /// genesis commit. The head is zero for a zone that was not split off.
   package static func genesisPrev(zone: ZoneID, parentHead: CommitHash = .zero) -> CommitHash {
     CommitHash(labelledHash: "zone-genesis", zone.tree.bytes, zone.root.bytes, parentHead.bytes)
+  }
+}
+
+extension ZoneCommit.Fields {
+  /// The state that a genesis begins with; nil for a zone that was not split off.
+  package var genesisState: ZoneOperation.GenesisState? {
+    if case .genesisState(let state)? = operations.first { state } else { nil }
+  }
+
+  /// Checks the operations whose places are fixed: a state begins a genesis, and one split stands before all puts and
+  /// deletes.
+  func checkOrderOfOperations() throws(ZDCSecurityError) {
+    var (splits, changes) = (0, 0)
+    for (index, operation) in operations.enumerated() {
+      switch operation {
+      case .genesisState: try require(seq == 0 && index == 0, .nonCanonicalEncoding)
+      case .split:
+        try require(splits == 0 && changes == 0, .nonCanonicalEncoding)
+        splits += 1
+      case .put, .delete: changes += 1
+      case .acl, .retireKey: break
+      }
+    }
   }
 }

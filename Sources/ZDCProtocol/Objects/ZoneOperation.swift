@@ -23,18 +23,18 @@ package enum ZoneOperation: Sendable, Hashable {
     }
   }
 
-  /// A subtree that crosses a zone boundary: the other zone, and the subtree's state root and size without the node
-  /// itself.
-  package struct Transfer: Sendable, Hashable {
-    package var node: NodeID
-    package var zone: ZoneID
-    package var subtreeRoot: StateRoot
+  /// The state with which a zone begins that was split off its parent zone.
+  package struct GenesisState: Sendable, Hashable {
+    /// The parent zone's head before the split.
+    package var parentHead: CommitHash
+    /// The Merkle root over the zone's ``StateList``.
+    package var stateRoot: StateRoot
+    /// The number of nodes in that list, including the zone's root.
     package var count: UInt64
 
-    package init(node: NodeID, zone: ZoneID, subtreeRoot: StateRoot, count: UInt64) {
-      self.node = node
-      self.zone = zone
-      self.subtreeRoot = subtreeRoot
+    package init(parentHead: CommitHash, stateRoot: StateRoot, count: UInt64) {
+      self.parentHead = parentHead
+      self.stateRoot = stateRoot
       self.count = count
     }
   }
@@ -42,12 +42,10 @@ package enum ZoneOperation: Sendable, Hashable {
   case put(Put)
   case delete(node: NodeID, record: RecordHash, liveDescendants: UInt64)
   case acl(version: UInt32, hash: ACLHash)
+  /// Splits a branch off. `count` is its number of nodes, including `node`, the root of the new zone.
   case split(node: NodeID, genesis: CommitHash, count: UInt64)
-  case moveOut(Transfer)
-  case moveIn(Transfer)
-  case checkpoint(stateRoot: StateRoot, count: UInt64, logRoot: StateRoot)
   case retireKey(user: UserID, gen: UInt32)
-  case mount(node: NodeID, parent: NodeID)
+  case genesisState(GenesisState)
 
   init(_ reader: inout ByteReader) throws(ZDCSecurityError) {
     switch try reader.readUInt8() {
@@ -61,21 +59,13 @@ package enum ZoneOperation: Sendable, Hashable {
         node: try reader.read16(), record: try reader.read32(), liveDescendants: try reader.readUInt64())
     case 3: self = .acl(version: try reader.readUInt32(), hash: try reader.read32())
     case 4: self = .split(node: try reader.read16(), genesis: try reader.read32(), count: try reader.readUInt64())
-    case 5: self = .moveOut(try Self.readTransfer(&reader))
-    case 6: self = .moveIn(try Self.readTransfer(&reader))
-    case 7:
-      self = .checkpoint(
-        stateRoot: try reader.read32(), count: try reader.readUInt64(), logRoot: try reader.read32())
     case 8: self = .retireKey(user: try reader.read32(), gen: try reader.readUInt32())
-    case 9: self = .mount(node: try reader.read16(), parent: try reader.read16())
+    case 10:
+      self = .genesisState(
+        GenesisState(
+          parentHead: try reader.read32(), stateRoot: try reader.read32(), count: try reader.readUInt64()))
     default: throw ZDCSecurityError(.nonCanonicalEncoding)
     }
-  }
-
-  private static func readTransfer(_ reader: inout ByteReader) throws(ZDCSecurityError) -> Transfer {
-    Transfer(
-      node: try reader.read16(), zone: ZoneID(tree: try reader.read32(), root: try reader.read16()),
-      subtreeRoot: try reader.read32(), count: try reader.readUInt64())
   }
 
   func write(to out: inout ByteWriter) {
@@ -101,32 +91,15 @@ package enum ZoneOperation: Sendable, Hashable {
       out.append(node)
       out.append(genesis)
       out.append(count)
-    case .moveOut(let transfer): transfer.write(kind: 5, to: &out)
-    case .moveIn(let transfer): transfer.write(kind: 6, to: &out)
-    case .checkpoint(let stateRoot, let count, let logRoot):
-      out.append(UInt8(7))
-      out.append(stateRoot)
-      out.append(count)
-      out.append(logRoot)
     case .retireKey(let user, let gen):
       out.append(UInt8(8))
       out.append(user)
       out.append(gen)
-    case .mount(let node, let parent):
-      out.append(UInt8(9))
-      out.append(node)
-      out.append(parent)
+    case .genesisState(let state):
+      out.append(UInt8(10))
+      out.append(state.parentHead)
+      out.append(state.stateRoot)
+      out.append(state.count)
     }
-  }
-}
-
-extension ZoneOperation.Transfer {
-  func write(kind: UInt8, to out: inout ByteWriter) {
-    out.append(kind)
-    out.append(node)
-    out.append(zone.tree)
-    out.append(zone.root)
-    out.append(subtreeRoot)
-    out.append(count)
   }
 }

@@ -63,7 +63,8 @@ package enum ACLReplay {
     if isSelfRemoval(fields, after: old) { return }
     try require(writer.permissions.contains(.share), .aclNotAuthorized)
     for entry in fields.entries where old.entry(for: entry.user)?.permissions != entry.permissions {
-      try require(entry.permissions.isSubset(of: writer.permissions), .aclNotAuthorized, node: nil)
+      let given = entry.permissions.intersection(.widening)
+      try require(given.isSubset(of: writer.permissions), .aclNotAuthorized, node: nil)
     }
   }
 

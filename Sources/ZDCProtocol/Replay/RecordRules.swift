@@ -36,6 +36,29 @@ package enum RecordRules {
     try require(commitments == acl.commitments, .keyCommitmentMismatch, node: fields.node)
   }
 
+  /// Checks a record against its writer's permissions before the commit. The right `R` narrows `w` to records without
+  /// content, which an operation does not show.
+  package static func check(
+    _ record: NodeRecord, permissions: ZoneACL.Permissions
+  ) throws(ZDCSecurityError) {
+    let isAllowed = !permissions.contains(.recordsOnly) || record.fields.content == nil
+    guard !isAllowed else { return }
+    throw ZDCSecurityError(.writerNotAuthorized, node: record.fields.node, user: record.fields.writer)
+  }
+
+  /// Checks the record with which the genesis of a zone that was split off continues its root's versions.
+  ///
+  /// - Parameter previous: The root's record in the parent zone, if the caller has it.
+  package static func check(
+    splitRoot record: NodeRecord, continuing previous: NodeRecord
+  ) throws(ZDCSecurityError) {
+    let (version, overflow) = previous.fields.recordVersion.addingReportingOverflow(1)
+    let continues =
+      !overflow && record.fields.recordVersion == version && record.fields.prevRecord == previous.hash
+      && record.fields.content == previous.fields.content
+    try require(continues, .splitMismatch, node: record.fields.node)
+  }
+
   /// Checks a zone's root. It has no place or name in its zone, and its old keys are in the access list. A trunk's root
   /// has no content.
   private static func checkRoot(_ fields: NodeRecord.Fields, of zone: ZoneID) throws(ZDCSecurityError) {

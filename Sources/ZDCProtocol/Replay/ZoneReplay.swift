@@ -9,7 +9,7 @@ package struct ZoneReplay<Identities: IdentityDirectory> {
     self.identities = identities
   }
 
-  /// Verifies the next commit and applies it to `state`.
+  /// Verifies the next commit and applies it to `state`, for logs without splits.
   ///
   /// - Parameters:
   ///   - head: The head of the log; nil before the genesis commit.
@@ -19,22 +19,38 @@ package struct ZoneReplay<Identities: IdentityDirectory> {
   package func apply(
     _ commit: ZoneCommit, acl: ZoneACL?, after head: ZoneHead?, to state: inout some ZoneState
   ) throws -> ZoneHead {
+    try advance(commit, acl: acl, after: head, to: &state).head
+  }
+
+  /// Verifies the next commit and applies it to `state`.
+  ///
+  /// - Parameters:
+  ///   - head: The head of the log; nil before the genesis commit.
+  ///   - acl: The access list that the commit's acl operation names; nil without that operation.
+  ///   - list: The state with which a genesis says that its zone begins.
+  /// - Throws: `ZDCSecurityError` with the broken rule. The caller must then roll back `state`.
+  package func advance(
+    _ commit: ZoneCommit, acl: ZoneACL?, list: StateList? = nil, after head: ZoneHead?, to state: inout some ZoneState
+  ) throws -> ZoneStep {
     do {
       try checkOrder(commit, after: head)
       let newACL = try checkACL(commit, acl, after: head)
       try checkSignature(commit, after: head)
-      var next = ZoneHead(
+      let next = ZoneHead(
         zone: commit.fields.zone, seq: commit.fields.seq, hash: commit.hash, acl: newACL,
         retiredBelow: head?.retiredBelow ?? [:])
       // The list before the commit determines the rights. A genesis has only its own list, signed by the owner.
       let rights = ZoneRights(before: head?.acl ?? newACL, after: newACL, writer: commit.fields.writer)
-      var shape = ZoneShape(zone: commit.fields.zone, seq: commit.fields.seq, isGenesis: head == nil)
+      var shape = ZoneShape(commit.fields, isGenesis: head == nil)
+      var step = ZoneStep(head: next, permissions: rights.permissions)
+      try state.begin(commit.fields)
       for operation in commit.fields.operations {
-        try rights.check(operation)
-        try apply(operation, shape: &shape, state: &state, next: &next)
+        try rights.check(operation, in: state)
+        try apply(operation, of: commit, list: list, shape: &shape, state: &state, step: &step)
       }
       try shape.finish(acl: newACL, previous: head?.acl)
-      return next
+      step.head.isClosed = shape.isClosed
+      return step
     } catch let error as ZDCSecurityError {
       throw error.with(zone: commit.fields.zone)
     }
@@ -42,7 +58,9 @@ package struct ZoneReplay<Identities: IdentityDirectory> {
 
   private func checkOrder(_ commit: ZoneCommit, after head: ZoneHead?) throws(ZDCSecurityError) {
     if let head { try require(commit.fields.zone == head.zone, .recordBindingMismatch) }
-    try require(commit.follows(head.map { ($0.seq, $0.hash) }), .commitChainBroken)
+    let follows = commit.follows(head.map { ($0.seq, $0.hash) }) && !(head?.isClosed ?? false)
+    try require(follows, .commitChainBroken)
+    try commit.fields.checkOrderOfOperations()
   }
 
   private func checkACL(_ commit: ZoneCommit, _ acl: ZoneACL?, after head: ZoneHead?) throws -> ZoneACL {
@@ -72,16 +90,20 @@ package struct ZoneReplay<Identities: IdentityDirectory> {
   }
 
   private func apply(
-    _ operation: ZoneOperation, shape: inout ZoneShape, state: inout some ZoneState, next: inout ZoneHead
+    _ operation: ZoneOperation, of commit: ZoneCommit, list: StateList?, shape: inout ZoneShape,
+    state: inout some ZoneState, step: inout ZoneStep
   ) throws {
     switch operation {
     case .put(let put): try shape.put(put, in: &state)
     case .delete(let node, let record, let count):
       try shape.delete(node, record: record, liveDescendants: count, in: &state)
     case .acl: break
-    case .retireKey(let user, let gen): try retire(user, below: gen, in: &next)
-    // Nested zones, moves across zones and checkpoints have a format but no rules yet. Their rules come with sharing.
-    case .split, .moveOut, .moveIn, .checkpoint, .mount: throw ZDCSecurityError(.unsupportedVersion)
+    case .retireKey(let user, let gen): try retire(user, below: gen, in: &step.head)
+    case .split(let node, let genesis, let count):
+      step.split = ZoneSplit(
+        zone: ZoneID(tree: commit.fields.zone.tree, root: node), genesis: genesis, parentHead: commit.fields.prev,
+        list: try shape.split(node, count: count, in: &state))
+    case .genesisState(let genesis): try shape.begin(genesis, list: list, in: &state)
     }
   }
 }
@@ -101,7 +123,10 @@ extension ZoneCommit {
   /// Returns whether this commit directly follows the commit with this number and hash; for nil, whether it opens the
   /// log.
   package func follows(_ head: (seq: UInt64, hash: CommitHash)?) -> Bool {
-    guard let head else { return fields.seq == 0 && fields.prev == Self.genesisPrev(zone: fields.zone) }
+    guard let head else {
+      let parentHead = fields.genesisState?.parentHead ?? .zero
+      return fields.seq == 0 && fields.prev == Self.genesisPrev(zone: fields.zone, parentHead: parentHead)
+    }
     return head.seq < .max && fields.seq == head.seq + 1 && fields.prev == head.hash
   }
 
@@ -114,44 +139,5 @@ extension ZoneCommit {
     }
     let isValid = Signatures.isValid(signature, by: key, label: "commit", message: signedBytes)
     try require(isValid, .signatureInvalid)
-  }
-}
-
-/// A writer's rights according to the access list in force before the commit (PROTOCOL 3.7, 3.9).
-struct ZoneRights {
-  let permissions: ZoneACL.Permissions
-  let isOwner: Bool
-  let isMember: Bool
-  let writer: UserID
-  /// The root that only the owner may put, unless the commit rotates the zone's key.
-  private let ownersRoot: NodeID?
-
-  init(before: ZoneACL, after: ZoneACL, writer: UserID) {
-    self.writer = writer
-    isOwner = writer == before.fields.owner
-    let entry = before.fields.entry(for: writer)
-    isMember = entry != nil
-    permissions = entry?.permissions ?? []
-    let zone = before.fields.zone
-    let isRotation = after.fields.zoneKeyGen != before.fields.zoneKeyGen
-    ownersRoot = zone == ZoneID(trunkOf: zone.tree) && !(isRotation && permissions.contains(.share)) ? zone.root : nil
-  }
-
-  func check(_ operation: ZoneOperation) throws(ZDCSecurityError) {
-    guard !isOwner else { return }
-    switch operation {
-    case .put(let put):
-      let mayPut = permissions.contains(.write) && put.node != ownersRoot
-      if !mayPut { throw ZDCSecurityError(.writerNotAuthorized, node: put.node, user: writer) }
-    case .delete, .moveIn, .moveOut, .mount:
-      if !permissions.contains(.write) { throw ZDCSecurityError(.writerNotAuthorized, user: writer) }
-    case .checkpoint:
-      if !permissions.contains(.share) { throw ZDCSecurityError(.aclNotAuthorized, user: writer) }
-    case .split: throw ZDCSecurityError(.splitNeedsOwner, user: writer)
-    case .retireKey(let user, _):
-      if user != writer || !isMember { throw ZDCSecurityError(.writerNotAuthorized, user: writer) }
-    // ACLReplay decides: a member without `s` may still remove themselves.
-    case .acl: break
-    }
   }
 }

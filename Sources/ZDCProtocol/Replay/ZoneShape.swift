@@ -5,12 +5,17 @@ struct ZoneShape {
   private let zone: ZoneID
   private let seq: UInt64
   private let isGenesis: Bool
-  /// The nodes that the commit has put or deleted; each may occur only once per commit.
+  private let isOnlyOperation: Bool
+  /// The nodes that the commit has put, deleted or split off; each may occur only once per commit.
   private var touched: Set<NodeID> = []
   private var rootKeyGen: UInt32?
   /// The total number of descendants that the deletes so far state.
   private var deletedDescendants: UInt64 = 0
   private var above: [NodeID: Above] = [:]
+  /// Where the branch was that the commit splits off: a new node there has to point to it.
+  private var mountParent: NodeID?
+  private var hasMount = false
+  private(set) var isClosed = false
 
   /// Facts about a live node that depend on its ancestors.
   private struct Above {
@@ -19,10 +24,11 @@ struct ZoneShape {
     var isStale: Bool
   }
 
-  init(zone: ZoneID, seq: UInt64, isGenesis: Bool) {
-    self.zone = zone
-    self.seq = seq
+  init(_ commit: ZoneCommit.Fields, isGenesis: Bool) {
+    zone = commit.zone
+    seq = commit.seq
     self.isGenesis = isGenesis
+    isOnlyOperation = commit.operations.count == 1
   }
 
   mutating func put(_ put: ZoneOperation.Put, in state: inout some ZoneState) throws {
@@ -38,6 +44,7 @@ struct ZoneShape {
       node: put.node, parent: put.parent, record: put.record, putSeq: seq, keyGen: put.keyGen,
       parentKeyGen: put.parentKeyGen)
     try state.put(leaf, replacing: old)
+    if old == nil, put.parent == mountParent { hasMount = true }
     // A new log node does not affect the cache. A moved or re-keyed node affects all nodes below it.
     if let old, old.parent != put.parent || old.keyGen != put.keyGen { above.removeAll() }
     if old != nil { above[put.node] = nil }
@@ -47,7 +54,7 @@ struct ZoneShape {
     _ node: NodeID, record: RecordHash, liveDescendants: UInt64, in state: inout some ZoneState
   ) throws {
     try require(touched.insert(node).inserted, .nonCanonicalEncoding, node: node)
-    try require(node != zone.root, .writerNotAuthorized, node: node)
+    if node == zone.root { return try close(record: record, liveDescendants: liveDescendants, in: &state) }
     let (total, overflow) = deletedDescendants.addingReportingOverflow(liveDescendants)
     try require(!overflow && total <= Limits.deletedDescendants, .limitExceeded, node: node)
     deletedDescendants = total
@@ -59,17 +66,56 @@ struct ZoneShape {
     above.removeAll()
   }
 
+  /// Ends the zone. The number of nodes does not matter, so that an owner can always end a zone with one commit.
+  private mutating func close(
+    record: RecordHash, liveDescendants: UInt64, in state: inout some ZoneState
+  ) throws {
+    try require(!isTrunk, .writerNotAuthorized, node: zone.root)
+    try require(isOnlyOperation && liveDescendants == 0, .nonCanonicalEncoding, node: zone.root)
+    guard let leaf = try state.leaf(zone.root) else { throw ZDCSecurityError(.objectMissing, node: zone.root) }
+    try require(leaf.record == record, .recordHashMismatch, node: zone.root)
+    try state.close()
+    isClosed = true
+  }
+
+  /// Inserts the branch with which the zone begins that was split off.
+  mutating func begin(
+    _ genesis: ZoneOperation.GenesisState, list: StateList?, in state: inout some ZoneState
+  ) throws {
+    try require(!isTrunk, .splitMismatch, node: zone.root)
+    guard let list else { throw ZDCSecurityError(.objectMissing, node: zone.root) }
+    try list.check(genesis, top: zone.root)
+    try state.insert(list)
+  }
+
+  /// Removes a branch that becomes its own zone, and returns its state.
+  mutating func split(_ node: NodeID, count: UInt64, in state: inout some ZoneState) throws -> StateList {
+    try require(node != zone.root, .splitMismatch, node: node)
+    try require(count <= Limits.splitNodes, .limitExceeded, node: node)
+    let branch = try state.branch(node, upTo: count)
+    guard let top = try state.leaf(node) else { throw ZDCSecurityError(.objectMissing, node: node) }
+    try require(UInt64(branch.count) == count, .splitMismatch, node: node)
+    let list = StateList(branch: branch, top: node)
+    try state.splitOff(list, top: node)
+    touched.formUnion(list.nodes.map(\.node))
+    mountParent = top.parent
+    return list
+  }
+
+  private var isTrunk: Bool { zone == ZoneID(trunkOf: zone.tree) }
+
   /// Z9: the access list and the root's record of the same commit must have the same generation.
   func finish(acl: ZoneACL, previous: ZoneACL?) throws(ZDCSecurityError) {
+    try require(mountParent == nil || hasMount, .splitMismatch)
     let isRotation = acl.fields.zoneKeyGen != previous?.fields.zoneKeyGen
     if isRotation { try require(rootKeyGen != nil, .keyCommitmentMismatch, node: zone.root) }
     if let rootKeyGen { try require(rootKeyGen == acl.fields.zoneKeyGen, .keyCommitmentMismatch, node: zone.root) }
   }
 
   private mutating func checkRoot(_ put: ZoneOperation.Put, old: LogNode?) throws(ZDCSecurityError) {
-    try require((old == nil) == isGenesis, .commitChainBroken, node: put.node)
-    let isTrunk = put.parent == .zero && put.parentKeyGen == 0
-    try require(isTrunk, .treeCycle, node: put.node)
+    try require(old != nil || isGenesis, .commitChainBroken, node: put.node)
+    let isBare = put.parent == .zero && put.parentKeyGen == 0
+    try require(isBare, .treeCycle, node: put.node)
     rootKeyGen = put.keyGen
   }
 
@@ -78,7 +124,8 @@ struct ZoneShape {
     let isNext = old.keyGen < .max && put.keyGen == old.keyGen + 1
     // Z9 binds the root's generation to that of the list.
     let isRoot = put.node == zone.root
-    let mustRise = isRoot ? isNext : try lookUp(put.node, in: state).isStale
+    // A former member of the parent zone may have the root's old key: a zone that was split off begins with a new one.
+    let mustRise = isRoot ? isNext || isGenesis : try lookUp(put.node, in: state).isStale
     try require(mustRise ? isNext : put.keyGen == old.keyGen, .staleKeyGeneration, node: put.node)
   }
 

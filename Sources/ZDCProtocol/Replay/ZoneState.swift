@@ -23,6 +23,8 @@ package struct LogNode: Hashable, Sendable {
 /// `put` and `removeSubtree` only for operations that it accepted. If replay throws, the caller rolls the transaction
 /// back.
 package protocol ZoneState {
+  /// Notes the commit whose operations follow.
+  mutating func begin(_ commit: ZoneCommit.Fields) throws
   func leaf(_ node: NodeID) throws -> LogNode?
   /// Returns the number of live nodes below `node`, without `node` itself. Any result above `limit` only means "more
   /// than `limit`", so that a wrong claim about a large branch does not cost a full walk.
@@ -33,6 +35,33 @@ package protocol ZoneState {
   mutating func put(_ leaf: LogNode, replacing old: LogNode?) throws
   /// Removes `node` and everything below it.
   mutating func removeSubtree(_ node: NodeID) throws
+  /// Returns who wrote a live node's newest put, which is in an earlier commit.
+  func writer(of leaf: LogNode) throws -> UserID?
+
+  /// Returns `node` and the nodes below it, in any order. Any result with more than `limit` nodes only means "more than
+  /// `limit`".
+  func branch(_ node: NodeID, upTo limit: UInt64) throws -> [LogNode]
+  /// Removes a branch that becomes its own zone.
+  ///
+  /// - Parameter list: The nodes of the branch, as the new zone begins with them.
+  mutating func splitOff(_ list: StateList, top: NodeID) throws
+  /// Inserts the nodes with which a zone begins that was split off.
+  mutating func insert(_ list: StateList) throws
+  /// Removes all nodes: the zone is closed.
+  mutating func close() throws
+}
+
+// A state that implements none of these functions refuses the logs that need them, as logs of a later version.
+extension ZoneState {
+  package mutating func begin(_ commit: ZoneCommit.Fields) throws {}
+  package func branch(_ node: NodeID, upTo limit: UInt64) throws -> [LogNode] {
+    throw ZDCSecurityError(.unsupportedVersion, node: node)
+  }
+  package mutating func splitOff(_ list: StateList, top: NodeID) throws {
+    throw ZDCSecurityError(.unsupportedVersion, node: top)
+  }
+  package mutating func insert(_ list: StateList) throws { throw ZDCSecurityError(.unsupportedVersion) }
+  package mutating func close() throws { throw ZDCSecurityError(.unsupportedVersion) }
 }
 
 /// The head of a zone's log, which a client pins and a server compares with.
@@ -43,6 +72,8 @@ package struct ZoneHead: Sendable, Hashable {
   package var acl: ZoneACL
   /// Generations below these are no longer accepted from these users (`retireKey`).
   package var retiredBelow: [UserID: UInt32]
+  /// The owner has deleted the zone's root. No commit follows.
+  package var isClosed = false
 
   package init(zone: ZoneID, seq: UInt64, hash: CommitHash, acl: ZoneACL, retiredBelow: [UserID: UInt32] = [:]) {
     self.zone = zone
@@ -57,8 +88,14 @@ package struct ZoneHead: Sendable, Hashable {
 package struct MemoryZoneState: ZoneState, Sendable {
   package private(set) var leaves: [NodeID: LogNode] = [:]
   private var children: [NodeID: Set<NodeID>] = [:]
+  /// The writers of all commits so far.
+  private var writers: [UInt64: UserID] = [:]
 
   package init() {}
+
+  package mutating func begin(_ commit: ZoneCommit.Fields) { writers[commit.seq] = commit.writer }
+
+  package func writer(of leaf: LogNode) -> UserID? { writers[leaf.putSeq] }
 
   package func leaf(_ node: NodeID) -> LogNode? { leaves[node] }
 
@@ -82,10 +119,25 @@ package struct MemoryZoneState: ZoneState, Sendable {
     children[leaf.parent, default: []].insert(leaf.node)
   }
 
-  package mutating func removeSubtree(_ node: NodeID) {
-    let all = subtree(of: node)
-    if let leaf = leaves[node] { children[leaf.parent]?.remove(node) }
-    for id in all {
+  package mutating func removeSubtree(_ node: NodeID) { remove(subtree(of: node), top: node) }
+
+  package func branch(_ node: NodeID, upTo limit: UInt64) -> [LogNode] {
+    subtree(of: node, upTo: limit).compactMap { leaves[$0] }
+  }
+
+  package mutating func splitOff(_ list: StateList, top: NodeID) { remove(list.nodes.map(\.node), top: top) }
+
+  package mutating func insert(_ list: StateList) {
+    for node in list.nodes { put(node, replacing: nil) }
+  }
+
+  package mutating func close() {
+    (leaves, children) = ([:], [:])
+  }
+
+  private mutating func remove(_ nodes: [NodeID], top: NodeID) {
+    if let leaf = leaves[top] { children[leaf.parent]?.remove(top) }
+    for id in nodes {
       leaves[id] = nil
       children[id] = nil
     }

@@ -3,7 +3,7 @@ package enum Bundle {
   package static let mediaType = "application/vnd.zdc.bundle"
 
   package enum ItemType: UInt8, Sendable {
-    case commit = 1, record = 2, acl = 3, grant = 4, content = 5, link = 6, leaves = 7
+    case commit = 1, record = 2, acl = 3, grant = 4, content = 5, link = 6, leaves = 7, aclEdit = 8, attach = 9
 
     var limit: Int {
       switch self {
@@ -14,6 +14,8 @@ package enum Bundle {
       case .content: Limits.inlineContentBytes + 16
       case .link: Limits.linkBytes
       case .leaves: Limits.pageBytes
+      case .aclEdit: Limits.aclEditBytes
+      case .attach: 64
       }
     }
   }
@@ -27,6 +29,8 @@ package enum Bundle {
     case content(BlobID, ArraySlice<UInt8>)
     case link(IdentityLink)
     case leaves(ArraySlice<UInt8>)
+    case aclEdit(ZoneACLEdit)
+    case attach(AttachedContent)
   }
 
   /// An item, or a placeholder for a record or grant with a wrong format.
@@ -72,7 +76,7 @@ package enum Bundle {
         switch type {
         case .record: return .unreadableRecord(RecordHash(labelledHash: "record", slice: bytes.dropFirst(16)), error)
         case .grant: return .unreadableGrant
-        case .commit, .acl, .content, .link, .leaves: throw error
+        case .commit, .acl, .content, .link, .leaves, .aclEdit, .attach: throw error
         }
       }
     }
@@ -96,6 +100,8 @@ package enum Bundle {
       case .content: return .content(try item.read16(), try item.read(count: item.remaining))
       case .link: return .link(try IdentityLink(try rest(&item)))
       case .leaves: return .leaves(try item.read(count: item.remaining))
+      case .aclEdit: return .aclEdit(try ZoneACLEdit(try rest(&item)))
+      case .attach: return .attach(try AttachedContent(&item))
       }
     }
 
@@ -131,6 +137,8 @@ package enum Bundle {
     package mutating func append(acl bytes: [UInt8]) { append(.acl, bytes) }
     package mutating func append(grant bytes: [UInt8]) { append(.grant, bytes) }
     package mutating func append(link bytes: [UInt8]) { append(.link, bytes) }
+    package mutating func append(aclEdit edit: ZoneACLEdit) { append(.aclEdit, edit.bytes) }
+    package mutating func append(attach content: AttachedContent) { append(.attach, content.bytes) }
 
     package mutating func append(content bytes: some Collection<UInt8>, blob: BlobID) {
       begin(.content, length: 16 + bytes.count)

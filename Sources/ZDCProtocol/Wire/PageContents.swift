@@ -18,11 +18,15 @@ package struct PageContents {
   /// The errors of records that cannot be decoded, by their hash.
   package private(set) var unreadable: [RecordHash: ZDCSecurityError] = [:]
   package private(set) var contents: [BlobID: ArraySlice<UInt8>] = [:]
+  /// The list that the next edit changes.
+  private var newestList: ZoneACL?
 
   /// Decodes a page. Records and grants are class 2: a malformed one counts as missing and does not affect the rest.
   ///
+  /// - Parameter list: The access list in force before the page. The page may contain the next one as an edit of it.
   /// - Throws: `ZDCSecurityError` for other bytes that are not canonical.
-  package init(_ body: [UInt8]) throws(ZDCSecurityError) {
+  package init(_ body: [UInt8], after list: ZoneACL? = nil) throws(ZDCSecurityError) {
+    newestList = list
     var reader = Bundle.Reader(body)
     while let item = try reader.nextLeniently() {
       switch item {
@@ -38,12 +42,20 @@ package struct PageContents {
     case .commit(let receivedMs, let commit): commits.append(Commit(receivedMs: receivedMs, commit: commit))
     case .record(let receivedMs, let dataReceivedMs, let record):
       records[record.hash] = Record(receivedMs: receivedMs, dataReceivedMs: dataReceivedMs, record: record)
-    case .acl(let acl): lists[acl.hash] = acl
+    case .acl(let acl): add(acl)
+    case .aclEdit(let edit):
+      guard let base = newestList else { throw ZDCSecurityError(.nonCanonicalEncoding) }
+      add(try edit.applied(to: base))
     case .grant(let grant): grants[grant.wrapHash] = grant
     case .content(let blob, let bytes): contents[blob] = bytes
-    // Chains and leaf hashes have separate routes.
-    case .link, .leaves: throw ZDCSecurityError(.nonCanonicalEncoding)
+    // Chains and leaf hashes have separate routes, and only requests attach content.
+    case .link, .leaves, .attach: throw ZDCSecurityError(.nonCanonicalEncoding)
     }
+  }
+
+  private mutating func add(_ list: ZoneACL) {
+    lists[list.hash] = list
+    newestList = list
   }
 
   /// Creates the page of an accepted request of this client, whose records need no check.

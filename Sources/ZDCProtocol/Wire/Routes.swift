@@ -53,6 +53,9 @@ package enum Routes {
 package enum WireHeaders {
   /// `seq ":" z-base-32 hash` of the zone's head, on commit pages and 409 pages.
   package static let zoneHead = "zdc-zone-head"
+  /// The zone of a commit page, `treeID "/" zoneRoot`: a 409 to a request with several zones names the one that it is
+  /// about.
+  package static let zone = "zdc-zone"
   /// `1` if the page ends before the head.
   package static let more = "zdc-more"
   /// SHA-256 over the leaf hashes of an uploaded part, z-base-32. A part with a different hash under the same index is

@@ -50,7 +50,8 @@ struct CommitDecision {
     let snapshot = try ZoneSnapshot(of: row.key, for: part.commit.fields.operations, reader: reader, work: work)
     let contents = try PutContents(of: part, inline: contents, snapshot: snapshot, reader: reader, now: now)
     var draft = ZoneDraft(
-      part: part, acl: (part.acl ?? old.acl).fields, snapshot: snapshot, contents: contents, now: now)
+      part: part, acl: (part.acl ?? old.acl).fields,
+      permissions: old.acl.fields.entry(for: user)?.permissions ?? [], snapshot: snapshot, contents: contents, now: now)
     let head = try ZoneReplay(identities: StoredIdentities(reader: reader))
       .apply(part.commit, acl: part.acl, after: old, to: &draft)
     try draft.checkNames(in: reader)

@@ -8,6 +8,8 @@ struct ZoneDraft: ZoneState {
   private let part: CommitRequest.ZonePart
   /// The access list in force after the commit.
   private let acl: ZoneACL.Fields
+  /// The writer's permissions before the commit.
+  private let permissions: ZoneACL.Permissions
   private let now: UInt64
   private(set) var puts: [NodePut] = []
   private(set) var removed: [NodeID: NodeRow] = [:]
@@ -19,10 +21,12 @@ struct ZoneDraft: ZoneState {
   private var putBelow: [NodeID: [NodeID]] = [:]
 
   init(
-    part: CommitRequest.ZonePart, acl: ZoneACL.Fields, snapshot: ZoneSnapshot, contents: PutContents, now: UInt64
+    part: CommitRequest.ZonePart, acl: ZoneACL.Fields, permissions: ZoneACL.Permissions, snapshot: ZoneSnapshot,
+    contents: PutContents, now: UInt64
   ) {
     self.part = part
     self.acl = acl
+    self.permissions = permissions
     self.snapshot = snapshot
     self.contents = contents
     self.now = now
@@ -40,6 +44,8 @@ struct ZoneDraft: ZoneState {
 
   func height(of node: NodeID, upTo limit: Int) throws -> Int { try branch(below: node, levels: limit).levels }
 
+  func writer(of leaf: LogNode) throws -> UserID? { try snapshot.writer(of: leaf.putSeq) }
+
   mutating func put(_ leaf: LogNode, replacing old: LogNode?) throws {
     guard let record = part.records[leaf.record] else { throw ZDCSecurityError(.objectMissing, node: leaf.node) }
     let replaced = old == nil ? nil : snapshot.node(leaf.node)
@@ -47,6 +53,7 @@ struct ZoneDraft: ZoneState {
     let fields = part.commit.fields
     try RecordRules.check(record, put: ZoneOperation.Put(record), zone: fields.zone, replaced: old, previous: previous)
     try RecordRules.check(record, commit: fields, acl: acl)
+    try RecordRules.check(record, permissions: permissions)
     let content = try contents.content(of: record, node: replaced, previous: previous)
     append(leaf, record: record, content: content, replaced: replaced)
   }

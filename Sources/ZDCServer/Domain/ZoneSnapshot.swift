@@ -9,6 +9,7 @@ final class ZoneSnapshot {
   private let reader: any MetadataReader
   private let work: SubtreeWork
   private var nodes: [NodeID: NodeRow] = [:]
+  private var writers: [UInt64: UserID] = [:]
   /// Complete lists only.
   private var children: [NodeID: [NodeID]] = [:]
 
@@ -22,6 +23,15 @@ final class ZoneSnapshot {
 
   /// Returns a node that the commit names, one of its ancestors, or one that was found below it.
   func node(_ id: NodeID) -> NodeRow? { nodes[id] }
+
+  /// Returns who signed the zone's commit with this number. A commit that deletes many nodes of one earlier commit
+  /// reads that only once.
+  func writer(of seq: UInt64) throws -> UserID? {
+    if let known = writers[seq] { return known }
+    let writer = try reader.writer(of: seq, in: zone)
+    writers[seq] = writer
+    return writer
+  }
 
   /// Returns at most `limit` children of all these nodes together.
   ///

@@ -2,6 +2,7 @@ internal import ZDCProtocol
 
 /// A page of a zone's log, and the log's head.
 struct CommitPage: Sendable {
+  var zone: ZoneID
   var body: [UInt8]
   var seq: UInt64
   var head: CommitHash
@@ -68,7 +69,7 @@ enum Zones {
     }
     let more = last.map { $0 < log.status.seq } ?? true
     return CommitPage(
-      body: commits.bytes + records.bytes, seq: log.status.seq, head: log.status.head, more: more, damaged: damaged,
+      zone: id, body: commits.bytes + records.bytes, seq: log.status.seq, head: log.status.head, more: more, damaged: damaged,
       last: last)
   }
 

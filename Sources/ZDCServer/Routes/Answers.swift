@@ -32,6 +32,7 @@ extension Response {
   static func page(_ page: CommitPage, for call: Call, status: HTTPResponse.Status = .ok) throws -> Response {
     var response = try bundle(page.body, for: call)
     response.status = status
+    response.headers[.zone] = "\(page.zone.tree.text)/\(page.zone.root.text)"
     response.headers[.zoneHead] = "\(page.seq):\(page.head.text)"
     if page.more { response.headers[.more] = "1" }
     return response
@@ -56,6 +57,7 @@ extension Response {
 }
 
 extension HTTPField.Name {
+  static let zone = HTTPField.Name(WireHeaders.zone)!
   static let zoneHead = HTTPField.Name(WireHeaders.zoneHead)!
   static let more = HTTPField.Name(WireHeaders.more)!
   static let partHash = HTTPField.Name(WireHeaders.partHash)!

@@ -149,6 +149,18 @@ package protocol MetadataReader: AnyObject {
   func usage(of user: UserID) throws -> UsageRow
 }
 
+extension MetadataReader {
+  /// Returns who signed a commit; nil if the zone has no such commit.
+  package func writer(of seq: UInt64, in zone: ZoneKey) throws -> UserID? {
+    var bytes: [UInt8]?
+    try commits(of: zone, after: seq == 0 ? nil : seq - 1, withRecords: false) { row in
+      if row.seq == seq { bytes = row.bytes }
+      return false
+    }
+    return try bytes.map { try ZoneCommit($0).fields.writer }
+  }
+}
+
 /// A read-write view. All its changes are undone if the closure throws.
 package protocol MetadataTransaction: MetadataReader {
   // Accounts

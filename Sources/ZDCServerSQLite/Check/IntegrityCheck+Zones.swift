@@ -168,6 +168,7 @@ struct CheckedZone: ZoneState {
     try check.scratch.descendantCount(of: node, upTo: limit)
   }
   func removeSubtree(_ node: NodeID) throws { try check.scratch.removeSubtree(node) }
+  func writer(of leaf: LogNode) throws -> UserID? { try check.store.writer(of: leaf.putSeq, in: key) }
 
   func put(_ leaf: LogNode, replacing old: LogNode?) throws {
     try checkRecord(of: leaf, replacing: old)

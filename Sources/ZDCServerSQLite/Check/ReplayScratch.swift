@@ -3,7 +3,7 @@ internal import ZDCProtocol
 
 /// The live nodes of one zone while its log is replayed. They are in a dedicated, unnamed database that exists as long
 /// as the check. Memory holds a fixed number of its pages, however many nodes there are.
-struct ReplayScratch: ZoneState {
+struct ReplayScratch {
   private static let cacheKibibytes = 16 << 10
   private let db: Database
 

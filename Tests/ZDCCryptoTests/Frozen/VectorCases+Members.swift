@@ -3,7 +3,7 @@ import ZDCProtocol
 @testable import ZDCCrypto
 
 /// A member of the frozen zone with a chain of one link.
-private struct FrozenMember {
+struct FrozenMember {
   let user: UserID
   let link: IdentityLink
   let signingKey: SigningKey
@@ -25,10 +25,19 @@ private struct FrozenMember {
 }
 
 /// Home with three members, and a commit that follows any step of its log.
-private struct FrozenMembers {
+struct FrozenMembers {
   struct Step {
     var commit: [UInt8]
     var acl: [UInt8]?
+    /// The state with which a genesis begins.
+    var list: [UInt8]?
+
+    var value: VectorValue {
+      var members: [String: VectorValue] = ["commit": VectorValue(commit)]
+      if let acl { members["acl"] = VectorValue(acl) }
+      if let list { members["list"] = VectorValue(list) }
+      return .object(members)
+    }
   }
 
   let world: FrozenWorld
@@ -36,7 +45,7 @@ private struct FrozenMembers {
   /// May share, may write, may read.
   let (bob, carol, dave): (FrozenMember, FrozenMember, FrozenMember)
   let list: ZoneACL
-  private var steps: [Step]
+  private(set) var steps: [Step]
   private(set) var head: ZoneCommit
   private var acl: ZoneACL
 
@@ -116,19 +125,14 @@ private struct FrozenMembers {
     [
       "links": VectorValue(links.map { VectorValue($0.bytes) }),
       "others": VectorValue([bob, carol, dave].map { VectorValue($0.link.bytes) }),
-      "commits": VectorValue(
-        (steps + (last.map { [$0] } ?? [])).map { step in
-          var members: [String: VectorValue] = ["commit": VectorValue(step.commit)]
-          if let acl = step.acl { members["acl"] = VectorValue(acl) }
-          return .object(members)
-        }),
+      "commits": VectorValue((steps + (last.map { [$0] } ?? [])).map(\.value)),
     ]
   }
 }
 
 extension VectorCases {
   /// The owner's chain has sign keys of generations 1 and 2.
-  private func membersOfHome() throws -> FrozenMembers {
+  func membersOfHome() throws -> FrozenMembers {
     try FrozenMembers(world, links: [world.birth.genesis, try links().rotateKeys])
   }
 
@@ -154,7 +158,7 @@ extension VectorCases {
     try addReservedValues()
   }
 
-  private mutating func refuse(
+  mutating func refuse(
     _ name: String, _ about: String, _ code: ZDCSecurityError.Code, _ zone: FrozenMembers, _ commit: ZoneCommit,
     acl: [UInt8]? = nil
   ) {
@@ -217,8 +221,12 @@ extension VectorCases {
     let zone = try membersOfHome()
     let commit = try zone.commit([.acl(version: 3, hash: zone.list.hash)])
     func list(_ change: (inout ZoneACL.Fields) -> Void) throws -> [UInt8] { try zone.nextList(change).bytes }
-    let rights = try list { $0.entries[0].permissions.formUnion(.writeOnce) }
+    let rights = try list { $0.entries[0].permissions.formUnion(.init(rawValue: 256)) }
     refuse("list-rights", "a right that is reserved", .unsupportedVersion, zone, commit, acl: rights)
+    let narrowed = try list { $0.entries[0].permissions.formUnion(.writeOnce) }
+    refuse("list-narrowed", "a narrowed right to share", .nonCanonicalEncoding, zone, commit, acl: narrowed)
+    let burn = try list { $0.entries[0].permissions = [.read, .write, .burnIfSender] }
+    refuse("list-burn", "a right to burn without create only", .nonCanonicalEncoding, zone, commit, acl: burn)
     let none = try list { $0.entries[0].permissions = [] }
     refuse("list-no-rights", "an entry without rights", .nonCanonicalEncoding, zone, commit, acl: none)
     let generation = try list { $0.entries[0].encGen = 0 }

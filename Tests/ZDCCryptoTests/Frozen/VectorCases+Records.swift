@@ -86,6 +86,22 @@ extension VectorCases {
     try addPointer(&source)
     try addRootRecord()
     try addRecordFailures(folder, folderRecord, &source)
+    try addMovedRecord()
+  }
+
+  private mutating func addMovedRecord() throws {
+    var source = SeededSource("zdc1 vectors moved record")
+    var copy = try draft("copy", &source)
+    copy.secrets.movedFrom = MovedNode(tree: world.birth.trunks[1].zone.tree, node: source.nodeID())
+    let record = try RecordSealer.seal(copy, random: &source)
+    add(
+      "record-moved", "record", "a node that was copied from another tree",
+      members(record).merging(opened(record, copy)) { $1 })
+    copy.secrets.movedFrom = nil
+    copy.secrets.unknownExtras = [.init(type: 3, value: pattern(47))]
+    add(
+      "record-moved-short", "record", "an origin of 47 bytes", expect: .nonCanonicalEncoding,
+      members(try RecordSealer.seal(copy, random: &source)))
   }
 
   private mutating func addFile(_ source: inout SeededSource) throws {
@@ -122,7 +138,9 @@ extension VectorCases {
 
   private mutating func addPointer(_ source: inout SeededSource) throws {
     var pointer = try draft("pointer", &source)
-    pointer.secrets.pointer = PointerTarget(owner: UserID(w: 5), zone: world.home.zone, node: source.nodeID())
+    pointer.secrets.pointer = PointerTarget(
+      owner: UserID(w: 5), zone: world.home.zone, node: source.nodeID(), genesis: world.home.commit.hash, seq: 3,
+      head: CommitHash(7, 7, 7, 7))
     let record = try RecordSealer.seal(pointer, random: &source)
     add(
       "record-pointer", "record", "a pointer to another node", members(record).merging(opened(record, pointer)) { $1 })

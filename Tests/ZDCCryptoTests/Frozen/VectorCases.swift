@@ -20,6 +20,11 @@ struct VectorCases {
     try cases.addGrants()
     try cases.addLogs()
     try cases.addMembers()
+    try cases.addSplits()
+    try cases.addClosings()
+    try cases.addRights()
+    try cases.addListEdits()
+    try cases.addAttached()
     try cases.addContents()
     try cases.addLocal()
     return cases.cases

@@ -40,6 +40,9 @@ struct VectorOpening {
     case "history": try openHistory()
     case "grant": try openGrant()
     case "log": try openLog()
+    case "split": try openSplit()
+    case "list-edit": try openListEdit()
+    case "attach": try openAttached()
     case "content": try openContent()
     case "key-file": try openKeyFile()
     case let kind: Issue.record("no reader for vectors of kind \(kind)")
@@ -155,17 +158,53 @@ struct VectorOpening {
   }
 
   private func openLog() throws {
+    try expect(try #require(try replayLog().step?.head).hash.bytes, "head")
+  }
+
+  private func directory() throws -> ChainDirectory {
     var directory = ChainDirectory(identity: try chain(expected: nil))
     if vector["others"] != nil {
       directory.others = try vector.byteLists("others").map { try IdentityReplay.verify([try IdentityLink($0)]) }
     }
-    let replay = ZoneReplay(identities: directory)
-    var (head, state): (ZoneHead?, MemoryZoneState) = (nil, MemoryZoneState())
-    for step in try vector.objects("commits") {
-      let acl = step["acl"] == nil ? nil : try ZoneACL(try step.bytes("acl"))
-      head = try replay.apply(try ZoneCommit(try step.bytes("commit")), acl: acl, after: head, to: &state)
+    return directory
+  }
+
+  private func replayLog() throws -> (step: ZoneStep?, state: MemoryZoneState) {
+    let replay = ZoneReplay(identities: try directory())
+    var (step, state): (ZoneStep?, MemoryZoneState) = (nil, MemoryZoneState())
+    for object in try vector.objects("commits") {
+      let acl = object["acl"] == nil ? nil : try ZoneACL(try object.bytes("acl"))
+      let list = object["list"] == nil ? nil : try StateList(try object.bytes("list"))
+      step = try replay.advance(
+        try ZoneCommit(try object.bytes("commit")), acl: acl, list: list, after: step?.head, to: &state)
     }
-    try expect(try #require(head).hash.bytes, "head")
+    return (step, state)
+  }
+
+  private func openSplit() throws {
+    let split = try #require(try replayLog().step?.split)
+    let first = try vector.object("genesis")
+    let genesis = try ZoneCommit(try first.bytes("commit"))
+    try split.check(genesis)
+    try expect(split.list.bytes, "list")
+    var state = MemoryZoneState()
+    let head = try ZoneReplay(identities: try directory()).advance(
+      genesis, acl: try ZoneACL(try first.bytes("acl")), list: split.list, after: nil, to: &state
+    ).head
+    try expect(head.hash.bytes, "head")
+  }
+
+  private func openListEdit() throws {
+    let edit = try ZoneACLEdit(try vector.bytes("edit"))
+    try expect(try edit.applied(to: try ZoneACL(try vector.bytes("acl"))).hash.bytes, "aclHash")
+  }
+
+  private func openAttached() throws {
+    var reader = Bundle.Reader(try vector.bytes("bundle"))
+    guard case .attach(let content)? = try reader.next() else { throw ZDCSecurityError(.nonCanonicalEncoding) }
+    try expect(content.tree.bytes, "treeID")
+    try expect(content.node.bytes, "nodeID")
+    try expect(content.blob.bytes, "blobID")
   }
 
   private func openKeyFile() throws {

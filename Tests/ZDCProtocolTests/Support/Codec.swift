@@ -37,11 +37,25 @@ struct Codec: Sendable, CustomTestStringConvertible {
         return ZoneACL(acl.fields, sign: { _ in acl.signature }).bytes
       }),
     Codec(testDescription: "Grant", sample: { Samples.grant(&$0).bytes }, recode: recodeGrant),
+    Codec(
+      testDescription: "StateList", sample: { Samples.stateList(&$0).bytes }, recode: { try StateList($0).bytes }),
+    Codec(
+      testDescription: "ZoneACLEdit", sample: { Samples.aclEdit(&$0).bytes }, recode: { try ZoneACLEdit($0).bytes }),
     Codec(testDescription: "Bundle", sample: Samples.bundle, recode: recodeBundle),
   ]
 
-  /// A bundle cut between two items is a shorter bundle; every other format has one length.
-  var isSequence: Bool { testDescription == "Bundle" }
+  /// Whether the format begins with a magic and a version.
+  var hasPreamble: Bool { !["Bundle", "StateList", "ZoneACLEdit"].contains(testDescription) }
+
+  /// The number of prefixes of a sample that are valid: a bundle is cut in front of each of its seven items, a state
+  /// list behind each of its five nodes but the last.
+  var validPrefixes: Int {
+    switch testDescription {
+    case "Bundle": 7
+    case "StateList": 4
+    default: 0
+    }
+  }
 
   @Sendable private static func recodeLink(_ bytes: [UInt8]) throws -> [UInt8] {
     let link = try IdentityLink(bytes)
@@ -77,6 +91,8 @@ struct Codec: Sendable, CustomTestStringConvertible {
       case .content(let blob, let bytes): writer.append(content: bytes, blob: blob)
       case .link(let link): writer.append(link: link.bytes)
       case .leaves(let hashes): return rawItem(.leaves, Array(hashes))
+      case .aclEdit(let edit): writer.append(aclEdit: edit)
+      case .attach(let content): writer.append(attach: content)
       }
       return writer.bytes
     }

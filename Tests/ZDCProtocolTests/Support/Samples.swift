@@ -53,18 +53,14 @@ enum Samples {
   }
 
   static func operations(_ generator: inout SeededGenerator) -> [ZoneOperation] {
-    let transfer = ZoneOperation.Transfer(
-      node: id16(&generator), zone: zone(&generator), subtreeRoot: id32(&generator), count: 12)
-    return [
+    [
       .put(
         .init(node: id16(&generator), parent: id16(&generator), record: id32(&generator), keyGen: 1, parentKeyGen: 1)),
       .delete(node: id16(&generator), record: id32(&generator), liveDescendants: 4),
       .acl(version: 2, hash: id32(&generator)),
       .split(node: id16(&generator), genesis: id32(&generator), count: 9),
-      .moveOut(transfer), .moveIn(transfer),
-      .checkpoint(stateRoot: id32(&generator), count: 100, logRoot: id32(&generator)),
       .retireKey(user: id32(&generator), gen: 2),
-      .mount(node: id16(&generator), parent: .zero),
+      .genesisState(.init(parentHead: id32(&generator), stateRoot: id32(&generator), count: 100)),
     ]
   }
 
@@ -87,6 +83,33 @@ enum Samples {
       entries: entries.sorted { $0.user < $1.user }, writer: id32(&generator), writerGen: 1, timeMs: 17)
   }
 
+  static func stateList(_ generator: inout SeededGenerator) -> StateList {
+    let nodes = (0..<5).map { _ in
+      LogNode(
+        node: id16(&generator), parent: id16(&generator), record: id32(&generator), putSeq: 0, keyGen: 2,
+        parentKeyGen: 1)
+    }
+    return StateList(branch: nodes, top: nodes[0].node)
+  }
+
+  /// An edit that changes one member, adds one and removes one.
+  static func aclEdit(_ generator: inout SeededGenerator) -> ZoneACLEdit {
+    let old = ZoneACL(acl(&generator), sign: { _ in [UInt8](repeating: 7, count: 64) })
+    var fields = old.fields
+    (fields.version, fields.prev) = (3, old.hash)
+    fields.entries.remove(at: 1)
+    fields.entries[0].wrapHash = id32(&generator)
+    fields.entries.append(
+      ZoneACL.Entry(
+        user: id32(&generator), permissions: [.read], encGen: 1, wrapKind: .nodeKey, wrapHash: id32(&generator)))
+    fields.entries.sort { $0.user < $1.user }
+    return ZoneACLEdit(from: old, to: ZoneACL(fields, sign: { _ in [UInt8](repeating: 8, count: 64) }))
+  }
+
+  static func attach(_ generator: inout SeededGenerator) -> AttachedContent {
+    AttachedContent(tree: id32(&generator), node: id16(&generator), blob: id16(&generator))
+  }
+
   static func grant(_ generator: inout SeededGenerator) -> Grant {
     Grant(zone: zone(&generator), zoneKeyGen: 1, user: id32(&generator), wrap: generator.bytes(1_168))
   }
@@ -98,6 +121,8 @@ enum Samples {
     writer.append(
       record: record(&generator, allFields: true).bytes, recordReceivedMs: generator.next(), dataReceivedMs: 3)
     writer.append(content: generator.bytes(200), blob: id16(&generator))
+    writer.append(aclEdit: aclEdit(&generator))
+    writer.append(attach: attach(&generator))
     writer.append(
       commit: ZoneCommit(commit(&generator), sign: { _ in [UInt8](repeating: 8, count: 64) }).bytes, receivedMs: 9)
     return writer.bytes

@@ -9,6 +9,8 @@ struct TestZone {
   var users: [TestUser]
   private(set) var head: ZoneHead?
   private(set) var state = MemoryZoneState()
+  /// The branch that the newest commit split off.
+  private(set) var split: ZoneSplit?
 
   /// Creates an empty zone: its log has no commits yet.
   ///
@@ -100,11 +102,14 @@ struct TestZone {
   // MARK: Replay
 
   /// Applies a commit as a receiver does: from its bytes, and without any change if it throws.
-  mutating func apply(_ commit: ZoneCommit, acl: ZoneACL? = nil) throws {
+  mutating func apply(_ commit: ZoneCommit, acl: ZoneACL? = nil, list: StateList? = nil) throws {
     let replay = ZoneReplay(identities: try TestDirectory(users))
     var next = state
     let received = try ZoneCommit(commit.bytes)
-    head = try replay.apply(received, acl: acl.map { try ZoneACL($0.bytes) }, after: head, to: &next)
+    let step = try replay.advance(
+      received, acl: acl.map { try ZoneACL($0.bytes) }, list: list.map { try StateList($0.bytes) }, after: head,
+      to: &next)
+    (head, split) = (step.head, step.split)
     state = next
   }
 

@@ -97,6 +97,8 @@ struct Answer {
       case .content: "content"
       case .link: "link"
       case .leaves: "leaves"
+      case .aclEdit: "aclEdit"
+      case .attach: "attach"
       }
     }.joined(separator: ", ")
   }
