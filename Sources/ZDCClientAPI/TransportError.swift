@@ -62,6 +62,14 @@ public struct TransportError: Error, Hashable, Sendable {
 
 extension TransportError {
   /// The kind of error. Later versions may add codes, so a `switch` needs a `default`.
+  ///
+  /// ```swift
+  /// do {
+  ///   try await session.syncManager.syncUntilIdle(localUserID: user.uuid)
+  /// } catch let error as TransportError where error.code == .tls {
+  ///   show([error.description])  // says what to do; contains no path, token or content
+  /// }
+  /// ```
   public struct Code: ErrorCode, Hashable, Sendable, CustomStringConvertible {
     package enum Name: String, CaseIterable, Sendable {
       case invalidAddress, insecureAddress, offline, unknownHost, refused, tls, timeout, tooSlow, cut

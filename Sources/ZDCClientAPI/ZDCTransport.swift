@@ -32,7 +32,9 @@ public struct TransportRequest: Sendable {
 
   /// The body of a request.
   public enum Body: Sendable {
+    /// No body.
     case none
+    /// Bytes in memory.
     case bytes([UInt8])
     /// Exactly `length` bytes, sent as they are produced. Can be sent only once.
     case stream(length: UInt64, TransportBody)

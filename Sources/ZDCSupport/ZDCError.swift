@@ -34,6 +34,19 @@ public struct ZDCError: Error, Sendable {
 
 extension ZDCError {
   /// The kind of error. Later versions may add codes, so a `switch` needs a `default`.
+  ///
+  /// ```swift
+  /// do {
+  ///   try await session.syncManager.syncUntilIdle(localUserID: user.uuid)
+  /// } catch let error as ZDCError {
+  ///   switch error.code {
+  ///   case .syncedElsewhere: break  // the other process sends the changes
+  ///   case .diskFull: askForRoom()
+  ///   case .localUserNotFound: askForWordsOrNewAccount()
+  ///   default: report(error)
+  ///   }
+  /// }
+  /// ```
   public struct Code: ErrorCode, Hashable, Sendable, CustomStringConvertible {
     package enum Name: String, CaseIterable, Sendable {
       // Configuration.

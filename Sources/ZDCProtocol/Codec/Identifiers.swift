@@ -21,10 +21,24 @@ package enum KeyCommitmentRole {}
 package enum TransparencyRootRole {}
 
 /// The hash of a user's genesis link (PROTOCOL 3.2).
+///
+/// The text of one is the `uuid` of a ``ZDCUser`` or ``ZDCLocalUser``:
+///
+/// ```swift
+/// let events = try await session.syncManager.securityEvents(localUserID: user.uuid)
+/// let aboutUser = events.filter { $0.error.user == UserID(text: user.uuid) }
+/// ```
 public typealias UserID = Bytes32<UserRole>
 /// The hash of owner, trunk and the app's tree name (PROTOCOL 3.5).
 public typealias TreeID = Bytes32<TreeRole>
 /// 16 random bytes chosen by the client; never reused inside a tree.
+///
+/// The text of one is the ``ZDCNode/cloudID`` of a node:
+///
+/// ```swift
+/// let events = try await session.syncManager.securityEvents(localUserID: user.uuid)
+/// let aboutNode = events.filter { $0.error.node == NodeID(text: node.cloudID) }
+/// ```
 public typealias NodeID = Bytes16<NodeRole>
 /// 16 random bytes chosen by the client for one content blob.
 package typealias BlobID = Bytes16<BlobRole>
@@ -70,9 +84,13 @@ public struct ZoneID: Hashable, Comparable, Sendable {
 
 /// The four trunks of an app's tree (PROTOCOL 3.5).
 public enum Trunk: UInt8, Sendable, CaseIterable {
+  /// The app's data.
   case home = 1
+  /// The user's preferences.
   case prefs = 2
+  /// The user's copies of messages that they sent.
   case outbox = 3
+  /// Messages of other users.
   case inbox = 4
 }
 

@@ -2,6 +2,19 @@ extension ServerError {
   /// The kind of error. Later versions may add codes, so a `switch` needs a `default`.
   ///
   /// An answer with a code that this version does not know gets the code that fits its HTTP status.
+  ///
+  /// ```swift
+  /// do {
+  ///   let (user, words) = try await session.localUserManager.createAccount(invite: typed)
+  ///   show(words + [user.displayName])
+  /// } catch let error as ServerError {
+  ///   switch error.code {
+  ///   case .inviteRequired, .registrationClosed: askForInvitation()
+  ///   case .unsupportedProtocol: askForUpdate()
+  ///   default: report(error)
+  ///   }
+  /// }
+  /// ```
   public struct Code: ErrorCode, Hashable, Sendable, Codable, CustomStringConvertible {
     package enum Name: String, CaseIterable, Sendable {
       case invalidRequest, unauthorized, forbidden, notFound, headMismatch, conflict, zoneExists, refused

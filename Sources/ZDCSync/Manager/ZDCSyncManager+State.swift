@@ -8,7 +8,7 @@ extension ZDCSyncManager {
   ///
   /// ```swift
   /// let state = try await session.syncManager.syncState(forLocalUserID: user.uuid)
-  /// if state.pending.total == 0 { print("the server has all changes, as of \(state.lastSynced ?? .distantPast)") }
+  /// if state.isOffline, state.pending.total > 0 { show(["\(state.pending.total) changes wait for a connection"]) }
   /// ```
   ///
   /// - Throws: ``ZDCError``: `localUserNotFound`.

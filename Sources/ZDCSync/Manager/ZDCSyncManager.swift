@@ -64,8 +64,8 @@ public final class ZDCSyncManager: Sendable {
 
   /// Returns the bytes sent and the total bytes of a node's upload, or nil if none is running.
   ///
-  /// For this process only; bytes of sealed content. For a `Progress` object that a view follows, see
-  /// ``ZDCProgressManager/dataUploadProgress(forNodeID:)``.
+  /// For this process only; bytes of sealed content. Small content is part of a commit, and has no progress. For a
+  /// `Progress` object that a view follows, see ``ZDCProgressManager/dataUploadProgress(forNodeID:)``.
   ///
   /// ```swift
   /// if let (sent, total) = session.syncManager.uploadProgress(forNodeID: node.uuid) {
