@@ -87,12 +87,6 @@ extension ServerAPI {
     try await json(.get(Routes.zones, query: [("since", position?.text)]))
   }
 
-  /// Returns the first page of the zones of other users that the user may read.
-  package func offeredZones() async throws -> [ZoneStatus] {
-    let list: ZoneList = try await json(.get(Routes.zones, query: [("offered", "1")]))
-    return list.zones
-  }
-
   /// Downloads whole commits after `after`, or from genesis if it is nil. With `withRecords`, the page also has the
   /// live records that they put.
   package func commitPage(_ zone: ZoneID, after: UInt64?, withRecords: Bool) async throws -> CommitPage {

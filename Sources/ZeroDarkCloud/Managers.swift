@@ -70,6 +70,7 @@ struct Managers: Sendable {
     await sync.stop()
     handOver.stop()
     disk.stop()
+    progress.stop()
   }
 }
 

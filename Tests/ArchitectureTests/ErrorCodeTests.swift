@@ -19,7 +19,7 @@ import Testing
   /// Codes of PROTOCOL 3.15 that belong to parts of the protocol that nothing implements yet.
   private static let reserved: [String: Set<String>] = [
     "ZDCSecurityError": [
-      "handleBindingChanged", "identityChangedNeedsAcceptance", "logForkDetected", "logStale", "logProofInvalid",
+      "handleBindingChanged", "logForkDetected", "logStale", "logProofInvalid",
       "witnessQuorumMissing", "keyTransparencyViolation", "linkRequiresInAppScan", "checkpointMismatch",
       "splitMismatch", "zoneExists", "nestedZoneNotYours", "deletedRemotely", "unsupportedShare", "blobGone",
       "messageAuthFailed", "messageWrongRecipient", "messageGap", "inviteNotAuthorized", "inviteHeadMismatch",

@@ -72,6 +72,7 @@ extension ZDCCloudTransaction {
         .invalidParameter, detail: "the permissions must be r, rw, rws, or rw narrowed by R, L, U, W, or by W and B")
     }
     try checkMayShare(root, user: user, giving: permissions)
+    if root.list.entry(for: user) == nil { try checkIdentity(of: user) }
     return try queue(.set(user, permissions), root)
   }
 
@@ -112,8 +113,17 @@ extension ZDCCloudTransaction {
   private func knownUser(_ userID: String) throws -> UserID {
     guard let user = UserID(text: userID) else { throw ZDCCloudError(.unknownUser) }
     let isLocal = try transaction.localUsers.readyIDs().contains(user)
-    guard try isLocal || transaction.users.isKnown(user) else { throw ZDCCloudError(.unknownUser) }
+    guard try isLocal || transaction.users.chain(of: user) != nil else { throw ZDCCloudError(.unknownUser) }
     return user
+  }
+
+  /// A member whose words were changed keeps their access. A new member must be accepted first.
+  private func checkIdentity(of user: UserID) throws {
+    switch transaction.user(id: user.text)?.identity {
+    case .changed: throw ZDCSecurityError(.identityChangedNeedsAcceptance, user: user)
+    case .closed: throw ZDCCloudError(.invalidParameter, detail: "the user has closed the account")
+    default: return
+    }
   }
 
   private func checkMayShare(_ root: SharedRoot, user: UserID, giving permissions: ZoneACL.Permissions) throws {

@@ -58,6 +58,9 @@ package actor SyncScheduler {
     return rows[zone].map { worker($0) }
   }
 
+  /// Notes the row of a zone that was accepted. An earlier row of the same zone went with the access.
+  package func follow(_ zone: ZoneID, row: Int64) { rows[zone] = row }
+
   package var knownWorkers: [ZoneWorker] { Array(workers.values) }
 
   /// Resets the queue once after launch: no upload is running, and the app is asked again for missing content.

@@ -28,7 +28,7 @@ extension ZDCSyncManager {
   public func offeredTrees(forLocalUserID localUserID: String) async throws -> [ZDCOfferedTree] {
     do {
       let session = try await engine(for: localUserID).session
-      let offered = try await session.api.offeredZones()
+      let offered = try await session.api.offeredZones().zones
       return try await session.database.asyncRead { transaction in
         let known = try session.knownTrees(transaction)
         return try offered.compactMap { status in
@@ -69,14 +69,15 @@ extension ZDCSyncManager {
     else { throw ZDCCloudError(.unknownUser) }
     let zone = ZoneID(trunkOf: .derive(owner: owner, trunk: .home, appTreeID: session.appTreeID))
     // Without access, nothing is stored.
-    _ = try await session.api.zone(ofNode: zone.root, in: zone.tree)
-    let id = try await session.database.asyncReadWrite { transaction in
+    try await session.api.acceptZone(zone)
+    let id = try await session.database.asyncReadWrite { transaction -> Int64 in
       if let known = try transaction.zones.zone(localUser: session.localUser, zone) { return known.id }
       var row = ZoneRow(
         localUser: session.localUser, appTreeID: session.appTreeID, trunk: .home, zone: zone, owner: owner)
       try transaction.zones.insert(&row)
       return row.id
     }
+    await engine.follow(zone, row: id)
     _ = try await engine.pullRound(of: [id]) { try await $0.pull() }.get()
     return try await session.database.asyncRead { transaction in
       guard let root = try transaction.nodes.root(zone: id) else {
@@ -91,7 +92,7 @@ extension SyncSession {
   /// The home trees of all users whose identity this device has pinned, by zone.
   fileprivate func knownTrees(_ transaction: ZDCReadTransaction) throws -> [ZoneID: UserID] {
     var trees: [ZoneID: UserID] = [:]
-    for user in try transaction.users.pinnedIDs() {
+    for user in try transaction.users.all() {
       trees[ZoneID(trunkOf: .derive(owner: user, trunk: .home, appTreeID: appTreeID))] = user
     }
     return trees

@@ -47,6 +47,7 @@ extension ZonePuller {
         return Pulled()
       }
       try await lift(row)
+      await forgetIfLost(row)
       return Pulled(summary: summary, refusal: left.refusal)
     }
   }
@@ -57,6 +58,15 @@ extension ZonePuller {
       try LostAccess(session: session, zone: zone, transaction: transaction, receivedMs: 0).settle()
     }
     return Pulled(refusal: refusal)
+  }
+
+  /// Ends the membership on the server after access has ended. If that fails, the server keeps naming a zone that this
+  /// device ignores.
+  private func forgetIfLost(_ row: ZoneRow) async {
+    guard row.owner != nil else { return }
+    do {
+      if try await zoneRow() == nil { try await session.api.forgetZone(row.zone) }
+    } catch { session.events.report(error) }
   }
 
   /// Returns whether the zone may be pulled. A zone that is frozen without proof is retried from its pin once after

@@ -54,6 +54,7 @@ public final class ZDCDiskManager: Sendable {
   private struct Running {
     var observation: AnyDatabaseCancellable?
     var listener: Int?
+    var readers: [Int: AsyncStream<Void>.Continuation] = [:]
     var isStopped = false
   }
 
@@ -87,13 +88,16 @@ public final class ZDCDiskManager: Sendable {
 
   /// Stops background work. Call this before the database closes.
   package func stop() {
-    let (observation, listener) = running.withLock { running in
-      running.isStopped = true
-      defer { running.observation = nil }
-      return (running.observation, running.listener)
+    let stopped = running.withLock { running in
+      defer {
+        running = Running()
+        running.isStopped = true
+      }
+      return running
     }
-    observation?.cancel()
-    if let listener { disk.endListening(listener) }
+    stopped.observation?.cancel()
+    if let listener = stopped.listener { disk.endListening(listener) }
+    for reader in stopped.readers.values { reader.finish() }
     finishPending()
     do { try flushUses() } catch { report(error) }
   }
@@ -143,7 +147,15 @@ public final class ZDCDiskManager: Sendable {
       pending.add(changes)
       continuation.yield()
     }
-    continuation.onTermination = { _ in disk.endListening(listener) }
+    continuation.onTermination = { [weak self] _ in
+      disk.endListening(listener)
+      self?.running.withLock { _ = $0.readers.removeValue(forKey: listener) }
+    }
+    let isStopped = running.withLock { running in
+      if !running.isStopped { running.readers[listener] = continuation }
+      return running.isStopped
+    }
+    if isStopped { continuation.finish() }
     return AsyncStream {
       for await _ in hints {
         if let changes = pending.take() { return changes }

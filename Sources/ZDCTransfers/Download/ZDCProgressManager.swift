@@ -64,7 +64,7 @@ public final class ZDCProgressManager: Sendable {
   }
 
   package let state = Locked(State())
-  private let listeners = Locked<[UUID: AsyncStream<ZDCProgressManagerChanges>.Continuation]>([:])
+  private let listeners = Broadcast<ZDCProgressManagerChanges>(limit: 1_000)
 
   package init() {}
 
@@ -72,15 +72,14 @@ public final class ZDCProgressManager: Sendable {
 
   /// The transfers that begin or end from now on. A reader that does not keep up loses the oldest changes.
   public var changes: AsyncStream<ZDCProgressManagerChanges> {
-    let id = UUID()
-    return AsyncStream(bufferingPolicy: .bufferingNewest(1_000)) { continuation in
-      continuation.onTermination = { [listeners] _ in listeners.withLock { $0[id] = nil } }
-      listeners.withLock { $0[id] = continuation }
-    }
+    listeners.stream()
   }
 
+  /// Ends all streams of changes.
+  package func stop() { listeners.close() }
+
   package func post(_ change: ZDCProgressManagerChanges) {
-    for listener in listeners.withLock({ Array($0.values) }) { listener.yield(change) }
+    listeners.send(change)
     NotificationCenter.default.post(
       name: .ZDCProgressListChangedNotification, object: self, userInfo: [kZDCProgressManagerChanges: change])
   }

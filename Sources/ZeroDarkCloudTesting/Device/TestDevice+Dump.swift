@@ -1,5 +1,6 @@
 internal import Foundation
 internal import GRDB
+internal import ZDCProtocol
 internal import ZDCTreesystem
 internal import ZeroDarkCloud
 
@@ -136,7 +137,7 @@ extension TestDevice {
         WHERE parent IS NOT NULL AND zone IN (
           SELECT z.id FROM zdc_zone z JOIN zdc_local_user u ON u.id = z.localUser
           WHERE z.owner IS NOT NULL AND u.userID = ?)
-        """, arguments: [UserID(text: user)?.data])
+        """, arguments: [UserID(text: user).map { Data($0.bytes) }])
     return try nodes(transaction, user: user).map(\.uuid) + shared
   }
 

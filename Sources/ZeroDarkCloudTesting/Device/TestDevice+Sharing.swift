@@ -1,4 +1,3 @@
-internal import ZDCAccounts
 package import ZDCProtocol
 package import ZeroDarkCloud
 
@@ -51,5 +50,25 @@ extension TestDevice {
       found[other.name] = list?.shareItem(forUserID: try other.localUserID)?.permissions
     }
     return found
+  }
+
+  /// Accepts another user's home tree and pulls it.
+  @discardableResult
+  package func accept(_ owner: TestDevice) async throws -> ZDCNode {
+    try await syncManager.acceptTree(ofUserID: try owner.localUserID, forLocalUserID: try localUserID)
+  }
+
+  /// The path under which an accepted tree shows a path of its owner.
+  package func path(_ path: String, of owner: TestDevice) throws -> String {
+    let tree = TreeID.derive(owner: try owner.userID, trunk: .home, appTreeID: Self.treeID)
+    return "detached:/" + ZoneID(trunkOf: tree).root.text + path
+  }
+
+  /// The accepted tree of another user, like ``tree(versions:user:below:)``; nil if there is none.
+  package func tree(of owner: TestDevice, versions: Bool = false) async throws -> String? {
+    let root = try path("", of: owner)
+    let uuid = try await write { _, cloud in cloud.node(path: try Self.path(root))?.uuid }
+    guard let uuid else { return nil }
+    return try await tree(versions: versions, below: uuid)
   }
 }
