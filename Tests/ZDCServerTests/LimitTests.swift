@@ -285,15 +285,6 @@ extension TestAccount {
     return fields
   }
 
-  /// The link that closes the account.
-  func closing() throws -> IdentityLink {
-    var fields = IdentityLink.Fields(
-      kind: .closed, timeMs: 2, rootPub: rootKey.publicBytes, signPub: signKey.publicBytes, encPub: genesis.encPub)
-    (fields.seq, fields.prev, fields.userID) = (1, genesis.hash, userID)
-    fields.keyringHash = genesis.keyringHash
-    return try Self.sign(fields, root: rootKey, sign: signKey)
-  }
-
   /// The link that puts a new root key in place.
   func rootRotation(to newRoot: SigningKey) throws -> IdentityLink {
     var fields = IdentityLink.Fields(
