@@ -30,6 +30,15 @@ extension FuzzTarget {
         _ = try CommitRequest(bytes)
       } catch is ServerError {} catch is ZDCSecurityError {}
     },
+    FuzzTarget("zone-pages", longest: 64 << 10) { bytes in
+      if let positions = try accepted({ try ZonePosition.all(bytes) }) {
+        try FuzzFinding.require(ZonePosition.bytes(of: positions) == bytes, "positions have one encoding")
+      }
+      guard let pages = try accepted({ try ZonePage.all(bytes) }) else { return }
+      var out = ByteWriter()
+      for page in pages { page.append(to: &out) }
+      try FuzzFinding.require(out.bytes == bytes, "pages of zones have one encoding")
+    },
     FuzzTarget("event-stream", longest: 64 << 10) { bytes in try checkEventStream(bytes) },
   ]
 

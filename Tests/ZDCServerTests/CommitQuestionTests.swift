@@ -16,6 +16,41 @@ import ZDCServerMemory
     #expect(many <= 20)
   }
 
+  /// - A list that adds 2 members, and one that adds 100; then a put in the zone
+  /// => the numbers of questions are the same: a commit reads nothing of the members whom it is announced to
+  @Test("P-1, P-3: questions do not grow with the members") func questionsDoNotGrowWithTheMembers() async throws {
+    #expect(try await questions(members: 2) == questions(members: 100))
+  }
+
+  private func questions(members count: Int) async throws -> [Int] {
+    let account = try TestAccount()
+    var home = account.home
+    let members = (0..<count).map { _ in home.member(UserID(randomBytes(32))!) }
+    let list = try home.list(adding: members.map(\.entry))
+    let change = try home.change(to: list, grants: members.map(\.grant))
+    home.accepted(change.commit)
+    home.acl = list
+    let requests = [try CommitRequest(change.body), try CommitRequest(home.put([home.record(.random())]).body)]
+    let users = ([account.userID] + members.map(\.entry.user)).map { WriteSubject.account($0) }
+    return try await MemoryStore().write(requests[0].subjects.union(users)) { tx in
+      let registration = try Accounts.Registration(account.registration())
+      _ = try Accounts.register(registration, mode: .open, invites: [], now: 1, in: tx)
+      for member in members {
+        let id = member.entry.user
+        try tx.insertUser(
+          UserRow(
+            id: id, lookup: .random(), loginKey: [], genesis: LinkHash(reinterpreting: id), linkSeq: 0,
+            linkHead: LinkHash(reinterpreting: id), signGen: 1, encGen: 1, isClosed: false, createdMs: 1))
+      }
+      return try requests.map { request in
+        let reader = CountingReader(tx)
+        let delta = try Self.delta(request, account.userID, reader)
+        _ = try tx.apply(delta)
+        return reader.questions
+      }
+    }
+  }
+
   private func questions(size: Int) async throws -> Int {
     let account = try TestAccount()
     let store = MemoryStore()

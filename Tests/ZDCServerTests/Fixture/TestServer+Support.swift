@@ -49,7 +49,7 @@ extension ServerClient {
   func events(since: FeedPosition? = nil, token: [UInt8]) async throws -> EventSequence {
     var request = HTTPClientRequest(url: origin + Routes.events + (since.map { "?since=\($0.text)" } ?? ""))
     request.headers.add(name: "authorization", value: "Bearer \(ZBase32.encode(token))")
-    let response = try await HTTPClient.shared.execute(request, timeout: .seconds(30))
+    let response = try await http.execute(request, timeout: .seconds(30))
     guard response.status.code == 200 else { throw Unexpected(status: Int(response.status.code), text: "events") }
     return EventSequence(body: response.body)
   }
