@@ -36,7 +36,7 @@ struct IdentityChangeRun {
   private func next(_ wanted: IdentityChange) async throws -> PendingIdentityChange {
     let pending = try await stored().pending
     if let pending, try await mayBeAccepted(pending) { return pending }
-    _ = try await refresh()
+    try await refresh()
     if let pending, try pending.isIn(try await stored().row.chain, of: user) { return pending }
     return try await database.asyncReadWrite { [user, now] transaction in
       let row = try Self.row(user, transaction)
@@ -68,10 +68,13 @@ struct IdentityChangeRun {
     do {
       try await request(change)
     } catch let error as ServerError where error.code == .conflict || error.code == .accountClosed {
-      guard try await refresh() else { throw error }
-      return try change.isIn(try await stored().row.chain, of: user)
+      try await refresh()
+      let chain = try await stored().row.chain
+      // The server shows no link in the place of this one.
+      if try change.continues(chain, of: user) { throw error }
+      return try change.isIn(chain, of: user)
     }
-    if try await !adopt(change) { _ = try await refresh() }
+    if try await !adopt(change) { try await refresh() }
     return try change.isIn(try await stored().row.chain, of: user)
   }
 
@@ -105,12 +108,8 @@ struct IdentityChangeRun {
     }
   }
 
-  /// - Returns: Whether the chain has grown since it was pinned.
-  private func refresh() async throws -> Bool {
-    let before = try await stored().row.chain
-    let known = try IdentityChain.links(before, of: user).last?.hash
-    _ = try await IdentityRefresh(database: database, api: api, user: user, known: known).run()
-    return try await stored().row.chain != before
+  private func refresh() async throws {
+    _ = try await IdentityRefresh(database: database, api: api, user: user, known: nil).run()
   }
 
   // MARK: The database

@@ -36,20 +36,23 @@ struct IdentityRefresh {
   private func read() async throws -> UserKeys? {
     let (row, pending) = try await stored()
     let chain = try await api.chain(of: user)
-    guard try IdentityChain.compare(pinned: row.chain, with: chain, of: user) == .longer else {
+    // A change whose answer was lost may be in the chain, also if another request has pinned it already.
+    let adopted = try pending.flatMap { try $0.isIn(chain, of: user) ? $0 : nil }
+    let isLonger = try IdentityChain.compare(pinned: row.chain, with: chain, of: user) == .longer
+    guard isLonger || adopted != nil else {
       let isKnown = try IdentityChain.links(row.chain, of: user).last?.hash == known
       return isKnown ? nil : try UserKeys(row)
     }
     var changed = row
     changed.chain = chain
-    // A change whose answer was lost may be among the new links.
-    let adopted = try pending.flatMap { try $0.isIn(chain, of: user) ? $0 : nil }
     adopted?.apply(to: &changed)
     changed.secrets.keyringBlob = try await keyring(changed, chain)
     let keys = try UserKeys(
       chain: chain, keyringBlob: changed.secrets.keyringBlob, accessKey: changed.secrets.accessKey, expected: user,
       pinnedVersion: try UserKeys(row).keyringVersion, mayHaveNewRoot: true)
-    try await store(changed, after: row, adopting: adopted)
+    guard try await store(changed, after: row, adopting: adopted) else {
+      return try UserKeys(try await stored().row)
+    }
     return keys
   }
 
@@ -70,14 +73,18 @@ struct IdentityRefresh {
     }
   }
 
-  /// Stores the row unless a login or another process has pinned a different chain in the meantime.
+  /// Stores the row unless a login or another process has changed it in the meantime.
+  ///
+  /// - Returns: Whether it was stored.
   private func store(
     _ changed: LocalUserRow, after row: LocalUserRow, adopting change: PendingIdentityChange?
-  ) async throws {
+  ) async throws -> Bool {
     try await database.asyncReadWrite { [user] transaction in
-      guard let current = try transaction.localUsers.user(user), current.chain == row.chain else { return }
-      guard let change else { return try transaction.localUsers.update(changed) }
-      try transaction.adopt(change, as: changed)
+      guard let current = try transaction.localUsers.user(user), current.chain == row.chain,
+        current.secrets.accessKey == row.secrets.accessKey
+      else { return false }
+      if let change { try transaction.adopt(change, as: changed) } else { try transaction.localUsers.update(changed) }
+      return true
     }
   }
 }

@@ -1,7 +1,6 @@
 import Foundation
 import Testing
 import ZDCAccounts
-import ZDCClientAPI
 import ZDCClientStore
 import ZDCCrypto
 import ZDCProtocol
@@ -102,6 +101,56 @@ struct AccountChangeTests {
       #expect(try await Self.generation(a) == (change == .words ? 1 : 2))
       try await Self.passWords(from: a, to: b, world)
       #expect(change != .words || world.words() != nil)
+      try await world.settle(a, b)
+    }
+  }
+
+  @Test("a sync runs while the answer is under way: the change is made once", arguments: Change.allCases)
+  func adoptedInBetween(_ change: Change) async throws {
+    try await TestWorld.run { world in
+      let (a, b) = try await Self.twoDevices(world)
+      try await a.create("/between", "2")
+      a.network.fail(.after { try await a.sync() }, "POST", Routes.links)
+      try await change.run(on: a)
+      #expect(try await a.api.zones(since: nil).chain?.seq == 1)
+      try await Self.passWords(from: a, to: b, world)
+      try await world.settle(a, b)
+    }
+  }
+
+  /// - the server has accepted new words, their answer is lost, and the device's session and key are gone
+  /// => the old words open nothing, so the device uses the pending ones
+  @Test func pendingWords_openASessionWhenTheOldOnesDoNot() async throws {
+    try await TestWorld.run { world in
+      let (a, b) = try await Self.twoDevices(world)
+      a.network.fail(.loseResponse, "POST", Routes.links)
+      await #expect(throws: TransportError.self) { try await Change.words.run(on: a) }
+      let own = try #require(try await Self.users(a).devices(of: a.localUserID).first { $0.isCurrent })
+      try await Self.users(a).revokeDevice(own.id, of: a.localUserID)
+      try await a.relaunch()
+      try await Change.words.run(on: a)
+      try await Self.passWords(from: a, to: b, world)
+      try await world.settle(a, b)
+    }
+  }
+
+  /// - a sync pins the chain with the new words before it knows of the pending change
+  @Test func pinnedButNotAdopted_thePendingWordsAreAdoptedLater() async throws {
+    try await TestWorld.run { world in
+      let (a, b) = try await Self.twoDevices(world)
+      a.network.fail(.loseResponse, "POST", Routes.links)
+      await #expect(throws: TransportError.self) { try await Change.words.run(on: a) }
+      let user = try #require(UserID(text: try a.localUserID))
+      let stored = try await a.database.read { try $0.identityChanges.pending(of: user) }
+      let pending = try #require(stored)
+      try await a.database.write { try $0.identityChanges.removePending(of: user) }
+      try await a.sync()
+      world.expectsSecurityErrors(["accessKeyChanged"], on: a)
+      try await a.database.write { try $0.identityChanges.setPending(pending, of: user) }
+      try await Change.words.run(on: a)
+      #expect(try await Self.users(a).accessWords(for: a.localUserID) == pending.accessKey.words)
+      #expect(try await a.api.zones(since: nil).chain?.seq == 1)
+      try await Self.passWords(from: a, to: b, world)
       try await world.settle(a, b)
     }
   }

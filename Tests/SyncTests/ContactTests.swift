@@ -1,6 +1,5 @@
 import Foundation
 import Testing
-import ZDCClientAPI
 import ZDCClientStore
 import ZDCCrypto
 import ZDCProtocol
