@@ -355,6 +355,7 @@ struct HandOverUploadTests {
       try await device.zdc.handOverTransfers()
       try await device.close()
       let b = try await world.device("B")
+      try await b.sync()
       try await b.create("/other", "first")
       try await b.sync()
       try await service.run()

@@ -115,7 +115,7 @@ package final class TransferHandOver: Sendable {
     guard system != nil else { return false }
     await load()
     guard state.withLock({ $0.holds(subject) }) else { return false }
-    try await wait { $0.absence == .none || !$0.holds(subject) }
+    try await wait { !$0.isStopped && $0.absence == .none || !$0.holds(subject) }
     await withdraw(subject)
     return true
   }
@@ -129,7 +129,8 @@ package final class TransferHandOver: Sendable {
   /// Stops the system's transfers of this subject. They have ended when this returns, but the server may have received
   /// any of them.
   package func withdraw(_ subject: SystemTransferID.Subject) async {
-    guard let system else { return }
+    // What the system has when the database closes is the next launch's to withdraw.
+    guard let system, !state.withLock({ $0.isStopped }) else { return }
     await load()
     guard state.withLock({ $0.holds(subject) }) else { return }
     await withTaskGroup(of: Void.self) { group in
