@@ -70,7 +70,6 @@ struct Managers: Sendable {
     await sync.stop()
     handOver.stop()
     disk.stop()
-    progress.stop()
   }
 }
 

@@ -122,7 +122,8 @@ public final class ZeroDarkCloud: Sendable {
     guard wasLocked else { throw ZDCError(.databaseAlreadyUnlocked) }
   }
 
-  /// Stops the managers and closes the database. Afterwards all managers are nil, and all streams have ended.
+  /// Stops the managers and closes the database. Afterwards all managers but ``progressManager`` are nil, and their
+  /// streams have ended.
   ///
   /// Returns when running transactions have ended and the engines have stopped. Queued operations stay queued, and
   /// large uploads continue where they stopped. Does nothing if the database is locked. The same object can unlock the

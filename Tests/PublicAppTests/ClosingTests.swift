@@ -13,12 +13,11 @@ import ZeroDarkCloudTesting
     config.syncAutomatically = false
     let zdc = try ZeroDarkCloud(delegate: NoOpDelegate(), config: config)
     let session = try zdc.unlockOrCreateDatabase(ZDCDatabaseConfig(encryptionKey: Data(repeating: 7, count: 32)))
-    let (files, transfers) = (session.diskManager.changes, session.progressManager.changes)
-    let readers = [Task { for await _ in files {} }, Task { for await _ in transfers {} }]
+    let files = session.diskManager.changes
+    let reader = Task { for await _ in files {} }
     try await session.close()
-    for reader in readers { await reader.value }
+    await reader.value
     // A stream that is asked for too late ends immediately.
     for await _ in session.diskManager.changes {}
-    for await _ in session.progressManager.changes {}
   }
 }

@@ -111,7 +111,7 @@ import ZDCServerSQLite
       let account = try TestAccount()
       let row = UserRow(
         id: account.userID, lookup: account.lookupID, loginKey: [1], genesis: account.genesis.hash, linkSeq: 0,
-        linkHead: account.genesis.hash, signGen: 1, createdMs: 1)
+        linkHead: account.genesis.hash, signGen: 1, encGen: 1, createdMs: 1)
       try await store.write([.account(row.id)]) { tx in
         try tx.insertUser(row)
         try tx.setKeyring([1], of: row.id)

@@ -75,9 +75,6 @@ public final class ZDCProgressManager: Sendable {
     listeners.stream()
   }
 
-  /// Ends all streams of changes.
-  package func stop() { listeners.close() }
-
   package func post(_ change: ZDCProgressManagerChanges) {
     listeners.send(change)
     NotificationCenter.default.post(
