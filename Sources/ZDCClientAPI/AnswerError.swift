@@ -23,6 +23,7 @@ package enum AnswerError {
       retryAfterMs: stated.retryAfterMs.map { min($0, Backoff.longestAskedMs) },
       security: stated.security.flatMap(ZDCSecurityError.Code.init),
       quota: stated.quota)
+    error.user = stated.user.flatMap { UserID(text: $0) }
     if error.retryAfterMs == nil, let seconds = headers["retry-after"].flatMap(UInt64.init) {
       error.retryAfterMs = min(seconds, Backoff.longestAskedMs / 1_000) * 1_000
     }
@@ -37,6 +38,7 @@ package enum AnswerError {
     var retryAfterMs: UInt64?
     var security: String?
     var quota: ServerError.Quota?
+    var user: String?
   }
 
   private static func code(status: Int) -> ServerError.Code? {
