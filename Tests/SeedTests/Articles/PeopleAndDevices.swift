@@ -13,7 +13,7 @@ final class PeopleAndDevicesArticle: Sendable {
   func lost(_ device: ZDCDevice) async throws -> [String] {
     try await session.localUserManager.revokeDevice(device.id, of: user)
     try await session.localUserManager.rotateKeys(for: user, areCompromised: true)
-    try await session.syncManager.syncUntilIdle(localUserID: user)  // retires the old keys in each of the account's trees
+    try await session.syncManager.syncUntilIdle(localUserID: user)  // retires the old keys
     return try await session.localUserManager.changeAccessWords(for: user)
   }
 
