@@ -27,7 +27,8 @@ struct ZDC: AsyncParsableCommand {
     version: "0.1.0",
     subcommands: [
       Account.self, List.self, Tree.self, Put.self, Get.self, Move.self, Remove.self, Sync.self, Watch.self,
-      Status.self, Doctor.self, Explain.self, Journal.self, Repair.self, Audit.self, Completions.self,
+      Status.self, Doctor.self, Explain.self, Journal.self, Repair.self, Audit.self, Share.self, Unshare.self,
+      Shares.self, Accept.self, Completions.self,
     ])
 }
 
