@@ -36,6 +36,9 @@ nonisolated(unsafe) let operation: ZDCCloudOperation = missing()
 nonisolated(unsafe) let entry: ZDCMergeJournalEntry = missing()
 nonisolated(unsafe) let file: ZDCCryptoFile = missing()
 nonisolated(unsafe) let info: ZDCCloudDataInfo = missing()
+nonisolated(unsafe) let alicesUserID: String = missing()
+nonisolated(unsafe) let bobsUserID: String = missing()
+nonisolated(unsafe) let listNodeID: String = missing()
 
 // The app's own.
 nonisolated(unsafe) var task: Task = missing()

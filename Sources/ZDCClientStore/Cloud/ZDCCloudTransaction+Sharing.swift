@@ -38,7 +38,7 @@ extension ZDCCloudTransaction {
   ///
   /// The operation goes out with the next push. It replaces the key of the branch in the same commit: the user can read
   /// nothing that is written afterwards, even together with the server. Nodes that are not written again keep the keys
-  /// that the user had.
+  /// that the user had; see ``ZDCCloudReadTransaction/accessReceipts(forNodeID:)``.
   ///
   /// Misuse poisons the transaction, as in ``recursiveAddShareItem(_:forUserID:nodeID:)``.
   ///

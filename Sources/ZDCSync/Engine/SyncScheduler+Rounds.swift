@@ -195,6 +195,16 @@ extension SyncScheduler {
     session.activity.endPush(isUploading: await hasUploads())
   }
 
+  /// Replaces old keys, zone by zone, until nothing is left that this user may do.
+  package func replaceOldKeys() async throws {
+    try await prepareOnce()
+    try await identity.require()
+    let user = session.user
+    for (zone, _) in try await known() where zone.mayWrite(user) {
+      while try await worker(zone.id).pushRotations().commits > 0 { try Task.checkCancellation() }
+    }
+  }
+
   // MARK: Queued work
 
   struct Survey: Sendable {

@@ -61,6 +61,26 @@ extension ZDCSyncManager {
     try await asEngine { try await self.accept(ownerID, localUserID) }
   }
 
+  /// Replaces the keys of all nodes that were not written since a member lost access, in the user's own trees and in those
+  /// that they may write. Without it, each node gets a new key when it is written next. Content is not sent again.
+  ///
+  /// It pulls nothing and sends a commit for each thousand nodes. If it is interrupted, calling it again continues.
+  ///
+  /// - Throws: ``ZDCError`` with `syncedElsewhere` if another process syncs; `ServerError`, `TransportError`.
+  public func replaceOldKeys(forLocalUserID localUserID: String) async throws {
+    try await asEngine { try await self.engine(for: localUserID).replaceOldKeys() }
+  }
+
+  /// Fetches, verifies and pins another user's identity chain.
+  package func meet(_ userID: String, forLocalUserID localUserID: String) async throws {
+    do {
+      let session = try await engine(for: localUserID).session
+      guard let user = UserID(text: userID),
+        try await session.identities.recipients([user], own: session.keys).keys[user] != nil
+      else { throw ZDCCloudError(.unknownUser) }
+    } catch { throw publicError(error) }
+  }
+
   private func accept(_ ownerID: String, _ localUserID: String) async throws -> ZDCNode {
     let engine = try await engine(for: localUserID)
     let session = engine.session

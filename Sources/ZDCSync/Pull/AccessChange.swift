@@ -33,7 +33,8 @@ struct AccessChange {
     for version in versions { try recordRemovals(version) }
     try ListChangeStore(transaction).retryNotAllowed(zone: zone)
     guard last.after.entry(for: session.user) != nil else {
-      return try LostAccess(session: session, zone: zone, transaction: transaction, receivedMs: last.receivedMs).settle()
+      let lost = LostAccess(session: session, zone: zone, transaction: transaction, receivedMs: last.receivedMs)
+      return try lost.settle()
     }
     try queueRotation(versions)
     let isChanged = ZDCShareList(members: first.before) != ZDCShareList(members: last.after)

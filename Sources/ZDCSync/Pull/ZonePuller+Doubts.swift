@@ -22,7 +22,7 @@ struct Doubt: Error {
 
 extension ZoneRow {
   /// Returns whether the verified list of another user's zone no longer names the user.
-  fileprivate func hasLostAccess(_ user: UserID) -> Bool {
+  func hasLostAccess(_ user: UserID) -> Bool {
     guard owner != nil, let list = head?.acl.fields else { return false }
     return list.entry(for: user) == nil
   }

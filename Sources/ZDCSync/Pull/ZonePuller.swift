@@ -73,7 +73,9 @@ package struct ZonePuller {
       return try await session.api.commitPage(row.zone, after: row.head?.seq, withRecords: withRecords)
     } catch let error as ServerError where error.code == .notFound {
       // Another user's zone may be out of reach for many reasons. Only a signed list says that access has ended.
-      guard row.owner == nil, HeadRules.isAccountMissing(owner: row.head?.acl.fields.owner, user: session.user) else { throw error }
+      guard row.owner == nil, HeadRules.isAccountMissing(owner: row.head?.acl.fields.owner, user: session.user) else {
+        throw error
+      }
       throw try await keep(ZDCSecurityError(.accountStateMissing, zone: row.zone, user: session.user))
     } catch let error as ZDCSecurityError {
       throw Doubt(error.with(zone: row.zone), isSigned: false)
@@ -351,8 +353,9 @@ package struct ZonePuller {
 
   private func pendingOrder() async throws -> [NodeID] {
     let preferred = await session.delegate().preferredNodeIDsForPullingRcrds() ?? []
-    return try await session.database.asyncRead { [zone] transaction in
-      guard let row = try transaction.zones.zone(id: zone) else { return [] }
+    return try await session.database.asyncRead { [session, zone] transaction in
+      // The server serves no records to former members.
+      guard let row = try transaction.zones.zone(id: zone), !row.hasLostAccess(session.user) else { return [] }
       let leaves = LogNodeStore(db: transaction.database, zone: zone)
       guard try leaves.pendingCount() > 0 else { return [] }
       // If the root cannot be opened, neither can any node below it.

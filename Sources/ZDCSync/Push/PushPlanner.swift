@@ -68,7 +68,8 @@ struct PushPlanner: Sendable {
       let plan = PushPlan(
         operations: operations,
         dependencies: try transaction.operations.dependencies(zone: row.id, upTo: operations.last?.id ?? 0),
-        unread: unread, unreadable: row.unreadableReason?.code, mayWrite: row.mayWrite(session.user), underWay: underWay,
+        unread: unread, unreadable: row.unreadableReason?.code, mayWrite: row.mayWrite(session.user),
+        underWay: underWay,
         nowMs: session.now(),
         limit: limit ?? Limits.commitOperations)
       let isAllSeen = operations.count < window || window >= Self.widestWindow

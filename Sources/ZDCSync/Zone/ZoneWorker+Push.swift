@@ -31,6 +31,16 @@ extension ZoneWorker {
     }
   }
 
+  /// Sends one commit that only replaces keys.
+  package func pushRotations() async throws -> PushSummary {
+    try await step {
+      let pusher = ZonePusher(
+        session: session, zone: zone, identity: identity, contents: contents, executor: executor, state: state,
+        report: { await self.updated(by: $0) })
+      return try await slots.run { try await pusher.pushRotations() }
+    }
+  }
+
   private func updated(by event: ZoneSyncState.Event) -> ZoneSyncState {
     handle(event)
     return state

@@ -158,8 +158,10 @@ extension Promise {
       state: .tested(by: "SeedPromiseTests/lookUps_workInATransactionThatOnlyReads")),
     Promise(
       id: "check-004-2", wording: "a fresh share item is empty, and sharing with it is refused as a mistake",
-      state: .due(.sharing)),
-    Promise(id: "check-004-3", wording: "everybody who has access is told of every change", state: .due(.sharing)),
+      state: .tested(by: "ListChangeTests/misuse_isATypedError")),
+    Promise(
+      id: "check-004-3", wording: "everybody who has access is told of every change",
+      state: .tested(by: "SharedTreeTests/membersCreateEditMoveAndDelete", "SharedTreeTests/aChangedListIsAnnounced")),
     Promise(id: "check-004-4", wording: "several can be invited to a branch at once", state: .due(.sharing)),
     Promise(
       id: "check-004-5", wording: "an invitation is not sent before the access it depends on",

@@ -213,8 +213,9 @@ struct SharedTreeTests {
       // The others continue, and an invitation begins a new copy.
       try await alice.edit("/list/milk", "after")
       try await world.settle(alice, people.carol)
-      #expect(try await people.carol.content(of: try people.carol.path("/list/milk", of: alice))?.data
-        == Data("after".utf8))
+      #expect(
+        try await people.carol.content(of: try people.carol.path("/list/milk", of: alice))?.data
+          == Data("after".utf8))
       try await alice.share(with: bob)
       try await alice.sync()
       try await bob.accept(alice)
@@ -230,7 +231,7 @@ struct SharedTreeTests {
       try await alice.edit("/list/milk", "news")
       try await alice.sync()
       let tree = try await bob.tree(of: alice)
-      bob.network.fail(.answer(status: 404, code: "notFound"), "GET", "/commits", times: 3)
+      bob.network.fail(.answer(status: 404, code: "notFound"), "GET", Routes.zoneCommits)
       await #expect(throws: (any Error).self) { try await bob.pull() }
       #expect(try await bob.tree(of: alice) == tree && tree != nil)
       #expect(try await bob.securityErrors() == [])
@@ -305,6 +306,43 @@ struct SharedTreeTests {
       for record in written {
         for key in old { #expect(throws: ZDCSecurityError.self) { try RecordOpener.open(record, key: key) } }
       }
+    }
+  }
+
+  @Test("a receipt names the removal and what still has old keys", arguments: [false, true])
+  func receiptsAndOldKeys(isEager: Bool) async throws {
+    try await TestWorld.run { world in
+      let people = try await Self.shared(world)
+      let (alice, bob) = (people.alice, people.bob)
+      try await alice.create("/other", "untouched")
+      try await alice.create(1_200, in: "/list")
+      try await alice.sync()
+      let receipts: @Sendable () async throws -> [ZDCAccessReceipt] = {
+        try await alice.write { _, cloud in
+          cloud.trunkNode(.home).map { cloud.accessReceipts(forNodeID: $0.uuid) } ?? []
+        }
+      }
+      #expect(try await receipts().isEmpty)
+      try await alice.unshare(with: bob)
+      try await alice.sync()
+      let receipt = try #require(try await receipts().first)
+      #expect(receipt.userID == (try bob.localUserID))
+      #expect(receipt.removedByUserID == (try alice.localUserID))
+      #expect(receipt.isKeyReplaced && receipt.lastKeyGeneration == 1 && receipt.nodesWithOldKeys == 1_203)
+      let head = try await people.home().commits.last
+      #expect(receipt.commitNumber == head?.fields.seq && receipt.commitHash == head?.hash.text)
+      guard isEager else { return }
+      let before = try world.server.commitCount()
+      try await alice.syncManager.replaceOldKeys(forLocalUserID: try alice.localUserID)
+      #expect(try world.server.commitCount() == before + 2)
+      #expect(try await receipts().map(\.nodesWithOldKeys) == [0])
+      let home = try await people.home()
+      #expect(home.nodes.values.allSatisfy { $0.record.fields.keyGen == 2 && $0.record.fields.parentKeyGen == 2 })
+      try await alice.syncManager.replaceOldKeys(forLocalUserID: try alice.localUserID)
+      #expect(try world.server.commitCount() == before + 2)
+      let fresh = try await world.device("fresh")
+      try await world.settle(fresh, people.carol)
+      #expect(try await fresh.content(of: "/other")?.data == Data("untouched".utf8))
     }
   }
 }

@@ -1,0 +1,59 @@
+public import Foundation
+internal import ZDCProtocol
+public import ZDCTreesystem
+
+/// The proof that a user lost access to a tree, from its verified log.
+///
+/// Nodes keep their keys until they are written again or ``ZDCSyncManager`` replaces them. Whatever the user could read
+/// before the removal may have been copied; that cannot be undone.
+public struct ZDCAccessReceipt: Sendable, Hashable, Codable {
+  /// The text of the user's ID.
+  public var userID: String
+  /// The user who signed the removal; the same as ``userID`` for a user who left.
+  public var removedByUserID: String
+  /// The position of the removing commit in the tree's log.
+  public var commitNumber: UInt64
+  /// The removing commit's hash, as text.
+  public var commitHash: String
+  /// The time at which the server received the commit; nil if unknown.
+  public var date: Date?
+  /// The generation of the tree's key that the user had last.
+  public var lastKeyGeneration: UInt32
+  /// Whether the tree has a newer key since, so that the user can read nothing that is written with it.
+  public var isKeyReplaced: Bool
+  /// The number of nodes in the tree that still have the keys from before its last removal. The user may still read
+  /// them, with the server's help, until they are written again.
+  public var nodesWithOldKeys: Int
+}
+
+extension ZDCCloudReadTransaction {
+  /// Returns a receipt for each user who lost access to a node's tree, oldest first. A user who was added again has
+  /// their receipts still.
+  ///
+  /// It counts through the whole tree. Errors poison the transaction.
+  ///
+  /// - Parameter nodeID: The ``ZDCNode/uuid`` of any node in the tree. An unknown node has no receipts.
+  public final func accessReceipts(forNodeID nodeID: String) -> [ZDCAccessReceipt] {
+    transaction.poisoning {
+      guard let node = try row(nodeID), let zone = try transaction.zones.zone(id: node.zone), let list = zone.head?.acl
+      else { return [] }
+      let removals = try RemovalStore(transaction, zone: zone.id).removals()
+      let stale = removals.isEmpty ? 0 : try transaction.leaves(zone: zone.id).staleCount(below: zone.zone.root)
+      return removals.map { removal in
+        ZDCAccessReceipt(
+          userID: removal.member.text, removedByUserID: removal.writer.text, commitNumber: removal.seq,
+          commitHash: removal.commit.text, date: Date(serverMs: removal.receivedMs),
+          lastKeyGeneration: removal.keyGen, isKeyReplaced: list.fields.zoneKeyGen > removal.keyGen,
+          nodesWithOldKeys: stale)
+      }
+    } ?? []
+  }
+
+  /// Returns the roots of the trees of other users that the local user has accepted. Errors poison the transaction.
+  public final func sharedTreeRoots() -> [ZDCNode] {
+    transaction.poisoning {
+      try transaction.zones.zones(localUser: localUser).filter { $0.owner != nil && $0.appTreeID == treeID }
+        .compactMap { try transaction.nodes.root(zone: $0.id).map(transaction.zdcNode) }
+    } ?? []
+  }
+}
