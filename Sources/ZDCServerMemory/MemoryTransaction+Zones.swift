@@ -9,6 +9,13 @@ extension MemoryTransaction {
     (tables.nodes[tree]?.all[node]?.zone).flatMap { tables.zones[$0]?.row }
   }
 
+  func zone(of tree: TreeID, where user: UserID, holds permission: ZoneACL.Permissions) -> ZoneRow? {
+    tables.zones.values.filter { zone in
+      zone.row.zone.tree == tree && !(zone.permissions[user] ?? []).isDisjoint(with: permission)
+    }
+    .min { $0.row.key.rawValue < $1.row.key.rawValue }?.row
+  }
+
   func zones(ownedBy user: UserID, since position: FeedPosition?) -> (zones: [ZoneStatus], position: FeedPosition) {
     let start = position.flatMap { self.position($0, of: user) }
     let changed = tables.zones.values.filter { $0.owner == user && $0.feedPosition > start ?? 0 }
@@ -94,13 +101,14 @@ extension MemoryTransaction {
     treeID(of: zone).flatMap { tables.nodes[$0] } ?? MemoryTables.Nodes()
   }
 
-  func nodes(_ ids: [NodeID], in zone: ZoneKey) -> [NodeRow] {
+  func nodes(_ ids: [NodeID], in zone: ZoneKey) throws -> [NodeRow] {
     let tree = tree(of: zone)
     var asked: Set<NodeID> = []
     var found: [NodeRow] = []
     for id in ids {
       var next = id
-      while asked.insert(next).inserted, let node = tree.all[next], node.zone == zone {
+      while asked.insert(next).inserted, let node = tree.all[next] {
+        guard node.zone == zone else { throw ZDCSecurityError(.recordBindingMismatch, node: next) }
         found.append(node.row)
         next = node.row.leaf.parent
       }

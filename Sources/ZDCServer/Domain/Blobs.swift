@@ -18,9 +18,11 @@ enum Blobs {
     let zone = try zone(for: request, user: user, in: tx)
     if let known = try tx.file(request.blobID) {
       let isSame =
-        known.owner == user && known.state != .attached && known.node == request.nodeID && known.zone == zone.key
+        known.owner == user && known.state != .attached && known.node == request.nodeID
         && known.cipherLength == request.cipherLength
-      guard isSame else { throw ServerError(.conflict, "the blob's id is taken: choose another one") }
+      guard isSame, try tx.treeID(of: known.zone) == request.treeID else {
+        throw ServerError(.conflict, "the blob's id is taken: choose another one")
+      }
       return Ticket(status: try status(of: known, in: tx))
     }
     var row = BlobRow(
@@ -39,12 +41,13 @@ enum Blobs {
     }
   }
 
-  /// Returns the zone that holds the node, or the trunk's zone if the node does not exist yet.
+  /// Returns the zone that holds the node. If it does not exist yet, any zone of the tree in which the user may write:
+  /// the commit decides which one gets the node.
   private static func zone(
     for request: BlobTicketRequest, user: UserID, in tx: any MetadataTransaction
   ) throws -> ZoneRow {
     let home = try tx.zone(ofNode: request.nodeID, tree: request.treeID)
-    guard let zone = try home ?? tx.zone(ZoneID(trunkOf: request.treeID)),
+    guard let zone = try home ?? tx.zone(of: request.treeID, where: user, holds: .write),
       try Access.holds(.write, user: user, zone: zone.key, in: tx)
     else { throw ServerError(.notFound, "no such tree") }
     return zone
