@@ -20,17 +20,25 @@ extension MemoryTransaction {
   }
 
   private func key(of delta: ZoneDelta) throws -> ZoneKey {
-    guard case .new(let tree, let owner) = delta.target else {
+    switch delta.target {
+    case .existing:
       try check(.zone(delta.head.zone))
       return tables.zoneKeys[delta.head.zone] ?? ZoneKey(0)
+    case .new(let tree, let owner):
+      try check(.account(owner))
+      tables.trees[tree.tree] = MemoryTables.Tree(row: tree, owner: owner)
+      return insert(delta.head.zone, owner: owner)
+    case .newZone(let owner):
+      try check(.zone(delta.head.zone))
+      return insert(delta.head.zone, owner: owner)
     }
-    try check(.account(owner))
+  }
+
+  private func insert(_ zone: ZoneID, owner: UserID) -> ZoneKey {
     let key = ZoneKey(tables.newKey())
-    let row = ZoneRow(
-      key: key, zone: delta.head.zone, seq: 0, head: .zero, acl: [], retiredBelow: [:])
-    tables.trees[tree.tree] = MemoryTables.Tree(row: tree, owner: owner)
+    let row = ZoneRow(key: key, zone: zone, seq: 0, head: .zero, acl: [], retiredBelow: [:])
     tables.zones[key] = MemoryTables.Zone(row: row, owner: owner)
-    tables.zoneKeys[delta.head.zone] = key
+    tables.zoneKeys[zone] = key
     return key
   }
 
@@ -64,7 +72,7 @@ extension MemoryTransaction {
     case .unchanged(let key): return key
     case .attached(let blob):
       if blob.state != .attached { try check(.upload(blob.id)) }
-      update(blob.attached(replacedMs: replacedMs))
+      update(blob.attached(in: zone, replacedMs: replacedMs))
       return blob.key
     case .inline(let id, let bytes):
       let row = BlobRow(

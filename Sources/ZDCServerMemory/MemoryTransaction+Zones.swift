@@ -9,6 +9,13 @@ extension MemoryTransaction {
     (tables.nodes[tree]?.all[node]?.zone).flatMap { tables.zones[$0]?.row }
   }
 
+  func zone(of tree: TreeID, where user: UserID, holds permission: ZoneACL.Permissions) -> ZoneRow? {
+    tables.zones.values.filter { zone in
+      zone.row.zone.tree == tree && !(zone.members.rows[user]?.permissions ?? []).isDisjoint(with: permission)
+    }
+    .min { $0.row.key.rawValue < $1.row.key.rawValue }?.row
+  }
+
   func genesisCommits(owner: UserID, appTreeID: String) -> [CommitHash] {
     trees(of: owner).filter { $0.appTreeID == appTreeID }.compactMap { tree in
       tables.zoneKeys[ZoneID(trunkOf: tree.tree)].flatMap { tables.zones[$0]?.log.first?.hash }
@@ -72,13 +79,14 @@ extension MemoryTransaction {
     treeID(of: zone).flatMap { tables.nodes[$0] } ?? MemoryTables.Nodes()
   }
 
-  func nodes(_ ids: [NodeID], in zone: ZoneKey) -> [NodeRow] {
+  func nodes(_ ids: [NodeID], in zone: ZoneKey) throws -> [NodeRow] {
     let tree = tree(of: zone)
     var asked: Set<NodeID> = []
     var found: [NodeRow] = []
     for id in ids {
       var next = id
-      while asked.insert(next).inserted, let node = tree.all[next], node.zone == zone {
+      while asked.insert(next).inserted, let node = tree.all[next] {
+        guard node.zone == zone else { throw ZDCSecurityError(.recordBindingMismatch, node: next) }
         found.append(node.row)
         next = node.row.leaf.parent
       }

@@ -63,7 +63,7 @@ struct NodeReplacer {
     case .attached(let blob):
       // Small content of the node itself is kept with the node.
       guard blob.key > 0 else { return }
-      try store.update(blob.attached(replacedMs: now))
+      try store.update(blob.attached(in: zone, replacedMs: now))
     case .inline(let id, let bytes):
       try insertContent.run(
         .id(id), .int(zone.rawValue), .id(put.leaf.node), .ms(UInt64(bytes.count)), .ms(now), .ms(now), .slice(bytes))

@@ -124,7 +124,7 @@ struct NodeWriter {
   private func writeContent(of put: NodePut, _ node: Int64) throws {
     switch put.content {
     case .none, .unchanged: return
-    case .attached(let blob) where !blob.isInline: try store.update(blob.attached(replacedMs: nil))
+    case .attached(let blob) where !blob.isInline: try store.update(blob.attached(in: commit.zone, replacedMs: nil))
     case .attached(var blob):
       // A node that is deleted with its folder and put again takes its content from where that was moved.
       blob.key = store.movedContents[blob.key] ?? blob.key

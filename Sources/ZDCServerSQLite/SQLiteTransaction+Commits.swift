@@ -26,18 +26,27 @@ extension SQLiteTransaction {
     switch delta.target {
     case .existing(let zone): zone
     case .new(let tree, let owner): try insert(tree, root: delta.head.zone.root, owner: owner)
+    case .newZone: try insertZone(delta.head.zone)
     }
+  }
+
+  private func insertZone(_ zone: ZoneID) throws -> ZoneKey {
+    guard let tree = try key(of: zone.tree) else { throw StoreError.damaged }
+    return try insertZone(tree, root: zone.root)
+  }
+
+  private func insertZone(_ tree: Int64, root: NodeID) throws -> ZoneKey {
+    try db.run(
+      "INSERT INTO zones(tree, root, seq, head, feed_position, acl, retired) VALUES (?, ?, -1, x'', 0, 0, x'')",
+      .int(tree), .id(root))
+    return ZoneKey(db.lastInsertedRowID)
   }
 
   private func insert(_ tree: TreeRow, root: NodeID, owner: UserID) throws -> ZoneKey {
     try db.run(
       "INSERT INTO trees(tree_id, owner, trunk, app) SELECT ?, id, ?, ? FROM users WHERE user_id = ?", .id(tree.tree),
       .int(Int64(tree.trunk.rawValue)), .text(tree.appTreeID), .id(owner))
-    let key = db.lastInsertedRowID
-    try db.run(
-      "INSERT INTO zones(tree, root, seq, head, feed_position, acl, retired) VALUES (?, ?, -1, x'', 0, 0, x'')",
-      .int(key), .id(root))
-    return ZoneKey(db.lastInsertedRowID)
+    return try insertZone(db.lastInsertedRowID, root: root)
   }
 }
 

@@ -31,7 +31,8 @@ extension SQLiteTransaction {
     var found: [NodeRow] = []
     for id in ids {
       var next = id
-      while asked.insert(next).inserted, let node = try liveNode(next, tree: tree), node.commit.zone == zone {
+      while asked.insert(next).inserted, let node = try liveNode(next, tree: tree) {
+        guard node.commit.zone == zone else { throw ZDCSecurityError(.recordBindingMismatch, node: next) }
         let row = try node.row()
         found.append(row)
         next = row.leaf.parent

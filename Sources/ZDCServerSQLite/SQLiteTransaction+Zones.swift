@@ -21,6 +21,14 @@ extension SQLiteTransaction {
       """, .id(tree), .id(node), row: zoneRow)
   }
 
+  func zone(of tree: TreeID, where user: UserID, holds permission: ZoneACL.Permissions) throws -> ZoneRow? {
+    try db.first(
+      """
+      \(Self.zoneQuery) JOIN members m ON m.zone = z.id AND m.user_id = ?
+      WHERE t.tree_id = ? AND m.permissions & ? <> 0 ORDER BY z.id LIMIT 1
+      """, .id(user), .id(tree), .int(Int64(permission.rawValue)), row: zoneRow)
+  }
+
   private func zoneRow(_ row: SQLRow) throws -> ZoneRow {
     ZoneRow(
       key: ZoneKey(row.int(0)), zone: ZoneID(tree: try row.id(1), root: try row.id(2)), seq: row.unsigned(3),

@@ -21,7 +21,7 @@ import Testing
     "ZDCSecurityError": [
       "handleBindingChanged", "logForkDetected", "logStale", "logProofInvalid",
       "witnessQuorumMissing", "keyTransparencyViolation", "linkRequiresInAppScan", "checkpointMismatch",
-      "splitMismatch", "zoneExists", "nestedZoneNotYours", "deletedRemotely", "unsupportedShare", "blobGone",
+      "zoneExists", "nestedZoneNotYours", "deletedRemotely", "unsupportedShare", "blobGone",
       "messageAuthFailed", "messageWrongRecipient", "messageGap", "inviteNotAuthorized", "inviteHeadMismatch",
       "sessionOriginMismatch", "unsafeExportName",
     ]

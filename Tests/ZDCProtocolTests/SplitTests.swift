@@ -212,6 +212,9 @@ import ZDCProtocol
     let replay = ZoneReplay(identities: try TestDirectory(zone.users))
     let commit = try zone.commit(split.operations)
     #expect(refusal { _ = try replay.apply(commit, acl: nil, after: zone.head, to: &plain) } == .unsupportedVersion)
+    var state = MemoryZoneState()
+    #expect(
+      refusal { _ = try replay.apply(split.genesis, acl: split.acl, after: nil, to: &state) } == .unsupportedVersion)
     var empty = PlainState(inner: MemoryZoneState())
     #expect(
       refusal {

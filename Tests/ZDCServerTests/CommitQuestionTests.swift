@@ -160,6 +160,9 @@ private final class CountingReader: MetadataReader {
     try asked.holders(of: names, in: zone)
   }
   func zone(ofNode node: NodeID, tree: TreeID) throws -> ZoneRow? { try asked.zone(ofNode: node, tree: tree) }
+  func zone(of tree: TreeID, where user: UserID, holds permission: ZoneACL.Permissions) throws -> ZoneRow? {
+    try asked.zone(of: tree, where: user, holds: permission)
+  }
   func records(_ keys: [Int64]) throws -> [Int64: StoredRecord] { try asked.records(keys) }
   func record(_ name: RecordName, in zone: ZoneKey) throws -> StoredRecord? { try asked.record(name, in: zone) }
   func file(_ id: BlobID) throws -> BlobRow? { try asked.file(id) }

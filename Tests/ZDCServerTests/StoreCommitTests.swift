@@ -97,6 +97,51 @@ import ZDCProtocol
     }
   }
 
+  /// - A second zone begins in home's tree; its list names a friend who may write
+  /// => each zone has its own nodes, and refuses those of the other; the friend's zone of the tree is the second one
+  @Test(arguments: stores) func aZoneBeginsInATreeThatExists(_ maker: Maker) async throws {
+    try await withWorld(maker) { world in
+      let home = world.account.home
+      let child = try TestZone(
+        owner: home.owner, signKey: home.signKey, trunk: .home, app: home.acl.fields.appTreeID, root: .random())
+      let friend = UserID(1, 2, 3, 4)
+      let list = try child.list(adding: [child.member(friend, [.read, .write]).entry])
+      try await world.store.write([.zone(child.zone)]) { tx in
+        _ = try tx.apply(CommitDelta(zones: [try Self.genesis(of: child, list: list)]))
+      }
+      try await world.read { reader, trunk throws in
+        let zone = try #require(try reader.zone(child.zone))
+        #expect(zone.key != trunk && zone.head == child.headHash)
+        #expect(try reader.nodes([child.zone.root], in: zone.key).count == 1)
+        let foreign = ZDCSecurityError(.recordBindingMismatch, node: child.zone.root)
+        #expect(throws: foreign) { try reader.nodes([child.zone.root], in: trunk) }
+        let tree = child.zone.tree
+        #expect(try reader.zone(ofNode: child.zone.root, tree: tree)?.zone == child.zone)
+        #expect(try reader.zone(of: tree, where: friend, holds: .write)?.zone == child.zone)
+        #expect(try reader.zone(of: tree, where: friend, holds: .share) == nil)
+        #expect(try reader.zone(of: tree, where: home.owner, holds: .write)?.zone == home.zone)
+        #expect(try reader.zones(ownedBy: home.owner, since: nil).zones.map(\.zone).contains(child.zone))
+      }
+    }
+  }
+
+  private static func genesis(of zone: TestZone, list: ZoneACL) throws -> ZoneDelta {
+    var reader = Bundle.Reader(zone.birth)
+    let items = try reader.all()
+    guard case .record(_, _, let root)? = items.first, case .commit(_, let commit)? = items.last else {
+      throw ServerError(.invalidRequest, "not the birth of a zone")
+    }
+    let head = ZoneHead(zone: zone.zone, seq: 0, hash: commit.hash, acl: list)
+    var delta = ZoneDelta(target: .newZone(owner: zone.owner), head: head, commit: commit, receivedMs: 5)
+    delta.change(to: ZoneDelta.ListChange(acl: list, grants: []))
+    let leaf = LogNode(
+      node: root.fields.node, parent: .zero, record: root.hash, putSeq: 0, keyGen: 1, parentKeyGen: 0)
+    let stored = StoredRecord(bytes: root.bytes, recordReceivedMs: 5, dataReceivedMs: 0)
+    delta.puts = [NodePut(leaf: leaf, tag: nil, record: stored, content: .none, replaced: nil)]
+    delta.usage.count(record: root.bytes)
+    return delta
+  }
+
   /// - Two nodes swap their names in one commit, then one is deleted and a third takes its name
   @Test(arguments: stores) func namesAreThoseOfTheLastCommit(_ maker: Maker) async throws {
     try await withWorld(maker) { world in

@@ -19,7 +19,10 @@ package struct ZoneReplay<Identities: IdentityDirectory> {
   package func apply(
     _ commit: ZoneCommit, acl: ZoneACL?, after head: ZoneHead?, to state: inout some ZoneState
   ) throws -> ZoneHead {
-    try advance(commit, acl: acl, after: head, to: &state).head
+    guard commit.fields.genesisState == nil else {
+      throw ZDCSecurityError(.unsupportedVersion, zone: commit.fields.zone)
+    }
+    return try advance(commit, acl: acl, after: head, to: &state).head
   }
 
   /// Verifies the next commit and applies it to `state`.

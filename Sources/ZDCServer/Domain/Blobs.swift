@@ -19,9 +19,11 @@ enum Blobs {
     let zone = try zone(for: request, user: user, in: tx)
     if let known = try tx.file(request.blobID) {
       let isSame =
-        known.owner == user && known.state != .attached && known.node == request.nodeID && known.zone == zone.key
+        known.owner == user && known.state != .attached && known.node == request.nodeID
         && known.cipherLength == request.cipherLength
-      guard isSame else { throw ServerError(.conflict, "the blob's id is taken: choose another one") }
+      guard isSame, try tx.treeID(of: known.zone) == request.treeID else {
+        throw ServerError(.conflict, "the blob's id is taken: choose another one")
+      }
       return Ticket(status: try status(of: known, in: tx))
     }
     var row = BlobRow(
@@ -40,18 +42,23 @@ enum Blobs {
     }
   }
 
-  /// Returns the zone that holds the node. If the node does not exist yet, that is the zone that the request names, or
-  /// the trunk's.
+  /// Returns the zone that holds the node. If it does not exist yet, that is the zone that the request names, or any
+  /// zone of the tree in which the user may write: the commit decides which one gets the node.
   private static func zone(
     for request: BlobTicketRequest, user: UserID, in tx: any MetadataTransaction
   ) throws -> ZoneRow {
     let home = try tx.zone(ofNode: request.nodeID, tree: request.treeID)
-    let trunk = ZoneID(trunkOf: request.treeID)
-    let named = request.zoneRoot.map { ZoneID(tree: request.treeID, root: $0) } ?? trunk
-    guard let zone = try home ?? tx.zone(named), try Access.holds(.write, user: user, zone: zone.key, in: tx) else {
-      throw ServerError(.notFound, "no such tree")
-    }
+    guard let zone = try home ?? newZone(request, user, in: tx),
+      try Access.holds(.write, user: user, zone: zone.key, in: tx)
+    else { throw ServerError(.notFound, "no such tree") }
     return zone
+  }
+
+  private static func newZone(
+    _ request: BlobTicketRequest, _ user: UserID, in tx: any MetadataTransaction
+  ) throws -> ZoneRow? {
+    if let root = request.zoneRoot { return try tx.zone(ZoneID(tree: request.treeID, root: root)) }
+    return try tx.zone(of: request.treeID, where: user, holds: .write)
   }
 
   /// Finds room for an upload, which counts for the user who sends it. The tree's owner must also have room for it now,

@@ -40,6 +40,7 @@ struct CommitDecision {
   private func decide(
     _ part: CommitRequest.ZonePart, contents: [BlobID: CommitRequest.InlineContent]
   ) throws -> ZoneDelta {
+    guard try !begins(part.commit.fields) else { return try begin(part, contents: contents) }
     let row = try checkedZone(of: part.commit)
     let old = try row.zoneHead()
     let owner = old.acl.fields.owner
@@ -48,22 +49,55 @@ struct CommitDecision {
       try rates?.take(user, in: row.zone, bytes: part.byteCount(with: contents))
     }
     let snapshot = try ZoneSnapshot(of: row.key, for: part.commit.fields.operations, reader: reader, work: work)
+    return try replay(part, contents: contents, snapshot: snapshot, after: old, target: .existing(row.key))
+  }
+
+  private func replay(
+    _ part: CommitRequest.ZonePart, contents: [BlobID: CommitRequest.InlineContent], snapshot: ZoneSnapshot,
+    after old: ZoneHead?, target: ZoneDelta.Target
+  ) throws -> ZoneDelta {
+    guard let acl = part.acl ?? old?.acl else { throw ZDCSecurityError(.nonCanonicalEncoding) }
     let contents = try PutContents(of: part, inline: contents, snapshot: snapshot, reader: reader, now: now)
     var draft = ZoneDraft(
-      part: part, acl: (part.acl ?? old.acl).fields,
-      permissions: old.acl.fields.entry(for: user)?.permissions ?? [], snapshot: snapshot, contents: contents, now: now)
+      part: part, acl: acl.fields, permissions: (old?.acl ?? acl).fields.entry(for: user)?.permissions ?? [],
+      snapshot: snapshot, contents: contents, now: now)
     let head = try ZoneReplay(identities: StoredIdentities(reader: reader))
       .apply(part.commit, acl: part.acl, after: old, to: &draft)
     try draft.checkNames(in: reader)
-    var delta = ZoneDelta(target: .existing(row.key), head: head, commit: part.commit, receivedMs: now)
+    var delta = ZoneDelta(target: target, head: head, commit: part.commit, receivedMs: now)
     delta.take(draft)
-    if let list = try listChange(head.acl, grants: part.grants, after: old.acl) { delta.change(to: list) }
+    if let list = try listChange(head.acl, grants: part.grants, after: old?.acl) { delta.change(to: list) }
     return delta
   }
 
+  /// Whether the commit is the first of a zone that does not exist, in a tree of the user.
+  private func begins(_ fields: ZoneCommit.Fields) throws -> Bool {
+    guard fields.seq == 0, try reader.zone(fields.zone) == nil else { return false }
+    return try reader.trees(of: user).contains { $0.tree == fields.zone.tree }
+  }
+
+  /// Decides about the genesis of a zone in a tree that exists (PROTOCOL 3.7). The zone begins with a root that no zone
+  /// of the tree has.
+  private func begin(
+    _ part: CommitRequest.ZonePart, contents: [BlobID: CommitRequest.InlineContent]
+  ) throws -> ZoneDelta {
+    let fields = part.commit.fields
+    guard fields.writer == user else { throw Self.foreignWriter }
+    try checkWriter(part.commit)
+    let puts = fields.operations.count { if case .put = $0 { true } else { false } }
+    try require(puts == 1, .commitChainBroken, node: fields.zone.root)
+    let isNew = try reader.zone(ofNode: fields.zone.root, tree: fields.zone.tree) == nil
+    try require(isNew, .splitMismatch, node: fields.zone.root)
+    return try replay(
+      part, contents: contents, snapshot: ZoneSnapshot(reader: reader, work: work), after: nil,
+      target: .newZone(owner: user))
+  }
+
+  private static let foreignWriter = ServerError(.forbidden, "the commit's writer is not this session's user")
+
   private func checkedZone(of commit: ZoneCommit) throws -> ZoneRow {
     let fields = commit.fields
-    guard fields.writer == user else { throw ServerError(.forbidden, "the commit's writer is not this session's user") }
+    guard fields.writer == user else { throw Self.foreignWriter }
     let row = try Access.zone(fields.zone, of: user, needs: [], in: reader)
     try checkOperations(fields, in: row.key)
     try checkHead(commit, of: row)
@@ -110,9 +144,9 @@ struct CommitDecision {
 
   /// Returns the access list from replay, if it is a new one. Every member whose wrap is new needs a grant with it.
   private func listChange(
-    _ acl: ZoneACL, grants: [Grant], after old: ZoneACL
+    _ acl: ZoneACL, grants: [Grant], after old: ZoneACL?
   ) throws -> ZoneDelta.ListChange? {
-    guard acl.hash != old.hash else { return nil }
+    guard acl.hash != old?.hash else { return nil }
     try Grants.check(grants, of: acl, after: old)
     try Recipients.check(acl, after: old, in: reader)
     let removed = Set(old.fields.entries.map(\.user)).subtracting(acl.fields.entries.map(\.user))

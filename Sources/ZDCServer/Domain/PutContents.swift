@@ -5,7 +5,8 @@ struct PutContents {
   typealias Found = (place: NodePut.Content, receivedMs: UInt64)
 
   private let commit: ZoneCommit.Fields
-  private let zone: ZoneKey
+  /// Nil for a zone that does not exist yet.
+  private let zone: ZoneKey?
   /// The content that came with the request.
   private let inline: [BlobID: CommitRequest.InlineContent]
   private let reader: any MetadataReader
@@ -63,7 +64,9 @@ struct PutContents {
   private func attached(_ blob: BlobRow, as content: NodeRecord.Content, to node: NodeID) throws -> BlobRow {
     let isTicketOfOther = blob.state != .attached && blob.owner != commit.writer
     guard !isTicketOfOther else { throw Self.gone }
-    try require(blob.node == node && blob.zone == zone, .blobNotYours, node: node)
+    // An upload may have begun before any zone had the node: it is bound to its user and node.
+    let isHere = try blob.zone == zone || (blob.state != .attached && reader.treeID(of: blob.zone) == commit.zone.tree)
+    try require(blob.node == node && isHere, .blobNotYours, node: node)
     guard blob.state != .receiving else {
       throw ServerError(.blobIncomplete, "parts of the content are missing", retryable: true)
     }

@@ -117,7 +117,8 @@ extension ZoneDraft {
       guard let name = put.name else { continue }
       try require(taken.updateValue(put.leaf.node, forKey: name) == nil, .duplicateName, node: put.leaf.node)
     }
-    for (name, holder) in try reader.holders(of: newNames, in: snapshot.zone) where changed[holder] == nil {
+    guard let zone = snapshot.zone else { return }
+    for (name, holder) in try reader.holders(of: newNames, in: zone) where changed[holder] == nil {
       throw ZDCSecurityError(.duplicateName, node: taken[name])
     }
   }

@@ -5,7 +5,8 @@ internal import ZDCProtocol
 /// The nodes that the commit names and their ancestors are read at the start. Nodes below deleted and moved ones are
 /// read level by level, on demand.
 final class ZoneSnapshot {
-  let zone: ZoneKey
+  /// Nil for a zone that does not exist yet.
+  let zone: ZoneKey?
   private let reader: any MetadataReader
   private let work: SubtreeWork
   private var nodes: [NodeID: NodeRow] = [:]
@@ -21,6 +22,13 @@ final class ZoneSnapshot {
     try readBranches(of: operations)
   }
 
+  /// Creates the snapshot of a zone that does not exist yet.
+  init(reader: any MetadataReader, work: SubtreeWork) {
+    zone = nil
+    self.reader = reader
+    self.work = work
+  }
+
   /// Returns a node that the commit names, one of its ancestors, or one that was found below it.
   func node(_ id: NodeID) -> NodeRow? { nodes[id] }
 
@@ -28,7 +36,7 @@ final class ZoneSnapshot {
   /// reads that only once.
   func writer(of seq: UInt64) throws -> UserID? {
     if let known = writers[seq] { return known }
-    let writer = try reader.writer(of: seq, in: zone)
+    let writer = try zone.flatMap { try reader.writer(of: seq, in: $0) }
     writers[seq] = writer
     return writer
   }
@@ -46,7 +54,7 @@ final class ZoneSnapshot {
   /// Reads one node more than the limit; if it exists, the lists are incomplete and are not stored.
   private func read(below parents: [NodeID], upTo limit: Int) throws -> (nodes: [NodeID], isComplete: Bool) {
     let limit = min(limit, work.rest)
-    let rows = try reader.children(of: parents, in: zone, limit: limit == .max ? limit : limit + 1)
+    let rows = try zone.map { try reader.children(of: parents, in: $0, limit: limit == .max ? limit : limit + 1) } ?? []
     try work.add(rows.count)
     for row in rows { nodes[row.leaf.node] = row }
     guard rows.count <= limit else { return (rows.map(\.leaf.node), false) }

@@ -17,6 +17,8 @@ package struct ZoneDelta: Sendable {
     case existing(ZoneKey)
     /// A trunk that begins with this commit.
     case new(TreeRow, owner: UserID)
+    /// Another zone of a tree that exists, which begins with this commit.
+    case newZone(owner: UserID)
   }
 
   package struct ListChange: Sendable {

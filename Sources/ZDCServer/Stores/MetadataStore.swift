@@ -111,6 +111,8 @@ package protocol MetadataReader: AnyObject {
 
   // Nodes and records
   /// Returns those of these nodes that are live, with all their ancestors.
+  ///
+  /// - Throws: `ZDCSecurityError` with `recordBindingMismatch` for a node of another zone of the tree.
   func nodes(_ ids: [NodeID], in zone: ZoneKey) throws -> [NodeRow]
   /// Returns the live children of these nodes, at most `limit` in total; reads no row beyond.
   func children(of parents: [NodeID], in zone: ZoneKey, limit: Int) throws -> [NodeRow]
@@ -118,6 +120,8 @@ package protocol MetadataReader: AnyObject {
   func holders(of names: [NodeName], in zone: ZoneKey) throws -> [NodeName: NodeID]
   /// Returns the zone that currently holds the node.
   func zone(ofNode node: NodeID, tree: TreeID) throws -> ZoneRow?
+  /// Returns a zone of the tree in which the user has this permission: the oldest one if there are several.
+  func zone(of tree: TreeID, where user: UserID, holds permission: ZoneACL.Permissions) throws -> ZoneRow?
   /// - Throws: ``RecordDamaged``.
   func records(_ keys: [Int64]) throws -> [Int64: StoredRecord]
   /// Returns the node's current record, or one that it had and that is retained.

@@ -242,11 +242,13 @@ package struct BlobRow: Sendable {
     self.replacedMs = replacedMs
   }
 
-  /// Returns the row after a commit has attached it to its node.
+  /// Returns the row after a commit of this zone has attached it to its node. A ticket may be of another zone of the
+  /// tree, because no zone had the node then.
   ///
   /// - Parameter replacedMs: set if the same commit deletes the node.
-  package func attached(replacedMs: UInt64?) -> BlobRow {
+  package func attached(in zone: ZoneKey, replacedMs: UInt64?) -> BlobRow {
     var blob = self
+    blob.zone = zone
     blob.state = .attached
     blob.owner = nil
     blob.replacedMs = replacedMs

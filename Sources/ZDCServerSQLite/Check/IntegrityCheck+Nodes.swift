@@ -11,7 +11,14 @@ extension IntegrityCheck {
       bytes += try check(leaf, zone: zone, key: key, tree: tree)
       report.nodes += 1
     }
-    try db.each("SELECT node FROM node_ids WHERE tree = ?", [.int(tree)]) { row in
+    // The trunk's check reports the ids that no zone has a node for.
+    let isTrunk = zone == ZoneID(trunkOf: zone.tree)
+    let sql = """
+      SELECT i.node FROM node_ids i LEFT JOIN nodes n ON n.id = i.key
+      LEFT JOIN commits c ON c.feed_position = n.commit_key WHERE i.tree = ? AND coalesce(c.zone, ?) = ?
+      """
+    let other: SQLValue = isTrunk ? .int(key.rawValue) : .null
+    try db.each(sql, [.int(tree), other, .int(key.rawValue)]) { row in
       let node: NodeID = try row.id(0)
       if try expected.leaf(node) == nil {
         add(.node, CheckFinding.Field.zone(zone) + [.node(node)], "the log has no such live node")

@@ -11,10 +11,12 @@ struct TestZone {
   var headHash: CommitHash
   var records: [NodeID: NodeRecord] = [:]
 
-  init(owner: UserID, signKey: SigningKey, trunk: Trunk, app: String) throws {
+  /// - Parameter root: nil for the trunk's own zone.
+  init(owner: UserID, signKey: SigningKey, trunk: Trunk, app: String, root: NodeID? = nil) throws {
     self.owner = owner
     self.signKey = signKey
-    let zone = ZoneID(trunkOf: TreeID.derive(owner: owner, trunk: trunk, appTreeID: app))
+    let tree = TreeID.derive(owner: owner, trunk: trunk, appTreeID: app)
+    let zone = root.map { ZoneID(tree: tree, root: $0) } ?? ZoneID(trunkOf: tree)
     self.zone = zone
     let commitments = NodeRecord.ZoneCommitments(
       node: KeyCommitment(randomBytes(32))!, content: KeyCommitment(randomBytes(32))!)
