@@ -69,7 +69,8 @@ enum Zones {
     }
     let more = last.map { $0 < log.status.seq } ?? true
     return CommitPage(
-      zone: id, body: commits.bytes + records.bytes, seq: log.status.seq, head: log.status.head, more: more, damaged: damaged,
+      zone: id, body: commits.bytes + records.bytes, seq: log.status.seq, head: log.status.head, more: more,
+      damaged: damaged,
       last: last)
   }
 
