@@ -156,7 +156,10 @@ import ZDCServer
       let record = zone.record(.random(), content: content.field())
       try await server.put([record], contents: [content], in: &zone, token: token)
       let report: AuditReport = try await server.send(.GET, Routes.audit, token: token).json()
-      let titles = ["account", "devices", "sessions", "trees", "zones", "stored in own trees"]
+      let titles = [
+        "account", "devices", "sessions", "trees", "zones", "stored in own trees", "accepted zones of others",
+        "access lists",
+      ]
       #expect(report.sections.map(\.title) == titles)
       let stored = Dictionary(uniqueKeysWithValues: report.sections[5].fields.map { ($0.name, $0.value) })
       #expect(stored["sealed contents, bytes"] == "400")

@@ -95,7 +95,7 @@ import ZDCServer
 
   // MARK: Keys and accounts of members
 
-  @Test("K-9: a new wrap for an old key, or for nobody's, is refused and names the user")
+  @Test("K-9: a new wrap for an old key or an unknown user is refused and names the user")
   func newWrapsAreForCurrentKeys() async throws {
     try await Self.run { server, pair in
       try await pair.append(try pair.other.encryptionRotation(), token: pair.otherToken)
@@ -103,9 +103,9 @@ import ZDCServer
       let refused = try await pair.change(to: try pair.zone.list(adding: [stale.entry]), grants: [stale.grant])
       #expect((refused.status, refused.error?.security) == (422, .recipientKeyStale))
       #expect(refused.error?.user == pair.other.userID)
-      let nobody = pair.zone.member(UserID(randomBytes(32))!)
-      let unknown = try await pair.change(to: try pair.zone.list(adding: [nobody.entry]), grants: [nobody.grant])
-      #expect(unknown.error?.security == .recipientKeyStale && unknown.error?.user == nobody.entry.user)
+      let stranger = pair.zone.member(UserID(randomBytes(32))!)
+      let unknown = try await pair.change(to: try pair.zone.list(adding: [stranger.entry]), grants: [stranger.grant])
+      #expect(unknown.error?.security == .recipientKeyStale && unknown.error?.user == stranger.entry.user)
       let current = pair.zone.member(pair.other.userID, encGen: 2)
       #expect(
         try await pair.change(to: try pair.zone.list(adding: [current.entry]), grants: [current.grant]).status == 200)

@@ -75,11 +75,12 @@ enum Audit {
     let counts = try reader.memberCounts(of: user, limit: countedMembers + 1)
     func text(_ count: Int) -> String { count > countedMembers ? "more than \(countedMembers)" : "\(count)" }
     return section(
-      "access lists (user ids, permissions, key generations, since when)",
+      "access lists",
       [
         ("zones that name this user, own ones included", text(counts.listed)),
         ("zones that this user was removed from (and by which commit)", text(counts.removed)),
-        ("members of own zones", text(counts.members)), ("former members of own zones", text(counts.formerMembers)),
+        ("members of own zones (id, permissions, key generation, since when)", text(counts.members)),
+        ("former members of own zones", text(counts.formerMembers)),
       ])
   }
 

@@ -22,7 +22,7 @@ import ZDCProtocol
         expected: id)
     }
 
-    /// Adds a reader to one of the user's zones, with a wrap that nobody opens.
+    /// Adds a reader to one of the user's zones, with a wrap that does not open.
     func share(_ zone: ZoneID, with user: UserID, encGen: UInt32 = 1) async throws -> PushAnswer {
       let page = try PageContents(try await api.commitPage(zone, after: nil, withRecords: false).body)
       let (acl, head) = (try #require(page.lists.values.first), try #require(page.commits.last?.commit))
