@@ -149,7 +149,7 @@ struct CommitDecision {
     guard acl.hash != old?.hash else { return nil }
     try Grants.check(grants, of: acl, after: old)
     try Recipients.check(acl, after: old, in: reader)
-    let removed = Set(old.fields.entries.map(\.user)).subtracting(acl.fields.entries.map(\.user))
+    let removed = Set(old?.fields.entries.map(\.user) ?? []).subtracting(acl.fields.entries.map(\.user))
     return ZoneDelta.ListChange(acl: acl, grants: grants, removed: removed)
   }
 }

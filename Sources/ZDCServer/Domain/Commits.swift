@@ -80,9 +80,9 @@ enum Grants {
 enum Recipients {
   /// - Throws: `recipientKeyStale` with the user if a new wrap is not for their current key, or they are unknown;
   ///   `accountClosed` for a new member whose account is closed.
-  static func check(_ acl: ZoneACL, after old: ZoneACL, in reader: any MetadataReader) throws {
-    let wraps = acl.fields.newWraps(after: old.fields)
-    let before = old.fields.entriesByUser
+  static func check(_ acl: ZoneACL, after old: ZoneACL?, in reader: any MetadataReader) throws {
+    let wraps = acl.fields.newWraps(after: old?.fields)
+    let before = old?.fields.entriesByUser ?? [:]
     let users = try reader.users(wraps.map(\.user))
     for entry in wraps {
       let user = users[entry.user]
