@@ -23,7 +23,7 @@ import Testing
       "witnessQuorumMissing", "keyTransparencyViolation", "linkRequiresInAppScan", "checkpointMismatch",
       "splitMismatch", "zoneExists", "nestedZoneNotYours", "deletedRemotely", "unsupportedShare", "blobGone",
       "messageAuthFailed", "messageWrongRecipient", "messageGap", "inviteNotAuthorized", "inviteHeadMismatch",
-      "recipientKeyStale", "sessionOriginMismatch", "unsafeExportName",
+      "sessionOriginMismatch", "unsafeExportName",
     ]
   ]
 
