@@ -40,7 +40,7 @@ import ZDCServerMemory
         try tx.insertUser(
           UserRow(
             id: id, lookup: .random(), loginKey: [], genesis: LinkHash(reinterpreting: id), linkSeq: 0,
-            linkHead: LinkHash(reinterpreting: id), signGen: 1, encGen: 1, isClosed: false, createdMs: 1))
+            linkHead: LinkHash(reinterpreting: id), signGen: 1, encGen: 1, createdMs: 1))
       }
       return try requests.map { request in
         let reader = CountingReader(tx)
