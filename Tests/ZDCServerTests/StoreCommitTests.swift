@@ -120,7 +120,7 @@ import ZDCProtocol
         #expect(try reader.zone(of: tree, where: friend, holds: .write)?.zone == child.zone)
         #expect(try reader.zone(of: tree, where: friend, holds: .share) == nil)
         #expect(try reader.zone(of: tree, where: home.owner, holds: .write)?.zone == home.zone)
-        #expect(try reader.zones(ownedBy: home.owner, since: nil).zones.map(\.zone).contains(child.zone))
+        #expect(try reader.zones(of: home.owner, since: nil).own.map(\.zone).contains(child.zone))
       }
     }
   }
