@@ -115,9 +115,14 @@ import ZDCTreesystem
     try await device.write { cloud in
       let trunk = ZDCTreesystemPath(pathComponents: [])
       #expect(cloudCode { try cloud.createNode(withPath: trunk) } == .invalidParameter)
-      for trunk in [ZDCTreesystemTrunk.inbox, .outbox, .detached] {
+      for trunk in [ZDCTreesystemTrunk.inbox, .outbox] {
         let path = ZDCTreesystemPath(pathComponents: ["a"], trunk: trunk)
         #expect(cloudCode { try cloud.createNode(withPath: path) } == .invalidParameter)
+      }
+      // Paths of a tree of another user begin with the id of its root.
+      for names in [["a"], ["a", "b"]] {
+        let path = ZDCTreesystemPath(pathComponents: names, trunk: .detached)
+        #expect(cloudCode { try cloud.createNode(withPath: path) } == .missingParent)
       }
       try cloud.createNode(withPath: ZDCTreesystemPath(pathComponents: ["a"], trunk: .prefs))
     }
