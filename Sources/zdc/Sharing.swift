@@ -16,7 +16,8 @@ struct Share: AsyncParsableCommand {
       """)
 
   @OptionGroup var common: CommonOptions
-  @Option(help: ArgumentHelp("r (read), rw (and write) or rws (and share).", valueName: "letters"))
+  @Option(
+    help: ArgumentHelp("r (read), rw (and write) or rws (and share); R, L, U, W narrow rw.", valueName: "letters"))
   var permissions = "rw"
   @Flag(help: "Queue the change and return; zdc sync sends it.")
   var queue = false

@@ -47,7 +47,7 @@ extension ZDCSyncManager {
   /// is fetched, verified and pinned first. Accepting a tree again does nothing but pull it.
   ///
   /// ```swift
-  /// let root = try await zdc.syncManager.acceptTree(ofUserID: alicesUserID, forLocalUserID: user.uuid)
+  /// let root = try await session.syncManager.acceptTree(ofUserID: alicesUserID, forLocalUserID: user.uuid)
   /// ```
   ///
   /// - Parameters:
