@@ -35,8 +35,9 @@ extension ZonePusher {
     let wanted = WantedList(after: list, changes, by: session.user)
     let needed = wanted.isSelfRemoval ? [] : wanted.recipients(after: list)
     guard !needed.isEmpty else { return (wanted, [:], []) }
-    let (keys, refused) = try await session.identities.recipients(needed, own: session.keys)
+    var (keys, refused) = try await session.identities.recipients(needed, own: session.keys)
     try await report(refused)
+    for user in try await unaccepted(needed.filter { list.entry(for: $0) == nil }) { keys[user] = nil }
     let missing = Set(needed.filter { keys[$0] == nil })
     guard !missing.isEmpty else { return (wanted, keys, []) }
     // Without the key of a member who stays, the zone's key cannot be replaced.
@@ -44,6 +45,15 @@ extension ZonePusher {
     let unknown = changes.filter { isBlocked || $0.change.member.map(missing.contains) ?? false }
     let rest = changes.filter { !unknown.contains($0) }
     return (WantedList(after: list, rest, by: session.user), keys, unknown.map(\.operation))
+  }
+
+  /// Returns those of the new members whose words were changed after they were verified. They get no access before the
+  /// app accepts the change.
+  private func unaccepted(_ users: [UserID]) async throws -> [UserID] {
+    guard !users.isEmpty else { return [] }
+    return try await session.database.asyncRead { transaction in
+      users.filter { transaction.user(id: $0.text)?.identity == .changed }
+    }
   }
 
   private func report(_ refused: [ZDCSecurityError]) async throws {

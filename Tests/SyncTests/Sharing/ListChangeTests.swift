@@ -229,4 +229,31 @@ struct ListChangeTests {
       #expect(try await alice.content(of: "/note")?.data == Data("by the second".utf8))
     }
   }
+
+  /// - A verified user's words are changed before, or after, the change of the list is queued
+  /// => the user gets no access until the change is accepted; a member keeps theirs
+  @Test("K-10: a changed identity gets no new access before it is accepted", arguments: [true, false])
+  func changedIdentity_waitsForAcceptance(isQueuedFirst: Bool) async throws {
+    try await TestWorld.run { world in
+      let people = try await People(world)
+      let users = try #require(try people.alice.zdc.userManager)
+      let bob = try people.bob.localUserID
+      try await users.verify(bob)
+      if isQueuedFirst { try await people.alice.share(with: people.bob) }
+      let accounts = try #require(try people.bob.zdc.localUserManager)
+      world.setWords(try await accounts.changeAccessWords(for: bob), of: "bob")
+      if !isQueuedFirst {
+        #expect(try await users.fetchUser(id: bob, for: people.alice.localUserID).identity == .changed)
+        let error = await #expect(throws: ZDCSecurityError.self) { try await people.alice.share(with: people.bob) }
+        #expect(error?.code == .identityChangedNeedsAcceptance)
+      }
+      try await people.alice.sync()
+      #expect(try await people.home().acl.fields.entries.count == 1)
+      try await users.acceptIdentityChange(bob)
+      try await people.alice.share(with: people.bob)
+      world.clock.advance(by: .seconds(600))
+      try await people.alice.sync()
+      #expect(try await people.home().acl.fields.entries.count == 2)
+    }
+  }
 }
