@@ -163,7 +163,7 @@ package enum ShareCommands {
     }
     for tree in try await engine.opened.sync.offeredTrees(forLocalUserID: engine.user) {
       try engine.opened.output.object(Offer(cloudID: tree.cloudID, ownerID: tree.ownerID))
-      engine.opened.output.line("\(tree.cloudID)  \(tree.ownerID ?? "owner unknown: accept names one")")
+      engine.opened.output.line("\(tree.cloudID)  \(tree.ownerID ?? "(unknown owner: give zdc accept their ID)")")
     }
   }
 
