@@ -54,7 +54,15 @@ struct HandOverUploadTests {
       let device = device
       let task = Task { do { try await device.sync() } catch {} }
       for await _ in reached { break }
+      try await recordIsSent()
       return task
+    }
+
+    /// Waits until the node's record is in the cloud. Otherwise its commit would be handed over with the parts.
+    private func recordIsSent() async throws {
+      for _ in 0..<400 where try await device.queue().contains("create") {
+        try await Task.sleep(for: .milliseconds(25))
+      }
     }
 
     func relaunch() async throws {
