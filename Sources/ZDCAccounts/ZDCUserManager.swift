@@ -145,7 +145,7 @@ public final class ZDCUserManager: Sendable {
     try await change(userID) { contact, _ in contact.isBlocked = false }
   }
 
-  /// Changes what is stored about a user whose chain is pinned.
+  /// Changes the stored decisions about a user whose chain is pinned.
   private func change(
     _ userID: String, _ body: @Sendable (_ contact: inout Contact, _ links: [IdentityLink]) throws -> Void
   ) async throws -> ZDCUser {

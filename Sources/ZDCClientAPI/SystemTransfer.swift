@@ -31,7 +31,7 @@ package enum SystemTransferID: Hashable, Sendable {
   /// A commit request.
   case commit(CommitHash)
 
-  /// What a transfer belongs to. The process takes over all transfers of a subject together.
+  /// The download, upload or commit that a transfer serves. The process takes over all transfers of one together.
   package enum Subject: Hashable, Sendable {
     case blob(BlobID)
     case commit(CommitHash)

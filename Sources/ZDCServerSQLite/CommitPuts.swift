@@ -32,7 +32,7 @@ struct CommitPuts {
     writer = try reader.read32()
     writerGen = try reader.readUInt32()
     timeMs = try reader.readUInt64()
-    // What the writer has seen of the key log.
+    // The writer's view of the key log.
     _ = try reader.read(count: 40)
     offsets = try Self.offsets(&reader)
   }

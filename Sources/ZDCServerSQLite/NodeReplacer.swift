@@ -53,7 +53,7 @@ struct NodeReplacer {
     try removeContent.run(.int(-blob))
   }
 
-  /// Stores what a later operation of the same commit deletes.
+  /// Stores a record that a later operation of the same commit deletes.
   func keep(_ put: NodePut) throws {
     try insertRecord.run(
       .int(zone.rawValue), .id(put.leaf.node), .id(put.leaf.record), .ms(now), .ms(put.record.dataReceivedMs),

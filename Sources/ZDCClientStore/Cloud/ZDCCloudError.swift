@@ -10,7 +10,7 @@ public import ZDCTreesystem
 ///
 /// ``path`` is for the app; the description holds no names, so it may be logged.
 public struct ZDCCloudError: Error, Sendable, Hashable {
-  /// What the app asked for that is not possible. Compare it, or use it in a `switch` with a default.
+  /// The reason why the call is not possible. Compare it, or use it in a `switch` with a default.
   public let code: Code
   /// The path that the app gave, if it gave one.
   public let path: ZDCTreesystemPath?

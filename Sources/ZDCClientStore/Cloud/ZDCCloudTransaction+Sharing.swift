@@ -164,7 +164,7 @@ extension ZDCCloudTransaction {
 }
 
 extension ZoneACL.Fields {
-  /// Whether the list states what the change wants.
+  /// Whether the list already has the state that the change wants.
   package func has(_ change: ListChange) -> Bool {
     switch change {
     case .set(let user, let permissions): entry(for: user)?.permissions == permissions
@@ -173,7 +173,7 @@ extension ZoneACL.Fields {
     }
   }
 
-  /// Whether a user may make the change. Nobody gives permissions that they do not have, and the owner's never change.
+  /// Whether a user may make the change. A member can only give permissions that they have, and the owner's never change.
   package func allows(_ change: ListChange, by writer: UserID) -> Bool {
     guard change.member != owner else { return false }
     if writer == owner { return true }

@@ -18,7 +18,7 @@ extension FrameworkSchema {
     """
 
   /// `zdc_user` gets a rowid, because apps observe it: SQLite reports no changes in a WITHOUT ROWID table.
-  /// `zdc_contact` holds, sealed, what the person at this device decided about another user.
+  /// `zdc_contact` holds, sealed, the decisions of this device's user about another user.
   static let contact = """
     CREATE TABLE zdc_known_user (
       userID BLOB PRIMARY KEY NOT NULL,

@@ -4,7 +4,7 @@ package import ZDCCrypto
 package import ZDCProtocol
 internal import ZDCSupport
 
-/// What the person at this device decided about another user. It holds for all accounts on the device.
+/// The decisions of this device's user about another user. They hold for all accounts on the device.
 ///
 /// `"ZDCO" u8 1 u8 1 | u8 flags (1 blocked, 2 verified) | u32 link | b[32] link hash`
 package struct Contact: Sendable, Hashable {

@@ -1,4 +1,4 @@
-/// What this device knows about the identity of another user (PROTOCOL 3.2).
+/// The state of another user's identity, as this device knows it (PROTOCOL 3.2).
 public enum ZDCIdentityState: Sendable, Hashable {
   /// The user's signed chain of keys holds. No person has compared it with the user yet.
   case seen
@@ -18,7 +18,7 @@ public struct ZDCUser: Sendable, Hashable, Identifiable {
   public let uuid: String
   /// Whether the account is logged in on this device.
   public let isLocal: Bool
-  /// What this device knows about the user's identity. A local user who is not closed is always verified.
+  /// The state of the user's identity, as this device knows it. A local user whose account is open is always verified.
   public let identity: ZDCIdentityState
   /// Whether the person at this device has blocked the user.
   public let isBlocked: Bool

@@ -27,7 +27,7 @@ enum Memberships {
     return zone.status
   }
 
-  /// Ended memberships give way to a new one. They only repeat what the zone's log tells a former member.
+  /// Removes ended memberships to make room for a new one. A former member learns of the end from the zone's log too.
   private static func makeRoom(for user: UserID, limit: Int, in tx: any MetadataTransaction) throws {
     let all = try tx.memberships(of: user)
     guard all.count >= limit else { return }

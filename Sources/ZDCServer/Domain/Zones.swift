@@ -8,7 +8,7 @@ struct CommitPage: Sendable {
   var head: CommitHash
   var more: Bool
   var damaged: [RecordDamaged] = []
-  /// The last commit of the page; what the caller had if the page has none.
+  /// The last commit of the page, or the caller's last commit if the page has none.
   var last: UInt64?
 }
 

@@ -103,8 +103,8 @@ package struct ZoneChanges: Sendable {
   }
 }
 
-/// A user's newest acceptance or loss of a zone. The number counts the user's own changes; the random mark tells
-/// changes with the same number apart, which a restored server may make.
+/// A user's newest acceptance or loss of a zone. The number counts the user's own changes. The random mark
+/// distinguishes changes with the same number, which a restored server may make.
 package struct MembershipMark: Sendable, Hashable {
   package var number: UInt64
   package var mark: UInt64

@@ -37,7 +37,7 @@ extension ZDCSyncManager {
     return try await handOver.upload(.commit(commit), body) { try await api.systemCommit(commit, file: $0) }
   }
 
-  /// Pushes what the system's transfers have made possible, for all local users. Errors are in ``statusUpdates``.
+  /// Pushes for all local users, because the system's transfers may have completed uploads. Errors are in ``statusUpdates``.
   package func syncAfterHandOver() async {
     do {
       for user in try await users.allLocalUserIDs() {

@@ -11,7 +11,7 @@ extension ContentUpload {
   /// part being sealed.
   private static let partsUnderWay = 1
 
-  /// What the server has.
+  /// The state of the upload on the server.
   private struct Known: Sendable {
     /// The hashes of its parts by index; nil until it was asked.
     var parts: [Int: [UInt8]]?

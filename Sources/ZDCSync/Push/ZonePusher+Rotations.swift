@@ -3,7 +3,7 @@ internal import ZDCProtocol
 internal import ZDCSupport
 
 // Finishes removals: replaces the keys of nodes that were not written since. Each commit rotates up to a thousand nodes,
-// from the top down, and nothing else. The log says what is left, so nothing has to be stored.
+// from the top down, and nothing else. The log shows which nodes are left, so nothing has to be stored.
 
 extension ZonePusher {
   /// Sends at most one commit. An earlier request without a known outcome is sent again first.

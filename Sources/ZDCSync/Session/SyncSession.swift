@@ -29,7 +29,7 @@ package struct SyncSession: Sendable {
   package let events: SyncEvents
   let activity: SyncActivity
   package let progress: UploadProgress
-  /// What the system sends while the app is suspended.
+  /// The requests that the system sends while the app is suspended.
   package let handOver: TransferHandOver
   /// Frozen zones that were retried since launch.
   let retriedFrozen: Locked<Set<Int64>>

@@ -77,7 +77,7 @@ extension ZDCDiskManager {
 
   /// Stores a node's thumbnail, or records that it has none.
   ///
-  /// The image manager shows it from then on.
+  /// Afterwards the image manager shows it.
   ///
   /// ```swift
   /// try session.diskManager.importNodeThumbnail(ZDCDiskImport(cleartextData: jpeg), for: node)

@@ -43,8 +43,8 @@ package final class TransferHandOver: Sendable {
 
   /// - Parameters:
   ///   - system: nil on a platform that does not suspend apps.
-  ///   - partials: the folder for what the system fetches.
-  ///   - folder: the folder for what the system sends. No other object uses it.
+  ///   - partials: the folder for the content that the system fetches.
+  ///   - folder: the folder for the requests that the system sends. No other object uses it.
   package init(
     system: (any SystemTransfers)?, partials: PartialFolder, folder: URL,
     stagedBytes: Int = TransferHandOver.stagedBytes
@@ -85,7 +85,8 @@ package final class TransferHandOver: Sendable {
     return true
   }
 
-  /// Ends the app's absence. Each transfer of this process takes back what the system has of it, and continues.
+  /// Call this when the app is active again. Each transfer of this process takes back its parts from the system, and
+  /// continues.
   package func end() {
     state.withLock { $0.absence = .none }
     changes.send(())
@@ -129,7 +130,7 @@ package final class TransferHandOver: Sendable {
   /// Stops the system's transfers of this subject. They have ended when this returns, but the server may have received
   /// any of them.
   package func withdraw(_ subject: SystemTransferID.Subject) async {
-    // What the system has when the database closes is the next launch's to withdraw.
+    // The next launch withdraws the transfers that the system still has when the database closes.
     guard let system, !state.withLock({ $0.isStopped }) else { return }
     await load()
     guard state.withLock({ $0.holds(subject) }) else { return }
@@ -336,7 +337,7 @@ package final class TransferHandOver: Sendable {
 
   // MARK: Launches by the system
 
-  /// Sets what is done with the results before the system is told that its events are handled.
+  /// Sets the block that processes the results before the app calls the system's completion handler.
   package func whenDelivered(_ finish: @escaping @Sendable () async -> Void) { state.withLock { $0.finish = finish } }
 
   /// Takes over the events of the system's session.
