@@ -54,8 +54,8 @@ package struct IdentityStore: Sendable {
   /// Returns the newest encryption keys of users, after it has asked the server for new links of their chains. What the
   /// server withholds or forges changes nothing: the pinned chain counts.
   ///
-  /// - Returns: The keys, without those of users whose account is closed or whose chain is unknown, and the errors of
-  ///   chains that were refused.
+  /// - Returns: The keys, without those of users whose chain is unknown, and the errors of chains that were refused. A
+  ///   closed account keeps its key: a member who closed theirs must not prevent another's removal.
   /// - Throws: `ServerError`, `TransportError`, and the database's errors.
   package func recipients(
     _ users: [UserID], own: UserKeys
@@ -66,7 +66,7 @@ package struct IdentityStore: Sendable {
       var keys: [UserID: RecipientKey] = [:]
       for user in others {
         guard let chain = try transaction.users.chain(of: user),
-          let last = try IdentityChain.links(chain, of: user).last, last.kind != .closed
+          let last = try IdentityChain.links(chain, of: user).last
         else { continue }
         keys[user] = RecipientKey(encGen: last.encGen, encPub: last.encPub)
       }

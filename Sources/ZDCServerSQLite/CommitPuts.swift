@@ -42,10 +42,10 @@ struct CommitPuts {
     var offsets: [Int] = []
     offsets.reserveCapacity(min(count, reader.remaining / 33 + 1))
     for _ in 0..<count {
-      let kind = Int(try reader.readUInt8())
-      guard kind < ZoneOperation.lengths.count, ZoneOperation.lengths[kind] > 0 else { throw StoreError.damaged }
+      let kind = try reader.readUInt8()
+      guard let length = ZoneOperation.length(ofKind: kind) else { throw StoreError.damaged }
       if kind == 1 { offsets.append(reader.offset) }
-      _ = try reader.read(count: ZoneOperation.lengths[kind])
+      _ = try reader.read(count: length)
     }
     return offsets
   }
@@ -61,9 +61,4 @@ struct CommitPuts {
   func context(_ index: Int) throws -> RecordContext {
     RecordContext(tree: tree, put: try put(index), writer: writer, writerGen: writerGen, timeMs: timeMs)
   }
-}
-
-extension ZoneOperation {
-  /// The lengths of operations by their kind, without it (PROTOCOL 3.7).
-  fileprivate static let lengths = [0, 72, 56, 36, 56, 104, 104, 72, 36, 32]
 }

@@ -118,4 +118,23 @@ import ZDCProtocol
     let hash = ContentRoot(labelledHash: "etag", content.blobID.bytes + content.contentRoot.bytes)
     #expect(content.eTag == ZBase32.encode(hash.bytes.prefix(16)))
   }
+
+  @Test func operationsHaveTheLengthOfTheirKind() {
+    let put = ZoneOperation.Put(node: .zero, parent: .zero, record: .zero, keyGen: 1, parentKeyGen: 1)
+    let operations: [(kind: UInt8, ZoneOperation)] = [
+      (1, .put(put)), (2, .delete(node: .zero, record: .zero, liveDescendants: 0)), (3, .acl(version: 1, hash: .zero)),
+      (4, .split(node: .zero, genesis: .zero, count: 1)), (8, .retireKey(user: .zero, gen: 2)),
+      (10, .genesisState(ZoneOperation.GenesisState(parentHead: .zero, stateRoot: .zero, count: 1))),
+    ]
+    func length(_ operations: [ZoneOperation]) -> Int {
+      ZoneCommit.Fields(
+        zone: ZoneID(tree: .zero, root: .zero), seq: 1, prev: .zero, aclHash: .zero, writer: .zero, writerGen: 1,
+        timeMs: 0, operations: operations
+      ).unsignedBytes.count
+    }
+    for (kind, operation) in operations {
+      #expect(ZoneOperation.length(ofKind: kind) == length([operation]) - length([]) - 1, "\(kind)")
+    }
+    #expect((0...UInt8.max).filter { ZoneOperation.length(ofKind: $0) != nil } == operations.map(\.kind))
+  }
 }

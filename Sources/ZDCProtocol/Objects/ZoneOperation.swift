@@ -68,6 +68,17 @@ package enum ZoneOperation: Sendable, Hashable {
     }
   }
 
+  /// Returns the number of bytes after the kind; nil for a kind that does not exist. A reader that needs one operation
+  /// of many skips the others with it.
+  package static func length(ofKind kind: UInt8) -> Int? {
+    switch kind {
+    case 1, 10: 72
+    case 2, 4: 56
+    case 3, 8: 36
+    default: nil
+    }
+  }
+
   func write(to out: inout ByteWriter) {
     switch self {
     case .put(let put):

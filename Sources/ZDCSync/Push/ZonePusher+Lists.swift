@@ -47,12 +47,12 @@ extension ZonePusher {
     return (WantedList(after: list, rest, by: session.user), keys, unknown.map(\.operation))
   }
 
-  /// Returns those of the new members whose words were changed after they were verified. They get no access before the
-  /// app accepts the change.
+  /// Returns those of the new members who get no access: their account is closed, or their words were changed after
+  /// they were verified, and the app has not accepted the change.
   private func unaccepted(_ users: [UserID]) async throws -> [UserID] {
     guard !users.isEmpty else { return [] }
     return try await session.database.asyncRead { transaction in
-      users.filter { transaction.user(id: $0.text)?.identity == .changed }
+      users.filter { [.changed, .closed].contains(transaction.user(id: $0.text)?.identity) }
     }
   }
 

@@ -256,4 +256,19 @@ struct ListChangeTests {
       #expect(try await people.home().acl.fields.entries.count == 2)
     }
   }
+
+  @Test func aMemberWithAClosedAccount_doesNotPreventARemoval() async throws {
+    try await TestWorld.run { world in
+      let people = try await People(world)
+      try await people.alice.share(with: people.bob)
+      try await people.alice.share(with: people.carol)
+      try await people.alice.sync()
+      try await #require(try people.carol.zdc.localUserManager).closeAccount(people.carol.localUserID)
+      try await people.alice.unshare(with: people.bob)
+      try await people.alice.sync()
+      #expect(try await people.alice.queueCount() == 0)
+      #expect(try await people.alice.members(people.bob, people.carol) == ["carol": "rw"])
+      #expect(try await people.home().acl.fields.zoneKeyGen == 2)
+    }
+  }
 }
