@@ -74,13 +74,15 @@ extension ZonePusher {
     return try ListDraft(wanted, choice, keys: keys, used: used, session: session)
   }
 
-  /// Pauses changes for users whose identity chain the server does not show.
+  /// Pauses changes for users whose identity chain the server does not show, or who have no access yet.
   private func pauseUnknown(_ operations: [Int64]) async throws {
     try await session.database.asyncReadWrite { [session] transaction in
       for id in operations {
         guard var row = try transaction.operations.operation(id: id), row.state == .pending else { continue }
         row.attempts += 1
-        (row.reason, row.reasonDetail) = (.serverSaid, ZDCSecurityError.Code.accountStateMissing.rawValue)
+        let isChanged = row.listChange?.member.map { transaction.user(id: $0.text)?.identity == .changed } ?? false
+        let code: ZDCSecurityError.Code = isChanged ? .identityChangedNeedsAcceptance : .accountStateMissing
+        (row.reason, row.reasonDetail) = (.serverSaid, code.rawValue)
         row.notBeforeMs = session.now() + Backoff.pause(attempts: row.attempts, random: session.time.random())
         try transaction.operations.update(row)
       }

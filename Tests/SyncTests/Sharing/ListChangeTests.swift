@@ -1,4 +1,5 @@
 import Foundation
+import GRDB
 import Testing
 import ZDCCrypto
 import ZDCProtocol
@@ -249,6 +250,10 @@ struct ListChangeTests {
       }
       try await people.alice.sync()
       #expect(try await people.home().acl.fields.entries.count == 1)
+      let reason = try await people.alice.database.read { transaction in
+        try String.fetchOne(transaction.database, sql: "SELECT reasonDetail FROM zdc_operation")
+      }
+      #expect(reason == (isQueuedFirst ? "identityChangedNeedsAcceptance" : nil))
       try await users.acceptIdentityChange(bob)
       try await people.alice.share(with: people.bob)
       world.clock.advance(by: .seconds(600))
