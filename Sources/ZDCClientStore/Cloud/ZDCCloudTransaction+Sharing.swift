@@ -179,7 +179,7 @@ extension ZoneACL.Fields {
     if writer == owner { return true }
     let own = entry(for: writer)?.permissions ?? []
     switch change {
-    case .set(_, let permissions): return own.contains(.share) && permissions.isSubset(of: own)
+    case .set(_, let permissions): return own.contains(.share) && own.mayGive(permissions)
     case .remove(let user): return own.contains(.share) || user == writer
     case .rotate: return own.contains(.share)
     }

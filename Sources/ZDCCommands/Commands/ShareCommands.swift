@@ -47,10 +47,10 @@ package enum ShareCommands {
     let opened = try OpenProfile.open(options)
     let engine = try await Engine(opened)
     if !queuesOnly { try await engine.pull() }
-    try await opened.sync.meet(user, forLocalUserID: engine.user)
+    try await opened.people.fetchUser(id: user, for: engine.user)
     let item = ZDCShareItem(permissions: permissions)
     guard item.permissions.count == permissions.count else {
-      throw CommandError(.usage, "invalidPermissions", "the permissions must be r, rw or rws")
+      throw CommandError(.usage, "invalidPermissions", "the permissions must be letters of r, w, s, R, L, U, W and B")
     }
     var report = try await change(engine, user) { cloud, home in
       _ = try cloud.share(nodeID: home.uuid, withUserID: user, item: item)

@@ -21,6 +21,9 @@ package struct ZoneACL: Sendable, Hashable {
     static let narrowing: Permissions = [.recordsOnly, .leafsOnly, .userOnly, .writeOnce, .burnIfSender]
     static let known: UInt16 = 255
 
+    /// Whether a member with these permissions may give others. Permissions that only narrow need not be their own.
+    package func mayGive(_ others: Permissions) -> Bool { isSuperset(of: others.intersection(.widening)) }
+
     /// Whether a list may give a member exactly these permissions.
     package var isCombination: Bool {
       let combinations: [Permissions] = [[.read], [.read, .write], [.read, .write, .share]]

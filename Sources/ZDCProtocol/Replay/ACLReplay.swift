@@ -63,8 +63,7 @@ package enum ACLReplay {
     if isSelfRemoval(fields, after: old) { return }
     try require(writer.permissions.contains(.share), .aclNotAuthorized)
     for entry in fields.entries where old.entry(for: entry.user)?.permissions != entry.permissions {
-      let given = entry.permissions.intersection(.widening)
-      try require(given.isSubset(of: writer.permissions), .aclNotAuthorized, node: nil)
+      try require(writer.permissions.mayGive(entry.permissions), .aclNotAuthorized, node: nil)
     }
   }
 

@@ -71,16 +71,6 @@ extension ZDCSyncManager {
     try await asEngine { try await self.engine(for: localUserID).replaceOldKeys() }
   }
 
-  /// Fetches, verifies and pins another user's identity chain.
-  package func meet(_ userID: String, forLocalUserID localUserID: String) async throws {
-    do {
-      let session = try await engine(for: localUserID).session
-      guard let user = UserID(text: userID),
-        try await session.identities.recipients([user], own: session.keys).keys[user] != nil
-      else { throw ZDCCloudError(.unknownUser) }
-    } catch { throw publicError(error) }
-  }
-
   private func accept(_ ownerID: String, _ localUserID: String) async throws -> ZDCNode {
     let engine = try await engine(for: localUserID)
     let session = engine.session

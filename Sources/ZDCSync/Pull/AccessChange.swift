@@ -1,4 +1,3 @@
-internal import Foundation
 internal import ZDCClientStore
 internal import ZDCProtocol
 internal import ZDCSupport
@@ -121,15 +120,8 @@ struct LostAccess {
   private func remove(_ top: NodeRow) throws {
     try session.part(.deletion, of: zone, top.nodeID, receivedMs: receivedMs, in: transaction) {
       try journal(top)
-      let node = try session.node(top, in: transaction)
-      let path = try session.path(top, in: transaction)
-      try transaction.unlinkBeforeRemoval(of: top, keepLookups: true)
-      try transaction.nodes.deleteSubtree(of: top.id)
-      let timestamp = receivedMs == 0 ? nil : Date(timeIntervalSince1970: Double(receivedMs) / 1_000)
-      try session.tell(.didDiscoverDeletedNode, top.nodeID, in: transaction) {
-        try $0.didDiscoverDeletedNode(node, at: path, timestamp: timestamp, transaction: transaction)
-      }
-      try transaction.endRemoval()
+      let removal = RemoteRemoval(session: session, zone: zone, transaction: transaction, receivedMs: receivedMs)
+      try removal.delete(top)
     }
   }
 

@@ -171,7 +171,8 @@ struct RemoteRemoval {
     }
   }
 
-  private func delete(_ row: NodeRow) throws {
+  /// Deletes a branch here, and notifies the app.
+  package func delete(_ row: NodeRow) throws {
     let node = try session.node(row, in: transaction)
     let path = try places.path(row)
     try transaction.unlinkBeforeRemoval(of: row, keepLookups: true)

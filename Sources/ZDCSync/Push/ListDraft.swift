@@ -33,13 +33,16 @@ struct ListDraft: Sendable {
     fields.version += 1
     (fields.prev, fields.writer, fields.writerGen) = (old.hash, session.user, session.keys.signGen)
     fields.timeMs = session.now()
-    let known = wanted.isSelfRemoval ? nil : choice.zone.key
-    guard let zoneKey = known ?? (wanted.isSelfRemoval ? NodeKey.random() : nil) else {
+    let zoneKey = choice.zone.key
+    // A member who leaves seals nothing, and need not have the key.
+    guard zoneKey != nil || wanted.isSelfRemoval else {
       throw ZDCSecurityError(.grantMissing, zone: choice.zone.zone, user: session.user)
     }
     key = wanted.isRotation ? .random() : nil
-    if let key { try Self.rotate(&fields, from: zoneKey, to: key, used: used) }
-    let sealer = GrantSealer(zone: choice.zone.zone, zoneKeyGen: fields.zoneKeyGen, key: key ?? zoneKey)
+    if let key, let zoneKey { try Self.rotate(&fields, from: zoneKey, to: key, used: used) }
+    let sealer = (key ?? zoneKey).map {
+      GrantSealer(zone: choice.zone.zone, zoneKeyGen: fields.zoneKeyGen, key: $0)
+    }
     (fields.entries, grants) = try Self.entries(wanted, old.fields, keys, sealer)
     acl = try ZoneACL(fields) { try session.keys.signingKey.sign(label: "acl", message: $0) }
   }
@@ -62,7 +65,7 @@ struct ListDraft: Sendable {
   }
 
   private static func entries(
-    _ wanted: WantedList, _ old: ZoneACL.Fields, _ keys: [UserID: RecipientKey], _ sealer: GrantSealer
+    _ wanted: WantedList, _ old: ZoneACL.Fields, _ keys: [UserID: RecipientKey], _ sealer: GrantSealer?
   ) throws -> ([ZoneACL.Entry], [Grant]) {
     var (entries, grants): ([ZoneACL.Entry], [Grant]) = ([], [])
     for (user, permissions) in wanted.permissions.sorted(by: { $0.key < $1.key }) {
@@ -71,7 +74,7 @@ struct ListDraft: Sendable {
         entries.append(entry)
         continue
       }
-      guard let key = keys[user] else { throw ZDCSecurityError(.accountStateMissing, user: user) }
+      guard let key = keys[user], let sealer else { throw ZDCSecurityError(.accountStateMissing, user: user) }
       let grant = try sealer.seal(for: user, encGen: key.encGen, encPub: key.encPub)
       grants.append(grant)
       entries.append(

@@ -49,6 +49,13 @@ struct WantedListTests {
     #expect(wanted.recipients(after: Self.list) == [Self.owner, Self.sharer, Self.stranger])
   }
 
+  /// Replay decides by the same function, so a list that the client makes is one that all members accept.
+  @Test func aSharerMayNarrowWhatTheyGive() {
+    let narrowed: ZoneACL.Permissions = [.read, .write, .writeOnce]
+    #expect(Self.wanted([.set(Self.stranger, narrowed)], by: Self.sharer).effective == [1])
+    #expect(Self.wanted([.set(Self.stranger, narrowed)], by: Self.writer).refused == [1])
+  }
+
   @Test func whatIsInForceIsDone() {
     let wanted = Self.wanted([.set(Self.writer, [.read, .write]), .remove(Self.stranger), .rotate(after: 1)])
     #expect(wanted.done == [1, 2, 3] && wanted.isEmpty && !wanted.isRotation)
