@@ -58,7 +58,8 @@ package enum ShareCommands {
     report.permissions = item.permissions
     if !queuesOnly { report.durableMs = try await send(engine) }
     try options.output.object(report)
-    options.output.note("home:/ is shared with \(user) (\(item.permissions))")
+    options.output.note(
+      queuesOnly ? queuedNote : "home:/ is shared with \(user) (\(item.permissions))")
     try await opened.close()
   }
 
@@ -75,16 +76,23 @@ package enum ShareCommands {
       _ = try cloud.unshare(nodeID: home.uuid, withUserID: user)
     }
     if !queuesOnly { report.durableMs = try await send(engine) }
-    if isEager, !queuesOnly {
-      try await opened.sync.replaceOldKeys(forLocalUserID: engine.user)
-    }
+    let left = isEager && !queuesOnly ? try await opened.sync.replaceOldKeys(forLocalUserID: engine.user) : 0
     if showsReceipt {
       try await printReceipts(engine, user)
     } else {
       try options.output.object(report)
-      options.output.note("home:/ is no longer shared with \(user)")
+      options.output.note(queuesOnly ? queuedNote : "home:/ is no longer shared with \(user)")
     }
     try await opened.close()
+    if left > 0 { throw oldKeysLeft(left) }
+  }
+
+  private static let queuedNote = "the change is queued: zdc sync sends it"
+
+  private static func oldKeysLeft(_ count: Int) -> CommandError {
+    CommandError(
+      .failure, "oldKeysLeft", "\(Amounts.count(count, "node")) still have old keys",
+      hint: "zdc status shows why; afterwards run zdc unshare with --eager again")
   }
 
   private static func change(

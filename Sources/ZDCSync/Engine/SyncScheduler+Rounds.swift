@@ -196,13 +196,16 @@ extension SyncScheduler {
   }
 
   /// Replaces old keys, zone by zone, until nothing is left that this user may do.
-  package func replaceOldKeys() async throws {
+  package func replaceOldKeys() async throws -> Int {
     try await prepareOnce()
     try await identity.require()
     let user = session.user
+    var left = 0
     for (zone, _) in try await known() where zone.mayWrite(user) {
       while try await worker(zone.id).pushRotations().commits > 0 { try Task.checkCancellation() }
+      left += try await session.database.asyncRead { try $0.leaves(zone: zone.id).staleCount(below: zone.zone.root) }
     }
+    return left
   }
 
   // MARK: Queued work

@@ -66,8 +66,11 @@ extension ZDCSyncManager {
   ///
   /// It pulls nothing and sends a commit for each thousand nodes. If it is interrupted, calling it again continues.
   ///
+  /// - Returns: The number of nodes that still have old keys: those that this device cannot read, and those of trees that
+  ///   are paused or frozen.
   /// - Throws: ``ZDCError`` with `syncedElsewhere` if another process syncs; `ServerError`, `TransportError`.
-  public func replaceOldKeys(forLocalUserID localUserID: String) async throws {
+  @discardableResult
+  public func replaceOldKeys(forLocalUserID localUserID: String) async throws -> Int {
     try await asEngine { try await self.engine(for: localUserID).replaceOldKeys() }
   }
 

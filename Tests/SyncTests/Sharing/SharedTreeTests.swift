@@ -332,15 +332,18 @@ struct SharedTreeTests {
       let head = try await people.home().commits.last
       #expect(receipt.commitNumber == head?.fields.seq && receipt.commitHash == head?.hash.text)
       guard isEager else { return }
-      let before = try world.server.commitCount()
-      try await alice.syncManager.replaceOldKeys(forLocalUserID: try alice.localUserID)
+      let (before, user) = (try world.server.commitCount(), try alice.localUserID)
+      try await alice.syncManager.pausePush(forLocalUserID: user)
+      #expect(try await alice.syncManager.replaceOldKeys(forLocalUserID: user) == 1_203)
+      try await alice.syncManager.resumePush(forLocalUserID: user)
+      #expect(try await alice.syncManager.replaceOldKeys(forLocalUserID: user) == 0)
       let after = try world.server.commitCount()
       // One for each level of the tree, and one more where a level has more than a thousand nodes.
       #expect(after == before + 3)
       #expect(try await receipts().map(\.nodesWithOldKeys) == [0])
       let home = try await people.home()
       #expect(home.nodes.values.allSatisfy { $0.record.fields.keyGen == 2 && $0.record.fields.parentKeyGen == 2 })
-      try await alice.syncManager.replaceOldKeys(forLocalUserID: try alice.localUserID)
+      #expect(try await alice.syncManager.replaceOldKeys(forLocalUserID: user) == 0)
       #expect(try world.server.commitCount() == after)
       let fresh = try await world.device("fresh")
       try await world.settle(fresh, people.carol)
