@@ -91,12 +91,12 @@ actor BackgroundSync {
   private func startDuePulls(_ states: [Int64: ZoneSyncState]) {
     let now = session.time.now()
     let due = states.filter { $0.value.isPullDue(now: now) }
-    startPulls(of: due.keys.sorted()) { try await $0.pullIfDue() }
+    startPulls(of: due.keys.sorted()) { try await $0.pullIfDue($1) }
   }
 
   private func startPulls(
     of zones: [Int64], evenIfNone: Bool = false,
-    _ pull: @escaping @Sendable (ZoneWorker) async throws -> ZonePuller.Pulled
+    _ pull: @escaping @Sendable (ZoneWorker, RoundPages?) async throws -> ZonePuller.Pulled
   ) {
     let zones = zones.filter { !pulling.contains($0) }
     guard !zones.isEmpty || evenIfNone else { return }
@@ -105,12 +105,12 @@ actor BackgroundSync {
   }
 
   private func pullInBackground(
-    _ zones: [Int64], _ pull: @escaping @Sendable (ZoneWorker) async throws -> ZonePuller.Pulled
+    _ zones: [Int64], _ pull: @escaping @Sendable (ZoneWorker, RoundPages?) async throws -> ZonePuller.Pulled
   ) async {
     do {
       let round = try await scheduler.pulling {
-        try await self.scheduler.pullRound(of: zones, inBackground: true) { worker in
-          let result = await Result { try await pull(worker) }
+        try await self.scheduler.pullRound(of: zones, inBackground: true) { worker, pages in
+          let result = await Result { try await pull(worker, pages) }
           await self.pullEnded(worker.zone)
           return try result.get()
         }
@@ -135,7 +135,7 @@ actor BackgroundSync {
     try await scheduler.prepareOnce()
     let due = try await scheduler.note(list)
     pause.endIfOfConnection()
-    startPulls(of: due, evenIfNone: true) { try await $0.pull(inBackground: true) }
+    startPulls(of: due, evenIfNone: true) { try await $0.pull($1, inBackground: true) }
     wake.signal()
   }
 

@@ -41,7 +41,7 @@ extension SyncScheduler {
     try await pulling {
       try await self.prepareOnce()
       let due = try await self.note(try await self.session.api.zones(since: nil), isOnRequest: true)
-      do { return try await self.pullRound(of: due) { try await $0.pull() } } catch let error as CancellationError {
+      do { return try await self.pullRound(of: due) { try await $0.pull($1) } } catch let error as CancellationError {
         for zone in due { await self.worker(zone).pullAborted() }
         throw error
       }
@@ -77,13 +77,17 @@ extension SyncScheduler {
     }
   }
 
-  /// Pulls some zones as one round.
+  /// Pulls some zones as one round. If there are more than can be pulled at the same time, their pages are fetched
+  /// together.
   func pullRound(
     of zones: [Int64], inBackground: Bool = false,
-    _ pull: @escaping @Sendable (ZoneWorker) async throws -> ZonePuller.Pulled
+    _ pull: @escaping @Sendable (ZoneWorker, RoundPages?) async throws -> ZonePuller.Pulled
   ) async throws -> ZoneRound<PullSummary> {
     session.events.post { .pullStarted(localUserID: $0) }
-    let round = try await round(PullSummary(), of: zones, inBackground: inBackground, pull) { $0.take($1) }
+    let pages = zones.count > Self.zonesAtOnce ? RoundPages(session: session, zones: zones) : nil
+    let round = try await round(PullSummary(), of: zones, inBackground: inBackground, { try await pull($0, pages) }) {
+      $0.take($1)
+    }
     try await finishedPull(round)
     return round
   }

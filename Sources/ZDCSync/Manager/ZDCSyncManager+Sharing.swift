@@ -91,7 +91,7 @@ extension ZDCSyncManager {
       return row.id
     }
     await engine.follow(zone, row: id)
-    _ = try await engine.pullRound(of: [id]) { try await $0.pull() }.get()
+    _ = try await engine.pullRound(of: [id]) { try await $0.pull($1) }.get()
     return try await session.database.asyncRead { transaction in
       guard let root = try transaction.nodes.root(zone: id) else {
         throw ZDCSecurityError(.grantMissing, zone: zone, user: session.user)

@@ -32,7 +32,7 @@ extension ZoneRow {
 // is frozen (PROTOCOL 3.7, "Pins").
 
 extension ZonePuller {
-  package func follow(_ page: CommitPage?) async throws -> Pulled {
+  package func follow(_ page: CommitPage?, _ pages: RoundPages? = nil) async throws -> Pulled {
     try await waiting {
       guard let row = try await zoneRow(), mayFollow(row, hasPage: page != nil) else { return Pulled() }
       if row.hasLostAccess(session.user) { return try await endAccess() }
@@ -40,7 +40,7 @@ extension ZonePuller {
       var left = DeferredNodes()
       try await retryDelegateCalls(&summary, &left)
       do {
-        try await followTwice(page, &summary, &left)
+        try await followTwice(page, pages, &summary, &left)
       } catch let error as ZDCSecurityError where row.frozen != nil && HeadRules.isAboutLog(error.code) {
         // The zone is frozen as before the launch, and the user already knows.
         session.retriedFrozen.withLock { _ = $0.insert(zone) }
@@ -77,10 +77,10 @@ extension ZonePuller {
   }
 
   private func followTwice(
-    _ page: CommitPage?, _ summary: inout PullSummary, _ left: inout DeferredNodes
+    _ page: CommitPage?, _ pages: RoundPages?, _ summary: inout PullSummary, _ left: inout DeferredNodes
   ) async throws {
     do {
-      guard let page else { return try await pullPages(&summary, &left) }
+      guard let page else { return try await pullPages(pages, &summary, &left) }
       try await takePage(page, &summary, &left)
     } catch let doubt as Doubt {
       if doubt.isFinal { throw try await conclude(doubt) }
@@ -89,7 +89,7 @@ extension ZonePuller {
       var second = self
       second.isSecondTry = true
       do {
-        try await second.pullPages(&summary, &left)
+        try await second.pullPages(nil, &summary, &left)
       } catch let doubt as Doubt { throw try await conclude(doubt) }
     }
   }

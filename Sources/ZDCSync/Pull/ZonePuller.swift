@@ -32,20 +32,25 @@ package struct ZonePuller {
 
   /// Pulls until the local tree matches the server's head.
   ///
+  /// - Parameter pages: The pages of a round's zones; the first page of this zone may be among them.
   /// - Throws: `ZDCSecurityError` if the answers could not be followed on the second attempt either; `ServerError`,
   ///   `TransportError`.
-  package func pull() async throws -> Pulled { try await follow(nil) }
+  package func pull(_ pages: RoundPages? = nil) async throws -> Pulled { try await follow(nil, pages) }
 
   /// Applies a page that arrived with an event or a 409 response, then fetches and applies its records.
   package func take(_ page: CommitPage) async throws -> Pulled { try await follow(page) }
 
-  func pullPages(_ summary: inout PullSummary, _ left: inout DeferredNodes) async throws {
+  func pullPages(
+    _ pages: RoundPages?, _ summary: inout PullSummary, _ left: inout DeferredNodes
+  ) async throws {
     guard var row = try await zoneRow() else { return }
     try await doubting(row.zone) { [row] in try await GrantRetry(session: session, zone: zone).run(row) }
     let isFirst = try await isFirstPull(row)
+    var fetched = try await pages?.page(of: zone)
     var hasMore = true
     while hasMore {
-      let page = try await commitPage(row, withRecords: !isFirst)
+      let page = try await nextPage(row, fetched, withRecords: !isFirst)
+      fetched = nil
       let applied = try await apply(page, to: row)
       summary.commits += applied.commits
       left.note(applied.refusal)
@@ -64,6 +69,12 @@ package struct ZonePuller {
   private func isFirstPull(_ row: ZoneRow) async throws -> Bool {
     if row.head == nil { return true }
     return try await session.database.asyncRead { [zone] transaction in try transaction.nodes.root(zone: zone) == nil }
+  }
+
+  /// Returns the page that was fetched with those of other zones, unless the zone has grown here since.
+  private func nextPage(_ row: ZoneRow, _ fetched: CommitPage?, withRecords: Bool) async throws -> CommitPage {
+    if let fetched, fetched.head.seq >= row.head?.seq ?? 0 { return fetched }
+    return try await commitPage(row, withRecords: withRecords)
   }
 
   /// Fetches a page. A server that does not know a zone that the account was created with has lost the account, or

@@ -10,16 +10,18 @@ extension ZoneWorker {
 
   /// Pulls the zone.
   ///
-  /// - Parameter inBackground: Whether a failed pull pauses the zone and reports its error.
-  package func pull(inBackground: Bool = false) async throws -> ZonePuller.Pulled {
-    try await step { try await pulling(inBackground: inBackground) { [puller] in try await puller.pull() } }
+  /// - Parameters:
+  ///   - pages: The pages of a round's zones.
+  ///   - inBackground: Whether a failed pull pauses the zone and reports its error.
+  package func pull(_ pages: RoundPages? = nil, inBackground: Bool = false) async throws -> ZonePuller.Pulled {
+    try await step { try await pulling(inBackground: inBackground) { [puller] in try await puller.pull(pages) } }
   }
 
   /// Pulls the zone if it still needs a pull.
-  func pullIfDue() async throws -> ZonePuller.Pulled {
+  func pullIfDue(_ pages: RoundPages?) async throws -> ZonePuller.Pulled {
     try await step {
       guard state.isPullDue(now: session.time.now()) else { return ZonePuller.Pulled() }
-      let pulled = try await pulling(inBackground: true) { [puller] in try await puller.pull() }
+      let pulled = try await pulling(inBackground: true) { [puller] in try await puller.pull(pages) }
       if pulled.summary.commits > 0 { handle(.eventPulled(commits: pulled.summary.commits)) }
       return pulled
     }

@@ -213,11 +213,13 @@ struct SmallModel: Sendable {
   }
 
   /// "the delete wins, with a new count"; "remote move of N into it since: N is moved to the deleted node's parent
-  /// first".
+  /// first". "delete of two branches / remote move of N from one into the other: deleted".
   private mutating func keepDeleted(_ old: Replica, _ new: inout Replica, by device: Int) {
     for top in old.deleted {
       guard let place = new.view[top] else { continue }
-      let isNewcomer = { old.base[$0] != nil && !old.base.isNode($0, atOrBelow: top) }
+      let isNewcomer = { node in
+        old.base[node] != nil && !old.deleted.contains { old.base.isNode(node, atOrBelow: $0) }
+      }
       let moved = cloud.subtree(top).filter { node in
         new.view.isNode(node, atOrBelow: top) && isNewcomer(node)
           && !cloud.ancestry(node).dropFirst().prefix { $0 != top }.contains(where: isNewcomer)

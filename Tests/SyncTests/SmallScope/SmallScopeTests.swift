@@ -130,6 +130,11 @@ import ZeroDarkCloudTesting
     try await Self.check([.replace(.e), .move(.n, .made(0)), .move(.n, .e)], "a0 a1 b2 B> A> Bv")
   }
 
+  @Test("M27: a node that another device moved from one deleted folder into another deleted one is deleted")
+  func movedBetweenDeletedFolders() async throws {
+    try await Self.check([.move(.f, .e), .replace(.e), .delete(.n)], "a0 b1 b2 A> Bv B> Av")
+  }
+
   @Test("M23: a node moved out of a deleted folder never becomes its own descendant")
   func takenOutBelowItself() async throws {
     try await Self.check([.move(.k, .e), .delete(.n), .move(.e, .n)], "a0 a1 b2 B> Av A> Bv")
@@ -195,6 +200,7 @@ struct SmallScope: Sendable {
 
   private func expectNone(_ failures: [SmallWorld.Failure]) {
     let first = failures.first.map { "\($0.played)\n\($0.text)" } ?? ""
+    for failure in failures.dropFirst().prefix(20) { print("small scope, failed: \(failure.played)") }
     #expect(failures.count == 0, "\(failures.count) of \(count) cases of \(name); the first: \(first)")
   }
 

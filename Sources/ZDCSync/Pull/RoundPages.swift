@@ -1,0 +1,68 @@
+package import ZDCClientAPI
+internal import ZDCClientStore
+package import ZDCProtocol
+internal import ZDCSupport
+
+/// Fetches the newest pages of many zones, up to ``Limits/zonesPerRequest`` with one request, when the first of them is
+/// pulled.
+package actor RoundPages {
+  private let session: SyncSession
+  /// Zones that were not requested yet.
+  private var rest: [Int64]
+  private var pages: [Int64: CommitPage] = [:]
+  private let requests = SharedWork<Int, Void>()
+
+  package init(session: SyncSession, zones: [Int64]) {
+    self.session = session
+    rest = zones
+  }
+
+  /// Returns the zone's page. Each page is returned once.
+  ///
+  /// - Returns: Nil if the zone must be requested alone: at its first pull, or if the server does not show it.
+  /// - Throws: `ServerError`, `TransportError`, `CancellationError`.
+  package func page(of zone: Int64) async throws -> CommitPage? {
+    while pages[zone] == nil, rest.contains(zone) {
+      try await requests.value(0) { try await self.request(zone) }
+    }
+    return pages.removeValue(forKey: zone)
+  }
+
+  private func request(_ zone: Int64) async throws {
+    // Another zone's request may have included this one.
+    guard rest.contains(zone) else { return }
+    let zones = [zone] + rest.filter { $0 != zone }.prefix(Limits.zonesPerRequest - 1)
+    let positions = try await positions(of: zones)
+    rest.removeAll { zones.contains($0) && positions[$0] == nil }
+    let wanted = zones.compactMap { zone in positions[zone].map { (zone, $0) } }
+    guard !wanted.isEmpty else { return }
+    do {
+      take(try await session.api.commitPages(wanted.map(\.1), withRecords: true), of: wanted.map(\.0))
+    } catch let error as TransportError where error.code == .badAnswer {
+      rest = []
+    }
+  }
+
+  /// - Parameter answers: The answers for the first zones. There was no room for the others.
+  private func take(_ answers: [ZonePage], of zones: [Int64]) {
+    for (zone, answer) in zip(zones, answers) {
+      rest.removeAll { $0 == zone }
+      guard let log = answer.log else { continue }
+      pages[zone] = CommitPage(body: Array(log.body), head: (log.seq, log.head), hasMore: log.hasMore)
+    }
+  }
+
+  /// Returns what this device has of each zone. Zones whose first pull has not ended are left out.
+  private func positions(of zones: [Int64]) async throws -> [Int64: ZonePosition] {
+    try await session.database.asyncRead { transaction in
+      var positions: [Int64: ZonePosition] = [:]
+      for id in zones {
+        guard let row = try transaction.zones.zone(id: id), let head = row.head,
+          try transaction.nodes.root(zone: id) != nil
+        else { continue }
+        positions[id] = ZonePosition(zone: row.zone, after: head.seq)
+      }
+      return positions
+    }
+  }
+}
