@@ -99,6 +99,22 @@ package final class ZoneStore: TransactionCache {
     return zones
   }
 
+  /// The user's own zones with nodes that may have keys from before a removal, with the generation of the zone's key.
+  package func raisedKeys(localUser: Int64, tree: String) throws -> [Int64: UInt32] {
+    let query = """
+      SELECT z.id, MIN(r.keyGen) FROM zdc_removal r JOIN zdc_zone z ON z.id = r.zone
+      WHERE z.localUser = ? AND z.appTreeID = ? AND z.owner IS NULL AND z.frozen IS NULL GROUP BY z.id
+      """
+    var removed: [Int64: Int64] = [:]
+    try db.forEachRow(query, [localUser, tree]) { removed[$0[0]] = $0[1] }
+    var raised: [Int64: UInt32] = [:]
+    for (id, keyGen) in removed {
+      guard let newest = try zone(id: id)?.head?.acl.fields.zoneKeyGen, newest > keyGen else { continue }
+      raised[id] = newest
+    }
+    return raised
+  }
+
   package func zone(localUser: Int64, _ zone: ZoneID) throws -> ZoneRow? {
     try fetchAll(
       "WHERE localUser = ? AND treeID = ? AND zoneRoot = ?", [localUser, zone.tree.data, zone.root.data]

@@ -59,7 +59,9 @@ actor BackgroundSync {
         wakeAtNextPause(states)
         guard !pause.lasts(session.time.now()) else { continue }
         startDuePulls(states)
-        try await startDuePushes()
+        let survey = try await scheduler.survey()
+        await startDuePushes(survey)
+        await startKeyReplacements(survey)
       } catch { failed(error) }
     }
   }
@@ -187,10 +189,10 @@ actor BackgroundSync {
 
   /// Starts pushes of all zones that can send something and have completed their first pull. Before its first pull, the
   /// engine does not know what is new in a zone.
-  private func startDuePushes() async throws {
+  private func startDuePushes(_ survey: SyncScheduler.Survey) async {
     let now = session.time.now()
     var due: [Int64] = []
-    for zone in try await scheduler.survey().zones {
+    for zone in survey.zones {
       guard !pushing.contains(zone) else {
         isSurveyMissed = true
         continue
@@ -200,14 +202,30 @@ actor BackgroundSync {
     }
     guard !due.isEmpty else { return }
     pushing.formUnion(due)
-    newJobs.yield { [due] in await self.pushInBackground(due) }
+    newJobs.yield { [due] in await self.pushInBackground(due) { try await $0.push(inBackground: true) } }
   }
 
-  private func pushInBackground(_ zones: [Int64]) async {
+  /// Finishes removals: starts commits that replace the keys of nodes that were not written since.
+  private func startKeyReplacements(_ survey: SyncScheduler.Survey) async {
+    for (zone, keyGen) in survey.raisedKeys {
+      let worker = await scheduler.worker(zone)
+      await worker.handle(.keyRaised(keyGen))
+      guard await worker.state.isKeyReplacementDue(now: session.time.now()) else { continue }
+      guard pushing.insert(zone).inserted else {
+        isSurveyMissed = true
+        continue
+      }
+      newJobs.yield { await self.pushInBackground([zone]) { try await $0.replaceOldKeys(keyGen) } }
+    }
+  }
+
+  private func pushInBackground(
+    _ zones: [Int64], _ push: @escaping @Sendable (ZoneWorker) async throws -> ZoneWorker.Pushed
+  ) async {
     do {
       let round = try await scheduler.pushing {
         try await self.scheduler.pushRound(of: zones, inBackground: true) { worker in
-          let result = await Result { try await worker.push(inBackground: true) }
+          let result = await Result { try await push(worker) }
           await self.pushEnded(worker.zone, result)
           return try result.get()
         }

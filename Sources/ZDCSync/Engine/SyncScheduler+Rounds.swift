@@ -218,6 +218,8 @@ extension SyncScheduler {
     package var pause: PushPause?
     /// Zones with queued or in-flight operations, or with uploads that may have been cancelled.
     package var zones: [Int64] = []
+    /// The user's own zones whose key a removal has raised, with the key's generation.
+    package var raisedKeys: [Int64: UInt32] = [:]
   }
 
   /// Finds the zones that have something to send.
@@ -225,7 +227,9 @@ extension SyncScheduler {
     var survey = try await session.database.asyncRead { [session] transaction in
       let pause = try transaction.pushPause(localUser: session.localUser)
       guard pause == nil else { return Survey(pause: pause) }
-      return Survey(zones: try transaction.zones.withQueue(localUser: session.localUser, tree: session.appTreeID))
+      return Survey(
+        zones: try transaction.zones.withQueue(localUser: session.localUser, tree: session.appTreeID),
+        raisedKeys: try transaction.zones.raisedKeys(localUser: session.localUser, tree: session.appTreeID))
     }
     await note(survey.pause)
     let known = Set(survey.zones)

@@ -62,7 +62,10 @@ extension ZDCSyncManager {
   }
 
   /// Replaces the keys of all nodes that were not written since a member lost access, in the user's own trees and in those
-  /// that they may write. Without it, each node gets a new key when it is written next. Content is not sent again.
+  /// that they may write. Content is not sent again.
+  ///
+  /// The owner's devices do this by themselves while they sync in the background, one commit a second, from a minute
+  /// after a removal. Without either, each node gets a new key when it is written next.
   ///
   /// It pulls nothing and sends a commit for each thousand nodes. If it is interrupted, calling it again continues.
   ///

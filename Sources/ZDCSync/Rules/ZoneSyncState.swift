@@ -29,6 +29,10 @@ package struct ZoneSyncState: Sendable {
     case contentLost(operations: [Int64])
     /// Operations have pauses, the first of which ends after this time.
     case operationsPaused(for: Duration)
+    /// A removal has raised the zone's key to this generation. Nodes that were not written since have old keys.
+    case keyRaised(UInt32)
+    /// A commit has replaced old keys, or there were none that this device can replace.
+    case oldKeysReplaced(UInt32, hasMore: Bool)
   }
 
   /// The worker's reaction to an event.
@@ -69,6 +73,10 @@ package struct ZoneSyncState: Sendable {
   private var pushPause = Pause()
   /// The pause after events whose head the server does not provide.
   private var eventPause = Pause()
+  /// The generation of the zone's key for which no old keys are left, as far as this device can replace them.
+  private var replacedKeyGen: UInt32 = 0
+  /// When the next commit that replaces old keys is due.
+  private var oldKeysDue: ContinuousClock.Instant?
 
   /// A server that refuses this many nodes in a row refuses everything.
   static let mostRefusals = 8
@@ -95,7 +103,12 @@ extension ZoneSyncState {
 
   /// Returns the end of the earliest pause still in effect.
   package func nextWake(after now: ContinuousClock.Instant) -> ContinuousClock.Instant? {
-    [pullPause, pushPause, eventPause].compactMap(\.until).filter { $0 > now }.min()
+    [pullPause.until, pushPause.until, eventPause.until, oldKeysDue].compactMap(\.self).filter { $0 > now }.min()
+  }
+
+  /// Whether to send a commit that replaces old keys.
+  package func isKeyReplacementDue(now: ContinuousClock.Instant) -> Bool {
+    hasPulled && !isPushPaused(now: now) && oldKeysDue.map { $0 <= now } ?? false
   }
 
   /// Returns how often the server has lost the content of one of these operations.
@@ -124,6 +137,8 @@ extension ZoneSyncState {
     case .nodeRefused: nodeRefused()
     case .contentLost(let operations): for id in operations { contentLosses[id, default: 0] += 1 }
     case .operationsPaused(let pause): return [.wake(in: pause)]
+    case .keyRaised(let keyGen): return keyRaised(keyGen, now: now, random: random)
+    case .oldKeysReplaced(let keyGen, let hasMore): return oldKeysReplaced(keyGen, hasMore: hasMore, now: now)
     }
     return []
   }
@@ -184,6 +199,29 @@ extension ZoneSyncState {
     refusals += 1
     isRefusedThroughout = refusals == Self.mostRefusals
     if isRefusedThroughout { refusals = 0 }
+  }
+
+  /// The pause before a device begins to replace old keys. The owner's devices all may do it, and learn of the removal
+  /// at the same moment.
+  static let pauseBeforeKeys: ClosedRange<Double> = 10...60
+  /// The pause between two commits that replace old keys, which leaves room for other work.
+  static let pauseBetweenKeys = Duration.seconds(1)
+
+  private mutating func keyRaised(_ keyGen: UInt32, now: ContinuousClock.Instant, random: Double) -> [Action] {
+    guard keyGen > replacedKeyGen, oldKeysDue == nil else { return [] }
+    let range = Self.pauseBeforeKeys
+    let pause = Duration.seconds(range.lowerBound + (range.upperBound - range.lowerBound) * random)
+    oldKeysDue = now + pause
+    return [.wake(in: pause)]
+  }
+
+  private mutating func oldKeysReplaced(_ keyGen: UInt32, hasMore: Bool, now: ContinuousClock.Instant) -> [Action] {
+    guard hasMore else {
+      (replacedKeyGen, oldKeysDue) = (keyGen, nil)
+      return []
+    }
+    oldKeysDue = now + Self.pauseBetweenKeys
+    return [.wake(in: Self.pauseBetweenKeys)]
   }
 
   private mutating func accepted(_ head: Head, _ operations: [Int64]) {

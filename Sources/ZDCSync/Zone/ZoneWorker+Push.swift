@@ -31,6 +31,18 @@ extension ZoneWorker {
     }
   }
 
+  /// Sends one commit that only replaces keys, after a removal has raised the zone's key to this generation.
+  func replaceOldKeys(_ keyGen: UInt32) async throws -> Pushed {
+    do {
+      let summary = try await pushRotations()
+      handle(.oldKeysReplaced(keyGen, hasMore: summary.commits > 0 || summary.triesAgain))
+      return Pushed(zone: zone, summary: summary)
+    } catch {
+      if Self.concernsZone(error) { handle(.pushFailed(error)) }
+      throw error
+    }
+  }
+
   /// Sends one commit that only replaces keys.
   package func pushRotations() async throws -> PushSummary {
     try await step {

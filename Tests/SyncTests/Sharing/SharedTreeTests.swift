@@ -309,6 +309,41 @@ struct SharedTreeTests {
     }
   }
 
+  /// - Bob is removed; two devices of Alice run in the background, and one of them is busy with edits
+  /// => all nodes get new keys without a request of the app, and nothing more is sent
+  @Test func oldKeysAreReplacedInTheBackground() async throws {
+    try await TestWorld.run { world in
+      let people = try await Self.shared(world)
+      let (alice, bob) = (people.alice, people.bob)
+      try await alice.create(20, in: "/list")
+      try await alice.sync()
+      let second = try await world.device("second")
+      try await second.pull()
+      try await alice.unshare(with: bob)
+      try await alice.sync()
+      let runs = try [alice.runInBackground(), second.runInBackground()]
+      defer { for run in runs { run.cancel() } }
+      let isStale: @Sendable () async throws -> Bool = {
+        try await people.home().nodes.values.contains { $0.record.fields.keyGen == 1 }
+      }
+      for step in 0..<120 where try await isStale() {
+        if step == 5 { try await alice.edit("/list/milk", "later") }
+        world.clock.advance(by: .seconds(1))
+        try await Task.sleep(for: .milliseconds(20))
+      }
+      #expect(try await !isStale())
+      let commits = try world.server.commitCount()
+      world.clock.advance(by: .seconds(120))
+      try await Task.sleep(for: .milliseconds(200))
+      #expect(try world.server.commitCount() == commits)
+      for run in runs {
+        run.cancel()
+        await run.value
+      }
+      try await world.settle(alice, second, people.carol)
+    }
+  }
+
   @Test("a receipt names the removal and what still has old keys", arguments: [false, true])
   func receiptsAndOldKeys(isEager: Bool) async throws {
     try await TestWorld.run { world in

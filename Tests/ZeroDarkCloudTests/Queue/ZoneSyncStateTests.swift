@@ -86,6 +86,20 @@ import ZDCProtocol
     #expect(state.mayPullForEvent(now: start))
   }
 
+  @Test("old keys are replaced once for each generation of the zone's key, after a pause")
+  mutating func oldKeys() throws {
+    _ = take(.pulled(isRefusedByApp: false))
+    let pause = try #require(waits(take(.keyRaised(2))).first)
+    #expect((.seconds(10) ... .seconds(60)).contains(pause))
+    #expect(take(.keyRaised(2)).isEmpty && !state.isKeyReplacementDue(now: start))
+    #expect(state.isKeyReplacementDue(now: start + pause))
+    #expect(waits(take(.oldKeysReplaced(2, hasMore: true))) == [.seconds(1)])
+    #expect(!state.isKeyReplacementDue(now: start) && state.isKeyReplacementDue(now: start + .seconds(1)))
+    _ = take(.oldKeysReplaced(2, hasMore: false))
+    #expect(take(.keyRaised(2)).isEmpty && !state.isKeyReplacementDue(now: start + .seconds(600)))
+    #expect(!take(.keyRaised(3)).isEmpty)
+  }
+
   @Test("a refused commit is halved until one node is left; each accepted one doubles the next")
   mutating func splits() {
     _ = take(.split(nodes: 9))
