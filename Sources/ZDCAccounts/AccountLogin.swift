@@ -17,6 +17,8 @@ package struct AccountLogin {
   package let now: @Sendable () -> UInt64
   /// The account to log in to; nil for any.
   package var expected: UserID?
+  /// What another device of the account knows of its history; nil at a login with words.
+  package var linked: DeviceLinkAnswer?
 
   package struct Result: Sendable {
     package var row: LocalUserRow
@@ -30,6 +32,7 @@ package struct AccountLogin {
     if let expected, session.userID != expected { throw ZDCError(.otherAccount) }
     let api = await api(session, accessKey, deviceID, deviceKey)
     var (chain, keyringBlob) = try await fetchState(api, session.userID)
+    try checkLinked(chain)
     let keys = try UserKeys(
       chain: chain, keyringBlob: keyringBlob, accessKey: accessKey, expected: session.userID,
       pinnedVersion: try await checkPin(chain, of: session.userID))
@@ -93,6 +96,15 @@ package struct AccountLogin {
     return try UserKeys(known).keyringVersion
   }
 
+  /// - Throws: `identityChainRollback` if the chain ends before the one that the linking device has verified, or differs
+  ///   from it.
+  private func checkLinked(_ chain: [UInt8]) throws {
+    guard let linked else { return }
+    let links = try IdentityChain.links(chain, of: linked.user)
+    let known = links.first { $0.seq == linked.chainSeq }
+    guard known?.hash == linked.chainHash else { throw ZDCSecurityError(.identityChainRollback, user: linked.user) }
+  }
+
   /// Returns the stored device of an account that is already on this device, or a new one.
   private func device(_ accessKey: AccessKey) async throws -> (DeviceID, SigningKey) {
     let known = try await database.asyncRead { [expected] transaction in
@@ -151,6 +163,10 @@ package struct AccountLogin {
       try TrunkRows(
         transaction: transaction, localUser: stored.id, appTreeID: stored.secrets.appTreeID, owner: stored.userID
       ).insertUnknown()
+      for head in linked?.heads ?? [] {
+        guard let zone = try transaction.zones.zone(localUser: stored.id, head.zone), zone.head == nil else { continue }
+        try ExpectedHeadStore(transaction).insert(head.seq, head.hash, zone: zone.id)
+      }
       transaction.signal(.localUsers)
       return stored
     }

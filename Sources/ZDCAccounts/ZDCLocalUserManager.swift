@@ -143,9 +143,15 @@ public final class ZDCLocalUserManager: Sendable {
     _ = try await login(Self.accessKey(words), expected: userID, createsTree: false)
   }
 
-  private func login(_ accessKey: AccessKey, expected: UserID?, createsTree: Bool) async throws -> ZDCLocalUser {
+  func login(linked: DeviceLinkAnswer, createsTree: Bool) async throws -> ZDCLocalUser {
+    try await login(linked.accessKey, expected: linked.user, linked: linked, createsTree: createsTree)
+  }
+
+  private func login(
+    _ accessKey: AccessKey, expected: UserID?, linked: DeviceLinkAnswer? = nil, createsTree: Bool
+  ) async throws -> ZDCLocalUser {
     let login = AccountLogin(
-      database: database, connection: connection, appTreeID: appTreeID, now: now, expected: expected)
+      database: database, connection: connection, appTreeID: appTreeID, now: now, expected: expected, linked: linked)
     let result = try await gate.run {
       try await translating { try await login.run(accessKey, createsTree: createsTree) }
     }

@@ -30,6 +30,22 @@ extension ServerConnection {
     try await json(.json(.post, Routes.login, request))
   }
 
+  /// Sends `PUT /v1/device-links/{linkID}`. May be repeated.
+  package func offerDevice(_ publicKey: [UInt8], as id: DeviceLinkID) async throws {
+    _ = try await answer(
+      to: .bytes(.put, Routes.path(Routes.deviceLink, id.text), publicKey), limit: Limits.jsonBytes)
+  }
+
+  /// Waits for the answer to a link for as long as the server holds the request.
+  ///
+  /// - Returns: Nil if there is none yet. Ask again.
+  /// - Throws: `ServerError` with `notFound` if the link has expired.
+  package func deviceLinkAnswer(_ id: DeviceLinkID) async throws -> [UInt8]? {
+    let answer = try await answer(
+      to: .get(Routes.path(Routes.deviceLinkAnswer, id.text)), limit: Limits.deviceLinkAnswerBytes)
+    return answer.status == 204 ? nil : answer.body
+  }
+
   package func deviceLogin(_ request: DeviceLoginRequest) async throws -> SessionResponse {
     try await json(.json(.post, Routes.deviceLogin, request))
   }

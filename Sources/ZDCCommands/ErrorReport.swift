@@ -62,9 +62,11 @@ extension ErrorReport {
 
   private static func status(_ code: ZDCError.Code) -> ExitStatus {
     switch code.name {
-    case .invalidTreeID, .invalidServerURL, .insecureServerURL, .invalidDatabaseName, .invalidParameter: .usage
+    case .invalidTreeID, .invalidServerURL, .insecureServerURL, .invalidDatabaseName, .invalidParameter,
+      .invalidLinkCode:
+      .usage
     case .corruptDatabase, .foreignDatabase, .corruptKeyFile, .invalidWords, .objectNotDecodable: .data
-    case .nodeNotFound, .noContent, .deviceNotFound, .userNotFound: .noInput
+    case .nodeNotFound, .noContent, .deviceNotFound, .linkExpired, .userNotFound: .noInput
     case .databaseNotWritable, .diskFull, .fileFailure: .cannotCreate
     case .databaseBusy, .syncedElsewhere, .changesQueued, .nodeNotUploaded, .fileModifiedDuringRead,
       .transactionRolledBack:

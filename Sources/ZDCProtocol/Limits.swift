@@ -41,6 +41,9 @@ package enum Limits {
   package static let keyringBytes = 64 << 10
   /// Maximum ciphertext of content that is sent in the commit request and stored in the server's database.
   package static let inlineContentBytes = 64 << 10
+  /// Zone heads that a device sends to a new one, and the sealed answer that holds them.
+  package static let deviceLinkHeads = 256
+  package static let deviceLinkAnswerBytes = 32 << 10
   package static let metadataBytes = 16 << 20
   package static let thumbnailBytes = 16 << 20
   /// Maximum ciphertext: 32 GiB, including the format's overhead.

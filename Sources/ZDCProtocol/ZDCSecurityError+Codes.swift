@@ -35,7 +35,8 @@ extension ZDCSecurityError.Code {
   /// The server lacks a part of an account that exists: its chain, its keyring or one of its trees. After a login to an
   /// account of another app, log in with `createsTree`, if its owner agrees.
   public static let accountStateMissing = Self(.accountStateMissing)
-  /// Reserved by PROTOCOL 3.15. This version does not throw it.
+  /// The code of a new device is part of a web address or another text. Let the user scan the code inside the app: a code
+  /// that someone sends asks for the whole account.
   public static let linkRequiresInAppScan = Self(.linkRequiresInAppScan)
   /// Another device has given the account new words. Log in again with the new words.
   public static let accessKeyChanged = Self(.accessKeyChanged)
@@ -148,7 +149,7 @@ extension ZDCSecurityError.Code {
 
   // MARK: Messages and invitations
 
-  /// Reserved by PROTOCOL 3.15. This version does not throw it.
+  /// A message, or the answer to a device link, does not open with the key that it must be sealed to.
   public static let messageAuthFailed = Self(.messageAuthFailed)
   /// Reserved by PROTOCOL 3.15. This version does not throw it.
   public static let messageWrongRecipient = Self(.messageWrongRecipient)

@@ -19,6 +19,12 @@ enum RouteTable {
     Route(.get, Routes.sessions, .session, SessionRoutes.list),
     Route(.delete, Routes.sessionOfDevice, .session, SessionRoutes.removeDevice),
 
+    Route(.put, Routes.deviceLink, .limited, body: IdentityLink.encPubBytes, DeviceLinkRoutes.offer),
+    Route(.get, Routes.deviceLink, .session, DeviceLinkRoutes.offered),
+    Route(
+      .put, Routes.deviceLinkAnswer, .session, body: Limits.deviceLinkAnswerBytes, DeviceLinkRoutes.answer),
+    Route(.get, Routes.deviceLinkAnswer, .limited, DeviceLinkRoutes.wait),
+
     Route(.get, Routes.keyring, .session, AccountRoutes.keyring),
     Route(.post, Routes.links, .session, body: 2 * (Limits.linkBytes + Limits.keyringBytes), AccountRoutes.appendLink),
     Route(.get, Routes.audit, .session, AccountRoutes.audit),

@@ -80,15 +80,19 @@ extension Account {
         Prompts for the words without echo, or reads them from standard input or a file. An account that another app created has no \
         tree for files yet: --create-tree adds one. If interrupted, run the same command again.
 
+        With --link no words are needed: shows a code for zdc devices link on a device of the account, then six digits to compare. The code \
+        works for ten minutes.
+
         In a profile that has an account already, logs in to it again. Do that with the new words after another device has changed them.
 
         EXAMPLES
           zdc account login --server https://sync.example.org
           zdc account login --server https://sync.example.org --create-tree
+          zdc account login --server https://sync.example.org --link
           zdc account login --server https://sync.example.org --words-file words.txt
           zdc account show-words | zdc --profile second account login --words-file -
 
-        JSON: {"profile","server","userID"}
+        JSON: {"profile","server","userID"}, with --link after {"code"} and {"digits"}
         """)
 
     @OptionGroup var common: CommonOptions
@@ -100,13 +104,33 @@ extension Account {
     @Flag(help: "Create the tree for files if another app created the account.")
     var createTree = false
 
+    @Flag(help: "Show a code for another device of the account, instead of asking for the words.")
+    var link = false
+
+    @Flag(help: "With --link: do not ask whether the digits are the same.")
+    var yes = false
+
+    func validate() throws {
+      guard !link || wordsFile == nil else { throw ValidationError("give either --link or --words-file") }
+      guard link || !yes else { throw ValidationError("--yes goes with --link") }
+    }
+
     func run() async throws {
-      let report = try await Accounts.login(common.options, words: words(), createsTree: createTree) {
-        try key.newPassphrase(common)
-      }
+      let report = try await login()
       try common.output.object(report)
       common.output.note("profile \(report.profile): account \(report.userID) on \(report.server)")
       common.output.note("next: zdc sync")
+    }
+
+    private func login() async throws -> Accounts.Report {
+      guard link else {
+        return try await Accounts.login(common.options, words: words(), createsTree: createTree) {
+          try key.newPassphrase(common)
+        }
+      }
+      return try await Accounts.link(common.options, createsTree: createTree, isConfirmed: yes) {
+        try key.newPassphrase(common)
+      }
     }
 
     private func words() throws -> String {

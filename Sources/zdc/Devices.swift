@@ -3,8 +3,8 @@ import ZDCCommands
 
 struct DeviceCommands: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "devices", abstract: "List the account's devices, or log one out.",
-    subcommands: [ListDevices.self, Revoke.self])
+    commandName: "devices", abstract: "List the account's devices, add one, or log one out.",
+    subcommands: [ListDevices.self, Link.self, Revoke.self])
 }
 
 extension DeviceCommands {
@@ -24,6 +24,32 @@ extension DeviceCommands {
 
     func run() async throws {
       try await Devices.list(common.options)
+    }
+  }
+
+  struct Link: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+      abstract: "Give the account to the device that shows a code.",
+      usage: "zdc devices link [options] code",
+      discussion: """
+        The new device gets full access, as if it had the 24 words. Use only a code that you see on a device of your own: whoever shows it \
+        gets the account. Both devices then show six digits, which must be the same. Asks for confirmation, or takes --yes.
+
+        EXAMPLES
+          zdc --profile new account login --server https://sync.example.org --link   (on the new device)
+          zdc devices link zdclink:1:…                                               (here)
+
+        JSON: {"digits"}
+        """)
+
+    @OptionGroup var common: CommonOptions
+    @Argument(help: "The code that the new device shows; it begins with zdclink:.")
+    var code: String
+    @Flag(help: "Do not ask for confirmation.")
+    var yes = false
+
+    func run() async throws {
+      try await Devices.link(common.options, code: code, isConfirmed: yes)
     }
   }
 

@@ -20,9 +20,9 @@ import Testing
   private static let reserved: [String: Set<String>] = [
     "ZDCSecurityError": [
       "handleBindingChanged", "logForkDetected", "logStale", "logProofInvalid",
-      "witnessQuorumMissing", "keyTransparencyViolation", "linkRequiresInAppScan", "checkpointMismatch",
+      "witnessQuorumMissing", "keyTransparencyViolation", "checkpointMismatch",
       "zoneExists", "nestedZoneNotYours", "deletedRemotely", "unsupportedShare", "blobGone",
-      "messageAuthFailed", "messageWrongRecipient", "messageGap", "inviteNotAuthorized", "inviteHeadMismatch",
+      "messageWrongRecipient", "messageGap", "inviteNotAuthorized", "inviteHeadMismatch",
       "sessionOriginMismatch", "unsafeExportName",
     ]
   ]

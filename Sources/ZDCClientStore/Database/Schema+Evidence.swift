@@ -10,6 +10,15 @@ extension FrameworkSchema {
     ALTER TABLE zdc_log ADD COLUMN isBinding INTEGER NOT NULL DEFAULT 1
     """
 
+  /// Heads that another device of the account has verified, until this device's log contains them.
+  package static let expectedHead = """
+    CREATE TABLE zdc_expected_head (
+      zone INTEGER PRIMARY KEY REFERENCES zdc_zone(id) ON DELETE CASCADE,
+      seq INTEGER NOT NULL,
+      hash BLOB NOT NULL
+    )
+    """
+
   /// An earlier version lost branches that others had moved out of a folder before deleting the folder. This statement
   /// queues live nodes without a row for another read, unless this device deletes them.
   package static let requeueLost = """

@@ -41,6 +41,34 @@ package enum Accounts {
     return Report(profile: options.name, server: user.serverOrigin, userID: user.uuid)
   }
 
+  /// Logs in without words: another device of the account gives it to this one.
+  package static func link(
+    _ options: ProfileOptions, createsTree: Bool, isConfirmed: Bool, newPassphrase: () throws -> String?
+  ) async throws -> Report {
+    let profile = try begin(options)
+    let opened = try OpenProfile.prepare(options, profile: profile, newPassphrase: newPassphrase)
+    let link = try await opened.users.startDeviceLink()
+    try options.output.object(["code": link.code])
+    options.output.line(link.code)
+    options.output.note("on a device of the account: zdc devices link CODE; waiting")
+    let account = try await link.account()
+    try options.output.object(["digits": account.digits])
+    options.output.line(Devices.grouped(account.digits))
+    if !isConfirmed { try confirmDigits() }
+    let user = try await account.add(createsTree: createsTree)
+    try finish(options, profile, user)
+    try await opened.close()
+    return Report(profile: options.name, server: user.serverOrigin, userID: user.uuid)
+  }
+
+  private static func confirmDigits() throws {
+    guard try Terminal.readLine("Does the other device show the same digits? Type yes: ") == "yes" else {
+      throw CommandError(
+        .failure, "notConfirmed", "the account was not added",
+        hint: "if the digits differ, another person offers an account: start again")
+    }
+  }
+
   /// Logs in again with the words of the profile's account, for instance after another device changed them.
   ///
   /// - Returns: nil if the profile has no account yet.

@@ -34,6 +34,29 @@ package enum Devices {
     return "\(device.deviceID)  added \(Amounts.ago(device.addedMs, now: now))  \(login)\(current)"
   }
 
+  /// Gives the account to the device that shows the code, after the user has agreed or `isConfirmed`.
+  package static func link(_ options: ProfileOptions, code: String, isConfirmed: Bool) async throws {
+    let opened = try OpenProfile.open(options)
+    let request = try await opened.users.linkRequest(code: code, for: opened.localUserID())
+    if !isConfirmed { try confirmLink() }
+    try await request.approve()
+    try options.output.object(["digits": request.digits])
+    options.output.line(grouped(request.digits))
+    options.output.note("the new device must show the same digits; if it does not, run zdc devices list")
+    try await opened.close()
+  }
+
+  private static func confirmLink() throws {
+    let question =
+      "Whoever shows this code gets the whole account. Is it a device of yours, in front of you? Type yes: "
+    guard try Terminal.readLine(question) == "yes" else {
+      throw CommandError(.failure, "notConfirmed", "the device was not added", hint: "type yes to add it")
+    }
+  }
+
+  /// Six digits as two groups.
+  static func grouped(_ digits: String) -> String { "\(digits.prefix(3)) \(digits.suffix(3))" }
+
   package static func revoke(_ options: ProfileOptions, deviceID: String) async throws {
     let opened = try OpenProfile.open(options)
     try await opened.users.revokeDevice(deviceID, of: opened.localUserID())

@@ -13,6 +13,9 @@ package enum Routes {
   package static let sessions = "/v1/auth/sessions"
   package static let sessionOfDevice = "/v1/auth/sessions/{deviceID}"
 
+  package static let deviceLink = "/v1/device-links/{linkID}"
+  package static let deviceLinkAnswer = "/v1/device-links/{linkID}/answer"
+
   package static let keyring = "/v1/account/keyring"
   package static let links = "/v1/account/links"
   package static let audit = "/v1/account/audit"

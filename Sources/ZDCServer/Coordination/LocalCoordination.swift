@@ -7,6 +7,7 @@ package final class LocalCoordination: ServerCoordination {
   let turns: ZoneTurns
   private let claims = BlobClaims()
   private let nonces = Mutex(UsedNonces())
+  private let links = Mutex(DeviceLinks())
   private let listener = Mutex<(@Sendable (Announcement) -> Void)?>(nil)
 
   package init(clock: ServerClock, bounds: Configuration.Bounds) {
@@ -19,6 +20,18 @@ package final class LocalCoordination: ServerCoordination {
 
   package func use(nonce: [UInt8], expiresMs: UInt64, now: UInt64) -> Bool {
     nonces.withLock { $0.use(nonce, expiresMs: expiresMs, now: now) }
+  }
+
+  package func offer(_ key: [UInt8], as id: DeviceLinkID, from party: String, now: UInt64) throws {
+    try links.withLock { try $0.offer(key, as: id, from: party, now: now) }
+  }
+
+  package func deviceLink(_ id: DeviceLinkID, now: UInt64) -> DeviceLinkRow? {
+    links.withLock { $0.link(id, now: now) }
+  }
+
+  package func answer(_ id: DeviceLinkID, with sealed: [UInt8], now: UInt64) throws {
+    try links.withLock { try $0.answer(id, with: sealed, now: now) }
   }
 
   package func enter(_ zones: [ZoneID], as writer: ZoneWriter, bytes: Int) async throws {

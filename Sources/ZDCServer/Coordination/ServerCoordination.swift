@@ -20,6 +20,19 @@ package protocol ServerCoordination: Sendable {
   /// Marks a challenge as used; returns false if it was used before.
   func use(nonce: [UInt8], expiresMs: UInt64, now: UInt64) async throws -> Bool
 
+  // Device links
+  /// Holds the key of a device that asks to be linked to an account.
+  ///
+  /// - Parameter party: the device's address.
+  /// - Throws: `conflict` if the ID is taken; `tooManyRequests` if the address, or all together, have too many.
+  func offer(_ key: [UInt8], as id: DeviceLinkID, from party: String, now: UInt64) async throws
+  /// Returns the key and the answer so far; nil for an unknown or expired link.
+  func deviceLink(_ id: DeviceLinkID, now: UInt64) async throws -> DeviceLinkRow?
+  /// Holds the answer to a link until it expires.
+  ///
+  /// - Throws: `notFound`; `conflict` if it has another answer.
+  func answer(_ id: DeviceLinkID, with sealed: [UInt8], now: UInt64) async throws
+
   // Turns
   /// Waits until the device may commit in these zones.
   ///

@@ -38,6 +38,9 @@ struct Call: Sendable {
 
   var now: UInt64 { core.now }
 
+  /// The client's address, or the part of it that limits count by.
+  var party: String { context.party(of: request, trusting: core.configuration.trustedProxies) }
+
   var user: UserID {
     get throws { try authenticated.user }
   }

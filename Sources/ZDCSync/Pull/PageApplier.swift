@@ -19,6 +19,7 @@ package struct PageApplier {
     let inFlight = InFlightStore(transaction: transaction)
     let ownHash = try inFlight.commitHash(zone: zone)
     let deleted = Set(try transaction.operations.deletes(zone: zone).map(\.nodeID))
+    let expected = try ExpectedHeadStore(transaction).head(zone: zone)
     var count = 0
     var versions: [AccessChange.Version] = []
     for item in page.commits {
@@ -30,6 +31,7 @@ package struct PageApplier {
       let isOwn = item.commit.hash == ownHash
       let before = row.head?.acl
       let state = try replay(item.commit, page: page, isOwn: isOwn, row: &row)
+      if expected?.seq == item.commit.fields.seq { try ExpectedHeadStore(transaction).fulfil(item.commit, zone: zone) }
       if isOwn {
         try InFlightCompletion(session: session, zone: zone, transaction: transaction)
           .complete(receivedMs: item.receivedMs)

@@ -1,6 +1,6 @@
 package import ZDCClientAPI
 internal import ZDCClientStore
-package import ZDCProtocol
+internal import ZDCProtocol
 internal import ZDCSupport
 
 /// Fetches the newest pages of many zones, up to ``Limits/zonesPerRequest`` with one request, when the first of them is

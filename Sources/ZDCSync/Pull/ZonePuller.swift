@@ -51,6 +51,7 @@ package struct ZonePuller {
     while hasMore {
       let page = try await nextPage(row, fetched, withRecords: !isFirst)
       fetched = nil
+      if isFirst { try await checkExpected(page, row) }
       let applied = try await apply(page, to: row)
       summary.commits += applied.commits
       left.note(applied.refusal)
@@ -134,6 +135,13 @@ package struct ZonePuller {
       guard count > 0 else { throw ZDCSecurityError(.commitChainBroken) }
       return AppliedPage(commits: count, records: contents.records, refusal: refusal)
     }
+  }
+
+  /// Compares the head with the one that another device of the account has verified.
+  private func checkExpected(_ page: CommitPage, _ row: ZoneRow) async throws {
+    let expected = try await session.database.asyncRead { [zone] in try ExpectedHeadStore($0).head(zone: zone) }
+    guard let expected, page.head.seq < expected.seq else { return }
+    throw Doubt(ZDCSecurityError(.zoneRollback, zone: row.zone), .suspicion)
   }
 
   /// Returns the writers' keys. The server may show a member's missing key later, so a missing key is no evidence

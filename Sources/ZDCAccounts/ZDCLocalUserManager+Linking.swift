@@ -1,0 +1,168 @@
+public import Foundation
+internal import ZDCClientAPI
+public import ZDCClientStore
+internal import ZDCCrypto
+internal import ZDCProtocol
+internal import ZDCSupport
+
+/// A new device that waits for a device of the account: the new device's side of a link (PROTOCOL 3.4).
+///
+/// The keys are in memory only. If the app ends, start another link.
+public struct ZDCDeviceLink: Sendable {
+  /// The code to show as a QR code, or to copy to the other device. It holds no secret.
+  public let code: String
+  /// When the code stops working, about ten minutes after it was made.
+  public let expirationDate: Date
+  let parsed: DeviceLinkCode
+  let key: DecryptionKey
+  let users: ZDCLocalUserManager
+}
+
+/// An account that another device offers to this one, not yet added.
+public struct ZDCLinkedAccount: Sendable {
+  /// The text of the account's user ID.
+  public let userID: String
+  /// Six digits. Add the account only if the other device shows the same: otherwise it is the account of another person.
+  public let digits: String
+  let answer: DeviceLinkAnswer
+  let users: ZDCLocalUserManager
+}
+
+/// A device that asks for an account of this device: the account's side of a link (PROTOCOL 3.4).
+public struct ZDCLinkRequest: Sendable {
+  /// The six digits that the new device shows once it is approved.
+  public let digits: String
+  let code: DeviceLinkCode
+  let publicKey: [UInt8]
+  let user: UserID
+  let users: ZDCLocalUserManager
+}
+
+// Adding a device by a code that it shows, instead of the 24 words.
+
+extension ZDCLocalUserManager {
+  /// Begins to add this device to an account of another device, which scans the code.
+  ///
+  /// ```swift
+  /// let link = try await users.startDeviceLink()
+  /// show(link.code)
+  /// let account = try await link.account()
+  /// if await confirmed(account.digits) { openTree(session.tree(of: try await account.add())) }
+  /// ```
+  ///
+  /// - Throws: `ServerError`; ``TransportError``; ``ZDCError`` with `cryptographyFailure`.
+  public func startDeviceLink() async throws -> ZDCDeviceLink {
+    let key = try translating { try DecryptionKey.random() }
+    let code = DeviceLinkCode(id: .random(), publicKey: key.publicKey)
+    _ = try await connection.info()
+    try await connection.offerDevice(key.publicKey, as: code.id)
+    return ZDCDeviceLink(
+      code: code.text, expirationDate: Date(ms: now() + ZDCDeviceLink.lifetimeMs), parsed: code, key: key,
+      users: self)
+  }
+
+  /// Finds the device that shows a code. Nothing is sent to it yet.
+  ///
+  /// Call this only with a code that the user has just scanned or typed inside your app, and never with one that a link
+  /// or message has brought: whoever's code it is gets the account, with everything in it.
+  ///
+  /// ```swift
+  /// let request = try await users.linkRequest(code: scanned, for: user.uuid)
+  /// if await approved(request.digits) { try await request.approve() }
+  /// ```
+  ///
+  /// - Parameters:
+  ///   - code: The text of the code.
+  ///   - localUserID: The account to give to the device.
+  /// - Throws: ``ZDCError`` with `invalidLinkCode`, `linkExpired` or `localUserNotFound`; `ZDCSecurityError` with
+  ///   `linkRequiresInAppScan` for a code inside of a web address, or `keyCommitmentMismatch` if the server exchanged
+  ///   the device's key; `ServerError`; ``TransportError``.
+  public func linkRequest(code: String, for localUserID: String) async throws -> ZDCLinkRequest {
+    let user = try Self.userID(localUserID)
+    let parsed = try Self.parse(code)
+    let api = try await serverAPI(for: user)
+    let key = try await Self.whileOpen { try await api.offeredDevice(parsed.id) }
+    try parsed.check(key)
+    return ZDCLinkRequest(
+      digits: parsed.digits(publicKey: key, user: user), code: parsed, publicKey: key, user: user, users: self)
+  }
+
+  private static func parse(_ text: String) throws -> DeviceLinkCode {
+    let text = text.trimmingCharacters(in: .whitespacesAndNewlines)
+    if let code = DeviceLinkCode(text) { return code }
+    let isWrapped = !text.hasPrefix(DeviceLinkCode.scheme) && text.contains(DeviceLinkCode.scheme)
+    if isWrapped { throw ZDCSecurityError(.linkRequiresInAppScan) }
+    throw ZDCError(.invalidLinkCode)
+  }
+
+  /// Reports an unknown link as an expired one: the server has forgotten it.
+  static func whileOpen<Value>(_ body: () async throws -> Value) async throws -> Value {
+    do { return try await body() } catch let error as ServerError where error.code == .notFound {
+      throw ZDCError(.linkExpired, underlying: error)
+    }
+  }
+}
+
+extension ZDCDeviceLink {
+  static let lifetimeMs: UInt64 = 600_000
+
+  /// Waits until the other device has approved this one, and returns the account that it offers.
+  ///
+  /// - Throws: ``ZDCError`` with `linkExpired`; `ZDCSecurityError` with `messageAuthFailed` if the server exchanged the
+  ///   answer; `ServerError`; ``TransportError``; `CancellationError`.
+  public func account() async throws -> ZDCLinkedAccount {
+    while true {
+      try Task.checkCancellation()
+      let sealed = try await ZDCLocalUserManager.whileOpen { try await users.connection.deviceLinkAnswer(parsed.id) }
+      guard let sealed else { continue }
+      let answer = try DeviceLinkAnswer(opening: sealed, key: key, code: parsed)
+      return ZDCLinkedAccount(
+        userID: answer.user.text, digits: parsed.digits(publicKey: key.publicKey, user: answer.user), answer: answer,
+        users: users)
+    }
+  }
+}
+
+extension ZDCLinkedAccount {
+  /// Adds the account to this device. Its trees are empty until the first pull.
+  ///
+  /// The server must show at least what the other device knew: a shorter chain or log is an error.
+  ///
+  /// - Parameter createsTree: See ``ZDCLocalUserManager/login(words:createsTree:)``.
+  /// - Throws: The errors of ``ZDCLocalUserManager/login(words:createsTree:)``; `ZDCSecurityError` with
+  ///   `identityChainRollback` if the server shows an older state of the account.
+  public func add(createsTree: Bool = false) async throws -> ZDCLocalUser {
+    try await users.login(linked: answer, createsTree: createsTree)
+  }
+}
+
+extension ZDCLinkRequest {
+  /// Gives the account to the device: its secret key, sealed to the device, and what this device knows of its history.
+  ///
+  /// The device has full access from then on. May be repeated.
+  ///
+  /// - Throws: ``ZDCError`` with `linkExpired`; `ZDCSecurityError` with `accessKeyChanged` if this device does not have
+  ///   the account's new words yet; `ServerError`; ``TransportError``.
+  public func approve() async throws {
+    let sealed = try await users.linkAnswer(for: user).seal(to: publicKey, code: code)
+    let api = try await users.serverAPI(for: user)
+    try await ZDCLocalUserManager.whileOpen { try await api.answerDevice(code.id, sealed) }
+  }
+}
+
+extension ZDCLocalUserManager {
+  fileprivate func linkAnswer(for user: UserID) async throws -> DeviceLinkAnswer {
+    try await database.asyncRead { transaction in
+      guard let row = try transaction.localUsers.user(user) else { throw ZDCError(.localUserNotFound) }
+      let keys = try UserKeys(row)
+      guard !keys.isAccessKeyChanged else { throw ZDCSecurityError(.accessKeyChanged, user: user) }
+      let heads = try transaction.zones.zones(localUser: row.id).compactMap { zone in
+        zone.head.map { DeviceLinkAnswer.Head(zone: zone.zone, seq: $0.seq, hash: $0.hash) }
+      }
+      return DeviceLinkAnswer(
+        accessKey: row.secrets.accessKey, user: user, chainSeq: keys.identity.seq,
+        chainHash: keys.identity.head,
+        heads: Array(heads.prefix(Limits.deviceLinkHeads)))
+    }
+  }
+}

@@ -1,0 +1,16 @@
+package import ZDCProtocol
+
+extension ServerAPI {
+  /// Downloads the public key of the device that asks to be linked under this ID.
+  ///
+  /// - Throws: `ServerError` with `notFound` if there is none, or it has expired.
+  package func offeredDevice(_ id: DeviceLinkID) async throws -> [UInt8] {
+    try await answer(to: .get(Routes.path(Routes.deviceLink, id.text)), limit: Limits.jsonBytes).body
+  }
+
+  /// Sends the sealed answer to the device. May be repeated.
+  package func answerDevice(_ id: DeviceLinkID, _ sealed: [UInt8]) async throws {
+    _ = try await answer(
+      to: .bytes(.put, Routes.path(Routes.deviceLinkAnswer, id.text), sealed), limit: Limits.jsonBytes)
+  }
+}

@@ -1,0 +1,58 @@
+import Testing
+import ZDCProtocol
+import ZDCServer
+
+@Suite struct DeviceLinkRouteTests {
+  private static let key = randomBytes(IdentityLink.encPubBytes)
+
+  private static func path(_ id: DeviceLinkID, _ route: String = Routes.deviceLink) -> String {
+    Routes.path(route, id.text)
+  }
+
+  @Test func theAnswerReachesTheDeviceThatWaits() async throws {
+    try await TestServer.run { (server: TestServer) async throws in
+      let (_, token) = try await server.newAccount()
+      let id = DeviceLinkID.random()
+      for _ in 0..<2 { _ = try await server.send(.PUT, Self.path(id), body: Self.key).expect(204) }
+      #expect(try await server.send(.GET, Self.path(id), token: token).bytes == Self.key)
+      async let waiting = server.send(.GET, Self.path(id, Routes.deviceLinkAnswer))
+      let sealed = randomBytes(2_000)
+      for _ in 0..<2 {
+        _ = try await server.send(.PUT, Self.path(id, Routes.deviceLinkAnswer), token: token, body: sealed).expect(204)
+      }
+      #expect(try await waiting.bytes == sealed)
+    }
+  }
+
+  @Test func onlyAccountsReadKeysAndAnswer_andNothingIsReplaced() async throws {
+    try await TestServer.run { (server: TestServer) async throws in
+      let (_, token) = try await server.newAccount()
+      let id = DeviceLinkID.random()
+      _ = try await server.send(.PUT, Self.path(id), body: Self.key).expect(204)
+      #expect(try await server.send(.GET, Self.path(id)).status == 401)
+      #expect(try await server.send(.PUT, Self.path(id, Routes.deviceLinkAnswer), body: [1]).status == 401)
+      #expect(try await server.send(.PUT, Self.path(id), body: randomBytes(Self.key.count)).status == 409)
+      #expect(try await server.send(.PUT, Self.path(.random()), body: [1]).status == 400)
+      #expect(try await server.send(.PUT, Self.path(.random()), body: Self.key + [1]).status == 413)
+      let answer = Self.path(id, Routes.deviceLinkAnswer)
+      _ = try await server.send(.PUT, answer, token: token, body: [1]).expect(204)
+      #expect(try await server.send(.PUT, answer, token: token, body: [2]).status == 409)
+      let long = [UInt8](repeating: 0, count: Limits.deviceLinkAnswerBytes + 1)
+      #expect(try await server.send(.PUT, answer, token: token, body: long).status == 413)
+      #expect(try await server.send(.GET, Self.path(.random()), token: token).status == 404)
+    }
+  }
+
+  @Test func linksExpire_andAnAddressHasEightAtMost() async throws {
+    try await TestServer.run { (server: TestServer) async throws in
+      let (_, token) = try await server.newAccount()
+      let ids = (0..<8).map { _ in DeviceLinkID.random() }
+      for id in ids { _ = try await server.send(.PUT, Self.path(id), body: Self.key).expect(204) }
+      #expect(try await server.send(.PUT, Self.path(.random()), body: Self.key).status == 429)
+      server.clock.advance(ms: 600_001)
+      #expect(try await server.send(.GET, Self.path(ids[0]), token: token).status == 404)
+      #expect(try await server.send(.GET, Self.path(ids[0], Routes.deviceLinkAnswer)).status == 404)
+      _ = try await server.send(.PUT, Self.path(.random()), body: Self.key).expect(204)
+    }
+  }
+}
