@@ -74,7 +74,7 @@ extension ZDCLocalUserManager {
   /// - Parameters:
   ///   - code: The text of the code.
   ///   - localUserID: The account to give to the device.
-  /// - Throws: ``ZDCError`` with `invalidLinkCode`, `linkExpired` or `localUserNotFound`; `ZDCSecurityError` with
+  /// - Throws: ``ZDCError`` with `invalidLink`, `linkExpired` or `localUserNotFound`; `ZDCSecurityError` with
   ///   `linkRequiresInAppScan` for a code inside of a web address, or `keyCommitmentMismatch` if the server exchanged
   ///   the device's key; `ServerError`; ``TransportError``.
   public func linkRequest(code: String, for localUserID: String) async throws -> ZDCLinkRequest {
@@ -92,7 +92,7 @@ extension ZDCLocalUserManager {
     if let code = DeviceLinkCode(text) { return code }
     let isWrapped = !text.hasPrefix(DeviceLinkCode.scheme) && text.contains(DeviceLinkCode.scheme)
     if isWrapped { throw ZDCSecurityError(.linkRequiresInAppScan) }
-    throw ZDCError(.invalidLinkCode)
+    throw ZDCError(.invalidLink)
   }
 
   /// Reports an unknown link as an expired one: the server has forgotten it.

@@ -63,7 +63,7 @@ extension ErrorReport {
   private static func status(_ code: ZDCError.Code) -> ExitStatus {
     switch code.name {
     case .invalidTreeID, .invalidServerURL, .insecureServerURL, .invalidDatabaseName, .invalidParameter,
-      .invalidLinkCode:
+      .invalidLink:
       .usage
     case .corruptDatabase, .foreignDatabase, .corruptKeyFile, .invalidWords, .objectNotDecodable: .data
     case .nodeNotFound, .noContent, .deviceNotFound, .linkExpired, .userNotFound: .noInput

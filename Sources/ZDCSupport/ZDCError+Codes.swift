@@ -97,7 +97,7 @@ extension ZDCError.Code {
   /// The server knows no such device of this account. List the devices again.
   public static let deviceNotFound = Self(.deviceNotFound)
   /// The text is not the code of a new device. Scan or type it again.
-  public static let invalidLinkCode = Self(.invalidLinkCode)
+  public static let invalidLink = Self(.invalidLink)
   /// The code of a new device works no longer. Let the device show another one.
   public static let linkExpired = Self(.linkExpired)
   /// No such user is on the server. Check the ID and the server's address.
@@ -173,7 +173,7 @@ extension ZDCError.Code {
     case .accountNotFound: "the server knows no account for these words; check them and the server's address"
     case .otherAccount: "these words open another account; give the words of this one"
     case .deviceNotFound: "the account has no such device; list the devices again"
-    case .invalidLinkCode: "this is not the code of a new device; scan or type it again"
+    case .invalidLink: "this is not the code of a new device; scan or type it again"
     case .linkExpired: "no device shows this code any more; let it show another one"
     case .userNotFound: "the server knows no such user; check the ID and the server's address"
     case .syncedElsewhere: "another process syncs this database; wait for it, or end it"

@@ -63,7 +63,7 @@ extension ZDCError {
       case passphraseRequired, wrongPassphrase, invalidPassphrase
       // Accounts.
       case localUserNotFound, localUserNotReady, changesQueued, invalidWords, accountNotFound, syncedElsewhere
-      case otherAccount, deviceNotFound, invalidLinkCode, linkExpired, userNotFound
+      case otherAccount, deviceNotFound, invalidLink, linkExpired, userNotFound
       // Nodes and content.
       case nodeNotFound, nodeNotUploaded, noContent, downloadFailed, fileFailure, fileModifiedDuringRead
       case sectionTooLarge, noDataFromApp

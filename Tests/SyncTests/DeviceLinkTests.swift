@@ -78,7 +78,7 @@ struct DeviceLinkTests {
       #expect(wrapped?.code == .linkRequiresInAppScan)
       for text in ["", "zdclink:1:", "zdclink:2:" + code.dropFirst(10), String(code.dropLast()), code + "y"] {
         let error = await #expect(throws: ZDCError.self) { try await users.linkRequest(code: text, for: user) }
-        #expect(error?.code == .invalidLinkCode, "\(text)")
+        #expect(error?.code == .invalidLink, "\(text)")
       }
     }
   }

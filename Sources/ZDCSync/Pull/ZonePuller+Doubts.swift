@@ -135,6 +135,13 @@ extension ZonePuller {
 
   // MARK: Errors of answers
 
+  /// Compares the head with the one that another device of the account has verified.
+  func checkExpected(_ page: CommitPage, _ row: ZoneRow) async throws {
+    let expected = try await session.database.asyncRead { [zone] in try ExpectedHeadStore($0).head(zone: zone) }
+    guard let expected, page.head.seq < expected.seq else { return }
+    throw Doubt(ZDCSecurityError(.zoneRollback, zone: row.zone), .suspicion)
+  }
+
   package func decoding<Result>(_ zone: ZoneID, _ body: () throws -> Result) throws -> Result {
     do {
       return try body()

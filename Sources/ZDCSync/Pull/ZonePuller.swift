@@ -137,13 +137,6 @@ package struct ZonePuller {
     }
   }
 
-  /// Compares the head with the one that another device of the account has verified.
-  private func checkExpected(_ page: CommitPage, _ row: ZoneRow) async throws {
-    let expected = try await session.database.asyncRead { [zone] in try ExpectedHeadStore($0).head(zone: zone) }
-    guard let expected, page.head.seq < expected.seq else { return }
-    throw Doubt(ZDCSecurityError(.zoneRollback, zone: row.zone), .suspicion)
-  }
-
   /// Returns the writers' keys. The server may show a member's missing key later, so a missing key is no evidence
   /// against the log.
   private func writerKeys(_ page: PageContents, _ row: ZoneRow) async throws -> WriterKeys {
