@@ -66,3 +66,11 @@ package actor RoundPages {
     }
   }
 }
+
+extension ZonePuller {
+  /// Returns the page that was fetched with those of other zones, unless the zone has grown here since.
+  func nextPage(_ row: ZoneRow, _ fetched: CommitPage?, withRecords: Bool) async throws -> CommitPage {
+    if let fetched, fetched.head.seq >= row.head?.seq ?? 0 { return fetched }
+    return try await commitPage(row, withRecords: withRecords)
+  }
+}

@@ -32,7 +32,7 @@ package struct ZonePuller {
 
   /// Pulls until the local tree matches the server's head.
   ///
-  /// - Parameter pages: The pages of a round's zones; the first page of this zone may be among them.
+  /// - Parameter pages: The pages of a round's zones.
   /// - Throws: `ZDCSecurityError` if the answers could not be followed on the second attempt either; `ServerError`,
   ///   `TransportError`.
   package func pull(_ pages: RoundPages? = nil) async throws -> Pulled { try await follow(nil, pages) }
@@ -72,15 +72,9 @@ package struct ZonePuller {
     return try await session.database.asyncRead { [zone] transaction in try transaction.nodes.root(zone: zone) == nil }
   }
 
-  /// Returns the page that was fetched with those of other zones, unless the zone has grown here since.
-  private func nextPage(_ row: ZoneRow, _ fetched: CommitPage?, withRecords: Bool) async throws -> CommitPage {
-    if let fetched, fetched.head.seq >= row.head?.seq ?? 0 { return fetched }
-    return try await commitPage(row, withRecords: withRecords)
-  }
-
   /// Fetches a page. A server that does not know a zone that the account was created with has lost the account, or
   /// claims to.
-  private func commitPage(_ row: ZoneRow, withRecords: Bool) async throws -> CommitPage {
+  func commitPage(_ row: ZoneRow, withRecords: Bool) async throws -> CommitPage {
     do {
       return try await session.api.commitPage(row.zone, after: row.head?.seq, withRecords: withRecords)
     } catch let error as ServerError where error.code == .notFound {
