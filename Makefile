@@ -6,6 +6,7 @@
 #   make test-tsan  the tests of the framework and its devices under ThreadSanitizer; FILTER=regex for others
 #   make build      build everything (debug)
 #   make example    build and run Examples/Minimal, the README's app, against a real server; part of make test
+#   make todo-test  build Examples/ZeroDarkTodo, the sample app, and run its tests; part of make test
 #   make snippets   compile the documentation's code as an app has it, outside of this package; part of make test
 #   make api        compare the public API with the baseline in api/; Scripts/check-api --update writes it; part of make test
 #   make docs       the framework's documentation, into .build/docs; a warning is an error; part of make test
@@ -28,10 +29,11 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup install uninstall release check-container build test example snippets api docs sentences check-apple test-long test-tsan lint format demo fuzz bench coverage clean
+.PHONY: help setup install uninstall release check-container build test example todo-test snippets api docs sentences check-apple test-long test-tsan lint format demo fuzz bench coverage clean
 
 SWIFT ?= swift
-FORMATTED := Sources Tests Benchmarks Examples/Minimal/Sources Examples/Minimal/Package.swift Examples/Snippets Fuzz Package.swift
+FORMATTED := Sources Tests Benchmarks Examples/Minimal/Sources Examples/Minimal/Package.swift \
+  Examples/ZeroDarkTodo/Sources Examples/ZeroDarkTodo/Tests Examples/ZeroDarkTodo/Package.swift Examples/Snippets Fuzz Package.swift
 
 help:
 	@awk '/^#$$/ {on = 1; next} /^#/ {if (on) {sub(/^# ?/, ""); print}; next} {exit}' Makefile
@@ -60,6 +62,7 @@ else
 	$(SWIFT) test --skip-build $(FEW) --filter CommandTests
 	@Scripts/check-api
 	@Scripts/example
+	@Scripts/todo test
 	@Scripts/check-snippets
 	@Scripts/check-install
 	@Scripts/check-release
@@ -70,6 +73,9 @@ endif
 
 example: build
 	@Scripts/example
+
+todo-test: build
+	@Scripts/todo test
 
 snippets: build
 	@Scripts/check-snippets
