@@ -164,22 +164,28 @@ extension Account {
   }
 
   /// Adds a task at the end of a list.
-  @discardableResult
   public func addTask(
-    _ title: String, details: String = "", priority: Priority = .normal, isDone: Bool = false, created: Date = Date(),
-    to listID: String
-  ) async throws -> String {
+    _ title: String, details: String = "", priority: Priority = .normal, to listID: String
+  ) async throws {
+    let task = Task(
+      listID: listID, created: Date(), title: title, details: details, priority: priority, rank: Rank.between(nil, nil))
+    try await addTasks([task], to: listID)
+  }
+
+  /// Adds tasks at the end of a list, all in one transaction: a thousand take little longer than one.
+  public func addTasks(_ tasks: [Task], to listID: String) async throws {
     try await tree.write { transaction, cloud in
       guard let path = cloud.path(forNodeID: listID) else { throw ZDCError(.nodeNotFound) }
-      let last = try cloud.tasks(of: listID).last?.task.rank
-      let task = Task(
-        listID: listID, created: created, title: title, details: details, priority: priority, isDone: isDone,
-        rank: Rank.between(last, nil))
-      let node = try cloud.createNode(withPath: path.appendingComponent(UUID().uuidString))
-      transaction.setObject(task, forKey: node.uuid, inCollection: Task.collection)
-      try cloud.linkNodeID(node.uuid, toKey: node.uuid, inCollection: Task.collection)
+      var last = try cloud.tasks(of: listID).last?.task.rank
+      for var task in tasks {
+        (task.listID, task.rank) = (listID, Rank.between(last, nil))
+        task.clearChangeTracking()  // a new task has no changes that could be merged
+        last = task.rank
+        let node = try cloud.createNode(withPath: path.appendingComponent(UUID().uuidString))
+        transaction.setObject(task, forKey: node.uuid, inCollection: Task.collection)
+        try cloud.linkNodeID(node.uuid, toKey: node.uuid, inCollection: Task.collection)
+      }
       try transaction.count(listID, cloud, uploads: true)
-      return node.uuid
     }
   }
 
@@ -627,6 +633,11 @@ extension Account {
   /// What the screen of a list shows now.
   public func screen(list listID: String? = nil) async throws -> Screen {
     try await tree.read { transaction, cloud in try screen(list: listID, transaction, cloud) }
+  }
+
+  /// The same for a caller that cannot wait. Reading does not wait for writers.
+  public func screenNow(list listID: String? = nil) throws -> Screen {
+    try tree.read { transaction, cloud in try screen(list: listID, transaction, cloud) }
   }
 
   /// The same now, and again after each commit that changes it, of this device or another one.
