@@ -27,7 +27,7 @@ import ZeroDarkCloud
 public final class ZDCManager: ZeroDarkCloudDelegate {
   /// The framework keeps a strong reference to its delegate; `close()` breaks the cycle.
   private let opened = Mutex<ZeroDarkCloud?>(nil)
-  private let downloads = Mutex<[String: _Concurrency.Task<Void, Never>]>([:])
+  private let downloads = Mutex<_Concurrency.Task<Void, Never>?>(nil)
   private let config: ZDCConfig
 
   /// Opens the database in `folder`, and creates it the first time.
@@ -47,12 +47,12 @@ public final class ZDCManager: ZeroDarkCloudDelegate {
     database.register(Task.self, inCollection: Task.collection)
     database.register(Edit.self, inCollection: Edit.collection)
     let session = try zdc.unlockOrCreateDatabase(database)
-    for user in try await session.localUserManager.allLocalUserIDs() { followDownloads(of: user) }
+    if syncsAutomatically { followDownloads(session) }
   }
 
   /// Closes the database. Changes that were not sent yet stay queued.
   public func close() async throws {
-    for task in downloads.withLock({ $0 }).values { task.cancel() }
+    downloads.withLock { $0?.cancel() }
     let zdc = opened.withLock { opened in
       defer { opened = nil }
       return opened
@@ -96,14 +96,12 @@ extension ZDCManager {
   ///   in it, and without them it cannot be opened on another device. Show them, and let the user type some of them.
   public func createAccount() async throws -> (account: Account, words: [String]) {
     let (user, words) = try await session.localUserManager.createAccount()
-    followDownloads(of: user.uuid)
     return (try account(user.uuid), words)
   }
 
   /// Opens an account that was created on another device.
   public func logIn(words: [String]) async throws -> Account {
     let user = try await session.localUserManager.login(words: words)
-    followDownloads(of: user.uuid)
     return try account(user.uuid)
   }
 
@@ -112,7 +110,6 @@ extension ZDCManager {
   /// - Throws: `changesQueued` if changes were not sent yet.
   public func removeAccount(_ user: String) async throws {
     try await session.localUserManager.delete(user)
-    downloads.withLock { $0.removeValue(forKey: user) }?.cancel()
   }
 }
 
@@ -454,19 +451,35 @@ extension ZDCManager {
 // MARK: - 6. Download
 
 extension ZDCManager {
-  /// Downloads whatever is marked, now and later. It waits while there is no network, and continues with the marks
-  /// that are left when there is one again, also after a relaunch.
-  private func followDownloads(of user: String) {
-    guard config.syncAutomatically, let downloadManager = try? session.downloadManager else { return }
-    downloads.withLock { downloads in
-      downloads[user] = _Concurrency.Task { [weak self] in
+  /// Downloads whatever is marked, now and later, for all accounts that this device has or gets.
+  private func followDownloads(_ session: ZDCSession) {
+    let users = session.databaseManager.uiDatabaseConnection.values { transaction in
+      session.localUserManager.allLocalUserIDs(transaction)
+    }
+    let task = _Concurrency.Task { [weak self] in
+      await withTaskGroup { group in
         do {
-          for try await download in downloadManager.downloadMarkedContents(forLocalUserID: user) {
-            await self?.receive(download)
+          var followed: Set<String> = []
+          for try await present in users {
+            for user in Set(present).subtracting(followed) {
+              group.addTask { await self?.followDownloads(of: user, session) }
+            }
+            followed = Set(present)
           }
         } catch { self?.config.logger.error("downloads ended: \(error)") }
       }
     }
+    downloads.withLock { $0 = task }
+  }
+
+  /// It waits while there is no network, and continues with the marks that are left when there is one again, also after
+  /// a relaunch. It ends when the account is removed.
+  private func followDownloads(of user: String, _ session: ZDCSession) async {
+    do {
+      for try await download in session.downloadManager.downloadMarkedContents(forLocalUserID: user) {
+        await receive(download)
+      }
+    } catch { config.logger.error("downloads ended: \(error)") }
   }
 
   /// Sends and receives everything, and returns when there is nothing left to do.

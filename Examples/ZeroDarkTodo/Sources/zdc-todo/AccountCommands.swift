@@ -46,7 +46,7 @@ struct AccountCommands: AsyncParsableCommand {
       let words = String(decoding: data, as: UTF8.self).split(whereSeparator: \.isWhitespace).map(String.init)
       let manager = try await options.open()
       let account = try await manager.logIn(words: words)
-      try await manager.sync(account.user)
+      _ = try await options.sync(manager, account)
       Output.line(options.json ? Output.json(["user": account.user]) : "logged in")
       try await manager.close()
     }

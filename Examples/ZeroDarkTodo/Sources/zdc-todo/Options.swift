@@ -58,7 +58,7 @@ struct Options: ParsableArguments {
   }
 
   /// Returns whether the server was reached. While `zdc-todo serve` runs on the same database, it syncs.
-  private func sync(_ manager: ZDCManager, _ account: Account) async throws -> Bool {
+  func sync(_ manager: ZDCManager, _ account: Account) async throws -> Bool {
     do {
       try await manager.sync(account.user)
       return true
