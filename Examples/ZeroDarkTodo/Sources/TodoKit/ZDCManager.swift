@@ -457,8 +457,8 @@ extension ZDCManager {
       session.localUserManager.allLocalUserIDs(transaction)
     }
     let task = _Concurrency.Task { [weak self] in
-      await withTaskGroup { group in
-        do {
+      do {
+        try await withThrowingDiscardingTaskGroup { group in
           var followed: Set<String> = []
           for try await present in users {
             for user in Set(present).subtracting(followed) {
@@ -466,8 +466,8 @@ extension ZDCManager {
             }
             followed = Set(present)
           }
-        } catch { self?.config.logger.error("downloads ended: \(error)") }
-      }
+        }
+      } catch { self?.config.logger.error("downloads ended: \(error)") }
     }
     downloads.withLock { $0 = task }
   }
@@ -666,12 +666,14 @@ extension Account {
     list listID: String?, _ transaction: ZDCReadTransaction, _ cloud: ZDCCloudReadTransaction
   ) throws -> Screen {
     let waiting = try session.syncManager.syncingNodeIDs(forLocalUserID: user, transaction: transaction)
+    let sending = session.progressManager.allUploadingNodeIDs(user)
+    let marked = Set(cloud.nodeIDsMarkedAsNeedsDownload(components: .data))
     let journal = cloud.mergeJournal(limit: 200).filter(\.isShown)
-    let badges = { (node: ZDCNode) in
-      var badges: Set<Badge> = waiting.contains(node.uuid) ? [.pending] : []
-      if session.progressManager.dataUploadProgress(forNodeID: node.uuid) != nil { badges = [.syncing] }
-      if journal.contains(where: { $0.nodeID == node.uuid && $0.isUnseenLoss }) { badges.insert(.merged) }
-      if cloud.nodeIsMarkedAsNeedsDownload(node.uuid, components: .data) { badges.insert(.needsDownload) }
+    let lost = Set(journal.filter(\.isUnseenLoss).map(\.nodeID))
+    let badges = { (nodeID: String) in
+      var badges: Set<Badge> = sending.contains(nodeID) ? [.syncing] : waiting.contains(nodeID) ? [.pending] : []
+      if lost.contains(nodeID) { badges.insert(.merged) }
+      if marked.contains(nodeID) { badges.insert(.needsDownload) }
       return badges
     }
     return Screen(
@@ -765,37 +767,36 @@ extension ZDCCloudReadTransaction {
   fileprivate func photoNode(of taskID: String) -> ZDCNode? { node(name: "img", parentID: taskID) }
 
   /// The downloaded tasks of a list in their order.
-  ///
-  /// All devices have the same order: where two tasks have one rank, the names of their nodes decide.
   fileprivate func tasks(of listID: String) throws -> [(id: String, task: Task)] {
-    try children(ofNodeID: listID)
-      .compactMap { node in (linkedObject(forNodeID: node.uuid) as? Task).map { (node: node, task: $0) } }
-      .sorted { ($0.task.rank, $0.node.name ?? "") < ($1.task.rank, $1.node.name ?? "") }
-      .map { (id: $0.node.uuid, task: $0.task) }
+    try orderedTasks(of: listID).compactMap { node, task in task.map { (node.uuid, $0) } }
   }
 
-  fileprivate func lists(_ badges: (ZDCNode) -> Set<Badge>) throws -> [ListItem] {
+  /// The tasks in their order, then those that are not downloaded yet.
+  ///
+  /// All devices have the same order: where two tasks have one rank, the names of their nodes decide.
+  private func orderedTasks(of listID: String) throws -> [(node: ZDCNode, task: Task?)] {
+    try children(ofNodeID: listID)
+      .map { node in (node: node, task: linkedObject(forNodeID: node.uuid) as? Task) }
+      .sorted { ($0.task?.rank ?? "~", $0.node.name ?? "") < ($1.task?.rank ?? "~", $1.node.name ?? "") }
+  }
+
+  fileprivate func lists(_ badges: (String) -> Set<Badge>) throws -> [ListItem] {
     guard let home = trunkNode(.home) else { return [] }
     let items = try children(ofNodeID: home.uuid).compactMap { node -> ListItem? in
       guard let list = linkedObject(forNodeID: node.uuid) as? List else { return nil }
       return ListItem(
-        id: node.uuid, title: node.name ?? "", created: list.created, counts: list.counts, badges: badges(node))
+        id: node.uuid, title: node.name ?? "", created: list.created, counts: list.counts, badges: badges(node.uuid))
     }
     return items.sorted { $0.title.localizedStandardCompare($1.title) == .orderedAscending }
   }
 
-  /// The tasks in their order, then those that are not downloaded yet.
-  fileprivate func taskItems(of listID: String, _ badges: (ZDCNode) -> Set<Badge>) throws -> [TaskItem] {
-    let loaded = try tasks(of: listID)
-    let known = Set(loaded.map(\.id))
-    let missing = try children(ofNodeID: listID).filter { !known.contains($0.uuid) }
-    let all: [(String, Task?)] = loaded.map { ($0.id, $0.task) } + missing.map { ($0.uuid, nil) }
-    return all.compactMap { id, task in
-      guard let node = node(id: id) else { return nil }
-      let photo = photoNode(of: id)
+  fileprivate func taskItems(of listID: String, _ badges: (String) -> Set<Badge>) throws -> [TaskItem] {
+    try orderedTasks(of: listID).map { node, task in
+      let photo = hasChildren(node.uuid) ? photoNode(of: node.uuid) : nil
+      let ofPhoto = photo.map { badges($0.uuid).intersection([.merged]) } ?? []
       return TaskItem(
-        id: id, task: task, photo: photo.map { $0.eTag_data ?? "new" },
-        badges: badges(node).union(photo.map { badges($0).intersection([.merged]) } ?? []))
+        id: node.uuid, task: task, photo: photo.map { $0.eTag_data ?? "new" },
+        badges: badges(node.uuid).union(ofPhoto))
     }
   }
 }

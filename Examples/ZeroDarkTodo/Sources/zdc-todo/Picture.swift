@@ -61,6 +61,11 @@ struct Picture: Sendable {
     return folders.map { "\($0)/\(program)" }.first(where: FileManager.default.isExecutableFile)
   }
 
+  /// One thread, and only decoders that are meant for untrusted pictures.
+  private static let environment = [
+    "PATH": "/usr/bin:/bin", "VIPS_CONCURRENCY": "1", "VIPS_BLOCK_UNTRUSTED": "1", "MALLOC_ARENA_MAX": "1",
+  ]
+
   /// Runs a command with at most 1 GB of memory, 10 seconds and 1 MB of output files.
   private static func run(_ command: String, in folder: URL) async throws -> String {
     let process = Process()
@@ -70,10 +75,7 @@ struct Picture: Sendable {
       "-c", "ulimit -v 1000000; ulimit -t \(seconds); ulimit -f 2048; ulimit -c 0; exec 2>warnings; \(command)",
     ]
     process.currentDirectoryURL = folder
-    process.environment = [
-      "PATH": "/usr/bin:/bin", "HOME": folder.path, "VIPS_CONCURRENCY": "1", "VIPS_BLOCK_UNTRUSTED": "1",
-      "MALLOC_ARENA_MAX": "1",
-    ]
+    process.environment = environment.merging(["HOME": folder.path]) { $1 }
     (process.standardInput, process.standardOutput) = (FileHandle.nullDevice, output)
     try await exit(of: process)
     // Where the end of a picture is missing, the programs only warn, and leave the rest grey.

@@ -79,16 +79,23 @@ enum Live {
         }
         defer { producer.cancel() }
         try await withGracefulShutdownHandler {
-          try await request.body.consumeWithInboundCloseHandler { _ in
-            for await event in events { try await writer.write(ByteBuffer(string: frame(event))) }
-          } onInboundClosed: {
-            continuation.finish()
-          }
+          try await forward(events, to: &writer, of: request) { continuation.finish() }
         } onGracefulShutdown: {
           continuation.finish()
         }
         try await writer.finish(nil)
       })
+  }
+
+  private static func forward(
+    _ events: AsyncStream<String>, to writer: inout any ResponseBodyWriter, of request: Request,
+    onClosed: @escaping @Sendable () -> Void
+  ) async throws {
+    try await request.body.consumeWithInboundCloseHandler { _ in
+      for await event in events { try await writer.write(ByteBuffer(string: frame(event))) }
+    } onInboundClosed: {
+      onClosed()
+    }
   }
 
   private static func frame(_ event: String) -> String {

@@ -9,7 +9,7 @@ extension Page {
     <nav id="side" aria-label="Lists"><div class="brand">\(Self.logo)<span>ZeroDark Todo</span></div>
     <ul id="lists">\(screen.lists.map(listLink))</ul>
     \(newList)
-    <div class="foot"><a id="to-activity" href="\(base)/activity"\(current(.activity))>Activity\(unseen)</a>
+    <div class="foot"><a id="to-activity" href="\(base)/activity"\(current(.activity))>\(Self.clock)Activity\(unseen)</a>
     \(accountMenu)\(status)</div></nav>
     """
   }
@@ -55,7 +55,7 @@ extension Page {
       """
     }
     return """
-      <details id="accounts"><summary>Accounts</summary><ul>\(others)
+      <details id="accounts"><summary>\(Self.person)Accounts</summary><ul>\(others)
       <li><a href="/welcome">Add an account</a></li></ul></details>
       """
   }
@@ -101,6 +101,13 @@ extension Page {
 
   static let plus: HTML = """
     <svg viewBox="0 0 20 20" class="icon" aria-hidden="true"><path d="M10 4v12M4 10h12"/></svg>
+    """
+  private static let clock: HTML = """
+    <svg viewBox="0 0 20 20" class="icon" aria-hidden="true"><circle cx="10" cy="10" r="7"/><path d="M10 6v4l2.5 2"/></svg>
+    """
+  private static let person: HTML = """
+    <svg viewBox="0 0 20 20" class="icon" aria-hidden="true"><circle cx="10" cy="7" r="3"/>\
+    <path d="M4 17c.5-3.5 3-5 6-5s5.500 1.500 6 5"/></svg>
     """
   static let logo: HTML = """
     <svg viewBox="0 0 24 24" class="logo" aria-hidden="true"><rect x="2" y="2" width="20" height="20" rx="6"/>\

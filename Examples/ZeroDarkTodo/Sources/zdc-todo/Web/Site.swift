@@ -78,33 +78,36 @@ struct Site: Sendable {
     }
   }
 
-  /// Shows the words of a new account, and asks for three of them.
-  private func addWords(to account: RouterGroup<Context>) {
-    account.get("words") { _, context in
-      let user = try context.parameters.require("user")
-      guard let words = newWords[user] else { return Response.redirect(to: "/") }
-      return Page.response(Page.words(words, user: user))
+  /// Shows the words of a new account.
+  @Sendable private func showWords(_ request: Request, _ context: Context) async throws -> Response {
+    let user = try context.parameters.require("user")
+    guard let words = newWords[user] else { return Response.redirect(to: "/") }
+    return Page.response(Page.words(words, user: user))
+  }
+
+  /// Asks for three of them.
+  @Sendable private func askForWords(_ request: Request, _ context: Context) async throws -> Response {
+    let positions = Array((0..<24).shuffled().prefix(3).sorted())
+    let user = try context.parameters.require("user")
+    return Page.response(Page.check(positions, user: user, isWrong: request.uri.query != nil))
+  }
+
+  @Sendable private func checkWords(_ request: Request, _ context: Context) async throws -> Response {
+    let user = try context.parameters.require("user")
+    let form = try await Form(request)
+    guard let words = newWords[user], form.confirms(words) else {
+      return Response.redirect(to: "/account/\(user)/check?wrong")
     }
-    account.get("check") { request, context in
-      let positions = Array((0..<24).shuffled().prefix(3).sorted())
-      return Page.response(
-        Page.check(positions, user: try context.parameters.require("user"), isWrong: request.uri.query != nil))
-    }
-    account.post("check") { request, context in
-      let user = try context.parameters.require("user")
-      let form = try await Form(request)
-      guard let words = newWords[user], form.confirms(words) else {
-        return Response.redirect(to: "/account/\(user)/check?wrong")
-      }
-      newWords[user] = nil
-      return Response.redirect(to: "/account/\(user)")
-    }
+    newWords[user] = nil
+    return Response.redirect(to: "/account/\(user)")
   }
 
   // MARK: Pages
 
   private func addPages(to account: RouterGroup<Context>) {
-    addWords(to: account)
+    account.get("words", use: showWords)
+    account.get("check", use: askForWords)
+    account.post("check", use: checkWords)
     for path: RouterPath in ["", "activity", "list/:list", "list/:list/:task"] {
       account.get(path) { request, context in
         guard let place = Place(path: request.uri.path) else { throw HTTPError(.notFound) }
@@ -112,18 +115,19 @@ struct Site: Sendable {
       }
     }
     account.get("live") { request, context in
-      guard let path = request.uri.queryParameters["path"], let place = Place(path: String(path)) else {
-        throw HTTPError(.notFound)
-      }
+      let path = request.uri.queryParameters["path"].map(String.init)
+      guard let place = path.flatMap(Place.init) else { throw HTTPError(.notFound) }
       return Live.response(of: try await page(place, context), manager, request)
     }
-    account.get("sealed/:node") { _, context in try await sealed(context) }
-    account.get("explain/:task") { _, context in
-      let (account, task) = (try chosen(context), try context.parameters.require("task"))
-      guard let item = try await account.item(task).task else { throw HTTPError(.notFound) }
-      let back = "/account/\(account.user)\(Place.task(task, inList: item.listID).path)"
-      return Page.response(Page.explanation(try await account.explain(task), title: item.title, back: back))
-    }
+    account.get("sealed/:node", use: sealed)
+    account.get("explain/:task", use: explain)
+  }
+
+  @Sendable private func explain(_ request: Request, _ context: Context) async throws -> Response {
+    let (account, task) = (try chosen(context), try context.parameters.require("task"))
+    guard let item = try await account.item(task).task else { throw HTTPError(.notFound) }
+    let back = "/account/\(account.user)\(Place.task(task, inList: item.listID).path)"
+    return Page.response(Page.explanation(try await account.explain(task), title: item.title, back: back))
   }
 
   private func page(_ place: Place, _ context: Context) async throws -> Page {
@@ -137,7 +141,7 @@ struct Site: Sendable {
       sync: try await account.session.syncManager.syncState(forLocalUserID: account.user))
   }
 
-  private func sealed(_ context: Context) async throws -> Response {
+  @Sendable private func sealed(_ request: Request, _ context: Context) async throws -> Response {
     let (account, id) = (try chosen(context), try context.parameters.require("node"))
     let node = try await account.sealed(id)
     var (mine, place) = ([("Title", node.title.displayed)], Place.list(id))
