@@ -34,7 +34,7 @@ public final class ZDCManager: ZeroDarkCloudDelegate {
   ///
   /// - Parameter syncsAutomatically: Whether changes are sent and received from now on without further calls. A test
   ///   or a command passes false and calls ``sync(_:)``.
-  public init(server: String, folder: URL, syncsAutomatically: Bool = true) async throws {
+  public init(server: String, folder: URL, syncsAutomatically: Bool = true) throws {
     var config = try ZDCConfig(primaryTreeID: "com.example.ZeroDarkTodo", server: server, databaseDirectory: folder)
     config.syncAutomatically = syncsAutomatically
     self.config = config
@@ -666,7 +666,9 @@ extension Account {
     list listID: String?, _ transaction: ZDCReadTransaction, _ cloud: ZDCCloudReadTransaction
   ) throws -> Screen {
     let waiting = try session.syncManager.syncingNodeIDs(forLocalUserID: user, transaction: transaction)
-    let sending = session.progressManager.allUploadingNodeIDs(user)
+    // An upload that a lost network interrupted keeps its progress.
+    let isPushing = session.syncManager.isPushingChanges(forLocalUserID: user)
+    let sending = isPushing ? session.progressManager.allUploadingNodeIDs(user) : []
     let marked = Set(cloud.nodeIDsMarkedAsNeedsDownload(components: .data))
     let journal = cloud.mergeJournal(limit: 200).filter(\.isShown)
     let lost = Set(journal.filter(\.isUnseenLoss).map(\.nodeID))

@@ -20,7 +20,7 @@ struct AccountCommands: AsyncParsableCommand {
     @OptionGroup var options: Options
 
     func run() async throws {
-      let manager = try await options.open()
+      let manager = try options.open()
       let (account, words) = try await manager.createAccount()
       Output.line(options.json ? Output.json(["user": [account.user], "words": words]) : words.joined(separator: " "))
       try await manager.close()
@@ -44,7 +44,7 @@ struct AccountCommands: AsyncParsableCommand {
         wordsFile == "-"
         ? FileHandle.standardInput.readDataToEndOfFile() : try Data(contentsOf: URL(fileURLWithPath: wordsFile))
       let words = String(decoding: data, as: UTF8.self).split(whereSeparator: \.isWhitespace).map(String.init)
-      let manager = try await options.open()
+      let manager = try options.open()
       let account = try await manager.logIn(words: words)
       _ = try await options.sync(manager, account)
       Output.line(options.json ? Output.json(["user": account.user]) : "logged in")
@@ -58,7 +58,7 @@ struct AccountCommands: AsyncParsableCommand {
     @OptionGroup var options: Options
 
     func run() async throws {
-      let manager = try await options.open()
+      let manager = try options.open()
       let users = try await manager.accounts().map(\.user)
       if options.json { Output.line(Output.json(users)) }
       if !options.json { for (number, user) in users.enumerated() { Output.line("\(number + 1). \(user)") } }
@@ -75,7 +75,7 @@ struct AccountCommands: AsyncParsableCommand {
     @OptionGroup var options: Options
 
     func run() async throws {
-      let manager = try await options.open()
+      let manager = try options.open()
       let users = try await manager.accounts().map(\.user)
       guard (1...max(users.count, 1)).contains(number), !users.isEmpty else {
         throw Failure(.noInput, "noAccount", "there is no account \(number)")

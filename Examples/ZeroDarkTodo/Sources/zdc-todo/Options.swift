@@ -31,20 +31,20 @@ struct Options: ParsableArguments {
   }
 
   /// Opens the database, and remembers the server beside it.
-  func open(syncsAutomatically: Bool = false) async throws -> ZDCManager {
+  func open(syncsAutomatically: Bool = false) throws -> ZDCManager {
     let file = folderURL.appendingPathComponent("server")
     let known = try? String(contentsOf: file, encoding: .utf8)
     guard let address = server ?? known ?? environment["ZDC_SERVER"] else {
       throw Failure(.configuration, "noServer", "no server is set; pass --server URL once")
     }
-    let manager = try await ZDCManager(server: address, folder: folderURL, syncsAutomatically: syncsAutomatically)
+    let manager = try ZDCManager(server: address, folder: folderURL, syncsAutomatically: syncsAutomatically)
     if address != known { try Data(address.utf8).write(to: file, options: .atomic) }
     return manager
   }
 
   /// Runs `body` with the chosen account. Receives changes of other devices before it, and sends changes after it.
   func run(_ body: (Account) async throws -> Void) async throws {
-    let manager = try await open()
+    let manager = try open()
     let account = try await chosen(manager)
     let isOnline = offline ? false : try await sync(manager, account)
     try await body(account)

@@ -19,7 +19,7 @@ struct Serve: AsyncParsableCommand {
   @OptionGroup var options: Options
 
   func run() async throws {
-    let manager = try await options.open(syncsAutomatically: true)
+    let manager = try options.open(syncsAutomatically: true)
     let entrance = Guard(port: port)
     var logger = Logger(label: "zdc-todo")
     logger.logLevel = .error

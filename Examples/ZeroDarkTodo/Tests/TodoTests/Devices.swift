@@ -51,9 +51,9 @@ func withDevices(
   _ body: @Sendable (_ server: TestServer, _ laptop: Device, _ phone: Device) async throws -> Void
 ) async throws {
   let (server, temporary) = (try await TestServer.start(), try TemporaryFolder())
-  let first = try await ZDCManager(
+  let first = try ZDCManager(
     server: server.url.absoluteString, folder: temporary.folder("laptop"), syncsAutomatically: false)
-  let second = try await ZDCManager(
+  let second = try ZDCManager(
     server: server.url.absoluteString, folder: temporary.folder("phone"), syncsAutomatically: false)
   let (account, words) = try await first.createAccount()
   let laptop = Device(manager: first, account: account)

@@ -28,7 +28,7 @@ import ZeroDarkCloudTesting
       try await laptop.sync()
       let words = try await laptop.account.session.localUserManager.accessWords(for: laptop.account.user)
       let folder = try TemporaryFolder()
-      let manager = try await ZDCManager(
+      let manager = try ZDCManager(
         server: server.url.absoluteString, folder: folder.url, syncsAutomatically: false)
       let desk = Device(manager: manager, account: try await manager.logIn(words: words))
       let session = try manager.session

@@ -61,7 +61,7 @@ import ZeroDarkCloudTesting
   {
     let (server, folder) = (try await TestServer.start(), try TemporaryFolder())
     let address = server.url.absoluteString
-    let manager = try await ZDCManager(server: address, folder: folder.url, syncsAutomatically: false)
+    let manager = try ZDCManager(server: address, folder: folder.url, syncsAutomatically: false)
     let account = try await manager.createAccount().account
     let listID = try await account.createList("Groceries")
     try await account.addTask("milk", to: listID)

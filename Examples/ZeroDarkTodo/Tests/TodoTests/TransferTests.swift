@@ -61,12 +61,12 @@ import ZeroDarkCloudTesting
     try await withDevices { server, laptop, _ in
       let words = try await laptop.account.session.localUserManager.accessWords(for: laptop.account.user)
       let (folder, address) = (try TemporaryFolder(), server.url.absoluteString)
-      let before = try await ZDCManager(server: address, folder: folder.url, syncsAutomatically: false)
+      let before = try ZDCManager(server: address, folder: folder.url, syncsAutomatically: false)
       let user = try await before.logIn(words: words).user
       try await before.session.syncManager.syncUntilIdle(localUserID: user)  // the tree, without its content
       try await before.close()
       try await server.stop()
-      let manager = try await ZDCManager(server: address, folder: folder.url)
+      let manager = try ZDCManager(server: address, folder: folder.url)
       let desk = Device(manager: manager, account: try manager.account(user))
       let listID = try await desk.list("Groceries")
       #expect(try await desk.lines() == ["(not downloaded)", "(not downloaded)"])
