@@ -6,6 +6,10 @@
 #   make test-tsan  the tests of the framework and its devices under ThreadSanitizer; FILTER=regex for others
 #   make build      build everything (debug)
 #   make example    build and run Examples/Minimal, the README's app, against a real server; part of make test
+#   make todo-test  build Examples/ZeroDarkTodo, the sample app, and run its tests; part of make test
+#   make todo       the sample app: a server, two accounts, two pages in your browser, a guided tour
+#   make todo-check  start the same, change something on both sides, end
+#   make test-browser  drive the sample app's pages in headless Chromium; screenshots in .build/todo
 #   make snippets   compile the documentation's code as an app has it, outside of this package; part of make test
 #   make api        compare the public API with the baseline in api/; Scripts/check-api --update writes it; part of make test
 #   make docs       the framework's documentation, into .build/docs; a warning is an error; part of make test
@@ -28,10 +32,11 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup install uninstall release check-container build test example snippets api docs sentences check-apple test-long test-tsan lint format demo fuzz bench coverage clean
+.PHONY: help setup install uninstall release check-container build test example todo todo-test todo-check test-browser snippets api docs sentences check-apple test-long test-tsan lint format demo fuzz bench coverage clean
 
 SWIFT ?= swift
-FORMATTED := Sources Tests Benchmarks Examples/Minimal/Sources Examples/Minimal/Package.swift Examples/Snippets Fuzz Package.swift
+FORMATTED := Sources Tests Benchmarks Examples/Minimal/Sources Examples/Minimal/Package.swift \
+  Examples/ZeroDarkTodo/Sources Examples/ZeroDarkTodo/Tests Examples/ZeroDarkTodo/Package.swift Examples/Snippets Fuzz Package.swift
 
 help:
 	@awk '/^#$$/ {on = 1; next} /^#/ {if (on) {sub(/^# ?/, ""); print}; next} {exit}' Makefile
@@ -60,6 +65,7 @@ else
 	$(SWIFT) test --skip-build $(FEW) --filter CommandTests
 	@Scripts/check-api
 	@Scripts/example
+	@Scripts/todo test
 	@Scripts/check-snippets
 	@Scripts/check-install
 	@Scripts/check-release
@@ -70,6 +76,19 @@ endif
 
 example: build
 	@Scripts/example
+
+todo-test: build
+	@Scripts/todo test
+
+todo: setup
+	@Scripts/setup --todo
+	@Scripts/todo run
+
+todo-check: setup
+	@Scripts/todo check
+
+test-browser: setup
+	@Scripts/todo browser
 
 snippets: build
 	@Scripts/check-snippets

@@ -1,0 +1,100 @@
+import Foundation
+import ZeroDarkCloud
+
+/// A list as this device stores it. Its title is the name of its node, so it is not repeated here.
+public struct List: Codable, Hashable, Sendable {
+  static let collection = "lists"
+
+  /// When it was created.
+  public var created: Date
+  /// How many tasks it has, and how many are done.
+  public var counts = Counts()
+
+  /// How many tasks a list has, and how many of them are done. The cloud receives them as the list's metadata, so that
+  /// a new device can show them before it has a single task.
+  public struct Counts: Codable, Hashable, Sendable {
+    /// All tasks.
+    public var tasks = 0
+    /// The completed ones.
+    public var done = 0
+  }
+}
+
+/// The content of a list's node. Its metadata is a ``List/Counts``.
+struct ListCloudJSON: Codable {
+  var created: Date
+}
+
+/// How important a task is.
+public enum Priority: String, Codable, Hashable, Sendable, CaseIterable {
+  case low, normal, high
+}
+
+/// A task as this device stores it. `@Syncable` properties are merged one by one when two devices edit a task.
+public struct Task: ZDCRecord, Codable, Hashable {
+  static let collection = "tasks"
+
+  /// The list's node. Each device has its own id for it, so the cloud does not receive it.
+  public var listID: String
+  /// When it was created.
+  public var created: Date
+  /// What is to be done.
+  @Syncable public var title: String
+  /// Anything else about it.
+  @Syncable public var details = ""
+  /// How important it is.
+  @Syncable public var priority = Priority.normal
+  /// Whether it is completed.
+  @Syncable public var isDone = false
+  /// The task's place in its list; see ``Rank``.
+  @Syncable public var rank: String
+
+  /// The properties that are merged one by one.
+  public static var syncableFields: [ZDCField<Task>] {
+    [
+      ZDCField("title", \._title), ZDCField("details", \._details), ZDCField("priority", \._priority),
+      ZDCField("isDone", \._isDone), ZDCField("rank", \._rank),
+    ]
+  }
+}
+
+/// The content of a task's node.
+struct TaskCloudJSON: Codable {
+  var title: String
+  var details: String
+  var created: Date
+  var completed: Bool
+  var priority: Priority
+  var rank: String
+
+  init(_ task: Task) {
+    title = task.title
+    details = task.details
+    created = task.created
+    completed = task.isDone
+    priority = task.priority
+    rank = task.rank
+  }
+
+  func task(inList listID: String) -> Task {
+    Task(
+      listID: listID, created: created, title: title, details: details, priority: priority, isDone: completed,
+      rank: rank)
+  }
+}
+
+/// An edit of this device, kept so that the user can undo it.
+struct Edit: Codable {
+  static let collection = "edits"
+  /// Older edits are removed.
+  static let limit = 50
+
+  var user: String
+  var taskID: String
+  var title: String
+  var change: String
+  var date: Date
+  /// An encoded ``ZDCChangeset`` that undoes the edit, or redoes it once it is undone.
+  var changeset: Data
+  var isUndone = false
+}

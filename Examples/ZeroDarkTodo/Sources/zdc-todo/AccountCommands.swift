@@ -1,0 +1,87 @@
+import ArgumentParser
+import Foundation
+import TodoKit
+import ZeroDarkCloud
+
+struct AccountCommands: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "account", abstract: "Create an account, log in, list and remove accounts of this device.",
+    subcommands: [Create.self, Login.self, List.self, Remove.self])
+
+  struct Create: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+      abstract: "Create an account and print its 24 words.",
+      discussion: """
+        The words are the account: anyone who has them can read it, and another device needs them. Store them safely.
+
+        EXAMPLES
+          zdc-todo account create --server http://127.0.0.1:7342
+        """)
+    @OptionGroup var options: Options
+
+    func run() async throws {
+      let manager = try options.open()
+      let (account, words) = try await manager.createAccount()
+      Output.line(options.json ? Output.json(["user": [account.user], "words": words]) : words.joined(separator: " "))
+      try await manager.close()
+    }
+  }
+
+  struct Login: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+      abstract: "Open an account of another device with its 24 words.",
+      discussion: """
+        EXAMPLES
+          zdc-todo account login --words-file words.txt
+          zdc-todo account login --words-file - < words.txt
+        """)
+    @Option(help: ArgumentHelp("Read the words from this file, or - for standard input.", valueName: "file"))
+    var wordsFile = "-"
+    @OptionGroup var options: Options
+
+    func run() async throws {
+      let data =
+        wordsFile == "-"
+        ? FileHandle.standardInput.readDataToEndOfFile() : try Data(contentsOf: URL(fileURLWithPath: wordsFile))
+      let words = String(decoding: data, as: UTF8.self).split(whereSeparator: \.isWhitespace).map(String.init)
+      let manager = try options.open()
+      let account = try await manager.logIn(words: words)
+      _ = try await options.sync(manager, account)
+      Output.line(options.json ? Output.json(["user": account.user]) : "logged in")
+      try await manager.close()
+    }
+  }
+
+  struct List: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+      abstract: "List the accounts of this device.", discussion: "EXAMPLES\n  zdc-todo account list --json")
+    @OptionGroup var options: Options
+
+    func run() async throws {
+      let manager = try options.open()
+      let users = try await manager.accounts().map(\.user)
+      if options.json { Output.line(Output.json(users)) }
+      if !options.json { for (number, user) in users.enumerated() { Output.line("\(number + 1). \(user)") } }
+      try await manager.close()
+    }
+  }
+
+  struct Remove: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+      abstract: "Remove an account from this device. It stays on the server and on other devices.",
+      discussion: "EXAMPLES\n  zdc-todo account remove 2")
+    @Argument(help: "The number of the account in `zdc-todo account list`.")
+    var number: Int
+    @OptionGroup var options: Options
+
+    func run() async throws {
+      let manager = try options.open()
+      let users = try await manager.accounts().map(\.user)
+      guard (1...max(users.count, 1)).contains(number), !users.isEmpty else {
+        throw Failure(.noInput, "noAccount", "there is no account \(number)")
+      }
+      try await manager.removeAccount(users[number - 1])
+      try await manager.close()
+    }
+  }
+}

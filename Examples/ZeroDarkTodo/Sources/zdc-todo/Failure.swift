@@ -1,0 +1,86 @@
+import Foundation
+import ZeroDarkCloud
+
+/// The exit codes, which are those of `zdc`.
+enum ExitStatus: Int32, CaseIterable {
+  case success = 0
+  case failure = 1
+  case usage = 64
+  case data = 65
+  case noInput = 66
+  case unavailable = 69
+  case software = 70
+  case cannotCreate = 73
+  case tryAgain = 75
+  case security = 76
+  case noPermission = 77
+  case configuration = 78
+
+  private var meaning: String {
+    switch self {
+    case .success: "done"
+    case .failure: "partly done; the output names what was left out"
+    case .usage: "wrong command line"
+    case .data: "bad data: wrong words, a damaged file or picture"
+    case .noInput: "the named list, task or file does not exist"
+    case .unavailable: "the server cannot be reached"
+    case .software: "internal error"
+    case .cannotCreate: "a file or account cannot be created"
+    case .tryAgain: "temporary failure: changes are still queued"
+    case .security: "data from the server failed verification"
+    case .noPermission: "access denied"
+    case .configuration: "there is no account on this device, or no server is set"
+    }
+  }
+
+  static let help = "EXIT CODES\n" + allCases.map { "  \($0.rawValue)\t\($0.meaning)" }.joined(separator: "\n")
+}
+
+/// An error as a command reports it.
+struct Failure: Error {
+  var status: ExitStatus
+  /// A stable word for programs.
+  var code: String
+  var message: String
+
+  init(_ status: ExitStatus, _ code: String, _ message: String) {
+    self.status = status
+    self.code = code
+    self.message = message
+  }
+
+  init(_ error: any Error) {
+    switch error {
+    case let failure as Failure: self = failure
+    case let error as ZDCError: self.init(Self.status(error.code), error.code.description, error.description)
+    case let error as ZDCSecurityError: self.init(.security, error.code.description, "\(error)")
+    case let error as ServerError: self.init(.unavailable, error.code.description, "\(error)")
+    case let error as TransportError: self.init(.unavailable, "unavailable", "\(error)")
+    case let error as ZDCCloudError: self.init(.usage, error.code.description, "\(error)")
+    case let error as CocoaError where error.isFileError: self.init(.noInput, "file", error.localizedDescription)
+    default: self.init(.software, "internal", "\(error)")
+    }
+  }
+
+  private static func status(_ code: ZDCError.Code) -> ExitStatus {
+    switch code {
+    case .nodeNotFound, .noContent, .userNotFound: .noInput
+    case .invalidWords, .corruptDatabase: .data
+    case .changesQueued, .databaseBusy, .syncedElsewhere: .tryAgain
+    case .accountNotFound, .otherAccount: .noPermission
+    case .invalidServerURL, .insecureServerURL, .invalidParameter: .usage
+    case .diskFull, .fileFailure: .cannotCreate
+    default: .software
+    }
+  }
+
+  var json: String {
+    Output.json(["error": Body(code: code, exit: status.rawValue, message: message)])
+  }
+
+  private struct Body: Encodable {
+    var code: String
+    var exit: Int32
+    var message: String
+  }
+}

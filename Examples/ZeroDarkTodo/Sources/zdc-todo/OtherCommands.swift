@@ -1,0 +1,159 @@
+import ArgumentParser
+import Foundation
+import TodoKit
+import ZeroDarkCloud
+
+struct Photo: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    abstract: "Attach a photo to a task, replace it, fetch it or take it off.",
+    discussion: """
+      EXAMPLES
+        zdc-todo photo Groceries milk --attach bottle.jpg
+        zdc-todo photo Groceries milk --get copy.jpg
+        zdc-todo photo Groceries milk --remove
+      """)
+  @Argument(help: "The title of the list.") var list: String
+  @Argument(help: "The task: its title or number.") var task: String
+  @Option(help: ArgumentHelp("A JPEG, PNG or WebP file of at most 25 MB.", valueName: "file")) var attach: String?
+  @Option(help: ArgumentHelp("Write the photo to this file.", valueName: "file")) var get: String?
+  @Flag(help: "Take the photo off.") var remove = false
+  @OptionGroup var options: Options
+
+  func validate() throws {
+    guard [attach != nil, get != nil, remove].count(where: { $0 }) == 1 else {
+      throw ValidationError("Give one of --attach, --get and --remove.")
+    }
+  }
+
+  func run() async throws {
+    try await options.run { account in
+      let id = try await account.task(task, in: account.list(list)).id
+      if remove { return try await account.removePhoto(from: id) }
+      if let get { return try await fetch(id, account, to: URL(fileURLWithPath: get)) }
+      guard let attach else { return }
+      let picture = try Picture(Data(contentsOf: URL(fileURLWithPath: attach)))
+      let thumbnail = try await picture.thumbnail()
+      if thumbnail == nil { Output.note("zdc-todo: without a thumbnail, because vipsthumbnail is not installed") }
+      try await account.attachPhoto(picture.data, thumbnail: thumbnail, to: id)
+    }
+  }
+
+  private func fetch(_ id: String, _ account: Account, to url: URL) async throws {
+    guard let photo = try await account.photo(of: id) else {
+      throw Failure(.noInput, "noPhoto", "the task has no photo")
+    }
+    try photo.write(to: url, options: .withoutOverwriting)
+  }
+}
+
+struct Activities: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "activity", abstract: "Show this device's edits and the outcomes of conflicts.",
+    discussion: "EXAMPLES\n  zdc-todo activity")
+  @OptionGroup var options: Options
+
+  func run() async throws {
+    try await options.run { account in
+      let activity = try await account.screen().activity
+      if options.json { return Output.line(Output.json(activity.map(ActivityJSON.init))) }
+      for entry in activity {
+        let undo = entry.isUndone ? "  (undone)" : entry.canUndo ? "  undo \(entry.id)" : ""
+        Output.line("\(entry.date.formatted(.iso8601))  \(entry.title.displayed): \(entry.change)\(undo)")
+      }
+    }
+  }
+}
+
+struct Undo: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    abstract: "Undo an edit or the outcome of a conflict.",
+    discussion: "EXAMPLES\n  zdc-todo undo\n  zdc-todo undo 0F2C3B0E-7C57-4A7E-9A53-0D7B3E5A1C11")
+  @Argument(help: "The id in `zdc-todo activity`. (default: the latest that is not undone)") var id: String?
+  @OptionGroup var options: Options
+
+  func run() async throws {
+    try await options.run { account in
+      let latest = try await account.screen().activity.first { $0.canUndo && !$0.isUndone }?.id
+      guard let id = id ?? latest else { throw Failure(.noInput, "nothing", "there is nothing to undo") }
+      try await account.undo(id)
+    }
+  }
+}
+
+struct Explain: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    abstract: "Say why a task is not in the cloud yet.", discussion: "EXAMPLES\n  zdc-todo explain Groceries milk")
+  @Argument(help: "The title of the list.") var list: String
+  @Argument(help: "The task: its title or number.") var task: String
+  @OptionGroup var options: Options
+
+  func run() async throws {
+    try await options.run { account in
+      let operations = try await account.explain(account.task(task, in: account.list(list)).id)
+      if options.json { return Output.line(Output.json(operations)) }
+      if operations.isEmpty { Output.line("all changes of this task are in the cloud") }
+      for operation in operations {
+        Output.line("\(operation.kind): \(operation.reason), until \(operation.unblockedBy)")
+      }
+    }
+  }
+}
+
+struct Export: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    abstract: "Print all tasks, or those of a list, as todo.txt.",
+    discussion: "EXAMPLES\n  zdc-todo export > todo.txt\n  zdc-todo export Groceries")
+  @Argument(help: "The title of a list.") var list: String?
+  @OptionGroup var options: Options
+
+  func run() async throws {
+    try await options.run { account in
+      let lists = if let list { [try await account.list(list)] } else { try await account.screen().lists }
+      for list in lists {
+        for task in try await account.screen(list: list.id).tasks.compactMap(\.task) {
+          Output.line(TodoText(task, list: list.title).line)
+        }
+      }
+    }
+  }
+}
+
+struct Import: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    abstract: "Add the tasks of a todo.txt file.",
+    discussion: """
+      A task goes to the list that its +project names, else to --list. Missing lists are created.
+
+      EXAMPLES
+        zdc-todo import todo.txt
+        zdc-todo import - --list Inbox < todo.txt
+      """)
+  @Argument(help: "The file, or - for standard input.") var file: String
+  @Option(help: "The list of tasks without a project.") var list = "Inbox"
+  @OptionGroup var options: Options
+
+  func run() async throws {
+    let data =
+      file == "-" ? FileHandle.standardInput.readDataToEndOfFile() : try Data(contentsOf: URL(fileURLWithPath: file))
+    let texts = String(decoding: data, as: UTF8.self).split(whereSeparator: \.isNewline)
+      .compactMap { TodoText(line: String($0)) }
+    try await options.run { account in
+      let known = Dictionary(try await account.screen().lists.map { ($0.title, $0.id) }) { first, _ in first }
+      for (title, texts) in Dictionary(grouping: texts, by: { $0.list ?? list }).sorted(by: { $0.key < $1.key }) {
+        let listID = if let known = known[title] { known } else { try await account.createList(title) }
+        try await account.addTasks(texts.map(\.task), to: listID)
+      }
+      Output.note("zdc-todo: imported \(texts.count) tasks")
+    }
+  }
+}
+
+struct Sync: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    abstract: "Send and receive all changes.", discussion: "EXAMPLES\n  zdc-todo sync")
+  @OptionGroup var options: Options
+
+  func run() async throws {
+    try await options.run { _ in }
+  }
+}

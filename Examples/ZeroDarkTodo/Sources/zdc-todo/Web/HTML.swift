@@ -1,0 +1,40 @@
+import Foundation
+
+/// Text of a page. Whatever is interpolated is escaped, unless it is HTML itself: a title cannot become markup.
+///
+/// ```swift
+/// let row: HTML = "<li>\(task.title)</li>"
+/// ```
+struct HTML: ExpressibleByStringInterpolation, Sendable {
+  let text: String
+
+  static let empty = HTML(stringLiteral: "")
+
+  init(stringLiteral value: String) { text = value }
+  init(stringInterpolation: StringInterpolation) { text = stringInterpolation.text }
+
+  struct StringInterpolation: StringInterpolationProtocol {
+    fileprivate var text = ""
+
+    init(literalCapacity: Int, interpolationCount: Int) { text.reserveCapacity(literalCapacity * 2) }
+
+    mutating func appendLiteral(_ literal: String) { text += literal }
+    mutating func appendInterpolation(_ html: HTML) { text += html.text }
+    mutating func appendInterpolation(_ html: HTML?) { text += html?.text ?? "" }
+    mutating func appendInterpolation(_ parts: [HTML]) { for part in parts { text += part.text } }
+    mutating func appendInterpolation(_ number: Int) { text += String(number) }
+
+    mutating func appendInterpolation(_ value: String) {
+      for character in value.unicodeScalars {
+        switch character {
+        case "&": text += "&amp;"
+        case "<": text += "&lt;"
+        case ">": text += "&gt;"
+        case "\"": text += "&quot;"
+        case "'": text += "&#39;"
+        default: text.unicodeScalars.append(character)
+        }
+      }
+    }
+  }
+}

@@ -1,0 +1,121 @@
+import Foundation
+import TodoKit
+import ZeroDarkCloud
+
+// The lists of an account, and what is around every page.
+extension Page {
+  var sidebar: HTML {
+    """
+    <nav id="side" aria-label="Lists"><div class="brand">\(Self.logo)<span>ZeroDark Todo</span></div>
+    <ul id="lists">\(screen.lists.map(listLink))</ul>
+    \(newList)
+    <div class="foot"><a id="to-activity" href="\(base)/activity"\(current(.activity))>\(Self.clock)Activity\(unseen)</a>
+    \(accountMenu)\(status)</div></nav>
+    """
+  }
+
+  private func listLink(_ list: ListItem) -> HTML {
+    let open = list.counts.tasks - list.counts.done
+    return """
+      <li id="l-\(list.id)"><a href="\(base)/list/\(list.id)"\(place.listID == list.id ? " aria-current=\"page\"" : HTML.empty)>
+      \(Self.ring(list.counts))<span class="name"><bdi>\(list.title.displayed)</bdi></span>\(Self.badges(list.badges))
+      <span class="count" aria-label="\(open) open">\(open == 0 ? HTML.empty : "\(open)")</span></a></li>
+      """
+  }
+
+  private var newList: HTML {
+    form(
+      "/lists", class: "new-list", live: false,
+      """
+      <label class="hidden" for="new-list">Title of the new list</label>
+      <input id="new-list" name="title" placeholder="New list" maxlength="200" autocomplete="off" required>
+      <button class="quiet" aria-label="Create the list">\(Self.plus)</button>
+      """)
+  }
+
+  /// Shown on a wide screen without a chosen list. A narrow one shows the lists themselves.
+  var overview: HTML {
+    let (tasks, done) = screen.lists.reduce((0, 0)) { ($0.0 + $1.counts.tasks, $0.1 + $1.counts.done) }
+    guard !screen.lists.isEmpty else {
+      return """
+        <section class="empty"><h1>Begin with a list</h1>
+        <p>Groceries, a trip, a book to write. Only your devices can read it.</p></section>
+        """
+    }
+    return """
+      <section class="empty"><h1>\(tasks - done) open, \(done) done</h1><p>Choose a list.</p></section>
+      """
+  }
+
+  private var accountMenu: HTML {
+    let others: [HTML] = accounts.enumerated().map { number, other in
+      """
+      <li><a href="/account/\(other)"\(other == user ? " aria-current=\"true\"" : HTML.empty)>\
+      Account \(number + 1) <code>\(String(other.prefix(6)))</code></a></li>
+      """
+    }
+    return """
+      <details id="accounts"><summary>\(Self.person)Accounts</summary><ul>\(others)
+      <li><a href="/welcome">Add an account</a></li></ul></details>
+      """
+  }
+
+  private var unseen: HTML {
+    let count = screen.activity.count { $0.change.hasPrefix("merged; ") && !$0.isUndone }
+    return count == 0 ? .empty : "<span class=\"count\">\(count)</span>"
+  }
+
+  private func current(_ other: Place) -> HTML { place == other ? " aria-current=\"page\"" : .empty }
+
+  private var status: HTML {
+    let waiting = sync.pending.total
+    let text =
+      if sync.isOffline {
+        waiting == 0 ? "Offline" : "Offline, \(waiting) \(waiting == 1 ? "change waits" : "changes wait")"
+      } else {
+        waiting == 0 ? "Everything is in the cloud" : "Sending \(waiting) \(waiting == 1 ? "change" : "changes")"
+      }
+    let kind = sync.isOffline ? "offline" : waiting > 0 ? "busy" : "idle"
+    return "<p id=\"status\" class=\"\(kind)\"><i></i>\(text)</p>"
+  }
+
+  // MARK: Parts of other pages
+
+  static func badges(_ badges: Set<Badge>) -> HTML {
+    let texts: [Badge: String] = [
+      .pending: "waits to be sent", .syncing: "is being sent", .merged: "merged", .needsDownload: "downloading",
+    ]
+    let parts: [HTML] = badges.sorted { $0.rawValue < $1.rawValue }.map { badge in
+      "<span class=\"badge \(badge.rawValue)\" title=\"\(texts[badge] ?? "")\"><span class=\"hidden\">\(texts[badge] ?? "")</span></span>"
+    }
+    return "<span class=\"badges\">\(parts)</span>"
+  }
+
+  static func ring(_ counts: List.Counts) -> HTML {
+    let percent = counts.tasks == 0 ? 0 : counts.done * 100 / counts.tasks
+    return """
+      <svg class="ring" viewBox="0 0 20 20" aria-hidden="true"><circle class="track" cx="10" cy="10" r="8"/>\
+      <circle class="part" cx="10" cy="10" r="8" pathLength="100" stroke-dasharray="\(percent) 100"/></svg>
+      """
+  }
+
+  static let plus: HTML = """
+    <svg viewBox="0 0 20 20" class="icon" aria-hidden="true"><path d="M10 4v12M4 10h12"/></svg>
+    """
+  private static let clock: HTML = """
+    <svg viewBox="0 0 20 20" class="icon" aria-hidden="true"><circle cx="10" cy="10" r="7"/><path d="M10 6v4l2.5 2"/></svg>
+    """
+  private static let person: HTML = """
+    <svg viewBox="0 0 20 20" class="icon" aria-hidden="true"><circle cx="10" cy="7" r="3"/>\
+    <path d="M4 17c.5-3.5 3-5 6-5s5.500 1.500 6 5"/></svg>
+    """
+  static let logo: HTML = """
+    <svg viewBox="0 0 24 24" class="logo" aria-hidden="true"><rect x="2" y="2" width="20" height="20" rx="6"/>\
+    <path d="M7 12.5l3.4 3.4L17.5 8.5"/></svg>
+    """
+  static let icon = """
+    <svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 24 24"><rect x="2" y="2" width="20" height="20" rx="6" fill="#3b5bdb"/>\
+    <path d="M7 12.5l3.4 3.4L17.5 8.5" fill="none" stroke="#fff" stroke-width="2.4" stroke-linecap="round" \
+    stroke-linejoin="round"/></svg>
+    """
+}

@@ -1,0 +1,86 @@
+import Foundation
+import TodoKit
+import ZeroDarkCloud
+
+// Pages outside of an account, and what is behind a node.
+extension Page {
+  static func welcome(isFirst: Bool) -> HTML {
+    document(
+      title: "Welcome",
+      body: """
+        <main id="main" class="card"><div class="brand">\(logo)<span>ZeroDark Todo</span></div>
+        <h1>To-do lists that only your devices can read</h1>
+        <p>An account is 24 words. It has no e-mail address and no password.</p>
+        <form method="post" action="/accounts"><button class="primary">Create an account</button></form>
+        <h2>Or log in</h2>
+        <form method="post" action="/login" class="fields"><label for="words">The 24 words of your account</label>
+        <textarea id="words" name="words" rows="4" autocomplete="off" autocapitalize="none" spellcheck="false" required></textarea>
+        <button>Log in</button></form>
+        \(isFirst ? HTML.empty : "<p><a href=\"/\">Back</a></p>")</main>
+        """)
+  }
+
+  static func words(_ words: [String], user: String) -> HTML {
+    let items: [HTML] = words.map { "<li>\($0)</li>" }
+    return document(
+      title: "Your words",
+      body: """
+        <main id="main" class="card"><h1>These 24 words are your account</h1>
+        <p>Write them down now, in this order, and keep them where only you can find them. You need them on your next device. \
+        Anyone who has them can read everything. Without them, the account cannot be opened.</p>
+        <ol class="words">\(items)</ol>
+        <form method="get" action="/account/\(user)/check"><button class="primary">I have written them down</button></form></main>
+        """)
+  }
+
+  static func check(_ positions: [Int], user: String, isWrong: Bool) -> HTML {
+    let fields: [HTML] = positions.map { position in
+      """
+      <label for="w\(position)">Word \(position + 1)</label><input id="w\(position)" name="w\(position)" autocomplete="off" \
+      autocapitalize="none" spellcheck="false" required>
+      """
+    }
+    return document(
+      title: "Check your words",
+      body: """
+        <main id="main" class="card"><h1>Three of them, please</h1>
+        <p>A check that your notes are right.</p>
+        \(isWrong ? "<p class=\"wrong\" role=\"alert\">That does not match. Look at your notes again.</p>" : HTML.empty)
+        <form method="post" action="/account/\(user)/check" class="fields">\(fields)<button class="primary">Check</button></form>
+        <p><a href="/account/\(user)/words">Show the words again</a></p></main>
+        """)
+  }
+
+  static func sealed(_ node: SealedNode, mine: [(String, String)], back: String) -> HTML {
+    let rows: [HTML] = mine.map { "<dt>\($0)</dt><dd><bdi>\($1)</bdi></dd>" }
+    let hex = node.beginning.map { String(format: "%02x", $0) }
+    let lines: [HTML] = stride(from: 0, to: hex.count, by: 16).map {
+      "\(hex[$0..<min($0 + 16, hex.count)].joined(separator: " "))\n"
+    }
+    return document(
+      title: "What the server sees",
+      body: """
+        <main id="main" class="wide"><header>\(Self.backLink(back, "Back"))<h1>What the server sees</h1></header>
+        <div class="beside"><section><h2>On this device</h2><dl>\(rows)</dl></section>
+        <section><h2>On the server</h2><dl><dt>Node</dt><dd><code>\(node.cloudID)</code></dd>
+        <dt>Below</dt><dd><code>\(node.parentCloudID)</code></dd><dt>Sealed content</dt><dd>\(node.bytes) bytes, padded</dd></dl>
+        <pre tabindex="0" aria-label="The first bytes of the sealed content">\(lines)</pre>
+        <p class="hint">The server also sees when it was sent, and by which account. It has no key.</p></section></div></main>
+        """)
+  }
+
+  static func explanation(_ operations: [ZDCOperationExplanation], title: String, back: String) -> HTML {
+    let rows: [HTML] = operations.map { operation in
+      """
+      <li><strong>\(operation.kind)</strong> \(operation.reason.rawValue), until \(operation.unblockedBy). \
+      \(operation.attempts == 0 ? "Not tried yet." : "Tried \(operation.attempts) times.")</li>
+      """
+    }
+    return document(
+      title: "Is it in the cloud?",
+      body: """
+        <main id="main" class="wide"><header>\(Self.backLink(back, "Back"))<h1><bdi>\(title.displayed)</bdi></h1></header>
+        \(rows.isEmpty ? "<p>All changes of this task are in the cloud.</p>" : "<p>These changes wait:</p><ul class=\"reasons\">\(rows)</ul>")</main>
+        """)
+  }
+}

@@ -1,0 +1,112 @@
+import Foundation
+import TodoKit
+import ZeroDarkCloud
+
+// The tasks of a list.
+extension Page {
+  func listPane(_ list: ListItem) -> HTML {
+    let open = screen.tasks.filter { $0.task?.isDone != true }
+    let done = screen.tasks.filter { $0.task?.isDone == true }
+    return """
+      <header>\(back("/", "Lists"))
+      <h1 id="title"><bdi>\(list.title.displayed)</bdi></h1>\(listMenu(list))</header>
+      \(newTask(list))
+      <ul id="open" class="tasks" aria-label="Open tasks">\(open.map { row($0, list) })</ul>
+      \(open.isEmpty && done.isEmpty ? "<p class=\"hint\">Nothing to do yet.</p>" : HTML.empty)
+      \(done.isEmpty ? .empty : completed(done, list))
+      """
+  }
+
+  private func completed(_ items: [TaskItem], _ list: ListItem) -> HTML {
+    """
+    <details id="completed"\(items.count < 20 ? " open" : HTML.empty)><summary>Completed <span class="count">\(items.count)</span></summary>
+    <ul id="done" class="tasks" aria-label="Completed tasks">\(items.map { row($0, list) })</ul></details>
+    """
+  }
+
+  func back(_ path: String, _ text: String) -> HTML { Self.backLink(base + path, text) }
+
+  static func backLink(_ address: String, _ text: String) -> HTML {
+    """
+    <a class="back" href="\(address)"><svg viewBox="0 0 20 20" class="icon" aria-hidden="true">\
+    <path d="M12 4l-6 6 6 6"/></svg>\(text)</a>
+    """
+  }
+
+  private func listMenu(_ list: ListItem) -> HTML {
+    """
+    <details id="list-menu" class="menu"><summary aria-label="Change this list">\
+    <svg viewBox="0 0 20 20" class="icon dots" aria-hidden="true"><circle cx="4" cy="10" r="1.5"/>\
+    <circle cx="10" cy="10" r="1.5"/><circle cx="16" cy="10" r="1.5"/></svg></summary><div class="sheet">
+    \(form("/list/\(list.id)/rename", """
+      <label for="rename">Title</label><input id="rename" name="title" value="\(list.title)" maxlength="200" required>
+      <button>Rename</button>
+      """))
+    <p><a href="\(base)/sealed/\(list.id)">What the server sees</a></p>
+    \(form("/list/\(list.id)/delete", live: false, """
+      <button class="danger" data-confirm="Delete this list with \(list.counts.tasks) tasks and their photos, on all devices?">\
+      Delete the list</button>
+      """))</div></details>
+    """
+  }
+
+  private func newTask(_ list: ListItem) -> HTML {
+    form(
+      "/list/\(list.id)/tasks", class: "new-task",
+      """
+      <span class="round" aria-hidden="true">\(Self.plus)</span>
+      <label class="hidden" for="new-task">New task</label>
+      <input id="new-task" name="title" placeholder="New task" maxlength="1000" autocomplete="off" required data-clear>
+      <label class="hidden" for="new-priority">Priority</label>
+      \(prioritySelect(.normal, id: "new-priority"))<button>Add</button>
+      """)
+  }
+
+  func prioritySelect(_ chosen: Priority, id: String) -> HTML {
+    let options: [HTML] = [Priority.high, .normal, .low].map { priority in
+      "<option value=\"\(priority.rawValue)\"\(priority == chosen ? " selected" : HTML.empty)>\(priority.rawValue.capitalized)</option>"
+    }
+    return "<select id=\"\(id)\" name=\"priority\">\(options)</select>"
+  }
+
+  private func row(_ item: TaskItem, _ list: ListItem) -> HTML {
+    guard let task = item.task else {
+      return """
+        <li id="t-\(item.id)" class="task"><span class="check skeleton"></span><span class="body skeleton">\
+        <span class="hidden">A task is being downloaded</span></span></li>
+        """
+    }
+    let title = task.title.displayed
+    return """
+      <li id="t-\(item.id)" class="task \(task.priority.rawValue)\(task.isDone ? " is-done" : "")" data-task="\(item.id)" \
+      \(task.isDone ? HTML.empty : "draggable=\"true\"")>
+      \(form("/task/\(item.id)/done", class: "check", """
+        <input type="checkbox" name="done" value="1" id="c-\(item.id)" aria-label="\(title)"\(task.isDone ? " checked" : HTML.empty) data-submit>
+        """))
+      <a class="body" href="\(base)/list/\(list.id)/\(item.id)"><span class="name"><bdi>\(title)</bdi></span>\
+      \(task.details.isEmpty ? HTML.empty : "<span class=\"details\"><bdi>\(task.details.displayed)</bdi></span>")</a>
+      \(priorityMark(task.priority))\(Self.badges(item.badges))
+      \(item.photo.map { thumbnail(item.id, $0) })\(task.isDone ? HTML.empty : handle(item.id, title))</li>
+      """
+  }
+
+  private func priorityMark(_ priority: Priority) -> HTML {
+    switch priority {
+    case .high: "<span class=\"mark high\" title=\"High priority\"><span class=\"hidden\">High priority</span></span>"
+    case .low: "<span class=\"mark low\">Low<span class=\"hidden\"> priority</span></span>"
+    case .normal: .empty
+    }
+  }
+
+  private func thumbnail(_ id: String, _ version: String) -> HTML {
+    "<img class=\"thumb\" width=\"40\" height=\"40\" alt=\"\" loading=\"lazy\" src=\"\(base)/task/\(id)/thumbnail?v=\(version)\">"
+  }
+
+  private func handle(_ id: String, _ title: String) -> HTML {
+    """
+    <button type="button" class="handle" data-move="\(base)/task/\(id)/move" aria-label="Move \(title): arrow up or down">
+    <svg viewBox="0 0 20 20" class="icon dots" aria-hidden="true"><circle cx="7" cy="5" r="1.3"/><circle cx="13" cy="5" r="1.3"/>\
+    <circle cx="7" cy="10" r="1.3"/><circle cx="13" cy="10" r="1.3"/><circle cx="7" cy="15" r="1.3"/><circle cx="13" cy="15" r="1.3"/></svg></button>
+    """
+  }
+}

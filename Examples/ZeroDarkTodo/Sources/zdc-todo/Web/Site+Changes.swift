@@ -1,0 +1,149 @@
+import Foundation
+import HTTPTypes
+import Hummingbird
+import TodoKit
+import ZeroDarkCloud
+
+// What the forms of the pages do. Each is one transaction on this device; the browser is sent back at once.
+extension Site {
+  func addLists(to account: RouterGroup<Context>) {
+    account.post("lists", use: createList)
+    account.post("list/:list/rename", use: renameList)
+    account.post("list/:list/delete", use: deleteList)
+    account.post("list/:list/tasks", use: addTask)
+    account.post("undo", use: undo)
+    account.post("dismiss", use: dismiss)
+  }
+
+  func addTasks(to account: RouterGroup<Context>) {
+    account.post("task/:task/done", use: setDone)
+    account.post("task/:task/edit", use: editTask)
+    account.post("task/:task/move", use: moveTask)
+    account.post("task/:task/list", use: moveTaskToList)
+    account.post("task/:task/delete", use: deleteTask)
+  }
+
+  func addPhotos(to account: RouterGroup<Context>) {
+    account.get("task/:task/thumbnail") { _, context in
+      try picture(try await chosen(context).thumbnail(of: context.parameters.require("task")))
+    }
+    account.get("task/:task/photo") { _, context in
+      try picture(try await chosen(context).photo(of: context.parameters.require("task")))
+    }
+    account.get("task/:task/photo/progress") { request, context in
+      Live.photo(of: try context.parameters.require("task"), try chosen(context), request)
+    }
+    account.post("task/:task/photo", use: attachPhoto)
+    account.post("task/:task/photo/remove", use: removePhoto)
+  }
+
+  // MARK: Lists
+
+  @Sendable private func createList(_ request: Request, _ context: Context) async throws -> Response {
+    let account = try chosen(context)
+    let list = try await account.createList(Form(request).title())
+    return Response.redirect(to: "/account/\(account.user)/list/\(list)")
+  }
+
+  @Sendable private func renameList(_ request: Request, _ context: Context) async throws -> Response {
+    try await chosen(context).renameList(context.parameters.require("list"), to: Form(request).title())
+    return back(request, context)
+  }
+
+  @Sendable private func deleteList(_ request: Request, _ context: Context) async throws -> Response {
+    let account = try chosen(context)
+    try await account.deleteList(context.parameters.require("list"))
+    return Response.redirect(to: "/account/\(account.user)")
+  }
+
+  @Sendable private func addTask(_ request: Request, _ context: Context) async throws -> Response {
+    let form = try await Form(request)
+    try await chosen(context).addTask(
+      form.title(), priority: Priority(rawValue: form["priority"]) ?? .normal, to: context.parameters.require("list"))
+    return back(request, context)
+  }
+
+  @Sendable private func undo(_ request: Request, _ context: Context) async throws -> Response {
+    try await chosen(context).undo(Form(request)["id"])
+    return back(request, context)
+  }
+
+  @Sendable private func dismiss(_ request: Request, _ context: Context) async throws -> Response {
+    try await chosen(context).dismissMerges(of: Form(request)["task"])
+    return back(request, context)
+  }
+
+  // MARK: Tasks
+
+  @Sendable private func setDone(_ request: Request, _ context: Context) async throws -> Response {
+    let isDone = try await Form(request)["done"] == "1"
+    try await chosen(context).edit(context.parameters.require("task")) { $0.isDone = isDone }
+    return back(request, context)
+  }
+
+  @Sendable private func editTask(_ request: Request, _ context: Context) async throws -> Response {
+    let form = try await Form(request)
+    let (title, details) = (try form.title(), form["details"].replacingOccurrences(of: "\r\n", with: "\n"))
+    try await chosen(context).edit(context.parameters.require("task")) { task in
+      task.title = title
+      task.details = details
+      task.priority = Priority(rawValue: form["priority"]) ?? task.priority
+    }
+    return back(request, context)
+  }
+
+  @Sendable private func moveTask(_ request: Request, _ context: Context) async throws -> Response {
+    let before = try await Form(request)["before"]
+    try await chosen(context).moveTask(context.parameters.require("task"), before: before.isEmpty ? nil : before)
+    return back(request, context)
+  }
+
+  @Sendable private func moveTaskToList(_ request: Request, _ context: Context) async throws -> Response {
+    let (account, list) = (try chosen(context), try await Form(request)["list"])
+    try await account.moveTask(context.parameters.require("task"), toList: list)
+    return Response.redirect(to: "/account/\(account.user)/list/\(list)")
+  }
+
+  @Sendable private func deleteTask(_ request: Request, _ context: Context) async throws -> Response {
+    let (account, task) = (try chosen(context), try context.parameters.require("task"))
+    let list = try await account.item(task).task?.listID
+    try await account.deleteTask(task)
+    return Response.redirect(to: "/account/\(account.user)\(list.map { "/list/\($0)" } ?? "")")
+  }
+
+  // MARK: Photos
+
+  @Sendable private func attachPhoto(_ request: Request, _ context: Context) async throws -> Response {
+    var request = request
+    let picture = try Picture(Data(buffer: try await request.collectBody(upTo: Picture.maxBytes)))
+    let thumbnail = try await picture.thumbnail()
+    try await chosen(context).attachPhoto(
+      picture.data, thumbnail: thumbnail, to: context.parameters.require("task"))
+    let note = thumbnail == nil ? "Without a small version: vipsthumbnail is not installed." : ""
+    return Response(status: .ok, body: ResponseBody(byteBuffer: ByteBuffer(string: note)))
+  }
+
+  @Sendable private func removePhoto(_ request: Request, _ context: Context) async throws -> Response {
+    try await chosen(context).removePhoto(from: context.parameters.require("task"))
+    return back(request, context)
+  }
+
+  /// A picture of another device is shown as what its first bytes say, and never as a document. Without a small
+  /// version, an empty one keeps the place.
+  private func picture(_ data: Data?) throws -> Response {
+    guard let data, let type = Picture.mediaType(data.prefix(12)) else {
+      return Self.file(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"40\" height=\"40\"/>".utf8, type: "image/svg+xml")
+    }
+    var response = Self.file(data, type: type)
+    response.headers[.cacheControl] = "private, max-age=31536000, immutable"  // the address has the version
+    return response
+  }
+
+  /// The script needs no page: the stream of changes brings it. A browser without scripts goes back to its page.
+  private func back(_ request: Request, _ context: Context) -> Response {
+    if request.headers[.accept] == "application/json" { return Response(status: .noContent) }
+    let referer = request.headers[.referer].flatMap { URL(string: $0)?.path }
+    return .redirect(to: referer ?? "/account/\(context.parameters.get("user") ?? "")")
+  }
+}

@@ -1,0 +1,198 @@
+import Foundation
+import HTTPTypes
+import Hummingbird
+import Synchronization
+import TodoKit
+import ZeroDarkCloud
+
+/// The page's server: what each address shows and does.
+///
+/// Pages are complete without scripts: a form is sent, the change is stored, and the browser is sent back to the page.
+/// The script in `page.js` only makes it quicker.
+struct Site: Sendable {
+  typealias Context = BasicRequestContext
+
+  let manager: ZDCManager
+  /// The words of new accounts, until their owners have shown that they wrote them down.
+  private let newWords = NewWords()
+
+  private final class NewWords: Sendable {
+    private let words = Mutex<[String: [String]]>([:])
+
+    subscript(user: String) -> [String]? {
+      get { words.withLock { $0[user] } }
+      set { words.withLock { $0[user] = newValue } }
+    }
+  }
+
+  init(manager: ZDCManager) { self.manager = manager }
+
+  func router(_ guarding: Guard) -> Router<Context> {
+    let router = Router(context: Context.self)
+    router.add(middleware: guarding)
+    addFiles(to: router)
+    addAccounts(to: router)
+    let account = router.group("account/:user")
+    addPages(to: account)
+    addLists(to: account)
+    addTasks(to: account)
+    addPhotos(to: account)
+    return router
+  }
+
+  private func addFiles(to router: Router<Context>) {
+    let files: [(RouterPath, String, [UInt8])] = [
+      ("style.css", "text/css; charset=utf-8", PackageResources.style_css),
+      ("page.js", "text/javascript; charset=utf-8", PackageResources.page_js),
+      ("icon.svg", "image/svg+xml", Array(Page.icon.utf8)),
+    ]
+    for (path, type, bytes) in files {
+      router.get(path) { _, _ in Self.file(bytes, type: type) }
+    }
+  }
+
+  static func file(_ bytes: some Sequence<UInt8>, type: String) -> Response {
+    Response(
+      status: .ok, headers: [.contentType: type, .cacheControl: "no-cache"],
+      body: ResponseBody(byteBuffer: ByteBuffer(bytes: bytes)))
+  }
+
+  // MARK: Accounts
+
+  private func addAccounts(to router: Router<Context>) {
+    router.get("/") { _, _ in
+      guard let first = try await manager.accounts().first else { return Page.response(Page.welcome(isFirst: true)) }
+      return .redirect(to: "/account/\(first.user)")
+    }
+    router.get("welcome") { _, _ in
+      Page.response(Page.welcome(isFirst: try await manager.accounts().isEmpty))
+    }
+    router.post("accounts") { _, _ in
+      let (account, words) = try await manager.createAccount()
+      newWords[account.user] = words
+      return Response.redirect(to: "/account/\(account.user)/words")
+    }
+    router.post("login") { request, _ in
+      let words = try await Form(request)["words"].split(whereSeparator: \.isWhitespace).map { $0.lowercased() }
+      return Response.redirect(to: "/account/\(try await manager.logIn(words: words).user)")
+    }
+  }
+
+  /// Shows the words of a new account.
+  @Sendable private func showWords(_ request: Request, _ context: Context) async throws -> Response {
+    let user = try context.parameters.require("user")
+    guard let words = newWords[user] else { return Response.redirect(to: "/") }
+    return Page.response(Page.words(words, user: user))
+  }
+
+  /// Asks for three of them.
+  @Sendable private func askForWords(_ request: Request, _ context: Context) async throws -> Response {
+    let positions = Array((0..<24).shuffled().prefix(3).sorted())
+    let user = try context.parameters.require("user")
+    return Page.response(Page.check(positions, user: user, isWrong: request.uri.query != nil))
+  }
+
+  @Sendable private func checkWords(_ request: Request, _ context: Context) async throws -> Response {
+    let user = try context.parameters.require("user")
+    let form = try await Form(request)
+    guard let words = newWords[user], form.confirms(words) else {
+      return Response.redirect(to: "/account/\(user)/check?wrong")
+    }
+    newWords[user] = nil
+    return Response.redirect(to: "/account/\(user)")
+  }
+
+  // MARK: Pages
+
+  private func addPages(to account: RouterGroup<Context>) {
+    account.get("words", use: showWords)
+    account.get("check", use: askForWords)
+    account.post("check", use: checkWords)
+    for path: RouterPath in ["", "activity", "list/:list", "list/:list/:task"] {
+      account.get(path) { request, context in
+        guard let place = Place(path: request.uri.path) else { throw HTTPError(.notFound) }
+        return Page.response(try await page(place, context).document)
+      }
+    }
+    account.get("live") { request, context in
+      let path = request.uri.queryParameters["path"].map(String.init)
+      guard let place = path.flatMap(Place.init) else { throw HTTPError(.notFound) }
+      return Live.response(of: try await page(place, context), manager, request)
+    }
+    account.get("sealed/:node", use: sealed)
+    account.get("explain/:task", use: explain)
+  }
+
+  @Sendable private func explain(_ request: Request, _ context: Context) async throws -> Response {
+    let (account, task) = (try chosen(context), try context.parameters.require("task"))
+    guard let item = try await account.item(task).task else { throw HTTPError(.notFound) }
+    let back = "/account/\(account.user)\(Place.task(task, inList: item.listID).path)"
+    return Page.response(Page.explanation(try await account.explain(task), title: item.title, back: back))
+  }
+
+  private func page(_ place: Place, _ context: Context) async throws -> Page {
+    let account = try chosen(context)
+    let users = try await manager.accounts().map(\.user)
+    guard users.contains(account.user) else {
+      throw HTTPError(.notFound, message: "This account is not on this device.")
+    }
+    return Page(
+      user: account.user, accounts: users, place: place, screen: try await account.screen(list: place.listID),
+      sync: try await account.session.syncManager.syncState(forLocalUserID: account.user))
+  }
+
+  @Sendable private func sealed(_ request: Request, _ context: Context) async throws -> Response {
+    let (account, id) = (try chosen(context), try context.parameters.require("node"))
+    let node = try await account.sealed(id)
+    var (mine, place) = ([("Title", node.title.displayed)], Place.list(id))
+    if try await !account.screen().lists.contains(where: { $0.id == id }), let task = try await account.item(id).task {
+      place = .task(id, inList: task.listID)
+      mine += task.details.isEmpty ? [] : [("Details", task.details.displayed)]
+      mine += [("Priority", task.priority.rawValue), ("Done", task.isDone ? "yes" : "no")]
+    }
+    return Page.response(Page.sealed(node, mine: mine, back: "/account/\(account.user)\(place.path)"))
+  }
+
+  func chosen(_ context: Context) throws -> Account { try manager.account(context.parameters.require("user")) }
+}
+
+extension Account {
+  /// Finds a task in any list.
+  func item(_ taskID: String) async throws -> TaskItem {
+    for list in try await screen().lists {
+      if let item = try await screen(list: list.id).tasks.first(where: { $0.id == taskID }) { return item }
+    }
+    throw ZDCError(.nodeNotFound)
+  }
+}
+
+/// The fields of a form. A page's texts are short, so a body of more than 64 KiB is refused.
+struct Form {
+  private let fields: [String: String]
+
+  init(_ request: Request) async throws {
+    var request = request
+    let body = try await request.collectBody(upTo: 65_536)
+    fields = try URLEncodedFormDecoder().decode([String: String].self, from: String(buffer: body))
+  }
+
+  subscript(name: String) -> String { fields[name] ?? "" }
+
+  func title() throws -> String {
+    let title = self["title"].trimmingCharacters(in: .whitespacesAndNewlines)
+    guard !title.isEmpty, title.utf8.count <= 1_000 else {
+      throw Failure(.usage, "title", "A title has 1 to 1000 bytes.")
+    }
+    return title
+  }
+
+  /// Whether three fields `w0` to `w23` have the words at their places.
+  fileprivate func confirms(_ words: [String]) -> Bool {
+    let given = fields.filter { $0.key.hasPrefix("w") }
+    return given.count == 3
+      && given.allSatisfy { name, value in
+        guard let position = Int(name.dropFirst()), words.indices.contains(position) else { return false }
+        return words[position] == value.trimmingCharacters(in: .whitespaces).lowercased()
+      }
+  }
+}

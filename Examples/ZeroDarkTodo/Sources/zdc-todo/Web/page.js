@@ -1,0 +1,220 @@
+// Makes the pages of zdc-todo quicker: they work without it as well.
+"use strict";
+
+const app = document.getElementById("app");
+const notice = document.getElementById("notice");
+
+function say(text) {
+  notice.textContent = text;
+  clearTimeout(say.timer);
+  say.timer = setTimeout(() => (notice.textContent = ""), 6000);
+}
+
+// --- The page follows the database ---
+
+// Changes `old` until it equals `fresh`, and leaves alone what is equal: the focus, the selection, an open menu.
+function morph(old, fresh) {
+  if (old.nodeType === Node.TEXT_NODE) {
+    if (old.data !== fresh.data) old.data = fresh.data;
+    return;
+  }
+  morphAttributes(old, fresh);
+  if (old.tagName !== "TEXTAREA") morphChildren(old, fresh);
+}
+
+function morphAttributes(old, fresh) {
+  const isBeingEdited = old === document.activeElement && "value" in old;
+  for (const { name, value } of [...fresh.attributes]) {
+    if (old.getAttribute(name) !== value) old.setAttribute(name, value);
+    if (name === "value" && !isBeingEdited && old.dataset.clear === undefined) old.value = value;
+  }
+  for (const { name } of [...old.attributes]) {
+    const isOfTheReader = (name === "open" && old.tagName === "DETAILS") || old.hasAttribute("data-shown");
+    if (!fresh.hasAttribute(name) && !isOfTheReader) old.removeAttribute(name);
+  }
+  if (old.type === "checkbox") old.checked = fresh.hasAttribute("checked");
+}
+
+const isSame = (a, b) => a.nodeType === b.nodeType && a.tagName === b.tagName && (a.id || "") === (b.id || "");
+
+function morphChildren(old, fresh) {
+  const byID = new Map([...old.children].filter((child) => child.id).map((child) => [child.id, child]));
+  let place = old.firstChild;
+  for (const wanted of [...fresh.childNodes]) {
+    let found = wanted.id ? byID.get(wanted.id) : place && isSame(place, wanted) ? place : null;
+    if (found && found.tagName !== wanted.tagName) found = null;
+    if (!found) {
+      old.insertBefore(document.importNode(wanted, true), place);
+      continue;
+    }
+    if (found !== place) old.insertBefore(found, place);
+    else place = place.nextSibling;
+    morph(found, wanted);
+  }
+  while (place) {
+    const next = place.nextSibling;
+    place.remove();
+    place = next;
+  }
+}
+
+let dragged = null;
+let delayed = null;
+
+function show(html) {
+  if (dragged) return (delayed = html);
+  const fresh = new DOMParser().parseFromString(`<div>${html}</div>`, "text/html").body.firstElementChild;
+  const focused = document.activeElement;
+  morphChildren(app, fresh);
+  if (focused !== document.activeElement && focused.isConnected) focused.focus({ preventScroll: true });
+  fillPlaces();
+}
+
+function follow() {
+  if (!app?.dataset.live) return;
+  const source = new EventSource(app.dataset.live);
+  source.onmessage = (event) => show(event.data);
+}
+
+// --- Forms ---
+
+async function send(url, body, type) {
+  const headers = { Accept: "application/json" };
+  if (type) headers["Content-Type"] = type;
+  const answer = await fetch(url, { method: "POST", body, headers }).catch(() => null);
+  if (!answer) return say("zdc-todo has ended. Start it again.");
+  if (answer.ok) return answer.text();
+  const text = new DOMParser().parseFromString(await answer.text(), "text/html").querySelector("h1")?.textContent;
+  say(text || "That was not possible.");
+  return null;
+}
+
+document.addEventListener("submit", async (event) => {
+  const form = event.target;
+  const question = event.submitter?.dataset.confirm;
+  if (question && !confirm(question)) return event.preventDefault();
+  if (form.dataset.quiet === undefined) return;
+  event.preventDefault();
+  const body = new URLSearchParams(new FormData(form));
+  const cleared = form.querySelector("[data-clear]");
+  if (cleared) cleared.value = "";
+  const isDone = (await send(form.action, body)) !== null;
+  if (!isDone && cleared) cleared.value = body.get(cleared.name);
+  if (isDone && form.closest(".menu")) form.closest(".menu").open = false;
+  if (isDone && form.classList.contains("fields")) say("Saved.");
+});
+
+document.addEventListener("change", async (event) => {
+  const input = event.target;
+  if (input.dataset.submit !== undefined) {
+    input.closest(".task")?.classList.toggle("is-done", input.checked);
+    input.form.requestSubmit();
+  } else if (input.dataset.upload && input.files[0]) {
+    const [file] = input.files;
+    if (file.size > 25e6) return say("The photo is larger than 25 MB.");
+    say("The photo is being prepared …");
+    const note = await send(input.dataset.upload, file, "application/octet-stream");
+    if (note !== null) say(note || "The photo is attached.");
+    input.value = "";
+  }
+});
+
+// --- Photos: the thumbnail is shown at once, the photo when it is here ---
+
+document.addEventListener("click", (event) => {
+  const button = event.target.closest("[data-full]");
+  if (!button) return;
+  const figure = button.closest("figure");
+  const bar = figure.querySelector("progress");
+  const source = new EventSource(figure.dataset.progress);
+  bar.hidden = false;
+  figure.setAttribute("data-shown", "");
+  source.onmessage = ({ data }) => {
+    bar.value = Number(data) || 0;
+    if (Number(data) < 1) return;
+    source.close();
+    figure.querySelector("img").src = figure.dataset.photo;
+    figure.querySelector("img").setAttribute("data-shown", "");
+    bar.hidden = true;
+  };
+  source.onerror = () => {
+    source.close();
+    bar.hidden = true;
+    say("The photo cannot be fetched now.");
+  };
+});
+
+// A picture that is not there keeps its place.
+function fillPlaces() {
+  for (const image of document.querySelectorAll("img.thumb:not([data-watched])")) {
+    image.setAttribute("data-watched", "");
+    image.addEventListener("error", () => image.classList.add("missing"));
+  }
+}
+
+// --- The order of tasks: with the mouse, or with the arrow keys on a task's handle ---
+
+const rows = () => [...document.querySelectorAll("#open > .task")];
+
+function move(row, next) {
+  const url = row.querySelector("[data-move]").dataset.move;
+  send(url, new URLSearchParams({ before: next?.dataset.task ?? "" }));
+}
+
+document.addEventListener("dragstart", (event) => {
+  dragged = event.target.closest?.("#open > .task");
+  if (!dragged) return;
+  dragged.classList.add("dragged");
+  event.dataTransfer.effectAllowed = "move";
+});
+
+document.addEventListener("dragover", (event) => {
+  const over = event.target.closest?.("#open > .task");
+  if (!dragged) return;
+  event.preventDefault();
+  if (!over || over === dragged) return;
+  const { top, height } = over.getBoundingClientRect();
+  over.parentNode.insertBefore(dragged, event.clientY < top + height / 2 ? over : over.nextElementSibling);
+});
+
+document.addEventListener("drop", (event) => {
+  if (!dragged) return;
+  event.preventDefault();
+  move(dragged, dragged.nextElementSibling);
+});
+
+document.addEventListener("dragend", () => {
+  dragged?.classList.remove("dragged");
+  dragged = null;
+  if (delayed) show(delayed);
+  delayed = null;
+});
+
+document.addEventListener("keydown", (event) => {
+  const handle = event.target.closest?.("[data-move]");
+  const step = { ArrowUp: -1, ArrowDown: 1 }[event.key];
+  if (!handle || !step) return;
+  event.preventDefault();
+  const [row, all] = [handle.closest(".task"), rows()];
+  const target = all.indexOf(row) + step;
+  if (!all[target]) return say(step < 0 ? "It is the first." : "It is the last.");
+  const next = step < 0 ? all[target] : all[target + 1];
+  row.parentNode.insertBefore(row, next ?? null);
+  handle.focus();
+  say(`Place ${target + 1} of ${all.length}.`);
+  move(row, next);
+});
+
+// A menu closes with Escape, and when the focus goes elsewhere.
+document.addEventListener("keydown", (event) => {
+  const menu = document.querySelector(".menu[open]");
+  if (event.key !== "Escape" || !menu) return;
+  menu.open = false;
+  menu.querySelector("summary").focus();
+});
+document.addEventListener("click", (event) => {
+  for (const menu of document.querySelectorAll(".menu[open]")) if (!menu.contains(event.target)) menu.open = false;
+});
+
+fillPlaces();
+follow();

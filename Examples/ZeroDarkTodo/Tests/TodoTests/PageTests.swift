@@ -1,0 +1,153 @@
+import Foundation
+import Testing
+import TodoKit
+import ZeroDarkCloudTesting
+
+@testable import zdc_todo
+
+#if canImport(FoundationNetworking)
+  import FoundationNetworking
+#endif
+
+/// The page's server, asked by something that is not the user's browser. `make test-browser` asks it with one.
+@Suite(.timeLimit(.minutes(5))) struct PageTests {
+  /// Does not follow redirections, and keeps no cookies.
+  private final class Client: NSObject, URLSessionTaskDelegate, Sendable {
+    func urlSession(
+      _ session: URLSession, task: URLSessionTask, willPerformHTTPRedirection response: HTTPURLResponse,
+      newRequest request: URLRequest, completionHandler: @escaping @Sendable (URLRequest?) -> Void
+    ) { completionHandler(nil) }
+
+    func send(
+      _ url: String, _ headers: [String: String] = [:], body: String? = nil
+    ) async throws -> (Int, String, [String: String]) {
+      let configuration = URLSessionConfiguration.ephemeral
+      configuration.httpShouldSetCookies = false
+      configuration.httpCookieStorage = nil
+      var request = URLRequest(url: try #require(URL(string: url)))
+      for (name, value) in headers { request.setValue(value, forHTTPHeaderField: name) }
+      if let body { (request.httpMethod, request.httpBody) = ("POST", Data(body.utf8)) }
+      let session = URLSession(configuration: configuration, delegate: self, delegateQueue: nil)
+      defer { session.invalidateAndCancel() }
+      let (data, response) = try await session.data(for: request)
+      let http = try #require(response as? HTTPURLResponse)
+      let fields = http.allHeaderFields.reduce(into: [String: String]()) {
+        $0["\($1.key)".lowercased()] = "\($1.value)"
+      }
+      return (http.statusCode, String(decoding: data, as: UTF8.self), fields)
+    }
+  }
+
+  private struct Browser: Sendable {
+    let client = Client()
+    let origin: String
+    let user: String
+    let cookie: String
+
+    func get(_ path: String) async throws -> (Int, String) {
+      let (status, text, _) = try await client.send(origin + path, ["Cookie": cookie])
+      return (status, text)
+    }
+
+    func post(_ path: String, _ body: String, origin other: String? = nil) async throws -> (Int, String) {
+      let (status, text, _) = try await client.send(
+        "\(origin)/account/\(user)\(path)", ["Cookie": cookie, "Origin": other ?? origin], body: body)
+      return (status, text)
+    }
+  }
+
+  /// Runs `body` with a page whose account has the list Groceries.
+  private func withPage(_ body: @Sendable (Browser, _ link: String, _ listID: String) async throws -> Void) async throws
+  {
+    let (server, folder) = (try await TestServer.start(), try TemporaryFolder())
+    let address = server.url.absoluteString
+    let manager = try ZDCManager(server: address, folder: folder.url, syncsAutomatically: false)
+    let account = try await manager.createAccount().account
+    let listID = try await account.createList("Groceries")
+    try await account.addTask("milk", to: listID)
+    try await manager.close()
+    let (process, output) = (Process(), Pipe())
+    process.executableURL = URL(fileURLWithPath: CommandLine.arguments[0]).deletingLastPathComponent()
+      .appendingPathComponent("zdc-todo")
+    let port = "\(Int.random(in: 20_000..<32_000))"
+    process.arguments = ["serve", "--port", port, "--folder", folder.url.path, "--server", address]
+    process.standardOutput = output
+    try process.run()
+    defer { process.terminate() }
+    let line = String(decoding: output.fileHandleForReading.availableData, as: UTF8.self)
+    let link = String(try #require(line.split(whereSeparator: \.isWhitespace).last))
+    let (status, _, headers) = try await Client().send(link)
+    #expect(status == 303)
+    let cookie = try #require(headers["set-cookie"]?.split(separator: ";").first).description
+    #expect(
+      headers["set-cookie"]?.contains("HttpOnly") == true && headers["set-cookie"]?.contains("SameSite=Strict") == true)
+    let origin = "http://127.0.0.1:\(port)"
+    try await body(Browser(origin: origin, user: account.user, cookie: cookie), link, listID)
+    try await server.stop()
+  }
+
+  @Test func onlyTheBrowserWithTheLinkIsLetIn() async throws {
+    try await withPage { browser, _, _ in
+      let (client, origin) = (browser.client, browser.origin)
+      let wrong = String(browser.cookie.dropLast() + "_")
+      let refused = [
+        try await client.send(origin).0, try await client.send(origin + "/?token=0").0,
+        try await client.send(origin + "/style.css").0, try await client.send(origin, ["Cookie": wrong]).0,
+      ]
+      #expect(refused == [401, 401, 401, 401])
+      let (status, page, headers) = try await client.send(
+        "\(origin)/account/\(browser.user)", ["Cookie": browser.cookie])
+      #expect(status == 200 && page.contains("Groceries") && !page.contains("milk"))
+      #expect(headers["content-security-policy"]?.hasPrefix("default-src 'none'; script-src 'self'") == true)
+      #expect(headers["x-content-type-options"] == "nosniff")
+    }
+  }
+
+  @Test func otherSitesAndOtherNamesAreRefused() async throws {
+    try await withPage { browser, _, listID in
+      let (list, url) = ("/list/\(listID)", "\(browser.origin)/account/\(browser.user)")
+      let (client, cookie) = (browser.client, ["Cookie": browser.cookie])
+      let refused = [
+        try await browser.post(list + "/tasks", "title=bread", origin: "http://evil.example").0,
+        try await browser.post(list + "/tasks", "title=bread", origin: "null").0,
+        try await client.send(url + list + "/tasks", cookie, body: "title=bread").0,
+        try await client.send(url, cookie.merging(["Sec-Fetch-Site": "cross-site"]) { $1 }).0,
+        try await client.send(url, cookie.merging(["Host": "evil.example:80"]) { $1 }).0,
+      ]
+      #expect(refused == [403, 403, 403, 403, 421])
+      let before = try await browser.get("/account/\(browser.user)\(list)").1
+      let done = try await browser.post(list + "/tasks", "title=bread").0
+      let after = try await browser.get("/account/\(browser.user)\(list)").1
+      #expect(!before.contains("bread") && done == 303 && after.contains("bread"))
+    }
+  }
+
+  @Test func hostileTitlesAreText() async throws {
+    try await withPage { browser, _, listID in
+      let title = "<script>alert(1)</script>\u{202E}\u{200B}\"'&"
+      let encoded = try #require(title.addingPercentEncoding(withAllowedCharacters: .alphanumerics))
+      let status = try await browser.post("/list/\(listID)/tasks", "title=\(encoded)&priority=none").0
+      let page = try await browser.get("/account/\(browser.user)/list/\(listID)").1
+      #expect(status == 303)
+      #expect(page.contains("<bdi>&lt;script&gt;alert(1)&lt;/script&gt;&quot;&#39;&amp;</bdi>"))
+      #expect(!page.contains("<script>alert"))
+    }
+  }
+
+  @Test func oversizedBodiesAndUnknownPagesAreRefused() async throws {
+    try await withPage { browser, _, listID in
+      let (path, long) = ("/list/\(listID)/tasks", String(repeating: "x", count: 70_000))
+      let posts = [
+        try await browser.post(path, "title=\(long)").0, try await browser.post(path, "title=\(long.prefix(1_001))").0,
+        try await browser.post(path, "title=%20").0, try await browser.post("/list/none/rename", "title=x").0,
+        try await browser.post("/task/none/done", "done=1").0,
+      ]
+      #expect(posts == [413, 422, 422, 404, 404])
+      let pages = [
+        try await browser.get("/account/none").0, try await browser.get("/none").0,
+        try await browser.get("/account/\(browser.user)/task/none/thumbnail").0,
+      ]
+      #expect(pages == [404, 404, 200])
+    }
+  }
+}

@@ -1,0 +1,418 @@
+"""Drives the sample app's pages in a real Chromium, as users would. Run by `Scripts/todo browser`, with the Python that it prepares.
+
+Three processes of `zdc-todo serve`, each with its database and its port, and a real server: two devices of Alice, and one of Bob.
+Fails on any console error, any request to another origin, and any finding of axe. Screenshots are left in .build/todo.
+"""
+import json
+import os
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.request
+from contextlib import contextmanager
+from pathlib import Path
+
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import expect, sync_playwright
+
+from programs import ROOT, Server, check, end, failures, free_port, say
+
+SHOTS = ROOT / ".build/todo"
+PHONE, DESKTOP = {"width": 390, "height": 844}, {"width": 1280, "height": 800}
+HOSTILE = '<img src=x onerror="document.title=1">\u202egpj.exe\u200b'
+
+
+class Todo:
+    """One process with a page, and a browser that shows it."""
+
+    def __init__(self, bin_folder, folder, server_url, browser=None):
+        self.program, self.folder, self.url = bin_folder / "zdc-todo", folder, server_url
+        self.port = free_port()
+        self.process = subprocess.Popen(
+            [self.program, "serve", "--json", "--port", str(self.port), "--folder", folder, "--server", server_url],
+            stdout=subprocess.PIPE, text=True)
+        self.link = json.loads(self.process.stdout.readline())["link"]
+        self.origin = f"http://127.0.0.1:{self.port}"
+        self.problems = []
+        if browser:
+            self.page = self.open(browser)
+
+    def open(self, browser, **options):
+        page = browser.new_context(viewport=DESKTOP, **options).new_page()
+        page.on("console", lambda message: message.type in ("error", "warning") and self.problems.append(message.text))
+        page.on("pageerror", lambda error: self.problems.append(str(error)))
+        page.on("request", lambda request: request.url.startswith(self.origin) or self.problems.append(request.url))
+        page.on("dialog", lambda dialog: dialog.accept())
+        page.goto(self.link)
+        return page
+
+    def command(self, *arguments, stdin=""):
+        command = [self.program, *arguments, "--folder", self.folder, "--server", self.url]
+        return subprocess.run(command, input=stdin, capture_output=True, text=True, check=True).stdout
+
+    def row(self, title):
+        return self.page.locator(".task", has=self.page.get_by_role("checkbox", name=title, exact=True))
+
+    def titles(self):
+        return self.page.locator(".task .name").all_inner_texts()
+
+    def add(self, title, priority="normal"):
+        self.page.get_by_label("New task", exact=True).fill(title)
+        self.page.get_by_label("Priority", exact=True).select_option(priority)
+        self.page.get_by_role("button", name="Add", exact=True).click()
+        expect(self.row(title)).to_be_visible()
+
+
+def shows(todo, wanted, what):
+    try:
+        todo.page.wait_for_function(
+            "wanted => JSON.stringify([...document.querySelectorAll('.task .name')].map(e => e.innerText)) === JSON.stringify(wanted)",
+            arg=wanted, timeout=30_000)
+    except Exception:
+        pass
+    check(todo.titles() == wanted, f"{what}: {todo.titles()}" if todo.titles() != wanted else what)
+
+
+def create_account(todo):
+    page = todo.page
+    accessible(page, "welcome")
+    page.get_by_role("button", name="Create an account").click()
+    words = page.locator(".words li").all_inner_texts()
+    check(len(words) == 24, "24 words are shown")
+    page.screenshot(path=SHOTS / "words-desktop-light.png")
+    page.get_by_role("button", name="I have written them down").click()
+    for field in page.locator("input").all():
+        field.fill("wrong")
+    page.get_by_role("button", name="Check").click()
+    expect(page.get_by_role("alert")).to_be_visible()
+    accessible(page, "words")
+    for field in page.locator("input").all():
+        field.fill(words[int(field.get_attribute("name")[1:])])
+    page.get_by_role("button", name="Check").click()
+    expect(page.get_by_role("heading", name="Begin with a list")).to_be_visible()
+    return words
+
+
+def log_in(todo, words):
+    todo.page.get_by_label("The 24 words").fill(" ".join(words))
+    todo.page.get_by_role("button", name="Log in").click()
+
+
+def new_list(todo, title):
+    todo.page.get_by_label("Title of the new list").fill(title)
+    todo.page.keyboard.press("Enter")
+    expect(todo.page.get_by_role("heading", name=title, exact=True)).to_be_visible()
+
+
+def accessible(page, name):
+    found = Axe().run(page, options={"resultTypes": ["violations"]}).response["violations"]
+    for violation in found:
+        say(f"    {violation['id']}: {violation['help']}: {violation['nodes'][0]['html'][:160]}")
+    check(not found, f"axe finds nothing on the page {name}")
+
+
+def screenshots(todo, name):
+    page = todo.page
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)
+        for width, size in (("desktop", DESKTOP), ("phone", PHONE)):
+            page.set_viewport_size(size)
+            page.screenshot(path=SHOTS / f"{name}-{width}-{scheme}.png")
+        accessible(page, f"{name}, {scheme}")
+    page.emulate_media(color_scheme="light")
+    page.set_viewport_size(DESKTOP)
+
+
+def make_pictures(work):
+    """Two photos, made with vips."""
+    subprocess.run(["vips", "gaussnoise", work / "noise.v", "1600", "1200", "--mean", "140", "--sigma", "50"], check=True)
+    subprocess.run(["vips", "gaussblur", work / "noise.v", work / "large.jpg", "12"], check=True)
+    subprocess.run(["vips", "black", work / "black.jpg", "800", "600", "--bands", "3"], check=True)
+    (work / "broken.jpg").write_bytes((work / "large.jpg").read_bytes()[:3000])
+
+
+# --- The story ---
+
+
+def lists_and_tasks(alice, phone):
+    new_list(alice, "Groceries")
+    for title, priority in (("milk", "normal"), ("bread", "high"), ("jam", "low")):
+        alice.add(title, priority)
+    phone.page.goto(phone.origin)
+    phone.page.get_by_role("link", name="Groceries").click()
+    shows(phone, ["milk", "bread", "jam"], "the second device shows the list, without a reload")
+    phone.row("bread").get_by_role("checkbox").check()
+    shows(alice, ["milk", "jam", "bread"], "a task that is ticked on one page is ticked on the other")
+    expect(alice.row("bread").get_by_role("checkbox")).to_be_checked()
+    phone.row("bread").get_by_role("checkbox").uncheck()
+    shows(alice, ["milk", "bread", "jam"], "and opened again")
+
+
+def order(alice, phone):
+    handle = alice.page.get_by_role("button", name="Move milk")
+    handle.focus()
+    alice.page.keyboard.press("ArrowDown")
+    shows(phone, ["bread", "milk", "jam"], "the arrow keys move a task")
+    alice.page.keyboard.press("ArrowDown")
+    shows(phone, ["bread", "jam", "milk"], "the focus stays on it")
+    alice.row("milk").drag_to(alice.row("bread"), target_position={"x": 40, "y": 4})
+    shows(phone, ["milk", "bread", "jam"], "so does the mouse")
+
+
+def photos(alice, phone, work):
+    page = alice.page
+    alice.row("milk").locator("a.body").click()
+    page.locator("#f-photo").set_input_files(work / "broken.jpg")
+    expect(page.get_by_role("status")).to_contain_text("damaged")
+    alice.problems.clear()  # the refusal itself
+    page.locator("#f-photo").set_input_files(work / "large.jpg")
+    expect(page.locator("#photo")).to_be_visible()
+    phone.row("milk").locator("a.body").click()
+    full = phone.page.locator("#photo img")
+    expect(full).to_be_visible()
+    phone.page.wait_for_function("() => document.querySelector('#photo img').naturalWidth === 256")
+    phone.page.get_by_role("button", name="Show the full photo").click()
+    phone.page.wait_for_function("() => document.querySelector('#photo img').naturalWidth === 1600")
+    check(True, "the other device shows the thumbnail, then the full photo")
+    screenshots(alice, "task")
+    page.locator("#f-photo").set_input_files(work / "black.jpg")
+    phone.page.wait_for_function("() => document.querySelector('#photo img').naturalWidth !== 1600")
+    phone.page.get_by_role("button", name="Take it off").click()
+    expect(page.locator("#photo")).to_have_count(0)
+    check(True, "a photo is replaced, and taken off by the other device")
+    for todo in (alice, phone):
+        todo.page.get_by_role("link", name="Groceries").first.click()
+
+
+@contextmanager
+def no_server(server):
+    end(server.process)
+    yield
+    command = server.process.args
+    server.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+def edit(todo, task, **fields):
+    todo.row(task).locator("a.body").click()
+    for label, value in fields.items():
+        field = todo.page.locator(f"#f-{label}")
+        field.select_option(value) if label == "priority" else field.fill(value)
+    todo.page.get_by_role("button", name="Save").click()
+    expect(todo.page.get_by_role("status")).to_contain_text("Saved")
+    todo.page.get_by_role("link", name="Groceries").first.click()
+
+
+def conflicts(alice, phone, server):
+    with no_server(server):
+        edit(alice, "milk", title="oat milk", details="from the market")
+        edit(phone, "milk", priority="high", title="soy milk")
+        expect(alice.page.locator("#status")).to_contain_text("Offline", timeout=15_000)
+        expect(alice.row("oat milk").locator(".badge.pending")).to_have_count(1)
+        alice.page.goto(alice.page.url)
+        shows(alice, ["oat milk", "bread", "jam"], "without a server, the page shows what this device has, also after a reload")
+        screenshots(alice, "offline")
+        alice.page.get_by_role("link", name="Groceries").first.click()
+    for todo in (alice, phone):
+        expect(todo.page.locator("#status")).to_contain_text("Everything is in the cloud", timeout=60_000)
+    alice.page.wait_for_function("() => document.querySelector('.task.high .details')", timeout=20_000)
+    check(alice.titles() == phone.titles() and "market" in phone.page.locator(".task .details").first.inner_text(),
+          "edits of different fields are merged")
+    loser = phone if phone.page.locator(".badge.merged").count() else alice
+    expect(loser.page.locator(".task .badge.merged")).to_have_count(1)
+    check(True, "of two titles, one is shown on both, and the device that lost says so")
+    lost = "soy milk" if loser is phone else "oat milk"
+    loser.page.get_by_role("link", name="Activity").click()
+    screenshots(loser, "activity")
+    loser.page.locator("#activity li", has_text="merged").get_by_role("button", name="Undo").click()
+    loser.page.get_by_role("link", name="Groceries").first.click()
+    for todo in (alice, phone):
+        shows(todo, [lost, "bread", "jam"], "the other title is restored on both")
+
+
+def hostile(alice, phone):
+    alice.add("x")
+    edit(alice, "x", title=HOSTILE)
+    shown = phone.page.locator(".task .name", has_text="onerror")
+    expect(shown).to_have_text('<img src=x onerror="document.title=1">gpj.exe')
+    check(phone.page.title().startswith("Groceries"), "a title that is HTML is text, without what could deceive")
+    phone.page.locator("a.body", has_text="onerror").click()
+    phone.page.get_by_role("button", name="Delete the task").click()
+    shows(alice, [alice.titles()[0], "bread", "jam"], "deleted by one, gone on the other")
+
+
+def server_sees(alice):
+    alice.row("bread").locator("a.body").click()
+    alice.page.get_by_role("link", name="What the server sees").click()
+    text = alice.page.locator("main").inner_text()
+    check("bread" in text and re.search(r"([0-9a-f]{2} ){15}", text) is not None, "what the server sees is beside what I see")
+    screenshots(alice, "sealed")
+    alice.page.goto(alice.origin)
+    alice.page.get_by_role("link", name="Groceries").first.click()
+
+
+def lists(alice, phone):
+    page = alice.page
+    page.locator("#list-menu summary").click()
+    page.locator("#rename").fill("Market")
+    page.get_by_role("button", name="Rename").click()
+    expect(phone.page.get_by_role("heading", name="Market")).to_be_visible()
+    new_list(phone, "Garden")
+    phone.page.locator("#list-menu summary").click()
+    phone.page.get_by_role("button", name="Delete the list").click()
+    expect(page.locator("#lists")).not_to_contain_text("Garden")
+    check(True, "a list is renamed, and another one created and deleted, on both")
+
+
+def second_account(alice, bob):
+    words = create_account(bob)
+    new_list(bob, "Work")
+    alice.page.goto(alice.origin + "/welcome")
+    log_in(alice, words)
+    alice.page.get_by_role("link", name="Work").click()
+    bob.add("report")
+    shows(alice, ["report"], "a second account on the same device has its own lists")
+    alice.page.locator("#accounts summary").click()
+    alice.page.get_by_role("link", name="Account 1").click()
+    expect(alice.page.locator("#lists")).not_to_contain_text("Work")
+    alice.page.get_by_role("link", name="Market").click()
+
+
+def latency(alice, phone):
+    """How long until a tick on one page is painted on the other."""
+    phone.page.evaluate("""() => { window.seen = [];
+      new MutationObserver(() => { const box = document.querySelector('.task[data-task] input');
+        const state = [...document.querySelectorAll('.task')].filter(t => t.innerText.includes('bread'))[0]?.querySelector('input').checked;
+        if (state !== window.last) { window.last = state; requestAnimationFrame(() => window.seen.push(Date.now())); } })
+      .observe(document.getElementById('app'), {subtree: true, childList: true, attributes: true}); }""")
+    times = []
+    for _ in range(20):
+        count = phone.page.evaluate("window.seen.length")
+        clicked = alice.page.evaluate(
+            "() => { const row = [...document.querySelectorAll('.task')].filter(t => t.innerText.includes('bread'))[0];"
+            " const now = Date.now(); row.querySelector('input').click(); return now; }")
+        phone.page.wait_for_function("count => window.seen.length > count", arg=count)
+        times.append(phone.page.evaluate("window.seen.at(-1)") - clicked)
+        time.sleep(0.15)
+    times.sort()
+    say(f"  a tick reaches the other page in {statistics.median(times):.0f} ms (median), {times[-1]} ms (slowest of 20); debug build")
+
+
+def large(alice, work):
+    lines = [f"task {number} +List{number % 50:02}" for number in range(5_000)]
+    (work / "large.txt").write_text("\n".join(lines))
+    alice.command("import", work / "large.txt", "--offline")
+    page = alice.page
+    expect(page.locator("#status")).to_contain_text("Everything is in the cloud", timeout=120_000)
+    paints = []
+    for _ in range(3):
+        page.goto(alice.origin)
+        page.get_by_role("link", name="List07").click()
+        page.wait_for_selector("#open .task")
+        page.wait_for_function("() => performance.getEntriesByName('first-contentful-paint').length")
+        paints.append(page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime"))
+    say(f"  first paint with 51 lists and 5,000 tasks: {min(paints):.0f} to {max(paints):.0f} ms; debug build")
+    screenshots(alice, "list")
+    resident = int(re.search(r"VmHWM:\s+(\d+)", Path(f"/proc/{alice.process.pid}/status").read_text())[1]) // 1024
+    say(f"  peak memory of the page's process: {resident} MiB")
+
+
+def picture(bob, work):
+    """The picture in the README: docs/images/todo.png."""
+    for title, tasks in {
+        "Garden": ["Sow radishes", "Water the tomatoes"], "Groceries": ["Dark bread", "Oat milk", "Two lemons", "Coffee"],
+        "Trip to Lisbon": ["Book the night train", "Passport photos", "Learn ten sentences"],
+    }.items():
+        bob.command("add", title, *tasks)
+    for band, size in (("r", 200), ("g", 260), ("b", 340)):
+        subprocess.run(["vips", "perlin", work / f"{band}.v", "800", "600", "--cell-size", str(size)], check=True)
+        subprocess.run(["vips", "scale", work / f"{band}.v", work / f"{band}-scaled.v"], check=True)
+        subprocess.run(["vips", "linear", work / f"{band}-scaled.v", work / f"{band}-soft.v", "0.45", "130", "--uchar"], check=True)
+    bands = " ".join(str(work / f"{band}-soft.v") for band in "rgb")
+    subprocess.run(["vips", "bandjoin", bands, work / "rgb.v"], check=True)
+    subprocess.run(["vips", "copy", work / "rgb.v", work / "clouds.jpg", "--interpretation", "srgb"], check=True)
+    bob.command("edit", "Groceries", "Dark bread", "--priority", "high", "--details", "from the market, before noon")
+    bob.command("edit", "Groceries", "Two lemons", "--priority", "low")
+    bob.command("done", "Groceries", "Coffee")
+    bob.command("done", "Garden", "Sow radishes")
+    bob.command("photo", "Groceries", "Oat milk", "--attach", work / "clouds.jpg")
+    bob.page.goto(bob.origin)
+    bob.page.get_by_role("link", name="Groceries").first.click()
+    expect(bob.page.locator("#status")).to_contain_text("Everything is in the cloud", timeout=20_000)
+    bob.page.wait_for_function("() => document.querySelector('.thumb')?.naturalWidth === 256")
+    screenshots(bob, "groceries")
+    bob.page.set_viewport_size({"width": 1100, "height": 640})
+    bob.page.screenshot(path=SHOTS / "todo.png")
+    bob.page.set_viewport_size(PHONE)
+    bob.page.goto(bob.origin)
+    screenshots(bob, "lists")
+
+
+def refusals(alice, browser):
+    def status(url, method="GET", **headers):
+        request = urllib.request.Request(url, method=method, headers=headers, data=b"title=x" if method == "POST" else None)
+        opener = urllib.request.build_opener(type("Stay", (urllib.request.HTTPRedirectHandler,), {"redirect_request": lambda *_: None}))
+        try:
+            return opener.open(request).status
+        except urllib.error.HTTPError as error:
+            return error.code
+
+    cookies = alice.page.context.cookies()
+    cookie = "; ".join(f"{item['name']}={item['value']}" for item in cookies)
+    check(all(item["httpOnly"] and item["sameSite"] == "Strict" for item in cookies), "the cookie is for this site only")
+    lists = alice.page.url.split("/list/")[0] + "/lists"
+    check(status(alice.origin) == 401, "without the token, nothing is shown")
+    check(status(alice.origin + "/?token=" + "0" * 64) == 401, "nor with a wrong one")
+    check(status(alice.origin, Cookie=cookie, Host=f"evil.example:{alice.port}") == 421, "another host's name is refused")
+    check(status(lists, "POST", Cookie=cookie) == 403, "a form without an origin is refused")
+    check(status(lists, "POST", Cookie=cookie, Origin="http://evil.example") == 403, "and one of another site")
+    check(status(lists, "POST", Cookie=cookie, Origin=alice.origin) == 303, "and one of this page is not")
+    page = browser.new_context().new_page()
+    answer = page.goto(alice.origin)
+    check(answer.status == 401 and "default-src 'none'" in answer.headers["content-security-policy"], "the policy is strict")
+
+
+def main():
+    bin_folder = Path(sys.argv[1])
+    SHOTS.mkdir(exist_ok=True)
+    expect.set_options(timeout=30_000)  # for machines that are busy
+    with tempfile.TemporaryDirectory(prefix="zdc-todo-") as name, sync_playwright() as playwright:
+        work = Path(name)
+        make_pictures(work)
+        server = Server(bin_folder, work)
+        browser = playwright.chromium.launch(
+            executable_path=os.environ.get("CHROMIUM", "/usr/bin/chromium"), args=["--no-sandbox"] if os.geteuid() == 0 else [])
+        todos = [Todo(bin_folder, work / name, server.url, browser) for name in ("alice", "phone", "bob")]
+        alice, phone, bob = todos
+        try:
+            words = create_account(alice)
+            log_in(phone, words)
+            lists_and_tasks(alice, phone)
+            order(alice, phone)
+            photos(alice, phone, work)
+            server_sees(alice)
+            hostile(alice, phone)
+            conflicts(alice, phone, server)
+            lists(alice, phone)
+            second_account(alice, bob)
+            phone.page.get_by_role("link", name="Market").click()
+            latency(alice, phone)
+            refusals(alice, browser)
+            picture(bob, work)
+            large(alice, work)
+            for todo in todos:
+                check(not todo.problems, f"no console error and no foreign request {todo.problems[:3] or ''}")
+        finally:
+            for todo in todos:
+                todo.page.screenshot(path=SHOTS / f"last-{todo.folder.name}.png")
+                end(todo.process)
+            server.stop()
+    say(f"todo: screenshots are in {SHOTS.relative_to(ROOT)}")
+    sys.exit(1 if failures else 0)
+
+
+if __name__ == "__main__":
+    main()
